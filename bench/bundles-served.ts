@@ -93,9 +93,15 @@ await threads.run("ping", undefined);
 mark(0);
 const startedAt = performance.now();
 const pipeline = openPipeline({
-  ...{ ledger, threads: markingThreads, chain: marking, storeName, clock: Date.now, log },
+  ledger,
+  threads: markingThreads,
+  chain: marking,
+  storeName,
+  clock: Date.now,
+  log,
   makeId: createTransferIds(Date.now, random),
-  ...{ folder, walletFile },
+  folder,
+  walletFile,
   refund: async () => undefined,
   blockList: { has: () => false, isBlockedId: () => false, isBlockedDigest: () => false },
   onLeft: () => undefined,
@@ -103,7 +109,9 @@ const pipeline = openPipeline({
   onLeftBlock: () => undefined,
   rules: {
     plan: { itemsMax: bundleItemsMax, bytesMax: bundleBytesMax, waitMs: 1 },
-    ...{ confirmations: 1, lookMs: 60_000, againMs: 600_000 },
+    confirmations: 1,
+    lookMs: 60_000,
+    againMs: 600_000,
   },
 });
 await ended.promise;

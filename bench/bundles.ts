@@ -135,18 +135,21 @@ async function writeUploads(folder: string, batches: Iterable<readonly Uint8Arra
         assert(checked.kind === "item" && at !== undefined, "an item is one, and lies somewhere");
         const { id, headerSize, signatureType, ownerAddress } = checked.header;
         await insertUpload(tx, {
-          ...{
-            id,
-            store: storeName,
-            bytes: at,
-            headerSize,
-            signatureType,
-            signingId: undefined,
-            ownerAddress,
-            signer: account,
-          },
-          ...{ contentType: "text/plain", contentEncoding: undefined, digest: checked.digest },
-          ...{ winc: winc(0n), reservationId: undefined, receivedAt: Date.now(), deadlineHeight: 200 },
+          id,
+          store: storeName,
+          bytes: at,
+          headerSize,
+          signatureType,
+          signingId: undefined,
+          ownerAddress,
+          signer: account,
+          contentType: "text/plain",
+          contentEncoding: undefined,
+          digest: checked.digest,
+          winc: winc(0n),
+          reservationId: undefined,
+          receivedAt: Date.now(),
+          deadlineHeight: 200,
         });
       }
     });

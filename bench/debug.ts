@@ -70,8 +70,7 @@ function fill(path: string, blocks: number): void {
 function addBlock(writer: IndexWriter, height: number): void {
   const id = idFromBytes(digestOf(`transaction ${height}`));
   const place = { height, txIndex: 0, offset: -1 };
-  const hashOf = (at: number) =>
-    blockHashFromBytes(new Bun.CryptoHasher("sha384").update(`block ${at}`).digest());
+  const hashOf = (at: number) => blockHashFromBytes(new Bun.CryptoHasher("sha384").update(`block ${at}`).digest());
   const size = 2_048;
   writer.addBlock({
     block: {

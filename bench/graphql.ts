@@ -18,22 +18,13 @@ import { openIndexReader } from "../src/store/index/reader.ts";
 import type { ItemRow, PageRow } from "../src/store/index/rows.ts";
 import type { IndexReader } from "../src/store/index/types.ts";
 import { type IndexWriter, openIndexWriter } from "../src/store/index/writer.ts";
-import {
-  type Bench,
-  type BenchRow,
-  type BenchSize,
-  inOrder,
-  type Outcome,
-  perSecond,
-  timed,
-} from "./harness.ts";
+import { type Bench, type BenchRow, type BenchSize, inOrder, type Outcome, perSecond, timed } from "./harness.ts";
 import { runLoad } from "./http-client.ts";
 
-const sizes: Readonly<Record<BenchSize, { items: number; rounds: number; pages: number; queries: number }>> =
-  {
-    small: { items: 2_000, rounds: 1, pages: 3, queries: 20 },
-    large: { items: 200_000, rounds: 7, pages: 200, queries: 1_000 },
-  };
+const sizes: Readonly<Record<BenchSize, { items: number; rounds: number; pages: number; queries: number }>> = {
+  small: { items: 2_000, rounds: 1, pages: 3, queries: 20 },
+  large: { items: 200_000, rounds: 7, pages: 200, queries: 1_000 },
+};
 
 const pageRows = 100;
 const itemsPerBundle = 1_000;

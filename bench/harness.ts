@@ -63,9 +63,7 @@ export async function inOrder(work: Work, reference: Work, rounds: number) {
 }
 
 /** Units a second of one run. */
-export async function timed(
-  work: Work,
-): Promise<Readonly<{ rate: number; digest: string; seconds: number }>> {
+export async function timed(work: Work): Promise<Readonly<{ rate: number; digest: string; seconds: number }>> {
   const start = Bun.nanoseconds();
   const { amount, digest } = await work();
   const seconds = (Bun.nanoseconds() - start) / 1e9;
@@ -89,9 +87,7 @@ export function table(rows: readonly BenchRow[]): string {
     row.target ?? "",
   ]);
   const head = ["what", "figure", "reference", "ratio", "target"];
-  const widths = head.map((title, column) =>
-    Math.max(title.length, ...cells.map((cell) => cell[column]?.length ?? 0)),
-  );
+  const widths = head.map((title, column) => Math.max(title.length, ...cells.map((cell) => cell[column]?.length ?? 0)));
   const line = (parts: readonly string[]) =>
     `| ${parts.map((part, column) => part.padEnd(widths[column] ?? 0)).join(" | ")} |`;
   return [line(head), line(widths.map((width) => "-".repeat(width))), ...cells.map(line)].join("\n");

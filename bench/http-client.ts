@@ -47,9 +47,7 @@ async function runConnection(load: Load, take: () => string | undefined): Promis
     }
     progress.head = Buffer.alloc(0);
     progress.left = undefined;
-    socket.write(
-      `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${load.port}\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n`,
-    );
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${load.port}\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n`);
   };
   await Bun.connect({
     hostname: "127.0.0.1",

@@ -135,10 +135,7 @@ async function startCairn(folder: string, bodies: ReadonlyMap<string, readonly s
 /** One worker, sendfile, open files kept, as many headers as ours. */
 async function startNginx(folder: string) {
   const port = await freePort();
-  const headers = Array.from(
-    { length: 13 },
-    (_, index) => `add_header X-Header-${index} "value of header ${index}";`,
-  );
+  const headers = Array.from({ length: 13 }, (_, index) => `add_header X-Header-${index} "value of header ${index}";`);
   const config = `
 ${process.getuid?.() === 0 ? "user root;" : ""}
 daemon off; pid ${folder}/nginx.pid; error_log ${folder}/error.log; worker_processes 1;
@@ -149,14 +146,7 @@ http { access_log off; sendfile on; tcp_nopush on; keepalive_requests 100000000;
   uwsgi_temp_path ${folder}/t4; scgi_temp_path ${folder}/t5;
   server { listen 127.0.0.1:${port}; root ${folder}/bodies; ${headers.join(" ")} } }`;
   writeFileSync(join(folder, "nginx.conf"), config);
-  const child = Bun.spawn([
-    ...pinned(0),
-    "nginx",
-    "-c",
-    join(folder, "nginx.conf"),
-    "-e",
-    join(folder, "error.log"),
-  ]);
+  const child = Bun.spawn([...pinned(0), "nginx", "-c", join(folder, "nginx.conf"), "-e", join(folder, "error.log")]);
   const worker = await workerOf(child.pid);
   return { port, pid: worker, pathOf: (id: string) => `/${id}`, stop: () => child.kill() };
 }

@@ -221,11 +221,7 @@ const queriesOf: Readonly<Record<string, (number: number) => Partial<PagePlan>>>
   }),
   "by two common tags": () => ({ tags: [equal("App-Name", "Bench"), equal("Content-Type", "image/png")] }),
   "by three tags": (number) => ({
-    tags: [
-      equal("App-Name", "Other"),
-      equal("Entity-Type", "folder"),
-      equal("App-Version", `2.${number % 12}.0`),
-    ],
+    tags: [equal("App-Name", "Other"), equal("Entity-Type", "folder"), equal("App-Version", `2.${number % 12}.0`)],
   }),
   "by tag and owner": (number) => ({
     tags: [equal("Entity-Type", "folder")],

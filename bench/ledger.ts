@@ -47,8 +47,7 @@ export const ledgerBench: Bench = {
         { name: `durable credits, ${streams} at once`, ...cellsOf(atOnce), target: "≥ 0.7" },
         { name: "durable credits, one after another", ...cellsOf(alone) },
       ];
-      if (size === "large")
-        rows.push(...(await measurePostgres(credits / 4, bare.work(credits / 4), rounds)));
+      if (size === "large") rows.push(...(await measurePostgres(credits / 4, bare.work(credits / 4), rounds)));
       await ledger.close();
       bare.close();
       return rows;

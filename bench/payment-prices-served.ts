@@ -20,7 +20,9 @@ import { createPrices, feedPairsOf } from "../src/payment/prices/pricing.ts";
 
 /** What goes wrong is said; requests are not, as under LOG_LEVEL=warn. */
 const log = createLog({
-  ...{ level: "warn", format: "json", clock: systemClock },
+  level: "warn",
+  format: "json",
+  clock: systemClock,
   write: (line) => process.stderr.write(line),
 });
 const responseFeed = createSandboxPriceFeed();
@@ -40,7 +42,10 @@ const network = openNetworkPrice({
   nodes: { ask: async () => ({ kind: "ok", value: 8_807_988_991_060n as never }) },
 });
 const prices = createPrices({
-  ...{ rules: defaultRules, network, feed, clock: systemClock },
+  rules: defaultRules,
+  network,
+  feed,
+  clock: systemClock,
   promos: { find: async () => [] },
 });
 const metrics = createMetrics();

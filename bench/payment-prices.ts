@@ -49,15 +49,11 @@ export const paymentPricesBench: Bench = {
 
 async function measurePath(served: Served, path: string, size: BenchSize): Promise<BenchRow> {
   const { requests, rounds } = sizes[size];
-  const [price, trivial] = [
-    await openLoad(served, path, requests),
-    await openLoad(served, "/trivial", requests),
-  ];
+  const [price, trivial] = [await openLoad(served, path, requests), await openLoad(served, "/trivial", requests)];
   await price();
   await trivial();
   const pairs: { price: number; trivial: number }[] = [];
-  for (let round = 0; round < rounds; round += 1)
-    pairs.push({ price: await price(), trivial: await trivial() });
+  for (let round = 0; round < rounds; round += 1) pairs.push({ price: await price(), trivial: await trivial() });
   const show = (values: readonly number[]) => `${median(values).toFixed(1)} µs CPU`;
   return {
     name: `GET ${path}`,
@@ -69,11 +65,7 @@ async function measurePath(served: Served, path: string, size: BenchSize): Promi
 }
 
 /** Microseconds of CPU a request of one path, each time it is run. */
-async function openLoad(
-  { port, pid }: Served,
-  path: string,
-  requests: number,
-): Promise<() => Promise<number>> {
+async function openLoad({ port, pid }: Served, path: string, requests: number): Promise<() => Promise<number>> {
   const response = await fetch(`http://127.0.0.1:${port}${path}`);
   const bodyBytes = (await response.arrayBuffer()).byteLength;
   if (response.status !== 200) throw new Error(`${path} is answered ${response.status}`);

@@ -55,9 +55,7 @@ export async function startServed(folder: string, fixture: Partial<ServedFixture
 
 /** Keeps a server to one core where that can be done, so that the client has another. */
 export function pinned(core: number): string[] {
-  return Bun.which("taskset") === null || navigator.hardwareConcurrency < 2
-    ? []
-    : ["taskset", "-c", String(core)];
+  return Bun.which("taskset") === null || navigator.hardwareConcurrency < 2 ? [] : ["taskset", "-c", String(core)];
 }
 
 /** Clock ticks a second, as /proc counts CPU time. */

@@ -195,8 +195,7 @@ export function startLoad(line: DevLine, seed: number): RunningLoad {
     const upload = JSON.parse(Buffer.from(made.body).toString()).id;
     for (let at = 0; at < item.length; at += partBytes) {
       const body = item.subarray(at, at + partBytes);
-      if ((await ask("parts: part", `${chunks}/${upload}/${at}`, { method: "POST", body })) === undefined)
-        return;
+      if ((await ask("parts: part", `${chunks}/${upload}/${at}`, { method: "POST", body })) === undefined) return;
     }
     const ended = await ask("parts: finalize", `${chunks}/${upload}/-1`, { method: "POST" });
     if (ended !== undefined) remember(JSON.parse(Buffer.from(ended.body).toString()).id, data);

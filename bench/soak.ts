@@ -68,8 +68,7 @@ async function soak(program: RunningProgram, minutes: number, seed: number): Pro
     .split("\n")
     .filter((line) => /"level":"(warn|error)"/.test(line));
   for (const line of complaints.slice(0, complaintsShown)) process.stderr.write(`${line}\n`);
-  for (const [what, { count, first }] of counts.errors)
-    process.stderr.write(`${count} × ${what}: ${first}\n`);
+  for (const [what, { count, first }] of counts.errors) process.stderr.write(`${count} × ${what}: ${first}\n`);
   return rowsOf(minutes, samples, counts, { exit, ledger, complaints });
 }
 
@@ -123,8 +122,7 @@ function measure(pid: number): Pick<Sample, "residentMiB" | "descriptors"> {
 
 function checkLedger(folder: string): number {
   const env = { ...process.env, DATA_DIR: folder };
-  return Bun.spawnSync([process.execPath, "src/main.ts", "ledger", "check"], { cwd: repositoryRoot, env })
-    .exitCode;
+  return Bun.spawnSync([process.execPath, "src/main.ts", "ledger", "check"], { cwd: repositoryRoot, env }).exitCode;
 }
 
 function lineOf({ residentMiB, descriptors }: Sample, counts: LoadCounts): string {

@@ -18,11 +18,7 @@ const idleMs = 3_000;
 export const startBench: Bench = {
   name: "start",
   measure: async (size) => {
-    const rows = await measureStarts(
-      "from source",
-      [process.execPath, resolve(root, "src/main.ts")],
-      rounds[size],
-    );
+    const rows = await measureStarts("from source", [process.execPath, resolve(root, "src/main.ts")], rounds[size]);
     if (!existsSync(binary)) return rows;
     return [...rows, ...(await measureStarts("binary", [binary], rounds[size], "≤ 50 ms"))];
   },

@@ -25,10 +25,7 @@ const credits = 10n ** 15n;
 
 const ledger = await openLedger({ url: undefined, path: join(folder, "ledger.sqlite") });
 // By the machine's own clock and chance, as outside.
-const makeId = createTransferIds(
-  Date.now,
-  () => (crypto.getRandomValues(new Uint32Array(1))[0] ?? 0) / 2 ** 32,
-);
+const makeId = createTransferIds(Date.now, () => (crypto.getRandomValues(new Uint32Array(1))[0] ?? 0) / 2 ** 32);
 for (const text of accounts) {
   const account = readAddress(text)?.address;
   if (account === undefined) throw new Error(`${text} is no address`);
@@ -47,8 +44,12 @@ const index = createIndexWriterCalls(indexPath, (job: WriteJob) => pool.run("wri
 const announcer = createAnnouncer({ addPending: index.addPending, log: silentLog });
 
 const parts = await openUploadParts({
-  ...{ ledger, folder: join(folder, "uploads"), keyFile: makeReceiptKey(folder, 4_096) },
-  ...{ clock: Date.now, makeId, rules: { itemBytesMax: 2 ** 40 } },
+  ledger,
+  folder: join(folder, "uploads"),
+  keyFile: makeReceiptKey(folder, 4_096),
+  clock: Date.now,
+  makeId,
+  rules: { itemBytesMax: 2 ** 40 },
   onTaken: (item) => announcer.announce(item.row),
 });
 const server = openPaymentServer(() => [parts.createRoutes()], Number.MAX_SAFE_INTEGER);

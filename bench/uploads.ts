@@ -139,10 +139,7 @@ async function send(url: string, items: readonly Uint8Array<ArrayBuffer>[]): Pro
     for (let item = left.pop(); item !== undefined; item = left.pop()) {
       const response = await fetch(`${url}/tx`, { method: "POST", body: item });
       const receipt = await response.json();
-      assert(
-        response.status === 200 && receipt.winc === String(item.length),
-        "an item is taken and paid for",
-      );
+      assert(response.status === 200 && receipt.winc === String(item.length), "an item is taken and paid for");
     }
   };
   await Promise.all(Array.from({ length: clients }, client));
@@ -180,12 +177,7 @@ async function measureReads(reads: number, signer: Signer): Promise<BenchRow[]> 
   }
 }
 
-async function measureLarge(
-  { url, pid }: Served,
-  folder: string,
-  size: number,
-  signer: Signer,
-): Promise<BenchRow[]> {
+async function measureLarge({ url, pid }: Served, folder: string, size: number, signer: Signer): Promise<BenchRow[]> {
   const signing = createItemSigning({}, size, signer);
   for (let left = size; left > 0; left -= piece.length) signing.update(piece.subarray(0, left));
   const { header } = signing.finish();

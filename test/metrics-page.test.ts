@@ -9,8 +9,7 @@ import { openUploadStack, type UploadStack } from "./support/upload-stack.ts";
 
 const page = readFileSync(resolve(import.meta.dir, "../docs/metrics.md"), "utf8");
 const rows = [...page.matchAll(/^\| (`[^|]+) \| ([^|]+) \|/gm)];
-const namesIn = (text = "") =>
-  [...text.matchAll(/`([a-z0-9]+(?:_[a-z0-9*]+)+)`/g)].map(([, name]) => name ?? "");
+const namesIn = (text = "") => [...text.matchAll(/`([a-z0-9]+(?:_[a-z0-9*]+)+)`/g)].map(([, name]) => name ?? "");
 /** Labels that the page names beside figures. */
 const labels = new Set(["status_code", "queue_name"]);
 
@@ -31,8 +30,7 @@ test("what is to be read instead is served", () => {
 
 test("a look-up counts at each source that was named, and in memory the second time", async () => {
   const nobody = "A".repeat(43);
-  for (let times = 0; times < 2; times++)
-    expect((await fetch(`${stack.content}/raw/${nobody}`)).status).toBe(404);
+  for (let times = 0; times < 2; times++) expect((await fetch(`${stack.content}/raw/${nobody}`)).status).toBe(404);
   const text = await (await fetch(`${stack.content}/metrics`)).text();
   for (const source of ["nodes", "memory"])
     expect(text).toContain(`root_tx_lookup_total{source="${source}",status="not_found"} 1\n`);

@@ -10,15 +10,7 @@ import { join, resolve } from "node:path";
 import { writeBundle } from "../src/arweave/bundle.ts";
 import { readProof } from "../src/arweave/proof.ts";
 import { ecdsa, ecdsaJwk } from "./dev/devnet/support.ts";
-import {
-  askProof,
-  bundleTags,
-  check,
-  ed25519,
-  makeItem,
-  postChunked,
-  textBytes,
-} from "./http/proof-chain.ts";
+import { askProof, bundleTags, check, ed25519, makeItem, postChunked, textBytes } from "./http/proof-chain.ts";
 import { repositoryRoot } from "./support/program.ts";
 import { openStack } from "./support/stack.ts";
 
@@ -29,25 +21,18 @@ const folder = mkdtempSync(join(tmpdir(), "cairn-page-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** The example: the second of two items, on a chain of fixed keys, seed and time. */
-const items = ["One stone on another.", "And one on top of it."].map((text) =>
-  makeItem(textBytes(text), ed25519),
-);
+const items = ["One stone on another.", "And one on top of it."].map((text) => makeItem(textBytes(text), ed25519));
 const [, example = items[0]] = items;
 if (example === undefined) throw new Error("there are two items");
 
 /** The blocks of code in a language, in order. */
 function codeIn(language: string): string[] {
-  return [...page.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, "gms"))].map(
-    ([, code = ""]) => code,
-  );
+  return [...page.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, "gms"))].map(([, code = ""]) => code);
 }
 
 async function run(...command: string[]): Promise<string> {
   const child = Bun.spawn(command, { cwd: folder, stdout: "pipe", stderr: "pipe" });
-  const [out, errors] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ]);
+  const [out, errors] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
   return out + errors;
 }
 
@@ -67,8 +52,7 @@ describe("the page", () => {
   test("names the example's id, content and tx_root", () => {
     const { block } = readProof(readFileSync(exampleFile, "utf8"));
     const { tx_root: txRoot } = JSON.parse(block?.text ?? "{}");
-    for (const name of [example.id, new TextDecoder().decode(example.bytes), txRoot])
-      expect(page).toContain(name);
+    for (const name of [example.id, new TextDecoder().decode(example.bytes), txRoot]) expect(page).toContain(name);
   });
 
   test("checks the example by hand, with nothing but hashes and one signature", async () => {

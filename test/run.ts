@@ -16,15 +16,6 @@ if (paths === undefined) throw new Error(`unknown tier '${tier}': expected unit 
 
 const left = [...helperFolders.map((folder) => `${folder}/**`), ...longTests];
 const ignored = left.flatMap((pattern) => ["--path-ignore-patterns", pattern]);
-const command = [
-  process.execPath,
-  "test",
-  "--parallel=2",
-  "--timeout",
-  "120000",
-  ...ignored,
-  ...options,
-  ...paths,
-];
+const command = [process.execPath, "test", "--parallel=2", "--timeout", "120000", ...ignored, ...options, ...paths];
 const { exitCode } = Bun.spawnSync(command, { cwd: root, stdio: ["ignore", "inherit", "inherit"] });
 process.exitCode = exitCode;

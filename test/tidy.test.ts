@@ -39,10 +39,7 @@ const banned: readonly (readonly [RegExp, string, below?: string])[] = [
   [/\bTODO\b|\bFIXME\b|\bXXX\b|\bHACK\b/, "finish it, or write it into docs/roadmap.md"],
   [/\bfor now\b|not implemented|in a real (system|implementation)/i, "build it, or say what is true"],
   [/@ts-ignore|@ts-expect-error|biome-ignore/, "code that the tools accept"],
-  [
-    /catch\s*(\([a-zA-Z_]+\))?\s*\{\s*\}/,
-    "a catch that responds, adds context, or says why nothing is to be done",
-  ],
+  [/catch\s*(\([a-zA-Z_]+\))?\s*\{\s*\}/, "a catch that responds, adds context, or says why nothing is to be done"],
   [
     /\.catch\(\(\) => (undefined|null|\{\})\)/,
     "a catch that responds, adds context, or says why nothing is to be done",
@@ -151,9 +148,7 @@ describe("the source tree", () => {
     const faults = tests.flatMap(({ path, lines }) =>
       lines.flatMap((line, index) => (/\.(skip|todo|only)\(/.test(line) ? [`${path}:${index + 1}`] : [])),
     );
-    expect(
-      faults.filter((fault) => !fault.startsWith("test/support/") && !fault.startsWith("test/tidy")),
-    ).toEqual([]);
+    expect(faults.filter((fault) => !fault.startsWith("test/support/") && !fault.startsWith("test/tidy"))).toEqual([]);
   });
 });
 
@@ -194,9 +189,7 @@ function isExempt(path: string, ban: string): boolean {
 function readSources(folder: string): Source[] {
   const entries = readdirSync(join(root, folder), { recursive: true, withFileTypes: true });
   return entries
-    .filter(
-      (entry) => entry.isFile() && /\.tsx?$/.test(entry.name) && !entry.parentPath.includes("node_modules"),
-    )
+    .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name) && !entry.parentPath.includes("node_modules"))
     .map((entry) => {
       const file = join(entry.parentPath, entry.name);
       const text = readFileSync(file, "utf8");

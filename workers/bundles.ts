@@ -139,11 +139,7 @@ function findPoisoned(reader: ItemReader, items: readonly BundleItem[], root: Da
 }
 
 /** Nobody's upload fails because a disk was wrong once. */
-function readAgain(
-  reader: ItemReader,
-  items: readonly BundleItem[],
-  poisoned: readonly Poisoned[],
-): LayBundleResult {
+function readAgain(reader: ItemReader, items: readonly BundleItem[], poisoned: readonly Poisoned[]): LayBundleResult {
   const ids = new Set(poisoned.map(({ id }) => id));
   reader.close();
   const isWell = items.some((item) => ids.has(item.id) && walkItem(reader, item, ignore) === undefined);
@@ -185,10 +181,7 @@ function readPiece(reader: ItemReader, file: string, offset: number, size: numbe
 }
 
 /** @returns `undefined` for an item that cannot be read now, or is not what it was: its bundle will tell. */
-function readItem(
-  reader: ItemReader,
-  { file, offset, size, headerSize }: BundleItem,
-): PendingRow | undefined {
+function readItem(reader: ItemReader, { file, offset, size, headerSize }: BundleItem): PendingRow | undefined {
   const begun = readPiece(reader, file, offset, Math.min(headerSize, pieceBytesMax));
   const read = begun === undefined ? undefined : readItemHeader(begun.slice(), "strict", size);
   if (read?.kind !== "header") return undefined;

@@ -220,8 +220,18 @@ function invalid(reason: string): NotTaken {
 function rowOf(header: ItemHeader, itemSize: number, digest: Uint8Array): PendingRow {
   const { id, signatureType, signature, owner, ownerAddress, target, anchor, tags, headerSize } = header;
   return {
-    ...{ kind: "item", id, signatureType, owner: owner.slice(), ownerAddress, target, anchor, tags },
-    ...{ headerSize, size: itemSize - headerSize, digest: digest.slice(), verified: true },
+    kind: "item",
+    id,
+    signatureType,
+    owner: owner.slice(),
+    ownerAddress,
+    target,
+    anchor,
+    tags,
+    headerSize,
+    size: itemSize - headerSize,
+    digest: digest.slice(),
+    verified: true,
     signature: signature.slice(),
   };
 }

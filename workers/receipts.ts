@@ -33,8 +33,7 @@ function walletOf(file: string): Wallet {
   if (known !== undefined) return known;
   const jwk = readJson(readFileSync(file, "utf8"));
   const wallet = isJsonObject(jwk) ? readWallet(jwk, 0) : undefined;
-  if (wallet?.type !== "rsa")
-    throw new Failure("malformed_input", { reason: "receipts are signed with RSA", file });
+  if (wallet?.type !== "rsa") throw new Failure("malformed_input", { reason: "receipts are signed with RSA", file });
   wallets.set(file, wallet);
   return wallet;
 }

@@ -21,12 +21,7 @@ import {
   readBundleCount,
   readBundleEntries,
 } from "../src/arweave/bundle.ts";
-import {
-  type ItemHeader,
-  type InvalidItem as Refusal,
-  readItemHeader,
-  verifyItem,
-} from "../src/arweave/data-item.ts";
+import { type ItemHeader, type InvalidItem as Refusal, readItemHeader, verifyItem } from "../src/arweave/data-item.ts";
 import { type Filter, matches, readFilter } from "../src/arweave/filter.ts";
 import { itemSubject } from "../src/arweave/filter-subject.ts";
 import { type Id, idFromBytes } from "../src/arweave/id.ts";
@@ -90,9 +85,7 @@ function readBatch(job: UnbundleJob, header: Window, items: Window): UnbundleRes
   let place = findEntry(job, header, count);
   while (place.fault === undefined && place.index < count && batch.hasSpace(place.index)) {
     const step = readEntries(job, header, place, count, batch.entriesLeft(place.index));
-    const taken = takeEntries(step.entries, batch, (entry) =>
-      readItem(items, job.start + entry.offset, entry),
-    );
+    const taken = takeEntries(step.entries, batch, (entry) => readItem(items, job.start + entry.offset, entry));
     // A fault behind this batch's end is met again by the next one.
     place = taken ?? { ...step.next, ...(step.fault !== undefined && { fault: step.fault }) };
   }
@@ -211,8 +204,7 @@ type Batch = ReturnType<typeof createBatch>;
 /** What a batch gathers, and when it is full. */
 function createBatch(job: UnbundleJob) {
   const chooses = (filter: Filter) => (header: ItemHeader, dataSize: number) =>
-    job.bypassFilter ||
-    matches(filter, itemSubject(header, { dataSize, parentId: job.bundleId, rootId: job.rootId }));
+    job.bypassFilter || matches(filter, itemSubject(header, { dataSize, parentId: job.bundleId, rootId: job.rootId }));
   const isIndexed = chooses(filterOf(job.indexFilter));
   const isUnbundled = chooses(filterOf(job.unbundleFilter));
   const rows: ItemRow[] = [];
@@ -240,8 +232,7 @@ function createBatch(job: UnbundleJob) {
     }
     // A bundle that is in the index but not chosen is queued all the same: the queue records that it was
     // skipped.
-    if (isBundleTags(row.tags) && (indexed || isUnbundled(item.header, row.size)))
-      bundles.push(bundleOf(job, row));
+    if (isBundleTags(row.tags) && (indexed || isUnbundled(item.header, row.size))) bundles.push(bundleOf(job, row));
   };
 
   return {

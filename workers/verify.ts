@@ -195,9 +195,7 @@ function rowsOf(
     transactions: rows.filter((row) => row !== null),
     missing: block.txs.flatMap((id, txIndex) => (slots[txIndex] === null ? [{ txIndex, id }] : [])),
     bundles: slots.flatMap((checked, txIndex) =>
-      checked !== null && isBundle(checked.transaction)
-        ? [bundleOf(height, txIndex, checked.transaction)]
-        : [],
+      checked !== null && isBundle(checked.transaction) ? [bundleOf(height, txIndex, checked.transaction)] : [],
     ),
   };
 }

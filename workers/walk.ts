@@ -37,17 +37,18 @@ function rowOf(header: ItemHeader, itemSize: number, digest: Uint8Array): Pendin
   const { id, signatureType, signature, owner, ownerAddress, target, anchor, tags, headerSize } = header;
   return {
     // A view would cross with all that was read with it.
-    ...{
-      kind: "item",
-      id,
-      signatureType,
-      owner: owner.slice(),
-      ownerAddress,
-      target,
-      anchor,
-      tags,
-      headerSize,
-    },
-    ...{ size: itemSize - headerSize, digest, verified: true, signature: signature.slice() },
+    kind: "item",
+    id,
+    signatureType,
+    owner: owner.slice(),
+    ownerAddress,
+    target,
+    anchor,
+    tags,
+    headerSize,
+    size: itemSize - headerSize,
+    digest,
+    verified: true,
+    signature: signature.slice(),
   };
 }

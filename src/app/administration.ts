@@ -114,11 +114,7 @@ export function openAdministrationRoutes(parts: AdministrationParts): OpenAdmini
   return { routes, wantBundle };
 }
 
-function queueOf(
-  parts: AdministrationParts,
-  { staged }: Administration,
-  index: IndexWriterCalls,
-): AdminQueue {
+function queueOf(parts: AdministrationParts, { staged }: Administration, index: IndexWriterCalls): AdminQueue {
   const { filters, threads, reader, sources, listeners, log, closers } = parts;
   const search = openStagedSearch({
     staged,
@@ -157,8 +153,7 @@ function queueOf(
       const rows = await readAnnounced(body, threads, signal);
       if (reader.counts().pendingItems + rows.length > announcedMax)
         throw new Failure("too_many_requests", { announced: rows.length, announcedMax });
-      for (let at = 0; at < rows.length; at += rowsPerWrite)
-        await index.addPending(rows.slice(at, at + rowsPerWrite));
+      for (let at = 0; at < rows.length; at += rowsPerWrite) await index.addPending(rows.slice(at, at + rowsPerWrite));
       listeners.onItems(rows.map(({ id }) => id));
     },
   };
@@ -183,15 +178,9 @@ async function readAnnounced(
 }
 
 /** Where an id lies, from whoever knows; undefined when nobody says so in time. */
-async function locateRefused(
-  id: Id,
-  { content }: Sources,
-  signal: AbortSignal,
-): Promise<RefusedPlace | undefined> {
+async function locateRefused(id: Id, { content }: Sources, signal: AbortSignal): Promise<RefusedPlace | undefined> {
   try {
-    const { root, dataOffset, size } = await withDeadline(signal, locateMsMax, (own) =>
-      content.open(id, own),
-    );
+    const { root, dataOffset, size } = await withDeadline(signal, locateMsMax, (own) => content.open(id, own));
     if (root === undefined) return undefined;
     return { rootId: root.id, dataRoot: root.dataRoot, start: dataOffset, end: dataOffset + size };
   } catch (error) {

@@ -55,7 +55,13 @@ export function openBase({ config, folder, nodeUrls, log, closers }: BaseParts):
   const reader = openIndex(folder, threads.index, closers);
   const told: { find?: FindUploaded } = {};
   const sources = openSources({
-    ...{ config, folder, nodeUrls, reader, verify: threads.verify, log, closers },
+    config,
+    folder,
+    nodeUrls,
+    reader,
+    verify: threads.verify,
+    log,
+    closers,
     metrics,
     findUploaded: async (id) => await told.find?.(id),
   });

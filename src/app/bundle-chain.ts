@@ -44,8 +44,7 @@ export function openBundleChain(parts: BundleChainParts): BundleChain {
     anchor: async (signal) => anchorIn(reader, await nodesHeight(signal)),
     price: async (size, signal) =>
       given(await nodes.ask((node, own) => node.price(size, undefined, own), signal), "a price"),
-    balance: async (signal) =>
-      given(await nodes.ask((node, own) => node.balance(address, own), signal), "a balance"),
+    balance: async (signal) => given(await nodes.ask((node, own) => node.balance(address, own), signal), "a balance"),
     nodesHeight,
     post: async (path, body, signal) => postedOf(await spread.post(path, body, signal)),
     height: () => reader.tip()?.height,

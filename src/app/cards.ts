@@ -70,9 +70,7 @@ export function openCards(parts: CardParts): OpenCards {
   const account = stripeAccountOf(config, parts.sandbox);
   const provider = account === undefined ? undefined : openStripe({ ...account, random: systemRandom });
   const events =
-    provider === undefined
-      ? undefined
-      : createCardEvents({ ledger, makeId, countPromo, clock: systemClock, log });
+    provider === undefined ? undefined : createCardEvents({ ledger, makeId, countPromo, clock: systemClock, log });
   const topUps =
     provider === undefined
       ? undefined
@@ -107,17 +105,12 @@ function blindNotes(blindMs: number): readonly string[] {
 }
 
 /** Stripe's account of the settings, else what stands for it. @throws Misuse when one of its keys is missing. */
-export function stripeAccountOf(
-  config: Config,
-  sandbox: OpenSandbox["stripe"] | undefined,
-): Account | undefined {
+export function stripeAccountOf(config: Config, sandbox: OpenSandbox["stripe"] | undefined): Account | undefined {
   const { STRIPE_SECRET_KEY: secretKey, STRIPE_WEBHOOK_SECRET: webhookSecret } = config;
   if (secretKey === undefined)
     return sandbox === undefined ? undefined : { ...sandbox, webhookSecrets: [sandbox.webhookSecret] };
   if (webhookSecret === undefined)
-    throw badSettings([
-      "STRIPE_WEBHOOK_SECRET must be set where STRIPE_SECRET_KEY is: payments are reported with it",
-    ]);
+    throw badSettings(["STRIPE_WEBHOOK_SECRET must be set where STRIPE_SECRET_KEY is: payments are reported with it"]);
   const webhookSecrets = webhookSecret.split(",").map((secret) => secret.trim());
   return { url: originOf(config.STRIPE_API_URL ?? stripeUrl), secretKey, webhookSecrets };
 }

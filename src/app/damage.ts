@@ -59,9 +59,7 @@ type Damage = Readonly<{ name: string; sentence: string }>;
 
 function damageIn(error: unknown, known: readonly KnownDatabase[]): Damage | undefined {
   const messages = messagesOf(error);
-  const reason = messages
-    .map((message) => damagePattern.exec(message)?.[0])
-    .find((found) => found !== undefined);
+  const reason = messages.map((message) => damagePattern.exec(message)?.[0]).find((found) => found !== undefined);
   if (reason === undefined) return undefined;
   const database = known.find(({ path }) => messages.some((message) => message.includes(path)));
   if (database === undefined)

@@ -7,14 +7,7 @@ import { join, resolve } from "node:path";
 import { misuse } from "./complaints.ts";
 
 /** Databases that a folder remembers: those that stand in every mode of the program. */
-export const databaseNames = [
-  "ledger",
-  "moderation",
-  "administration",
-  "webhooks",
-  "index",
-  "content",
-] as const;
+export const databaseNames = ["ledger", "moderation", "administration", "webhooks", "index", "content"] as const;
 
 /** The name of one of them. */
 export type DatabaseName = (typeof databaseNames)[number];

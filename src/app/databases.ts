@@ -99,8 +99,7 @@ export async function claimDatabases(folder: DataFolder, settings: Settings, log
   const findings = databases.flatMap(({ finding }) => (finding === undefined ? [] : [finding]));
   const refused = findings.filter(({ outcome }) => outcome === "refused");
   if (refused.length > 0) throw misuse(refused.map(({ sentence }) => sentence).join("\n"));
-  if (isRecordLost)
-    log.warn(`${folder.databases} is missing: it is written again from what the databases say`);
+  if (isRecordLost) log.warn(`${folder.databases} is missing: it is written again from what the databases say`);
   for (const { sentence } of findings) log.warn(sentence);
   // Opened with a log beside it, a damaged cache may look whole until a page is read that the log does not have.
   for (const { known, found, finding } of databases)
@@ -150,8 +149,7 @@ async function mark(
   ledgerUrl: string | undefined,
 ): Promise<RecordedDatabase> {
   if (known.place === "PostgreSQL") {
-    const id =
-      ledgerUrl === undefined || found.kind === "marked" ? entry.id : await markPostgres(ledgerUrl, entry.id);
+    const id = ledgerUrl === undefined || found.kind === "marked" ? entry.id : await markPostgres(ledgerUrl, entry.id);
     return { ...entry, id };
   }
   // A cache that was damaged is made anew when it is opened. Of what is built again no generation is kept.

@@ -19,11 +19,7 @@ export type SetFilters = Readonly<{
   webhookBlock: SetFilter;
 }>;
 
-type FilterName =
-  | "ANS104_UNBUNDLE_FILTER"
-  | "ANS104_INDEX_FILTER"
-  | "WEBHOOK_INDEX_FILTER"
-  | "WEBHOOK_BLOCK_FILTER";
+type FilterName = "ANS104_UNBUNDLE_FILTER" | "ANS104_INDEX_FILTER" | "WEBHOOK_INDEX_FILTER" | "WEBHOOK_BLOCK_FILTER";
 
 /**
  * Reads them.

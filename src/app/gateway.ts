@@ -236,11 +236,7 @@ type SurfaceParts = GatewayParts &
     services: readonly ServicePlace[];
   }>;
 
-function surfaceOf(
-  parts: SurfaceParts,
-  administration: AnyElysia | undefined,
-  onPosted: () => void,
-): Gateway {
+function surfaceOf(parts: SurfaceParts, administration: AnyElysia | undefined, onPosted: () => void): Gateway {
   const { config, filters, threads, reader, sources, metrics, health, named } = parts;
   const check = checksIn(threads.verify).transaction;
   const keepData = createDataKeeper({ check, content: sources.content, log: parts.log });

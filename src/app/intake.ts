@@ -71,7 +71,12 @@ export async function openIntake(parts: IntakeSetup): Promise<OpenIntake> {
   const announcer = createAnnouncer({ addPending: index.addPending, log });
   const { intake, failure } = watchDisk(
     createIntake({
-      ...{ ledger, quota, prices, makeId, storeName, clock: systemClock },
+      ledger,
+      quota,
+      prices,
+      makeId,
+      storeName,
+      clock: systemClock,
       store: createItemStore(folder.uploads, threads.intake),
       balance: credits.balance,
       blockList: base.sources.moderation,
@@ -98,8 +103,7 @@ function openReceipts({ config, wallet, threads, gatewayUrl }: IntakeSetup): Rec
   return createReceiptWriter({
     publicKey: signer === undefined ? "" : encodeBase64url(signer.wallet.owner),
     sign: createReceiptSigner({
-      signAll: (receipts) =>
-        threads.receipts.run<string[]>("signReceipts", { keyFile: signer?.file ?? "", receipts }),
+      signAll: (receipts) => threads.receipts.run<string[]>("signReceipts", { keyFile: signer?.file ?? "", receipts }),
       threads: threads.receiptThreads,
     }),
     hosts: (request) => [gatewayUrl(request)].filter((url) => url !== "").map((url) => new URL(url).host),
@@ -119,7 +123,10 @@ async function findPayload(
   if (upload.state === "failed" || upload.state === "permanent") return undefined;
   const { bytes, headerSize, contentType, contentEncoding, digest } = upload;
   return {
-    ...{ id, contentType, contentEncoding, digest },
+    id,
+    contentType,
+    contentEncoding,
+    digest,
     path: join(uploads.path, bytes.file),
     start: bytes.offset + headerSize,
     headerSize,

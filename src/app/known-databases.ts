@@ -150,8 +150,7 @@ function sentenceOf(
     case "emptied":
       return `${file} is empty: restore it from a backup, ${anew}`;
     case "foreign": {
-      const whose =
-        found.kind === "marked" ? "belongs to another data folder" : "has no id of this data folder";
+      const whose = found.kind === "marked" ? "belongs to another data folder" : "has no id of this data folder";
       return `${file} ${whose}: put the right one back, or use this one from now on: ${accept}`;
     }
     case "moved":
@@ -168,11 +167,7 @@ function damagedAdvice(known: KnownDatabase, accept: string): string {
   return `restore it from a backup, it cannot be built again; or begin anew without ${known.holds}: ${accept}`;
 }
 
-function movedSentence(
-  { path }: KnownDatabase,
-  recorded: RecordedDatabase | undefined,
-  accept: string,
-): string {
+function movedSentence({ path }: KnownDatabase, recorded: RecordedDatabase | undefined, accept: string): string {
   const [here, there] =
     recorded?.place === "PostgreSQL"
       ? ["on PostgreSQL, but LEDGER_URL is not set: set it", path]

@@ -74,10 +74,8 @@ export function listenForGateway(
     log,
     stats,
   };
-  const server = claimPort(
-    { name: "GATEWAY_PORT", value: options.port },
-    { name: "HOST", value: config.HOST },
-    () => openServer(options),
+  const server = claimPort({ name: "GATEWAY_PORT", value: options.port }, { name: "HOST", value: config.HOST }, () =>
+    openServer(options),
   );
   closers.add("listener", () => server.close(config.STOP_GRACE_MS));
   return server;
@@ -135,7 +133,15 @@ export function listenForAdmin(
   const { host, port } = hostAndPort(config.ADMIN_LISTEN ?? "");
   const isTrustedProxy = proxyTest(config.TRUSTED_PROXIES);
   const options = {
-    ...{ hostname: host, port, certificate, app, bodyBytesMax, isTrustedProxy, memory, log, stats },
+    hostname: host,
+    port,
+    certificate,
+    app,
+    bodyBytesMax,
+    isTrustedProxy,
+    memory,
+    log,
+    stats,
     service: "admin",
   } as const;
   const place = { name: "ADMIN_LISTEN", value: config.ADMIN_LISTEN ?? "" };

@@ -32,7 +32,9 @@ export function openLargeManifests({ config, folder, log, closers }: LargeManife
   closers.add("manifest indexes", indexes.close);
   const builders = openManifestThreads(closers);
   const manifests = createLargeManifests({
-    ...{ indexes, builders, log },
+    indexes,
+    builders,
+    log,
     randomBytes: systemRandomBytes,
     clock: systemClock,
   });

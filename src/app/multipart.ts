@@ -41,10 +41,7 @@ export type OpenMultipart = Readonly<{
  * Half of what uploads may take: whoever fills it with what nobody pays for leaves the other half to those who do. The
  * largest item has room in any case.
  */
-function unpaidBytesOf({
-  UPLOAD_DISK_BYTES_MAX: all,
-  UPLOAD_BYTES_MAX: item,
-}: UploadParts["config"]): number {
+function unpaidBytesOf({ UPLOAD_DISK_BYTES_MAX: all, UPLOAD_BYTES_MAX: item }: UploadParts["config"]): number {
   return Math.max(Math.floor(all / 2), Math.min(item, all));
 }
 
@@ -59,19 +56,36 @@ export async function openMultipart(parts: MultipartSetup): Promise<OpenMultipar
   const files = await openPartFiles(folder.uploads);
   const writers = createPartWriters(files, quota);
   const finalizer = createFinalizer({
-    ...{ ledger, writers, intake, makeId, clock: systemClock, log },
+    ledger,
+    writers,
+    intake,
+    makeId,
+    clock: systemClock,
+    log,
     check: createFileCheck(folder.uploads, threads.walks),
     atOnce: threads.walks.length,
   });
   closers.add("finalizing of uploads", finalizer.close);
   const multipart = createMultipart({
-    ...{ storeName, ledger, writers, finalizer, makeId, clock: systemClock },
+    storeName,
+    ledger,
+    writers,
+    finalizer,
+    makeId,
+    clock: systemClock,
     itemBytesMax: config.UPLOAD_BYTES_MAX,
     unpaidBytesMax: unpaidBytesOf(config),
     makeUploadId: () => crypto.randomUUID(),
   });
   const sweep = await openMultipartSweep({
-    ...{ storeName, ledger, files, writers, finalizer, makeId, clock: systemClock, log },
+    storeName,
+    ledger,
+    files,
+    writers,
+    finalizer,
+    makeId,
+    clock: systemClock,
+    log,
     onEnded: multipart.forget,
   });
   closers.add("sweep of uploads in parts", sweep.close);

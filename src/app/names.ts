@@ -81,17 +81,9 @@ function complaining<Value>(read: () => Value): Value {
   }
 }
 
-function openGateways({
-  config,
-  metrics,
-  log,
-  closers,
-}: Omit<NamesParts, "refusals">): StoredNames | undefined {
+function openGateways({ config, metrics, log, closers }: Omit<NamesParts, "refusals">): StoredNames | undefined {
   if (config.TRUSTED_ARNS_GATEWAY_URL.length === 0) return undefined;
-  const gateways = openNameGateways(
-    config.TRUSTED_ARNS_GATEWAY_URL,
-    config.ARNS_COMPOSITE_RESOLVER_TIMEOUT_MS,
-  );
+  const gateways = openNameGateways(config.TRUSTED_ARNS_GATEWAY_URL, config.ARNS_COMPOSITE_RESOLVER_TIMEOUT_MS);
   closers.add("name gateways", gateways.close);
   const stored = createStoredNames({
     gateways,

@@ -32,7 +32,10 @@ export async function openPaidReading(parts: PaidReadingParts): Promise<PaidRead
   const { config, folder, ledger, x402 } = parts;
   if (!config.RATE_LIMITER_PAYMENT || x402 === undefined) return undefined;
   return await open({
-    ...{ x402, ledger, key: storedKey(folder.keys, "readers"), clock: systemClock },
+    x402,
+    ledger,
+    key: storedKey(folder.keys, "readers"),
+    clock: systemClock,
     amount: BigInt(config.RATE_LIMITER_PAYMENT_PRICE),
     bytes: config.RATE_LIMITER_PAYMENT_BYTES,
     makeId: createTransferIds(systemClock, systemRandom),

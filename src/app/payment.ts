@@ -93,7 +93,11 @@ export async function openPayment(parts: PaymentParts): Promise<OpenPayment> {
   const promoGuard = createPromoGuard(systemClock, Math.floor(systemRandom() * 2 ** 32));
   const reportGuard = createReportGuard(systemClock, Math.floor(systemRandom() * 2 ** 32));
   const cards = openCards({
-    ...{ ...parts, ledger, makeId, prices, promoGuard },
+    ...parts,
+    ledger,
+    makeId,
+    prices,
+    promoGuard,
     countPromo: priced.promos.count,
     sandbox: sandbox?.stripe,
   });

@@ -42,8 +42,11 @@ const removalGraceMs = 60_000;
 /** Starts to remove files that nobody needs; to be opened before anything is taken in. Closed by `closers`. */
 export async function openItemRemoval({ folder, payment, log, closers }: UploadParts): Promise<Removal> {
   const removal = await openRemoval({
-    ...{ ledger: payment.ledger, folder: folder.uploads, graceMs: removalGraceMs },
-    ...{ clock: systemClock, log },
+    ledger: payment.ledger,
+    folder: folder.uploads,
+    graceMs: removalGraceMs,
+    clock: systemClock,
+    log,
   });
   closers.add("removal of uploads' files", removal.close);
   return removal;
@@ -55,13 +58,21 @@ export function startPipeline(parts: PipelineSetup): Pipeline {
   const { ledger } = payment;
   const index = createIndexWriterCalls(folder.index, (job: WriteJob) => base.threads.index.run("write", job));
   const chain = openBundleChain({
-    ...{ nodes: base.sources.nodes, reader: base.reader, index },
-    ...{ address: wallet.wallet.address, wantBundle: parts.wantBundle },
+    nodes: base.sources.nodes,
+    reader: base.reader,
+    index,
+    address: wallet.wallet.address,
+    wantBundle: parts.wantBundle,
   });
   const tell = startTelling(
     {
-      ...{ ledger, threads: threads.bundles, folder: folder.uploads, storeName, log },
-      ...{ addPending: index.addPending, forgetPending: chain.forgetPending },
+      ledger,
+      threads: threads.bundles,
+      folder: folder.uploads,
+      storeName,
+      log,
+      addPending: index.addPending,
+      forgetPending: chain.forgetPending,
       standing: (id) => {
         const place = base.reader.placeOf(id);
         if (place === undefined) return undefined;
@@ -71,7 +82,13 @@ export function startPipeline(parts: PipelineSetup): Pipeline {
     closers,
   );
   const pipeline = openPipeline({
-    ...{ ledger, threads: threads.bundles, chain, makeId, storeName, clock: systemClock, log },
+    ledger,
+    threads: threads.bundles,
+    chain,
+    makeId,
+    storeName,
+    clock: systemClock,
+    log,
     folder: folder.uploads,
     walletFile: wallet.file,
     refund: refundReservation,

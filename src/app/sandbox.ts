@@ -73,7 +73,6 @@ export function openSandbox({ config, folder, log, closers }: SandboxParts): Ope
     url,
     stripe: { url, secretKey, webhookSecret },
     feedUrl: url,
-    reportTo: (paymentUrl) =>
-      sandbox.deliverTo({ url: `${paymentUrl}/v1/stripe-webhook`, secret: webhookSecret }),
+    reportTo: (paymentUrl) => sandbox.deliverTo({ url: `${paymentUrl}/v1/stripe-webhook`, secret: webhookSecret }),
   };
 }

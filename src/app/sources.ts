@@ -73,9 +73,7 @@ export function openSources({
   const chunkNodes = createNodes(
     [
       ...nodeUrls.map((url) => openNode(url)),
-      ...config.TRUSTED_GATEWAYS_URLS.map(({ url }) =>
-        openNode(url, nodeTimeoutsDefault, { headers: hopHeaders }),
-      ),
+      ...config.TRUSTED_GATEWAYS_URLS.map(({ url }) => openNode(url, nodeTimeoutsDefault, { headers: hopHeaders })),
     ],
     common,
   );

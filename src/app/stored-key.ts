@@ -3,16 +3,7 @@
  * @module
  */
 import { randomBytes } from "node:crypto";
-import {
-  closeSync,
-  fsyncSync,
-  linkSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  writeSync,
-} from "node:fs";
+import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 
 const keyBytes = 32;
@@ -45,8 +36,7 @@ export function storedKey(folder: string, name: string): Uint8Array {
 function read(path: string): Uint8Array | undefined {
   try {
     const text = readFileSync(path, "utf8").trim();
-    if (!/^[0-9a-f]{64}$/.test(text))
-      throw new Error(`${path} is no key: remove it, and another one is made`);
+    if (!/^[0-9a-f]{64}$/.test(text)) throw new Error(`${path} is no key: remove it, and another one is made`);
     return Uint8Array.fromHex(text);
   } catch (error) {
     if (isCode(error, "ENOENT")) return undefined;

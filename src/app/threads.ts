@@ -97,9 +97,7 @@ export function loadsOf(threads: Threads, what: "open" | "threads"): Readonly<Re
 /** Opens the pools, of one thread each, that build indexes of manifests: as many are built at once. */
 export function openManifestThreads(closers: Closers): readonly Pool[] {
   const options = { entry: "manifests", threads: 1, timeoutMs: manifestTimeoutMs, idleMs } as const;
-  const pools = Array.from({ length: manifestThreads }, () =>
-    openPool({ ...options, queueMax: jobsWaitingMax }),
-  );
+  const pools = Array.from({ length: manifestThreads }, () => openPool({ ...options, queueMax: jobsWaitingMax }));
   for (const pool of pools) closers.add("threads of manifests", pool.close);
   return pools;
 }

@@ -61,13 +61,21 @@ export function openTokens(parts: TokensParts): OpenTokens {
   const { chains, close } = openTokenChains(sources);
   closers.add("chains of token payments", close);
   const payments = createTokenPayments({
-    ...{ ledger, prices, chains, excluded, makeId, log },
+    ledger,
+    prices,
+    chains,
+    excluded,
+    makeId,
+    log,
     clock: systemClock,
     random: systemRandom,
     lookAgainMs: config.TOKEN_WATCH_MS,
   });
   const watcher = openTokenWatcher({
-    ...{ payments, ledger, log, intervalMs: config.TOKEN_WATCH_MS },
+    payments,
+    ledger,
+    log,
+    intervalMs: config.TOKEN_WATCH_MS,
     clock: systemClock,
     random: systemRandom,
   });
@@ -180,11 +188,7 @@ const evmChains: readonly EvmNames[] = [
   { coin: "base-eth", dollars: "base-usdc", prefix: "BASE" },
 ];
 
-function evmSource(
-  config: Config,
-  { coin, dollars, prefix }: EvmNames,
-  complaints: string[],
-): EvmSource | undefined {
+function evmSource(config: Config, { coin, dollars, prefix }: EvmNames, complaints: string[]): EvmSource | undefined {
   const address = addressOf(config, `PAYMENT_ADDRESS_${prefix}`, "ethereum", complaints);
   const contract = addressOf(config, `${prefix}_USDC_ADDRESS`, "ethereum", complaints);
   const rpcUrl = rpcUrlOf(config, prefix, address, complaints);
@@ -202,8 +206,7 @@ function solanaSource(config: Config, complaints: string[]): SolanaSource | unde
 function kyveSource(config: Config, complaints: string[]): KyveSource | undefined {
   const address = addressOf(config, "PAYMENT_ADDRESS_KYVE", "kyve", complaints);
   const restUrl = config.KYVE_REST_URL;
-  if (address !== undefined && restUrl === undefined)
-    complaints.push("PAYMENT_ADDRESS_KYVE needs KYVE_REST_URL");
+  if (address !== undefined && restUrl === undefined) complaints.push("PAYMENT_ADDRESS_KYVE needs KYVE_REST_URL");
   if (address === undefined || restUrl === undefined) return undefined;
   return { address, restUrl, chainId: config.KYVE_CHAIN_ID, denom: config.KYVE_DENOM };
 }
@@ -232,7 +235,6 @@ function rpcUrlOf(
   complaints: string[],
 ): string | undefined {
   const url = config[`${prefix}_RPC_URL`];
-  if (address !== undefined && url === undefined)
-    complaints.push(`PAYMENT_ADDRESS_${prefix} needs ${prefix}_RPC_URL`);
+  if (address !== undefined && url === undefined) complaints.push(`PAYMENT_ADDRESS_${prefix} needs ${prefix}_RPC_URL`);
   return url;
 }

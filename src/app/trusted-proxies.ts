@@ -16,10 +16,7 @@ type Block = readonly [ipaddr.IPv4 | ipaddr.IPv6, number];
  *
  * @throws Misuse when one of them is neither.
  */
-export function addressTest(
-  trusted: readonly string[],
-  setting: AddressSetting,
-): (address: string) => boolean {
+export function addressTest(trusted: readonly string[], setting: AddressSetting): (address: string) => boolean {
   const blocks = trusted.map((each) => readBlock(each, setting));
   if (blocks.length === 0) return () => false;
   return (address) => {
@@ -36,8 +33,7 @@ export function proxyTest(trusted: readonly string[]): (address: string) => bool
 
 function readBlock(text: string, setting: AddressSetting): Block {
   if (ipaddr.isValidCIDR(text)) return ipaddr.parseCIDR(text);
-  if (!ipaddr.isValid(text))
-    throw badSettings([`${setting} must list addresses or CIDR blocks, got "${text}"`]);
+  if (!ipaddr.isValid(text)) throw badSettings([`${setting} must list addresses or CIDR blocks, got "${text}"`]);
   const address = ipaddr.process(text);
   return [address, address.kind() === "ipv4" ? 32 : 128];
 }

@@ -28,7 +28,14 @@ export async function openX402Uploads(setup: X402UploadsSetup): Promise<X402Uplo
   const key = { scheme: arweave, owner: wallet.owner };
   const { multipart, drop, nameOf } = parts;
   return createX402Uploads({
-    ...{ x402, intake, multipart, drop, nameOf, credits, log, clock: systemClock },
+    x402,
+    intake,
+    multipart,
+    drop,
+    nameOf,
+    credits,
+    log,
+    clock: systemClock,
     blockList: base.sources.moderation,
     signer: createItemSigner({ folder: folder.uploads, pool: threads.signing, keyFile, key }),
     rules: {

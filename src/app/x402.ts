@@ -20,11 +20,7 @@ import { depthsOf } from "../payment/tokens/depths.ts";
 import { listedTokens, readExcluded } from "../payment/tokens/open-chains.ts";
 import { createDirectSettler } from "../payment/x402/direct.ts";
 import { openFacilitator } from "../payment/x402/facilitator.ts";
-import {
-  type FacilitatorAccess,
-  isBearerKey,
-  readPlatformSecret,
-} from "../payment/x402/facilitator-access.ts";
+import { type FacilitatorAccess, isBearerKey, readPlatformSecret } from "../payment/x402/facilitator-access.ts";
 import { readX402Network, type X402Network } from "../payment/x402/networks.ts";
 import { openX402 as openX402Payments } from "../payment/x402/open-x402.ts";
 import type { Settler } from "../payment/x402/settler.ts";
@@ -81,7 +77,8 @@ export function openX402(parts: X402Parts): OpenX402 {
   const asking = createAsking(rpc, chainId);
   const x402 = openX402Payments({
     ...parts,
-    ...{ terms, asking },
+    terms,
+    asking,
     evm: createEvmChain(rpc, chainId),
     settle: settlerOf(carrier, terms, asking, parts),
     finalConfirmations: depthsOf(asset.token, rules).finalConfirmations,
@@ -97,12 +94,7 @@ function faultNotes(problem: string | undefined): readonly string[] {
   return problem === undefined ? [] : [`Payments by x402 cannot be followed: ${problem}.`];
 }
 
-function settlerOf(
-  carrier: Carrier,
-  terms: X402Terms,
-  asking: Asking,
-  { config, closers }: X402Parts,
-): Settler {
+function settlerOf(carrier: Carrier, terms: X402Terms, asking: Asking, { config, closers }: X402Parts): Settler {
   if (carrier.kind === "facilitator") {
     const facilitator = openFacilitator({ url: carrier.url, access: carrier.access, terms });
     closers.add("x402 facilitator", facilitator.close);
@@ -126,8 +118,7 @@ export function readX402Source(config: Config): X402Source | undefined {
   const network = networkOf(config, complaints);
   const rpcUrl = network && rpcUrlOf(config, network, complaints);
   const carrier = carrierOf(config, complaints);
-  if (payTo !== undefined && network !== undefined)
-    complaints.push(...sharedWithTokens(config, network, payTo));
+  if (payTo !== undefined && network !== undefined) complaints.push(...sharedWithTokens(config, network, payTo));
   if (complaints.length > 0 || !payTo || !network || !rpcUrl || !carrier) throw badSettings(complaints);
   return { terms: { network, payTo, timeoutSeconds }, rpcUrl, carrier };
 }
@@ -215,9 +206,7 @@ export function checkX402Asset(config: Config, rules: Pick<PriceRules, "tokens">
   const chain = prefix === "MATIC" ? "polygon" : prefix === "BASE" ? "base" : "ethereum";
   const shared = listedTokens(rules, chain).find(({ contract }) => contract === network?.asset.address);
   if (shared !== undefined)
-    throw badSettings([
-      `X402_PAY_TO must not be PAYMENT_ADDRESS_${prefix}: ${shared.token} would be credited twice`,
-    ]);
+    throw badSettings([`X402_PAY_TO must not be PAYMENT_ADDRESS_${prefix}: ${shared.token} would be credited twice`]);
 }
 
 /** One transfer must not be found as two payments. */
@@ -229,8 +218,6 @@ function sharedWithTokens(config: Config, { chainId, asset }: X402Network, payTo
       readAddress(config[`${prefix}_USDC_ADDRESS`])?.address === asset.address &&
       text !== undefined &&
       readAddress(text, "ethereum")?.address === payTo;
-    return isSame
-      ? [`X402_PAY_TO must not be PAYMENT_ADDRESS_${prefix}: its transfers would be credited twice`]
-      : [];
+    return isSame ? [`X402_PAY_TO must not be PAYMENT_ADDRESS_${prefix}: its transfers would be credited twice`] : [];
   });
 }

@@ -124,8 +124,7 @@ export function verifyBlock(
  * `mainNetGenesis`.
  */
 export function mainNetFault(block: Block): string | undefined {
-  if (block.height === 0 && block.hash !== mainNetGenesis)
-    return "this is not the main network's first block";
+  if (block.height === 0 && block.hash !== mainNetGenesis) return "this is not the main network's first block";
   const expected = mainNetForks.find(([height]) => block.height >= height)?.[1];
   if (expected === block.shape) return undefined;
   return `block ${block.height} has the shape of ${block.shape} instead of ${expected}`;

@@ -7,14 +7,7 @@
  * 2.9.
  * @module
  */
-import {
-  concatBytes,
-  readUnsigned,
-  utf8Bytes,
-  withSize,
-  writeUnsigned,
-  writeUnsignedFixed,
-} from "../lib/bytes.ts";
+import { concatBytes, readUnsigned, utf8Bytes, withSize, writeUnsigned, writeUnsignedFixed } from "../lib/bytes.ts";
 import { sha256, sha384 } from "../lib/hash.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "../lib/json.ts";
 import { type BlockShape, integerDigitsMax, isShapeSince } from "./block.ts";
@@ -63,10 +56,7 @@ export function signedHash(fields: JsonObject, shape: BlockShape): Uint8Array {
   if (isShapeSince(shape, "2.7")) parts.push(...proofParts(fields));
   if (isShapeSince(shape, "2.8")) {
     parts.push(fixedInteger(fields, "packing_difficulty", 1));
-    parts.push(
-      optionalBytes(fields, "unpacked_chunk_hash", 1),
-      optionalBytes(fields, "unpacked_chunk2_hash", 1),
-    );
+    parts.push(optionalBytes(fields, "unpacked_chunk_hash", 1), optionalBytes(fields, "unpacked_chunk2_hash", 1));
   }
   if (isShapeSince(shape, "2.9")) parts.push(fixedInteger(fields, "replica_format", 1));
   return sha256(concatBytes(parts));
@@ -102,17 +92,11 @@ export function nextHashListMerkle(previous: {
 function firstHash(fields: JsonObject, shape: BlockShape): Uint8Array {
   const segment = deepHash([
     deepHash(baseOf(fields, shape)),
-    ...["timestamp", "last_retarget", "diff", "cumulative_diff", "reward_pool"].map((key) =>
-      decimal(fields, key),
-    ),
+    ...["timestamp", "last_retarget", "diff", "cumulative_diff", "reward_pool"].map((key) => decimal(fields, key)),
     bytesField(fields, "wallet_list", fieldSizeMax),
     bytesField(fields, "hash_list_merkle", fieldSizeMax),
   ]);
-  const solved = [
-    segment,
-    bytesField(fields, "hash", fieldSizeMax),
-    bytesField(fields, "nonce", fieldSizeMax),
-  ];
+  const solved = [segment, bytesField(fields, "hash", fieldSizeMax), bytesField(fields, "nonce", fieldSizeMax)];
   return deepHash(isShapeSince(shape, "2.4") ? [...solved, proofOf(fields)] : solved);
 }
 
@@ -124,9 +108,7 @@ function baseOf(fields: JsonObject, shape: BlockShape): DeepHashChunk[] {
     listField(fields, "txs", listCountMax).map((id) => readBytes(id, "an id in txs", fieldSizeMax)),
     decimal(fields, "block_size"),
     decimal(fields, "weave_size"),
-    fields["reward_addr"] === "unclaimed"
-      ? utf8Bytes("unclaimed")
-      : bytesField(fields, "reward_addr", fieldSizeMax),
+    fields["reward_addr"] === "unclaimed" ? utf8Bytes("unclaimed") : bytesField(fields, "reward_addr", fieldSizeMax),
     listField(fields, "tags", listCountMax).map(tagChunk),
   ];
   if (!isShapeSince(shape, "2.4")) return [...base, proofOf(fields)];
@@ -262,10 +244,7 @@ function proofParts(fields: JsonObject): Uint8Array[] {
 }
 
 function sizedBytes(fields: JsonObject, key: string, width: number): Uint8Array {
-  return withSize(
-    bytesField(fields, key, width === 3 ? pathSizeMax : Math.min(256 ** width - 1, fieldSizeMax)),
-    width,
-  );
+  return withSize(bytesField(fields, key, width === 3 ? pathSizeMax : Math.min(256 ** width - 1, fieldSizeMax)), width);
 }
 
 function sizedInteger(fields: JsonObject, key: string, width: number): Uint8Array {

@@ -54,8 +54,7 @@ export function readServedChunk(text: string): ServedChunk {
   return {
     chunk: bytesField(fields, "chunk", chunkSize),
     dataPath: bytesField(fields, "data_path", pathSizeMax),
-    txPath:
-      fields["tx_path"] === undefined ? new Uint8Array(0) : bytesField(fields, "tx_path", txPathSizeMax),
+    txPath: fields["tx_path"] === undefined ? new Uint8Array(0) : bytesField(fields, "tx_path", txPathSizeMax),
   };
 }
 
@@ -106,8 +105,7 @@ export function checkChunk(claim: ChunkClaim): ChunkVerdict {
   const leaf = validatePath({ root: dataRoot, path: dataPath, target: offset, size: dataSize, ruleset });
   if (leaf === undefined) return refused("data_path does not prove this offset under this root");
   // A branch may claim more than its leaf ends with; a reader who took that leaf for this byte would never get on.
-  if (BigInt(offset) < leaf.start || BigInt(offset) >= leaf.end)
-    return refused("offset lies in a gap of the tree");
+  if (BigInt(offset) < leaf.start || BigInt(offset) >= leaf.end) return refused("offset lies in a gap of the tree");
   if (BigInt(chunk.length) !== leaf.end - leaf.start) return refused("chunk is not as long as its place");
   if (!equalBytes(sha256(chunk), leaf.hash)) return refused("chunk is not what its place commits to");
   return { kind: "proven", start: Number(leaf.start), end: Number(leaf.end) };

@@ -42,17 +42,7 @@ export const filterLengthMax = 1_048_576;
 /** Levels of `and`, `or` and `not`. */
 export const filterDepthMax = 32;
 
-const kinds = [
-  "tags",
-  "attributes",
-  "isNestedBundle",
-  "not",
-  "and",
-  "or",
-  "never",
-  "always",
-  "hashPartition",
-];
+const kinds = ["tags", "attributes", "isNestedBundle", "not", "and", "or", "never", "always", "hashPartition"];
 
 /**
  * Reads a filter.
@@ -147,9 +137,7 @@ function readNode(value: JsonValue, path: string, depth: number): Filter {
     case "or":
       return {
         kind,
-        filters: readList(content, place).map((part, index) =>
-          readNode(part, `${place}[${index}]`, depth + 1),
-        ),
+        filters: readList(content, place).map((part, index) => readNode(part, `${place}[${index}]`, depth + 1)),
       };
     case "not":
       return { kind, filter: readNode(content, place, depth + 1) };
@@ -207,12 +195,7 @@ function readAttributes(value: JsonValue, path: string): readonly (readonly [str
 
 function readPartition(value: JsonValue, path: string): Filter {
   const members = readMembers(value, path, ["partitionCount", "partitionKey", "targetPartitions"]);
-  const count = readWhole(
-    members.get("partitionCount"),
-    `${path}.partitionCount`,
-    1,
-    Number.MAX_SAFE_INTEGER,
-  );
+  const count = readWhole(members.get("partitionCount"), `${path}.partitionCount`, 1, Number.MAX_SAFE_INTEGER);
   const key = readText(members.get("partitionKey"), `${path}.partitionKey`);
   const list = `${path}.targetPartitions`;
   const targets = readList(members.get("targetPartitions") ?? null, list).map((target, index) =>
@@ -221,16 +204,11 @@ function readPartition(value: JsonValue, path: string): Filter {
   return { kind: "hashPartition", count, key, targets };
 }
 
-function readMembers(
-  value: JsonValue,
-  path: string,
-  known: readonly string[],
-): ReadonlyMap<string, JsonValue> {
+function readMembers(value: JsonValue, path: string, known: readonly string[]): ReadonlyMap<string, JsonValue> {
   if (!isJsonObject(value)) throw fault(path, "must be an object");
   const members = Object.entries(value);
   const stranger = members.find(([key]) => !known.includes(key));
-  if (stranger !== undefined)
-    throw fault(`${path}.${stranger[0]}`, `is unknown; there are ${known.join(", ")}`);
+  if (stranger !== undefined) throw fault(`${path}.${stranger[0]}`, `is unknown; there are ${known.join(", ")}`);
   return new Map(members);
 }
 

@@ -9,13 +9,7 @@
 import { createJsonScan, type JsonEvents, type JsonFault } from "../lib/json-scan.ts";
 import type { TextSink } from "../lib/json-text.ts";
 import { idSize } from "./id.ts";
-import {
-  type ManifestVersion,
-  manifestFaults,
-  manifestKind,
-  manifestVersions,
-  openingsMaxOf,
-} from "./manifest.ts";
+import { type ManifestVersion, manifestFaults, manifestKind, manifestVersions, openingsMaxOf } from "./manifest.ts";
 import { createPathDigest } from "./path-digest.ts";
 
 /** Takes paths as they are met. The bytes that it is given are changed after the call. */
@@ -71,8 +65,7 @@ export function createManifestScan(size: number, salt: Uint8Array, table: PathTa
     },
     finish() {
       fault ??= scan.finish();
-      if (fault !== undefined)
-        return unreadable(fault === "not json" ? manifestFaults.json : manifestFaults.brackets);
+      if (fault !== undefined) return unreadable(fault === "not json" ? manifestFaults.json : manifestFaults.brackets);
       return said.result();
     },
   };
@@ -93,8 +86,13 @@ function createStatement() {
     indexDigest: Uint8Array | undefined;
     fallback: Uint8Array | undefined;
   } = {
-    ...{ isObject: false, isKind: false, version: undefined, hasPaths: false },
-    ...{ indexId: undefined, indexDigest: undefined, fallback: undefined },
+    isObject: false,
+    isKind: false,
+    version: undefined,
+    hasPaths: false,
+    indexId: undefined,
+    indexDigest: undefined,
+    fallback: undefined,
   };
 
   const result = (): ScannedManifest => {

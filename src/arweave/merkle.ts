@@ -128,8 +128,7 @@ export function validatePath(question: {
   while (path.length - at !== leafSize) {
     const marked = ruleset === "relaxed" && hasMarker(path, at);
     if (marked) at += hashSize;
-    if (path.length - at < branchSize || !descend(step, path.subarray(at, at + branchSize), marked))
-      return undefined;
+    if (path.length - at < branchSize || !descend(step, path.subarray(at, at + branchSize), marked)) return undefined;
     at += branchSize;
   }
   return readLeaf(step, path.subarray(at), size, ruleset);
@@ -190,8 +189,7 @@ function readLeaf(step: Step, leaf: Uint8Array, size: bigint, ruleset: Ruleset):
   const hash = leaf.subarray(0, hashSize);
   const noteBytes = leaf.subarray(hashSize);
   const end = readUnsigned(noteBytes);
-  if (ruleset !== "basic" && (end - step.left > chunkBig || step.right - step.left > chunkBig))
-    return undefined;
+  if (ruleset !== "basic" && (end - step.left > chunkBig || step.right - step.left > chunkBig)) return undefined;
   if (ruleset === "strict-split" && !isSplitStrictly(step, end, size)) return undefined;
   if (ruleset === "relaxed" && !isSplitRelaxed(step, end)) return undefined;
   if (!equalBytes(leafId(hash, noteBytes), step.id)) return undefined;
@@ -220,9 +218,7 @@ function rowAbove(row: readonly Uint8Array[], ends: readonly Uint8Array[], level
   for (let index = 0; index < row.length; index += 2) {
     const left = row[index] ?? noHash;
     const right = row[index + 1];
-    above.push(
-      right === undefined ? left : branchId(left, right, ends[((index + 1) << level) - 1] ?? noHash),
-    );
+    above.push(right === undefined ? left : branchId(left, right, ends[((index + 1) << level) - 1] ?? noHash));
   }
   return above;
 }
@@ -234,11 +230,7 @@ function hasMarker(path: Uint8Array, at: number): boolean {
 }
 
 function branchParts(branch: Uint8Array): [Uint8Array, Uint8Array, Uint8Array] {
-  return [
-    branch.subarray(0, hashSize),
-    branch.subarray(hashSize, 2 * hashSize),
-    branch.subarray(2 * hashSize),
-  ];
+  return [branch.subarray(0, hashSize), branch.subarray(hashSize, 2 * hashSize), branch.subarray(2 * hashSize)];
 }
 
 function clamp(target: bigint, size: bigint): bigint {

@@ -40,24 +40,16 @@ const withMinerShare = { dividend: 21n, divisor: 20n };
  * @param dataSize - Bytes of data, 0 or more; counted in whole chunks.
  * @param recipient - Whether the target, if there is one, has an account already.
  */
-export function transactionFee(
-  price: StoragePrice,
-  dataSize: bigint,
-  recipient: "none" | "known" | "new",
-): Winston {
+export function transactionFee(price: StoragePrice, dataSize: bigint, recipient: "none" | "known" | "new"): Winston {
   const fee = storageFee(price, ceilToGrid(dataSize) + transactionSizeBase);
   return winston(recipient === "new" ? fee + storageFee(price, newAccountSize) : fee);
 }
 
 /** The fee for a number of bytes for ever, as they are. @param size - 0 or more. */
-export function storageFee(
-  { pricePerGibMinute, kryderPlusRateMultiplier }: StoragePrice,
-  size: bigint,
-): bigint {
+export function storageFee({ pricePerGibMinute, kryderPlusRateMultiplier }: StoragePrice, size: bigint): bigint {
   assert(size >= 0n, "a size is 0 or more");
   const firstYear = size * pricePerGibMinute * minutesPerYear * copies * kryderPlusRateMultiplier;
   return (
-    (firstYear * decay.divisor * withMinerShare.dividend) /
-    (bytesPerGib * decay.dividend * withMinerShare.divisor)
+    (firstYear * decay.divisor * withMinerShare.dividend) / (bytesPerGib * decay.dividend * withMinerShare.divisor)
   );
 }

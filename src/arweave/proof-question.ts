@@ -16,9 +16,7 @@ export type Anchor = Readonly<
 >;
 
 /** All of the content where only a part was asked for: itself, or of an item the 48 bytes that are signed. */
-export type WholeContent = Readonly<
-  { kind: "bytes"; bytes: Uint8Array } | { kind: "message"; message: Uint8Array }
->;
+export type WholeContent = Readonly<{ kind: "bytes"; bytes: Uint8Array } | { kind: "message"; message: Uint8Array }>;
 
 /** A proof, and what it is to be checked with. */
 export type ProofQuestion = Readonly<{
@@ -40,14 +38,7 @@ export type ProofQuestion = Readonly<{
 }>;
 
 /** What a step is about. */
-export type ProofStepName =
-  | "subject"
-  | "block"
-  | "transaction"
-  | "place"
-  | "chunks"
-  | "bundles"
-  | "signature";
+export type ProofStepName = "subject" | "block" | "transaction" | "place" | "chunks" | "bundles" | "signature";
 
 /** What was shown, in a sentence. */
 export type ProofStep = Readonly<{ step: ProofStepName; says: string }>;

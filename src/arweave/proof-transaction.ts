@@ -69,9 +69,7 @@ export function signsWholeContent({ kind, transaction }: Proof): boolean {
 export function isUnderRoot(question: ProofQuestion, signedRoot: Uint8Array, notes: ProofNotes): boolean {
   const whole = wholeOf(question);
   if (whole === undefined) return false;
-  const isRoot = (["halved", "plain"] as const).some((rule) =>
-    equalBytes(dataRootOf(whole, rule), signedRoot),
-  );
+  const isRoot = (["halved", "plain"] as const).some((rule) => equalBytes(dataRootOf(whole, rule), signedRoot));
   if (!isRoot) throw malformed("the data does not make the data root, however it is split");
   notes.steps.push({ step: "chunks", says: "the whole data makes the data root" });
   return true;
@@ -83,8 +81,7 @@ export function isUnderRoot(question: ProofQuestion, signedRoot: Uint8Array, not
  * @throws Failure `malformed_input` when it is another's.
  */
 export function checkOwner(id: Id, found: Address, wanted: Address | undefined): void {
-  if (wanted !== undefined && found !== wanted)
-    throw malformed(`${id} is signed by ${found}, not by ${wanted}`);
+  if (wanted !== undefined && found !== wanted) throw malformed(`${id} is signed by ${found}, not by ${wanted}`);
 }
 
 /** Whether the transaction is the one that belongs here. */
@@ -117,8 +114,7 @@ function checkHeader(transaction: Transaction, shown: ProofTransaction): Uint8Ar
   if (id !== shown.id) throw malformed(`the header is that of transaction ${id}`);
   if (dataSize !== shown.dataSize)
     throw malformed(`the header states ${dataSize} bytes of data, not ${shown.dataSize}`);
-  if (ownerAddress !== shown.owner)
-    throw malformed(`the header is signed by ${ownerAddress}, not by ${shown.owner}`);
+  if (ownerAddress !== shown.owner) throw malformed(`the header is signed by ${ownerAddress}, not by ${shown.owner}`);
   const signedRoot = decodeBase64url(treeRootOf(transaction)) ?? noBytes;
   const isRootShown = format === 2 || shown.dataRoot.length > 0;
   if (isRootShown && !equalBytes(signedRoot, shown.dataRoot))

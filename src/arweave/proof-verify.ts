@@ -17,22 +17,9 @@ import { addressOf, idOfSignature } from "./id.ts";
 import { hashItem, type SignedFields } from "./item-hash.ts";
 import { rulesetAt, validatePath } from "./merkle.ts";
 import type { ProofPlace, ProofTransaction } from "./proof.ts";
-import {
-  type Anchor,
-  type ProofNotes,
-  type ProofQuestion,
-  type ProofStep,
-  wholeOf,
-} from "./proof-question.ts";
+import { type Anchor, type ProofNotes, type ProofQuestion, type ProofStep, wholeOf } from "./proof-question.ts";
 import { checkOwner, checkTransaction, isUnderRoot } from "./proof-transaction.ts";
-import {
-  checkChunks,
-  type KnownBytes,
-  nothingKnown,
-  type PlacedBytes,
-  placedBytes,
-  walkItems,
-} from "./proof-walk.ts";
+import { checkChunks, type KnownBytes, nothingKnown, type PlacedBytes, placedBytes, walkItems } from "./proof-walk.ts";
 import { malformed } from "./wire.ts";
 
 /** What came of it. */
@@ -231,10 +218,7 @@ function checkData(
   for (const { start, end } of known.withheld) {
     notes.open.push(`the chunk at bytes ${start} to ${end} of the data is not shown whole`);
   }
-  if (
-    !known.has({ start: content.start, end: content.start + content.bytes.length }) &&
-    known.withheld.length === 0
-  )
+  if (!known.has({ start: content.start, end: content.start + content.bytes.length }) && known.withheld.length === 0)
     notes.open.push("no chunks are shown for a part of the bytes");
   return known;
 }
@@ -261,9 +245,7 @@ function checkItemSignature(
   const given = question.whole?.kind === "message" ? question.whole.message : undefined;
   const message = whole === undefined ? given : hashItem(header, whole).message;
   if (message === undefined) {
-    notes.open.push(
-      `the item's signature is over all ${question.proof.size} bytes of it, which are not at hand`,
-    );
+    notes.open.push(`the item's signature is over all ${question.proof.size} bytes of it, which are not at hand`);
     return false;
   }
   const result = verifyItem(header, message);

@@ -210,8 +210,7 @@ function isHeaderKnown({ id, start, dataStart, header }: ProofItem, known: Known
 /** Holds the bundle's own index to the item; says what is not shown of it. */
 function checkEntry(item: ProofItem, bundle: Bundle, known: KnownBytes): string | undefined {
   const { entry, id, start, end } = item;
-  if (entry === undefined)
-    return `the index of bundle ${bundle.id} is not shown: only that item ${id} lies in it`;
+  if (entry === undefined) return `the index of bundle ${bundle.id} is not shown: only that item ${id} lies in it`;
   if (entry.index >= entry.count) throw malformed(`the bundle has no entry ${entry.index}`);
   const indexEnd = bundle.start + bundleCountSize + (entry.index + 1) * bundleEntrySize;
   if (indexEnd > start) throw malformed(`item ${id} begins within the index of its bundle`);

@@ -43,10 +43,7 @@ export function signingOfHeader({ id, signatureType, signature }: SignedHeader):
  *
  * @param message - The 48-byte deep hash that was signed.
  */
-export function signingOfItem(
-  header: SignedHeader & Pick<ItemHeader, "owner">,
-  message: Uint8Array,
-): Signing {
+export function signingOfItem(header: SignedHeader & Pick<ItemHeader, "owner">, message: Uint8Array): Signing {
   if (!isSignedByMessage(header.signatureType)) return signingOfHeader(header);
   const identity = Buffer.concat([messageSigningPrefix, header.owner, message]);
   return { id: idFromBytes(sha256(identity)), itemIds: [header.id] };

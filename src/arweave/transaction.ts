@@ -91,15 +91,10 @@ export function readTransaction(text: string): Transaction {
  * @throws Failure `malformed_input` with `context.reason`, a sentence.
  */
 export function readTransactionHeader(text: string): Transaction {
-  return readWith(text, (fields, data) =>
-    data.length === 0 ? readDataSize(fields) : sizeOfOwnData(fields, data),
-  );
+  return readWith(text, (fields, data) => (data.length === 0 ? readDataSize(fields) : sizeOfOwnData(fields, data)));
 }
 
-function readWith(
-  text: string,
-  firstFormatSize: (fields: JsonObject, data: Uint8Array) => number,
-): Transaction {
+function readWith(text: string, firstFormatSize: (fields: JsonObject, data: Uint8Array) => number): Transaction {
   const fields = readFields(text, transactionTextSizeMax);
   const format = readFormat(fields["format"]);
   const signature = bytesField(fields, "signature", keySizeMax);
@@ -193,8 +188,7 @@ function readFormat(value: JsonValue | undefined): 1 | 2 {
 function readTags(fields: JsonObject): RawTag[] {
   let quota = tagsSizeMax;
   return listField(fields, "tags", tagsSizeMax).map((tag) => {
-    if (!isJsonObject(tag) || Object.keys(tag).length !== 2)
-      throw malformed("a tag is not a name and a value");
+    if (!isJsonObject(tag) || Object.keys(tag).length !== 2) throw malformed("a tag is not a name and a value");
     const name = readBytes(tag["name"], "a tag's name", quota);
     const value = readBytes(tag["value"], "a tag's value", quota - name.length);
     quota -= name.length + value.length;

@@ -112,9 +112,7 @@ function mismatchOf(shape: BlockShape): BlockLayout {
 
 function inWeaveOrder(transactions: readonly PlacedTransaction[]): PlacedTransaction[] {
   const keyed = transactions.map((transaction) => ({ transaction, id: idBytes(transaction.id) }));
-  keyed.sort(
-    (one, other) => one.transaction.format - other.transaction.format || compareBytes(one.id, other.id),
-  );
+  keyed.sort((one, other) => one.transaction.format - other.transaction.format || compareBytes(one.id, other.id));
   return keyed.map(({ transaction }) => transaction);
 }
 

@@ -25,10 +25,8 @@ export function malformed(reason: string): Failure {
  * @param sizeMax - Most characters that are looked at.
  */
 export function readFields(text: string, sizeMax: number): JsonObject {
-  if (text.length > sizeMax)
-    throw malformed(`the JSON has ${text.length} characters, ${sizeMax} is the most`);
-  if (opensMoreThan(text, openingsMax))
-    throw malformed(`the JSON opens more than ${openingsMax} lists or objects`);
+  if (text.length > sizeMax) throw malformed(`the JSON has ${text.length} characters, ${sizeMax} is the most`);
+  if (opensMoreThan(text, openingsMax)) throw malformed(`the JSON opens more than ${openingsMax} lists or objects`);
   const fields = readJson(text);
   if (!isJsonObject(fields)) throw malformed("the text is no JSON object");
   return fields;

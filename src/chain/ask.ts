@@ -40,10 +40,7 @@ export async function askInOrder<Source, Result>(
   }
 }
 
-function run<Source, Result>(
-  question: Question<Source, Result>,
-  signal: AbortSignal,
-): Promise<Asked<Result>> {
+function run<Source, Result>(question: Question<Source, Result>, signal: AbortSignal): Promise<Asked<Result>> {
   const { sources, ask, isFinal, hedgeAfterMs, onOutrun } = question;
   const others: Result[] = [];
   const asking = new Map<Source, number>(); // since when

@@ -7,14 +7,7 @@
 
 import type { GatewayAddress } from "../config/gateway-list.ts";
 import { Failure } from "../failures.ts";
-import {
-  type Fault,
-  failureOf,
-  fault,
-  type HttpStream,
-  type HttpTimeouts,
-  openHttp,
-} from "../lib/http-client.ts";
+import { type Fault, failureOf, fault, type HttpStream, type HttpTimeouts, openHttp } from "../lib/http-client.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import { type Hint, readHintHeaders } from "./hint.ts";
 import type { NodeResponse } from "./node.ts";
@@ -128,22 +121,13 @@ export function openGateways(
 
 type HttpClient = GatewayAddress & Readonly<{ http: ReturnType<typeof openHttp> }>;
 
-async function head(
-  client: HttpClient,
-  id: string,
-  signal: AbortSignal,
-): Promise<NodeResponse<GatewayContent>> {
+async function head(client: HttpClient, id: string, signal: AbortSignal): Promise<NodeResponse<GatewayContent>> {
   const url = `${client.url}/raw/${encodeURIComponent(id)}`;
-  const response = await client.http.whole(
-    { method: "HEAD", url, headers: hopHeaders, keepsCoding },
-    0,
-    signal,
-  );
+  const response = await client.http.whole({ method: "HEAD", url, headers: hopHeaders, keepsCoding }, 0, signal);
   if (response.kind === "trouble") return response;
   if (response.status !== 200) return otherStatus(response.status);
   const size = Number(response.headers.get("content-length") ?? "none");
-  if (!Number.isSafeInteger(size) || size < 0)
-    return fault("malformed", "no Content-Length", response.status);
+  if (!Number.isSafeInteger(size) || size < 0) return fault("malformed", "no Content-Length", response.status);
   const value = {
     gateway: client.url,
     trusted: client.trusted,
@@ -166,8 +150,7 @@ async function whole(
   const response = await client.http.whole(asked, size, signal);
   if (response.kind === "trouble") return response;
   if (response.status !== 200) return otherStatus(response.status);
-  if (response.body.length !== size)
-    return fault("wrong", `${response.body.length} of ${size} bytes`, response.status);
+  if (response.body.length !== size) return fault("wrong", `${response.body.length} of ${size} bytes`, response.status);
   return { kind: "ok", value: response.body };
 }
 
@@ -199,12 +182,7 @@ async function* exactly(
   if (left > 0) throw failureOf(fault("cut", `${left} bytes are missing`), facts);
 }
 
-function headProblem(
-  response: HttpStream,
-  span: ByteSpan,
-  size: number,
-  isWhole: boolean,
-): Fault | undefined {
+function headProblem(response: HttpStream, span: ByteSpan, size: number, isWhole: boolean): Fault | undefined {
   const { status, headers } = response;
   if (isWhole) return status === 200 ? undefined : fault("status", `status ${status}`, status);
   if (status !== 206) return fault("status", `status ${status} to a range`, status);

@@ -67,11 +67,7 @@ export type ChainCalls = Readonly<{
   /** An anchor for new transactions. */
   anchor: (signal: AbortSignal) => Promise<NodeResponse<string>>;
   /** The fee for data of a size, in winston. @param target - the recipient's address or undefined. */
-  price: (
-    sizeBytes: number,
-    target: string | undefined,
-    signal: AbortSignal,
-  ) => Promise<NodeResponse<bigint>>;
+  price: (sizeBytes: number, target: string | undefined, signal: AbortSignal) => Promise<NodeResponse<bigint>>;
   /** A wallet's balance, in winston. */
   balance: (address: string, signal: AbortSignal) => Promise<NodeResponse<bigint>>;
   /** The id of a wallet's last transaction; "" when there is none. */
@@ -100,10 +96,7 @@ export type Node = ChainCalls &
   Readonly<{
     /** Its origin, without a final slash. */
     url: string;
-    postTx: (
-      json: Uint8Array<ArrayBuffer>,
-      signal: AbortSignal,
-    ) => Promise<NodeResponse<"accepted" | "known already">>;
+    postTx: (json: Uint8Array<ArrayBuffer>, signal: AbortSignal) => Promise<NodeResponse<"accepted" | "known already">>;
     postChunk: (
       json: Uint8Array<ArrayBuffer>,
       signal: AbortSignal,
@@ -158,11 +151,7 @@ export type NodeOptions = Readonly<{
  *
  * @param url - Origin, `http://host:port` or `https://host`; a path prefix is kept.
  */
-export function openNode(
-  url: string,
-  timeouts: HttpTimeouts = nodeTimeoutsDefault,
-  options: NodeOptions = {},
-): Node {
+export function openNode(url: string, timeouts: HttpTimeouts = nodeTimeoutsDefault, options: NodeOptions = {}): Node {
   const base = url.replace(/\/+$/, "");
   const http = openHttp(timeouts, options.reach);
 
@@ -243,8 +232,7 @@ function transactionCalls(get: Get, getBytes: GetBytes): TransactionCalls {
   const at = (id: string) => `/tx/${encodeURIComponent(id)}`;
   return {
     txJson: (id, signal) => getBytes(at(id), bodyBytesMax.transaction, signal),
-    pendingIds: (signal) =>
-      get("/tx/pending", bodyBytesMax.list, (text) => readTexts(text, pendingIdsMax), signal),
+    pendingIds: (signal) => get("/tx/pending", bodyBytesMax.list, (text) => readTexts(text, pendingIdsMax), signal),
     txStatus: (id, signal) => get(`${at(id)}/status`, small, readStatus, signal),
     txOffset: (id, signal) => get(`${at(id)}/offset`, small, readPlace, signal),
     txField: (id, field, signal) =>
@@ -266,17 +254,11 @@ const postChunkMeanings: ReadonlyMap<number, "kept" | "kept for a time"> = new M
 /** Statuses of 4xx that say nothing about what was asked for: too slow, too early, too many. */
 const laterStatuses: ReadonlySet<number> = new Set([408, 425, 429]);
 
-function readResponse<Value>(
-  response: HttpResponse,
-  good: readonly number[],
-  read: Read<Value>,
-): NodeResponse<Value> {
+function readResponse<Value>(response: HttpResponse, good: readonly number[], read: Read<Value>): NodeResponse<Value> {
   const { status, body } = response;
   if (good.includes(status)) {
     const value = read(body, status);
-    return value === undefined
-      ? fault("malformed", "the body cannot be read", status)
-      : { kind: "ok", value };
+    return value === undefined ? fault("malformed", "the body cannot be read", status) : { kind: "ok", value };
   }
   if (status === 202) return { kind: "pending" };
   if (status === 404) return { kind: "absent" };
@@ -361,8 +343,7 @@ function readChunk(text: string): ChunkResponse | undefined {
   const chunk = readBytes(response?.["chunk"]);
   const dataPath = readBytes(response?.["data_path"]);
   const txPath = readBytes(response?.["tx_path"] ?? "");
-  if (packing !== "unpacked" || chunk === undefined || dataPath === undefined || txPath === undefined)
-    return undefined;
+  if (packing !== "unpacked" || chunk === undefined || dataPath === undefined || txPath === undefined) return undefined;
   return { chunk, dataPath, txPath };
 }
 

@@ -79,8 +79,7 @@ function recordsOf(kind: PeerKind, records: JsonValue | undefined): readonly Nam
 function readNamed({ kind, name }: Named): NamedPeer[] {
   if (typeof name !== "string" || name.length > nameLengthMax) return [];
   const url = URL.parse(/^[a-z]+:\/\//i.test(name) ? name : `http://${name}`);
-  if (url === null || !/^https?:$/.test(url.protocol) || url.username !== "" || url.password !== "")
-    return [];
+  if (url === null || !/^https?:$/.test(url.protocol) || url.username !== "" || url.password !== "") return [];
   const isOrigin = url.pathname === "/" && url.search === "" && url.hash === "";
   return isOrigin ? [{ kind, url }] : [];
 }

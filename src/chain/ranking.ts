@@ -65,11 +65,7 @@ const hedgeLongestMs = 4_000;
 const successShareMin = 0.05;
 
 /** Makes an order. @param random - in [0, 1). */
-export function createRanking<Source>(
-  sources: readonly Source[],
-  clock: Clock,
-  random: () => number,
-): Ranking<Source> {
+export function createRanking<Source>(sources: readonly Source[], clock: Clock, random: () => number): Ranking<Source> {
   const records = new Map(sources.map((source) => [source, newRecord()]));
   /** A source that was let go while it was asked leaves no record. */
   const recordOf = (source: Source): Record => records.get(source) ?? newRecord();
@@ -124,8 +120,7 @@ export function createRanking<Source>(
     remove: (source) => {
       records.delete(source);
     },
-    hedgeAfterMs: (source) =>
-      Math.min(hedgeLongestMs, Math.max(hedgeShortestMs, 3 * recordOf(source).latencyMs)),
+    hedgeAfterMs: (source) => Math.min(hedgeLongestMs, Math.max(hedgeShortestMs, 3 * recordOf(source).latencyMs)),
   };
 }
 

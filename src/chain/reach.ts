@@ -23,8 +23,7 @@ export type ReachRules = Readonly<{
 }>;
 
 /** Asks as the rest of this machine does, its hosts file included. */
-const resolveHere: Resolve = async (name) =>
-  (await lookup(name, { all: true })).map(({ address }) => address);
+const resolveHere: Resolve = async (name) => (await lookup(name, { all: true })).map(({ address }) => address);
 
 /** Makes a reach that keeps to its rules. */
 export function createReach({ ports, allowsPrivate, resolve = resolveHere }: ReachRules): Reach {
@@ -37,17 +36,13 @@ export function createReach({ ports, allowsPrivate, resolve = resolveHere }: Rea
     if (first === undefined) return fault("connect", `${hostname} has no address`);
     // A name with one address of each kind is a trap, whichever would be taken.
     const refused = allowsPrivate ? undefined : addresses.find((address) => !isPublicAddress(address));
-    return refused === undefined
-      ? first
-      : fault("connect", `${hostname} is at ${refused}, which is not public`);
+    return refused === undefined ? first : fault("connect", `${hostname} is at ${refused}, which is not public`);
   }
 
   return async (url, signal) => {
     const parsed = URL.parse(url);
-    if (parsed === null || !/^https?:$/.test(parsed.protocol))
-      return fault("connect", "no http or https URL");
-    if (!allowed.has(portOf(parsed)))
-      return fault("connect", `port ${portOf(parsed)} is not one that peers have`);
+    if (parsed === null || !/^https?:$/.test(parsed.protocol)) return fault("connect", "no http or https URL");
+    if (!allowed.has(portOf(parsed))) return fault("connect", `port ${portOf(parsed)} is not one that peers have`);
     const { host, hostname } = parsed;
     const address = await addressOf(hostname, signal);
     if (typeof address !== "string") return address;

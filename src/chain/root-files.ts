@@ -63,8 +63,7 @@ export type IndexContent = Readonly<{
 export type OpenIndexContent = (id: Id, signal: AbortSignal) => Promise<IndexContent>;
 
 /** What indexes are opened with. */
-export type RootFilesParts = SourceParts &
-  Readonly<{ timeouts?: HttpTimeouts; openContent: OpenIndexContent }>;
+export type RootFilesParts = SourceParts & Readonly<{ timeouts?: HttpTimeouts; openContent: OpenIndexContent }>;
 
 /** One file: how its head is had, and how it is read. */
 type RootFile = Readonly<{
@@ -105,8 +104,7 @@ export function openRootFiles(sources: readonly string[], parts: RootFilesParts)
 }
 
 function openIndex(source: RootSource, parts: RootFilesParts): RootIndex {
-  if (source.kind === "manifest")
-    return openPartitioned(source.location, openAt(source.location, parts), parts);
+  if (source.kind === "manifest") return openPartitioned(source.location, openAt(source.location, parts), parts);
   const file = openAt(source, parts);
   if (source.kind === "content") return openUnknown(source, file, parts);
   return {
@@ -134,8 +132,7 @@ function openUnknown(location: RootLocation, file: RootFile, parts: RootFilesPar
       return await file.lookUp(signal, async (opened) => {
         isManifest ??= !opened.header.includes(0);
         if (isManifest) return await partitioned.lookUp(key, signal);
-        if (opened.size < cdb64HeaderSize)
-          throw fileFailure(partitioned.url, "the file is shorter than its head");
+        if (opened.size < cdb64HeaderSize) throw fileFailure(partitioned.url, "the file is shorter than its head");
         return await lookUpCdb64(opened, key);
       });
     },
@@ -180,8 +177,7 @@ function openPartitioned(location: RootLocation, file: RootFile, parts: RootFile
   function openPartitions(manifest: RootManifest): NonNullable<ReadManifest["files"]> {
     return new Map(
       [...manifest].map(([prefix, { location: place, size }]) => {
-        const isOthers =
-          location.kind !== "file" && place.kind === "url" && !isSameServer(location, place.url);
+        const isOthers = location.kind !== "file" && place.kind === "url" && !isSameServer(location, place.url);
         return [prefix, { file: openAt(place, parts, isOthers ? reachOfOthers : undefined), size }] as const;
       }),
     );
@@ -196,8 +192,7 @@ function openPartitioned(location: RootLocation, file: RootFile, parts: RootFile
     async lookUp(key, signal) {
       const current =
         stored !== undefined && stored.until > clock() ? stored : await flights.run("manifest", signal, read);
-      if (current.files === undefined)
-        throw new Failure("source_failed", { source: url, detail: current.fault });
+      if (current.files === undefined) throw new Failure("source_failed", { source: url, detail: current.fault });
       const partition = current.files.get(key[0] ?? -1);
       if (partition === undefined) return { kind: "absent" };
       try {
@@ -230,9 +225,7 @@ async function find(index: RootIndex, id: Id, signal: AbortSignal): Promise<Node
     if (response.kind === "absent") return response;
     if (response.kind === "malformed") return problem("malformed", response.reason);
     const hint = readHintRecord(response.value);
-    return hint === undefined
-      ? problem("malformed", `the value of ${id} cannot be read`)
-      : { kind: "ok", value: hint };
+    return hint === undefined ? problem("malformed", `the value of ${id} cannot be read`) : { kind: "ok", value: hint };
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof Failure) return faultFrom(error);
@@ -310,8 +303,7 @@ function openContentFile(
   async function partOf(signal: AbortSignal) {
     const content = await openContent(id, signal);
     const size = partSize ?? content.size - start;
-    if (size < 0 || start + size > content.size)
-      throw fileFailure(name, `the content has only ${content.size} bytes`);
+    if (size < 0 || start + size > content.size) throw fileFailure(name, `the content has only ${content.size} bytes`);
     const read = async (from: number, to: number): Promise<Uint8Array> => {
       const bytes = new Uint8Array(to - from);
       let at = 0;

@@ -98,15 +98,13 @@ export function rootSourceFault(text: string): string | undefined {
 
 function checkLocal(path: string): void {
   const { size } = statSync(path);
-  if (size > rootManifestBytesMax)
-    throw new Error(`${path}: ${size} bytes, at most ${rootManifestBytesMax} are read`);
+  if (size > rootManifestBytesMax) throw new Error(`${path}: ${size} bytes, at most ${rootManifestBytesMax} are read`);
   const manifest = readRootManifest(readFileSync(path), { kind: "file", path });
   for (const { location, size: expected } of manifest.values()) {
     if (location.kind !== "file") continue;
     const found = statSync(location.path, { throwIfNoEntry: false });
     if (found?.isFile() !== true) throw new Error(`${path}: ${location.path} is not a file`);
-    if (found.size !== expected)
-      throw new Error(`${path}: ${location.path} has ${found.size} bytes, not ${expected}`);
+    if (found.size !== expected) throw new Error(`${path}: ${location.path} has ${found.size} bytes, not ${expected}`);
   }
 }
 
@@ -126,9 +124,7 @@ export function readRootManifest(bytes: Uint8Array, where: RootLocation): RootMa
   if (partitions.length > partitionsMax) throw fault(`more than ${partitionsMax} partitions`);
   const manifest = new Map<number, RootPartition>();
   for (const [index, entry] of partitions.entries()) {
-    const [prefix, partition] = readPartition(entry, where, (reason) =>
-      fault(`partitions[${index}]: ${reason}`),
-    );
+    const [prefix, partition] = readPartition(entry, where, (reason) => fault(`partitions[${index}]: ${reason}`));
     if (manifest.has(prefix)) throw fault(`partitions[${index}]: prefix is there twice`);
     manifest.set(prefix, partition);
   }
@@ -173,8 +169,7 @@ function readLocation(location: JsonObject, size: number, where: RootLocation): 
 
 /** A file beside its manifest. */
 function fileLocation(name: JsonValue | undefined, where: RootLocation): RootLocation | undefined {
-  const isName =
-    typeof name === "string" && name.length <= 255 && name !== "" && !/[/\\\0]|^\.\.?$/.test(name);
+  const isName = typeof name === "string" && name.length <= 255 && name !== "" && !/[/\\\0]|^\.\.?$/.test(name);
   if (!isName) return undefined;
   if (where.kind === "file") return { kind: "file", path: join(dirname(where.path), basename(name)) };
   return where.kind === "url" ? urlLocation(encodeURIComponent(name), where) : undefined;

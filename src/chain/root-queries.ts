@@ -99,16 +99,12 @@ export function openRootQueries(
 /** Why the way up does not go on to a bundle. */
 function stepFault(id: Id, path: readonly Id[], parent: Id): Fault | undefined {
   if (parent === id || path.includes(parent)) return problem("wrong", `${parent} is said to lie in itself`);
-  return path.length < levelsMax
-    ? undefined
-    : problem("malformed", `${id} lies deeper than ${levelsMax} bundles`);
+  return path.length < levelsMax ? undefined : problem("malformed", `${id} lies deeper than ${levelsMax} bundles`);
 }
 
 /** What is in no bundle is a transaction, of which the chain's nodes know more. */
 function hintOf([rootId, ...path]: readonly Id[]): NodeResponse<Hint> {
-  return rootId === undefined
-    ? { kind: "absent" }
-    : { kind: "ok", value: { rootId, path, itemOffset: undefined } };
+  return rootId === undefined ? { kind: "absent" } : { kind: "ok", value: { rootId, path, itemOffset: undefined } };
 }
 
 function readResponse(id: Id, response: JsonValue | undefined): NodeResponse<Bundled> {

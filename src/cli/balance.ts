@@ -67,11 +67,7 @@ function checksumHint(text: string): string {
 }
 
 /** An account's balance as the service tells it; that of one that never had any is nothing. */
-export async function askBalance(
-  client: ServiceClient,
-  address: string,
-  signal: AbortSignal,
-): Promise<JsonObject> {
+export async function askBalance(client: ServiceClient, address: string, signal: AbortSignal): Promise<JsonObject> {
   const response = await client.get(`/v1/account/balance?address=${address}`, signal);
   if (response.status === 404 && response.value === "User Not Found") return nothing;
   return objectIn(response, client.url);
@@ -116,19 +112,12 @@ function page(address: string, balance: JsonObject, price: bigint | undefined): 
   return rowsText(rows, 9);
 }
 
-function approvalRows(
-  name: string,
-  party: string,
-  value: JsonValue | undefined,
-): (readonly [string, string])[] {
+function approvalRows(name: string, party: string, value: JsonValue | undefined): (readonly [string, string])[] {
   if (!isJsonArray(value)) return [];
   return value.filter(isJsonObject).map((approval) => {
     const left = amountIn(approval, "approvedWincAmount") - amountIn(approval, "usedWincAmount");
     const expires = approval["expirationDate"];
     const until = typeof expires === "string" ? ` until ${expires}` : "";
-    return [
-      name,
-      `${wincText(left)} ${name === "given" ? "to" : "from"} ${String(approval[party])}${until}`,
-    ] as const;
+    return [name, `${wincText(left)} ${name === "given" ? "to" : "from"} ${String(approval[party])}${until}`] as const;
   });
 }

@@ -28,8 +28,7 @@ import { readMining } from "./mining.ts";
 const checks: readonly ((config: Config) => unknown)[] = [
   readFilters,
   (config) => addressTest(config.TRUSTED_PROXIES, "TRUSTED_PROXIES"),
-  (config) =>
-    addressTest(config.RATE_LIMITER_IPS_AND_CIDRS_ALLOWLIST, "RATE_LIMITER_IPS_AND_CIDRS_ALLOWLIST"),
+  (config) => addressTest(config.RATE_LIMITER_IPS_AND_CIDRS_ALLOWLIST, "RATE_LIMITER_IPS_AND_CIDRS_ALLOWLIST"),
   (config) => readAddressList("UPLOAD_ALLOWED_ADDRESSES", config.UPLOAD_ALLOWED_ADDRESSES),
   (config) => readAddressList("UPLOAD_BLOCKED_ADDRESSES", config.UPLOAD_BLOCKED_ADDRESSES),
   ({ GRAPHQL_HOST: host, GRAPHQL_PORT: port }) => host === undefined || graphqlOriginOf(host, port),

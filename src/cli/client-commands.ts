@@ -118,8 +118,7 @@ export function receiptCommand({ environment }: Pick<ReadSettings, "environment"
       action: { type: "positional", description: "verify", required: true },
       file: {
         type: "positional",
-        description:
-          "File with a receipt, or with what `cairn upload --json` printed; - reads a pipe; or an item's id",
+        description: "File with a receipt, or with what `cairn upload --json` printed; - reads a pipe; or an item's id",
         required: true,
       },
       signer: {

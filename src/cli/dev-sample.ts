@@ -62,11 +62,7 @@ export async function storedSample(parts: SampleParts, stop: AbortSignal): Promi
 type Planted = Readonly<{ sample: Sample; outcome: "served" | "excluded" }>;
 
 /** Plants it, again where the chain was reset meanwhile. @returns Undefined when it is not served: the log says why. */
-async function plantUntilServed(
-  parts: SampleParts,
-  jwk: JsonObject,
-  stop: AbortSignal,
-): Promise<Planted | undefined> {
+async function plantUntilServed(parts: SampleParts, jwk: JsonObject, stop: AbortSignal): Promise<Planted | undefined> {
   const late = AbortSignal.timeout(readableMsMax);
   const signal = AbortSignal.any([stop, late]);
   let reason: unknown = "the chain was reset while it was planted";
@@ -120,8 +116,7 @@ async function untilServed(
 ): Promise<"served" | "excluded" | "gone"> {
   const { devnet, gateway } = parts;
   for (;;) {
-    if ([sample.sound, sample.manifest].every((id) => gateway.reader.locate(id)?.pending === false))
-      return "served";
+    if ([sample.sound, sample.manifest].every((id) => gateway.reader.locate(id)?.pending === false)) return "served";
     if (devnet.transaction(sample.bundle).kind === "unknown") return "gone";
     if (isExcluded(parts, sample)) return "excluded";
     await sleep(askEveryMs, signal);

@@ -81,14 +81,7 @@ export function commandsOf(
 }
 
 /** Its own address and money, and below that the account that it uploads as, with its credits. */
-function walletRows({
-  type,
-  address,
-  file,
-  balance,
-  account,
-  credits,
-}: FundedWallet): (readonly [string, string])[] {
+function walletRows({ type, address, file, balance, account, credits }: FundedWallet): (readonly [string, string])[] {
   const money = `${balance / winstonPerAr} tokens`;
   const own = `${address}  ${money}${file === undefined ? "" : `  ${file}`}`;
   const as = account === String(address) ? "" : `  as ${account}`;

@@ -55,9 +55,7 @@ const nodeBodyBytesMax = 128 * 2 ** 20;
 export async function runDev(config: Config, options: DevOptions): Promise<number> {
   const closers = createClosers((name, error) => log.error("could not be closed", { name, error }));
   const log = openLog(config, closers);
-  const running = runUntilStopped({ closers, log }, (stop) =>
-    openDev(config, options, { closers, log, stop }),
-  );
+  const running = runUntilStopped({ closers, log }, (stop) => openDev(config, options, { closers, log, stop }));
   return await running.catch((error: unknown) => {
     throw explainDamage(error, dataFolderAt(config.DATA_DIR), config);
   });
@@ -73,7 +71,11 @@ async function openDev(given: Config, options: DevOptions, { closers, log, stop 
   const readWallet = uploadWalletOf(config, folder, options.makeRsaKey);
   const controls = createShownControls(config);
   const chain = await openChain({
-    ...{ config, dir: folder.devnet, shown: controls.shown, log, closers },
+    config,
+    dir: folder.devnet,
+    shown: controls.shown,
+    log,
+    closers,
     makeRsaKey: options.makeRsaKey,
   });
   const sandbox = openSandbox({ config, folder, log, closers });

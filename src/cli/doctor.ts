@@ -160,12 +160,7 @@ function examineIndex(folder: DataFolder, report: Report, closers: Closers): Ind
   }
 }
 
-async function examineContent(
-  config: Config,
-  folder: DataFolder,
-  report: Report,
-  closers: Closers,
-): Promise<void> {
+async function examineContent(config: Config, folder: DataFolder, report: Report, closers: Closers): Promise<void> {
   if (!existsSync(folder.contentMap)) return;
   const unlock = lockFolder(folder);
   if (unlock === undefined) {
@@ -188,11 +183,7 @@ async function examineContent(
   if (damaged > 0) report.faults.push(`content: ${damaged} of ${compared} steps were damaged and dropped`);
 }
 
-async function examineChain(
-  urls: readonly string[] | undefined,
-  reader: IndexReader,
-  report: Report,
-): Promise<void> {
+async function examineChain(urls: readonly string[] | undefined, reader: IndexReader, report: Report): Promise<void> {
   const tip = reader.tip();
   if (urls === undefined) report.chain = "the development chain does not run: not asked";
   if (tip === undefined || urls === undefined) return;
@@ -203,8 +194,7 @@ async function examineChain(
   try {
     const theirs = await createChainQuestions(nodes).hashAt(tip.height, AbortSignal.timeout(chainMsMax));
     report.chain = theirs === tip.hash ? `agrees at height ${tip.height}` : `differs at height ${tip.height}`;
-    if (theirs === undefined)
-      report.faults.push(`chain: the nodes have no block at our height ${tip.height}`);
+    if (theirs === undefined) report.faults.push(`chain: the nodes have no block at our height ${tip.height}`);
     else if (theirs !== tip.hash)
       report.faults.push(`chain: at height ${tip.height} the nodes have ${theirs}, we have ${tip.hash}`);
   } catch (error) {
@@ -238,8 +228,6 @@ function page(report: Report): string {
     ["secp256k1", report.secp256k1],
   ];
   const faults =
-    report.faults.length === 0
-      ? ["All is well."]
-      : report.faults.map((fault) => `FAULT ${printableLines(fault)}`);
+    report.faults.length === 0 ? ["All is well."] : report.faults.map((fault) => `FAULT ${printableLines(fault)}`);
   return `${rowsText(rows, 10)}\n${faults.join("\n")}\n`;
 }

@@ -61,7 +61,10 @@ export function unreadText({ id, reason }: DoubleCharges["unread"][number]): str
 
 function asJson({ doubles, unread }: DoubleCharges, undone: ReadonlySet<string>): string {
   const records = doubles.map(({ id, firstId, transfers, notes }) => ({
-    ...{ id, firstId, undone: undone.has(id), notes },
+    id,
+    firstId,
+    undone: undone.has(id),
+    notes,
     transfers: transfers.map(({ reason, to, winc }) => ({ reason, to, winc: winc.toString() })),
   }));
   return jsonText({ doubles: records, unread });
@@ -76,11 +79,7 @@ function page({ doubles, unread }: DoubleCharges, undone: ReadonlySet<string>, d
   return `${lines.join("\n")}\n`;
 }
 
-function linesOf(
-  { id, firstId, transfers, notes }: DoubleCharge,
-  isUndone: boolean,
-  dryRun: boolean,
-): string[] {
+function linesOf({ id, firstId, transfers, notes }: DoubleCharge, isUndone: boolean, dryRun: boolean): string[] {
   const state = isUndone ? "undone" : dryRun ? "would be undone" : "left as it is";
   return [
     `upload ${id} repeats ${firstId}: ${state}`,

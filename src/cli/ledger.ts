@@ -72,15 +72,16 @@ export async function runLedger(config: Config, options: LedgerOptions): Promise
 }
 
 const nothing: Report = {
-  ...{ ledger: "none yet", accounts: 0, transfers: 0, entries: 0 },
-  ...{ findings: [], unchecked: [] },
+  ledger: "none yet",
+  accounts: 0,
+  transfers: 0,
+  entries: 0,
+  findings: [],
+  unchecked: [],
 };
 
 /** A ledger that is not the one of its folder is not opened: that would make tables in it. */
-async function reportOf(
-  loss: DatabaseFinding | undefined,
-  examineIt: () => Report | Promise<Report>,
-): Promise<Report> {
+async function reportOf(loss: DatabaseFinding | undefined, examineIt: () => Report | Promise<Report>): Promise<Report> {
   if (loss === undefined) return await examineIt();
   const rule = loss.fault === "damaged" ? wholeRule : "the data folder has the ledger that it remembers";
   return {

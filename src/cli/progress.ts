@@ -76,8 +76,7 @@ export function createProgress({ screen, clock, verb, bytesTotal, filesTotal }: 
     const percent = `${Math.floor(share * 100)} %`;
     const count = filesTotal > 1 ? `${files} of ${filesTotal} files, ` : "";
     const size = `${count}${bytesText(handled)} of ${bytesText(bytesTotal)}`;
-    const pace =
-      done === 0 ? "" : `, ${bytesText(Math.round(rate))}/s, ${durationText((left / rate) * 1_000)} left`;
+    const pace = done === 0 ? "" : `, ${bytesText(Math.round(rate))}/s, ${durationText((left / rate) * 1_000)} left`;
     const text = `${verb} ${percent}, ${size}${pace}`;
     return screen.isTerminal ? fit(text, share, screen.columns) : text;
   }

@@ -13,8 +13,7 @@ export function receiptFault(receipt: JsonObject): string | undefined {
   if (version !== receiptVersion) return `its version is not ${receiptVersion}`;
   const terms = termsOf(receipt);
   if (terms === undefined) return "its id, timestamp or deadlineHeight is missing";
-  if (typeof publicKey !== "string" || typeof signature !== "string")
-    return "its key or signature is missing";
+  if (typeof publicKey !== "string" || typeof signature !== "string") return "its key or signature is missing";
   return verifyReceipt(terms, publicKey, signature) ? undefined : "its signature is not that of its key";
 }
 

@@ -54,8 +54,7 @@ export async function runCommandLine(words: readonly string[], environment: AskE
     const known = await knownWords(command);
     const rawArgs = shieldNames(rest, known.valued);
     const unknown = unknownWord(rawArgs, known);
-    if (unknown !== undefined)
-      throw misuse(`${unknown} is no ${kindOf(unknown)} of ${name}${fileHint(unknown)}`);
+    if (unknown !== undefined) throw misuse(`${unknown} is no ${kindOf(unknown)} of ${name}${fileHint(unknown)}`);
     const { result } = await runCommand(command, { rawArgs });
     return typeof result === "number" ? result : exitCodes.done;
   } catch (error) {
@@ -68,9 +67,7 @@ function report(error: unknown, [command = ""]: readonly string[]): number {
   // citty marks what was typed wrongly with a code.
   const typed = error instanceof Error && "code" in error && /^(E_|EARG$)/.test(String(error.code));
   if (isMisuse(error) || typed) {
-    process.stderr.write(
-      `${printableLines(error.message)}${typed ? `; cairn ${command} --help says more` : ""}\n`,
-    );
+    process.stderr.write(`${printableLines(error.message)}${typed ? `; cairn ${command} --help says more` : ""}\n`);
     return exitCodes.misused;
   }
   const expected = error instanceof Failure ? error.context["reason"] : faultOf(error);
@@ -304,11 +301,7 @@ function configOf(environment: ReadEnvironment, mode: Mode, overrides: Environme
 }
 
 /** The settings with all that can be said of them before anything is opened: one list of everything that is wrong. */
-async function checkedConfig(
-  environment: ReadEnvironment,
-  mode: Mode,
-  overrides: Environment,
-): Promise<Config> {
+async function checkedConfig(environment: ReadEnvironment, mode: Mode, overrides: Environment): Promise<Config> {
   const { config, filled, warnings, complaints } = readAll(environment, mode, overrides);
   warn(warnings);
   // Loaded only where it is needed: it knows every part of the program.
@@ -375,9 +368,7 @@ function fileHint(word: string): string {
   return word.startsWith("-") && existsSync(word) ? `; the file of that name is ./${word}` : "";
 }
 
-async function resolved<Value>(
-  value: Value | Promise<Value> | (() => Value | Promise<Value>),
-): Promise<Value> {
+async function resolved<Value>(value: Value | Promise<Value> | (() => Value | Promise<Value>)): Promise<Value> {
   return value instanceof Function ? value() : value;
 }
 

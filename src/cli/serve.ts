@@ -19,8 +19,7 @@ export async function runServe(config: Config, options: Readonly<{ json: boolean
   const closers = createClosers((name, error) => log.error("could not be closed", { name, error }));
   const log = openLog(config, closers);
   const running = runUntilStopped({ closers, log }, async () => {
-    const wallet =
-      config.WALLET_FILE === undefined ? undefined : readUploadWallet("WALLET_FILE", config.WALLET_FILE);
+    const wallet = config.WALLET_FILE === undefined ? undefined : readUploadWallet("WALLET_FILE", config.WALLET_FILE);
     const folder = takeFolder(config, closers);
     await claimDatabases(folder, config, log);
     const gateway = await openProgram({

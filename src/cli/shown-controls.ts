@@ -46,11 +46,7 @@ export function createShownControls(heights: Heights, clock: Clock = systemClock
   };
 }
 
-async function untilFollowed(
-  { reader, indexing }: ShowingGateway,
-  isDone: () => boolean,
-  clock: Clock,
-): Promise<void> {
+async function untilFollowed({ reader, indexing }: ShowingGateway, isDone: () => boolean, clock: Clock): Promise<void> {
   const progress = () => `${reader.tip()?.hash} ${JSON.stringify(reader.counts())}`;
   const start = clock();
   let last = progress();

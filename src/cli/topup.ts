@@ -10,14 +10,7 @@ import { jsonText, printable, printableLines } from "../lib/printable.ts";
 import { sleep } from "../lib/stop.ts";
 import { type AccountOptions, accountMeant, amountIn, askBalance } from "./balance.ts";
 import { durationText, wincText } from "./quantities.ts";
-import {
-  objectIn,
-  openServiceClient,
-  readServiceUrl,
-  type ServiceClient,
-  sayRetry,
-  webUrl,
-} from "./service-client.ts";
+import { objectIn, openServiceClient, readServiceUrl, type ServiceClient, sayRetry, webUrl } from "./service-client.ts";
 
 /** The arguments as they were typed, and what stands where none was. */
 export type TopUpOptions = AccountOptions &
@@ -143,10 +136,7 @@ export function readUnits(text: string, digits: number): bigint | undefined {
   return units === 0n ? undefined : units;
 }
 
-function checkoutIn({
-  topUpQuote,
-  paymentSession,
-}: JsonObject): Readonly<{ quote: JsonObject; url: string }> {
+function checkoutIn({ topUpQuote, paymentSession }: JsonObject): Readonly<{ quote: JsonObject; url: string }> {
   const text = isJsonObject(paymentSession) ? paymentSession["url"] : undefined;
   const url = typeof text === "string" ? webUrl(text) : undefined;
   if (!isJsonObject(topUpQuote) || url === undefined)
@@ -158,9 +148,7 @@ function checkoutIn({
 type Watched = Readonly<{ client: ServiceClient; address: string; before: bigint; quoteId: string }>;
 
 /** How it stands: `open` is when there was not time enough. */
-type Standing =
-  | Readonly<{ state: "open" | "expired" | "failed" }>
-  | Readonly<{ state: "credited"; winc: bigint }>;
+type Standing = Readonly<{ state: "open" | "expired" | "failed" }> | Readonly<{ state: "credited"; winc: bigint }>;
 
 /** Looks until the quote is paid, has ended without, or time is up. */
 async function endOf(watched: Watched, waitMs: number, signal: AbortSignal): Promise<Standing> {

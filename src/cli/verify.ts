@@ -86,9 +86,7 @@ async function verifyFiles(beliefs: Beliefs, proofFile: string, dataFile: string
   const bytes = new Uint8Array(await (await boundedFile(dataFile, dataFileSizeMax)).arrayBuffer());
   const { start, end } = proof.range;
   const isWhole = bytes.length === proof.size && end - start < proof.size;
-  const parts = isWhole
-    ? ({ bytes: bytes.subarray(start, end), whole: { kind: "bytes", bytes } } as const)
-    : { bytes };
+  const parts = isWhole ? ({ bytes: bytes.subarray(start, end), whole: { kind: "bytes", bytes } } as const) : { bytes };
   const verdict = verifyProof({ ...beliefs, proof, ...parts });
   return { id: beliefs.id, size: proof.size, range: proof.range, ...factsOf(verdict) };
 }
@@ -106,12 +104,10 @@ async function readProofFile(path: string): Promise<Proof> {
 async function readAnchor({ blockHash, txRoot, block }: VerifyOptions): Promise<Anchor> {
   const given = [blockHash, txRoot, block].filter((each) => each !== undefined);
   if (given.length > 1) throw misuse("give one of --block-hash, --tx-root and --block");
-  if (block !== undefined)
-    return { kind: "block", text: await (await boundedFile(block, blockTextSizeMax)).text() };
+  if (block !== undefined) return { kind: "block", text: await (await boundedFile(block, blockTextSizeMax)).text() };
   if (blockHash !== undefined) {
     const hash = readBlockHash(blockHash);
-    if (hash === undefined)
-      throw misuse(`"${blockHash}" is no block hash: those have 64 characters of base64url`);
+    if (hash === undefined) throw misuse(`"${blockHash}" is no block hash: those have 64 characters of base64url`);
     return { kind: "hash", hash };
   }
   if (txRoot === undefined) return { kind: "none" };

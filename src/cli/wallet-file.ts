@@ -45,8 +45,7 @@ const solanaPairSize = 64;
 /** Base58 of 64 bytes takes at most this many characters. */
 const solanaTextLengthMax = 88;
 
-const shapes =
-  "an RSA or secp256k1 JSON Web Key, an Ethereum key of 64 hexadecimal digits, or a Solana key pair";
+const shapes = "an RSA or secp256k1 JSON Web Key, an Ethereum key of 64 hexadecimal digits, or a Solana key pair";
 
 /**
  * Reads the wallet of a command: the one that is named, or the first one of a development chain in the data folder.
@@ -90,8 +89,7 @@ type Key = Readonly<{ token: WalletToken; signer: Signer }>;
 function readText(file: string): string {
   const size = statSync(file, { throwIfNoEntry: false })?.size;
   if (size === undefined) throw misuse(`${file} cannot be read`);
-  if (size > walletBytesMax)
-    throw misuse(`${file} has ${size} bytes, a wallet has ${walletBytesMax} at most`);
+  if (size > walletBytesMax) throw misuse(`${file} has ${size} bytes, a wallet has ${walletBytesMax} at most`);
   try {
     return readFileSync(file, "utf8");
   } catch (error) {

@@ -39,10 +39,7 @@ export function shieldNames(words: readonly string[], valued: readonly string[])
  *
  * @param words - What follows the command's name.
  */
-export function unknownWord(
-  words: readonly string[],
-  { valued, flags, positionals }: KnownWords,
-): string | undefined {
+export function unknownWord(words: readonly string[], { valued, flags, positionals }: KnownWords): string | undefined {
   const ends = words.indexOf("--");
   const [options, rest] = ends === -1 ? [words, []] : [words.slice(0, ends), words.slice(ends + 1)];
   const beside: string[] = [];

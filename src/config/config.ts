@@ -65,8 +65,7 @@ export function explainEnvironment(environment: Environment): readonly Explained
     if (translation !== undefined) return { name, kind: "translated", note: translationNote(translation) };
     if (knownNames.has(name)) return { name, kind: "taken", note: aliasNote(name) };
     const stranger = foreign.find((each) => each.name === name);
-    if (stranger !== undefined)
-      return { name, kind: stranger.isSame ? "same" : "foreign", note: stranger.instead };
+    if (stranger !== undefined) return { name, kind: stranger.isSame ? "same" : "foreign", note: stranger.instead };
     const meant = nearest(name, knownNames);
     return { name, kind: "unknown", note: meant === undefined ? "" : `did you mean ${meant}?` };
   });
@@ -87,9 +86,7 @@ function mismatches(config: Config): string[] {
   const { TLS_CERT_FILE, TLS_KEY_FILE } = config;
   const faults: string[] = [];
   if ((TLS_CERT_FILE === undefined) !== (TLS_KEY_FILE === undefined))
-    faults.push(
-      "TLS_CERT_FILE and TLS_KEY_FILE must both be set, or neither: one is of no use without the other",
-    );
+    faults.push("TLS_CERT_FILE and TLS_KEY_FILE must both be set, or neither: one is of no use without the other");
   if (config.METRICS_ON_ADMIN_LISTEN && config.ADMIN_LISTEN === undefined)
     faults.push("METRICS_ON_ADMIN_LISTEN needs ADMIN_LISTEN: without it metrics would be served nowhere");
   return faults;
@@ -120,9 +117,7 @@ export function settingsTable(): string {
 /** The settings as lines for a terminal. */
 export function settingsHelp(): string {
   const width = Math.max(...rows.map(([name]) => name.length));
-  const lines = rows.map(
-    ([name, row]) => `  ${name.padEnd(width)}  ${row.effect} [${row.unit}; ${defaultText(row)}]`,
-  );
+  const lines = rows.map(([name, row]) => `  ${name.padEnd(width)}  ${row.effect} [${row.unit}; ${defaultText(row)}]`);
   return lines.join("\n").replaceAll("`", "");
 }
 
@@ -232,11 +227,7 @@ function editDistance(left: string, right: string): number {
     for (let column = 1; column <= right.length; column += 1) {
       const same = left[row - 1] === right[column - 1] ? 0 : 1;
       current.push(
-        Math.min(
-          (previous[column] ?? 0) + 1,
-          (current[column - 1] ?? 0) + 1,
-          (previous[column - 1] ?? 0) + same,
-        ),
+        Math.min((previous[column] ?? 0) + 1, (current[column - 1] ?? 0) + 1, (previous[column - 1] ?? 0) + same),
       );
     }
     previous = current;

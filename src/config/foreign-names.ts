@@ -109,8 +109,7 @@ function foreignName(name: string, value: string | undefined): ForeignName[] {
 /** Names that libraries and other programs on the same machine read. */
 const sharedNames = /^(AWS_|NODE_OPTIONS$|HTTP_)/;
 
-const cacheKeepsItself =
-  "not needed; the cache stays below CACHE_BYTES_MAX and leaves CACHE_FREE_BYTES_MIN free";
+const cacheKeepsItself = "not needed; the cache stays below CACHE_BYTES_MAX and leaves CACHE_FREE_BYTES_MIN free";
 const sourcesAreRanked = "not needed; sources are ranked by how often and how fast they respond";
 const limitsAreFixed = "not needed; time-outs, retries and connections have fixed limits";
 const noColumns = "no columnar store in this version; GraphQL responds from the index, or use GRAPHQL_HOST";
@@ -141,15 +140,8 @@ const foreignRows: readonly (readonly [RegExp, string, RegExp?])[] = [
   [/^CHUNK_/, limitsAreFixed],
   [/^ANS104_(UNBUNDLE|DOWNLOAD)_WORKERS$/, "use WORKER_THREADS"],
   [/^(MAX_DATA_ITEM_QUEUE_SIZE$|BUNDLE_DATA_IMPORTER_|DATA_IMPORTER_)/, limitsAreFixed],
-  [
-    /^(DATA_ITEM_FLUSH_|MAX_FLUSH_INTERVAL_)/,
-    "not needed; items are found as soon as their batch is written",
-  ],
-  [
-    /^(BUNDLE_REPAIR_|BACKFILL_BUNDLE_RECORDS$)/,
-    "not needed; bundles that failed are tried again",
-    /^false$/,
-  ],
+  [/^(DATA_ITEM_FLUSH_|MAX_FLUSH_INTERVAL_)/, "not needed; items are found as soon as their batch is written"],
+  [/^(BUNDLE_REPAIR_|BACKFILL_BUNDLE_RECORDS$)/, "not needed; bundles that failed are tried again", /^false$/],
   [/^WRITE_(ANS104_DATA_ITEM|TRANSACTION)_DB_SIGNATURES$/, "not needed; GraphQL has signatures in any case"],
   [/DATA_VERIFICATION|^MAX_VERIFICATION_RETRIES$/, "not needed; bytes are verified before they leave"],
   [
@@ -189,10 +181,7 @@ const foreignRows: readonly (readonly [RegExp, string, RegExp?])[] = [
   ],
   [/^(OTEL|AWS)_/, "use /metrics, and log lines of LOG_FORMAT=json"],
   [/^(BUNDLER_|UPLOADER_)/, "use UPLOAD_PORT and WALLET_FILE; the upload service is part of this program"],
-  [
-    /^((RUN_|ENABLE_)?OBSERVER|SUBMIT_CONTRACT_)/,
-    "run ar-io-observer beside this program; it has no observer",
-  ],
+  [/^((RUN_|ENABLE_)?OBSERVER|SUBMIT_CONTRACT_)/, "run ar-io-observer beside this program; it has no observer"],
   [/^(INDEX_SWARM|INDEXES)_/, "indexes are neither published nor subscribed to in this version"],
   [/^HTTPSIG_/, "use /svc/proof/{id}; responses are not signed"],
   [/^HTTP_(KEEP_ALIVE|HEADERS)_TIMEOUT_MS$/, limitsAreFixed],

@@ -34,10 +34,7 @@ export function gatewayAt(text: string): GatewayAddress {
 export function writeGatewayList(gateways: readonly GatewayAddress[]): string {
   const isPlain = gateways.every(({ priority, trusted }) => priority === priorityUsual && trusted);
   if (isPlain) return gateways.map((each) => each.url).join(",");
-  const entries = gateways.map(({ url: at, priority, trusted }) => [
-    at,
-    trusted ? priority : { priority, trusted },
-  ]);
+  const entries = gateways.map(({ url: at, priority, trusted }) => [at, trusted ? priority : { priority, trusted }]);
   return JSON.stringify(Object.fromEntries(entries));
 }
 

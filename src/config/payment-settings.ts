@@ -2,18 +2,7 @@
  * The settings of the payment service, rows of the one table.
  * @module
  */
-import {
-  count,
-  duration,
-  flag,
-  list,
-  port,
-  postgresUrl,
-  secretText,
-  setting,
-  text,
-  url,
-} from "./setting-readers.ts";
+import { count, duration, flag, list, port, postgresUrl, secretText, setting, text, url } from "./setting-readers.ts";
 
 export const paymentSettings = {
   PAYMENT_PORT: setting({
@@ -70,8 +59,7 @@ export const paymentSettings = {
   STRIPE_SECRET_KEY: setting({
     read: text,
     unit: "text",
-    effect:
-      "Key of the Stripe account that takes cards; unset turns cards off, under `dev` the sandbox takes them.",
+    effect: "Key of the Stripe account that takes cards; unset turns cards off, under `dev` the sandbox takes them.",
     secret: true,
   }),
   STRIPE_WEBHOOK_SECRET: setting({
@@ -167,8 +155,7 @@ export const paymentSettings = {
   X402_ASSET_NAME: setting({
     read: text,
     unit: "text",
-    effect:
-      "What the contract's signatures name it (EIP-712); unset is what is known of USDC on the network.",
+    effect: "What the contract's signatures name it (EIP-712); unset is what is known of USDC on the network.",
   }),
   X402_ASSET_VERSION: setting({
     read: text,

@@ -54,8 +54,7 @@ const secretLengthMin = 32;
 /** A whole number from 0 to 2^53 − 1. */
 export function count(value: string): number {
   const number = Number(value);
-  if (!/^\d+$/.test(value) || !Number.isSafeInteger(number))
-    throw new Error("must be a whole number, 0 or more");
+  if (!/^\d+$/.test(value) || !Number.isSafeInteger(number)) throw new Error("must be a whole number, 0 or more");
   return number;
 }
 
@@ -96,15 +95,13 @@ export function webhookSecret(value: string): string {
 
 /** A host's name, below which others are. */
 export function rootHost(value: string): string {
-  if (!/^[\w-]+(\.[\w-]+)*$/.test(value))
-    throw new Error("must be the name of a host, without scheme and port");
+  if (!/^[\w-]+(\.[\w-]+)*$/.test(value)) throw new Error("must be the name of a host, without scheme and port");
   return value;
 }
 
 /** An address to listen on, or a name that stands for one; its port has a setting of its own. */
 export function listenHost(value: string): string {
-  if (!/^[\w.-]+$/.test(value) && !isIPv6(value))
-    throw new Error("must be an address, without brackets and port");
+  if (!/^[\w.-]+$/.test(value) && !isIPv6(value)) throw new Error("must be an address, without brackets and port");
   return value;
 }
 
@@ -116,8 +113,7 @@ export function listenAddress(value: string): string {
 
 /** The two parts of a {@link listenAddress}. */
 export function hostAndPort(value: string): Readonly<{ host: string; port: number }> {
-  const [, name, address, digits = ""] =
-    /^(?:([A-Za-z0-9.-]+)|\[([0-9A-Fa-f:.]+)\]):(\d{1,5})$/.exec(value) ?? [];
+  const [, name, address, digits = ""] = /^(?:([A-Za-z0-9.-]+)|\[([0-9A-Fa-f:.]+)\]):(\d{1,5})$/.exec(value) ?? [];
   const host = name ?? address;
   if (host === undefined || Number(digits) > 65_535) throw new Error("must be host:port");
   return { host, port: Number(digits) };

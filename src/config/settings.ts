@@ -58,8 +58,7 @@ export const settings = {
     fallback: 1_000,
     dev: 0,
     unit: "milliseconds",
-    effect:
-      "How long requests are still taken once the program was told to stop; /ready answers 503 meanwhile.",
+    effect: "How long requests are still taken once the program was told to stop; /ready answers 503 meanwhile.",
   }),
   STOP_GRACE_MS: setting({
     read: count,
@@ -81,8 +80,7 @@ export const settings = {
   TLS_CERT_FILE: setting({
     read: text,
     unit: "file",
-    effect:
-      "Certificate, PEM, with those that vouch for it: the gateway answers https. SIGHUP reads it again.",
+    effect: "Certificate, PEM, with those that vouch for it: the gateway answers https. SIGHUP reads it again.",
   }),
   TLS_KEY_FILE: setting({
     read: text,
@@ -152,8 +150,7 @@ export const settings = {
     fallback: true,
     dev: false,
     unit: "true or false",
-    effect:
-      "Whether machines that nodes and gateways name are asked for chunks too, each of which is proven.",
+    effect: "Whether machines that nodes and gateways name are asked for chunks too, each of which is proven.",
   }),
   PEER_PORTS: setting({
     read: list(port),
@@ -194,8 +191,7 @@ export const settings = {
     read: flag,
     fallback: true,
     unit: "true or false",
-    effect:
-      "Whether skipped and partly indexed bundles are evaluated again when the next two settings change.",
+    effect: "Whether skipped and partly indexed bundles are evaluated again when the next two settings change.",
   }),
   ANS104_UNBUNDLE_FILTER: setting({
     read: text,
@@ -256,8 +252,7 @@ export const settings = {
     read: count,
     fallback: 8 * 2 ** 20,
     unit: "bytes",
-    effect:
-      "A body up to this size that is not on disk is answered when complete, a larger one while it arrives.",
+    effect: "A body up to this size that is not on disk is answered when complete, a larger one while it arrives.",
   }),
   WORKER_THREADS: setting({
     read: count,
@@ -308,8 +303,7 @@ export const settings = {
     read: list(rootHost),
     fallback: [],
     unit: "hosts",
-    effect:
-      "Hosts whose subdomains are names and sandboxes, separated by commas; under `dev` also `localhost`.",
+    effect: "Hosts whose subdomains are names and sandboxes, separated by commas; under `dev` also `localhost`.",
   }),
   ...nameSettings,
   SANDBOX_PROTOCOL: setting({
@@ -321,8 +315,7 @@ export const settings = {
     read: choice("auto", "csp", "off"),
     fallback: "auto",
     unit: "auto, csp or off",
-    effect:
-      "How pages of different ids are kept apart: by host where a root host is known, by CSP, or not at all.",
+    effect: "How pages of different ids are kept apart: by host where a root host is known, by CSP, or not at all.",
   }),
   SANDBOX_ALL: setting({
     read: flag,

@@ -50,9 +50,7 @@ export function createGate(reader: Pick<IndexReader, "itemsWithin">, refusals: R
     if (found !== undefined || items.length < itemsPerLook || end - start <= 1) return found;
     await new Promise<void>((resolve) => setImmediate(resolve));
     const middle = start + Math.floor((end - start) / 2);
-    return (
-      (await findRefused(root, { start, end: middle })) ?? (await findRefused(root, { start: middle, end }))
-    );
+    return (await findRefused(root, { start, end: middle })) ?? (await findRefused(root, { start: middle, end }));
   }
 
   const refuses = () => refusals.has("id") || refusals.has("hash");
@@ -65,8 +63,7 @@ export function createGate(reader: Pick<IndexReader, "itemsWithin">, refusals: R
     },
     async checkSpan(rootId, place, span) {
       if (span.start >= span.end || !refuses()) return;
-      if (refusals.isBlockedWithin(rootId, span.start, span.end))
-        throw new Failure("blocked", { rootId, span });
+      if (refusals.isBlockedWithin(rootId, span.start, span.end)) throw new Failure("blocked", { rootId, span });
       if (place === undefined) return;
       const found = await findRefused(rootPlace(place), span);
       if (found !== undefined) throw new Failure("blocked", { id: found.id });

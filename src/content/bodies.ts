@@ -50,8 +50,7 @@ export function createBodies(nodes: Nodes, gateways: Gateways, checkTransaction:
 
   async function ofTransaction(root: RootSpec, signal: AbortSignal): Promise<Uint8Array> {
     const response = await transaction(root.id, signal);
-    if (response.kind === "ok" && response.value.data?.bytes.length === root.size)
-      return response.value.data.bytes;
+    if (response.kind === "ok" && response.value.data?.bytes.length === root.size) return response.value.data.bytes;
     throw bodyFailure(response, root);
   }
 
@@ -64,8 +63,7 @@ export function createBodies(nodes: Nodes, gateways: Gateways, checkTransaction:
   return {
     transaction,
     whole: (root, signal) => (root.dataRoot === "" ? ofTransaction(root, signal) : ofGateway(root, signal)),
-    canHave: ({ dataRoot, size }) =>
-      dataRoot === "" || (gateways.urls.length > 0 && size <= gatewayBodyBytesMax),
+    canHave: ({ dataRoot, size }) => dataRoot === "" || (gateways.urls.length > 0 && size <= gatewayBodyBytesMax),
   };
 }
 

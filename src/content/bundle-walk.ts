@@ -155,8 +155,7 @@ function wayIn(hint: Hint, bundle: Bundle): (entry: BundleEntry) => boolean {
   if (nextId !== undefined) return ({ id }) => id === nextId;
   if (path.length > 0) return () => false; // the path has ended: the item itself must be here
   if (itemOffset !== undefined)
-    return ({ offset, size }) =>
-      bundle.start + offset < itemOffset && itemOffset < bundle.start + offset + size;
+    return ({ offset, size }) => bundle.start + offset < itemOffset && itemOffset < bundle.start + offset + size;
   return ({ size }) => size > itemSizeMin + bundleCountSize + bundleEntrySize + itemSizeMin;
 }
 
@@ -242,8 +241,7 @@ async function readHeader({ data, mayRead }: Walk, bundle: Bundle, entry: Bundle
     if (!mayRead()) return { kind: "too far", reason: `more than ${walkReadsMax} reads` };
     const bytes = await data.read({ start, end: start + size });
     const read = readItemHeader(bytes, "lenient", entry.size);
-    if (read.kind === "invalid" || (read.kind === "need" && read.bytes > headerBytesMax))
-      return { kind: "no item" };
+    if (read.kind === "invalid" || (read.kind === "need" && read.bytes > headerBytesMax)) return { kind: "no item" };
     if (read.kind === "header") return read;
     assert(read.bytes > size, "a header that needs more bytes needs more than it was given");
     size = read.bytes;

@@ -3,11 +3,7 @@
  * @module
  */
 import { assert } from "../lib/assert.ts";
-import type {
-  CheckedItemPayload,
-  CheckedTransaction,
-  CheckTransactionsJob,
-} from "../store/jobs/thread-jobs.ts";
+import type { CheckedItemPayload, CheckedTransaction, CheckTransactionsJob } from "../store/jobs/thread-jobs.ts";
 import type { Pool } from "../threads/pool.ts";
 import type { CheckTransaction } from "./bodies.ts";
 import type { CheckItem } from "./find-item.ts";

@@ -285,8 +285,7 @@ async function atStored(
   }
   if (response.kind !== "ok") return response;
   const { root, itemOffset, itemSize } = response.value;
-  const isSame =
-    root.spec.id === stored.rootId && itemOffset === stored.itemOffset && itemSize === stored.itemSize;
+  const isSame = root.spec.id === stored.rootId && itemOffset === stored.itemOffset && itemSize === stored.itemSize;
   // The bytes of a place are proven by its root: what they were once, they are for ever.
   const digest = response.value.digest ?? (isSame ? stored.digest : undefined);
   return { kind: "ok", value: { kind: "item", item: { ...response.value, digest } } };
@@ -306,12 +305,7 @@ type Asked = Readonly<{ found: Found | undefined; others: readonly NodeResponse<
  * Goes from stage to stage until one finds something provable; a gateway's word is taken when nothing
  * better comes soon.
  */
-async function askStages(
-  stages: readonly Stage[],
-  id: Id,
-  findMsMax: number,
-  signal: AbortSignal,
-): Promise<Asked> {
+async function askStages(stages: readonly Stage[], id: Id, findMsMax: number, signal: AbortSignal): Promise<Asked> {
   const soon = linkedController(signal);
   let word: Found | undefined;
   let timer: Timer | undefined;

@@ -80,9 +80,7 @@ export function createFill(parts: FillParts): Fill {
   async function at(root: RootSpec, position: number, signal: AbortSignal): Promise<FilledPiece> {
     // Most data is cut as client libraries do it: all who want a chunk ask under its first byte and share a flight.
     for (const key of [likelyChunk(root.size, position).start, position]) {
-      const piece = await flights.run(`${keyOf(root)}:${key}`, signal, (own) =>
-        fetches.fetch(root, position, own),
-      );
+      const piece = await flights.run(`${keyOf(root)}:${key}`, signal, (own) => fetches.fetch(root, position, own));
       if (piece.start <= position && position < piece.start + piece.bytes.length) return piece;
     }
     throw new Failure("source_failed", { id: root.id, position, reason: "another chunk came twice" });
@@ -132,10 +130,7 @@ function createFetches({ extents, chunks, bodies, life, fetchMsMax = fetchMsDefa
   let failed = 0;
   let bytesFetched = 0;
 
-  async function inOrder<Value>(
-    signal: AbortSignal,
-    work: (signal: AbortSignal) => Promise<Value>,
-  ): Promise<Value> {
+  async function inOrder<Value>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<Value>): Promise<Value> {
     const own = linkedController(signal, life);
     let release: Release | undefined;
     try {

@@ -63,10 +63,7 @@ export type OpenContent = Readonly<{
    * it was checked. The file is to be opened within 5 s. Undefined: use `read` or `bytes`.
    * Rejects with Failure `blocked`.
    */
-  file: (
-    span: ByteSpan,
-    signal: AbortSignal,
-  ) => Promise<Readonly<{ path: string; start: number }> | undefined>;
+  file: (span: ByteSpan, signal: AbortSignal) => Promise<Readonly<{ path: string; start: number }> | undefined>;
 }>;
 
 /** Brings a span to this disk where it can be kept, so that reading it afterwards waits for no source. */

@@ -36,10 +36,7 @@ export const contentBufferBytesMax = 256 * 2 ** 20;
 const learntBytesMax = 64 * 2 ** 20;
 
 /** A slice of a root's data, and what is known of it. */
-type Slice = Omit<
-  OpenContent,
-  "check" | "cached" | "fetched" | "read" | "inspect" | "bytes" | "file" | "root"
-> &
+type Slice = Omit<OpenContent, "check" | "cached" | "fetched" | "read" | "inspect" | "bytes" | "file" | "root"> &
   Readonly<{
     root: RootSpec;
     place: Place | undefined; // where the index has it, or its root
@@ -205,8 +202,7 @@ function openSlice(given: OpenParts, slice: Slice): OpenContent {
       const within = rootSpan(span);
       if (!extents.present(root, within)) return undefined;
       const isAll = span.end - span.start === size && size <= learntBytesMax;
-      if (isAll && beginWhole !== undefined && learning.digest() === undefined)
-        await learning.readAll(signal);
+      if (isAll && beginWhole !== undefined && learning.digest() === undefined) await learning.readAll(signal);
       const path = await extents.file(root, within);
       return path === undefined ? undefined : { path, start: within.start };
     },

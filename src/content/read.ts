@@ -40,8 +40,7 @@ export async function* readSpan(
       const part = { start: at, end: Math.min(span.end, at - (at % pieceBytes) + pieceBytes) };
       let piece = cut(unkept, part) ?? (await extents.read(root, part));
       if (piece === undefined) {
-        if (unkept === undefined)
-          fetchAhead(parts, root, { start: at, end: span.end }, own.controller.signal);
+        if (unkept === undefined) fetchAhead(parts, root, { start: at, end: span.end }, own.controller.signal);
         const filled = await fill.at(root, at, own.controller.signal);
         unkept = filled.isStored ? undefined : filled;
         piece = cut(filled, part);

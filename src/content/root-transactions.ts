@@ -38,10 +38,7 @@ export type RootTransaction = Readonly<{
 /** Finds them. */
 export type RootTransactions = Readonly<{
   /** @returns The transaction; `no bundle` when it is one but holds none; else what nodes say. */
-  find: (
-    id: Id,
-    signal: AbortSignal,
-  ) => Promise<NodeResponse<RootTransaction> | Readonly<{ kind: "no bundle" }>>;
+  find: (id: Id, signal: AbortSignal) => Promise<NodeResponse<RootTransaction> | Readonly<{ kind: "no bundle" }>>;
   forget: (id: Id) => void;
   forgetAll: () => void;
 }>;

@@ -33,8 +33,7 @@ const pieceBytes = 256 * 2 ** 10;
 export async function bytesOf(place: FilePlace, span: ByteSpan): Promise<Uint8Array> {
   const bytes = Buffer.allocUnsafeSlow(span.end - span.start); // wholly written below, or thrown away
   await withFile(place, async (file) => {
-    for (let at = 0; at < bytes.length; )
-      at += await readSome(file, place, bytes.subarray(at), span.start + at);
+    for (let at = 0; at < bytes.length; ) at += await readSome(file, place, bytes.subarray(at), span.start + at);
   });
   return bytes;
 }
@@ -77,14 +76,8 @@ async function withFile(place: FilePlace, work: (file: FileHandle) => Promise<vo
 }
 
 /** @returns How many bytes came, 1 or more. */
-async function readSome(
-  file: FileHandle,
-  { path, start }: FilePlace,
-  into: Uint8Array,
-  at: number,
-): Promise<number> {
+async function readSome(file: FileHandle, { path, start }: FilePlace, into: Uint8Array, at: number): Promise<number> {
   const { bytesRead } = await file.read(into, 0, into.length, start + at);
-  if (bytesRead === 0)
-    throw new Failure("source_failed", { path, reason: "the file of an upload was cut short" });
+  if (bytesRead === 0) throw new Failure("source_failed", { path, reason: "the file of an upload was cut short" });
   return bytesRead;
 }

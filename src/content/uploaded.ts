@@ -106,12 +106,7 @@ async function compare(payload: UploadedPayload, signal: AbortSignal): Promise<v
 }
 
 /** @param sums - Reads small content. */
-function opened(
-  payload: UploadedPayload,
-  verified: boolean,
-  gate: Gate,
-  sums: SumReader | undefined,
-): OpenContent {
+function opened(payload: UploadedPayload, verified: boolean, gate: Gate, sums: SumReader | undefined): OpenContent {
   const { id, size, digest, contentType, contentEncoding, path, start, headerSize } = payload;
   const check = async () => gate.checkId(id, id, digest);
 
@@ -126,7 +121,12 @@ function opened(
   }
 
   return {
-    ...{ id, size, digest, contentType, contentEncoding, verified },
+    id,
+    size,
+    digest,
+    contentType,
+    contentEncoding,
+    verified,
     root: undefined,
     dataOffset: 0,
     stable: false,

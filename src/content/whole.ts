@@ -125,8 +125,7 @@ export function beginItem(parts: ItemWholeParts, id: Id, item: FoundItem): Begin
     const span = { start: itemOffset, end: itemOffset + headerSize };
     const header = await readWhole(parts, item.root.spec, span, signal);
     const read = readItemHeader(header, "lenient");
-    if (read.kind !== "header")
-      throw new Failure("source_failed", { id, reason: "the header is another one" });
+    if (read.kind !== "header") throw new Failure("source_failed", { id, reason: "the header is another one" });
     const hash = createItemHash(read.header, itemSize - headerSize);
     const finish = async () => {
       const { message, digest } = hash.finish();

@@ -30,15 +30,9 @@ export function createBlocks(
   const isFinal = (height: number) => height <= (reader.tip()?.height ?? 0) - stableDepth;
 
   /** A block as a node has it, whose fields make its hash; whether it is on the chain cannot be told. */
-  const ask = async (
-    path: string,
-    asked: Readonly<{ hash?: string; height?: number }>,
-    signal: AbortSignal,
-  ) =>
+  const ask = async (path: string, asked: Readonly<{ hash?: string; height?: number }>, signal: AbortSignal) =>
     relayed(
-      await relay.get(path, retentionMs, signal, (body, own) =>
-        checkRelayed({ kind: "block", ...asked, body }, own),
-      ),
+      await relay.get(path, retentionMs, signal, (body, own) => checkRelayed({ kind: "block", ...asked, body }, own)),
     );
 
   const current = async (signal: AbortSignal): Promise<ChainResponse> => {

@@ -14,22 +14,14 @@ import { isTaken, type PostResult, type Spread } from "./spread.ts";
 /** Posts to the chain. */
 export type Broadcast = Readonly<{
   /** @param accept - The media type that the client takes, where it takes only one. */
-  transaction: (
-    body: Uint8Array<ArrayBuffer>,
-    signal: AbortSignal,
-    accept?: string,
-  ) => Promise<ChainResponse>;
+  transaction: (body: Uint8Array<ArrayBuffer>, signal: AbortSignal, accept?: string) => Promise<ChainResponse>;
   chunk: (body: Uint8Array<ArrayBuffer>, signal: AbortSignal) => Promise<ChainResponse>;
 }>;
 
 /** Who wants to know what was posted and taken. */
 export type BroadcastListeners = Readonly<{
   /** A transaction that a node took, and its JSON. The response waits for this; it must not reject. */
-  onTransaction: (
-    transaction: Transaction,
-    body: Uint8Array<ArrayBuffer>,
-    signal: AbortSignal,
-  ) => Promise<void>;
+  onTransaction: (transaction: Transaction, body: Uint8Array<ArrayBuffer>, signal: AbortSignal) => Promise<void>;
   /** A chunk that proves itself, and that a node took; `start` is its first byte in the data. */
   onChunk: (chunk: PostedChunk, start: number) => void;
 }>;

@@ -7,13 +7,7 @@
  */
 import { LRUCache } from "lru-cache";
 import { readBlock } from "../arweave/block.ts";
-import {
-  type ChunkSpan,
-  chunkSpans,
-  createDataRoot,
-  dataRootOf,
-  type TailRule,
-} from "../arweave/data-root.ts";
+import { type ChunkSpan, chunkSpans, createDataRoot, dataRootOf, type TailRule } from "../arweave/data-root.ts";
 import type { BlockHash, Id } from "../arweave/id.ts";
 import type { MerkleTree } from "../arweave/merkle.ts";
 import { buildTxTree, layoutTransactions, type PlacedTransaction, type TxTree } from "../arweave/tx-root.ts";
@@ -174,11 +168,7 @@ async function withRoots(
   return found;
 }
 
-async function rootOfData(
-  id: Id,
-  content: Pick<Content, "open">,
-  signal: AbortSignal,
-): Promise<string | undefined> {
+async function rootOfData(id: Id, content: Pick<Content, "open">, signal: AbortSignal): Promise<string | undefined> {
   try {
     const { tree } = await hashTree(await content.open(id, signal), "plain", signal);
     return encodeBase64url(tree.root);

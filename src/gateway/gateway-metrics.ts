@@ -194,8 +194,7 @@ export function createPostMetrics(metrics: Metrics, nodes: readonly string[]): P
   };
   return (path, results) => {
     if (path !== "/chunk") return;
-    for (const result of results)
-      posts.inc({ endpoint: result.peer, status: statusOf(result), role: "trusted" });
+    for (const result of results) posts.inc({ endpoint: result.peer, status: statusOf(result), role: "trusted" });
     broadcasts.inc({ status: results.some((result) => statusOf(result) === "success") ? "success" : "fail" });
   };
 }

@@ -16,12 +16,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { createSemaphore, type Release } from "../lib/semaphore.ts";
 import { ignoreRejection, isTimeout, untilStopped, withDeadline } from "../lib/stop.ts";
-import type {
-  BeginIndex,
-  BuildIndexJob,
-  BuildIndexResult,
-  LeaveIndexJob,
-} from "../store/jobs/manifest-jobs.ts";
+import type { BeginIndex, BuildIndexJob, BuildIndexResult, LeaveIndexJob } from "../store/jobs/manifest-jobs.ts";
 import { buildPieceBytes } from "../store/manifests/index-build.ts";
 import type { IndexKey, ManifestIndexes } from "../store/manifests/manifest-indexes.ts";
 import type { Pool } from "../threads/pool.ts";
@@ -88,14 +83,15 @@ export function createLargeManifests(options: LargeManifestsOptions): LargeManif
       const { id, size } = manifest;
       if (size > manifestSizeMax)
         throw new Failure("manifest_too_large", {
-          ...{ id, size, manifestSizeMax },
+          id,
+          size,
+          manifestSizeMax,
           reason: `the manifest has ${size} bytes, at most ${manifestSizeMax} are read`,
         });
       for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
         const response = await indexes.lookUp(keyOf(manifest), path);
         if (response?.kind === "found") return response.resolved;
-        if (response?.kind === "unreadable")
-          throw new Failure("malformed_input", { id, reason: response.reason });
+        if (response?.kind === "unreadable") throw new Failure("malformed_input", { id, reason: response.reason });
         signal.throwIfAborted();
         await untilStopped(build(manifest), signal);
       }
@@ -139,10 +135,7 @@ async function ended<Value>(
 
 type Builder = Readonly<{ pool: Pick<Pool, "run">; shared: SharedArrayBuffer }>;
 
-function createBuilders(
-  { indexes, builders, randomBytes, clock, log }: LargeManifestsOptions,
-  life: AbortSignal,
-) {
+function createBuilders({ indexes, builders, randomBytes, clock, log }: LargeManifestsOptions, life: AbortSignal) {
   const idle: Builder[] = builders.map((pool) => ({ pool, shared: new SharedArrayBuffer(buildPieceBytes) }));
   const semaphore = createSemaphore(builders.length, buildsMax);
 
@@ -156,9 +149,7 @@ function createBuilders(
     const { path, temporaryPath } = indexes.place(key);
     const { id, size } = manifest;
     const begin = { id, size, path, temporaryPath, salt: randomBytes(saltSize), builtAt: clock() };
-    const response = await ended("busy", life, buildMsMax, (signal) =>
-      feed(builder, begin, manifest, signal),
-    );
+    const response = await ended("busy", life, buildMsMax, (signal) => feed(builder, begin, manifest, signal));
     if (response.kind === "built") {
       indexes.add(key, response.bytes);
       return;

@@ -53,11 +53,7 @@ const retentionMs = 1_000;
 const waitMsMax = 3_000;
 
 /** Creates the view; the index is asked when no node answers, and when it is ahead of them. */
-export function createNetwork(
-  nodes: Pick<Nodes, "all">,
-  reader: Pick<IndexReader, "tip">,
-  clock: Clock,
-): Network {
+export function createNetwork(nodes: Pick<Nodes, "all">, reader: Pick<IndexReader, "tip">, clock: Clock): Network {
   const states = new Map<string, NodeState>();
   const flights = createSingleFlight<NodeState | undefined>();
   let furthest: NodeState | undefined;
@@ -69,8 +65,7 @@ export function createNetwork(
     const response = await node.info(signal);
     if (response.kind === "trouble") return response;
     const state = response.kind === "ok" ? readState(node.url, response.value, clock()) : undefined;
-    if (state === undefined)
-      return { kind: "trouble", reason: "malformed", detail: `${node.url} gave no /info` };
+    if (state === undefined) return { kind: "trouble", reason: "malformed", detail: `${node.url} gave no /info` };
     states.set(node.url, state);
     return state;
   };

@@ -7,23 +7,10 @@
  * @module
  */
 import { readBlock } from "../arweave/block.ts";
-import {
-  bundleCountSize,
-  bundleEntrySize,
-  firstEntry,
-  readBundleCount,
-  readBundleEntries,
-} from "../arweave/bundle.ts";
+import { bundleCountSize, bundleEntrySize, firstEntry, readBundleCount, readBundleEntries } from "../arweave/bundle.ts";
 import { type ItemHeader, itemSizeMin, readItemHeader } from "../arweave/data-item.ts";
 import type { Id } from "../arweave/id.ts";
-import type {
-  Proof,
-  ProofBlock,
-  ProofItem,
-  ProofPlace,
-  ProofSignature,
-  ProofTransaction,
-} from "../arweave/proof.ts";
+import type { Proof, ProofBlock, ProofItem, ProofPlace, ProofSignature, ProofTransaction } from "../arweave/proof.ts";
 import { proofItemsMax, proofRangeSizeMax } from "../arweave/proof.ts";
 import type { Chunks as ProvenChunks } from "../chain/chunks.ts";
 import type { Content } from "../content/content.ts";
@@ -49,10 +36,7 @@ export type Proofs = Readonly<{
 
 /** What proofs are made with. */
 export type ProofsOptions = Readonly<{
-  reader: Pick<
-    IndexReader,
-    "block" | "blockText" | "itemsWithin" | "locate" | "transactionText" | "weaveSpan"
-  >;
+  reader: Pick<IndexReader, "block" | "blockText" | "itemsWithin" | "locate" | "transactionText" | "weaveSpan">;
   content: Pick<Content, "open">;
   chunkProofs: ChunkProofs;
   provenChunks: ProvenChunks;
@@ -76,12 +60,7 @@ const noBytes = new Uint8Array(0);
 export function createProofs(options: ProofsOptions): Proofs {
   const { reader, content, chunkProofs } = options;
 
-  const mined = async (
-    located: Located,
-    opened: OpenContent,
-    span: ByteSpan,
-    signal: AbortSignal,
-  ): Promise<Proof> => {
+  const mined = async (located: Located, opened: OpenContent, span: ByteSpan, signal: AbortSignal): Promise<Proof> => {
     // Asking for the span's file refuses what is blocked within it.
     await opened.file(span, signal);
     const isItem = located.kind === "item";
@@ -110,11 +89,7 @@ export function createProofs(options: ProofsOptions): Proofs {
   };
 
   /** What is in no block yet is shown by its header alone; an item that was only announced, not at all. */
-  const pending = async (
-    located: Located,
-    opened: OpenContent | undefined,
-    span: ByteSpan,
-  ): Promise<Proof> => ({
+  const pending = async (located: Located, opened: OpenContent | undefined, span: ByteSpan): Promise<Proof> => ({
     ...subject(located, span),
     block: undefined,
     transaction: located.kind === "item" ? undefined : transactionOf(reader, located, undefined, undefined),
@@ -245,8 +220,7 @@ async function findEntry(
   signal: AbortSignal,
 ): Promise<ProofItem["entry"]> {
   const size = bundle.end - bundle.start;
-  const read = (from: number, to: number) =>
-    root.bytes({ start: bundle.start + from, end: bundle.start + to }, signal);
+  const read = (from: number, to: number) => root.bytes({ start: bundle.start + from, end: bundle.start + to }, signal);
   const head = readBundleCount(await read(0, Math.min(size, bundleCountSize)), size);
   if (head.kind === "invalid") return undefined;
   const { count, headerSize } = head;
@@ -256,8 +230,7 @@ async function findEntry(
     const bytes = await read(from, Math.min(headerSize, from + entriesAtOnce * bundleEntrySize));
     const { entries, next, fault } = readBundleEntries(bytes, at, count, size);
     const found = entries.find(({ id, offset }) => id === item.id && bundle.start + offset === item.start);
-    if (found !== undefined)
-      return indexSizeTo(found.index) <= sizeMax ? { index: found.index, count } : undefined;
+    if (found !== undefined) return indexSizeTo(found.index) <= sizeMax ? { index: found.index, count } : undefined;
     if (fault !== undefined) return undefined;
     at = next;
   }

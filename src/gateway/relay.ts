@@ -92,11 +92,7 @@ export function createRelay(
       else heldBytes += bytes;
     };
     const askOne = async (node: Node, own: AbortSignal): Promise<NodeResponse<RelayResponse>> => {
-      const said = await judged(
-        readRelayed(await node.relay({ method: "GET", path, hold }, own)),
-        check,
-        own,
-      );
+      const said = await judged(readRelayed(await node.relay({ method: "GET", path, hold }, own)), check, own);
       if (said.kind === "trouble") faults.push(said);
       else if (said.value.status === 404) absent = said.value;
       return said.kind === "ok" && said.value.status === 404 ? { kind: "absent" } : said;
@@ -140,8 +136,7 @@ const everybody = "";
 /** The failure that troubles amount to: a time-out only when nothing else went wrong. */
 export function noResponse(asked: string, faults: readonly Fault[]): Failure {
   const reasons = faults.map(({ reason, detail }) => `${reason}: ${detail}`);
-  const every = (wanted: Fault["reason"]) =>
-    faults.length > 0 && faults.every(({ reason }) => reason === wanted);
+  const every = (wanted: Fault["reason"]) => faults.length > 0 && faults.every(({ reason }) => reason === wanted);
   if (every("timeout")) return new Failure("source_timeout", { asked, reasons });
   return new Failure(every("busy") ? "busy" : "source_failed", { asked, reasons });
 }

@@ -45,9 +45,7 @@ function ofList(pattern: RegExp): RelayCheck {
 
 function ofText(pattern: RegExp): RelayCheck {
   return (body) =>
-    body.byteLength <= textBytesMax && pattern.test(textOf(body).trim())
-      ? undefined
-      : "the text has another shape";
+    body.byteLength <= textBytesMax && pattern.test(textOf(body).trim()) ? undefined : "the text has another shape";
 }
 
 /** The longest text has 64 characters, and perhaps an end of line. */

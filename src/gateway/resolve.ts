@@ -42,12 +42,7 @@ export type Resolver = Readonly<{
    * @param open - Opens an id; how far it looks is the caller's choice.
    * @throws Failure `not_found`, `blocked`, `source_failed`, `source_timeout`, `busy`.
    */
-  resolve: (
-    id: Id,
-    path: string | undefined,
-    open: Content["open"],
-    signal: AbortSignal,
-  ) => Promise<Resolution>;
+  resolve: (id: Id, path: string | undefined, open: Content["open"], signal: AbortSignal) => Promise<Resolution>;
 }>;
 
 /** Manifests up to this size are read here; reading takes 3 ms a MiB (measured). Bytes. */
@@ -60,9 +55,7 @@ const storedBytesMax = 16 * 2 ** 20;
 const unverifiedStoredMs = 60_000;
 
 /** A small manifest as it was read; one that cannot be read is not read again either. */
-type Read =
-  | Readonly<{ kind: "manifest"; manifest: Manifest }>
-  | Readonly<{ kind: "unreadable"; reason: unknown }>;
+type Read = Readonly<{ kind: "manifest"; manifest: Manifest }> | Readonly<{ kind: "unreadable"; reason: unknown }>;
 
 /** Creates a resolver. @param large - Looks up in manifests above {@link readHereBytesMax}. */
 export function createResolver(large: Pick<LargeManifests, "resolve">): Resolver {
@@ -82,8 +75,7 @@ export function createResolver(large: Pick<LargeManifests, "resolve">): Resolver
   const lookUpIn = async (manifest: OpenContent, path: string, signal: AbortSignal) => {
     if (manifest.size > readHereBytesMax) return await large.resolve(manifest, path, signal);
     const { name } = keeping(manifest);
-    const read =
-      stored.get(name) ?? (await reading.run(name, signal, async (own) => await readSmall(manifest, own)));
+    const read = stored.get(name) ?? (await reading.run(name, signal, async (own) => await readSmall(manifest, own)));
     if (read.kind === "manifest") return resolvePath(read.manifest, path);
     throw new Failure("malformed_input", { reason: read.reason });
   };
@@ -143,10 +135,7 @@ function readOrSay(bytes: Uint8Array): Read {
 }
 
 /** A manifest that cannot be read leads nowhere; its bytes are at `/raw`. */
-async function readable(
-  looking: Promise<ResolvedPath | undefined>,
-  id: Id,
-): Promise<ResolvedPath | undefined> {
+async function readable(looking: Promise<ResolvedPath | undefined>, id: Id): Promise<ResolvedPath | undefined> {
   try {
     return await looking;
   } catch (error) {

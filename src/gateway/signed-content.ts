@@ -34,10 +34,7 @@ export type SignedContentParts = Readonly<{
 }>;
 
 /** Finds the fields of content that is open; undefined where they cannot be had in time. */
-export type FindSignedContent = (
-  content: OpenContent,
-  signal: AbortSignal,
-) => Promise<SignedContent | undefined>;
+export type FindSignedContent = (content: OpenContent, signal: AbortSignal) => Promise<SignedContent | undefined>;
 
 /** A header of an item is on this disk or a chunk away; content does not wait longer for it. Milliseconds. */
 const headerMsMax = 2_000;

@@ -109,8 +109,8 @@ export function createSpread(
       if (takenCount > 0) grace ??= setTimeout(resolve, times.graceMs);
       if (takenCount >= enough) resolve();
     };
-    const all = Promise.all(asked.map(async (node) => note(node, await sendTo(node, post, signal)))).finally(
-      () => clearTimeout(grace),
+    const all = Promise.all(asked.map(async (node) => note(node, await sendTo(node, post, signal)))).finally(() =>
+      clearTimeout(grace),
     );
     all.then(() => resolve(), reject);
     return { results, answerable, all };
@@ -141,8 +141,7 @@ export function createSpread(
       const skipped = (node: Node) =>
         asked.includes(node) ? "it has not answered yet" : "it was in trouble a moment ago";
       const results = nodes.all.map(
-        (node): PostResult =>
-          sending.results.get(node) ?? { peer: node.url, kind: "skipped", reason: skipped(node) },
+        (node): PostResult => sending.results.get(node) ?? { peer: node.url, kind: "skipped", reason: skipped(node) },
       );
       note(path, results);
       return results;
@@ -151,12 +150,7 @@ export function createSpread(
 }
 
 /** Sends for as long as there is time: a node that is slow is trouble, as one is that says nothing. */
-async function askWithin(
-  node: Node,
-  { path, body, accept }: Post,
-  ms: number,
-  signal: AbortSignal,
-): Promise<Relayed> {
+async function askWithin(node: Node, { path, body, accept }: Post, ms: number, signal: AbortSignal): Promise<Relayed> {
   const headers = { "content-type": "application/json", ...(accept !== undefined && { accept }) };
   try {
     return await withDeadline(signal, ms, (own) => node.relay({ method: "POST", path, headers, body }, own));

@@ -94,10 +94,7 @@ type Execution = Readonly<{
   beginResponse: () => ResponseText;
 }>;
 
-function findOperation(
-  document: DocumentNode,
-  name: string | undefined,
-): OperationDefinitionNode | GraphQLError {
+function findOperation(document: DocumentNode, name: string | undefined): OperationDefinitionNode | GraphQLError {
   const operation = getOperationAST(document, name);
   if (operation === null || operation === undefined) {
     const message =

@@ -55,10 +55,7 @@ const secondsMax = 2 ** 31 - 1;
  *
  * @throws GraphQLError when `first` is below 1, `after` is no cursor, or a list is too long.
  */
-export function readTransactionsPlan(
-  given: TransactionsArguments,
-  columns: PageColumns,
-): PagePlan | typeof nothing {
+export function readTransactionsPlan(given: TransactionsArguments, columns: PageColumns): PagePlan | typeof nothing {
   const ids = readList("ids", given.ids, idsMax, isId);
   const owners = readList("owners", given.owners, listMax, isOwnerAddress);
   const recipients = readList("recipients", given.recipients, listMax, isAddress);
@@ -147,10 +144,7 @@ function readTags(filters: readonly TagFilterArgument[] | null | undefined): rea
   });
 }
 
-function readBounds(
-  range: RangeArgument | null | undefined,
-  max: number,
-): Bounds | undefined | typeof nothing {
+function readBounds(range: RangeArgument | null | undefined, max: number): Bounds | undefined | typeof nothing {
   const least = range?.min ?? undefined;
   const most = range?.max ?? undefined;
   if (least === undefined && most === undefined) return undefined;
@@ -163,9 +157,7 @@ function refuseLong(argument: string, length: number, max: number): void {
 }
 
 /** The same fields without those that are undefined. */
-function present<Fields extends object>(
-  fields: Fields,
-): { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> } {
+function present<Fields extends object>(fields: Fields): { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> } {
   const entries = Object.entries(fields).filter(([, value]) => value !== undefined);
   return Object.fromEntries(entries) as { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> };
 }

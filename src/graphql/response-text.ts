@@ -88,8 +88,7 @@ export function list<Source, Inner>(
     const write = compileShape(shape, inner);
     return (source) => {
       let text = "[";
-      for (const [index, entry] of pick(source).entries())
-        text += index === 0 ? write(entry) : `,${write(entry)}`;
+      for (const [index, entry] of pick(source).entries()) text += index === 0 ? write(entry) : `,${write(entry)}`;
       return `${text}]`;
     };
   };

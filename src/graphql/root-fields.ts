@@ -83,20 +83,12 @@ export function resolveTransactions(
 }
 
 /** `block(id)`. */
-export function resolveBlock(
-  { id }: Readonly<{ id: string }>,
-  field: SelectedField,
-  context: RootContext,
-): WriteValue {
+export function resolveBlock({ id }: Readonly<{ id: string }>, field: SelectedField, context: RootContext): WriteValue {
   return writeValue(blockShape, field, isBlockHash(id) ? context.index.block(id) : undefined);
 }
 
 /** `blocks(…)`. */
-export function resolveBlocks(
-  given: BlocksArguments,
-  field: SelectedField,
-  context: RootContext,
-): WriteValue {
+export function resolveBlocks(given: BlocksArguments, field: SelectedField, context: RootContext): WriteValue {
   const plan = readBlocksPlan(given);
   const write = compileConnection(blockConnectionShape, field.inner);
   if (plan === nothing) return write(emptyConnection<PageBlock>());
@@ -108,11 +100,7 @@ export function resolveBlocks(
   return write({ ...page, count });
 }
 
-function readConnection(
-  plan: PagePlan,
-  names: ReadonlySet<string>,
-  context: RootContext,
-): Connection<PageRow> {
+function readConnection(plan: PagePlan, names: ReadonlySet<string>, context: RootContext): Connection<PageRow> {
   takeRows(plan.limit, context);
   const wantsRows = names.has("edges") || names.has("pageInfo");
   const page = wantsRows ? readRows(plan, context) : { rows: [], hasNextPage: true };
@@ -185,11 +173,7 @@ function emptyConnection<Row>(): Connection<Row> {
   return { rows: [], hasNextPage: false, count: 0 };
 }
 
-function writeValue<Source>(
-  shape: Shape<Source>,
-  field: SelectedField,
-  value: Source | undefined,
-): WriteValue {
+function writeValue<Source>(shape: Shape<Source>, field: SelectedField, value: Source | undefined): WriteValue {
   const json = value === undefined ? "null" : compileShape(shape, field.inner)(value);
   return (response) => response.add(json);
 }

@@ -63,10 +63,7 @@ export function selectFields(sets: readonly SelectionSetNode[], scope: Selection
 }
 
 /** The names of all fields selected in and below some fields. */
-export function namesWithin(
-  fields: readonly SelectedField[],
-  names = new Set<string>(),
-): ReadonlySet<string> {
+export function namesWithin(fields: readonly SelectedField[], names = new Set<string>()): ReadonlySet<string> {
   for (const field of fields) {
     names.add(field.name);
     namesWithin(field.inner, names);
@@ -97,10 +94,7 @@ function gather(
   }
 }
 
-function isIncluded(
-  node: FieldNode | FragmentSpreadNode | InlineFragmentNode,
-  scope: SelectionScope,
-): boolean {
+function isIncluded(node: FieldNode | FragmentSpreadNode | InlineFragmentNode, scope: SelectionScope): boolean {
   if (node.directives === undefined || node.directives.length === 0) return true;
   const values = { ...scope.variables };
   if (getDirectiveValues(GraphQLSkipDirective, node, values)?.["if"] === true) return false;

@@ -140,15 +140,11 @@ export type ConnectionShape<Row> = Readonly<{
 
 /** A page of transactions and data items. */
 export function transactionConnectionShape(signatures: Signatures): ConnectionShape<PageRow> {
-  return connectionShape("Transaction", transactionShape(signatures), ({ place }) =>
-    writeTransactionCursor(place),
-  );
+  return connectionShape("Transaction", transactionShape(signatures), ({ place }) => writeTransactionCursor(place));
 }
 
 /** A page of blocks. */
-export const blockConnectionShape = connectionShape("Block", blockShape, ({ height }) =>
-  writeBlockCursor(height),
-);
+export const blockConnectionShape = connectionShape("Block", blockShape, ({ height }) => writeBlockCursor(height));
 
 /** Makes the writer of a page from what is selected of it. */
 export function compileConnection<Row>(
@@ -157,10 +153,7 @@ export function compileConnection<Row>(
 ): (connection: Connection<Row>) => WriteValue {
   const parts = fields.map((field) => ({
     key: JSON.stringify(field.key),
-    write:
-      field.name === "edges"
-        ? writeEdges(compileShape(edge, field.inner))
-        : writeAround(writerOf(around, field)),
+    write: field.name === "edges" ? writeEdges(compileShape(edge, field.inner)) : writeAround(writerOf(around, field)),
   }));
   return (connection) => (response) => {
     for (const [index, { key, write }] of parts.entries()) {
@@ -185,11 +178,7 @@ function writeEdges<Row>(write: Writer<Row>): WritePart<Row> {
   };
 }
 
-function connectionShape<Row>(
-  name: string,
-  shape: Shape<Row>,
-  cursorOf: (row: Row) => string,
-): ConnectionShape<Row> {
+function connectionShape<Row>(name: string, shape: Shape<Row>, cursorOf: (row: Row) => string): ConnectionShape<Row> {
   const pageInfoShape: Shape<Connection<Row>> = {
     name: "PageInfo",
     fields: {

@@ -75,9 +75,7 @@ async function load<Name extends string>(
 }
 
 /** All of the files, or none: a part of them is of no use. */
-async function readEmbedded<Name extends string>(
-  names: readonly Name[],
-): Promise<AssetFiles<Name> | undefined> {
+async function readEmbedded<Name extends string>(names: readonly Name[]): Promise<AssetFiles<Name> | undefined> {
   const found: Partial<Record<Name, Uint8Array<ArrayBuffer>>> = {};
   for (const name of names) {
     const bytes = await readOne(name);

@@ -58,9 +58,7 @@ export function optional<Value, Fallback extends Value | undefined>(
 }
 
 /** Puts fields together. */
-export function bodyOf<Named extends Readonly<Record<string, Field<unknown>>>>(
-  named: Named,
-): Body<ValuesOf<Named>> {
+export function bodyOf<Named extends Readonly<Record<string, Field<unknown>>>>(named: Named): Body<ValuesOf<Named>> {
   const all = Object.entries(named);
   const required = all.filter(([, field]) => field.needed).map(([name]) => name);
   return {
@@ -71,8 +69,7 @@ export function bodyOf<Named extends Readonly<Record<string, Field<unknown>>>>(
     },
     refusals: [...new Set(all.map(([, { refusal }]) => refusal))],
     // Each value is what its field's reader gave.
-    read: (fields) =>
-      Object.fromEntries(all.map(([name, { read }]) => [name, read(fields[name])])) as ValuesOf<Named>,
+    read: (fields) => Object.fromEntries(all.map(([name, { read }]) => [name, read(fields[name])])) as ValuesOf<Named>,
   };
 }
 

@@ -44,8 +44,7 @@ export async function readBody(
   const { body } = request; // from here on the runtime reads ahead: 2 MB of a stream of HTTP/2
   if (body === null) return new Uint8Array(0);
   const ms = leastMs + Math.ceil((announced > 0 ? announced : bytesMax) / slowestBytesPerMs);
-  const read = () =>
-    announced > 0 ? readAnnounced(request, announced) : readCounted(body, bytesMax, holdRequest);
+  const read = () => (announced > 0 ? readAnnounced(request, announced) : readCounted(body, bytesMax, holdRequest));
   try {
     return await withDeadline(request.signal, ms, (own) => untilStopped(read(), own));
   } catch (error) {

@@ -31,12 +31,7 @@ const encoder = new TextEncoder();
  * @param partType - The body's media type, which each part repeats.
  * @param spans - Non-empty, within `size` bytes.
  */
-export function frameSpans(
-  tag: string,
-  partType: string,
-  spans: readonly ByteSpan[],
-  size: number,
-): MultipartFrame {
+export function frameSpans(tag: string, partType: string, spans: readonly ByteSpan[], size: number): MultipartFrame {
   const ranges = spans.map((span) => contentRange(span, size));
   const boundary = createHash("sha256")
     .update(boundarySecret)

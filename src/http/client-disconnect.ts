@@ -21,7 +21,5 @@ export function reportsDisconnect(error: unknown, { aborted, reason }: AbortSign
 
 /** The runtime's error for a request body whose connection was closed (Bun 1.4.5). */
 function isClosedConnection(error: unknown): boolean {
-  return (
-    error instanceof Error && error.name === "AbortError" && error.message === "The connection was closed."
-  );
+  return error instanceof Error && error.name === "AbortError" && error.message === "The connection was closed.";
 }

@@ -35,10 +35,7 @@ export function allowsTag(header: string | null, tag: string): boolean {
   return header === null || listHas(header, (found) => found.tag === tag && !found.isWeak);
 }
 
-function listHas(
-  header: string,
-  isWanted: (found: Readonly<{ tag: string; isWeak: boolean }>) => boolean,
-): boolean {
+function listHas(header: string, isWanted: (found: Readonly<{ tag: string; isWeak: boolean }>) => boolean): boolean {
   if (header.trim() === "*") return true;
   listedTag.lastIndex = 0;
   for (let count = 0; count < tagsPerHeaderMax && listedTag.lastIndex < header.length; count++) {

@@ -53,8 +53,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
     of: connectionOf,
     requestsAt: (server) => listeners.get(server) ?? openRequests(server),
     endSilence: (arrived, server, response) => {
-      if (patient.delete(arrived) && heldMemoryOf(response)?.kind !== "stream")
-        server.timeout(arrived, silenceSeconds);
+      if (patient.delete(arrived) && heldMemoryOf(response)?.kind !== "stream") server.timeout(arrived, silenceSeconds);
     },
   };
 }

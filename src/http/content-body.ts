@@ -60,11 +60,7 @@ const streamHoldsBytes = 128 * 2 ** 10;
  * @throws Failure `source_failed`, `source_timeout`, `busy`, `blocked` before the first byte; later trouble
  * errors the stream, which cuts the connection.
  */
-export async function spanBody(
-  content: ReadableContent,
-  span: ByteSpan,
-  reading: BodyReading,
-): Promise<ContentBody> {
+export async function spanBody(content: ReadableContent, span: ByteSpan, reading: BodyReading): Promise<ContentBody> {
   const { bufferBytesMax, hold, signal } = reading;
   const size = span.end - span.start;
   const { inMemory } = content;
@@ -193,7 +189,5 @@ async function streamOf(pieces: AsyncIterable<Uint8Array>): Promise<ContentBody>
 /** The same bytes under the type that a body has; the runtime copies them into the answer. */
 function viewOf(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   const { buffer, byteOffset, byteLength } = bytes;
-  return buffer instanceof ArrayBuffer
-    ? new Uint8Array(buffer, byteOffset, byteLength)
-    : new Uint8Array(bytes);
+  return buffer instanceof ArrayBuffer ? new Uint8Array(buffer, byteOffset, byteLength) : new Uint8Array(bytes);
 }

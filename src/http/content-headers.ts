@@ -46,8 +46,7 @@ export type ContentPolicy = Readonly<{
 export const sandboxClosed = "sandbox";
 
 /** Scripts run in an origin of their own that stores nothing. */
-export const sandboxWithScripts =
-  "sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads";
+export const sandboxWithScripts = "sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads";
 
 /**
  * Seconds that answers from an address that may change its mind are kept: apex, names without TTL, fallbacks.
@@ -96,13 +95,7 @@ export function partHeaders(whole: Headers): Headers {
 /** Headers that a 304 repeats; those that describe a body stay behind. Source: RFC 9110 §15.4.5. */
 export function notModifiedHeaders(whole: Headers): Headers {
   const headers = new Headers(whole);
-  for (const name of [
-    "Content-Type",
-    "Content-Encoding",
-    "Content-Digest",
-    "Repr-Digest",
-    "Content-Disposition",
-  ])
+  for (const name of ["Content-Type", "Content-Encoding", "Content-Digest", "Repr-Digest", "Content-Disposition"])
     headers.delete(name);
   for (const name of [...headers.keys()]) if (isArweaveHeader(name)) headers.delete(name);
   return headers;

@@ -9,13 +9,7 @@ import { type ByteSpan, contentRange, type RangeMeaning, readRange } from "../li
 import { withHeldMemory } from "./body-size.ts";
 import { frameSpans } from "./byteranges.ts";
 import { allowsTag, namesTag, rangeThatCounts } from "./conditional.ts";
-import {
-  type BodyReading,
-  type ContentBody,
-  type ReadableContent,
-  spanBody,
-  spansBody,
-} from "./content-body.ts";
+import { type BodyReading, type ContentBody, type ReadableContent, spanBody, spansBody } from "./content-body.ts";
 import { notModifiedHeaders, partHeaders } from "./content-headers.ts";
 import { composingOf, type RequestContext } from "./context.ts";
 import { unknownType } from "./header-values.ts";
@@ -74,8 +68,7 @@ export async function contentResponse(
   // both.
   for (const span of spans) await content.check(span, reading.signal);
   if (!allowsTag(wish.ifMatch, tag)) throw new Failure("precondition_failed", { tag });
-  if (namesTag(wish.ifNoneMatch, tag))
-    return new Response(null, { status: 304, headers: notModifiedHeaders(whole) });
+  if (namesTag(wish.ifNoneMatch, tag)) return new Response(null, { status: 304, headers: notModifiedHeaders(whole) });
   if (meaning.kind === "unsatisfiable") return unsatisfiable(size, whole);
   if (meaning.kind === "whole") {
     const headers = new Headers(whole);

@@ -74,8 +74,6 @@ function familyNames(asked: string | null): string[] {
   return (asked ?? "")
     .split(",")
     .map((name) => name.trim().toLowerCase())
-    .filter(
-      (name) => headerNamePattern.test(name) && allowedPrefixes.some((prefix) => name.startsWith(prefix)),
-    )
+    .filter((name) => headerNamePattern.test(name) && allowedPrefixes.some((prefix) => name.startsWith(prefix)))
     .slice(0, familyNamesMax);
 }

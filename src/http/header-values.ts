@@ -14,9 +14,7 @@ const mediaTypeLengthMax = 255;
 
 const token = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
 const quoted = '"(?:[\\t \\x21\\x23-\\x5b\\x5d-\\x7e]|\\\\[\\t \\x21-\\x7e])*"';
-const mediaTypePattern = new RegExp(
-  `^(${token})/(${token})(?:[ \\t]*;[ \\t]*(?:${token}=(?:${token}|${quoted}))?)*$`,
-);
+const mediaTypePattern = new RegExp(`^(${token})/(${token})(?:[ \\t]*;[ \\t]*(?:${token}=(?:${token}|${quoted}))?)*$`);
 
 /**
  * Codings that a reader may know; a tag with any other is not sent on. Source: IANA registry of content
@@ -89,9 +87,7 @@ export function withCharset(mediaType: string): string {
 function namesCharset(mediaType: string): boolean {
   const at = mediaType.indexOf(";");
   if (at === -1) return false;
-  return [...mediaType.slice(at).matchAll(parameterPattern)].some(
-    ([, name]) => name?.toLowerCase() === "charset",
-  );
+  return [...mediaType.slice(at).matchAll(parameterPattern)].some(([, name]) => name?.toLowerCase() === "charset");
 }
 
 /** A media type in lower case, without its parameters. */
@@ -145,10 +141,7 @@ const unsafeInName = /[\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069/
 
 /** Percent-encodes what RFC 8187's attr-char leaves out; encodeURIComponent leaves four of those bare. */
 function encodeExtended(text: string): string {
-  return encodeURIComponent(text).replace(
-    /['()*]/g,
-    (mark) => `%${mark.charCodeAt(0).toString(16).toUpperCase()}`,
-  );
+  return encodeURIComponent(text).replace(/['()*]/g, (mark) => `%${mark.charCodeAt(0).toString(16).toUpperCase()}`);
 }
 
 /** Whether a client takes JSON and nothing else. */

@@ -62,11 +62,7 @@ export const unlimitedMemory: RequestMemory = {
 };
 
 /** Opens the account of one request. */
-export function openMemoryAccount(
-  parts: AccountParts,
-  request: Request,
-  listener: ListenerRequests,
-): MemoryAccount {
+export function openMemoryAccount(parts: AccountParts, request: Request, listener: ListenerRequests): MemoryAccount {
   const { requests, shared, underWay, count, compositions } = parts;
   let client: string | undefined;
   const clientOf = (): string => {

@@ -8,10 +8,7 @@ import { withBodySize } from "./body-size.ts";
 import { servicePrefixes } from "./reserved.ts";
 
 /** Where the gateway has its metrics: for collectors, and under the peer's address in both spellings. */
-export const gatewayMetricsPaths = [
-  "/metrics",
-  ...servicePrefixes.map((prefix) => `${prefix}/__gateway_metrics`),
-];
+export const gatewayMetricsPaths = ["/metrics", ...servicePrefixes.map((prefix) => `${prefix}/__gateway_metrics`)];
 
 /** Where the other services have them. */
 export const serviceMetricsPaths = ["/metrics"];

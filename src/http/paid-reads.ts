@@ -96,8 +96,7 @@ export function createPaidReads(options: PaidReadsOptions): PaidReads {
       if (reading.left(lack.client) === 0) return { refused: await required(request, lack) };
       return { reader: lack.client, headers: x402SettledHeaders(payment, reading.terms, settled) };
     } catch (error) {
-      if (reportsDisconnect(error, request.signal))
-        return { refused: new Response(null, { status: callerLeft }) };
+      if (reportsDisconnect(error, request.signal)) return { refused: new Response(null, { status: callerLeft }) };
       if (!(error instanceof Failure)) throw error;
       if (error.code !== "settlement_failed") return { refused: failureResponse(error) };
       const { version, authorization } = payment;

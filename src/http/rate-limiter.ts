@@ -52,9 +52,7 @@ export type RateLimiter = Readonly<{
 const bucketsMaxDefault = 100_000;
 
 /** Whoever asks these decides whether the gateway gets any requests at all. Metrics cost more, and count. */
-const watched: ReadonlySet<string> = new Set([
-  ...["/health", "/ready", "/svc/healthcheck", "/ar-io/healthcheck"],
-]);
+const watched: ReadonlySet<string> = new Set(["/health", "/ready", "/svc/healthcheck", "/ar-io/healthcheck"]);
 
 /** Bytes of a response for which a token is taken. */
 export const tokenBytes = 2 ** 10;

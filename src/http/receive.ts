@@ -36,11 +36,7 @@ export function askerOf(arrived: Request, connection: Connection): Asker {
     target: readTarget(arrived.url),
     headOnly: arrived.method === "HEAD",
     clientAddress: () =>
-      clientAddressOf(
-        connection.peerAddress(),
-        arrived.headers.get("x-forwarded-for"),
-        connection.isTrustedProxy,
-      ),
+      clientAddressOf(connection.peerAddress(), arrived.headers.get("x-forwarded-for"), connection.isTrustedProxy),
   };
 }
 
@@ -88,8 +84,7 @@ function spelledOnce(path: string): string {
 function refuseBadHost(request: Request, target: Target): void {
   const sent = request.headers.get("host");
   if (sent === null || sent === "") return;
-  if (target.host === "" || hasSeveralHosts(request.headers))
-    throw new Failure("malformed_host", { host: sent });
+  if (target.host === "" || hasSeveralHosts(request.headers)) throw new Failure("malformed_host", { host: sent });
 }
 
 /** Whether a request has more than one Host header; the runtime joins them by commas, which no host contains. */

@@ -12,7 +12,5 @@ const madeBytes = 16;
 /** Gives the id of a request from its `X-Request-Id` header, or makes one of 22 base64url characters. */
 export function requestIdOf(given: string | null): string {
   if (given !== null && fitPattern.test(given)) return given;
-  return crypto
-    .getRandomValues(new Uint8Array(madeBytes))
-    .toBase64({ alphabet: "base64url", omitPadding: true });
+  return crypto.getRandomValues(new Uint8Array(madeBytes)).toBase64({ alphabet: "base64url", omitPadding: true });
 }

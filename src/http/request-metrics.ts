@@ -35,9 +35,7 @@ export type RequestMetrics = Readonly<{
 /** Upper bounds in seconds, from a memory look-up to the longest wait for a source. */
 const durationBuckets = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100] as const;
 
-const knownMethods: ReadonlySet<string> = new Set([
-  ...["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
-]);
+const knownMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 
 /** Stands for every other method. */
 const otherMethod = "OTHER";
@@ -90,7 +88,12 @@ export function createRequestMetrics(metrics: Metrics, log: Log, logsHits = true
       const { requestId, target } = context;
       const { service, route } = label;
       log[status >= 500 ? "warn" : "info"]("request answered", {
-        ...{ requestId, method, path: target.path, service, route, status },
+        requestId,
+        method,
+        path: target.path,
+        service,
+        route,
+        status,
         durationMs: Math.round(durationMs * 10) / 10,
       });
     },

@@ -173,11 +173,7 @@ function takeAt(entries: UnderWay[], index: number): readonly UnderWay[] {
 }
 
 /** Counts responses that are still under way, whether there is memory for them or not. */
-function countStill(
-  sent: readonly Uncounted[],
-  responses: ByteBudget,
-  shared: SharedBlobs,
-): readonly UnderWay[] {
+function countStill(sent: readonly Uncounted[], responses: ByteBudget, shared: SharedBlobs): readonly UnderWay[] {
   return sent.flatMap(({ request, listener, response }): readonly UnderWay[] => {
     if (!listener.isUnderWay(request)) return [];
     const held = heldMemoryOf(response);

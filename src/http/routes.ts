@@ -27,9 +27,7 @@ export function createRouteTable(routes: readonly RegisteredRoute[]): RouteTable
     .map(({ method, path }) => ({ methods: methodsOf(method), pattern: patternOf(path) }));
   return {
     methodsOf: (path) => {
-      const found = new Set(
-        patterns.filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => methods),
-      );
+      const found = new Set(patterns.filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => methods));
       if (found.size === 0) return [];
       found.delete("OPTIONS");
       return isAdministration(path) ? [...found] : [...found, "OPTIONS"];

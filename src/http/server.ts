@@ -23,13 +23,7 @@ import type { RateLimiter } from "./rate-limiter.ts";
 import { askerOf, hasSeveralHosts, type Received, receive } from "./receive.ts";
 import type { RequestMetrics } from "./request-metrics.ts";
 import { codeResponse, failureResponse } from "./responses.ts";
-import {
-  createRouteLabels,
-  type RouteLabel,
-  type RouteLabels,
-  type ServiceName,
-  unrouted,
-} from "./route-labels.ts";
+import { createRouteLabels, type RouteLabel, type RouteLabels, type ServiceName, unrouted } from "./route-labels.ts";
 import { createRouteTable, type RouteTable } from "./routes.ts";
 import type { Target } from "./target.ts";
 
@@ -175,11 +169,7 @@ export function openServer(options: ServerOptions): HttpServer {
 type Limits = Pick<ServerOptions, "limiter" | "paidReads">;
 
 /** Lets a request in, within the limits or for a payment. */
-async function enter(
-  { limiter, paidReads }: Limits,
-  { request, context }: Received,
-  method: string,
-): Promise<Entry> {
+async function enter({ limiter, paidReads }: Limits, { request, context }: Received, method: string): Promise<Entry> {
   if (paidReads !== undefined) return await paidReads.enter(request, method, context);
   return { refused: limiter?.refuse(method, context) };
 }

@@ -47,7 +47,10 @@ export function x402RequiredResponse({ terms, quote, resource, error, refused }:
     refused === undefined
       ? {}
       : settlementHeaders(refused.version, terms, {
-          ...{ success: false, errorReason: refused.reason, transaction: "", payer: refused.payer },
+          success: false,
+          errorReason: refused.reason,
+          transaction: "",
+          payer: refused.payer,
         });
   return jsonResponse({ ...first, x402Version: 1, error, accepts: [first] }, 402, {
     "Cache-Control": "no-store",

@@ -59,8 +59,7 @@ export function createChainQuestions(nodes: Pick<Nodes, "ask">): ChainQuestions 
       if (tip !== undefined) return tip;
       // A node without a readable record may still say its height.
       const height = await ask("height", (node, own) => node.height(own), signal);
-      if (height === undefined)
-        throw new Failure("source_failed", { question: "height", responses: ["absent"] });
+      if (height === undefined) throw new Failure("source_failed", { question: "height", responses: ["absent"] });
       return { height, hash: undefined };
     },
     hashAt,

@@ -50,12 +50,7 @@ export function openWindow(options: WindowOptions): BlockWindow {
   const begin = (height: number) => {
     const text = Promise.withResolvers<string | undefined>();
     const previous = height === from ? Promise.resolve(options.before) : blocks.get(height - 1)?.text;
-    const outcome = fetch(
-      height,
-      () => previous ?? Promise.resolve(undefined),
-      text.resolve,
-      controller.signal,
-    ).then(
+    const outcome = fetch(height, () => previous ?? Promise.resolve(undefined), text.resolve, controller.signal).then(
       (block) => {
         heldBytes += block.heldBytes;
         return block;

@@ -24,8 +24,7 @@ import { type BundleOutcome, refOf, type UnbundleParts, unbundleOne } from "./un
 /** What the queue's workers are made of. */
 export type BundlesOptions = Omit<UnbundleParts, "budget" | "index" | "reader"> &
   Readonly<{
-    index: UnbundleParts["index"] &
-      Pick<IndexWriterCalls, "takeBundle" | "skipBundle" | "finishBundle" | "failBundle">;
+    index: UnbundleParts["index"] & Pick<IndexWriterCalls, "takeBundle" | "skipBundle" | "finishBundle" | "failBundle">;
     reader: UnbundleParts["reader"] & Pick<IndexReader, "nextBundleAt" | "entriesUnder">;
     /** Bundles that are worked on at once: one waits for bytes while another is verified. */
     slots: number;

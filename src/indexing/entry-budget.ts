@@ -48,10 +48,7 @@ type Root = { used: number; given: number; settled: PromiseWithResolvers<void> }
  *
  * @param entriesPerRootMax - Of every root.
  */
-export function createEntryBudget(
-  entriesPerRootMax: number,
-  reader: Pick<IndexReader, "entriesUnder">,
-): EntryBudget {
+export function createEntryBudget(entriesPerRootMax: number, reader: Pick<IndexReader, "entriesUnder">): EntryBudget {
   const roots = new Map<Id, Root>();
 
   const put = (rootId: Id, used: number): Root => {
@@ -77,8 +74,7 @@ export function createEntryBudget(
     };
   };
 
-  const rootOf = ({ rootId, place }: BundleJob): Root =>
-    roots.get(rootId) ?? put(rootId, reader.entriesUnder(place));
+  const rootOf = ({ rootId, place }: BundleJob): Root => roots.get(rootId) ?? put(rootId, reader.entriesUnder(place));
 
   return {
     isSpent: (job) => rootOf(job).used >= entriesPerRootMax,

@@ -16,12 +16,7 @@ import type { Log } from "../lib/log.ts";
 import type { SerialisedRows } from "../store/index/rows.ts";
 import type { CarriedData, CheckBlockJob, CheckBlockResult } from "../store/jobs/thread-jobs.ts";
 import type { Pool } from "../threads/pool.ts";
-import {
-  type AskedTransaction,
-  type AskParts,
-  askTransaction,
-  describeResponse,
-} from "./fetch-transaction.ts";
+import { type AskedTransaction, type AskParts, askTransaction, describeResponse } from "./fetch-transaction.ts";
 
 /** What is needed to fetch blocks. */
 export type FetchParts = AskParts &
@@ -83,8 +78,7 @@ export async function fetchBlock(
   const responses: string[] = [];
   for (;;) {
     const given = await askBlock(height, parts.nodes, refused, signal);
-    if (typeof given === "string")
-      throw new Failure("source_failed", { height, responses: [...responses, given] });
+    if (typeof given === "string") throw new Failure("source_failed", { height, responses: [...responses, given] });
     const { node, text } = given;
     question.onText(text);
     const outcome = await fetchFrom(text, question, parts, signal);
@@ -163,9 +157,7 @@ async function fetchSlots(
   parts: FetchParts,
   signal: AbortSignal,
 ): Promise<void> {
-  const lacking = slots.filter(
-    ({ asked }) => asked === undefined || (asked.kind === "ok" && asked.bytes.length === 0),
-  );
+  const lacking = slots.filter(({ asked }) => asked === undefined || (asked.kind === "ok" && asked.bytes.length === 0));
   await Promise.all(
     lacking.map(async (slot) => {
       const asked = { id: slot.id, route: "tx", wrong: slot.wrong } as const;

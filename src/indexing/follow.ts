@@ -141,17 +141,12 @@ type FollowState = {
   compared: Readonly<{ ours: string; theirs: string; differs: boolean; at: number }> | undefined;
 };
 
-async function follow(
-  options: FollowerOptions,
-  state: FollowState,
-  signal: AbortSignal,
-): Promise<StepOutcome> {
+async function follow(options: FollowerOptions, state: FollowState, signal: AbortSignal): Promise<StepOutcome> {
   const theirs = await options.chain.tip(signal);
   state.theirHeight = theirs.height;
   const ours = options.reader.tip();
   const plan = planFollow({ ours, theirs, start: options.start, stop: options.stop });
-  if (ours !== undefined && plan.kind === "compare")
-    return compare(plan.height, ours, theirs, options, state, signal);
+  if (ours !== undefined && plan.kind === "compare") return compare(plan.height, ours, theirs, options, state, signal);
   state.asideSince = undefined;
   if (plan.kind !== "follow") return "rest";
   await followRange(plan.from, Math.min(plan.to, plan.from + blocksPerStepMax - 1), options, state, signal);
@@ -233,8 +228,7 @@ async function followRange(
     for (; height <= to; height += 1) {
       const block = await window.next();
       const before = options.reader.tip();
-      if (before !== undefined && block.previous !== before.hash)
-        return await turn(height, options, state, signal);
+      if (before !== undefined && block.previous !== before.hash) return await turn(height, options, state, signal);
       await writeBlock(block, options, state);
     }
   } catch (error) {
@@ -297,11 +291,7 @@ async function turn(
 }
 
 /** The first block of the other branch, verified, and following what we keep. */
-async function fetchLinked(
-  height: number,
-  options: FollowerOptions,
-  signal: AbortSignal,
-): Promise<FetchedBlock> {
+async function fetchLinked(height: number, options: FollowerOptions, signal: AbortSignal): Promise<FetchedBlock> {
   const { chain, reader, fetch } = options;
   const before = reader.blockText(height - 1)?.text;
   const question = {

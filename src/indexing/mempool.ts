@@ -116,10 +116,7 @@ function pendingOf({ reader }: MempoolOptions): Id[] {
   return page.rows.filter(({ place }) => place.height === pendingHeight).map(({ id }) => id);
 }
 
-async function listPending(
-  { fetch, log }: MempoolOptions,
-  signal: AbortSignal,
-): Promise<ReadonlySet<Id> | undefined> {
+async function listPending({ fetch, log }: MempoolOptions, signal: AbortSignal): Promise<ReadonlySet<Id> | undefined> {
   const response = await fetch.nodes.ask((node, own) => node.pendingIds(own), signal);
   if (response.kind === "ok") return new Set(response.value.filter(isId).slice(0, pendingMax));
   log.debug("no node shows its mempool", { reason: describeResponse(response) });
@@ -157,8 +154,7 @@ async function addFresh(
       continue;
     }
     const { row, data } = outcome;
-    if (data !== undefined)
-      await content.keep({ id, dataRoot: row.dataRoot, size: row.dataSize }, data.bytes);
+    if (data !== undefined) await content.keep({ id, dataRoot: row.dataRoot, size: row.dataSize }, data.bytes);
     rows.push(pendingRowOf(row));
   }
   await index.addPending(rows);

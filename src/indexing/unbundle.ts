@@ -79,11 +79,7 @@ export type BundleOutcome =
  *   reorganisation took its transaction away), `worker_failed` when a thread died or hung over it; the
  *   signal's reason.
  */
-export async function unbundleOne(
-  job: BundleJob,
-  parts: UnbundleParts,
-  signal: AbortSignal,
-): Promise<BundleOutcome> {
+export async function unbundleOne(job: BundleJob, parts: UnbundleParts, signal: AbortSignal): Promise<BundleOutcome> {
   const { limits, reader } = parts;
   if (job.depth > limits.depthMax)
     return { kind: "refused", reason: `bundles are nested deeper than ${limits.depthMax}` };
@@ -202,11 +198,7 @@ function endOf(next: EntryPlace | undefined, count: number): number {
   return next === undefined ? count : next.index;
 }
 
-function readBatch(
-  job: UnbundleJob,
-  { limits, pool }: UnbundleParts,
-  signal: AbortSignal,
-): Promise<UnbundleResult> {
+function readBatch(job: UnbundleJob, { limits, pool }: UnbundleParts, signal: AbortSignal): Promise<UnbundleResult> {
   const timeoutMs = limits.batchTimeoutMs + Math.ceil(job.size / limits.slowestBytesPerMs);
   return pool.run<UnbundleResult>("unbundle", job, { signal, timeoutMs });
 }

@@ -32,8 +32,7 @@ export function deliveryOf(
   const id = filters.index.kind === "never" ? undefined : readId(key);
   const row = id === undefined ? undefined : reader.row(id);
   // A transaction that waits for a block is told of when it is in one.
-  if (row === undefined || (row.kind === "transaction" && row.place.height === pendingHeight))
-    return undefined;
+  if (row === undefined || (row.kind === "transaction" && row.place.height === pendingHeight)) return undefined;
   return matches(filters.index, subjectOf(row, reader)) ? rowDelivery(row) : undefined;
 }
 
@@ -41,7 +40,10 @@ function rowDelivery(row: PageRow): Delivery {
   const event = row.kind === "item" ? "ans104-data-item-indexed" : "tx-indexed";
   const { id, ownerAddress, target, tags, size, place } = row;
   const data = {
-    ...{ id, owner_address: ownerAddress, target, data_size: size },
+    id,
+    owner_address: ownerAddress,
+    target,
+    data_size: size,
     height: place.height === pendingHeight ? null : place.height,
     content_type: tagValue(tags, "Content-Type") ?? null,
     tags: tags.map(({ name, value }) => ({ name, value })),

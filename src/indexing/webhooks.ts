@@ -137,9 +137,7 @@ async function chooseSome(options: WebhooksOptions, wakeSenders: () => void): Pr
   const last = rows.at(-1);
   if (last === undefined) return "rest";
   const filters = { index: options.indexFilter, block: options.blockFilter };
-  const deliveries = rows
-    .map((row) => deliveryOf(row, filters, reader))
-    .filter((delivery) => delivery !== undefined);
+  const deliveries = rows.map((row) => deliveryOf(row, filters, reader)).filter((delivery) => delivery !== undefined);
   const lost = outbox.choose(last.number, deliveries);
   if (lost > 0) log.error("webhooks: the outbox is full, the oldest letters went", { count: lost });
   if (deliveries.length > 0) wakeSenders();
@@ -202,9 +200,7 @@ export function deliveryHeaders(
 }
 
 function keyOf(secret: string): Buffer {
-  return secret.startsWith("whsec_")
-    ? Buffer.from(secret.slice("whsec_".length), "base64")
-    : Buffer.from(secret);
+  return secret.startsWith("whsec_") ? Buffer.from(secret.slice("whsec_".length), "base64") : Buffer.from(secret);
 }
 
 function loopOf(

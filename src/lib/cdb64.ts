@@ -97,11 +97,7 @@ function tableOf(file: Cdb64File, hash: bigint) {
 }
 
 /** Reads a record; `undefined` when it is another key's. */
-async function readRecord(
-  file: Cdb64File,
-  place: bigint,
-  key: Uint8Array,
-): Promise<Cdb64Response | undefined> {
+async function readRecord(file: Cdb64File, place: bigint, key: Uint8Array): Promise<Cdb64Response | undefined> {
   const quota = BigInt(file.size) - place;
   if (place < cdb64HeaderSize || quota < recordHeadSize) return malformed("a record lies beyond the file");
   const start = Number(place);
@@ -109,8 +105,7 @@ async function readRecord(
   const guess = Math.min(Number(quota), recordHeadSize + key.length + 512);
   const bytes = await file.read(start, start + guess);
   const [keySize, valueSize] = [readNumber(bytes, 0), readNumber(bytes, 8)];
-  if (BigInt(recordHeadSize) + keySize + valueSize > quota)
-    return malformed("a record reaches beyond the file");
+  if (BigInt(recordHeadSize) + keySize + valueSize > quota) return malformed("a record reaches beyond the file");
   if (keySize !== BigInt(key.length)) return undefined;
   if (!equalBytes(bytes.subarray(recordHeadSize, recordHeadSize + key.length), key)) return undefined;
   if (valueSize > valueSizeMax) return malformed(`a value has more than ${valueSizeMax} bytes`);

@@ -29,11 +29,7 @@ const decoders: ReadonlyMap<string, Decode> = new Map<string, Decode>([
  * @param coding - The value of Content-Encoding; one coding, in any letter case, or null.
  * @param bytesMax - Bytes of the decoded body.
  */
-export async function decodeBody(
-  body: Uint8Array,
-  coding: string | null,
-  bytesMax: number,
-): Promise<Decoded> {
+export async function decodeBody(body: Uint8Array, coding: string | null, bytesMax: number): Promise<Decoded> {
   const name = coding?.trim().toLowerCase() ?? "";
   // A response without a body has nothing to decode, whatever it says.
   if (name === "" || name === "identity" || body.length === 0) return { kind: "decoded", bytes: body };

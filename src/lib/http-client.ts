@@ -155,8 +155,7 @@ export function fault(reason: FaultReason, detail: string, status?: number): Fau
 
 /** The failure that clients of this server get for a fault of another server. */
 export function failureOf(problem: Fault, context: Readonly<Record<string, unknown>> = {}): Failure {
-  const code =
-    problem.reason === "timeout" ? "source_timeout" : problem.reason === "busy" ? "busy" : "source_failed";
+  const code = problem.reason === "timeout" ? "source_timeout" : problem.reason === "busy" ? "busy" : "source_failed";
   const status = problem.status === undefined ? {} : { sourceStatus: problem.status };
   return new Failure(code, { ...context, reason: problem.reason, detail: problem.detail, ...status });
 }
@@ -218,12 +217,7 @@ function createPhases(onLate: (ms: number) => void) {
 
 type Asked = Readonly<{ kind: "response"; response: Response }> | Fault;
 
-async function ask(
-  request: HttpRequest,
-  call: Call,
-  firstByteMs: number,
-  reach: Reach | undefined,
-): Promise<Asked> {
+async function ask(request: HttpRequest, call: Call, firstByteMs: number, reach: Reach | undefined): Promise<Asked> {
   call.phase(firstByteMs);
   try {
     const reached = await reach?.(request.url, call.signal);
@@ -317,8 +311,7 @@ async function readAsSent(
     return size > bodyBytesMax ? tooLarge(bodyBytesMax, status) : faultOf(error, call.signal, "cut");
   }
   if (call.signal.aborted) return faultOf(call.signal.reason, call.signal, "cut");
-  if (announced !== undefined && size !== announced)
-    return fault("cut", `${size} of ${announced} bytes came`);
+  if (announced !== undefined && size !== announced) return fault("cut", `${size} of ${announced} bytes came`);
   return { kind: "answer", status, headers, body: join(pieces, size) };
 }
 

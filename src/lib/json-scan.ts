@@ -80,9 +80,20 @@ type State = {
  */
 export function createJsonScan(events: JsonEvents, bracketsMax: number): JsonScan {
   const state: State = {
-    ...{ events, bracketsMax, text: createJsonText(), levels: createLevels() },
-    ...{ fault: undefined, token: between, expected: aValue, isKey: false, position: 0 },
-    ...{ numberState: 0, word: byteOrderMark, wordAt: 0, listCount: 0, objectCount: 0 },
+    events,
+    bracketsMax,
+    text: createJsonText(),
+    levels: createLevels(),
+    fault: undefined,
+    token: between,
+    expected: aValue,
+    isKey: false,
+    position: 0,
+    numberState: 0,
+    word: byteOrderMark,
+    wordAt: 0,
+    listCount: 0,
+    objectCount: 0,
   };
   return {
     take(bytes) {
@@ -108,8 +119,7 @@ function refuse(state: State, reason: JsonFault = "not json"): number {
 function countBrackets(state: State, lists: number, objects: number): void {
   state.listCount += lists;
   state.objectCount += objects;
-  if (state.listCount > state.bracketsMax || state.objectCount > state.bracketsMax)
-    refuse(state, "too many brackets");
+  if (state.listCount > state.bracketsMax || state.objectCount > state.bracketsMax) refuse(state, "too many brackets");
 }
 
 // Each of these takes bytes of one token from a place on, and answers the place after them.

@@ -24,9 +24,7 @@ export type JsonText = Readonly<{
   end: () => void;
 }>;
 
-const escapes = new Map(
-  [...'"\\/bfnrt'].map((name, at) => [name.charCodeAt(0), '"\\/\b\f\n\r\t'.charCodeAt(at)]),
-);
+const escapes = new Map([...'"\\/bfnrt'].map((name, at) => [name.charCodeAt(0), '"\\/\b\f\n\r\t'.charCodeAt(at)]));
 const unicodeEscape = 0x75;
 const unicodeDigits = 4;
 

@@ -115,9 +115,7 @@ export type ObjectKind<Value, Name> = Kind<Value> &
     /** Tells the first field that is not of its kind, in the order of the kinds; or the object as what it is. */
     judge: (
       record: Readonly<Record<string, unknown>>,
-    ) =>
-      | Readonly<{ wrongField: Name; value?: undefined }>
-      | Readonly<{ wrongField: undefined; value: Value }>;
+    ) => Readonly<{ wrongField: Name; value?: undefined }> | Readonly<{ wrongField: undefined; value: Value }>;
   }>;
 
 /** Objects with fields that must be there, and fields that may be absent. */

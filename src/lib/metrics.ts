@@ -39,9 +39,7 @@ export type ReadRows = Readonly<{
 
 /** A count that only grows; one without labels takes none. */
 type LabelledCounter<Label extends string> = Readonly<{
-  inc: [Label] extends [never]
-    ? (by?: number) => void
-    : (labels: Readonly<Record<Label, string>>, by?: number) => void;
+  inc: [Label] extends [never] ? (by?: number) => void : (labels: Readonly<Record<Label, string>>, by?: number) => void;
 }>;
 
 /**
@@ -150,9 +148,7 @@ export function createMetrics(): Metrics {
 
 /** Replaces values that a table does not have. */
 function boundTo<Label extends string>(table: LabelTable<Label>) {
-  const rows = Object.entries<readonly string[]>(table).map(
-    ([label, values]) => [label, new Set(values)] as const,
-  );
+  const rows = Object.entries<readonly string[]>(table).map(([label, values]) => [label, new Set(values)] as const);
   return (given: Readonly<Record<Label, string>>): Record<string, string> => {
     const values: Readonly<Record<string, string>> = given;
     return Object.fromEntries(

@@ -166,9 +166,7 @@ function isAddon(value: unknown): value is Addon {
 function overAddon(addon: Addon): Secp256k1 {
   return {
     verify: (signature, hash, publicKey) =>
-      hasLengths(signature, hash) &&
-      isPublicKeySize(publicKey) &&
-      addon.ecdsaVerify(signature, hash, publicKey) === 0,
+      hasLengths(signature, hash) && isPublicKeySize(publicKey) && addon.ecdsaVerify(signature, hash, publicKey) === 0,
 
     recover: (signature, recovery, hash) => {
       if (!hasLengths(signature, hash) || !isRecovery(recovery)) return undefined;

@@ -121,9 +121,7 @@ export function readAddress(text: string, type?: AddressType): TypedAddress | un
   if (text.length > addressLengthMax) return undefined;
   const found = type ?? firstOf(detectedTypes, text);
   const address = found === undefined ? undefined : canonicalAddress(text, found);
-  return found === undefined || address === undefined
-    ? undefined
-    : { address: address as UserAddress, type: found };
+  return found === undefined || address === undefined ? undefined : { address: address as UserAddress, type: found };
 }
 
 /** Accounts, by the address of any chain. */
@@ -204,9 +202,7 @@ export function readTransactionId(text: string, chain: Chain): string | undefine
     case "base":
       return ethereumIdPattern.test(text) ? text.toLowerCase() : undefined;
     case "solana":
-      return text.length <= solanaIdLengthMax && decodeBase58(text)?.length === solanaIdSize
-        ? text
-        : undefined;
+      return text.length <= solanaIdLengthMax && decodeBase58(text)?.length === solanaIdSize ? text : undefined;
     case "kyve":
       return kyveIdPattern.test(text) ? text.toUpperCase() : undefined;
   }

@@ -76,10 +76,7 @@ type Row = Readonly<{
 /** Opens the file, creating it when absent, and anew when it is damaged. */
 export function openFoundItems(path: string, { log, rowsMax = rowsMaxDefault }: FoundItemsParts): FoundItems {
   const { db, opened } = openRows(path, log);
-  const select = prepareQuery<Row>(
-    db,
-    "SELECT root, path, item_offset, item_size, digest FROM items WHERE id = ?",
-  );
+  const select = prepareQuery<Row>(db, "SELECT root, path, item_offset, item_size, digest FROM items WHERE id = ?");
   const put = prepare(
     db,
     `INSERT INTO items VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)

@@ -52,10 +52,7 @@ export function readIdentity(path: string): DatabaseState {
 }
 
 function stateOf(db: Database): DatabaseState {
-  const tables = prepareQuery<{ name: string }>(
-    db,
-    "SELECT name FROM sqlite_schema WHERE type = 'table'",
-  ).all();
+  const tables = prepareQuery<{ name: string }>(db, "SELECT name FROM sqlite_schema WHERE type = 'table'").all();
   if (tables.length === 0) return { kind: "empty" };
   if (!tables.some(({ name }) => name === "database_identity")) return { kind: "unmarked" };
   const rows = prepareQuery<DatabaseIdentity>(db, identitySql).all();
@@ -76,9 +73,7 @@ export function writeIdentity(path: string, identity: DatabaseIdentity, { pageBy
     db.run("PRAGMA journal_mode = WAL");
     db.run("PRAGMA synchronous = FULL");
     inTransaction(db, () => {
-      db.run(
-        "CREATE TABLE IF NOT EXISTS database_identity (id TEXT NOT NULL, generation INTEGER NOT NULL) STRICT",
-      );
+      db.run("CREATE TABLE IF NOT EXISTS database_identity (id TEXT NOT NULL, generation INTEGER NOT NULL) STRICT");
       db.run("DELETE FROM database_identity");
       db.run("INSERT INTO database_identity VALUES (?, ?)", [identity.id, identity.generation]);
     });

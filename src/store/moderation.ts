@@ -117,14 +117,8 @@ export function openModeration(path: string, clock: Clock): Moderation {
   const withinRoot = within("root");
   const underRoot = within("data_root");
   const remove = prepare(db, "DELETE FROM blocked WHERE kind = ? AND value = ?");
-  const find = prepareQuery<{ found: number }>(
-    db,
-    "SELECT 1 AS found FROM blocked WHERE kind = ? AND value = ?",
-  );
-  const findAny = prepareQuery<{ found: number }>(
-    db,
-    "SELECT 1 AS found FROM blocked WHERE kind = ? LIMIT 1",
-  );
+  const find = prepareQuery<{ found: number }>(db, "SELECT 1 AS found FROM blocked WHERE kind = ? AND value = ?");
+  const findAny = prepareQuery<{ found: number }>(db, "SELECT 1 AS found FROM blocked WHERE kind = ? LIMIT 1");
   const revision = prepareQuery<{ number: number }>(db, "SELECT number FROM revision");
   const newest = prepareQuery<Blocked>(
     db,

@@ -100,9 +100,7 @@ export function openOutbox(
   const announce = run("INSERT INTO announced (kind, key) VALUES (?, ?)");
   const trimAnnounced = run("DELETE FROM announced WHERE number <= (SELECT max(number) FROM announced) - ?");
   const isNew = createNewness(db);
-  const setHeight = run(
-    "INSERT INTO progress VALUES (1, ?) ON CONFLICT DO UPDATE SET height = excluded.height",
-  );
+  const setHeight = run("INSERT INTO progress VALUES (1, ?) ON CONFLICT DO UPDATE SET height = excluded.height");
   const lower = run("UPDATE progress SET height = min(height, ?)");
   const forget = run("DELETE FROM announced WHERE number <= ?");
   const write = run("INSERT INTO letters (target, event, body, created_at) VALUES (?, ?, ?, ?)");
@@ -112,10 +110,7 @@ export function openOutbox(
   const remove = run("DELETE FROM letters WHERE number = ?");
   const refused = run("UPDATE letters SET refusals = refusals + 1 WHERE number = ?");
   const expire = run("DELETE FROM letters WHERE created_at < ?");
-  const announced = prepareQuery<AnnouncedRow>(
-    db,
-    "SELECT number, kind, key FROM announced ORDER BY number LIMIT ?",
-  );
+  const announced = prepareQuery<AnnouncedRow>(db, "SELECT number, kind, key FROM announced ORDER BY number LIMIT ?");
   const first = prepareQuery<OutboxRow>(
     db,
     `SELECT number, event, body, created_at AS createdAt, refusals FROM letters
@@ -127,9 +122,7 @@ export function openOutbox(
     "SELECT (SELECT count(*) FROM letters) AS deliveries, (SELECT count(*) FROM announced) AS announced",
   );
   const countsNow = () => counts.get() ?? { deliveries: 0, announced: 0 };
-  run("DELETE FROM letters WHERE target NOT IN (SELECT value FROM json_each(?))").run(
-    JSON.stringify(targets),
-  );
+  run("DELETE FROM letters WHERE target NOT IN (SELECT value FROM json_each(?))").run(JSON.stringify(targets));
 
   return {
     announce: (rows, height) =>
@@ -142,8 +135,7 @@ export function openOutbox(
     choose: (upTo, deliveries) =>
       inTransaction(db, () => {
         const now = unixSeconds(clock);
-        for (const { event, body } of deliveries)
-          for (const target of targets) write.run(target, event, body, now);
+        for (const { event, body } of deliveries) for (const target of targets) write.run(target, event, body, now);
         forget.run(upTo);
         const excess = countsNow().deliveries - limits.deliveriesMax;
         return excess > 0 ? trimDeliveries.run(excess).changes : 0;

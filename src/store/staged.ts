@@ -76,10 +76,7 @@ export function createStaged(db: Database, clock: Clock): Staged {
   const found = prepare(db, "UPDATE staged SET is_found = 1 WHERE id = ?");
   const remove = prepare(db, "DELETE FROM staged WHERE id = ? AND revision = ?");
   const find = prepareQuery<Row>(db, `SELECT ${columns} FROM staged WHERE id = ?`);
-  const due = prepareQuery<Row>(
-    db,
-    `SELECT ${columns} FROM staged WHERE due_at <= ? ORDER BY due_at LIMIT ?`,
-  );
+  const due = prepareQuery<Row>(db, `SELECT ${columns} FROM staged WHERE due_at <= ? ORDER BY due_at LIMIT ?`);
   const next = prepareQuery<{ at: number | null }>(db, "SELECT min(due_at) AS at FROM staged");
   const count = prepareQuery<{ count: number }>(db, "SELECT count(*) AS count FROM staged");
 

@@ -118,11 +118,7 @@ export function openPool(options: PoolOptions): Pool {
     }
   };
 
-  const work = async <Result>(
-    name: string,
-    makeJob: () => unknown,
-    jobOptions: JobOptions,
-  ): Promise<Result> => {
+  const work = async <Result>(name: string, makeJob: () => unknown, jobOptions: JobOptions): Promise<Result> => {
     running += 1;
     let timer: Timer | undefined;
     const hung = new AbortController();
@@ -151,9 +147,7 @@ export function openPool(options: PoolOptions): Pool {
   };
 
   const warm = async (): Promise<void> => {
-    const pings = Array.from({ length: options.threads }, () =>
-      run("ping", undefined, { timeoutMs: startTimeoutMs }),
-    );
+    const pings = Array.from({ length: options.threads }, () => run("ping", undefined, { timeoutMs: startTimeoutMs }));
     await Promise.allSettled(pings);
   };
 

@@ -90,8 +90,7 @@ export async function findDoubleCharges(
   for (const [signingId, uploads] of bySigning) {
     const [first, ...others] = uploads.toSorted((left, right) => left.receivedAt - right.receivedAt);
     assert(first !== undefined, "a signing was read of an upload");
-    for (const upload of others)
-      doubles.push(await ledger.read((tx) => planUndo(tx, upload, first.id, signingId)));
+    for (const upload of others) doubles.push(await ledger.read((tx) => planUndo(tx, upload, first.id, signingId)));
   }
   return { doubles, signings, unread };
 }

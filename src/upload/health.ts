@@ -29,9 +29,7 @@ export function createUploadHealth(needs: UploadNeeds): () => readonly string[] 
     return [
       ...(hasWallet ? [] : ["Uploads are off: WALLET_FILE is not set."]),
       ...(height() === undefined ? ["Uploads are refused: no block has been followed yet."] : []),
-      ...(isPriceKnown()
-        ? []
-        : [`Uploads above ${freeBytesMax} bytes are refused: the network's price is not known.`]),
+      ...(isPriceKnown() ? [] : [`Uploads above ${freeBytesMax} bytes are refused: the network's price is not known.`]),
       ...ledgerFaults(),
       ...quota.reasons(),
       ...(disk === undefined ? [] : [`The last upload could not be written: ${disk}.`]),

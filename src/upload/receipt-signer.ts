@@ -49,8 +49,7 @@ export function createReceiptSigner({ signAll, threads }: ReceiptSignerOptions):
       }
     } catch (error) {
       // The item is durable: who asks again gets its receipt.
-      for (const { reject } of batch)
-        reject(new Failure("busy", { reason: "receipts were not signed" }, error));
+      for (const { reject } of batch) reject(new Failure("busy", { reason: "receipts were not signed" }, error));
     }
   }
 

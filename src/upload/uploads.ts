@@ -116,28 +116,44 @@ async function checkFile(tx: Tx, { bytes }: TakenItem): Promise<void> {
 }
 
 const takenColumns = [
-  ...["store", "file", "file_offset", "size", "header_size", "signature_type", "signing_id"],
-  ...["owner_address", "signer"],
-  ...[
-    "content_type",
-    "content_encoding",
-    "digest",
-    "winc",
-    "reservation_id",
-    "received_at",
-    "deadline_height",
-  ],
+  "store",
+  "file",
+  "file_offset",
+  "size",
+  "header_size",
+  "signature_type",
+  "signing_id",
+  "owner_address",
+  "signer",
+  "content_type",
+  "content_encoding",
+  "digest",
+  "winc",
+  "reservation_id",
+  "received_at",
+  "deadline_height",
 ] as const;
 
 /** In the order of `takenColumns`. */
 function valuesOf(item: TakenItem): Value[] {
   const { store, bytes, headerSize, signatureType, signingId, ownerAddress, signer } = item;
   return [
-    ...[store, bytes.file, BigInt(bytes.offset), BigInt(bytes.size), BigInt(headerSize)],
-    ...[BigInt(signatureType), signingId ?? null, ownerAddress, signer],
-    ...[item.contentType ?? null, item.contentEncoding ?? null],
-    ...[encodeBase64url(item.digest), item.winc, item.reservationId ?? null],
-    ...[BigInt(item.receivedAt), BigInt(item.deadlineHeight)],
+    store,
+    bytes.file,
+    BigInt(bytes.offset),
+    BigInt(bytes.size),
+    BigInt(headerSize),
+    BigInt(signatureType),
+    signingId ?? null,
+    ownerAddress,
+    signer,
+    item.contentType ?? null,
+    item.contentEncoding ?? null,
+    encodeBase64url(item.digest),
+    item.winc,
+    item.reservationId ?? null,
+    BigInt(item.receivedAt),
+    BigInt(item.deadlineHeight),
   ];
 }
 
@@ -146,12 +162,7 @@ function valuesOf(item: TakenItem): Value[] {
  *
  * @returns The item as it is now, when it was in that bundle.
  */
-export async function failUpload(
-  tx: Tx,
-  id: string,
-  bundleId: string,
-  reason: string,
-): Promise<Upload | undefined> {
+export async function failUpload(tx: Tx, id: string, bundleId: string, reason: string): Promise<Upload | undefined> {
   const changed = await tx.run(
     "UPDATE uploads SET failed_reason = ?, bundle_id = NULL, position = NULL, behind = NULL " +
       "WHERE id = ? AND bundle_id = ?",
@@ -203,11 +214,7 @@ const signingRows = "SELECT id, signing_id, received_at, failed_reason FROM uplo
 export async function mayBeTaken(tx: Tx, item: SignedItem): Promise<boolean> {
   if (!isSignedByMessage(item.signatureType)) return false;
   const [ofSize, size] = item.size === undefined ? ["", []] : [" AND size = ?", [BigInt(item.size)]];
-  const row = await tx.get(
-    `SELECT id FROM uploads WHERE ${sameShape}${ofSize} LIMIT 1`,
-    ...shapeOf(item),
-    ...size,
-  );
+  const row = await tx.get(`SELECT id FROM uploads WHERE ${sameShape}${ofSize} LIMIT 1`, ...shapeOf(item), ...size);
   return row !== undefined;
 }
 
@@ -231,10 +238,7 @@ function byStateAndAge(left: SigningRow, right: SigningRow): number {
 const itemsAtOnce = 1_000;
 
 /** Items of a bundle in their order, read in pages; those of a bundle that still takes items may be half of them. */
-export async function itemsOfBundle(
-  ledger: Pick<LedgerDatabase, "read">,
-  bundleId: string,
-): Promise<BundleItem[]> {
+export async function itemsOfBundle(ledger: Pick<LedgerDatabase, "read">, bundleId: string): Promise<BundleItem[]> {
   const items: BundleItem[] = [];
   for (let from = 0n; ; ) {
     const rows = await ledger.read((tx) =>
@@ -324,7 +328,10 @@ type UploadRow = ItemRow &
 
 function readItem({ id, file, file_offset, size, header_size, digest }: ItemRow): BundleItem {
   return {
-    ...{ id, file, offset: readCount(file_offset), size: readCount(size) },
+    id,
+    file,
+    offset: readCount(file_offset),
+    size: readCount(size),
     headerSize: readCount(header_size),
     digest,
   };

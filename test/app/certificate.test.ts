@@ -15,8 +15,7 @@ import { describeWith, testWith } from "../support/helpers.ts";
 import { openStack, type Stack } from "../support/stack.ts";
 import { eventually } from "../support/until.ts";
 
-const half =
-  "TLS_CERT_FILE and TLS_KEY_FILE must both be set, or neither: one is of no use without the other";
+const half = "TLS_CERT_FILE and TLS_KEY_FILE must both be set, or neither: one is of no use without the other";
 
 test.each([
   [{ TLS_CERT_FILE: "a" }, [half]],
@@ -123,16 +122,18 @@ describeWith(openssl, "https", () => {
   test("a certificate that is none is a complaint at the start", async () => {
     writeFileSync(join(folder, "none.pem"), "none");
     const environment = { TLS_CERT_FILE: join(folder, "none.pem"), TLS_KEY_FILE: inUse.key };
-    await expect(openStack(environment)).rejects.toThrow(
-      /^Bad settings:\n {2}TLS_CERT_FILE and TLS_KEY_FILE: /,
-    );
+    await expect(openStack(environment)).rejects.toThrow(/^Bad settings:\n {2}TLS_CERT_FILE and TLS_KEY_FILE: /);
   });
 
   test("an answer that is under way when the certificate changes arrives whole, and closing waits for it", async () => {
     const pems = await Promise.all([pemOf(made["first"]), pemOf(made["second"])]);
     const release = Promise.withResolvers<void>();
     const listener = openListener({
-      ...{ hostname: "127.0.0.1", port: 0, certificate: pems[0], silenceSecondsMax: 60, bodyBytesMax: 1_000 },
+      hostname: "127.0.0.1",
+      port: 0,
+      certificate: pems[0],
+      silenceSecondsMax: 60,
+      bodyBytesMax: 1_000,
       fetch: async () => {
         const { readable, writable } = new TransformStream();
         const writer = writable.getWriter();

@@ -141,10 +141,7 @@ test("topup waits for what it sold, whatever else is credited meanwhile", async 
   payAt(url);
   const { code, out } = await waiting;
   const balance = await balanceOf(eve);
-  expect([code, out]).toEqual([
-    0,
-    expect.stringContaining("credited  1,094,285,714,286 winc; the balance is"),
-  ]);
+  expect([code, out]).toEqual([0, expect.stringContaining("credited  1,094,285,714,286 winc; the balance is")]);
   expect(balance).toBe(1_094_285_714_286n + 2_188_571_428_571n);
 }, 60_000);
 

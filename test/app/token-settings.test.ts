@@ -36,7 +36,11 @@ async function open(environment: Readonly<Record<string, string>>) {
   const nobody = () => Promise.reject(new Error("nothing is asked for"));
   try {
     const { addresses } = openTokens({
-      ...{ config, ledger: payment.database, makeId: payment.makeId, log: silentLog, closers },
+      config,
+      ledger: payment.database,
+      makeId: payment.makeId,
+      log: silentLog,
+      closers,
       base: { metrics: { gaugesOf: () => undefined } as never, reader: {} as never, sources: {} as never },
       prices: { token: nobody },
       rules: { tokens: new Map() },
@@ -63,9 +67,7 @@ test("an address on one chain under two names is refused, however it is spelled"
     (thrown: Error) => thrown,
   );
   expect(isMisuse(error)).toBe(true);
-  expect(error.message).toContain(
-    "BASE_CHAIN_ID and PAYMENT_ADDRESS_BASE must not both be those of ETHEREUM",
-  );
+  expect(error.message).toContain("BASE_CHAIN_ID and PAYMENT_ADDRESS_BASE must not both be those of ETHEREUM");
 });
 
 test("KYVE is taken at an address of its chain, with a node", async () => {
@@ -88,8 +90,11 @@ describe("a token of the price rules", () => {
   const contract = `0x${"ab".repeat(20)}`;
   const rules = join(folder, "rules.json");
   const x402 = {
-    ...{ X402_PAY_TO: address, X402_ASSET_ADDRESS: contract, X402_FACILITATOR_URL: rpc },
-    ...{ X402_ASSET_NAME: "Gold", X402_ASSET_VERSION: "1" },
+    X402_PAY_TO: address,
+    X402_ASSET_ADDRESS: contract,
+    X402_FACILITATOR_URL: rpc,
+    X402_ASSET_NAME: "Gold",
+    X402_ASSET_VERSION: "1",
   };
 
   beforeAll(() => {

@@ -31,7 +31,11 @@ async function open(environment: Readonly<Record<string, string>>, mode: "dev" |
   const never = () => Promise.reject(new Error("no price is asked for"));
   try {
     const { x402, check } = openX402({
-      ...{ config, ledger: payment.database, makeId: payment.makeId, log: silentLog, closers },
+      config,
+      ledger: payment.database,
+      makeId: payment.makeId,
+      log: silentLog,
+      closers,
       prices: { bytes: never, token: never, tokenFor: never },
       rules: { tokens: new Map() },
     });
@@ -41,15 +45,12 @@ async function open(environment: Readonly<Record<string, string>>, mode: "dev" |
   }
 }
 
-test.each(["dev", "serve"] as const)(
-  "without X402_PAY_TO it is off under %s, whatever else is set",
-  async (mode) => {
-    expect(await open({ X402_SETTLE_KEY: key, X402_RPC_URL: rpc }, mode)).toEqual({
-      terms: undefined,
-      notes: [],
-    });
-  },
-);
+test.each(["dev", "serve"] as const)("without X402_PAY_TO it is off under %s, whatever else is set", async (mode) => {
+  expect(await open({ X402_SETTLE_KEY: key, X402_RPC_URL: rpc }, mode)).toEqual({
+    terms: undefined,
+    notes: [],
+  });
+});
 
 const taken: readonly (readonly [environment: Record<string, string>, network: string, asset: string])[] = [
   [right, "eip155:8453", "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"],
@@ -87,58 +88,44 @@ const taken: readonly (readonly [environment: Record<string, string>, network: s
 
 test.each(taken)("with %j payments are taken on %s in %s", async (environment, network, asset) => {
   const { terms } = await open(environment);
-  expect([terms?.network.name, terms?.network.asset.address, terms?.payTo as string]).toEqual([
-    network,
-    asset,
-    payTo,
-  ]);
+  expect([terms?.network.name, terms?.network.asset.address, terms?.payTo as string]).toEqual([network, asset, payTo]);
 });
 
-const refused: readonly (readonly [environment: Record<string, string>, ...complaints: readonly string[]])[] =
+const refused: readonly (readonly [environment: Record<string, string>, ...complaints: readonly string[]])[] = [
+  [{ ...right, X402_PAY_TO: "somewhere" }, 'X402_PAY_TO must be an address of ethereum, got "somewhere"'],
+  [{ ...right, X402_PAY_TO: `${payTo}00` }, "X402_PAY_TO must be an address of ethereum"],
+  [{ ...right, X402_NETWORK: "solana" }, 'X402_NETWORK must be "base", "base-sepolia" or like "eip155:8453"'],
+  [{ ...right, X402_NETWORK: "eip155:31337" }, "set X402_ASSET_ADDRESS, X402_ASSET_NAME, X402_ASSET_VERSION"],
   [
-    [{ ...right, X402_PAY_TO: "somewhere" }, 'X402_PAY_TO must be an address of ethereum, got "somewhere"'],
-    [{ ...right, X402_PAY_TO: `${payTo}00` }, "X402_PAY_TO must be an address of ethereum"],
-    [
-      { ...right, X402_NETWORK: "solana" },
-      'X402_NETWORK must be "base", "base-sepolia" or like "eip155:8453"',
-    ],
-    [
-      { ...right, X402_NETWORK: "eip155:31337" },
-      "set X402_ASSET_ADDRESS, X402_ASSET_NAME, X402_ASSET_VERSION",
-    ],
-    [
-      { ...right, X402_FACILITATOR_URL: rpc, X402_FACILITATOR_KEY_ID: "key-1" },
-      "X402_FACILITATOR_KEY_ID needs X402_FACILITATOR_KEY",
-    ],
-    [
-      { ...right, X402_FACILITATOR_URL: rpc, X402_FACILITATOR_KEY: "two words" },
-      "X402_FACILITATOR_KEY must be a bearer token",
-    ],
-    [
-      { ...right, X402_FACILITATOR_URL: rpc, X402_FACILITATOR_KEY: "AAAA", X402_FACILITATOR_KEY_ID: "key-1" },
-      "X402_FACILITATOR_KEY must be an Ed25519 secret in base64",
-    ],
-    [{ ...right, X402_ASSET_ADDRESS: "0x12" }, "X402_ASSET_ADDRESS must be an address of ethereum"],
-    [{ X402_PAY_TO: payTo, X402_RPC_URL: rpc }, "X402_PAY_TO needs X402_FACILITATOR_URL or X402_SETTLE_KEY"],
-    [{ ...right, X402_SETTLE_KEY: "deadbeef" }, "X402_SETTLE_KEY must be a private key of secp256k1"],
-    [{ ...right, X402_SETTLE_KEY: "00".repeat(32) }, "X402_SETTLE_KEY must be a private key of secp256k1"],
-    [{ ...right, X402_SETTLE_KEY: "ff".repeat(32) }, "X402_SETTLE_KEY must be a private key of secp256k1"],
-    [
-      { X402_PAY_TO: payTo, X402_SETTLE_KEY: key },
-      "X402_PAY_TO needs X402_RPC_URL, a JSON-RPC of eip155:8453",
-    ],
-    [
-      { X402_PAY_TO: payTo, X402_SETTLE_KEY: key, X402_NETWORK: "base-sepolia", BASE_RPC_URL: rpc },
-      "X402_PAY_TO needs X402_RPC_URL, a JSON-RPC of eip155:84532",
-    ],
-    [{ ...right, PAYMENT_ADDRESS_BASE: payTo }, "X402_PAY_TO must not be PAYMENT_ADDRESS_BASE"],
-    [
-      { X402_PAY_TO: "x", X402_NETWORK: "y" },
-      "X402_PAY_TO must be an address",
-      "X402_NETWORK must be",
-      "X402_PAY_TO needs X402_FACILITATOR_URL or X402_SETTLE_KEY",
-    ],
-  ];
+    { ...right, X402_FACILITATOR_URL: rpc, X402_FACILITATOR_KEY_ID: "key-1" },
+    "X402_FACILITATOR_KEY_ID needs X402_FACILITATOR_KEY",
+  ],
+  [
+    { ...right, X402_FACILITATOR_URL: rpc, X402_FACILITATOR_KEY: "two words" },
+    "X402_FACILITATOR_KEY must be a bearer token",
+  ],
+  [
+    { ...right, X402_FACILITATOR_URL: rpc, X402_FACILITATOR_KEY: "AAAA", X402_FACILITATOR_KEY_ID: "key-1" },
+    "X402_FACILITATOR_KEY must be an Ed25519 secret in base64",
+  ],
+  [{ ...right, X402_ASSET_ADDRESS: "0x12" }, "X402_ASSET_ADDRESS must be an address of ethereum"],
+  [{ X402_PAY_TO: payTo, X402_RPC_URL: rpc }, "X402_PAY_TO needs X402_FACILITATOR_URL or X402_SETTLE_KEY"],
+  [{ ...right, X402_SETTLE_KEY: "deadbeef" }, "X402_SETTLE_KEY must be a private key of secp256k1"],
+  [{ ...right, X402_SETTLE_KEY: "00".repeat(32) }, "X402_SETTLE_KEY must be a private key of secp256k1"],
+  [{ ...right, X402_SETTLE_KEY: "ff".repeat(32) }, "X402_SETTLE_KEY must be a private key of secp256k1"],
+  [{ X402_PAY_TO: payTo, X402_SETTLE_KEY: key }, "X402_PAY_TO needs X402_RPC_URL, a JSON-RPC of eip155:8453"],
+  [
+    { X402_PAY_TO: payTo, X402_SETTLE_KEY: key, X402_NETWORK: "base-sepolia", BASE_RPC_URL: rpc },
+    "X402_PAY_TO needs X402_RPC_URL, a JSON-RPC of eip155:84532",
+  ],
+  [{ ...right, PAYMENT_ADDRESS_BASE: payTo }, "X402_PAY_TO must not be PAYMENT_ADDRESS_BASE"],
+  [
+    { X402_PAY_TO: "x", X402_NETWORK: "y" },
+    "X402_PAY_TO must be an address",
+    "X402_NETWORK must be",
+    "X402_PAY_TO needs X402_FACILITATOR_URL or X402_SETTLE_KEY",
+  ],
+];
 
 const sold: readonly (readonly [environment: Record<string, string>, faults: readonly string[]])[] = [
   [{}, ["RATE_LIMITER_PAYMENT needs ENABLE_RATE_LIMITER", "RATE_LIMITER_PAYMENT needs X402_PAY_TO"]],

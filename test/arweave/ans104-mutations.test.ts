@@ -31,10 +31,7 @@ const tags = [
 ];
 const id = idFromBytes(testKey(1));
 const fields = { tags, target: id, anchor: idFromBytes(testKey(2)), data: "some payload" };
-const items = signers.flatMap((signer) => [
-  createDataItem(fields, signer),
-  createDataItem({ data: "" }, signer),
-]);
+const items = signers.flatMap((signer) => [createDataItem(fields, signer), createDataItem({ data: "" }, signer)]);
 
 console.log(`mutations: ${mutationCount} of each`);
 
@@ -96,12 +93,7 @@ describe("B1, B3, M1: damaged inputs", () => {
         if (head.kind === "invalid") return;
         expect(head.headerSize).toBeLessThanOrEqual(bundle.length);
         const header = bundle.subarray(bundleCountSize, head.headerSize);
-        const { entries, next } = readBundleEntries(
-          header,
-          firstEntry(head.count),
-          head.count,
-          bundle.length,
-        );
+        const { entries, next } = readBundleEntries(header, firstEntry(head.count), head.count, bundle.length);
         for (const { offset, size } of entries) expect(offset + size).toBeLessThanOrEqual(bundle.length);
         expect(next.offset).toBeLessThanOrEqual(bundle.length);
       });

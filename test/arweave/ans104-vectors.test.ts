@@ -39,10 +39,7 @@ const cosmos = "bundles/bundlr_cosmos_sig";
 
 describe("real data items", () => {
   testWith(vectors, "are valid but for one of 13, under both rules, and say what the libraries read", () => {
-    expect(items.map(({ result }) => result).toSorted()).toEqual([
-      "expected-invalid",
-      ...Array(12).fill("pass"),
-    ]);
+    expect(items.map(({ result }) => result).toSorted()).toEqual(["expected-invalid", ...Array(12).fill("pass")]);
     for (const entry of items) expectItem(entry, partsOf<ItemChecks>(entry, "arbundles"));
   });
 

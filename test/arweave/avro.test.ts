@@ -21,21 +21,9 @@ const rows: readonly (readonly [string, string, number, number | string, number 
   ["no terminator", `02${abHex}`, 1, "a tag block has no readable count", 1],
   ["bytes after the terminator", `02${abHex}00ff`, 1, "bytes after the last tag", 1],
   ["a count above the tags", `02${abHex}00`, 2, "1 tags where 2 are declared", "1 tags where 2 are declared"],
-  [
-    "a count below the tags",
-    `04${abHex}${abHex}00`,
-    1,
-    "2 tags where 1 are declared",
-    "2 tags where 1 are declared",
-  ],
+  ["a count below the tags", `04${abHex}${abHex}00`, 1, "2 tags where 1 are declared", "2 tags where 1 are declared"],
   ["tags where none are declared", `02${abHex}00`, 0, "tag bytes without tags", 0],
-  [
-    "no tags where one is declared",
-    "",
-    1,
-    "a tag block has no readable count",
-    "0 tags where 1 are declared",
-  ],
+  ["no tags where one is declared", "", 1, "a tag block has no readable count", "0 tags where 1 are declared"],
   ["an empty name", "0200026200", 1, 1, 1],
   ["an empty value", "0202610000", 1, 1, 1],
   ["an empty name and an empty value, twice", "040000000000", 2, 2, 2],
@@ -69,17 +57,9 @@ describe("B3: readAvroTags", () => {
 
   test.each([
     ["a name of 1024 bytes", [{ name: "n".repeat(1_024), value: "v" }], 1],
-    [
-      "a name of 1025 bytes",
-      [{ name: "n".repeat(1_025), value: "v" }],
-      "a tag name of 1025 bytes exceeds 1024",
-    ],
+    ["a name of 1025 bytes", [{ name: "n".repeat(1_025), value: "v" }], "a tag name of 1025 bytes exceeds 1024"],
     ["a value of 3072 bytes", [{ name: "n", value: "v".repeat(3_072) }], 1],
-    [
-      "a value of 3073 bytes",
-      [{ name: "n", value: "v".repeat(3_073) }],
-      "a tag value of 3073 bytes exceeds 3072",
-    ],
+    ["a value of 3073 bytes", [{ name: "n", value: "v".repeat(3_073) }], "a tag value of 3073 bytes exceeds 3072"],
     [
       "sizes in bytes, not characters",
       [{ name: "ä".repeat(513), value: "v" }],
@@ -100,9 +80,7 @@ describe("B3: readAvroTags", () => {
   });
 
   test("reads what it writes, whatever the tags say", () => {
-    const text = fc
-      .string({ unit: "binary", minLength: 1, maxLength: 20 })
-      .filter((made) => made.isWellFormed());
+    const text = fc.string({ unit: "binary", minLength: 1, maxLength: 20 }).filter((made) => made.isWellFormed());
     const tags = fc.array(fc.record({ name: text, value: text }), { maxLength: 40 });
     fc.assert(
       fc.property(tags, (made) => {

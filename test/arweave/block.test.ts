@@ -5,19 +5,8 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import {
-  type Block,
-  type BlockShape,
-  blockShapes,
-  isShapeSince,
-  readBlock,
-} from "../../src/arweave/block.ts";
-import {
-  mainNetFault,
-  mainNetGenesis,
-  nextCumulativeDifficulty,
-  verifyBlock,
-} from "../../src/arweave/block-check.ts";
+import { type Block, type BlockShape, blockShapes, isShapeSince, readBlock } from "../../src/arweave/block.ts";
+import { mainNetFault, mainNetGenesis, nextCumulativeDifficulty, verifyBlock } from "../../src/arweave/block-check.ts";
 import { blockHash, nextHashListMerkle, signedHash } from "../../src/arweave/block-hash.ts";
 import { idFromBytes, readBlockHash } from "../../src/arweave/id.ts";
 import { buildTxTree, type PlacedTransaction } from "../../src/arweave/tx-root.ts";
@@ -46,10 +35,7 @@ const tree = buildTxTree(transactions, "padded");
 function pairOf(shape: BlockShape, wallet: Wallet, change: JsonObject = {}): [Block, Block] {
   const previous = makeSample({ shape, wallet });
   const txs = transactions.map(({ id }) => id).reverse();
-  return [
-    previous,
-    makeSample({ shape, wallet, previous, txs, txRoot: tree.root, blockSize: tree.size, change }),
-  ];
+  return [previous, makeSample({ shape, wallet, previous, txs, txRoot: tree.root, blockSize: tree.size, change })];
 }
 
 function reasonOf(block: Block, list: readonly PlacedTransaction[] | undefined, previous?: Block): string {
@@ -162,14 +148,8 @@ describe("verifyBlock", () => {
     [{ chunk_hash: fill(1, 32) }, "chunk_hash is not the hash of poa.chunk"],
     [{ unpacked_chunk_hash: fill(1, 32) }, "unpacked_chunk_hash is not the hash of poa.unpacked_chunk"],
     [{ poa: { option: "2", tx_path: "", data_path: "", chunk: "" } }, "poa.option is not 1"],
-    [
-      { poa: { option: "1", tx_path: "", data_path: "", chunk: "", more: "" } },
-      "poa has the unknown part more",
-    ],
-    [
-      { poa2: { option: "1", tx_path: "", data_path: "", chunk: "QQ" } },
-      "chunk2_hash is not the hash of poa2.chunk",
-    ],
+    [{ poa: { option: "1", tx_path: "", data_path: "", chunk: "", more: "" } }, "poa has the unknown part more"],
+    [{ poa2: { option: "1", tx_path: "", data_path: "", chunk: "QQ" } }, "chunk2_hash is not the hash of poa2.chunk"],
   ];
   test.each(refusals)("a block signed and hashed with %p is refused: %s", (change, reason) => {
     const [previous, block] = pairOf("2.9", ecdsa, change);
@@ -178,11 +158,7 @@ describe("verifyBlock", () => {
 
   test("a proof whose chunk a relay emptied stays unchecked", () => {
     const poa = { option: "1", tx_path: "", data_path: "", chunk: "" };
-    const verdict = verifyBlock(
-      makeSample({ shape: "2.9", wallet: ecdsa, change: { poa } }),
-      undefined,
-      undefined,
-    );
+    const verdict = verifyBlock(makeSample({ shape: "2.9", wallet: ecdsa, change: { poa } }), undefined, undefined);
     expect(verdict).toMatchObject({ kind: "accepted", unchecked: expect.arrayContaining(["proof chunks"]) });
   });
 
@@ -250,12 +226,7 @@ describe("readBlock", () => {
 
   /** The keys that came with later shapes, taken out. */
   function oldKeys(): object {
-    const keys = [
-      "replica_format",
-      "packing_difficulty",
-      "merkle_rebase_support_threshold",
-      "nonce_limiter_info",
-    ];
+    const keys = ["replica_format", "packing_difficulty", "merkle_rebase_support_threshold", "nonce_limiter_info"];
     return Object.fromEntries([...keys, "strict_data_split_threshold"].map((key) => [key, undefined]));
   }
 

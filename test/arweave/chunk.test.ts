@@ -33,13 +33,7 @@ const realChunks: [
   ruleset: "strict-split" | "relaxed",
 ][] = [
   ["chunks/51530681327863.json", "wRq6f05oRupfTW_M5dcYBtwK5P8rSNYu20vC6D_o-M4", 256_000, 0, "strict-split"],
-  [
-    "chunks/351531360100599.json",
-    "QsB3Rr6C66f1QYRfXV_DXllCOTx2J_Eo2RLOr_egtx8",
-    11_879_200,
-    262_143,
-    "relaxed",
-  ],
+  ["chunks/351531360100599.json", "QsB3Rr6C66f1QYRfXV_DXllCOTx2J_Eo2RLOr_egtx8", 11_879_200, 262_143, "relaxed"],
 ];
 
 describe("real chunks", () => {
@@ -130,11 +124,7 @@ describe("checkChunk", () => {
   if (first === undefined || second === undefined) throw new Error("the data has two chunks");
   const flipped = (bytes: Uint8Array, at: number) => bytes.with(at, (bytes[at] ?? 0) ^ 1);
   const rows: [name: string, claim: PostedChunk, reason: string][] = [
-    [
-      "a changed byte",
-      { ...first, chunk: flipped(first.chunk, 99) },
-      "chunk is not what its place commits to",
-    ],
+    ["a changed byte", { ...first, chunk: flipped(first.chunk, 99) }, "chunk is not what its place commits to"],
     ["a missing byte", { ...first, chunk: first.chunk.subarray(1) }, "chunk is not as long as its place"],
     ["no bytes", { ...first, chunk: new Uint8Array(0) }, "chunk is not as long as its place"],
     [
@@ -154,11 +144,7 @@ describe("checkChunk", () => {
       { ...first, dataRoot: flipped(first.dataRoot, 0) },
       "data_path does not prove this offset under this root",
     ],
-    [
-      "no path",
-      { ...first, dataPath: new Uint8Array(0) },
-      "data_path does not prove this offset under this root",
-    ],
+    ["no path", { ...first, dataPath: new Uint8Array(0) }, "data_path does not prove this offset under this root"],
     ["a size of 0", { ...first, dataSize: 0, offset: 0 }, "offset lies beyond the data"],
   ];
   test.each(rows)("%s is refused", (_name, claim, reason) => {

@@ -6,13 +6,7 @@ import { describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import type { ItemRules } from "../../src/arweave/avro.ts";
-import {
-  checkItem,
-  itemSizeMin,
-  readItemFrame,
-  readItemHeader,
-  verifyItem,
-} from "../../src/arweave/data-item.ts";
+import { checkItem, itemSizeMin, readItemFrame, readItemHeader, verifyItem } from "../../src/arweave/data-item.ts";
 import { createDataItem, createItemSigning, type ItemFields } from "../../src/arweave/data-item-sign.ts";
 import { deepHash } from "../../src/arweave/deep-hash.ts";
 import { addressOf, idBytes, idFromBytes } from "../../src/arweave/id.ts";
@@ -38,10 +32,7 @@ const named = signers.map((signer) => [signer.scheme.name, signer] as const);
 const rulings: readonly ItemRules[] = ["strict", "lenient"];
 
 /** A small item of type 2 and the offsets in it: flags at 98 and 99, counts at 100 and 108, tags at 116. */
-const small = createDataItem(
-  { data: "data", tags: [{ name: "a", value: "b" }] },
-  createEd25519Signer(testKey(2)),
-);
+const small = createDataItem({ data: "data", tags: [{ name: "a", value: "b" }] }, createEd25519Signer(testKey(2)));
 const none = new Uint8Array(0);
 const targetFlag = 98;
 const anchorFlag = 99;
@@ -187,12 +178,9 @@ describe("B4: readItemFrame", () => {
     [targetFlag, 2],
     [targetFlag, 255],
     [anchorFlag, 7],
-  ])(
-    "takes the flag at %p for absent when it is %p on the chain; the signature still holds",
-    (offset, value) => {
-      expect(checkItem(small.with(offset, value), "lenient").kind).toBe("item");
-    },
-  );
+  ])("takes the flag at %p for absent when it is %p on the chain; the signature still holds", (offset, value) => {
+    expect(checkItem(small.with(offset, value), "lenient").kind).toBe("item");
+  });
 
   test("asks for no more than the lenient limits while a size is not known", () => {
     const declared = put(tagsSize, u64(1_048_576n));

@@ -17,18 +17,11 @@ import {
 function defined(chunk: DeepHashChunk): Buffer {
   const hash = (...parts: Uint8Array[]) => createHash("sha384").update(Buffer.concat(parts)).digest();
   if (chunk instanceof Uint8Array) return hash(hash(Buffer.from(`blob${chunk.length}`)), hash(chunk));
-  return chunk.reduce<Buffer>(
-    (soFar, item) => hash(soFar, defined(item)),
-    hash(Buffer.from(`list${chunk.length}`)),
-  );
+  return chunk.reduce<Buffer>((soFar, item) => hash(soFar, defined(item)), hash(Buffer.from(`list${chunk.length}`)));
 }
 
 const { chunk } = fc.letrec<{ chunk: DeepHashChunk }>((tie) => ({
-  chunk: fc.oneof(
-    { depthSize: "small" },
-    fc.uint8Array({ maxLength: 40 }),
-    fc.array(tie("chunk"), { maxLength: 5 }),
-  ),
+  chunk: fc.oneof({ depthSize: "small" }, fc.uint8Array({ maxLength: 40 }), fc.array(tie("chunk"), { maxLength: 5 })),
 }));
 
 describe("deepHash", () => {

@@ -63,16 +63,12 @@ describe("ids", () => {
 
   test("any 32 bytes come back, and exactly the canonical texts of 43 characters are ids", () => {
     fc.assert(
-      fc.property(
-        fc.uint8Array({ minLength: 32, maxLength: 32 }),
-        fc.constantFrom(..."AEIB1_"),
-        (bytes, last) => {
-          const id = idFromBytes(bytes);
-          expect(isId(id) && idBytes(id).toHex()).toBe(bytes.toHex());
-          const other = id.slice(0, 42) + last;
-          expect(isId(other)).toBe(decodeBase64url(other)?.length === 32);
-        },
-      ),
+      fc.property(fc.uint8Array({ minLength: 32, maxLength: 32 }), fc.constantFrom(..."AEIB1_"), (bytes, last) => {
+        const id = idFromBytes(bytes);
+        expect(isId(id) && idBytes(id).toHex()).toBe(bytes.toHex());
+        const other = id.slice(0, 42) + last;
+        expect(isId(other)).toBe(decodeBase64url(other)?.length === 32);
+      }),
     );
   });
 
@@ -83,10 +79,7 @@ describe("ids", () => {
 
   test("the id of a signature and the address of a key are their SHA-256", () => {
     const known = "47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU";
-    expect([String(idOfSignature(new Uint8Array(0))), String(addressOf(new Uint8Array(0)))]).toEqual([
-      known,
-      known,
-    ]);
+    expect([String(idOfSignature(new Uint8Array(0))), String(addressOf(new Uint8Array(0)))]).toEqual([known, known]);
   });
 
   test("a block hash has 64 characters", () => {

@@ -35,8 +35,7 @@ function readWhole(bytes: Uint8Array): Readonly<{ outcome: Outcome; manifest?: M
     const manifest = readManifest(bytes);
     const paths = Object.fromEntries([...manifest.paths].map(([path, id]) => [digest(path), id]));
     const { index } = manifest;
-    const target =
-      index === undefined ? undefined : "id" in index ? index.id : manifest.paths.get(index.path);
+    const target = index === undefined ? undefined : "id" in index ? index.id : manifest.paths.get(index.path);
     return { manifest, outcome: { index: target, fallback: manifest.fallback, paths } };
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
@@ -140,10 +139,7 @@ const holder = object(
   ),
   3,
 );
-const entry = member(
-  spelled(key),
-  fc.oneof({ weight: 5, arbitrary: holder }, { weight: 1, arbitrary: scalar }),
-);
+const entry = member(spelled(key), fc.oneof({ weight: 5, arbitrary: holder }, { weight: 1, arbitrary: scalar }));
 const named = (name: string, value: fc.Arbitrary<string>) => member(spelled(fc.constant(name)), value);
 const field = fc.oneof(
   named("manifest", fc.oneof({ weight: 8, arbitrary: spelled(fc.constant("arweave/paths")) }, scalar)),
@@ -198,7 +194,10 @@ describe("M1: a manifest read in pieces", () => {
   });
 
   const whole = JSON.stringify({
-    ...{ manifest: "arweave/paths", version: "0.2.0", index: { path: "é" }, fallback: { id: two } },
+    manifest: "arweave/paths",
+    version: "0.2.0",
+    index: { path: "é" },
+    fallback: { id: two },
     paths: { é: { id: one }, "\ud83d\ude00": { id: two }, "\\u": { id: one } },
   });
 
@@ -208,8 +207,7 @@ describe("M1: a manifest read in pieces", () => {
     expect(Object.keys(expected.paths ?? {}).length).toBe(3);
     for (let at = 0; at <= bytes.length; at += 1) {
       expect(readInPieces(bytes, [at])).toEqual(expected);
-      if (at < bytes.length)
-        expect(readInPieces(bytes.slice(0, at), []).unreadable).toBe(manifestFaults.json);
+      if (at < bytes.length) expect(readInPieces(bytes.slice(0, at), []).unreadable).toBe(manifestFaults.json);
     }
   });
 
@@ -235,8 +233,7 @@ describe("M1: a manifest read in pieces", () => {
       `{"manifest":"arweave/paths","version":"0.2.0","paths":{"__proto__":{"__proto__":{"id":"${one}"}},"a":{"__proto__":{"id":"${one}"}}}}`,
     ],
   ])("agrees on %s", (_name, each) => {
-    for (const size of [1, 2, 3, 1_000])
-      expectSame(utf8(each), Array(Math.ceil(each.length / size)).fill(size));
+    for (const size of [1, 2, 3, 1_000]) expectSame(utf8(each), Array(Math.ceil(each.length / size)).fill(size));
   });
 
   test("agrees on malformed UTF-8 in names", () => {
@@ -258,17 +255,14 @@ describe("M1: a manifest read in pieces", () => {
   test.each([
     ["lists", "[", "]"],
     ["objects", '{"":', "}"],
-  ])(
-    "agrees on %s nested as deep as the size allows, and refuses deeper ones at once",
-    (_name, open, close) => {
-      const depth = 50_000;
-      const junk = `${open.repeat(depth)}0${close.repeat(depth)}`;
-      const quota = " ".repeat(16 * depth - 2_000);
-      expectSame(utf8(whole.replace(/}$/, `,"junk":${junk}${quota}}`)), []);
-      const hostile = utf8(open.repeat(10 * 2 ** 20));
-      const scan = createManifestScan(hostile.length, salt, createPathTable(hostile.length, memory));
-      expect(scan.take(hostile)).toBeFalse();
-      expect(scan.finish()).toEqual({ kind: "unreadable", reason: manifestFaults.brackets });
-    },
-  );
+  ])("agrees on %s nested as deep as the size allows, and refuses deeper ones at once", (_name, open, close) => {
+    const depth = 50_000;
+    const junk = `${open.repeat(depth)}0${close.repeat(depth)}`;
+    const quota = " ".repeat(16 * depth - 2_000);
+    expectSame(utf8(whole.replace(/}$/, `,"junk":${junk}${quota}}`)), []);
+    const hostile = utf8(open.repeat(10 * 2 ** 20));
+    const scan = createManifestScan(hostile.length, salt, createPathTable(hostile.length, memory));
+    expect(scan.take(hostile)).toBeFalse();
+    expect(scan.finish()).toEqual({ kind: "unreadable", reason: manifestFaults.brackets });
+  });
 });

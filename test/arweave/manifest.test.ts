@@ -58,11 +58,7 @@ describe("M1: resolvePath", () => {
 
   test.each([
     ["index by id", { index: { id: index } }, { id: index, fallback: false }],
-    [
-      "the id of an index with both",
-      { index: { id: index, path: "index.html" } },
-      { id: index, fallback: false },
-    ],
+    ["the id of an index with both", { index: { id: index, path: "index.html" } }, { id: index, fallback: false }],
     ["the fallback without an index", { index: undefined }, { id: lost, fallback: true }],
     ["the fallback when the index names no path", { index: { path: "none" } }, { id: lost, fallback: true }],
     ["the fallback when the index's id is none", { index: { id: "short" } }, { id: lost, fallback: true }],

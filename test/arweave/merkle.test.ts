@@ -71,9 +71,7 @@ describeWith(vectors, "the reference node's rulesets", () => {
             ruleset: rulesetNames[name] ?? "basic",
           });
           expect(found && inNumbers(found)).toEqual(
-            expected === false
-              ? undefined
-              : { hash: expected.chunk_id, start: expected.start, end: expected.end },
+            expected === false ? undefined : { hash: expected.chunk_id, start: expected.start, end: expected.end },
           );
         });
       }
@@ -276,14 +274,10 @@ describe("validatePath", () => {
     const path = tree.path(2);
     for (let length = 0; length < path.length; length++) {
       const cut = path.subarray(0, length);
-      expect(
-        validatePath({ root, path: cut, target: 2 * chunkSize, size, ruleset: "relaxed" }),
-      ).toBeUndefined();
+      expect(validatePath({ root, path: cut, target: 2 * chunkSize, size, ruleset: "relaxed" })).toBeUndefined();
     }
     const longer = new Uint8Array([...path, 0]);
-    expect(
-      validatePath({ root, path: longer, target: 2 * chunkSize, size, ruleset: "relaxed" }),
-    ).toBeUndefined();
+    expect(validatePath({ root, path: longer, target: 2 * chunkSize, size, ruleset: "relaxed" })).toBeUndefined();
   });
 
   test("a path longer than any tree needs is not even hashed", () => {

@@ -25,17 +25,13 @@ describe("storageFee", () => {
 
   test("grows with size and multiplier, and is rounded down once, so never above the sum of its parts by much", () => {
     fc.assert(
-      fc.property(
-        fc.bigInt({ min: 0n, max: 10n ** 15n }),
-        fc.bigInt({ min: 0n, max: 10n ** 15n }),
-        (one, other) => {
-          const parts = storageFee(price, one) + storageFee(price, other);
-          const whole = storageFee(price, one + other);
-          expect(whole === parts || whole === parts + 1n).toBe(true);
-          const doubled = storageFee({ ...price, kryderPlusRateMultiplier: 2n }, one);
-          expect(doubled - 2n * storageFee(price, one) <= 1n).toBe(true);
-        },
-      ),
+      fc.property(fc.bigInt({ min: 0n, max: 10n ** 15n }), fc.bigInt({ min: 0n, max: 10n ** 15n }), (one, other) => {
+        const parts = storageFee(price, one) + storageFee(price, other);
+        const whole = storageFee(price, one + other);
+        expect(whole === parts || whole === parts + 1n).toBe(true);
+        const doubled = storageFee({ ...price, kryderPlusRateMultiplier: 2n }, one);
+        expect(doubled - 2n * storageFee(price, one) <= 1n).toBe(true);
+      }),
     );
   });
 
@@ -48,9 +44,7 @@ describe("transactionFee", () => {
   test("data counts in whole chunks, a transaction as 3,210 bytes, a new account as 20,000,000", () => {
     expect(transactionFee(price, 1n, "none")).toBe(transactionFee(price, 262_144n, "known"));
     expect(transactionFee(price, 0n, "none")).toBe(storageFee(price, 3_210n) as never);
-    expect(transactionFee(price, 0n, "new") - transactionFee(price, 0n, "known")).toBe(
-      storageFee(price, 20_000_000n),
-    );
+    expect(transactionFee(price, 0n, "new") - transactionFee(price, 0n, "known")).toBe(storageFee(price, 20_000_000n));
   });
 
   const sizes: [bigint, bigint][] = [

@@ -6,13 +6,7 @@ import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { noteOf } from "../../src/arweave/merkle.ts";
-import {
-  proofChunksMax,
-  proofFields,
-  proofItemsMax,
-  proofTextSizeMax,
-  readProof,
-} from "../../src/arweave/proof.ts";
+import { proofChunksMax, proofFields, proofItemsMax, proofTextSizeMax, readProof } from "../../src/arweave/proof.ts";
 import { verifyProof } from "../../src/arweave/proof-verify.ts";
 import { Failure } from "../../src/failures.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";

@@ -48,10 +48,7 @@ describe("a receipt", () => {
 
   test("is not signed with a key that is not RSA", () => {
     const file = join(folder, "ecdsa.json");
-    writeFileSync(
-      file,
-      JSON.stringify({ kty: "EC", crv: "secp256k1", d: Buffer.alloc(32, 1).toString("base64url") }),
-    );
+    writeFileSync(file, JSON.stringify({ kty: "EC", crv: "secp256k1", d: Buffer.alloc(32, 1).toString("base64url") }));
     expect(() => signReceipts({ keyFile: file, receipts: [terms] })).toThrow("Malformed input");
   });
 });

@@ -28,12 +28,9 @@ describe("signatureLayout", () => {
     [6, "multiAptos", 2_052, 1_025],
     [7, "typedEthereum", 65, 42],
     [101, "kyve", 65, 65],
-  ])(
-    "knows type %p as %p with %p bytes of signature and %p of owner",
-    (type, name, signatureSize, ownerSize) => {
-      expect(signatureLayout(type)).toMatchObject({ type, name, signatureSize, ownerSize });
-    },
-  );
+  ])("knows type %p as %p with %p bytes of signature and %p of owner", (type, name, signatureSize, ownerSize) => {
+    expect(signatureLayout(type)).toMatchObject({ type, name, signatureSize, ownerSize });
+  });
 
   test.each([0, 8, 100, 102, 255, 257, 65_535])("knows no type %p", (type) => {
     expect(signatureLayout(type)).toBeUndefined();
@@ -78,18 +75,13 @@ describe("B4: every scheme", () => {
     }
   });
 
-  test.each(named)(
-    "%s refuses a signature and an owner of zeros, and of ones",
-    (_name, { scheme, owner }) => {
-      for (const value of [0, 255]) {
-        const signature = new Uint8Array(scheme.signatureSize).fill(value);
-        expect(scheme.verify(message, owner, signature).valid).toBe(false);
-        expect(scheme.verify(message, new Uint8Array(scheme.ownerSize).fill(value), signature).valid).toBe(
-          false,
-        );
-      }
-    },
-  );
+  test.each(named)("%s refuses a signature and an owner of zeros, and of ones", (_name, { scheme, owner }) => {
+    for (const value of [0, 255]) {
+      const signature = new Uint8Array(scheme.signatureSize).fill(value);
+      expect(scheme.verify(message, owner, signature).valid).toBe(false);
+      expect(scheme.verify(message, new Uint8Array(scheme.ownerSize).fill(value), signature).valid).toBe(false);
+    }
+  });
 });
 
 describe("B4: arweave", () => {
@@ -159,9 +151,7 @@ describe("B4: ed25519", () => {
     const { owner, sign: signWith } = signerOf(2);
     const signature = signWith(message);
     signature.set(Uint8Array.fromHex("edd3f55c1a631258d69cf7a2def9de1400000000000000000000000000000010"), 32);
-    expect(verifyEd25519(message, owner, signature)).toEqual(
-      refusal("the Ed25519 signature has S beyond the order"),
-    );
+    expect(verifyEd25519(message, owner, signature)).toEqual(refusal("the Ed25519 signature has S beyond the order"));
   });
 
   test("refuses S + L, a second spelling of the same signature", () => {
@@ -171,9 +161,7 @@ describe("B4: ed25519", () => {
     const s = fromLittleEndian(signature.subarray(32)) + order;
     const respelled = signature.slice();
     respelled.set(Uint8Array.fromHex(s.toString(16).padStart(64, "0")).reverse(), 32);
-    expect(verifyEd25519(message, owner, respelled)).toEqual(
-      refusal("the Ed25519 signature has S beyond the order"),
-    );
+    expect(verifyEd25519(message, owner, respelled)).toEqual(refusal("the Ed25519 signature has S beyond the order"));
   });
 });
 

@@ -75,9 +75,7 @@ describe("U2: an act of signing", () => {
 
   test.each(named)("by %s: other content is another signing", (_name, signer) => {
     const [first, second] = [itemBy(signer), itemBy(signer, "signed again")];
-    expect(signingOfItem(first.header, first.message).id).not.toBe(
-      signingOfItem(second.header, second.message).id,
-    );
+    expect(signingOfItem(first.header, first.message).id).not.toBe(signingOfItem(second.header, second.message).id);
   });
 
   test("by arweave: the same content signed anew is another signing", () => {
@@ -85,9 +83,7 @@ describe("U2: an act of signing", () => {
     if (signer === undefined) throw new Error("there is an Arweave signer");
     const [first, second] = [itemBy(signer), itemBy(signer)];
     expect(first.header.id).not.toBe(second.header.id);
-    expect(signingOfItem(first.header, first.message).id).not.toBe(
-      signingOfItem(second.header, second.message).id,
-    );
+    expect(signingOfItem(first.header, first.message).id).not.toBe(signingOfItem(second.header, second.message).id);
   });
 
   test("by multiAptos: any owner's subset is told from another owner's", () => {
@@ -95,8 +91,6 @@ describe("U2: an act of signing", () => {
       itemBy(signer),
     );
     if (left === undefined || right === undefined) throw new Error("there are two items");
-    expect(signingOfItem(left.header, left.message).id).not.toBe(
-      signingOfItem(right.header, right.message).id,
-    );
+    expect(signingOfItem(left.header, left.message).id).not.toBe(signingOfItem(right.header, right.message).id);
   });
 });

@@ -70,15 +70,12 @@ describe("real transactions", () => {
   });
 
   testWith(vectors, "one changed byte of any signed field makes a transaction invalid", () => {
-    const sample = transactionFiles.find(
-      ({ file }) => transactionOf(file).tags.length > 0 && file.includes("893174"),
-    );
+    const sample = transactionFiles.find(({ file }) => transactionOf(file).tags.length > 0 && file.includes("893174"));
     const fields = readJson(transactionOf(sample?.file ?? "").text);
     if (!isJsonObject(fields)) throw new Error("a transaction is a JSON object");
     for (const key of ["last_tx", "owner", "target", "data_root", "signature"]) {
       const bytes = decodeBase64url(String(fields[key])) ?? new Uint8Array(0);
-      const changed =
-        bytes.length === 0 ? new Uint8Array(32) : bytes.with(bytes.length - 1, (bytes.at(-1) ?? 0) ^ 1);
+      const changed = bytes.length === 0 ? new Uint8Array(32) : bytes.with(bytes.length - 1, (bytes.at(-1) ?? 0) ^ 1);
       expect(isValid({ ...fields, [key]: encodeBase64url(changed) })).toBe(false);
     }
     for (const key of ["quantity", "reward", "data_size"]) {
@@ -101,9 +98,7 @@ function isValid(fields: object): boolean {
 describe("real blocks", () => {
   const checkable = blockFiles.filter(({ result }) => !result.startsWith("not-checkable"));
   const blocks = new Map(
-    checkable
-      .map(({ file }) => [file, readBlock(vectorText(file))] as const)
-      .map(([file, block]) => [file, block]),
+    checkable.map(({ file }) => [file, readBlock(vectorText(file))] as const).map(([file, block]) => [file, block]),
   );
   const byHeight = new Map([...blocks.values()].map((block) => [block.height, block]));
 
@@ -141,40 +136,32 @@ describe("real blocks", () => {
     expect(faults).toEqual([]);
   });
 
-  testWith(
-    vectors,
-    "tx_root and block_size are made again for every block since 2.0 that has its transactions",
-    () => {
-      const proven = [...blocks.values()].flatMap((block) => {
-        const placed = block.txRoot === "" ? undefined : placedOf(block);
-        if (placed === undefined) return [];
-        const layout = layoutTransactions(block, placed);
-        return [`${block.height} ${layout.kind === "placed" ? layout.layout : layout.kind}`];
-      });
-      expect(proven).toEqual([
-        "422250 plain",
-        "422251 plain",
-        "552190 plain",
-        "591140 plain",
-        "591143 plain",
-        "633720 plain",
-        "893174 padded",
-        "982575 padded",
-      ]);
-    },
-  );
+  testWith(vectors, "tx_root and block_size are made again for every block since 2.0 that has its transactions", () => {
+    const proven = [...blocks.values()].flatMap((block) => {
+      const placed = block.txRoot === "" ? undefined : placedOf(block);
+      if (placed === undefined) return [];
+      const layout = layoutTransactions(block, placed);
+      return [`${block.height} ${layout.kind === "placed" ? layout.layout : layout.kind}`];
+    });
+    expect(proven).toEqual([
+      "422250 plain",
+      "422251 plain",
+      "552190 plain",
+      "591140 plain",
+      "591143 plain",
+      "633720 plain",
+      "893174 padded",
+      "982575 padded",
+    ]);
+  });
 
-  testWith(
-    vectors,
-    "a block whose proof a relay left out is refused, because its hash proves nothing",
-    () => {
-      const block = byHeight.get(982_575);
-      expect(block && verifyBlock(block, undefined, undefined)).toEqual({
-        kind: "refused",
-        reason: "poa is no object",
-      });
-    },
-  );
+  testWith(vectors, "a block whose proof a relay left out is refused, because its hash proves nothing", () => {
+    const block = byHeight.get(982_575);
+    expect(block && verifyBlock(block, undefined, undefined)).toEqual({
+      kind: "refused",
+      reason: "poa is no object",
+    });
+  });
 
   testWith(
     vectors,
@@ -187,77 +174,62 @@ describe("real blocks", () => {
       expect(linked).toHaveLength(205);
       const full = verifyBlock(byHeight.get(422_251) ?? never(), undefined, byHeight.get(422_250));
       expect(full).toMatchObject({
-        checked: [
-          "hash",
-          "difficulty",
-          "previous block",
-          "block index",
-          "cumulative difficulty",
-          "weave size",
+        checked: ["hash", "difficulty", "previous block", "block index", "cumulative difficulty", "weave size"],
+      });
+    },
+  );
+
+  testWith(vectors, "the proofs of access lead from their roots to their chunks, where these are not packed", () => {
+    const outcomes = [...blocks.values()].flatMap((block) => {
+      const proof = block.fields["poa"];
+      if (block.shape === "1.0" || !isJsonObject(proof)) return [];
+      const [txPath, dataPath, chunk] = ["tx_path", "data_path", "chunk"].map(
+        (key) => decodeBase64url(String(proof[key])) ?? never(),
+      );
+      const root = lastLeaf(txPath ?? never()).hash;
+      const found = lastLeaf(dataPath ?? never());
+      return [
+        [
+          block.height,
+          isProven(txPath ?? never()),
+          isProven(dataPath ?? never()),
+          encodeBase64url(root) === encodeBase64url(rootOfPath(dataPath ?? never()) ?? never()),
+          encodeBase64url(sha256(chunk ?? never())) === encodeBase64url(found.hash),
         ],
-      });
-    },
-  );
+      ];
+    });
+    expect(outcomes).toEqual([
+      ...[422_250, 422_251, 552_180, 552_190, 591_140, 591_143, 633_720, 633_722].map((h) => [
+        h,
+        true,
+        true,
+        true,
+        true,
+      ]),
+      [893_174, true, true, true, false],
+      [893_445, true, true, true, true],
+      [1_000_000, true, true, true, false],
+    ]);
+  });
 
-  testWith(
-    vectors,
-    "the proofs of access lead from their roots to their chunks, where these are not packed",
-    () => {
-      const outcomes = [...blocks.values()].flatMap((block) => {
-        const proof = block.fields["poa"];
-        if (block.shape === "1.0" || !isJsonObject(proof)) return [];
-        const [txPath, dataPath, chunk] = ["tx_path", "data_path", "chunk"].map(
-          (key) => decodeBase64url(String(proof[key])) ?? never(),
-        );
-        const root = lastLeaf(txPath ?? never()).hash;
-        const found = lastLeaf(dataPath ?? never());
-        return [
-          [
-            block.height,
-            isProven(txPath ?? never()),
-            isProven(dataPath ?? never()),
-            encodeBase64url(root) === encodeBase64url(rootOfPath(dataPath ?? never()) ?? never()),
-            encodeBase64url(sha256(chunk ?? never())) === encodeBase64url(found.hash),
-          ],
-        ];
+  testWith(vectors, "samples cut by their source are refused with the reason, or read where they are whole", () => {
+    const outcomes = blockFiles
+      .filter(({ result }) => result.startsWith("not-checkable"))
+      .map(({ file }) => {
+        try {
+          const verdict = verifyBlock(readBlock(vectorText(file)), undefined, undefined);
+          return `${vectorName(file)}: ${verdict.kind === "refused" ? verdict.reason : verdict.kind}`;
+        } catch (error) {
+          return `${vectorName(file)}: ${(error as { context: { reason: string } }).context.reason}`;
+        }
       });
-      expect(outcomes).toEqual([
-        ...[422_250, 422_251, 552_180, 552_190, 591_140, 591_143, 633_720, 633_722].map((h) => [
-          h,
-          true,
-          true,
-          true,
-          true,
-        ]),
-        [893_174, true, true, true, false],
-        [893_445, true, true, true, true],
-        [1_000_000, true, true, true, false],
-      ]);
-    },
-  );
-
-  testWith(
-    vectors,
-    "samples cut by their source are refused with the reason, or read where they are whole",
-    () => {
-      const outcomes = blockFiles
-        .filter(({ result }) => result.startsWith("not-checkable"))
-        .map(({ file }) => {
-          try {
-            const verdict = verifyBlock(readBlock(vectorText(file)), undefined, undefined);
-            return `${vectorName(file)}: ${verdict.kind === "refused" ? verdict.reason : verdict.kind}`;
-          } catch (error) {
-            return `${vectorName(file)}: ${(error as { context: { reason: string } }).context.reason}`;
-          }
-        });
-      expect(outcomes.sort()).toEqual([
-        "100: indep_hash is no block hash",
-        "269512: accepted",
-        "422250: chunk is not canonical base64url",
-        "812970: chunk is not canonical base64url",
-      ]);
-    },
-  );
+    expect(outcomes.sort()).toEqual([
+      "100: indep_hash is no block hash",
+      "269512: accepted",
+      "422250: chunk is not canonical base64url",
+      "812970: chunk is not canonical base64url",
+    ]);
+  });
 });
 
 /** A path proves itself against its own root, for the byte before its leaf's end. */
@@ -283,9 +255,7 @@ describe("real wallets", () => {
       const jwk = readJson(vectorText(file));
       if (!isJsonObject(jwk)) throw new Error("a key file is a JSON object");
       const wallet = readWallet(jwk);
-      expect(wallet.address as string).toBe(
-        String(checks["address"] ?? checks["address_sha256_of_compressed"]),
-      );
+      expect(wallet.address as string).toBe(String(checks["address"] ?? checks["address_sha256_of_compressed"]));
       const message = utf8Bytes("one message");
       const signature = wallet.sign(message);
       if (wallet.type === "rsa") {

@@ -7,12 +7,7 @@ import { generateKeyPairSync } from "node:crypto";
 import fc from "fast-check";
 import { dataRootOf } from "../../src/arweave/data-root.ts";
 import { idFromBytes } from "../../src/arweave/id.ts";
-import {
-  readTransaction,
-  readTransactionHeader,
-  type Transaction,
-  treeRootOf,
-} from "../../src/arweave/transaction.ts";
+import { readTransaction, readTransactionHeader, type Transaction, treeRootOf } from "../../src/arweave/transaction.ts";
 import { signTransaction, type UnsignedTransaction } from "../../src/arweave/transaction-sign.ts";
 import { createSignatureCheck, verifyTransaction } from "../../src/arweave/transaction-verify.ts";
 import { ecdsaWallet, readWallet, type Wallet } from "../../src/arweave/wallet.ts";
@@ -105,10 +100,7 @@ describe("signTransaction", () => {
         fc.bigInt({ min: 0n, max: 10n ** 30n - 1n }),
         fc.constantFrom(1 as const, 2 as const),
         (tags, data, reward, format) => {
-          const made = signTransaction(
-            { format, lastTx: anchor, reward, tags, data },
-            format === 1 ? rsa : ecdsa,
-          );
+          const made = signTransaction({ format, lastTx: anchor, reward, tags, data }, format === 1 ? rsa : ecdsa);
           expect(verifyTransaction(made)).toEqual({ valid: true });
           expect(made.dataSize).toBe(data.length);
         },
@@ -134,11 +126,7 @@ describe("readTransaction", () => {
     ["format null", changed(v2, { format: null }), "format is neither 1 nor 2"],
     ["no id", changed(v2, { id: undefined }), "id is no text"],
     ["a short id", changed(v2, { id: "AAAA" }), "id has 3 bytes instead of 32"],
-    [
-      "an id with another spelling",
-      changed(v2, { id: `${v2.id.slice(0, 42)}B` }),
-      "id is not canonical base64url",
-    ],
+    ["an id with another spelling", changed(v2, { id: `${v2.id.slice(0, 42)}B` }), "id is not canonical base64url"],
     [
       "an anchor of 49 bytes",
       changed(v2, { last_tx: encodeBase64url(new Uint8Array(49)) }),
@@ -162,11 +150,7 @@ describe("readTransaction", () => {
     ["a quantity that is a fraction", changed(v2, { quantity: "1.5" }), "quantity is no whole number"],
     ["a negative quantity", changed(v2, { quantity: "-1" }), "quantity is no whole number"],
     ["a quantity with a leading zero", changed(v2, { quantity: "01" }), "quantity is no whole number"],
-    [
-      "a quantity of 121 digits",
-      changed(v2, { quantity: "1".repeat(121) }),
-      "quantity has more than 120 digits",
-    ],
+    ["a quantity of 121 digits", changed(v2, { quantity: "1".repeat(121) }), "quantity has more than 120 digits"],
     ["tags that are an object", changed(v2, { tags: {} }), "tags is no list"],
     ["a tag without a value", changed(v2, { tags: [{ name: "" }] }), "a tag is not a name and a value"],
     [
@@ -175,22 +159,14 @@ describe("readTransaction", () => {
       "a tag is not a name and a value",
     ],
     ["a tag that is text", changed(v2, { tags: ["a"] }), "a tag is not a name and a value"],
-    [
-      "2,049 tags",
-      changed(v2, { tags: Array(2_049).fill({ name: "", value: "" }) }),
-      "tags has more than 2048 items",
-    ],
+    ["2,049 tags", changed(v2, { tags: Array(2_049).fill({ name: "", value: "" }) }), "tags has more than 2048 items"],
     [
       "tags of 2,049 bytes",
       changed(v2, { tags: [tagOf(1_024), tagOf(1_025)] }),
       "a tag's value has more than 1024 bytes",
     ],
     ["a data_size above 2^53", changed(v2, { data_size: "9007199254740992" }), "data_size is above 2^53 - 1"],
-    [
-      "a data_size of 22 digits",
-      changed(v2, { data_size: "1".repeat(22) }),
-      "data_size has more than 21 digits",
-    ],
+    ["a data_size of 22 digits", changed(v2, { data_size: "1".repeat(22) }), "data_size has more than 21 digits"],
     ["no data_size in format 2", changed(v2, { data_size: undefined }), "data_size is no whole number"],
     ["another data_size in format 1", changed(v1, { data_size: "6" }), "data_size is not the size of data"],
     ["denomination 0", changed(v2, { denomination: "0" }), "a stated denomination is above 0"],
@@ -288,11 +264,7 @@ describe("verifyTransaction", () => {
       changed(curve, { signature: encodeBase64url(whole.with(64, 4)) }),
       "owner is empty and signature gives no key away",
     ],
-    [
-      "ECDSA in format 1",
-      changed(curve, { format: 1 }),
-      "owner is empty, and format 1 has no ECDSA signatures",
-    ],
+    ["ECDSA in format 1", changed(curve, { format: 1 }), "owner is empty, and format 1 has no ECDSA signatures"],
   ];
   test.each(rows)("%s is refused", (_name, text, reason) => {
     expect(reasonOf(text)).toBe(reason);

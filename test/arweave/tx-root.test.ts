@@ -8,12 +8,7 @@ import type { BlockShape } from "../../src/arweave/block.ts";
 import { dataRootOf } from "../../src/arweave/data-root.ts";
 import { idFromBytes } from "../../src/arweave/id.ts";
 import { chunkSize, validatePath } from "../../src/arweave/merkle.ts";
-import {
-  buildTxTree,
-  ceilToGrid,
-  layoutTransactions,
-  type PlacedTransaction,
-} from "../../src/arweave/tx-root.ts";
+import { buildTxTree, ceilToGrid, layoutTransactions, type PlacedTransaction } from "../../src/arweave/tx-root.ts";
 import { decodeBase64url, encodeBase64url } from "../../src/lib/base64url.ts";
 
 const full = BigInt(chunkSize);
@@ -33,11 +28,7 @@ const three = [transactionOf(0xff, 1, 10), transactionOf(0x02, 2, chunkSize + 1)
 
 describe("buildTxTree", () => {
   test("data lies by format, then by the id's bytes, whatever the list's order", () => {
-    const orders = [
-      three,
-      [...three].reverse(),
-      [three[1], three[2], three[0]].filter((part) => part !== undefined),
-    ];
+    const orders = [three, [...three].reverse(), [three[1], three[2], three[0]].filter((part) => part !== undefined)];
     for (const order of orders) {
       const { places, size } = buildTxTree(order, "plain");
       expect(places.map(({ id, start, end }) => [id, start, end] as unknown[])).toEqual([
@@ -86,9 +77,7 @@ describe("buildTxTree", () => {
     });
     fc.assert(
       fc.property(sizes, fc.constantFrom("plain" as const, "padded" as const), (list, layout) => {
-        const transactions = list.map((size, index) =>
-          transactionOf(index + 1, index % 2 === 0 ? 2 : 1, size),
-        );
+        const transactions = list.map((size, index) => transactionOf(index + 1, index % 2 === 0 ? 2 : 1, size));
         const tree = buildTxTree(transactions, layout);
         for (const { id, start, end, path } of tree.places.filter((place) => place.end > place.start)) {
           for (const target of [start, end - 1n]) {
@@ -110,11 +99,7 @@ describe("buildTxTree", () => {
 });
 
 describe("layoutTransactions", () => {
-  const blockOf = (
-    layout: "plain" | "padded",
-    list: readonly PlacedTransaction[],
-    shape: BlockShape = "2.9",
-  ) => {
+  const blockOf = (layout: "plain" | "padded", list: readonly PlacedTransaction[], shape: BlockShape = "2.9") => {
     const { root, size } = buildTxTree(list, layout);
     return {
       txRoot: encodeBase64url(root),
@@ -137,46 +122,25 @@ describe("layoutTransactions", () => {
 
   const root = "tx_root is not that of the block's transactions";
   const size = "block_size is not the size of the block's transactions";
-  const rows: [name: string, block: ReturnType<typeof blockOf>, list: PlacedTransaction[], reason: string][] =
+  const rows: [name: string, block: ReturnType<typeof blockOf>, list: PlacedTransaction[], reason: string][] = [
+    ["a transaction is missing", blockOf("padded", three), three.slice(1), root],
+    ["a transaction is another size", blockOf("padded", three), [transactionOf(0xff, 1, 11), ...three.slice(1)], root],
     [
-      ["a transaction is missing", blockOf("padded", three), three.slice(1), root],
-      [
-        "a transaction is another size",
-        blockOf("padded", three),
-        [transactionOf(0xff, 1, 11), ...three.slice(1)],
-        root,
-      ],
-      [
-        "a transaction is another format",
-        blockOf("padded", three),
-        [transactionOf(0xff, 2, 10), ...three.slice(1)],
-        root,
-      ],
-      [
-        "the block's size is another",
-        { ...blockOf("padded", three), blockSize: 4n * full - 1n },
-        three,
-        size,
-      ],
-      [
-        "there is no root but there are transactions",
-        { ...blockOf("plain", three), txRoot: "" },
-        three,
-        root,
-      ],
-      [
-        "the block is larger than the weave",
-        { ...blockOf("plain", three), weaveSize: 5n },
-        three,
-        "block_size is above weave_size",
-      ],
-      [
-        "an empty block has a size",
-        { txRoot: "", weaveSize: 9n, blockSize: 9n, shape: "2.9" as const },
-        [],
-        size,
-      ],
-    ];
+      "a transaction is another format",
+      blockOf("padded", three),
+      [transactionOf(0xff, 2, 10), ...three.slice(1)],
+      root,
+    ],
+    ["the block's size is another", { ...blockOf("padded", three), blockSize: 4n * full - 1n }, three, size],
+    ["there is no root but there are transactions", { ...blockOf("plain", three), txRoot: "" }, three, root],
+    [
+      "the block is larger than the weave",
+      { ...blockOf("plain", three), weaveSize: 5n },
+      three,
+      "block_size is above weave_size",
+    ],
+    ["an empty block has a size", { txRoot: "", weaveSize: 9n, blockSize: 9n, shape: "2.9" as const }, [], size],
+  ];
   test.each(rows)("refused when %s", (_name, block, list, reason) => {
     expect(layoutTransactions(block, list)).toEqual({ kind: "refused", reason });
   });

@@ -97,15 +97,7 @@ function run(words: readonly string[], environment: Readonly<Record<string, stri
 /** What must not be needed is not there: the copy is gone before the binary runs for the first time. */
 function buildInACopy(): void {
   const copy = mkdtempSync(join(tmpdir(), "cairn-tree-"));
-  for (const part of [
-    "src",
-    "workers",
-    "console",
-    "node_modules",
-    "build.ts",
-    "package.json",
-    "tsconfig.json",
-  ]) {
+  for (const part of ["src", "workers", "console", "node_modules", "build.ts", "package.json", "tsconfig.json"]) {
     if (existsSync(join(repositoryRoot, part)))
       cpSync(join(repositoryRoot, part), join(copy, part), { recursive: true, verbatimSymlinks: true });
   }

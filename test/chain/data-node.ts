@@ -34,8 +34,7 @@ export type DataNode = FaultServer &
 export function madeBytes(seed: number, size: number): Uint8Array {
   const bytes = new Uint8Array(Math.ceil(size / 4) * 4);
   const words = new Uint32Array(bytes.buffer);
-  for (let at = 0; at < words.length; at++)
-    words[at] = Math.imul(at + 1, 2_654_435_761) ^ Math.imul(seed + 1, 40_503);
+  for (let at = 0; at < words.length; at++) words[at] = Math.imul(at + 1, 2_654_435_761) ^ Math.imul(seed + 1, 40_503);
   return bytes.subarray(0, size);
 }
 

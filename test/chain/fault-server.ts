@@ -99,12 +99,7 @@ function headerOf(line: string): [string, string] {
   return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
 }
 
-async function respond(
-  socket: Socket,
-  method: string,
-  usual: Result,
-  fault: Fault | undefined,
-): Promise<void> {
+async function respond(socket: Socket, method: string, usual: Result, fault: Fault | undefined): Promise<void> {
   const response = fault?.kind === "answer" ? fault.response : usual;
   if (fault?.kind === "delay") await Bun.sleep(fault.ms);
   if (fault?.kind === "reset") return void socket.resetAndDestroy();

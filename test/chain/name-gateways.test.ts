@@ -60,11 +60,7 @@ describe("a gateway's answer", () => {
         },
       },
     ],
-    [
-      "a time of nothing",
-      resolved({ "X-ArNS-TTL-Seconds": "0" }),
-      { kind: "resolved", record: { id, ttlSeconds: 1 } },
-    ],
+    ["a time of nothing", resolved({ "X-ArNS-TTL-Seconds": "0" }), { kind: "resolved", record: { id, ttlSeconds: 1 } }],
     [
       "a time beyond a day",
       resolved({ "X-ArNS-TTL-Seconds": "999999999" }),
@@ -86,21 +82,9 @@ describe("a gateway's answer", () => {
     ["200 without an id", { status: 200 }, "trouble: malformed"],
     ["404", { status: 404 }, { kind: "absent" }],
     ["410", { status: 410 }, { kind: "absent" }],
-    [
-      "404 with the headers of its own page",
-      resolved({ "X-ArNS-Name": "unregistered_arns" }, 404),
-      { kind: "absent" },
-    ],
-    [
-      "404 of content whose name is there",
-      resolved({ "X-ArNS-Name": "Name" }, 404),
-      { kind: "resolved", record },
-    ],
-    [
-      "502 of content whose name is there",
-      resolved({ "X-ArNS-Name": "name" }, 502),
-      { kind: "resolved", record },
-    ],
+    ["404 with the headers of its own page", resolved({ "X-ArNS-Name": "unregistered_arns" }, 404), { kind: "absent" }],
+    ["404 of content whose name is there", resolved({ "X-ArNS-Name": "Name" }, 404), { kind: "resolved", record }],
+    ["502 of content whose name is there", resolved({ "X-ArNS-Name": "name" }, 502), { kind: "resolved", record }],
     ["502", resolved({}, 502), "trouble: status"],
     ["429", { status: 429 }, "trouble: status"],
     ["a redirect", { status: 302, headers: { Location: "http://169.254.169.254/" } }, "trouble: status"],

@@ -32,24 +32,10 @@ const id = "g70NX7QXrMP0C9-quXsiWwhH0YEqkdeQl1JeiX8cu50";
 const hash = "A".repeat(64);
 
 /** Name, call, path, a good body, what it means, bodies that cannot be read. */
-const calls: readonly (readonly [
-  string,
-  (node: Node) => Call,
-  string,
-  string,
-  unknown,
-  readonly string[],
-])[] = [
+const calls: readonly (readonly [string, (node: Node) => Call, string, string, unknown, readonly string[]])[] = [
   ["height", (n) => n.height, "/height", "1700011\n", 1_700_011, ["", "-1", "1.5", "abc", "9".repeat(20)]],
   ["info", (n) => n.info, "/info", '{"height":1}', '{"height":1}', ["", "[]", '{"height":', "null"]],
-  [
-    "block by height",
-    (n) => (s) => n.blockText(5, s),
-    "/block/height/5",
-    '{"a":1}',
-    '{"a":1}',
-    ["", '{"a":1'],
-  ],
+  ["block by height", (n) => (s) => n.blockText(5, s), "/block/height/5", '{"a":1}', '{"a":1}', ["", '{"a":1']],
   ["block by hash", (n) => (s) => n.blockText(hash, s), `/block/hash/${hash}`, '{"a":1}', '{"a":1}', ["x"]],
   ["current block", (n) => n.currentBlockText, "/block/current", " {} ", " {} ", [""]],
   ["pending", (n) => n.pendingIds, "/tx/pending", `["${id}"]`, [id], ["{}", "[1]", "", "["]],

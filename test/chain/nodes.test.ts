@@ -126,20 +126,14 @@ describe("askInTurn", () => {
   });
 
   test("when one is slow the next is asked as well, and the slow one is stopped once it is not needed", async () => {
-    const { result, stopped, outrun } = run(
-      { a: { ms: never, response: "good" }, b: { ms: 0, response: "good" } },
-      5,
-    );
+    const { result, stopped, outrun } = run({ a: { ms: never, response: "good" }, b: { ms: 0, response: "good" } }, 5);
     expect((await result).final).toBe("good b");
     expect(stopped).toContain("a");
     expect(outrun).toEqual(["a"]);
   });
 
   test("the slow one may still win", async () => {
-    const { result, outrun } = run(
-      { a: { ms: 30, response: "good" }, b: { ms: never, response: "good" } },
-      5,
-    );
+    const { result, outrun } = run({ a: { ms: 30, response: "good" }, b: { ms: never, response: "good" } }, 5);
     expect((await result).final).toBe("good a");
     expect(outrun).not.toContain("a");
   });

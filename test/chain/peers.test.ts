@@ -147,10 +147,7 @@ describe("machines are learned", () => {
     const gateways = await Promise.all(lists.map((list) => machine({ gateways: list })));
     const broken = await machine({ nodes: [] });
     broken.setFault(() => ({ kind: "answer", response: { status: 200, body: "[[[[" } }));
-    const { peers } = peersOf(
-      { nodes: [...nodes, broken], gateways },
-      { ports: [80, 443, 1984, portOf(good)] },
-    );
+    const { peers } = peersOf({ nodes: [...nodes, broken], gateways }, { ports: [80, 443, 1984, portOf(good)] });
     await peers.round(none);
     expect(peers.list().map(({ url }) => url)).toEqual([good.url]);
   });
@@ -161,8 +158,7 @@ describe("machines are learned", () => {
       asked.add(name);
       throw new Error(`ENOTFOUND ${name}`);
     };
-    const listOf = (start: number) =>
-      Array.from({ length: 1_000 }, (_, index) => `peer-${start + index}.example:1984`);
+    const listOf = (start: number) => Array.from({ length: 1_000 }, (_, index) => `peer-${start + index}.example:1984`);
     const nodes = await Promise.all([0, 1, 2, 3, 4, 5].map((at) => machine({ nodes: listOf(at * 1_000) })));
     const { peers } = peersOf({ nodes }, { resolve });
     await peers.round(none);
@@ -362,9 +358,7 @@ describe("three local gateways of which one lies", () => {
     const root = [...harness.index.keys()][0];
     const opened = root === undefined ? undefined : await harness.content.open(root, none);
     const reading = opened?.bytes({ start: 0, end: 10 }, none).catch(() => "broken off");
-    await until(
-      () => liar.openSockets() + (honest[0]?.openSockets() ?? 0) + (honest[1]?.openSockets() ?? 0) !== 0,
-    );
+    await until(() => liar.openSockets() + (honest[0]?.openSockets() ?? 0) + (honest[1]?.openSockets() ?? 0) !== 0);
     await learned.close();
     expect(await reading).toBe("broken off");
     expect(learned.list()).toEqual([]);

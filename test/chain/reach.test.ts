@@ -37,14 +37,7 @@ function reachOf(names: Readonly<Record<string, readonly string[]>>, rules: Part
   return { reach, asked };
 }
 
-const publicAddresses = [
-  "8.8.8.8",
-  "1.1.1.1",
-  "93.184.216.34",
-  "2606:4700::1",
-  "2a00:1450:4001::1",
-  "::ffff:8.8.8.8",
-];
+const publicAddresses = ["8.8.8.8", "1.1.1.1", "93.184.216.34", "2606:4700::1", "2a00:1450:4001::1", "::ffff:8.8.8.8"];
 const privateAddresses = [
   "127.0.0.1",
   "127.255.255.254",
@@ -83,10 +76,8 @@ const privateAddresses = [
 
 describe("S1: an address", () => {
   test("is public or not", () => {
-    for (const address of publicAddresses)
-      expect([address, isPublicAddress(address)]).toEqual([address, true]);
-    for (const address of privateAddresses)
-      expect([address, isPublicAddress(address)]).toEqual([address, false]);
+    for (const address of publicAddresses) expect([address, isPublicAddress(address)]).toEqual([address, true]);
+    for (const address of privateAddresses) expect([address, isPublicAddress(address)]).toEqual([address, false]);
     for (const nonsense of ["", "localhost", "1.2.3.4.5", "1.2.3.4:80", "[::1]"])
       expect(isPublicAddress(nonsense)).toBe(false);
   });

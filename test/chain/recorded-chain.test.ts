@@ -40,29 +40,23 @@ function nodesOf(chain: RecordedChain) {
 const absent = new Map([[42, ["fgZVZzLOTwdVdeqnPZrbHmtx2MXfyjqNc6xOrt6wOMk"]]]);
 
 describe("the recorded chain", () => {
-  testWith(
-    vectors,
-    "has every block and transaction of its ranges, and its texts arrive unchanged",
-    async () => {
-      const chain = await chainAt(893_174);
-      const [node] = nodesOf(chain).all;
-      if (node === undefined) throw new Error("a chain has a node");
-      for (const [from, to] of recordedRanges) {
-        for (let height = from; height <= to; height++) {
-          const response = await node.blockText(height, none);
-          expect(response).toEqual({ kind: "ok", value: chain.blockText(height) });
-          const named: string[] = JSON.parse(chain.blockText(height)).txs;
-          expect(named.filter((id) => !chain.idsOf(height).includes(id))).toEqual(absent.get(height) ?? []);
-        }
+  testWith(vectors, "has every block and transaction of its ranges, and its texts arrive unchanged", async () => {
+    const chain = await chainAt(893_174);
+    const [node] = nodesOf(chain).all;
+    if (node === undefined) throw new Error("a chain has a node");
+    for (const [from, to] of recordedRanges) {
+      for (let height = from; height <= to; height++) {
+        const response = await node.blockText(height, none);
+        expect(response).toEqual({ kind: "ok", value: chain.blockText(height) });
+        const named: string[] = JSON.parse(chain.blockText(height)).txs;
+        expect(named.filter((id) => !chain.idsOf(height).includes(id))).toEqual(absent.get(height) ?? []);
       }
-      for (const id of chain.idsOf(235_201)) {
-        const response = await node.txJson(id, none);
-        expect(response.kind === "ok" && new TextDecoder().decode(response.value)).toBe(
-          chain.txText(id) ?? "",
-        );
-      }
-    },
-  );
+    }
+    for (const id of chain.idsOf(235_201)) {
+      const response = await node.txJson(id, none);
+      expect(response.kind === "ok" && new TextDecoder().decode(response.value)).toBe(chain.txText(id) ?? "");
+    }
+  });
 
   testWith(vectors, "answers as a node does where there is nothing", async () => {
     const chain = await chainAt(50);
@@ -114,31 +108,27 @@ describe("the recorded chain", () => {
     },
   );
 
-  testWith(
-    vectors,
-    "a wrong signature, a wrong byte of data or a wrong id makes no body of format 1",
-    async () => {
-      const chain = await chainAt(422_251);
-      const harness = openHarness({ nodeUrls: [chain.url] });
-      closers.push(harness.close);
-      const [id = "", other = ""] = chain.idsOf(422_251);
-      if (!isId(id)) throw new Error("an id is one");
-      const tx = readTransaction(chain.txText(id) ?? "");
-      harness.index.set(id, locatedOf(id, { id, dataRoot: "", size: tx.dataSize }));
-      const opened = await harness.content.open(id, none);
-      const text = chain.txText(id) ?? "";
-      const at = text.indexOf(tx.data) + 1_000;
-      const wrongData = `${text.slice(0, at)}${text[at] === "A" ? "B" : "A"}${text.slice(at + 1)}`;
-      const wrongSignature = text.replace(tx.signature.slice(0, 8), "AAAAAAAA");
-      for (const body of [wrongData, wrongSignature, chain.txText(other) ?? "", text.slice(0, -10), "{}"]) {
-        chain.setFault(() => ({ kind: "answer", response: { status: 200, body } }));
-        const error = await opened.bytes({ start: 0, end: 10 }, none).catch((reason: unknown) => reason);
-        expect(error instanceof Failure && error.code).toBe("source_failed");
-      }
-      chain.setFault(() => undefined);
-      expect(await opened.bytes({ start: 0, end: 10 }, none)).toHaveLength(10);
-    },
-  );
+  testWith(vectors, "a wrong signature, a wrong byte of data or a wrong id makes no body of format 1", async () => {
+    const chain = await chainAt(422_251);
+    const harness = openHarness({ nodeUrls: [chain.url] });
+    closers.push(harness.close);
+    const [id = "", other = ""] = chain.idsOf(422_251);
+    if (!isId(id)) throw new Error("an id is one");
+    const tx = readTransaction(chain.txText(id) ?? "");
+    harness.index.set(id, locatedOf(id, { id, dataRoot: "", size: tx.dataSize }));
+    const opened = await harness.content.open(id, none);
+    const text = chain.txText(id) ?? "";
+    const at = text.indexOf(tx.data) + 1_000;
+    const wrongData = `${text.slice(0, at)}${text[at] === "A" ? "B" : "A"}${text.slice(at + 1)}`;
+    const wrongSignature = text.replace(tx.signature.slice(0, 8), "AAAAAAAA");
+    for (const body of [wrongData, wrongSignature, chain.txText(other) ?? "", text.slice(0, -10), "{}"]) {
+      chain.setFault(() => ({ kind: "answer", response: { status: 200, body } }));
+      const error = await opened.bytes({ start: 0, end: 10 }, none).catch((reason: unknown) => reason);
+      expect(error instanceof Failure && error.code).toBe("source_failed");
+    }
+    chain.setFault(() => undefined);
+    expect(await opened.bytes({ start: 0, end: 10 }, none)).toHaveLength(10);
+  });
 
   testWith(
     vectors,

@@ -153,9 +153,7 @@ function responseOf(recorded: Recorded, state: State, { path }: FaultyRequest): 
       return blockResponse(recorded, state, heightOf(recorded, state, second, third));
     case "tx":
     case "unconfirmed_tx":
-      return second === "pending"
-        ? jsonResponse([...state.pending])
-        : txResponse(recorded, state, second, third);
+      return second === "pending" ? jsonResponse([...state.pending]) : txResponse(recorded, state, second, third);
     case "chunk":
       return chunkResponse(recorded, second);
     default:
@@ -261,8 +259,7 @@ function makePlaces({ blocks, txs }: Recorded, height: number): Placed[] {
 
 function offsetResponse(recorded: Recorded, tx: Transaction): Result {
   const height = recorded.txHeights.get(tx.id);
-  const place =
-    height === undefined ? undefined : placesOf(recorded, height).find((one) => one.tx.id === tx.id);
+  const place = height === undefined ? undefined : placesOf(recorded, height).find((one) => one.tx.id === tx.id);
   if (place === undefined || tx.dataSize === 0) return { status: 404 };
   return jsonResponse({ offset: String(place.end), size: String(tx.dataSize) });
 }

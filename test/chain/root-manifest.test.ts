@@ -74,12 +74,7 @@ describe("a manifest", () => {
     ["a file beside content", onChain, manifestOf(partition(file)), /location: invalid file/],
     ["a relative URL on disk", here, manifestOf(partition({ type: "http", url: "a" })), /invalid http/],
     ["a file URL", remote, manifestOf(partition({ type: "http", url: "file:///etc/x" })), /invalid http/],
-    [
-      "an id of 42 characters",
-      here,
-      manifestOf(partition({ type: "arweave-id", id: id.slice(1) })),
-      /invalid/,
-    ],
+    ["an id of 42 characters", here, manifestOf(partition({ type: "arweave-id", id: id.slice(1) })), /invalid/],
     [
       "two sizes",
       here,

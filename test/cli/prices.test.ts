@@ -27,7 +27,11 @@ async function openWith(path: string) {
   const { config } = readConfig({ PAYMENT_RULES_FILE: path, PRICE_FEED_URL: "http://127.0.0.1:1" }, "dev");
   try {
     const opened = openPrices({
-      ...{ config, ledger: payment.database, metrics: createMetrics(), log: silentLog, closers },
+      config,
+      ledger: payment.database,
+      metrics: createMetrics(),
+      log: silentLog,
+      closers,
       nodes: { ask: async () => ({ kind: "absent" }) },
     });
     return { rules: opened.rules, notes: opened.check() };

@@ -62,11 +62,7 @@ test.each([
   ["another version", { ...good, version: "0.1.0" }, "its version is not 0.2.0"],
   ["nothing of a receipt", { hello: "world" }, "it is no receipt: it has no version"],
   ["no id", { ...good, id: "x" }, "its id, timestamp or deadlineHeight is missing"],
-  [
-    "a time beyond dates",
-    { ...good, timestamp: 2 ** 53 - 1 },
-    "its id, timestamp or deadlineHeight is missing",
-  ],
+  ["a time beyond dates", { ...good, timestamp: 2 ** 53 - 1 }, "its id, timestamp or deadlineHeight is missing"],
   ["no key", { ...good, public: 1 }, "its key or signature is missing"],
 ])("a receipt with %s is not valid", async (_name, receipt, fault) => {
   const { code, out } = await verify(receipt);
@@ -118,11 +114,7 @@ describe("a kept receipt", () => {
     ["was cut off", whole.slice(0, -1), "is no receipt any more: that is a JSON object"],
     ["is empty", "", "is no receipt any more: that is a JSON object"],
     ["is a list", "[]", "is no receipt any more: that is a JSON object"],
-    [
-      "has another letter",
-      whole.replace("1200", "1201"),
-      "is not good: its signature is not that of its key",
-    ],
+    ["has another letter", whole.replace("1200", "1201"), "is not good: its signature is not that of its key"],
     ["is another item's", JSON.stringify(fakeReceipt(stranger)), "is not good: it is for another item"],
   ];
   test.each(damages)("that %s is named with its file, and others are still good", async (_, text, fault) => {

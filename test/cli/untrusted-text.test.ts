@@ -64,8 +64,11 @@ const session = (page: string) => (path: string) => {
   return json({ topUpQuote: quote, paymentSession: { url: page } });
 };
 const approval = {
-  ...{ approvedWincAmount: "9", usedWincAmount: evil },
-  ...{ approvedAddress: evil, payingAddress: evil, expirationDate: evil },
+  approvedWincAmount: "9",
+  usedWincAmount: evil,
+  approvedAddress: evil,
+  payingAddress: evil,
+  expirationDate: evil,
 };
 const balance = {
   winc: "5",
@@ -95,18 +98,8 @@ const rows: [string, string[], (path: string) => Response, number][] = [
     (path) => (path.includes("checkout") ? json(evil, 400) : session("")(path)),
     1,
   ],
-  [
-    "the information of an upload service",
-    uploadWords(),
-    () => json({ gateway: evil, uploadLimitBytes: 1 }),
-    1,
-  ],
-  [
-    "an error of an upload service",
-    uploadWords(),
-    (path) => (path === "/info" ? json({}) : json(evil, 400)),
-    1,
-  ],
+  ["the information of an upload service", uploadWords(), () => json({ gateway: evil, uploadLimitBytes: 1 }), 1],
+  ["an error of an upload service", uploadWords(), (path) => (path === "/info" ? json({}) : json(evil, 400)), 1],
   [
     "a receipt that is none",
     uploadWords(),
@@ -144,8 +137,7 @@ describe("a service that lies", () => {
     expect((await run(["receipt", "verify", receipt])).code).toBe(1);
     const item = { id: evil, receiptFault: evil };
     const told = write("told.json", JSON.stringify({ items: [item, { ...item, path: evil }] }));
-    for (const more of [[], ["--json"]])
-      expect((await run(["receipt", "verify", told, ...more])).code).toBe(1);
+    for (const more of [[], ["--json"]]) expect((await run(["receipt", "verify", told, ...more])).code).toBe(1);
     const large = write("large.bin", new Uint8Array(11 * 2 ** 20));
     const words = ["upload", large, "--to", uploads.url, "--wallet", wallet];
     uploads.endAs({ status: evil, reason: evil, needed: evil, available: { evil } });
@@ -174,8 +166,7 @@ describe("what lies in a data folder", () => {
     const database = await openSqliteLedger({ path: join(DATA_DIR, "ledger.sqlite") });
     await database.write((tx) => tx.run("INSERT INTO accounts (account, balance) VALUES (?, 5)", user(evil)));
     await database.close();
-    for (const more of [[], ["--json"]])
-      expect((await run(["ledger", "check", ...more], { DATA_DIR })).code).toBe(1);
+    for (const more of [[], ["--json"]]) expect((await run(["ledger", "check", ...more], { DATA_DIR })).code).toBe(1);
   });
 
   test("and by the doctor, with what nodes say", async () => {

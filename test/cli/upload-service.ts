@@ -57,8 +57,7 @@ export function openFakeUploadService(): FakeUploadService {
 
   function take(bytes: Uint8Array): Response {
     const checked = checkItem(bytes, "strict");
-    if (checked.kind === "invalid")
-      return Response.json(`Invalid Data Item! ${checked.reason}`, { status: 400 });
+    if (checked.kind === "invalid") return Response.json(`Invalid Data Item! ${checked.reason}`, { status: 400 });
     items.set(checked.header.id, bytes);
     return Response.json(fakeReceipt(checked.header.id));
   }
@@ -108,8 +107,7 @@ export function openFakeUploadService(): FakeUploadService {
       const failed = fault(record, times);
       if (failed !== undefined) return failed;
       const [, first, second = "", third] = pathname.split("/");
-      if (first === "info")
-        return Response.json({ gateway: "http://gateway.test", uploadLimitBytes: 2 ** 30 });
+      if (first === "info") return Response.json({ gateway: "http://gateway.test", uploadLimitBytes: 2 ** 30 });
       if (first === "tx" && third === "status") {
         return items.has(second)
           ? Response.json({ status: "CONFIRMED", info: "new", winc: "1000" })

@@ -48,12 +48,7 @@ afterAll(async () => {
   await chain.stack.close();
 });
 
-function verify(
-  id: string,
-  range?: ByteSpan,
-  at = gateway,
-  anchor: Anchor = { kind: "hash", hash: block.hash },
-) {
+function verify(id: string, range?: ByteSpan, at = gateway, anchor: Anchor = { kind: "hash", hash: block.hash }) {
   const question = { id: id as typeof chain.deep.id, anchor, http, gateway: at, range };
   return verifyAtGateway(question, AbortSignal.timeout(60_000));
 }
@@ -150,13 +145,7 @@ describe("at a gateway that lies", () => {
       proof((each) => ({ ...each, range: { start: 0, end: 8 } })),
       "another range",
     ],
-    [
-      "about the id",
-      deep.id,
-      undefined,
-      proof((each) => ({ ...each, id: chunked.id })),
-      "the proof is about",
-    ],
+    ["about the id", deep.id, undefined, proof((each) => ({ ...each, id: chunked.id })), "the proof is about"],
     ["with something that is no proof", deep.id, undefined, proof(() => []), "no JSON object"],
     ["with an endless refusal", chunked.id, undefined, tooLarge(), "even one byte"],
   ])("%s, nothing is proven", async (_name, id, range, told, reason) => {
@@ -168,9 +157,7 @@ describe("at a gateway that lies", () => {
   });
 
   test("about the second part's place, nothing is proven", async () => {
-    lie = proof((each, path) =>
-      path.includes("range=16777216") ? { ...each, kind: "data_item", items: [] } : each,
-    );
+    lie = proof((each, path) => (path.includes("range=16777216") ? { ...each, kind: "data_item", items: [] } : each));
     const verification = await verify(long.id, undefined, `http://127.0.0.1:${liar.port}`);
     lie = () => undefined;
     expect(verification.fault?.reason).toContain("two parts are not about the same place");
@@ -213,18 +200,22 @@ describe("as a process", () => {
     const names = out.split("\n").map((line) => line.slice(0, 14).trim());
     expect(out).toStartWith(`proven: ${deep.id}, all 19 bytes\n`);
     expect(names.slice(1, -1)).toEqual([
-      ...["block", "transaction", "place", "chunks", "bundles", "bundles", "bundles", "signature"],
-      ...["trusted", "trusted"],
+      "block",
+      "transaction",
+      "place",
+      "chunks",
+      "bundles",
+      "bundles",
+      "bundles",
+      "signature",
+      "trusted",
+      "trusted",
     ]);
   });
 
   test("an ECDSA transaction is proven to one who knows its owner", async () => {
     const ask = (...more: string[]) => run(chain.curved.id, "--gateway", gateway, "--json", ...more);
-    const [bare, known, wrong] = [
-      await ask(),
-      await ask("--owner", ecdsa.address),
-      await ask("--owner", rsa.address),
-    ];
+    const [bare, known, wrong] = [await ask(), await ask("--owner", ecdsa.address), await ask("--owner", rsa.address)];
     expect([bare, known, wrong].map(({ code, out }) => [code, JSON.parse(out).outcome])).toEqual([
       [1, "placed"],
       [0, "proven"],
@@ -282,13 +273,7 @@ describe("as a process", () => {
   });
 
   test("a file that is no proof is a misuse, and says why", async () => {
-    const { errors, code } = await run(
-      deep.id,
-      "--proof",
-      file("none.json", "{}"),
-      "--data",
-      file("none", ""),
-    );
+    const { errors, code } = await run(deep.id, "--proof", file("none.json", "{}"), "--data", file("none", ""));
     expect([code, errors]).toEqual([2, expect.stringContaining("version is not 1")]);
   });
 });

@@ -45,9 +45,7 @@ describe("a command line", () => {
       stdout: "pipe",
       stderr: "pipe",
     });
-    const [out, errors] = await Promise.all(
-      [child.stdout, child.stderr].map((pipe) => new Response(pipe).text()),
-    );
+    const [out, errors] = await Promise.all([child.stdout, child.stderr].map((pipe) => new Response(pipe).text()));
     expect([await child.exited, out]).toEqual([2, ""]);
     expect(errors).toStartWith(reason);
   });

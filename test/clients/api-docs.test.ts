@@ -42,10 +42,7 @@ describeWith(browser, "/api-docs", () => {
     await operation.locator(".opblock-summary").click({ timeout });
     await operation.getByRole("button", { name: "Try it out" }).click({ timeout });
     await operation.getByRole("button", { name: "Execute" }).click({ timeout });
-    await operation
-      .locator(".live-responses-table")
-      .getByText("supportedManifestVersions")
-      .waitFor({ timeout });
+    await operation.locator(".live-responses-table").getByText("supportedManifestVersions").waitFor({ timeout });
     expect({ elsewhere, complaints }).toEqual({ elsewhere: [], complaints: [] });
     await page.close();
   }, 120_000);

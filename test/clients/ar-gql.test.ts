@@ -61,9 +61,7 @@ describeWith(clientLibraries, "ar-gql", () => {
     const { run } = await client();
     const query = "query($ids: [ID!]) { transactions(ids: $ids) { edges { node { id } } } }";
     const response = await run(query, { ids: [program.line.sample.manifest] });
-    expect(response.data.transactions.edges.map(({ node }) => node.id)).toEqual([
-      program.line.sample.manifest,
-    ]);
+    expect(response.data.transactions.edges.map(({ node }) => node.id)).toEqual([program.line.sample.manifest]);
   });
 
   test("all walks every page, and gives each row once", async () => {

@@ -27,10 +27,7 @@ export function librarySigners(
     EthereumSigner: () => [3, new library.EthereumSigner(hex(3))],
     PolygonSigner: () => [3, new library.PolygonSigner(hex(3))],
     HexSolanaSigner: () => [4, new library.HexSolanaSigner(base58)],
-    InjectedAptosSigner: () => [
-      5,
-      new library.InjectedAptosSigner(aptosWallet(pair), Buffer.from(pair.publicKey)),
-    ],
+    InjectedAptosSigner: () => [5, new library.InjectedAptosSigner(aptosWallet(pair), Buffer.from(pair.publicKey))],
     MultiSignatureAptosSigner: () => [6, multiSigner(library)],
     TypedEthereumSigner: () => [7, new library.TypedEthereumSigner(hex(9))],
     KyveSigner: () => [101, new library.KyveSigner(hex(10))],

@@ -67,9 +67,7 @@ describeWith(clientLibraries, "@dha-team/arbundles verifies what we sign", () =>
     const bundle = unbundleData(Buffer.from(writeBundle(items)));
     expect(await bundle.verify()).toBe(true);
     expect(bundle.length).toBe(items.length);
-    expect(bundle.items.map((item) => item.rawData.toString())).toEqual(
-      verifiable.map(({ scheme }) => scheme.name),
-    );
+    expect(bundle.items.map((item) => item.rawData.toString())).toEqual(verifiable.map(({ scheme }) => scheme.name));
   });
 });
 

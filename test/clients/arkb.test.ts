@@ -15,9 +15,7 @@ import { type RunningProgram, startDev } from "../support/program.ts";
 import { eventually } from "../support/until.ts";
 
 const arkb: Need = {
-  there:
-    existsSync(resolve(import.meta.dir, "arkb/node_modules/.package-lock.json")) &&
-    Bun.which("node") !== null,
+  there: existsSync(resolve(import.meta.dir, "arkb/node_modules/.package-lock.json")) && Bun.which("node") !== null,
   what: "Node.js, and test/clients/arkb/node_modules (npm ci --ignore-scripts in test/clients/arkb)",
 };
 
@@ -90,8 +88,7 @@ describeWith(arkb, "arkb", () => {
 
   const read = (path: string) => fetch(`${program.line.gateway}${path}`, { redirect: "manual" });
   /** What was posted is served before its block was followed, and says so. */
-  const isSettled = ({ status, headers }: Response) =>
-    status === 200 && headers.get("x-ar-io-verified") === "true";
+  const isSettled = ({ status, headers }: Response) => status === 200 && headers.get("x-ar-io-verified") === "true";
   const mine = () => fetch(`${program.line.node}/mine`, { method: "POST" });
   const balance = async (of: string) => BigInt(await (await read(`/wallet/${of}/balance`)).text());
 
@@ -99,9 +96,7 @@ describeWith(arkb, "arkb", () => {
   async function toldBalance(): Promise<bigint> {
     const printed = await run(["balance"]);
     expect(printed).toContain(address);
-    const [whole = "", decimals = ""] = (balancePattern.exec(printed)?.[1] ?? "")
-      .replaceAll(",", "")
-      .split(".");
+    const [whole = "", decimals = ""] = (balancePattern.exec(printed)?.[1] ?? "").replaceAll(",", "").split(".");
     return BigInt(`${whole}${decimals.padEnd(12, "0")}`);
   }
 
@@ -208,7 +203,8 @@ describeWith(arkb, "arkb", () => {
       writeFileSync(join(folder, "poor.json"), JSON.stringify(poor));
       writeSite("unpaid");
       const unpaid = await run(["deploy", join(folder, "unpaid")], {
-        ...{ wallet: "poor.json", more: ["--auto-confirm"] },
+        wallet: "poor.json",
+        more: ["--auto-confirm"],
       });
       expect(unpaid).toContain("You don't have enough balance for this deploy.");
 
@@ -238,8 +234,6 @@ describeWith(arkb, "arkb", () => {
   /** Paths of a manifest, with the ids that they lead to. */
   async function pathsOf(id: string): Promise<Record<string, string>> {
     const { paths } = await (await read(`/raw/${id}`)).json();
-    return Object.fromEntries(
-      Object.entries<{ id: string }>(paths).map(([path, target]) => [path, target.id]),
-    );
+    return Object.fromEntries(Object.entries<{ id: string }>(paths).map(([path, target]) => [path, target.id]));
   }
 });

@@ -80,9 +80,7 @@ describeWith(clientLibraries, "arweave-js, where a gateway gives more than a nod
       edges { node { id bundledIn { id } } }
     } }`;
     const found = await arweave.api.post("graphql", { query });
-    expect(found.data.data.transactions.edges).toEqual([
-      { node: { id: itemId, bundledIn: { id: transaction.id } } },
-    ]);
+    expect(found.data.data.transactions.edges).toEqual([{ node: { id: itemId, bundledIn: { id: transaction.id } } }]);
     // No chunks are the item's own: the client says so on the console, and falls back on the gateway.
     expect(await arweave.transactions.getData(itemId, { decode: true, string: true })).toBe("an item");
   });
@@ -171,13 +169,7 @@ function describeClient(open: () => Promise<Fixture>) {
       const chunk = await arweave.chunks.getChunk(Number(offset));
       const txPath = Buffer.from(chunk.tx_path, "base64url");
       // The client's own walk over a tree, with the bounds of a block instead of a transaction.
-      const proven = await merkle.validatePath(
-        Buffer.from(block.tx_root, "base64url"),
-        target,
-        0,
-        blockSize,
-        txPath,
-      );
+      const proven = await merkle.validatePath(Buffer.from(block.tx_root, "base64url"), target, 0, blockSize, txPath);
       if (proven === false) throw new Error("arweave-js does not accept the tx path");
       expect(txPath.subarray(-64, -32).toString("base64url")).toBe(dataRoot);
       expect(proven.rightBound - proven.leftBound).toBe(Number(size));
@@ -300,11 +292,7 @@ function describeClient(open: () => Promise<Fixture>) {
     expect(previous.height).toBe(current.height - 1);
     expect(Number(current.weave_size) - Number(current.block_size)).toBe(Number(previous.weave_size));
     const info = await arweave.network.getInfo();
-    expect([info.height, info.current, info.blocks]).toEqual([
-      current.height,
-      current.indep_hash,
-      current.height + 1,
-    ]);
+    expect([info.height, info.current, info.blocks]).toEqual([current.height, current.indep_hash, current.height + 1]);
     expect(await arweave.network.getPeers()).toEqual([]);
   });
 

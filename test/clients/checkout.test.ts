@@ -27,8 +27,7 @@ describeWith(browserNeed, "in a browser", () => {
     browser = await openBrowser();
     page = await browser.newPage();
     page.on("request", (request) => {
-      if (!["localhost", "127.0.0.1"].includes(new URL(request.url()).hostname))
-        strangers.push(request.url());
+      if (!["localhost", "127.0.0.1"].includes(new URL(request.url()).hostname)) strangers.push(request.url());
     });
     page.on("pageerror", (error) => faults.push(String(error)));
     page.on("console", (message) => {
@@ -43,9 +42,7 @@ describeWith(browserNeed, "in a browser", () => {
   });
 
   async function topUp(address: string, query = "") {
-    const response = await fetch(
-      `${program.line.payment}/v1/top-up/checkout-session/${address}/usd/1000${query}`,
-    );
+    const response = await fetch(`${program.line.payment}/v1/top-up/checkout-session/${address}/usd/1000${query}`);
     expect(response.status).toBe(200);
     return await response.json();
   }

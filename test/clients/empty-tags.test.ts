@@ -90,8 +90,7 @@ describeWith(clientLibraries, "items with empty tag names or values", () => {
     for (const { name, value } of formatTags.slice(0, 2)) transaction.addTag(name, value);
     await arweave.transactions.sign(transaction, key);
     expect((await arweave.transactions.post(transaction)).status).toBe(200);
-    for (const [at, item] of items.entries())
-      await expectFound(item.id, cases[at]?.[1] ?? [], transaction.id);
+    for (const [at, item] of items.entries()) await expectFound(item.id, cases[at]?.[1] ?? [], transaction.id);
     for (const [at, item] of inner.entries()) await expectFound(item.id, cases[at]?.[1] ?? [], nested.id);
     const { id: innerId = "" } = inner[0] ?? {};
     const read = await fetch(`${program.line.gateway}/raw/${innerId}`);

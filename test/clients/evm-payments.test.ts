@@ -10,13 +10,7 @@ import { openJsonRpc } from "../../src/payment/evm/json-rpc.ts";
 import { createEvmCoin } from "../../src/payment/tokens/chains/evm-coin.ts";
 import { createEvmToken } from "../../src/payment/tokens/chains/evm-token.ts";
 import type { TokenChain } from "../../src/payment/tokens/sight.ts";
-import {
-  lookAgainMs,
-  never,
-  openTokenFixture,
-  refusalOf,
-  type TokenFixture,
-} from "../payment/tokens/token-fixture.ts";
+import { lookAgainMs, never, openTokenFixture, refusalOf, type TokenFixture } from "../payment/tokens/token-fixture.ts";
 import { describeWith } from "../support/helpers.ts";
 import { type Anvil, anvilAccounts, anvilNeed, callOf, openAnvil, selectors, wordOf } from "./anvil.ts";
 import contracts from "./contracts/dollar.json";
@@ -263,7 +257,10 @@ describeWith(anvilNeed, "an EVM chain", () => {
     const openToken = () =>
       open(
         createEvmToken({
-          ...{ token: "base-usdc", address: known(payee), contract: known(contract), evm: evm() },
+          token: "base-usdc",
+          address: known(payee),
+          contract: known(contract),
+          evm: evm(),
           ...depths,
         }),
       );
@@ -276,7 +273,10 @@ describeWith(anvilNeed, "an EVM chain", () => {
       const data = `${callOf(selectors.transfer, payee, 3n * dollars)}${text}`;
       const hash = await anvil.send({ from: alice, to: contract, data });
       expect((await submit(hash)).payment).toMatchObject({
-        ...{ state: "pending", sender: alice, destination: carol, quantity: 3n * dollars },
+        state: "pending",
+        sender: alice,
+        destination: carol,
+        quantity: 3n * dollars,
       });
       await anvil.mine(3);
       expect((await submit(hash)).payment.state).toBe("credited");
@@ -288,9 +288,7 @@ describeWith(anvilNeed, "an EVM chain", () => {
       await look();
       await call(bob, selectors.approve, carol, 5n * dollars);
       const hash = await call(carol, selectors.transferFrom, bob, payee, 5n * dollars);
-      expect((await refusalOf(submit(hash)))[1]).toBe(
-        `Transaction with id '${hash}' has not been mined yet!`,
-      );
+      expect((await refusalOf(submit(hash)))[1]).toBe(`Transaction with id '${hash}' has not been mined yet!`);
       await call(carol, selectors.transfer, payee, 0n);
       await anvil.mine(3);
       expect((await look()).ids).toEqual([hash]);
@@ -342,7 +340,10 @@ describeWith(anvilNeed, "an EVM chain", () => {
       expect((await refusalOf(submit(huge)))[1]).toBe("Transaction quantity must be greater than 0"); // another coin's
       const twin = await open(
         createEvmToken({
-          ...{ token: "base-usdc", address: known(payee), contract: known(other), evm: evm() },
+          token: "base-usdc",
+          address: known(payee),
+          contract: known(other),
+          evm: evm(),
           ...depths,
         }),
       );

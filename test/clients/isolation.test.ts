@@ -163,9 +163,7 @@ describeWith(browserNeed, "in a browser", () => {
     test("no script of an id becomes the service worker of the host that ids share", async () => {
       await page.goto(`${fixture.gateway}/health`);
       for (const path of ["", "/raw", "/local/social/frame"])
-        expect(await page.evaluate(register, `${path}/${site.worker}`)).toMatch(
-          /^(TypeError|SecurityError)$/,
-        );
+        expect(await page.evaluate(register, `${path}/${site.worker}`)).toMatch(/^(TypeError|SecurityError)$/);
       await page.goto(`${fixture.gateway}/local/social/frame/${site.thief}`);
       expect(await page.evaluate(register, `/${site.worker}`)).not.toBe("registered");
       expect(await (await page.goto(`${fixture.gateway}/health`))?.text()).toContain("uptime");
@@ -208,9 +206,7 @@ describeWith(browserNeed, "in a browser", () => {
           data: { from: "the app" },
           double: 8,
         });
-        expect(await page.locator("#root").evaluate((found) => getComputedStyle(found).color)).toBe(
-          "rgb(1, 2, 3)",
-        );
+        expect(await page.locator("#root").evaluate((found) => getComputedStyle(found).color)).toBe("rgb(1, 2, 3)");
         expect(new URL(page.url()).origin).toBe(fixture.ownHost(site.app));
       }
       // At the root of its own host it is the same app with the same storage.
@@ -276,9 +272,7 @@ describeWith(browserNeed, "in a browser, where no root host is known", () => {
   test("no page becomes the service worker of that origin", async () => {
     await open(stack, ({ thief }) => thief);
     for (const path of ["", "/raw", "/local/social/frame", "/local/farcaster/frame"])
-      expect(await page.evaluate(register, `${path}/${workerOf(stack)}`)).toMatch(
-        /^(TypeError|SecurityError)$/,
-      );
+      expect(await page.evaluate(register, `${path}/${workerOf(stack)}`)).toMatch(/^(TypeError|SecurityError)$/);
     expect(await (await page.goto(`${stack.gateway.url}/health`))?.text()).toContain("uptime");
   });
 

@@ -33,8 +33,11 @@ describeWith(anvilNeed, "payments in KYVE and in listed tokens", () => {
   let gold: string;
 
   const environment = () => ({
-    ...{ PAYMENT_ADDRESS_BASE: payee, BASE_RPC_URL: anvil.url, TOKEN_WATCH_MS: "100" },
-    ...{ PAYMENT_ADDRESS_KYVE: kyvePayee, KYVE_REST_URL: kyve.url },
+    PAYMENT_ADDRESS_BASE: payee,
+    BASE_RPC_URL: anvil.url,
+    TOKEN_WATCH_MS: "100",
+    PAYMENT_ADDRESS_KYVE: kyvePayee,
+    KYVE_REST_URL: kyve.url,
     PAYMENT_RULES_FILE: join(folder, "rules.json"),
   });
 
@@ -51,7 +54,8 @@ describeWith(anvilNeed, "payments in KYVE and in listed tokens", () => {
     program = await startDev({ environment: environment() });
     for (const contract of [ario, gold])
       await anvil.send({
-        ...{ from: payer.address, to: contract },
+        from: payer.address,
+        to: contract,
         data: callOf(selectors.mint, payer.address, 10n ** 15n),
       });
   }, 120_000);
@@ -89,10 +93,7 @@ describeWith(anvilNeed, "payments in KYVE and in listed tokens", () => {
   test("prices follow their decimals; no fee is kept of them unless a rule names them", async () => {
     const [ofBase, ofArio] = await Promise.all([ask("price/base-ario/1000000"), ask("price/ario/1000000")]);
     expect(ofBase).toEqual(ofArio);
-    const [ofGold, ofDollar] = await Promise.all([
-      ask("price/base-gold/100000000"),
-      ask("price/base-usdc/1000000"),
-    ]);
+    const [ofGold, ofDollar] = await Promise.all([ask("price/base-gold/100000000"), ask("price/base-usdc/1000000")]);
     expect(ofGold.body.winc).toBe(ofDollar.body.actualPaymentAmount.toString());
   });
 
@@ -104,25 +105,22 @@ describeWith(anvilNeed, "payments in KYVE and in listed tokens", () => {
     expect((await report("base-silver", `0x${"ab".repeat(32)}`)).status).toBe(400);
   });
 
-  test.each(["base-ario", "base-gold"])(
-    "%s that is reported is pending, then credited once",
-    async (token) => {
-      const contract = token === "base-ario" ? ario : gold;
-      const before = await balanceOf(payer.address);
-      const hash = await transfer(contract, 10n ** 8n);
-      const reported = await report(token, hash);
-      expect(reported.status).toBe(202);
-      expect(reported.body.pendingTransaction).toMatchObject({ tokenType: token, transactionId: hash });
-      const winc = BigInt(reported.body.pendingTransaction.winstonCreditAmount);
-      await anvil.mine(enough);
-      await eventually(
-        () => balanceOf(payer.address),
-        (now) => now === before + winc,
-      );
-      expect((await report(token, hash)).status).toBe(200);
-      expect(await balanceOf(payer.address)).toBe(before + winc);
-    },
-  );
+  test.each(["base-ario", "base-gold"])("%s that is reported is pending, then credited once", async (token) => {
+    const contract = token === "base-ario" ? ario : gold;
+    const before = await balanceOf(payer.address);
+    const hash = await transfer(contract, 10n ** 8n);
+    const reported = await report(token, hash);
+    expect(reported.status).toBe(202);
+    expect(reported.body.pendingTransaction).toMatchObject({ tokenType: token, transactionId: hash });
+    const winc = BigInt(reported.body.pendingTransaction.winstonCreditAmount);
+    await anvil.mine(enough);
+    await eventually(
+      () => balanceOf(payer.address),
+      (now) => now === before + winc,
+    );
+    expect((await report(token, hash)).status).toBe(200);
+    expect(await balanceOf(payer.address)).toBe(before + winc);
+  });
 
   test("ARIO that nobody reports is found, also when the program was killed meanwhile", async () => {
     const before = await balanceOf(payer.address);

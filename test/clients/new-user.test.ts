@@ -112,9 +112,7 @@ describeWith(needs, "a new user", () => {
     });
     await killAndStart();
     expect(errors).toBeUndefined();
-    receipts.push(
-      ...[...fileResponses, manifestResponse].map((response) => response as unknown as WireReceipt),
-    );
+    receipts.push(...[...fileResponses, manifestResponse].map((response) => response as unknown as WireReceipt));
     expect(receipts.length).toBe(Object.keys(site).length + 1);
     for (const receipt of receipts) expect(isSigned(receipt)).toBe(true);
     siteId = manifestResponse?.id ?? "";
@@ -190,9 +188,7 @@ describeWith(needs, "a new user", () => {
   }, 180_000);
 
   test("and finds everything exact", async () => {
-    expect((await (await openAnonymousTurbo(program)).getBalance(me.address)).winc).toBe(
-      (await balance()).toString(),
-    );
+    expect((await (await openAnonymousTurbo(program)).getBalance(me.address)).winc).toBe((await balance()).toString());
     const { payments } = await (await openTurbo(program, me)).getPaymentHistory();
     expect(payments.map(({ wincCredited }) => wincCredited)).toEqual([bought.toString()]);
     const check = await runCairn(["ledger", "check"], { environment: { DATA_DIR: program.folder } });

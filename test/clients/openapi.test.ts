@@ -58,14 +58,13 @@ describe("the API reference", () => {
 
   test.each(services)("of %s shows no empty example for a body with required fields", (service) => {
     const { paths } = JSON.parse(documents.get(service) ?? "");
-    const empty = Object.entries<Record<string, { requestBody?: unknown }>>(paths).flatMap(
-      ([path, methods]) =>
-        Object.entries(methods).flatMap(([method, { requestBody }]) =>
-          JSON.stringify(requestBody ?? "").includes('"example":{}') &&
-          /"required":\[|\$ref/.test(JSON.stringify(requestBody))
-            ? [`${method} ${path}`]
-            : [],
-        ),
+    const empty = Object.entries<Record<string, { requestBody?: unknown }>>(paths).flatMap(([path, methods]) =>
+      Object.entries(methods).flatMap(([method, { requestBody }]) =>
+        JSON.stringify(requestBody ?? "").includes('"example":{}') &&
+        /"required":\[|\$ref/.test(JSON.stringify(requestBody))
+          ? [`${method} ${path}`]
+          : [],
+      ),
     );
     expect(empty).toEqual([]);
   });
@@ -74,18 +73,12 @@ describe("the API reference", () => {
     for (const service of services) {
       const input = `${service}.json`;
       const generator = join(here, "node_modules/.bin/orval");
-      expect(
-        await run(generator, "--input", input, "--output", `${service}-client.ts`, "--client", "fetch"),
-      ).toBe("");
-      expect(
-        await run(join(here, "node_modules/.bin/openapi-typescript"), input, "-o", `${service}.d.ts`),
-      ).toBe("");
+      expect(await run(generator, "--input", input, "--output", `${service}-client.ts`, "--client", "fetch")).toBe("");
+      expect(await run(join(here, "node_modules/.bin/openapi-typescript"), input, "-o", `${service}.d.ts`)).toBe("");
     }
     const files = services.flatMap((service) => [`${service}-client.ts`, `${service}.d.ts`]);
     const options = ["--noEmit", "--strict", "--skipLibCheck", "--target", "esnext", "--module", "preserve"];
     const compiler = resolve(here, "../../node_modules/.bin/tsc");
-    expect(await run(compiler, ...options, "--lib", "esnext,dom,dom.iterable", "--types", "", ...files)).toBe(
-      "",
-    );
+    expect(await run(compiler, ...options, "--lib", "esnext,dom,dom.iterable", "--types", "", ...files)).toBe("");
   }, 240_000);
 });

@@ -32,9 +32,7 @@ describeWith(clientLibraries, "README's lines for the published SDK", () => {
         stdout: "pipe",
         stderr: "pipe",
       });
-      const [out, err] = await Promise.all(
-        [child.stdout, child.stderr].map((stream) => new Response(stream).text()),
-      );
+      const [out, err] = await Promise.all([child.stdout, child.stderr].map((stream) => new Response(stream).text()));
       expect([await child.exited, err]).toEqual([0, expect.any(String)]);
       const opened = await fetch((out ?? "").trim().split("\n").at(-1) ?? "");
       expect([opened.status, await opened.text()]).toEqual([200, "<h1>Hello</h1>"]);

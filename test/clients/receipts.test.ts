@@ -42,7 +42,8 @@ for (const bits of [2_048, 4_096] as const)
 
     beforeAll(async () => {
       upload = await openTestUpload({
-        ...{ keyFile: makeReceiptKey(root, bits), rules: { freeBytesMax: 2 ** 20 } },
+        keyFile: makeReceiptKey(root, bits),
+        rules: { freeBytesMax: 2 ** 20 },
       });
       text = await (await upload.send(testItem("has a receipt").bytes)).text();
       receipt = JSON.parse(text);

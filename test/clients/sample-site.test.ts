@@ -51,8 +51,7 @@ describeWith(browserNeed, "in a browser", () => {
     const ranges = page.waitForResponse((response) => response.status() === 206);
     const length = await page.locator("audio").evaluate(async (audio: HTMLAudioElement) => {
       audio.preload = "auto";
-      if (audio.readyState < 1)
-        await new Promise((resolve) => audio.addEventListener("loadedmetadata", resolve));
+      if (audio.readyState < 1) await new Promise((resolve) => audio.addEventListener("loadedmetadata", resolve));
       audio.currentTime = audio.duration / 2;
       if (audio.seeking) await new Promise((resolve) => audio.addEventListener("seeked", resolve));
       return audio.duration;
@@ -64,9 +63,7 @@ describeWith(browserNeed, "in a browser", () => {
   test("its links lead to items of nested bundles, and a path that is no key to the fallback", async () => {
     await page.getByText("Note 1").click();
     await page.getByText("A note in a bundle within a bundle.").waitFor();
-    await page.goto(
-      new URL("/no/such/path", page.url()).href.replace("/no/", `/${program.line.sample.manifest}/no/`),
-    );
+    await page.goto(new URL("/no/such/path", page.url()).href.replace("/no/", `/${program.line.sample.manifest}/no/`));
     expect(await page.title()).toBe("About this site");
   });
 

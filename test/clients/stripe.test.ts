@@ -7,12 +7,7 @@ import { signDelivery } from "../../src/dev/sandbox/stripe-deliveries.ts";
 import { openStripe } from "../../src/payment/providers/stripe.ts";
 import { eventTypes } from "../../src/payment/providers/stripe-objects.ts";
 import { isSignedByStripe } from "../../src/payment/providers/stripe-signature.ts";
-import {
-  type CardFixture,
-  openCardFixture,
-  sandboxKey,
-  webhookSecret,
-} from "../payment/cards/card-fixture.ts";
+import { type CardFixture, openCardFixture, sandboxKey, webhookSecret } from "../payment/cards/card-fixture.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
 import { testAddress } from "../support/payment.ts";
 
@@ -46,13 +41,7 @@ describeWith(clientLibraries, "stripe (npm)", () => {
       () => {
         throw new Error("the call was not refused");
       },
-      (error: {
-        type: string;
-        code?: string;
-        statusCode?: number;
-        param?: string;
-        decline_code?: string;
-      }) => {
+      (error: { type: string; code?: string; statusCode?: number; param?: string; decline_code?: string }) => {
         const { type, code, statusCode, param, decline_code } = error;
         return { type, code, statusCode, param, decline_code };
       },
@@ -86,23 +75,20 @@ describeWith(clientLibraries, "stripe (npm)", () => {
       ["pm_card_chargeDeclined", "card_declined", "generic_decline"],
       ["pm_card_chargeDeclinedInsufficientFunds", "card_declined", "insufficient_funds"],
       ["pm_card_chargeDeclinedExpiredCard", "expired_card", "expired_card"],
-    ])(
-      "with its error for the card %s, and the payment can be tried again",
-      async (method, code, decline) => {
-        const made = await stripe.paymentIntents.create(money);
-        const failure = await failureOf(stripe.paymentIntents.confirm(made.id, { payment_method: method }));
-        expect(failure).toMatchObject({
-          type: "StripeCardError",
-          code,
-          decline_code: decline,
-          statusCode: 402,
-        });
-        const after = await stripe.paymentIntents.retrieve(made.id);
-        expect(after).toMatchObject({ status: "requires_payment_method", last_payment_error: { code } });
-        const paid = await stripe.paymentIntents.confirm(made.id, { payment_method: "pm_card_visa" });
-        expect(paid.status).toBe("succeeded");
-      },
-    );
+    ])("with its error for the card %s, and the payment can be tried again", async (method, code, decline) => {
+      const made = await stripe.paymentIntents.create(money);
+      const failure = await failureOf(stripe.paymentIntents.confirm(made.id, { payment_method: method }));
+      expect(failure).toMatchObject({
+        type: "StripeCardError",
+        code,
+        decline_code: decline,
+        statusCode: 402,
+      });
+      const after = await stripe.paymentIntents.retrieve(made.id);
+      expect(after).toMatchObject({ status: "requires_payment_method", last_payment_error: { code } });
+      const paid = await stripe.paymentIntents.confirm(made.id, { payment_method: "pm_card_visa" });
+      expect(paid.status).toBe("succeeded");
+    });
 
     test("with a payment that is canceled once, and not when it is paid", async () => {
       const made = await stripe.paymentIntents.create(money);
@@ -142,9 +128,7 @@ describeWith(clientLibraries, "stripe (npm)", () => {
       );
       expect((await stripe.checkout.sessions.retrieve(made.id)).id).toBe(made.id);
       expect((await stripe.checkout.sessions.expire(made.id)).status).toBe("expired");
-      expect((await failureOf(stripe.checkout.sessions.expire(made.id))).type).toBe(
-        "StripeInvalidRequestError",
-      );
+      expect((await failureOf(stripe.checkout.sessions.expire(made.id))).type).toBe("StripeInvalidRequestError");
     });
 
     test("with a checkout whose payment carries the metadata that was meant for it", async () => {
@@ -216,9 +200,7 @@ describeWith(clientLibraries, "stripe (npm)", () => {
       for (const { type } of some.data) expect(types).toContain(type);
       const now = Math.floor(fixture.payment.clock.now() / 1_000);
       expect((await stripe.events.list({ created: { gte: now + 1 } })).data).toEqual([]);
-      expect((await stripe.events.list({ created: { gte: now, lt: now + 1 }, limit: 1 })).has_more).toBe(
-        true,
-      );
+      expect((await stripe.events.list({ created: { gte: now, lt: now + 1 }, limit: 1 })).has_more).toBe(true);
       const [newest = ""] = ids;
       expect((await stripe.events.retrieve(newest)).id).toBe(newest);
     });
@@ -241,19 +223,13 @@ describeWith(clientLibraries, "stripe (npm)", () => {
           { code: "parameter_missing", param: "amount" },
         ],
         [() => stripe.paymentIntents.create({ ...money, amount: 0 }), { param: "amount" }],
-        [
-          () => stripe.paymentIntents.create({ ...money, amount: 1.5 }),
-          { code: "parameter_invalid_integer" },
-        ],
+        [() => stripe.paymentIntents.create({ ...money, amount: 1.5 }), { code: "parameter_invalid_integer" }],
         [() => stripe.paymentIntents.create({ ...money, amount: 100_000_000 }), { code: "amount_too_large" }],
         [
           () => stripe.paymentIntents.create(Object.assign({ colour: "red" }, money)),
           { code: "parameter_unknown", param: "colour" },
         ],
-        [
-          () => stripe.paymentIntents.create({ ...money, metadata: { k: "x".repeat(501) } }),
-          { param: "metadata" },
-        ],
+        [() => stripe.paymentIntents.create({ ...money, metadata: { k: "x".repeat(501) } }), { param: "metadata" }],
         [
           () =>
             stripe.checkout.sessions.create({
@@ -265,8 +241,7 @@ describeWith(clientLibraries, "stripe (npm)", () => {
           { param: "expires_at" },
         ],
         [
-          () =>
-            stripe.checkout.sessions.create({ mode: "payment", success_url: "nowhere", line_items: items }),
+          () => stripe.checkout.sessions.create({ mode: "payment", success_url: "nowhere", line_items: items }),
           { code: "url_invalid", param: "success_url" },
         ],
       ];
@@ -372,11 +347,7 @@ describeWith(clientLibraries, "stripe (npm)", () => {
       const made = await clientOf(other.sandboxUrl).paymentIntents.create(money);
       await clientOf(other.sandboxUrl).paymentIntents.confirm(made.id, { payment_method: "pm_card_visa" });
       await other.settle();
-      expect(deliveries.sort()).toEqual([
-        "charge.succeeded",
-        "payment_intent.created",
-        "payment_intent.succeeded",
-      ]);
+      expect(deliveries.sort()).toEqual(["charge.succeeded", "payment_intent.created", "payment_intent.succeeded"]);
       await other.close();
       await server.stop(true);
     });
@@ -469,8 +440,7 @@ describeWith(clientLibraries, "stripe (npm)", () => {
       ],
       [
         "to make an embedded checkout that leads nowhere",
-        (url) =>
-          oursOf(url).createCheckout(wish, expiresAt, { uiMode: "embedded", returnUrl: undefined }, signal),
+        (url) => oursOf(url).createCheckout(wish, expiresAt, { uiMode: "embedded", returnUrl: undefined }, signal),
         (url) =>
           clientOf(url).checkout.sessions.create({
             ...checkout,
@@ -481,12 +451,7 @@ describeWith(clientLibraries, "stripe (npm)", () => {
       [
         "to make an embedded checkout that leads back",
         (url) =>
-          oursOf(url).createCheckout(
-            wish,
-            expiresAt,
-            { uiMode: "embedded", returnUrl: "https://a.example/" },
-            signal,
-          ),
+          oursOf(url).createCheckout(wish, expiresAt, { uiMode: "embedded", returnUrl: "https://a.example/" }, signal),
         (url) =>
           clientOf(url).checkout.sessions.create({
             ...checkout,

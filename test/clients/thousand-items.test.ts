@@ -31,10 +31,7 @@ describeWith(clientLibraries, "a bundle of a thousand items, posted with arweave
     const arweave = Arweave.init({ host: hostname, port, protocol: "http" });
     const items = Array.from({ length: itemCount }, (_, index) => makeItem(index));
     const wallet = wallets.find(({ name }) => name === "rsa")?.jwk as Wallet;
-    const transaction = await arweave.createTransaction(
-      { data: writeBundle(items.map(({ bytes }) => bytes)) },
-      wallet,
-    );
+    const transaction = await arweave.createTransaction({ data: writeBundle(items.map(({ bytes }) => bytes)) }, wallet);
     transaction.addTag("Bundle-Format", "binary");
     transaction.addTag("Bundle-Version", "2.0.0");
     await arweave.transactions.sign(transaction, wallet);

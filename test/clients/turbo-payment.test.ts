@@ -15,7 +15,11 @@ import { arweaveKey, openAnonymousTurbo, openTurbo, payCheckout, type TurboKey, 
 
 /** Promo codes, each good for one payment of an address. */
 const promo = (code: string, operatorMagnitude: string) => ({
-  ...{ code, name: code, description: `${code} for tests`, operator: "multiply", operatorMagnitude },
+  code,
+  name: code,
+  description: `${code} for tests`,
+  operator: "multiply",
+  operatorMagnitude,
   targetUserGroup: "all",
 });
 const rules = { promoCodes: [promo("TENTH", "0.9"), promo("FIFTH", "0.8")] };
@@ -111,9 +115,7 @@ describeWith(clientLibraries, "turbo-sdk", () => {
       const turbo = await openAnonymousTurbo(program);
       expect(await turbo.getFiatToAR({ currency: "usd" })).toEqual({ currency: "usd", rate: 7 });
       expect(await turbo.getFiatToAR({ currency: "jpy" })).toEqual({ currency: "jpy", rate: 1_050 });
-      await expect(turbo.getFiatToAR({ currency: "xyz" as "usd" })).rejects.toThrow(
-        '(Status 404): "Invalid currency"',
-      );
+      await expect(turbo.getFiatToAR({ currency: "xyz" as "usd" })).rejects.toThrow('(Status 404): "Invalid currency"');
     });
 
     test("getSupportedCountries are at least 190", async () => {
@@ -123,9 +125,7 @@ describeWith(clientLibraries, "turbo-sdk", () => {
     });
 
     test("getSupportedCurrencies have limits", async () => {
-      const { supportedCurrencies, limits } = await (
-        await openAnonymousTurbo(program)
-      ).getSupportedCurrencies();
+      const { supportedCurrencies, limits } = await (await openAnonymousTurbo(program)).getSupportedCurrencies();
       expect([...supportedCurrencies].sort()).toEqual(currencies as typeof supportedCurrencies);
       expect(limits.usd).toMatchObject({
         minimumPaymentAmount: 500,
@@ -158,8 +158,7 @@ describeWith(clientLibraries, "turbo-sdk", () => {
       expect(price.fees).toEqual([
         {
           name: "Turbo Infrastructure Fee",
-          description:
-            "Inclusive usage fee on all payments to cover infrastructure costs and payment provider fees.",
+          description: "Inclusive usage fee on all payments to cover infrastructure costs and payment provider fees.",
           operatorMagnitude: "0.766",
           operator: "multiply",
           adjustmentAmount: "-234",
@@ -249,9 +248,7 @@ describeWith(clientLibraries, "turbo-sdk", () => {
             giftMessage: null,
           },
         ]);
-        await expect(turbo.getWincForFiat({ amount: USD(10), promoCodes: ["TENTH"] })).rejects.toThrow(
-          "(Status 400)",
-        );
+        await expect(turbo.getWincForFiat({ amount: USD(10), promoCodes: ["TENTH"] })).rejects.toThrow("(Status 400)");
       }
     });
 

@@ -27,7 +27,9 @@ describeWith(clientLibraries, "the published SDK, paying on Solana", () => {
     node = openSolanaNode();
     program = await startDev({
       environment: {
-        ...{ PAYMENT_ADDRESS_SOLANA: payee, SOLANA_RPC_URL: node.url, TOKEN_WATCH_MS: "100" },
+        PAYMENT_ADDRESS_SOLANA: payee,
+        SOLANA_RPC_URL: node.url,
+        TOKEN_WATCH_MS: "100",
         SOLANA_GENESIS_HASH: node.genesisHash,
       },
     });

@@ -7,15 +7,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHash, randomBytes } from "node:crypto";
-import {
-  appendFileSync,
-  createReadStream,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { appendFileSync, createReadStream, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
@@ -119,8 +111,7 @@ describeWith(clientLibraries, "turbo-sdk", () => {
     const { record } = await statusOf(receipt.id);
     expect(record).toMatchObject({ winc: receipt.winc, payloadContentLength: data.length });
     expect(receipt.winc).toBe((await priceOf(record.rawContentLength)).toString());
-    if (payer !== undefined)
-      expect(await wincOf(payer.key.address)).toBe(payer.before - BigInt(receipt.winc));
+    if (payer !== undefined) expect(await wincOf(payer.key.address)).toBe(payer.before - BigInt(receipt.winc));
   }
 
   async function serviceAddress(): Promise<string> {
@@ -375,11 +366,7 @@ describeWith(clientLibraries, "turbo-sdk", () => {
         expect(opened.get("")).toEqual([200, "text/html; charset=utf-8", home]);
         expect(opened.get("about/")).toEqual([200, "text/html; charset=utf-8", about]);
         expect(opened.get("no/such/page")?.[2]).toBe(missing);
-        expect(opened.get("assets/style.css")).toEqual([
-          200,
-          "text/css; charset=utf-8",
-          site["assets/style.css"],
-        ]);
+        expect(opened.get("assets/style.css")).toEqual([200, "text/css; charset=utf-8", site["assets/style.css"]]);
         expect(opened.get("assets/photo with spaces.png")?.[1]).toBe("image/png");
       }
     });

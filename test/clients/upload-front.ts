@@ -32,15 +32,16 @@ export function openUploadFront(target: () => string, responsesMax: number): Upl
   let responses = 0;
 
   const server = Bun.serve({
-    ...{ hostname: "127.0.0.1", port: 0, idleTimeout: 0, maxRequestBodySize: bodyBytesMax },
+    hostname: "127.0.0.1",
+    port: 0,
+    idleTimeout: 0,
+    maxRequestBodySize: bodyBytesMax,
     fetch: async (request) => {
       const { pathname, search } = new URL(request.url);
       const { method, headers } = request;
       const body = method === "POST" ? await request.bytes() : null;
       if (phase === "down") await isUp.promise;
-      const response = await fetch(`${target()}${pathname}${search}`, { method, headers, body }).catch(
-        nothing,
-      );
+      const response = await fetch(`${target()}${pathname}${search}`, { method, headers, body }).catch(nothing);
       if (phase === "up" || method !== "POST") return response;
       responses += 1;
       if (responses <= responsesMax) return response;

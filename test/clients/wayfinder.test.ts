@@ -275,10 +275,7 @@ describeWith(clientLibraries, "wayfinder-core", () => {
       (status) => status === 200,
     );
     const named = await fetchVerified("hill/cairn.png", "hash", router);
-    expect([named.events, Buffer.compare(named.bytes ?? new Uint8Array(0), pictureBytes)]).toEqual([
-      ["verified"],
-      0,
-    ]);
+    expect([named.events, Buffer.compare(named.bytes ?? new Uint8Array(0), pictureBytes)]).toEqual([["verified"], 0]);
     expect((await ask("hill")).headers.get("x-arns-resolved-id")).toBe(manifest);
     const own = await ask(`${manifest}/cairn.png`);
     expect(routedTo).toMatch(/^http:\/\/[a-z2-7]{52}\.cairn\.localhost:/);

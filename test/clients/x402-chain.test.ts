@@ -9,10 +9,7 @@ import { readAddress, type UserAddress } from "../../src/payment/addresses.ts";
 import { createAsking } from "../../src/payment/evm/asking.ts";
 import type { Authorization } from "../../src/payment/evm/authorization.ts";
 import { writeTransferCall } from "../../src/payment/evm/authorization.ts";
-import {
-  type AuthorizationChain,
-  createAuthorizationChain,
-} from "../../src/payment/evm/authorization-chain.ts";
+import { type AuthorizationChain, createAuthorizationChain } from "../../src/payment/evm/authorization-chain.ts";
 import { createEvmChain } from "../../src/payment/evm/chain.ts";
 import { type JsonRpc, openJsonRpc } from "../../src/payment/evm/json-rpc.ts";
 import { createEvmSender, type EvmSender } from "../../src/payment/evm/sender.ts";
@@ -74,8 +71,13 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "x402 on a chain", (
     const { privateKeyToAccount } = await import("viem/accounts");
     nonces += 1;
     const authorization: Authorization = {
-      ...{ from: known(payer.address), to: payTo, value: 1_000n, validAfter: 0n, validBefore: 2n ** 40n },
-      ...{ nonce: `0x${nonces.toString(16).padStart(64, "0")}`, ...changes },
+      from: known(payer.address),
+      to: payTo,
+      value: 1_000n,
+      validAfter: 0n,
+      validBefore: 2n ** 40n,
+      nonce: `0x${nonces.toString(16).padStart(64, "0")}`,
+      ...changes,
     };
     const { contract: verifyingContract, chainId, ...words } = domain();
     const text = await privateKeyToAccount(payer.key).signTypedData({
@@ -103,20 +105,17 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "x402 on a chain", (
     const { privateKeyToAccount } = await import("viem/accounts");
     const random = createRandom(newSeed());
     const number = () =>
-      random.pick([
-        0n,
-        1n,
-        127n,
-        128n,
-        2n ** 256n - 1n,
-        BigInt(`0x${random.bytes(1 + random.below(32)).toHex()}`),
-      ]);
+      random.pick([0n, 1n, 127n, 128n, 2n ** 256n - 1n, BigInt(`0x${random.bytes(1 + random.below(32)).toHex()}`)]);
     for (let round = 0; round < 100; round += 1) {
       const key = random.bytes(32);
       const account = privateKeyToAccount(`0x${key.toHex()}`);
       const authorization: Authorization = {
-        ...{ from: known(account.address), to: payTo, value: number(), validAfter: number() },
-        ...{ validBefore: number(), nonce: `0x${random.bytes(32).toHex()}` },
+        from: known(account.address),
+        to: payTo,
+        value: number(),
+        validAfter: number(),
+        validBefore: number(),
+        nonce: `0x${random.bytes(32).toHex()}`,
       };
       const { contract: verifyingContract, ...rest } = { ...domain(), name: `coin ${random.below(99)} ü` };
       const typed = {
@@ -136,20 +135,24 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "x402 on a chain", (
 
       const fees = { feeMax: number() % 2n ** 100n, tipMax: 0n };
       const wanted = {
-        ...{ chainId: BigInt(1 + random.below(2 ** 31)), nonce: BigInt(random.below(2 ** 40)), ...fees },
-        ...{ gasMax: BigInt(random.below(2 ** 30)), to: payTo, data: random.bytes(random.below(600)) },
+        chainId: BigInt(1 + random.below(2 ** 31)),
+        nonce: BigInt(random.below(2 ** 40)),
+        ...fees,
+        gasMax: BigInt(random.below(2 ** 30)),
+        to: payTo,
+        data: random.bytes(random.below(600)),
       };
       const { raw, hash } = signTransaction(wanted, key);
       expect(hash).toBe(keccak256(raw as `0x${string}`));
       const read = parseTransaction(raw as `0x02${string}`);
       expect(read).toMatchObject({ chainId: Number(wanted.chainId), type: "eip1559" });
       expect([BigInt(read.nonce ?? 0), read.maxFeePerGas ?? 0n, read.gas ?? 0n, read.data ?? "0x"]).toEqual([
-        ...[wanted.nonce, wanted.feeMax, wanted.gasMax],
+        wanted.nonce,
+        wanted.feeMax,
+        wanted.gasMax,
         `0x${wanted.data.toHex()}`,
       ]);
-      expect(await recoverTransactionAddress({ serializedTransaction: raw as `0x02${string}` })).toBe(
-        account.address,
-      );
+      expect(await recoverTransactionAddress({ serializedTransaction: raw as `0x02${string}` })).toBe(account.address);
     }
   });
 
@@ -166,7 +169,8 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "x402 on a chain", (
     expect(await look(authorization)).toEqual(standing);
     expect(await look(authorization, `0x${"ab".repeat(32)}`)).toEqual(standing);
     expect(await chain.try(authorization, signature, never)).toMatchObject({
-      ...{ kind: "reverts", reason: expect.stringContaining("used or canceled") },
+      kind: "reverts",
+      reason: expect.stringContaining("used or canceled"),
     });
     await anvil.mine(4);
     expect(await look(authorization, transaction)).toMatchObject({ kind: "moved", confirmations: 5 });
@@ -180,7 +184,8 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "x402 on a chain", (
     ] as const) {
       const { authorization, signature, data } = await authorize(changes);
       expect(await chain.try(authorization, signature, never)).toMatchObject({
-        ...{ kind: "reverts", reason: expect.stringContaining(reason) },
+        kind: "reverts",
+        reason: expect.stringContaining(reason),
       });
       let isAsked = false;
       const begin = async () => {
@@ -228,9 +233,7 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "x402 on a chain", (
     expect(await numberOf(sent[0] ?? "")).toBe(-1);
     expect(await numberOf(await send(fourth?.data ?? new Uint8Array()))).toBe((numbers[1] ?? 0) + 1);
     await anvil.mine();
-    const kinds = await Promise.all(
-      orders.map(async ({ authorization }) => (await look(authorization)).kind),
-    );
+    const kinds = await Promise.all(orders.map(async ({ authorization }) => (await look(authorization)).kind));
     expect(kinds).toEqual(["unused", "moved", "moved", "moved"]);
     await anvil.rpc("evm_setAutomine", true);
     await send(first?.data ?? new Uint8Array());
@@ -249,15 +252,11 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "x402 on a chain", (
     const next = createEvmSender({ asking, chainId: BigInt(anvil.chainId), privateKey, clock: clock.now });
     const orders = [await authorize(), await authorize()];
     const begin = async () => true;
-    expect(
-      await next.send({ to: contract, data: orders[0]?.data ?? new Uint8Array() }, begin, never),
-    ).toMatchObject({
+    expect(await next.send({ to: contract, data: orders[0]?.data ?? new Uint8Array() }, begin, never)).toMatchObject({
       kind: "sent",
     });
     clock.advance(61_000);
-    expect(
-      await next.send({ to: contract, data: orders[1]?.data ?? new Uint8Array() }, begin, never),
-    ).toMatchObject({
+    expect(await next.send({ to: contract, data: orders[1]?.data ?? new Uint8Array() }, begin, never)).toMatchObject({
       kind: "sent",
     });
     await anvil.mine();

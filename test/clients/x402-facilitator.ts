@@ -21,7 +21,8 @@ export async function openPublishedFacilitator(anvil: Anvil, key: string): Promi
   const { ExactEvmScheme } = await import("@x402/evm/exact/facilitator");
   const { ExactEvmSchemeV1 } = await import("@x402/evm/exact/v1/facilitator");
   const chain = defineChain({
-    ...{ id: anvil.chainId, name: "anvil" },
+    id: anvil.chainId,
+    name: "anvil",
     nativeCurrency: { name: "Ether", symbol: "ETH", decimals: 18 },
     rpcUrls: { default: { http: [anvil.url] } },
   });

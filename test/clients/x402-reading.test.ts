@@ -21,10 +21,15 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "a published client 
   let dollar: string;
 
   const environment = () => ({
-    ...{ X402_PAY_TO: payTo, X402_NETWORK: "base", X402_RPC_URL: anvil.url },
-    ...{ X402_ASSET_ADDRESS: dollar, X402_SETTLE_KEY: settler.key },
-    ...{ ENABLE_RATE_LIMITER: "true", RATE_LIMITER_PAYMENT: "true" },
-    ...{ RATE_LIMITER_IP_TOKENS_PER_BUCKET: String(bucket), RATE_LIMITER_IP_REFILL_PER_SEC: "1" },
+    X402_PAY_TO: payTo,
+    X402_NETWORK: "base",
+    X402_RPC_URL: anvil.url,
+    X402_ASSET_ADDRESS: dollar,
+    X402_SETTLE_KEY: settler.key,
+    ENABLE_RATE_LIMITER: "true",
+    RATE_LIMITER_PAYMENT: "true",
+    RATE_LIMITER_IP_TOKENS_PER_BUCKET: String(bucket),
+    RATE_LIMITER_IP_REFILL_PER_SEC: "1",
     RATE_LIMITER_PAYMENT_BYTES: String(bought * 1_024),
   });
 

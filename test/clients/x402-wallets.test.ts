@@ -45,8 +45,11 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "a smart wallet that
     rpc = openJsonRpc(anvil.url);
     program = await startDev({
       environment: {
-        ...{ X402_PAY_TO: payTo, X402_NETWORK: "base", X402_RPC_URL: anvil.url },
-        ...{ X402_ASSET_ADDRESS: contract, X402_SETTLE_KEY: settler.key },
+        X402_PAY_TO: payTo,
+        X402_NETWORK: "base",
+        X402_RPC_URL: anvil.url,
+        X402_ASSET_ADDRESS: contract,
+        X402_SETTLE_KEY: settler.key,
       },
     });
   }, 120_000);
@@ -77,19 +80,13 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "a smart wallet that
     const { generatePrivateKey, privateKeyToAccount } = await import("viem/accounts");
     const account = privateKeyToAccount(generatePrivateKey());
     const address = await placeOf(account.address);
-    if (isMade)
-      await anvil.send({ from: owner.address, to: factory, data: callOf(wallet.create, account.address) });
+    if (isMade) await anvil.send({ from: owner.address, to: factory, data: callOf(wallet.create, account.address) });
     await fund(address);
     /** Signs as the wallet's contract wants it, before it is there, too. */
     const sign = async (authorization: Authorization): Promise<string> => {
       const { encodeAbiParameters, keccak256 } = await import("viem");
       const hash = `0x${authorizationHash(domain(), authorization).toHex()}` as const;
-      const words = [
-        { type: "string" },
-        { type: "uint256" },
-        { type: "address" },
-        { type: "bytes32" },
-      ] as const;
+      const words = [{ type: "string" }, { type: "uint256" }, { type: "address" }, { type: "bytes32" }] as const;
       const place = address as string as `0x${string}`;
       const content = encodeAbiParameters(words, ["Wallet", BigInt(anvil.chainId), place, hash]);
       const signature = await account.sign({ hash: keccak256(content) });
@@ -113,8 +110,13 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "a smart wallet that
     nonces += 1;
     const now = BigInt(Math.floor(Date.now() / 1_000));
     return {
-      ...{ from, to: payTo, value: 1_000n, validAfter: now - 600n, validBefore: now + 300n },
-      ...{ nonce: `0x${nonces.toString(16).padStart(64, "0")}`, ...changes },
+      from,
+      to: payTo,
+      value: 1_000n,
+      validAfter: now - 600n,
+      validBefore: now + 300n,
+      nonce: `0x${nonces.toString(16).padStart(64, "0")}`,
+      ...changes,
     };
   }
 
@@ -172,10 +174,7 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "a smart wallet that
       [ofUnmade, `0x${"ff".repeat(96)}${magic}`],
     ] as const) {
       const response = await topUp(payment, signature);
-      expect([response.status, await response.json()]).toEqual([
-        403,
-        "Invalid signature or missing required headers",
-      ]);
+      expect([response.status, await response.json()]).toEqual([403, "Invalid signature or missing required headers"]);
     }
     expect(await anvil.rpc<string>("eth_getTransactionCount", settler.address, "latest")).toBe(before);
     expect([await dollarsOf(made.address), await dollarsOf(unmade.address)]).toEqual([10n ** 9n, 10n ** 9n]);
@@ -205,7 +204,8 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "a smart wallet that
     const authorization = authorizationOf(address);
     const signature = Uint8Array.fromHex((await wrapped(authorization)).slice(2));
     const chain = createAuthorizationChain({
-      ...{ asking: asking(), domain: domain() },
+      asking: asking(),
+      domain: domain(),
       evm: createEvmChain(rpc, BigInt(anvil.chainId)),
     });
     expect(await chain.try(authorization, signature, never)).toEqual({ kind: "fits" });
@@ -213,7 +213,8 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "a smart wallet that
     await anvil.rpc("anvil_setCode", multicallAddress, "0x");
     try {
       expect(await isSignedByWallet(asking(), domain(), { authorization, signature }, never)).toEqual({
-        ...{ kind: "ok", value: false },
+        kind: "ok",
+        value: false,
       });
       expect(await chain.try(authorization, signature, never)).toMatchObject({ kind: "reverts" });
     } finally {

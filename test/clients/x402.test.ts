@@ -48,17 +48,16 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "the published clien
   });
 
   const settings = () => ({
-    ...{ X402_PAY_TO: payTo, X402_NETWORK: "base", X402_RPC_URL: anvil.url, X402_ASSET_ADDRESS: contract },
+    X402_PAY_TO: payTo,
+    X402_NETWORK: "base",
+    X402_RPC_URL: anvil.url,
+    X402_ASSET_ADDRESS: contract,
   });
   const dollarsOf = async (address: string) =>
-    BigInt(
-      await anvil.rpc<string>("eth_call", { to: contract, data: callOf("70a08231", address) }, "latest"),
-    );
+    BigInt(await anvil.rpc<string>("eth_call", { to: contract, data: callOf("70a08231", address) }, "latest"));
 
   /** Fetches as each of the clients does. */
-  async function clients(
-    key: string,
-  ): Promise<Readonly<Record<"1" | "2", (url: string) => Promise<Response>>>> {
+  async function clients(key: string): Promise<Readonly<Record<"1" | "2", (url: string) => Promise<Response>>>> {
     const { privateKeyToAccount } = await import("viem/accounts");
     const { wrapFetchWithPayment } = await import("x402-fetch");
     const { wrapFetchWithPayment: wrapSecond, x402Client } = await import("@x402/fetch");
@@ -93,9 +92,7 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "the published clien
 
     const topUp = (query: string) => `${program.line.payment}/v1/x402/top-up?${query}`;
     const balance = async () => {
-      const response = await fetch(
-        `${program.line.payment}/v1/account/balance/base-usdc?address=${payer.address}`,
-      );
+      const response = await fetch(`${program.line.payment}/v1/account/balance/base-usdc?address=${payer.address}`);
       return BigInt((await response.json()).winc);
     };
 
@@ -104,43 +101,39 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "the published clien
       ["2", "eip155:8453", "payment-response", "type=bytes&qty=100000000"],
       ["1", "base", "x-payment-response", "type=credits&qty=1"],
       ["2", "eip155:8453", "payment-response", "type=credits&qty=1e9"],
-    ] as const)(
-      "version %p pays %p (%p) for %p, and is credited",
-      async (version, network, header, query) => {
-        const asked = await (await fetch(topUp(query))).json();
-        const before = [await dollarsOf(payer.address), await dollarsOf(payTo)] as const;
-        const response = await (await clients(payer.key))[version](topUp(query));
-        expect(response.status).toBe(200);
-        const paid: Paid = await response.json();
-        credited += BigInt(paid.creditedWinc);
-        expect(paid).toMatchObject({
-          ...{ walletAddress: payer.address, balance: credited.toString() },
-          x402SettlementResponse: { network, payTo },
-        });
-        expect(await balance()).toBe(credited);
-        const amount = BigInt(asked.maxAmountRequired);
-        expect([await dollarsOf(payer.address), await dollarsOf(payTo)]).toEqual([
-          before[0] - amount,
-          before[1] + amount,
-        ]);
-        const { transaction } = paid.x402SettlementResponse;
-        const receipt = await anvil.rpc<{ status: string; from: string }>(
-          "eth_getTransactionReceipt",
-          transaction,
-        );
-        const sender = way === "without a facilitator" ? settler : relayer;
-        expect([receipt.status, receipt.from]).toEqual(["0x1", sender.address.toLowerCase()]);
-        const settlement = JSON.parse(Buffer.from(response.headers.get(header) ?? "", "base64").toString());
-        expect(settlement).toMatchObject({ success: true, transaction, network });
-      },
-    );
+    ] as const)("version %p pays %p (%p) for %p, and is credited", async (version, network, header, query) => {
+      const asked = await (await fetch(topUp(query))).json();
+      const before = [await dollarsOf(payer.address), await dollarsOf(payTo)] as const;
+      const response = await (await clients(payer.key))[version](topUp(query));
+      expect(response.status).toBe(200);
+      const paid: Paid = await response.json();
+      credited += BigInt(paid.creditedWinc);
+      expect(paid).toMatchObject({
+        walletAddress: payer.address,
+        balance: credited.toString(),
+        x402SettlementResponse: { network, payTo },
+      });
+      expect(await balance()).toBe(credited);
+      const amount = BigInt(asked.maxAmountRequired);
+      expect([await dollarsOf(payer.address), await dollarsOf(payTo)]).toEqual([
+        before[0] - amount,
+        before[1] + amount,
+      ]);
+      const { transaction } = paid.x402SettlementResponse;
+      const receipt = await anvil.rpc<{ status: string; from: string }>("eth_getTransactionReceipt", transaction);
+      const sender = way === "without a facilitator" ? settler : relayer;
+      expect([receipt.status, receipt.from]).toEqual(["0x1", sender.address.toLowerCase()]);
+      const settlement = JSON.parse(Buffer.from(response.headers.get(header) ?? "", "base64").toString());
+      expect(settlement).toMatchObject({ success: true, transaction, network });
+    });
 
     test("the client of version 1 reads the settlement with its own function", async () => {
       const { decodeXPaymentResponse } = await import("x402-fetch");
       const response = await (await clients(payer.key))[1](topUp("type=credits&qty=1"));
       credited += BigInt((await response.json()).creditedWinc);
       expect(decodeXPaymentResponse(response.headers.get("x-payment-response") ?? "")).toMatchObject({
-        ...{ success: true, payer: payer.address },
+        success: true,
+        payer: payer.address,
       });
     });
 

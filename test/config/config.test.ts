@@ -20,8 +20,7 @@ describe("readConfig", () => {
   });
 
   test("no two listeners have one port, but where each takes a free one", () => {
-    const of = (environment: Record<string, string>, mode: "dev" | "serve") =>
-      readConfig(environment, mode).complaints;
+    const of = (environment: Record<string, string>, mode: "dev" | "serve") => readConfig(environment, mode).complaints;
     expect(of({ UPLOAD_PORT: "3001", GATEWAY_PORT: "3001" }, "serve")).toEqual([
       "PAYMENT_PORT must be another port than GATEWAY_PORT, got 3001 for both",
       "UPLOAD_PORT must be another port than GATEWAY_PORT, got 3001 for both",
@@ -65,11 +64,7 @@ describe("readConfig", () => {
     ["GATEWAY_PORT", "-1", 'GATEWAY_PORT must be a whole number, 0 or more, got "-1"'],
     ["START_HEIGHT", "tip", 'START_HEIGHT must be a height, 0 or more, or `latest`, got "tip"'],
     ["TRUSTED_NODE_URL", "ftp://a", 'TRUSTED_NODE_URL must be an http or https URL, got "ftp://a"'],
-    [
-      "TRUSTED_NODE_URL",
-      "http://u:p@a",
-      'TRUSTED_NODE_URL must not carry user information, got "http://u:p@a"',
-    ],
+    ["TRUSTED_NODE_URL", "http://u:p@a", 'TRUSTED_NODE_URL must not carry user information, got "http://u:p@a"'],
     ["CONTENT_ISOLATION", "none", 'CONTENT_ISOLATION must be one of auto, csp, off, got "none"'],
     ["AR_IO_WALLET", "short", 'AR_IO_WALLET must be an address of 43 base64url characters, got "short"'],
     [
@@ -139,10 +134,7 @@ describe("readConfig", () => {
   });
 
   test("a name that was meant for us is reported with the name it resembles", () => {
-    const { warnings } = readConfig(
-      { GATEWAY_PROT: "1", TRUSTED_NODE_URI: "x", HOME: "/", ARNS_CACHE: "1" },
-      "serve",
-    );
+    const { warnings } = readConfig({ GATEWAY_PROT: "1", TRUSTED_NODE_URI: "x", HOME: "/", ARNS_CACHE: "1" }, "serve");
     expect(warnings).toEqual([
       "GATEWAY_PROT is not a setting of this version; did you mean GATEWAY_PORT?",
       "TRUSTED_NODE_URI is not a setting of this version; did you mean TRUSTED_NODE_URL?",

@@ -107,8 +107,7 @@ const operators: Readonly<Record<string, string>> = {
   TRUSTED_ARNS_GATEWAY_URL: "https://__NAME__.arweave.net",
   TRUSTED_CACHE_RETRY_RATE: "0",
   TRUSTED_GATEWAYS_REQUEST_TIMEOUT_MS: "10000",
-  TRUSTED_GATEWAYS_URLS:
-    '{"https://turbo-gateway.com": 1, "https://arweave.net": {"priority": 2, "trusted": false}}',
+  TRUSTED_GATEWAYS_URLS: '{"https://turbo-gateway.com": 1, "https://arweave.net": {"priority": 2, "trusted": false}}',
   TRUSTED_NODE_HOST: "arweave.net",
   TRUSTED_NODE_PORT: "443",
   UNTRUSTED_CACHE_RETRY_RATE: "0.1",
@@ -128,9 +127,7 @@ describe("the environment of an ar-io-node operator", () => {
     expect(complaints).toEqual([]);
     const lost = explainEnvironment(operators).filter(({ kind }) => kind === "foreign");
     const lines = lost.map(({ name, note }) => `  ${name}: ${note}`);
-    expect(warnings).toEqual([
-      [`settings of ar-io-node without effect here: ${lost.length}`, ...lines].join("\n"),
-    ]);
+    expect(warnings).toEqual([[`settings of ar-io-node without effect here: ${lost.length}`, ...lines].join("\n")]);
   });
 
   test("has no name of which nothing is known", () => {
@@ -202,10 +199,7 @@ describe("the environment of an ar-io-node operator", () => {
   });
 
   test("cannot write lines of its own into the warning", () => {
-    const { warnings } = readConfig(
-      { "REDIS_X\nwarning: all is well": "1", "ENVOY_\u001b[2J": "1" },
-      "serve",
-    );
+    const { warnings } = readConfig({ "REDIS_X\nwarning: all is well": "1", "ENVOY_\u001b[2J": "1" }, "serve");
     expect(warnings.length).toBe(1);
     expect(warnings[0]?.split("\n")).toHaveLength(3);
     expect(warnings[0]).not.toContain("\u001b");

@@ -23,8 +23,7 @@ const nothing: Refusals = {
   hasBlockedDigests: () => false,
   has: (kind) => kind === "id",
 };
-const gateOf = (refusals: Partial<Refusals>) =>
-  createGate({ itemsWithin: () => [] }, { ...nothing, ...refusals });
+const gateOf = (refusals: Partial<Refusals>) => createGate({ itemsWithin: () => [] }, { ...nothing, ...refusals });
 
 describe("P1: items of a refused root", () => {
   test.each([

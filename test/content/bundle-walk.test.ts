@@ -11,15 +11,7 @@ import { walkReadsMax, walkToItem } from "../../src/content/bundle-walk.ts";
 import { likelyChunk } from "../../src/content/fill.ts";
 import { madeId } from "../chain/data-node.ts";
 import { createChance, mutateBytes, mutationSeed } from "../support/mutate.ts";
-import {
-  bundleOf,
-  bundleTags,
-  forgedItem,
-  type MadeItem,
-  makeItem,
-  makeNested,
-  placesIn,
-} from "./bundles.ts";
+import { bundleOf, bundleTags, forgedItem, type MadeItem, makeItem, makeNested, placesIn } from "./bundles.ts";
 
 const rootId = madeId(1);
 const toRoot: Hint = { rootId, path: [], itemOffset: undefined };

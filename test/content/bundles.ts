@@ -63,11 +63,7 @@ export function forgedItem({ id, bytes, headerSize, payload }: MadeItem, size = 
 }
 
 /** Where all the items of a bundle lie, also those that are nested. @param items - Those it was made of. */
-export function placesIn(
-  bundle: Uint8Array,
-  start = 0,
-  parents: readonly Id[] = [],
-): ReadonlyMap<Id, MadePlace> {
+export function placesIn(bundle: Uint8Array, start = 0, parents: readonly Id[] = []): ReadonlyMap<Id, MadePlace> {
   const places = new Map<Id, MadePlace>();
   const view = new DataView(bundle.buffer, bundle.byteOffset, bundle.byteLength);
   const count = view.getUint32(0, true);

@@ -64,8 +64,7 @@ export type HarnessOptions = Readonly<{
 export const patient: HttpTimeouts = { firstByteMs: 8_000, stallMs: 8_000, totalMs: 20_000 };
 export const impatient: HttpTimeouts = { firstByteMs: 800, stallMs: 800, totalMs: 4_000 };
 /** How long to wait for a source with this fault. */
-export const timeoutsFor = (fault: Fault | undefined): HttpTimeouts =>
-  fault?.kind === "hang" ? impatient : patient;
+export const timeoutsFor = (fault: Fault | undefined): HttpTimeouts => (fault?.kind === "hang" ? impatient : patient);
 
 /** Opens content over sources. */
 export function openHarness(options: HarnessOptions): Harness {

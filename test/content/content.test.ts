@@ -6,14 +6,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { Failure } from "../../src/failures.ts";
 import { sha256 } from "../../src/lib/hash.ts";
-import {
-  type DataNode,
-  type MadeData,
-  madeBytes,
-  madeId,
-  makeData,
-  openDataNode,
-} from "../chain/data-node.ts";
+import { type DataNode, type MadeData, madeBytes, madeId, makeData, openDataNode } from "../chain/data-node.ts";
 import { until } from "../support/until.ts";
 import {
   type Harness,
@@ -68,9 +61,7 @@ describe("how much is fetched", () => {
       const opened = await harness.content.open(data.root.id, none);
       expect(node.requests.length).toBe(before); // opening asks nobody
       expect(opened.cached(span)).toBe(false);
-      expect(isSame(await joined(opened.read(span, none)), data.bytes.subarray(span.start, span.end))).toBe(
-        true,
-      );
+      expect(isSame(await joined(opened.read(span, none)), data.bytes.subarray(span.start, span.end))).toBe(true);
       expect(node.requests.length - before).toBeLessThanOrEqual(2);
 
       const after = node.requests.length;
@@ -147,9 +138,7 @@ describe("how much is fetched", () => {
       return all.filter((_, index) => (index % 3 === 0) === (wanted === 0));
     });
     for (const result of (await stayed?.()) ?? []) {
-      expect(result.status === "fulfilled" && isSame(result.value, data.bytes.subarray(1_000, 50_000))).toBe(
-        true,
-      );
+      expect(result.status === "fulfilled" && isSame(result.value, data.bytes.subarray(1_000, 50_000))).toBe(true);
     }
     for (const result of (await left?.()) ?? []) expect(result.status).toBe("rejected");
     expect(node.requests).toHaveLength(1);
@@ -198,9 +187,9 @@ describe("what is said of it", () => {
     const before = node.requests.length;
     const opened = await harness.content.open(item, none);
     expect(opened).toMatchObject({ size: 300_000, dataOffset: 100_000, verified: true, stable: true });
-    expect(
-      isSame(await opened.bytes({ start: 5, end: 300_000 }, none), data.bytes.subarray(100_005, 400_000)),
-    ).toBe(true);
+    expect(isSame(await opened.bytes({ start: 5, end: 300_000 }, none), data.bytes.subarray(100_005, 400_000))).toBe(
+      true,
+    );
     expect(node.requests.length).toBe(before);
   });
 
@@ -306,9 +295,9 @@ describe("what the index does not have", () => {
     const harness = harnessWith({ nodeUrls: [(await nodeWith()).url], gatewayUrls: [gateway.url] });
     const opened = await harness.content.open(madeId(22), none);
     expect(opened).toMatchObject({ size: 300_000, contentType: "image/png", verified: false, trusted: true });
-    expect(
-      isSame(await joined(opened.read({ start: 1_000, end: 2_000 }, none)), body.subarray(1_000, 2_000)),
-    ).toBe(true);
+    expect(isSame(await joined(opened.read({ start: 1_000, end: 2_000 }, none)), body.subarray(1_000, 2_000))).toBe(
+      true,
+    );
     expect(isSame(await opened.bytes({ start: 0, end: 300_000 }, none), body)).toBe(true);
     expect(await opened.file({ start: 0, end: 10 }, none)).toBeUndefined();
     expect(opened.cached({ start: 0, end: 10 })).toBe(false);
@@ -445,9 +434,7 @@ describe("ensure and keep", () => {
     const data = makeData(41, 20 * chunk);
     const node = await nodeWith(data);
     const harness = harnessWith({ nodeUrls: [node.url], bytesMax: mebibyte }, data);
-    expect(await failureOf(harness.content.ensure(data.root, { start: 0, end: 20 * chunk }, none))).toBe(
-      "busy",
-    );
+    expect(await failureOf(harness.content.ensure(data.root, { start: 0, end: 20 * chunk }, none))).toBe("busy");
     const opened = await harness.content.open(data.root.id, none);
     expect(isSame(await joined(opened.read({ start: 0, end: 20 * chunk }, none)), data.bytes)).toBe(true);
     expect(harness.extents.stats().bytes).toBeLessThanOrEqual(mebibyte);

@@ -101,9 +101,7 @@ test("500 spans, at once, of data cut in every way, while the cache is too small
   const below = (limit: number) => Math.floor(random() * limit);
   const rules = ["halved", "plain"] as const;
   const all = [
-    ...Array.from({ length: 8 }, (_, at) =>
-      makeData(10 + at, 1 + below(9 * chunk), rules[at % 2] ?? "plain"),
-    ),
+    ...Array.from({ length: 8 }, (_, at) => makeData(10 + at, 1 + below(9 * chunk), rules[at % 2] ?? "plain")),
     rebasedData(20),
     makeData(21, 900_000, [100_000, 100_001, 350_000, 360_000, 600_000, 610_000, 870_000, 900_000]), // as before 2.5
   ];
@@ -257,7 +255,5 @@ test("C4: damage that no source mends is trouble, not wrong bytes", async () => 
   node.setFault(() => ({ kind: "reset" }));
   const error = await opened.bytes({ start: 0, end: chunk }, none).catch((reason: unknown) => reason);
   expect(error instanceof Failure && error.code).toBe("source_failed");
-  expect(isSame(await opened.bytes({ start: 0, end: 65_536 }, none), data.bytes.subarray(0, 65_536))).toBe(
-    true,
-  );
+  expect(isSame(await opened.bytes({ start: 0, end: 65_536 }, none), data.bytes.subarray(0, 65_536))).toBe(true);
 });

@@ -10,15 +10,7 @@ import { madeBytes, madeId, makeData, openDataNode } from "../chain/data-node.ts
 import type { Fault } from "../chain/fault-server.ts";
 import { newSeed } from "../support/seed.ts";
 import { until } from "../support/until.ts";
-import {
-  type Harness,
-  isSame,
-  joined,
-  locatedOf,
-  openHarness,
-  seeded,
-  timeoutsFor,
-} from "./content-harness.ts";
+import { type Harness, isSame, joined, locatedOf, openHarness, seeded, timeoutsFor } from "./content-harness.ts";
 
 const chunk = 256 * 1_024;
 const none = new AbortController().signal;
@@ -81,16 +73,10 @@ const faults: readonly (readonly [string, Fault])[] = [
   ["the body is HTML", { kind: "answer", response: { status: 200, body: "<html>Sorry</html>" } }],
   ["the body is another JSON", { kind: "answer", response: { status: 200, body: "[1]" } }],
   ["the body is huge", { kind: "answer", response: { status: 200, body: "x".repeat(2 ** 21) } }],
-  [
-    "a huge body is announced",
-    { kind: "answer", response: { status: 200, headers: { "content-length": "1e15" } } },
-  ],
+  ["a huge body is announced", { kind: "answer", response: { status: 200, headers: { "content-length": "1e15" } } }],
   ["the status is 202 Pending", { kind: "answer", response: { status: 202, body: "Pending" } }],
   ["the status is 404", { kind: "answer", response: { status: 404 } }],
-  [
-    "the status is 400",
-    { kind: "answer", response: { status: 400, body: '{"error":"offset_out_of_bounds"}' } },
-  ],
+  ["the status is 400", { kind: "answer", response: { status: 400, body: '{"error":"offset_out_of_bounds"}' } }],
   ["the status is 429", { kind: "answer", response: { status: 429, body: "Too Many Requests" } }],
   ["the status is 500", { kind: "answer", response: { status: 500 } }],
   ["the status is 503", { kind: "answer", response: { status: 503, body: '{"error":"not_joined"}' } }],
@@ -98,23 +84,20 @@ const faults: readonly (readonly [string, Fault])[] = [
 ];
 
 describe("C2: chunks from a source that fails", () => {
-  test.each(faults)(
-    "%s: told as trouble, nothing is kept, and it works once the source does",
-    async (_name, fault) => {
-      const data = makeData(1, 2 * chunk);
-      const node = await nodeWith(data);
-      const harness = harnessWith({ nodes: [node], fault }, data);
-      const opened = await harness.content.open(data.root.id, none);
-      node.setFault(() => fault);
-      const outcome = await outcomeOf(opened.bytes({ start: 0, end: 1_000 }, none));
-      expect(outcome).toBeOneOf(["source_failed", "source_timeout"]);
-      expect(outcome === "source_timeout").toBe(fault?.kind === "hang");
-      expect(harness.extents.stats().bytes).toBe(0);
-      expect(opened.cached({ start: 0, end: 1 })).toBe(false);
-      node.setFault(() => undefined);
-      expect(isSame(await opened.bytes({ start: 0, end: 2 * chunk }, none), data.bytes)).toBe(true);
-    },
-  );
+  test.each(faults)("%s: told as trouble, nothing is kept, and it works once the source does", async (_name, fault) => {
+    const data = makeData(1, 2 * chunk);
+    const node = await nodeWith(data);
+    const harness = harnessWith({ nodes: [node], fault }, data);
+    const opened = await harness.content.open(data.root.id, none);
+    node.setFault(() => fault);
+    const outcome = await outcomeOf(opened.bytes({ start: 0, end: 1_000 }, none));
+    expect(outcome).toBeOneOf(["source_failed", "source_timeout"]);
+    expect(outcome === "source_timeout").toBe(fault?.kind === "hang");
+    expect(harness.extents.stats().bytes).toBe(0);
+    expect(opened.cached({ start: 0, end: 1 })).toBe(false);
+    node.setFault(() => undefined);
+    expect(isSame(await opened.bytes({ start: 0, end: 2 * chunk }, none), data.bytes)).toBe(true);
+  });
 
   test.each(faults)("%s: another node's chunk is taken instead", async (_name, fault) => {
     const data = makeData(2, 2 * chunk);
@@ -171,9 +154,7 @@ describe("C2: chunks from a source that fails", () => {
     const node = await nodeWith(data);
     const harness = harnessWith({ nodes: [node] }, data);
     const fifth = (data.root.weaveStart ?? 0n) + BigInt(5 * chunk);
-    node.setFault(({ path }) =>
-      BigInt(path.split("/")[2] ?? 0) > fifth ? { kind: "flip", at: 999 } : undefined,
-    );
+    node.setFault(({ path }) => (BigInt(path.split("/")[2] ?? 0) > fifth ? { kind: "flip", at: 999 } : undefined));
     const opened = await harness.content.open(data.root.id, none);
     let got = 0;
     let end = "whole";
@@ -335,11 +316,7 @@ test("C2: 300 random faults on three nodes: every answer is right or trouble, an
   const pick = <Value>(values: readonly Value[]) => values[Math.floor(random() * values.length)];
   const quick = faults.filter(([, fault]) => fault?.kind !== "hang");
   const all = Array.from({ length: 6 }, (_, index) =>
-    makeData(
-      100 + index,
-      1 + Math.floor(random() * 6 * chunk),
-      pick(["halved", "plain"] as const) ?? "plain",
-    ),
+    makeData(100 + index, 1 + Math.floor(random() * 6 * chunk), pick(["halved", "plain"] as const) ?? "plain"),
   );
   const nodes = [await nodeWith(...all), await nodeWith(...all), await nodeWith(...all)];
   for (const node of nodes) node.setFault(() => (random() < 0.5 ? pick(quick)?.[1] : undefined));

@@ -109,10 +109,7 @@ async function codeOf(harness: Harness, id: Id): Promise<string> {
 
 const file = { type: "file", filename: "part.cdb" };
 const sources: readonly (readonly [string, () => string | Promise<string>])[] = [
-  [
-    "a directory with a manifest",
-    () => directoryOf({ "manifest.json": manifestOf(file), "part.cdb": index }),
-  ],
+  ["a directory with a manifest", () => directoryOf({ "manifest.json": manifestOf(file), "part.cdb": index })],
   ["a directory of files", () => directoryOf({ "a.cdb": writeRootIndex([]), "b.cdb": index, c: "" })],
   ["the id of a transaction", () => indexTx],
   ["a range of a transaction", () => `${shiftedTx}:7:${index.length}`],
@@ -194,9 +191,9 @@ test("the manifest and the head of a partition are read once", async () => {
   const sameStart = idBytes(item.id).slice();
   for (let last = 0; last < 3; last += 1) {
     sameStart[31] = (sameStart[31] ?? 0) + 1;
-    expect(
-      await codeOf(harness, sameStart.toBase64({ alphabet: "base64url", omitPadding: true }) as Id),
-    ).toBe("not_found");
+    expect(await codeOf(harness, sameStart.toBase64({ alphabet: "base64url", omitPadding: true }) as Id)).toBe(
+      "not_found",
+    );
   }
   expect(server.requests.filter((line) => line === "GET /m.json")).toHaveLength(1);
   expect(server.requests.length).toBeLessThanOrEqual(2 + 3 * 2);
@@ -207,8 +204,7 @@ describe("a fault is", () => {
     [
       "a partition of another size",
       async () =>
-        (await serverOf({ "/m.json": manifestOf(file, index.length + 1), "/part.cdb": index })).url +
-        "/m.json",
+        (await serverOf({ "/m.json": manifestOf(file, index.length + 1), "/part.cdb": index })).url + "/m.json",
     ],
     [
       "content of another size",
@@ -224,10 +220,7 @@ describe("a fault is", () => {
       "a manifest of more than a mebibyte",
       async () => `${(await serverOf({ "/m.json": " ".repeat(2 ** 20) + manifestOf(file) })).url}/m.json`,
     ],
-    [
-      "content that is neither an index nor a manifest",
-      async () => await fixture.postData(utf8Bytes("text"), []),
-    ],
+    ["content that is neither an index nor a manifest", async () => await fixture.postData(utf8Bytes("text"), [])],
     ["content that is shorter than a head", async () => await fixture.postData(new Uint8Array(100), [])],
     [
       "a private address that a manifest of others names",

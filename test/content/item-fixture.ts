@@ -103,8 +103,7 @@ function queryResponse(parents: FakeGateway["parents"], { body }: FaultyRequest)
   const { variables } = JSON.parse(new TextDecoder().decode(body));
   const id: Id = variables.id;
   const parent = parents.get(id);
-  const transaction =
-    parent === undefined ? null : { id, bundledIn: parent === null ? null : { id: parent } };
+  const transaction = parent === undefined ? null : { id, bundledIn: parent === null ? null : { id: parent } };
   return { status: 200, body: JSON.stringify({ data: { transaction } }) };
 }
 

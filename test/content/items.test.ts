@@ -64,15 +64,7 @@ const kinds: readonly (readonly [string, MadeItem])[] = [
 
 beforeAll(async () => {
   fixture = await openItemFixture();
-  bundle = await fixture.postBundle([
-    makeItem(100),
-    direct,
-    outer,
-    deep1,
-    empty,
-    ...ofAllTypes,
-    makeItem(50),
-  ]);
+  bundle = await fixture.postBundle([makeItem(100), direct, outer, deep1, empty, ...ofAllTypes, makeItem(50)]);
 });
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
@@ -146,10 +138,7 @@ const tellers: readonly (readonly [string, Teller])[] = [
       hint: { rootId: bundle.rootId, path: bundle.place(id).parents, itemOffset: undefined },
     }),
   ],
-  [
-    "a client with the root alone",
-    async () => ({ hint: { rootId: bundle.rootId, path: [], itemOffset: undefined } }),
-  ],
+  ["a client with the root alone", async () => ({ hint: { rootId: bundle.rootId, path: [], itemOffset: undefined } })],
   [
     "a gateway's headers",
     async (id) => {
@@ -177,10 +166,7 @@ const tellers: readonly (readonly [string, Teller])[] = [
       return { options: { rootFiles: [fileOf([madeId(1), {}], [id, value])] } };
     },
   ],
-  [
-    "a file: path",
-    async (id) => ({ options: { rootFiles: [fileOf([id, { p: chainOf(id).map(idBytes) }])] } }),
-  ],
+  ["a file: path", async (id) => ({ options: { rootFiles: [fileOf([id, { p: chainOf(id).map(idBytes) }])] } })],
   [
     "a file by ranges: path and offsets",
     async (id) => {
@@ -286,11 +272,7 @@ describe("an item's root", () => {
     const status = await (await fetch(`${fixture.node.url}/tx/${bundle.rootId}/status`)).json();
     const text = await (await fetch(`${fixture.node.url}/block/hash/${status.block_indep_hash}`)).text();
     const other = await (await fetch(`${fixture.node.url}/block/height/0`)).text();
-    const blocks = [
-      other,
-      text.replace(/"reward":"\d/, '"reward":"7'),
-      text.replace(bundle.rootId, direct.id),
-    ];
+    const blocks = [other, text.replace(/"reward":"\d/, '"reward":"7'), text.replace(bundle.rootId, direct.id)];
     for (const body of blocks) {
       fixture.node.setFault(({ path }) =>
         path.startsWith("/block/") ? { kind: "answer", response: { status: 200, body } } : undefined,
@@ -602,10 +584,7 @@ describe("trouble", () => {
       const rootFiles = [fileOf([direct.id, { r: idBytes(bundle.rootId) }])];
       const harness = harnessOf({ rootFiles, timeouts: timeoutsFor(fault) });
       fixture.node.setFault(({ path }) => (isIt(path) ? fault : undefined));
-      expect(await codeOf(harness.content.open(direct.id, none))).toBeOneOf([
-        "source_failed",
-        "source_timeout",
-      ]);
+      expect(await codeOf(harness.content.open(direct.id, none))).toBeOneOf(["source_failed", "source_timeout"]);
       expect(harness.extents.stats().bytes).toBe(0);
       fixture.node.setFault(() => undefined);
       const opened = await harness.content.open(direct.id, none);
@@ -613,17 +592,12 @@ describe("trouble", () => {
     });
 
   // An answer to HEAD has no body to be wrong.
-  const ofHeads = faults.filter(
-    ([, fault]) => fault.kind !== "flip" && !JSON.stringify(fault).includes("html"),
-  );
+  const ofHeads = faults.filter(([, fault]) => fault.kind !== "flip" && !JSON.stringify(fault).includes("html"));
   test.each(ofHeads)("with a gateway, where %s, is told as such", async (_name, fault) => {
     const gateway = await gatewayOf();
     gateway.setFault(() => fault);
     const harness = harnessOf({ gatewayUrls: [gateway.url], timeouts: timeoutsFor(fault) });
-    expect(await codeOf(harness.content.open(direct.id, none))).toBeOneOf([
-      "source_failed",
-      "source_timeout",
-    ]);
+    expect(await codeOf(harness.content.open(direct.id, none))).toBeOneOf(["source_failed", "source_timeout"]);
   });
 
   test.each(faults)("with a file, where %s, is told as such, and passes", async (_name, fault) => {
@@ -711,9 +685,7 @@ describe("what is refused", () => {
     const item = makeItem(2 * mebibyte);
     const posted = await fixture.postBundle([item]);
     const harness = harnessOf({
-      rootFiles: [
-        fileOf([item.id, { r: idBytes(posted.rootId) }], [direct.id, { r: idBytes(bundle.rootId) }]),
-      ],
+      rootFiles: [fileOf([item.id, { r: idBytes(posted.rootId) }], [direct.id, { r: idBytes(bundle.rootId) }])],
     });
     for (const each of [item, direct]) {
       const opened = await harness.content.open(each.id, none);

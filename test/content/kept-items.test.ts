@@ -125,9 +125,7 @@ describe("an item that was found", () => {
 
   test("is refused after a restart when it was blocked meanwhile", async () => {
     const own = newFolder();
-    await inFolder(own, { rootFiles: [indexOf(direct.id)] }, (harness) =>
-      harness.content.open(direct.id, none),
-    );
+    await inFolder(own, { rootFiles: [indexOf(direct.id)] }, (harness) => harness.content.open(direct.id, none));
     await inFolder(own, {}, async (harness) => {
       harness.blockedIds.add(direct.id);
       expect(await codeOf(harness.content.open(direct.id, none))).toBe("blocked");
@@ -140,9 +138,7 @@ describe("an item that was found", () => {
 
   test("is looked for again, and its place stays, when its root cannot be had for a moment", async () => {
     const own = newFolder();
-    await inFolder(own, { rootFiles: [indexOf(direct.id)] }, (harness) =>
-      harness.content.open(direct.id, none),
-    );
+    await inFolder(own, { rootFiles: [indexOf(direct.id)] }, (harness) => harness.content.open(direct.id, none));
     fixture.node.setFault(() => ({ kind: "reset" }));
     await inFolder(own, {}, async (harness) => {
       expect(await codeOf(harness.content.open(direct.id, none))).toBe("source_failed");

@@ -79,8 +79,7 @@ async function withoutSpace(): Promise<void> {
     if (cycle + 1 < starvedCycles) await harness.extents.remove(starvedData(after).root);
   }
   const { bavail, bsize } = statfsSync(folder);
-  if (bavail * bsize < 2 ** 20)
-    report.faults.push(`only ${bavail * bsize} bytes are free after all was removed`);
+  if (bavail * bsize < 2 ** 20) report.faults.push(`only ${bavail * bsize} bytes are free after all was removed`);
 }
 
 /** No file and no connection can be opened. */
@@ -119,8 +118,7 @@ const { refusedWrites, lostFiles, damagedSteps } = harness.extents.stats();
 report.refusedWrites = refusedWrites;
 report.lost = lostFiles + damagedSteps;
 harness = await harness.restart();
-for (let number = 0; number < 30; number++)
-  if (harness.index.has(starvedData(number).root.id)) await read(number);
+for (let number = 0; number < 30; number++) if (harness.index.has(starvedData(number).root.id)) await read(number);
 report.faults.push(...harness.extents.integrity());
 process.stdout.write(JSON.stringify(report));
 process.exit(0);

@@ -39,8 +39,12 @@ const patienceMs = 60_000 + 10_000 * starvedCycles;
 /** Where the content cache of a folder will put data. */
 function pathOf(place: string, number: number): string {
   const extents = openExtents({
-    ...{ folder: join(place, "content"), mapPath: ":memory:", bytesMax: 1, freeBytesMin: 0 },
-    ...{ clock: Date.now, log: silentLog },
+    folder: join(place, "content"),
+    mapPath: ":memory:",
+    bytesMax: 1,
+    freeBytesMin: 0,
+    clock: Date.now,
+    log: silentLog,
   });
   const path = extents.path(starvedData(number).root);
   void extents.close();

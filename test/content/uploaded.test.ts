@@ -27,10 +27,7 @@ afterAll(() => folder[Symbol.dispose]());
 let files = 0;
 
 const refusals = { isBlockedId: () => false, isBlockedDigest: () => false, isBlockedWithin: () => false };
-const gate = createGate(
-  { itemsWithin: () => [] },
-  { ...refusals, hasBlockedDigests: () => false, has: () => false },
-);
+const gate = createGate({ itemsWithin: () => [] }, { ...refusals, hasBlockedDigests: () => false, has: () => false });
 
 /** Small items one behind another in one file, and how often each was looked for. */
 function openItems(sizes: readonly number[], verifiedAt?: number) {
@@ -44,8 +41,15 @@ function openItems(sizes: readonly number[], verifiedAt?: number) {
     const id = idFromBytes(testKey(index + 1));
     at += headerSize;
     payloads.set(id, {
-      ...{ id, path, start: at, headerSize, size, contentType: undefined, contentEncoding: undefined },
-      ...{ digest: sha256(body), verifiedAt },
+      id,
+      path,
+      start: at,
+      headerSize,
+      size,
+      contentType: undefined,
+      contentEncoding: undefined,
+      digest: sha256(body),
+      verifiedAt,
     });
     bodies.push(new Uint8Array(headerSize), body);
     at += size;

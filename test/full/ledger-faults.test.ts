@@ -39,10 +39,7 @@ type Run = Readonly<{ lines: readonly string[]; exitCode: number; traced: string
 
 function work(place: string, seed: number, strained: readonly string[], log: string): Run {
   const { stdout, exitCode } = Bun.spawnSync(
-    [
-      ...["strace", "-f", "-qq", "-o", log, ...strained],
-      ...[process.execPath, child, place, `${seed}`, `${operations}`],
-    ],
+    ["strace", "-f", "-qq", "-o", log, ...strained, process.execPath, child, place, `${seed}`, `${operations}`],
     { stdio: ["ignore", "pipe", "inherit"] },
   );
   return { lines: stdout.toString().trim().split("\n"), exitCode, traced: log };
@@ -51,12 +48,7 @@ function work(place: string, seed: number, strained: readonly string[], log: str
 /** Calls of these names that a run makes when nothing fails. */
 async function countCalls(seed: number, calls: string): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), "cairn-faults-"));
-  const { traced, lines } = work(
-    join(folder, "ledger.sqlite"),
-    seed,
-    ["-e", `trace=${calls}`],
-    join(folder, "log"),
-  );
+  const { traced, lines } = work(join(folder, "ledger.sqlite"), seed, ["-e", `trace=${calls}`], join(folder, "log"));
   expect(lines).toHaveLength(16 * operations);
   const count = (await Bun.file(traced).text()).split("\n").filter((line) => /\(\d+/.test(line)).length;
   rmSync(folder, { recursive: true });
@@ -64,11 +56,7 @@ async function countCalls(seed: number, calls: string): Promise<number> {
 }
 
 /** Lets the n-th call fail, and holds the ledger against what was answered. */
-async function failAt(
-  seed: number,
-  [calls, error, forGood]: (typeof kinds)[number],
-  at: number,
-): Promise<string> {
+async function failAt(seed: number, [calls, error, forGood]: (typeof kinds)[number], at: number): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "cairn-faults-"));
   const place = join(folder, "ledger.sqlite");
   const when = forGood ? `${at}+` : `${at}`;

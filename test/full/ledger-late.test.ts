@@ -8,8 +8,7 @@ import type { Tx } from "../../src/store/ledger/database.ts";
 import { describeWith } from "../support/helpers.ts";
 import { ledgerKinds, postgres } from "../support/ledger-databases.ts";
 
-const add = (id: string) => (tx: Tx) =>
-  tx.run("INSERT INTO events (source, event_id, at) VALUES ('card', ?, 1)", id);
+const add = (id: string) => (tx: Tx) => tx.run("INSERT INTO events (source, event_id, at) VALUES ('card', ?, 1)", id);
 
 for (const kind of [...ledgerKinds(), postgres])
   describeWith(kind.need, `work on ${kind.name} that waits for something else`, () => {

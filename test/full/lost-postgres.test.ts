@@ -95,8 +95,7 @@ describeWith(postgresServer, "a ledger on PostgreSQL", () => {
         await start(newFolder(), now);
       }
       const tables = await run(now, countTables);
-      const says =
-        fault === "emptied" ? "LEDGER_URL is empty: restore it from a backup" : "--accept-loss ledger";
+      const says = fault === "emptied" ? "LEDGER_URL is empty: restore it from a backup" : "--accept-loss ledger";
       await expect(start(folder, now)).rejects.toThrow(says);
       const checked = cairn(folder, now, "ledger", "check");
       expect([checked.code, checked.said]).toEqual([1, expect.stringContaining("--accept-loss ledger")]);

@@ -11,12 +11,9 @@ import { describeWith } from "../support/helpers.ts";
 import { type PostgresServer, postgresServer, startPostgres } from "../support/postgres-server.ts";
 import { until } from "../support/until.ts";
 
-const add = (id: string) => (tx: Tx) =>
-  tx.run("INSERT INTO events (source, event_id, at) VALUES ('card', ?, 1)", id);
+const add = (id: string) => (tx: Tx) => tx.run("INSERT INTO events (source, event_id, at) VALUES ('card', ?, 1)", id);
 const idsIn = async (ledger: LedgerDatabase) => {
-  const rows = await ledger.read((tx) =>
-    tx.all<{ event_id: string }>("SELECT event_id FROM events ORDER BY event_id"),
-  );
+  const rows = await ledger.read((tx) => tx.all<{ event_id: string }>("SELECT event_id FROM events ORDER BY event_id"));
   return rows.map(({ event_id }) => event_id);
 };
 
@@ -33,9 +30,7 @@ describeWith(postgresServer, "a ledger on PostgreSQL", () => {
   };
   /** Ends the program's connections from the server's side, and waits until they are gone there. */
   const endConnections = () =>
-    admin.unsafe(
-      "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE application_name = 'cairn'",
-    );
+    admin.unsafe("SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE application_name = 'cairn'");
 
   beforeAll(async () => {
     // It waits for the disk, for it is killed.
@@ -168,9 +163,7 @@ describeWith(postgresServer, "a ledger on PostgreSQL", () => {
   });
 
   test("O: speaks in the open or under TLS as its URL says, and does not fall back", async () => {
-    const error: unknown = await openPostgresLedger(`${url}?sslmode=require`).catch(
-      (thrown: unknown) => thrown,
-    );
+    const error: unknown = await openPostgresLedger(`${url}?sslmode=require`).catch((thrown: unknown) => thrown);
     expect(Bun.inspect(error)).toMatch(/cannot open the ledger on PostgreSQL: .*(TLS|SSL)/i);
     ledgers.push(await openPostgresLedger(`${url}?sslmode=disable`));
     ledgers.push(await openPostgresLedger(`${url}?sslmode=prefer`));
@@ -185,19 +178,14 @@ describeWith(postgresServer, "a ledger on PostgreSQL", () => {
     ledgers.push(ledger);
     for (const id of ["b", "B", "a", "A", "_", "-", "0"]) await ledger.write(add(id));
     expect(await idsIn(ledger)).toEqual(["-", "0", "A", "B", "_", "a", "b"]);
-    const above = await ledger.read((tx) =>
-      tx.get("SELECT COUNT(*) AS count FROM events WHERE event_id > ?", "Z"),
-    );
+    const above = await ledger.read((tx) => tx.get("SELECT COUNT(*) AS count FROM events WHERE event_id > ?", "Z"));
     expect(above).toEqual({ count: 3n });
   });
 
   test("says why it cannot be opened, and keeps the password to itself", async () => {
     const refusals: readonly (readonly [string, RegExp])[] = [
       ["postgres://cairn:secret-word@127.0.0.1:1/ledger", /cannot open the ledger on PostgreSQL: .*connect/i],
-      [
-        url.replace("cairn@", "cairn:secret-word@").replace(/[^/]+$/, "none"),
-        /database "none" does not exist/,
-      ],
+      [url.replace("cairn@", "cairn:secret-word@").replace(/[^/]+$/, "none"), /database "none" does not exist/],
       [url.replace("cairn@", "nobody:secret-word@"), /role "nobody" does not exist/],
     ];
     for (const [wrong, reason] of refusals) {

@@ -108,8 +108,7 @@ async function judgeCache(folder: string, said: Lines): Promise<void> {
       for (let start = 0; start < killedRootBytes; start += 262_144) {
         const span = { start, end: Math.min(killedRootBytes, start + 262_144) };
         const bytes = await extents.read(killedRoot(number), span);
-        if (bytes !== undefined)
-          expect(Buffer.compare(bytes, expected.subarray(span.start, span.end))).toBe(0);
+        if (bytes !== undefined) expect(Buffer.compare(bytes, expected.subarray(span.start, span.end))).toBe(0);
       }
     }
   } finally {

@@ -38,7 +38,11 @@ async function openData(dataRoot: string) {
     content,
   );
   const transaction: WeaveSpan = {
-    ...{ id, dataRoot, format: dataRoot === "" ? 1 : 2, start: 0n, end: BigInt(body.length) },
+    id,
+    dataRoot,
+    format: dataRoot === "" ? 1 : 2,
+    start: 0n,
+    end: BigInt(body.length),
     place: { height: 1, txIndex: 0, offset: -1 },
   };
   const ask = (at: number) => proofs.dataProof(transaction, data, at, never);

@@ -52,9 +52,7 @@ async function startOf(at: number, headers: Record<string, string> = {}): Promis
 
 test("a chunk is fetched once for 40 who ask at once, by any of its bytes, and then not again", async () => {
   node.setFault(({ path }) => (path.startsWith("/chunk/") ? { kind: "delay", ms: 50 } : undefined));
-  const starts = await Promise.all(
-    Array.from({ length: 40 }, (_, index) => startOf(2 * chunk + index * 1_000)),
-  );
+  const starts = await Promise.all(Array.from({ length: 40 }, (_, index) => startOf(2 * chunk + index * 1_000)));
   expect([new Set(starts), fetches()]).toEqual([new Set([2 * chunk]), 1]);
   // It is written to the disk beside the first answers: from then on nobody is asked for it.
   const fetchedFor = async (at: number) => {
@@ -70,9 +68,7 @@ test("a chunk is fetched once for 40 who ask at once, by any of its bytes, and t
 });
 
 test("200 readers of one address are all answered, though its share of memory holds fewer responses", async () => {
-  const starts = await Promise.all(
-    Array.from({ length: 200 }, (_, index) => startOf(2 * chunk + index * 1_000)),
-  );
+  const starts = await Promise.all(Array.from({ length: 200 }, (_, index) => startOf(2 * chunk + index * 1_000)));
   expect(new Set(starts)).toEqual(new Set([2 * chunk]));
 });
 

@@ -7,17 +7,40 @@ import { createDebug } from "../../src/gateway/administration/debug.ts";
 
 const now = 1_700_000_000;
 const heights = {
-  ...{ blocks: 0, blockTransactions: 0, transactions: 0, items: 0 },
-  ...{ minHeight: null, maxHeight: null, minItemHeight: null, maxItemHeight: null },
+  blocks: 0,
+  blockTransactions: 0,
+  transactions: 0,
+  items: 0,
+  minHeight: null,
+  maxHeight: null,
+  minItemHeight: null,
+  maxItemHeight: null,
 };
 const counts = {
-  ...{ owners: 1, transactions: 2, items: 3, nestedItems: 4, pendingTransactions: 5, pendingItems: 6 },
-  ...{ duplicates: 7, blocks: 8, missingTransactions: 9, bundles: 10, bundlesQueued: 11, bundlesFailed: 0 },
-  ...{ bundleItems: 13, matchedItems: 14, stable: heights, recent: heights },
+  owners: 1,
+  transactions: 2,
+  items: 3,
+  nestedItems: 4,
+  pendingTransactions: 5,
+  pendingItems: 6,
+  duplicates: 7,
+  blocks: 8,
+  missingTransactions: 9,
+  bundles: 10,
+  bundlesQueued: 11,
+  bundlesFailed: 0,
+  bundleItems: 13,
+  matchedItems: 14,
+  stable: heights,
+  recent: heights,
 };
 const times = {
-  ...{ bundleQueuedAt: null, bundleSkippedAt: null, bundleUnbundledAt: null, bundleFullyIndexedAt: null },
-  ...{ recentItemIndexedAt: null, stableItemIndexedAt: null },
+  bundleQueuedAt: null,
+  bundleSkippedAt: null,
+  bundleUnbundledAt: null,
+  bundleFullyIndexedAt: null,
+  recentItemIndexedAt: null,
+  stableItemIndexedAt: null,
 };
 
 function recordOf(changed: Readonly<{ counts?: object; times?: object; concerns?: readonly string[] }> = {}) {
@@ -40,22 +63,49 @@ describe("the debug record", () => {
     const { heights: found, timestamps, errors, warnings, counts: numbers } = recordOf();
     expect(new Set(Object.values(found))).toEqual(new Set([-1]));
     expect(timestamps).toEqual({
-      ...{ now, maxBundleQueuedAt: -1, maxBundleSkippedAt: -1, maxBundleUnbundledAt: -1 },
-      ...{ maxBundleFullyIndexedAt: -1, maxNewDataItemIndexedAt: -1, maxStableDataItemIndexedAt: -1 },
+      now,
+      maxBundleQueuedAt: -1,
+      maxBundleSkippedAt: -1,
+      maxBundleUnbundledAt: -1,
+      maxBundleFullyIndexedAt: -1,
+      maxNewDataItemIndexedAt: -1,
+      maxStableDataItemIndexedAt: -1,
     });
     expect([errors, warnings]).toEqual([[], []]);
     expect(numbers).toEqual({
-      ...{ wallets: 1, tagNames: -1, tagValues: -1, stableTxs: 0, stableBlocks: 0, stableBlockTxs: 0 },
-      ...{ missingStableBlocks: 0, missingStableTxs: 0, missingTxs: 9, newBlocks: 0, newTxs: 0 },
-      ...{ pendingTxs: 5, pendingDataItems: 6, bundleCount: 10, queuedBundles: 11, failedBundles: 0 },
-      ...{ bundleDataItems: 13, matchedDataItems: 14, dataItems: 3, nestedDataItems: 4, duplicates: 7 },
+      wallets: 1,
+      tagNames: -1,
+      tagValues: -1,
+      stableTxs: 0,
+      stableBlocks: 0,
+      stableBlockTxs: 0,
+      missingStableBlocks: 0,
+      missingStableTxs: 0,
+      missingTxs: 9,
+      newBlocks: 0,
+      newTxs: 0,
+      pendingTxs: 5,
+      pendingDataItems: 6,
+      bundleCount: 10,
+      queuedBundles: 11,
+      failedBundles: 0,
+      bundleDataItems: 13,
+      matchedDataItems: 14,
+      dataItems: 3,
+      nestedDataItems: 4,
+      duplicates: 7,
       stagedTxs: 15,
     });
   });
 
   test("says what is missing of the stable blocks", () => {
     const stable = {
-      ...{ ...heights, blocks: 9, blockTransactions: 30, transactions: 28, minHeight: 5, maxHeight: 14 },
+      ...heights,
+      blocks: 9,
+      blockTransactions: 30,
+      transactions: 28,
+      minHeight: 5,
+      maxHeight: 14,
     };
     const { counts: numbers, errors } = recordOf({ counts: { stable } });
     expect(numbers).toMatchObject({ stableBlocks: 9, missingStableBlocks: 1, missingStableTxs: 2 });

@@ -8,11 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Failure } from "../../src/failures.ts";
 import { findExportFolder } from "../../src/gateway/administration/export-folder.ts";
-import {
-  type ExportsOptions,
-  type ExportWish,
-  openExports,
-} from "../../src/gateway/administration/exports.ts";
+import { type ExportsOptions, type ExportWish, openExports } from "../../src/gateway/administration/exports.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { openAdministration } from "../../src/store/administration.ts";
 
@@ -130,8 +126,11 @@ describe("F1: an export", () => {
     writer.resolve();
     await Bun.sleep(0);
     expect(exports.status()).toEqual({
-      ...{ status: "completed", ...wish, durationInSeconds: 12.345 },
-      ...{ endTime: "2023-11-14T22:13:32.345Z", endTimestamp: 1_700_000_012_345 },
+      status: "completed",
+      ...wish,
+      durationInSeconds: 12.345,
+      endTime: "2023-11-14T22:13:32.345Z",
+      endTimestamp: 1_700_000_012_345,
     });
     await exports.start({ ...wish, outputDir: "b" });
     expect(exports.status()).toMatchObject({ status: "running", outputDir: "b" });

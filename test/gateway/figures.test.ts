@@ -11,9 +11,7 @@ import { createMetrics } from "../../src/lib/metrics.ts";
 /** The figures by their names with labels. */
 async function shown(metrics: ReturnType<typeof createMetrics>): Promise<Record<string, string>> {
   const lines = (await metrics.text()).split("\n").filter((line) => line !== "" && !line.startsWith("#"));
-  return Object.fromEntries(
-    lines.map((line) => [line.slice(0, line.lastIndexOf(" ")), line.split(" ").at(-1) ?? ""]),
-  );
+  return Object.fromEntries(lines.map((line) => [line.slice(0, line.lastIndexOf(" ")), line.split(" ").at(-1) ?? ""]));
 }
 
 test("a fork is as deep as the blocks that it takes back", async () => {

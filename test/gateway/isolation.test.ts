@@ -43,9 +43,7 @@ test.each([
   ["off", true],
   ["off", false],
 ] as const)("mode %s with a root host: %p leaves pages where they are", (mode, hasRootHost) => {
-  expect(
-    leavesSharedHost({ mode, hasRootHost, redirectAll: true }, { ...none, destination: "document" }),
-  ).toBe(false);
+  expect(leavesSharedHost({ mode, hasRootHost, redirectAll: true }, { ...none, destination: "document" })).toBe(false);
 });
 
 test.each([

@@ -188,8 +188,7 @@ describe("M1: a large manifest", () => {
   test("that cannot be read is read once, whatever its size", async () => {
     const fixture = openFixture();
     const bad = fixture.put("bad", new Uint8Array(2 ** 21).fill(0x5b));
-    for (let round = 0; round < 3; round += 1)
-      expect(await fixture.targetOf(bad, "a").catch(codeOf)).toBe("not_found");
+    for (let round = 0; round < 3; round += 1) expect(await fixture.targetOf(bad, "a").catch(codeOf)).toBe("not_found");
     expect(fixture.reads.get(bad)).toBe(1);
     expect(readdirSync(fixture.large.folder, { recursive: true }).length).toBe(2);
   });

@@ -301,21 +301,13 @@ describe("a post to all nodes", () => {
       port: 0,
       fetch: (request) => {
         accepts.push(request.headers.get("accept"));
-        return Response.json(
-          { error: "Refused.", reasons: [7, ...reasons], evil: "<script>" },
-          { status: 400 },
-        );
+        return Response.json({ error: "Refused.", reasons: [7, ...reasons], evil: "<script>" }, { status: 400 });
       },
     });
     const { broadcast } = post([`http://127.0.0.1:${node.port}`]);
     const { status, form, body } = await broadcast.transaction(bytes("{}"), never, "application/json");
     const said = JSON.parse(String(body));
-    expect([status, form, Object.keys(said), said.error]).toEqual([
-      400,
-      "json",
-      ["error", "reasons"],
-      "Refused.",
-    ]);
+    expect([status, form, Object.keys(said), said.error]).toEqual([400, "json", ["error", "reasons"], "Refused."]);
     expect(said.reasons.length).toBe(31);
     expect(said.reasons[0]).toEqual({ code: "c0", detail: "d".repeat(500) });
     expect(accepts).toEqual(["application/json"]);
@@ -350,8 +342,13 @@ describe("a post to all nodes", () => {
         { peer: one.url, success: true, statusCode: 200, canceled: false, timedOut: false },
         { peer: two.url, success: false, statusCode: 400, canceled: false, timedOut: false },
         {
-          ...{ peer: three.url, success: false, statusCode: 0, canceled: false, timedOut: false },
-          ...{ skipped: true, skipReason: "it has not answered yet" },
+          peer: three.url,
+          success: false,
+          statusCode: 0,
+          canceled: false,
+          timedOut: false,
+          skipped: true,
+          skipReason: "it has not answered yet",
         },
       ],
     });

@@ -18,15 +18,7 @@ import { sha256 } from "../../src/lib/hash.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { madeId } from "../chain/data-node.ts";
 import { bundleOf, bundleTags, makeItem, makeNested, placesIn } from "../content/bundles.ts";
-import {
-  chunkPosts,
-  openTestDevnet,
-  post,
-  rsa,
-  serve,
-  statedOf,
-  type TestNode,
-} from "../dev/devnet/support.ts";
+import { chunkPosts, openTestDevnet, post, rsa, serve, statedOf, type TestNode } from "../dev/devnet/support.ts";
 import { writeRootIndex } from "../support/cdb64.ts";
 import { eventually } from "../support/until.ts";
 
@@ -150,20 +142,16 @@ describe("a gateway that indexes no items", () => {
     for (const id of [direct.id, nested.id, madeId(4)]) expect((await get(alone, `/${id}`)).status).toBe(404);
   });
 
-  test.each([direct, nested])(
-    "gives one by a client's hints, as the one that indexes it does: %#",
-    async (item) => {
-      for (const path of [`/${item.id}`, `/raw/${item.id}`]) {
-        const [hinted, indexed] = [await get(alone, path, hintsOf(item.id)), await get(full, path)];
-        expect(hinted.status).toBe(200);
-        expect(sha256(await hinted.bytes())).toEqual(sha256(item.payload));
-        for (const name of named)
-          expect([name, hinted.headers.get(name)]).toEqual([name, indexed.headers.get(name)]);
-        expect(hinted.headers.get("x-ar-io-verified")).toBe("true");
-        expect(hinted.headers.get("x-ar-io-stable")).toBe("false");
-      }
-    },
-  );
+  test.each([direct, nested])("gives one by a client's hints, as the one that indexes it does: %#", async (item) => {
+    for (const path of [`/${item.id}`, `/raw/${item.id}`]) {
+      const [hinted, indexed] = [await get(alone, path, hintsOf(item.id)), await get(full, path)];
+      expect(hinted.status).toBe(200);
+      expect(sha256(await hinted.bytes())).toEqual(sha256(item.payload));
+      for (const name of named) expect([name, hinted.headers.get(name)]).toEqual([name, indexed.headers.get(name)]);
+      expect(hinted.headers.get("x-ar-io-verified")).toBe("true");
+      expect(hinted.headers.get("x-ar-io-stable")).toBe("false");
+    }
+  });
 
   test("gives it to others from then on, in parts, without a body, and not again to who has it", async () => {
     await get(alone, `/raw/${direct.id}`, hintsOf(direct.id));
@@ -216,8 +204,7 @@ describe("a gateway that indexes no items", () => {
       expect(found.status).toBe(200);
       expect(sha256(await found.bytes())).toEqual(sha256(item.payload));
       const indexed = await get(full, `/raw/${item.id}`, {}, "HEAD");
-      for (const name of named)
-        expect([name, found.headers.get(name)]).toEqual([name, indexed.headers.get(name)]);
+      for (const name of named) expect([name, found.headers.get(name)]).toEqual([name, indexed.headers.get(name)]);
     }
     expect((await get(asking, `/${madeId(5)}`)).status).toBe(404);
   });

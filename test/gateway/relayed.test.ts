@@ -74,10 +74,8 @@ async function withGateway(urls: readonly string[], work: (gateway: GatewayServe
   }
 }
 
-const fromHonest = async (path: string) =>
-  await (await fetch(`http://127.0.0.1:${honest.port}${path}`)).text();
-const changed = (text: string, name: string, value: unknown) =>
-  JSON.stringify({ ...JSON.parse(text), [name]: value });
+const fromHonest = async (path: string) => await (await fetch(`http://127.0.0.1:${honest.port}${path}`)).text();
+const changed = (text: string, name: string, value: unknown) => JSON.stringify({ ...JSON.parse(text), [name]: value });
 const flip = (text: string) => (text.startsWith("A") ? "B" : "A") + text.slice(1);
 
 /** What is asked for, at which path of the node that is answered with a lie, and the lie. */
@@ -163,12 +161,12 @@ const lies: readonly Lie[] = [
     () => "/block/current",
     async () => changed(await fromHonest("/block/current"), "timestamp", 1),
   ],
-  ...(
-    ["/tx/:one/status", "/tx/:one/offset", "/tx/pending", "/peers", "/tx_anchor", "/price/1000"] as const
-  ).map((pattern): Lie => {
-    const path = () => pattern.replace(":one", ids.one);
-    return [`a page for ${pattern}`, path, path, async () => "<html><script>alert(1)</script></html>"];
-  }),
+  ...(["/tx/:one/status", "/tx/:one/offset", "/tx/pending", "/peers", "/tx_anchor", "/price/1000"] as const).map(
+    (pattern): Lie => {
+      const path = () => pattern.replace(":one", ids.one);
+      return [`a page for ${pattern}`, path, path, async () => "<html><script>alert(1)</script></html>"];
+    },
+  ),
   ...["balance", "last_tx"].map((what): Lie => {
     const path = () => `/wallet/${rsa.address}/${what}`;
     return [`a page for a wallet's ${what}`, path, path, async () => "<html>"];
@@ -208,13 +206,14 @@ test("what is true is relayed, whichever record it is", async () => {
   await devnet.mine(1);
   await withGateway([`http://127.0.0.1:${honest.port}`], async ({ url }) => {
     for (const path of [
-      ...[ids.one, ids.two, ids.old, large.id].flatMap((id) => [
-        `/tx/${id}`,
-        `/tx/${id}/data`,
-        `/tx/${id}/tags`,
-      ]),
-      ...[`/unconfirmed_tx/${ids.one}`, "/block/height/0", "/block/height/1", "/tx/pending"],
-      ...[`/block/hash/${hashes[2]}`, `/tx/${ids.one}/status`, `/tx/${ids.one}/offset`],
+      ...[ids.one, ids.two, ids.old, large.id].flatMap((id) => [`/tx/${id}`, `/tx/${id}/data`, `/tx/${id}/tags`]),
+      `/unconfirmed_tx/${ids.one}`,
+      "/block/height/0",
+      "/block/height/1",
+      "/tx/pending",
+      `/block/hash/${hashes[2]}`,
+      `/tx/${ids.one}/status`,
+      `/tx/${ids.one}/offset`,
     ]) {
       const response = await fetch(`${url}${path}`);
       expect([path, response.status, await response.text()]).toEqual([path, 200, await fromHonest(path)]);

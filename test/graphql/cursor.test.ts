@@ -64,10 +64,7 @@ describe("a block's cursor", () => {
     );
   });
 
-  test.each(["", "garbage", writeTransactionCursor({ height: 7, txIndex: 0, offset: -1 })])(
-    "is not %p",
-    (text) => {
-      expect(readBlockCursor(text)).toBeUndefined();
-    },
-  );
+  test.each(["", "garbage", writeTransactionCursor({ height: 7, txIndex: 0, offset: -1 })])("is not %p", (text) => {
+    expect(readBlockCursor(text)).toBeUndefined();
+  });
 });

@@ -63,9 +63,7 @@ function writeDocument(choices: readonly number[]): string {
   const fragments: string[] = [];
 
   const directive = () =>
-    ["", "", "", " @include(if: $yes)", " @skip(if: $yes)", " @skip(if: false) @include(if: true)"][
-      choose(6)
-    ] ?? "";
+    ["", "", "", " @include(if: $yes)", " @skip(if: $yes)", " @skip(if: false) @include(if: true)"][choose(6)] ?? "";
 
   function selection(type: GraphQLObjectType, level: number): string {
     const fields = Object.values(type.getFields());
@@ -90,12 +88,9 @@ function writeDocument(choices: readonly number[]): string {
     const inner = getNamedType(field.type);
     // Two uses of one root field would have to agree on their arguments: each has a name of its own.
     const isRoot = type.name === "Query";
-    const alias =
-      isRoot || (aliases < 20 && choose(10) === 0) ? `a${aliases++}${isRoot ? "" : field.name}: ` : "";
+    const alias = isRoot || (aliases < 20 && choose(10) === 0) ? `a${aliases++}${isRoot ? "" : field.name}: ` : "";
     const given = isRoot
-      ? (filters[field.name as keyof typeof filters][
-          choose(filters[field.name as keyof typeof filters].length)
-        ] ?? "")
+      ? (filters[field.name as keyof typeof filters][choose(filters[field.name as keyof typeof filters].length)] ?? "")
       : "";
     const body = isObjectType(inner) ? ` ${selection(inner, level + 1)}` : "";
     return `${alias}${field.name}${given}${directive()}${body}`;

@@ -14,8 +14,7 @@ import { documents } from "./documents.ts";
 import { blockOf, createMemoryIndex, idOf, rowAt } from "./memory-index.ts";
 import { executeByGraphqlJs } from "./oracle.ts";
 
-const awkward =
-  'quotes " \\ / controls \u0000\u0007\n\t\u007f lines \u2028\u2029 umlauts äöü, kanji 漢字, 𝄞, <script>';
+const awkward = 'quotes " \\ / controls \u0000\u0007\n\t\u007f lines \u2028\u2029 umlauts äöü, kanji 漢字, 𝄞, <script>';
 const blocks = Array.from({ length: 12 }, (_, height) => blockOf(height));
 const rows = [
   ...blocks.flatMap(({ height }) => [
@@ -63,9 +62,7 @@ const ask = (query: string, variables: Record<string, unknown> = {}) =>
   text(execute({ query, variables }, nothingToCheck));
 const asked = (request: QueryRequest) => {
   const result = executeByGraphqlJs(rows, blocks, signatures, request);
-  return "data" in result
-    ? JSON.stringify(result)
-    : JSON.stringify(result.errors?.map(({ message }) => message));
+  return "data" in result ? JSON.stringify(result) : JSON.stringify(result.errors?.map(({ message }) => message));
 };
 
 const everyField = `pageInfo { hasNextPage endCursor } count edges { cursor node { id anchor signature signatureType recipient owner { address key }
@@ -158,10 +155,7 @@ describe("an answer", () => {
           "{ transactions { edges { node { id id fee { ar } id fee { winston ar } } } edges { cursor node { anchor } } } }",
       },
     ],
-    [
-      "keys that look like numbers",
-      { query: "{ transactions(first: 1) { edges { node { _1: id _0: id } } } }" },
-    ],
+    ["keys that look like numbers", { query: "{ transactions(first: 1) { edges { node { _1: id _0: id } } } }" }],
     [
       "a key called __proto__",
       { query: "{ transactions(first: 1) { edges { node { __proto__: id constructor: id } } } }" },
@@ -248,11 +242,7 @@ describe("an error", () => {
       { query: "query A { __typename } query B { __typename }" },
       ["Must provide operation name if query contains multiple operations."],
     ],
-    [
-      "a mutation",
-      { query: "mutation { __typename }" },
-      ["Schema is not configured to execute mutation operation."],
-    ],
+    ["a mutation", { query: "mutation { __typename }" }, ["Schema is not configured to execute mutation operation."]],
     [
       "a subscription",
       { query: "subscription { __typename }" },
@@ -287,9 +277,7 @@ describe("an error", () => {
   });
 
   test("of an argument names its field, its line and its column", () => {
-    expect(
-      shown(execute({ query: "{\n  wrong: transactions(first: 0) { count }\n}" }, nothingToCheck)),
-    ).toEqual({
+    expect(shown(execute({ query: "{\n  wrong: transactions(first: 0) { count }\n}" }, nothingToCheck))).toEqual({
       errors: [
         {
           message: '"first" is 0; it must be 1 or more.',
@@ -325,9 +313,7 @@ describe("an error", () => {
     const defect = new Error("disk on fire at /secret/path");
     const response = failing(defect)({ query: "{ transactions { edges { cursor } } }" }, nothingToCheck);
     expect(shown(response)).toEqual({
-      errors: [
-        { message: "Internal Server Error", locations: [{ line: 1, column: 3 }], path: ["transactions"] },
-      ],
+      errors: [{ message: "Internal Server Error", locations: [{ line: 1, column: 3 }], path: ["transactions"] }],
       data: null,
     });
     expect(response).toMatchObject({ kind: "answered", defects: [defect] });
@@ -360,9 +346,7 @@ describe("an error", () => {
   test("tells that a request asks for more rows than 3,000", () => {
     const query = `{ ${["a", "b", "c", "d"].map((key) => `${key}: transactions(first: 1000) { edges { cursor } }`).join(" ")} }`;
     expect(shown(execute({ query }, nothingToCheck))).toMatchObject({
-      errors: [
-        { message: 'The query asks for more than 3000 rows; ask for fewer with "first".', path: ["d"] },
-      ],
+      errors: [{ message: 'The query asks for more than 3000 rows; ask for fewer with "first".', path: ["d"] }],
     });
   });
 });
@@ -402,9 +386,7 @@ describe("a large page", () => {
   });
 
   test("ends early when its tags are too long to be sent, and says that there is more", () => {
-    const long = wide
-      .slice(0, 40)
-      .map((row) => ({ ...row, tags: [{ name: "n", value: "v".repeat(1_000_000) }] }));
+    const long = wide.slice(0, 40).map((row) => ({ ...row, tags: [{ name: "n", value: "v".repeat(1_000_000) }] }));
     const run = executor(long);
     const seen: string[] = [];
     let after = "";

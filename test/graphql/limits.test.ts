@@ -4,13 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import { getIntrospectionQuery, parse } from "graphql";
-import {
-  aliasesMax,
-  depthMax,
-  exceededLimits,
-  fieldsMax,
-  rootFieldsMax,
-} from "../../src/graphql/query-limits.ts";
+import { aliasesMax, depthMax, exceededLimits, fieldsMax, rootFieldsMax } from "../../src/graphql/query-limits.ts";
 
 const messages = (query: string) => exceededLimits(parse(query)).map(({ message }) => message);
 
@@ -75,9 +69,7 @@ describe("a document's limits", () => {
   });
 
   test("count what nested fragments expand to, without expanding them", () => {
-    expect(messages(doubled(10)).at(-1)).toBe(
-      "The query's count of fields is 2047; at most 1000 is allowed.",
-    );
+    expect(messages(doubled(10)).at(-1)).toBe("The query's count of fields is 2047; at most 1000 is allowed.");
     // Expanding 2^300 fields would never end.
     expect(messages(doubled(300)).at(-1)).toMatch(/count of fields is 90071992547409\d\d/);
   });

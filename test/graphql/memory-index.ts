@@ -3,13 +3,7 @@
  * @module
  */
 import { createHash } from "node:crypto";
-import {
-  type Address,
-  type BlockHash,
-  blockHashFromBytes,
-  type Id,
-  idFromBytes,
-} from "../../src/arweave/id.ts";
+import { type Address, type BlockHash, blockHashFromBytes, type Id, idFromBytes } from "../../src/arweave/id.ts";
 import type { Tag } from "../../src/arweave/tags.ts";
 import type { QueryIndex } from "../../src/graphql/root-fields.ts";
 import { comparePlaces, type Place, pendingHeight } from "../../src/store/index/place.ts";
@@ -28,8 +22,7 @@ export function matches(row: PageRow, plan: Omit<PagePlan, "order" | "limit" | "
     (plan.tags ?? []).every((filter) => matchesTag(row.tags, filter)) &&
     (plan.bundledIn === null
       ? row.kind === "transaction"
-      : plan.bundledIn === undefined ||
-        (row.parentId !== undefined && plan.bundledIn.includes(row.parentId))) &&
+      : plan.bundledIn === undefined || (row.parentId !== undefined && plan.bundledIn.includes(row.parentId))) &&
     (plan.block === undefined || (!isPending && within(plan.block, row.place.height))) &&
     within(plan.ingestedAt, row.ingestedAt)
   );

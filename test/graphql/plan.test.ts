@@ -47,11 +47,7 @@ describe("the arguments of transactions", () => {
     ["ids without repeats", { ids: [a, b, a] }, { ...none, ids: [a, b] }],
     ["ids that are none match nothing", { ids: ["x", "../etc"] }, "nothing"],
     ["an id that is none among others goes", { ids: ["x", b] }, { ...none, ids: [b] }],
-    [
-      "an id whose last character is not canonical matches nothing",
-      { ids: [`${a.slice(0, -1)}B`] },
-      "nothing",
-    ],
+    ["an id whose last character is not canonical matches nothing", { ids: [`${a.slice(0, -1)}B`] }, "nothing"],
     ["owners", { owners: [owner] }, { ...none, owners: [owner] }],
     ["owners that are none", { owners: ["0xabc"] }, "nothing"],
     ["recipients", { recipients: [owner] }, { ...none, recipients: [owner] }],
@@ -91,11 +87,7 @@ describe("the arguments of transactions", () => {
     ["heights below zero", { block: { max: -1 } }, "nothing"],
     ["a range that ends before it begins", { block: { min: 9, max: 3 } }, "nothing"],
     ["times", { ingested_at: { min: 1, max: 2 } }, { ...none, ingestedAt: { min: 1, max: 2 } }],
-    [
-      "a time without an end",
-      { ingested_at: { min: 1 } },
-      { ...none, ingestedAt: { min: 1, max: 2 ** 31 - 1 } },
-    ],
+    ["a time without an end", { ingested_at: { min: 1 } }, { ...none, ingestedAt: { min: 1, max: 2 ** 31 - 1 } }],
     ["a time that ends before it begins", { ingested_at: { min: 2, max: 1 } }, "nothing"],
   ];
   test.each(rows)("mean: %s", (_name, given, plan) => {
@@ -116,21 +108,13 @@ describe("the arguments of transactions", () => {
     ["101 owners", { owners: many(101) }, '"owners" has 101 entries; at most 100 are allowed.'],
     ["101 recipients", { recipients: many(101) }, '"recipients" has 101 entries; at most 100 are allowed.'],
     ["101 bundles", { bundledIn: many(101) }, '"bundledIn" has 101 entries; at most 100 are allowed.'],
-    [
-      "101 bundles by the former name",
-      { parent: many(101) },
-      '"parent" has 101 entries; at most 100 are allowed.',
-    ],
+    ["101 bundles by the former name", { parent: many(101) }, '"parent" has 101 entries; at most 100 are allowed.'],
     [
       "21 tags",
       { tags: many(21).map((name) => ({ name, values: ["v"] })) },
       '"tags" has 21 entries; at most 20 are allowed.',
     ],
-    [
-      "101 values",
-      { tags: [{ name: "n", values: many(101) }] },
-      '"values" has 101 entries; at most 100 are allowed.',
-    ],
+    ["101 values", { tags: [{ name: "n", values: many(101) }] }, '"values" has 101 entries; at most 100 are allowed.'],
   ];
   test.each(refusals)("are refused: %s", (_name, given, message) => {
     expect(() => readTransactionsPlan(given, columns)).toThrow(message);

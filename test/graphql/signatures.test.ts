@@ -62,15 +62,9 @@ const indexOf = (from: typeof root): SignatureIndex => ({
     return row === undefined ? undefined : located(row, from);
   },
   pendingSignature: ({ offset }) =>
-    offset === uploaded.place.offset
-      ? signatureOf(8)
-      : offset === replaced.place.offset
-        ? signatureOf(1)
-        : undefined,
+    offset === uploaded.place.offset ? signatureOf(8) : offset === replaced.place.offset ? signatureOf(1) : undefined,
   transactionText: (id) =>
-    id === transaction.id
-      ? { text: '{"format":2,"signature":"c2lnbmVk","tags":[]}', dataAt: null }
-      : undefined,
+    id === transaction.id ? { text: '{"format":2,"signature":"c2lnbmVk","tags":[]}', dataAt: null } : undefined,
 });
 
 beforeAll(() => {

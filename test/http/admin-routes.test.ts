@@ -67,16 +67,13 @@ describe("administration in trouble", () => {
     expect(JSON.stringify(last)).toContain("a secret of the inside");
   });
 
-  test.each(["queue-tx", "queue-bundle"])(
-    "%s answers a full list with 429 and when to come back",
-    async (path) => {
-      failure = new Failure("too_many_requests");
-      const response = await ask("POST", path, { id });
-      expect([response.status, await response.text()]).toEqual([429, '"Too Many Requests"']);
-      expect(response.headers.get("retry-after")).toMatch(/^\d+$/);
-      expect(response.headers.get("cache-control")).toBe("no-store");
-    },
-  );
+  test.each(["queue-tx", "queue-bundle"])("%s answers a full list with 429 and when to come back", async (path) => {
+    failure = new Failure("too_many_requests");
+    const response = await ask("POST", path, { id });
+    expect([response.status, await response.text()]).toEqual([429, '"Too Many Requests"']);
+    expect(response.headers.get("retry-after")).toMatch(/^\d+$/);
+    expect(response.headers.get("cache-control")).toBe("no-store");
+  });
 
   test("a second export is told that one runs", async () => {
     failure = new Failure("export_running");

@@ -87,10 +87,7 @@ describe("a transaction that is queued", () => {
         body: { message: "TX queued" },
       });
     await until(() => gateway.reader.placeOf(plain.id)?.height === 1, "both are indexed");
-    await until(
-      () => ids.every((id) => gateway.reader.locate(id)?.verified === true),
-      "the items are indexed",
-    );
+    await until(() => ids.every((id) => gateway.reader.locate(id)?.verified === true), "the items are indexed");
     const response = await fetch(`${gateway.url}/raw/${ids[1]}`);
     expect([response.status, await response.text()]).toEqual([200, "second"]);
     expect(response.headers.get("x-ar-io-verified")).toBe("true");
@@ -219,8 +216,7 @@ describe("an announced item", () => {
 });
 
 describe("where administration is", () => {
-  const header = (response: WireResponse, name: string) =>
-    response.headers.find(([found]) => found === name)?.[1];
+  const header = (response: WireResponse, name: string) => response.headers.find(([found]) => found === name)?.[1];
   const asOwner = `\r\nAuthorization: Bearer ${key}`;
 
   test("never on hosts of content: there its paths are content's", async () => {
@@ -236,10 +232,7 @@ describe("where administration is", () => {
         ["POST", "/svc/admin/queue-tx"],
         ["OPTIONS", "/svc/admin/block-data"],
       ] as const) {
-        const response = await wire(
-          stack.port,
-          `${method} ${path} HTTP/1.1${asOwner}\r\nHost: ${host}:${stack.port}`,
-        );
+        const response = await wire(stack.port, `${method} ${path} HTTP/1.1${asOwner}\r\nHost: ${host}:${stack.port}`);
         expect([host, method, path, response.status === 200 || response.status === 401]).toEqual([
           host,
           method,
@@ -248,10 +241,7 @@ describe("where administration is", () => {
         ]);
         expect(response.body.toString()).not.toContain('"db"');
       }
-    const own = await wire(
-      stack.port,
-      `GET /svc/admin/debug HTTP/1.1${asOwner}\r\nHost: gateway.test:${stack.port}`,
-    );
+    const own = await wire(stack.port, `GET /svc/admin/debug HTTP/1.1${asOwner}\r\nHost: gateway.test:${stack.port}`);
     expect(own.status).toBe(200);
     expect(header(own, "access-control-allow-origin")).toBeUndefined();
   }, 120_000);

@@ -14,11 +14,7 @@ import type { OpenContent } from "../../src/content/open-content.ts";
 import { Failure } from "../../src/failures.ts";
 import { createResolver } from "../../src/gateway/resolve.ts";
 import { createSignedContent, type SignedContent } from "../../src/gateway/signed-content.ts";
-import {
-  arweaveHeaderBytes,
-  arweaveHeaderBytesMax,
-  setArweaveHeaders,
-} from "../../src/http/arweave-headers.ts";
+import { arweaveHeaderBytes, arweaveHeaderBytesMax, setArweaveHeaders } from "../../src/http/arweave-headers.ts";
 import { createContentFinder } from "../../src/http/gateway/content-finder.ts";
 import { createResponseCache } from "../../src/http/gateway/response-cache.ts";
 import { chunkPosts, ecdsa, post, rsa, statedOf } from "../dev/devnet/support.ts";
@@ -70,11 +66,7 @@ describe("headers of what was signed", () => {
     ],
     ["a name of nothing else", [["石", "1"]], truncated],
     ["no name", [["", "1"]], truncated],
-    [
-      "a name that writes headers",
-      [["A\r\nSet-Cookie: a=b", "1"]],
-      { "x-arweave-tag-a-set-cookie-a-b": "1" },
-    ],
+    ["a name that writes headers", [["A\r\nSet-Cookie: a=b", "1"]], { "x-arweave-tag-a-set-cookie-a-b": "1" }],
     ["a value that writes headers", [["A", "1\r\nSet-Cookie: a=b"]], truncated],
     ["a value with a control", [["A", "1\0"]], truncated],
     ["a value beyond Latin-1", [["A", "石"]], truncated],
@@ -181,8 +173,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => stack.close());
 
-const get = (path: string, more = "", method = "GET") =>
-  wire(stack.port, `${method} ${path} HTTP/1.1${more}`);
+const get = (path: string, more = "", method = "GET") => wire(stack.port, `${method} ${path} HTTP/1.1${more}`);
 const arweave = ({ headers }: WireResponse) =>
   Object.fromEntries(headers.filter(([name]) => name.startsWith("x-arweave-")));
 const latin1 = Buffer.from("Grüße", "latin1").toString("latin1");
@@ -217,25 +208,22 @@ async function expectEverywhere(id: Id, wanted: Record<string, string>) {
 }
 
 describe("a gateway with ARWEAVE_TAG_RESPONSE_HEADERS_ENABLED", () => {
-  test.each(items.map((item, index) => [index, item] as const))(
-    "sends them with item %d",
-    async (_index, item) => {
-      const read = readItemHeader(item.bytes, "strict");
-      if (read.kind !== "header") throw new Error(Bun.inspect(read));
-      const { ownerAddress, owner, signature, signatureType } = read.header;
-      await expectEverywhere(
-        item.id,
-        wantedOf({
-          "owner-address": ownerAddress,
-          owner: Buffer.from(owner).toString("base64url"),
-          signature: Buffer.from(signature).toString("base64url"),
-          "signature-type": String(signatureType),
-          target,
-          anchor,
-        }),
-      );
-    },
-  );
+  test.each(items.map((item, index) => [index, item] as const))("sends them with item %d", async (_index, item) => {
+    const read = readItemHeader(item.bytes, "strict");
+    if (read.kind !== "header") throw new Error(Bun.inspect(read));
+    const { ownerAddress, owner, signature, signatureType } = read.header;
+    await expectEverywhere(
+      item.id,
+      wantedOf({
+        "owner-address": ownerAddress,
+        owner: Buffer.from(owner).toString("base64url"),
+        signature: Buffer.from(signature).toString("base64url"),
+        "signature-type": String(signatureType),
+        target,
+        anchor,
+      }),
+    );
+  });
 
   test("sends them with transactions", async () => {
     const of = ({ ownerAddress, owner, signature, lastTx }: Transaction) => ({

@@ -25,8 +25,7 @@ async function openFull() {
   await first.holdRequest(64 * kibibyte, 0);
   const refused = async () =>
     ["response", "request"].map(
-      async (kind) =>
-        new RegExp(`^http_${kind}_body_refused_total (\\d+)$`, "m").exec(await metrics.text())?.[1],
+      async (kind) => new RegExp(`^http_${kind}_body_refused_total (\\d+)$`, "m").exec(await metrics.text())?.[1],
     );
   return { memory, refused: async () => await Promise.all(await refused()) };
 }

@@ -38,10 +38,8 @@ async function openFixture(tipHeight: number, responseCacheBytesMax = 64 * 2 ** 
     settings: { responseCacheBytesMax },
   });
   closers.push(gateway.close);
-  const pathOf = (chunk: number, suffix = "") =>
-    `/chunk/${weaveStart + BigInt((chunk + 1) * kib256)}${suffix}`;
-  const isInMemory = (path: string) =>
-    gateway.gateway.hit(new Request(`${gateway.url}${path}`)) !== undefined;
+  const pathOf = (chunk: number, suffix = "") => `/chunk/${weaveStart + BigInt((chunk + 1) * kib256)}${suffix}`;
+  const isInMemory = (path: string) => gateway.gateway.hit(new Request(`${gateway.url}${path}`)) !== undefined;
   return { data, node, harness, pathOf, isInMemory, ...gateway };
 }
 
@@ -55,8 +53,7 @@ describe("a chunk that is final", () => {
     const first = await fetch(`${url}${path}`);
     const body = await first.bytes();
     const bytes = data.bytes.subarray(3 * kib256, 4 * kib256);
-    const chunk =
-      suffix === "" ? Buffer.from(JSON.parse(Buffer.from(body).toString()).chunk, "base64url") : body;
+    const chunk = suffix === "" ? Buffer.from(JSON.parse(Buffer.from(body).toString()).chunk, "base64url") : body;
     expect(isSame(chunk, bytes)).toBe(true);
     expect(isInMemory(path)).toBe(true);
     const asked = node.requests.length;
@@ -71,11 +68,7 @@ describe("a chunk that is final", () => {
     expect([head.status, head.headers.get("content-length")]).toEqual([200, String(body.length)]);
     for (const method of ["GET", "HEAD"]) {
       const known = await fetch(`${url}${path}`, { method, headers: { "if-none-match": tag } });
-      expect([known.status, known.headers.get("content-type"), known.headers.get("etag")]).toEqual([
-        304,
-        null,
-        tag,
-      ]);
+      expect([known.status, known.headers.get("content-type"), known.headers.get("etag")]).toEqual([304, null, tag]);
     }
     expect(node.requests.length).toBe(asked);
   });

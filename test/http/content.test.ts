@@ -194,10 +194,7 @@ describe("headers of content", () => {
       for (const ask of [get, head, get])
         for (const range of ["", "\r\nRange: bytes=0-1"]) {
           const response = await ask(path, range);
-          expect([response.status, header(response, "content-type")]).toEqual([
-            range === "" ? 200 : 206,
-            type,
-          ]);
+          expect([response.status, header(response, "content-type")]).toEqual([range === "" ? 200 : 206, type]);
           const isClosed = active && path.startsWith("/raw/");
           expect(header(response, "content-security-policy")).toBe(isClosed ? "sandbox" : "");
           expect(header(response, "access-control-allow-origin")).toBe("*");
@@ -250,11 +247,11 @@ describe("not modified", () => {
     ]) {
       expect(response.status).toBe(304);
       expect(response.body.length).toBe(0);
-      expect([
-        header(response, "etag"),
-        header(response, "content-type"),
-        header(response, "content-digest"),
-      ]).toEqual([`"${plain}"`, "", ""]);
+      expect([header(response, "etag"), header(response, "content-type"), header(response, "content-digest")]).toEqual([
+        `"${plain}"`,
+        "",
+        "",
+      ]);
       expect(header(response, "cache-control")).toBe("public, max-age=2592000, immutable");
     }
   });
@@ -347,8 +344,7 @@ describe("a body that is not on this disk", () => {
   test("is not looked for elsewhere when another gateway asks", async () => {
     for (const path of [`/raw/${bigSource}`, `/${bigSource}`]) {
       expect((await get(path, "\r\nX-AR-IO-Hops: 1")).status).toBe(404);
-      for (const hops of ["0", "", "x"])
-        expect((await head(path, `\r\nX-AR-IO-Hops: ${hops}`)).status).toBe(200);
+      for (const hops of ["0", "", "x"]) expect((await head(path, `\r\nX-AR-IO-Hops: ${hops}`)).status).toBe(200);
     }
     expect((await get(`/raw/${plain}`, "\r\nX-AR-IO-Hops: 2")).status).toBe(200);
   });
@@ -443,9 +439,7 @@ describe("what cannot be served", () => {
       expect([header(response, "retry-after"), header(response, "cache-control")]).toEqual(["5", "no-store"]);
       expect(response.body.toString()).not.toContain("inner");
     }
-    expect(lines.some((line) => line["code"] === code && JSON.stringify(line).includes("inner fact"))).toBe(
-      true,
-    );
+    expect(lines.some((line) => line["code"] === code && JSON.stringify(line).includes("inner fact"))).toBe(true);
   });
 
   test("because of a defect answers 500, says nothing of it, and logs it whole", async () => {
@@ -459,19 +453,16 @@ describe("what cannot be served", () => {
 });
 
 describe("other methods", () => {
-  test.each(["POST", "PUT", "DELETE", "PATCH"])(
-    "%s of an id answers 405 with what is allowed",
-    async (method) => {
-      for (const path of [`/${plain}`, `/raw/${plain}`, `/${plain}/a`]) {
-        const response = await wire(server.port, `${method} ${path} HTTP/1.1\r\nContent-Length: 0`);
-        expect([response.status, header(response, "allow"), response.body.toString()]).toEqual([
-          405,
-          "GET, HEAD, OPTIONS",
-          '"Method Not Allowed"',
-        ]);
-      }
-    },
-  );
+  test.each(["POST", "PUT", "DELETE", "PATCH"])("%s of an id answers 405 with what is allowed", async (method) => {
+    for (const path of [`/${plain}`, `/raw/${plain}`, `/${plain}/a`]) {
+      const response = await wire(server.port, `${method} ${path} HTTP/1.1\r\nContent-Length: 0`);
+      expect([response.status, header(response, "allow"), response.body.toString()]).toEqual([
+        405,
+        "GET, HEAD, OPTIONS",
+        '"Method Not Allowed"',
+      ]);
+    }
+  });
 });
 
 describe("in memory", () => {

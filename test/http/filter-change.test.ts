@@ -41,10 +41,7 @@ async function openWith(environment: Readonly<Record<string, string>>) {
   const ids: Id[] = [];
   const bundles: Id[] = [];
   for (const name of ["a", "b"]) {
-    const items = [
-      makeItem(`${name} 1`, { tags: tagged("a") }),
-      makeItem(`${name} 2`, { tags: tagged("b") }),
-    ];
+    const items = [makeItem(`${name} 1`, { tags: tagged("a") }), makeItem(`${name} 2`, { tags: tagged("b") })];
     const tags = [...bundleTags, ...tagged(name)];
     bundles.push((await post(stack.devnet, rsa, { data: writeBundle(items), tags })).id);
     ids.push(...items.map(idOf));
@@ -68,20 +65,8 @@ const never = '{"never":true}';
 
 describe("filters that change", () => {
   test.each([
-    [
-      "skipped bundles",
-      { ANS104_UNBUNDLE_FILTER: never },
-      "----",
-      { ANS104_UNBUNDLE_FILTER: kind("b") },
-      "--xx",
-    ],
-    [
-      "all bundles",
-      { ANS104_UNBUNDLE_FILTER: kind("a") },
-      "xx--",
-      { ANS104_UNBUNDLE_FILTER: always },
-      "xxxx",
-    ],
+    ["skipped bundles", { ANS104_UNBUNDLE_FILTER: never }, "----", { ANS104_UNBUNDLE_FILTER: kind("b") }, "--xx"],
+    ["all bundles", { ANS104_UNBUNDLE_FILTER: kind("a") }, "xx--", { ANS104_UNBUNDLE_FILTER: always }, "xxxx"],
     ["items", { ANS104_INDEX_FILTER: kind("a") }, "x-x-", { ANS104_INDEX_FILTER: always }, "xxxx"],
     ["other items", { ANS104_INDEX_FILTER: kind("a") }, "x-x-", { ANS104_INDEX_FILTER: kind("b") }, "xxxx"],
     ["fewer items, which takes none away", {}, "xxxx", { ANS104_INDEX_FILTER: kind("a") }, "xxxx"],
@@ -158,10 +143,7 @@ describe("queue-bundles", () => {
       ["{", "Malformed JSON body"],
     ];
     for (const [body, message] of rows)
-      expect([body, await ask(stack, "POST", "queue-bundles", body)]).toEqual([
-        body,
-        { status: 400, body: message },
-      ]);
+      expect([body, await ask(stack, "POST", "queue-bundles", body)]).toEqual([body, { status: 400, body: message }]);
     const response = await fetch(`${stack.gateway.url}/ar-io/admin/queue-bundles`, { method: "POST" });
     expect(response.status).toBe(401);
   }, 60_000);

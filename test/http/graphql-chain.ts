@@ -6,14 +6,7 @@
 import { type Address, addressOf, type Id } from "../../src/arweave/id.ts";
 import type { Tag } from "../../src/arweave/tags.ts";
 import { comparePlaces, type Place, pendingHeight } from "../../src/store/index/place.ts";
-import type {
-  BlockRow,
-  ItemRow,
-  PageBlock,
-  PageRow,
-  PendingRow,
-  TransactionRow,
-} from "../../src/store/index/rows.ts";
+import type { BlockRow, ItemRow, PageBlock, PageRow, PendingRow, TransactionRow } from "../../src/store/index/rows.ts";
 import { openIndexWriter } from "../../src/store/index/writer.ts";
 import { blockHashOf, idOf } from "../graphql/memory-index.ts";
 
@@ -89,11 +82,7 @@ export function openMadeUpChain(path: string, choose: Choose): MadeUpChain {
   }
 
   /** Items of a bundle: some hold items of their own, some stand elsewhere too. */
-  function items(
-    place: Place,
-    parent: Readonly<{ offset: number | null; start: number }>,
-    depth: number,
-  ): ItemRow[] {
+  function items(place: Place, parent: Readonly<{ offset: number | null; start: number }>, depth: number): ItemRow[] {
     const rows: ItemRow[] = [];
     let offset = parent.start;
     for (let count = 1 + choose(6); count > 0; count--) {
@@ -117,10 +106,7 @@ export function openMadeUpChain(path: string, choose: Choose): MadeUpChain {
         parentOffset: parent.offset,
       };
       const inner = nested ? items(place, { offset, start: offset + row.headerSize + 96 }, depth + 1) : [];
-      const end = inner.reduce(
-        (last, item) => Math.max(last, item.place.offset + item.headerSize + item.size),
-        0,
-      );
+      const end = inner.reduce((last, item) => Math.max(last, item.place.offset + item.headerSize + item.size), 0);
       const size = again?.size ?? (nested ? end - offset - row.headerSize : choose(5_000));
       rows.push({ ...row, size }, ...inner);
       if (!nested && again === undefined) made.push({ ...row, size });
@@ -208,10 +194,7 @@ export function openMadeUpChain(path: string, choose: Choose): MadeUpChain {
     const transactions = Array.from({ length: transactionCount }, (_, index) => transaction(index, height));
     const bundles = transactions.filter(() => choose(3) === 0).slice(0, 8);
     for (const { txIndex } of bundles)
-      waiting.set(
-        `${height}/${txIndex}`,
-        items({ height, txIndex, offset: -1 }, { offset: null, start: 96 }, 0),
-      );
+      waiting.set(`${height}/${txIndex}`, items({ height, txIndex, offset: -1 }, { offset: null, start: 96 }, 0));
     writer.addBlock({
       block: { ...blockRowOf(block), txCount: transactionCount },
       transactions,
@@ -301,9 +284,7 @@ export function openMadeUpChain(path: string, choose: Choose): MadeUpChain {
     expirePending: () => {
       const newest = Math.floor(now / 1_000) - 3;
       writer.expirePending(newest);
-      placed = placed.filter(
-        ({ place, ingestedAt }) => place.height !== pendingHeight || ingestedAt >= newest,
-      );
+      placed = placed.filter(({ place, ingestedAt }) => place.height !== pendingHeight || ingestedAt >= newest);
     },
     rows: () => {
       const lowest = new Map<Id, PageRow>();

@@ -115,10 +115,9 @@ describe("G2: a query that is forwarded", () => {
       () =>
         openHost(
           () =>
-            new Response(
-              new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array(2 ** 20)) }),
-              { headers: { "Content-Type": "application/json" } },
-            ),
+            new Response(new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array(2 ** 20)) }), {
+              headers: { "Content-Type": "application/json" },
+            }),
         ),
       502,
       none,

@@ -89,8 +89,7 @@ describe("a query", () => {
   });
 
   test("has variables and an operation, by POST and by GET", async () => {
-    const query =
-      "query A { __typename } query B($n: Int!) { blocks(first: $n) { edges { node { height } } } }";
+    const query = "query A { __typename } query B($n: Int!) { blocks(first: $n) { edges { node { height } } } }";
     const body = JSON.stringify({ query, variables: { n: 1 }, operationName: "B" });
     expect(await (await post(body)).text()).toBe(goodResponse);
     expect(await (await get({ query, variables: '{"n":1}', operationName: "B" })).text()).toBe(goodResponse);
@@ -157,12 +156,7 @@ describe("a mistake", () => {
     ["no body", () => post(""), 400, "The body is not JSON."],
     ["JSON that is no object", () => post("7"), 400, "The body must be a JSON object."],
     ["null", () => post("null"), 400, "The body must be a JSON object."],
-    [
-      "a batch",
-      () => post(JSON.stringify([{ query: good }, { query: good }])),
-      400,
-      "Batching is not supported.",
-    ],
+    ["a batch", () => post(JSON.stringify([{ query: good }, { query: good }])), 400, "Batching is not supported."],
     ["no query", () => post("{}"), 400, '"query" must be a text that is not empty.'],
     ["no query, by GET", () => get({}, { Accept: json }), 400, '"query" must be a text that is not empty.'],
     ["a query that is a number", () => post('{"query":7}'), 400, '"query" must be a text that is not empty.'],
@@ -196,12 +190,7 @@ describe("a mistake", () => {
       400,
       '"operationName" must be a text.',
     ],
-    [
-      "bytes that are not UTF-8",
-      () => post(new Uint8Array([0x7b, 0xff, 0x7d])),
-      400,
-      "The body is not UTF-8.",
-    ],
+    ["bytes that are not UTF-8", () => post(new Uint8Array([0x7b, 0xff, 0x7d])), 400, "The body is not UTF-8."],
     [
       "a body of another type",
       () => post(good, { "Content-Type": "text/plain" }),

@@ -3,12 +3,7 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import {
-  contentCodingsOf,
-  contentDisposition,
-  isActiveType,
-  mediaTypeOf,
-} from "../../src/http/header-values.ts";
+import { contentCodingsOf, contentDisposition, isActiveType, mediaTypeOf } from "../../src/http/header-values.ts";
 
 const octets = "application/octet-stream";
 

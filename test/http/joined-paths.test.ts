@@ -52,10 +52,7 @@ describe("a path of ours that was joined to a base with a slash", () => {
         const wanted = await ask(from, path, host);
         expect(wanted.status).toBe(200);
         for (const spelling of spellings(path)) {
-          const [response, head] = [
-            await ask(from, spelling, host),
-            await ask(from, `${spelling}?a=1`, host, "HEAD"),
-          ];
+          const [response, head] = [await ask(from, spelling, host), await ask(from, `${spelling}?a=1`, host, "HEAD")];
           expect([spelling, response.status, response.body.toString()]).toEqual([
             spelling,
             200,

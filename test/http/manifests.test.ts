@@ -128,20 +128,13 @@ describe("a manifest", () => {
   test("is never followed at /raw", async () => {
     for (const path of [`/raw/${site}`, `/raw/${site}/`]) {
       const response = await get(path);
-      expect([response.status, header(response, "content-type")]).toEqual([
-        200,
-        `${manifestType}; charset=utf-8`,
-      ]);
+      expect([response.status, header(response, "content-type")]).toEqual([200, `${manifestType}; charset=utf-8`]);
     }
   });
 
   test("R3: gives ranges and tags of what a path means", async () => {
     const part = await get(`/${site}/assets/style.css`, "\r\nRange: bytes=0-3");
-    expect([part.status, part.body.toString(), header(part, "content-range")]).toEqual([
-      206,
-      "body",
-      "bytes 0-3/6",
-    ]);
+    expect([part.status, part.body.toString(), header(part, "content-range")]).toEqual([206, "body", "bytes 0-3/6"]);
     expect((await get(`/${site}/assets/style.css`, `\r\nIf-None-Match: "${style}"`)).status).toBe(304);
   });
 

@@ -26,8 +26,7 @@ function largeMetrics(series: number): Readonly<{ metrics: Metrics; pages: () =>
   return { metrics, pages: () => pages };
 }
 
-const ask = (app: ReturnType<typeof createMetricsRoutes>) =>
-  app.handle(new Request("http://localhost/metrics"));
+const ask = (app: ReturnType<typeof createMetricsRoutes>) => app.handle(new Request("http://localhost/metrics"));
 
 describe("N6: metrics pages", () => {
   test("are written a few at once and then some a second, and are the same for all others", async () => {
@@ -70,9 +69,7 @@ describe("N6: metrics pages", () => {
     const text = await metrics.text();
     isWritten = true;
     const lines = text.split("\n").filter((line) => line.startsWith("sizes_count{"));
-    expect(lines).toEqual(
-      Array.from({ length: 1_000 }, (_, index) => `sizes_count{number="value-${index}"} 1`),
-    );
+    expect(lines).toEqual(Array.from({ length: 1_000 }, (_, index) => `sizes_count{number="value-${index}"} 1`));
     expect(semaphore).toBeGreaterThan(10);
   });
 

@@ -72,11 +72,7 @@ export async function makeFixture(stack: Stack): Promise<Fixture> {
     return data;
   };
 
-  const nested = item(
-    "nested",
-    writeBundle([item("inner", payloads.inner), item("beside", payloads.beside)]),
-    bundled,
-  );
+  const nested = item("nested", writeBundle([item("inner", payloads.inner), item("beside", payloads.beside)]), bundled);
   const parts = [
     item("before", payloads.before),
     item("secret", payloads.secret),
@@ -84,11 +80,7 @@ export async function makeFixture(stack: Stack): Promise<Fixture> {
     item("after", payloads.after),
   ];
   const bundle = await transaction("bundle", writeBundle(parts), bundled);
-  const other = await transaction(
-    "other bundle",
-    writeBundle([item("secret again", payloads.secret)]),
-    bundled,
-  );
+  const other = await transaction("other bundle", writeBundle([item("secret again", payloads.secret)]), bundled);
   await devnet.mine(1);
   for (const name of ["twin", "twin again", "late twin"]) await transaction(name, payloads.twin, plain);
   await transaction("old", payloads.old, plain, 1);
@@ -152,7 +144,12 @@ function pieceOf(name: string, id: Id, payload: Uint8Array, hasPath: boolean, re
 
 /** The routes that give bytes of payloads, as they are registered. */
 export const payloadRoutes: readonly string[] = [
-  ...["/*", "/tx/:id", "/unconfirmed_tx/:id", "/tx/:id/:field", "/chunk/:offset", "/chunk/:offset/data"],
+  "/*",
+  "/tx/:id",
+  "/unconfirmed_tx/:id",
+  "/tx/:id/:field",
+  "/chunk/:offset",
+  "/chunk/:offset/data",
   ...["/svc", "/ar-io"].map((prefix) => `${prefix}/proof/:id`),
   ...["social", "farcaster"].flatMap((word) => [`/local/${word}/frame/:id`, `/local/${word}/frame/:id/`]),
 ];

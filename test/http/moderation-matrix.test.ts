@@ -193,11 +193,7 @@ const payloadless: readonly RegExp[] = [
 ];
 
 /** What is refused, and which pieces hold a byte of it. */
-type Target = readonly [
-  name: string,
-  refusal: (piece: Piece) => Readonly<Record<string, string>>,
-  piece: string,
-];
+type Target = readonly [name: string, refusal: (piece: Piece) => Readonly<Record<string, string>>, piece: string];
 
 const byId = ({ id }: Piece) => ({ id });
 const byHash = (piece: Piece) => ({ hash: hashOf(piece) });
@@ -285,9 +281,7 @@ async function unexpected(probes: readonly Probe[], status: (probe: Probe) => nu
 describe("the table of routes", () => {
   test("knows every route that is registered", async () => {
     const content = createMemoryContent();
-    const graphql = new Elysia()
-      .get("/graphql", () => textResponse(""))
-      .post("/graphql", () => textResponse(""));
+    const graphql = new Elysia().get("/graphql", () => textResponse("")).post("/graphql", () => textResponse(""));
     const { gateway, close } = openGatewayServer({ content, graphql });
     const registered = [...new Set(gateway.app.routes.map(({ path }) => path))];
     const unknown = registered.filter(
@@ -362,9 +356,7 @@ describe("P1: a name that is refused", () => {
 function isLate(head: string, host = ""): boolean {
   const late = [...fixture.pieces.values()].filter(({ name }) => name.startsWith("late"));
   if (late.some((piece) => host === `${nameOf(piece)}.${root}`)) return true;
-  return late.some(
-    ({ id }) => head.includes(id) || head.includes(id.slice(1)) || host.startsWith(sandboxLabel(id)),
-  );
+  return late.some(({ id }) => head.includes(id) || head.includes(id.slice(1)) || host.startsWith(sandboxLabel(id)));
 }
 
 /** Ranges and chunks of the same pieces that hold no byte of what is refused, nor of its item's header. */
@@ -373,9 +365,7 @@ function sparedBy(touched: readonly Touched[]): Probe[] {
     const others = touched.filter((other) => other.piece === piece);
     if (others.length > 1 || span.start < 2_000) return [];
     const free = { start: 0, end: 100 };
-    const probes = [`/${piece.id}`, `/raw/${piece.id}`].flatMap((path) =>
-      withHead(get(path, 206, range(free))),
-    );
+    const probes = [`/${piece.id}`, `/raw/${piece.id}`].flatMap((path) => withHead(get(path, 206, range(free))));
     const start = stack.gateway.reader.weaveSpan(piece.id)?.start;
     const isApart = isTransaction(piece) && start !== undefined && span.start > 2 ** 18;
     return isApart ? [...probes, ...withHead(get(`/chunk/${start + 1n}`, 200))] : probes;

@@ -22,8 +22,7 @@ import { type NameScript, openNameGateway } from "../support/name-gateway.ts";
 
 const content = createMemoryContent();
 const bytes = (text: string) => new TextEncoder().encode(text);
-const put = (name: string, text: string, contentType: string) =>
-  content.put(name, { body: bytes(text), contentType });
+const put = (name: string, text: string, contentType: string) => content.put(name, { body: bytes(text), contentType });
 const page = put("page", "<p>page", "text/html");
 const style = put("style", "body{}", "text/css");
 const about = put("about", "<p>about", "text/html");
@@ -149,9 +148,7 @@ describe("a name's own host", () => {
     const head = await ask(path, host, "", gateway, "HEAD");
     const plain = await ask(path, host);
     const told = (response: WireResponse) =>
-      new Map(
-        response.headers.filter(([name]) => !["date", "x-request-id", "x-arns-resolved-at"].includes(name)),
-      );
+      new Map(response.headers.filter(([name]) => !["date", "x-request-id", "x-arns-resolved-at"].includes(name)));
     expect([head.status, told(head)]).toEqual([status, told(plain)]);
   });
 
@@ -200,13 +197,7 @@ describe("a name's own host", () => {
   });
 
   test("takes no other method", async () => {
-    const response = await ask(
-      "/graphql",
-      "site.gw.test",
-      "\r\nContent-Length: 2\r\n\r\n{}",
-      gateway,
-      "POST",
-    );
+    const response = await ask("/graphql", "site.gw.test", "\r\nContent-Length: 2\r\n\r\n{}", gateway, "POST");
     expect([response.status, header(response, "allow")]).toEqual([405, "GET, HEAD, OPTIONS"]);
   });
 
@@ -227,8 +218,7 @@ describe("a name's own host", () => {
 
   test("shows the new content as soon as its name stands for it", async () => {
     upstream.scripts.set("moving", says(page, { "X-ArNS-TTL-Seconds": "30" }));
-    for (let round = 0; round < 3; round++)
-      expect(shown(await ask("/", "moving.gw.test"))[1]).toBe("<p>page");
+    for (let round = 0; round < 3; round++) expect(shown(await ask("/", "moving.gw.test"))[1]).toBe("<p>page");
     upstream.scripts.set("moving", says(about, { "X-ArNS-TTL-Seconds": "30" }));
     now += 30_000;
     expect(shown(await ask("/", "moving.gw.test"))[1]).toBe("<p>about");
@@ -249,11 +239,7 @@ describe("a name that stands for nothing", () => {
       const root = await ask("/", host, "", alone);
       expect([...shown(root), header(root, "cache-control")]).toEqual([404, '"Not Found"', "no-store"]);
       const other = await ask("/a/b?c", host, "", alone);
-      expect([other.status, header(other, "location"), header(other, "cache-control")]).toEqual([
-        302,
-        "/",
-        "no-store",
-      ]);
+      expect([other.status, header(other, "location"), header(other, "cache-control")]).toEqual([302, "/", "no-store"]);
     },
   );
 
@@ -406,21 +392,13 @@ describe("the resolver", () => {
     });
   });
 
-  test.each(["none", "a%20b", "..%2Fadmin", "a.b", "x".repeat(64), "%00", "docs_"])(
-    "knows no %s",
-    async (name) => {
-      const response = await ask(`/svc/resolver/${name}`, "gw.test");
-      expect([...shown(response), header(response, "cache-control")]).toEqual([
-        404,
-        '"Not Found"',
-        "no-store",
-      ]);
-    },
-  );
+  test.each(["none", "a%20b", "..%2Fadmin", "a.b", "x".repeat(64), "%00", "docs_"])("knows no %s", async (name) => {
+    const response = await ask(`/svc/resolver/${name}`, "gw.test");
+    expect([...shown(response), header(response, "cache-control")]).toEqual([404, '"Not Found"', "no-store"]);
+  });
 
   test("asks nobody for what can be no name", async () => {
-    for (const name of ["a%20b", "..%2Fadmin", "a.b", "x".repeat(64)])
-      await ask(`/svc/resolver/${name}`, "gw.test");
+    for (const name of ["a%20b", "..%2Fadmin", "a.b", "x".repeat(64)]) await ask(`/svc/resolver/${name}`, "gw.test");
     await ask("/", `${"y".repeat(10)}_.gw.test`);
     expect(upstream.questions).toEqual([]);
   });
@@ -471,8 +449,7 @@ describe("the apex by name", () => {
     ["/raw/notes", 400, '"Invalid ID"'],
   ])("answers %s with %d", async (path, status, body) => {
     for (const host of ["gw.test", "www.gw.test", "127.0.0.1"])
-      for (let round = 0; round < 2; round++)
-        expect(shown(await ask(path, host, "", apex))).toEqual([status, body]);
+      for (let round = 0; round < 2; round++) expect(shown(await ask(path, host, "", apex))).toEqual([status, body]);
   });
 
   test("says what its name stands for", async () => {
@@ -497,11 +474,7 @@ describe("the apex by name", () => {
   test("is absent, and nowhere else, when its name stands for nothing", async () => {
     for (const path of ["/", "/a"]) {
       const response = await ask(path, "gw.test", "", none);
-      expect([...shown(response), header(response, "cache-control")]).toEqual([
-        404,
-        '"Not Found"',
-        "no-store",
-      ]);
+      expect([...shown(response), header(response, "cache-control")]).toEqual([404, '"Not Found"', "no-store"]);
     }
     upstream.scripts.set("apex", { status: 503 });
     const fault = open({ settings: { apex: { name: "apex" } } });
@@ -558,10 +531,7 @@ describe("a name that is refused", () => {
     await walk(({ status }, label) => expect([label, status === 451]).toEqual([label, false]));
     moderation.block("name", "many", {});
     await walk(({ status }, label) => expect([label, status]).toEqual([label, 451]));
-    expect(shown(await ask("/", "many.gw.test"))).toEqual([
-      451,
-      '"Blocked by this gateway\'s content policy"',
-    ]);
+    expect(shown(await ask("/", "many.gw.test"))).toEqual([451, '"Blocked by this gateway\'s content policy"']);
     moderation.unblock("name", "many");
     await walk(({ status }, label) => expect([label, status === 451]).toEqual([label, false]));
   });

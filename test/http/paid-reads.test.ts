@@ -53,17 +53,27 @@ async function begin(): Promise<void> {
   const clock = payment.clock.now;
   const metrics = createMetrics();
   reading = await openPaidReading({
-    ...{ x402, ledger: payment.database, amount: price, bytes: allowance, key, clock },
+    x402,
+    ledger: payment.database,
+    amount: price,
+    bytes: allowance,
+    key,
+    clock,
     makeId: payment.makeId,
   });
   const limiter = createRateLimiter({
     client: { capacity: free, refillPerSecond: 0.000_001 },
     resource: { capacity: 1_000, refillPerSecond: 1 },
     isExempt: () => false,
-    ...{ seed: 1, clock, metrics },
+    seed: 1,
+    clock,
+    metrics,
   });
   server = openServer({
-    ...{ hostname: "127.0.0.1", port: 0, bodyBytesMax: 1_000, log: silentLog },
+    hostname: "127.0.0.1",
+    port: 0,
+    bodyBytesMax: 1_000,
+    log: silentLog,
     stats: createRequestMetrics(createMetrics(), silentLog),
     app: new Elysia({ strictPath: true })
       .get("/sized/:size", ({ params }) =>
@@ -74,7 +84,12 @@ async function begin(): Promise<void> {
     isTrustedProxy: () => true,
     limiter,
     paidReads: createPaidReads({
-      ...{ limiter, reading, publicUrl: () => "http://gateway.test", seed: 1, clock, log: silentLog },
+      limiter,
+      reading,
+      publicUrl: () => "http://gateway.test",
+      seed: 1,
+      clock,
+      log: silentLog,
     }),
   });
 }
@@ -120,8 +135,12 @@ for (const kind of ledgerKinds())
       expect(status).toBe(402);
       const { accepts, ...flat } = JSON.parse(body);
       expect(flat).toMatchObject({
-        ...{ x402Version: 1, error: "IP rate limit exceeded", scheme: "exact", network: "base" },
-        ...{ maxAmountRequired: "1000", resource: "http://gateway.test/" },
+        x402Version: 1,
+        error: "IP rate limit exceeded",
+        scheme: "exact",
+        network: "base",
+        maxAmountRequired: "1000",
+        resource: "http://gateway.test/",
       });
       expect(accepts).toHaveLength(1);
       const second = JSON.parse(Buffer.from(headers.get("payment-required") ?? "", "base64").toString());
@@ -131,20 +150,17 @@ for (const kind of ledgerKinds())
       expect((await ask(`/sized/${kibibyte}`, {}, { method: "HEAD" })).status).toBe(402);
     });
 
-    test.each([1, 2] as const)(
-      "pays by version %p, and reads what was paid for, and no more",
-      async (version) => {
-        await takeFree();
-        const header = fixture.header(fixture.authorize(alice, price), alice, version);
-        const paid = await read({ [version === 1 ? "x-payment" : "payment-signature"]: header });
-        expect([paid.status, paid.body.length]).toEqual([200, kibibyte]);
-        const name = version === 1 ? "x-payment-response" : "payment-response";
-        const settlement = JSON.parse(Buffer.from(paid.headers.get(name) ?? "", "base64").toString());
-        expect(settlement).toMatchObject({ success: true, payer: alice.address });
-        expect(await readsLeft()).toBe(7);
-        expect(await fixture.balance(alice)).toBe(0n);
-      },
-    );
+    test.each([1, 2] as const)("pays by version %p, and reads what was paid for, and no more", async (version) => {
+      await takeFree();
+      const header = fixture.header(fixture.authorize(alice, price), alice, version);
+      const paid = await read({ [version === 1 ? "x-payment" : "payment-signature"]: header });
+      expect([paid.status, paid.body.length]).toEqual([200, kibibyte]);
+      const name = version === 1 ? "x-payment-response" : "payment-response";
+      const settlement = JSON.parse(Buffer.from(paid.headers.get(name) ?? "", "base64").toString());
+      expect(settlement).toMatchObject({ success: true, payer: alice.address });
+      expect(await readsLeft()).toBe(7);
+      expect(await fixture.balance(alice)).toBe(0n);
+    });
 
     test("buys one allowance with one payment, however often and at once it is sent, also when it is used up", async () => {
       await takeFree();
@@ -178,9 +194,7 @@ for (const kind of ledgerKinds())
       expect((await read(headers, "192.0.2.1")).status).toBe(200);
       const stolen = await read(headers, "192.0.2.2");
       expect(stolen.status).toBe(402);
-      const refusal = JSON.parse(
-        Buffer.from(stolen.headers.get("x-payment-response") ?? "", "base64").toString(),
-      );
+      const refusal = JSON.parse(Buffer.from(stolen.headers.get("x-payment-response") ?? "", "base64").toString());
       expect(refusal).toMatchObject({
         success: false,
         errorReason: "the payment was made for something else",

@@ -128,10 +128,7 @@ test("a refused post says why in X-Reject-Reason, and clients that take only JSO
   expect(plain.headers.get("x-reject-reason")).toMatch(/^[a-z_]+: .*reward/);
   expect(plain.headers.get("access-control-expose-headers")).toContain("*");
   const strict = await postTo("/tx", transaction.text, { accept: "application/json" });
-  expect([strict.status, strict.headers.get("x-reject-reason")]).toEqual([
-    400,
-    plain.headers.get("x-reject-reason"),
-  ]);
+  expect([strict.status, strict.headers.get("x-reject-reason")]).toEqual([400, plain.headers.get("x-reject-reason")]);
   expect(await strict.json()).toEqual({
     error: "Transaction verification failed.",
     reasons: [{ code: expect.stringMatching(/^[a-z_]+$/), detail: expect.stringContaining("reward") }],

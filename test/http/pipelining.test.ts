@@ -56,21 +56,13 @@ describe("H1: requests that are answered at once are answered in order", () => {
   const ten = Array.from({ length: 9 }, (_, at) => `n${at}`);
   test.each([
     ["two", [get("/now/a"), get("/now/b", last)], ["<a>", "<b>"]],
-    [
-      "ten",
-      [...ten.map((name) => get(`/now/${name}`)), get("/now/z", last)],
-      [...ten, "z"].map((n) => `<${n}>`),
-    ],
+    ["ten", [...ten.map((name) => get(`/now/${name}`)), get("/now/z", last)], [...ten, "z"].map((n) => `<${n}>`)],
     [
       "from memory and from routes",
       [get("/hit"), get("/now/a"), get("/hit"), get("/now/b", last)],
       ["<hit>", "<a>", "<hit>", "<b>"],
     ],
-    [
-      "with bodies",
-      [post("/body/a", "1"), post("/body/b", "22"), get("/now/c", last)],
-      ["<a1>", "<b2>", "<c>"],
-    ],
+    ["with bodies", [post("/body/a", "1"), post("/body/b", "22"), get("/now/c", last)], ["<a1>", "<b2>", "<c>"]],
     ["and one that is not, at the end", [get("/now/a"), get("/later/b", last)], ["<a>", "<b>"]],
   ] as const)("%s", async (_name, requests, expected) => {
     expect(await pipeline(requests)).toEqual([...expected]);

@@ -33,11 +33,7 @@ export const ed25519 = createEd25519Signer(testKey(31));
 export const ethereum = createEthereumSigner(testKey(32));
 
 /** Makes an item. */
-export function makeItem(
-  bytes: Uint8Array,
-  signer: Signer = ed25519,
-  tags = bundleTags.slice(2),
-): PlantedItem {
+export function makeItem(bytes: Uint8Array, signer: Signer = ed25519, tags = bundleTags.slice(2)): PlantedItem {
   const item = createDataItem({ data: bytes, tags }, signer);
   return { id: idOfSignature(item.subarray(2, 2 + signer.scheme.signatureSize)), bytes, item };
 }

@@ -8,8 +8,16 @@ export type Json = null | boolean | number | string | readonly Json[] | { readon
 
 /** The fields of a proof that hold bytes. */
 const binary = new Set([
-  ...["tx_path", "data_path", "data_root", "chunk", "header"],
-  ...["signature", "owner", "target", "anchor", "tags"],
+  "tx_path",
+  "data_path",
+  "data_root",
+  "chunk",
+  "header",
+  "signature",
+  "owner",
+  "target",
+  "anchor",
+  "tags",
 ]);
 
 /**
@@ -35,10 +43,7 @@ export function* everyByte(proof: Json, isWanted: () => boolean): Generator<read
 const marker = "~here~";
 
 /** Every text in which one number, text or truth is another of its kind. */
-export function* everyLeaf(
-  json: Json,
-  isApart: (path: string) => boolean,
-): Generator<readonly [string, string]> {
+export function* everyLeaf(json: Json, isApart: (path: string) => boolean): Generator<readonly [string, string]> {
   for (const [path, value] of leavesOf(json)) {
     const name = path.join(".");
     if (isApart(name)) continue;

@@ -29,8 +29,14 @@ async function outcomesOf(from: number, to: number) {
   const folder = mkdtempSync(join(tmpdir(), "cairn-recorded-"));
   const closers = createClosers(() => undefined);
   const settings = {
-    ...{ DATA_DIR: folder, HOST: "127.0.0.1", GATEWAY_PORT: "0", START_HEIGHT: String(from) },
-    ...{ WORKER_THREADS: "1", QUERY_THREADS: "1", FOLLOW_INTERVAL_MS: "50", ENABLE_MEMPOOL_WATCHER: "false" },
+    DATA_DIR: folder,
+    HOST: "127.0.0.1",
+    GATEWAY_PORT: "0",
+    START_HEIGHT: String(from),
+    WORKER_THREADS: "1",
+    QUERY_THREADS: "1",
+    FOLLOW_INTERVAL_MS: "50",
+    ENABLE_MEMPOOL_WATCHER: "false",
   };
   const { config } = readConfig(settings, "dev");
   const gateway = openGateway({
@@ -70,9 +76,7 @@ describe("proofs of the real chain", () => {
     "every transaction of the first two blocks of 2.0 is proven, of both formats",
     async () => {
       const verifications = await outcomesOf(422_250, 422_251);
-      expect(verifications.map(({ outcome, fault }) => fault?.reason ?? outcome)).toEqual(
-        Array(9).fill("proven"),
-      );
+      expect(verifications.map(({ outcome, fault }) => fault?.reason ?? outcome)).toEqual(Array(9).fill("proven"));
       expect(verifications.filter(({ size = 0 }) => size > 0).length).toBe(7);
     },
     120_000,

@@ -15,15 +15,7 @@ import { sha256 } from "../../src/lib/hash.ts";
 import { ecdsa, rsa } from "../dev/devnet/support.ts";
 import { wire } from "../support/gateway-server.ts";
 import { createChance, mutationSeed } from "../support/mutate.ts";
-import {
-  askProof,
-  bundleTags,
-  check,
-  ethereum,
-  openProofChain,
-  type Planted,
-  postChunked,
-} from "./proof-chain.ts";
+import { askProof, bundleTags, check, ethereum, openProofChain, type Planted, postChunked } from "./proof-chain.ts";
 import { everyByte, everyLeaf, type Json } from "./proof-damage.ts";
 
 const chain = await openProofChain();
@@ -59,12 +51,7 @@ describe("a proof", () => {
     test.each(anchors)(`of ${name} holds for one who believes %s`, async (_name, anchor, belief) => {
       const verdict = check(planted, await askProof(url, planted.id), { anchor });
       expect(verdict).toMatchObject({ outcome: "proven", fault: undefined, open: [] });
-      expect(verdict.steps.map(({ step }) => step)).toEqual([
-        "block",
-        "transaction",
-        "place",
-        ...steps,
-      ] as never);
+      expect(verdict.steps.map(({ step }) => step)).toEqual(["block", "transaction", "place", ...steps] as never);
       expect(verdict.trusted.join("\n")).toMatch(belief);
       expect(verdict.trusted.join("\n").includes("nobody")).toBe(anchor.kind === "none");
     });
@@ -101,16 +88,13 @@ describe("a proof", () => {
     });
   });
 
-  test.each([chain.chunked, chain.first, chain.deep])(
-    "is refused when the owner is another",
-    async (planted) => {
-      const text = await askProof(url, planted.id);
-      expect(check(planted, text, { owner: ecdsa.address })).toMatchObject({ outcome: "refused" });
-      const { items, transaction } = JSON.parse(text);
-      const owner = items.length === 0 ? transaction.owner : addressOf(ethereum.owner);
-      expect(check(planted, text, { owner }).outcome).toBe("proven");
-    },
-  );
+  test.each([chain.chunked, chain.first, chain.deep])("is refused when the owner is another", async (planted) => {
+    const text = await askProof(url, planted.id);
+    expect(check(planted, text, { owner: ecdsa.address })).toMatchObject({ outcome: "refused" });
+    const { items, transaction } = JSON.parse(text);
+    const owner = items.length === 0 ? transaction.owner : addressOf(ethereum.owner);
+    expect(check(planted, text, { owner }).outcome).toBe("proven");
+  });
 
   test("of what is in no block yet shows its signature, and says so", async () => {
     const text = await askProof(url, chain.pending.id);
@@ -172,8 +156,7 @@ describe("a proof of a part", () => {
   test("may be asked for by header, and the query wins", async () => {
     const ask = async (query: string) => {
       const headers = { range: "bytes=10-19" };
-      return readProof(await (await fetch(`${url}/svc/proof/${chain.small.id}${query}`, { headers })).text())
-        .range;
+      return readProof(await (await fetch(`${url}/svc/proof/${chain.small.id}${query}`, { headers })).text()).range;
     };
     expect(await ask("")).toEqual({ start: 10, end: 20 });
     expect(await ask("?range=1-2")).toEqual({ start: 1, end: 3 });
@@ -243,19 +226,15 @@ describe("GET /svc/proof/{id}", () => {
     expect(check(small, await askProof(url, small.id)).outcome).toBe("proven");
     moderation.unblock("id", neighbour.id);
     moderation.block("id", nested.id, {});
-    expect([await status(chain.note.id), await status(chain.deep.id), await status(last.id)]).toEqual([
-      451, 451, 200,
-    ]);
+    expect([await status(chain.note.id), await status(chain.deep.id), await status(last.id)]).toEqual([451, 451, 200]);
     moderation.unblock("id", nested.id);
     moderation.block("id", bundle.id, {});
     expect([await status(chain.deep.id), await status(last.id)]).toEqual([451, 451]);
     moderation.unblock("id", bundle.id);
     moderation.block("hash", encodeBase64url(sha256(chain.deep.bytes)), {});
-    expect([
-      await status(chain.deep.id),
-      await status(chain.deepest.id),
-      await status(chain.note.id),
-    ]).toEqual([451, 451, 200]);
+    expect([await status(chain.deep.id), await status(chain.deepest.id), await status(chain.note.id)]).toEqual([
+      451, 451, 200,
+    ]);
     moderation.unblock("hash", encodeBase64url(sha256(chain.deep.bytes)));
     expect(check(chain.deep, await askProof(url, chain.deep.id)).outcome).toBe("proven");
   });
@@ -384,10 +363,9 @@ describe("what is made up", () => {
 
   test("another transaction's data under an ECDSA signature is never proven", async () => {
     // The signature recovers to somebody, whatever the header says: both lie in one block, so all paths are right.
-    const [one, other] = [
-      await askProof(url, chain.curved.id),
-      await askProof(url, chain.curvedOther.id),
-    ].map((text) => JSON.parse(text));
+    const [one, other] = [await askProof(url, chain.curved.id), await askProof(url, chain.curvedOther.id)].map((text) =>
+      JSON.parse(text),
+    );
     const [header, taken] = [JSON.parse(one.transaction.text), JSON.parse(other.transaction.text)];
     const text = JSON.stringify({ ...header, data_root: taken.data_root });
     const owner = readTransaction(text).ownerAddress;
@@ -408,9 +386,9 @@ describe("what is made up", () => {
     const forged = new Uint8Array(chain.first.bytes).fill(7, 9, 10);
     expect(check(chain.first, JSON.stringify(bare)).outcome).toBe("signed");
     expect(check(chain.first, JSON.stringify(bare), { bytes: forged }).outcome).toBe("refused");
-    expect(
-      check(chain.first, JSON.stringify({ ...bare, block: proof.block }), { bytes: forged }).outcome,
-    ).toBe("refused");
+    expect(check(chain.first, JSON.stringify({ ...bare, block: proof.block }), { bytes: forged }).outcome).toBe(
+      "refused",
+    );
   });
 
   test("a header copied before other bytes makes a place at most, and never a proof", async () => {
@@ -427,7 +405,12 @@ describe("what is made up", () => {
     const item = { ...honest.items[0], parent: bundle.id, entry: { index: 0, count: 1 }, start: 96 };
     const proof = (start: number, end: number) =>
       JSON.stringify({
-        ...{ ...honest, ...shown, id: tiny.id, kind: "data_item", size: bytes.length, range: { start, end } },
+        ...honest,
+        ...shown,
+        id: tiny.id,
+        kind: "data_item",
+        size: bytes.length,
+        range: { start, end },
         items: [{ ...item, data_start: dataStart, end: dataStart + bytes.length }],
         signature: honest.signature,
         chunks: [{ ...shown.chunks[0], chunk: encodeBase64url(bundle.bytes) }],
@@ -458,11 +441,7 @@ describe("what is made up", () => {
   });
 
   test.each([
-    [
-      "header",
-      "the header is that of transaction",
-      (own: Shown, other: Shown) => ({ ...other, id: own["id"] }),
-    ],
+    ["header", "the header is that of transaction", (own: Shown, other: Shown) => ({ ...other, id: own["id"] })],
     [
       "data root",
       "the data root is not that of the transaction",
@@ -492,8 +471,7 @@ describe("what is made up", () => {
 
   test("a proof about no bytes, or with other bytes than it is about, proves nothing", async () => {
     const text = await askProof(url, chain.deep.id, "1-4");
-    const faultOf = (given: Parameters<typeof check>[2], shown = text) =>
-      check(chain.deep, shown, given).fault?.reason;
+    const faultOf = (given: Parameters<typeof check>[2], shown = text) => check(chain.deep, shown, given).fault?.reason;
     const nothing = JSON.stringify({ ...JSON.parse(text), range: { start: 3, end: 3 } });
     expect(faultOf({}, nothing)).toBe("the proof is about no bytes");
     expect(faultOf({ bytes: chain.deep.bytes })).toContain("19 bytes were given");
@@ -554,9 +532,7 @@ describe("what is made up", () => {
       ],
       [
         "to a payload that begins elsewhere",
-        ([item]) => [
-          { ...item, data_start: (item?.data_start ?? 0) + 1, end: (item?.end ?? 0) + 1 } as never,
-        ],
+        ([item]) => [{ ...item, data_start: (item?.data_start ?? 0) + 1, end: (item?.end ?? 0) + 1 } as never],
         "begins elsewhere",
       ],
       [
@@ -598,10 +574,9 @@ describe("what is made up", () => {
   });
 
   test("a transaction is not placed where another of its size lies", async () => {
-    const [one, other] = [
-      await askProof(url, chain.curved.id),
-      await askProof(url, chain.curvedOther.id),
-    ].map((text) => JSON.parse(text));
+    const [one, other] = [await askProof(url, chain.curved.id), await askProof(url, chain.curvedOther.id)].map((text) =>
+      JSON.parse(text),
+    );
     const { place } = other.transaction;
     const chunks = one.chunks.map((chunk: { end: number }) => ({
       ...chunk,
@@ -615,10 +590,7 @@ describe("what is made up", () => {
   test.each<[string, (proof: Record<string, Json>) => Record<string, Json>]>([
     ["without its block", (proof) => ({ ...proof, block: null })],
     ["without its chunks", (proof) => ({ ...proof, chunks: [] })],
-    [
-      "without its path",
-      (proof) => ({ ...proof, transaction: { ...(proof["transaction"] as object), place: null } }),
-    ],
+    ["without its path", (proof) => ({ ...proof, transaction: { ...(proof["transaction"] as object), place: null } })],
   ])("a proof %s shows the signature alone", async (_name, without) => {
     for (const planted of [chain.deep, chain.chunked, chain.first]) {
       const verdict = check(planted, JSON.stringify(without(JSON.parse(await askProof(url, planted.id)))));

@@ -117,34 +117,31 @@ describe("pruning", () => {
     expect(await served()).toEqual(before);
   }, 120_000);
 
-  test.each(["id", "hash", "root id"])(
-    "what is blocked by %s after pruning leaves by no route",
-    async (by) => {
-      const stack = await open();
-      const inner = makeItem("kept out of sight");
-      const nested = makeItem(writeBundle([inner]), { tags: [...bundleTags] });
-      const beside = makeItem("free");
-      const [id, nestedId, besideId] = [inner, nested, beside].map(idOfItem);
-      const data = writeBundle([nested, beside]);
-      const bundle = await post(stack.devnet, rsa, { data, tags: [...bundleTags] });
-      await stack.devnet.mine(19);
-      await stack.settled();
-      const { reader, url } = stack.gateway;
-      await until(() => id !== undefined && reader.placeOf(id) !== undefined, "the item is indexed");
-      const indexedAtThreshold = Math.floor(Date.now() / 1_000) + 1_000;
-      await ask(stack, "POST", "prune-stable-data-items", { indexedAtThreshold });
-      expect(id !== undefined && reader.placeOf(id)).toBeUndefined();
+  test.each(["id", "hash", "root id"])("what is blocked by %s after pruning leaves by no route", async (by) => {
+    const stack = await open();
+    const inner = makeItem("kept out of sight");
+    const nested = makeItem(writeBundle([inner]), { tags: [...bundleTags] });
+    const beside = makeItem("free");
+    const [id, nestedId, besideId] = [inner, nested, beside].map(idOfItem);
+    const data = writeBundle([nested, beside]);
+    const bundle = await post(stack.devnet, rsa, { data, tags: [...bundleTags] });
+    await stack.devnet.mine(19);
+    await stack.settled();
+    const { reader, url } = stack.gateway;
+    await until(() => id !== undefined && reader.placeOf(id) !== undefined, "the item is indexed");
+    const indexedAtThreshold = Math.floor(Date.now() / 1_000) + 1_000;
+    await ask(stack, "POST", "prune-stable-data-items", { indexedAtThreshold });
+    expect(id !== undefined && reader.placeOf(id)).toBeUndefined();
 
-      const hash = createHash("sha256").update("kept out of sight").digest("base64url");
-      const body = { id: { id }, hash: { hash }, "root id": { id: bundle.id } }[by];
-      await ask(stack, "PUT", "block-data", body);
-      const status = async (path: string) => (await fetch(`${url}${path}`)).status;
-      const refused = [`/raw/${id}`, `/${id}`, `/raw/${nestedId}`, `/raw/${bundle.id}`];
-      for (const path of [...refused, `/local/social/frame/${id}`, `/svc/proof/${id}`])
-        expect([by, path, await status(path)]).toEqual([by, path, 451]);
-      expect(await status(`/raw/${besideId}`)).toBe(by === "root id" ? 451 : 200);
-      await ask(stack, "PUT", "unblock-data", body);
-      for (const path of refused) expect([by, path, await status(path)]).toEqual([by, path, 200]);
-    },
-  );
+    const hash = createHash("sha256").update("kept out of sight").digest("base64url");
+    const body = { id: { id }, hash: { hash }, "root id": { id: bundle.id } }[by];
+    await ask(stack, "PUT", "block-data", body);
+    const status = async (path: string) => (await fetch(`${url}${path}`)).status;
+    const refused = [`/raw/${id}`, `/${id}`, `/raw/${nestedId}`, `/raw/${bundle.id}`];
+    for (const path of [...refused, `/local/social/frame/${id}`, `/svc/proof/${id}`])
+      expect([by, path, await status(path)]).toEqual([by, path, 451]);
+    expect(await status(`/raw/${besideId}`)).toBe(by === "root id" ? 451 : 200);
+    await ask(stack, "PUT", "unblock-data", body);
+    for (const path of refused) expect([by, path, await status(path)]).toEqual([by, path, 200]);
+  });
 });

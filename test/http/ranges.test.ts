@@ -299,15 +299,10 @@ describe("R2: 8 GiB", () => {
   test.each(rows)("Range %j", async (range, first, final) => {
     const [got, head] = [await askVast("GET", range), await askVast("HEAD", range)];
     for (const response of [got, head]) {
-      expect([response.status, header(response, "content-range")]).toEqual([
-        206,
-        [`bytes ${first}-${final}/${vast}`],
-      ]);
+      expect([response.status, header(response, "content-range")]).toEqual([206, [`bytes ${first}-${final}/${vast}`]]);
       expect(header(response, "content-length")).toEqual([String(final - first + 1)]);
     }
-    expect([...got.body]).toEqual(
-      Array.from({ length: final - first + 1 }, (_, index) => (first + index) % 256),
-    );
+    expect([...got.body]).toEqual(Array.from({ length: final - first + 1 }, (_, index) => (first + index) % 256));
   });
   test.each(["bytes=8589934592-", "bytes=8589934592-8589934593", "bytes=-0"])(
     "Range %j is nothing there",

@@ -53,11 +53,7 @@ function open(limits: Partial<RateLimiterOptions>, more: Partial<ServerOptions> 
 const ask = (path: string, headers: Record<string, string> = {}, method = "GET") =>
   fetch(`${server.url}${path}`, { headers, method });
 
-async function statuses(
-  count: number,
-  path: string,
-  headers: (at: number) => Record<string, string> = () => ({}),
-) {
+async function statuses(count: number, path: string, headers: (at: number) => Record<string, string> = () => ({})) {
   const all: number[] = [];
   for (let at = 0; at < count; at += 1) all.push((await ask(path, headers(at))).status);
   return all;
@@ -110,9 +106,7 @@ describe("a client", () => {
     expect(await statuses(6, "/a", first)).toEqual([200, 200, 200, 200, 200, 429]);
     expect(await statuses(1, "/a", () => ({ "X-Forwarded-For": "203.0.113.2" }))).toEqual([200]);
     // What stands before the proxy's own entry is the client's word.
-    expect(await statuses(1, "/a", () => ({ "X-Forwarded-For": "203.0.113.77, 203.0.113.1" }))).toEqual([
-      429,
-    ]);
+    expect(await statuses(1, "/a", () => ({ "X-Forwarded-For": "203.0.113.77, 203.0.113.1" }))).toEqual([429]);
   });
 
   test("of IPv6 is the first 64 bits of its address", async () => {
@@ -149,14 +143,14 @@ test.each(["/health", "/svc/admin/debug"])("%s is never kept out", async (path) 
   expect(await statuses(5, path)).toEqual([200, 200, 200, 200, 200]);
 });
 
-test.each([
-  ...["/metrics", "/svc/__gateway_metrics", "/ar-io/__gateway_metrics"],
-  ...["/payment/metrics", "/upload/v1/metrics"],
-])("%s costs what others cost", async (path) => {
-  open({ client: { capacity: 1, refillPerSecond: 1 } });
-  expect(await statuses(2, "/a")).toEqual([200, 429]);
-  expect(await statuses(1, path)).toEqual([429]);
-});
+test.each(["/metrics", "/svc/__gateway_metrics", "/ar-io/__gateway_metrics", "/payment/metrics", "/upload/v1/metrics"])(
+  "%s costs what others cost",
+  async (path) => {
+    open({ client: { capacity: 1, refillPerSecond: 1 } });
+    expect(await statuses(2, "/a")).toEqual([200, 429]);
+    expect(await statuses(1, path)).toEqual([429]);
+  },
+);
 
 test("answers from memory cost what others cost, and are given as long as there are tokens", async () => {
   const body = new Uint8Array(2_049);

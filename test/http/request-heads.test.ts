@@ -89,8 +89,7 @@ describe("H1: a request that could be read in two ways", () => {
   const chunks = "0\r\n\r\n";
   const post = (lines: readonly string[], body: string) =>
     ["POST /size HTTP/1.1", "Host: a.example", ...lines, "", body].join("\r\n");
-  const get = (target: string, lines: readonly string[]) =>
-    [`GET ${target} HTTP/1.1`, ...lines, "", ""].join("\r\n");
+  const get = (target: string, lines: readonly string[]) => [`GET ${target} HTTP/1.1`, ...lines, "", ""].join("\r\n");
   const rows: readonly (readonly [name: string, request: string, status: number])[] = [
     ["one Host", get("/a", [host("a.example")]), 200],
     ...["/a", "/hit"].flatMap((target): (readonly [string, string, number])[] => [
@@ -175,11 +174,7 @@ describeWith(openssl, "H1: by HTTP/2", () => {
     ["a Host that says the same", { ":authority": "a.example", host: "a.example" }, 200],
     ["a Host that says another", { ":authority": "a.example", host: "b.example" }, "no status"],
     ["a list", { ":authority": "a.example, b.example" }, 400],
-    [
-      "20 cookies of 4 KiB",
-      { cookie: Array.from({ length: 20 }, (_, at) => `c${at}=${"x".repeat(4_090)}`) },
-      200,
-    ],
+    ["20 cookies of 4 KiB", { cookie: Array.from({ length: 20 }, (_, at) => `c${at}=${"x".repeat(4_090)}`) }, 200],
     ["a header of 17 KiB", { "x-long": "x".repeat(17_000) }, 431],
   ])("%s", async (_name, headers, expected) => {
     expect(await askSecurely({ ":path": "/a", ...headers })).toBe(expected);

@@ -20,8 +20,7 @@ type Sample = Readonly<{ name: string; labels: Readonly<Record<string, string>>;
 const root = "gateway.test";
 let stack: UploadStack;
 let item: ReturnType<typeof testItem>;
-const urlOf = (service: "payment" | "upload") =>
-  (stack.gateway.serviceUrls.get(service) ?? "").replace(/\/$/, "");
+const urlOf = (service: "payment" | "upload") => (stack.gateway.serviceUrls.get(service) ?? "").replace(/\/$/, "");
 
 beforeAll(async () => {
   stack = await openUploadStack({ environment: { ARNS_ROOT_HOST: root, ADMIN_API_KEY: "key" } });
@@ -36,15 +35,11 @@ beforeAll(async () => {
 afterAll(() => stack.close());
 
 function samplesOf(text: string): readonly Sample[] {
-  return [...text.matchAll(/^([a-z_0-9]+)(?:\{(.*)\})? (\S+)$/gm)].map(
-    ([, name = "", labels = "", value]) => ({
-      name,
-      labels: Object.fromEntries(
-        [...labels.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)].map(([, key, each]) => [key, each]),
-      ),
-      value: Number(value),
-    }),
-  );
+  return [...text.matchAll(/^([a-z_0-9]+)(?:\{(.*)\})? (\S+)$/gm)].map(([, name = "", labels = "", value]) => ({
+    name,
+    labels: Object.fromEntries([...labels.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)].map(([, key, each]) => [key, each])),
+    value: Number(value),
+  }));
 }
 
 const samples = async () => samplesOf(await (await fetch(`${stack.content}/metrics`)).text());
@@ -73,12 +68,7 @@ describe("every response is counted once and logged once", () => {
     ["content", of((id) => `/raw/${id}?x`), { headers: { "if-match": "*" } }, "gateway /raw/{id} GET 200"],
     ["content from memory", of((id) => `/raw/${id}`), {}, "gateway /raw/{id} GET 200"],
     ["a range", of((id) => `/raw/${id}`), { headers: { range: "bytes=0-9" } }, "gateway /raw/{id} GET 206"],
-    [
-      "what is unchanged",
-      of((id) => `/raw/${id}`),
-      { headers: { "if-none-match": "*" } },
-      "gateway /raw/{id} GET 304",
-    ],
+    ["what is unchanged", of((id) => `/raw/${id}`), { headers: { "if-none-match": "*" } }, "gateway /raw/{id} GET 304"],
     ["HEAD", of((id) => `/raw/${id}`), { method: "HEAD" }, "gateway /raw/{id} HEAD 200"],
     ["content by id", of((id) => `/${id}`), { headers: { "x-request-id": "a" } }, "gateway /{id} GET 200"],
     ["unknown content", on("content", `/${name}`), {}, "gateway /{id} GET 404"],
@@ -95,27 +85,12 @@ describe("every response is counted once and logged once", () => {
       "gateway /graphql POST 200",
     ],
     ["administration", on("content", "/svc/admin/debug"), {}, "admin /svc/admin/debug GET 401"],
-    [
-      "a price, mounted",
-      on("content", "/payment/v1/price/bytes/10"),
-      {},
-      "payment /price/bytes/{amount} GET 200",
-    ],
+    ["a price, mounted", on("content", "/payment/v1/price/bytes/10"), {}, "payment /price/bytes/{amount} GET 200"],
     ["a price", on("payment", "/v1/price/bytes/10"), {}, "payment /price/bytes/{amount} GET 200"],
-    [
-      "a price without version",
-      on("payment", "/price/bytes/10"),
-      {},
-      "payment /price/bytes/{amount} GET 200",
-    ],
+    ["a price without version", on("payment", "/price/bytes/10"), {}, "payment /price/bytes/{amount} GET 200"],
     ["no payment path", on("payment", `/${name}`), {}, "payment unrouted GET 404"],
     ["an upload", on("upload", "/v1/tx"), { method: "POST", body: "no item" }, "upload /tx POST 400"],
-    [
-      "an upload, mounted",
-      on("content", "/upload/v1/tx"),
-      { method: "POST", body: "no item" },
-      "upload /tx POST 400",
-    ],
+    ["an upload, mounted", on("content", "/upload/v1/tx"), { method: "POST", body: "no item" }, "upload /tx POST 400"],
     ["no upload path", on("content", "/upload/nothing"), {}, "upload unrouted GET 404"],
     ["the service itself", on("upload", "/v1"), {}, "upload / GET 200"],
   ];
@@ -139,15 +114,10 @@ describe("every response is counted once and logged once", () => {
   test("content on a host of its own", async () => {
     const before = await counts();
     for (const path of ["/", "/info", "/svc/admin/debug"])
-      await wire(
-        Number(new URL(stack.content).port),
-        `GET ${path} HTTP/1.1\r\nHost: ${sandboxLabel(item.id)}.${root}`,
-      );
+      await wire(Number(new URL(stack.content).port), `GET ${path} HTTP/1.1\r\nHost: ${sandboxLabel(item.id)}.${root}`);
     const after = await counts();
     const changed = [...after].filter(([key, count]) => count !== (before.get(key) ?? 0));
-    expect(changed.map(([key]) => key.split(" ").slice(0, 2).join(" "))).toEqual(
-      changed.map(() => "gateway /{id}"),
-    );
+    expect(changed.map(([key]) => key.split(" ").slice(0, 2).join(" "))).toEqual(changed.map(() => "gateway /{id}"));
     expect(changed.reduce((sum, [key, count]) => sum + count - (before.get(key) ?? 0), 0)).toBe(3);
   });
 });
@@ -171,8 +141,7 @@ describe("N5: what strangers send does not make the metrics grow", () => {
       "/payment/v1/rates",
     ];
     for (const path of paths)
-      for (const method of METHODS.filter((each) => each !== "CONNECT"))
-        heads.push(`${method} ${path} HTTP/1.1`);
+      for (const method of METHODS.filter((each) => each !== "CONNECT")) heads.push(`${method} ${path} HTTP/1.1`);
     for (let count = 0; count < 1_000; count += 1) {
       heads.push(`GET /${ignoreRejection()}/${ignoreRejection()}?${ignoreRejection()} HTTP/1.1`);
       heads.push(`GET /${ignoreRejection()} HTTP/1.1\r\nHost: ${ignoreRejection()}.${root}`);
@@ -212,16 +181,7 @@ describe("N5: what strangers send does not make the metrics grow", () => {
       breaker: new Set(after.flatMap(({ labels }) => labels["breaker"] ?? []).slice(0, 1)),
       source: new Set(["memory", "hints", "nodes", "gateways", "cdb64", "graphql", "network", "feed"]),
       status: new Set(["found", "not_found", "error", "success", "fail"]),
-      state: new Set([
-        "running",
-        "waiting",
-        "filling",
-        "planned",
-        "prepared",
-        "posted",
-        "seeded",
-        "permanent",
-      ]),
+      state: new Set(["running", "waiting", "filling", "planned", "prepared", "posted", "seeded", "permanent"]),
       request_type: new Set(["full", "range"]),
       token: new Set(["native"]),
     };
@@ -257,7 +217,10 @@ describe("N5: what strangers send does not make the metrics grow", () => {
     const metrics = createMetrics();
     const counter = metrics.counter({ name: "a_total", help: "A.", labels: { peer: ["known"] } });
     metrics.gaugesOf({
-      ...{ name: "b", help: "B.", label: "peer", values: ["known"] },
+      name: "b",
+      help: "B.",
+      label: "peer",
+      values: ["known"],
       read: () => announced,
     });
     const announced: Record<string, number> = { known: 1 };
@@ -266,11 +229,7 @@ describe("N5: what strangers send does not make the metrics grow", () => {
       counter.inc({ peer: `peer-${peer}` });
     }
     counter.inc({ peer: "known" });
-    const found = samplesOf(await metrics.text()).map(({ name, labels, value }) => [
-      name,
-      labels["peer"],
-      value,
-    ]);
+    const found = samplesOf(await metrics.text()).map(({ name, labels, value }) => [name, labels["peer"], value]);
     expect(found).toEqual([
       ["a_total", "other", 1_000],
       ["a_total", "known", 1],

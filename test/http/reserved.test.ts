@@ -10,9 +10,7 @@ import { openGatewayServer } from "../support/gateway-server.ts";
 import { createMemoryContent } from "../support/memory-content.ts";
 
 const content = createMemoryContent();
-const graphql = new Elysia()
-  .get("/graphql", () => textResponse("page"))
-  .post("/graphql", () => textResponse("answer"));
+const graphql = new Elysia().get("/graphql", () => textResponse("page")).post("/graphql", () => textResponse("answer"));
 const { gateway, url, close } = openGatewayServer({ content, graphql });
 afterAll(async () => {
   await close();
@@ -23,9 +21,7 @@ afterAll(async () => {
 const routeless = new Set(["raw", "local", "payment", "upload", "openapi.json", "api-docs"]);
 
 const firstSegments = new Set(
-  gateway.app.routes
-    .map(({ path }) => path.split("/")[1] ?? "")
-    .filter((first) => first !== "" && first !== "*"),
+  gateway.app.routes.map(({ path }) => path.split("/")[1] ?? "").filter((first) => first !== "" && first !== "*"),
 );
 
 test("every route begins with a reserved segment", () => {
@@ -33,9 +29,7 @@ test("every route begins with a reserved segment", () => {
 });
 
 test("every reserved segment has a route, or belongs to a part that may be absent", () => {
-  expect([...reservedSegments].filter((first) => !firstSegments.has(first) && !routeless.has(first))).toEqual(
-    [],
-  );
+  expect([...reservedSegments].filter((first) => !firstSegments.has(first) && !routeless.has(first))).toEqual([]);
 });
 
 test("no route takes a segment that could be an id", () => {

@@ -97,9 +97,7 @@ describe("a request's id", () => {
     expect(header(await ask("GET /text", `\r\nX-Request-Id: ${id}`), "x-request-id")).toBe(id);
   });
   test.each(["", "x".repeat(129), "a b", "ü", "a/b", "a,b", "<script>"])("%j is replaced", async (id) => {
-    expect(header(await ask("GET /text", `\r\nX-Request-Id: ${id}`), "x-request-id")).toMatch(
-      /^[A-Za-z0-9_-]{22}$/,
-    );
+    expect(header(await ask("GET /text", `\r\nX-Request-Id: ${id}`), "x-request-id")).toMatch(/^[A-Za-z0-9_-]{22}$/);
   });
   test("stands on every answer and in its log line", async () => {
     for (const line of [
@@ -114,12 +112,12 @@ describe("a request's id", () => {
       const id = `on-${line.replace(/[^a-zA-Z]/g, "-")}`;
       const response = await ask(line, `\r\nX-Request-Id: ${id}`);
       expect(header(response, "x-request-id")).toBe(id);
-      expect(
-        lines.find((found) => found["message"] === "request answered" && found["requestId"] === id),
-      ).toMatchObject({
-        method: line.split(" ")[0],
-        status: response.status,
-      });
+      expect(lines.find((found) => found["message"] === "request answered" && found["requestId"] === id)).toMatchObject(
+        {
+          method: line.split(" ")[0],
+          status: response.status,
+        },
+      );
     }
   });
   test("made here is never made twice", async () => {
@@ -186,10 +184,7 @@ describe("a host", () => {
     socket.end();
   });
   test("cannot be read as anything else by a route", async () => {
-    expect(said(await ask("GET /host", "\r\nHost: Gateway.Example:8080"))).toEqual([
-      200,
-      "gateway.example:8080",
-    ]);
+    expect(said(await ask("GET /host", "\r\nHost: Gateway.Example:8080"))).toEqual([200, "gateway.example:8080"]);
   });
 });
 
@@ -287,9 +282,9 @@ describe("CORS", () => {
       "/svc/%61dmin/debug",
       "/svc/console",
     ])
-      expect(
-        header(await ask(`GET ${path}`, "\r\nOrigin: https://app.example"), "access-control-allow-origin"),
-      ).toBe("");
+      expect(header(await ask(`GET ${path}`, "\r\nOrigin: https://app.example"), "access-control-allow-origin")).toBe(
+        "",
+      );
   });
 
   test("answers a preflight with 204 and what is allowed", async () => {
@@ -382,10 +377,7 @@ describe("a proxy", () => {
     ["trusted", trusting.server.port, "https, http", "http"],
     ["not trusted", server.port, "https", "http"],
   ])("that is %s on port %d says %s: the scheme is %s", async (_kind, port, forwarded, scheme) => {
-    expect(said(await ask("GET /scheme", `\r\nX-Forwarded-Proto: ${forwarded}`, port))).toEqual([
-      200,
-      scheme,
-    ]);
+    expect(said(await ask("GET /scheme", `\r\nX-Forwarded-Proto: ${forwarded}`, port))).toEqual([200, scheme]);
   });
 });
 
@@ -396,9 +388,7 @@ test("a caller who leaves ends the work for it", async () => {
     async () => seenAborted - before,
     (count) => count === 1,
   );
-  expect(
-    lines.filter((line) => line["message"] === "defect" && JSON.stringify(line).includes("Abort")),
-  ).toEqual([]);
+  expect(lines.filter((line) => line["message"] === "defect" && JSON.stringify(line).includes("Abort"))).toEqual([]);
 });
 
 test("a defect that comes up after the caller left is logged as any other", async () => {

@@ -21,11 +21,7 @@ describe("N6: a shared body", () => {
     const { budget, shared, isCounted, blob } = open();
     budget.take("a", size);
     shared.took("a", blob);
-    expect([shared.join("b", blob), shared.join("a", blob), shared.join("c", blob)]).toEqual([
-      true,
-      true,
-      true,
-    ]);
+    expect([shared.join("b", blob), shared.join("a", blob), shared.join("c", blob)]).toEqual([true, true, true]);
     const counted = () => ["a", "b", "c"].filter(isCounted);
     expect([counted(), budget.bytes()]).toEqual([["a"], size]);
     shared.leave("a", blob);

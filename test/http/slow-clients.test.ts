@@ -27,11 +27,9 @@ const gateway = openGatewayServer({ content });
 const patience = { leastMs: 500, slowestBytesPerMs: 1_000 };
 const app = new Elysia()
   .get("/", () => textResponse("here"))
-  .post(
-    "/body",
-    async ({ request }) => textResponse(`${(await readBody(request, 1_000_000, patience)).length}`),
-    { parse: "none" },
-  );
+  .post("/body", async ({ request }) => textResponse(`${(await readBody(request, 1_000_000, patience)).length}`), {
+    parse: "none",
+  });
 const listener = { hostname: "127.0.0.1", port: 0, app, bodyBytesMax: 2 ** 20, log: silentLog };
 const stats = { responded: () => undefined, hit: () => undefined };
 /** The same listener with little patience for bodies, and one with little for silence, so that its end is seen. */

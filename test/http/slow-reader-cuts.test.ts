@@ -44,8 +44,7 @@ const files = linux.there ? await makeCertificate(folder, "localhost") : undefin
 const certificate = files && { cert: readFileSync(files.cert, "utf8"), key: readFileSync(files.key, "utf8") };
 const clear = Bun.serve({ hostname: "127.0.0.1", port: 0, idleTimeout: 0, fetch: serve });
 const secure =
-  certificate &&
-  Bun.serve({ hostname: "::", port: 0, idleTimeout: 0, http2: true, tls: certificate, fetch: serve });
+  certificate && Bun.serve({ hostname: "::", port: 0, idleTimeout: 0, http2: true, tls: certificate, fetch: serve });
 afterAll(async () => {
   await Promise.all([clear.stop(true), secure?.stop(true)]);
   rmSync(folder, { recursive: true, force: true });
@@ -155,12 +154,7 @@ describe("N1, N6: slow readers", () => {
   );
 
   /** Connections that take so many bytes a window each, and what is held for each. */
-  const cases: readonly (readonly [
-    string,
-    readonly (readonly [number, number])[],
-    number,
-    readonly number[],
-  ])[] = [
+  const cases: readonly (readonly [string, readonly (readonly [number, number])[], number, readonly number[]])[] = [
     [
       "nobody when no bytes are needed",
       [

@@ -52,9 +52,7 @@ async function send({ port, requests, addresses, waitMs }: SlowRequests): Promis
     for (let index = 0; index < count; index++) {
       const client = sent % addresses;
       const address = `10.${client >> 16}.${(client >> 8) & 255}.${client & 255}`;
-      clients.push(
-        connect(port, `${head}\r\nHost: gateway.test\r\nX-Forwarded-For: ${address}\r\n\r\n`, bodyBytes),
-      );
+      clients.push(connect(port, `${head}\r\nHost: gateway.test\r\nX-Forwarded-For: ${address}\r\n\r\n`, bodyBytes));
       if (++sent % waveSize === 0) await Bun.sleep(20);
     }
   }

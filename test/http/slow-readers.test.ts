@@ -142,11 +142,7 @@ describe("R1, N1, N6: clients that do not read", () => {
       headers: { range: `bytes=${sixteen.join(",")}`, "x-forwarded-for": "10.0.0.0" },
     });
     const { status, headers } = response;
-    expect([status, headers.get("retry-after"), headers.get("cache-control")]).toEqual([
-      503,
-      "5",
-      "no-store",
-    ]);
+    expect([status, headers.get("retry-after"), headers.get("cache-control")]).toEqual([503, "5", "no-store"]);
     expect(await response.text()).toBe('"Service busy"');
     const stats = await (await fetch(`${gateway.url}/metrics`)).text();
     expect(stats).toMatch(/^http_response_body_bytes [1-9]\d{7}$/m);

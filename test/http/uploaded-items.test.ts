@@ -40,12 +40,12 @@ function itemOf(data: Uint8Array, tags: readonly Tag[]) {
 const secret = itemOf(testBytes(5_000, 1), plain);
 const twin = itemOf(secret.data, [...plain, { name: "Name", value: "the same under another id" }]);
 const manifestText = JSON.stringify({
-  ...{ manifest: "arweave/paths", version: "0.2.0", index: { path: "s" } },
+  manifest: "arweave/paths",
+  version: "0.2.0",
+  index: { path: "s" },
   paths: { s: { id: secret.id }, t: { id: twin.id } },
 });
-const manifest = itemOf(new TextEncoder().encode(manifestText), [
-  { name: "Content-Type", value: manifestType },
-]);
+const manifest = itemOf(new TextEncoder().encode(manifestText), [{ name: "Content-Type", value: manifestType }]);
 const others = {
   "an empty item": itemOf(new Uint8Array(0), plain),
   "a large item without a type": itemOf(testBytes(3_000_000, 2), []),
@@ -118,7 +118,8 @@ async function ask(path: string, init: RequestInit = {}, host = "localhost"): Pr
   const { port } = new URL(stack.content);
   const response = await fetch(`http://127.0.0.1:${port}${path}`, {
     ...init,
-    ...{ redirect: "manual", decompress: false },
+    redirect: "manual",
+    decompress: false,
     headers: { ...init.headers, Host: `${host}:${port}` },
   });
   const body = Buffer.from(await response.arrayBuffer());
@@ -174,9 +175,7 @@ const routes: Readonly<Record<string, readonly Asked[]>> = {
   "/*": [
     ...Object.values(ways(secret.id))
       .filter(({ headers }) => !JSON.stringify(headers ?? {}).includes("if-match"))
-      .flatMap((init) =>
-        [`/${secret.id}`, `/raw/${secret.id}`].map((path) => [path, undefined, init] as const),
-      ),
+      .flatMap((init) => [`/${secret.id}`, `/raw/${secret.id}`].map((path) => [path, undefined, init] as const)),
     [`/${secret.id}/`],
     [`/raw/${secret.id}/`],
     [`/${manifest.id}/`],
@@ -194,10 +193,7 @@ const routes: Readonly<Record<string, readonly Asked[]>> = {
     ["social", "farcaster"].flatMap((word) =>
       ["", "/"].map((end) => {
         const path = `/local/${word}/frame/${secret.id}${end}`;
-        return [
-          `/local/${word}/frame/:id${end}`,
-          [[path], [path, undefined, { headers: { accept: "text/plain" } }]],
-        ];
+        return [`/local/${word}/frame/:id${end}`, [[path], [path, undefined, { headers: { accept: "text/plain" } }]]];
       }),
     ),
   ),

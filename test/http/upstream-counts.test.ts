@@ -6,14 +6,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import type { Id } from "../../src/arweave/id.ts";
 import { manifestContentType } from "../../src/arweave/manifest.ts";
-import {
-  type DataNode,
-  type MadeData,
-  madeBytes,
-  madeId,
-  makeData,
-  openDataNode,
-} from "../chain/data-node.ts";
+import { type DataNode, type MadeData, madeBytes, madeId, makeData, openDataNode } from "../chain/data-node.ts";
 import { type FaultServer, openFaultServer } from "../chain/fault-server.ts";
 import { type Harness, isSame, locatedOf, openHarness } from "../content/content-harness.ts";
 import { type GatewayServer, openGatewayServer, wire } from "../support/gateway-server.ts";
@@ -39,8 +32,7 @@ async function openFixture(data: readonly MadeData[], slow?: SlowUpstream): Prom
   slow?.leadTo(node.url);
   const harness = openHarness({ nodeUrls: [url], gatewayUrls: [url], timeouts: patient });
   closers.push(harness.close);
-  for (const { root } of data)
-    harness.index.set(root.id, { ...locatedOf(root.id, root), contentType: "image/png" });
+  for (const { root } of data) harness.index.set(root.id, { ...locatedOf(root.id, root), contentType: "image/png" });
   const gateway = openGatewayServer({ content: harness.content, nodes: harness.nodes });
   closers.push(gateway.close);
   return { url: gateway.url, harness, node, gateway };
@@ -249,15 +241,9 @@ describe("the first byte of a cold path, its manifest at hand", () => {
       const manifest = makeManifest(fixture, 22, "file", target);
       await readHere(fixture, manifest);
 
-      const { rounds, status, first, reader } = await roundsUntilFirstByte(
-        slow,
-        `${fixture.url}/${manifest}/file`,
-      );
+      const { rounds, status, first, reader } = await roundsUntilFirstByte(slow, `${fixture.url}/${manifest}/file`);
       const start = place === "of an item" ? size >> 1 : 0;
-      expect([status, isSame(first, data.bytes.subarray(start, start + (first?.length ?? 0)))]).toEqual([
-        200,
-        true,
-      ]);
+      expect([status, isSame(first, data.bytes.subarray(start, start + (first?.length ?? 0)))]).toEqual([200, true]);
       expect(first?.length).toBeGreaterThan(0);
       expect(rounds).toBeLessThanOrEqual(2);
       void reader?.cancel();

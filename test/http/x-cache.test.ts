@@ -60,8 +60,7 @@ test("a range is a MISS once and then a HIT, though the rest of the content is e
   const { id } = await mined(6 * chunk, 1);
   const before = await counted();
   expect(await ask(id, "bytes=100-199")).toEqual([206, "MISS", true]);
-  for (let count = 0; count < 4; count += 1)
-    expect(await ask(id, "bytes=100-199")).toEqual([206, "HIT", false]);
+  for (let count = 0; count < 4; count += 1) expect(await ask(id, "bytes=100-199")).toEqual([206, "HIT", false]);
   expect(await ask(id, `bytes=${chunk - 5}-${chunk - 1}`)).toEqual([206, "HIT", false]);
   expect(await ask(id, "bytes=100-199", "HEAD")).toEqual([206, "HIT", false]);
   const after = await counted();

@@ -46,8 +46,7 @@ async function run(kind: string, size: number, given: number): Promise<BombRepor
     const bytes = makeBomb(join(folder, "bomb"), kind, size, given);
     writeFileSync(join(folder, "other"), writeBundle(makeItems(5)));
     writeFileSync(join(folder, "later"), writeBundle(makeItems(7, "later")));
-    const limits =
-      kind === "fan" ? { ...bundleLimitsDefault, entriesPerRootMax: given } : bundleLimitsDefault;
+    const limits = kind === "fan" ? { ...bundleLimitsDefault, entriesPerRootMax: given } : bundleLimitsDefault;
     return { bytes, ...(await unbundle(folder, limits)) };
   } finally {
     rmSync(folder, { recursive: true, force: true });
@@ -61,10 +60,7 @@ function makeBomb(path: string, kind: string, size: number, given: number): numb
   return chain.length;
 }
 
-async function unbundle(
-  folder: string,
-  limits: typeof bundleLimitsDefault,
-): Promise<Omit<BombReport, "bytes">> {
+async function unbundle(folder: string, limits: typeof bundleLimitsDefault): Promise<Omit<BombReport, "bytes">> {
   const index = openDirectIndex(join(folder, "index.sqlite"), systemClock);
   const random = createRandom(1);
   const chain = growingChain(index.writer, random, ownerOf(random));
@@ -126,9 +122,7 @@ async function unbundle(
   await bundles.close();
   await pool.close();
   const { items, bundles: bundleCount, bundlesFailed } = index.reader.counts();
-  const others = [...named.slice(1), ...later].map(
-    (id) => index.reader.bundleStatus(id)?.matchedDataItemCount,
-  );
+  const others = [...named.slice(1), ...later].map((id) => index.reader.bundleStatus(id)?.matchedDataItemCount);
   const report = { items, bundles: bundleCount, refused: bundlesFailed, warned, others };
   const faults = index.reader.integrity();
   index.close();

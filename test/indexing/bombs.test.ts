@@ -17,12 +17,9 @@ const growthMax = 512 * 2 ** 20;
 const itemsBeside = 5 + 7;
 
 async function explode(...words: (string | number)[]): Promise<BombReport> {
-  const child = Bun.spawn(
-    [process.execPath, resolve(import.meta.dir, "bomb-child.ts"), ...words.map(String)],
-    {
-      stdio: ["ignore", "pipe", "inherit"],
-    },
-  );
+  const child = Bun.spawn([process.execPath, resolve(import.meta.dir, "bomb-child.ts"), ...words.map(String)], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   const report: BombReport = JSON.parse(await new Response(child.stdout).text());
   expect(await child.exited).toBe(0);
   const { others, faults, baseBytes, peakBytes } = report;

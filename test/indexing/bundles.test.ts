@@ -19,12 +19,7 @@ import {
   until,
   untilSettled,
 } from "../sim/harness.ts";
-import {
-  createScript,
-  growBranch,
-  type ScriptedBlock,
-  type ScriptedTransaction,
-} from "../sim/scripted-chain.ts";
+import { createScript, growBranch, type ScriptedBlock, type ScriptedTransaction } from "../sim/scripted-chain.ts";
 import { openScriptedNode, type ScriptedNode } from "../sim/scripted-node.ts";
 import { testWith } from "../support/helpers.ts";
 import { vectorBytes, vectors, vectorsOf } from "../support/vectors.ts";
@@ -77,10 +72,7 @@ const counts = (simulation: Simulation) => simulation.index.reader.counts();
 
 describe("bundles", () => {
   test("items of every signature type, nested to any depth, become rows with their counts", async () => {
-    const deep = [1, 2, 3, 4].reduce(
-      (inner) => makeNested([...makeItems(1, "deep"), inner]),
-      makeItem("the core"),
-    );
+    const deep = [1, 2, 3, 4].reduce((inner) => makeNested([...makeItems(1, "deep"), inner]), makeItem("the core"));
     const items = [
       ...signers.map((signer) => makeItem("signed", {}, signer)),
       makeNested(signers.map((signer) => makeItem("signed within", {}, signer))),
@@ -101,51 +93,39 @@ describe("bundles", () => {
     });
   });
 
-  testWith(
-    vectors,
-    "real bundles and real items, nested ones too, become exactly their valid items",
-    async () => {
-      const files = vectorsOf("bundle").filter(({ file }) => file.startsWith("bundles/"));
-      const bundles = files.map(({ file }, number) =>
-        createScript(300 + number).carrying(vectorBytes(file), bundleTags),
+  testWith(vectors, "real bundles and real items, nested ones too, become exactly their valid items", async () => {
+    const files = vectorsOf("bundle").filter(({ file }) => file.startsWith("bundles/"));
+    const bundles = files.map(({ file }, number) => createScript(300 + number).carrying(vectorBytes(file), bundleTags));
+    const items = vectorsOf("data-item").filter(({ file }) => file.startsWith("data-items/"));
+    const ids = items.map(({ checks }) => Object(checks["arbundles"])["id"]);
+    const header = writeBundleHeader(
+      items.map(({ file }, number) => {
+        const bytes = vectorBytes(file);
+        return { id: ids[number] ?? checkedId(bytes), size: bytes.length };
+      }),
+    );
+    const root = createScript(400).carrying(
+      concatBytes([header, ...items.map(({ file }) => vectorBytes(file))]),
+      bundleTags,
+    );
+    await withBlock([root, ...bundles], {}, async (simulation, tip) => {
+      await untilSettled(tip, simulation);
+      const { reader } = simulation.index;
+      for (const [number, { file, checks }] of files.entries()) {
+        const { items: named, n, valid } = { ...Object(checks), ...Object(checks["arbundles"]) };
+        const { matchedDataItemCount, dataItemCount } = statusOf(simulation, bundles[number]!.transaction.id);
+        expect(`${file} ${matchedDataItemCount} of ${dataItemCount}`).toBe(`${file} ${valid} of ${named ?? n}`);
+      }
+      const wrong = items.filter(({ result }) => result === "expected-invalid");
+      expect(wrong.length).toBe(1);
+      expect(reader.invalidItems(root.transaction.id, 10).map(({ id }) => id)).toEqual(
+        wrong.map(({ checks }) => Object(checks["arbundles"])["id"]),
       );
-      const items = vectorsOf("data-item").filter(({ file }) => file.startsWith("data-items/"));
-      const ids = items.map(({ checks }) => Object(checks["arbundles"])["id"]);
-      const header = writeBundleHeader(
-        items.map(({ file }, number) => {
-          const bytes = vectorBytes(file);
-          return { id: ids[number] ?? checkedId(bytes), size: bytes.length };
-        }),
-      );
-      const root = createScript(400).carrying(
-        concatBytes([header, ...items.map(({ file }) => vectorBytes(file))]),
-        bundleTags,
-      );
-      await withBlock([root, ...bundles], {}, async (simulation, tip) => {
-        await untilSettled(tip, simulation);
-        const { reader } = simulation.index;
-        for (const [number, { file, checks }] of files.entries()) {
-          const { items: named, n, valid } = { ...Object(checks), ...Object(checks["arbundles"]) };
-          const { matchedDataItemCount, dataItemCount } = statusOf(
-            simulation,
-            bundles[number]!.transaction.id,
-          );
-          expect(`${file} ${matchedDataItemCount} of ${dataItemCount}`).toBe(
-            `${file} ${valid} of ${named ?? n}`,
-          );
-        }
-        const wrong = items.filter(({ result }) => result === "expected-invalid");
-        expect(wrong.length).toBe(1);
-        expect(reader.invalidItems(root.transaction.id, 10).map(({ id }) => id)).toEqual(
-          wrong.map(({ checks }) => Object(checks["arbundles"])["id"]),
-        );
-        const nested = items.flatMap(({ checks }) => Object(checks["nested"])["ids"] ?? []);
-        expect(nested.length).toBeGreaterThan(0);
-        for (const id of nested)
-          expect(reader.locate(id)).toMatchObject({ verified: true, rootId: root.transaction.id });
-      });
-    },
-  );
+      const nested = items.flatMap(({ checks }) => Object(checks["nested"])["ids"] ?? []);
+      expect(nested.length).toBeGreaterThan(0);
+      for (const id of nested) expect(reader.locate(id)).toMatchObject({ verified: true, rootId: root.transaction.id });
+    });
+  });
 
   test("a bundle whose data is not there yet is tried until it is", async () => {
     const roots = [bundle(makeItems(3)), bundle(makeItems(4, "other"), 2)];
@@ -168,12 +148,8 @@ describe("bundles", () => {
   test("B4: a wrong item is recorded with its reason, its siblings are indexed", async () => {
     const items = makeItems(5);
     const bytes = writeBundle(items);
-    const end = (index: number) =>
-      32 + 64 * 5 + items.slice(0, index + 1).reduce((sum, { length }) => sum + length, 0);
-    const root = createScript(3).carrying(
-      spoil(spoil(bytes, end(1) - 1, 0xee), end(3) - 1, 0xee),
-      bundleTags,
-    );
+    const end = (index: number) => 32 + 64 * 5 + items.slice(0, index + 1).reduce((sum, { length }) => sum + length, 0);
+    const root = createScript(3).carrying(spoil(spoil(bytes, end(1) - 1, 0xee), end(3) - 1, 0xee), bundleTags);
     await withBlock([root], {}, async (simulation, tip) => {
       await untilSettled(tip, simulation);
       expectIndexToEqual(simulation.index.reader, tip);
@@ -191,9 +167,7 @@ describe("bundles", () => {
     await withBlock(roots, {}, async (simulation, tip) => {
       await untilSettled(tip, simulation);
       expect(counts(simulation)).toMatchObject({ items: 3, duplicates: 1 });
-      const duplicated = roots.map(
-        ({ transaction }) => statusOf(simulation, transaction.id).duplicatedDataItemCount,
-      );
+      const duplicated = roots.map(({ transaction }) => statusOf(simulation, transaction.id).duplicatedDataItemCount);
       expect(duplicated).toEqual([0, 1]);
     });
   });
@@ -210,22 +184,18 @@ describe("bundles", () => {
     );
     const other = bundle(makeItems(2), 5);
     const filter = readFilter('{"tags":[{"name":"App","value":"wanted"}]}');
-    await withBlock(
-      [root, other],
-      { unbundleFilter: filter, indexFilter: filter },
-      async (simulation, tip) => {
-        put(simulation, root, other);
-        await untilSettled(tip, simulation);
-        expect(counts(simulation)).toMatchObject({ items: 3, bundles: 3 });
-        expect(statusOf(simulation, root.transaction.id)).toMatchObject({
-          dataItemCount: 4,
-          matchedDataItemCount: 2,
-        });
-        const status = statusOf(simulation, other.transaction.id);
-        expect(status.lastSkippedAt).toBeGreaterThan(0);
-        expect(status).toMatchObject({ firstUnbundledAt: null, dataItemCount: null });
-      },
-    );
+    await withBlock([root, other], { unbundleFilter: filter, indexFilter: filter }, async (simulation, tip) => {
+      put(simulation, root, other);
+      await untilSettled(tip, simulation);
+      expect(counts(simulation)).toMatchObject({ items: 3, bundles: 3 });
+      expect(statusOf(simulation, root.transaction.id)).toMatchObject({
+        dataItemCount: 4,
+        matchedDataItemCount: 2,
+      });
+      const status = statusOf(simulation, other.transaction.id);
+      expect(status.lastSkippedAt).toBeGreaterThan(0);
+      expect(status).toMatchObject({ firstUnbundledAt: null, dataItemCount: null });
+    });
   });
 
   test("filters that say no leave the bundle skipped, and ask nobody for its data", async () => {
@@ -252,10 +222,7 @@ describe("bundles", () => {
 
   test("bundles within bundles end at the tenth level, and everything above is indexed", async () => {
     const levels = Array.from({ length: 14 }, (_, level) => level);
-    const deep = levels.reduce(
-      (inner, level) => makeNested([inner, makeItem(`level ${level}`)]),
-      makeItem("the core"),
-    );
+    const deep = levels.reduce((inner, level) => makeNested([inner, makeItem(`level ${level}`)]), makeItem("the core"));
     const root = bundle([deep, makeItem("beside")]);
     await withBlock([root], {}, async (simulation) => {
       // The transaction is level 0; ten more are opened, and the eleventh is an item that stays closed.

@@ -11,16 +11,7 @@ import type { Devnet } from "../../src/dev/devnet/devnet.ts";
 import { utf8Bytes } from "../../src/lib/bytes.ts";
 import { pendingHeight } from "../../src/store/index/place.ts";
 import { checkBlock } from "../../workers/verify.ts";
-import {
-  chunkPosts,
-  ecdsa,
-  openTestDevnet,
-  post,
-  rsa,
-  serve,
-  statedOf,
-  type TestNode,
-} from "../dev/devnet/support.ts";
+import { chunkPosts, ecdsa, openTestDevnet, post, rsa, serve, statedOf, type TestNode } from "../dev/devnet/support.ts";
 import { openWhole, untilWhole, type Whole } from "./indexing-fixture.ts";
 import { bundleTags, makeItem, makeItems, makeNested, openFolder, signers } from "./samples.ts";
 
@@ -78,11 +69,7 @@ function idOf(item: Uint8Array): Id {
 describe("the development chain", () => {
   test("a transaction is pending as soon as it is posted, and mined in its place", async () => {
     const transaction = await post(devnet, rsa, { format: 1, data: utf8Bytes("waits a moment") });
-    await untilWhole(
-      "it is pending",
-      () => whole.reader.placeOf(transaction.id)?.height === pendingHeight,
-      whole,
-    );
+    await untilWhole("it is pending", () => whole.reader.placeOf(transaction.id)?.height === pendingHeight, whole);
     expect(whole.reader.locate(transaction.id)).toMatchObject({ pending: true, stable: false, size: 14 });
     await untilWhole("it was told", () => seen.items.has(transaction.id), whole);
     await devnet.mine(1);
@@ -147,17 +134,14 @@ describe("the development chain", () => {
     const text = await (await node.get(`/block/height/${height}`)).text();
     const previous = await (await node.get(`/block/height/${height - 1}`)).text();
     const ids: string[] = JSON.parse(text).txs;
-    const transactions = await Promise.all(
-      ids.map(async (id) => await (await node.get(`/tx/${id}`)).bytes()),
-    );
+    const transactions = await Promise.all(ids.map(async (id) => await (await node.get(`/tx/${id}`)).bytes()));
     const job = { block: text, transactions, previous, isMainNet: false };
     const whole = checkBlock(job);
     expect(whole.kind).toBe("accepted");
     const passed: string[] = [];
     for (let at = 0; at < text.length; at += 1) {
       const block = text.slice(0, at) + String.fromCharCode(text.charCodeAt(at) ^ 1) + text.slice(at + 1);
-      if (checkBlock({ ...job, block }).kind === "accepted")
-        passed.push(`${at}: ${text.slice(at - 10, at + 10)}`);
+      if (checkBlock({ ...job, block }).kind === "accepted") passed.push(`${at}: ${text.slice(at - 10, at + 10)}`);
     }
     expect(passed).toEqual([]);
   }, 120_000);

@@ -37,11 +37,7 @@ test("is given out to the last entry, of each root its own, and is then spent", 
     sizes.push(grant?.entries);
     grant?.settle(grant.entries);
   }
-  expect([sizes, budget.isSpent(job), budget.isSpent(jobOf("E"))]).toEqual([
-    [4, 4, 2, undefined],
-    true,
-    false,
-  ]);
+  expect([sizes, budget.isSpent(job), budget.isSpent(jobOf("E"))]).toEqual([[4, 4, 2, undefined], true, false]);
 });
 
 test("goes on where the index says that it was, unless the root is begun anew", async () => {

@@ -117,12 +117,7 @@ export async function openWhole(options: WholeOptions) {
 export type Whole = Awaited<ReturnType<typeof openWhole>>;
 
 /** Waits until something is so; says what the state is when it does not come. */
-export async function untilWhole(
-  what: string,
-  isSo: () => boolean,
-  whole: Whole,
-  ms = 60_000,
-): Promise<void> {
+export async function untilWhole(what: string, isSo: () => boolean, whole: Whole, ms = 60_000): Promise<void> {
   const end = Date.now() + ms;
   while (!isSo()) {
     if (Date.now() > end)

@@ -120,42 +120,34 @@ async function expectData(whole: Whole, chain: RecordedChain, from: number, to: 
 }
 
 describe("the real chain", () => {
-  testWith(
-    vectors,
-    "blocks 0 to 53 become their rows, all but the one transaction that nobody has",
-    async () => {
-      await followed(0, 53, async (whole, chain) => {
-        await expectRows(whole, chain, 0, 53);
-        chain.requests.length = 0;
-        expect(await expectData(whole, chain, 0, 53)).toBeGreaterThan(200);
-        // All of it was kept when its transaction was followed: nothing is asked for.
-        expect(chain.requests.filter((request) => !/info|tx\/fgZVZz/.test(request))).toEqual([]);
-      });
-    },
-  );
-
-  testWith(
-    vectors,
-    "a transaction that the node lacks, or has in its mempool only, is found later",
-    async () => {
-      const folder = openFolder();
-      const chain = await openRecordedChain(53);
-      const [lacking = "", waiting = ""] = [chain.idsOf(34)[0], chain.idsOf(0)[7]];
-      chain.missing.add(lacking);
-      chain.pending.add(waiting);
-      const whole = await openWhole({ folder: folder.path, nodeUrls: [chain.url], unbundleFilter: never });
-      await untilWhole("block 53", () => whole.reader.tip()?.height === 53, whole);
-      expect(whole.reader.counts().missingTransactions).toBe(3);
-      chain.missing.clear();
-      chain.pending.clear();
-      await untilWhole("both are found", () => whole.reader.counts().missingTransactions === 1, whole);
+  testWith(vectors, "blocks 0 to 53 become their rows, all but the one transaction that nobody has", async () => {
+    await followed(0, 53, async (whole, chain) => {
       await expectRows(whole, chain, 0, 53);
-      await expectData(whole, chain, 34, 34);
-      await whole.close();
-      await chain.stop();
-      folder.remove();
-    },
-  );
+      chain.requests.length = 0;
+      expect(await expectData(whole, chain, 0, 53)).toBeGreaterThan(200);
+      // All of it was kept when its transaction was followed: nothing is asked for.
+      expect(chain.requests.filter((request) => !/info|tx\/fgZVZz/.test(request))).toEqual([]);
+    });
+  });
+
+  testWith(vectors, "a transaction that the node lacks, or has in its mempool only, is found later", async () => {
+    const folder = openFolder();
+    const chain = await openRecordedChain(53);
+    const [lacking = "", waiting = ""] = [chain.idsOf(34)[0], chain.idsOf(0)[7]];
+    chain.missing.add(lacking);
+    chain.pending.add(waiting);
+    const whole = await openWhole({ folder: folder.path, nodeUrls: [chain.url], unbundleFilter: never });
+    await untilWhole("block 53", () => whole.reader.tip()?.height === 53, whole);
+    expect(whole.reader.counts().missingTransactions).toBe(3);
+    chain.missing.clear();
+    chain.pending.clear();
+    await untilWhole("both are found", () => whole.reader.counts().missingTransactions === 1, whole);
+    await expectRows(whole, chain, 0, 53);
+    await expectData(whole, chain, 34, 34);
+    await whole.close();
+    await chain.stop();
+    folder.remove();
+  });
 
   testWith(vectors, "ranges begin anywhere: 115 to 137, 186 to 200, 235200 to 235201", async () => {
     for (const [from, to] of [
@@ -177,9 +169,7 @@ describe("the real chain", () => {
         await expectRows(whole, chain, 422_250, 422_251);
         await expectData(whole, chain, 422_250, 422_251);
         const { checked, unchecked } = whole.reader.blockText(422_251) ?? { checked: [], unchecked: [] };
-        expect(checked).toEqual(
-          expect.arrayContaining(["hash", "previous block", "weave size", "transactions"]),
-        );
+        expect(checked).toEqual(expect.arrayContaining(["hash", "previous block", "weave size", "transactions"]));
         expect(unchecked).not.toContain("transactions");
         for (const id of chain.idsOf(422_251) as readonly Id[]) {
           const response = await fetch(`${chain.url}/tx/${id}/offset`);

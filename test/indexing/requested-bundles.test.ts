@@ -165,20 +165,14 @@ describe("queue-bundle", () => {
       const { id } = root.transaction;
       simulation.data.put(id, root.data);
       const status = () => simulation.index.reader.bundleStatus(id);
-      await until(
-        () => status()?.lastFullyIndexedAt != null && isQuiet(simulation),
-        "it is done",
-        simulation,
-      );
+      await until(() => status()?.lastFullyIndexedAt != null && isQuiet(simulation), "it is done", simulation);
       const before = status();
       expect(before?.lastSkippedAt).toBeNull();
       // Filters that choose everything are as good as none.
       for (const bypassFilter of [true, false, true]) expect(await queue(bypassFilter)).toBe("skipped");
       expect(isQuiet(simulation)).toBe(true);
       const after = status();
-      expect([after?.firstSkippedAt, after?.lastSkippedAt].every((at) => Number(at) > 1_600_000_000)).toBe(
-        true,
-      );
+      expect([after?.firstSkippedAt, after?.lastSkippedAt].every((at) => Number(at) > 1_600_000_000)).toBe(true);
       const timeless = (record: typeof after) => ({ ...record, firstSkippedAt: 0, lastSkippedAt: 0 });
       expect(timeless(after)).toEqual(timeless(before));
       await simulation.restart();
@@ -191,11 +185,7 @@ describe("queue-bundle", () => {
       const { id } = root.transaction;
       simulation.data.put(id, root.data);
       const status = () => simulation.index.reader.bundleStatus(id);
-      await until(
-        () => status()?.lastFullyIndexedAt != null && isQuiet(simulation),
-        "it is done",
-        simulation,
-      );
+      await until(() => status()?.lastFullyIndexedAt != null && isQuiet(simulation), "it is done", simulation);
       expect(await queue(false)).toBe("skipped");
       expect(status()).toMatchObject({ importAttemptCount: 1, matchedDataItemCount: 0 });
       expect(await queue(true)).toBe("queued");

@@ -180,15 +180,12 @@ describe("a transaction that was asked for", () => {
     [{ isBundle: false, bypassFilter: false }, false],
     [{ isBundle: true, bypassFilter: true }, true],
     [{ isBundle: true, bypassFilter: false }, false],
-  ])(
-    "whose tags say that it is a bundle is queued; with %p past the filters: %p",
-    async (wish, bypassFilter) => {
-      const { ask, found, writer } = openSearch();
-      await ask(bundle.id, wish);
-      expect(found).toEqual([[bundle.id, true, true]]);
-      expect(writer.takeBundle()).toMatchObject({ id: bundle.id, depth: 0, bypassFilter });
-    },
-  );
+  ])("whose tags say that it is a bundle is queued; with %p past the filters: %p", async (wish, bypassFilter) => {
+    const { ask, found, writer } = openSearch();
+    await ask(bundle.id, wish);
+    expect(found).toEqual([[bundle.id, true, true]]);
+    expect(writer.takeBundle()).toMatchObject({ id: bundle.id, depth: 0, bypassFilter });
+  });
 
   test("is queued as a bundle when the operator says so, whatever its tags say", async () => {
     const { ask, found, writer } = openSearch();
@@ -247,7 +244,8 @@ describe("a transaction that cannot be had", () => {
     time.now += 60_000;
     await tryAgain(waiting.id, 1);
     expect(staged.find(waiting.id)).toMatchObject({
-      ...{ attempts: 2, reason: `block ${height} has not been followed yet` },
+      attempts: 2,
+      reason: `block ${height} has not been followed yet`,
     });
     await devnet.mine(20);
     time.now += 60_000;
@@ -280,11 +278,7 @@ describe("a transaction that cannot be had", () => {
   });
 
   const lies: readonly (readonly [string, Spoil, RegExp])[] = [
-    [
-      "another transaction",
-      (path, text) => (path === `/tx/${plain.id}` ? bundle.text : text),
-      /id is not the one/,
-    ],
+    ["another transaction", (path, text) => (path === `/tx/${plain.id}` ? bundle.text : text), /id is not the one/],
     [
       "a transaction with a changed fee",
       (path, text) => (path === `/tx/${plain.id}` ? text.replace(/"reward":"\d/, '"reward":"9') : text),

@@ -122,13 +122,7 @@ describe("unbundle", () => {
     const items = [...makeItems(23), makeItem(noise(3 * 2 ** 20, 5)), ...makeItems(4, "after")];
     const whole = expectedRows(items, 0, null);
     const job = jobOf(writeBundle(items));
-    for (const cut of [
-      { entriesMax: 1 },
-      { entriesMax: 7 },
-      { bytesMax: 1 },
-      { bytesMax: 2_000 },
-      { entriesMax: 27 },
-    ])
+    for (const cut of [{ entriesMax: 1 }, { entriesMax: 7 }, { bytesMax: 1 }, { bytesMax: 2_000 }, { entriesMax: 27 }])
       for (const handsOn of [true, false]) {
         const rows: ItemRow[] = [];
         let from: UnbundleJob["from"] | undefined = { index: 0 };
@@ -255,9 +249,7 @@ describe("unbundle", () => {
     expect(bundles({ indexFilter: never, unbundleFilter: never, bypassFilter: true })).toMatchObject([
       { bypassFilter: true },
     ]);
-    expect(bundles({ indexFilter: never, unbundleFilter: '{"tags":[{"name":"App","value":"b"}]}' })).toEqual(
-      [],
-    );
+    expect(bundles({ indexFilter: never, unbundleFilter: '{"tags":[{"name":"App","value":"b"}]}' })).toEqual([]);
   });
 
   test("indexes what the index filter chooses, by tags, owner and parent", () => {
@@ -278,9 +270,7 @@ describe("unbundle", () => {
 
   test("throws when the file is shorter than the bundle, or not there", () => {
     const bundle = writeBundle(makeItems(2));
-    expect(() => unbundle(jobOf(bundle.subarray(0, bundle.length - 1), { size: bundle.length }))).toThrow(
-      /file ends/,
-    );
+    expect(() => unbundle(jobOf(bundle.subarray(0, bundle.length - 1), { size: bundle.length }))).toThrow(/file ends/);
     expect(() => unbundle(jobOf(bundle, { path: `${folder.path}/absent` }))).toThrow(/ENOENT/);
   });
 

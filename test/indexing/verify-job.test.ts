@@ -49,55 +49,45 @@ function spoilText(text: string, at: number): string {
 }
 
 describe("checkBlock", () => {
-  testWith(
-    vectors,
-    "real blocks of every era become their rows, all transactions in the block's order",
-    () => {
-      for (const height of [0, 34, 235_201, 422_250, 422_251, 552_190, 591_140, 633_720, 893_174]) {
-        const job = jobOf(height);
-        const { block, transactions, missing, bundles } = rowsOf(checkBlock(job));
-        const { txs, hash } = readBlock(job.block);
-        expect(block).toMatchObject({ height, hash, txCount: txs.length, text: job.block });
-        expect(transactions.map(({ id }) => id)).toEqual([...txs]);
-        expect(transactions.map(({ txIndex }) => txIndex)).toEqual(txs.map((_, index) => index));
-        expect(missing).toEqual([]);
-        const tagged = transactions.filter(({ tags }) =>
-          tags.some(({ name, value }) => name === "Bundle-Format" && value === "binary"),
-        );
-        expect(bundles.map(({ id, size }) => ({ id, size }))).toEqual(
-          tagged.map(({ id, dataSize: size }) => ({ id, size })),
-        );
-        expect(bundles.map(({ place }) => place)).toEqual(
-          tagged.map(({ txIndex }) => ({ height, txIndex, offset: -1 })),
-        );
-      }
-    },
-  );
+  testWith(vectors, "real blocks of every era become their rows, all transactions in the block's order", () => {
+    for (const height of [0, 34, 235_201, 422_250, 422_251, 552_190, 591_140, 633_720, 893_174]) {
+      const job = jobOf(height);
+      const { block, transactions, missing, bundles } = rowsOf(checkBlock(job));
+      const { txs, hash } = readBlock(job.block);
+      expect(block).toMatchObject({ height, hash, txCount: txs.length, text: job.block });
+      expect(transactions.map(({ id }) => id)).toEqual([...txs]);
+      expect(transactions.map(({ txIndex }) => txIndex)).toEqual(txs.map((_, index) => index));
+      expect(missing).toEqual([]);
+      const tagged = transactions.filter(({ tags }) =>
+        tags.some(({ name, value }) => name === "Bundle-Format" && value === "binary"),
+      );
+      expect(bundles.map(({ id, size }) => ({ id, size }))).toEqual(
+        tagged.map(({ id, dataSize: size }) => ({ id, size })),
+      );
+      expect(bundles.map(({ place }) => place)).toEqual(tagged.map(({ txIndex }) => ({ height, txIndex, offset: -1 })));
+    }
+  });
 
-  testWith(
-    vectors,
-    "data of format 1 is handed back apart, and the text is whole again when it is put back",
-    () => {
-      const job = jobOf(422_251);
-      const response = accepted(checkBlock(job));
-      const data = new Map(response.data.map(({ id, bytes }) => [id, bytes]));
-      const { transactions } = rowsOf(response);
-      let carried = 0;
-      for (const { id, txIndex, text, dataAt, format, dataSize } of transactions) {
-        const original = Buffer.from(job.transactions[txIndex] ?? []).toString();
-        const bytes = new Uint8Array(data.get(id) ?? []);
-        expect(spliceData({ text, dataAt: dataAt ?? null }, bytes)).toBe(original);
-        if (format === 1) {
-          const stated = decodeBase64url(JSON.parse(original).data) ?? new Uint8Array(1);
-          expect(Buffer.compare(bytes, stated)).toBe(0);
-          expect(dataSize).toBe(bytes.length);
-        }
-        carried += bytes.length > 0 ? 1 : 0;
+  testWith(vectors, "data of format 1 is handed back apart, and the text is whole again when it is put back", () => {
+    const job = jobOf(422_251);
+    const response = accepted(checkBlock(job));
+    const data = new Map(response.data.map(({ id, bytes }) => [id, bytes]));
+    const { transactions } = rowsOf(response);
+    let carried = 0;
+    for (const { id, txIndex, text, dataAt, format, dataSize } of transactions) {
+      const original = Buffer.from(job.transactions[txIndex] ?? []).toString();
+      const bytes = new Uint8Array(data.get(id) ?? []);
+      expect(spliceData({ text, dataAt: dataAt ?? null }, bytes)).toBe(original);
+      if (format === 1) {
+        const stated = decodeBase64url(JSON.parse(original).data) ?? new Uint8Array(1);
+        expect(Buffer.compare(bytes, stated)).toBe(0);
+        expect(dataSize).toBe(bytes.length);
       }
-      expect(carried).toBe(data.size);
-      expect(carried).toBeGreaterThan(0);
-    },
-  );
+      carried += bytes.length > 0 ? 1 : 0;
+    }
+    expect(carried).toBe(data.size);
+    expect(carried).toBeGreaterThan(0);
+  });
 
   testWith(vectors, "weave offsets follow from the sorted layout: end to end they are the block", () => {
     for (const height of [422_251, 591_140, 893_174]) {
@@ -111,9 +101,9 @@ describe("checkBlock", () => {
       const last = spans.at(-1);
       expect(spans[0]?.weaveStart).toBe(block.weaveSize - block.blockSize);
       expect(last !== undefined && last.weaveEnd <= block.weaveSize).toBe(true);
-      expect(
-        spans.every((span, index) => index === 0 || span.weaveStart >= (spans[index - 1]?.weaveEnd ?? 0n)),
-      ).toBe(true);
+      expect(spans.every((span, index) => index === 0 || span.weaveStart >= (spans[index - 1]?.weaveEnd ?? 0n))).toBe(
+        true,
+      );
     }
   });
 
@@ -135,24 +125,20 @@ describe("checkBlock", () => {
     expect(unrelated.unchecked).toEqual(alone.unchecked);
   });
 
-  testWith(
-    vectors,
-    "a block without some of its transactions is accepted, and says which are missing",
-    () => {
-      const job = jobOf(591_140);
-      const transactions = job.transactions.with(3, null).with(6, null);
-      const response = accepted(checkBlock({ ...job, transactions }));
-      const rows = rowsOf(response);
-      const { txs } = readBlock(job.block);
-      expect(rows.missing).toEqual([
-        { txIndex: 3, id: txs[3]! },
-        { txIndex: 6, id: txs[6]! },
-      ]);
-      expect(rows.transactions.map(({ txIndex }) => txIndex)).toEqual([0, 1, 2, 4, 5, 7]);
-      expect(response.unchecked).toContain("transactions");
-      expect(rows.transactions.every(({ weaveStart }) => weaveStart === undefined)).toBe(true);
-    },
-  );
+  testWith(vectors, "a block without some of its transactions is accepted, and says which are missing", () => {
+    const job = jobOf(591_140);
+    const transactions = job.transactions.with(3, null).with(6, null);
+    const response = accepted(checkBlock({ ...job, transactions }));
+    const rows = rowsOf(response);
+    const { txs } = readBlock(job.block);
+    expect(rows.missing).toEqual([
+      { txIndex: 3, id: txs[3]! },
+      { txIndex: 6, id: txs[6]! },
+    ]);
+    expect(rows.transactions.map(({ txIndex }) => txIndex)).toEqual([0, 1, 2, 4, 5, 7]);
+    expect(response.unchecked).toContain("transactions");
+    expect(rows.transactions.every(({ weaveStart }) => weaveStart === undefined)).toBe(true);
+  });
 
   testWith(vectors, "a wrong transaction is named, and the block is not accepted with it", () => {
     const job = jobOf(591_140);
@@ -164,8 +150,7 @@ describe("checkBlock", () => {
       transactions: job.transactions.with(2, wrong).with(3, other).with(4, cut),
     });
     expect(response.kind).toBe("faulty");
-    if (response.kind === "faulty")
-      expect(response.transactions.map(({ txIndex }) => txIndex)).toEqual([2, 3, 4]);
+    if (response.kind === "faulty") expect(response.transactions.map(({ txIndex }) => txIndex)).toEqual([2, 3, 4]);
   });
 
   testWith(
@@ -193,27 +178,23 @@ describe("checkBlock", () => {
 });
 
 describe("checkTransactions", () => {
-  testWith(
-    vectors,
-    "one wrong byte of a transaction is refused, or changes nothing that the index says of it",
-    () => {
-      for (const height of [0, 893_174]) {
-        const [bytes] = jobOf(height).transactions;
-        const text = Buffer.from(bytes!).toString();
-        const id = JSON.parse(text).id;
-        const [whole] = checkTransactions({ transactions: [{ id, text: bytes! }] });
-        let valid = 0;
-        for (let at = 0; at < text.length; at += 1) {
-          const [spoiled] = checkTransactions({
-            transactions: [{ id, text: Buffer.from(spoilText(text, at)) }],
-          });
-          if (spoiled?.kind !== "valid" || whole?.kind !== "valid") continue;
-          valid += 1;
-          expect({ ...spoiled.row, text: "", dataAt: 0 }).toEqual({ ...whole.row, text: "", dataAt: 0 });
-        }
-        // Old nodes wrote `data_size` of format 1 as they liked; it is read from the data.
-        expect(valid).toBeLessThanOrEqual(1);
+  testWith(vectors, "one wrong byte of a transaction is refused, or changes nothing that the index says of it", () => {
+    for (const height of [0, 893_174]) {
+      const [bytes] = jobOf(height).transactions;
+      const text = Buffer.from(bytes!).toString();
+      const id = JSON.parse(text).id;
+      const [whole] = checkTransactions({ transactions: [{ id, text: bytes! }] });
+      let valid = 0;
+      for (let at = 0; at < text.length; at += 1) {
+        const [spoiled] = checkTransactions({
+          transactions: [{ id, text: Buffer.from(spoilText(text, at)) }],
+        });
+        if (spoiled?.kind !== "valid" || whole?.kind !== "valid") continue;
+        valid += 1;
+        expect({ ...spoiled.row, text: "", dataAt: 0 }).toEqual({ ...whole.row, text: "", dataAt: 0 });
       }
-    },
-  );
+      // Old nodes wrote `data_size` of format 1 as they liked; it is read from the data.
+      expect(valid).toBeLessThanOrEqual(1);
+    }
+  });
 });

@@ -52,7 +52,12 @@ function open(
   const outbox = openOutbox(join(folder, "webhooks.sqlite"), targets, Date.now);
   const http = openHttp({ firstByteMs: responseMs, stallMs: responseMs, totalMs: responseMs });
   const webhooks = openWebhooks({
-    ...{ targets, secret, outbox, http, clock: Date.now, random: () => 0.5 },
+    targets,
+    secret,
+    outbox,
+    http,
+    clock: Date.now,
+    random: () => 0.5,
     indexFilter: { kind: "never" },
     blockFilter: always,
     reader: {
@@ -82,8 +87,7 @@ function open(
 const tell = (webhooks: Webhooks, ...heights: readonly number[]) => {
   for (const height of heights) webhooks.onBlock({ height, ids: [] });
 };
-const heightOf = ({ body }: WebhookTarget["attempts"][number]) =>
-  (body["data"] as Readonly<{ height: number }>).height;
+const heightOf = ({ body }: WebhookTarget["attempts"][number]) => (body["data"] as Readonly<{ height: number }>).height;
 const heights = (of = target) => of.attempts.map(heightOf);
 const until = (count: number, of = target) =>
   eventually(
@@ -124,21 +128,18 @@ describe("a target", () => {
     ["is asked too much", [429, 429]],
     ["does not know us yet", [401, 404]],
     ["does not answer", ["hang"]],
-  ] as const)(
-    "that %s is told again, under the same id, before it is told anything else",
-    async (_what, responses) => {
-      target.responses.push(...responses);
-      // Long enough for the letters that are answered, which are counted.
-      const webhooks = open([target.url], 2_000);
-      tell(webhooks, 1, 2);
-      await until(responses.length + 2);
-      await idle(webhooks);
-      expect(heights()).toEqual([...responses.map(() => 1), 1, 2]);
-      const ids = target.attempts.map(({ headers }) => headers.get("webhook-id"));
-      expect(new Set(ids.slice(0, -1)).size).toBe(1);
-      await webhooks.close();
-    },
-  );
+  ] as const)("that %s is told again, under the same id, before it is told anything else", async (_what, responses) => {
+    target.responses.push(...responses);
+    // Long enough for the letters that are answered, which are counted.
+    const webhooks = open([target.url], 2_000);
+    tell(webhooks, 1, 2);
+    await until(responses.length + 2);
+    await idle(webhooks);
+    expect(heights()).toEqual([...responses.map(() => 1), 1, 2]);
+    const ids = target.attempts.map(({ headers }) => headers.get("webhook-id"));
+    expect(new Set(ids.slice(0, -1)).size).toBe(1);
+    await webhooks.close();
+  });
 
   test("that cannot be reached holds up nobody else, and gets everything when it is back", async () => {
     const gone = openWebhookTarget();
@@ -259,9 +260,7 @@ describe("the program", () => {
       WEBHOOK_SECRET: secret,
     });
     if (signer === undefined) throw new Error("no signer");
-    const items = ["wanted", "other"].map((kind) =>
-      createDataItem({ data: kind, tags: tagged(kind) }, signer),
-    );
+    const items = ["wanted", "other"].map((kind) => createDataItem({ data: kind, tags: tagged(kind) }, signer));
     const wanted = await post(stack.devnet, rsa, { data: new Uint8Array(10), tags: tagged("wanted") });
     await post(stack.devnet, rsa, { data: new Uint8Array(11), tags: tagged("other") });
     const bundle = await post(stack.devnet, rsa, { data: writeBundle(items), tags: bundleTags });
@@ -270,8 +269,7 @@ describe("the program", () => {
     const count = async () => target.attempts.length;
     await eventually(count, (now) => now >= stack.devnet.height() + 3);
     const events = target.attempts.map(({ body }) => body);
-    const dataOf = (event: string) =>
-      events.filter((each) => each["event"] === event).map((each) => each["data"]);
+    const dataOf = (event: string) => events.filter((each) => each["event"] === event).map((each) => each["data"]);
     expect(heights().filter((_, at) => events[at]?.["event"] === "block-indexed")).toEqual(
       Array.from({ length: stack.devnet.height() + 1 }, (_, height) => height),
     );
@@ -355,12 +353,9 @@ describe("the program", () => {
     expect(target.attempts).toEqual([]);
   }, 120_000);
 
-  test.each(["WEBHOOK_INDEX_FILTER", "WEBHOOK_BLOCK_FILTER"])(
-    "%s that is no filter is a complaint",
-    async (name) => {
-      await expect(openStack({ [name]: '{"sometimes":true}' })).rejects.toThrow(
-        new RegExp(`Bad settings:\\n {2}${name}: `),
-      );
-    },
-  );
+  test.each(["WEBHOOK_INDEX_FILTER", "WEBHOOK_BLOCK_FILTER"])("%s that is no filter is a complaint", async (name) => {
+    await expect(openStack({ [name]: '{"sometimes":true}' })).rejects.toThrow(
+      new RegExp(`Bad settings:\\n {2}${name}: `),
+    );
+  });
 });

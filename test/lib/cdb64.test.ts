@@ -137,8 +137,7 @@ describe("a MessagePack value", () => {
   ];
   test("is read as it was written", () => {
     const plain = (value: unknown): unknown => {
-      if (value instanceof Map)
-        return Object.fromEntries([...value].map(([key, part]) => [key, plain(part)]));
+      if (value instanceof Map) return Object.fromEntries([...value].map(([key, part]) => [key, plain(part)]));
       return Array.isArray(value) ? value.map(plain) : value;
     };
     for (const value of values) expect(plain(readMessagePack(writeMessagePack(value)))).toEqual(value);

@@ -17,30 +17,27 @@ const blobThread = openBlobThread(closers);
 afterAll(closers.closeAll);
 
 describe("N6: compositions", () => {
-  test.each([1, 4])(
-    "that are under way together get a slice of work in each turn, as %d pieces",
-    async (pieces) => {
-      const { slice } = createCompositions();
-      let turn = 0;
-      let isOver = false;
-      const countTurns = () => {
-        turn += 1;
-        if (!isOver) setImmediate(countTurns);
-      };
-      setImmediate(countTurns);
-      const semaphore: number[] = [];
-      const compose = async () => {
-        for (let index = 0; index < 20; index++) {
-          await slice(sliceBytesMax / pieces);
-          semaphore.push(turn);
-        }
-      };
-      await Promise.all(Array.from({ length: 10 }, compose));
-      isOver = true;
-      expect(semaphore).toHaveLength(200);
-      expect(new Set(semaphore).size).toBeWithin(190 / pieces, 200 / pieces + 2); // before and after the counter's callback
-    },
-  );
+  test.each([1, 4])("that are under way together get a slice of work in each turn, as %d pieces", async (pieces) => {
+    const { slice } = createCompositions();
+    let turn = 0;
+    let isOver = false;
+    const countTurns = () => {
+      turn += 1;
+      if (!isOver) setImmediate(countTurns);
+    };
+    setImmediate(countTurns);
+    const semaphore: number[] = [];
+    const compose = async () => {
+      for (let index = 0; index < 20; index++) {
+        await slice(sliceBytesMax / pieces);
+        semaphore.push(turn);
+      }
+    };
+    await Promise.all(Array.from({ length: 10 }, compose));
+    isOver = true;
+    expect(semaphore).toHaveLength(200);
+    expect(new Set(semaphore).size).toBeWithin(190 / pieces, 200 / pieces + 2); // before and after the counter's callback
+  });
 
   test("of large bodies wait for each other, of small ones do not", async () => {
     const { begin } = createCompositions(16 * mebibyte);

@@ -101,9 +101,7 @@ describe("R2: readRange", () => {
     if (first === undefined || last === undefined || (first === "" && last === "")) return undefined;
     if (first !== "" && last !== "" && Number(last) < Number(first)) return undefined;
     const isMeant = (byte: number) =>
-      first === ""
-        ? byte >= size - Number(last)
-        : byte >= Number(first) && (last === "" || byte <= Number(last));
+      first === "" ? byte >= size - Number(last) : byte >= Number(first) && (last === "" || byte <= Number(last));
     return Array.from({ length: size }, (_, byte) => byte).filter(isMeant);
   }
 
@@ -114,8 +112,7 @@ describe("R2: readRange", () => {
         const each = texts.map((text) => bytesOf(text, size));
         if (each.includes(undefined)) return expect(meaning.kind).toBe("whole");
         const wanted = new Set(each.flatMap((bytes) => bytes ?? []));
-        if (texts.length > rangesPerRequestMax || wanted.size === 0)
-          return expect(meaning.kind).toBe("unsatisfiable");
+        if (texts.length > rangesPerRequestMax || wanted.size === 0) return expect(meaning.kind).toBe("unsatisfiable");
         const spans = meaning.kind === "spans" ? meaning.spans : [];
         const given = spans.flatMap(({ start, end }) =>
           Array.from({ length: end - start }, (_, index) => start + index),
@@ -124,9 +121,7 @@ describe("R2: readRange", () => {
         expect(new Set(given)).toEqual(wanted);
         // The first byte of what was asked for first leaves first.
         const firstPart = each.find((bytes) => bytes !== undefined && bytes.length > 0)?.[0] ?? -1;
-        return expect(spans[0] !== undefined && spans[0].start <= firstPart && firstPart < spans[0].end).toBe(
-          true,
-        );
+        return expect(spans[0] !== undefined && spans[0].start <= firstPart && firstPart < spans[0].end).toBe(true);
       }),
       { numRuns: Number(process.env["RUNS"] ?? 2_000) },
     );

@@ -4,13 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import {
-  compressPoint,
-  hasLowS,
-  pureSecp256k1,
-  secp256k1,
-  secp256k1Implementation,
-} from "../../src/lib/secp256k1.ts";
+import { compressPoint, hasLowS, pureSecp256k1, secp256k1, secp256k1Implementation } from "../../src/lib/secp256k1.ts";
 
 const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 const key = new Uint8Array(32).fill(7);
@@ -26,9 +20,7 @@ const privateKeys = bytes32.filter((bytes) => {
 
 describe("secp256k1", () => {
   test("is native where an addon is shipped", () => {
-    const shipped = ["linux-x64", "darwin-arm64", "win32-x64"].includes(
-      `${process.platform}-${process.arch}`,
-    );
+    const shipped = ["linux-x64", "darwin-arm64", "win32-x64"].includes(`${process.platform}-${process.arch}`);
     expect(secp256k1Implementation()).toBe(shipped ? "native" : "pure");
   });
 
@@ -62,19 +54,12 @@ describe("secp256k1", () => {
 
   test("gives the same verdict on signatures that nobody made", () => {
     const any64 = fc.uint8Array({ minLength: 64, maxLength: 64 });
-    const property = fc.property(
-      any64,
-      fc.integer({ min: 0, max: 3 }),
-      bytes32,
-      (signature, recovery, message) => {
-        expect(secp256k1.recover(signature, recovery, message)).toEqual(
-          pureSecp256k1.recover(signature, recovery, message),
-        );
-        expect(secp256k1.verify(signature, message, publicKey)).toBe(
-          pureSecp256k1.verify(signature, message, publicKey),
-        );
-      },
-    );
+    const property = fc.property(any64, fc.integer({ min: 0, max: 3 }), bytes32, (signature, recovery, message) => {
+      expect(secp256k1.recover(signature, recovery, message)).toEqual(
+        pureSecp256k1.recover(signature, recovery, message),
+      );
+      expect(secp256k1.verify(signature, message, publicKey)).toBe(pureSecp256k1.verify(signature, message, publicKey));
+    });
     fc.assert(property, { numRuns: 300 });
   });
 

@@ -69,8 +69,8 @@ export const paymentDefences: readonly Defence[] = [
     threat: "L2",
     name: "credits that do not suffice",
     file: "src/payment/credits/reservations.ts",
-    text: '    throw new Failure("insufficient_balance", { signer, needed: winc, available: winc - missing });',
-    instead: "    missing = 0n;",
+    text: '  if (missing > 0n) throw new Failure("insufficient_balance", { signer, needed: winc, available: winc - missing });',
+    instead: "  missing = 0n;",
     tests: ["test/payment/credits/reservations.test.ts"],
   },
   {
@@ -199,11 +199,7 @@ export const paymentDefences: readonly Defence[] = [
     file: "src/payment/x402/x402-payment-store.ts",
     text: 'const claimed = await claimEvent(tx, "x402", id, time.now);',
     instead: "const claimed = true;",
-    tests: [
-      "test/payment/x402/races.test.ts",
-      "test/payment/x402/steps.test.ts",
-      "test/store/ledger/claims.test.ts",
-    ],
+    tests: ["test/payment/x402/races.test.ts", "test/payment/x402/steps.test.ts", "test/store/ledger/claims.test.ts"],
   },
   {
     threat: "L4",

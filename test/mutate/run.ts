@@ -6,16 +6,7 @@
  * @module
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import type { Defence } from "./defence.ts";
@@ -66,9 +57,7 @@ async function workThrough(copy: string): Promise<void> {
     const verdict = await judge(copy, defence);
     verdicts.set(defence, verdict);
     const seconds = ((performance.now() - from) / 1_000).toFixed(1);
-    console.log(
-      `${verdict.padEnd(10)} ${seconds.padStart(6)} s  ${defence.threat.padEnd(3)} ${defence.name}`,
-    );
+    console.log(`${verdict.padEnd(10)} ${seconds.padStart(6)} s  ${defence.threat.padEnd(3)} ${defence.name}`);
   }
 }
 
@@ -154,8 +143,7 @@ function report(): void {
   const count = (verdict: Verdict) => [...verdicts.values()].filter((each) => each === verdict).length;
   const minutes = ((performance.now() - startedAt) / 60_000).toFixed(1);
   const missed = [...verdicts].filter(([, verdict]) => verdict !== "caught");
-  for (const [{ threat, name, file }, verdict] of missed)
-    console.log(`${verdict}: ${threat} ${name} (${file})`);
+  for (const [{ threat, name, file }, verdict] of missed) console.log(`${verdict}: ${threat} ${name} (${file})`);
   console.log(
     `${chosen.length} defences removed: ${count("caught")} caught, ${count("NOT CAUGHT")} not caught, ` +
       `${count("NOT JUDGED")} not judged, ${minutes} min`,

@@ -173,11 +173,7 @@ export const uploadDefences: readonly Defence[] = [
     file: "src/cli/upload/files.ts",
     text: 'if (rules.isSecret(real)) return leftOut("key");',
     instead: "",
-    tests: [
-      "test/cli/upload/private-keys.test.ts",
-      "test/cli/upload/links.test.ts",
-      "test/cli/upload/upload.test.ts",
-    ],
+    tests: ["test/cli/upload/private-keys.test.ts", "test/cli/upload/links.test.ts", "test/cli/upload/upload.test.ts"],
   },
   {
     threat: "W2",

@@ -69,9 +69,7 @@ describe("what a control did is shown by the gateway at once", () => {
     const id = await post(writeBundle(makeItems(40)), bundleTags);
     const { height } = JSON.parse(await node("/mine/50"));
     expect(await gateway("/height")).toBe(`${height}`);
-    const { transactions } = await ask(
-      `{ transactions(bundledIn: ["${id}"], first: 100) { edges { node { id } } } }`,
-    );
+    const { transactions } = await ask(`{ transactions(bundledIn: ["${id}"], first: 100) { edges { node { id } } } }`);
     expect(transactions.edges).toHaveLength(40);
   }, 60_000);
 

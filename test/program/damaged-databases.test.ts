@@ -59,9 +59,7 @@ describe("N7: a database that is damaged while the program runs", () => {
       );
       expect(health.reasons.join("\n")).toContain(`${pathOf("ledger")} is damaged`);
     }
-    expect(errors()).toContainEqual(
-      expect.stringMatching(/ledger\.sqlite is damaged .*restore it from a backup/),
-    );
+    expect(errors()).toContainEqual(expect.stringMatching(/ledger\.sqlite is damaged .*restore it from a backup/));
     expect((await fetch(`${gateway}/raw/${sample.manifest}`)).status).toBe(200);
     expect((await fetch(`${gateway}/metrics`)).status).toBe(200);
   }, 60_000);
@@ -80,9 +78,7 @@ describe("N7: a database that is damaged while the program runs", () => {
     );
     expect(health.status).toBe("unhealthy");
     expect(new Set(health.reasons).size).toBe(health.reasons.length);
-    expect(errors()).toContainEqual(
-      expect.stringMatching(/index\.sqlite is damaged .*built again from the chain/),
-    );
+    expect(errors()).toContainEqual(expect.stringMatching(/index\.sqlite is damaged .*built again from the chain/));
     expect((await fetch(`${gateway}/metrics`)).status).toBe(200);
     expect(await program.stop()).toBe(0);
   }, 60_000);
@@ -102,9 +98,7 @@ describe("N7: a database that is damaged while the program runs", () => {
       expect([name, started.code]).toEqual([name, 2]);
       const lines = started.err.trim().split("\n");
       expect(lines).toHaveLength(1);
-      expect(lines[0]).toMatch(
-        new RegExp(`${name}\\.sqlite is damaged .*cairn doctor --accept-loss ${name}`),
-      );
+      expect(lines[0]).toMatch(new RegExp(`${name}\\.sqlite is damaged .*cairn doctor --accept-loss ${name}`));
       expect((await run("doctor", "--accept-loss", name)).code).toBe(0);
     }
     const { sample } = program.line;

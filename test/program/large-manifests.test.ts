@@ -41,8 +41,11 @@ const start = (folder?: string) =>
     ...(folder === undefined ? {} : { folder }),
     // Nothing is bundled meanwhile: what is measured is reading.
     environment: {
-      ...{ FREE_UPLOAD_BYTES: String(2 ** 30), HOT_BYTES_MAX: "0", WORKER_THREADS: "2" },
-      ...{ UPLOAD_BUNDLE_WAIT_MS: String(3_600_000), UPLOAD_BYTES_MAX: String(2 ** 27) },
+      FREE_UPLOAD_BYTES: String(2 ** 30),
+      HOT_BYTES_MAX: "0",
+      WORKER_THREADS: "2",
+      UPLOAD_BUNDLE_WAIT_MS: String(3_600_000),
+      UPLOAD_BYTES_MAX: String(2 ** 27),
     },
   });
 
@@ -103,9 +106,7 @@ async function askInOrder(name: string): Promise<Readonly<{ wrong: number[]; cpu
 }
 
 const indexFiles = () =>
-  readdirSync(join(program.folder, "manifests"), { recursive: true }).filter((name) =>
-    String(name).endsWith(".index"),
-  );
+  readdirSync(join(program.folder, "manifests"), { recursive: true }).filter((name) => String(name).endsWith(".index"));
 
 test("M1: six large manifests are read once each, by all readers together, and are found again after a restart", async () => {
   writeFileSync(`/proc/${program.pid}/clear_refs`, "5");

@@ -9,8 +9,10 @@ let program: RunningProgram;
 
 beforeAll(async () => {
   const environment = {
-    ...{ HOST: "127.0.0.1", ENABLE_RATE_LIMITER: "true" },
-    ...{ RATE_LIMITER_IP_TOKENS_PER_BUCKET: "200", RATE_LIMITER_IP_REFILL_PER_SEC: "1" },
+    HOST: "127.0.0.1",
+    ENABLE_RATE_LIMITER: "true",
+    RATE_LIMITER_IP_TOKENS_PER_BUCKET: "200",
+    RATE_LIMITER_IP_REFILL_PER_SEC: "1",
   };
   program = await startDev({ environment });
 }, 120_000);
@@ -20,8 +22,7 @@ test("Q: who has asked the payment service for too much has no more of it, of up
   const { payment, upload, gateway } = program.line;
   const status = async (url: string) => (await fetch(url)).status;
   const seen = new Set<number>();
-  for (let asked = 0; asked < 1_000 && !seen.has(429); asked += 1)
-    seen.add(await status(`${payment}/v1/rates`));
+  for (let asked = 0; asked < 1_000 && !seen.has(429); asked += 1) seen.add(await status(`${payment}/v1/rates`));
   expect([...seen]).toEqual([200, 429]);
   const response = await fetch(`${payment}/v1/rates`);
   expect([response.status, await response.json()]).toEqual([

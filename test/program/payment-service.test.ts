@@ -42,12 +42,7 @@ describe("O: a payment service", () => {
         // The peer takes any token that is signed with a word which its source has for a default.
         const headers = { authorization: `Bearer ${tokenSignedWith("test-secret")}` };
         const response = await fetch(`${origin}${path}`, { method, headers });
-        expect([path, method, response.status, await response.json()]).toEqual([
-          path,
-          method,
-          404,
-          "Not Found",
-        ]);
+        expect([path, method, response.status, await response.json()]).toEqual([path, method, 404, "Not Found"]);
       }
     }
   });

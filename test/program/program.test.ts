@@ -133,9 +133,7 @@ async function beginUpload(url: string, index: number) {
     finish: async () => {
       await connection.write(item.bytes.subarray(half));
       const text = await connection.ended;
-      return (
-        text.startsWith("HTTP/1.1 200") && text.includes(`"id":"${item.id}"`) && text.includes('"signature"')
-      );
+      return text.startsWith("HTTP/1.1 200") && text.includes(`"id":"${item.id}"`) && text.includes('"signature"');
     },
   };
 }
@@ -144,9 +142,7 @@ async function beginUpload(url: string, index: number) {
 async function many<Value>(count: number, make: (index: number) => Promise<Value>): Promise<Value[]> {
   const made: Value[] = [];
   for (let first = 0; first < count; first += 50)
-    made.push(
-      ...(await Promise.all(Array.from({ length: Math.min(50, count - first) }, (_, n) => make(first + n)))),
-    );
+    made.push(...(await Promise.all(Array.from({ length: Math.min(50, count - first) }, (_, n) => make(first + n)))));
   return made;
 }
 

@@ -45,121 +45,105 @@ ${here}
 const ask = (host: string, path: string, init: RequestInit = {}) =>
   fetch(`http://127.0.0.1:${port}${path}`, { ...init, headers: { ...init.headers, Host: host } });
 
-describeWith(
-  { there: Bun.which("nginx") !== null, what: "nginx" },
-  "behind the proxy that is shipped",
-  () => {
-    beforeAll(async () => {
-      folder = mkdtempSync(join(tmpdir(), "cairn-proxy-"));
-      const ports = await freePorts();
-      port = Number((await freePorts())["GATEWAY_PORT"]);
-      const environment = { HOST: "127.0.0.1", TRUSTED_PROXIES: "127.0.0.1", LOG_LEVEL: "debug" };
-      program = await startDev({ environment, ports });
-      const file = join(folder, "nginx.conf");
-      writeFileSync(file, settingsAt(port, ports));
-      nginx = Bun.spawn(["nginx", "-c", file, "-e", join(folder, "error.log")], { stderr: "inherit" });
-      await eventually(
-        () =>
-          ask("gateway.example", "/ready").then(
-            ({ status }) => status,
-            () => 0,
-          ),
-        (status) => status === 200,
-      );
-    }, 120_000);
-    afterAll(async () => {
-      nginx.kill();
-      await nginx.exited;
-      await program.remove();
-      rmSync(folder, { recursive: true, force: true });
-    });
+describeWith({ there: Bun.which("nginx") !== null, what: "nginx" }, "behind the proxy that is shipped", () => {
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), "cairn-proxy-"));
+    const ports = await freePorts();
+    port = Number((await freePorts())["GATEWAY_PORT"]);
+    const environment = { HOST: "127.0.0.1", TRUSTED_PROXIES: "127.0.0.1", LOG_LEVEL: "debug" };
+    program = await startDev({ environment, ports });
+    const file = join(folder, "nginx.conf");
+    writeFileSync(file, settingsAt(port, ports));
+    nginx = Bun.spawn(["nginx", "-c", file, "-e", join(folder, "error.log")], { stderr: "inherit" });
+    await eventually(
+      () =>
+        ask("gateway.example", "/ready").then(
+          ({ status }) => status,
+          () => 0,
+        ),
+      (status) => status === 200,
+    );
+  }, 120_000);
+  afterAll(async () => {
+    nginx.kill();
+    await nginx.exited;
+    await program.remove();
+    rmSync(folder, { recursive: true, force: true });
+  });
 
-    test("content, ranges, tags and trouble are as without it", async () => {
-      const direct = program.line.gateway;
-      const path = `/raw/${program.line.sample.sound}`;
-      const isCached = async () => {
-        const reply = await fetch(`${direct}${path}`);
-        await reply.arrayBuffer();
-        return reply.headers.get("x-cache") === "HIT";
-      };
-      await eventually(isCached, (cached) => cached);
-      const ways: readonly (readonly [string, RequestInit])[] = [
-        [path, {}],
-        [path, { method: "HEAD" }],
-        [path, { headers: { range: "bytes=5-1000004" } }],
-        [path, { headers: { "if-none-match": "*" } }],
-        ["/raw/short", {}],
-        [`/${program.line.sample.manifest}/%2e%2e//nothing%2F`, {}],
-      ];
-      for (const [at, init] of ways) {
-        const [one, other] = await Promise.all([
-          fetch(`${direct}${at}`, init),
-          ask("gateway.example", at, init),
-        ]);
-        expect([at, other.status]).toEqual([at, one.status]);
-        for (const name of [
-          "content-length",
-          "content-type",
-          "etag",
-          "content-digest",
-          "content-range",
-          "cache-control",
-        ])
-          expect([at, name, other.headers.get(name)]).toEqual([at, name, one.headers.get(name)]);
-        expect(Buffer.compare(await other.bytes(), await one.bytes())).toBe(0);
-      }
-    }, 60_000);
+  test("content, ranges, tags and trouble are as without it", async () => {
+    const direct = program.line.gateway;
+    const path = `/raw/${program.line.sample.sound}`;
+    const isCached = async () => {
+      const reply = await fetch(`${direct}${path}`);
+      await reply.arrayBuffer();
+      return reply.headers.get("x-cache") === "HIT";
+    };
+    await eventually(isCached, (cached) => cached);
+    const ways: readonly (readonly [string, RequestInit])[] = [
+      [path, {}],
+      [path, { method: "HEAD" }],
+      [path, { headers: { range: "bytes=5-1000004" } }],
+      [path, { headers: { "if-none-match": "*" } }],
+      ["/raw/short", {}],
+      [`/${program.line.sample.manifest}/%2e%2e//nothing%2F`, {}],
+    ];
+    for (const [at, init] of ways) {
+      const [one, other] = await Promise.all([fetch(`${direct}${at}`, init), ask("gateway.example", at, init)]);
+      expect([at, other.status]).toEqual([at, one.status]);
+      for (const name of ["content-length", "content-type", "etag", "content-digest", "content-range", "cache-control"])
+        expect([at, name, other.headers.get(name)]).toEqual([at, name, one.headers.get(name)]);
+      expect(Buffer.compare(await other.bytes(), await one.bytes())).toBe(0);
+    }
+  }, 60_000);
 
-    test.each([20, 180])("X4: %i cookies of 4 KiB keep nobody out", async (count) => {
-      const each = (index: number) => `c${index}=${"x".repeat(4_096 - 2 - String(index).length)}`;
-      const cookie = Array.from({ length: count }, (_, index) => each(index)).join("; ");
-      const response = await wire(port, `GET /health HTTP/1.1\r\nHost: gateway.example\r\nCookie: ${cookie}`);
-      expect([response.status, header(response, "clear-site-data")]).toEqual([200, ""]);
-    });
+  test.each([20, 180])("X4: %i cookies of 4 KiB keep nobody out", async (count) => {
+    const each = (index: number) => `c${index}=${"x".repeat(4_096 - 2 - String(index).length)}`;
+    const cookie = Array.from({ length: count }, (_, index) => each(index)).join("; ");
+    const response = await wire(port, `GET /health HTTP/1.1\r\nHost: gateway.example\r\nCookie: ${cookie}`);
+    expect([response.status, header(response, "clear-site-data")]).toEqual([200, ""]);
+  });
 
-    test("pipelined requests are answered in order, also those that take time", async () => {
-      const get = (path: string, more = "") => `GET ${path} HTTP/1.1\r\nHost: gateway.example\r\n${more}\r\n`;
-      const unknown = "A".repeat(43);
-      const connection = await connectRaw(`http://127.0.0.1:${port}`);
-      const paths = [`/raw/${unknown}`, "/health", `/tx/${unknown}/offset`, "/raw/short"];
-      await connection.write(
-        paths.map((path) => get(path)).join("") + get("/ready", "Connection: close\r\n"),
-      );
-      const statuses = [...(await connection.ended).matchAll(/HTTP\/1.1 (\d+)/g)].map(([, status]) => status);
-      expect(statuses).toEqual(["404", "200", "404", "400", "200"]);
-    });
+  test("pipelined requests are answered in order, also those that take time", async () => {
+    const get = (path: string, more = "") => `GET ${path} HTTP/1.1\r\nHost: gateway.example\r\n${more}\r\n`;
+    const unknown = "A".repeat(43);
+    const connection = await connectRaw(`http://127.0.0.1:${port}`);
+    const paths = [`/raw/${unknown}`, "/health", `/tx/${unknown}/offset`, "/raw/short"];
+    await connection.write(paths.map((path) => get(path)).join("") + get("/ready", "Connection: close\r\n"));
+    const statuses = [...(await connection.ended).matchAll(/HTTP\/1.1 (\d+)/g)].map(([, status]) => status);
+    expect(statuses).toEqual(["404", "200", "404", "400", "200"]);
+  });
 
-    test("two Host headers are refused", async () => {
-      const two = "GET /health HTTP/1.1\r\nHost: gateway.example\r\nHost: upload.example";
-      expect((await wire(port, two)).status).toBe(400);
-    });
+  test("two Host headers are refused", async () => {
+    const two = "GET /health HTTP/1.1\r\nHost: gateway.example\r\nHost: upload.example";
+    expect((await wire(port, two)).status).toBe(400);
+  });
 
-    test("uploads and prices go to their services", async () => {
-      const item = testItem(new Uint8Array(2_000_000).fill(7));
-      const reply = await ask("upload.example", "/v1/tx", { method: "POST", body: item.bytes });
-      expect([reply.status, (await reply.json()).id]).toEqual([200, item.id]);
-      expect((await ask("payment.example", "/v1/price/bytes/1000")).status).toBe(200);
-    }, 60_000);
+  test("uploads and prices go to their services", async () => {
+    const item = testItem(new Uint8Array(2_000_000).fill(7));
+    const reply = await ask("upload.example", "/v1/tx", { method: "POST", body: item.bytes });
+    expect([reply.status, (await reply.json()).id]).toEqual([200, item.id]);
+    expect((await ask("payment.example", "/v1/price/bytes/1000")).status).toBe(200);
+  }, 60_000);
 
-    test("one address has so many requests under way, and is told 429 beyond, until one ends", async () => {
-      const head = `GET /raw/${program.line.sample.sound} HTTP/1.1\r\nHost: gateway.example\r\n\r\n`;
-      const stalled = Array.from({ length: requestsOfOneAddress }, () => {
-        const socket = net.connect(port, "127.0.0.1", () => socket.write(head));
-        const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
-        socket.once("data", () => {
-          socket.pause();
-          begin();
-        });
-        socket.on("error", () => undefined); // it is cut below
-        return { socket, begun };
+  test("one address has so many requests under way, and is told 429 beyond, until one ends", async () => {
+    const head = `GET /raw/${program.line.sample.sound} HTTP/1.1\r\nHost: gateway.example\r\n\r\n`;
+    const stalled = Array.from({ length: requestsOfOneAddress }, () => {
+      const socket = net.connect(port, "127.0.0.1", () => socket.write(head));
+      const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
+      socket.once("data", () => {
+        socket.pause();
+        begin();
       });
-      await Promise.all(stalled.map(({ begun }) => begun));
-      expect((await ask("gateway.example", "/ready")).status).toBe(429);
-      for (const { socket } of stalled) socket.destroy();
-      await eventually(
-        () => ask("gateway.example", "/ready"),
-        ({ status }) => status === 200,
-      );
-    }, 60_000);
-  },
-);
+      socket.on("error", () => undefined); // it is cut below
+      return { socket, begun };
+    });
+    await Promise.all(stalled.map(({ begun }) => begun));
+    expect((await ask("gateway.example", "/ready")).status).toBe(429);
+    for (const { socket } of stalled) socket.destroy();
+    await eventually(
+      () => ask("gateway.example", "/ready"),
+      ({ status }) => status === 200,
+    );
+  }, 60_000);
+});

@@ -27,18 +27,15 @@ describe("one program", () => {
     expect(payment["addresses"]).toMatchObject({ native: info["wallet"], arweave: info["wallet"] });
   });
 
-  test.each(["payment", "upload"] as const)(
-    "answers for %s on its own port and on the gateway's",
-    async (name) => {
-      const own = program.line[name];
-      const mounted = `${program.line.gateway}/${name}`;
-      for (const base of [own, `${own}/v1`, mounted, `${mounted}/v1`]) {
-        expect(await json(`${base}/info`)).toEqual(await json(`${own}/info`));
-        expect(await json(base)).toEqual(await json(`${own}/info`));
-      }
-      expect((await fetch(`${mounted}/api-docs`)).status).toBe(200);
-    },
-  );
+  test.each(["payment", "upload"] as const)("answers for %s on its own port and on the gateway's", async (name) => {
+    const own = program.line[name];
+    const mounted = `${program.line.gateway}/${name}`;
+    for (const base of [own, `${own}/v1`, mounted, `${mounted}/v1`]) {
+      expect(await json(`${base}/info`)).toEqual(await json(`${own}/info`));
+      expect(await json(base)).toEqual(await json(`${own}/info`));
+    }
+    expect((await fetch(`${mounted}/api-docs`)).status).toBe(200);
+  });
 
   test("keeps the services off hosts that belong to content", async () => {
     const { port } = new URL(program.line.gateway);

@@ -73,17 +73,23 @@ const wrongBesideOthers: Readonly<Record<string, string>> = {
 };
 
 /** Any text is right for these, or right until something is opened with it. */
-const takeAnyText = new Set([
-  ...["DATA_DIR", "EXPORT_ROOT", "ADMIN_API_KEY", "DEVNET_SEED"],
-  ...["KYVE_CHAIN_ID", "KYVE_DENOM"],
-]);
+const takeAnyText = new Set(["DATA_DIR", "EXPORT_ROOT", "ADMIN_API_KEY", "DEVNET_SEED", "KYVE_CHAIN_ID", "KYVE_DENOM"]);
 
 /** Judged only where another one is right, which is wrong here too: told by their own tests. */
 const judgedAfterOthers = new Set([
-  ...["X402_NETWORK", "X402_ASSET_ADDRESS", "X402_ASSET_NAME", "X402_ASSET_VERSION", "X402_SETTLE_KEY"],
-  ...["X402_FACILITATOR_KEY", "X402_FACILITATOR_KEY_ID"],
-  ...["ETHEREUM_USDC_ADDRESS", "MATIC_USDC_ADDRESS", "BASE_USDC_ADDRESS", "SOLANA_USDC_MINT"],
-  ...["SOLANA_GENESIS_HASH", "STRIPE_WEBHOOK_SECRET"],
+  "X402_NETWORK",
+  "X402_ASSET_ADDRESS",
+  "X402_ASSET_NAME",
+  "X402_ASSET_VERSION",
+  "X402_SETTLE_KEY",
+  "X402_FACILITATOR_KEY",
+  "X402_FACILITATOR_KEY_ID",
+  "ETHEREUM_USDC_ADDRESS",
+  "MATIC_USDC_ADDRESS",
+  "BASE_USDC_ADDRESS",
+  "SOLANA_USDC_MINT",
+  "SOLANA_GENESIS_HASH",
+  "STRIPE_WEBHOOK_SECRET",
 ]);
 
 function refuses(name: SettingName, text: string): boolean {
@@ -177,11 +183,7 @@ test.each([
 });
 
 test.each([
-  [
-    "a database server that is not there",
-    { LEDGER_URL: "postgres://u:secret-word@127.0.0.1:1/x" },
-    "PostgreSQL",
-  ],
+  ["a database server that is not there", { LEDGER_URL: "postgres://u:secret-word@127.0.0.1:1/x" }, "PostgreSQL"],
   ["a database that cannot be opened", {}, "unable to open database file"],
 ])(
   "%s is told in a line",
@@ -221,9 +223,7 @@ test.each(openings)(
     const { code, out, err } = await runCairn(["serve", "--port", "0"], { environment });
     expect([code, out]).toEqual([1, ""]);
     const [line = "", ...others] = err.split("\n").filter((each) => each !== "" && !each.startsWith("{"));
-    expect(line).toMatch(
-      /^cannot open the (database|ledger) .*: a build of this program that was not released/,
-    );
+    expect(line).toMatch(/^cannot open the (database|ledger) .*: a build of this program that was not released/);
     expect(line).toContain(path);
     expect(line).toContain("begin anew with an empty folder (DATA_DIR)");
     expect(others).toEqual([]);

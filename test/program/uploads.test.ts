@@ -52,7 +52,8 @@ async function restart(): Promise<void> {
 
 async function admin(path: string, body: unknown): Promise<void> {
   const response = await fetch(`${program.line.gateway}/svc/admin/${path}`, {
-    ...{ method: "PUT", body: JSON.stringify(body) },
+    method: "PUT",
+    body: JSON.stringify(body),
     headers: { Authorization: `Bearer ${program.line.adminKey}`, "Content-Type": "application/json" },
   });
   expect(response.status).toBe(200);
@@ -62,7 +63,9 @@ async function found(): Promise<string[]> {
   const query =
     '{ transactions(tags: [{ name: "Test", values: ["uploads"] }]) { edges { node { id block { height } } } } }';
   const response = await fetch(`${program.line.gateway}/graphql`, {
-    ...{ method: "POST", body: JSON.stringify({ query }), headers: { "Content-Type": "application/json" } },
+    method: "POST",
+    body: JSON.stringify({ query }),
+    headers: { "Content-Type": "application/json" },
   });
   const { data } = await response.json();
   return data.transactions.edges.map(({ node }: { node: { id: string; block: unknown } }) => {
@@ -94,9 +97,14 @@ for (const [name, item, data] of both)
     const said = Object.fromEntries(head.headers);
     expect(head.status).toBe(200);
     expect(said).toMatchObject({
-      ...{ "x-ar-io-data-id": item.id, "x-ar-io-digest": digestOf(data), etag: `"${item.id}"` },
-      ...{ "x-ar-io-verified": "true", "x-ar-io-stable": "false", "x-ar-io-trusted": "true" },
-      ...{ "content-length": String(size), "accept-ranges": "bytes" },
+      "x-ar-io-data-id": item.id,
+      "x-ar-io-digest": digestOf(data),
+      etag: `"${item.id}"`,
+      "x-ar-io-verified": "true",
+      "x-ar-io-stable": "false",
+      "x-ar-io-trusted": "true",
+      "content-length": String(size),
+      "accept-ranges": "bytes",
       "cache-control": "public, max-age=7200",
     });
     expect(said["content-type"]).toStartWith(item === small ? "text/html" : "application/octet-stream");
@@ -147,8 +155,7 @@ test("after a restart items are compared and served as verified, and found", asy
 test("an index that has lost all is told of them again", async () => {
   const { folder } = program;
   expect(await program.stop()).toBe(0);
-  for (const name of readdirSync(folder).filter((each) => each.startsWith("index.sqlite")))
-    rmSync(join(folder, name));
+  for (const name of readdirSync(folder).filter((each) => each.startsWith("index.sqlite"))) rmSync(join(folder, name));
   program = await startDev({ environment, folder });
   const ids = await eventually(found, ({ length }) => length === 2);
   expect(ids.sort()).toEqual([small.id, large.id].sort());

@@ -38,12 +38,7 @@ export function expectedRows(tip: ScriptedBlock, from = 0): readonly ExpectedRow
 function itemsOf(bundle: Uint8Array, start: number, at: string, parent: Id, depth: number): ExpectedRow[] {
   const counted = readBundleCount(bundle, bundle.length);
   if (counted.kind !== "count") return [];
-  const { entries } = readBundleEntries(
-    bundle.subarray(32),
-    firstEntry(counted.count),
-    counted.count,
-    bundle.length,
-  );
+  const { entries } = readBundleEntries(bundle.subarray(32), firstEntry(counted.count), counted.count, bundle.length);
   return entries.flatMap(({ offset, size, id }) => {
     const item = checkItem(bundle.subarray(offset, offset + size), "lenient");
     if (item.kind !== "item" || item.header.id !== id) return [];

@@ -217,9 +217,7 @@ describe("following", () => {
     const simulation = openSimulation({ seed: 9, nodes: [node], threads });
     simulation.putAll(tip);
     await until(() => simulation.status().reasons.length > 0, "it is said", simulation);
-    expect(simulation.status().reasons[0]).toMatch(
-      /following the chain: failed \d+ times in a row: .*height.*2/,
-    );
+    expect(simulation.status().reasons[0]).toMatch(/following the chain: failed \d+ times in a row: .*height.*2/);
     expect(simulation.index.reader.tip()?.height).toBe(1);
     node.setFault(() => undefined);
     await untilSettled(tip, simulation);
@@ -239,12 +237,7 @@ describe("following", () => {
     let now = Date.now();
     const simulation = openSimulation({ seed: 10, nodes: [node], threads, clock: () => now });
     simulation.putAll(tip);
-    await until(
-      () => simulation.index.reader.tip()?.hash === tip.hash,
-      "the tip is followed",
-      simulation,
-      30_000,
-    );
+    await until(() => simulation.index.reader.tip()?.hash === tip.hash, "the tip is followed", simulation, 30_000);
     expect(simulation.index.reader.counts().missingTransactions).toBe(1);
     node.setFault(() => undefined);
     now += 3_600_000;
@@ -260,11 +253,7 @@ describe("following", () => {
     const tip = growBranch(script, undefined, 60);
     await withNode(tip, {}, async (simulation) => {
       for (let height = 5; height < 55; height += 10) {
-        await until(
-          () => (simulation.index.reader.tip()?.height ?? -1) >= height,
-          `block ${height}`,
-          simulation,
-        );
+        await until(() => (simulation.index.reader.tip()?.height ?? -1) >= height, `block ${height}`, simulation);
         await simulation.restart();
       }
       await untilSettled(tip, simulation);
@@ -297,8 +286,7 @@ describe("following", () => {
 
 /** The last missing transaction of a block is followed by a check of the whole. */
 function untilChecked(height: number, simulation: Simulation): Promise<void> {
-  const isChecked = () =>
-    simulation.index.reader.blockText(height)?.checked.includes("transactions") === true;
+  const isChecked = () => simulation.index.reader.blockText(height)?.checked.includes("transactions") === true;
   return until(isChecked, "the block is checked whole", simulation);
 }
 

@@ -153,20 +153,13 @@ export function openSimulation(options: SimulationOptions) {
 export type Simulation = ReturnType<typeof openSimulation>;
 
 /** Waits until something is so; says what the simulation's state is when it does not come. */
-export async function until(
-  isSo: () => boolean,
-  what: string,
-  simulation: Simulation,
-  ms = 60_000,
-): Promise<void> {
+export async function until(isSo: () => boolean, what: string, simulation: Simulation, ms = 60_000): Promise<void> {
   const end = Date.now() + ms;
   while (!isSo()) {
     if (Date.now() > end) {
       const { follow, bundles, missing } = simulation.status();
       const counts = simulation.index.reader.counts();
-      throw new Error(
-        `${what}: not within ${ms} ms; ${JSON.stringify({ follow, bundles, missing, counts })}`,
-      );
+      throw new Error(`${what}: not within ${ms} ms; ${JSON.stringify({ follow, bundles, missing, counts })}`);
     }
     await Bun.sleep(5);
   }

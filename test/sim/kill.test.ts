@@ -55,8 +55,7 @@ async function run(seed: number): Promise<void> {
   for (const { transactions } of chainTo(tip).slice(-10))
     for (const { transaction, data } of transactions) {
       const open = await whole.content.open(transaction.id, none);
-      if (data.length > 0)
-        expect(Buffer.compare(await open.bytes({ start: 0, end: data.length }, none), data)).toBe(0);
+      if (data.length > 0) expect(Buffer.compare(await open.bytes({ start: 0, end: data.length }, none), data)).toBe(0);
     }
   await whole.close();
   await node.stop();

@@ -89,10 +89,7 @@ async function run(seed: number): Promise<void> {
 }
 
 /** The check of a whole block follows a moment after its last missing transaction. */
-async function untilLaidOut(
-  tip: ScriptedBlock,
-  simulation: ReturnType<typeof openSimulation>,
-): Promise<void> {
+async function untilLaidOut(tip: ScriptedBlock, simulation: ReturnType<typeof openSimulation>): Promise<void> {
   for (let block: ScriptedBlock | undefined = tip; block !== undefined; block = block.parent)
     for (let waited = 0; waited < 200; waited += 1) {
       if (simulation.index.reader.blockText(block.height)?.checked.includes("transactions")) break;

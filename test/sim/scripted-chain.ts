@@ -72,16 +72,7 @@ export type Script = Readonly<{
   random: () => number;
 }>;
 
-const kinds: readonly Kind[] = [
-  "transfer",
-  "data",
-  "data",
-  "large",
-  "old",
-  "bundle",
-  "nested",
-  "broken bundle",
-];
+const kinds: readonly Kind[] = ["transfer", "data", "data", "large", "old", "bundle", "nested", "broken bundle"];
 
 /** Begins a script. */
 export function createScript(seed: number): Script {
@@ -147,10 +138,7 @@ export function createScript(seed: number): Script {
     }
   };
 
-  const block = (
-    parent: ScriptedBlock | undefined,
-    transactions: readonly ScriptedTransaction[],
-  ): ScriptedBlock => {
+  const block = (parent: ScriptedBlock | undefined, transactions: readonly ScriptedTransaction[]): ScriptedBlock => {
     made += 1;
     const placed = transactions.map(({ transaction: tx }): PlacedTransaction => {
       const { id, format, dataSize } = tx;
@@ -220,8 +208,7 @@ export function growBranch(script: Script, parent: ScriptedBlock | undefined, co
 /** A block and all before it, lowest first. */
 export function chainTo(tip: ScriptedBlock): readonly ScriptedBlock[] {
   const blocks: ScriptedBlock[] = [];
-  for (let block: ScriptedBlock | undefined = tip; block !== undefined; block = block.parent)
-    blocks.push(block);
+  for (let block: ScriptedBlock | undefined = tip; block !== undefined; block = block.parent) blocks.push(block);
   return blocks.reverse();
 }
 

@@ -138,9 +138,7 @@ function chunkResponse(blocks: readonly ScriptedBlock[], offset: string): Said {
       dataRoot: format === 1 ? rootOf(block.transactions[index]!.data) : rest.dataRoot,
     };
   });
-  const place = buildTxTree(placed, "padded").places.find(
-    (one) => start + one.start <= at && at < start + one.end,
-  );
+  const place = buildTxTree(placed, "padded").places.find((one) => start + one.start <= at && at < start + one.end);
   const data = block.transactions.find(({ transaction }) => transaction.id === place?.id)?.data;
   if (place === undefined || data === undefined) return say("", 404);
   const byte = Number(at - start - place.start);

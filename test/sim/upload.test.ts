@@ -170,9 +170,7 @@ async function run(fixture: BundleFixture, chain: FakeChain, random: Random): Pr
           limit: 1,
         }),
       );
-      const states = await Promise.all(
-        items.map(({ id }) => fixture.database.read((tx) => findUpload(tx, id))),
-      );
+      const states = await Promise.all(items.map(({ id }) => fixture.database.read((tx) => findUpload(tx, id))));
       return left.length === 0 && states.every((each) => each?.state === "permanent");
     },
     "every item is permanent",

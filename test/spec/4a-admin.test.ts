@@ -110,13 +110,7 @@ const rows: readonly Row[] = [
 
   // It is done with filters that choose everything.
   ["POST", at("/queue-bundle"), () => json({ id: bundle.id }), 200, { message: "Bundle skipped" }],
-  [
-    "POST",
-    at("/queue-bundle"),
-    () => json({ id: bundle.id, bypassFilter: false }),
-    200,
-    { message: "Bundle skipped" },
-  ],
+  ["POST", at("/queue-bundle"), () => json({ id: bundle.id, bypassFilter: false }), 200, { message: "Bundle skipped" }],
   ["POST", at("/queue-bundle"), json({ id: idOf("b") }), 200, { message: "Bundle queued" }],
   ["POST", at("/queue-bundle"), json({}), 400, "Must provide 'id'"],
   ["POST", at("/queue-bundle"), undefined, 400, "Must provide 'id'"],
@@ -135,9 +129,7 @@ const rows: readonly Row[] = [
   [
     "POST",
     at("/queue-data-item"),
-    json([
-      { ...announced, tags: [{ name: "QQ", value: "Qg" }], target: unknown, anchor: "a", content_type: "x" },
-    ]),
+    json([{ ...announced, tags: [{ name: "QQ", value: "Qg" }], target: unknown, anchor: "a", content_type: "x" }]),
     200,
     { message: "Data item(s) queued" },
   ],
@@ -168,9 +160,7 @@ const rows: readonly Row[] = [
     json([{ ...announced, tags: [null] }]),
     json([{ ...announced, tags: [{ name: "not base64url!", value: "" }] }]),
     json([{ ...announced, tags: Array.from({ length: 129 }, () => ({ name: "QQ", value: "QQ" })) }]),
-  ].map(
-    (body): Row => ["POST", at("/queue-data-item"), body, 400, "Must provide array of data item headers"],
-  ),
+  ].map((body): Row => ["POST", at("/queue-data-item"), body, 400, "Must provide array of data item headers"]),
   ["POST", at("/queue-data-item"), "[", 400, "Malformed JSON body"],
   ["POST", at("/queue-data-item"), json(Array.from({ length: 10_001 }, () => 0)), 413, "Payload too large"],
 
@@ -246,11 +236,7 @@ const rows: readonly Row[] = [
     200,
     { message: "Stable data items pruned successfully" },
   ],
-  ...[
-    undefined,
-    "{}",
-    ...[-1, 1.5, "1", null, 2 ** 53].map((indexedAtThreshold) => json({ indexedAtThreshold })),
-  ].map(
+  ...[undefined, "{}", ...[-1, 1.5, "1", null, 2 ** 53].map((indexedAtThreshold) => json({ indexedAtThreshold }))].map(
     (body): Row => [
       "POST",
       at("/prune-stable-data-items"),
@@ -314,11 +300,7 @@ describe("administration", () => {
     test.each(rows.map((row, index) => [index, ...row] as const))(
       `row %# under ${prefix}: %p`,
       async (_index, method, path, body, status, expected) => {
-        const response = await send(
-          method,
-          `${prefix}/admin${path()}`,
-          typeof body === "function" ? body() : body,
-        );
+        const response = await send(method, `${prefix}/admin${path()}`, typeof body === "function" ? body() : body);
         expect({ status: response.status, body: response.body.toString() }).toMatchObject({ status });
         expectBody(response, expected);
         expectAdministrations(response);
@@ -351,12 +333,7 @@ describe("administration", () => {
       expect(header(response, "allow")).toBe(method === "GET" ? "GET, HEAD" : method);
       expectAdministrations(response);
     }
-    const preflight = await send(
-      "OPTIONS",
-      `/svc/admin${path}`,
-      undefined,
-      "\r\nOrigin: https://example.org",
-    );
+    const preflight = await send("OPTIONS", `/svc/admin${path}`, undefined, "\r\nOrigin: https://example.org");
     expect(preflight.status).toBe(405);
     expectAdministrations(preflight);
   });
@@ -370,11 +347,7 @@ describe("administration", () => {
   });
 
   test("HEAD answers as GET does, without the body", async () => {
-    for (const path of [
-      "/svc/admin/blocks",
-      "/svc/admin/export-parquet/status",
-      "/svc/admin/bundle-status/x",
-    ]) {
+    for (const path of ["/svc/admin/blocks", "/svc/admin/export-parquet/status", "/svc/admin/bundle-status/x"]) {
       const got = await send("GET", path, undefined);
       const head = await send("HEAD", path, undefined);
       expect([head.status, header(head, "content-length")]).toEqual([got.status, `${got.body.length}`]);
@@ -406,10 +379,28 @@ describe("the debug record", () => {
     const numbers = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, number]));
     expect(db.counts).toEqual(
       numbers([
-        ...["wallets", "tagNames", "tagValues", "stableTxs", "stableBlocks", "stableBlockTxs"],
-        ...["missingStableBlocks", "missingStableTxs", "missingTxs", "newBlocks", "newTxs", "pendingTxs"],
-        ...["pendingDataItems", "bundleCount", "queuedBundles", "failedBundles", "bundleDataItems"],
-        ...["matchedDataItems", "dataItems", "nestedDataItems", "duplicates", "stagedTxs"],
+        "wallets",
+        "tagNames",
+        "tagValues",
+        "stableTxs",
+        "stableBlocks",
+        "stableBlockTxs",
+        "missingStableBlocks",
+        "missingStableTxs",
+        "missingTxs",
+        "newBlocks",
+        "newTxs",
+        "pendingTxs",
+        "pendingDataItems",
+        "bundleCount",
+        "queuedBundles",
+        "failedBundles",
+        "bundleDataItems",
+        "matchedDataItems",
+        "dataItems",
+        "nestedDataItems",
+        "duplicates",
+        "stagedTxs",
       ]),
     );
     expect(db.counts).toMatchObject({
@@ -420,13 +411,24 @@ describe("the debug record", () => {
       stableBlocks: 0,
     });
     expect(db.heights).toEqual({
-      ...{ minStable: -1, maxStable: -1, minNew: 0, maxNew: 1 },
-      ...{ minStableDataItem: -1, maxStableDataItem: -1, minNewDataItem: 1, maxNewDataItem: 1 },
+      minStable: -1,
+      maxStable: -1,
+      minNew: 0,
+      maxNew: 1,
+      minStableDataItem: -1,
+      maxStableDataItem: -1,
+      minNewDataItem: 1,
+      maxNewDataItem: 1,
     });
     expect(db.timestamps).toEqual(
       numbers([
-        ...["now", "maxBundleQueuedAt", "maxBundleSkippedAt", "maxBundleUnbundledAt"],
-        ...["maxBundleFullyIndexedAt", "maxNewDataItemIndexedAt", "maxStableDataItemIndexedAt"],
+        "now",
+        "maxBundleQueuedAt",
+        "maxBundleSkippedAt",
+        "maxBundleUnbundledAt",
+        "maxBundleFullyIndexedAt",
+        "maxNewDataItemIndexedAt",
+        "maxStableDataItemIndexedAt",
       ]),
     );
     expect(Math.abs(db.timestamps.now - Date.now() / 1_000)).toBeLessThan(60);
@@ -449,7 +451,9 @@ describe("an export", () => {
       ...wish,
       status: "errored",
       error: "this version has no Parquet writer",
-      ...{ heightPartitionSize: 1_000, skipL1Transactions: true, skipL1Tags: true },
+      heightPartitionSize: 1_000,
+      skipL1Transactions: true,
+      skipL1Tags: true,
       durationInSeconds: number,
       endTime: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
       endTimestamp: number,
@@ -473,7 +477,11 @@ describe("the list of refusals", () => {
     const whole = await list();
     expect(whole.blocks).toHaveLength(7);
     expect(whole.blocks).toContainEqual({
-      ...{ kind: "hash", value: hash, source: "a court", notes: null, blockedAt: number },
+      kind: "hash",
+      value: hash,
+      source: "a court",
+      notes: null,
+      blockedAt: number,
     });
     expect(whole.blocks).toContainEqual(expect.objectContaining({ kind: "name", value: "ardrive" }));
     const walked: unknown[] = [];

@@ -34,8 +34,7 @@ let cachedAtFirst: string;
 /** What the node itself answers for a mined transaction. */
 const nodeTexts = new Map<string, string>();
 
-const get = (path: string, more = "", method = "GET") =>
-  wire(stack.port, `${method} ${path} HTTP/1.1${more}`);
+const get = (path: string, more = "", method = "GET") => wire(stack.port, `${method} ${path} HTTP/1.1${more}`);
 const bodyOf = (response: WireResponse) => response.body.toString();
 
 beforeAll(async () => {
@@ -73,8 +72,7 @@ type Row = readonly [path: () => string, status: number, type: string, body: (te
 const same = (expected: () => string) => (text: string) => expect(text).toBe(expected());
 const sameJson = (expected: () => unknown) => (text: string) => expect(JSON.parse(text)).toEqual(expected());
 const block = (height: number) => stack.devnet.blockAt(height)?.text ?? "";
-const offsetOf = (transaction: Transaction) =>
-  stack.gateway.reader.weaveSpan(transaction.id)?.end.toString() ?? "";
+const offsetOf = (transaction: Transaction) => stack.gateway.reader.weaveSpan(transaction.id)?.end.toString() ?? "";
 
 const indexed: readonly Row[] = [
   [() => "/height", 200, bare, same(() => "3")],
@@ -96,12 +94,7 @@ const indexed: readonly Row[] = [
   [() => `/tx/${small.id}/status`, 200, json, sameJson(() => statusOf(1, 3))],
   [() => `/tx/${first.id}/status`, 200, json, sameJson(() => statusOf(2, 2))],
   [() => `/tx/${small.id}/offset`, 200, json, sameJson(() => ({ size: "1000", offset: offsetOf(small) }))],
-  [
-    () => `/tx/${chunked.id}/offset`,
-    200,
-    json,
-    sameJson(() => ({ size: "700000", offset: offsetOf(chunked) })),
-  ],
+  [() => `/tx/${chunked.id}/offset`, 200, json, sameJson(() => ({ size: "700000", offset: offsetOf(chunked) }))],
   [() => `/tx/${small.id}/id`, 200, bare, same(() => small.id)],
   [() => `/tx/${small.id}/owner`, 200, bare, same(() => small.owner)],
   [() => `/tx/${small.id}/data_root`, 200, bare, same(() => small.dataRoot)],
@@ -200,9 +193,8 @@ async function expectRow([path, status, type, check]: Row): Promise<void> {
 }
 
 describe("while a node answers", () => {
-  test.each(indexed.map((row) => [String(row[0]).replace(/^\(\) => /, ""), row] as const))(
-    "GET %s",
-    (_name, row) => expectRow(row),
+  test.each(indexed.map((row) => [String(row[0]).replace(/^\(\) => /, ""), row] as const))("GET %s", (_name, row) =>
+    expectRow(row),
   );
   test.each(relayed.map((row) => [String(row[0]).replace(/^\(\) => /, ""), row] as const))(
     "GET %s is the node's answer",
@@ -239,11 +231,7 @@ describe("GET /chunk/{offset}", () => {
         .update(JSON.parse(bodyOf(response)).chunk)
         .digest("hex"),
     );
-    expect([hashes[0] === hashes[1], hashes[1] === hashes[2], hashes[2] === hashes[3]]).toEqual([
-      true,
-      false,
-      false,
-    ]);
+    expect([hashes[0] === hashes[1], hashes[1] === hashes[2], hashes[2] === hashes[3]]).toEqual([true, false, false]);
     const beyond = await get(`/chunk/${stack.devnet.weaveSize() + 1n}`);
     expect([beyond.status, bodyOf(beyond)]).toEqual([404, '"Not Found"']);
   });
@@ -274,16 +262,30 @@ describe("GET /chunk/{offset}", () => {
       "x-arweave-chunk-start-offset": String(end - BigInt(bytes.length) + 1n),
       "x-arweave-chunk-read-offset": String(bytes.length - 1),
     };
-    for (const [name, value] of Object.entries(fields))
-      expect([name, header(response, name)]).toEqual([name, value]);
+    for (const [name, value] of Object.entries(fields)) expect([name, header(response, name)]).toEqual([name, value]);
   });
 });
 
 describe("K1: an offset", () => {
   const { MAX_SAFE_INTEGER: safe } = Number;
   test.each([
-    ...["-1", "1e3", "00", "01", "007", "+1", "1.0", "0x10", "%2B1", "%201", "1%20", "\u0661", "NaN", "1n"],
-    ...[String(10n ** 19n), String(2n ** 64n), "9".repeat(100)],
+    "-1",
+    "1e3",
+    "00",
+    "01",
+    "007",
+    "+1",
+    "1.0",
+    "0x10",
+    "%2B1",
+    "%201",
+    "1%20",
+    "\u0661",
+    "NaN",
+    "1n",
+    String(10n ** 19n),
+    String(2n ** 64n),
+    "9".repeat(100),
   ])("%s is none", async (offset) => {
     for (const path of [`/chunk/${offset}`, `/chunk/${offset}/data`]) {
       const response = await get(path);
@@ -291,14 +293,12 @@ describe("K1: an offset", () => {
     }
   });
   test.each([
-    ...[
-      "0",
-      String(safe),
-      String(safe + 1),
-      String(2n ** 63n - 1n),
-      String(2n ** 63n),
-      String(2n ** 63n + 1n),
-    ],
+    "0",
+    String(safe),
+    String(safe + 1),
+    String(2n ** 63n - 1n),
+    String(2n ** 63n),
+    String(2n ** 63n + 1n),
     "9".repeat(19),
   ])("%s lies beyond the weave", async (offset) => {
     for (const path of [`/chunk/${offset}`, `/chunk/${offset}/data`]) {
@@ -356,11 +356,7 @@ describe("POST", () => {
     return [response.status, response.headers.get("content-type"), await response.text()] as const;
   };
   test("/tx gives the node's own text", async () => {
-    expect(await send("/tx", sign(stack.devnet, ecdsa, { data: testBytes(9) }).text)).toEqual([
-      200,
-      bare,
-      "OK",
-    ]);
+    expect(await send("/tx", sign(stack.devnet, ecdsa, { data: testBytes(9) }).text)).toEqual([200, bare, "OK"]);
     expect(await send("/tx", "{")).toEqual([400, bare, "Invalid JSON."]);
     const unsigned = JSON.stringify({ ...JSON.parse(sign(stack.devnet, rsa).text), reward: "1" });
     expect((await send("/tx", unsigned))[0]).toBe(400);
@@ -416,10 +412,7 @@ describe("with every node stopped", () => {
     "GET %s is answered as before",
     async (_name, [path]) => {
       const [before, now] = [responses.get(path()), await get(path())];
-      expect([now.status, bodyOf(now)]).toEqual([
-        before?.status ?? 0,
-        before === undefined ? "" : bodyOf(before),
-      ]);
+      expect([now.status, bodyOf(now)]).toEqual([before?.status ?? 0, before === undefined ? "" : bodyOf(before)]);
     },
   );
 

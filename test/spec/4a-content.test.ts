@@ -67,8 +67,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => stack.close());
 
-const get = (path: string, more = "", method = "GET") =>
-  wire(stack.port, `${method} ${path} HTTP/1.1${more}`);
+const get = (path: string, more = "", method = "GET") => wire(stack.port, `${method} ${path} HTTP/1.1${more}`);
 
 describe("an item of a bundle", () => {
   test.each([
@@ -86,10 +85,7 @@ describe("an item of a bundle", () => {
     expect(header(response, "x-ar-io-digest")).toBe(digest.toString("base64url"));
     expect(header(response, "content-digest")).toBe(`sha-256=:${digest.toString("base64")}:`);
     expect(header(response, "etag")).toBe(`"${id}"`);
-    expect([header(response, "x-ar-io-verified"), header(response, "x-ar-io-trusted")]).toEqual([
-      "true",
-      "true",
-    ]);
+    expect([header(response, "x-ar-io-verified"), header(response, "x-ar-io-trusted")]).toEqual(["true", "true"]);
     expect(header(response, "x-ar-io-root-transaction-id")).toBe(root.id);
 
     // What the headers say can be read back from the transaction.
@@ -157,10 +153,7 @@ describe("a transaction", () => {
   test("is served with its bytes, and with a digest once it was read", async () => {
     const response = await get(`/${plain.id}`);
     expect(response.body.equals(Buffer.from(testBytes(5_000)))).toBe(true);
-    expect([header(response, "content-type"), header(response, "x-ar-io-verified")]).toEqual([
-      "image/png",
-      "true",
-    ]);
+    expect([header(response, "content-type"), header(response, "x-ar-io-verified")]).toEqual(["image/png", "true"]);
     expect(header(response, "x-ar-io-root-transaction-id")).toBe("");
     const digest = createHash("sha256").update(testBytes(5_000)).digest("base64url");
     expect(header(await get(`/${plain.id}`, "", "HEAD"), "x-ar-io-digest")).toBe(digest);
@@ -286,30 +279,21 @@ describe("what the gateway says of itself", () => {
       expect(line).toMatch(/^(# (HELP|TYPE) .*|[a-z0-9_]+(\{.*\})? -?[0-9.e+-]+|)$/);
   });
 
-  test.each([
-    "/",
-    "/svc/info",
-    "/svc/healthcheck",
-    "/svc/peers",
-    "/metrics",
-    "/health",
-    "/ready",
-    "/graphql",
-  ])("HEAD %s has the headers of GET", async (path) => {
-    const [got, head] = [
-      await get(path, "\r\nAccept: text/html"),
-      await get(path, "\r\nAccept: text/html", "HEAD"),
-    ];
-    // A page's nonce is new each time.
-    const said = (found: WireResponse) =>
-      found.headers
-        .filter(([name]) => !["date", "x-request-id", "content-length"].includes(name))
-        .map(([name, value]) => `${name}: ${value.replace(/nonce-[^']+/, "nonce")}`)
-        .toSorted();
-    expect(head.status).toBe(got.status);
-    expect(said(head)).toEqual(said(got));
-    expect(header(head, "content-length")).not.toBe("");
-  });
+  test.each(["/", "/svc/info", "/svc/healthcheck", "/svc/peers", "/metrics", "/health", "/ready", "/graphql"])(
+    "HEAD %s has the headers of GET",
+    async (path) => {
+      const [got, head] = [await get(path, "\r\nAccept: text/html"), await get(path, "\r\nAccept: text/html", "HEAD")];
+      // A page's nonce is new each time.
+      const said = (found: WireResponse) =>
+        found.headers
+          .filter(([name]) => !["date", "x-request-id", "content-length"].includes(name))
+          .map(([name, value]) => `${name}: ${value.replace(/nonce-[^']+/, "nonce")}`)
+          .toSorted();
+      expect(head.status).toBe(got.status);
+      expect(said(head)).toEqual(said(got));
+      expect(header(head, "content-length")).not.toBe("");
+    },
+  );
 });
 
 describe("a page on its own host", () => {

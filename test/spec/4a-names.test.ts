@@ -71,8 +71,7 @@ afterAll(async () => {
 const ask = (stack: Stack, path: string, host = "127.0.0.1", more = "") =>
   wire(stack.port, `GET ${path} HTTP/1.1\r\nHost: ${host}${more}`);
 const shown = ({ status, body }: WireResponse) => [status, body.toString()];
-const header = (response: WireResponse, name: string) =>
-  response.headers.find(([found]) => found === name)?.[1];
+const header = (response: WireResponse, name: string) => response.headers.find(([found]) => found === name)?.[1];
 const administer = async (stack: Stack, what: string, name: string) => {
   const headers = { Authorization: `Bearer ${key}` };
   const body = JSON.stringify({ name });
@@ -84,11 +83,7 @@ describe("GET /", () => {
   test("is the content of APEX_TX_ID, and so is every path that nothing else takes", async () => {
     const stack = await openWith({ APEX_TX_ID: site.id });
     const root = await ask(stack, "/");
-    expect([...shown(root), header(root, "content-type")]).toEqual([
-      200,
-      "<p>page",
-      "text/html; charset=utf-8",
-    ]);
+    expect([...shown(root), header(root, "content-type")]).toEqual([200, "<p>page", "text/html; charset=utf-8"]);
     expect(header(root, "cache-control")).toBe("public, max-age=300");
     expect(shown(await ask(stack, "/docs/a"))).toEqual([200, "<p>other"]);
     expect((await ask(stack, "/docs/b")).status).toBe(404);
@@ -99,11 +94,7 @@ describe("GET /", () => {
   test("is the content of APEX_REGISTRY_NAME, which APEX_ARNS_NAME is as well", async () => {
     for (const host of ["127.0.0.1", "gw.localhost", "www.gw.localhost"]) {
       const root = await ask(named, "/", host);
-      expect([...shown(root), header(root, "content-type")]).toEqual([
-        200,
-        "<p>page",
-        "text/html; charset=utf-8",
-      ]);
+      expect([...shown(root), header(root, "content-type")]).toEqual([200, "<p>page", "text/html; charset=utf-8"]);
       expect(header(root, "x-arns-name")).toBe("docs");
       expect(shown(await ask(named, "/docs/a", host))).toEqual([200, "<p>other"]);
       expect((await ask(named, "/svc/info", host)).status).toBe(200);
@@ -121,11 +112,7 @@ describe("GET /", () => {
     const both = await openWith({ APEX_TX_ID: site.id, APEX_ARNS_NAME: "another-name" });
     for (const path of ["/", "/docs/a", "/absent"]) {
       const [first, second] = [await ask(alone, path), await ask(both, path)];
-      expect([path, second.status, second.body.toString()]).toEqual([
-        path,
-        first.status,
-        first.body.toString(),
-      ]);
+      expect([path, second.status, second.body.toString()]).toEqual([path, first.status, first.body.toString()]);
     }
     expect((await ask(both, "/")).status).toBe(200);
   }, 120_000);
@@ -178,11 +165,7 @@ describe("names of another gateway", () => {
     await named.restart(); // at another port: for the second gateway it is gone
     await Bun.sleep(1_100); // beyond the name's time
     const response = await ask(stack, "/", "far.gw.localhost");
-    expect([...shown(response), header(response, "cache-control")]).toEqual([
-      200,
-      "<p>page",
-      "public, max-age=0",
-    ]);
+    expect([...shown(response), header(response, "cache-control")]).toEqual([200, "<p>page", "public, max-age=0"]);
     expect((await ask(stack, "/", "unheard.gw.localhost")).status).toBe(502);
     const stats = (await ask(stack, "/metrics")).body.toString();
     expect(stats).toMatch(/^arns_cache_miss_total [1-9]/m);

@@ -13,29 +13,23 @@ import { endpoints } from "./part-4a.ts";
 
 /** What the gateway has beyond part 4A, for clients and operators that exist. Source: docs/reference/gateway.md. */
 const beyond = [
-  ...[
-    "PUT /svc/admin/unblock-data",
-    "GET /svc/admin/blocks",
-    "POST /svc/admin/queue-bundles",
-    "GET /svc/proof/{id}",
-    "GET /svc/resolver/{name}",
-  ],
-  ...[
-    "GET /health",
-    "GET /ready",
-    "GET /metrics",
-    "GET /openapi.json",
-    "GET /api-docs",
-    "GET /{txId}/{path}",
-  ],
-  ...[
-    "GET /graphql",
-    "GET /tx/{id}/{field}",
-    "GET /unconfirmed_tx/{id}",
-    "POST /tx",
-    "POST /chunk",
-    "GET /chunk/{offset}/data",
-  ],
+  "PUT /svc/admin/unblock-data",
+  "GET /svc/admin/blocks",
+  "POST /svc/admin/queue-bundles",
+  "GET /svc/proof/{id}",
+  "GET /svc/resolver/{name}",
+  "GET /health",
+  "GET /ready",
+  "GET /metrics",
+  "GET /openapi.json",
+  "GET /api-docs",
+  "GET /{txId}/{path}",
+  "GET /graphql",
+  "GET /tx/{id}/{field}",
+  "GET /unconfirmed_tx/{id}",
+  "POST /tx",
+  "POST /chunk",
+  "GET /chunk/{offset}/data",
 ];
 
 type Schema = Readonly<Record<string, unknown>>;
@@ -79,14 +73,20 @@ beforeAll(async () => {
   await stack.settled();
   reference = await (await fetch(`${stack.gateway.url}/openapi.json`)).json();
   operations = Object.entries(reference.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(
-      ([method, operation]): Named => [`${method.toUpperCase()} ${path}`, operation],
-    ),
+    Object.entries(methods).map(([method, operation]): Named => [`${method.toUpperCase()} ${path}`, operation]),
   );
   const { offset } = await (await fetch(`${stack.gateway.url}/tx/${small.id}/offset`)).json();
   real = {
-    ...{ id: small.id, txId: small.id, offset, height: "1", hash: stack.devnet.blockAt(1)?.hash ?? "" },
-    ...{ address: rsa.address, size: "1000", target: rsa.address, field: "owner", path: "nothing-here" },
+    id: small.id,
+    txId: small.id,
+    offset,
+    height: "1",
+    hash: stack.devnet.blockAt(1)?.hash ?? "",
+    address: rsa.address,
+    size: "1000",
+    target: rsa.address,
+    field: "owner",
+    path: "nothing-here",
   };
 }, 120_000);
 afterAll(() => stack.close());
@@ -112,8 +112,7 @@ describe("the document", () => {
       expect(tags, name).toHaveLength(1);
       const inPath = parameters.filter((each) => each.in === "path").map((each) => each.name);
       expect(inPath, name).toEqual([...name.matchAll(/\{(\w+)\}/g)].map(([, each]) => each ?? ""));
-      for (const each of parameters.filter(({ required }) => required))
-        expect(each.example, name).toBeString();
+      for (const each of parameters.filter(({ required }) => required)) expect(each.example, name).toBeString();
       expect(Object.keys(responses), name).toContain("200");
       for (const { description } of Object.values(responses)) expect(description, name).toBeString();
       if (/^(POST|PUT)/.test(name)) expect(requestBody, name).toBeDefined();
@@ -124,7 +123,9 @@ describe("the document", () => {
   test("names the range header and the entity tag where content is served", () => {
     for (const path of ["/{txId}", "/raw/{txId}"])
       expect(reference.paths[path]?.["get"]?.parameters?.map(({ name }) => name)).toEqual([
-        ...["txId", "Range", "If-None-Match"],
+        "txId",
+        "Range",
+        "If-None-Match",
       ]);
     const range = reference.paths["/{txId}"]?.["get"]?.parameters?.[1]?.schema["pattern"];
     expect<unknown>(range).toBe("^bytes=\\d*-\\d*(?:,\\d*-\\d*)*$");
@@ -226,7 +227,9 @@ describe("a running gateway", () => {
     for (const file of files) {
       const response = await fetch(`${stack.gateway.url}/${file}`);
       expect([file, response.status, response.headers.get("cache-control")]).toEqual([
-        ...[file, 200, "public, max-age=31536000, immutable"],
+        file,
+        200,
+        "public, max-age=31536000, immutable",
       ]);
       expect((await response.text()).length).toBeGreaterThan(100);
     }
@@ -249,7 +252,8 @@ async function statusOf(
       method,
       redirect: "manual",
       headers: {
-        ...{ Connection: "close", Authorization: `Bearer ${key}` },
+        Connection: "close",
+        Authorization: `Bearer ${key}`,
         ...(requestBody === undefined ? {} : { "Content-Type": Object.keys(requestBody.content)[0] ?? "" }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),

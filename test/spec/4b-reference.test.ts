@@ -12,16 +12,22 @@ import { endpoints } from "./part-4b.ts";
 
 /** What the service has beyond part 4B. Source: docs/reference/payment.md#routes. */
 const beyond = [
-  ...["GET /price/{type}", "GET /account/balance", "GET /account/balance/{token}", "GET /account/free"],
-  ...["GET /account/payments", "GET /account/approval", "GET /", "GET /info", "GET /health", "GET /metrics"],
-  ...[
-    "GET /done",
-    "GET /cancelled",
-    "GET /redeem",
-    "POST /redeem",
-    "POST /stripe-webhook",
-    "GET /top-up-quote/{id}",
-  ],
+  "GET /price/{type}",
+  "GET /account/balance",
+  "GET /account/balance/{token}",
+  "GET /account/free",
+  "GET /account/payments",
+  "GET /account/approval",
+  "GET /",
+  "GET /info",
+  "GET /health",
+  "GET /metrics",
+  "GET /done",
+  "GET /cancelled",
+  "GET /redeem",
+  "POST /redeem",
+  "POST /stripe-webhook",
+  "GET /top-up-quote/{id}",
 ];
 
 type Schema = Readonly<Record<string, unknown>>;
@@ -76,9 +82,7 @@ describe("the document", () => {
     const described = paymentReference.descriptions.map(({ method, path }) =>
       named(method, path.replace(/:\w+/g, "{}")),
     );
-    expect(operations.map(([method, path]) => unnamed(named(method, path))).toSorted()).toEqual(
-      described.toSorted(),
-    );
+    expect(operations.map(([method, path]) => unnamed(named(method, path))).toSorted()).toEqual(described.toSorted());
   });
 
   test("says of each what it is for, and gives an example of what it needs", () => {
@@ -86,8 +90,7 @@ describe("the document", () => {
       expect(summary, named(method, path)).toBeString();
       const inPath = parameters.filter((each) => each.in === "path").map(({ name }) => name);
       expect(inPath, path).toEqual([...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name ?? ""));
-      for (const each of parameters.filter(({ required }) => required))
-        expect(each.example, path).toBeString();
+      for (const each of parameters.filter(({ required }) => required)) expect(each.example, path).toBeString();
       expect(Object.keys(responses), path).toContain("200");
     }
   });
@@ -116,8 +119,12 @@ test("every example is answered as the document says, at each address", async ()
 
 /** Where what looks right and stands for nothing is answered as what does not even look right. */
 const unfound = [
-  ...["GET /balance address", "GET /account/balance address", "GET /account/balance/{token} address"],
-  ...["GET /top-up-quote/{id} id", "GET /redeem id", "POST /redeem id"],
+  "GET /balance address",
+  "GET /account/balance address",
+  "GET /account/balance/{token} address",
+  "GET /top-up-quote/{id} id",
+  "GET /redeem id",
+  "POST /redeem id",
 ];
 
 test("refuses every parameter of a path or a query that is not of the kind that the document shows", async () => {
@@ -136,9 +143,26 @@ test("refuses every parameter of a path or a query that is not of the kind that 
     }
   }
   expect([...refused].toSorted()).toEqual([
-    ...["address", "amount", "approvedAddress", "cancelUrl", "cursor", "destinationAddress"],
-    ...["destinationAddressType", "email", "giftMessage", "id", "limit", "method", "payingAddress", "qty"],
-    ...["returnUrl", "successUrl", "token", "type", "uiMode", "userAddress"],
+    "address",
+    "amount",
+    "approvedAddress",
+    "cancelUrl",
+    "cursor",
+    "destinationAddress",
+    "destinationAddressType",
+    "email",
+    "giftMessage",
+    "id",
+    "limit",
+    "method",
+    "payingAddress",
+    "qty",
+    "returnUrl",
+    "successUrl",
+    "token",
+    "type",
+    "uiMode",
+    "userAddress",
   ]);
 }, 120_000);
 
@@ -170,18 +194,14 @@ async function responseOf(
     .map(({ name }) => `${name}=${valueFor(name)}`);
   const filled = path.replace(/\{(\w+)\}/g, (_, name) => valueFor(name) ?? "");
   const response = await fetch(`${program.line.payment}${filled}?${query.join("&")}`, {
-    ...{ method, headers: { Connection: "close" } },
+    method,
+    headers: { Connection: "close" },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
   return { status: response.status, body: await response.text() };
 }
 
-async function checkResponse(
-  origin: string,
-  method: string,
-  path: string,
-  operation: Operation,
-): Promise<void> {
+async function checkResponse(origin: string, method: string, path: string, operation: Operation): Promise<void> {
   const { parameters = [], requestBody, responses } = operation;
   const exampleOf = (name: string) => parameters.find((each) => each.name === name)?.example ?? "";
   const needed = parameters.filter((each) => each.in === "query" && each.required);

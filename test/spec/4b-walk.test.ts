@@ -35,11 +35,18 @@ type Step = Readonly<{
 
 type More = Partial<Pick<Step, "place" | "body" | "headers" | "status">>;
 const good = (path: string, more: More = {}): Step => ({
-  ...{ kind: "good", place: "program", path, status: 200 },
+  kind: "good",
+  place: "program",
+  path,
+  status: 200,
   ...more,
 });
 const bad = (path: string, status: number, says: string, more: More = {}): Step => ({
-  ...{ kind: "bad", place: "program", path, status, says },
+  kind: "bad",
+  place: "program",
+  path,
+  status,
+  says,
   ...more,
 });
 const missing = (path: string, status: number, says: string, more: More = {}): Step => ({
@@ -92,11 +99,7 @@ const walk: Readonly<Record<string, readonly Step[]>> = {
       bad(`${intent}/usd/${amount}`, 400, "Payment Amount is Invalid!"),
     ),
     bad("/top-up/payment-intent/nobody/usd/1000", 403, "Destination address is not a valid native address!"),
-    bad(
-      `/top-up/cash/${native}/usd/1000`,
-      400,
-      "Payment method must include one of: payment-intent,checkout-session!",
-    ),
+    bad(`/top-up/cash/${native}/usd/1000`, 400, "Payment method must include one of: payment-intent,checkout-session!"),
     bad(`${checkout}/usd/1000?uiMode=x`, 400, 'Invalid ui mode! Allowed modes: "hosted,embedded"'),
     bad(`${intent}/xyz/1000`, 400, "The currency type 'xyz' is currently not supported by this API!"),
     bad(`${intent}/usd/1000?promoCode=NOPE`, 400, "No promo code found with code 'NOPE'"),
@@ -123,13 +126,9 @@ const walk: Readonly<Record<string, readonly Step[]>> = {
     good("/x402/top-up?type=bytes&qty=1000000", { ...other(), headers: paid }),
     good("/x402/top-up?type=bytes&qty=1000000", { ...other(), status: 402 }),
     good("/x402/top-up?type=credits&qty=1e12", { ...other(), status: 402 }),
-    ...[
-      "type=bytes&qty=0",
-      "type=bytes&qty=0.9",
-      "type=bytes&qty=-1",
-      "type=bytes&qty=x",
-      "type=gold&qty=1",
-    ].map((query) => bad(`/x402/top-up?${query}`, 400, "Invalid quantity parameter", other())),
+    ...["type=bytes&qty=0", "type=bytes&qty=0.9", "type=bytes&qty=-1", "type=bytes&qty=x", "type=gold&qty=1"].map(
+      (query) => bad(`/x402/top-up?${query}`, 400, "Invalid quantity parameter", other()),
+    ),
     bad("/x402/top-up?type=bytes&qty=1", 403, refused, {
       ...other(),
       headers: () => ({ "x-payment": "junk" }),
@@ -183,9 +182,7 @@ const walk: Readonly<Record<string, readonly Step[]>> = {
     ),
     good("/price/usd/1000", { headers: signed }),
     good("/price/usd/1000?destinationAddress=placeholder&"),
-    ...["usd/1.5", "usd/-1", "usd/x", "native/0", "native/1.5"].map((what) =>
-      bad(`/price/${what}`, 400, tooSmall),
-    ),
+    ...["usd/1.5", "usd/-1", "usd/x", "native/0", "native/1.5"].map((what) => bad(`/price/${what}`, 400, tooSmall)),
     bad("/price/xyz/1000", 400, "The currency type 'xyz' is currently not supported by this API!"),
     bad("/price/usd/1000?promoCode=A", 403, refused, {
       headers: () => ({ ...signed(), "x-nonce": "another" }),
@@ -218,9 +215,7 @@ const said = new Map<string, Map<string, Set<number>>>();
 /** The message of an answer: a text, or what stands beside a record or in one. */
 function messageOf(endpoint: string, body: unknown): string | undefined {
   if (typeof body === "string") {
-    const known = Object.keys(messages[endpoint] ?? {}).find(
-      (each) => prefixes.has(each) && body.startsWith(each),
-    );
+    const known = Object.keys(messages[endpoint] ?? {}).find((each) => prefixes.has(each) && body.startsWith(each));
     return known ?? body;
   }
   if (typeof body !== "object" || body === null) return undefined;
@@ -239,8 +234,7 @@ async function take(endpoint: string, step: Step, origin: string) {
   expect([step.path, response.status]).toEqual([step.path, step.status]);
   expect(response.headers.get("content-type")).toBe("application/json; charset=utf-8");
   expect(response.headers.get("access-control-allow-origin")).toBe("*");
-  if (step.status === 404 || step.status >= 500)
-    expect(response.headers.get("cache-control")).toBe("no-store");
+  if (step.status === 404 || step.status >= 500) expect(response.headers.get("cache-control")).toBe("no-store");
   const body: unknown = await response.json();
   const message = messageOf(endpoint, body);
   if (message !== undefined && step.kind !== "good") {

@@ -49,10 +49,17 @@ describe("the upload service", () => {
   const asking = (request: Asking): Step["request"] =>
     typeof request === "string" ? () => ({ path: request }) : request;
   const good = (request: Asking, place: Place = "program", status = 200): Step => ({
-    ...{ kind: "good", place, request: asking(request), status },
+    kind: "good",
+    place,
+    request: asking(request),
+    status,
   });
   const bad = (request: Asking, status: number, says: string, place: Place = "program"): Step => ({
-    ...{ kind: "bad", place, request: asking(request), status, says },
+    kind: "bad",
+    place,
+    request: asking(request),
+    status,
+    says,
   });
   const missing = (request: Asking, status: number, says: string, place: Place = "program"): Step => ({
     ...bad(request, status, says, place),
@@ -99,19 +106,14 @@ describe("the upload service", () => {
       return { path: `/tx/${id}/${what}` };
     };
 
-  const begin = async (origin: string) =>
-    String((await (await fetch(`${origin}/chunks/arweave/-1/-1`)).json()).id);
+  const begin = async (origin: string) => String((await (await fetch(`${origin}/chunks/arweave/-1/-1`)).json()).id);
   const put = async (origin: string, id: string, bytes: Uint8Array<ArrayBuffer>) => {
     const response = await fetch(`${origin}/chunks/arweave/${id}/0`, { method: "POST", body: bytes });
     expect(response.status).toBe(200);
   };
   /** Begins an upload in parts, which has the bytes of an item, then asks something of it. */
   const begun =
-    (
-      what: string,
-      bytes?: () => Uint8Array<ArrayBuffer>,
-      more: Omit<Request, "path"> = {},
-    ): Step["request"] =>
+    (what: string, bytes?: () => Uint8Array<ArrayBuffer>, more: Omit<Request, "path"> = {}): Step["request"] =>
     async (origin) => {
       const id = await begin(origin);
       if (bytes !== undefined) await put(origin, id, bytes());
@@ -125,13 +127,15 @@ describe("the upload service", () => {
     async (origin) => {
       const { path, body, headers } = make();
       const response = await fetch(`${origin}${path}`, {
-        ...{ method, headers: headers ?? {} },
+        method,
+        headers: headers ?? {},
         ...(body === undefined ? {} : { body }),
       });
       expect(response.status).toBe(402);
       const { maxAmountRequired } = await response.json();
       return {
-        ...{ path, headers: { ...headers, "x-payment": places.payment(BigInt(maxAmountRequired)) } },
+        path,
+        headers: { ...headers, "x-payment": places.payment(BigInt(maxAmountRequired)) },
         ...(body === undefined ? {} : { body }),
       };
     };
@@ -139,7 +143,8 @@ describe("the upload service", () => {
   const badlyPaid =
     (path: string, body?: () => BodyInit): Step["request"] =>
     () => ({
-      ...{ path, headers: { "x-payment": places.payment(1n) } },
+      path,
+      headers: { "x-payment": places.payment(1n) },
       ...(body === undefined ? {} : { body: body() }),
     });
 
@@ -193,8 +198,7 @@ describe("the upload service", () => {
   ];
   const elsewhere = (path: string) => bad(() => ({ path, body: junk }), 400, "Network", "paid");
 
-  const chunked = (size: number) =>
-    `/chunks/base-usdc/-1/-1?totalBytes=${size}&address=${nobody}&signatureType=1`;
+  const chunked = (size: number) => `/chunks/base-usdc/-1/-1?totalBytes=${size}&address=${nobody}&signatureType=1`;
 
   /** Every endpoint. */
   const walk: Readonly<Record<Endpoint, readonly Step[]>> = {
@@ -210,9 +214,7 @@ describe("the upload service", () => {
     ],
     "GET /price/{token}": [
       ...["native", "ethereum", "solana", "1048576", "0"].map((what) => good(`/price/${what}`)),
-      ...["-1", "1.5", "1e3", "9007199254740992"].map((count) =>
-        bad(`/price/${count}`, 400, "Invalid byte count"),
-      ),
+      ...["-1", "1.5", "1e3", "9007199254740992"].map((count) => bad(`/price/${count}`, 400, "Invalid byte count")),
       bad("/price/gold", 400, noToken),
       bad("/price/native", 503, noPrice, "no price"),
       missing("/price/", 404, notFound),
@@ -298,9 +300,7 @@ describe("the upload service", () => {
     "POST /chunks/{token}/{uploadId}/{offset}": [
       good(begun("0", undefined, { body: junk })),
       good(begun("5000000000", undefined, { body: junk })),
-      ...["-2", "1.5", "x"].map((offset) =>
-        bad(begun(offset, undefined, { body: junk }), 400, "Invalid chunk."),
-      ),
+      ...["-2", "1.5", "x"].map((offset) => bad(begun(offset, undefined, { body: junk }), 400, "Invalid chunk.")),
       bad(begun("999999999999", undefined, { body: junk }), 413, tooLarge),
       bad(() => ({ path: "/chunks/arweave/nobody/0", body: junk }), 404, noUpload),
       bad(() => ({ path: "/chunks/arweave/%00/0", body: junk }), 400, "Malformed path"),
@@ -391,7 +391,8 @@ describe("the upload service", () => {
     const [method = ""] = endpoint.split(" ");
     const { path, body, headers = {} } = await step.request(origin);
     const response = await fetch(`${origin}${path}`, {
-      ...{ method, headers },
+      method,
+      headers,
       ...(body === undefined ? {} : { body }),
     });
     const { status } = response;
@@ -438,7 +439,12 @@ describe("the upload service", () => {
 
   test("is answered below each address alike: by HEAD, by preflights, and by 405 to what is no method of it", async () => {
     const words: Readonly<Record<string, string>> = {
-      ...{ token: "native", byteCount: "1000", id: nobody, uploadId: "nobody", offset: "0", network: "base" },
+      token: "native",
+      byteCount: "1000",
+      id: nobody,
+      uploadId: "nobody",
+      offset: "0",
+      network: "base",
     };
     for (const origin of places.origins.program)
       for (const endpoint of all) {

@@ -32,96 +32,95 @@ const nearlyId = `${"A".repeat(42)}%00`;
 
 /** Parts of an address, as they are sent. */
 const oddParts = [
-  ...["%00", "a%00b", nearlyId, `-1%00`, "1%00", "%01", "%0A", "%0d%0ax:y", "%7F", "%C2%80", "%EF%BF%BF"],
-  ...[
-    "%FF",
-    "%C0%80",
-    "%E2%82",
-    "%ED%A0%80",
-    "%ED%A0%80%ED%B0%80",
-    "%F4%90%80%80",
-    "%",
-    "%4",
-    "%zz",
-    "%u0000",
-  ],
-  ...[
-    "%F0%9F%92%A9",
-    "e%CC%81",
-    "%E2%80%AE",
-    "%2F",
-    "..%2F..%2Fetc",
-    "%2e%2e",
-    "%5C",
-    "%22%27%60",
-    "__proto__",
-  ],
-  ...[
-    "constructor",
-    "-1",
-    "0x10",
-    "1e400",
-    "NaN",
-    "9".repeat(400),
-    "A".repeat(8_000),
-    "%F0%9F%92%A9".repeat(500),
-  ],
+  "%00",
+  "a%00b",
+  nearlyId,
+  `-1%00`,
+  "1%00",
+  "%01",
+  "%0A",
+  "%0d%0ax:y",
+  "%7F",
+  "%C2%80",
+  "%EF%BF%BF",
+  "%FF",
+  "%C0%80",
+  "%E2%82",
+  "%ED%A0%80",
+  "%ED%A0%80%ED%B0%80",
+  "%F4%90%80%80",
+  "%",
+  "%4",
+  "%zz",
+  "%u0000",
+  "%F0%9F%92%A9",
+  "e%CC%81",
+  "%E2%80%AE",
+  "%2F",
+  "..%2F..%2Fetc",
+  "%2e%2e",
+  "%5C",
+  "%22%27%60",
+  "__proto__",
+  "constructor",
+  "-1",
+  "0x10",
+  "1e400",
+  "NaN",
+  "9".repeat(400),
+  "A".repeat(8_000),
+  "%F0%9F%92%A9".repeat(500),
 ];
 
 /** Texts in bodies. */
-const oddTexts = [
-  "\u0000",
-  "a\u0000b",
-  "\ud800",
-  "a\udc00b",
-  "\uffff",
-  "\u202e",
-  "__proto__",
-  "a".repeat(20_000),
-];
+const oddTexts = ["\u0000", "a\u0000b", "\ud800", "a\udc00b", "\uffff", "\u202e", "__proto__", "a".repeat(20_000)];
 
 /** Routes of the development node and of the sandbox, by their parameters' places. */
 const nodeRoutes = [
-  ...["/{name}", "/block/{by}/{id}/{field}", "/block/hash/{hash}", "/block/height/{height}"],
-  ...["/block/height/{height}/wallet/{address}/balance", "/block_index/{from}/{to}", "/chunk/{offset}"],
-  ...["/chunk2/{offset}", "/chunk_proof/{offset}", "/hash_list/{from}/{to}", "/inflation/{height}"],
-  ...[
-    "/mint/{address}/{amount}",
-    "/mine/{count}",
-    "/optimistic_price/{size}/{target}",
-    "/price/{size}/{target}",
-  ],
-  ...[
-    "/price2/{size}/{target}",
-    "/v2price/{size}/{target}",
-    "/tx/{id}",
-    "/tx/{id}/{field}",
-    "/tx/{id}/offset",
-  ],
-  ...[
-    "/tx/{id}/status",
-    "/unconfirmed_chunk/{id}/{offset}",
-    "/unconfirmed_tx/{id}",
-    "/wallet/{address}/balance",
-  ],
-  ...["/wallet/{address}/last_tx", "/wallet/{address}/reserved_rewards_total"],
+  "/{name}",
+  "/block/{by}/{id}/{field}",
+  "/block/hash/{hash}",
+  "/block/height/{height}",
+  "/block/height/{height}/wallet/{address}/balance",
+  "/block_index/{from}/{to}",
+  "/chunk/{offset}",
+  "/chunk2/{offset}",
+  "/chunk_proof/{offset}",
+  "/hash_list/{from}/{to}",
+  "/inflation/{height}",
+  "/mint/{address}/{amount}",
+  "/mine/{count}",
+  "/optimistic_price/{size}/{target}",
+  "/price/{size}/{target}",
+  "/price2/{size}/{target}",
+  "/v2price/{size}/{target}",
+  "/tx/{id}",
+  "/tx/{id}/{field}",
+  "/tx/{id}/offset",
+  "/tx/{id}/status",
+  "/unconfirmed_chunk/{id}/{offset}",
+  "/unconfirmed_tx/{id}",
+  "/wallet/{address}/balance",
+  "/wallet/{address}/last_tx",
+  "/wallet/{address}/reserved_rewards_total",
 ];
 const nodePosts = ["/tx", "/chunk", "/unsigned_tx", "/peers", "/mine/{count}", "/mint/{address}/{amount}"];
-const sandboxRoutes = [
-  "/c/pay/{id}",
-  "/v1/checkout/sessions/{id}",
-  "/v1/payment_intents/{id}",
-  "/v1/refunds/{id}",
-];
+const sandboxRoutes = ["/c/pay/{id}", "/v1/checkout/sessions/{id}", "/v1/payment_intents/{id}", "/v1/refunds/{id}"];
 
 /** A payment in the form of x402, whoever signed it. */
 const samplePayment = {
-  ...{ x402Version: 1, scheme: "exact", network: "base-sepolia" },
+  x402Version: 1,
+  scheme: "exact",
+  network: "base-sepolia",
   payload: {
     signature: `0x${"1".repeat(130)}`,
     authorization: {
-      ...{ from: `0x${"2".repeat(40)}`, to: `0x${"1".repeat(40)}`, value: "1000000" },
-      ...{ validAfter: "0", validBefore: "99999999999", nonce: `0x${"3".repeat(64)}` },
+      from: `0x${"2".repeat(40)}`,
+      to: `0x${"1".repeat(40)}`,
+      value: "1000000",
+      validAfter: "0",
+      validBefore: "99999999999",
+      nonce: `0x${"3".repeat(64)}`,
     },
   },
 };
@@ -136,9 +135,12 @@ for (const { name, need, open } of ledgerKinds())
       ledger = place;
       program = await startDev({
         environment: {
-          ...{ HOST: "127.0.0.1", X402_PAY_TO: `0x${"1".repeat(40)}`, X402_NETWORK: "base-sepolia" },
+          HOST: "127.0.0.1",
+          X402_PAY_TO: `0x${"1".repeat(40)}`,
+          X402_NETWORK: "base-sepolia",
           // Nobody listens there, and no payment gets so far.
-          ...{ X402_FACILITATOR_URL: "http://127.0.0.1:1", X402_RPC_URL: "http://127.0.0.1:1" },
+          X402_FACILITATOR_URL: "http://127.0.0.1:1",
+          X402_RPC_URL: "http://127.0.0.1:1",
           ...(place === undefined ? {} : { LEDGER_URL: place.place }),
         },
       });
@@ -189,8 +191,8 @@ for (const { name, need, open } of ledgerKinds())
 
     test("no odd text of a gift's message, a promo code or a page to return to is answered with a 5xx", async () => {
       const gift = `${program.line.payment}/top-up/checkout-session/gift/usd/1000?destinationAddressType=gift`;
-      const rows = ["giftMessage", "promoCode", "successUrl", "cancelUrl", "returnUrl", "uiMode"].flatMap(
-        (name) => oddParts.map((odd) => ({ method: "GET", url: `${gift}&${name}=${odd}` })),
+      const rows = ["giftMessage", "promoCode", "successUrl", "cancelUrl", "returnUrl", "uiMode"].flatMap((name) =>
+        oddParts.map((odd) => ({ method: "GET", url: `${gift}&${name}=${odd}` })),
       );
       await responseAll(rows, program);
     }, 120_000);
@@ -203,17 +205,15 @@ for (const { name, need, open } of ledgerKinds())
       ];
       const paid = oddTexts
         .flatMap((odd) => replaced(samplePayment, odd))
-        .flatMap((body) =>
-          urls.map((url) => ({ method: "GET", url, headers: { "x-payment": base64Of(body) } })),
-        );
+        .flatMap((body) => urls.map((url) => ({ method: "GET", url, headers: { "x-payment": base64Of(body) } })));
       const latin = ["\u0080", "\u00ff", "\u00e9".repeat(3_000), "%00", "\\u0000", "__proto__"];
       const signed = latin.flatMap((odd) =>
-        ["x-nonce", "x-signature", "x-public-key", "x-signature-type", "x-paid-by", "authorization"].flatMap(
-          (name) =>
-            [`${payment}/v1/balance`, `${payment}/v1/account/balance`].map((url) => ({
-              ...{ method: "GET", url },
-              headers: { "x-nonce": "1", "x-signature": "A", "x-public-key": "A", [name]: odd },
-            })),
+        ["x-nonce", "x-signature", "x-public-key", "x-signature-type", "x-paid-by", "authorization"].flatMap((name) =>
+          [`${payment}/v1/balance`, `${payment}/v1/account/balance`].map((url) => ({
+            method: "GET",
+            url,
+            headers: { "x-nonce": "1", "x-signature": "A", "x-public-key": "A", [name]: odd },
+          })),
         ),
       );
       await responseAll([...paid, ...signed], program);
@@ -235,11 +235,10 @@ for (const { name, need, open } of ledgerKinds())
       expect([empty.status, (await empty.json()).winc]).toEqual([200, "0"]);
       await responseAll(
         taken.flatMap((id) =>
-          [`${upload}/v1/tx/${id}/status`, `${upload}/v1/tx/${id}/offsets`, `${gateway}/${id}`].map(
-            (url) => ({
-              ...{ method: "GET", url },
-            }),
-          ),
+          [`${upload}/v1/tx/${id}/status`, `${upload}/v1/tx/${id}/offsets`, `${gateway}/${id}`].map((url) => ({
+            method: "GET",
+            url,
+          })),
         ),
         program,
       );
@@ -308,7 +307,8 @@ async function responseAll(rows: readonly Sent[], { line }: RunningProgram): Pro
   const send = async () => {
     for (const { method, url, type, body, headers } of left) {
       const response = await fetch(url, {
-        ...{ method, redirect: "manual" },
+        method,
+        redirect: "manual",
         headers: {
           authorization: `Bearer ${line.adminKey}`,
           ...(type === undefined ? {} : { "content-type": type }),

@@ -65,8 +65,5 @@ export const messages: readonly (readonly [endpoint: string, messages: readonly 
   ["GET /svc/admin/bundle-status/{id}", ["Must provide a valid bundle id", "Bundle not found", ...refused]],
   ["POST /svc/admin/export-parquet", ["", ...refused]],
   ["GET /svc/admin/export-parquet/status", refused],
-  [
-    "POST /svc/admin/prune-stable-data-items",
-    ["Invalid indexedAtThreshold - must be a positive integer", ...refused],
-  ],
+  ["POST /svc/admin/prune-stable-data-items", ["Invalid indexedAtThreshold - must be a positive integer", ...refused]],
 ];

@@ -50,10 +50,7 @@ export const messages: Readonly<Record<string, Readonly<Record<string, readonly 
 };
 
 /** Messages after which a cause may follow, and those beyond part 7. */
-export const prefixes: ReadonlySet<string> = new Set([
-  "Payment Amount is Invalid!",
-  "Payment Amount is Invalid",
-]);
+export const prefixes: ReadonlySet<string> = new Set(["Payment Amount is Invalid!", "Payment Amount is Invalid"]);
 export const beyond: Readonly<Record<string, readonly string[]>> = {
   "GET /top-up/{method}/{address}/{currency}/{amount}": [
     "Payment method must include one of: payment-intent,checkout-session!",
@@ -100,15 +97,24 @@ function record(fields: Readonly<Record<string, Schema>>): Schema {
 
 const currencies = ["aud", "brl", "cad", "eur", "gbp", "hkd", "inr", "jpy", "sgd", "usd"];
 const transaction = {
-  ...{ transactionId: text, transactionQuantity: integer, createdAt: date, tokenType: text },
-  ...{ destinationAddress: text, destinationAddressType: text, winstonCreditAmount: winc },
+  transactionId: text,
+  transactionQuantity: integer,
+  createdAt: date,
+  tokenType: text,
+  destinationAddress: text,
+  destinationAddressType: text,
+  winstonCreditAmount: winc,
   adjustments: list(named("Adjustment")),
   // Beyond part 2: docs/reference/payment.md.
-  ...{ createdDate: date, "transactionSenderAddress?": text },
+  createdDate: date,
+  "transactionSenderAddress?": text,
 };
 const priced = {
-  ...{ winc, adjustments: list(named("Adjustment")), fees: list(named("Adjustment")) },
-  ...{ actualPaymentAmount: integer, quotedPaymentAmount: integer },
+  winc,
+  adjustments: list(named("Adjustment")),
+  fees: list(named("Adjustment")),
+  actualPaymentAmount: integer,
+  quotedPaymentAmount: integer,
 };
 const held = { controlledWinc: winc, winc, effectiveBalance: winc };
 const approvals = { givenApprovals: list(named("Approval")), receivedApprovals: list(named("Approval")) };
@@ -116,40 +122,53 @@ const approvals = { givenApprovals: list(named("Approval")), receivedApprovals: 
 /** The records of part 2, and what may be absent. */
 export const records: Schema = {
   Adjustment: record({
-    ...{ name: text, description: text, operatorMagnitude: { type: "string", pattern: "^\\d+(\\.\\d+)?$" } },
-    ...{ operator: text, adjustmentAmount: winc, "promoCode?": text },
+    name: text,
+    description: text,
+    operatorMagnitude: { type: "string", pattern: "^\\d+(\\.\\d+)?$" },
+    operator: text,
+    adjustmentAmount: winc,
+    "promoCode?": text,
   }),
   Approval: record({
-    ...{ approvalDataItemId: text, approvedAddress: text, payingAddress: text, approvedWincAmount: winc },
-    ...{ usedWincAmount: winc, creationDate: date, "expirationDate?": date },
+    approvalDataItemId: text,
+    approvedAddress: text,
+    payingAddress: text,
+    approvedWincAmount: winc,
+    usedWincAmount: winc,
+    creationDate: date,
+    "expirationDate?": date,
   }),
   Limits: record({
-    ...{
-      minimumPaymentAmount: integer,
-      maximumPaymentAmount: integer,
-      zeroDecimalCurrency: { type: "boolean" },
-    },
-    ...{ suggestedPaymentAmounts: list(integer), stripeMinimumPaymentAmount: integer },
+    minimumPaymentAmount: integer,
+    maximumPaymentAmount: integer,
+    zeroDecimalCurrency: { type: "boolean" },
+    suggestedPaymentAmounts: list(integer),
+    stripeMinimumPaymentAmount: integer,
   }),
   Transaction: record(transaction),
   Credited: record({ ...transaction, blockHeight: integer, creditedAt: date, creditedDate: date }),
   Failed: record({
     ...transaction,
-    ...{ failedAt: date, failureReason: text, failedDate: date, failedReason: text },
+    failedAt: date,
+    failureReason: text,
+    failedDate: date,
+    failedReason: text,
   }),
   TopUp: record({
     paymentSession: record({ id: text, client_secret: text, url: text }),
     topUpQuote: record({
-      ...{
-        topUpQuoteId: text,
-        destinationAddress: text,
-        destinationAddressType: text,
-        paymentAmount: integer,
-      },
-      ...{ quotedPaymentAmount: integer, currencyType: text, winstonCreditAmount: winc },
-      ...{ quoteExpirationDate: date, paymentProvider: text },
+      topUpQuoteId: text,
+      destinationAddress: text,
+      destinationAddressType: text,
+      paymentAmount: integer,
+      quotedPaymentAmount: integer,
+      currencyType: text,
+      winstonCreditAmount: winc,
+      quoteExpirationDate: date,
+      paymentProvider: text,
     }),
-    ...{ adjustments: list(named("Adjustment")), fees: list(named("Adjustment")) },
+    adjustments: list(named("Adjustment")),
+    fees: list(named("Adjustment")),
   }),
 };
 
@@ -164,7 +183,9 @@ export const responses: Readonly<Record<string, Schema>> = {
     ],
   },
   "GET /x402/top-up": record({
-    ...{ walletAddress: text, balance: winc, creditedWinc: winc },
+    walletAddress: text,
+    balance: winc,
+    creditedWinc: winc,
     x402SettlementResponse: record({ transaction: text, network: text, payTo: text }),
   }),
   "GET /account/approvals": record({
@@ -191,7 +212,18 @@ export const responses: Readonly<Record<string, Schema>> = {
 
 /** The requirements of `GET /x402/top-up` without a payment; versions 1 and 2 of x402 stand beside them. */
 export const requirement: Schema = record({
-  ...{ scheme: text, description: text, network: text, maxAmountRequired: winc, payTo: text, asset: text },
-  ...{ resource: text, mimeType: text, maxTimeoutSeconds: integer, extra: { type: "object" } },
-  ...{ x402Version: integer, error: text, accepts: { type: "array" }, "outputSchema?": {} },
+  scheme: text,
+  description: text,
+  network: text,
+  maxAmountRequired: winc,
+  payTo: text,
+  asset: text,
+  resource: text,
+  mimeType: text,
+  maxTimeoutSeconds: integer,
+  extra: { type: "object" },
+  x402Version: integer,
+  error: text,
+  accepts: { type: "array" },
+  "outputSchema?": {},
 });

@@ -5,12 +5,7 @@
  */
 
 /** Every row of part 4C, then every one beyond it: method and path. */
-export const specified = [
-  "GET /price/{token}/{byteCount}",
-  "GET /price/{token}",
-  "GET /",
-  "GET /info",
-] as const;
+export const specified = ["GET /price/{token}/{byteCount}", "GET /price/{token}", "GET /", "GET /info"] as const;
 export const added = [
   "POST /tx",
   "POST /tx/{token}",
@@ -61,14 +56,23 @@ const unknown = { "Multi-part upload with ID": [404], "Malformed path": [400] };
 const noPayer = { "x-paid-by names no address": [400] };
 const poor = { "Insufficient balance": [402] };
 const item = {
-  ...{ ...badItem, ...tooLarge, ...noPayer, ...poor, ...noPrice, ...isOff, Forbidden: [403] },
-  ...{ "Invalid Content Type": [400], "Approval x-amount tag missing a winc value!": [400] },
-  ...{ "Chain state not available yet": [503], "No space for uploads": [503] },
+  ...badItem,
+  ...tooLarge,
+  ...noPayer,
+  ...poor,
+  ...noPrice,
+  ...isOff,
+  Forbidden: [403],
+  "Invalid Content Type": [400],
+  "Approval x-amount tag missing a winc value!": [400],
+  "Chain state not available yet": [503],
+  "No space for uploads": [503],
 };
 const finalize = { ...noToken, ...unknown, ...badItem, ...noPayer, ...isOff };
 const x402 = {
-  ...{ "X-PAYMENT header is required": [402], "Payment settlement failed": [402] },
-  ...{ "Invalid signature or missing required headers": [403] },
+  "X-PAYMENT header is required": [402],
+  "Payment settlement failed": [402],
+  "Invalid signature or missing required headers": [403],
   "Missing Content Length. Content Length is required for raw data post.": [411],
   "This payment method is switched off": [503],
   ...tooLarge,
@@ -93,13 +97,22 @@ export const messages: Readonly<Record<Endpoint, Readonly<Record<string, readonl
   "GET /tx/{id}/offsets": { "TX doesn't exist": [404], "Malformed path": [400], ...notFound },
   "GET /tx/{id}/receipt": { "TX doesn't exist": [404], "Malformed path": [400], ...isOff, ...notFound },
   "GET /chunks/{token}/-1/-1": {
-    ...{ "Invalid chunk size": [400], "Invalid payment for an upload:": [400] },
-    ...{ ...noToken, ...notFound, ...isOff },
-    ...{ "X-PAYMENT header is required": [402], "Payment settlement failed": [402], ...tooLarge },
+    "Invalid chunk size": [400],
+    "Invalid payment for an upload:": [400],
+    ...noToken,
+    ...notFound,
+    ...isOff,
+    "X-PAYMENT header is required": [402],
+    "Payment settlement failed": [402],
+    ...tooLarge,
   },
   "POST /chunks/{token}/{uploadId}/{offset}": {
-    ...{ "Invalid chunk.": [400], "Content-Length header is required a must be a positive integer.": [400] },
-    ...{ ...noToken, ...unknown, ...tooLarge, ...isOff },
+    "Invalid chunk.": [400],
+    "Content-Length header is required a must be a positive integer.": [400],
+    ...noToken,
+    ...unknown,
+    ...tooLarge,
+    ...isOff,
   },
   "GET /chunks/{token}/{uploadId}/-1": { ...noToken, ...unknown, ...isOff, ...notFound },
   "GET /chunks/{token}/{uploadId}/status": { ...noToken, ...unknown, ...isOff, ...notFound },
@@ -133,12 +146,23 @@ function record(fields: Readonly<Record<string, Schema>>): Schema {
 }
 
 const receipt = {
-  ...{ id, timestamp: integer, winc, version: { type: "string", enum: ["0.2.0"] }, deadlineHeight: integer },
-  ...{ dataCaches: list(text), fastFinalityIndexes: list(text), public: text, signature: text, owner: id },
+  id,
+  timestamp: integer,
+  winc,
+  version: { type: "string", enum: ["0.2.0"] },
+  deadlineHeight: integer,
+  dataCaches: list(text),
+  fastFinalityIndexes: list(text),
+  public: text,
+  signature: text,
+  owner: id,
 };
 const offsets = {
-  ...{ rawContentLength: integer, payloadContentType: text, payloadDataStart: integer },
-  ...{ payloadContentLength: integer, "startOffsetInRootBundle?": integer },
+  rawContentLength: integer,
+  payloadContentType: text,
+  payloadDataStart: integer,
+  payloadContentLength: integer,
+  "startOffsetInRootBundle?": integer,
 };
 const limits = { min: { type: "integer", enum: [5_242_880] }, max: { type: "integer", enum: [524_288_000] } };
 const paid = { x402PaymentTxId: { type: "string", pattern: "^0x[0-9a-f]{64}$" }, mUSDCPaid: winc };
@@ -146,24 +170,34 @@ const paid = { x402PaymentTxId: { type: "string", pattern: "^0x[0-9a-f]{64}$" },
 /** The records of part 2 and of docs/reference/upload.md. */
 export const records: Readonly<Record<string, Schema>> = {
   Information: record({
-    ...{ version: text, gateway: text },
+    version: text,
+    gateway: text,
     addresses: record({ native: text, ethereum: text, solana: text, matic: text }),
-    ...{ freeUploadLimitBytes: integer, uploadLimitBytes: integer },
+    freeUploadLimitBytes: integer,
+    uploadLimitBytes: integer,
   }),
   Receipt: record(receipt),
   PaidReceipt: record({ ...receipt, ...paid }),
   PaidUnsigned: record({
-    ...{ ...receipt, ...paid, payer: text, receipt: named("Receipt") },
+    ...receipt,
+    ...paid,
+    payer: text,
+    receipt: named("Receipt"),
     x402Payment: record({ paymentId: text, transactionHash: text, network: text, mode: text }),
   }),
   Status: record({
     status: { type: "string", enum: ["CONFIRMED", "FINALIZED", "FAILED"] },
     info: { type: "string", enum: ["new", "pending", "permanent", "failed"] },
-    ...{ "bundleId?": id, winc, "reason?": text, ...offsets },
+    "bundleId?": id,
+    winc,
+    "reason?": text,
+    ...offsets,
   }),
   Offsets: record({
-    ...{ ...offsets, "rootBundleId?": id },
-    ...{ "parentDataItemId?": id, "startOffsetInParentDataItemPayload?": integer },
+    ...offsets,
+    "rootBundleId?": id,
+    "parentDataItemId?": id,
+    "startOffsetInParentDataItemPayload?": integer,
   }),
   Begun: record({ id: text, ...limits, chunkSize: integer }),
   Parts: record({ id: text, ...limits, size: integer, chunks: list(list(integer)) }),
@@ -171,11 +205,19 @@ export const records: Readonly<Record<string, Schema>> = {
     status: {
       type: "string",
       enum: [
-        ...["ASSEMBLING", "VALIDATING", "FINALIZING", "FINALIZED"],
-        ...["INVALID", "UNDERFUNDED", "APPROVAL_FAILED", "REVOKE_FAILED"],
+        "ASSEMBLING",
+        "VALIDATING",
+        "FINALIZING",
+        "FINALIZED",
+        "INVALID",
+        "UNDERFUNDED",
+        "APPROVAL_FAILED",
+        "REVOKE_FAILED",
       ],
     },
-    ...{ timestamp: integer, "receipt?": named("Receipt"), "reason?": text },
+    timestamp: integer,
+    "receipt?": named("Receipt"),
+    "reason?": text,
   }),
   Health: record({ status: text, uptime: { type: "number" }, date: text, reasons: list(text) }),
 };

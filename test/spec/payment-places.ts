@@ -16,12 +16,7 @@ import { createWalletAccess } from "../../src/payment/access/wallet-access.ts";
 import { readAddress, type UserAddress } from "../../src/payment/addresses.ts";
 import { freeAllowance } from "../../src/payment/prices/free-allowance.ts";
 import { openCardFixture } from "../payment/cards/card-fixture.ts";
-import {
-  createScriptedChain,
-  type ScriptedChain,
-  testHash,
-  transferOf,
-} from "../payment/tokens/scripted-chain.ts";
+import { createScriptedChain, type ScriptedChain, testHash, transferOf } from "../payment/tokens/scripted-chain.ts";
 import { ethereumAddressOf, openTokenFixture } from "../payment/tokens/token-fixture.ts";
 import { openX402Fixture, type X402Fixture } from "../payment/x402/x402-fixture.ts";
 import { openTestPayment, type TestPayment, testAddress } from "../support/payment.ts";
@@ -87,9 +82,7 @@ export async function openPlaces(): Promise<Places> {
     openPaymentServer(() => accountRoutes(accounts)),
     openPaymentServer(() => [createTokenRoutes({ ...tokens, reportGuard })]),
     openPaymentServer(() => accountRoutes(gone)),
-    openPaymentServer(() => [
-      createPriceRoutes({ prices: brokenPrices, promoGuard: createPromoGuard(Date.now, 1) }),
-    ]),
+    openPaymentServer(() => [createPriceRoutes({ prices: brokenPrices, promoGuard: createPromoGuard(Date.now, 1) })]),
     openPaymentServer(() => [createTokenRoutes({ ...ignoreRejection, reportGuard })]),
   ];
   const [own, reports, broken, priceless, unanswered] = served.map(({ url }) => url);
@@ -99,9 +92,13 @@ export async function openPlaces(): Promise<Places> {
     x402,
     origins: {
       program: [payment, `${payment}/v1`, `${gateway}/payment`, `${gateway}/payment/v1`],
-      ...{ accounts: [own ?? ""], tokens: [reports ?? ""], x402: [x402.server.url] },
-      ...{ "broken accounts": [broken ?? ""], "broken prices": [priceless ?? ""] },
-      ...{ "broken tokens": [unanswered ?? ""], "broken top-ups": [blind.server.url] },
+      accounts: [own ?? ""],
+      tokens: [reports ?? ""],
+      x402: [x402.server.url],
+      "broken accounts": [broken ?? ""],
+      "broken prices": [priceless ?? ""],
+      "broken tokens": [unanswered ?? ""],
+      "broken top-ups": [blind.server.url],
     },
     close: async () => {
       for (const server of served) await server.close();
@@ -122,21 +119,23 @@ function play(chain: ScriptedChain): void {
 function accountRoutes({ credits, database, clock }: TestPayment): readonly AnyElysia[] {
   const tokens = createWalletTokens(testKey(99), clock.now);
   const access = createWalletAccess({ database, tokens, clock: clock.now });
-  return [
-    createBalanceRoutes({ credits, access, free: () => freeAllowance(0) }),
-    createApprovalRoutes({ credits }),
-  ];
+  return [createBalanceRoutes({ credits, access, free: () => freeAllowance(0) }), createApprovalRoutes({ credits })];
 }
 
-const refuse =
-  (code: "fiat_oracle_unavailable" | "pricing_oracle_unavailable") => async (): Promise<never> => {
-    throw new Failure(code);
-  };
+const refuse = (code: "fiat_oracle_unavailable" | "pricing_oracle_unavailable") => async (): Promise<never> => {
+  throw new Failure(code);
+};
 
 const fiat = refuse("fiat_oracle_unavailable");
 const brokenPrices = {
-  ...{ bytes: refuse("pricing_oracle_unavailable"), rates: fiat, rate: fiat, limits: fiat, topUp: fiat },
-  ...{ fiat, token: fiat, tokenFor: fiat },
+  bytes: refuse("pricing_oracle_unavailable"),
+  rates: fiat,
+  rate: fiat,
+  limits: fiat,
+  topUp: fiat,
+  fiat,
+  token: fiat,
+  tokenFor: fiat,
 };
 
 function known(text: string): UserAddress {

@@ -14,14 +14,11 @@ test("the names of the rows are distinct", () => {
   expect(new Set(names).size).toBe(names.length);
 });
 
-test.each(threats)(
-  "$name lists the test files that name it, and there is at least one",
-  ({ name, tests }) => {
-    const naming = [...files].filter(([, rows]) => rows.has(name)).map(([file]) => file);
-    expect(naming).not.toEqual([]);
-    expect([...tests].sort()).toEqual(naming);
-  },
-);
+test.each(threats)("$name lists the test files that name it, and there is at least one", ({ name, tests }) => {
+  const naming = [...files].filter(([, rows]) => rows.has(name)).map(([file]) => file);
+  expect(naming).not.toEqual([]);
+  expect([...tests].sort()).toEqual(naming);
+});
 
 test("every row that a test names is on the page", () => {
   const known = new Set(names);

@@ -81,7 +81,10 @@ export async function openUploadPlaces(): Promise<UploadPlaces> {
     createReceiptRoutes({ find: undefined, writeReceipt: unasked, semaphore: createSemaphore(1, 0) }),
     createChunkRoutes({ multipart: undefined, writeReceipt: unasked }),
     createX402UploadRoutes({
-      ...{ uploads: undefined, intake: undefined, writeReceipt: unasked, publicUrl: () => "" },
+      uploads: undefined,
+      intake: undefined,
+      writeReceipt: unasked,
+      publicUrl: () => "",
     }),
   ]);
   const paid = await openPaid(blocked);
@@ -94,8 +97,10 @@ export async function openUploadPlaces(): Promise<UploadPlaces> {
       program: [upload, `${upload}/v1`, `${gateway}/upload`, `${gateway}/upload/v1`],
       paid: [paid.url, `${paid.url}/v1`],
       off: [off.url, `${off.url}/v1`],
-      ...{ "no price": [priceless.url], "not synced": [uploads["not synced"].url] },
-      ...{ "no room": [uploads["no room"].url], strict: [uploads.strict.url] },
+      "no price": [priceless.url],
+      "not synced": [uploads["not synced"].url],
+      "no room": [uploads["no room"].url],
+      strict: [uploads.strict.url],
     },
     payment: (amount) => {
       payers += 1;
@@ -126,7 +131,13 @@ async function openPaid(blocked: ReadonlySet<string>) {
   writeFileSync(file, JSON.stringify(rsaKey));
   const key = { file, modulus: rsaKey.n ?? "" };
   const opened = openX402UploadServer({
-    ...{ x402: x402.x402, fixture, folder: folder.path, key, credits, rules, clock: clock.now },
+    x402: x402.x402,
+    fixture,
+    folder: folder.path,
+    key,
+    credits,
+    rules,
+    clock: clock.now,
   });
   return {
     x402,

@@ -23,9 +23,7 @@ describe("staged ids", () => {
     const first = openFile(folder.path);
     expect(first.staged.nextDueAt()).toBeUndefined();
     for (const name of ["a", "b", "c"])
-      expect(first.staged.add({ id: idOf(name), isBundle: name === "b", bypassFilter: name === "b" })).toBe(
-        true,
-      );
+      expect(first.staged.add({ id: idOf(name), isBundle: name === "b", bypassFilter: name === "b" })).toBe(true);
     const [row] = first.staged.due(startMs, 10);
     if (row === undefined) throw new Error("one of them is due");
     first.staged.postpone(row, startMs + 5_000, "no node has it");
@@ -59,9 +57,15 @@ describe("staged ids", () => {
     staged.add({ id, isBundle: true, bypassFilter: true });
     expect(staged.due(startMs, 1)).toEqual([
       {
-        ...{ id, isBundle: true, bypassFilter: true, attempts: 0, reason: "pending", revision: 1 },
+        id,
+        isBundle: true,
+        bypassFilter: true,
+        attempts: 0,
+        reason: "pending",
+        revision: 1,
         isFound: false,
-        ...{ firstStagedAt: startMs / 1_000, lastStagedAt: startMs / 1_000 + 1 },
+        firstStagedAt: startMs / 1_000,
+        lastStagedAt: startMs / 1_000 + 1,
       },
     ]);
     staged.remove(before); // the attempt that began before
@@ -129,7 +133,11 @@ describe("exports", () => {
     first.close();
     const second = openFile(folder.path, { now: startMs + 60_000 });
     expect(second.exports.last()).toEqual({
-      ...{ state: "interrupted", request, startedAt: startMs, endedAt: null, error: null },
+      state: "interrupted",
+      request,
+      startedAt: startMs,
+      endedAt: null,
+      error: null,
     });
     second.close();
   });

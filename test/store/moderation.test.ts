@@ -106,8 +106,7 @@ describe("moderation", () => {
     }
     const whole = moderation.list(100);
     expect(whole.map(({ blockedAt }) => blockedAt)).toEqual([3, 2, 2, 2, 1, 1, 1, 0, 0, 0]);
-    for (const [index, row] of whole.entries())
-      expect(moderation.list(100, row)).toEqual(whole.slice(index + 1));
+    for (const [index, row] of whole.entries()) expect(moderation.list(100, row)).toEqual(whole.slice(index + 1));
     moderation.close();
   });
 

@@ -13,7 +13,8 @@ export function createBlockList(): TestBlockList {
   const ids = new Set<string>();
   const hashes = new Set<string>();
   return {
-    ...{ ids, hashes },
+    ids,
+    hashes,
     has: (kind) => (kind === "id" ? ids.size > 0 : kind === "hash" && hashes.size > 0),
     isBlockedId: (id) => ids.has(id),
     isBlockedDigest: (digest) => hashes.has(encodeBase64url(digest)),

@@ -9,12 +9,7 @@ import { concatBytes, utf8Bytes } from "../../src/lib/bytes.ts";
 import { cdb64Hash, cdb64HeaderSize } from "../../src/lib/cdb64.ts";
 
 /** A value to be packed; keys of a map in their order. */
-export type Packable =
-  | number
-  | string
-  | Uint8Array
-  | readonly Packable[]
-  | { readonly [key: string]: Packable };
+export type Packable = number | string | Uint8Array | readonly Packable[] | { readonly [key: string]: Packable };
 
 /** Packs a value as the published writer does: a whole number beyond 32 bits becomes a float. */
 export function writeMessagePack(value: Packable): Uint8Array {
@@ -24,8 +19,7 @@ export function writeMessagePack(value: Packable): Uint8Array {
     return concatBytes([text.length < 32 ? bytesOf(0xa0 | text.length) : bytesOf(0xd9, text.length), text]);
   }
   if (value instanceof Uint8Array) return concatBytes([bytesOf(0xc4, value.length), value]);
-  if (Array.isArray(value))
-    return concatBytes([bytesOf(0x90 | value.length), ...value.map(writeMessagePack)]);
+  if (Array.isArray(value)) return concatBytes([bytesOf(0x90 | value.length), ...value.map(writeMessagePack)]);
   const members = Object.entries(value);
   return concatBytes([
     bytesOf(0x80 | members.length),

@@ -31,9 +31,7 @@ export function otherEncodings(item: Uint8Array): OtherEncoding[] {
     case 101:
       return ecdsaEncodings(signature).map(([name, isValid, other]) => encode(name, isValid, other));
     case 6:
-      return subsets(signature, owner[1_024] ?? 0).map((other, index) =>
-        encode(`subset ${index}`, true, other),
-      );
+      return subsets(signature, owner[1_024] ?? 0).map((other, index) => encode(`subset ${index}`, true, other));
     default:
       return [
         encode("S + L", false, withTail(signature, littleEndian(tailOf(signature) + ed25519Order))),
@@ -65,11 +63,7 @@ function ecdsaEncodings(signature: Uint8Array): [string, boolean, Uint8Array][] 
   };
   const valid = [parity, parity + 27].filter((byte) => byte !== last);
   return [
-    ...valid.map((byte): [string, boolean, Uint8Array] => [
-      `last byte ${byte}`,
-      true,
-      signature.with(64, byte),
-    ]),
+    ...valid.map((byte): [string, boolean, Uint8Array] => [`last byte ${byte}`, true, signature.with(64, byte)]),
     ...[2 + parity, 29 + parity, 31 + parity, 35 + parity, 37 + parity, 128 + parity].map(
       (byte): [string, boolean, Uint8Array] => [`last byte ${byte}`, false, signature.with(64, byte)],
     ),

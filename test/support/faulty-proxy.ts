@@ -59,8 +59,7 @@ export function openFaultyProxy(target: string, random: Random, first: ProxyFaul
       // The first one is taken, and is gone with the root.
       return new Response("");
     }
-    if (forgotten.get(root) === false)
-      return Response.json({ error: "data_root_not_found" }, { status: 400 });
+    if (forgotten.get(root) === false) return Response.json({ error: "data_root_not_found" }, { status: 400 });
     if (!random.chance(faults.chunksDropped)) return undefined;
     lost.chunks += 1;
     return new Response("");

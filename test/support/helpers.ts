@@ -21,12 +21,7 @@ export const clientLibraries: Need = {
 };
 
 /** Declares a test that runs where the need is there. */
-export function testWith(
-  need: Need,
-  name: string,
-  body: () => void | Promise<void>,
-  timeoutMs?: number,
-): void {
+export function testWith(need: Need, name: string, body: () => void | Promise<void>, timeoutMs?: number): void {
   if (need.there) test(name, body, timeoutMs);
   else if (isRequired(need)) test(name, () => failFor(need));
   else test.skip(`${name} (needs ${need.what})`, body);

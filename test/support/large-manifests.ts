@@ -36,7 +36,8 @@ export function openTestManifests(options: TestManifestsOptions = {}): TestManif
   const randomBytes = (size: number) => crypto.getRandomValues(new Uint8Array(size));
   const manifests = createLargeManifests({ indexes, builders, randomBytes, clock, log });
   return {
-    ...{ folder, indexes },
+    folder,
+    indexes,
     resolve: manifests.resolve,
     close: async () => {
       await manifests.close();
@@ -52,8 +53,7 @@ export function inlineBuilder(): Pick<Pool, "run"> {
   return {
     run: async <Result>(name: string, job: unknown): Promise<Result> => {
       await Bun.sleep(0);
-      const response =
-        name === "buildIndex" ? buildIndex(job as BuildIndexJob) : leaveIndex(job as LeaveIndexJob);
+      const response = name === "buildIndex" ? buildIndex(job as BuildIndexJob) : leaveIndex(job as LeaveIndexJob);
       return response as Result;
     },
   };

@@ -23,10 +23,7 @@ export type PaymentServer = Readonly<{
  * @param create - Makes the routes anew for each place: the root and `/v1`.
  * @param bodyBytesMax - Of any request; 1 MiB unless told.
  */
-export function openPaymentServer(
-  create: () => readonly AnyElysia[],
-  bodyBytesMax: number = 2 ** 20,
-): PaymentServer {
+export function openPaymentServer(create: () => readonly AnyElysia[], bodyBytesMax: number = 2 ** 20): PaymentServer {
   const { log, lines } = createRecordingLog();
   const place = (prefix: string) =>
     create().reduce((all, routes) => all.use(routes), new Elysia({ prefix, strictPath: true }) as AnyElysia);

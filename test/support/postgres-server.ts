@@ -62,7 +62,16 @@ export async function startPostgres(isDurable = false): Promise<PostgresServer> 
   const data = join(folder, "data");
   run([
     join(binaries, "initdb"),
-    ...["-D", data, "-U", "cairn", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"],
+    "-D",
+    data,
+    "-U",
+    "cairn",
+    "-A",
+    "trust",
+    "-E",
+    "UTF8",
+    "--locale=C.UTF-8",
+    "--no-sync",
   ]);
   const port = freePort();
   let child = await startServer(join(binaries, "postgres"), data, port, isDurable);
@@ -100,7 +109,15 @@ async function startServer(program: string, data: string, port: number, isDurabl
   const child = Bun.spawn(
     [
       ...asSomebody(),
-      ...[program, "-D", data, "-p", `${port}`, "-h", "127.0.0.1", "-k", dirname(data)],
+      program,
+      "-D",
+      data,
+      "-p",
+      `${port}`,
+      "-h",
+      "127.0.0.1",
+      "-k",
+      dirname(data),
       ...(isDurable ? [] : ["-F"]),
     ],
     { stdio: ["ignore", "ignore", "pipe"], cwd: dirname(data) },

@@ -41,9 +41,7 @@ function unsignedFields({ shape, wallet, previous, txs, txRoot, blockSize }: Sam
   const height = (previous?.height ?? 99) + 1;
   return {
     ...(isShapeSince(shape, "2.9") ? { replica_format: 1 } : {}),
-    ...(isShapeSince(shape, "2.8")
-      ? { packing_difficulty: 10, unpacked_chunk_hash: hashOf("unpacked") }
-      : {}),
+    ...(isShapeSince(shape, "2.8") ? { packing_difficulty: 10, unpacked_chunk_hash: hashOf("unpacked") } : {}),
     ...(isShapeSince(shape, "2.7") ? sinceRebase() : {}),
     hash_preimage: fill(1, 32),
     recall_byte: "123456789012345678",

@@ -7,8 +7,21 @@
 type Schema = Readonly<Record<string, unknown>>;
 
 const known = new Set([
-  ...["$ref", "type", "nullable", "enum", "pattern", "format", "minimum", "maximum", "maxItems"],
-  ...["items", "properties", "required", "additionalProperties", "oneOf", "description"],
+  "$ref",
+  "type",
+  "nullable",
+  "enum",
+  "pattern",
+  "format",
+  "minimum",
+  "maximum",
+  "maxItems",
+  "items",
+  "properties",
+  "required",
+  "additionalProperties",
+  "oneOf",
+  "description",
 ]);
 
 /**
@@ -29,9 +42,7 @@ export function faultsOf(value: unknown, schema: Schema, components: Schema, at 
     const fitting = oneOf.filter((each) => faultsOf(value, each, components, at).length === 0);
     return fitting.length === 1 ? [] : [`${at}: ${fitting.length} of ${oneOf.length} choices fit`];
   }
-  const own = ownFaults(value, schema).map(
-    (fault) => `${at}: ${fault}, got ${Bun.inspect(value).slice(0, 80)}`,
-  );
+  const own = ownFaults(value, schema).map((fault) => `${at}: ${fault}, got ${Bun.inspect(value).slice(0, 80)}`);
   return own.length > 0 ? own : innerFaults(value, schema, components, at);
 }
 
@@ -48,8 +59,7 @@ export function closed<Of>(schema: Of): Of {
 function ownFaults(value: unknown, schema: Schema): string[] {
   const { type, pattern, minimum, maximum, maxItems } = schema;
   if (type !== undefined && !isOfType(value, type)) return [`not of type ${type}`];
-  if (Array.isArray(schema["enum"]) && !schema["enum"].includes(value))
-    return [`not one of ${schema["enum"]}`];
+  if (Array.isArray(schema["enum"]) && !schema["enum"].includes(value)) return [`not one of ${schema["enum"]}`];
   if (typeof pattern === "string" && !new RegExp(pattern).test(String(value))) return [`not like ${pattern}`];
   if (schema["format"] === "date-time" && Number.isNaN(Date.parse(String(value)))) return ["not a time"];
   if (typeof minimum === "number" && Number(value) < minimum) return [`below ${minimum}`];

@@ -8,8 +8,7 @@ const { SEED } = process.env;
 /** Seeds that are made up are below this, so that they are easily read and typed. */
 const seedsMax = 1_000_000_000;
 
-if (SEED !== undefined && !/^\d{1,15}$/.test(SEED))
-  throw new Error(`SEED must be a whole number, got "${SEED}"`);
+if (SEED !== undefined && !/^\d{1,15}$/.test(SEED)) throw new Error(`SEED must be a whole number, got "${SEED}"`);
 
 /** The seed of this run: SEED, else one that chances. Printed. */
 export function newSeed(): number {

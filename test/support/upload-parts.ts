@@ -70,13 +70,22 @@ export async function openUploadParts(options: TestUploadOptions) {
   };
   const countStored = () => ledger.read((tx) => storedBytes(tx, "test"));
   const quota = createUploadQuota({
-    ...{ folder, countStored, storedBytes: await countStored(), clock, log: silentLog },
-    ...{ bytesMax: 2 ** 40, freeBytesMin: 0 },
+    folder,
+    countStored,
+    storedBytes: await countStored(),
+    clock,
+    log: silentLog,
+    bytesMax: 2 ** 40,
+    freeBytesMin: 0,
     ...options.quota,
   });
   const credits = createCredits({ database: ledger, clock, makeId });
   const intake = createIntake({
-    ...{ ledger, quota, makeId, clock, storeName: "test" },
+    ledger,
+    quota,
+    makeId,
+    clock,
+    storeName: "test",
     blockList: options.blockList ?? createBlockList(),
     store: createItemStore(
       folder,
@@ -114,9 +123,7 @@ export async function openUploadParts(options: TestUploadOptions) {
     semaphore: createSemaphore(1, 2),
   };
   const createRoutes = () =>
-    createItemRoutes({ intake, writeReceipt, pace: options.pace ?? usualPace }).use(
-      createReceiptRoutes(again),
-    );
+    createItemRoutes({ intake, writeReceipt, pace: options.pace ?? usualPace }).use(createReceiptRoutes(again));
   return { intake, quota, credits, createRoutes, close: closers.closeAll };
 }
 

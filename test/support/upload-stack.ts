@@ -79,7 +79,11 @@ export async function openUploadStack(options: UploadStackOptions = {}): Promise
   const open = async () => {
     const closers = createClosers((name, error) => log.error("could not be closed", { name, error }));
     const gateway = await openProgram({
-      ...{ config, log, closers, nodeUrls: [nodeUrl], rootHosts: config.ARNS_ROOT_HOST },
+      config,
+      log,
+      closers,
+      nodeUrls: [nodeUrl],
+      rootHosts: config.ARNS_ROOT_HOST,
       folder: takeFolder(config, closers),
       wallet: hasWallet ? readUploadWallet("WALLET_FILE", walletFile) : undefined,
     });
@@ -92,7 +96,9 @@ export async function openUploadStack(options: UploadStackOptions = {}): Promise
   };
   let opened = await open();
   return {
-    ...{ devnet, folder, lines },
+    devnet,
+    folder,
+    lines,
     get gateway() {
       return opened.gateway;
     },

@@ -19,13 +19,7 @@ import type { LedgerKind } from "./ledger-databases.ts";
 import { openTestPayment, type TestPayment } from "./payment.ts";
 import { openPaymentServer, type PaymentServer } from "./payment-server.ts";
 import { testKey } from "./signers.ts";
-import {
-  filesIn,
-  makeReceiptKey,
-  openUploadParts,
-  publicKeyOf,
-  type TestUploadOptions,
-} from "./upload-parts.ts";
+import { filesIn, makeReceiptKey, openUploadParts, publicKeyOf, type TestUploadOptions } from "./upload-parts.ts";
 
 /** How a service is opened; what is not told is as in `openUploadParts`. */
 export type TestUploadSetup = Partial<Omit<TestUploadOptions, "ledger" | "folder" | "clock" | "makeId">> &
@@ -65,16 +59,25 @@ export async function openTestUpload(setup: TestUploadSetup = {}): Promise<TestU
   const keyFile = options.keyFile ?? makeReceiptKey(join(root, "keys"));
   const parts = await openUploadParts({
     ...options,
-    ...{ ledger: database, folder, keyFile, clock: clock.now, makeId },
+    ledger: database,
+    folder,
+    keyFile,
+    clock: clock.now,
+    makeId,
   });
   const server = openPaymentServer(() => [parts.createRoutes()], Number.MAX_SAFE_INTEGER);
   return {
-    ...{ payment, folder, keyFile, parts, server },
+    payment,
+    folder,
+    keyFile,
+    parts,
+    server,
     publicKey: publicKeyOf(keyFile),
     url: server.url,
     send: (body, { path = "/tx", headers, signal } = {}) =>
       fetch(`${server.url}${path}`, {
-        ...{ method: "POST", body },
+        method: "POST",
+        body,
         ...(headers === undefined ? {} : { headers }),
         ...(signal === undefined ? {} : { signal }),
       }),

@@ -29,8 +29,7 @@ export function openWebhookTarget(port = 0): WebhookTarget {
       attempts.push({ headers: request.headers, text, body: JSON.parse(text) });
       const next = responses.shift() ?? 204;
       if (next === "hang") await new Promise<void>(() => undefined);
-      if (typeof next === "object")
-        return new Response(null, { status: 307, headers: { Location: next.location } });
+      if (typeof next === "object") return new Response(null, { status: 307, headers: { Location: next.location } });
       return new Response(null, { status: Number(next) });
     },
   });

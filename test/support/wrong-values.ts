@@ -30,9 +30,7 @@ function wrongRecords(schema: Schema, example: Record<string, unknown>): Record<
       [name]: value,
     })),
   );
-  const lacking = required.map((left) =>
-    Object.fromEntries(Object.entries(example).filter(([name]) => name !== left)),
-  );
+  const lacking = required.map((left) => Object.fromEntries(Object.entries(example).filter(([name]) => name !== left)));
   return [...wrong, ...lacking];
 }
 

@@ -87,7 +87,11 @@ describe("P2: an item that is blocked", () => {
       const payment = await openTestPayment();
       const { database, clock, makeId } = payment;
       const fixture = await openMultipartFixture({
-        ...{ database, makeId, clock: clock.now, folder: folder.path, blockList },
+        database,
+        makeId,
+        clock: clock.now,
+        folder: folder.path,
+        blockList,
       });
       try {
         const data = bytesOf(3_000, 7);
@@ -101,7 +105,8 @@ describe("P2: an item that is blocked", () => {
         const finalize = () => fixture.multipart.finalize(uploadId, payers, signal);
         await expect(finalize()).rejects.toMatchObject({ code: "blocked" });
         expect(await fixture.multipart.status(uploadId)).toMatchObject({
-          ...{ kind: "failed", upload: { failure: { word: "INVALID", reason: message } } },
+          kind: "failed",
+          upload: { failure: { word: "INVALID", reason: message } },
         });
         expect((await fixture.multipart.list(uploadId)).parts).toEqual([]);
         expect(partFilesIn(folder.path)).toEqual([]);
@@ -170,12 +175,7 @@ test("P2: in a whole program what waits and is blocked is not posted and fails, 
   }
 }, 60_000);
 
-function block(
-  list: TestBlockList,
-  by: "id" | "hash",
-  { id }: Readonly<{ id: Id | string }>,
-  data: Uint8Array,
-): void {
+function block(list: TestBlockList, by: "id" | "hash", { id }: Readonly<{ id: Id | string }>, data: Uint8Array): void {
   if (by === "id") list.ids.add(id);
   else list.hashes.add(hashOf(data));
 }

@@ -46,8 +46,7 @@ afterEach(async () => {
   rmSync(root, { recursive: true, force: true });
 });
 
-const sql = (text: string, ...values: string[]) =>
-  upload.payment.database.write((tx) => tx.run(text, ...values));
+const sql = (text: string, ...values: string[]) => upload.payment.database.write((tx) => tx.run(text, ...values));
 
 async function send(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
   const response = await upload.send(bytes);
@@ -115,7 +114,10 @@ describe.each(malleable)("U2: an item by %s that was charged twice", (_name, by)
 
     const dry = command("repair", "--dry-run", "--json");
     const planned = {
-      ...{ id: double, firstId: item.id, undone: false, notes: [] },
+      id: double,
+      firstId: item.id,
+      undone: false,
+      notes: [],
       transfers: [{ reason: "charge", to: item.account, winc: size.toString() }],
     };
     expect([dry.exitCode, JSON.parse(dry.said)]).toEqual([1, { doubles: [planned], unread: [] }]);
@@ -213,54 +215,50 @@ test("an upload whose bytes are gone is named, and nothing is undone on a guess"
   ]);
 });
 
-test.each(malleable)(
-  "of an item by %s on the chain the signing is read from a gateway",
-  async (_name, by) => {
-    const item = testItem(new Uint8Array(300_000).fill(1), { signer: by });
-    const [other] = validEncodings(item.bytes);
-    await upload.payment.credit(item.account, rich);
-    await send(item.bytes);
-    const row = await upload.row(item.id);
-    const first = 1_000;
-    const bundle = new Uint8Array(first + item.bytes.length + 50);
-    const server = Bun.serve({
-      port: 0,
-      fetch: (request) => {
-        const { pathname } = new URL(request.url);
-        const [, start = "", end = ""] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.get("range") ?? "") ?? [];
-        if (pathname !== "/raw/transaction" || start === "")
-          return new Response("Not Found", { status: 404 });
-        const body = bundle.slice(Number(start), Number(end) + 1);
-        return new Response(body, {
-          status: 206,
-          headers: { "content-range": `bytes ${start}-${end}/${bundle.length}` },
-        });
-      },
+test.each(malleable)("of an item by %s on the chain the signing is read from a gateway", async (_name, by) => {
+  const item = testItem(new Uint8Array(300_000).fill(1), { signer: by });
+  const [other] = validEncodings(item.bytes);
+  await upload.payment.credit(item.account, rich);
+  await send(item.bytes);
+  const row = await upload.row(item.id);
+  const first = 1_000;
+  const bundle = new Uint8Array(first + item.bytes.length + 50);
+  const server = Bun.serve({
+    port: 0,
+    fetch: (request) => {
+      const { pathname } = new URL(request.url);
+      const [, start = "", end = ""] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.get("range") ?? "") ?? [];
+      if (pathname !== "/raw/transaction" || start === "") return new Response("Not Found", { status: 404 });
+      const body = bundle.slice(Number(start), Number(end) + 1);
+      return new Response(body, {
+        status: 206,
+        headers: { "content-range": `bytes ${start}-${end}/${bundle.length}` },
+      });
+    },
+  });
+  const reader = createSigningReader(join(root, "empty"), server.url.origin);
+  try {
+    if (row === undefined) throw new Error("the item was taken");
+    const place = {
+      bundleId: "b",
+      position: 0,
+      offset: first,
+      transactionId: "transaction" as typeof row.id,
+    };
+    const signal = AbortSignal.timeout(60_000);
+    bundle.set(item.bytes, first);
+    expect(await reader.read({ ...row, place }, signal)).toBe(row.signingId ?? row.id);
+    // Bytes of another id are not believed.
+    bundle.set(other ?? item.bytes, first);
+    expect(await reader.read({ ...row, place }, signal)).toEqual({
+      unread: "its bytes are not those that were taken",
     });
-    const reader = createSigningReader(join(root, "empty"), server.url.origin);
-    try {
-      if (row === undefined) throw new Error("the item was taken");
-      const place = {
-        bundleId: "b",
-        position: 0,
-        offset: first,
-        transactionId: "transaction" as typeof row.id,
-      };
-      const signal = AbortSignal.timeout(60_000);
-      bundle.set(item.bytes, first);
-      expect(await reader.read({ ...row, place }, signal)).toBe(row.signingId ?? row.id);
-      // Bytes of another id are not believed.
-      bundle.set(other ?? item.bytes, first);
-      expect(await reader.read({ ...row, place }, signal)).toEqual({
-        unread: "its bytes are not those that were taken",
-      });
-      const elsewhere = { ...place, transactionId: "elsewhere" as typeof row.id };
-      expect(await reader.read({ ...row, place: elsewhere }, signal)).toEqual({
-        unread: expect.stringContaining("answered 404"),
-      });
-    } finally {
-      reader.close();
-      await server.stop(true);
-    }
-  },
-);
+    const elsewhere = { ...place, transactionId: "elsewhere" as typeof row.id };
+    expect(await reader.read({ ...row, place: elsewhere }, signal)).toEqual({
+      unread: expect.stringContaining("answered 404"),
+    });
+  } finally {
+    reader.close();
+    await server.stop(true);
+  }
+});

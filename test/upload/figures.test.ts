@@ -18,9 +18,7 @@ test("the figures follow items on their way", async () => {
   const read = async () => {
     now += 2_000;
     const lines = (await metrics.text()).split("\n").filter((line) => line.startsWith("upload_"));
-    return new Map(
-      lines.map((line) => [line.slice(0, line.lastIndexOf(" ")), Number(line.split(" ").at(-1))]),
-    );
+    return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(" ")), Number(line.split(" ").at(-1))]));
   };
 
   const empty = await read();

@@ -26,13 +26,7 @@ const rows: readonly (readonly [
     "Uploads are switched off: no wallet is set",
     /WALLET_FILE/,
   ],
-  [
-    "no block was followed",
-    noNode,
-    () => undefined,
-    "Chain state not available yet",
-    /no block has been followed/,
-  ],
+  ["no block was followed", noNode, () => undefined, "Chain state not available yet", /no block has been followed/],
   [
     "no price is known, and nothing is free",
     { ...noNode, environment: { FREE_UPLOAD_BYTES: "0" } },

@@ -19,7 +19,11 @@ const ledger = await openPlace(place);
 // By the machine's own clock and chance, as outside: another process on this ledger makes none of the same ids.
 const makeId = createTransferIds(Date.now, Math.random);
 const parts = await openUploadParts({
-  ...{ ledger, folder, keyFile, makeId, clock: Date.now },
+  ledger,
+  folder,
+  keyFile,
+  makeId,
+  clock: Date.now,
   ...(threads === undefined ? {} : { threads }),
   ...(itemBytesMax === undefined ? {} : { rules: { itemBytesMax } }),
   ...(freeBytesMin === undefined ? {} : { quota: { freeBytesMin } }),

@@ -27,10 +27,7 @@ export type UploadProcess = Readonly<{
 }>;
 
 /** Starts a process and waits until it listens. @param before - Words before the command: another program to run it. */
-export async function startUploads(
-  options: ChildOptions,
-  before: readonly string[] = [],
-): Promise<UploadProcess> {
+export async function startUploads(options: ChildOptions, before: readonly string[] = []): Promise<UploadProcess> {
   const child = Bun.spawn(
     [...before, process.execPath, resolve(import.meta.dir, "upload-child.ts"), JSON.stringify(options)],
     { stdio: ["ignore", "pipe", "inherit"] },

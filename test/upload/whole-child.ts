@@ -38,7 +38,11 @@ const log = createLog({
 });
 const closers = createClosers((name, error) => log.error("could not be closed", { name, error }));
 const program = await openProgram({
-  ...{ config, log, closers, nodeUrls: [nodeUrl], rootHosts: config.ARNS_ROOT_HOST },
+  config,
+  log,
+  closers,
+  nodeUrls: [nodeUrl],
+  rootHosts: config.ARNS_ROOT_HOST,
   folder: takeFolder(config, closers),
   wallet: readUploadWallet("WALLET_FILE", walletFile),
 });

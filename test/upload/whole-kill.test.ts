@@ -78,9 +78,7 @@ describe("N2: kill -9 on the whole way", () => {
         const child = await begin();
         const responded = Promise.withResolvers<void>();
         const traffic = Promise.all(
-          Array.from({ length: senders }, () =>
-            sendUntilGone(child.uploads, random, sent, responded.resolve),
-          ),
+          Array.from({ length: senders }, () => sendUntilGone(child.uploads, random, sent, responded.resolve)),
         );
         // Its threads start with the first items. Some are killed before that.
         if (random.chance(0.9)) await Promise.race([responded.promise, Bun.sleep(10_000)]);
@@ -92,8 +90,7 @@ describe("N2: kill -9 on the whole way", () => {
         child.kill();
         await child.exited;
         await traffic;
-        for (const { state } of statesIn(ledgerFile, newestBundles))
-          seen.set(state, (seen.get(state) ?? 0) + 1);
+        for (const { state } of statesIn(ledgerFile, newestBundles)) seen.set(state, (seen.get(state) ?? 0) + 1);
         // An item that waits for a block is not always mined before the next start.
         if (random.chance(0.3)) await devnet.mine(1);
       }
@@ -137,20 +134,14 @@ describe("N2: kill -9 on the whole way", () => {
 async function fund(ledgerFile: string): Promise<void> {
   const database = await openPlace(ledgerFile);
   const clock = { now: Date.now, set: () => undefined, advance: () => undefined };
-  await paidIn(
-    { database, clock, makeId: createTransferIds(Date.now, () => 0.5) },
-    "payment",
-    account,
-    funds,
-  );
+  await paidIn({ database, clock, makeId: createTransferIds(Date.now, () => 0.5) }, "payment", account, funds);
   await database.close();
 }
 
 async function startChild(folder: string, nodeUrl: string, walletFile: string) {
-  const child = Bun.spawn(
-    [process.execPath, resolve(import.meta.dir, "whole-child.ts"), folder, nodeUrl, walletFile],
-    { stdio: ["ignore", "pipe", "inherit"] },
-  );
+  const child = Bun.spawn([process.execPath, resolve(import.meta.dir, "whole-child.ts"), folder, nodeUrl, walletFile], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   children.push(child);
   const { done, value } = await child.stdout.getReader().read();
   if (done) throw new Error(`the program ended by itself: ${await child.exited}`);
@@ -162,12 +153,7 @@ async function startChild(folder: string, nodeUrl: string, walletFile: string) {
 }
 
 /** Sends items one after another until nobody answers: new ones, and old ones again. */
-async function sendUntilGone(
-  uploads: string,
-  random: Random,
-  sent: Sent,
-  onResponse: () => void,
-): Promise<void> {
+async function sendUntilGone(uploads: string, random: Random, sent: Sent, onResponse: () => void): Promise<void> {
   for (;;) {
     const isAgain = sent.size > 0 && random.chance(0.2);
     const number = isAgain ? random.below(sent.size) : sent.size;

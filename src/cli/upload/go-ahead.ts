@@ -18,11 +18,7 @@ const bytesUnaskedMax = 2 ** 30;
  *
  * @param yes - Whether the answer was given on the command line.
  */
-export async function isWanted(
-  { kind, files, isKey }: LocalFiles,
-  yes: boolean,
-  terminal: Terminal,
-): Promise<boolean> {
+export async function isWanted({ kind, files, isKey }: LocalFiles, yes: boolean, terminal: Terminal): Promise<boolean> {
   const size = files.reduce((sum, file) => sum + file.size, 0);
   const isLarge = files.length > filesUnaskedMax || size > bytesUnaskedMax;
   if (!isLarge && !isKey) return true;

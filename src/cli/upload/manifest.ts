@@ -52,7 +52,6 @@ export function writeManifest(ids: ReadonlyMap<string, Id>, { index, fallback }:
     ...(fallbackId === undefined ? {} : { fallback: { id: fallbackId } }),
     paths: Object.fromEntries([...ids].map(([path, id]) => [path, { id }])),
   });
-  if (Buffer.byteLength(text) > manifestSizeMax)
-    throw misuse("the folder has more paths than a manifest can hold");
+  if (Buffer.byteLength(text) > manifestSizeMax) throw misuse("the folder has more paths than a manifest can hold");
   return text;
 }

@@ -6,16 +6,7 @@
  * same file, of the same size, changed at the same time.
  * @module
  */
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  openSync,
-  readlinkSync,
-  readSync,
-  realpathSync,
-  statSync,
-} from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readlinkSync, readSync, realpathSync, statSync } from "node:fs";
 import { Failure } from "../../failures.ts";
 import { type KeyTest, keyBytesMax } from "./private-keys.ts";
 

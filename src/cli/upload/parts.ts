@@ -55,11 +55,7 @@ type PartUpload = Readonly<{ id: string; partBytes: number }>;
  * @returns Its receipt, as the service answered it.
  * @throws Failure with the reason when the service refuses it.
  */
-export async function sendInParts(
-  sender: PartsSender,
-  item: FileItem,
-  signal: AbortSignal,
-): Promise<JsonObject> {
+export async function sendInParts(sender: PartsSender, item: FileItem, signal: AbortSignal): Promise<JsonObject> {
   const stored = await resumed(sender, item, signal);
   const upload = stored?.upload ?? (await begin(sender, item, signal));
   await sendMissing(sender, item, upload, stored?.there ?? [], signal);
@@ -99,10 +95,7 @@ async function resumed(
 async function begin(sender: PartsSender, item: FileItem, signal: AbortSignal): Promise<PartUpload> {
   const { client, token } = sender;
   const wanted = Math.max(partBytes, Math.ceil(item.size / partsMax));
-  const response = objectIn(
-    await client.get(`/chunks/${token}/-1/-1?chunkSize=${wanted}`, signal),
-    client.url,
-  );
+  const response = objectIn(await client.get(`/chunks/${token}/-1/-1?chunkSize=${wanted}`, signal), client.url);
   const { id, chunkSize } = response;
   if (typeof id !== "string" || !/^[\w-]{1,128}$/.test(id))
     throw new Failure("source_failed", { reason: `${client.url} began an upload without an id` });
@@ -122,9 +115,7 @@ async function sendMissing(
   const stop = new AbortController();
   const own = AbortSignal.any([signal, stop.signal]);
   const parts = partsOf(item.size, upload.partBytes);
-  const missing = parts.filter(
-    (part) => !there.some(({ start, end }) => start <= part.start && part.end <= end),
-  );
+  const missing = parts.filter((part) => !there.some(({ start, end }) => start <= part.start && part.end <= end));
   for (const part of parts) if (!missing.includes(part)) sender.onThere(part.end - part.start);
   // Turns bound what is really sent at once; no more workers than could get one.
   await eachAtOnce(missing.values(), workersMax, stop, (part) => sendPart(sender, item, upload, part, own));
@@ -151,11 +142,7 @@ async function sendPart(
 }
 
 /** Has the parts put together, and waits until that is done. */
-async function finish(
-  { client, token }: PartsSender,
-  { id }: PartUpload,
-  signal: AbortSignal,
-): Promise<JsonObject> {
+async function finish({ client, token }: PartsSender, { id }: PartUpload, signal: AbortSignal): Promise<JsonObject> {
   const own = AbortSignal.any([signal, AbortSignal.timeout(finishMsMax)]);
   const response = await client.post(`/chunks/${token}/${id}/finalize`, new Uint8Array(0), {}, own);
   if (response.status !== 200 && response.status !== 202) throw refusal(response, client.url);
@@ -178,8 +165,7 @@ function failed(state: JsonObject, url: string): Failure {
     INVALID: "the service takes it for no valid item",
   };
   const { status, needed, available, reason } = state;
-  const amounts =
-    needed === undefined ? "" : `: ${shown(needed)} winc are needed, ${shown(available)} are there`;
+  const amounts = needed === undefined ? "" : `: ${shown(needed)} winc are needed, ${shown(available)} are there`;
   const why = typeof reason === "string" ? `: ${shown(reason)}` : "";
   const hint = status === underfunded ? `; ${creditsHint}` : "";
   const said = `${words[String(status)] ?? `${url} says ${shown(status)}`}${amounts}${why}${hint}`;

@@ -42,9 +42,7 @@ const secretLengthMin = 32;
 function secretsOf(wallet: string): string[] {
   const value = readJson(wallet);
   if (isJsonArray(value)) return []; // An array of numbers is recognised by its shape.
-  const texts = isJsonObject(value)
-    ? privateMembers.map((name) => value[name])
-    : [wallet.trim().replace(/^0x/i, "")];
+  const texts = isJsonObject(value) ? privateMembers.map((name) => value[name]) : [wallet.trim().replace(/^0x/i, "")];
   return texts.filter((text): text is string => typeof text === "string" && text.length >= secretLengthMin);
 }
 
@@ -116,9 +114,7 @@ function isKeyJson(name: string, text: string): boolean {
 /** A key pair of 64 bytes as the Solana CLI writes it; a seed of 32 only under a name that says so. */
 function isKeyArray(name: string, values: readonly JsonValue[]): boolean {
   if (values.length !== 64 && !(values.length === 32 && namesKey(name))) return false;
-  return values.every(
-    (value) => typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= 255,
-  );
+  return values.every((value) => typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= 255);
 }
 
 function holdsKeyObject(value: JsonValue, depth: number): boolean {
@@ -126,9 +122,7 @@ function holdsKeyObject(value: JsonValue, depth: number): boolean {
   if (isJsonArray(value)) return value.some((each) => holdsKeyObject(each, depth - 1));
   if (!isJsonObject(value)) return false;
   return (
-    isPrivateJwk(value) ||
-    isKeystore(value) ||
-    Object.values(value).some((each) => holdsKeyObject(each, depth - 1))
+    isPrivateJwk(value) || isKeystore(value) || Object.values(value).some((each) => holdsKeyObject(each, depth - 1))
   );
 }
 

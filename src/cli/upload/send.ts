@@ -64,11 +64,7 @@ async function receiptOfKnown(sender: ItemSender, id: Id, signal: AbortSignal): 
 }
 
 /** Asks for a receipt that was given before. A service that does not give it again has taken the item all the same. */
-async function askAgain(
-  { client, semaphore }: ItemSender,
-  id: Id,
-  signal: AbortSignal,
-): Promise<ReceiptFound> {
+async function askAgain({ client, semaphore }: ItemSender, id: Id, signal: AbortSignal): Promise<ReceiptFound> {
   const release = await semaphore.take(signal);
   try {
     const { status, value } = await client.get(`/tx/${id}/receipt`, signal);

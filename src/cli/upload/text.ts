@@ -105,10 +105,7 @@ function page(report: UploadReport): string {
 const receiptFaultsShown = 3;
 
 function receiptFaults({ files, manifest }: UploadReport): string[] {
-  const sent = [
-    ...files.filter(({ isCopy }) => !isCopy).map((file) => file.sent),
-    ...(manifest ? [manifest] : []),
-  ];
+  const sent = [...files.filter(({ isCopy }) => !isCopy).map((file) => file.sent), ...(manifest ? [manifest] : [])];
   const faults = sent.flatMap(({ receiptFault }) => receiptFault ?? []);
   const rest = faults.length - receiptFaultsShown;
   return [...faults.slice(0, receiptFaultsShown), ...(rest > 0 ? [`and ${rest} more`] : [])];
@@ -126,7 +123,12 @@ const reasonTexts: Readonly<Record<LeftOutReason, string>> = {
 
 /** Hidden ones are many and seldom missed; what else is left out is named in full, up to a bound. */
 const shownMax: Readonly<Record<LeftOutReason, number>> = {
-  ...{ key: 100, outside: 100, hidden: 3, loop: 10, broken: 10, special: 10 },
+  key: 100,
+  outside: 100,
+  hidden: 3,
+  loop: 10,
+  broken: 10,
+  special: 10,
 };
 
 /** A line for each reason. */

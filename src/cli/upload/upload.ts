@@ -18,13 +18,7 @@ import { createSemaphore } from "../../lib/semaphore.ts";
 import { createProgress, errorScreen, type Progress } from "../progress.ts";
 import { bytesText, durationText } from "../quantities.ts";
 import { ownTerminal } from "../question.ts";
-import {
-  objectIn,
-  openServiceClient,
-  readServiceUrl,
-  type ServiceClient,
-  webUrl,
-} from "../service-client.ts";
+import { objectIn, openServiceClient, readServiceUrl, type ServiceClient, webUrl } from "../service-client.ts";
 import { createStoredReceipts } from "../stored-receipts.ts";
 import { readSigningWallet, type SigningWallet } from "../wallet-file.ts";
 import { eachAtOnce } from "./at-once.ts";
@@ -180,11 +174,7 @@ async function askService(
 }
 
 /** Sends every file; the first that fails ends the others. Answers them in their order. */
-async function sendFiles(
-  run: Run,
-  files: readonly LocalFile[],
-  stop: AbortController,
-): Promise<UploadedFile[]> {
+async function sendFiles(run: Run, files: readonly LocalFile[], stop: AbortController): Promise<UploadedFile[]> {
   const sent: UploadedFile[] = [];
   // Files with the same content are one item: it is sent, and counted, once.
   const items = new Map<Id, Promise<SentItem>>();
@@ -226,11 +216,7 @@ async function sendManifest(
 ): Promise<SentItem> {
   const ids = new Map(files.map(({ path, sent }) => [path, sent.id]));
   const text = writeManifest(ids, pages);
-  return await sendItem(
-    sender,
-    signBytes(text, withContentType(tags, manifestContentType), wallet.signer),
-    signal,
-  );
+  return await sendItem(sender, signBytes(text, withContentType(tags, manifestContentType), wallet.signer), signal);
 }
 
 function pagesOf({ kind, files }: LocalFiles, { index, fallback }: UploadOptions): FolderPages | undefined {

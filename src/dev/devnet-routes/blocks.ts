@@ -82,11 +82,7 @@ function balanceAt(devnet: Devnet, heightText: string, addressText: string): Res
   return nodeText(`${devnet.balanceAt(address, height)}`);
 }
 
-async function blockIndex(
-  devnet: Devnet,
-  params: { from: string; to: string },
-  request: Request,
-): Promise<Response> {
+async function blockIndex(devnet: Devnet, params: { from: string; to: string }, request: Request): Promise<Response> {
   const from = readInteger(params.from);
   const to = readInteger(params.to);
   if (from === undefined || to === undefined) return nodeError("invalid_range");

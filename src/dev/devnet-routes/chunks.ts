@@ -20,9 +20,7 @@ export function chunkRoutes(devnet: Devnet) {
     .get("/chunk/:offset", ({ params }) => ofOffset(devnet, params.offset, wholeChunk))
     .get("/chunk2/:offset", ({ params }) => ofOffset(devnet, params.offset, binaryChunk))
     .get("/chunk_proof/:offset", ({ params }) => ofOffset(devnet, params.offset, proofOnly))
-    .get("/unconfirmed_chunk/:id/:offset", ({ params }) =>
-      unconfirmedChunk(devnet, params.id, params.offset),
-    );
+    .get("/unconfirmed_chunk/:id/:offset", ({ params }) => unconfirmedChunk(devnet, params.id, params.offset));
 }
 
 function ofOffset(devnet: Devnet, text: string, response: (chunk: WeaveChunk) => Response): Response {

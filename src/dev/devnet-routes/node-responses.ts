@@ -30,11 +30,7 @@ export function nodeJson(text: string, status = 200, headers: HeaderRecord = {})
 }
 
 /** Answers with bytes of any type. */
-export function nodeBytes(
-  bytes: Uint8Array<ArrayBuffer>,
-  contentType: string,
-  headers: HeaderRecord = {},
-): Response {
+export function nodeBytes(bytes: Uint8Array<ArrayBuffer>, contentType: string, headers: HeaderRecord = {}): Response {
   return new Response(bytes, { headers: { "Content-Type": contentType, ...pageHeaders, ...headers } });
 }
 
@@ -44,11 +40,7 @@ export function nodeEmpty(status: number): Response {
 }
 
 /** Answers with `{"error": name}`. */
-export function nodeError(
-  name: string,
-  status = 400,
-  facts: Readonly<Record<string, unknown>> = {},
-): Response {
+export function nodeError(name: string, status = 400, facts: Readonly<Record<string, unknown>> = {}): Response {
   return nodeJson(JSON.stringify({ error: name, ...facts }), status);
 }
 
@@ -62,8 +54,7 @@ export type Reason = Readonly<{ code: string; detail: string }>;
 export function refusal(request: Request, body: string, reasons: readonly Reason[], status = 400): Response {
   const headers = { "X-Reject-Reason": reasonHeader(reasons) };
   const isJson = body.startsWith("{");
-  if (!takesOnlyJson(request))
-    return isJson ? nodeJson(body, status, headers) : nodeText(body, status, headers);
+  if (!takesOnlyJson(request)) return isJson ? nodeJson(body, status, headers) : nodeText(body, status, headers);
   const error: unknown = isJson ? JSON.parse(body) : { error: body };
   return nodeJson(JSON.stringify({ ...Object(error), reasons }), status, headers);
 }

@@ -60,8 +60,7 @@ export function postRoutes(devnet: Devnet) {
 async function postTransaction(devnet: Devnet, request: Request, bodies: ByteBudget): Promise<Response> {
   const announced = request.headers.get("arweave-tx-id");
   if (announced !== null && !/^[A-Za-z0-9_-]{1,43}$/.test(announced)) return nodeText("Invalid hash.", 400);
-  if (announced !== null && devnet.isProcessed(announced))
-    return nodeText("Transaction already processed.", 208);
+  if (announced !== null && devnet.isProcessed(announced)) return nodeText("Transaction already processed.", 208);
   return await responseBody(request, bodies, transactionBodyMax, async (text) =>
     transactionResponse(await devnet.postTransaction(text), request),
   );

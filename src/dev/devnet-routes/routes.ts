@@ -24,11 +24,7 @@ import { walletRoutes } from "./wallets.ts";
  *
  * Paths may have empty segments, as on a node; an unknown path or method is 400 `Request type not found.`.
  */
-export function createDevnetRoutes(
-  devnet: Devnet,
-  log: Log = silentLog,
-  shown: Shown = async () => undefined,
-) {
+export function createDevnetRoutes(devnet: Devnet, log: Log = silentLog, shown: Shown = async () => undefined) {
   const known = new Elysia({ name: "devnet" })
     .onRequest(({ request }) => (isMalformed(request.url) ? nodeText("Malformed path", 400) : undefined))
     .onError({ as: "scoped" }, ({ error, request }) => {
@@ -71,8 +67,7 @@ function isMalformed(url: string): boolean {
 function preflight(): Response {
   return nodeText("OK", 200, {
     "Access-Control-Allow-Methods": "GET, POST",
-    "Access-Control-Allow-Headers":
-      "Content-Type, X-Network, arweave-tx-id, arweave-data-root, arweave-data-size",
+    "Access-Control-Allow-Headers": "Content-Type, X-Network, arweave-tx-id, arweave-data-root, arweave-data-size",
     "Access-Control-Max-Age": "86400",
   });
 }

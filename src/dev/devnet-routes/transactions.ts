@@ -99,9 +99,7 @@ async function dataResponse(devnet: Devnet, transaction: MinedTransaction): Prom
 
 /** A root path is a transaction's data when it begins with 43 characters of an id; an extension may follow. */
 async function namedResponse(devnet: Devnet, name: string): Promise<Response> {
-  return name.length < 43
-    ? nodeText("Request type not found.", 400)
-    : await rawResponse(devnet, name.slice(0, 43));
+  return name.length < 43 ? nodeText("Request type not found.", 400) : await rawResponse(devnet, name.slice(0, 43));
 }
 
 async function rawResponse(devnet: Devnet, id: string): Promise<Response> {

@@ -19,9 +19,7 @@ export function walletRoutes(devnet: Devnet) {
   const balance = (address: Address | undefined) => (address && devnet.account(address)?.balance) ?? 0n;
   const lastTx = (address: Address | undefined) => (address && devnet.account(address)?.lastTx) ?? "";
   return new Elysia()
-    .get("/wallet/:address/balance", ({ params }) =>
-      ofAddress(params.address, (address) => `${balance(address)}`),
-    )
+    .get("/wallet/:address/balance", ({ params }) => ofAddress(params.address, (address) => `${balance(address)}`))
     .get("/wallet/:address/last_tx", ({ params }) => ofAddress(params.address, lastTx))
     .get("/wallet/:address/reserved_rewards_total", ({ params }) => ofAddress(params.address, () => "0"))
     .get("/total_supply", () => nodeText(`${devnet.supply()}`))
@@ -46,16 +44,10 @@ function priceRoutes(devnet: Devnet) {
     .get("/optimistic_price/:size/:target", ({ params }) => json(params.size, params.target));
 }
 
-function priceResponse(
-  devnet: Devnet,
-  sizeText: string,
-  targetText: string | undefined,
-  asJson: boolean,
-): Response {
+function priceResponse(devnet: Devnet, sizeText: string, targetText: string | undefined, asJson: boolean): Response {
   const target = targetText === undefined ? undefined : readChecksummed(targetText);
   if (targetText !== undefined && target === undefined) return nodeText("Invalid address.", 400);
-  if (!/^\+?\d+$/.test(sizeText) || sizeText.length > sizeDigitsMax)
-    return nodeError("size_must_be_an_integer");
+  if (!/^\+?\d+$/.test(sizeText) || sizeText.length > sizeDigitsMax) return nodeError("size_must_be_an_integer");
   const fee = devnetFee(BigInt(sizeText), recipientOf(devnet, target));
   const headers = { "arweave-denomination": "1" };
   return asJson

@@ -94,8 +94,7 @@ function unsignedFields(draft: BlockDraft, miner: Wallet, seed: string): JsonObj
     nonce: encodeBase64url(Uint8Array.of(0)),
     previous_block: previous?.hash ?? "",
     timestamp,
-    last_retarget:
-      height % retargetBlocks === 0 ? timestamp : (previous?.fields["last_retarget"] ?? timestamp),
+    last_retarget: height % retargetBlocks === 0 ? timestamp : (previous?.fields["last_retarget"] ?? timestamp),
     diff: `${difficulty}`,
     height,
     hash: encodeBase64url(solution.hash),

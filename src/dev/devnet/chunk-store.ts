@@ -45,9 +45,7 @@ export function createChunkStore(database: Database): ChunkStore {
   const list = database.query<{ chunk_start: number; chunk_end: number }, [string, number]>(
     "SELECT chunk_start, chunk_end FROM chunks WHERE data_root = ? AND data_size = ? ORDER BY chunk_end",
   );
-  const remove = database.query<null, [string, number]>(
-    "DELETE FROM chunks WHERE data_root = ? AND data_size = ?",
-  );
+  const remove = database.query<null, [string, number]>("DELETE FROM chunks WHERE data_root = ? AND data_size = ?");
   const removeOthers = database.query<null, [string, number]>(
     "DELETE FROM chunks WHERE NOT (data_root = ? AND data_size = ?)",
   );
@@ -60,8 +58,7 @@ export function createChunkStore(database: Database): ChunkStore {
       if (row === null || row.chunk_start > byte) return undefined;
       return { start: row.chunk_start, end: row.chunk_end, dataPath: row.data_path, chunk: row.chunk };
     },
-    spans: ({ root, size }) =>
-      list.all(root, size).map((row) => ({ start: row.chunk_start, end: row.chunk_end })),
+    spans: ({ root, size }) => list.all(root, size).map((row) => ({ start: row.chunk_start, end: row.chunk_end })),
     drop: ({ root, size }) => void remove.run(root, size),
     dropAllBut: ({ root, size }) => void removeOthers.run(root, size),
   };

@@ -89,8 +89,7 @@ export async function openDevnet(options: DevnetOptions): Promise<Devnet> {
 /** The folder belongs to this process by now: nobody else makes its wallets or its first block. */
 async function openOn(database: Database, options: DevnetOptions): Promise<Devnet> {
   const { dir, seed, clock, log = silentLog } = options;
-  const wallets =
-    options.wallets?.map(givenWallet) ?? (await ownWallets(dir, seed, options.makeRsaKey ?? makeRsaJwk));
+  const wallets = options.wallets?.map(givenWallet) ?? (await ownWallets(dir, seed, options.makeRsaKey ?? makeRsaJwk));
   const base = createBase(database, { clock, seed, miner: minerWallet(seed) });
   if (base.history.tip() === undefined)
     await writeGenesis(

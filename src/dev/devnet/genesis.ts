@@ -38,9 +38,7 @@ export async function writeGenesis(base: ChainBase, funded: readonly Address[]):
   const tree = buildTxTree([transaction], "padded");
   const [place] = tree.places;
   assert(place !== undefined, "the first transaction has a place");
-  const accounts = new Map<Address, Account>(
-    funded.map((address) => [address, { balance: fundsAtStart, lastTx: "" }]),
-  );
+  const accounts = new Map<Address, Account>(funded.map((address) => [address, { balance: fundsAtStart, lastTx: "" }]));
   const draft = {
     previous: undefined,
     timestamp: unixSeconds(base.clock),

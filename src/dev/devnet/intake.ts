@@ -7,11 +7,7 @@ import { checkChunk } from "../../arweave/chunk.ts";
 import { readId } from "../../arweave/id.ts";
 import { chunkSize, pathSizeMax } from "../../arweave/merkle.ts";
 import type { Transaction } from "../../arweave/transaction.ts";
-import {
-  createSignatureCheck,
-  isNamedByItsSignature,
-  type SignatureCheck,
-} from "../../arweave/transaction-verify.ts";
+import { createSignatureCheck, isNamedByItsSignature, type SignatureCheck } from "../../arweave/transaction-verify.ts";
 import { Failure } from "../../failures.ts";
 import { decodeBase64url, encodeBase64url } from "../../lib/base64url.ts";
 import { readUnsigned } from "../../lib/bytes.ts";
@@ -125,8 +121,7 @@ async function admit(state: ChainState, transaction: Transaction, data: string):
   if (state.mempool.isFull()) return { kind: "full" };
 
   const split = signed ?? (data === "" ? statedData(transaction) : await splitData(data));
-  if (transaction.format === 2 && data !== "" && !states(transaction, split))
-    return { kind: "unknown_split" };
+  if (transaction.format === 2 && data !== "" && !states(transaction, split)) return { kind: "unknown_split" };
   return await keep(state, transaction, split);
 }
 
@@ -187,16 +182,12 @@ function rejected(state: ChainState, id: string, faults: readonly Fault[]): Tran
 function takeChunk(state: ChainState, text: string): ChunkOutcome {
   const fields = readJson(text);
   const claim = isJsonObject(fields) ? readClaim(fields) : undefined;
-  if (claim === undefined)
-    return refused("invalid_json", "the fields of a chunk are texts of base64url and decimals");
+  if (claim === undefined) return refused("invalid_json", "the fields of a chunk are texts of base64url and decimals");
   const limit = claimFault(claim);
   if (limit !== undefined) return limit;
   const key = { root: encodeBase64url(claim.dataRoot), size: Number(claim.dataSize) };
   if (claim.dataRoot.length !== 32 || !(state.mempool.hasData(key) || state.history.hasData(key))) {
-    return refused(
-      "data_root_not_found",
-      `no transaction with data_root ${key.root} and data_size ${key.size}`,
-    );
+    return refused("data_root_not_found", `no transaction with data_root ${key.root} and data_size ${key.size}`);
   }
   const offset = Number(claim.offset ?? 0n);
   const { dataRoot, dataPath, chunk } = claim;
@@ -211,8 +202,7 @@ function keepChunk(state: ChainState, key: DataKey, chunk: StoredChunk): ChunkOu
     state.chunks.put(key, chunk);
     return { kind: "kept" };
   } catch (error) {
-    if (error instanceof SQLiteError && error.code === "SQLITE_FULL")
-      return refused("disk_full", error.message);
+    if (error instanceof SQLiteError && error.code === "SQLITE_FULL") return refused("disk_full", error.message);
     throw error;
   }
 }
@@ -245,8 +235,7 @@ function readClaim(fields: JsonObject): ChunkClaim | undefined {
 /** The node's limits, in its order. */
 function claimFault({ dataSize, dataPath, chunk, offset }: ChunkClaim): ChunkOutcome | undefined {
   if (dataSize > noteMax) return refused("data_size_too_big", "data_size is above 2^256 - 1");
-  if (chunk.length > chunkSize)
-    return refused("chunk_too_big", `${chunk.length} bytes, at most ${chunkSize}`);
+  if (chunk.length > chunkSize) return refused("chunk_too_big", `${chunk.length} bytes, at most ${chunkSize}`);
   if (dataPath.length > pathSizeMax) {
     return refused("data_path_too_big", `${dataPath.length} bytes, at most ${pathSizeMax}`);
   }
@@ -255,10 +244,7 @@ function claimFault({ dataSize, dataPath, chunk, offset }: ChunkClaim): ChunkOut
   const leafEnd = readUnsigned(dataPath.subarray(-32));
   const isAttractive = dataPath.length > 0 && (leafEnd === dataSize || dataPath.length <= chunk.length);
   if (isAttractive) return undefined;
-  return refused(
-    "chunk_proof_ratio_not_attractive",
-    "the proof is longer than the chunk, which is not the last",
-  );
+  return refused("chunk_proof_ratio_not_attractive", "the proof is longer than the chunk, which is not the last");
 }
 
 function refused(fault: ChunkFault, reason: string): ChunkOutcome {

@@ -125,9 +125,7 @@ function createRejections(database: Database): Pick<Mempool, "reject" | "rejecti
 
 function loadPending(database: Database): Map<string, PendingTransaction> {
   type Row = { sequence: number; text: string; data_root: string };
-  const rows = database
-    .query<Row, []>("SELECT sequence, text, data_root FROM pending ORDER BY sequence")
-    .all();
+  const rows = database.query<Row, []>("SELECT sequence, text, data_root FROM pending ORDER BY sequence").all();
   return new Map(
     rows.map(({ sequence, text, data_root: root }) => {
       const transaction = readTransactionHeader(text);

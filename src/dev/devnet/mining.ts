@@ -32,10 +32,7 @@ export function mineBlock(state: ChainState): Block {
   const tree = buildTxTree(chosen.map(placedOf), "padded");
   const block = composeBlock(state, chosen, accounts, tree);
   change(state, () => {
-    state.history.add(
-      { height: block.height, hash: block.hash, text: block.text },
-      minedOf(block, chosen, tree),
-    );
+    state.history.add({ height: block.height, hash: block.hash, text: block.text }, minedOf(block, chosen, tree));
     state.mempool.remove(chosen.map(({ transaction }) => transaction.id));
     writeAccounts(state, block.height, accounts.changes);
     readTip(state);
@@ -53,8 +50,7 @@ export function miningOrder(waiting: readonly PendingTransaction[], recentHashes
   }));
   ranked.sort((left, right) => {
     const byKind = Number(left.anchorAge !== -1) - Number(right.anchorAge !== -1);
-    if (byKind !== 0 || left.anchorAge === -1)
-      return byKind || left.pending.sequence - right.pending.sequence;
+    if (byKind !== 0 || left.anchorAge === -1) return byKind || left.pending.sequence - right.pending.sequence;
     const { reward: leftReward } = left.pending.transaction;
     const { reward: rightReward } = right.pending.transaction;
     return (
@@ -158,9 +154,7 @@ function recallOf(state: ChainState): Recall | undefined {
 function dropStale(state: ChainState): void {
   const view = { ...rulesView(state), isPending: () => false };
   for (const { transaction, data } of state.mempool.list()) {
-    const codes: string[] = transactionFaults(transaction, soundFinding, state.accounts).map(
-      ({ code }) => code,
-    );
+    const codes: string[] = transactionFaults(transaction, soundFinding, state.accounts).map(({ code }) => code);
     if (codes.length === 0 && anchorFault(transaction, view) !== undefined) codes.push("last_tx_not_valid");
     if (codes.length === 0) continue;
     state.mempool.reject(transaction.id, codes);

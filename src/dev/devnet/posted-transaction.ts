@@ -9,14 +9,7 @@ import { readTransactionHeader, type Transaction } from "../../arweave/transacti
 import { opensMoreThan } from "../../arweave/wire.ts";
 import { Failure } from "../../failures.ts";
 import { decodedSize } from "../../lib/base64url.ts";
-import {
-  isJsonArray,
-  isJsonObject,
-  type JsonObject,
-  type JsonValue,
-  readJson,
-  writeJson,
-} from "../../lib/json.ts";
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, readJson, writeJson } from "../../lib/json.ts";
 import { type Fault, type FaultCode, inlineDataBytesMax, tagsBytesMax, tagsCountMax } from "./rules.ts";
 
 /** What a posted text turned out to be. */
@@ -122,9 +115,7 @@ function tagFaults(tags: JsonValue | undefined): Fault[] {
   const parts = tags.flatMap((tag) => (isJsonObject(tag) ? [tag["name"], tag["value"]] : []));
   const size = parts.reduce<number>((sum, part) => sum + sizeOf(part), 0);
   if (size <= tagsBytesMax && tags.length <= tagsCountMax) return [];
-  return [
-    { code: "tx_fields_too_large", detail: `${tags.length} tags of ${size} bytes, at most ${tagsBytesMax}` },
-  ];
+  return [{ code: "tx_fields_too_large", detail: `${tags.length} tags of ${size} bytes, at most ${tagsBytesMax}` }];
 }
 
 function dataFaults(fields: JsonObject, data: string): Fault[] {

@@ -18,8 +18,7 @@ export type TransactionFinding =
   | Readonly<{ kind: "unknown" }>;
 
 /** A chunk with everything that proves it, in the weave. */
-export type WeaveChunk = StoredChunk &
-  Readonly<{ txPath: Uint8Array; weaveEnd: number /* after its last byte */ }>;
+export type WeaveChunk = StoredChunk & Readonly<{ txPath: Uint8Array; weaveEnd: number /* after its last byte */ }>;
 
 /** Reading the chain. */
 export type ChainQueries = Readonly<{

@@ -30,11 +30,7 @@ export type FaultCode =
 export type Fault = Readonly<{ code: FaultCode; detail: string }>;
 
 /** The node's names for what can be wrong with an anchor. */
-export type AnchorFault =
-  | "last_tx_in_mempool"
-  | "tx_bad_anchor"
-  | "tx_already_in_weave"
-  | "tx_already_in_mempool";
+export type AnchorFault = "last_tx_in_mempool" | "tx_bad_anchor" | "tx_already_in_weave" | "tx_already_in_mempool";
 
 /** What the rules ask of the chain. */
 export type RulesView = Readonly<{
@@ -74,11 +70,7 @@ export const inlineDataBytesMax = 10 * 2 ** 20;
  *
  * @param accounts - As they are before the transaction.
  */
-export function transactionFaults(
-  transaction: Transaction,
-  finding: Finding,
-  accounts: AccountView,
-): Fault[] {
+export function transactionFaults(transaction: Transaction, finding: Finding, accounts: AccountView): Fault[] {
   const given = transaction.denomination === "" ? 0 : Number(transaction.denomination);
   if (given > denomination) {
     return [{ code: "invalid_denomination", detail: `denomination ${given}, at most ${denomination}` }];

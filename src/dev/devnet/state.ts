@@ -83,21 +83,13 @@ export function rulesView(state: ChainState): RulesView {
 }
 
 /** Keeps accounts as they stand from a height on, on disk and in memory. */
-export function writeAccounts(
-  state: ChainState,
-  height: number,
-  accounts: ReadonlyMap<Address, Account>,
-): void {
+export function writeAccounts(state: ChainState, height: number, accounts: ReadonlyMap<Address, Account>): void {
   writeBalances(state, height, accounts);
   for (const [address, account] of accounts) state.accounts.set(address, account);
 }
 
 /** Keeps accounts as they stand from a height on, on disk. */
-export function writeBalances(
-  { database }: ChainBase,
-  height: number,
-  accounts: ReadonlyMap<Address, Account>,
-): void {
+export function writeBalances({ database }: ChainBase, height: number, accounts: ReadonlyMap<Address, Account>): void {
   const insert = database.query<null, [string, number, string, string]>(
     "INSERT INTO balances (address, height, balance, last_tx) VALUES (?, ?, ?, ?) " +
       "ON CONFLICT DO UPDATE SET balance = excluded.balance, last_tx = excluded.last_tx",
@@ -137,7 +129,5 @@ function readAccounts(database: Database): Map<Address, Account> {
   const rows = database
     .query<Row, []>("SELECT address, max(height), balance, last_tx FROM balances GROUP BY address")
     .all();
-  return new Map(
-    rows.map(({ address, balance, last_tx: lastTx }) => [address, { balance: BigInt(balance), lastTx }]),
-  );
+  return new Map(rows.map(({ address, balance, last_tx: lastTx }) => [address, { balance: BigInt(balance), lastTx }]));
 }

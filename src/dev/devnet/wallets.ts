@@ -46,11 +46,7 @@ export function givenWallet({ name, jwk }: GivenWallet): TestWallet {
  * @param makeRsaKey - Asked only when there is no RSA wallet yet.
  * @throws Failure `malformed_input` when a kept file is no key.
  */
-export async function ownWallets(
-  dir: string | undefined,
-  seed: string,
-  makeRsaKey: MakeRsaJwk,
-): Promise<TestWallet[]> {
+export async function ownWallets(dir: string | undefined, seed: string, makeRsaKey: MakeRsaJwk): Promise<TestWallet[]> {
   return [
     await storedWallet(dir, "rsa", makeRsaKey),
     await storedWallet(dir, "ecdsa", async () => ecdsaJwk(derivePrivateKey(seed, "wallet"))),
@@ -69,8 +65,7 @@ async function storedWallet(
     renameSync(`${file}.part`, file);
   }
   const jwk = readJson(readFileSync(file, "utf8"));
-  if (!isJsonObject(jwk))
-    throw new Failure("malformed_input", { reason: "a wallet file is a JSON Web Key", file });
+  if (!isJsonObject(jwk)) throw new Failure("malformed_input", { reason: "a wallet file is a JSON Web Key", file });
   return { ...givenWallet({ name, jwk }), file };
 }
 

@@ -18,8 +18,7 @@ const pieceSize = 768 * 1_024;
 export function wholeData(store: ChunkStore, key: DataKey): Iterable<StoredChunk> | undefined {
   const spans = store.spans(key);
   const isWhole =
-    spans.at(-1)?.end === key.size &&
-    spans.every(({ start }, index) => start === (spans[index - 1]?.end ?? 0));
+    spans.at(-1)?.end === key.size && spans.every(({ start }, index) => start === (spans[index - 1]?.end ?? 0));
   if (!isWhole) return undefined;
   return spans.values().map(({ start }) => {
     const chunk = store.at(key, start);
@@ -34,10 +33,7 @@ export function wholeData(store: ChunkStore, key: DataKey): Iterable<StoredChunk
  * @param chunks - In order, without gaps.
  * @param size - Bytes of all of them.
  */
-export async function joinData(
-  chunks: Iterable<StoredChunk>,
-  size: number,
-): Promise<Uint8Array<ArrayBuffer>> {
+export async function joinData(chunks: Iterable<StoredChunk>, size: number): Promise<Uint8Array<ArrayBuffer>> {
   const data = new Uint8Array(size);
   for (const { start, chunk } of chunks) {
     data.set(chunk, start);

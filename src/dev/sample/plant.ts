@@ -39,12 +39,7 @@ type Item = Readonly<{ path: string; id: Id; bytes: Uint8Array }>;
  * @param seed - From which the keys of the other signers are derived.
  * @throws Failure `source_failed` with what the node said.
  */
-export async function plantSample(
-  node: Node,
-  key: JsonObject,
-  seed: string,
-  signal: AbortSignal,
-): Promise<Sample> {
+export async function plantSample(node: Node, key: JsonObject, seed: string, signal: AbortSignal): Promise<Sample> {
   const wallet = readWallet(key);
   const owner = createArweaveSigner(Object.fromEntries(Object.entries(key)));
   const sound = await postData(
@@ -60,37 +55,23 @@ export async function plantSample(
   const notes = siteNotes.map(({ path, contentType, body }, index) =>
     makeItem(path, contentType, body, noteSigner(index, seed)),
   );
-  const nested = createDataItem(
-    { data: writeBundle(notes.map(({ bytes }) => bytes)), tags: bundleTags },
-    owner,
-  );
+  const nested = createDataItem({ data: writeBundle(notes.map(({ bytes }) => bytes)), tags: bundleTags }, owner);
   const manifest = makeManifest([...pages, ...notes], sound, owner);
   const parts = [...pages.map(({ bytes }) => bytes), nested, manifest.bytes];
-  const bundle = await postData(
-    node,
-    wallet,
-    { data: writeBundle(parts), tags: [...bundleTags, appTag] },
-    signal,
-  );
+  const bundle = await postData(node, wallet, { data: writeBundle(parts), tags: [...bundleTags, appTag] }, signal);
   return { manifest: manifest.id, sound, bundle };
 }
 
 const appTag = { name: "App-Name", value: "Cairn-Sample" };
 
 function makeItem(path: string, contentType: string, data: Uint8Array | string, signer: Signer): Item {
-  const bytes = createDataItem(
-    { data, tags: [{ name: "Content-Type", value: contentType }, appTag] },
-    signer,
-  );
+  const bytes = createDataItem({ data, tags: [{ name: "Content-Type", value: contentType }, appTag] }, signer);
   const signature = bytes.subarray(2, 2 + signer.scheme.signatureSize);
   return { path, id: idOfSignature(signature), bytes };
 }
 
 function makeManifest(items: readonly Item[], sound: Id, signer: Signer): Item {
-  const paths = Object.fromEntries([
-    ...items.map(({ path, id }) => [path, { id }]),
-    ["tones.wav", { id: sound }],
-  ]);
+  const paths = Object.fromEntries([...items.map(({ path, id }) => [path, { id }]), ["tones.wav", { id: sound }]]);
   const about = items.find(({ path }) => path === "about");
   const manifest = {
     manifest: "arweave/paths",

@@ -72,9 +72,7 @@ ${complaint === undefined ? "" : `<p class="complaint" role="alert" id="complain
 <button type="submit">Pay ${asText(view.amount)}</button>
 </form>
 ${cancelUrl === undefined ? "" : backLink(cancelUrl)}`,
-    view.successUrl === undefined
-      ? "form-action 'self'"
-      : `form-action 'self' ${new URL(view.successUrl).origin}`,
+    view.successUrl === undefined ? "form-action 'self'" : `form-action 'self' ${new URL(view.successUrl).origin}`,
     status,
   );
 }

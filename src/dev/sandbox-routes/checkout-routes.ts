@@ -97,9 +97,7 @@ function paid(session: JsonObject): Response {
 
 function writeAmount(amount: number, currency: string): string {
   const digits = String(amount).padStart(3, "0");
-  const text = wholeCurrencies.includes(currency)
-    ? String(amount)
-    : `${digits.slice(0, -2)}.${digits.slice(-2)}`;
+  const text = wholeCurrencies.includes(currency) ? String(amount) : `${digits.slice(0, -2)}.${digits.slice(-2)}`;
   return `${text} ${currency.toUpperCase()}`;
 }
 

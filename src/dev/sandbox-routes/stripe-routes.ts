@@ -80,11 +80,7 @@ export function createStripeRoutes({ sandbox, secretKey, pageUrl }: StripeRoutes
   return routes;
 }
 
-async function response(
-  request: Request,
-  secretKey: string,
-  work: () => Promise<SandboxResponse>,
-): Promise<Response> {
+async function response(request: Request, secretKey: string, work: () => Promise<SandboxResponse>): Promise<Response> {
   const { status, body } = await responded(async () => {
     admit(request, secretKey);
     return await work();
@@ -98,8 +94,7 @@ async function response(
 /** The key as a bearer, or as the name of basic credentials. */
 function admit(request: Request, secretKey: string): void {
   const [scheme = "", sent = ""] = (request.headers.get("authorization") ?? "").split(" ", 2);
-  const key =
-    scheme.toLowerCase() === "basic" ? (Buffer.from(sent, "base64").toString().split(":")[0] ?? "") : sent;
+  const key = scheme.toLowerCase() === "basic" ? (Buffer.from(sent, "base64").toString().split(":")[0] ?? "") : sent;
   const digest = (text: string) => sha256(new TextEncoder().encode(text));
   if (timingSafeEqual(digest(key), digest(secretKey))) return;
   throw refused({ status: 401, type: "invalid_request_error", message: "Invalid API Key provided." });
@@ -197,8 +192,7 @@ function disputeOf(form: FormTree): [reason: string, amount?: number] {
 
 function readWhole(text: string | undefined, param: string): number | undefined {
   if (text === undefined) return undefined;
-  if (!/^\d{1,12}$/.test(text))
-    throw badParameter(param, `Invalid integer: ${text}`, "parameter_invalid_integer");
+  if (!/^\d{1,12}$/.test(text)) throw badParameter(param, `Invalid integer: ${text}`, "parameter_invalid_integer");
   return Number(text);
 }
 

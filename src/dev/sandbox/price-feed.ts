@@ -11,8 +11,16 @@ export type FixedPrices = Readonly<Record<string, Readonly<Record<string, string
 /** Prices as they have been, but round. */
 export const sandboxPrices: FixedPrices = {
   arweave: {
-    ...{ aud: "10.5", brl: "38.5", cad: "9.8", eur: "6.3", gbp: "5.25", hkd: "54.6" },
-    ...{ inr: "588", jpy: "1050", sgd: "9.1", usd: "7" },
+    aud: "10.5",
+    brl: "38.5",
+    cad: "9.8",
+    eur: "6.3",
+    gbp: "5.25",
+    hkd: "54.6",
+    inr: "588",
+    jpy: "1050",
+    sgd: "9.1",
+    usd: "7",
   },
   ethereum: { usd: "2800" },
   "l2-standard-bridged-weth-base": { usd: "2800" },
@@ -42,9 +50,7 @@ export function createSandboxPriceFeed(
     if (coins.length === 0) return refusal("Missing parameter ids");
     if (currencies.length === 0) return refusal("Missing parameter vs_currencies");
     const known = coins.filter((coin) => Object.hasOwn(prices, coin));
-    const records = known.map(
-      (coin) => `${JSON.stringify(coin)}:${recordOf(prices[coin] ?? {}, currencies)}`,
-    );
+    const records = known.map((coin) => `${JSON.stringify(coin)}:${recordOf(prices[coin] ?? {}, currencies)}`);
     return new Response(`{${records.join(",")}}`, {
       headers: { "Content-Type": "application/json; charset=utf-8" },
     });

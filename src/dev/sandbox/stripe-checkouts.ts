@@ -58,8 +58,7 @@ type Checkout = Readonly<{ session: JsonObject; description: string; paymentMeta
 /** `POST /v1/checkout/sessions`. @param pageUrl - Origin under which payers find the page. */
 export function createCheckout(desk: StripeDesk, form: FormTree, pageUrl: string): JsonObject {
   refuseUnknown(form, createFields);
-  if (textAt(form, "mode") !== "payment")
-    throw badParameter("mode", "The sandbox knows the mode payment only.");
+  if (textAt(form, "mode") !== "payment") throw badParameter("mode", "The sandbox knows the mode payment only.");
   const item = readItem(form);
   const id = desk.makeId("cs_test");
   const created = secondsNow(desk);

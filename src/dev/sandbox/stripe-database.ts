@@ -123,8 +123,7 @@ function deliveryBox(db: Database) {
         .all(now, limit)
         .map((row) => ({ id: row.id, eventId: row.event_id, attempts: row.attempts, dueAt: row.due_at })),
     nextDueAt: () =>
-      db.query<{ due_at: number | null }, []>("SELECT min(due_at) AS due_at FROM letters").get()?.due_at ??
-      undefined,
+      db.query<{ due_at: number | null }, []>("SELECT min(due_at) AS due_at FROM letters").get()?.due_at ?? undefined,
     deliveryCount: () => db.query<{ n: number }, []>("SELECT count(*) AS n FROM letters").get()?.n ?? 0,
     putDeliveryOff: (id: number, dueAt: number) => {
       db.query("UPDATE letters SET attempts = attempts + 1, due_at = ? WHERE id = ?").run(dueAt, id);
@@ -163,9 +162,7 @@ function listObjects(db: Database, kind: ObjectKind, { from, to, after, limit }:
     after === undefined
       ? Number.MAX_SAFE_INTEGER
       : (db
-          .query<{ sequence: number }, [string, string]>(
-            "SELECT sequence FROM objects WHERE kind = ? AND id = ?",
-          )
+          .query<{ sequence: number }, [string, string]>("SELECT sequence FROM objects WHERE kind = ? AND id = ?")
           .get(kind, after)?.sequence ?? 0);
   return db
     .query<{ json: string }, [string, number, number, number, number]>(

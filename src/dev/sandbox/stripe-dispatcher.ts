@@ -52,13 +52,11 @@ const amountMax = 99_999_999;
 /** Reads an amount. @throws Failure with Stripe's words. */
 export function readAmount(text: string | undefined, param: string): number {
   if (text === undefined) throw badParameter(param, `Missing required param: ${param}.`, "parameter_missing");
-  if (!/^\d{1,12}$/.test(text))
-    throw badParameter(param, `Invalid integer: ${text}`, "parameter_invalid_integer");
+  if (!/^\d{1,12}$/.test(text)) throw badParameter(param, `Invalid integer: ${text}`, "parameter_invalid_integer");
   const amount = Number(text);
   if (amount < 1)
     throw badParameter(param, "This value must be greater than or equal to 1.", "parameter_invalid_integer");
-  if (amount > amountMax)
-    throw badParameter(param, `Amount must be no more than ${amountMax}.`, "amount_too_large");
+  if (amount > amountMax) throw badParameter(param, `Amount must be no more than ${amountMax}.`, "amount_too_large");
   return amount;
 }
 
@@ -74,8 +72,7 @@ const metadataMax = { names: 50, nameLength: 40, valueLength: 500 } as const;
 /** Reads metadata at a place of a form, within Stripe's bounds. */
 export function readMetadata(form: FormTree, ...place: readonly string[]): JsonObject {
   const entries = Object.entries(branchAt(form, ...place));
-  if (entries.length > metadataMax.names)
-    throw badParameter("metadata", "You can have up to 50 metadata keys.");
+  if (entries.length > metadataMax.names) throw badParameter("metadata", "You can have up to 50 metadata keys.");
   const metadata: Record<string, string> = {};
   for (const [name, value] of entries) {
     const isText = typeof value === "string";
@@ -89,8 +86,7 @@ export function readMetadata(form: FormTree, ...place: readonly string[]): JsonO
 /** Refuses fields that the call does not know, as Stripe does. */
 export function refuseUnknown(form: FormTree, known: readonly string[]): void {
   const unknown = Object.keys(form).find((name) => !known.includes(name));
-  if (unknown !== undefined)
-    throw badParameter(unknown, `Received unknown parameter: ${unknown}`, "parameter_unknown");
+  if (unknown !== undefined) throw badParameter(unknown, `Received unknown parameter: ${unknown}`, "parameter_unknown");
 }
 
 /** An absolute URL of the web. */

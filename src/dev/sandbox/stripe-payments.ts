@@ -43,12 +43,10 @@ export type IntentTerms = Readonly<{
 /** `POST /v1/payment_intents`. */
 export function createIntent(desk: StripeDesk, form: FormTree): JsonObject {
   refuseUnknown(form, createFields);
-  if (textAt(form, "confirm") === "true")
-    throw badParameter("confirm", "The sandbox confirms in a second call.");
+  if (textAt(form, "confirm") === "true") throw badParameter("confirm", "The sandbox confirms in a second call.");
   const types = textsAt(form, "payment_method_types");
   const other = types.find((type) => type !== "card");
-  if (other !== undefined)
-    throw badParameter("payment_method_types", `The payment method type ${other} is invalid.`);
+  if (other !== undefined) throw badParameter("payment_method_types", `The payment method type ${other} is invalid.`);
   return newIntent(desk, {
     amount: readAmount(textAt(form, "amount"), "amount"),
     currency: readCurrency(textAt(form, "currency"), "currency"),

@@ -20,12 +20,7 @@ import {
   payCheckout,
 } from "./stripe-checkouts.ts";
 import { type ObjectKind, openStripeDatabase } from "./stripe-database.ts";
-import {
-  type DeliveryFaults,
-  type DeliveryTarget,
-  noFaults,
-  openStripeDeliveries,
-} from "./stripe-deliveries.ts";
+import { type DeliveryFaults, type DeliveryTarget, noFaults, openStripeDeliveries } from "./stripe-deliveries.ts";
 import { fetchObject, type StripeDesk } from "./stripe-dispatcher.ts";
 import { closeDispute, createRefund, failRefund, openDispute, respondToDispute } from "./stripe-disputes.ts";
 import { type EventPage, type EventQuestion, listEvents, tellEvent } from "./stripe-events.ts";

@@ -13,16 +13,7 @@ import { decodeTags, type Tag } from "../../arweave/tags.ts";
 import { decodeBase64url } from "../../lib/base64url.ts";
 import { sha256 } from "../../lib/hash.ts";
 import { isJsonFault } from "../../lib/json.ts";
-import {
-  countKind,
-  type Kind,
-  listKind,
-  narrowed,
-  objectKind,
-  orNull,
-  recordKind,
-  textKind,
-} from "../../lib/kind.ts";
+import { countKind, type Kind, listKind, narrowed, objectKind, orNull, recordKind, textKind } from "../../lib/kind.ts";
 import type { PendingRow } from "../../store/index/rows.ts";
 
 /** A body as it came. */
@@ -84,8 +75,7 @@ export const announcementsSchema = listKind(announcementKind, 1, announcementsMa
 export function readAnnouncements({ body }: AnnouncementsJob): AnnouncementsResponse {
   const headers = parse(body);
   if (headers === undefined) return { kind: "no JSON" };
-  if (!Array.isArray(headers) || headers.length === 0)
-    return { kind: "malformed", reason: "no list of headers" };
+  if (!Array.isArray(headers) || headers.length === 0) return { kind: "malformed", reason: "no list of headers" };
   if (headers.length > announcementsMax) return { kind: "too many" };
   const rows: PendingRow[] = [];
   for (const [index, header] of headers.entries()) {
@@ -172,8 +162,7 @@ function readTags(tags: readonly Tag[]): Tag[] | undefined {
   for (const { name, value } of tags) {
     characters += name.length + value.length;
     const bytes = { name: decodeBase64url(name), value: decodeBase64url(value) };
-    if (characters > tagCharactersMax || bytes.name === undefined || bytes.value === undefined)
-      return undefined;
+    if (characters > tagCharactersMax || bytes.name === undefined || bytes.value === undefined) return undefined;
     raw.push({ name: bytes.name, value: bytes.value });
   }
   return decodeTags(raw);

@@ -5,13 +5,7 @@
  * @module
  */
 import type { Id } from "../../arweave/id.ts";
-import type {
-  Blocked,
-  BlockedPosition,
-  BlockNote,
-  Moderation,
-  RefusedPlace,
-} from "../../store/moderation.ts";
+import type { Blocked, BlockedPosition, BlockNote, Moderation, RefusedPlace } from "../../store/moderation.ts";
 
 /** Content that is refused: by its id, by its hash, or by both. */
 export type RefusedData = Readonly<{

@@ -118,8 +118,6 @@ function warningsOf(counts: IndexCounts, { bundleFullyIndexedAt }: IndexTimes, n
   const isSilent = bundleFullyIndexedAt !== null && now - bundleFullyIndexedAt > bundleSilenceMax;
   return [
     ...(isSilent ? ["Last bundle fully indexed more than 24 hours ago."] : []),
-    ...(counts.bundlesFailed > 0
-      ? [`Bundles that failed and wait or are set aside: ${counts.bundlesFailed}.`]
-      : []),
+    ...(counts.bundlesFailed > 0 ? [`Bundles that failed and wait or are set aside: ${counts.bundlesFailed}.`] : []),
   ];
 }

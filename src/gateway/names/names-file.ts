@@ -75,8 +75,7 @@ export function readNamesFile(path: string): GivenNames {
   let text: string;
   try {
     const { size } = statSync(path);
-    if (size > namesFileBytesMax)
-      throw new Error(`it has ${size} bytes, at most ${namesFileBytesMax} are read`);
+    if (size > namesFileBytesMax) throw new Error(`it has ${size} bytes, at most ${namesFileBytesMax} are read`);
     text = readFileSync(path, "utf8");
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);

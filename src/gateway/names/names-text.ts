@@ -22,13 +22,7 @@ export type GivenNames = Readonly<{
   bases: ReadonlySet<string>;
 }>;
 
-const recordKeys: ReadonlySet<string> = new Set([
-  "id",
-  "ttlSeconds",
-  "processId",
-  "undernames",
-  "undernameLimit",
-]);
+const recordKeys: ReadonlySet<string> = new Set(["id", "ttlSeconds", "processId", "undernames", "undernameLimit"]);
 const undernameKeys: ReadonlySet<string> = new Set(["id", "ttlSeconds", "index"]);
 const processIdPattern = /^[A-Za-z0-9_-]{1,64}$/;
 

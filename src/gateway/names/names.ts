@@ -53,8 +53,7 @@ export type NamesOptions = Readonly<{
 /** Creates the resolver of names. */
 export function createNames({ refusals, file, gateways, isLimitEnforced, clock }: NamesOptions): Names {
   const meaningOf = (name: Name, { response, resolvedAt }: StoredName): NameMeaning => {
-    if (response.kind === "refused")
-      throw new Failure("blocked", { name: name.text, by: "a trusted gateway" });
+    if (response.kind === "refused") throw new Failure("blocked", { name: name.text, by: "a trusted gateway" });
     if (response.kind !== "resolved") return response;
     const { record } = response;
     const { ttlSeconds, index, limit } = record;

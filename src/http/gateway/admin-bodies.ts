@@ -101,11 +101,7 @@ export function readExportWish(fields: Fields): ExportWish {
 
 /** Reads what to prune. @throws Failure `invalid_threshold`, `invalid_start_height`, `invalid_end_height`. */
 export function readPruneWish(fields: Fields): PruneWish {
-  const {
-    indexedAtThreshold,
-    startHeight,
-    endHeight = Number.MAX_SAFE_INTEGER,
-  } = adminBodies.pruning.read(fields);
+  const { indexedAtThreshold, startHeight, endHeight = Number.MAX_SAFE_INTEGER } = adminBodies.pruning.read(fields);
   if (endHeight < startHeight) throw new Failure("invalid_end_height", fields);
   return { indexedBefore: indexedAtThreshold, startHeight, endHeight };
 }

@@ -113,9 +113,7 @@ function blockRoutes({ blocks }: ChainRoutesOptions): AnyElysia {
     )
     .get("/block/hash/:hash", async ({ params: { hash }, request }) =>
       heldResponse(
-        pathParameters.blockHash.is(hash)
-          ? await blocks.byHash(hash, request.signal)
-          : nodeTexts.blockNotFound,
+        pathParameters.blockHash.is(hash) ? await blocks.byHash(hash, request.signal) : nodeTexts.blockNotFound,
         request,
       ),
     );
@@ -126,19 +124,14 @@ function transactionRoutes({ transactions }: ChainRoutesOptions): AnyElysia {
   const about =
     (ask: (id: Id, composing: Composing, field: string) => Promise<ChainResponse>, noId: ChainResponse) =>
     async ({ params: { id, field = "" }, request }: Asked) =>
-      heldResponse(
-        pathParameters.transactionId.is(id) ? await ask(id, composingOf(request), field) : noId,
-        request,
-      );
+      heldResponse(pathParameters.transactionId.is(id) ? await ask(id, composingOf(request), field) : noId, request);
 
   const field = async (id: Id, composing: Composing, name: string) =>
     pathParameters.field.is(name) ? await transactions.field(id, name, composing) : nodeTexts.invalidField;
   const status = (id: Id, { signal }: Composing) => transactions.status(id, signal);
   const offset = (id: Id, { signal }: Composing) => transactions.offset(id, signal);
   return new Elysia({ strictPath: true })
-    .get("/tx/pending", async ({ request }) =>
-      heldResponse(await transactions.pending(request.signal), request),
-    )
+    .get("/tx/pending", async ({ request }) => heldResponse(await transactions.pending(request.signal), request))
     .get("/tx/:id", about(transactions.record, nodeTexts.invalidHash))
     .get("/tx/:id/status", about(status, nodeTexts.invalidAddress))
     .get("/tx/:id/offset", about(offset, nodeTexts.invalidOffsetId))
@@ -150,9 +143,7 @@ function walletRoutes({ relay }: ChainRoutesOptions): AnyElysia {
   const wallet = async (address: string, question: "balance" | "last_tx", signal: AbortSignal) => {
     if (!pathParameters.address.is(address)) return chainResponse(nodeTexts.invalidAddress);
     const shape = question === "balance" ? relayedShapes.amount : relayedShapes.idOrNothing;
-    return bareText(
-      relayed(await relay.get(`/wallet/${address}/${question}`, retentionMs.wallet, signal, shape)),
-    );
+    return bareText(relayed(await relay.get(`/wallet/${address}/${question}`, retentionMs.wallet, signal, shape)));
   };
   const price = async (size: string, target: string, signal: AbortSignal) => {
     if (!pathParameters.size.is(size)) return chainResponse(nodeTexts.sizeNotInteger);
@@ -164,12 +155,8 @@ function walletRoutes({ relay }: ChainRoutesOptions): AnyElysia {
     return bareText(relayed(await relay.get(path, retentionMs.price, signal, relayedShapes.amount)));
   };
   return new Elysia({ strictPath: true })
-    .get("/wallet/:address/balance", ({ params, request }) =>
-      wallet(params.address, "balance", request.signal),
-    )
-    .get("/wallet/:address/last_tx", ({ params, request }) =>
-      wallet(params.address, "last_tx", request.signal),
-    )
+    .get("/wallet/:address/balance", ({ params, request }) => wallet(params.address, "balance", request.signal))
+    .get("/wallet/:address/last_tx", ({ params, request }) => wallet(params.address, "last_tx", request.signal))
     .get("/price/:size", ({ params, request }) => price(params.size, "", request.signal))
     .get("/price/:size/:target", ({ params, request }) => price(params.size, params.target, request.signal));
 }

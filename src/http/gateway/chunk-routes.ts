@@ -74,8 +74,7 @@ export function createChunkRoutes({ chunks, memory }: ChunkRoutesOptions): AnyEl
   const route =
     (write: (found: FoundChunk, digest: Uint8Array, offset: bigint) => Writing) =>
     async ({ params, request }: Readonly<{ params: { offset: string }; request: Request }>) => {
-      if (!pathParameters.offset.is(params.offset))
-        throw new Failure("invalid_offset", { text: params.offset });
+      if (!pathParameters.offset.is(params.offset)) throw new Failure("invalid_offset", { text: params.offset });
       const { target, headOnly } = contextOf(request);
       const ready = memory.get(target.path) ?? (await make(BigInt(params.offset), request, write));
       if (namesTag(request.headers.get("if-none-match"), ready.headers.get("ETag") ?? ""))

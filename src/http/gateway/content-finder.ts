@@ -75,12 +75,7 @@ type Circumstances = Readonly<{
 export function createContentFinder(options: ContentFinderOptions): ContentFinder {
   const { responseCache, clock } = options;
 
-  const headersOf = (
-    content: OpenContent,
-    digest: Uint8Array | undefined,
-    cached: boolean,
-    about: Circumstances,
-  ) => {
+  const headersOf = (content: OpenContent, digest: Uint8Array | undefined, cached: boolean, about: Circumstances) => {
     const item = options.itemPlaceOf(content.id) ?? foundItemPlace(content);
     const headers = contentHeaders({
       ...content,
@@ -123,8 +118,7 @@ export function createContentFinder(options: ContentFinderOptions): ContentFinde
   return {
     find: async (request) => {
       const ready = responseCache.get(request.key);
-      if (ready !== undefined)
-        return { kind: "content", content: contentInMemory(ready.body), headers: ready.headers };
+      if (ready !== undefined) return { kind: "content", content: contentInMemory(ready.body), headers: ready.headers };
       const since = responseCache.moment();
       const found = await resolve(options, request);
       if (found.kind === "folder") return found;
@@ -137,8 +131,7 @@ export function createContentFinder(options: ContentFinderOptions): ContentFinde
       const signed = await options.signedContentOf?.(content, request.signal);
       const { policy } = request;
       const about = { fallback, manifestId, isPathVerified, keep, policy, signed, wasCached };
-      if (request.wantsWhole && content.size <= hitBytesMax)
-        return await remember(content, about, request, since);
+      if (request.wantsWhole && content.size <= hitBytesMax) return await remember(content, about, request, since);
       return { kind: "content", content, headers: headersOf(content, content.digest, wasCached, about) };
     },
   };

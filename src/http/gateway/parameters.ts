@@ -7,15 +7,7 @@ import { idKind, idShape } from "../../arweave/id.ts";
 import { digitsKind } from "../../lib/kind.ts";
 import { pathParameter, queryParameter } from "../parameter.ts";
 import { sampleBlockHash, sampleId } from "../reference/words.ts";
-import {
-  addressKind,
-  blockHashKind,
-  fieldKind,
-  heightKind,
-  offsetKind,
-  rangeKind,
-  sizeKind,
-} from "./kinds.ts";
+import { addressKind, blockHashKind, fieldKind, heightKind, offsetKind, rangeKind, sizeKind } from "./kinds.ts";
 
 /** Refusals on one page of the list. */
 const pageMax = 10_000;
@@ -45,10 +37,6 @@ export const pathParameters = {
 
 /** Parameters of queries. */
 export const queryParameters = {
-  provenRange: queryParameter(
-    "range",
-    rangeKind,
-    "One range, as in `0-99`, for clients that cannot set the header.",
-  ),
+  provenRange: queryParameter("range", rangeKind, "One range, as in `0-99`, for clients that cannot set the header."),
   pageLimit: queryParameter("limit", digitsKind(1, pageMax), "Entries of the page."),
 } as const;

@@ -61,11 +61,7 @@ const forgottenMax = 50_000;
  * @param bytesMax - All of it, bytes; 0 keeps nothing.
  * @param bodyBytesMax - The largest body in it.
  */
-export function createResponseCache(
-  bytesMax: number,
-  clock: Clock,
-  bodyBytesMax = hitBytesMax,
-): ResponseCache {
+export function createResponseCache(bytesMax: number, clock: Clock, bodyBytesMax = hitBytesMax): ResponseCache {
   const byId = new Map<Id, Set<string>>();
   const forgotten = createForgotten();
   const entries = new LRUCache<string, Hit>({

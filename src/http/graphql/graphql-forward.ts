@@ -67,10 +67,7 @@ export function graphqlForward(options: GraphqlForwardOptions) {
     .post("/graphql", reply, { parse: "none" });
 }
 
-async function forward(
-  request: Request,
-  { origin, http, name, log }: GraphqlForwardOptions,
-): Promise<Response> {
+async function forward(request: Request, { origin, http, name, log }: GraphqlForwardOptions): Promise<Response> {
   const passed = (request.headers.get(passedHeader) ?? "").split(",").filter((part) => part !== "");
   if (passed.includes(name) || passed.length >= passedMax)
     return errorResponse(508, "The query was forwarded in a loop.");
@@ -86,8 +83,7 @@ async function forward(
   const reply = await http.whole({ ...outgoing, hold }, responseBytesMax, signal);
   if (reply.kind === "answer" && isJson(reply)) return passedOn(reply);
   const { requestId } = contextOf(request);
-  const facts =
-    reply.kind === "answer" ? { status: reply.status, type: reply.headers.get("content-type") } : reply;
+  const facts = reply.kind === "answer" ? { status: reply.status, type: reply.headers.get("content-type") } : reply;
   log.warn("query could not be forwarded", { requestId, origin, ...facts });
   return reply.kind === "trouble" && reply.reason === "timeout"
     ? errorResponse(504, "The host that answers queries did not answer in time.")

@@ -89,10 +89,7 @@ export function graphql(options: GraphqlOptions) {
             if (type === undefined) setResultProcessor(() => notAcceptable(), "application/json");
             if (reply === undefined || type === undefined) return;
             const headers = { "Content-Type": `${type}; charset=utf-8` };
-            setResultProcessor(
-              () => new Response(reply.body, { status: statusOf(reply, type), headers }),
-              type,
-            );
+            setResultProcessor(() => new Response(reply.body, { status: statusOf(reply, type), headers }), type);
           },
         },
       ],
@@ -113,7 +110,9 @@ async function respondInThread(
   const { requestId, memory } = contextOf(request);
   const endsAtMs = clock() + timeoutMs;
   const job = (startMs: number): QueryJob => ({
-    ...{ request: taken, indexPath, contentFolder },
+    request: taken,
+    indexPath,
+    contentFolder,
     endsAtMs: endsAtMs + startMs,
   });
   try {

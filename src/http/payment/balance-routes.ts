@@ -68,8 +68,7 @@ export function createBalanceRoutes({ credits, access, free }: BalanceRoutesOpti
 
 function namedAddress(request: Request): string {
   const address = queryOf(request).get(parameter.name);
-  if (address === null)
-    throw new Failure("payment_rejected", { reason: "Missing address in query parameters" });
+  if (address === null) throw new Failure("payment_rejected", { reason: "Missing address in query parameters" });
   return address;
 }
 

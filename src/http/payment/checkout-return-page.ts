@@ -49,11 +49,7 @@ export function cancelledPage(quote: Quote | undefined): Response {
   // The same checkout may have been completed in another window.
   if (quote?.state === "paid") return donePage(quote);
   const record = quote === undefined ? "" : recordOf(quote);
-  return paymentPage(
-    "Nothing was paid",
-    `${record}<p>You gave up the checkout. You can close this page.</p>`,
-    200,
-  );
+  return paymentPage("Nothing was paid", `${record}<p>You gave up the checkout. You can close this page.</p>`, 200);
 }
 
 function reloading(page: Response): Response {
@@ -76,7 +72,5 @@ function whereItIs({ address }: Quote): string {
 }
 
 function takenBack({ takenBackWinc }: Quote): string {
-  return takenBackWinc === 0n
-    ? ""
-    : `<p>${creditsOf(takenBackWinc)} of these credits were taken back since.</p>`;
+  return takenBackWinc === 0n ? "" : `<p>${creditsOf(takenBackWinc)} of these credits were taken back since.</p>`;
 }

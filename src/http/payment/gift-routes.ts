@@ -34,14 +34,12 @@ type Wish = Readonly<{ secret: string; address: UserAddress }>;
 
 /** Creates the routes. */
 export function createGiftRoutes({ gifts }: GiftRoutesOptions): AnyElysia {
-  const redeem = ({ secret, address }: Wish) =>
-    fromLedger("database_unavailable", gifts.redeem(secret, address));
+  const redeem = ({ secret, address }: Wish) => fromLedger("database_unavailable", gifts.redeem(secret, address));
 
   async function onGet(request: Request): Promise<Response> {
     const query = queryOf(request);
     const secret = query.get(parameters.secret.name) ?? "";
-    const isOpened =
-      wantsPage(request) && !query.has(parameters.destination.name) && parameters.secret.is(secret);
+    const isOpened = wantsPage(request) && !query.has(parameters.destination.name) && parameters.secret.is(secret);
     if (isOpened) return giftForm(secret);
     const wish = readWish(query);
     if (isUnasked(request)) return jsonResponse({ message: "Not redeemed" }, 200, noStore);

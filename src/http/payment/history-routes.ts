@@ -46,8 +46,7 @@ export function createHistoryRoutes({ access, payments, pending }: HistoryRoutes
     if (wallet === undefined) throw new Failure("invalid_signature", { reason: "nobody signed" });
     const { address } = wallet;
     const found = wallet.hasAccount ? await payments(address, { before, limit: limit + 1 }) : [];
-    const waiting =
-      before === undefined ? { pending: (await pending(address, pendingMax)).map(pendingRecord) } : {};
+    const waiting = before === undefined ? { pending: (await pending(address, pendingMax)).map(pendingRecord) } : {};
     const shown = found.slice(0, limit);
     const last = shown.at(-1);
     const hasMore = found.length > limit;

@@ -38,11 +38,7 @@ export const accountParameters = {
   approvedAddress: account("approvedAddress", "Who may spend them."),
   userAddress: account("userAddress", "The account."),
   limit: queryParameter("limit", digitsReading(1, paymentsPageMax, 3), "Payments of a page.", pageUsual),
-  cursor: queryParameter(
-    "cursor",
-    reading(textKind({ maxLength: 1_024 }), readCursor),
-    "Of the page before.",
-  ),
+  cursor: queryParameter("cursor", reading(textKind({ maxLength: 1_024 }), readCursor), "Of the page before."),
   token: pathParameter("token", tokenText, "native", "The token that was sent."),
 } as const;
 
@@ -92,26 +88,15 @@ export const giftParameters = {
     sampleBytes,
   ),
   token: queryParameter("token", wordKind(tokenWords), addressKinds),
-  addressType: queryParameter(
-    "destinationAddressType",
-    wordKind(tokenWords),
-    "The same, and stands after it.",
-  ),
+  addressType: queryParameter("destinationAddressType", wordKind(tokenWords), "The same, and stands after it."),
   email: queryParameter("email", email, "Not needed: no mail is sent."),
 } as const;
 
 /** Of payments by x402. */
 export const x402Parameters = {
-  type: requiredParameter(
-    queryParameter("type", wordKind(["bytes", "credits"]), "What `qty` counts."),
-    "bytes",
-  ),
+  type: requiredParameter(queryParameter("type", wordKind(["bytes", "credits"]), "What `qty` counts."), "bytes"),
   quantity: requiredParameter(
-    queryParameter(
-      "qty",
-      amountUpText,
-      "Bytes to be uploaded, or winc. Nothing costs less than a tenth of a cent.",
-    ),
+    queryParameter("qty", amountUpText, "Bytes to be uploaded, or winc. Nothing costs less than a tenth of a cent."),
     "1048576",
   ),
 } as const;

@@ -12,13 +12,7 @@ import type { Buyer, Prices } from "../../payment/prices/prices.ts";
 import { contextOf } from "../context.ts";
 import { jsonResponse, jsonTextResponse } from "../responses.ts";
 import { priceParameters } from "./parameters.ts";
-import {
-  bytesPriceRecord,
-  currenciesRecord,
-  paymentPriceRecord,
-  ratesText,
-  rateText,
-} from "./price-records.ts";
+import { bytesPriceRecord, currenciesRecord, paymentPriceRecord, ratesText, rateText } from "./price-records.ts";
 import type { PromoGuard } from "./promo-guard.ts";
 import { noStore, signedRequestOf } from "./signer.ts";
 
@@ -69,19 +63,14 @@ export function createPriceRoutes({ prices, promoGuard }: PriceRoutesOptions): A
     .get(
       "/price/:type/:amount",
       async ({ params, request }) =>
-        (await ofToken(params.type, params.amount, request)) ??
-        (await ofFiat(params.type, params.amount, request)),
+        (await ofToken(params.type, params.amount, request)) ?? (await ofFiat(params.type, params.amount, request)),
     )
     .get("/rates", async ({ request }) =>
       jsonTextResponse(ratesText(await prices.rates(request.signal)), 200, ageOf(request)),
     )
     .get("/rates/:currency", async ({ params, request }) => {
       const currency = params.currency.toLowerCase();
-      return jsonTextResponse(
-        rateText(currency, await prices.rate(currency, request.signal)),
-        200,
-        ageOf(request),
-      );
+      return jsonTextResponse(rateText(currency, await prices.rate(currency, request.signal)), 200, ageOf(request));
     })
     .get("/currencies", async ({ request }) =>
       jsonResponse(currenciesRecord(await prices.limits(request.signal)), 200, ofHours),

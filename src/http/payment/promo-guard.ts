@@ -30,8 +30,11 @@ const clientsMax = 100_000;
 /** Creates a guard. @param seed - Nobody outside knows it. */
 export function createPromoGuard(clock: Clock, seed: number): PromoGuard {
   const guesses = createTokenBuckets({
-    ...{ capacity: guessesAtOnce, refillPerSecond: guessesPerSecond, countMax: clientsMax },
-    ...{ seed, clock },
+    capacity: guessesAtOnce,
+    refillPerSecond: guessesPerSecond,
+    countMax: clientsMax,
+    seed,
+    clock,
   });
   return {
     guarded: async (request, work) => {

@@ -31,8 +31,11 @@ const clientsMax = 100_000;
 /** Creates a guard. @param seed - Nobody outside knows it. */
 export function createReportGuard(clock: Clock, seed: number): ReportGuard {
   const vain = createTokenBuckets({
-    ...{ capacity: vainAtOnce, refillPerSecond: vainPerSecond, countMax: clientsMax },
-    ...{ seed, clock },
+    capacity: vainAtOnce,
+    refillPerSecond: vainPerSecond,
+    countMax: clientsMax,
+    seed,
+    clock,
   });
   return {
     guarded: async (request, work) => {

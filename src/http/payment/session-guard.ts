@@ -26,8 +26,11 @@ const clientsMax = 100_000;
 /** Creates a guard. @param seed - Nobody outside knows it. */
 export function createSessionGuard(clock: Clock, seed: number): SessionGuard {
   const sessions = createTokenBuckets({
-    ...{ capacity: sessionsAtOnce, refillPerSecond: sessionsPerSecond, countMax: clientsMax },
-    ...{ seed, clock },
+    capacity: sessionsAtOnce,
+    refillPerSecond: sessionsPerSecond,
+    countMax: clientsMax,
+    seed,
+    clock,
   });
   return {
     admit: (request) => {

@@ -40,8 +40,7 @@ const echoedMax = 200;
  */
 export function readTopUp(path: TopUpPath, query: URLSearchParams, rules: ReturnRules): TopUpWish {
   const { method } = path;
-  if (!parameters.method.is(method))
-    throw refused(`Payment method must include one of: ${topUpMethods.join(",")}!`);
+  if (!parameters.method.is(method)) throw refused(`Payment method must include one of: ${topUpMethods.join(",")}!`);
   const word = readDestinationWord(query);
   const message = readGiftMessage(query);
   const session = readSession(method, query, rules);
@@ -127,12 +126,7 @@ function originOf(url: string): string {
 }
 
 function isLoopback(host: string): boolean {
-  return (
-    host === "localhost" ||
-    host.endsWith(".localhost") ||
-    host === "[::1]" ||
-    /^127(\.\d{1,3}){3}$/.test(host)
-  );
+  return host === "localhost" || host.endsWith(".localhost") || host === "[::1]" || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
 /** A parameter that may stand once. @throws Failure `payment_rejected`. */

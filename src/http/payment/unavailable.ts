@@ -14,8 +14,7 @@ export async function fromLedger<Result>(code: FailureCode, response: Promise<Re
   try {
     return await response;
   } catch (error) {
-    const isFault =
-      error instanceof Failure && (error.code === "database_unavailable" || error.code === "busy");
+    const isFault = error instanceof Failure && (error.code === "database_unavailable" || error.code === "busy");
     throw isFault ? new Failure(code, error.context, error) : error;
   }
 }

@@ -48,21 +48,10 @@ type TopUp = Exclude<X402Want, { kind: "dollars" }>;
 
 type Paid = Readonly<{ payment: X402Payment; want: TopUp; resource: X402Resource }>;
 
-async function paidResponse(
-  x402: X402,
-  { payment, want, resource }: Paid,
-  signal: AbortSignal,
-): Promise<Response> {
+async function paidResponse(x402: X402, { payment, want, resource }: Paid, signal: AbortSignal): Promise<Response> {
   try {
-    const settled = await x402.settle(
-      { payment, want, purpose: topUpPurpose, resource: resource.url },
-      signal,
-    );
-    return jsonResponse(
-      topUpRecord(x402, payment, settled),
-      200,
-      x402SettledHeaders(payment, x402.terms, settled),
-    );
+    const settled = await x402.settle({ payment, want, purpose: topUpPurpose, resource: resource.url }, signal);
+    return jsonResponse(topUpRecord(x402, payment, settled), 200, x402SettledHeaders(payment, x402.terms, settled));
   } catch (error) {
     if (!(error instanceof Failure) || error.code !== "settlement_failed") throw error;
     const refused = {

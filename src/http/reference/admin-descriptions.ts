@@ -56,13 +56,7 @@ function taking(
   more: Partial<Description> = {},
 ): Description {
   const body = { type: "application/json", schema, example };
-  return endpoint(
-    method,
-    path,
-    summary,
-    { ...responses, ...refusals(...unreadable, ...refused) },
-    { body, ...more },
-  );
+  return endpoint(method, path, summary, { ...responses, ...refusals(...unreadable, ...refused) }, { body, ...more });
 }
 
 const said = { 200: json("What was done.", ref("Message")) };

@@ -26,12 +26,26 @@ import {
 
 /** Of the shape that nodes read; nodes refuse it, for nobody signed it. */
 const sampleTransaction = {
-  ...{ format: 2, id: sampleId, last_tx: "", owner: "AQAB", tags: [], target: "", quantity: "0" },
-  ...{ data: "", data_size: "0", data_root: "", reward: "0", signature: "AQAB" },
+  format: 2,
+  id: sampleId,
+  last_tx: "",
+  owner: "AQAB",
+  tags: [],
+  target: "",
+  quantity: "0",
+  data: "",
+  data_size: "0",
+  data_root: "",
+  reward: "0",
+  signature: "AQAB",
 };
 
 const sampleChunk = {
-  ...{ data_root: sampleId, data_size: "1", data_path: "AQAB", offset: "0", chunk: "AQ" },
+  data_root: sampleId,
+  data_size: "1",
+  data_path: "AQAB",
+  offset: "0",
+  chunk: "AQ",
 };
 
 const digits: Schema = { type: "string", pattern: patterns.digits };
@@ -131,32 +145,29 @@ const chunkParameters = [
 
 function ofChunk(method: "GET" | "HEAD", path: string, summary: string, found: Result): Description {
   return {
-    ...{ method, path, tag: "Chunks", summary, parameters: chunkParameters },
+    method,
+    path,
+    tag: "Chunks",
+    summary,
+    parameters: chunkParameters,
     responses: { 200: found, ...chunkResponses },
   };
 }
 
 const chunks: readonly Description[] = [
-  ofChunk(
-    "GET",
-    "/chunk/:offset",
-    "The chunk at an offset, with its proof",
-    json("The chunk.", ref("Chunk")),
-  ),
+  ofChunk("GET", "/chunk/:offset", "The chunk at an offset, with its proof", json("The chunk.", ref("Chunk"))),
   ofChunk("HEAD", "/chunk/:offset", "Whether there is a chunk at an offset", empty("There is.")),
-  ofChunk(
-    "GET",
-    "/chunk/:offset/data",
-    "The chunk's bytes alone",
-    bytes("The bytes; the proof is in headers."),
-  ),
+  ofChunk("GET", "/chunk/:offset/data", "The chunk's bytes alone", bytes("The bytes; the proof is in headers.")),
   posting("/chunk", "Post a chunk to the chain", "PostedChunk", sampleChunk),
 ];
 
 function posting(path: string, summary: string, schema: string, example: unknown): Description {
   const tag = path === "/tx" ? "Transactions" : "Chunks";
   return {
-    ...{ method: "POST", path, tag, summary },
+    method: "POST",
+    path,
+    tag,
+    summary,
     description:
       "Sent to several nodes; the response is what most of them respond. `X-Reject-Reason` says why they refuse it, " +
       "where they say so; clients that accept only JSON get it as `reasons`.",
@@ -193,10 +204,4 @@ const money: readonly Description[] = [
 ];
 
 /** Every route of the chain. */
-export const chainDescriptions: readonly Description[] = [
-  ...network,
-  ...blocks,
-  ...transactions,
-  ...chunks,
-  ...money,
-];
+export const chainDescriptions: readonly Description[] = [...network, ...blocks, ...transactions, ...chunks, ...money];

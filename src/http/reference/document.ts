@@ -23,9 +23,7 @@ export type Reference = Readonly<{
   /** Schemas that descriptions refer to by name. */
   records: Readonly<Record<string, Schema>>;
   /** How a request is guarded, by name. */
-  securitySchemes: Readonly<
-    Record<string, Readonly<{ type: "http"; scheme: "bearer"; description: string }>>
-  >;
+  securitySchemes: Readonly<Record<string, Readonly<{ type: "http"; scheme: "bearer"; description: string }>>>;
 }>;
 
 /** Where the sheet has the document; a path that no route of ours has, because the plugin leaves its own out. */
@@ -43,9 +41,7 @@ export async function writeReference(
   routes: readonly RegisteredRoute[],
 ): Promise<ReferenceDocument> {
   const { title, introduction, descriptions, records, securitySchemes } = reference;
-  const registered = new Set(
-    routes.flatMap(({ method, path }) => methodsOf(method).map((each) => `${each} ${path}`)),
-  );
+  const registered = new Set(routes.flatMap(({ method, path }) => methodsOf(method).map((each) => `${each} ${path}`)));
   const document = new Elysia();
   for (const each of descriptions)
     if (registered.has(`${each.method} ${each.servedBy ?? each.path}`)) note(document, each);
@@ -65,10 +61,7 @@ export async function writeReference(
   );
   const text = await (await document.handle(new Request(`http://localhost${documentPath}`))).text();
   const [before, after, ...more] = text.split(JSON.stringify(serverMark));
-  assert(
-    before !== undefined && after !== undefined && more.length === 0,
-    "the document names its server once",
-  );
+  assert(before !== undefined && after !== undefined && more.length === 0, "the document names its server once");
   return (server) => `${before}${JSON.stringify(server)}${after}`;
 }
 
@@ -93,9 +86,7 @@ function requestBodyOf({ type, schema, example, required = true }: NonNullable<D
 }
 
 function withoutBodies(replies: Responses): Responses {
-  return Object.fromEntries(
-    Object.entries(replies).map(([status, { description }]) => [status, { description }]),
-  );
+  return Object.fromEntries(Object.entries(replies).map(([status, { description }]) => [status, { description }]));
 }
 
 /** GET is answered to HEAD as well, and a route of every method to both and to POST. */

@@ -66,19 +66,13 @@ const content: Responses = {
   ...sourceFault,
 };
 
-const range = inHeader(
-  "Range",
-  { type: "string", pattern: patterns.range },
-  "One range of bytes, or several.",
-);
+const range = inHeader("Range", { type: "string", pattern: patterns.range }, "One range of bytes, or several.");
 const tagged = inHeader("If-None-Match", textSchema, "Entity tag of content that the client has.");
 const { contentId } = pathParameters;
 const pathBelow = inPath("path", textSchema, "index.html", "Path within the manifest; it may hold slashes.");
 
 function ofContent(method: "GET" | "HEAD", path: string, summary: string): Description {
-  const parameters = path.endsWith("/:path")
-    ? [contentId, pathBelow, range, tagged]
-    : [contentId, range, tagged];
+  const parameters = path.endsWith("/:path") ? [contentId, pathBelow, range, tagged] : [contentId, range, tagged];
   return { method, path, servedBy: "/*", tag: "Content", summary, parameters, responses: content };
 }
 
@@ -91,7 +85,9 @@ const contents: readonly Description[] = [
 ];
 
 const proof: Description = {
-  ...{ method: "GET", path: "/svc/proof/:id", tag: "Content" },
+  method: "GET",
+  path: "/svc/proof/:id",
+  tag: "Content",
   summary: "Everything by which content can be checked without trust",
   parameters: [pathParameters.provenId, range, queryParameters.provenRange, tagged],
   responses: {
@@ -104,7 +100,9 @@ const proof: Description = {
 };
 
 const resolver: Description = {
-  ...{ method: "GET", path: "/svc/resolver/:name", tag: "Names" },
+  method: "GET",
+  path: "/svc/resolver/:name",
+  tag: "Names",
   summary: "What a name stands for",
   parameters: [inPath("name", textSchema, "an-example", "The name, with its undername before a `_`.")],
   responses: {
@@ -129,7 +127,9 @@ const asksIndex = { path: "/graphql", tag: "Index query", responses: queryRespon
 
 const queries: readonly Description[] = [
   {
-    ...{ ...asksIndex, method: "GET", summary: "Ask the index; a browser gets a page to ask from" },
+    ...asksIndex,
+    method: "GET",
+    summary: "Ask the index; a browser gets a page to ask from",
     parameters: [
       requiredParameter(queryRequestParameters.query, sampleQuery),
       queryRequestParameters.variables,
@@ -147,7 +147,9 @@ const queries: readonly Description[] = [
     },
   },
   {
-    ...{ ...asksIndex, method: "POST", summary: "Ask the index" },
+    ...asksIndex,
+    method: "POST",
+    summary: "Ask the index",
     description:
       "Also as `application/graphql+json`; as `application/graphql`, the document alone; and as a form, with the " +
       "parameters of `GET`.",

@@ -115,8 +115,7 @@ export const paymentAccountRecords: Readonly<Record<string, Schema>> = {
     "pending?": {
       type: "array",
       items: ref("TokenPaymentPending"),
-      description:
-        "On the first page: payments in tokens that wait for confirmations, the newest first; at most 100.",
+      description: "On the first page: payments in tokens that wait for confirmations, the newest first; at most 100.",
     },
     hasMore: { type: "boolean" },
     cursor: { ...maybeText, description: "What the next page is asked with; `null` on the last." },
@@ -128,22 +127,10 @@ const namedAddress = requiredParameter(address, sampleAccount);
 
 /** The headers of a signed request. */
 export const signed: readonly Parameter[] = [
-  inHeader(
-    "x-signature",
-    textSchema,
-    "Base64url. Over the nonce, or over method, space, path with query and nonce.",
-  ),
-  inHeader(
-    "x-nonce",
-    { type: "string", minLength: 1, maxLength: nonceLengthMax },
-    "Never used before with this key.",
-  ),
+  inHeader("x-signature", textSchema, "Base64url. Over the nonce, or over method, space, path with query and nonce."),
+  inHeader("x-nonce", { type: "string", minLength: 1, maxLength: nonceLengthMax }, "Never used before with this key."),
   inHeader("x-public-key", textSchema, "Base64url; of Ethereum keys also hexadecimal after 0x."),
-  inHeader(
-    "x-signature-type",
-    { type: "integer", enum: [1, 3, 4], default: 1 },
-    "1 Arweave, 3 Ethereum, 4 Solana.",
-  ),
+  inHeader("x-signature-type", { type: "integer", enum: [1, 3, 4], default: 1 }, "1 Arweave, 3 Ethereum, 4 Solana."),
 ];
 
 const accounts = "Accounts";
@@ -153,7 +140,10 @@ const noUser = { ...refusals("user_not_found"), ...noLedger };
 
 const ofAccounts: readonly Description[] = [
   {
-    ...{ method: "GET", path: "/balance", tag: accounts, summary: "What an account holds" },
+    method: "GET",
+    path: "/balance",
+    tag: accounts,
+    summary: "What an account holds",
     description:
       "Signed, with the token that a signed request was answered with, or with an address. A signed request is " +
       "answered with a token for an hour, in the header `Authorization`.",
@@ -165,22 +155,18 @@ const ofAccounts: readonly Description[] = [
     inPath("token", textSchema, "native", "Any token: the account is the address's."),
   ]),
   {
-    ...{
-      method: "GET",
-      path: "/account/free",
-      tag: accounts,
-      summary: "What may be uploaded without paying",
-    },
+    method: "GET",
+    path: "/account/free",
+    tag: accounts,
+    summary: "What may be uploaded without paying",
     parameters: [namedAddress],
     responses: { 200: json("The allowance.", ref("FreeAllowance")), ...refusals("invalid_paying_address") },
   },
   {
-    ...{
-      method: "GET",
-      path: "/account/payments",
-      tag: accounts,
-      summary: "Payments that an account was credited for",
-    },
+    method: "GET",
+    path: "/account/payments",
+    tag: accounts,
+    summary: "Payments that an account was credited for",
     description:
       "Of the account that signed, or whose token is shown; newest first. What is paid and not confirmed yet stands " +
       "beside the first page.",
@@ -196,7 +182,10 @@ const ofAccounts: readonly Description[] = [
 
 function balanceOf(path: string, more: readonly Parameter[]): Description {
   return {
-    ...{ method: "GET", path, tag: accounts, summary: "What the account of an address holds" },
+    method: "GET",
+    path,
+    tag: accounts,
+    summary: "What the account of an address holds",
     parameters: [...more, namedAddress],
     responses: {
       200: json("The balance.", ref("BalanceOfAddress")),
@@ -209,7 +198,9 @@ function balanceOf(path: string, more: readonly Parameter[]): Description {
 const noApprovals: Responses = refusals("invalid_paying_address", "approvals_unavailable");
 
 const between: Omit<Description, "path"> = {
-  ...{ method: "GET", tag: "Approvals", summary: "What one account may spend of another's" },
+  method: "GET",
+  tag: "Approvals",
+  summary: "What one account may spend of another's",
   parameters: [accountParameters.payingAddress, accountParameters.approvedAddress],
   responses: { 200: json("The approvals, soonest expiry first.", ref("Approvals")), ...noApprovals },
 };
@@ -218,7 +209,9 @@ const ofApprovals: readonly Description[] = [
   { ...between, path: "/account/approvals" },
   { ...between, path: "/account/approval" },
   {
-    ...{ method: "GET", path: "/account/approvals/get", tag: "Approvals" },
+    method: "GET",
+    path: "/account/approvals/get",
+    tag: "Approvals",
     summary: "What an account has approved, and what it may spend",
     parameters: [accountParameters.userAddress],
     responses: { 200: json("The approvals.", ref("ApprovalsOfAddress")), ...noApprovals },
@@ -244,8 +237,4 @@ const ofItself: readonly Description[] = [
 ];
 
 /** Every route of accounts. */
-export const paymentAccountDescriptions: readonly Description[] = [
-  ...ofAccounts,
-  ...ofApprovals,
-  ...ofItself,
-];
+export const paymentAccountDescriptions: readonly Description[] = [...ofAccounts, ...ofApprovals, ...ofItself];

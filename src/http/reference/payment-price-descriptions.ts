@@ -99,7 +99,10 @@ const ofPayments: Responses = {
 
 function ofBytes(path: string, parameter: Parameter): Description {
   return {
-    ...{ method: "GET", path, tag: prices, summary: "What an upload of so many bytes costs" },
+    method: "GET",
+    path,
+    tag: prices,
+    summary: "What an upload of so many bytes costs",
     parameters: [parameter],
     responses: {
       200: json("The price.", ref("BytesPrice")),
@@ -114,7 +117,10 @@ export const paymentPriceDescriptions: readonly Description[] = [
   ofBytes("/price/bytes/:amount", priceParameters.bytes),
   ofBytes("/price/:type", priceParameters.bytesAlone),
   {
-    ...{ method: "GET", path: "/price/:type/:amount", tag: prices, summary: "What a payment buys" },
+    method: "GET",
+    path: "/price/:type/:amount",
+    tag: prices,
+    summary: "What a payment buys",
     description: "Promo codes are those of the address that is named, or of whoever signed.",
     parameters: [
       inPath("type", textSchema, "usd", "A currency, `fiat` for US dollars, or a token."),
@@ -130,29 +136,28 @@ export const paymentPriceDescriptions: readonly Description[] = [
     responses: ofPayments,
   },
   {
-    ...{ method: "GET", path: "/rates", tag: prices, summary: "What a gibibyte costs" },
+    method: "GET",
+    path: "/rates",
+    tag: prices,
+    summary: "What a gibibyte costs",
     responses: {
       200: json("The rates.", ref("Rates")),
       ...refusals("pricing_oracle_unavailable", "fiat_oracle_unavailable"),
     },
   },
   {
-    ...{
-      method: "GET",
-      path: "/rates/:currency",
-      tag: prices,
-      summary: "What one native token costs, without fees",
-    },
+    method: "GET",
+    path: "/rates/:currency",
+    tag: prices,
+    summary: "What one native token costs, without fees",
     parameters: [inPath("currency", textSchema, "usd", "A currency.")],
     responses: { 200: json("The rate.", ref("Rate")), ...refusals("invalid_currency"), ...noFeed },
   },
   {
-    ...{
-      method: "GET",
-      path: "/currencies",
-      tag: prices,
-      summary: "Currencies, and what payments in them may be",
-    },
+    method: "GET",
+    path: "/currencies",
+    tag: prices,
+    summary: "Currencies, and what payments in them may be",
     responses: { 200: json("The limits, after today's rates.", ref("Currencies")), ...noFeed },
   },
 ];

@@ -58,7 +58,9 @@ const refused = refusals(
 /** Every route of payments in tokens. */
 export const paymentTokenDescriptions: readonly Description[] = [
   {
-    ...{ method: "POST", path: "/account/balance/:token", tag: "Token payments" },
+    method: "POST",
+    path: "/account/balance/:token",
+    tag: "Token payments",
     summary: "Report a payment",
     description:
       "A transfer to one of the addresses of `/info`. The price is fixed when the payment is first seen, for an hour " +
@@ -73,10 +75,7 @@ export const paymentTokenDescriptions: readonly Description[] = [
     },
     responses: {
       ...refused,
-      200: json(
-        "It is credited.",
-        record({ message: textSchema, creditedTransaction: ref("CreditedTransaction") }),
-      ),
+      200: json("It is credited.", record({ message: textSchema, creditedTransaction: ref("CreditedTransaction") })),
       202: json(
         "It waits for confirmations.",
         record({ message: textSchema, pendingTransaction: ref("PendingTransaction") }),

@@ -88,7 +88,9 @@ const redemption: Omit<Description, "method"> = {
 /** Every route of top-ups. */
 export const paymentTopUpDescriptions: readonly Description[] = [
   {
-    ...{ method: "GET", path: "/top-up/:method/:address/:currency/:amount", tag: topUps },
+    method: "GET",
+    path: "/top-up/:method/:address/:currency/:amount",
+    tag: topUps,
     summary: "A quote, and a session to pay it with",
     description:
       "The quote holds until it expires; a payment made in time is credited whenever Stripe reports it. With " +
@@ -124,7 +126,10 @@ export const paymentTopUpDescriptions: readonly Description[] = [
     },
   },
   {
-    ...{ method: "GET", path: "/top-up-quote/:id", tag: topUps, summary: "How a quote stands" },
+    method: "GET",
+    path: "/top-up-quote/:id",
+    tag: topUps,
+    summary: "How a quote stands",
     description: "For whoever knows its id. Quotes that ended unpaid are removed after a while.",
     parameters: [topUpParameters.quoteId],
     responses: {
@@ -133,24 +138,27 @@ export const paymentTopUpDescriptions: readonly Description[] = [
     },
   },
   {
-    ...{ method: "GET", path: "/done", tag: topUps, summary: "The page that completed checkouts return to" },
-    description:
-      "Amount, credits and account, and whether they are there, of the quote that `topUpQuoteId` names.",
+    method: "GET",
+    path: "/done",
+    tag: topUps,
+    summary: "The page that completed checkouts return to",
+    description: "Amount, credits and account, and whether they are there, of the quote that `topUpQuoteId` names.",
     responses: page,
   },
   {
-    ...{
-      method: "GET",
-      path: "/cancelled",
-      tag: topUps,
-      summary: "The page that abandoned checkouts return to",
-    },
+    method: "GET",
+    path: "/cancelled",
+    tag: topUps,
+    summary: "The page that abandoned checkouts return to",
     responses: page,
   },
   { ...redemption, method: "GET" },
   { ...redemption, method: "POST", description: `${redemption.description} Also as a form.` },
   {
-    ...{ method: "POST", path: "/stripe-webhook", tag: topUps, summary: "Reports of Stripe" },
+    method: "POST",
+    path: "/stripe-webhook",
+    tag: topUps,
+    summary: "Reports of Stripe",
     description: "Signed by Stripe; answered when what follows from it is on the disk.",
     parameters: [inHeader("stripe-signature", textSchema, "`t=…,v1=…`")],
     body: { type: "application/json", schema: { type: "object" }, example: {} },

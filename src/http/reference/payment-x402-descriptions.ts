@@ -22,10 +22,7 @@ const requirementFields = {
   resource: textSchema,
   mimeType: textSchema,
   maxTimeoutSeconds: { type: "integer" },
-  extra: record(
-    { name: textSchema, version: textSchema },
-    "What the asset's signatures are bound to (EIP-712).",
-  ),
+  extra: record({ name: textSchema, version: textSchema }, "What the asset's signatures are bound to (EIP-712)."),
 } as const satisfies Readonly<Record<string, Schema>>;
 
 /** Records that the descriptions below refer to. */
@@ -56,7 +53,9 @@ const responseHeaders = {
 /** Every route of payments by x402. */
 export const paymentX402Descriptions: readonly Description[] = [
   {
-    ...{ method: "GET", path: "/x402/top-up", tag: "x402" },
+    method: "GET",
+    path: "/x402/top-up",
+    tag: "x402",
     summary: "Credits for a payment by x402",
     description:
       "Without a payment it answers what to pay; the price is held for `maxTimeoutSeconds`. With one (an EIP-3009 " +
@@ -81,10 +80,7 @@ export const paymentX402Descriptions: readonly Description[] = [
         "database_unavailable",
       ),
       402: {
-        ...json(
-          "What to pay; also when the payment did not settle: `Payment settlement failed`.",
-          ref("X402Required"),
-        ),
+        ...json("What to pay; also when the payment did not settle: `Payment settlement failed`.", ref("X402Required")),
         headers: {
           "PAYMENT-REQUIRED": { schema: base64("what to pay, as version 2 has it.") },
           ...responseHeaders,

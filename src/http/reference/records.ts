@@ -103,8 +103,11 @@ const proofRecords = {
       signature: maybe(
         record({
           type: countSchema,
-          ...{ signature: textSchema, owner: textSchema, target: textSchema },
-          ...{ anchor: textSchema, tags: textSchema },
+          signature: textSchema,
+          owner: textSchema,
+          target: textSchema,
+          anchor: textSchema,
+          tags: textSchema,
         }),
       ),
       chunks: { type: "array", items: ref("ProofChunk") },
@@ -216,8 +219,7 @@ const adminRecords = {
       timestamps: { type: "object", additionalProperties: integer },
       bundlePasses: {
         type: "array",
-        description:
-          "Passes over older bundles that are under way: after a change of filters, or of `queue-bundles`.",
+        description: "Passes over older bundles that are under way: after a change of filters, or of `queue-bundles`.",
         items: record({
           reason: { type: "string", enum: ["filters changed", "queued by height"] },
           startHeight: countSchema,

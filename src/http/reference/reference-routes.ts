@@ -54,15 +54,11 @@ export function createReferenceRoutes(
       page.headers.set("Cache-Control", "no-store");
       return page;
     })
-    .get("/api-docs/swagger-ui.js", ({ request }) =>
-      assetResponse(request, assets, "swagger-ui.js.gz", script),
-    )
+    .get("/api-docs/swagger-ui.js", ({ request }) => assetResponse(request, assets, "swagger-ui.js.gz", script))
     .get("/api-docs/swagger-ui.css", ({ request }) =>
       assetResponse(request, assets, "swagger-ui.css.gz", "text/css; charset=utf-8"),
     )
-    .get("/api-docs/start.js", ({ request }) =>
-      assetResponse(request, assets, "swagger-start.js.gz", script),
-    );
+    .get("/api-docs/start.js", ({ request }) => assetResponse(request, assets, "swagger-start.js.gz", script));
 }
 
 /** The address of the service that was asked, as its caller sees it; relative where the caller names no host. */

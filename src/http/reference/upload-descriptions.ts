@@ -164,13 +164,18 @@ const priceResponses: Responses = {
 export const uploadDescriptions: readonly Description[] = [
   { ...item, method: "POST", path: "/tx", summary: "Upload an item", parameters: payerHeaders },
   {
-    ...{ ...item, method: "POST", path: "/tx/:token" },
+    ...item,
+    method: "POST",
+    path: "/tx/:token",
     summary: "Upload an item, naming a token",
     parameters: [pathParameters.token, ...payerHeaders],
     responses: { ...item.responses, ...refusals("upload_rejected", "token_not_supported") },
   },
   {
-    ...{ method: "GET", path: "/tx/:id/status", servedBy: "/tx/:token/status", tag: "Items" },
+    method: "GET",
+    path: "/tx/:id/status",
+    servedBy: "/tx/:token/status",
+    tag: "Items",
     summary: "How far an item is on its way",
     description: "`CONFIRMED` from the receipt on, `FINALIZED` when its bundle is permanent.",
     parameters: [pathParameters.id],
@@ -180,7 +185,10 @@ export const uploadDescriptions: readonly Description[] = [
     },
   },
   {
-    ...{ method: "GET", path: "/tx/:id/offsets", servedBy: "/tx/:token/offsets", tag: "Items" },
+    method: "GET",
+    path: "/tx/:id/offsets",
+    servedBy: "/tx/:token/offsets",
+    tag: "Items",
     summary: "Where an item stands in its bundle",
     parameters: [pathParameters.id],
     responses: {
@@ -189,7 +197,10 @@ export const uploadDescriptions: readonly Description[] = [
     },
   },
   {
-    ...{ method: "GET", path: "/tx/:id/receipt", servedBy: "/tx/:token/receipt", tag: "Items" },
+    method: "GET",
+    path: "/tx/:id/receipt",
+    servedBy: "/tx/:token/receipt",
+    tag: "Items",
     summary: "The receipt of an item again",
     description:
       "The first one, as the sender was given it, also for items that came in parts or were paid for by x402 (then " +
@@ -203,33 +214,43 @@ export const uploadDescriptions: readonly Description[] = [
     },
   },
   {
-    ...{
-      method: "GET",
-      path: "/price/:token",
-      tag: "Prices",
-      summary: "The price of one GiB, or of so many bytes",
-    },
+    method: "GET",
+    path: "/price/:token",
+    tag: "Prices",
+    summary: "The price of one GiB, or of so many bytes",
     parameters: [pathParameters.tokenOrSize],
     responses: priceResponses,
   },
   {
-    ...{ method: "GET", path: "/price/:token/:size", tag: "Prices", summary: "The price of so many bytes" },
+    method: "GET",
+    path: "/price/:token/:size",
+    tag: "Prices",
+    summary: "The price of so many bytes",
     description: "The same whatever it is paid with. It is of the whole item, header and payload.",
     parameters: [pathParameters.pricedToken, pathParameters.size],
     responses: priceResponses,
   },
   ...["/", "/info"].map(
     (path): Description => ({
-      ...{ method: "GET", path, tag: "Service", summary: "What the service is" },
+      method: "GET",
+      path,
+      tag: "Service",
+      summary: "What the service is",
       responses: { 200: json("Its version, its limits, and where payments go.", ref("UploadInfo")) },
     }),
   ),
   {
-    ...{ method: "GET", path: "/health", tag: "Service", summary: "Whether all is well" },
+    method: "GET",
+    path: "/health",
+    tag: "Service",
+    summary: "Whether all is well",
     responses: { 200: json("Reasons where it is not.", ref("Health")) },
   },
   {
-    ...{ method: "GET", path: "/metrics", tag: "Service", summary: "Figures for Prometheus" },
+    method: "GET",
+    path: "/metrics",
+    tag: "Service",
+    summary: "Figures for Prometheus",
     responses: { 200: text("Prometheus' text format.") },
   },
 ];

@@ -51,8 +51,14 @@ export const uploadPartsRecords: Readonly<Record<string, Schema>> = {
     status: {
       type: "string",
       enum: [
-        ...["ASSEMBLING", "VALIDATING", "FINALIZING", "FINALIZED"],
-        ...["INVALID", "UNDERFUNDED", "APPROVAL_FAILED", "REVOKE_FAILED"],
+        "ASSEMBLING",
+        "VALIDATING",
+        "FINALIZING",
+        "FINALIZED",
+        "INVALID",
+        "UNDERFUNDED",
+        "APPROVAL_FAILED",
+        "REVOKE_FAILED",
       ],
     },
     timestamp: { type: "integer", description: "Of the last change, Unix milliseconds." },
@@ -84,7 +90,11 @@ const nothing = {
 /** Every route of items in parts. */
 export const uploadPartsDescriptions: readonly Description[] = [
   {
-    ...{ method: "GET", path: "/chunks/:token/-1/-1", servedBy, tag, summary: "Begin an item in parts" },
+    method: "GET",
+    path: "/chunks/:token/-1/-1",
+    servedBy,
+    tag,
+    summary: "Begin an item in parts",
     description:
       "With the last three parameters it is paid for at once by x402, for so many bytes. What is left of it is " +
       "credited to the address; all of it where it never becomes an item.",
@@ -107,7 +117,11 @@ export const uploadPartsDescriptions: readonly Description[] = [
     },
   },
   {
-    ...{ method: "POST", path: "/chunks/:token/:uploadId/:offset", servedBy, tag, summary: "Send a part" },
+    method: "POST",
+    path: "/chunks/:token/:uploadId/:offset",
+    servedBy,
+    tag,
+    summary: "Send a part",
     description: "In any order, several at once, of any size; what was sent before is written over.",
     parameters: [...common, pathParameters.offset],
     body: {
@@ -132,30 +146,30 @@ export const uploadPartsDescriptions: readonly Description[] = [
     },
   },
   {
-    ...{
-      method: "GET",
-      path: "/chunks/:token/:uploadId/-1",
-      servedBy,
-      tag,
-      summary: "What of an item is there",
-    },
+    method: "GET",
+    path: "/chunks/:token/:uploadId/-1",
+    servedBy,
+    tag,
+    summary: "What of an item is there",
     parameters: common,
     responses: { ...unknown, 200: json("Its parts.", ref("PartUploadState")) },
   },
   {
-    ...{
-      method: "POST",
-      path: "/chunks/:token/:uploadId/-1",
-      servedBy,
-      tag,
-      summary: "Finalize, and wait for it",
-    },
+    method: "POST",
+    path: "/chunks/:token/:uploadId/-1",
+    servedBy,
+    tag,
+    summary: "Finalize, and wait for it",
     parameters: [...common, ...payerHeaders],
     body: nothing,
     responses: { ...itemRefusals, ...unknown, 200: json("The receipt.", ref("Receipt")) },
   },
   {
-    ...{ method: "POST", path: "/chunks/:token/:uploadId/finalize", servedBy, tag, summary: "Finalize" },
+    method: "POST",
+    path: "/chunks/:token/:uploadId/finalize",
+    servedBy,
+    tag,
+    summary: "Finalize",
     description: "The item is verified and charged for in the background, over restarts; `status` tells.",
     parameters: [...common, ...payerHeaders],
     body: nothing,
@@ -166,13 +180,11 @@ export const uploadPartsDescriptions: readonly Description[] = [
     },
   },
   {
-    ...{
-      method: "GET",
-      path: "/chunks/:token/:uploadId/status",
-      servedBy,
-      tag,
-      summary: "How far finalizing is",
-    },
+    method: "GET",
+    path: "/chunks/:token/:uploadId/status",
+    servedBy,
+    tag,
+    summary: "How far finalizing is",
     parameters: common,
     responses: { ...unknown, 200: json("Its status, and in the end the receipt.", ref("PartUploadStatus")) },
   },

@@ -34,7 +34,9 @@ export const uploadX402Records: Readonly<Record<string, Schema>> = {
       "payer?": textSchema,
       "receipt?": ref("Receipt"),
       "x402Payment?": record({
-        ...{ paymentId: textSchema, transactionHash: textSchema, network: textSchema },
+        paymentId: textSchema,
+        transactionHash: textSchema,
+        network: textSchema,
         mode: { type: "string", enum: ["payg"] },
       }),
     },
@@ -75,12 +77,7 @@ const settledFirst =
   "The payment is settled before anything is stored. What is refused afterwards leaves the payer the credits, and " +
   "the answer has the header of the settled payment all the same. The same payment for the same upload is answered " +
   "the same; where the first request broke off, it goes on.";
-const network = inPath(
-  "network",
-  textSchema,
-  "base",
-  "The network of the payment, by either version's name.",
-);
+const network = inPath("network", textSchema, "base", "The network of the payment, by either version's name.");
 const tagsHeader = inHeader("x-data-item-tags", textSchema, "JSON list of objects with name and value.");
 
 const responses: Responses = {

@@ -8,12 +8,7 @@ import { Failure } from "../../failures.ts";
 import { ignoreRejection } from "../../lib/stop.ts";
 import type { Token } from "../../payment/addresses.ts";
 import type { Taken } from "../../upload/intake/charge.ts";
-import {
-  chunkSizeMax,
-  chunkSizeMin,
-  type Multipart,
-  type MultipartStatus,
-} from "../../upload/multipart/multipart.ts";
+import { chunkSizeMax, chunkSizeMin, type Multipart, type MultipartStatus } from "../../upload/multipart/multipart.ts";
 import type { MultipartUpload } from "../../upload/multipart/rows.ts";
 import { piecesOf } from "../body-pieces.ts";
 import { addressBlock } from "../client-address.ts";
@@ -132,7 +127,10 @@ async function put(uploads: Multipart, request: Request, uploadId: string, part:
 async function list(uploads: Multipart, uploadId: string): Promise<Response> {
   const { upload, parts } = await uploads.list(uploadId);
   const record = {
-    ...{ id: upload.id, min: chunkSizeMin, max: chunkSizeMax, size: upload.chunkSize },
+    id: upload.id,
+    min: chunkSizeMin,
+    max: chunkSizeMax,
+    size: upload.chunkSize,
     chunks: parts.map(({ start, size }) => [start, size]),
     ...(upload.failure === undefined ? {} : { failedReason: upload.failure.word }),
     ...(upload.state === "finalized" ? {} : { expiresAt: upload.expiresAt }),
@@ -155,11 +153,7 @@ async function statusResponse(
       return jsonResponse({ status: failure?.word, timestamp, reason: failure?.reason }, 200, noStore);
     }
     case "finalized":
-      return jsonResponse(
-        { status: "FINALIZED", timestamp, receipt: await receiptOf(status.taken) },
-        200,
-        noStore,
-      );
+      return jsonResponse({ status: "FINALIZED", timestamp, receipt: await receiptOf(status.taken) }, 200, noStore);
   }
 }
 

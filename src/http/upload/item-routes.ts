@@ -52,8 +52,7 @@ export function createItemRoutes({ intake, writeReceipt, pace }: ItemRoutesOptio
       "/tx/:token",
       ({ request, params }) => {
         const token = pathParameters.token.read(params.token);
-        if (token === undefined)
-          throw new Failure("token_not_supported", { token: params.token.slice(0, 100) });
+        if (token === undefined) throw new Failure("token_not_supported", { token: params.token.slice(0, 100) });
         return take(request, token);
       },
       { parse: "none" },

@@ -27,14 +27,16 @@ export function createReceiptWriter({ sign, publicKey, hosts }: ReceiptWriterOpt
     const signature = await sign({ id, deadlineHeight, timestamp }, request.signal);
     const served = hosts(request);
     return {
-      ...{ id, timestamp, winc: winc.toString(), version: receiptVersion, deadlineHeight },
-      ...{
-        dataCaches: served,
-        fastFinalityIndexes: served,
-        public: publicKey,
-        signature,
-        owner: ownerAddress,
-      },
+      id,
+      timestamp,
+      winc: winc.toString(),
+      version: receiptVersion,
+      deadlineHeight,
+      dataCaches: served,
+      fastFinalityIndexes: served,
+      public: publicKey,
+      signature,
+      owner: ownerAddress,
       ...(createdApproval === undefined ? {} : { createdApproval: approvalRecord(createdApproval) }),
       ...(revokedApprovals === undefined ? {} : { revokedApprovals: revokedApprovals.map(approvalRecord) }),
     };

@@ -30,8 +30,6 @@ export async function fromUpload(work: () => Promise<Response>): Promise<Respons
 function refusedWish(wish: "give" | "revoke", failure: Failure): Failure {
   const { reason, payer } = failure.context;
   const why =
-    failure.code === "insufficient_balance"
-      ? `Insufficient balance for '${payer}'`
-      : String(reason ?? failure.message);
+    failure.code === "insufficient_balance" ? `Insufficient balance for '${payer}'` : String(reason ?? failure.message);
   return refused(wish === "give" ? "create" : "revoke", why);
 }

@@ -41,10 +41,8 @@ const silenceSeconds = 255;
 
 /** Creates the routes. */
 export function createX402UploadRoutes(options: X402UploadRoutesOptions): AnyElysia {
-  const signed = (request: Request, network?: string) =>
-    fromUpload(() => takeSigned(options, request, network));
-  const unsigned = (request: Request, network?: string) =>
-    fromUpload(() => takeUnsigned(options, request, network));
+  const signed = (request: Request, network?: string) => fromUpload(() => takeSigned(options, request, network));
+  const unsigned = (request: Request, network?: string) => fromUpload(() => takeUnsigned(options, request, network));
   const raw = { parse: "none" } as const;
   return new Elysia({ strictPath: true })
     .post("/x402/upload/signed", ({ request }) => signed(request), raw)
@@ -52,11 +50,7 @@ export function createX402UploadRoutes(options: X402UploadRoutesOptions): AnyEly
     .post("/x402/data-item/signed", ({ request }) => signed(request), raw)
     .post("/x402/data-item/unsigned", ({ request }) => unsigned(request), raw)
     .post("/x402/data-item/signed/:network", ({ request, params }) => signed(request, params.network), raw)
-    .post(
-      "/x402/data-item/unsigned/:network",
-      ({ request, params }) => unsigned(request, params.network),
-      raw,
-    );
+    .post("/x402/data-item/unsigned/:network", ({ request, params }) => unsigned(request, params.network), raw);
 }
 
 async function takeSigned(
@@ -73,11 +67,7 @@ async function takeSigned(
   if (payment === undefined) {
     if (!uploads.isFree(size)) return await askForPayment(uploads, bill, request.signal);
     const arrival = { pieces: piecesOf(request), size, ...listOrSigner };
-    return jsonResponse(
-      await writeReceipt(await intake.take(arrival, request.signal), request),
-      200,
-      noStore,
-    );
+    return jsonResponse(await writeReceipt(await intake.take(arrival, request.signal), request), 200, noStore);
   }
   const { x402 } = uploads;
   return await respondPaid(
@@ -169,11 +159,7 @@ function paidFields(settled: X402Settled | undefined): Readonly<Record<string, s
   return { x402PaymentTxId: settled.transaction, mUSDCPaid: settled.paid.toString() };
 }
 
-function readyFor(
-  { uploads }: X402UploadRoutesOptions,
-  request: Request,
-  network: string | undefined,
-): X402Uploads {
+function readyFor({ uploads }: X402UploadRoutesOptions, request: Request, network: string | undefined): X402Uploads {
   if (uploads === undefined) throw new Failure("payment_method_off", { method: "x402" });
   const { name, nameV1 } = uploads.x402.terms.network;
   if (network !== undefined && network !== name && network !== nameV1)

@@ -34,10 +34,7 @@ export async function claimNonce(tx: Tx, signer: RequestSigner, now: number): Pr
   const { address } = signer;
   for (const digest of digestsOf(signer)) {
     if (await isStrangers(tx, digest)) throw usedBefore(address);
-    const claimed = await tx.run(
-      "INSERT INTO nonces (digest) VALUES (?) ON CONFLICT (digest) DO NOTHING",
-      digest,
-    );
+    const claimed = await tx.run("INSERT INTO nonces (digest) VALUES (?) ON CONFLICT (digest) DO NOTHING", digest);
     if (claimed !== 1) throw usedBefore(address);
   }
   const row = await tx.get<{ used: bigint }>(
@@ -86,9 +83,7 @@ async function isStrangers(tx: Tx, digest: string): Promise<boolean> {
  */
 function digestsOf({ address, nonce, message }: RequestSigner): ReadonlySet<string> {
   const head = utf8Bytes(`${address}\n`);
-  return new Set(
-    [utf8Bytes(nonce), message].map((bytes) => encodeBase64url(sha256(concatBytes([head, bytes])))),
-  );
+  return new Set([utf8Bytes(nonce), message].map((bytes) => encodeBase64url(sha256(concatBytes([head, bytes])))));
 }
 
 function usedBefore(address: UserAddress): Failure {

@@ -151,9 +151,7 @@ function keyOfSize(size: number): (text: string) => Uint8Array | undefined {
 
 /** A point of secp256k1, 33 or 65 bytes: in hexadecimal after 0x, or in base64url. */
 function readPoint(text: string): Uint8Array | undefined {
-  const key = /^0x(?:[0-9a-fA-F]{66}|[0-9a-fA-F]{130})$/.test(text)
-    ? Uint8Array.fromHex(text.slice(2))
-    : decode(text);
+  const key = /^0x(?:[0-9a-fA-F]{66}|[0-9a-fA-F]{130})$/.test(text) ? Uint8Array.fromHex(text.slice(2)) : decode(text);
   if (key === undefined) return undefined;
   const [first] = key;
   const isPoint = key.length === 65 ? first === 4 : key.length === 33 && (first === 2 || first === 3);

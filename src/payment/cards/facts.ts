@@ -87,8 +87,7 @@ export async function keepFact(tx: Tx, fact: Exclude<CardFact, { kind: "ended" }
       return await keepRefunded(tx, fact);
     case "refund_failed":
       await tx.run(
-        "UPDATE card_payments SET recheck_as_of = ? " +
-          "WHERE id = ? AND (recheck_as_of IS NULL OR recheck_as_of < ?)",
+        "UPDATE card_payments SET recheck_as_of = ? " + "WHERE id = ? AND (recheck_as_of IS NULL OR recheck_as_of < ?)",
         BigInt(fact.asOf),
         fact.paymentId,
         BigInt(fact.asOf),
@@ -141,10 +140,7 @@ export async function refundAsked(tx: Tx, paymentId: string): Promise<void> {
 }
 
 /** Payments of which the sum of refunds has to be asked for, and as of when it is then known. */
-export async function refundsInDoubt(
-  tx: Tx,
-  limit: number,
-): Promise<Readonly<{ paymentId: string; asOf: number }>[]> {
+export async function refundsInDoubt(tx: Tx, limit: number): Promise<Readonly<{ paymentId: string; asOf: number }>[]> {
   const rows = await tx.all<{ id: string; recheck_as_of: bigint }>(
     "SELECT id, recheck_as_of FROM card_payments WHERE recheck_as_of IS NOT NULL ORDER BY recheck_as_of, id LIMIT ?",
     BigInt(limit),

@@ -48,12 +48,7 @@ const cards = provider("stripe");
  * Takes a fact in and moves what follows from it.
  * @param now - Unix ms, of the movement.
  */
-export async function settleFact(
-  tx: Tx,
-  fact: CardFact,
-  now: number,
-  parts: SettlementParts,
-): Promise<Settled> {
+export async function settleFact(tx: Tx, fact: CardFact, now: number, parts: SettlementParts): Promise<Settled> {
   if (fact.kind === "ended") {
     await endQuote(tx, fact.quoteId, fact.state);
     return "ended";
@@ -77,11 +72,9 @@ export function refusalOf(quote: Quote, payment: CardPayment): string | undefine
   if (quote.paymentId !== undefined && quote.paymentId !== payment.id) return "the quote is paid already";
   if (quote.paymentId === payment.id) return undefined;
   if (quote.state === "failed") return "the quote was given up";
-  if (paid.currency !== quote.currency || paid.amount !== quote.paymentAmount)
-    return "the amount is not the quote's";
+  if (paid.currency !== quote.currency || paid.amount !== quote.paymentAmount) return "the amount is not the quote's";
   if (quote.method === "checkout-session") return undefined;
-  if (quote.sessionId !== undefined && quote.sessionId !== payment.id)
-    return "another payment was made for the quote";
+  if (quote.sessionId !== undefined && quote.sessionId !== payment.id) return "another payment was made for the quote";
   return paid.at > quote.expiresAt + lateMsMax ? "it was made after the quote had expired" : undefined;
 }
 
@@ -153,13 +146,7 @@ async function accept(
 }
 
 /** Brings what is held back to what the facts say. */
-async function hold(
-  tx: Tx,
-  quote: Quote,
-  payment: CardPayment,
-  now: number,
-  makeId: MakeId,
-): Promise<Settled> {
+async function hold(tx: Tx, quote: Quote, payment: CardPayment, now: number, makeId: MakeId): Promise<Settled> {
   if (payment.paid === undefined) return "nothing";
   const disputes = await disputesOf(tx, payment.id);
   const target = heldBack(quote.creditedWinc, payment.paid, payment.refunded, disputes);

@@ -199,8 +199,7 @@ async function learnPaid(
   const { paymentId, amountReceived: amount, amountRefunded, currency } = payment;
   await events.learn({ kind: "paid", paymentId, quoteId: quote.id, amount, currency, paidAt });
   // Any message about a refund is newer than the payment.
-  if (amountRefunded > 0n)
-    await events.learn({ kind: "refunded", paymentId, amount: amountRefunded, asOf: paidAt });
+  if (amountRefunded > 0n) await events.learn({ kind: "refunded", paymentId, amount: amountRefunded, asOf: paidAt });
 }
 
 /** Pauses grow with the quote's age; the first look after it expired comes at once. */

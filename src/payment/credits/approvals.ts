@@ -107,8 +107,7 @@ export async function giveApproval(tx: Tx, request: ApprovalRequest, step: Step)
 
 async function refuseApproval(tx: Tx, request: ApprovalRequest, now: number): Promise<void> {
   const { approvalId, payer, approved, winc, expiresAt } = request;
-  const refuse = (reason: string) =>
-    new Failure("payment_rejected", { reason, approvalId, payer, approved, winc });
+  const refuse = (reason: string) => new Failure("payment_rejected", { reason, approvalId, payer, approved, winc });
   if (winc <= 0n) throw refuse("An approval must be of at least 1 winc");
   if (payer === approved) throw refuse("An address cannot approve itself");
   if (expiresAt !== undefined && !(Number.isSafeInteger(expiresAt) && expiresAt > now))
@@ -166,10 +165,7 @@ async function revokeAll(
   await transfer(tx, { id: makeId(), kind: "approval_revoked", at: now, changeId: revokeId, legs });
 }
 
-async function revokedBetween(
-  tx: Tx,
-  { payer, approved, revokeId }: RevocationRequest,
-): Promise<ApprovalRow[]> {
+async function revokedBetween(tx: Tx, { payer, approved, revokeId }: RevocationRequest): Promise<ApprovalRow[]> {
   return await tx.all<ApprovalRow>(
     `SELECT ${approvalColumns} FROM approvals WHERE revoke_id = ? AND paying_address = ? AND approved_address = ? ` +
       "ORDER BY created_at, id",
@@ -203,8 +199,7 @@ export async function expireApprovals(tx: Tx, step: Step, limit: number): Promis
 /** Ends what an address gave and has expired: its balance is whole before it is spent from. @returns How many ended. */
 export async function expireGivenApprovals(tx: Tx, payer: UserAddress, step: Step): Promise<number> {
   // Asked for every upload, and nearly always there is none: a look without an order costs a twentieth (measured).
-  const one =
-    "SELECT id FROM approvals WHERE paying_address = ? AND state = 'active' AND expires_at <= ? LIMIT 1";
+  const one = "SELECT id FROM approvals WHERE paying_address = ? AND state = 'active' AND expires_at <= ? LIMIT 1";
   const due = await tx.get(one, payer, BigInt(step.now));
   if (due === undefined) return 0;
   const rows = await tx.all<ApprovalRow>(
@@ -376,8 +371,7 @@ type ApprovalRow = {
   expires_at: bigint | null;
 };
 
-const approvalColumns =
-  "id, paying_address, approved_address, winc, pending, posted, state, created_at, expires_at";
+const approvalColumns = "id, paying_address, approved_address, winc, pending, posted, state, created_at, expires_at";
 
 function unusedOf({ winc, pending, posted }: ApprovalRow): bigint {
   return winc - pending - posted;

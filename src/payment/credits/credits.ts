@@ -27,13 +27,7 @@ import {
 } from "./approvals.ts";
 import { type Balance, readBalance } from "./balances.ts";
 import { findReservation, type Reservation, type ReservationState } from "./reservation-rows.ts";
-import {
-  expireReservations,
-  post,
-  type ReservationRequest,
-  reserve,
-  voidReservation,
-} from "./reservations.ts";
+import { expireReservations, post, type ReservationRequest, reserve, voidReservation } from "./reservations.ts";
 
 /** What the services ask of credits. Failures are those of the functions that each names. */
 export type Credits = Readonly<{

@@ -115,12 +115,7 @@ export async function payAtOnce(tx: Tx, payment: ItemPayment, step: Step): Promi
   return { id, ...made };
 }
 
-async function postHeld(
-  tx: Tx,
-  row: ReservationRow,
-  { signer }: ItemPayment,
-  step: Step,
-): Promise<Reservation> {
+async function postHeld(tx: Tx, row: ReservationRow, { signer }: ItemPayment, step: Step): Promise<Reservation> {
   assert(row.payer === signer, "a data item has one signer");
   if (row.state === "pending") await post(tx, row.id, step);
   return await readReservation(tx, { ...row, state: "posted" });
@@ -149,11 +144,7 @@ async function insertReservation(
   return id;
 }
 
-async function again(
-  tx: Tx,
-  row: ReservationRow,
-  { signer, expiresAt }: ReservationRequest,
-): Promise<Reservation> {
+async function again(tx: Tx, row: ReservationRow, { signer, expiresAt }: ReservationRequest): Promise<Reservation> {
   assert(row.payer === signer, "a data item has one signer");
   const later = BigInt(expiresAt);
   if (row.state !== "pending" || later <= row.expires_at) return await readReservation(tx, row);
@@ -174,8 +165,7 @@ async function chooseParts(tx: Tx, request: ItemPayment, step: Step): Promise<Re
       missing -= drawn;
     }
   }
-  if (missing > 0n)
-    throw new Failure("insufficient_balance", { signer, needed: winc, available: winc - missing });
+  if (missing > 0n) throw new Failure("insufficient_balance", { signer, needed: winc, available: winc - missing });
   return parts;
 }
 
@@ -196,12 +186,7 @@ function payersOf({ paidBy, signer, directive }: ItemPayment): ReadonlySet<UserA
  * What one payer has for the signer: the signer's own balance, or approvals. A payer in debt has nothing: what was
  * charged back or reversed is not spent through others either.
  */
-async function sourcesOf(
-  tx: Tx,
-  payer: UserAddress,
-  signer: UserAddress,
-  step: Step,
-): Promise<ReservationPart[]> {
+async function sourcesOf(tx: Tx, payer: UserAddress, signer: UserAddress, step: Step): Promise<ReservationPart[]> {
   const isSigner = payer === signer;
   let balance = await balanceOf(tx, user(payer));
   if (isSigner || balance < 0n) {
@@ -273,12 +258,7 @@ export async function expireReservations(tx: Tx, step: Step, limit: number): Pro
   return rows.length;
 }
 
-async function giveBack(
-  tx: Tx,
-  id: string,
-  state: "voided" | "expired",
-  step: Step,
-): Promise<ReservationState> {
+async function giveBack(tx: Tx, id: string, state: "voided" | "expired", step: Step): Promise<ReservationState> {
   const row = await endReservation(tx, id, state, step);
   if (!row.endedNow) return row.state;
   const legs: Leg[] = [];
@@ -313,13 +293,7 @@ async function endReservation(tx: Tx, id: string, state: ReservationState, { now
   return { id, itemId, payer, winc, state: readState(row.state), endedNow: changed === 1 };
 }
 
-async function release(
-  tx: Tx,
-  { id, itemId, winc }: Ended,
-  kind: TransferKind,
-  to: readonly Leg[],
-  step: Step,
-) {
+async function release(tx: Tx, { id, itemId, winc }: Ended, kind: TransferKind, to: readonly Leg[], step: Step) {
   const legs = [{ account: held(id), amount: -winc }, ...to];
   await move(tx, { id: step.makeId(), kind, itemId, legs }, step);
 }

@@ -84,8 +84,7 @@ const revertedCode = 3;
 /** Creates the questions. */
 export function createAuthorizationChain(options: AuthorizationChainOptions): AuthorizationChain {
   const { asking, domain } = options;
-  const newest = (signal: AbortSignal) =>
-    asking.ask("eth_getBlockByNumber", ["latest", false], readChainTime, signal);
+  const newest = (signal: AbortSignal) => asking.ask("eth_getBlockByNumber", ["latest", false], readChainTime, signal);
   return {
     newest,
     try: async (authorization, signature, signal) => {
@@ -104,9 +103,7 @@ export function createAuthorizationChain(options: AuthorizationChainOptions): Au
     },
     look: async (authorization, where, signal) => {
       const hinted =
-        where.transaction === undefined
-          ? undefined
-          : await endIn(options, authorization, where.transaction, signal);
+        where.transaction === undefined ? undefined : await endIn(options, authorization, where.transaction, signal);
       if (hinted?.kind === "trouble") return hinted;
       const now = await newest(signal);
       if (now.kind === "trouble") return now;

@@ -10,15 +10,7 @@ import { isJsonArray, isJsonObject, type JsonValue } from "../../lib/json.ts";
 import type { UserAddress } from "../addresses.ts";
 import { readTransferLogs } from "./erc20.ts";
 import { readEvmAddress, readHash } from "./values.ts";
-import {
-  joinBytes,
-  tailOfBytes,
-  wordOfAddress,
-  wordOfHash,
-  wordOfNumber,
-  wordSize,
-  writeHexBytes,
-} from "./words.ts";
+import { joinBytes, tailOfBytes, wordOfAddress, wordOfHash, wordOfNumber, wordSize, writeHexBytes } from "./words.ts";
 
 /** What an owner of coins allows, once. */
 export type Authorization = Readonly<{
@@ -56,7 +48,9 @@ export function writeTransferCall(authorization: Authorization, signature: Uint8
   return joinBytes([
     transferSelector,
     ...wordsOf(authorization),
-    ...[wordOfNumber(last < 27n ? last + 27n : last), signature.subarray(0, 32), signature.subarray(32, 64)],
+    wordOfNumber(last < 27n ? last + 27n : last),
+    signature.subarray(0, 32),
+    signature.subarray(32, 64),
   ]);
 }
 
@@ -69,8 +63,12 @@ export function writeBytesTransferCall(authorization: Authorization, signature: 
 
 function wordsOf({ from, to, value, validAfter, validBefore, nonce }: Authorization): readonly Uint8Array[] {
   return [
-    ...[wordOfAddress(from), wordOfAddress(to), wordOfNumber(value)],
-    ...[wordOfNumber(validAfter), wordOfNumber(validBefore), wordOfHash(nonce)],
+    wordOfAddress(from),
+    wordOfAddress(to),
+    wordOfNumber(value),
+    wordOfNumber(validAfter),
+    wordOfNumber(validBefore),
+    wordOfHash(nonce),
   ];
 }
 
@@ -102,17 +100,14 @@ export function readAuthorizationEnd(
   if (at === -1) return undefined;
   const next = readTransferLogs(own.slice(at + 1, at + 2), contract)?.[0];
   const { from, to, value } = authorization;
-  const isMoved =
-    isUse(own[at]) && next?.from === from && next.to === to && next.amount === value && !next.isRemoved;
+  const isMoved = isUse(own[at]) && next?.from === from && next.to === to && next.amount === value && !next.isRemoved;
   return isMoved ? "moved" : "otherwise";
 }
 
 function isEndOf(log: JsonValue, { from, nonce }: Authorization): boolean {
   const [kind, owner, used] = topicsOf(log);
   return (
-    (kind === usedTopic || kind === canceledTopic) &&
-    owner === writeHexBytes(wordOfAddress(from)) &&
-    used === nonce
+    (kind === usedTopic || kind === canceledTopic) && owner === writeHexBytes(wordOfAddress(from)) && used === nonce
   );
 }
 

@@ -44,11 +44,7 @@ export type EvmChain = Readonly<{
   latest: (signal: AbortSignal) => Promise<Asked<number>>;
   /** Undefined for a height that the chain does not have. */
   blockHash: (height: number, signal: AbortSignal) => Promise<Asked<string | undefined>>;
-  paymentsTo: (
-    address: UserAddress,
-    height: number,
-    signal: AbortSignal,
-  ) => Promise<Asked<EvmPayments | undefined>>;
+  paymentsTo: (address: UserAddress, height: number, signal: AbortSignal) => Promise<Asked<EvmPayments | undefined>>;
   transaction: (hash: string, signal: AbortSignal) => Promise<Asked<EvmTransaction | undefined>>;
   receipt: (hash: string, signal: AbortSignal) => Promise<Asked<EvmReceipt | undefined>>;
   /** Transfers of a token to an address. @param from - first height, inclusive. @param to - last one, inclusive. */
@@ -80,12 +76,10 @@ export function createEvmChain(rpc: JsonRpc, chainId: bigint): EvmChain {
   return {
     latest: (signal) => ask("eth_blockNumber", [], readHeight, signal),
     blockHash: (height, signal) => blockAt(height, false, (block) => readHash(block["hash"]), signal),
-    paymentsTo: (address, height, signal) =>
-      blockAt(height, true, (block) => readPayments(block, address), signal),
+    paymentsTo: (address, height, signal) => blockAt(height, true, (block) => readPayments(block, address), signal),
     transaction: (hash, signal) =>
       find("eth_getTransactionByHash", [hash], (value) => readTransaction(value, hash), signal),
-    receipt: (hash, signal) =>
-      find("eth_getTransactionReceipt", [hash], (value) => readReceipt(value, hash), signal),
+    receipt: (hash, signal) => find("eth_getTransactionReceipt", [hash], (value) => readReceipt(value, hash), signal),
     transfersTo: ({ contract, to, first, last }, signal) => {
       const range = { fromBlock: writeQuantity(first), toBlock: writeQuantity(last) };
       const filter = { ...range, address: contract, topics: [transferTopic, null, wordOfAddress(to)] };
@@ -134,8 +128,7 @@ function readReceipt(value: JsonValue, hash: string): EvmReceipt | undefined {
   const blockHash = readHash(value["blockHash"]);
   const status = readQuantity(value["status"]);
   const logs = value["logs"];
-  if (height === undefined || blockHash === undefined || status === undefined || logs === undefined)
-    return undefined;
+  if (height === undefined || blockHash === undefined || status === undefined || logs === undefined) return undefined;
   return { height, blockHash, succeeded: status === 1n, logs };
 }
 

@@ -37,8 +37,7 @@ export type TransferLog = Readonly<{
 
 /** Reads calldata as a call of `transfer`; `undefined` for any other call. */
 export function readTransferCall(calldata: Uint8Array): TransferCall | undefined {
-  if (calldata.length < transferCallSize || calldata.subarray(0, 4).toHex() !== transferSelector)
-    return undefined;
+  if (calldata.length < transferCallSize || calldata.subarray(0, 4).toHex() !== transferSelector) return undefined;
   const to = addressOfWord(`0x${calldata.subarray(4, 4 + wordSize).toHex()}`);
   const amount = BigInt(`0x${calldata.subarray(4 + wordSize, transferCallSize).toHex()}`);
   return to === undefined ? undefined : { to, amount, rest: calldata.subarray(transferCallSize) };
@@ -76,8 +75,7 @@ function readTransferLog(log: Readonly<Record<string, JsonValue>>): TransferLog 
   const to = addressOfWord(topics[2]);
   const amount = readHexBytes(log["data"])?.length === wordSize ? readQuantity(log["data"]) : undefined;
   const transactionHash = readHash(log["transactionHash"]);
-  if (from === undefined || to === undefined || amount === undefined || transactionHash === undefined)
-    return undefined;
+  if (from === undefined || to === undefined || amount === undefined || transactionHash === undefined) return undefined;
   return { transactionHash, from, to, amount, isRemoved: log["removed"] === true };
 }
 

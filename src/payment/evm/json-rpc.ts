@@ -66,11 +66,7 @@ export function openJsonRpc(url: string, options: JsonRpcOptions = {}): JsonRpc 
   const responseBytesMax = options.responseBytesMax ?? responseBytesMaxDefault;
   let lastId = 0;
 
-  async function call(
-    method: string,
-    params: readonly JsonValue[],
-    signal: AbortSignal,
-  ): Promise<RpcResponse> {
+  async function call(method: string, params: readonly JsonValue[], signal: AbortSignal): Promise<RpcResponse> {
     lastId += 1;
     const id = lastId;
     const body = encoder.encode(writeJson({ jsonrpc: "2.0", id, method, params }));
@@ -87,12 +83,9 @@ export function openJsonRpc(url: string, options: JsonRpcOptions = {}): JsonRpc 
     ask: async ({ method, params, read }, signal) => {
       const response = await call(method, params, signal);
       if (response.kind === "trouble") return response;
-      if (response.kind === "error")
-        return fault("status", `${method}: ${response.code} ${response.message}`);
+      if (response.kind === "error") return fault("status", `${method}: ${response.code} ${response.message}`);
       const value = read(response.value);
-      return value === undefined
-        ? fault("malformed", `${method}: the answer cannot be read`)
-        : { kind: "ok", value };
+      return value === undefined ? fault("malformed", `${method}: the answer cannot be read`) : { kind: "ok", value };
     },
     close: http.close,
   };

@@ -91,9 +91,7 @@ export function createEvmSender(options: EvmSenderOptions): EvmSender {
     const response = await asking.call("eth_sendRawTransaction", [raw], signal);
     if (response.kind === "ok") return { kind: "sent", transaction: hash };
     const reason = response.kind === "error" ? response.message : response.detail;
-    return isKnown(reason)
-      ? { kind: "sent", transaction: hash }
-      : { kind: "unknown", transaction: hash, reason };
+    return isKnown(reason) ? { kind: "sent", transaction: hash } : { kind: "unknown", transaction: hash, reason };
   }
 
   return {
@@ -119,10 +117,7 @@ export function createEvmSender(options: EvmSenderOptions): EvmSender {
   };
 }
 
-type Estimate =
-  | Readonly<{ kind: "ok"; value: bigint }>
-  | Readonly<{ kind: "reverts"; reason: string }>
-  | Fault;
+type Estimate = Readonly<{ kind: "ok"; value: bigint }> | Readonly<{ kind: "reverts"; reason: string }> | Fault;
 
 async function estimateGas(
   asking: Asking,
@@ -137,9 +132,7 @@ async function estimateGas(
       ? { kind: "reverts", reason: response.message }
       : fault("status", `eth_estimateGas: ${response.code} ${response.message}`);
   const value = readQuantity(response.value);
-  return value === undefined
-    ? fault("malformed", "eth_estimateGas: the answer cannot be read")
-    : { kind: "ok", value };
+  return value === undefined ? fault("malformed", "eth_estimateGas: the answer cannot be read") : { kind: "ok", value };
 }
 
 /** A fee that stays enough while the chain's doubles, which takes it six full blocks at least. */

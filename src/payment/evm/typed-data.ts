@@ -40,8 +40,12 @@ export function authorizationHash(domain: TypedDomain, authorization: Authorizat
   const content = keccak256(
     joinBytes([
       authorizationType,
-      ...[wordOfAddress(from), wordOfAddress(to), wordOfNumber(value)],
-      ...[wordOfNumber(validAfter), wordOfNumber(validBefore), wordOfHash(nonce)],
+      wordOfAddress(from),
+      wordOfAddress(to),
+      wordOfNumber(value),
+      wordOfNumber(validAfter),
+      wordOfNumber(validBefore),
+      wordOfHash(nonce),
     ]),
   );
   return keccak256(joinBytes([prefix, domainHash(domain), content]));
@@ -53,11 +57,7 @@ export function authorizationHash(domain: TypedDomain, authorization: Authorizat
  * Of signatures of contracts only the chain can tell (`isSignedByWallet`).
  * @param signature - 65 bytes, r, s and v, with a low s; v is 27 or 28, or 0 or 1.
  */
-export function isSignedByOwner(
-  domain: TypedDomain,
-  authorization: Authorization,
-  signature: Uint8Array,
-): boolean {
+export function isSignedByOwner(domain: TypedDomain, authorization: Authorization, signature: Uint8Array): boolean {
   if (signature.length !== ethereumSignatureSize) return false;
   const key = recoverSigner(authorizationHash(domain, authorization), signature);
   return typeof key !== "string" && ethereumAddress(key) === authorization.from;

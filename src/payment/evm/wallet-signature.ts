@@ -14,15 +14,7 @@ import { type Authorization, writeBytesTransferCall, writeTransferCall } from ".
 import type { Asked, RpcResponse } from "./json-rpc.ts";
 import { authorizationHash, isSignedByOwner, type TypedDomain } from "./typed-data.ts";
 import { readHexBytes, writeQuantity } from "./values.ts";
-import {
-  joinBytes,
-  tailOfBytes,
-  wordOfAddress,
-  wordOfBytes,
-  wordOfNumber,
-  wordSize,
-  writeHexBytes,
-} from "./words.ts";
+import { joinBytes, tailOfBytes, wordOfAddress, wordOfBytes, wordOfNumber, wordSize, writeHexBytes } from "./words.ts";
 
 /** A call that carries an authorization out. */
 export type AuthorizationCall = Readonly<{
@@ -99,7 +91,9 @@ export async function isSignedByWallet(
   if (wallet === undefined) return { kind: "ok", value: false };
   const { inner, making } = wallet;
   const check = joinBytes([
-    ...[validitySelector, authorizationHash(domain, authorization), wordOfNumber(64n)],
+    validitySelector,
+    authorizationHash(domain, authorization),
+    wordOfNumber(64n),
     tailOfBytes(inner),
   ]);
   if (making === undefined) return isYes(await call(asking, from, check, signal), readWord);
@@ -121,8 +115,7 @@ function call(
 }
 
 /** A contract's refusal, and a call that needs too much gas; servers word both differently. */
-const refusalPattern =
-  /revert|out of gas|outofgas|gas required exceeds|invalid opcode|invalidfeopcode|stack/i;
+const refusalPattern = /revert|out of gas|outofgas|gas required exceeds|invalid opcode|invalidfeopcode|stack/i;
 const revertedCode = 3;
 
 function isYes(response: RpcResponse, read: (bytes: Uint8Array) => Uint8Array | undefined): Asked<boolean> {
@@ -192,10 +185,7 @@ type BatchedCall = Readonly<{ to: UserAddress; data: Uint8Array; mayFail: boolea
 
 function writeBatch(calls: readonly BatchedCall[]): Uint8Array {
   const rows = calls.map(({ to, data, mayFail }) =>
-    joinBytes([
-      ...[wordOfAddress(to), wordOfNumber(mayFail ? 1n : 0n), wordOfNumber(96n)],
-      tailOfBytes(data),
-    ]),
+    joinBytes([wordOfAddress(to), wordOfNumber(mayFail ? 1n : 0n), wordOfNumber(96n), tailOfBytes(data)]),
   );
   const offsets: Uint8Array[] = [];
   let offset = BigInt(rows.length * wordSize);
@@ -203,11 +193,5 @@ function writeBatch(calls: readonly BatchedCall[]): Uint8Array {
     offsets.push(wordOfNumber(offset));
     offset += BigInt(row.length);
   }
-  return joinBytes([
-    batchSelector,
-    wordOfNumber(32n),
-    wordOfNumber(BigInt(rows.length)),
-    ...offsets,
-    ...rows,
-  ]);
+  return joinBytes([batchSelector, wordOfNumber(32n), wordOfNumber(BigInt(rows.length)), ...offsets, ...rows]);
 }

@@ -17,15 +17,10 @@ const providerMaximum = 99_000_000n;
  * @param own - As the rules have them. @param usd - The dollar's, as the rules have them.
  * @param perDollar - What one dollar costs in the currency, whole units.
  */
-export function currencyLimits(
-  own: CurrencyLimits,
-  usd: CurrencyLimits,
-  perDollar: Rational,
-): CurrencyLimits {
+export function currencyLimits(own: CurrencyLimits, usd: CurrencyLimits, perDollar: Rational): CurrencyLimits {
   const cent = rational(1n, own.isZeroDecimal ? 100n : 1n);
   // Nothing is sold for less than the smallest unit, however dear that is.
-  const ofUsdCents = (cents: bigint) =>
-    larger(nearest(multiply(multiply(rational(cents), cent), perDollar)), 1n);
+  const ofUsdCents = (cents: bigint) => larger(nearest(multiply(multiply(rational(cents), cent), perDollar)), 1n);
   const minimum = preferred(own.minimum, roundUp(ofUsdCents(usd.minimum)));
   const maximum = preferred(own.maximum, roundDown(ofUsdCents(usd.maximum)), providerMaximum);
   const fit = own.suggested.every((amount) => amount >= minimum && amount <= maximum);

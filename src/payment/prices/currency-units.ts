@@ -9,8 +9,21 @@
 
 /** Currencies whose smallest unit is the whole one. The Ugandan shilling is left out: Stripe counts it both ways. */
 const wholes = new Set([
-  ...["bif", "clp", "djf", "gnf", "jpy", "kmf", "krw", "mga"],
-  ...["pyg", "rwf", "vnd", "vuv", "xaf", "xof", "xpf"],
+  "bif",
+  "clp",
+  "djf",
+  "gnf",
+  "jpy",
+  "kmf",
+  "krw",
+  "mga",
+  "pyg",
+  "rwf",
+  "vnd",
+  "vuv",
+  "xaf",
+  "xof",
+  "xpf",
 ]);
 
 /** Currencies that are divided by a thousand, in which no prices are made. */

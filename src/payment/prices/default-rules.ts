@@ -92,15 +92,15 @@ function contract(text: string): UserAddress {
   return read.address;
 }
 
-function fee(
-  name: string,
-  description: string,
-  factor: string,
-  payments: readonly ("fiat" | Token)[],
-): FeeRule {
+function fee(name: string, description: string, factor: string, payments: readonly ("fiat" | Token)[]): FeeRule {
   return {
-    ...{ name, description, operator: "multiply", magnitude: magnitude(factor) },
-    ...{ startsAt: 0n, endsAt: undefined, priority: priorityDefault },
+    name,
+    description,
+    operator: "multiply",
+    magnitude: magnitude(factor),
+    startsAt: 0n,
+    endsAt: undefined,
+    priority: priorityDefault,
     payments: new Set(payments),
   };
 }

@@ -88,7 +88,12 @@ export function openPriceFeed(options: PriceFeedOptions): PriceFeed {
   };
 
   const refresh = openRefresh({
-    ...{ name: "price feed", ask, everyMs: options.everyMs ?? everyMsDefault, timeoutMs, random, log },
+    name: "price feed",
+    ask,
+    everyMs: options.everyMs ?? everyMsDefault,
+    timeoutMs,
+    random,
+    log,
   });
   const current = (wanted: readonly FeedPair[]): readonly Rational[] | undefined => {
     const oldest = now() - ageMaxMs;
@@ -133,12 +138,7 @@ export type FeedReadings = Readonly<{ readings: ReadonlyMap<string, Reading>; fa
  *
  * @param now - Unix milliseconds. @param ageMaxMs - Oldest time that the feed may give for a coin.
  */
-export function readFeed(
-  body: Uint8Array,
-  pairs: readonly FeedPair[],
-  now: bigint,
-  ageMaxMs: bigint,
-): FeedReadings {
+export function readFeed(body: Uint8Array, pairs: readonly FeedPair[], now: bigint, ageMaxMs: bigint): FeedReadings {
   const response = isUtf8(body) ? readWrittenJson(new TextDecoder().decode(body)) : undefined;
   if (response === undefined) return { readings: new Map(), faults: ["the answer is not JSON"] };
   const readings = new Map<string, Reading>();
@@ -159,11 +159,7 @@ export function keyOf({ coin, currency }: FeedPair): string {
 }
 
 /** A price, or what is wrong with it. */
-function readPrice(
-  value: WrittenJson | undefined,
-  updatedAt: WrittenJson | undefined,
-  now: bigint,
-): Reading | string {
+function readPrice(value: WrittenJson | undefined, updatedAt: WrittenJson | undefined, now: bigint): Reading | string {
   const text = numberText(value);
   if (text === undefined) return "it is missing, or no number";
   const price = readDecimal(text);

@@ -87,8 +87,7 @@ export function createFiatPrices(parts: FiatPricesParts): FiatPrices {
       const price = await priceOf(question, buyer, signal);
       const { stripeMinimum } = question.own;
       // What discounts leave must be enough for the card provider.
-      if (price.actualPaymentAmount < stripeMinimum)
-        throw tooSmall(currency, price.actualPaymentAmount, stripeMinimum);
+      if (price.actualPaymentAmount < stripeMinimum) throw tooSmall(currency, price.actualPaymentAmount, stripeMinimum);
       return price;
     },
     rate: async (currency, signal) => {

@@ -55,16 +55,17 @@ export function openNetworkPrice(options: NetworkPriceOptions): NetworkPrice {
   let held: { price: bigint; at: number } | undefined;
 
   const ask = async (signal: AbortSignal): Promise<void> => {
-    const response = await nodes.ask(
-      (node, own) => node.price(askedBytes, undefined, own),
-      signal,
-      checkPrice,
-    );
+    const response = await nodes.ask((node, own) => node.price(askedBytes, undefined, own), signal, checkPrice);
     if (response.kind !== "ok") throw new Failure("pricing_oracle_unavailable", { response });
     held = { price: response.value, at: clock() };
   };
   const refresh = openRefresh({
-    ...{ name: "network price", ask, everyMs: options.everyMs ?? everyMsDefault, timeoutMs, random, log },
+    name: "network price",
+    ask,
+    everyMs: options.everyMs ?? everyMsDefault,
+    timeoutMs,
+    random,
+    log,
   });
   const current = () => (held !== undefined && held.at >= clock() - ageMaxMs ? held.price : undefined);
   return {

@@ -3,13 +3,7 @@
  * @module
  */
 import { Failure } from "../../failures.ts";
-import {
-  isWrittenList,
-  isWrittenObject,
-  memberOf,
-  numberText,
-  type WrittenJson,
-} from "../../lib/json-numbers.ts";
+import { isWrittenList, isWrittenObject, memberOf, numberText, type WrittenJson } from "../../lib/json-numbers.ts";
 import { rational, readDecimal, writeDecimal } from "./rational.ts";
 import type { Magnitude } from "./rules.ts";
 
@@ -43,8 +37,7 @@ export function fault({ path }: Pick<Field, "path">, wanted: string): Failure {
  */
 export function readFields(field: Field, known: readonly string[]): Fields {
   const stranger = keysOf(field).find((key) => !known.includes(key));
-  if (stranger !== undefined)
-    throw fault(within(field, stranger), `is not known here; known are ${known.join(", ")}`);
+  if (stranger !== undefined) throw fault(within(field, stranger), `is not known here; known are ${known.join(", ")}`);
   const find = (name: string): Field | undefined => {
     const value = memberOf(field.value, name);
     return value === undefined ? undefined : { value, path: within(field, name).path };

@@ -59,11 +59,7 @@ export function readRules(text: string, base: PriceRules): PriceRules {
   const value = readWrittenJson(text);
   if (value === undefined) throw new Failure("malformed_input", { reason: "it is not JSON" });
   const own = readFields({ value, path: "" }, parts);
-  const rules = <Kind extends Rule>(
-    name: string,
-    read: (field: Field) => Kind,
-    otherwise: readonly Kind[],
-  ) => {
+  const rules = <Kind extends Rule>(name: string, read: (field: Field) => Kind, otherwise: readonly Kind[]) => {
     const field = own.find(name);
     return field === undefined ? otherwise : byPriority(readList(field).map(read));
   };
@@ -79,8 +75,11 @@ export function readRules(text: string, base: PriceRules): PriceRules {
 }
 
 const limitKeys = [
-  ...["minimumPaymentAmount", "maximumPaymentAmount", "suggestedPaymentAmounts"],
-  ...["stripeMinimumPaymentAmount", "zeroDecimalCurrency"],
+  "minimumPaymentAmount",
+  "maximumPaymentAmount",
+  "suggestedPaymentAmounts",
+  "stripeMinimumPaymentAmount",
+  "zeroDecimalCurrency",
 ];
 
 function readCurrencies(field: Field | undefined, base: PriceRules["currencies"]): PriceRules["currencies"] {
@@ -88,8 +87,7 @@ function readCurrencies(field: Field | undefined, base: PriceRules["currencies"]
   for (const [code, row] of field === undefined ? [] : readEntries(field)) {
     if (!/^[a-z]{3}$/.test(code)) throw fault(row, "must be named by three small letters");
     if (row.value !== null) currencies.set(code, readLimits(code, row));
-    else if (code === "usd")
-      throw fault(row, "cannot be taken away: limits are worked out from the dollar's");
+    else if (code === "usd") throw fault(row, "cannot be taken away: limits are worked out from the dollar's");
     else currencies.delete(code);
   }
   return currencies;
@@ -108,8 +106,7 @@ function readLimits(code: string, row: Field): CurrencyLimits {
   const wrongUnit = unitFault(code, limits.isZeroDecimal);
   if (wrongUnit !== undefined) throw fault(row, wrongUnit);
   if (limits.minimum < 1n) throw fault(own.get("minimumPaymentAmount"), "must be 1 or more");
-  if (limits.maximum < limits.minimum)
-    throw fault(own.get("maximumPaymentAmount"), "must not be below the minimum");
+  if (limits.maximum < limits.minimum) throw fault(own.get("maximumPaymentAmount"), "must not be below the minimum");
   return limits;
 }
 
@@ -157,15 +154,10 @@ function readErc20(token: Token, row: Field, base: PriceRules["tokens"]): TokenR
     contract: contract === undefined ? before?.erc20?.contract : readContract(contract),
     decimals: decimals === undefined ? before?.erc20?.decimals : readDecimals(decimals),
     confirmations:
-      confirmations === undefined
-        ? (before ?? (coin && base.get(coin)))?.confirmations
-        : readWhole(confirmations),
+      confirmations === undefined ? (before ?? (coin && base.get(coin)))?.confirmations : readWhole(confirmations),
   };
   assert(rule.feedId !== undefined && rule.contract !== undefined, "a new token has both");
-  assert(
-    rule.decimals !== undefined && rule.confirmations !== undefined,
-    "a new token has both, or its coin's",
-  );
+  assert(rule.decimals !== undefined && rule.confirmations !== undefined, "a new token has both, or its coin's");
   return {
     feedId: rule.feedId,
     confirmations: rule.confirmations,
@@ -175,8 +167,7 @@ function readErc20(token: Token, row: Field, base: PriceRules["tokens"]): TokenR
 
 function readContract(field: Field): UserAddress {
   const address = readAddress(readText(field), "ethereum")?.address;
-  if (address === undefined)
-    throw fault(field, "must be an address of 20 bytes, with a right checksum if it has one");
+  if (address === undefined) throw fault(field, "must be an address of 20 bytes, with a right checksum if it has one");
   return address;
 }
 
@@ -250,8 +241,7 @@ function readDiscount(field: Field): Rule {
 function lowering(own: Fields): Rule {
   const rule = readRule(own);
   const most = rule.operator === "multiply" ? one : rational(0n);
-  if (compare(rule.magnitude.value, most) > 0)
-    throw fault(own.get("operatorMagnitude"), "must lower what is charged");
+  if (compare(rule.magnitude.value, most) > 0) throw fault(own.get("operatorMagnitude"), "must lower what is charged");
   return rule;
 }
 
@@ -264,10 +254,7 @@ function readUpload(field: Field): UploadRule {
   return { ...rule, sizeMax: sizeMax === undefined ? 0n : readWhole(sizeMax) };
 }
 
-const promoKeys = [
-  ...ruleKeys,
-  ...["code", "targetUserGroup", "maxUses", "minimumPaymentAmount", "maximumDiscountAmount"],
-];
+const promoKeys = [...ruleKeys, "code", "targetUserGroup", "maxUses", "minimumPaymentAmount", "maximumDiscountAmount"];
 
 function readPromos(field: Field | undefined, base: readonly PromoRule[]): readonly PromoRule[] {
   if (field === undefined) return base;

@@ -115,9 +115,7 @@ export function storagePrice(amount: Winc, money: Money, fees: readonly Rule[]):
   // Each fee undone, the last one first.
   const perAr = fees.toReversed().reduce((after: Rational, rule) => {
     if (rule.operator === "multiply") return divide(after, rule.magnitude.value);
-    return positive(
-      subtract(after, divide(smallestOf(rule.magnitude.value, money), rational(unitsOf(money)))),
-    );
+    return positive(subtract(after, divide(smallestOf(rule.magnitude.value, money), rational(unitsOf(money)))));
   }, money.rates.here);
   return rational(floor(multiply(rational(amount), perAr)), winstonPerAr);
 }
@@ -191,12 +189,7 @@ function walk<Kind extends Rule>(
 }
 
 /** One rule applied to an amount; nothing becomes less than 0. */
-function step(
-  amount: bigint,
-  { operator }: Rule,
-  value: Rational,
-  round: (exact: Rational) => bigint,
-): bigint {
+function step(amount: bigint, { operator }: Rule, value: Rational, round: (exact: Rational) => bigint): bigint {
   const next = operator === "multiply" ? round(multiply(rational(amount), value)) : amount + round(value);
   return larger(next, 0n);
 }

@@ -25,8 +25,7 @@ export type TokenPricesParts = Readonly<{
 /** Creates them. */
 export function createTokenPrices(parts: TokenPricesParts): Pick<Prices, "token" | "tokenFor"> {
   const { rules, feed, clock } = parts;
-  const feesOf = (token: Token) =>
-    inForce(rules.fees, BigInt(clock())).filter(({ payments }) => payments.has(token));
+  const feesOf = (token: Token) => inForce(rules.fees, BigInt(clock())).filter(({ payments }) => payments.has(token));
 
   const rateOf = async (token: Token, fees: readonly FeeRule[], signal: AbortSignal): Promise<TokenRate> => {
     const exponent = decimalsOf(rules, token);

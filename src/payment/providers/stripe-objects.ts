@@ -21,8 +21,7 @@ export function readEvent(value: JsonValue | undefined): StripeEvent | undefined
   const type = readText(value["type"]);
   const createdAt = readSeconds(value["created"]);
   const object = objectOf(value["data"])?.["object"];
-  if (id === undefined || type === undefined || createdAt === undefined || !isJsonObject(object))
-    return undefined;
+  if (id === undefined || type === undefined || createdAt === undefined || !isJsonObject(object)) return undefined;
   return { id, type, createdAt, object };
 }
 
@@ -30,8 +29,7 @@ type ReadFact = (object: JsonObject, createdAt: number) => CardFact | undefined;
 
 /** What each kind of event says. */
 const readFacts: Readonly<Record<string, ReadFact>> = {
-  "payment_intent.succeeded": (payment, at) =>
-    paidFact(payment, payment["id"], payment["amount_received"], at),
+  "payment_intent.succeeded": (payment, at) => paidFact(payment, payment["id"], payment["amount_received"], at),
   "payment_intent.canceled": (payment) => endedFact(payment, "expired"),
   "checkout.session.completed": checkoutPaidFact,
   "checkout.session.async_payment_succeeded": checkoutPaidFact,
@@ -198,9 +196,7 @@ function readAmount(value: JsonValue | undefined): bigint | undefined {
 }
 
 function readSeconds(value: JsonValue | undefined): number | undefined {
-  return typeof value === "number" && Number.isSafeInteger(value * 1_000) && value >= 0
-    ? value * 1_000
-    : undefined;
+  return typeof value === "number" && Number.isSafeInteger(value * 1_000) && value >= 0 ? value * 1_000 : undefined;
 }
 
 function objectOf(value: JsonValue | undefined): JsonObject | undefined {

@@ -69,11 +69,6 @@ export type CardProvider = Readonly<{
   /** Gives a payment back whole; asking twice gives it back once. */
   refund: (paymentId: string, signal: AbortSignal) => Promise<void>;
   /** What happened from (inclusive) to (exclusive), Unix ms. @param after - `next` of the page before. */
-  events: (
-    from: number,
-    to: number,
-    after: string | undefined,
-    signal: AbortSignal,
-  ) => Promise<CardEventPage>;
+  events: (from: number, to: number, after: string | undefined, signal: AbortSignal) => Promise<CardEventPage>;
   close: () => void;
 }>;

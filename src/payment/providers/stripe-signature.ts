@@ -25,12 +25,7 @@ const headerLengthMax = 2_048;
  * @param header - The `Stripe-Signature` header.
  * @param now - Unix ms.
  */
-export function isSignedByStripe(
-  body: Uint8Array,
-  header: string | null,
-  secret: string,
-  now: number,
-): boolean {
+export function isSignedByStripe(body: Uint8Array, header: string | null, secret: string, now: number): boolean {
   const signed = header === null ? undefined : readHeader(header);
   if (signed === undefined || secret === "") return false;
   const age = BigInt(now) / 1_000n - signed.time;

@@ -7,13 +7,7 @@
  */
 
 import { Failure } from "../../failures.ts";
-import {
-  type Fault,
-  type Http,
-  type HttpRequest,
-  type HttpResponse,
-  openHttp,
-} from "../../lib/http-client.ts";
+import { type Fault, type Http, type HttpRequest, type HttpResponse, openHttp } from "../../lib/http-client.ts";
 import { isJsonArray, isJsonObject, type JsonObject, readJson } from "../../lib/json.ts";
 import { type RetryPlan, retry } from "../../lib/retry.ts";
 import { type FormValue, writeForm } from "./stripe-form.ts";
@@ -44,8 +38,7 @@ const eventsPerPage = 100n;
 /** Opens the provider. */
 export function openStripe({ url, secretKey, random }: StripeOptions): CardProvider {
   const http = openHttp(timeouts);
-  const call: Call = (request, signal) =>
-    responseOf(http, { ...request, origin: url, secretKey }, signal, random);
+  const call: Call = (request, signal) => responseOf(http, { ...request, origin: url, secretKey }, signal, random);
   return {
     createPaymentIntent: async (wish, signal) => {
       const form = {
@@ -74,10 +67,7 @@ export function openStripe({ url, secretKey, random }: StripeOptions): CardProvi
     },
     refund: async (paymentId, signal) => {
       const form = writeForm({ payment_intent: paymentId });
-      const response = await call(
-        { method: "POST", path: "/v1/refunds", form, key: `refund-${paymentId}` },
-        signal,
-      );
+      const response = await call({ method: "POST", path: "/v1/refunds", form, key: `refund-${paymentId}` }, signal);
       const isDone = codeOf(response) === "charge_already_refunded";
       if (response.status !== 200 && !isDone) throw refusal(response);
     },

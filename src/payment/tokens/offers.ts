@@ -47,8 +47,13 @@ export function createOffering(
     const { address, type } = creditedAccount(transfer, chain.addressType);
     const account = { sender, destination: address, destinationType: type };
     return {
-      ...{ token: chain.token, transactionId, part, ...account },
-      ...{ quantity: amount, winc: price.winc, fees: price.fees },
+      token: chain.token,
+      transactionId,
+      part,
+      ...account,
+      quantity: amount,
+      winc: price.winc,
+      fees: price.fees,
     };
   }
 

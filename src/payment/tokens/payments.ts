@@ -18,13 +18,7 @@ import { createFollowing, type Follow } from "./following.ts";
 import { createOffering, earlyRefusal, strayRefusal, unminedRefusal } from "./offers.ts";
 import { createSettling, type SettlingOptions } from "./settling.ts";
 import type { Sight, TokenChain } from "./sight.ts";
-import {
-  knownTransactions,
-  markOf,
-  notFoundReason,
-  paymentsOf,
-  type TokenPayment,
-} from "./token-payment-store.ts";
+import { knownTransactions, markOf, notFoundReason, paymentsOf, type TokenPayment } from "./token-payment-store.ts";
 
 /** What a report of a payment came to. */
 export type Submitted = Readonly<{

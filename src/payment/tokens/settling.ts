@@ -35,12 +35,7 @@ export type Settled = Readonly<{
 }>;
 
 /** Writes what a look means. @throws Failure of the prices or the ledger. */
-export type Settle = (
-  chain: TokenChain,
-  transactionId: string,
-  seen: Seen,
-  signal: AbortSignal,
-) => Promise<Settled>;
+export type Settle = (chain: TokenChain, transactionId: string, seen: Seen, signal: AbortSignal) => Promise<Settled>;
 
 /** What settling needs. */
 export type SettlingOptions = Readonly<{

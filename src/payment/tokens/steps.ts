@@ -76,8 +76,7 @@ export function newTransfers(
       if (stored === undefined) return true;
       if (stored.credits > 0) return false;
       if (stored.state === "failed") return stored.failureReason === notFoundReason;
-      const isLate =
-        sight.kind === "mined" && stored.block === undefined && now - stored.seenAt > priceHeldMs;
+      const isLate = sight.kind === "mined" && stored.block === undefined && now - stored.seenAt > priceHeldMs;
       return isLate || !isSame(stored, transfer);
     });
 }

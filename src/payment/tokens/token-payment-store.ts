@@ -59,15 +59,7 @@ export type TokenPayment = Readonly<{
 /** A payment as it is first seen, priced. */
 export type Offer = Pick<
   TokenPayment,
-  | "token"
-  | "transactionId"
-  | "part"
-  | "sender"
-  | "destination"
-  | "destinationType"
-  | "quantity"
-  | "winc"
-  | "fees"
+  "token" | "transactionId" | "part" | "sender" | "destination" | "destinationType" | "quantity" | "winc" | "fees"
 >;
 
 /** When a change happens, when the chain is asked next, and names for what moves. */
@@ -106,11 +98,7 @@ export async function paymentsOf(tx: Tx, token: Token, transactionId: string): P
 }
 
 /** Payments to an account that wait for confirmations, the newest first. */
-export async function pendingPaymentsOf(
-  tx: Tx,
-  account: UserAddress,
-  limit: number,
-): Promise<TokenPayment[]> {
+export async function pendingPaymentsOf(tx: Tx, account: UserAddress, limit: number): Promise<TokenPayment[]> {
   const rows = await tx.all<PaymentRow>(
     "SELECT * FROM token_payments WHERE destination = ? AND state = 'pending' ORDER BY seen_at DESC, id DESC LIMIT ?",
     account,
@@ -216,11 +204,7 @@ export async function creditPayment(
 }
 
 /** Takes back what a payment was credited with; the account may owe afterwards. */
-export async function reversePayment(
-  tx: Tx,
-  payment: TokenPayment,
-  { now, dueAt, makeId }: ChangeTime,
-): Promise<void> {
+export async function reversePayment(tx: Tx, payment: TokenPayment, { now, dueAt, makeId }: ChangeTime): Promise<void> {
   assert(payment.state === "credited", "what is reversed was credited");
   const { winc, destination, token } = payment;
   const legs = [
@@ -238,12 +222,7 @@ export async function reversePayment(
 }
 
 /** Ends a payment that was not credited. */
-export async function failPayment(
-  tx: Tx,
-  payment: TokenPayment,
-  reason: string,
-  { now }: ChangeTime,
-): Promise<void> {
+export async function failPayment(tx: Tx, payment: TokenPayment, reason: string, { now }: ChangeTime): Promise<void> {
   assert(payment.state === "pending", "what fails was pending");
   await tx.run(
     "UPDATE token_payments SET state = 'failed', ended_at = ?, failure_reason = ?, due_at = NULL WHERE id = ?",
@@ -280,13 +259,7 @@ export async function markOf(tx: Tx, token: Token, address: string): Promise<str
 }
 
 /** Notes how far a chain was looked through. */
-export async function keepMark(
-  tx: Tx,
-  token: Token,
-  address: string,
-  cursor: string,
-  now: number,
-): Promise<void> {
+export async function keepMark(tx: Tx, token: Token, address: string, cursor: string, now: number): Promise<void> {
   await tx.run(
     "INSERT INTO token_marks (token, address, cursor, saved_at) VALUES (?, ?, ?, ?) " +
       "ON CONFLICT (token, address) DO UPDATE SET cursor = excluded.cursor, saved_at = excluded.saved_at",

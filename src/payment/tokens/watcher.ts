@@ -88,8 +88,7 @@ async function run(loop: Loop, options: TokenWatcherOptions, signal: AbortSignal
     failures = fault === undefined ? 0 : failures + 1;
     if (fault === undefined) loop.doneAt = options.clock();
     loop.fault = fault;
-    const waitMs =
-      failures > 0 ? retryWaitMs(faulty, failures, options.random) : hasMore ? 0 : options.intervalMs;
+    const waitMs = failures > 0 ? retryWaitMs(faulty, failures, options.random) : hasMore ? 0 : options.intervalMs;
     await sleepUntilWoken(loop, waitMs, signal);
   }
 }
@@ -97,16 +96,11 @@ async function run(loop: Loop, options: TokenWatcherOptions, signal: AbortSignal
 type StepEnd = Readonly<{ fault: string | undefined; hasMore: boolean }>;
 
 /** Nothing that happens in a step ends the loop. */
-async function stepSafely(
-  chain: TokenChain,
-  options: TokenWatcherOptions,
-  signal: AbortSignal,
-): Promise<StepEnd> {
+async function stepSafely(chain: TokenChain, options: TokenWatcherOptions, signal: AbortSignal): Promise<StepEnd> {
   const { token } = chain;
   try {
     const end = await step(chain, options, signal);
-    if (end.fault !== undefined)
-      options.log.warn("a chain of payments is in trouble", { token, reason: end.fault });
+    if (end.fault !== undefined) options.log.warn("a chain of payments is in trouble", { token, reason: end.fault });
     return end;
   } catch (error) {
     if (signal.aborted) return { fault: undefined, hasMore: false };

@@ -62,13 +62,7 @@ export function createGifts({ ledger, makeId, clock }: GiftParts): Gifts {
   };
 }
 
-async function redeem(
-  tx: Tx,
-  giftId: string,
-  address: UserAddress,
-  now: number,
-  makeId: MakeId,
-): Promise<Redemption> {
+async function redeem(tx: Tx, giftId: string, address: UserAddress, now: number, makeId: MakeId): Promise<Redemption> {
   const row = await tx.get<{ state: string; quote_id: string }>(
     "SELECT state, quote_id FROM gifts WHERE id = ?",
     giftId,

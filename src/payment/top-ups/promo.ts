@@ -90,12 +90,8 @@ export function createPromos({ database, rules, hasPaid, clock }: PromosOptions)
       const wanted = named(codes, now);
       const late = wanted.find(({ endsAt }) => endsAt !== undefined && endsAt <= now);
       if (late?.endsAt !== undefined)
-        throw refused(
-          `The promo code '${late.code}' expired on '${new Date(readTime(late.endsAt)).toISOString()}'`,
-        );
-      const objections = await database.read((tx) =>
-        inOrder(wanted, (rule) => objectionTo(tx, address, rule)),
-      );
+        throw refused(`The promo code '${late.code}' expired on '${new Date(readTime(late.endsAt)).toISOString()}'`);
+      const objections = await database.read((tx) => inOrder(wanted, (rule) => objectionTo(tx, address, rule)));
       const objection = objections.find((each) => each !== undefined);
       if (objection !== undefined) throw refused(objection);
       return wanted;
@@ -105,8 +101,7 @@ export function createPromos({ database, rules, hasPaid, clock }: PromosOptions)
       for (const code of codes) {
         const rule = ruleOf.get(code);
         // A code that was taken out of the rules since the quote: what was promised is kept, once for a user.
-        const objects =
-          rule === undefined ? await hasUsed(tx, address, code) : await objectionTo(tx, address, rule);
+        const objects = rule === undefined ? await hasUsed(tx, address, code) : await objectionTo(tx, address, rule);
         if (objects === true || typeof objects === "string") return false;
       }
       for (const code of codes) await note(tx, { address, code, paymentId, at });
@@ -145,10 +140,7 @@ function spellingOf(code: string): string {
   return canonicalCode(code) ?? code;
 }
 
-async function inOrder<Item, Result>(
-  items: readonly Item[],
-  ask: (item: Item) => Promise<Result>,
-): Promise<Result[]> {
+async function inOrder<Item, Result>(items: readonly Item[], ask: (item: Item) => Promise<Result>): Promise<Result[]> {
   const responses: Result[] = [];
   for (const item of items) responses.push(await ask(item));
   return responses;

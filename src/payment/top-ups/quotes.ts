@@ -115,12 +115,7 @@ export async function keepSession(tx: Tx, quoteId: string, sessionId: string): P
 }
 
 /** Ends a quote that is open; one that was paid meanwhile stays paid. */
-export async function endQuote(
-  tx: Tx,
-  quoteId: string,
-  state: "expired" | "failed",
-  reason?: string,
-): Promise<void> {
+export async function endQuote(tx: Tx, quoteId: string, state: "expired" | "failed", reason?: string): Promise<void> {
   await tx.run(
     "UPDATE quotes SET state = ?, reason = ?, look_at = NULL WHERE id = ? AND state = 'open'",
     state,

@@ -11,21 +11,9 @@ import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import type { LedgerDatabase } from "../../store/ledger/database.ts";
 import type { Adjustment, PaymentPrice, Prices } from "../prices/prices.ts";
-import type {
-  CardProvider,
-  CheckoutReturn,
-  PaymentSession,
-  SessionWish,
-} from "../providers/stripe-session.ts";
+import type { CardProvider, CheckoutReturn, PaymentSession, SessionWish } from "../providers/stripe-session.ts";
 import { createGift } from "./gifts.ts";
-import {
-  areQuotesOpen,
-  type Destination,
-  endQuote,
-  keepQuote,
-  keepSession,
-  type QuoteTerms,
-} from "./quotes.ts";
+import { areQuotesOpen, type Destination, endQuote, keepQuote, keepSession, type QuoteTerms } from "./quotes.ts";
 
 /** Whom a top-up is for: an account, or whoever will know a gift's secret. */
 export type Recipient =
@@ -107,9 +95,7 @@ export function createTopUps(parts: TopUpParts): TopUps {
       const priced = await price(wish, signal);
       const gift = wish.recipient.kind === "gift" ? createGift(parts.randomBytes) : undefined;
       const destination: Destination =
-        wish.recipient.kind === "account"
-          ? wish.recipient
-          : { ...wish.recipient, giftId: gift?.giftId ?? "" };
+        wish.recipient.kind === "account" ? wish.recipient : { ...wish.recipient, giftId: gift?.giftId ?? "" };
       const quote = termsOf(parts, wish, destination, priced);
       await parts.ledger.write(async (tx) => {
         if (await areQuotesOpen(tx, openQuotesMax)) throw new Failure("too_many_requests", { openQuotesMax });
@@ -173,9 +159,7 @@ async function openSession(
 function sessionWishOf(quote: QuoteTerms): SessionWish {
   const { destination } = quote;
   const to =
-    destination.kind === "account"
-      ? `destination address "${destination.address}"`
-      : "whoever has the gift's link";
+    destination.kind === "account" ? `destination address "${destination.address}"` : "whoever has the gift's link";
   return {
     quoteId: quote.id,
     currency: quote.currency,

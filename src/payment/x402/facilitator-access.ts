@@ -50,8 +50,12 @@ export function authorizationFor(
   const now = BigInt(clock()) / 1_000n;
   const header = { alg: "EdDSA", kid: access.keyId, typ: "JWT", nonce: random(nonceSize).toHex() };
   const claims = {
-    ...{ sub: access.keyId, iss: "cdp", uris: [`${method} ${host}${pathname}`] },
-    ...{ iat: now, nbf: now, exp: now + tokenSeconds },
+    sub: access.keyId,
+    iss: "cdp",
+    uris: [`${method} ${host}${pathname}`],
+    iat: now,
+    nbf: now,
+    exp: now + tokenSeconds,
   };
   const content = `${encoded(header)}.${encoded(claims)}`;
   const signature = ed25519.sign(new TextEncoder().encode(content), access.privateKey);

@@ -49,21 +49,14 @@ export function openFacilitator(options: FacilitatorOptions): Facilitator {
   const http = openHttp(timeouts);
   const settleUrl = `${url.replace(/\/+$/, "")}/settle`;
   const identified = (): Readonly<Record<string, string>> =>
-    access === undefined
-      ? {}
-      : { authorization: authorizationFor(access, "POST", settleUrl, clock, randomBytes) };
+    access === undefined ? {} : { authorization: authorizationFor(access, "POST", settleUrl, clock, randomBytes) };
   return {
     settle: async (order, onSending, signal) => {
       const body = encoder.encode(writeJson(settleBody(terms, order)));
       const headers = { "content-type": "application/json", accept: "application/json", ...identified() };
       if (!(await onSending(undefined))) return { kind: "withheld" };
-      const response = await http.whole(
-        { method: "POST", url: settleUrl, headers, body },
-        responseBytesMax,
-        signal,
-      );
-      if (response.kind === "trouble")
-        return { kind: "unknown", transaction: undefined, reason: response.detail };
+      const response = await http.whole({ method: "POST", url: settleUrl, headers, body }, responseBytesMax, signal);
+      if (response.kind === "trouble") return { kind: "unknown", transaction: undefined, reason: response.detail };
       return withoutKey(readSettlement(readJson(decoder.decode(response.body)), response.status), access);
     },
     close: http.close,
@@ -77,10 +70,7 @@ function withoutKey(carried: Carried, access: FacilitatorAccess | undefined): Ca
 }
 
 /** What it is asked: the payment as its version writes it, and what was asked for, which is exactly that. */
-function settleBody(
-  terms: X402Terms,
-  { version, authorization, signature, resource }: SettlementOrder,
-): JsonValue {
+function settleBody(terms: X402Terms, { version, authorization, signature, resource }: SettlementOrder): JsonValue {
   const payload = { signature: writeHexBytes(signature), authorization: writeAuthorization(authorization) };
   const what = { url: resource, description: "", mimeType: "application/json" };
   if (version === 1) {
@@ -108,8 +98,7 @@ function readSettlement(value: JsonValue | undefined, status: number): Carried {
   const transaction = readHash(response["transaction"]);
   if (response["success"] === true && status < 300) return { kind: "sent", transaction };
   const told = response["errorReason"];
-  const reason =
-    typeof told === "string" && told !== "" ? told.slice(0, reasonLengthMax) : `status ${status}`;
+  const reason = typeof told === "string" && told !== "" ? told.slice(0, reasonLengthMax) : `status ${status}`;
   if (response["success"] === false && transaction === undefined) return { kind: "refused", reason };
   // It does not take orders from us, so it has carried nothing out.
   if (status === 401 || status === 403)

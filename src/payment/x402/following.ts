@@ -80,18 +80,15 @@ export function createX402Following(options: FollowingOptions): FollowX402 {
         return await waitFor(payment, carried.transaction, patience.sentMs, signal);
       case "unknown":
         options.log.warn("it is not known whether a payment was carried out", {
-          ...{ payment: payment.id, reason: carried.reason },
+          payment: payment.id,
+          reason: carried.reason,
         });
         return await waitFor(payment, carried.transaction, patience.unknownMs, signal);
     }
   }
 
   /** A refusal counts unless the chain, or an attempt before, says otherwise. */
-  async function refused(
-    payment: X402Stored,
-    reason: string,
-    signal: AbortSignal,
-  ): Promise<string | undefined> {
+  async function refused(payment: X402Stored, reason: string, signal: AbortSignal): Promise<string | undefined> {
     const standing = await standingOf(payment, signal);
     if (typeof standing === "string") return standing;
     const decide = byChain(standing);

@@ -43,19 +43,26 @@ type KnownNetwork = Readonly<{
 
 const knownNetworks: readonly KnownNetwork[] = [
   {
-    ...{ chainId: 8_453n, nameV1: "base", token: "base-usdc" },
+    chainId: 8_453n,
+    nameV1: "base",
+    token: "base-usdc",
     asset: { address: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913", name: "USD Coin", version: "2" },
   },
   {
-    ...{ chainId: 84_532n, nameV1: "base-sepolia", token: "base-usdc" },
+    chainId: 84_532n,
+    nameV1: "base-sepolia",
+    token: "base-usdc",
     asset: { address: "0x036CbD53842c5426634e7929541eC2318f3dCF7e", name: "USDC", version: "2" },
   },
   {
-    ...{ chainId: 1n, token: "usdc" },
+    chainId: 1n,
+    token: "usdc",
     asset: { address: "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48", name: "USD Coin", version: "2" },
   },
   {
-    ...{ chainId: 137n, nameV1: "polygon", token: "polygon-usdc" },
+    chainId: 137n,
+    nameV1: "polygon",
+    token: "polygon-usdc",
     asset: { address: "0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359", name: "USD Coin", version: "2" },
   },
 ];
@@ -73,8 +80,7 @@ export function readX402Network(text: string, set: AssetSettings): X402Network |
   const chainText = caipPattern.exec(text)?.[1];
   const known = knownNetworks.find(({ chainId, nameV1 }) => nameV1 === text || String(chainId) === chainText);
   const chainId = known?.chainId ?? (chainText === undefined ? undefined : BigInt(chainText));
-  if (chainId === undefined)
-    return { fault: 'X402_NETWORK must be "base", "base-sepolia" or like "eip155:8453"' };
+  if (chainId === undefined) return { fault: 'X402_NETWORK must be "base", "base-sepolia" or like "eip155:8453"' };
   const addressText = set.address ?? known?.asset.address;
   const name = set.name ?? known?.asset.name;
   const version = set.version ?? known?.asset.version;

@@ -55,10 +55,7 @@ export function createX402Offers(options: X402OffersOptions): OfferX402 {
 
   /** @returns A block below which the authorization was not used. */
   async function tryOnChain({ authorization, signature }: X402Payment, signal: AbortSignal): Promise<number> {
-    const [newest, trial] = await Promise.all([
-      chain.newest(signal),
-      chain.try(authorization, signature, signal),
-    ]);
+    const [newest, trial] = await Promise.all([chain.newest(signal), chain.try(authorization, signature, signal)]);
     if (newest.kind === "trouble") throw new Failure("settlement_unknown", { ...newest });
     if (trial.kind === "trouble") throw new Failure("settlement_unknown", { ...trial });
     const { height } = newest.value;
@@ -81,17 +78,17 @@ export function createX402Offers(options: X402OffersOptions): OfferX402 {
     const fromHeight = await tryOnChain(payment, signal);
     const { name: network, asset } = terms.network;
     return {
-      ...{
-        network,
-        asset: asset.address,
-        token: asset.token,
-        version,
-        authorization,
-        signature,
-        resource,
-        purpose,
-      },
-      ...{ winc: bought.winc, quotedWinc: bought.quotedWinc, fromHeight },
+      network,
+      asset: asset.address,
+      token: asset.token,
+      version,
+      authorization,
+      signature,
+      resource,
+      purpose,
+      winc: bought.winc,
+      quotedWinc: bought.quotedWinc,
+      fromHeight,
     };
   };
 }

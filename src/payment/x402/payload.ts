@@ -90,9 +90,7 @@ function readAccepted(terms: JsonObject): X402Accepted | undefined {
   const amount = readUint(terms["amount"]);
   const asset = readEvmAddress(terms["asset"]);
   const payTo = readEvmAddress(terms["payTo"]);
-  return amount === undefined || asset === undefined || payTo === undefined
-    ? undefined
-    : { amount, asset, payTo };
+  return amount === undefined || asset === undefined || payTo === undefined ? undefined : { amount, asset, payTo };
 }
 
 /** Decimal text below 2^256; some clients write it as a JSON number. */

@@ -63,9 +63,7 @@ export function createX402Quotes({ prices, token, heldMs, clock }: X402QuotesOpt
   }
 
   function hold(key: string, price: Omit<Held, "until">): void {
-    const others = heldFor(key).filter(
-      ({ amount, winc: bought }) => amount !== price.amount || bought !== price.winc,
-    );
+    const others = heldFor(key).filter(({ amount, winc: bought }) => amount !== price.amount || bought !== price.winc);
     held.delete(key); // and in again at the end: those at the front were told longest ago
     held.set(key, [...others, { ...price, until: clock() + heldMs }].slice(-pricesHeldMax));
     if (held.size <= wantsHeldMax) return;

@@ -71,8 +71,7 @@ export function openX402Settling(options: X402SettlingOptions): X402Settling {
       },
       (error: unknown) => {
         // The watch takes it up; whether that is a defect or the ledger's trouble, the money is accounted for there.
-        if (!life.signal.aborted)
-          log.error("an x402 payment was left to the watch", { payment: payment.id, error });
+        if (!life.signal.aborted) log.error("an x402 payment was left to the watch", { payment: payment.id, error });
       },
     );
     underWay.add(work);
@@ -161,7 +160,9 @@ function responseOf(stored: X402Stored, { payment, purpose }: X402Request, isRep
         creditedWinc: stored.winc,
         quotedWinc: stored.quotedWinc,
         paid: stored.authorization.value,
-        ...{ balance, transaction, isReplay },
+        balance,
+        transaction,
+        isReplay,
       };
     }
   }

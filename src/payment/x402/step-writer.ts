@@ -57,8 +57,7 @@ export function createStepWriter({ ledger, clock, makeId, log }: StepWriterOptio
       const dueAt = lookAgainAt(payment, { kind: "wait" }, clock());
       await ledger.write((tx) => laterX402(tx, payment, dueAt, transaction));
     },
-    begin: (payment, transaction) =>
-      ledger.write((tx) => beginX402(tx, payment.id, transaction, clock() + inHandMs)),
+    begin: (payment, transaction) => ledger.write((tx) => beginX402(tx, payment.id, transaction, clock() + inHandMs)),
   };
 }
 

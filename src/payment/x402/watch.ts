@@ -71,9 +71,7 @@ export function createX402Watch({ terms, ledger, follow, clock, log }: X402Watch
   async function removeSome(): Promise<void> {
     const now = clock();
     if (removedAt !== undefined && now - removedAt < removeEveryMs) return;
-    const removed = await ledger.write((tx) =>
-      removeRejectedX402(tx, now - rejectedStoredMs, removedPerLook),
-    );
+    const removed = await ledger.write((tx) => removeRejectedX402(tx, now - rejectedStoredMs, removedPerLook));
     if (removed < removedPerLook) removedAt = now;
   }
 

@@ -161,12 +161,7 @@ export async function takeX402(tx: Tx, seen: X402Stored, dueAt: number): Promise
  *
  * @returns False when it must not be: it has ended meanwhile.
  */
-export async function beginX402(
-  tx: Tx,
-  id: string,
-  transaction: string | undefined,
-  dueAt: number,
-): Promise<boolean> {
+export async function beginX402(tx: Tx, id: string, transaction: string | undefined, dueAt: number): Promise<boolean> {
   const begun = await tx.run(
     "UPDATE x402_payments SET state = CASE state WHEN 'seen' THEN 'settling' ELSE state END, " +
       "attempts = attempts + 1, transaction_hash = COALESCE(?, transaction_hash), due_at = ? " +
@@ -215,12 +210,7 @@ export async function rejectX402(
 }
 
 /** Takes back what a payment was credited with; the account may owe afterwards. */
-export async function reverseX402(
-  tx: Tx,
-  payment: X402Stored,
-  reason: string,
-  time: X402Time,
-): Promise<void> {
+export async function reverseX402(tx: Tx, payment: X402Stored, reason: string, time: X402Time): Promise<void> {
   assert(payment.state === "settled", "what is reversed was settled");
   const { id, winc, authorization } = payment;
   const legs = [

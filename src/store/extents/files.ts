@@ -4,17 +4,7 @@
  * have it open.
  * @module
  */
-import {
-  close,
-  constants,
-  fdatasync,
-  fstat,
-  ftruncate,
-  lstatSync,
-  open as openFile,
-  read,
-  write,
-} from "node:fs";
+import { close, constants, fdatasync, fstat, ftruncate, lstatSync, open as openFile, read, write } from "node:fs";
 import { mkdir, readdir, rm, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -252,15 +242,7 @@ function writeSome(descriptor: number, bytes: Uint8Array, at: number, position: 
 }
 
 /** Codes that say that the file is not there, or that something stands there that is none of ours. */
-const lostCodes: ReadonlySet<string> = new Set([
-  "ENOENT",
-  "EISDIR",
-  "ELOOP",
-  "ENOTDIR",
-  "EACCES",
-  "EPERM",
-  "ENXIO",
-]);
+const lostCodes: ReadonlySet<string> = new Set(["ENOENT", "EISDIR", "ELOOP", "ENOTDIR", "EACCES", "EPERM", "ENXIO"]);
 const fullCodes: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 
 function faultOf(error: unknown): FileFault {

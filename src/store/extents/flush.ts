@@ -57,9 +57,7 @@ export function startFlush(parts: { map: ExtentMap; roots: Roots; files: ExtentF
     const ends = some.map((root) => roots.use(root));
     // Taken before the files are synced: what is marked meanwhile belongs to the next round.
     const taken = some.map((root) => ({ root, change: takeChange(root) }));
-    const synced = await Promise.all(
-      taken.map(({ root, change }) => (change.pages.length === 0 ? true : sync(root))),
-    );
+    const synced = await Promise.all(taken.map(({ root, change }) => (change.pages.length === 0 ? true : sync(root))));
     const ready = taken.filter(({ root }, index) => synced[index] === true && !root.isGone);
     const isSaved = save(ready.map(({ change }) => change));
     for (const { root, change } of taken) {

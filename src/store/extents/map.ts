@@ -77,8 +77,7 @@ const cacheBytes = 4 * 2 ** 20;
 /** Enough to tell that the file is damaged. */
 const faultsMax = 100;
 
-type StoredRoot = Omit<RootRow, "pinned" | "digest"> &
-  Readonly<{ pinned: number; digest: Uint8Array | null }>;
+type StoredRoot = Omit<RootRow, "pinned" | "digest"> & Readonly<{ pinned: number; digest: Uint8Array | null }>;
 
 /**
  * Opens the rows, or begins anew where the file is damaged or of a version that is not known: it is a cache's.
@@ -110,9 +109,7 @@ export function openExtentMap(path: string, onReset: (reason: string) => void): 
   );
   const dropPages = db.query("DELETE FROM pages WHERE root = (SELECT root FROM roots WHERE name = ?)");
   const dropRoot = db.query("DELETE FROM roots WHERE name = ?");
-  const sum = db.query<{ total: number }, SQLQueryBindings[]>(
-    "SELECT coalesce(sum(bytes), 0) AS total FROM roots",
-  );
+  const sum = db.query<{ total: number }, SQLQueryBindings[]>("SELECT coalesce(sum(bytes), 0) AS total FROM roots");
   const someNames = db.query<{ name: string }, SQLQueryBindings[]>(
     "SELECT name FROM roots WHERE name > ? ORDER BY name LIMIT ?",
   );
@@ -167,7 +164,5 @@ function openOrReset(path: string, onReset: (reason: string) => void): Database 
 /** Whether the file is not what it was: damage in SQLite's words, or a version that `openForWriting` refuses. */
 function isDamage(cause: unknown): boolean {
   if (!(cause instanceof Error)) return false;
-  return "code" in cause && typeof cause.code === "string"
-    ? /^SQLITE_(CORRUPT|NOTADB)/.test(cause.code)
-    : true;
+  return "code" in cause && typeof cause.code === "string" ? /^SQLITE_(CORRUPT|NOTADB)/.test(cause.code) : true;
 }

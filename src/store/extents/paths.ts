@@ -29,11 +29,7 @@ export function createPaths(parts: { files: ExtentFiles; reading: Reading; clock
   const { files, reading, clock } = parts;
 
   /** Compares spans that were not compared since the file became what it is. Answers whether all of them are right. */
-  async function compareAll(
-    root: Root,
-    spans: readonly ByteSpan[],
-    identity: FileIdentity,
-  ): Promise<boolean> {
+  async function compareAll(root: Root, spans: readonly ByteSpan[], identity: FileIdentity): Promise<boolean> {
     for (const piece of spans.flatMap(callsOf)) {
       if ((await reading.compare(root, piece)) === undefined) return false;
       if (root.identity !== identity) return false; // it changed, and another call compares anew

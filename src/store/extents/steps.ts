@@ -129,8 +129,7 @@ export function createSteps(
         (page) => page.checkedCount,
         (page, index) => page.checked[index] === 1,
       ),
-    matches: (step, bytes) =>
-      lookAt(Math.floor(step / stepsPerPage)).sums[step % stepsPerPage] === checksumOf(bytes),
+    matches: (step, bytes) => lookAt(Math.floor(step / stepsPerPage)).sums[step % stepsPerPage] === checksumOf(bytes),
     add: (step, checksum) => (put(step, checksum) ? 0 : stepCost(step, size)),
     drop: (step) => (put(step, 0n) ? stepCost(step, size) : 0),
     setChecked(step) {

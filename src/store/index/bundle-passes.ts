@@ -67,10 +67,7 @@ export function createBundlePasses(db: Database, counts: Counts, clock: Clock): 
   const setMeta = prepare(db, "INSERT OR REPLACE INTO meta VALUES ('filters_in_force', ?)");
   const count = prepareQuery<{ n: number }>(db, "SELECT count(*) AS n FROM bundle_passes");
   const dropKind = prepare(db, "DELETE FROM bundle_passes WHERE kind = ?");
-  const insert = prepare(
-    db,
-    "INSERT INTO bundle_passes (kind, first, last, next, bypass) VALUES (?, ?, ?, ?, ?)",
-  );
+  const insert = prepare(db, "INSERT INTO bundle_passes (kind, first, last, next, bypass) VALUES (?, ?, ?, ?, ?)");
   const firstPass = prepareQuery<PassRow>(
     db,
     `SELECT pass, kind, CAST(first AS TEXT) AS first, CAST(next AS TEXT) AS next, bypass
@@ -78,10 +75,7 @@ export function createBundlePasses(db: Database, counts: Counts, clock: Clock): 
   );
   const drop = prepare(db, "DELETE FROM bundle_passes WHERE pass = ?");
   const advance = prepare(db, "UPDATE bundle_passes SET next = ? WHERE pass = ?");
-  const waiting = prepareQuery<{ value: number }>(
-    db,
-    "SELECT value FROM counters WHERE name = 'bundlesQueued'",
-  );
+  const waiting = prepareQuery<{ value: number }>(db, "SELECT value FROM counters WHERE name = 'bundlesQueued'");
   const anyBundle = prepareQuery<{ n: number }>(db, "SELECT 1 AS n FROM bundles LIMIT 1");
   const filterId = createFilterIds(db);
   const read = {
@@ -141,9 +135,7 @@ export function createBundlePasses(db: Database, counts: Counts, clock: Clock): 
   };
 }
 
-function createFilterIds(
-  db: Database,
-): (filters: BundleFilters) => Readonly<{ unbundle: number; index: number }> {
+function createFilterIds(db: Database): (filters: BundleFilters) => Readonly<{ unbundle: number; index: number }> {
   const find = prepareQuery<{ filter: number }>(db, "SELECT filter FROM filters WHERE canonical = ?");
   // A filter that no bundle was evaluated with has no number: then it is another one than every bundle's.
   const idOf = (canonical: string): number => find.get(canonical)?.filter ?? -1;
@@ -162,9 +154,7 @@ export type BundlePass = Readonly<{
 
 /** Opens the reading of passes over a reader's connection. */
 export function createBundlePassReads(db: Database): () => readonly BundlePass[] {
-  const all = prepareQuery<
-    Readonly<{ kind: string; first: number; last: number; next: number; bypass: number }>
-  >(
+  const all = prepareQuery<Readonly<{ kind: string; first: number; last: number; next: number; bypass: number }>>(
     db,
     `SELECT kind, first >> 41 AS first, last >> 41 AS last, next >> 41 AS next, bypass
      FROM bundle_passes ORDER BY pass`,

@@ -68,9 +68,7 @@ export function createBundleReads(
      FROM bundles WHERE n BETWEEN (?1 << 31) AND ((?1 << 31) | 0x7fffffff)
        AND last_queued_at >= coalesce((SELECT last_queued_at FROM bundles WHERE n = (?1 << 31)), 0)`,
   );
-  const invalid = prepareQuery<
-    Readonly<{ entry: number; offset: number; itemId: Uint8Array; reason: string }>
-  >(
+  const invalid = prepareQuery<Readonly<{ entry: number; offset: number; itemId: Uint8Array; reason: string }>>(
     db,
     `SELECT entry, byte AS offset, x.id AS itemId, x.reason FROM bundles b JOIN invalid_items x USING (n)
      WHERE b.id = ? ORDER BY n, entry LIMIT ?`,

@@ -47,11 +47,7 @@ const idsPerLookup = 2_000;
 const place = "n >> 31 AS high, n & 0x7fffffff AS low";
 
 /** Opens the canonical places of one database. */
-export function createCanonicalPlaces(
-  db: Database,
-  keys: FilterKeys,
-  findable: FindableRows,
-): CanonicalPlaces {
+export function createCanonicalPlaces(db: Database, keys: FilterKeys, findable: FindableRows): CanonicalPlaces {
   const findMany = prepareQuery<Halves & Readonly<{ id: Uint8Array }>>(
     db,
     `SELECT i.n >> 31 AS high, i.n & 0x7fffffff AS low, i.id
@@ -59,10 +55,7 @@ export function createCanonicalPlaces(
   );
   const item = prepareStored(db, "items", "r.n = (? << 31) | ?");
   const duplicate = prepareStored(db, "duplicates", "r.n = (? << 31) | ?");
-  const lowestDuplicate = prepareQuery<Halves>(
-    db,
-    `SELECT ${place} FROM duplicates WHERE id = ? ORDER BY n LIMIT 1`,
-  );
+  const lowestDuplicate = prepareQuery<Halves>(db, `SELECT ${place} FROM duplicates WHERE id = ? ORDER BY n LIMIT 1`);
   const toDuplicates = prepareMove(db, "items", "duplicates");
   const toItems = prepareMove(db, "duplicates", "items");
 
@@ -107,11 +100,7 @@ export function findableRow(row: TableRow): FindableRow {
  *
  * @param condition - SQL over the columns of `r`, ours alone, never text from outside.
  */
-export function prepareStored(
-  db: Database,
-  table: "items" | "duplicates",
-  condition: string,
-): Query<TableRow> {
+export function prepareStored(db: Database, table: "items" | "duplicates", condition: string): Query<TableRow> {
   return prepareQuery<TableRow>(
     db,
     `SELECT r.n >> 31 AS high, r.n & 0x7fffffff AS low, r.id, r.target, r.sig, r.parent, r.tags, r.ingested,

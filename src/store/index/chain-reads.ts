@@ -15,14 +15,7 @@ import type { BlocksPlan, BlockText, IndexReader, Tip, TransactionText, WeaveSpa
 /** The part of the reader that is about the chain. */
 export type ChainReads = Pick<
   IndexReader,
-  | "tip"
-  | "block"
-  | "blockText"
-  | "blocks"
-  | "heightsWithItems"
-  | "transactionAt"
-  | "transactionsOfBlock"
-  | "dueMissing"
+  "tip" | "block" | "blockText" | "blocks" | "heightsWithItems" | "transactionAt" | "transactionsOfBlock" | "dueMissing"
 > &
   Readonly<{
     textAt: (place: Place) => TransactionText | undefined;
@@ -96,10 +89,7 @@ export function createChainReads(db: Database): ChainReads {
   };
 }
 
-function createBlocksPage(
-  db: Database,
-  find: (hash: BlockHash) => BlockColumns | undefined,
-): IndexReader["blocks"] {
+function createBlocksPage(db: Database, find: (hash: BlockHash) => BlockColumns | undefined): IndexReader["blocks"] {
   const page = (order: "ASC" | "DESC") =>
     prepareQuery<BlockColumns>(
       db,
@@ -108,10 +98,7 @@ function createBlocksPage(
   const pages = { asc: page("ASC"), desc: page("DESC") };
   return ({ hashes, height, order, afterHeight, limit }: BlocksPlan) => {
     assert((hashes?.length ?? 0) <= hashesMax, "a list of hashes is bounded");
-    const first = Math.max(
-      height?.min ?? 0,
-      order === "asc" && afterHeight !== undefined ? afterHeight + 1 : 0,
-    );
+    const first = Math.max(height?.min ?? 0, order === "asc" && afterHeight !== undefined ? afterHeight + 1 : 0);
     const last = Math.min(
       height?.max ?? Number.MAX_SAFE_INTEGER,
       order === "desc" && afterHeight !== undefined ? afterHeight - 1 : Number.MAX_SAFE_INTEGER,
@@ -153,10 +140,7 @@ function createTransactionReads(db: Database): TransactionReads {
       coalesce((SELECT id FROM items i WHERE i.n = t.n), (SELECT id FROM duplicates d WHERE d.n = t.n)) AS id
     FROM transactions t`;
   const spanAt = prepareQuery<SpanRow>(db, `${span} WHERE t.n = (? << 31) AND t.weave_end > t.weave_start`);
-  const spanEndingAfter = prepareQuery<SpanRow>(
-    db,
-    `${span} WHERE t.weave_end > ? ORDER BY t.weave_end LIMIT 1`,
-  );
+  const spanEndingAfter = prepareQuery<SpanRow>(db, `${span} WHERE t.weave_end > ? ORDER BY t.weave_end LIMIT 1`);
   const ofBlock = prepareQuery<
     Readonly<{ high: number; id: Uint8Array; format: 1 | 2; size: number; dataRoot: Uint8Array | null }>
   >(

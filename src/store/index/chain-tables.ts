@@ -103,8 +103,7 @@ export function createChainTables(db: Database, rows: RowTable, counts: Counts):
       postpone.run(dueAtMs, packPlace(place));
     },
     setWeaveLayout: (height, layout) => {
-      for (const { txIndex, start, end } of layout)
-        setSpan.run(start, end, placeHigh({ height, txIndex, offset: -1 }));
+      for (const { txIndex, start, end } of layout) setSpan.run(start, end, placeHigh({ height, txIndex, offset: -1 }));
     },
     setChecks: (height, { checked, unchecked }) => {
       setChecks.run(JSON.stringify(checked), JSON.stringify(unchecked), height);
@@ -145,10 +144,7 @@ function createTransactionParts(db: Database): (place: Place, row: Parts) => boo
 }
 
 /** Removes what stands beside rows in a range of places; answers how many blocks went. */
-function createRangeRemoval(
-  db: Database,
-  counts: Counts,
-): (height: number, first: bigint, last: bigint) => number {
+function createRangeRemoval(db: Database, counts: Counts): (height: number, first: bigint, last: bigint) => number {
   const byPlace = ["transactions", "transaction_texts", "pruned_items"].map((table) =>
     prepare(db, `DELETE FROM ${table} WHERE n BETWEEN ? AND ?`),
   );

@@ -77,26 +77,16 @@ function* eachRow(
 }
 
 /** Whether some part has the row under all of its keys. */
-function isInParts(
-  parts: PartReads,
-  infos: readonly PartInfo[],
-  keys: FilterKeys,
-  row: FindableRow,
-): boolean {
+function isInParts(parts: PartReads, infos: readonly PartInfo[], keys: FilterKeys, row: FindableRow): boolean {
   const marks = row.sig < 0 ? [keys.transaction()] : [];
   const groups = [...filterKeysOfRow(keys, row), ...marks].map((key) => [key]);
   const place = { high: row.high, low: row.low };
   const query = { order: "asc", first: place, last: place, groups, excluded: [] } as const;
-  return infos.some(
-    (info) => parts.find(info, { ...query, checkpoint: () => undefined }).next().done === false,
-  );
+  return infos.some((info) => parts.find(info, { ...query, checkpoint: () => undefined }).next().done === false);
 }
 
 function keysOf(db: Database): FilterKeys {
-  const found = prepareQuery<{ value: Uint8Array }>(
-    db,
-    "SELECT value FROM meta WHERE name = 'filter_secret'",
-  ).get();
+  const found = prepareQuery<{ value: Uint8Array }>(db, "SELECT value FROM meta WHERE name = 'filter_secret'").get();
   if (found === undefined) throw new Error("the index has no secret: its writer never opened it");
   return createFilterKeys(found.value);
 }

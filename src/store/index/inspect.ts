@@ -68,9 +68,7 @@ function checkSums(db: Database): string[] {
   const pending = packHeight(pendingHeight).toString();
   return counted.flatMap(([name, sql]) => {
     const found = prepareQuery<{ n: number }>(db, sql.replaceAll("$pending", pending)).get()?.n;
-    return found === stored[name]
-      ? []
-      : [`the number of ${name} is kept as ${stored[name]}, counted ${found}`];
+    return found === stored[name] ? [] : [`the number of ${name} is kept as ${stored[name]}, counted ${found}`];
   });
 }
 
@@ -91,10 +89,7 @@ const impossible: readonly (readonly [string, string])[] = [
     `SELECT a.height AS what FROM blocks a JOIN blocks b ON b.height = a.height - 1
      WHERE a.followed = 1 AND b.followed = 1 AND a.previous IS NOT b.hash AND length(a.previous) > 0`,
   ],
-  [
-    "a block has no text",
-    "SELECT height AS what FROM blocks WHERE height NOT IN (SELECT height FROM block_texts)",
-  ],
+  ["a block has no text", "SELECT height AS what FROM blocks WHERE height NOT IN (SELECT height FROM block_texts)"],
   [
     "a row stands in no block",
     `SELECT n >> 31 AS what FROM items
@@ -110,10 +105,7 @@ const impossible: readonly (readonly [string, string])[] = [
     `SELECT n >> 31 AS what FROM (SELECT n FROM transactions UNION SELECT n FROM transaction_texts)
      WHERE n NOT IN (SELECT n FROM items UNION ALL SELECT n FROM duplicates)`,
   ],
-  [
-    "a missing transaction is there",
-    "SELECT n >> 31 AS what FROM missing WHERE n IN (SELECT n FROM transactions)",
-  ],
+  ["a missing transaction is there", "SELECT n >> 31 AS what FROM missing WHERE n IN (SELECT n FROM transactions)"],
   [
     "a row that is no row waits to be sealed",
     "SELECT n >> 31 AS what FROM unsealed WHERE n NOT IN (SELECT n FROM items)",

@@ -145,12 +145,7 @@ function locatedAlone(id: Id, row: LocatedRow): Located {
   };
 }
 
-function locatedWithin(
-  id: Id,
-  row: LocatedRow,
-  root: RootRow | undefined,
-  parent: RootRow | undefined,
-): Located {
+function locatedWithin(id: Id, row: LocatedRow, root: RootRow | undefined, parent: RootRow | undefined): Located {
   const itemOffset = row.low * 64 + row.fine;
   return {
     ...common(id, row),

@@ -22,10 +22,7 @@ const rememberedMax = 50_000;
 /** Opens the owners of one database. */
 export function createOwners(db: Database, counts: Counts): Owners {
   const find = prepareQuery<{ owner: number }>(db, "SELECT owner FROM owners WHERE address = ?");
-  const add = prepareQuery<{ owner: number }>(
-    db,
-    "INSERT INTO owners (address, key) VALUES (?, ?) RETURNING owner",
-  );
+  const add = prepareQuery<{ owner: number }>(db, "INSERT INTO owners (address, key) VALUES (?, ?) RETURNING owner");
   const remembered = new Map<Address, number>();
 
   return {

@@ -183,19 +183,13 @@ function groupsOf(plan: PagePlan, keys: FilterKeys): (readonly number[])[] {
   if (recipients !== undefined)
     groups.push(
       distinct(
-        recipients.flatMap((recipient) =>
-          isAddress(recipient) ? [keys.recipient(addressKey(recipient))] : [],
-        ),
+        recipients.flatMap((recipient) => (isAddress(recipient) ? [keys.recipient(addressKey(recipient))] : [])),
       ),
     );
   return [...groups, ...tagKeys(plan.tags, "EQ", keys)];
 }
 
-function tagKeys(
-  tags: readonly TagPlan[] | undefined,
-  op: TagPlan["op"],
-  keys: FilterKeys,
-): (readonly number[])[] {
+function tagKeys(tags: readonly TagPlan[] | undefined, op: TagPlan["op"], keys: FilterKeys): (readonly number[])[] {
   return (tags ?? [])
     .filter((tag) => tag.op === op && tag.values.length > 0)
     .map(({ name, values }) => distinct(values.map((value) => keys.tag(name, value))));
@@ -225,13 +219,11 @@ function createCheck(plan: PagePlan): Walk["matches"] {
     (row) => owners?.has(row.ownerAddress) ?? true,
     (row) => recipients?.has(row.target) ?? true,
     (row) => plan.bundledIn !== null || row.kind === "transaction",
-    (row, { parents }) =>
-      parents === undefined || (row.kind === "item" && parents.includes(row.parentOffset)),
+    (row, { parents }) => parents === undefined || (row.kind === "item" && parents.includes(row.parentOffset)),
     (row) => ingested === undefined || (row.ingestedAt >= ingested.min && row.ingestedAt <= ingested.max),
     (row) =>
       tags.every(
-        ({ name, values, isWanted }) =>
-          row.tags.some((tag) => tag.name === name && values.has(tag.value)) === isWanted,
+        ({ name, values, isWanted }) => row.tags.some((tag) => tag.name === name && values.has(tag.value)) === isWanted,
       ),
   ];
   return (row, range) => tests.every((test) => test(row, range));

@@ -73,8 +73,7 @@ function createCandidates(db: Database, keys: FilterKeys, windows: WindowSizes):
     const tests = { onlyTransactions, ingested, parents: range.parents, excluded: [] };
     const common = { first: range.first, last: range.last, order, wanted, checkpoint };
     // Rows in parts have no postings but their ids: nothing else can be asked of the B-tree for all rows.
-    if (walk.ids !== undefined)
-      return windowWalk({ ...common, sources: [{ kind: "keys", keys: walk.ids }], tests });
+    if (walk.ids !== undefined) return windowWalk({ ...common, sources: [{ kind: "keys", keys: walk.ids }], tests });
     if (groups.length === 0)
       return windowWalk({
         ...common,
@@ -117,11 +116,7 @@ function takeSome(candidates: Iterator<PlaceHalves>, count: number): PlaceHalves
   return places;
 }
 
-type RowReads = (
-  places: readonly PlaceHalves[],
-  columns: PageColumns,
-  order: "asc" | "desc",
-) => StoredPageRow[];
+type RowReads = (places: readonly PlaceHalves[], columns: PageColumns, order: "asc" | "desc") => StoredPageRow[];
 
 function createRowReads(db: Database): RowReads {
   const prepared = new Map<string, Query<StoredPageRow>>();

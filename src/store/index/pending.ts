@@ -12,14 +12,7 @@ import { type Id, idBytes } from "../../arweave/id.ts";
 import { prepare, prepareQuery } from "../sqlite.ts";
 import type { ChainTables } from "./chain-tables.ts";
 import type { Counts } from "./counts.ts";
-import {
-  packHeight,
-  pendingHeight,
-  pendingPlace,
-  placeHigh,
-  placeLow,
-  transactionsPerBlockMax,
-} from "./place.ts";
+import { packHeight, pendingHeight, pendingPlace, placeHigh, placeLow, transactionsPerBlockMax } from "./place.ts";
 import type { RowTable } from "./row-table.ts";
 import type { PendingRow } from "./rows.ts";
 import { storedPending } from "./stored-row.ts";

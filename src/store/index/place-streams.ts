@@ -15,10 +15,7 @@ type Head = { place: PlaceHalves; rest: Iterator<PlaceHalves> };
 type Compare = (a: PlaceHalves, b: PlaceHalves) => number;
 
 /** Merges streams of one order. */
-export function* mergeStreams(
-  streams: readonly PlaceStream[],
-  order: "asc" | "desc",
-): Generator<PlaceHalves> {
+export function* mergeStreams(streams: readonly PlaceStream[], order: "asc" | "desc"): Generator<PlaceHalves> {
   const compare: Compare = order === "asc" ? compareHalves : (a, b) => compareHalves(b, a);
   const waiting = streams.toSorted((a, b) => compareBounds(a, b, compare));
   let heads: Head[] = [];

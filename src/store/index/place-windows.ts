@@ -52,10 +52,7 @@ type Sample = Readonly<{
 }>;
 
 /** Opens walks over a reader's connection. */
-export function createWindowWalks(
-  db: Database,
-  windows: WindowSizes,
-): (walk: WindowWalk) => Generator<PlaceHalves> {
+export function createWindowWalks(db: Database, windows: WindowSizes): (walk: WindowWalk) => Generator<PlaceHalves> {
   const prepared = new Map<string, Query<PlaceHalves>>();
   const run = (step: PageStep): PlaceHalves[] => {
     const { sql, parameters } = placesSql(step);
@@ -95,9 +92,7 @@ export function createWindowWalks(
 function stepOf(walk: WindowWalk, window: Span, rarest: Source | undefined): PageStep {
   const source = rarest ?? walk.sources[0];
   assert(source !== undefined, "a walk has a source");
-  const groups = walk.sources.flatMap((other) =>
-    other === source || other.kind !== "keys" ? [] : [other.keys],
-  );
+  const groups = walk.sources.flatMap((other) => (other === source || other.kind !== "keys" ? [] : [other.keys]));
   return { ...window, ...walk.tests, order: walk.order, source, groups, limit: walk.wanted };
 }
 
@@ -147,10 +142,7 @@ function createSampler(db: Database): Sampler {
   const postings = prepare("postings WHERE key = ? AND");
   const transactions = prepare("transactions WHERE");
   const items = prepare("items WHERE");
-  const read = (
-    row: Row | undefined,
-    size: number,
-  ): Readonly<{ count: number; edge: bigint | undefined }> => {
+  const read = (row: Row | undefined, size: number): Readonly<{ count: number; edge: bigint | undefined }> => {
     if (row === undefined || row.high === null || row.low === null) return { count: 0, edge: undefined };
     const edge = row.count < size ? undefined : packed({ high: row.high, low: row.low });
     return { count: row.count, edge };

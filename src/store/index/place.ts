@@ -98,10 +98,7 @@ export function packHeight(height: number): bigint {
  * @param sequence - 1 or more, below 2^41: the order in which pending rows arrived.
  */
 export function pendingPlace(sequence: number): Place {
-  assert(
-    sequence > 0 && sequence < stepsPerTransaction * transactionsPerBlockMax,
-    "pending rows are bounded",
-  );
+  assert(sequence > 0 && sequence < stepsPerTransaction * transactionsPerBlockMax, "pending rows are bounded");
   return {
     height: pendingHeight,
     txIndex: Math.floor(sequence / stepsPerTransaction),

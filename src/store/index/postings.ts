@@ -44,8 +44,7 @@ function visitSorted(rows: readonly PostingRow[], visit: (key: number, row: Post
     for (let at = 0; at < words.length; at += 2) {
       const low = words[at] ?? 0;
       const row = part[low % rowsPerSortMax];
-      if (row !== undefined)
-        visit((words[at + 1] ?? 0) * keyLowScale + Math.floor(low / rowsPerSortMax), row);
+      if (row !== undefined) visit((words[at + 1] ?? 0) * keyLowScale + Math.floor(low / rowsPerSortMax), row);
     }
   }
 }

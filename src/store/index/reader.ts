@@ -102,10 +102,7 @@ function sumsInSnapshot(db: Database): Pick<IndexReader, "counts" | "times"> {
 }
 
 function filterSecretOf(db: Database, path: string): Uint8Array {
-  const found = prepareQuery<{ value: Uint8Array }>(
-    db,
-    "SELECT value FROM meta WHERE name = 'filter_secret'",
-  ).get();
+  const found = prepareQuery<{ value: Uint8Array }>(db, "SELECT value FROM meta WHERE name = 'filter_secret'").get();
   if (found === undefined) throw new Error(`the index ${path} was never opened by its writer`);
   return found.value;
 }

@@ -111,12 +111,7 @@ export type KeyedRow = Readonly<{
 }>;
 
 /** The values of `rowColumns` but for `n`, which is bound as its two halves. */
-export function rowValues(
-  row: StoredRow,
-  owner: number,
-  tagBlob: Uint8Array,
-  ingested: number,
-): SQLQueryBindings[] {
+export function rowValues(row: StoredRow, owner: number, tagBlob: Uint8Array, ingested: number): SQLQueryBindings[] {
   return [
     row.high,
     row.low,

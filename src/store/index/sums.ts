@@ -37,10 +37,7 @@ export function createSums(db: Database): Pick<IndexReader, "counts" | "times"> 
   const lowestWithItems = blockWithItems("ASC");
   const highestWithItems = blockWithItems("DESC");
   type ItemTime = Readonly<{ at: number | null }>;
-  const newestItemAbove = prepareQuery<ItemTime>(
-    db,
-    "SELECT max(last_item_at) AS at FROM blocks WHERE height > ?",
-  );
+  const newestItemAbove = prepareQuery<ItemTime>(db, "SELECT max(last_item_at) AS at FROM blocks WHERE height > ?");
   // From the newest time down: left to itself, SQLite reads every block up to the height.
   const newestItemUpTo = prepareQuery<ItemTime>(
     db,

@@ -10,9 +10,7 @@ export type WriterCall = Exclude<keyof IndexWriter, "close">;
 
 /** The writer's calls, each answered by a promise. */
 export type IndexWriterCalls = {
-  readonly [Name in WriterCall]: (
-    ...parts: Parameters<IndexWriter[Name]>
-  ) => Promise<ReturnType<IndexWriter[Name]>>;
+  readonly [Name in WriterCall]: (...parts: Parameters<IndexWriter[Name]>) => Promise<ReturnType<IndexWriter[Name]>>;
 };
 
 /** One call on its way to the thread (workers/index.ts, function `write`). */

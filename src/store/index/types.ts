@@ -120,9 +120,7 @@ export type IndexReader = Readonly<{
     limit: number,
   ) => readonly Readonly<{ height: number; itemCount: number }>[];
   /** Height, block hash and number of confirmations are those of a transaction in a followed block. */
-  transactionStatus: (
-    id: Id,
-  ) => Readonly<{ height: number; hash: BlockHash; confirmations: number }> | undefined;
+  transactionStatus: (id: Id) => Readonly<{ height: number; hash: BlockHash; confirmations: number }> | undefined;
   transactionText: (id: Id) => TransactionText | undefined;
   /** The signature of the item at a place in no block; undefined where it is not known. */
   pendingSignature: (place: Place) => Uint8Array | undefined;

@@ -237,8 +237,7 @@ function chainSteps({ db, step, rows, chain, bundles, pending, clock }: Parts): 
   const addRows = ({ block, transactions, missing, bundles: queued }: BlockRows, followed: boolean): void => {
     chain.addBlock(block, followed);
     chain.addTransactions(block.height, transactions, unixSeconds(clock));
-    for (const { txIndex, id } of missing)
-      chain.addMissing({ height: block.height, txIndex, offset: -1 }, id, clock());
+    for (const { txIndex, id } of missing) chain.addMissing({ height: block.height, txIndex, offset: -1 }, id, clock());
     bundles.queue(queued);
   };
 
@@ -268,8 +267,7 @@ function chainSteps({ db, step, rows, chain, bundles, pending, clock }: Parts): 
     addMissingTransaction: (block, row, queued) =>
       step(() => {
         const { height } = block;
-        if (!stands(block) || !chain.foundMissing({ height, txIndex: row.txIndex, offset: -1 }, row.id))
-          return false;
+        if (!stands(block) || !chain.foundMissing({ height, txIndex: row.txIndex, offset: -1 }, row.id)) return false;
         chain.addTransactions(height, [row], unixSeconds(clock));
         bundles.queue(queued);
         return true;
@@ -352,10 +350,7 @@ function createRemovalSteps(db: Database): (fromHeight: number) => number | unde
 }
 
 function secretOf(db: Database): Uint8Array {
-  const found = prepareQuery<{ value: Uint8Array }>(
-    db,
-    "SELECT value FROM meta WHERE name = 'filter_secret'",
-  ).get();
+  const found = prepareQuery<{ value: Uint8Array }>(db, "SELECT value FROM meta WHERE name = 'filter_secret'").get();
   if (found !== undefined) return found.value;
   const secret = createFilterSecret();
   db.run("INSERT INTO meta VALUES ('filter_secret', ?)", [secret]);

@@ -67,9 +67,7 @@ export function checkLedger(
 /** Sums come in two halves (check-row.ts); people want one number. */
 function readFound(found: string | null): string {
   if (found === null) return "nothing";
-  return found.replace(sumPattern, (_, high: string, low: string) =>
-    String(BigInt(high) * 2n ** 32n + BigInt(low)),
-  );
+  return found.replace(sumPattern, (_, high: string, low: string) => String(BigInt(high) * 2n ** 32n + BigInt(low)));
 }
 
 const sumPattern = /(-?\d+) \* 2\^32 \+ (-?\d+)/g;

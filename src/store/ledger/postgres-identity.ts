@@ -8,9 +8,7 @@ import { openPool, type PostgresConnection } from "./postgres-connection.ts";
 import { sqlStateOf } from "./postgres-errors.ts";
 
 /** What was found in the database of a URL. `empty`: no ledger; `unmarked`: a ledger without an id. */
-export type PostgresIdentity =
-  | Readonly<{ kind: "empty" | "unmarked" }>
-  | Readonly<{ kind: "marked"; id: string }>;
+export type PostgresIdentity = Readonly<{ kind: "empty" | "unmarked" }> | Readonly<{ kind: "marked"; id: string }>;
 
 /** What the server says of a table that another process makes at the same moment. */
 const madeByAnother = ["42P07", "42710", "23505"];

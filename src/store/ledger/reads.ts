@@ -19,8 +19,7 @@ export function createReads(snapshot: <Result>(work: Work<Result>) => Promise<Re
   let finished = false;
   return {
     read: <Result>(work: Work<Result>): Promise<Result> => {
-      if (finished)
-        return Promise.reject(new Failure("database_unavailable", { reason: "the ledger is closed" }));
+      if (finished) return Promise.reject(new Failure("database_unavailable", { reason: "the ledger is closed" }));
       if (running.size >= waitingMax)
         return Promise.reject(new Failure("busy", { reason: "too many ledger reads wait" }));
       const mine = snapshot(work).finally(() => running.delete(mine));

@@ -13,8 +13,7 @@ export type Statements = Readonly<{
 }>;
 
 const lateName = "LateWork";
-const lateText =
-  "ledger work waits for something other than its transaction, or its database does not answer";
+const lateText = "ledger work waits for something other than its transaction, or its database does not answer";
 
 /** Whether work was given up because it took too long. */
 export function isLate(error: unknown): boolean {
@@ -24,10 +23,7 @@ export function isLate(error: unknown): boolean {
 /** Waits for an answer, but no longer than so many milliseconds; then `isLate` is true of what it throws. */
 export async function withinTime<Result>(response: Promise<Result>, timeoutMs: number): Promise<Result> {
   const late = Promise.withResolvers<never>();
-  const timer = setTimeout(
-    () => late.reject(Object.assign(new Error(lateText), { name: lateName })),
-    timeoutMs,
-  );
+  const timer = setTimeout(() => late.reject(Object.assign(new Error(lateText), { name: lateName })), timeoutMs);
   try {
     return await Promise.race([response, late.promise]);
   } finally {

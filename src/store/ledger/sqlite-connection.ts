@@ -53,11 +53,7 @@ export function connectForWriting(path: string): Connection {
 export function connectForReading(path: string): Connection {
   // Opened read-write: a reader that comes first after a crash must be able to recover the log.
   const db = new Database(path, { create: false, readwrite: true, strict: true, safeIntegers: true });
-  return prepared(db, path, [
-    `busy_timeout = ${lockTimeoutMs}`,
-    "query_only = ON",
-    `cache_size = -${cacheKibibytes}`,
-  ]);
+  return prepared(db, path, [`busy_timeout = ${lockTimeoutMs}`, "query_only = ON", `cache_size = -${cacheKibibytes}`]);
 }
 
 function prepared(db: Database, path: string, pragmas: readonly string[]): Connection {

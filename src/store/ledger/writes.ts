@@ -138,8 +138,7 @@ async function runGroup(session: Session, jobs: readonly Job[]): Promise<Done[]>
       await session.abandon();
       const fault = session.faultOf(error);
       if (fault !== "again" && fault !== "unsure") throw error;
-      if (tries === triesMax)
-        throw new Failure("busy", { reason: "other transactions were always in the way" }, error);
+      if (tries === triesMax) throw new Failure("busy", { reason: "other transactions were always in the way" }, error);
     }
     await Bun.sleep(pauseMs * 2 ** tries);
   }

@@ -5,16 +5,7 @@
  * an index or was damaged later. It reads each byte once, and takes about as much memory as the manifest is large.
  * @module
  */
-import {
-  closeSync,
-  fdatasyncSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  renameSync,
-  rmSync,
-  writeSync,
-} from "node:fs";
+import { closeSync, fdatasyncSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 import { idFromBytes } from "../../arweave/id.ts";
 import { createManifestScan, type ScannedManifest } from "../../arweave/manifest-scan.ts";

@@ -100,11 +100,7 @@ export function writeHead(head: IndexHead, page: Uint8Array): void {
 }
 
 /** Writes records as pages, one behind another. @param take - Gets each page; it is changed after the call. */
-export function writePages(
-  records: Iterable<Uint8Array>,
-  salt: Uint8Array,
-  take: (page: Uint8Array) => void,
-): void {
+export function writePages(records: Iterable<Uint8Array>, salt: Uint8Array, take: (page: Uint8Array) => void): void {
   const page = new Uint8Array(pageSize);
   const view = new DataView(page.buffer);
   let inPage = 0;

@@ -140,8 +140,7 @@ function inOrder(used: number, isLive: Uint8Array, live: number, records: Uint8A
     const next = bucketOf(record) + 1;
     if (isLive[record] === 1) ends[next] = (ends[next] ?? 0) + 1;
   }
-  for (let bucket = 1; bucket < ends.length; bucket += 1)
-    ends[bucket] = (ends[bucket] ?? 0) + (ends[bucket - 1] ?? 0);
+  for (let bucket = 1; bucket < ends.length; bucket += 1) ends[bucket] = (ends[bucket] ?? 0) + (ends[bucket - 1] ?? 0);
   const order = new Uint32Array(live);
   for (let record = 0; record < used; record += 1) {
     if (isLive[record] !== 1) continue;

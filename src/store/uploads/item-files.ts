@@ -40,8 +40,7 @@ const newFile = constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY;
  * may not have come to that. @param folder - That of uploads.
  */
 export function makeItemFolders(folder: string): void {
-  for (const name of [segmentFolder, itemFolder])
-    mkdirSync(join(folder, name), { recursive: true, mode: 0o700 });
+  for (const name of [segmentFolder, itemFolder]) mkdirSync(join(folder, name), { recursive: true, mode: 0o700 });
   syncFolder(folder);
   syncFolder(dirname(folder));
 }

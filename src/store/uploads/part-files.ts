@@ -58,8 +58,7 @@ export async function openPartFiles(folder: string): Promise<PartFiles> {
   const nameOf = (upload: string) => `${partFolder}/${upload}`;
   return {
     nameOf,
-    open: async (upload) =>
-      openFile(nameOf(upload), await openOrMake(pathOf(upload), join(folder, partFolder))),
+    open: async (upload) => openFile(nameOf(upload), await openOrMake(pathOf(upload), join(folder, partFolder))),
     list: () => readdir(join(folder, partFolder)),
     diskBytes: async (upload) => {
       const facts = await orMissing(stat(pathOf(upload)));

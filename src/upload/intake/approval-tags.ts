@@ -32,8 +32,7 @@ export function readApprovalWish(
 ): ApprovalWish | undefined {
   const given = tagValue(tags, "x-approve-payment");
   const revoked = tagValue(tags, "x-delete-payment-approval");
-  if (given !== undefined && revoked !== undefined)
-    throw refused("create", "one item cannot both approve and revoke");
+  if (given !== undefined && revoked !== undefined) throw refused("create", "one item cannot both approve and revoke");
   if (given !== undefined) {
     const approved = addressIn(given);
     if (approved === undefined) throw refused("create", "Invalid approved address");
@@ -55,8 +54,7 @@ function amountIn(tags: readonly Tag[]): bigint {
   if (text === undefined)
     throw new Failure("upload_rejected", { reason: "Approval x-amount tag missing a winc value!" });
   const amount = readWinc(text);
-  if (amount === undefined || amount === 0n)
-    throw refused("create", "the tag x-amount is not a valid winc amount");
+  if (amount === undefined || amount === 0n) throw refused("create", "the tag x-amount is not a valid winc amount");
   return amount;
 }
 

@@ -21,10 +21,7 @@ export type ArrivingItem = Readonly<{
  * @param size - Of the whole item, where it is announced.
  * @throws Failure `upload_rejected` {reason} as soon as it is seen that this is no item; what the pieces throw.
  */
-export async function readArriving(
-  pieces: AsyncIterable<Uint8Array>,
-  size: number | undefined,
-): Promise<ArrivingItem> {
+export async function readArriving(pieces: AsyncIterable<Uint8Array>, size: number | undefined): Promise<ArrivingItem> {
   const rest = pieces[Symbol.asyncIterator]();
   let head: Uint8Array = new Uint8Array(0);
   try {

@@ -120,12 +120,7 @@ export async function priceOf(
  *   with the fact `wish` where it was the item's approval or revocation that failed; `pricing_oracle_unavailable`,
  *   `not_synced`. Then nothing was charged. `database_unavailable`, `busy`: then that is not known.
  */
-export async function charge(
-  parts: ChargeParts,
-  item: WrittenItem,
-  terms: Terms,
-  signal: AbortSignal,
-): Promise<Taken> {
+export async function charge(parts: ChargeParts, item: WrittenItem, terms: Terms, signal: AbortSignal): Promise<Taken> {
   const { row } = item;
   const signer = accountOf(row.signatureType, row.owner, terms.token);
   const names = namesOf(row.signatureType, row.owner, signer);
@@ -140,8 +135,12 @@ export async function charge(
     if (isTaken) return known;
     const reservationId = await pay(tx, { itemId: row.id, signer, price, terms, step });
     const charged = takenItem(item, {
-      ...{ store: parts.storeName, signer, winc: price },
-      ...{ reservationId, receivedAt: step.now, deadlineHeight },
+      store: parts.storeName,
+      signer,
+      winc: price,
+      reservationId,
+      receivedAt: step.now,
+      deadlineHeight,
     });
     const upload: Upload = { ...charged, state: "stored", place: undefined, failedReason: undefined };
     if (known === undefined) {
@@ -288,10 +287,7 @@ async function carryOut(tx: Tx, wish: ApprovalWish, step: Step): Promise<Omit<Ta
   }
 }
 
-type Charged = Pick<
-  TakenItem,
-  "store" | "signer" | "winc" | "reservationId" | "receivedAt" | "deadlineHeight"
->;
+type Charged = Pick<TakenItem, "store" | "signer" | "winc" | "reservationId" | "receivedAt" | "deadlineHeight">;
 
 function takenItem({ file, offset, size, row, signing }: WrittenItem, charged: Charged): TakenItem {
   assert(row.digest !== null, "an item that was written has a digest");

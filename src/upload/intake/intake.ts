@@ -18,14 +18,7 @@ import { type BlockList, refuseBlocked } from "../block-list.ts";
 import { refuseTooLarge } from "../item-size.ts";
 import type { SignedItem } from "../uploads.ts";
 import { readApprovalWish } from "./approval-tags.ts";
-import {
-  type ArrivingItem,
-  allOf,
-  chained,
-  invalidItem,
-  joinedPieces,
-  readArriving,
-} from "./arriving-item.ts";
+import { type ArrivingItem, allOf, chained, invalidItem, joinedPieces, readArriving } from "./arriving-item.ts";
 import {
   type ChargeParts,
   charge,
@@ -140,9 +133,7 @@ export function createIntake(parts: IntakeParts): Intake {
     try {
       const prepaid = await arrival.prepay?.(arriving.header.id, signal);
       const terms = prepaid === undefined ? arrival : { ...arrival, prepaid };
-      const allow = createAllowance(arrival.size ?? 0, held, (size) =>
-        checkFunds(parts, payer, arrival, size, signal),
-      );
+      const allow = createAllowance(arrival.size ?? 0, held, (size) => checkFunds(parts, payer, arrival, size, signal));
       const item = await write(parts, arriving, { size: arrival.size, allow, held }, signal);
       const taken = await chargeOrDiscard(item, terms, signal);
       if (isItsOwn(taken, item)) storedBytes = item.size;

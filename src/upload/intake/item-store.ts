@@ -137,8 +137,7 @@ async function takeBatch(folder: string, pool: Pool, batch: readonly Waiter[]): 
       else reject(failureOf(response));
     }
   } catch (error) {
-    if (batch.length > 1 && isThreadLost(error))
-      for (const waiter of batch) await takeBatch(folder, pool, [waiter]);
+    if (batch.length > 1 && isThreadLost(error)) for (const waiter of batch) await takeBatch(folder, pool, [waiter]);
     else for (const { reject } of batch) reject(askedAgain(error));
   }
 }

@@ -64,9 +64,7 @@ async function tellItems(parts: TellParts, items: readonly BundleItem[], signal:
   for (let at = 0; at < items.length; at += pageItems) {
     signal.throwIfAborted();
     await new Promise<void>((resolve) => setImmediate(resolve));
-    const missed = items
-      .slice(at, at + pageItems)
-      .filter(({ id }) => isId(id) && parts.standing(id) === undefined);
+    const missed = items.slice(at, at + pageItems).filter(({ id }) => isId(id) && parts.standing(id) === undefined);
     for (const job of jobsOf(missed)) await tell(parts, job, signal);
   }
 }

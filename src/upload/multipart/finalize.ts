@@ -195,11 +195,7 @@ async function* headOf(file: PartFile): AsyncGenerator<Uint8Array> {
 }
 
 /** A file that has become the item's is kept; of an item that was there already nobody needs a second one. */
-async function leaveFile(
-  { writers, log }: FinalizerParts,
-  { id }: MultipartUpload,
-  { upload }: Taken,
-): Promise<void> {
+async function leaveFile({ writers, log }: FinalizerParts, { id }: MultipartUpload, { upload }: Taken): Promise<void> {
   if (upload.bytes.file === writers.nameOf(id)) {
     writers.forget(id);
     return;

@@ -201,8 +201,7 @@ export function createMultipart(parts: MultipartParts): Multipart {
     status: (id) =>
       ledger.read(async (tx) => {
         const upload = await find(tx, id);
-        if (upload.state === "finalized")
-          return { kind: "finalized", upload, taken: await takenOf(tx, upload) };
+        if (upload.state === "finalized") return { kind: "finalized", upload, taken: await takenOf(tx, upload) };
         if (upload.state !== "finalizing") return { kind: upload.state, upload };
         return { kind: "finalizing", upload, stage: finalizer.stage(id) ?? "VALIDATING" };
       }),
@@ -268,14 +267,21 @@ async function hold(
   const now = clock();
   if (from !== payer)
     await transfer(tx, {
-      ...{ id: makeId(), kind: "prepayment", at: now, changeId: id },
+      id: makeId(),
+      kind: "prepayment",
+      at: now,
+      changeId: id,
       legs: [
         { account: user(from), amount: -winc },
         { account: user(payer), amount: winc },
       ],
     });
   const request = {
-    ...{ itemId: id, signer: payer, winc, paidBy: [], directive: "list-or-signer" as const },
+    itemId: id,
+    signer: payer,
+    winc,
+    paidBy: [],
+    directive: "list-or-signer" as const,
     expiresAt: now + lifeMs + holdGraceMs,
   };
   return (await reserve(tx, request, { now, makeId })).id;

@@ -196,12 +196,7 @@ async function writePart(
     throw new Failure("disk_failed", { reason: "a part that was written beside this one was lost" });
 }
 
-async function writePieces(
-  file: PartFile,
-  part: ArrivingPart,
-  held: QuotaHeld,
-  signal: AbortSignal,
-): Promise<void> {
+async function writePieces(file: PartFile, part: ArrivingPart, held: QuotaHeld, signal: AbortSignal): Promise<void> {
   const { start, size, pieces } = part;
   let waiting: Uint8Array[] = [];
   let written = 0;

@@ -202,12 +202,7 @@ export async function finalizingMultiparts(tx: Tx, store: string): Promise<Multi
 }
 
 /** Uploads of a folder whose time is over, the oldest first, at most `limit`. */
-export async function overdueMultiparts(
-  tx: Tx,
-  store: string,
-  now: number,
-  limit: number,
-): Promise<MultipartUpload[]> {
+export async function overdueMultiparts(tx: Tx, store: string, now: number, limit: number): Promise<MultipartUpload[]> {
   const rows = await tx.all<MultipartRow>(
     "SELECT * FROM multipart_uploads WHERE store = ? AND expires_at <= ? AND state <> 'finalized' " +
       "AND state <> 'finalizing' ORDER BY expires_at, id LIMIT ?",

@@ -112,8 +112,7 @@ async function sweep(parts: MultipartSweepParts, signal: AbortSignal): Promise<v
   }
   const left = await ledger.read((tx) => finalizingMultiparts(tx, storeName));
   for (const upload of left)
-    if (finalizer.stage(upload.id) === undefined && !finalizer.isFull())
-      ignoreRejection(finalizer.run(upload, true));
+    if (finalizer.stage(upload.id) === undefined && !finalizer.isFull()) ignoreRejection(finalizer.run(upload, true));
 }
 
 /** Ends an upload, with its file, and gives back what it holds. @param isToEnd - Asked in the transaction that does. */

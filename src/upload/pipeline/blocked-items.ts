@@ -49,11 +49,7 @@ function isOnList(list: BlockList, { id: text, digest }: BundleItem): boolean {
 }
 
 /** Items that another encoding of their signature names; each is read where it begins, file by file. */
-async function blockedByOtherIds(
-  list: BlockList,
-  folder: string,
-  items: readonly BundleItem[],
-): Promise<BundleItem[]> {
+async function blockedByOtherIds(list: BlockList, folder: string, items: readonly BundleItem[]): Promise<BundleItem[]> {
   const blocked: BundleItem[] = [];
   for (const [file, some] of Map.groupBy(items, (item) => item.file)) {
     const handle = await opened(join(folder, file));

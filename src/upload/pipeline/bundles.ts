@@ -59,10 +59,7 @@ export async function findBundle(tx: Tx, id: string): Promise<Bundle | undefined
 }
 
 /** Bundles in some states, whose next step is due the soonest. */
-export async function nextBundles(
-  tx: Tx,
-  { store, states: wanted, limit }: BundlesWanted,
-): Promise<Bundle[]> {
+export async function nextBundles(tx: Tx, { store, states: wanted, limit }: BundlesWanted): Promise<Bundle[]> {
   const rows = await tx.all<BundleRow>(
     `SELECT * FROM bundles WHERE store = ? AND state IN (${wanted.map(() => "?").join(", ")}) ` +
       "AND state NOT IN ('permanent', 'dropped') ORDER BY next_at, id LIMIT ?",
@@ -198,10 +195,7 @@ export async function dropBundle(tx: Tx, bundle: Bundle, now: number, reason: st
     ...[BigInt(now), cut(reason), bundle.id, bundle.state],
   );
   if (changed === 1)
-    await tx.run(
-      "UPDATE uploads SET bundle_id = NULL, position = NULL, behind = NULL WHERE bundle_id = ?",
-      bundle.id,
-    );
+    await tx.run("UPDATE uploads SET bundle_id = NULL, position = NULL, behind = NULL WHERE bundle_id = ?", bundle.id);
   return changed === 1;
 }
 

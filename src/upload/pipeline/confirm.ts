@@ -40,12 +40,7 @@ export async function confirm(parts: StepParts, bundle: Bundle, signal: AbortSig
 const doublingsMax = 6;
 
 /** The bundle is in no block that was followed. */
-async function lookForBlock(
-  parts: StepParts,
-  bundle: Bundle,
-  isOverdue: boolean,
-  signal: AbortSignal,
-): Promise<void> {
+async function lookForBlock(parts: StepParts, bundle: Bundle, isOverdue: boolean, signal: AbortSignal): Promise<void> {
   const { chain } = parts;
   const { transaction } = bundle;
   assert(transaction !== undefined, "a bundle is seeded with its transaction");

@@ -94,11 +94,7 @@ async function sign(
  * @returns `undefined` when some are not what they were: they have failed, and the bundle is dropped.
  * @throws Failure `busy` {reason} when files cannot be read now.
  */
-export async function layOut(
-  parts: StepParts,
-  bundle: Bundle,
-  signal: AbortSignal,
-): Promise<LaidBundle | undefined> {
+export async function layOut(parts: StepParts, bundle: Bundle, signal: AbortSignal): Promise<LaidBundle | undefined> {
   const { ledger, threads, folder, log } = parts;
   const items = await itemsOfBundle(ledger, bundle.id);
   if (items.length < bundle.itemCount) {

@@ -93,9 +93,7 @@ export async function openRemoval(parts: RemovalParts): Promise<Removal> {
   }
 
   add(await leftBehind(parts), clock());
-  await parts.ledger.write((tx) =>
-    tx.run("DELETE FROM removed_files WHERE at < ?", BigInt(clock() - rememberedMs)),
-  );
+  await parts.ledger.write((tx) => tx.run("DELETE FROM removed_files WHERE at < ?", BigInt(clock() - rememberedMs)));
   const running = run();
   return {
     note: (files) => add(files, clock() + graceMs),

@@ -83,12 +83,7 @@ function pauseAfter({ rules }: StepParts, { attempts }: Bundle): number {
 const attemptsDoubledMax = 10;
 
 /** Sends the chunks from where it stopped. */
-async function seedChunks(
-  parts: StepParts,
-  bundle: Bundle,
-  dataRoot: string,
-  signal: AbortSignal,
-): Promise<SeedEnd> {
+async function seedChunks(parts: StepParts, bundle: Bundle, dataRoot: string, signal: AbortSignal): Promise<SeedEnd> {
   const count = chunkSpans(bundle.dataSize, "halved").filter(({ start, end }) => start < end).length;
   const progress = createProgress(bundle.seededChunks);
   const own = linkedController(signal);
@@ -175,10 +170,8 @@ async function sendChunk(
     const posted = await chain.post("/chunk", body, signal);
     if (posted.kind === "taken") return undefined;
     if (posted.kind === "refused" && posted.word === unknownRoot) return { kind: "unknown" };
-    if (posted.kind === "refused" && wrongWords.has(posted.word))
-      return { kind: "wrong", reason: posted.reason };
-    if (tried === triesMax)
-      throw new Failure("source_failed", { reason: `a chunk was not taken: ${posted.reason}` });
+    if (posted.kind === "refused" && wrongWords.has(posted.word)) return { kind: "wrong", reason: posted.reason };
+    if (tried === triesMax) throw new Failure("source_failed", { reason: `a chunk was not taken: ${posted.reason}` });
     await sleep(pauseMs * 2 ** (tried - 1), signal);
   }
 }

@@ -17,14 +17,7 @@ import type { ItemSigner } from "../item-signing.ts";
 import type { Multipart } from "../multipart/multipart.ts";
 import { type ArrivingBytes, putAll } from "../multipart/put-all.ts";
 import type { MultipartUpload } from "../multipart/rows.ts";
-import {
-  listOrSigner,
-  paymentName,
-  settleUpload,
-  usedBefore,
-  type X402Outcome,
-  type X402Sent,
-} from "./sent.ts";
+import { listOrSigner, paymentName, settleUpload, usedBefore, type X402Outcome, type X402Sent } from "./sent.ts";
 
 /** Bytes that the service signs. */
 export type UnsignedUpload = Readonly<{
@@ -116,8 +109,7 @@ async function readWhole({ pieces, size }: UnsignedUpload): Promise<Uint8Array> 
     read.push(next.value);
     come += next.value.length;
   }
-  if (come !== size)
-    throw new Failure("upload_rejected", { reason: `It has ${come} bytes, ${size} were announced.` });
+  if (come !== size) throw new Failure("upload_rejected", { reason: `It has ${come} bytes, ${size} were announced.` });
   return concatBytes(read);
 }
 

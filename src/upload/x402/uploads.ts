@@ -17,14 +17,7 @@ import type { Taken } from "../intake/charge.ts";
 import type { Arrival, Intake } from "../intake/intake.ts";
 import { refuseTooLarge } from "../item-size.ts";
 import type { MultipartUpload } from "../multipart/rows.ts";
-import {
-  listOrSigner,
-  paymentName,
-  settleUpload,
-  usedBefore,
-  type X402Outcome,
-  type X402Sent,
-} from "./sent.ts";
+import { listOrSigner, paymentName, settleUpload, usedBefore, type X402Outcome, type X402Sent } from "./sent.ts";
 import { bringUnsigned, takeUnsigned, type UnsignedParts, type UnsignedUpload } from "./unsigned.ts";
 
 /** An upload in parts that is to be made. */
@@ -62,11 +55,7 @@ export type X402Uploads = Readonly<{
   /** Takes bytes that cost nothing. @throws Failure as `Multipart.finalize` does. */
   takeFree: (upload: UnsignedUpload, signal: AbortSignal) => Promise<Taken>;
   takeUnsigned: (upload: UnsignedUpload, sent: X402Sent, signal: AbortSignal) => Promise<X402Outcome<Taken>>;
-  createChunked: (
-    upload: ChunkedUpload,
-    sent: X402Sent,
-    signal: AbortSignal,
-  ) => Promise<X402Outcome<MultipartUpload>>;
+  createChunked: (upload: ChunkedUpload, sent: X402Sent, signal: AbortSignal) => Promise<X402Outcome<MultipartUpload>>;
 }>;
 
 /** What they work with. */
@@ -118,8 +107,7 @@ export function createX402Uploads(parts: X402UploadsParts): X402Uploads {
   }
 
   const freeSize: X402Uploads["freeSize"] = ({ tags, size }) => size + signer.headerSize(tags);
-  const paidSize: X402Uploads["paidSize"] = ({ tags, size }) =>
-    size + signer.headerSize(paidTags(tags, somePayer));
+  const paidSize: X402Uploads["paidSize"] = ({ tags, size }) => size + signer.headerSize(paidTags(tags, somePayer));
 
   return {
     x402,
@@ -142,15 +130,11 @@ export function createX402Uploads(parts: X402UploadsParts): X402Uploads {
       const size = paidSize(upload);
       refuse(size, from);
       const paid = { ...upload, tags: paidTags(upload.tags, from) };
-      return await first(paymentName(x402, sent.payment), () =>
-        takeUnsigned(parts, paid, size, sent, signal),
-      );
+      return await first(paymentName(x402, sent.payment), () => takeUnsigned(parts, paid, size, sent, signal));
     },
     createChunked: async (upload, sent, signal) => {
       refuse(upload.size, sent.payment.authorization.from, upload.refundTo);
-      return await first(paymentName(x402, sent.payment), () =>
-        createChunked(parts, makers, upload, sent, signal),
-      );
+      return await first(paymentName(x402, sent.payment), () => createChunked(parts, makers, upload, sent, signal));
     },
   };
 }
@@ -165,7 +149,9 @@ async function takeSigned(
   const name = paymentName(x402, sent.payment);
   const state: { settled?: X402Settled; hold?: string } = {};
   const arrival: Arrival = {
-    ...{ ...listOrSigner, pieces, size },
+    ...listOrSigner,
+    pieces,
+    size,
     prepay: async (id, own) => {
       const settled = await settleUpload(x402, { size, id: `item:${id}` }, sent, own);
       state.settled = settled;
@@ -202,8 +188,7 @@ async function createChunked(
   try {
     const known = await multipart.findPaid(payment);
     // Who knows an upload's name may write to it: so it is told again only to who was told before.
-    if (known !== undefined && makers.isMaker(payment, client))
-      return { kind: "done", response: known, settled };
+    if (known !== undefined && makers.isMaker(payment, client)) return { kind: "done", response: known, settled };
     if (known !== undefined || settled.isReplay) throw usedBefore();
     const paid = { payer: refundTo, size, winc: winc(settled.quotedWinc), payment };
     const made = await multipart.createPaid({ chunkSize, paid, from: settled.payer });

@@ -95,10 +95,19 @@ describe("W1: links of a folder", () => {
       inside,
       {
         ...always,
-        ...{ "file-out": out, "folder-out": out, "absolute-out": out, parent: out },
-        ...{ "sub/grandparent": out, "sub/sibling-out": out, "inside-folder/sibling-out": out },
-        ...{ "inside-folder/grandparent": out, "chain-1": out, "chain-2": out, "sub/chain-3": out },
-        ...{ "inside-folder/chain-3": out, "through-a-folder": out },
+        "file-out": out,
+        "folder-out": out,
+        "absolute-out": out,
+        parent: out,
+        "sub/grandparent": out,
+        "sub/sibling-out": out,
+        "inside-folder/sibling-out": out,
+        "inside-folder/grandparent": out,
+        "chain-1": out,
+        "chain-2": out,
+        "sub/chain-3": out,
+        "inside-folder/chain-3": out,
+        "through-a-folder": out,
       },
     ]);
     const { code, out: said } = await upload("site");

@@ -27,10 +27,7 @@ const solana = Buffer.concat([testKey(4), ed25519KeyPair(testKey(4)).publicKey])
 const json = (value: unknown) => JSON.stringify(value, null, 2);
 const hex = Buffer.from(testKey(9)).toString("hex");
 const { d, n } = rsaKeys.other;
-const openSsh = lines(
-  "OPENSSH PRIVATE KEY",
-  `${Buffer.from("openssh-key-v1\0").toString("base64")}${"A".repeat(200)}`,
-);
+const openSsh = lines("OPENSSH PRIVATE KEY", `${Buffer.from("openssh-key-v1\0").toString("base64")}${"A".repeat(200)}`);
 const legacy = lines(
   "RSA PRIVATE KEY",
   `Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00112233445566778899AABBCCDDEEFF\n\n${"Ab0+".repeat(40)}`,
@@ -62,18 +59,10 @@ const keys: readonly (readonly [string, string, string | Uint8Array])[] = [
   ["OpenPGP", "i.asc", lines("PGP PRIVATE KEY BLOCK", `Version: x\n\n${"Ab0+".repeat(40)}\n=abcd`)],
   ["SSH2", "ssh2", lines("X").replaceAll("-----BEGIN X-----", "---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----")],
   ["PEM with line ends of Windows", "j.pem", pem(rsa.privateKey, "pkcs8").replaceAll("\n", "\r\n")],
-  [
-    "PEM in UTF-16, as PowerShell writes it",
-    "k.pem",
-    Buffer.from(`\uFEFF${pem(ec.privateKey, "pkcs8")}`, "utf16le"),
-  ],
+  ["PEM in UTF-16, as PowerShell writes it", "k.pem", Buffer.from(`\uFEFF${pem(ec.privateKey, "pkcs8")}`, "utf16le")],
   ["PEM behind a certificate", "l.pem", `${lines("CERTIFICATE")}${pem(rsa.privateKey, "pkcs8")}`],
   ["PEM in YAML", "a.yaml", `key: |\n${pem(rsa.privateKey, "pkcs8").replaceAll(/^/gm, "  ")}`],
-  [
-    "PEM in JSON, as of a service account",
-    "account.json",
-    json({ private_key: pem(rsa.privateKey, "pkcs8") }),
-  ],
+  ["PEM in JSON, as of a service account", "account.json", json({ private_key: pem(rsa.privateKey, "pkcs8") })],
   ["PEM that is cut short", "m.pem", pem(rsa.privateKey, "pkcs8").slice(0, 600)],
   ["PKCS #8 as DER", "a.der", der(rsa.privateKey, "pkcs8")],
   ["PKCS #1 as DER", "b.der", der(rsa.privateKey, "pkcs1")],
@@ -87,17 +76,9 @@ const keys: readonly (readonly [string, string, string | Uint8Array])[] = [
   ["a Solana key pair as text", "sol.txt", `${encodeBase58(solana)}\n`],
   ["hexadecimal digits in a file for keys", "eth.key", `0x${hex}\n`],
   ["hexadecimal digits in a file whose name says so", "private-key.txt", hex],
-  [
-    "an encrypted Ethereum key",
-    "UTC--2024",
-    json({ version: 3, crypto: { ciphertext: hex, kdf: "scrypt" } }),
-  ],
+  ["an encrypted Ethereum key", "UTC--2024", json({ version: 3, crypto: { ciphertext: hex, kdf: "scrypt" } })],
   ["a copy of the wallet", "backup.bin", JSON.stringify(rsaKey)],
-  [
-    "a module that holds the wallet",
-    "config.js",
-    `export const key = { n: "x", d: '${String(rsaKey["d"])}' };`,
-  ],
+  ["a module that holds the wallet", "config.js", `export const key = { n: "x", d: '${String(rsaKey["d"])}' };`],
 ];
 
 const notKeys: readonly (readonly [string, string, string | Uint8Array])[] = [
@@ -106,25 +87,13 @@ const notKeys: readonly (readonly [string, string, string | Uint8Array])[] = [
   ["a public key", "a.pem", String(rsa.publicKey.export({ format: "pem", type: "spki" }))],
   ["a public key as DER", "a.der", rsa.publicKey.export({ format: "der", type: "spki" })],
   ["a certificate", "b.pem", lines("CERTIFICATE")],
-  [
-    "a tutorial",
-    "a.md",
-    "Paste it:\n\n-----BEGIN RSA PRIVATE KEY-----\nMIIE...\n-----END RSA PRIVATE KEY-----\n",
-  ],
+  ["a tutorial", "a.md", "Paste it:\n\n-----BEGIN RSA PRIVATE KEY-----\nMIIE...\n-----END RSA PRIVATE KEY-----\n"],
   ["a library", "lib.js", `a="-----BEGIN PRIVATE KEY-----\\n"+b+"\\n-----END PRIVATE KEY-----";`],
-  [
-    "a library, minified",
-    "min.js",
-    "r.test(/-----BEGIN (RSA )?PRIVATE KEY-----/)&&s('-----BEGIN PRIVATE KEY-----')",
-  ],
+  ["a library, minified", "min.js", "r.test(/-----BEGIN (RSA )?PRIVATE KEY-----/)&&s('-----BEGIN PRIVATE KEY-----')"],
   ["a checksum", "a.sha256", `${hex}\n`],
   ["an address", "address.txt", `0x${"1".repeat(40)}`],
   ["a list of 63 numbers", "c.json", JSON.stringify([...randomBytes(63)])],
-  [
-    "a list of 64 larger numbers",
-    "d.json",
-    JSON.stringify(Array.from({ length: 64 }, (_, index) => index * 300)),
-  ],
+  ["a list of 64 larger numbers", "d.json", JSON.stringify(Array.from({ length: 64 }, (_, index) => index * 300))],
   ["a list of 32 numbers", "e.json", JSON.stringify([...randomBytes(32)])],
   ["a record with d", "f.json", json({ kty: "RSA", n, d: 1 })],
   ["a drawing's path", "g.json", json({ d: "M0 0 L10 10", n: "line" })],

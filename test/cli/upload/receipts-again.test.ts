@@ -64,12 +64,7 @@ describe.each([
   test("that a service does not give again is missed without a failure", async () => {
     const id = await uploadAndLose(file);
     const again = await upload(file);
-    expect([again.id, again.state, again.receipt, again.receiptFault]).toEqual([
-      id,
-      "there",
-      undefined,
-      undefined,
-    ]);
+    expect([again.id, again.state, again.receipt, again.receiptFault]).toEqual([id, "there", undefined, undefined]);
   });
 
   test("that is forged is not kept, and said to be no good", async () => {

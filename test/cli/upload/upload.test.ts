@@ -67,12 +67,7 @@ function taken(id: string) {
 
 describe("a file", () => {
   test("is signed by the development chain's wallet, with its type, and its receipt is told", async () => {
-    const { code, out } = await upload(
-      write("page.html", "<h1>Hi</h1>"),
-      "--json",
-      "--tags",
-      "App-Name=Test,x=y=z",
-    );
+    const { code, out } = await upload(write("page.html", "<h1>Hi</h1>"), "--json", "--tags", "App-Name=Test,x=y=z");
     const record = JSON.parse(out);
     const { header, data } = taken(record.id);
     expect(Buffer.from(data).toString()).toBe("<h1>Hi</h1>");
@@ -124,10 +119,7 @@ describe("a file", () => {
     const stored = join(state, "cairn", "receipts");
     expect((await upload(file)).out).toContain(`receipts  ${stored}`);
     // Of another service it is no receipt.
-    writeFileSync(
-      join(stored, `${id}.json`),
-      JSON.stringify({ ...items[0].receipt, to: "http://elsewhere" }),
-    );
+    writeFileSync(join(stored, `${id}.json`), JSON.stringify({ ...items[0].receipt, to: "http://elsewhere" }));
     expect(JSON.parse((await upload(file, "--json")).out).items[0].receipt).toBeUndefined();
     rmSync(stored, { recursive: true });
     expect(await verify()).toMatchObject({
@@ -199,9 +191,7 @@ describe("a folder", () => {
     expect(code).toBe(0);
     const { header, data } = taken(record.id);
     expect(header.tags).toEqual([{ name: "Content-Type", value: "application/x.arweave-manifest+json" }]);
-    const ids = new Map<string, string>(
-      record.items.map(({ path, id }: { path: string; id: string }) => [path, id]),
-    );
+    const ids = new Map<string, string>(record.items.map(({ path, id }: { path: string; id: string }) => [path, id]));
     expect([...ids.keys()]).toEqual([
       ".well-known/x.json",
       "404.html",
@@ -215,8 +205,7 @@ describe("a folder", () => {
     expect(manifest.index).toEqual({ path: "index.html" });
     expect<string | undefined>(manifest.fallback).toBe(ids.get("404.html"));
     expect(new Map<string, string>(manifest.paths)).toEqual(ids);
-    for (const [path, id] of ids)
-      expect(Buffer.from(taken(id).data).toString()).toBe(site[path as keyof typeof site]);
+    for (const [path, id] of ids) expect(Buffer.from(taken(id).data).toString()).toBe(site[path as keyof typeof site]);
     expect(record.leftOut).toEqual([".env", ".git", "broken"]);
     expect(record.url).toBe(`http://gateway.test/${record.id}/`);
     // What is twice in the folder is one item, sent and paid for once: five items and the manifest.
@@ -238,9 +227,7 @@ describe("a folder", () => {
     const record = JSON.parse((await upload("site", ...words)).out);
     const manifest = readManifest(taken(record.id).data);
     expect(manifest.index).toEqual({ path: "about/index.html" });
-    expect(manifest.fallback).toBe(
-      record.items.find(({ path }: { path: string }) => path === "index.html").id,
-    );
+    expect(manifest.fallback).toBe(record.items.find(({ path }: { path: string }) => path === "index.html").id);
   });
 
   test("without an index opens its first file, and has no fallback", async () => {
@@ -287,11 +274,7 @@ describe("used wrongly, it says so and sends nothing", () => {
     ["a wallet that is none", ["file.txt", "--wallet", nothing], "is no wallet"],
     ["tags that are none", ["file.txt", "--tags", "novalue"], "--tags must be name=value"],
     ["tags that are too long", ["file.txt", "--tags", `a=${"b".repeat(4_000)}`], "--tags: "],
-    [
-      "an index that is not there",
-      ["site", "--index", "no.html"],
-      "--index no.html is no file of the folder",
-    ],
+    ["an index that is not there", ["site", "--index", "no.html"], "--index no.html is no file of the folder"],
     ["an index of a file", ["file.txt", "--index", "file.txt"], "--index and --fallback are of folders"],
     ["an option that is none", ["file.txt", "--walet", "x"], "--walet is no option of upload"],
     ["a file whose name looks like an option", ["-o.txt"], "; the file of that name is ./-o.txt"],
@@ -327,9 +310,7 @@ describe("a service in trouble", () => {
     service.fail(({ path }, times) => {
       if (path !== "/tx" || times > 3) return undefined;
       if (times === 1) return Response.json("Service busy", { status: 503, headers: { "Retry-After": "1" } });
-      return times === 2
-        ? new Response("bad gateway", { status: 502 })
-        : Response.json("slow", { status: 429 });
+      return times === 2 ? new Response("bad gateway", { status: 502 }) : Response.json("slow", { status: 429 });
     });
     const { code, err, out } = await upload(write("again.txt", "again"), "--json");
     expect([code, service.items.size]).toEqual([0, 1]);
@@ -360,11 +341,7 @@ describe("a service in trouble", () => {
       "answered 400: Invalid Data Item! no",
     ],
     ["no JSON", () => new Response("fine", { status: 200 }), "answered 200: fine"],
-    [
-      "a receipt for something else",
-      () => Response.json(fakeReceipt("A".repeat(43))),
-      "it is for another item",
-    ],
+    ["a receipt for something else", () => Response.json(fakeReceipt("A".repeat(43))), "it is for another item"],
   ])("that answers %s fails", async (_name, response, says) => {
     service.fail(({ path }) => (path === "/tx" ? response() : undefined));
     const { code, err } = await upload(write("refused.txt", "refused"));
@@ -436,8 +413,7 @@ describe("a large file goes in parts", () => {
   ] as const)("%s in the middle, it goes on", async (_how, signal, code, says) => {
     const reached = Promise.withResolvers<void>();
     service.fail(({ path }) => {
-      if (/\/upload-1\/\d+$/.test(path) && (service.uploads.get("upload-1")?.size ?? 0) >= 2)
-        reached.resolve();
+      if (/\/upload-1\/\d+$/.test(path) && (service.uploads.get("upload-1")?.size ?? 0) >= 2) reached.resolve();
       return undefined;
     });
     const running = runCairn(["upload", file, "--to", service.url], {
@@ -456,9 +432,7 @@ describe("a large file goes in parts", () => {
   });
 
   test("from the beginning when the service has forgotten it", async () => {
-    service.fail(({ path }) =>
-      path.endsWith("/8388608") ? Response.json("no", { status: 400 }) : undefined,
-    );
+    service.fail(({ path }) => (path.endsWith("/8388608") ? Response.json("no", { status: 400 }) : undefined));
     expect((await upload(file)).code).toBe(1);
     service.uploads.clear();
     service.fail(() => undefined);

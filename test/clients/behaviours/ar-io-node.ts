@@ -103,24 +103,14 @@ export const arIoNode: Table = {
         ({ text }) => ranged(`/raw/${text.id}`, "bytes=7-"),
         { status: 206, text: "permaweb" },
       ],
-      [
-        "the last bytes",
-        "G2",
-        ({ text }) => ranged(`/raw/${text.id}`, "bytes=-8"),
-        { status: 206, text: "permaweb" },
-      ],
+      ["the last bytes", "G2", ({ text }) => ranged(`/raw/${text.id}`, "bytes=-8"), { status: 206, text: "permaweb" }],
       [
         "two ranges",
         "G2",
         ({ text }) => ranged(`/raw/${text.id}`, "bytes=0-0,14-14"),
         { status: 206, headers: { "content-type": /^multipart\/byteranges; boundary=/ } },
       ],
-      [
-        "a range of an item",
-        "G2",
-        ({ item }) => ranged(`/raw/${item}`, "bytes=3-6"),
-        { status: 206, text: "item" },
-      ],
+      ["a range of an item", "G2", ({ item }) => ranged(`/raw/${item}`, "bytes=3-6"), { status: 206, text: "item" }],
       [
         "a range of a manifest's path",
         "G2",
@@ -194,12 +184,7 @@ export const arIoNode: Table = {
         message(401, "Unauthorized"),
       ],
       ["the debug record", "G16", admin("/debug"), { status: 200, has: { db: expect.any(Object) } }],
-      [
-        "a transaction to be queued, unnamed",
-        "G16",
-        admin("/queue-tx", "POST", {}),
-        message(400, "Must provide 'id'"),
-      ],
+      ["a transaction to be queued, unnamed", "G16", admin("/queue-tx", "POST", {}), message(400, "Must provide 'id'")],
       [
         "bypassFilter that is not a boolean",
         "G16",
@@ -301,8 +286,7 @@ export const arIoNode: Table = {
       [
         "a pending transaction by GraphQL",
         "Q5",
-        ({ waiting }) =>
-          posted("/graphql", { query: `{ transaction(id: "${waiting.id}") { id block { height } } }` }),
+        ({ waiting }) => posted("/graphql", { query: `{ transaction(id: "${waiting.id}") { id block { height } } }` }),
         ({ waiting }) => ({ status: 200, json: { data: { transaction: { id: waiting.id, block: null } } } }),
       ],
       [
@@ -374,12 +358,7 @@ export const arIoNode: Table = {
         `/raw/${"E".repeat(42)}A`,
         { ...message(404, "Not Found"), headers: { "cache-control": "no-store" } },
       ],
-      [
-        "an id whose last character is not canonical",
-        "A4",
-        `/raw/${"E".repeat(42)}B`,
-        message(404, "Not Found"),
-      ],
+      ["an id whose last character is not canonical", "A4", `/raw/${"E".repeat(42)}B`, message(404, "Not Found")],
       ["an id that is too short", "G5", "/raw/short", message(400, "Invalid ID")],
       [
         "blocked content through a manifest's bundle",

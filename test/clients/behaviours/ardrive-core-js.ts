@@ -18,18 +18,8 @@ export const ardriveCoreJs: Table = {
   rows: [
     ...alike(
       "gateway",
-      [
-        "the balance of a wallet",
-        "N3",
-        ({ address }) => `/wallet/${address}/balance`,
-        bare(200, /^[1-9]\d+$/),
-      ],
-      [
-        "what a minted balance is, at once",
-        "N9",
-        ({ stranger }) => `/wallet/${stranger}/balance`,
-        bare(200, "12345"),
-      ],
+      ["the balance of a wallet", "N3", ({ address }) => `/wallet/${address}/balance`, bare(200, /^[1-9]\d+$/)],
+      ["what a minted balance is, at once", "N9", ({ stranger }) => `/wallet/${stranger}/balance`, bare(200, "12345")],
       ["the price of bytes", "N3", "/price/500000", bare(200, /^[1-9]\d*$/)],
       ["the price of nothing", "N3", "/price/0", bare(200, /^\d+$/)],
       ["the height", "N3", "/height", bare(200, /^\d+$/)],

@@ -31,12 +31,7 @@ export const arlocal: Table = {
       ["it again, which adds", "N9", `/mint/${random}A/500`, bare(200, "1500")],
       ["a balance for an address with any last character", "A1", `/mint/${random}_/7`, bare(200, "7")],
       ["that balance", "A1", `/wallet/${random}_/balance`, bare(200, "7")],
-      [
-        "another spelling of it, which is another account",
-        "A2",
-        `/wallet/${random}8/balance`,
-        bare(200, "0"),
-      ],
+      ["another spelling of it, which is another account", "A2", `/wallet/${random}8/balance`, bare(200, "0")],
       [
         "the balance of an unused wallet",
         "N3",
@@ -44,12 +39,7 @@ export const arlocal: Table = {
         bare(200, "0"),
       ],
       ["the last transaction of an unused wallet", "N3", `/wallet/${"u".repeat(43)}/last_tx`, bare(200, "")],
-      [
-        "the balance after a transfer",
-        "N3",
-        ({ stranger }) => `/wallet/${stranger}/balance`,
-        bare(200, "12345"),
-      ],
+      ["the balance after a transfer", "N3", ({ stranger }) => `/wallet/${stranger}/balance`, bare(200, "12345")],
       ["a price", "N3", "/price/1000", bare(200, /^\d+$/)],
       ["a price with a recipient", "N3", ({ stranger }) => `/price/1000/${stranger}`, bare(200, /^\d+$/)],
       ["an anchor", "N3", "/tx_anchor", bare(200, /^[\w-]{43,64}$/)],
@@ -101,12 +91,7 @@ export const arlocal: Table = {
         "/block/current",
         { status: 200, has: { indep_hash: expect.stringMatching(/^[\w-]{64}$/) } },
       ],
-      [
-        "the balance of what is no address",
-        "A1",
-        "/wallet/short/balance",
-        { status: 400, text: "Invalid address." },
-      ],
+      ["the balance of what is no address", "A1", "/wallet/short/balance", { status: 400, text: "Invalid address." }],
       ["a block beyond the tip", "N7", "/block/height/99999999", { status: 404, text: "Block not found." }],
       [
         "a chunk",
@@ -145,12 +130,7 @@ export const arlocal: Table = {
         ({ waiting }) => `/tx/${waiting.id}/status`,
         { status: 202, text: "Pending" },
       ],
-      [
-        "a transaction that waits",
-        "N2",
-        ({ waiting }) => `/tx/${waiting.id}`,
-        { status: 202, text: "Pending" },
-      ],
+      ["a transaction that waits", "N2", ({ waiting }) => `/tx/${waiting.id}`, { status: 202, text: "Pending" }],
       [
         "the status of a mined one, whose own block counts",
         "N8",

@@ -43,12 +43,7 @@ export const arweaveJs: Table = {
         `/wallet/${"x".repeat(42)}B/balance`,
         bare(200, "0"),
       ],
-      [
-        "wallets.getLastTransactionID of an unused wallet",
-        "N3",
-        `/wallet/${"v".repeat(43)}/last_tx`,
-        bare(200, ""),
-      ],
+      ["wallets.getLastTransactionID of an unused wallet", "N3", `/wallet/${"v".repeat(43)}/last_tx`, bare(200, "")],
       ["transactions.getPrice", "N3", "/price/1024", bare(200, /^[1-9]\d*$/)],
       [
         "transactions.getPrice for a recipient",

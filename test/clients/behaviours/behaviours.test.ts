@@ -19,8 +19,15 @@ import { uploadService } from "./upload-service.ts";
 import { wayfinderCore } from "./wayfinder-core.ts";
 
 const tables: readonly Table[] = [
-  ...[arlocal, arweaveJs, ardriveCoreJs, arIoNode, wayfinderCore],
-  ...[turboSdk, paymentService, uploadService, graphqlHttp],
+  arlocal,
+  arweaveJs,
+  ardriveCoreJs,
+  arIoNode,
+  wayfinderCore,
+  turboSdk,
+  paymentService,
+  uploadService,
+  graphqlHttp,
   // They change the chain that the others ask about.
   arlocalControls,
 ];

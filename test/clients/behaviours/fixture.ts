@@ -117,9 +117,7 @@ export async function openFixture(): Promise<Fixture> {
   const authorization = `Bearer ${adminKey}`;
   await eventually(
     async () =>
-      await (
-        await fetch(`${gateway}/ar-io/admin/bundle-status/${bundle.id}`, { headers: { authorization } })
-      ).json(),
+      await (await fetch(`${gateway}/ar-io/admin/bundle-status/${bundle.id}`, { headers: { authorization } })).json(),
     ({ lastFullyIndexedAt }) => typeof lastFullyIndexedAt === "number",
   );
   for (const id of [...Object.values(content.ids), chunked.id, text.id]) await eventuallyIndexed(gateway, id);
@@ -155,10 +153,28 @@ export async function openFixture(): Promise<Fixture> {
     );
   const { offset } = await jsonAt(`${gateway}/tx/${chunked.id}/offset`);
   return {
-    ...{ gateway, node, payment, upload, adminKey, address: funded.address, stranger, approved },
-    ...{ text, chunked, chunkedData, chunkedEnd: BigInt(offset), transfer, waiting, bundle },
+    gateway,
+    node,
+    payment,
+    upload,
+    adminKey,
+    address: funded.address,
+    stranger,
+    approved,
+    text,
+    chunked,
+    chunkedData,
+    chunkedEnd: BigInt(offset),
+    transfer,
+    waiting,
+    bundle,
     ...content.ids,
-    ...{ uploaded: receipt.id, receipt, uploadedBytes, height, blockHash, program },
+    uploaded: receipt.id,
+    receipt,
+    uploadedBytes,
+    height,
+    blockHash,
+    program,
     unpaidItem: createDataItem({ data: testBytes(50_000, 3) }, createEd25519Signer(testKey(42))),
     forgedItem: changedLast(createDataItem({ data: "to be changed" }, key)),
     signedItem: (tags) => createDataItem({ data: "approval", tags }, key),
@@ -196,8 +212,12 @@ function bundledContent(key: Signer) {
   );
   const blocked = typed("content that an operator blocks", "text/plain");
   const ids = {
-    ...{ item: idOf(item), inner: idOf(inner), nested: idOf(nested) },
-    ...{ manifest: idOf(manifest), page: idOf(page), blocked: idOf(blocked) },
+    item: idOf(item),
+    inner: idOf(inner),
+    nested: idOf(nested),
+    manifest: idOf(manifest),
+    page: idOf(page),
+    blocked: idOf(blocked),
   };
   return { bytes: writeBundle([item, nested, page, fallback, manifest, blocked]), ids };
 }
@@ -232,8 +252,7 @@ function sign(wallet: Wallet, lastTx: string, fields: Partial<UnsignedTransactio
 async function taken(url: string, body: string | Uint8Array): Promise<Response> {
   const sent = typeof body === "string" ? body : Uint8Array.from(body);
   const response = await fetch(url, { method: "POST", body: sent });
-  if (response.status !== 200)
-    throw new Error(`${url} answered ${response.status}: ${await response.text()}`);
+  if (response.status !== 200) throw new Error(`${url} answered ${response.status}: ${await response.text()}`);
   return response;
 }
 

@@ -67,10 +67,7 @@ export const graphqlHttp: Table = {
       [
         "variables as a map",
         "Q7",
-        query(
-          { query: "query ($n: String!) { __type(name: $n) { name } }", variables: { n: "Block" } },
-          ownType,
-        ),
+        query({ query: "query ($n: String!) { __type(name: $n) { name } }", variables: { n: "Block" } }, ownType),
         { status: 200, json: { data: { __type: { name: "Block" } } } },
       ],
       [
@@ -131,12 +128,7 @@ export const graphqlHttp: Table = {
           },
         },
       ],
-      [
-        "another media type",
-        "Q8",
-        query({ query: small }, ownType, { "content-type": "text/plain" }),
-        { status: 415 },
-      ],
+      ["another media type", "Q8", query({ query: small }, ownType, { "content-type": "text/plain" }), { status: 415 }],
       ["an Accept without a type of ours", "Q8", query({ query: small }, "image/png"), { status: 406 }],
       ["PUT", "Q8", () => ({ path: "/graphql", method: "PUT" }), { status: 405, headers: { allow: /POST/ } }],
     ),

@@ -51,12 +51,7 @@ export const paymentService: Table = {
         "/v1/price/xyz/1000",
         message(400, "The currency type 'xyz' is currently not supported by this API!"),
       ],
-      [
-        "what a token buys",
-        "P2",
-        "/v1/price/arweave/1000000000000",
-        { status: 200, has: { winc: "766000000000" } },
-      ],
+      ["what a token buys", "P2", "/v1/price/arweave/1000000000000", { status: 200, has: { winc: "766000000000" } }],
       [
         "an amount in exponent form, as the SDK writes large ones",
         "P2",
@@ -95,12 +90,7 @@ export const paymentService: Table = {
           },
         },
       ],
-      [
-        "countries",
-        "P3",
-        "/v1/countries",
-        { status: 200, json: expect.arrayContaining(["United States", "Germany"]) },
-      ],
+      ["countries", "P3", "/v1/countries", { status: 200, json: expect.arrayContaining(["United States", "Germany"]) }],
       [
         "a balance without a signature or an address",
         "P4",
@@ -207,9 +197,7 @@ export const paymentService: Table = {
         topUp("checkout-session/short/usd/1000"),
         {
           status: 403,
-          json: expect.stringMatching(
-            /^Destination address is not a valid (native|supported native wallet) address!$/,
-          ),
+          json: expect.stringMatching(/^Destination address is not a valid (native|supported native wallet) address!$/),
         },
       ],
       [
@@ -347,12 +335,7 @@ export const paymentService: Table = {
         `/v1/account/balance/ethereum?address=0x19e7E376E7C213B7E7e7e46cc70A5dD086DAff2a`,
         { status: 404 },
       ],
-      [
-        "a name to be bought with credits",
-        "B1",
-        "/v1/arns/price/Buy-Name/example",
-        message(404, "Not Found"),
-      ],
+      ["a name to be bought with credits", "B1", "/v1/arns/price/Buy-Name/example", message(404, "Not Found")],
       [
         "a reservation by another service",
         "B2",

@@ -54,12 +54,7 @@ export type Behaviour = Readonly<{
 /** A suite's rows. */
 export type Table = Readonly<{ suite: Suite; rows: readonly Behaviour[] }>;
 
-type Short = readonly [
-  name: string,
-  line: string,
-  ask: Behaviour["ask"] | Asked | string,
-  expect: Behaviour["expect"],
-];
+type Short = readonly [name: string, line: string, ask: Behaviour["ask"] | Asked | string, expect: Behaviour["expect"]];
 
 function row(on: Service, [name, line, ask, expect]: Short, same: boolean): Behaviour {
   return { name, on, line, expect, same, ask: typeof ask === "function" ? ask : () => ask };

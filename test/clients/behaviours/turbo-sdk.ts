@@ -13,18 +13,8 @@ export const turboSdk: Table = {
   rows: [
     ...alike(
       "payment",
-      [
-        "getFiatRates",
-        "P3",
-        "/v1/rates",
-        { status: 200, has: { fiat: expect.any(Object), adjustments: [] } },
-      ],
-      [
-        "getFiatToAR",
-        "P3",
-        "/v1/rates/eur",
-        { status: 200, has: { currency: "eur", rate: expect.any(Number) } },
-      ],
+      ["getFiatRates", "P3", "/v1/rates", { status: 200, has: { fiat: expect.any(Object), adjustments: [] } }],
+      ["getFiatToAR", "P3", "/v1/rates/eur", { status: 200, has: { currency: "eur", rate: expect.any(Number) } }],
       ["getSupportedCountries", "P3", "/v1/countries", { status: 200, json: expect.any(Array) }],
       [
         "getSupportedCurrencies",
@@ -86,9 +76,7 @@ export const turboSdk: Table = {
         ({ approved }) => ({
           status: 200,
           has: {
-            receivedApprovals: [
-              { approvedAddress: approved, approvedWincAmount: "1000", usedWincAmount: "0" },
-            ],
+            receivedApprovals: [{ approvedAddress: approved, approvedWincAmount: "1000", usedWincAmount: "0" }],
           },
         }),
       ],
@@ -98,12 +86,7 @@ export const turboSdk: Table = {
         ({ approved }) => `/v1/account/balance/arweave?address=${approved.slice(0, -1)}8`,
         { status: 404 },
       ],
-      [
-        "getTurboCryptoWallets",
-        "P8",
-        "/v1/info",
-        { status: 200, has: { addresses: { arweave: expect.any(String) } } },
-      ],
+      ["getTurboCryptoWallets", "P8", "/v1/info", { status: 200, has: { addresses: { arweave: expect.any(String) } } }],
       [
         "createCheckoutSession, hosted",
         "P6",
@@ -180,12 +163,7 @@ export const turboSdk: Table = {
         }),
         { status: 200, has: { id: expect.any(String) } },
       ],
-      [
-        "the status of an unknown upload in parts",
-        "U5",
-        "/v1/chunks/arweave/unknown/status",
-        { status: 404 },
-      ],
+      ["the status of an unknown upload in parts", "U5", "/v1/chunks/arweave/unknown/status", { status: 404 }],
     ),
     ...unlike(
       "payment",

@@ -38,12 +38,7 @@ export const uploadService: Table = {
         },
       ],
       ["its information at the root", "U1", "/", { status: 200, has: { addresses: expect.any(Object) } }],
-      [
-        "its information below the prefix",
-        "U1",
-        "/v1/info",
-        { status: 200, has: { addresses: expect.any(Object) } },
-      ],
+      ["its information below the prefix", "U1", "/v1/info", { status: 200, has: { addresses: expect.any(Object) } }],
       [
         "an item, once more: its first receipt",
         "U2",
@@ -53,8 +48,7 @@ export const uploadService: Table = {
       [
         "an item by a token's route",
         "U2",
-        ({ uploadedBytes }) =>
-          sent("/v1/tx/solana", uploadedBytes, { "content-type": "application/octet-stream" }),
+        ({ uploadedBytes }) => sent("/v1/tx/solana", uploadedBytes, { "content-type": "application/octet-stream" }),
         ({ receipt }) => ({ status: 200, json: receipt }),
       ],
       [
@@ -128,8 +122,7 @@ export const uploadService: Table = {
       [
         "an approval without an amount",
         "U6",
-        ({ signedItem, stranger }) =>
-          sent("/v1/tx", signedItem([{ name: "x-approve-payment", value: stranger }])),
+        ({ signedItem, stranger }) => sent("/v1/tx", signedItem([{ name: "x-approve-payment", value: stranger }])),
         message(400, "Approval x-amount tag missing a winc value!"),
       ],
       [
@@ -166,8 +159,7 @@ export const uploadService: Table = {
       [
         "a revocation of what was not approved",
         "U6",
-        ({ signedItem }) =>
-          sent("/v1/tx", signedItem([{ name: "x-delete-payment-approval", value: "Y".repeat(43) }])),
+        ({ signedItem }) => sent("/v1/tx", signedItem([{ name: "x-delete-payment-approval", value: "Y".repeat(43) }])),
         {
           status: 400,
           json: expect.stringMatching(
@@ -195,12 +187,7 @@ export const uploadService: Table = {
       ],
       ["the price of bytes, which is told", "U7", "/price/arweave/1024", { status: 200, text: /^[1-9]\d*$/ }],
       ["a byte count that is none", "U7", "/price/arweave/many", message(400, "Invalid byte count")],
-      [
-        "an empty body",
-        "U2",
-        () => sent("/v1/tx", new Uint8Array(0)),
-        { status: 400, json: expect.any(String) },
-      ],
+      ["an empty body", "U2", () => sent("/v1/tx", new Uint8Array(0)), { status: 400, json: expect.any(String) }],
       [
         "a body cut short, above what is kept in memory",
         "U2",
@@ -213,12 +200,7 @@ export const uploadService: Table = {
         ({ uploaded }) => `/v1/tx/${uploaded}/receipt`,
         ({ receipt }) => ({ status: 200, json: receipt }),
       ],
-      [
-        "a balance that was a constant",
-        "U7",
-        ({ address }) => `/account/balance/${address}`,
-        { status: 404 },
-      ],
+      ["a balance that was a constant", "U7", ({ address }) => `/account/balance/${address}`, { status: 404 }],
     ),
   ],
 };

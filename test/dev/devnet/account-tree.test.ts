@@ -21,17 +21,7 @@ const one: Account = { balance: 1n, lastTx: "" };
 
 /** The hash of a leaf, written out byte by byte: key, balance, last transaction, denomination, permission to mine. */
 function leaf(key: Address, balance: number[], lastTx: Uint8Array = new Uint8Array(0)): Uint8Array {
-  const bytes = [
-    32,
-    ...Buffer.from(key, "base64url"),
-    balance.length,
-    ...balance,
-    lastTx.length,
-    ...lastTx,
-    1,
-    1,
-    1,
-  ];
+  const bytes = [32, ...Buffer.from(key, "base64url"), balance.length, ...balance, lastTx.length, ...lastTx, 1, 1, 1];
   return createHash("sha256").update(Uint8Array.from(bytes)).digest();
 }
 

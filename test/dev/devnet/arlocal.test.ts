@@ -51,16 +51,7 @@ describe("unlike arlocal, the devnet", () => {
   // Blocks had five fields: indep_hash, timestamp, previous_block, height, txs.
   test("says in a block what a node says", async () => {
     const block = await json("/block/current");
-    const needed = [
-      "weave_size",
-      "block_size",
-      "tx_root",
-      "wallet_list",
-      "reward_addr",
-      "diff",
-      "poa",
-      "signature",
-    ];
+    const needed = ["weave_size", "block_size", "tx_root", "wallet_list", "reward_addr", "diff", "poa", "signature"];
     expect(needed.filter((key) => !(key in block))).toEqual([]);
   });
 
@@ -227,10 +218,7 @@ describe("unlike arlocal, the devnet", () => {
 
   // Spending too much answered 410 with an object, or 403.
   test("answers an overspend as a node does", async () => {
-    const response = await node.post(
-      "/tx",
-      sign(devnet, rsa, { target: ecdsa.address, quantity: 10n ** 20n }).text,
-    );
+    const response = await node.post("/tx", sign(devnet, rsa, { target: ecdsa.address, quantity: 10n ** 20n }).text);
     expect([response.status, await response.text()]).toEqual([400, "Transaction verification failed."]);
     expect(response.headers.get("x-reject-reason")).toStartWith("overspend: ");
   });

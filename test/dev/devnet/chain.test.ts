@@ -14,17 +14,7 @@ import { ecdsaWallet } from "../../../src/arweave/wallet.ts";
 import type { Devnet } from "../../../src/dev/devnet/devnet.ts";
 import { devnetFee, minerShare } from "../../../src/dev/devnet/fees.ts";
 import { isJsonObject } from "../../../src/lib/json.ts";
-import {
-  createTestClock,
-  ecdsa,
-  openTestDevnet,
-  post,
-  respelled,
-  rsa,
-  sign,
-  stranger,
-  testBytes,
-} from "./support.ts";
+import { createTestClock, ecdsa, openTestDevnet, post, respelled, rsa, sign, stranger, testBytes } from "./support.ts";
 
 const fee = devnetFee(0n, "none");
 
@@ -152,10 +142,7 @@ describe("a block", () => {
     const size = held.end - held.start;
     const leaf = validatePath({ root: held.hash, path: bytesOf(dataPath), target, size, ruleset: "relaxed" });
     const sum = new Bun.CryptoHasher("sha256").update(bytesOf(chunk)).digest();
-    expect([leaf?.hash.toHex(), bytesOf(String(fields["chunk_hash"])).toHex()]).toEqual([
-      sum.toHex(),
-      sum.toHex(),
-    ]);
+    expect([leaf?.hash.toHex(), bytesOf(String(fields["chunk_hash"])).toHex()]).toEqual([sum.toHex(), sum.toHex()]);
     devnet.close();
   });
 
@@ -168,9 +155,7 @@ describe("a block", () => {
       if (index > 0) expect(from).toBe(textsOf(steps[index - 1])["output"] ?? "");
       let state = bytesOf(from);
       // Salts count on without a gap: 0 to 24 for the first step; the chain then begins again at 1.
-      const salts = Array.from({ length: 25 }, (_, salt) =>
-        index === 0 ? salt : (index - 1) * 25 + 1 + salt,
-      );
+      const salts = Array.from({ length: 25 }, (_, salt) => (index === 0 ? salt : (index - 1) * 25 + 1 + salt));
       for (const salt of salts) {
         const bytes = new Uint8Array(32);
         new DataView(bytes.buffer).setUint32(28, salt);
@@ -262,10 +247,7 @@ describe("money", () => {
     expect(devnet.account(stranger.address)).toEqual({ balance: 1_000n, lastTx: "" });
     expect(block.fields["reward"]).toBe(`${minerShare(reward)}`);
     expect(block.fields["reward_pool"]).toBe(`${reward - minerShare(reward)}`);
-    expect([0, 1].map((height) => devnet.balanceAt(rsa.address, height))).toEqual([
-      before,
-      before - 1_000n - reward,
-    ]);
+    expect([0, 1].map((height) => devnet.balanceAt(rsa.address, height))).toEqual([before, before - 1_000n - reward]);
     devnet.close();
   });
 
@@ -322,19 +304,14 @@ describe("money", () => {
           else {
             const from = people[entry.from] ?? rsa;
             const target = people[entry.to]?.address ?? "";
-            const lastTx = entry.byWallet
-              ? (devnet.account(from.address)?.lastTx ?? "")
-              : devnet.suggestedAnchor();
+            const lastTx = entry.byWallet ? (devnet.account(from.address)?.lastTx ?? "") : devnet.suggestedAnchor();
             const reward = devnetFee(0n, "new") + BigInt(entry.extra);
-            await devnet.postTransaction(
-              sign(devnet, from, { target, quantity: entry.quantity, reward, lastTx }).text,
-            );
+            await devnet.postTransaction(sign(devnet, from, { target, quantity: entry.quantity, reward, lastTx }).text);
           }
         }
         const tip = await devnet.mine(1);
         expect(devnet.supply() + BigInt(`${tip.fields["reward_pool"]}`)).toBe(supply);
-        for (const { address } of people)
-          expect(devnet.account(address)?.balance ?? 0n).toBeGreaterThanOrEqual(0n);
+        for (const { address } of people) expect(devnet.account(address)?.balance ?? 0n).toBeGreaterThanOrEqual(0n);
         devnet.close();
       }),
       { numRuns: 60 },

@@ -15,37 +15,23 @@ import { sha256 } from "../../../src/lib/hash.ts";
 import { chunkPosts, ecdsa, openTestDevnet, post, rsa, serve, sign, statedOf, testBytes } from "./support.ts";
 
 const kib256 = 262_144;
-const sizes = [
-  1,
-  255,
-  32_767,
-  kib256 - 1,
-  kib256,
-  kib256 + 1,
-  kib256 + 32_767,
-  kib256 + 32_768,
-  2 * kib256,
-  600_000,
-];
+const sizes = [1, 255, 32_767, kib256 - 1, kib256, kib256 + 1, kib256 + 32_767, kib256 + 32_768, 2 * kib256, 600_000];
 
 describe("data posted by chunks", () => {
-  test.each(sizes)(
-    "of %d bytes comes back whole, with proofs, whatever order the chunks came in",
-    async (size) => {
-      const devnet = await openTestDevnet();
-      await post(devnet, ecdsa, { data: testBytes(10) });
-      const data = testBytes(size, size);
-      const { id } = await post(devnet, rsa, { stated: statedOf(data) });
-      const posts = chunkPosts(data).toReversed();
-      // Some before the block, some after it.
-      const half = Math.ceil(posts.length / 2);
-      for (const body of posts.slice(0, half)) expect(devnet.postChunk(body)).toEqual({ kind: "kept" });
-      await devnet.mine(1);
-      for (const body of posts.slice(half)) expect(devnet.postChunk(body)).toEqual({ kind: "kept" });
-      expect(encodeBase64url(sha256(readWeave(devnet, id)))).toBe(encodeBase64url(sha256(data)));
-      devnet.close();
-    },
-  );
+  test.each(sizes)("of %d bytes comes back whole, with proofs, whatever order the chunks came in", async (size) => {
+    const devnet = await openTestDevnet();
+    await post(devnet, ecdsa, { data: testBytes(10) });
+    const data = testBytes(size, size);
+    const { id } = await post(devnet, rsa, { stated: statedOf(data) });
+    const posts = chunkPosts(data).toReversed();
+    // Some before the block, some after it.
+    const half = Math.ceil(posts.length / 2);
+    for (const body of posts.slice(0, half)) expect(devnet.postChunk(body)).toEqual({ kind: "kept" });
+    await devnet.mine(1);
+    for (const body of posts.slice(half)) expect(devnet.postChunk(body)).toEqual({ kind: "kept" });
+    expect(encodeBase64url(sha256(readWeave(devnet, id)))).toBe(encodeBase64url(sha256(data)));
+    devnet.close();
+  });
 
   test("in parallel over many connections, several transactions at once, is not mixed up", async () => {
     const devnet = await openTestDevnet();
@@ -67,8 +53,7 @@ describe("data posted by chunks", () => {
     const responses = await Promise.all(shuffled.map((body) => node.post("/chunk", body)));
     expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
     await devnet.mine(1);
-    for (const [index, id] of ids.entries())
-      expect(readWeave(devnet, id)).toEqual(parts[index] ?? new Uint8Array(0));
+    for (const [index, id] of ids.entries()) expect(readWeave(devnet, id)).toEqual(parts[index] ?? new Uint8Array(0));
     await node.close();
     devnet.close();
   });
@@ -154,27 +139,22 @@ describe("data posted by chunks", () => {
       [{ data_root: "AAAA" }, "data_root_not_found"],
     ];
     const found = rows.map(([changes]) => devnet.postChunk(JSON.stringify({ ...body, ...changes })));
-    const faults = found.map((outcome): string =>
-      outcome.kind === "refused" ? outcome.fault : outcome.kind,
-    );
+    const faults = found.map((outcome): string => (outcome.kind === "refused" ? outcome.fault : outcome.kind));
     expect(faults).toEqual(rows.map(([, fault]) => fault));
     devnet.close();
   });
 });
 
 describe("data posted in the body", () => {
-  test.each(sizes)(
-    "of %d bytes is taken when it is split at every 256 KiB, and is there at once",
-    async (size) => {
-      const devnet = await openTestDevnet();
-      const data = testBytes(size, size);
-      const plain = await post(devnet, rsa, { data, tailRule: "plain" });
-      await devnet.mine(1);
-      expect(JSON.parse(minedText(devnet, plain.id)).data).toBe("");
-      expect(readWeave(devnet, plain.id)).toEqual(data);
-      devnet.close();
-    },
-  );
+  test.each(sizes)("of %d bytes is taken when it is split at every 256 KiB, and is there at once", async (size) => {
+    const devnet = await openTestDevnet();
+    const data = testBytes(size, size);
+    const plain = await post(devnet, rsa, { data, tailRule: "plain" });
+    await devnet.mine(1);
+    expect(JSON.parse(minedText(devnet, plain.id)).data).toBe("");
+    expect(readWeave(devnet, plain.id)).toEqual(data);
+    devnet.close();
+  });
 
   test("whose tree has a halved tail is refused, as a node does, and can be posted by chunks", async () => {
     const devnet = await openTestDevnet();

@@ -132,10 +132,7 @@ describe("a chain in a folder", () => {
     after.close();
     const elsewhere = await openDevnet({ ...options, dir: undefined });
     const [otherRsa, sameEcdsa] = elsewhere.wallets;
-    expect([otherRsa?.address === first?.address, sameEcdsa?.address === second?.address]).toEqual([
-      false,
-      true,
-    ]);
+    expect([otherRsa?.address === first?.address, sameEcdsa?.address === second?.address]).toEqual([false, true]);
     elsewhere.close();
   }, 120_000);
 

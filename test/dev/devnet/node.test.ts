@@ -100,11 +100,7 @@ const rows: readonly Row[] = [
   ["/unconfirmed_tx/WAITING", 200, /"format":2,/],
   ["/unconfirmed_tx/MINED", 200, /"format":2,/],
   ["/unconfirmed_tx/UNKNOWN", 404, "Not Found."],
-  [
-    "/tx/MINED/status",
-    200,
-    /^\{"block_height":1,"block_indep_hash":"[^"]{64}","number_of_confirmations":1\}$/,
-  ],
+  ["/tx/MINED/status", 200, /^\{"block_height":1,"block_indep_hash":"[^"]{64}","number_of_confirmations":1\}$/],
   ["/tx/WAITING/status", 202, "Pending"],
   ["/tx/REJECTED/status", 404, "Not Found."],
   ["/tx/UNKNOWN/status", 404, "Not Found."],
@@ -114,11 +110,7 @@ const rows: readonly Row[] = [
   ["/tx/@@@/offset", 400, '{"error":"invalid_address"}'],
   ["/tx/MINED/data_size", 200, "300000"],
   ["/tx/MINED/owner", 200, encodeBase64url(rsa.owner)],
-  [
-    "/tx/MINED/tags",
-    200,
-    `[{"name":"${btoa("Content-Type")}","value":"${btoa("text/css").replace("=", "")}"}]`,
-  ],
+  ["/tx/MINED/tags", 200, `[{"name":"${btoa("Content-Type")}","value":"${btoa("text/css").replace("=", "")}"}]`],
   ["/tx/MINED/data", 200, encodeBase64url(data)],
   ["/tx/BARE/data", 404, /<!doctype html>/],
   ["/tx/WAITING/data", 202, "Pending"],
@@ -200,11 +192,7 @@ describe("the node", () => {
       ),
     );
     expect(again).toEqual(first);
-    expect([first.chunk_size, next.chunk_size, next.absolute_end_offset]).toEqual([
-      "262144",
-      "37856",
-      `${end}`,
-    ]);
+    expect([first.chunk_size, next.chunk_size, next.absolute_end_offset]).toEqual(["262144", "37856", `${end}`]);
     const binary = new DataView(await (await node.get(`/chunk2/${end}`)).arrayBuffer());
     expect([binary.getUint8(0), binary.getUint16(1)]).toEqual([0, 37_856]);
     expect((await node.get(`/chunk/${end}`)).headers.get("arweave-absolute-end-offset")).toBe(`${end}`);
@@ -325,9 +313,7 @@ describe("a post", () => {
     const response = await node.post("/tx", cheap.text, { accept: "application/json" });
     expect(await response.json()).toEqual({
       error: invalid,
-      reasons: [
-        { code: "tx_too_cheap", detail: expect.stringMatching(/^reward 1 winston, at least \d+ wanted$/) },
-      ],
+      reasons: [{ code: "tx_too_cheap", detail: expect.stringMatching(/^reward 1 winston, at least \d+ wanted$/) }],
     });
     const chunk = await node.post("/chunk", "{}", { accept: "application/json" });
     expect(await chunk.json()).toMatchObject({ error: "invalid_json", reasons: [{ code: "invalid_json" }] });

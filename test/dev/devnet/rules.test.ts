@@ -62,11 +62,7 @@ describe("a transaction by itself", () => {
       "tx_malleable",
     ],
     ["has as many tags as fit", { tags: [{ name: "n", value: "v".repeat(2_047) }] }, "accepted"],
-    [
-      "has a byte of tags too many",
-      { tags: [{ name: "n", value: "v".repeat(2_048) }] },
-      "tx_fields_too_large",
-    ],
+    ["has a byte of tags too many", { tags: [{ name: "n", value: "v".repeat(2_048) }] }, "tx_fields_too_large"],
   ];
 
   test.each(rows)("that %s", async (_name, fields, expected) => {

@@ -41,9 +41,7 @@ describe("writeTones", () => {
   });
 
   test("the melody begins anew after twelve notes, and the last note is cut off at the end", () => {
-    const [first, again] = [0, 12].map((note) =>
-      wav.subarray(44 + note * samplesPerNote * 2).subarray(0, 5_000),
-    );
+    const [first, again] = [0, 12].map((note) => wav.subarray(44 + note * samplesPerNote * 2).subarray(0, 5_000));
     expect(again).toEqual(first);
     expect(writeTones(1).subarray(44)).toEqual(wav.subarray(44, 44 + 2 * 44_100));
   });

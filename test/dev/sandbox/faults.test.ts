@@ -45,7 +45,10 @@ test.each(seedsOr([1, 2, 3]))(
     const folder = mkdtempSync(join(tmpdir(), "cairn-stripe-"));
     cleanUp.push(async () => rmSync(folder, { recursive: true, force: true }));
     const options = {
-      ...{ path: join(folder, "sandbox.sqlite"), port: 0, seed, secretKey },
+      path: join(folder, "sandbox.sqlite"),
+      port: 0,
+      seed,
+      secretKey,
       faults: { delayMsMax: 300, doubledShare: 0.3, lostShare: 0.3 },
     };
     let stripe = await startStripe(options);
@@ -96,10 +99,7 @@ async function makeOne(fixture: CardFixture, stripe: StripeProcess, random: Rand
   if (fate === 0) return { top, person, winc };
   const isDisputed = fate === 1;
   if (isPage) {
-    const page = await fixture.payPage(
-      top.paymentSession.url,
-      isDisputed ? "4000000000000259" : "4242424242424242",
-    );
+    const page = await fixture.payPage(top.paymentSession.url, isDisputed ? "4000000000000259" : "4242424242424242");
     expect(page.status).toBe(303);
   } else {
     const payment_method = isDisputed ? "pm_card_createDispute" : "pm_card_visa";
@@ -126,19 +126,13 @@ async function booksOf(stripe: StripeProcess, made: readonly Made[]): Promise<Re
 }
 
 async function balancesOf(fixture: CardFixture): Promise<Record<string, bigint>> {
-  const held = await Promise.all(
-    people.map(async (person) => [person, await fixture.balance(person)] as const),
-  );
+  const held = await Promise.all(people.map(async (person) => [person, await fixture.balance(person)] as const));
   return Object.fromEntries(held.filter(([, balance]) => balance !== 0n));
 }
 
 async function paymentOf(stripe: StripeProcess, { paymentSession: { id } }: TopUpResponse) {
-  const intentId = id.startsWith("pi_")
-    ? id
-    : (await get(stripe, `/v1/checkout/sessions/${id}`)).payment_intent;
-  return intentId === null
-    ? undefined
-    : await get(stripe, `/v1/payment_intents/${intentId}?expand[]=latest_charge`);
+  const intentId = id.startsWith("pi_") ? id : (await get(stripe, `/v1/checkout/sessions/${id}`)).payment_intent;
+  return intentId === null ? undefined : await get(stripe, `/v1/payment_intents/${intentId}?expand[]=latest_charge`);
 }
 
 const authorization = `Bearer ${secretKey}`;

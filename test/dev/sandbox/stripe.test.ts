@@ -36,7 +36,10 @@ function open(options: { path?: string; faults?: DeliveryFaults; clock?: () => n
 
 function askerOf(sandbox: StripeSandbox) {
   const response = createSandboxRoutes({
-    ...{ sandbox, secretKey: key, pageUrl: () => "http://localhost", log: silentLog },
+    sandbox,
+    secretKey: key,
+    pageUrl: () => "http://localhost",
+    log: silentLog,
     priceFeed: () => undefined,
   });
   return (path: string, init: RequestInit = {}) => response(new Request(`http://localhost${path}`, init));
@@ -234,9 +237,7 @@ describe("letters", () => {
     const sandbox = open({ faults });
     for (let each = 0; each < 10; each += 1) sandbox.createIntent({ amount: "100", currency: "usd" });
     expect(sandbox.deliveriesWaiting()).toBe(count);
-    expect(
-      sandbox.events({ from: 0, to: undefined, types: [], limit: 100, after: undefined }).events,
-    ).toHaveLength(10);
+    expect(sandbox.events({ from: 0, to: undefined, types: [], limit: 100, after: undefined }).events).toHaveLength(10);
   });
 });
 

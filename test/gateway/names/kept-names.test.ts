@@ -5,11 +5,7 @@
 import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import { openNameGateways } from "../../../src/chain/name-gateways.ts";
 import { Failure } from "../../../src/failures.ts";
-import {
-  createStoredNames,
-  type StoredNames,
-  type StoredNamesOptions,
-} from "../../../src/gateway/names/name-cache.ts";
+import { createStoredNames, type StoredNames, type StoredNamesOptions } from "../../../src/gateway/names/name-cache.ts";
 import { createLog } from "../../../src/lib/log.ts";
 import { createMetrics } from "../../../src/lib/metrics.ts";
 import { idOf } from "../../support/memory-content.ts";

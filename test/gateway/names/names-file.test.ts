@@ -60,10 +60,7 @@ describe("the text of names", () => {
     ['{"a":{}}', "$.a must have an id of 43 base64url characters"],
     ['{"a":7}', "$.a must be an id, or an object with one"],
     ['{"a":null}', "$.a must be an id, or an object with one"],
-    [
-      `{"a":{"id":"${id}","tll":1}}`,
-      "$.a.tll is none of id, ttlSeconds, processId, undernames, undernameLimit",
-    ],
+    [`{"a":{"id":"${id}","tll":1}}`, "$.a.tll is none of id, ttlSeconds, processId, undernames, undernameLimit"],
     [`{"a":{"id":"${id}","ttlSeconds":0}}`, "$.a.ttlSeconds must be a whole number from 1 to 86400"],
     [`{"a":{"id":"${id}","ttlSeconds":86401}}`, "$.a.ttlSeconds must be a whole number from 1 to 86400"],
     [`{"a":{"id":"${id}","ttlSeconds":"60"}}`, "$.a.ttlSeconds must be a whole number from 1 to 86400"],
@@ -148,31 +145,24 @@ describe("the file of names", () => {
   test.each([
     ["is half written", () => truncateSync(path, 20), "$ must be a JSON object of names"],
     ["is gone", () => rmSync(path), "ENOENT"],
-    [
-      "is too large",
-      () => writeFileSync(path, " ".repeat(namesFileBytesMax + 1)),
-      "at most 1048576 are read",
-    ],
+    ["is too large", () => writeFileSync(path, " ".repeat(namesFileBytesMax + 1)), "at most 1048576 are read"],
     ["names no id", () => writeFileSync(path, '{"a":1}'), "$.a must be an id, or an object with one"],
-  ])(
-    "that %s leaves its former names in force and says so, until it is right again",
-    (_name, spoil, reason) => {
-      const file = createNamesFile(path, () => now, log);
-      spoil();
-      now += 1_000;
-      expect(idNow(file, "a")).toBe(id);
-      expect(file.reasons()).toEqual([
-        expect.stringContaining("NAMES_FILE could not be read again, its former names are in force:"),
-      ]);
-      expect(file.reasons()[0]).toContain(reason);
-      now += 5_000;
-      file.reasons();
-      expect(lines.filter((line) => line.includes("could not"))).toHaveLength(1);
-      writeFileSync(path, JSON.stringify({ a: other }));
-      now += 1_000;
-      expect([idNow(file, "a"), file.reasons()]).toEqual([other, []]);
-    },
-  );
+  ])("that %s leaves its former names in force and says so, until it is right again", (_name, spoil, reason) => {
+    const file = createNamesFile(path, () => now, log);
+    spoil();
+    now += 1_000;
+    expect(idNow(file, "a")).toBe(id);
+    expect(file.reasons()).toEqual([
+      expect.stringContaining("NAMES_FILE could not be read again, its former names are in force:"),
+    ]);
+    expect(file.reasons()[0]).toContain(reason);
+    now += 5_000;
+    file.reasons();
+    expect(lines.filter((line) => line.includes("could not"))).toHaveLength(1);
+    writeFileSync(path, JSON.stringify({ a: other }));
+    now += 1_000;
+    expect([idNow(file, "a"), file.reasons()]).toEqual([other, []]);
+  });
 
   test("that cannot be read at the start is refused with its reason", () => {
     expect(reasonOf(() => createNamesFile(join(folder, "none.json"), () => now, log))).toContain("ENOENT");

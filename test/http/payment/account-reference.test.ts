@@ -86,7 +86,10 @@ test("every answer is as it says", async () => {
   for (const { path, parameters = [], responses } of descriptions) {
     const asked = new Map(parameters.map((each) => [each.name, each]));
     const named: Record<string, string> = {
-      ...{ address, userAddress: address, payingAddress: address, approvedAddress: approved },
+      address,
+      userAddress: address,
+      payingAddress: address,
+      approvedAddress: approved,
       limit: "2",
     };
     const query = Object.entries(named).filter(([name]) => asked.get(name)?.in === "query");
@@ -98,9 +101,7 @@ test("every answer is as it says", async () => {
     const [type, content] = Object.entries(responses[200]?.content ?? {})[0] ?? [];
     expect(response.headers.get("content-type") ?? "", path).toStartWith(type ?? "nothing");
     if (type === "application/json")
-      expect(faultsOf(await response.json(), closed(content?.schema ?? {}), closed(records)), path).toEqual(
-        [],
-      );
+      expect(faultsOf(await response.json(), closed(content?.schema ?? {}), closed(records)), path).toEqual([]);
     else await response.text();
     const refused = isSigned ? await fetch(url, { headers }) : undefined;
     if (refused !== undefined) expect(Object.keys(responses), path).toContain(String(refused.status));

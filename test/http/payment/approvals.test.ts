@@ -68,11 +68,7 @@ describe("GET /account/approvals", () => {
         expirationDate: at(120_000),
       };
       expect(body).toEqual({
-        approvals: [
-          soon,
-          late,
-          { ...common, approvalDataItemId: "forever", approvedWincAmount: "9007199254740993" },
-        ],
+        approvals: [soon, late, { ...common, approvalDataItemId: "forever", approvedWincAmount: "9007199254740993" }],
         amount: "9007199254741050",
         expiresBy: payment.clock.now() + 60_000,
       });

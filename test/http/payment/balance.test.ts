@@ -50,9 +50,7 @@ beforeAll(async () => {
     clock: payment.clock.now,
   });
   const { credits } = payment;
-  server = openPaymentServer(() => [
-    createBalanceRoutes({ credits, access, free: () => freeAllowance(freeBytes) }),
-  ]);
+  server = openPaymentServer(() => [createBalanceRoutes({ credits, access, free: () => freeAllowance(freeBytes) })]);
   for (const wallet of [arweave, ethereum, solana]) await payment.credit(known(wallet.address), credited);
 });
 
@@ -323,14 +321,9 @@ test("a ledger out of reach is said in the specification's words", async () => {
     clock: own.clock.now,
   });
   const { credits } = own;
-  const closing = openPaymentServer(() => [
-    createBalanceRoutes({ credits, access, free: () => freeAllowance(0) }),
-  ]);
+  const closing = openPaymentServer(() => [createBalanceRoutes({ credits, access, free: () => freeAllowance(0) })]);
   await own.close();
-  for (const path of [
-    `/balance?address=${ethereum.address}`,
-    `/v1/account/balance?address=${ethereum.address}`,
-  ]) {
+  for (const path of [`/balance?address=${ethereum.address}`, `/v1/account/balance?address=${ethereum.address}`]) {
     const response = await fetch(`${closing.url}${path}`);
     expect([response.status, await response.json()]).toEqual([503, "Cloud Database Unavailable"]);
     expect(response.headers.get("retry-after")).toBe("5");

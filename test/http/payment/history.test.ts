@@ -158,8 +158,13 @@ describe("GET /account/payments", () => {
     expect(body).toMatchObject({ payments: [], hasMore: false, cursor: null });
     expect(body.pending?.map((each) => each["transactionId"])).toEqual(["newer", "older"]);
     expect(body.pending?.[0]).toEqual({
-      ...{ type: "crypto", tokenType: "base-usdc", tokenQuantity: "2500000", senderAddress: "sender" },
-      ...{ date: "1970-01-01T00:00:02.000Z", wincPending: "5", transactionId: "newer" },
+      type: "crypto",
+      tokenType: "base-usdc",
+      tokenQuantity: "2500000",
+      senderAddress: "sender",
+      date: "1970-01-01T00:00:02.000Z",
+      wincPending: "5",
+      transactionId: "newer",
     });
     const last = (await ask("?limit=2", fresh())).body;
     expect((await ask(`?limit=2&cursor=${last.cursor}`, fresh())).body.pending).toBeUndefined();
@@ -176,22 +181,16 @@ describe("GET /account/payments", () => {
     expect((await ask("?limit=1", headers)).status).toBe(403);
   });
 
-  test.each([
-    "limit=0",
-    "limit=101",
-    "limit=-1",
-    "limit=1.5",
-    "limit=1e1",
-    "limit=",
-    "limit=x",
-    "limit=1000",
-  ])("refuses %s and leaves the signature unused", async (query) => {
-    const headers = fresh();
-    const { status, body } = await ask(`?${query}`, headers);
-    expect(status).toBe(400);
-    expect(String(body)).toBe("Invalid limit: a whole number from 1 to 100");
-    expect((await ask("?limit=100", headers)).status).toBe(200);
-  });
+  test.each(["limit=0", "limit=101", "limit=-1", "limit=1.5", "limit=1e1", "limit=", "limit=x", "limit=1000"])(
+    "refuses %s and leaves the signature unused",
+    async (query) => {
+      const headers = fresh();
+      const { status, body } = await ask(`?${query}`, headers);
+      expect(status).toBe(400);
+      expect(String(body)).toBe("Invalid limit: a whole number from 1 to 100");
+      expect((await ask("?limit=100", headers)).status).toBe(200);
+    },
+  );
 
   test.each([
     "",
@@ -211,15 +210,9 @@ describe("GET /account/payments", () => {
   });
 
   test("takes a cursor whose payment is no more, and one of a kind that is none", async () => {
-    expect((await ask(`?cursor=${encoded("2500.1.gone")}`, fresh())).body.payments).toEqual(
-      payments.slice(1),
-    );
-    expect((await ask(`?cursor=${encoded("2000.9.gone")}`, fresh())).body.payments).toEqual(
-      payments.slice(1),
-    );
-    expect((await ask(`?cursor=${encoded("2000.0.gone")}`, fresh())).body.payments).toEqual(
-      payments.slice(2),
-    );
+    expect((await ask(`?cursor=${encoded("2500.1.gone")}`, fresh())).body.payments).toEqual(payments.slice(1));
+    expect((await ask(`?cursor=${encoded("2000.9.gone")}`, fresh())).body.payments).toEqual(payments.slice(1));
+    expect((await ask(`?cursor=${encoded("2000.0.gone")}`, fresh())).body.payments).toEqual(payments.slice(2));
   });
 });
 

@@ -32,26 +32,23 @@ const server = openPaymentServer(() => [
 afterAll(() => server.close());
 
 describe("the payment service's word on itself", () => {
-  test.each(["/", "/info", "/v1/info"])(
-    "at %s names its addresses by every word that clients know",
-    async (path) => {
-      const response = await fetch(`${server.url}${path}`);
-      expect(response.status).toBe(200);
-      expect(response.headers.get("content-type")).toBe("application/json; charset=utf-8");
-      expect(await response.json()).toEqual({
-        version: "1.2.3",
-        gateway: server.url,
-        freeUploadLimitBytes: 100,
-        addresses: {
-          native: addresses.get("native"),
-          arweave: addresses.get("native"),
-          matic: addresses.get("matic"),
-          pol: addresses.get("matic"),
-          "polygon-usdc": addresses.get("polygon-usdc"),
-        },
-      });
-    },
-  );
+  test.each(["/", "/info", "/v1/info"])("at %s names its addresses by every word that clients know", async (path) => {
+    const response = await fetch(`${server.url}${path}`);
+    expect(response.status).toBe(200);
+    expect(response.headers.get("content-type")).toBe("application/json; charset=utf-8");
+    expect(await response.json()).toEqual({
+      version: "1.2.3",
+      gateway: server.url,
+      freeUploadLimitBytes: 100,
+      addresses: {
+        native: addresses.get("native"),
+        arweave: addresses.get("native"),
+        matic: addresses.get("matic"),
+        pol: addresses.get("matic"),
+        "polygon-usdc": addresses.get("polygon-usdc"),
+      },
+    });
+  });
 
   test("names at least 190 countries, the most usual first, each once, those under embargo not at all", async () => {
     const response = await fetch(`${server.url}/v1/countries`);

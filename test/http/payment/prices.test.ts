@@ -50,7 +50,9 @@ beforeAll(async () => {
     clock: clock.now,
   });
   const prices = createPrices({
-    ...{ rules, promos, clock: clock.now },
+    rules,
+    promos,
+    clock: clock.now,
     network: {
       price: async () => {
         if (outage === "network") throw new Failure("pricing_oracle_unavailable");
@@ -89,23 +91,37 @@ const fee = (adjustmentAmount: string) => ({
 });
 
 const promoRow = (promoCode: string, operatorMagnitude: string, adjustmentAmount: string) => ({
-  ...{ name: "rule", description: "A rule." },
+  name: "rule",
+  description: "A rule.",
   ...(promoCode === "SPRING" ? { name: "Spring", description: "A fifth less." } : {}),
-  ...{ operatorMagnitude, operator: "multiply", adjustmentAmount, promoCode },
+  operatorMagnitude,
+  operator: "multiply",
+  adjustmentAmount,
+  promoCode,
 });
 
 const half = {
-  ...{ name: "Half", description: "Half the price.", operatorMagnitude: "0.5", operator: "multiply" },
+  name: "Half",
+  description: "Half the price.",
+  operatorMagnitude: "0.5",
+  operator: "multiply",
   adjustmentAmount: "-50",
 };
 
 const fiat = (winc: string, amount: number, taken: string) => ({
-  ...{ winc, adjustments: [], fees: [fee(taken)] },
-  ...{ actualPaymentAmount: amount, quotedPaymentAmount: amount },
+  winc,
+  adjustments: [],
+  fees: [fee(taken)],
+  actualPaymentAmount: amount,
+  quotedPaymentAmount: amount,
 });
 
 const token = (winc: string, worth: number | string, taken: string) => ({
-  ...{ winc, adjustments: [], fees: [fee(taken)], actualPaymentAmount: worth, quotedPaymentAmount: worth },
+  winc,
+  adjustments: [],
+  fees: [fee(taken)],
+  actualPaymentAmount: worth,
+  quotedPaymentAmount: worth,
 });
 
 /** Path, and the whole body. An AR costs 7 dollars, 1050 yen; ETH 2800 dollars. */
@@ -165,8 +181,10 @@ describe("prices", () => {
     );
     expect(Object.keys(body.limits)).toEqual(body.supportedCurrencies);
     expect(body.limits.usd).toEqual({
-      ...{ minimumPaymentAmount: 500, maximumPaymentAmount: 1_000_000 },
-      ...{ suggestedPaymentAmounts: [2_500, 5_000, 10_000], stripeMinimumPaymentAmount: 50 },
+      minimumPaymentAmount: 500,
+      maximumPaymentAmount: 1_000_000,
+      suggestedPaymentAmounts: [2_500, 5_000, 10_000],
+      stripeMinimumPaymentAmount: 50,
       zeroDecimalCurrency: false,
     });
     expect(body.limits.jpy).toMatchObject({ minimumPaymentAmount: 750, zeroDecimalCurrency: true });
@@ -218,11 +236,7 @@ const refusals: readonly (readonly [string, number, string])[] = [
   ["/rates/xyz", 404, "Invalid currency"],
   ["/price/usd/1000?promoCode=SPRING", 400, nobodyText],
   ["/price/usd/1000?promoCode=SPRING&destinationAddress=placeholder", 400, nobodyText],
-  [
-    `/price/usd/1000?promoCode=NOBODYS&destinationAddress=${address}`,
-    400,
-    "No promo code found with code 'NOBODYS'",
-  ],
+  [`/price/usd/1000?promoCode=NOBODYS&destinationAddress=${address}`, 400, "No promo code found with code 'NOBODYS'"],
   [
     `/price/usd/4999?promoCode=DEAR&destinationAddress=${address}`,
     400,
@@ -244,19 +258,14 @@ describe("refusals", () => {
       expect(response.headers.get("retry-after")).not.toBeNull();
       expect(response.headers.get("cache-control")).toBe("no-store");
     }
-    for (const path of ["/price/bytes/1000", "/price/arweave/1000"])
-      expect((await ask(path)).status).toBe(200);
+    for (const path of ["/price/bytes/1000", "/price/arweave/1000"]) expect((await ask(path)).status).toBe(200);
   });
 
   test("without the network's price every price of bytes is 503", async () => {
     outage = "network";
     for (const path of ["/price/bytes/1000", "/price/1000", "/rates"]) {
       const response = await ask(`/v1${path}`);
-      expect([path, response.status, await response.json()]).toEqual([
-        path,
-        503,
-        "Pricing Oracle Unavailable",
-      ]);
+      expect([path, response.status, await response.json()]).toEqual([path, 503, "Pricing Oracle Unavailable"]);
     }
     expect((await ask("/price/usd/1000")).status).toBe(200);
   });
@@ -293,10 +302,7 @@ describe("promo codes", () => {
     expect([response.status, await response.json()]).toEqual([200, discounted]);
     const forged = { ...signedHeaders(wallet, "a nonce"), "x-nonce": "another" };
     const refused = await ask(path, { headers: forged });
-    expect([refused.status, await refused.json()]).toEqual([
-      403,
-      "Invalid signature or missing required headers",
-    ]);
+    expect([refused.status, await refused.json()]).toEqual([403, "Invalid signature or missing required headers"]);
     const named = await ask(`${path}&destinationAddress=${address}`, { headers: forged });
     expect(named.status).toBe(200); // the address stands before the signer, who is not asked for
   });

@@ -94,9 +94,7 @@ describe.each(wallets)("S3: a signature of a wallet of %s", (name, wallet) => {
     expect((await ask("/balance", headers)).status).toBe(200);
     const split = { "x-nonce": text.slice("GET /balance?and".length) };
     expect((await ask("/balance?and", { ...headers, ...split })).status).toBe(403);
-    expect((await ask("/balance", { ...headers, "x-nonce": Buffer.from(text).toString("hex") })).status).toBe(
-      403,
-    );
+    expect((await ask("/balance", { ...headers, "x-nonce": Buffer.from(text).toString("hex") })).status).toBe(403);
   });
 });
 
@@ -136,7 +134,8 @@ describe("S3: the signature of a data item, which anybody can read,", () => {
           };
           const { status, token } = await ask("/balance", headers);
           expect({ type: signer.scheme.type, nonce, status, token }).toMatchObject({
-            ...{ status: 403, token: null },
+            status: 403,
+            token: null,
           });
           asked += 1;
         }
@@ -159,7 +158,10 @@ describe("S3: the signature of a data item, which anybody can read,", () => {
 function noncesOf(message: Uint8Array): string[] {
   const hex = message.toHex();
   return [
-    ...[hex, hex.toUpperCase(), `0x${hex}`, Buffer.from(hex, "latin1").toString("hex")],
+    hex,
+    hex.toUpperCase(),
+    `0x${hex}`,
+    Buffer.from(hex, "latin1").toString("hex"),
     Buffer.from(message).toString("base64url"),
   ];
 }

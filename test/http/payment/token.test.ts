@@ -7,12 +7,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { createReportGuard } from "../../../src/http/payment/report-guard.ts";
 import { createTokenRoutes } from "../../../src/http/payment/token-routes.ts";
 import { paymentTokenDescriptions } from "../../../src/http/reference/payment-token-descriptions.ts";
-import {
-  createScriptedChain,
-  type ScriptedChain,
-  testHash,
-  transferOf,
-} from "../../payment/tokens/scripted-chain.ts";
+import { createScriptedChain, type ScriptedChain, testHash, transferOf } from "../../payment/tokens/scripted-chain.ts";
 import {
   ethereumAddressOf,
   lookAgainMs,
@@ -40,9 +35,7 @@ beforeAll(async () => {
   polygon = createScriptedChain({ token: "matic", address: "ours" });
   const excluded = [ethereumAddressOf(0xbad)];
   fixture = await openTokenFixture([ethereum, { ...native, addressType: "native" }, polygon], { excluded });
-  server = openPaymentServer(() => [
-    createTokenRoutes({ ...fixture, reportGuard: createReportGuard(() => now, 1) }),
-  ]);
+  server = openPaymentServer(() => [createTokenRoutes({ ...fixture, reportGuard: createReportGuard(() => now, 1) })]);
 });
 
 beforeEach(() => {
@@ -86,19 +79,14 @@ const record = () => ({
   destinationAddress: alice,
   destinationAddressType: "ethereum",
   winstonCreditAmount: "200",
-  adjustments: [
-    { name: "fee", description: "", operator: "multiply", operatorMagnitude: "1", adjustmentAmount: "-3" },
-  ],
+  adjustments: [{ name: "fee", description: "", operator: "multiply", operatorMagnitude: "1", adjustmentAmount: "-3" }],
 });
 
 describe("POST /account/balance/{token}", () => {
   test("P: answers 202 with the pending record, then 200 with the credited one, in both places", async () => {
     ethereum.send(hash, { transfers: [transferOf(alice, 100n)] });
     const first = await report("ethereum", hash);
-    expect([first.status, first.body]).toEqual([
-      202,
-      { message: "Transaction pending", pendingTransaction: record() },
-    ]);
+    expect([first.status, first.body]).toEqual([202, { message: "Transaction pending", pendingTransaction: record() }]);
     expect(first.headers.get("content-type")).toBe("application/json; charset=utf-8");
     expect(first.headers.get("cache-control")).toBe("no-store");
     const second = await report("ethereum", hash, "");
@@ -201,14 +189,10 @@ describe("POST /account/balance/{token}", () => {
     ethereum.mine(3);
     const spellings = [hash, `0x${hash.slice(2).toUpperCase()}`];
     const responses = await Promise.all(
-      Array.from({ length: 100 }, (_, index) =>
-        report("ethereum", spellings[index % 2]!, index % 3 ? "/v1" : ""),
-      ),
+      Array.from({ length: 100 }, (_, index) => report("ethereum", spellings[index % 2]!, index % 3 ? "/v1" : "")),
     );
     expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
-    expect(new Set(responses.map(({ body }) => body.creditedTransaction.transactionId))).toEqual(
-      new Set([hash]),
-    );
+    expect(new Set(responses.map(({ body }) => body.creditedTransaction.transactionId))).toEqual(new Set([hash]));
     expect(await fixture.balance(sender)).toBe(200n);
   });
 
@@ -240,10 +224,7 @@ describe("POST /account/balance/{token}", () => {
   });
 
   test("refuses a body that is larger than the payment service's JSON may be", async () => {
-    const { status } = await post(
-      "/v1/account/balance/ethereum",
-      JSON.stringify({ tx_id: "x".repeat(65_536) }),
-    );
+    const { status } = await post("/v1/account/balance/ethereum", JSON.stringify({ tx_id: "x".repeat(65_536) }));
     expect(status).toBe(413);
   });
 
@@ -284,9 +265,7 @@ describe("POST /account/balance/{token}", () => {
 
   test("is described with every status that it answers", () => {
     const [description] = paymentTokenDescriptions;
-    expect(Object.keys(description?.responses ?? {}).map(Number)).toEqual([
-      200, 202, 400, 403, 404, 413, 429, 503,
-    ]);
+    expect(Object.keys(description?.responses ?? {}).map(Number)).toEqual([200, 202, 400, 403, 404, 413, 429, 503]);
   });
 });
 

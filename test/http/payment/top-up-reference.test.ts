@@ -15,12 +15,7 @@ import {
   paymentTopUpDescriptions as descriptions,
   paymentTopUpRecords,
 } from "../../../src/http/reference/payment-top-up-descriptions.ts";
-import {
-  type CardFixture,
-  openCardFixture,
-  sandboxKey,
-  webhookSecret,
-} from "../../payment/cards/card-fixture.ts";
+import { type CardFixture, openCardFixture, sandboxKey, webhookSecret } from "../../payment/cards/card-fixture.ts";
 import { testAddress, testStart } from "../../support/payment.ts";
 import { closed, faultsOf } from "../../support/schema.ts";
 
@@ -34,15 +29,16 @@ beforeAll(async () => {
 afterAll(() => fixture.close());
 
 const schemaOf = (path: string) =>
-  descriptions.find((each) => each.path === path)?.responses[200]?.content?.["application/json"]?.schema ??
-  {};
+  descriptions.find((each) => each.path === path)?.responses[200]?.content?.["application/json"]?.schema ?? {};
 
 test("it has every route and nothing else", () => {
   const routes: readonly AnyElysia[] = [
     createTopUpRoutes({
-      ...{ topUps: undefined, promoGuard: createPromoGuard(Date.now, 1) },
-      ...{ sessionGuard: createSessionGuard(Date.now, 1) },
-      ...{ publicUrl: () => "", returnOrigins: [] },
+      topUps: undefined,
+      promoGuard: createPromoGuard(Date.now, 1),
+      sessionGuard: createSessionGuard(Date.now, 1),
+      publicUrl: () => "",
+      returnOrigins: [],
     }),
     createQuoteRoutes({ quote: async () => undefined }),
     createWebhookRoutes({ events: undefined, secrets: [], clock: Date.now }),
@@ -89,7 +85,9 @@ test("a gift is taken as it says, and a report is answered without a body", asyn
   const body = "{}";
   const signature = createHmac("sha256", webhookSecret).update(`${at}.${body}`).digest("hex");
   const refused = await fixture.ask("/stripe-webhook", {
-    ...{ method: "POST", body, headers: { "stripe-signature": `t=${at},v1=${signature}` } },
+    method: "POST",
+    body,
+    headers: { "stripe-signature": `t=${at},v1=${signature}` },
   });
   const [webhook] = descriptions.filter((each) => each.path === "/stripe-webhook");
   expect(Object.keys(webhook?.responses ?? {})).toContain(String(refused.status));

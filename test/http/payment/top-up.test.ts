@@ -32,9 +32,7 @@ afterAll(async () => {
 });
 
 const quoteCount = async (of: CardFixture): Promise<bigint> => {
-  const row = await of.payment.database.read((tx) =>
-    tx.get<{ n: bigint }>("SELECT COUNT(*) AS n FROM quotes"),
-  );
+  const row = await of.payment.database.read((tx) => tx.get<{ n: bigint }>("SELECT COUNT(*) AS n FROM quotes"));
   return row?.n ?? 0n;
 };
 
@@ -45,17 +43,9 @@ const longMessage = "x".repeat(251);
 
 /** Each row breaks one rule; rows below the first of a pair break a later one too, and the earlier one is told. */
 const refusals: readonly (readonly [string, number, string])[] = [
-  [
-    "/v1/top-up/cash/x/y/z?token=q",
-    400,
-    "Payment method must include one of: payment-intent,checkout-session!",
-  ],
+  ["/v1/top-up/cash/x/y/z?token=q", 400, "Payment method must include one of: payment-intent,checkout-session!"],
   [`${checkout}/usd/1000?token=doge&giftMessage=`, 400, "Invalid destination address type: doge"],
-  [
-    `${checkout}/usd/1000?destinationAddressType=doge&token=native`,
-    400,
-    "Invalid destination address type: doge",
-  ],
+  [`${checkout}/usd/1000?destinationAddressType=doge&token=native`, 400, "Invalid destination address type: doge"],
   [
     `${checkout}/usd/1000?token=native&token=ethereum`,
     400,
@@ -64,33 +54,21 @@ const refusals: readonly (readonly [string, number, string])[] = [
   [`${checkout}/usd/1000?giftMessage=${longMessage}&uiMode=x`, 400, "Invalid gift message!"],
   [`${checkout}/usd/1000?giftMessage=`, 400, "Invalid gift message!"],
   [`${checkout}/usd/1000?giftMessage=a%00b`, 400, "Invalid gift message!"],
-  [
-    `${checkout}/usd/1000?uiMode=popup&successUrl=x`,
-    400,
-    'Invalid ui mode! Allowed modes: "hosted,embedded"',
-  ],
+  [`${checkout}/usd/1000?uiMode=popup&successUrl=x`, 400, 'Invalid ui mode! Allowed modes: "hosted,embedded"'],
   [`${checkout}/usd/1000?successUrl=javascript:alert(1)`, 400, "Invalid url provided: javascript:alert(1)!"],
   [
     `${checkout}/usd/1000?successUrl=https://a.example&successUrl=https://b.example`,
     400,
     "Expected a singular query parameter but got an array https://a.example,https://b.example",
   ],
-  [
-    "/v1/top-up/checkout-session/a@b.example/usd/1?destinationAddressType=email",
-    403,
-    "Gifting by email is disabled!",
-  ],
+  ["/v1/top-up/checkout-session/a@b.example/usd/1?destinationAddressType=email", 403, "Gifting by email is disabled!"],
   [
     "/v1/top-up/checkout-session/a@b.example/usd/1?destinationAddressType=email&uiMode=no",
     400,
     'Invalid ui mode! Allowed modes: "hosted,embedded"',
   ],
   ["/v1/top-up/checkout-session/nobody/xyz/1", 403, "Destination address is not a valid native address!"],
-  [
-    `/v1/top-up/checkout-session/${ethereum}/usd/1000`,
-    403,
-    "Destination address is not a valid native address!",
-  ],
+  [`/v1/top-up/checkout-session/${ethereum}/usd/1000`, 403, "Destination address is not a valid native address!"],
   [
     `/v1/top-up/payment-intent/${ethereum.replace("19E7", "19e7")}/usd/1000?token=ethereum`,
     403,
@@ -111,11 +89,7 @@ const refusals: readonly (readonly [string, number, string])[] = [
     400,
     'Payment Amount is Invalid!: The provided payment amount (499) is too small for the currency type "usd"; it must be above 500!',
   ],
-  [
-    `${checkout}/usd/1000001`,
-    400,
-    `Payment Amount is Invalid!: The provided payment amount (1000001) ${large}`,
-  ],
+  [`${checkout}/usd/1000001`, 400, `Payment Amount is Invalid!: The provided payment amount (1000001) ${large}`],
   [`${checkout}/usd/1000?promoCode=NOPE`, 400, "No promo code found with code 'NOPE'"],
   [
     "/v1/top-up/checkout-session/gift/usd/1000?destinationAddressType=gift&promoCode=NOPE",
@@ -148,9 +122,11 @@ describe("GET /top-up refuses", () => {
 test("GET /top-up says in words that clients know that no cards are taken", async () => {
   const server = openPaymentServer(() => [
     createTopUpRoutes({
-      ...{ topUps: undefined, promoGuard: createPromoGuard(Date.now, 1) },
-      ...{ sessionGuard: createSessionGuard(Date.now, 1) },
-      ...{ publicUrl: () => "", returnOrigins: [] },
+      topUps: undefined,
+      promoGuard: createPromoGuard(Date.now, 1),
+      sessionGuard: createSessionGuard(Date.now, 1),
+      publicUrl: () => "",
+      returnOrigins: [],
     }),
   ]);
   const response = await fetch(`${server.url}${checkout}/usd/1000`);
@@ -260,9 +236,7 @@ describe("GET /top-up needs no login, and", () => {
     for (let opened = 0; opened < 300; opened += 20)
       expect(new Set(await Promise.all(Array.from({ length: 20 }, open)))).toEqual(new Set([200]));
     const refused = await busy.ask(`${checkout}/usd/1000`);
-    expect([refused.status, refused.body, refused.headers.get("retry-after")]).toEqual([
-      ...[429, "Too Many Requests", "1"],
-    ]);
+    expect([refused.status, refused.body, refused.headers.get("retry-after")]).toEqual([429, "Too Many Requests", "1"]);
     expect(await quoteCount(busy)).toBe(300n);
     expect((await busy.ask(`${checkout}/usd/1000`, { method: "HEAD" })).status).toBe(200); // opens none
     busy.payment.clock.advance(1_000);

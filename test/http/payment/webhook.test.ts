@@ -48,23 +48,11 @@ describe("L3: a letter", () => {
     ["301 seconds old is refused", () => [unknown, sign(unknown, webhookSecret, seconds() - 301)], 400],
     ["300 seconds early is taken", () => [unknown, sign(unknown, webhookSecret, seconds() + 300)], 200],
     ["301 seconds early is refused", () => [unknown, sign(unknown, webhookSecret, seconds() + 301)], 400],
-    [
-      "whose time was changed is refused",
-      () => [unknown, good().replace(/t=\d+/, `t=${seconds() - 1}`)],
-      400,
-    ],
+    ["whose time was changed is refused", () => [unknown, good().replace(/t=\d+/, `t=${seconds() - 1}`)], 400],
     ["whose time is no number is refused", () => [unknown, sign(unknown, webhookSecret, "now")], 400],
-    [
-      "whose time is enormous is refused",
-      () => [unknown, sign(unknown, webhookSecret, "9".repeat(400))],
-      400,
-    ],
+    ["whose time is enormous is refused", () => [unknown, sign(unknown, webhookSecret, "9".repeat(400))], 400],
     ["signed by an older scheme alone is refused", () => [unknown, good().replace("v1=", "v0=")], 400],
-    [
-      "with two signatures, one of them right, is taken",
-      () => [unknown, `${good()},v1=${"0".repeat(64)}`],
-      200,
-    ],
+    ["with two signatures, one of them right, is taken", () => [unknown, `${good()},v1=${"0".repeat(64)}`], 200],
     ["with the right one last is taken", () => [unknown, good().replace(",", `,v1=${"0".repeat(64)},`)], 200],
     ["with a signature in capitals is refused", () => [unknown, good().toUpperCase()], 400],
     ["with half a signature is refused", () => [unknown, good().slice(0, -32)], 400],
@@ -96,12 +84,7 @@ describe("L3: a letter", () => {
   });
 
   test("of unknown shape within a known kind changes nothing and is taken", async () => {
-    const odd = [
-      "payment_intent.succeeded",
-      "checkout.session.completed",
-      "charge.refunded",
-      "charge.dispute.created",
-    ];
+    const odd = ["payment_intent.succeeded", "checkout.session.completed", "charge.refunded", "charge.dispute.created"];
     for (const [index, type] of odd.entries()) {
       const body = delivery(`evt_odd_${index}`, type, {
         id: 5,
@@ -131,9 +114,7 @@ describe("L3: a letter", () => {
 
   test("H: is credited when it is answered, and told a hundred times at once it is credited once", async () => {
     const address = testAddress("Hundred");
-    const { topUpQuote, paymentSession } = await fixture.topUp(
-      `/v1/top-up/payment-intent/${address}/usd/1000`,
-    );
+    const { topUpQuote, paymentSession } = await fixture.topUp(`/v1/top-up/payment-intent/${address}/usd/1000`);
     const body = delivery("evt_hundred", "payment_intent.succeeded", {
       id: paymentSession.id,
       amount_received: 1000,
@@ -190,8 +171,7 @@ describe("L3: a letter", () => {
     const statuses = await Promise.all(
       ["whsec_old", "whsec_new", "whsec_none"].map(async (secret) => {
         const headers = { "stripe-signature": sign(unknown, secret) };
-        return (await fetch(`${server.url}/stripe-webhook`, { method: "POST", body: unknown, headers }))
-          .status;
+        return (await fetch(`${server.url}/stripe-webhook`, { method: "POST", body: unknown, headers })).status;
       }),
     );
     expect(statuses).toEqual([200, 200, 400]);
@@ -200,9 +180,7 @@ describe("L3: a letter", () => {
   });
 
   test("finds no route while no cards are taken, and says so in words that clients know", async () => {
-    const server = openPaymentServer(() => [
-      createWebhookRoutes({ events: undefined, secrets: [], clock: Date.now }),
-    ]);
+    const server = openPaymentServer(() => [createWebhookRoutes({ events: undefined, secrets: [], clock: Date.now })]);
     const response = await fetch(`${server.url}/stripe-webhook`, { method: "POST", body: unknown });
     expect(response.status).toBe(503);
     expect(await response.json()).toMatch(/Fiat \(Stripe\).*disabled/i);

@@ -10,13 +10,7 @@ import { paymentX402Descriptions as descriptions } from "../../../src/http/refer
 import { checkLedger } from "../../../src/store/ledger/check.ts";
 import { amountMax } from "../../../src/store/ledger/limits.ts";
 import { authorizationRecord, headerOf, payer, payTo, readHeader, sign } from "../../payment/x402/payers.ts";
-import {
-  bytesAsked,
-  bytesCost,
-  funded,
-  openX402Fixture,
-  type X402Fixture,
-} from "../../payment/x402/x402-fixture.ts";
+import { bytesAsked, bytesCost, funded, openX402Fixture, type X402Fixture } from "../../payment/x402/x402-fixture.ts";
 import { openPaymentServer } from "../../support/payment-server.ts";
 import { closed, faultsOf } from "../../support/schema.ts";
 
@@ -36,15 +30,20 @@ const newPayer = () => {
   return funded(fixture, payers);
 };
 const asset = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913";
-const schemaOf = (status: number) =>
-  descriptions[0]?.responses[status]?.content?.["application/json"]?.schema ?? {};
+const schemaOf = (status: number) => descriptions[0]?.responses[status]?.content?.["application/json"]?.schema ?? {};
 const faults = (status: number, body: unknown) =>
   faultsOf(body, closed(schemaOf(status)), closed(paymentReference.records));
 
 describe("without a payment it answers what to pay", () => {
   const requirement = {
-    ...{ scheme: "exact", description: "Credits to upload 1000000 bytes", network: "base" },
-    ...{ maxAmountRequired: "2000", payTo, asset, mimeType: "application/json", maxTimeoutSeconds: 300 },
+    scheme: "exact",
+    description: "Credits to upload 1000000 bytes",
+    network: "base",
+    maxAmountRequired: "2000",
+    payTo,
+    asset,
+    mimeType: "application/json",
+    maxTimeoutSeconds: 300,
     resource: "http://localhost:3001/v1/x402/top-up?type=bytes&qty=1000000",
     extra: { name: "USD Coin", version: "2" },
   };
@@ -54,7 +53,9 @@ describe("without a payment it answers what to pay", () => {
     expect(status).toBe(402);
     expect(body).toEqual({
       ...requirement,
-      ...{ x402Version: 1, error: "X-PAYMENT header is required", accepts: [requirement] },
+      x402Version: 1,
+      error: "X-PAYMENT header is required",
+      accepts: [requirement],
     });
     expect(headers.get("content-type")).toBe("application/json; charset=utf-8");
     expect(headers.get("cache-control")).toBe("no-store");
@@ -68,18 +69,17 @@ describe("without a payment it answers what to pay", () => {
       error: "X-PAYMENT header is required",
       resource: {
         url: "http://localhost:3001/v1/x402/top-up?type=credits&qty=2000000000",
-        ...{ description: "Credits for uploads: 2000000000 winc", mimeType: "application/json" },
+        description: "Credits for uploads: 2000000000 winc",
+        mimeType: "application/json",
       },
       accepts: [
         {
-          ...{
-            scheme: "exact",
-            network: "eip155:8453",
-            amount: "2000",
-            asset,
-            payTo,
-            maxTimeoutSeconds: 300,
-          },
+          scheme: "exact",
+          network: "eip155:8453",
+          amount: "2000",
+          asset,
+          payTo,
+          maxTimeoutSeconds: 300,
           extra: { name: "USD Coin", version: "2" },
         },
       ],
@@ -161,7 +161,9 @@ describe("with a payment", () => {
       const row = await fixture.row(authorization);
       const transaction = row?.transaction_hash ?? "";
       expect(body).toEqual({
-        ...{ walletAddress: somebody.address, balance: "2000000000", creditedWinc: "2000000000" },
+        walletAddress: somebody.address,
+        balance: "2000000000",
+        creditedWinc: "2000000000",
         x402SettlementResponse: { transaction, network, payTo },
       });
       expect(faults(200, body)).toEqual([]);
@@ -208,7 +210,9 @@ describe("with a payment", () => {
           : {
               x402Version: 2,
               paymentPayload: {
-                ...{ x402Version: 2, accepted: second, payload },
+                x402Version: 2,
+                accepted: second,
+                payload,
                 resource: { url: resource, ...described },
               },
               paymentRequirements: second,
@@ -288,21 +292,9 @@ describe("a payment is refused", () => {
     reason: string | RegExp,
   ])[] = [
     ["below the price", () => pay(bytesCost - 1n), "invalid_exact_evm_authorization_value"],
-    [
-      "above the price, in version 2",
-      () => pay(bytesCost + 1n, {}, 2),
-      "invalid_exact_evm_authorization_value",
-    ],
-    [
-      "to somebody else",
-      () => pay(bytesCost, { to: payer(1).address }),
-      "invalid_exact_evm_recipient_mismatch",
-    ],
-    [
-      "that is over",
-      () => pay(bytesCost, { validBefore: now() }),
-      "invalid_exact_evm_authorization_valid_before",
-    ],
+    ["above the price, in version 2", () => pay(bytesCost + 1n, {}, 2), "invalid_exact_evm_authorization_value"],
+    ["to somebody else", () => pay(bytesCost, { to: payer(1).address }), "invalid_exact_evm_recipient_mismatch"],
+    ["that is over", () => pay(bytesCost, { validBefore: now() }), "invalid_exact_evm_authorization_valid_before"],
     [
       "that is to come",
       () => pay(bytesCost, { validAfter: now() + 200n }),

@@ -48,8 +48,11 @@ for (const kind of ledgerKinds())
       const receipt = await (await upload.send(bytes)).json();
       const now = upload.payment.clock.now();
       expect(receipt.createdApproval).toEqual({
-        ...{ approvalDataItemId: id, payingAddress: account, approvedAddress: bela },
-        ...{ approvedWincAmount: "500", usedWincAmount: "0" },
+        approvalDataItemId: id,
+        payingAddress: account,
+        approvedAddress: bela,
+        approvedWincAmount: "500",
+        usedWincAmount: "0",
         creationDate: new Date(now).toISOString(),
         expirationDate: new Date(now + 60_000).toISOString(),
       });
@@ -69,7 +72,11 @@ for (const kind of ledgerKinds())
       const { bytes, id } = tagged({ "x-approve-payment": bela, "x-amount": "500" });
       const receipt = await (await upload.send(bytes)).text();
       const spent = await upload.payment.credits.reserve({
-        ...{ itemId: "other", signer: bela, paidBy: [account], directive: "list-only", winc: 200n },
+        itemId: "other",
+        signer: bela,
+        paidBy: [account],
+        directive: "list-only",
+        winc: 200n,
         expiresAt: upload.payment.clock.now() + 1_000,
       });
       await upload.payment.credits.post(spent.id);
@@ -90,9 +97,9 @@ for (const kind of ledgerKinds())
       const first = await (await upload.send(bytes)).text();
       const { revokedApprovals } = JSON.parse(first);
       expect(revokedApprovals).toHaveLength(3);
-      expect(
-        revokedApprovals.map((each: ReturnType<typeof approvalRecord>) => each.approvedWincAmount).sort(),
-      ).toEqual(["1", "20", "300"]);
+      expect(revokedApprovals.map((each: ReturnType<typeof approvalRecord>) => each.approvedWincAmount).sort()).toEqual(
+        ["1", "20", "300"],
+      );
       expect(await balance()).toBe(before + 321n - BigInt(bytes.length));
       // What is given afterwards is not taken back by an item of before.
       await upload.send(tagged({ "x-approve-payment": bela, "x-amount": "7" }).bytes);
@@ -105,26 +112,11 @@ for (const kind of ledgerKinds())
     const revoke = "Unable to revoke delegated payment approval : ";
     test.each<[Record<string, string>, string]>([
       [{ "x-approve-payment": bela }, "Approval x-amount tag missing a winc value!"],
-      [
-        { "x-approve-payment": bela, "x-amount": "0" },
-        `${create}the tag x-amount is not a valid winc amount`,
-      ],
-      [
-        { "x-approve-payment": bela, "x-amount": "-1" },
-        `${create}the tag x-amount is not a valid winc amount`,
-      ],
-      [
-        { "x-approve-payment": bela, "x-amount": "1.5" },
-        `${create}the tag x-amount is not a valid winc amount`,
-      ],
-      [
-        { "x-approve-payment": bela, "x-amount": "1e3" },
-        `${create}the tag x-amount is not a valid winc amount`,
-      ],
-      [
-        { "x-approve-payment": bela, "x-amount": " 1" },
-        `${create}the tag x-amount is not a valid winc amount`,
-      ],
+      [{ "x-approve-payment": bela, "x-amount": "0" }, `${create}the tag x-amount is not a valid winc amount`],
+      [{ "x-approve-payment": bela, "x-amount": "-1" }, `${create}the tag x-amount is not a valid winc amount`],
+      [{ "x-approve-payment": bela, "x-amount": "1.5" }, `${create}the tag x-amount is not a valid winc amount`],
+      [{ "x-approve-payment": bela, "x-amount": "1e3" }, `${create}the tag x-amount is not a valid winc amount`],
+      [{ "x-approve-payment": bela, "x-amount": " 1" }, `${create}the tag x-amount is not a valid winc amount`],
       [{ "x-approve-payment": "Bela", "x-amount": "1" }, `${create}Invalid approved address`],
       [{ "x-approve-payment": account, "x-amount": "1" }, `${create}An address cannot approve itself`],
       ...["0", "-1", "1.5", "soon", ""].map((text): [Record<string, string>, string] => [
@@ -150,10 +142,7 @@ for (const kind of ledgerKinds())
     test("more is not approved than is left when the item itself is paid for", async () => {
       const { bytes, id } = tagged({ "x-approve-payment": bela, "x-amount": String(rich) });
       const response = await upload.send(bytes);
-      expect([response.status, await response.json()]).toEqual([
-        400,
-        `${create}Insufficient balance for '${account}'`,
-      ]);
+      expect([response.status, await response.json()]).toEqual([400, `${create}Insufficient balance for '${account}'`]);
       expect([await balance(), await upload.row(id)]).toEqual([rich, undefined]);
     });
   });

@@ -70,8 +70,10 @@ for (const kind of ledgerKinds())
         expect([response.status, await response.json()]).toEqual([
           402,
           {
-            ...{ error: "Insufficient balance", message: "Insufficient balance" },
-            ...{ needed: String(bytes.length), available: "99" },
+            error: "Insufficient balance",
+            message: "Insufficient balance",
+            needed: String(bytes.length),
+            available: "99",
           },
         ]);
         expect(response.headers.get("cache-control")).toBe("no-store");
@@ -126,7 +128,9 @@ for (const kind of ledgerKinds())
       for (const body of [dear.bytes, new Blob([dear.bytes]).stream()]) {
         const response = await upload.send(body);
         expect([response.status, await response.json(), response.headers.get("retry-after")]).toEqual([
-          ...[503, "Pricing Oracle Unavailable", "5"],
+          503,
+          "Pricing Oracle Unavailable",
+          "5",
         ]);
       }
       expect(Object.keys(upload.files())).toHaveLength(1);
@@ -189,7 +193,10 @@ for (const kind of ledgerKinds())
       await credit(account, 1_000n);
       const approve = (approvalId: string, payer: UserAddress, winc: bigint, seconds?: number) =>
         credits.approve({
-          ...{ approvalId, payer, approved: account, winc },
+          approvalId,
+          payer,
+          approved: account,
+          winc,
           expiresAt: seconds === undefined ? undefined : clock.now() + seconds * 1_000,
         });
       await approve("a-never", anna, 100n);
@@ -219,8 +226,7 @@ for (const kind of ledgerKinds())
       const spent = async (headers: HeadersInit) => {
         made += 1;
         expect((await upload.send(item().bytes, { headers })).status).toBe(200);
-        const of = async (payer: UserAddress) =>
-          (await upload.payment.credits.approval(`of ${payer}`))?.usedWinc ?? 0n;
+        const of = async (payer: UserAddress) => (await upload.payment.credits.approval(`of ${payer}`))?.usedWinc ?? 0n;
         return [await of(anna), await of(bela)];
       };
       const size = BigInt(item().bytes.length);
@@ -254,10 +260,7 @@ for (const kind of ledgerKinds())
       await credits.approve({ approvalId: "a", payer: anna, approved: account, winc: 100n });
       const headers = { "x-paid-by": anna, "x-payment-directive": "list-only" };
       const refused = await upload.send(bytes, { headers });
-      expect([refused.status, await refused.json()]).toMatchObject([
-        402,
-        { needed: "300", available: "100" },
-      ]);
+      expect([refused.status, await refused.json()]).toMatchObject([402, { needed: "300", available: "100" }]);
       expect((await upload.send(bytes, { headers: { "x-paid-by": anna } })).status).toBe(200);
       expect(await balanceOf(account)).toBe(50n);
     });

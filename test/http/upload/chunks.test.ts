@@ -41,7 +41,10 @@ describe("uploads in parts", () => {
     const { database, clock, makeId } = payment;
     const blocked = new Set([String(makeItem(new Uint8Array(1), [], signers[3]).account)]);
     fixture = await openMultipartFixture({
-      ...{ database, makeId, clock: clock.now, folder: folder.path },
+      database,
+      makeId,
+      clock: clock.now,
+      folder: folder.path,
       rules: { itemBytesMax: 50_000_000, blocked },
       priceOfByte: () => price?.() ?? 1n,
     });
@@ -80,23 +83,17 @@ describe("uploads in parts", () => {
   const balance = async (item: TestItem) => (await payment.credits.balance(item.account))?.winc ?? 0n;
 
   describe("GET /chunks/:token/-1/-1", () => {
-    test.each(["", "/v1"])(
-      "makes an upload (below %p), says its limits and repeats the size",
-      async (prefix) => {
-        const response = await fetch(
-          `${fixture.server.url}${prefix}/chunks/arweave/-1/-1?chunkSize=5242880`,
-          {
-            headers: { "x-chunking-version": "2" },
-          },
-        );
-        expect(response.status).toBe(200);
-        expect(response.headers.get("cache-control")).toBe("no-store");
-        expect(response.headers.get("content-type")).toBe("application/json; charset=utf-8");
-        const { id, ...limits } = await response.json();
-        expect(id).toMatch(/^[0-9a-f-]{36}$/);
-        expect(limits).toEqual({ min: 5_242_880, max: 524_288_000, chunkSize: 5_242_880 });
-      },
-    );
+    test.each(["", "/v1"])("makes an upload (below %p), says its limits and repeats the size", async (prefix) => {
+      const response = await fetch(`${fixture.server.url}${prefix}/chunks/arweave/-1/-1?chunkSize=5242880`, {
+        headers: { "x-chunking-version": "2" },
+      });
+      expect(response.status).toBe(200);
+      expect(response.headers.get("cache-control")).toBe("no-store");
+      expect(response.headers.get("content-type")).toBe("application/json; charset=utf-8");
+      const { id, ...limits } = await response.json();
+      expect(id).toMatch(/^[0-9a-f-]{36}$/);
+      expect(limits).toEqual({ min: 5_242_880, max: 524_288_000, chunkSize: 5_242_880 });
+    });
 
     test("takes 25,000,000 bytes where no size is said", async () => {
       const response = await fetch(`${fixture.server.url}/chunks/solana/-1/-1`);
@@ -119,20 +116,12 @@ describe("uploads in parts", () => {
       expect(await response.json()).toMatchObject({ chunkSize: Number(size) });
     });
 
-    test.each([
-      "arweave",
-      "native",
-      "ethereum",
-      "solana",
-      "ed25519",
-      "matic",
-      "pol",
-      "base-eth",
-      "base-usdc",
-      "kyve",
-    ])("knows the token %p", async (token) => {
-      expect((await fetch(`${fixture.server.url}/chunks/${token}/-1/-1`)).status).toBe(200);
-    });
+    test.each(["arweave", "native", "ethereum", "solana", "ed25519", "matic", "pol", "base-eth", "base-usdc", "kyve"])(
+      "knows the token %p",
+      async (token) => {
+        expect((await fetch(`${fixture.server.url}/chunks/${token}/-1/-1`)).status).toBe(200);
+      },
+    );
 
     test("refuses words that are no token", async () => {
       for (const token of ["bitcoin", "Arweave", "-1"])
@@ -164,10 +153,7 @@ describe("uploads in parts", () => {
         method: "POST",
         body: body ?? stream,
       });
-      expect(await refusal(response)).toEqual([
-        400,
-        "Content-Length header is required a must be a positive integer.",
-      ]);
+      expect(await refusal(response)).toEqual([400, "Content-Length header is required a must be a positive integer."]);
       expect((await client.list(id))["chunks"]).toEqual([]);
     });
 
@@ -186,10 +172,7 @@ describe("uploads in parts", () => {
     test("does not know uploads that nobody made, and answers also who sends megabytes", async () => {
       for (const id of ["-1", "nobody", crypto.randomUUID(), "x".repeat(1_000)]) {
         const response = await client.put(id, 0, new Uint8Array(6 * 2 ** 20));
-        expect(await refusal(response)).toEqual([
-          404,
-          `Multi-part upload with ID ${id.slice(0, 43)} not found!`,
-        ]);
+        expect(await refusal(response)).toEqual([404, `Multi-part upload with ID ${id.slice(0, 43)} not found!`]);
       }
     });
 
@@ -197,10 +180,7 @@ describe("uploads in parts", () => {
       const id = await client.create();
       const reason = "Data item is too large, this service only accepts data items up to 50000000 bytes!";
       expect(await refusal(await client.put(id, 50_000_000, new Uint8Array(1)))).toEqual([413, reason]);
-      expect(await refusal(await client.put(id, 999_999_999_999_999, new Uint8Array(1)))).toEqual([
-        413,
-        reason,
-      ]);
+      expect(await refusal(await client.put(id, 999_999_999_999_999, new Uint8Array(1)))).toEqual([413, reason]);
       expect((await client.put(id, 49_999_999, new Uint8Array(1))).status).toBe(200);
       expect((await client.list(id))["chunks"]).toEqual([[49_999_999, 1]]);
       expect(await fixture.files.diskBytes(id)).toBeLessThan(100_000);
@@ -218,7 +198,10 @@ describe("uploads in parts", () => {
       ] as const)
         expect((await client.put(id, start, new Uint8Array(size))).status).toBe(200);
       expect(await client.list(id)).toEqual({
-        ...{ id, min: 5_242_880, max: 524_288_000, size: 6_000_000 },
+        id,
+        min: 5_242_880,
+        max: 524_288_000,
+        size: 6_000_000,
         chunks: [
           [0, 10],
           [0, 20],
@@ -259,7 +242,10 @@ describe("uploads in parts", () => {
       });
       const { expiresAt: _, ...listed } = await client.list(id);
       expect(listed).toEqual({
-        ...{ id, min: 5_242_880, max: 524_288_000, size: 25_000_000 },
+        id,
+        min: 5_242_880,
+        max: 524_288_000,
+        size: 25_000_000,
         chunks: [[0, item.bytes.length]],
       });
       for (const how of ["-1", "finalize"] as const) {
@@ -328,10 +314,7 @@ describe("uploads in parts", () => {
       const id = await client.create();
       expect(await refusal(await client.finalize(id))).toEqual([400, "Invalid Data Item! No part has come."]);
       await client.put(id, 1_000, item.bytes.subarray(1_000, 2_000));
-      expect(await refusal(await client.finalize(id))).toEqual([
-        400,
-        "Invalid Data Item! Bytes 0 to 999 are missing.",
-      ]);
+      expect(await refusal(await client.finalize(id))).toEqual([400, "Invalid Data Item! Bytes 0 to 999 are missing."]);
       await client.put(id, 0, item.bytes.subarray(0, 1_500));
       await client.put(id, 2_001, item.bytes.subarray(2_001));
       expect(await refusal(await client.finalize(id, "finalize"))).toEqual([
@@ -456,9 +439,7 @@ describe("uploads in parts", () => {
       expect((await client.finalize(second)).ok).toBe(false);
       expect(await client.status(second)).toMatchObject({ status: "APPROVAL_FAILED" });
 
-      const nothing = newItem(10, [
-        { name: "x-delete-payment-approval", value: newItem(10, [], signers[0]).account },
-      ]);
+      const nothing = newItem(10, [{ name: "x-delete-payment-approval", value: newItem(10, [], signers[0]).account }]);
       const third = await client.create();
       await putAll(third, nothing, 5_000);
       expect((await client.finalize(third)).ok).toBe(false);
@@ -501,9 +482,7 @@ describe("uploads in parts", () => {
       const responses = await Promise.all(
         Array.from({ length: 40 }, (_, index) => client.finalize(id, index % 4 === 3 ? "finalize" : "-1")),
       );
-      const bodies = await Promise.all(
-        responses.filter(({ status }) => status === 200).map((one) => one.text()),
-      );
+      const bodies = await Promise.all(responses.filter(({ status }) => status === 200).map((one) => one.text()));
       expect(responses.every(({ status }) => status === 200 || status === 202)).toBe(true);
       expect(bodies.length).toBeGreaterThanOrEqual(30);
       expect(new Set(bodies).size).toBe(1);

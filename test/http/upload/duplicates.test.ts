@@ -26,7 +26,10 @@ for (const kind of ledgerKinds())
       await upload.payment.credit(account, 10n ** 9n);
       await upload.payment.credit(anna, 10n ** 9n);
       await upload.payment.credits.approve({
-        ...{ approvalId: "a", payer: anna, approved: account, winc: 10n ** 8n },
+        approvalId: "a",
+        payer: anna,
+        approved: account,
+        winc: 10n ** 8n,
       });
     });
     afterEach(async () => {
@@ -114,9 +117,7 @@ for (const kind of ledgerKinds())
       ];
       const { bytes, id } = testItem("approves, and fails", { tags });
       const first = JSON.parse(await (await upload.send(bytes)).text());
-      await upload.payment.database.write((tx) =>
-        tx.run("UPDATE uploads SET failed_reason = 'lost' WHERE id = ?", id),
-      );
+      await upload.payment.database.write((tx) => tx.run("UPDATE uploads SET failed_reason = 'lost' WHERE id = ?", id));
       const again = JSON.parse(await (await upload.send(bytes)).text());
       expect(again.createdApproval).toEqual(first.createdApproval);
     });

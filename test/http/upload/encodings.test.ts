@@ -34,7 +34,8 @@ let made = 0;
 function encoded(signer: Signer, data?: Uint8Array, tags: ItemFields["tags"] = []) {
   made += 1;
   const item = testItem(data ?? `item ${made}`, {
-    ...{ signer, tags: [...tags, { name: "Number", value: String(made) }] },
+    signer,
+    tags: [...tags, { name: "Number", value: String(made) }],
   });
   const others = validEncodings(item.bytes);
   expect(others.length).toBeGreaterThan(0);
@@ -109,9 +110,7 @@ for (const kind of ledgerKinds())
         await upload.payment.credit(item.account, rich);
         const encodings = [item.bytes, ...others];
         const responses = await Promise.all(
-          Array.from({ length: times }, (_, index) =>
-            send(encodings[index % encodings.length] ?? item.bytes),
-          ),
+          Array.from({ length: times }, (_, index) => send(encodings[index % encodings.length] ?? item.bytes)),
         );
         expect(new Set(responses.map((reply) => JSON.stringify(reply))).size).toBe(1);
         expect(responses[0]?.status).toBe(200);

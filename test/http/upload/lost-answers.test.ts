@@ -66,26 +66,23 @@ describe("an answer that is lost", () => {
     socket.terminate();
   }
 
-  test.each(["-1", "finalize"] as const)(
-    "of …/%s is the same receipt when it is asked for again",
-    async (how) => {
-      const item = await newItem();
-      const id = await client.create();
-      await client.put(id, 0, item.bytes);
-      await sendAndGo(`/chunks/arweave/${id}/${how}`, new Uint8Array(0), async () => {
-        const { status } = await client.status(id);
-        return status !== "ASSEMBLING";
-      });
-      const receipt = await (await client.finalize(id)).json();
-      expect(receipt).toMatchObject({ id: item.id, winc: String(item.bytes.length) });
-      for (const each of ["-1", "finalize"] as const) {
-        const again = await client.finalize(id, each);
-        expect([again.status, await again.json()]).toEqual([200, receipt]);
-      }
-      expect((await payment.credits.balance(item.account))?.winc).toBe(0n);
-      expect(here.told.filter((told) => told === item.id)).toEqual([item.id]);
-    },
-  );
+  test.each(["-1", "finalize"] as const)("of …/%s is the same receipt when it is asked for again", async (how) => {
+    const item = await newItem();
+    const id = await client.create();
+    await client.put(id, 0, item.bytes);
+    await sendAndGo(`/chunks/arweave/${id}/${how}`, new Uint8Array(0), async () => {
+      const { status } = await client.status(id);
+      return status !== "ASSEMBLING";
+    });
+    const receipt = await (await client.finalize(id)).json();
+    expect(receipt).toMatchObject({ id: item.id, winc: String(item.bytes.length) });
+    for (const each of ["-1", "finalize"] as const) {
+      const again = await client.finalize(id, each);
+      expect([again.status, await again.json()]).toEqual([200, receipt]);
+    }
+    expect((await payment.credits.balance(item.account))?.winc).toBe(0n);
+    expect(here.told.filter((told) => told === item.id)).toEqual([item.id]);
+  });
 
   test("of a part is the same when the part comes again, and it is listed once", async () => {
     const item = await newItem();
@@ -104,11 +101,7 @@ describe("an answer that is lost", () => {
     const id = await client.create();
     await client.put(id, 0, item.bytes);
     const early = await other.finalize(id);
-    expect([early.status, await early.json(), early.headers.get("retry-after")]).toEqual([
-      503,
-      "Service busy",
-      "5",
-    ]);
+    expect([early.status, await early.json(), early.headers.get("retry-after")]).toEqual([503, "Service busy", "5"]);
     expect((await other.put(id, 0, item.bytes)).status).toBe(503);
     expect((await other.list(id))["chunks"]).toEqual([[0, item.bytes.length]]);
     const [receipt, ...rest] = await Promise.all([

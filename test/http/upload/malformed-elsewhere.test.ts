@@ -45,8 +45,13 @@ describe("what is no data item", () => {
     const file = join(folder.path, "../key.json");
     writeFileSync(file, JSON.stringify(rsaKey));
     opened = openX402UploadServer({
-      ...{ x402: x402.x402, fixture, folder: folder.path, credits, clock: clock.now },
-      ...{ rules: { ...rules, freeBytesMax: 0 }, key: { file, modulus: rsaKey.n ?? "" } },
+      x402: x402.x402,
+      fixture,
+      folder: folder.path,
+      credits,
+      clock: clock.now,
+      rules: { ...rules, freeBytesMax: 0 },
+      key: { file, modulus: rsaKey.n ?? "" },
     });
     client = createPartsClient(opened.server.url);
   }, 30_000);
@@ -88,8 +93,7 @@ describe("what is no data item", () => {
         const fieldEnds = [2, 2 + signer.scheme.signatureSize, headerEnd - 16, headerEnd];
         // Within a signature or a key one byte more is like the one before it.
         const cuts = Array.from({ length: item.length - 1 }, (_, index) => index + 1).filter(
-          (size) =>
-            size > headerEnd - 40 || size % 23 === 0 || fieldEnds.some((end) => Math.abs(size - end) < 3),
+          (size) => size > headerEnd - 40 || size % 23 === 0 || fieldEnds.some((end) => Math.abs(size - end) < 3),
         );
         let had = 0;
         for (const size of cuts) {
@@ -97,8 +101,7 @@ describe("what is no data item", () => {
           had = size;
           const response = await client.finalize(id);
           const text = await response.json();
-          if (response.status !== 400 || !noItem.test(text))
-            throw new Error(`${size}: ${response.status} ${text}`);
+          if (response.status !== 400 || !noItem.test(text)) throw new Error(`${size}: ${response.status} ${text}`);
         }
         // The whole of it is none of these.
         await client.put(id, had, item.subarray(had));
@@ -111,7 +114,9 @@ describe("what is no data item", () => {
   describe("with a payment", () => {
     const post = (bytes: Uint8Array, headers: Readonly<Record<string, string>> = {}) =>
       fetch(`${opened.server.url}/v1/x402/upload/signed`, {
-        ...{ method: "POST", headers, body: new Blob([bytes as Uint8Array<ArrayBuffer>]) },
+        method: "POST",
+        headers,
+        body: new Blob([bytes as Uint8Array<ArrayBuffer>]),
       });
 
     test.each(some)("is refused for %s, and what was paid is the payer's", async (_name, bytes, reason) => {
@@ -134,10 +139,7 @@ describe("what is no data item", () => {
 
     test("is refused for no bytes, before anybody is asked to pay", async () => {
       const response = await post(new Uint8Array(0));
-      expect([response.status, await response.json()]).toEqual([
-        400,
-        "Invalid Data Item! the item is cut short",
-      ]);
+      expect([response.status, await response.json()]).toEqual([400, "Invalid Data Item! the item is cut short"]);
     });
   });
 

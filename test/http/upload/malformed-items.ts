@@ -35,8 +35,11 @@ function writeItem(parts: Parts): Uint8Array {
   const payload = parts.data ?? data;
   const nothing = new Uint8Array(0);
   const fields = {
-    ...{ signatureType: signer.scheme.type, owner: signer.owner },
-    ...{ targetBytes: nothing, anchorBytes: nothing, rawTags },
+    signatureType: signer.scheme.type,
+    owner: signer.owner,
+    targetBytes: nothing,
+    anchorBytes: nothing,
+    rawTags,
   };
   const hash = createItemHash(fields, payload.length);
   hash.update(payload);
@@ -87,56 +90,28 @@ export const malformedItems: readonly (readonly [string, Uint8Array, RegExp])[] 
   ["4097 tag bytes", writeItem({ tagCount: 1n, tagsSize: 4_097n }), /more than 4096 tag bytes/],
   ["2^53 tag bytes", writeItem({ tagCount: 1n, tagsSize: 2n ** 53n }), /more than 4096 tag bytes/],
   ["2^64 − 1 tag bytes", writeItem({ tagCount: 1n, tagsSize: 2n ** 64n - 1n }), /more than 4096 tag bytes/],
-  [
-    "tag bytes beyond the end",
-    writeItem({ tagCount: 1n, tagsSize: 1_000n, rawTags: oneTag }),
-    /cut short|tag/,
-  ],
+  ["tag bytes beyond the end", writeItem({ tagCount: 1n, tagsSize: 1_000n, rawTags: oneTag }), /cut short|tag/],
   ["a name of 1025 bytes", writeItem(tagged([{ name: "n".repeat(1_025), value: "v" }])), /tag name of 1025/],
-  [
-    "a value of 3073 bytes",
-    writeItem(tagged([{ name: "n", value: "v".repeat(3_073) }])),
-    /tag value of 3073/,
-  ],
+  ["a value of 3073 bytes", writeItem(tagged([{ name: "n", value: "v".repeat(3_073) }])), /tag value of 3073/],
   ["one tag too few", writeItem({ tagCount: 2n, rawTags: oneTag }), /1 tags where 2 are declared/],
   ["tag bytes and no tags", writeItem({ tagCount: 0n, rawTags: oneTag }), /tag bytes without tags/],
   ["no end of tags", writeItem({ tagCount: 1n, rawTags: oneTag.subarray(0, -1) }), /tag/],
-  [
-    "bytes after the tags",
-    writeItem({ tagCount: 1n, rawTags: concatBytes([oneTag, data]) }),
-    /after the last tag/,
-  ],
-  [
-    "2^31 tags in a block",
-    writeItem({ tagCount: 1n, rawTags: Uint8Array.of(0x80, 0x80, 0x80, 0x80, 0x10, 0) }),
-    /tag/,
-  ],
+  ["bytes after the tags", writeItem({ tagCount: 1n, rawTags: concatBytes([oneTag, data]) }), /after the last tag/],
+  ["2^31 tags in a block", writeItem({ tagCount: 1n, rawTags: Uint8Array.of(0x80, 0x80, 0x80, 0x80, 0x10, 0) }), /tag/],
   ["a count of eleven bytes", writeItem({ tagCount: 1n, rawTags: new Uint8Array(11).fill(0x80) }), /tag/],
-  [
-    "a text longer than the section",
-    writeItem({ tagCount: 1n, rawTags: Uint8Array.of(2, 0x7e, 1, 0) }),
-    /tag/,
-  ],
+  ["a text longer than the section", writeItem({ tagCount: 1n, rawTags: Uint8Array.of(2, 0x7e, 1, 0) }), /tag/],
   ...signers.flatMap(({ scheme: { type, name } }): (readonly [string, Uint8Array, RegExp])[] => [
     [`a signature of zeroes (${name})`, changed(type, (bytes, end) => bytes.fill(0, 2, end)), /./],
     [`a signature of ones (${name})`, changed(type, (bytes, end) => bytes.fill(255, 2, end)), /./],
     [`another payload (${name})`, changed(type, (bytes) => bytes.fill(0x20, bytes.length - 1)), /./],
-    [
-      `another owner (${name})`,
-      changed(type, (bytes, end) => bytes.set([(bytes[end + 3] ?? 0) ^ 1], end + 3)),
-      /./,
-    ],
+    [`another owner (${name})`, changed(type, (bytes, end) => bytes.set([(bytes[end + 3] ?? 0) ^ 1], end + 3)), /./],
   ]),
   ...[2, 26, 29, 31, 255].map((v): readonly [string, Uint8Array, RegExp] => [
     `the recovery byte ${v} (ethereum)`,
     changed(3, (bytes, end) => bytes.set([v], end - 1)),
     /./,
   ]),
-  [
-    "no signature of many (multiAptos)",
-    changed(6, (bytes, end) => bytes.fill(0, end - bitmapSize, end)),
-    /./,
-  ],
+  ["no signature of many (multiAptos)", changed(6, (bytes, end) => bytes.fill(0, end - bitmapSize, end)), /./],
   [
     "fewer signatures than its threshold (multiAptos)",
     writeItem({ signer: createMultiAptosSigner([testKey(6), testKey(7), testKey(8)], 2, [1]) }),

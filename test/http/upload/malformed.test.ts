@@ -64,9 +64,7 @@ test("in the end nothing was charged, and nothing is kept of what was refused", 
   const stored = signers.map((signer) =>
     createDataItem({ data: "payload", tags: [{ name: "n", value: "v" }] }, signer),
   );
-  expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(
-    stored.reduce((sum, { length }) => sum + length, 0),
-  );
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(stored.reduce((sum, { length }) => sum + length, 0));
 });
 
 /** A body of which nobody knows the size. */
@@ -84,10 +82,7 @@ function streamOf(pieces: readonly Uint8Array[]): ReadableStream<Uint8Array> {
 }
 
 /** Does work for each, some at once. */
-async function inOrder<Value>(
-  values: readonly Value[],
-  work: (value: Value) => Promise<void>,
-): Promise<void> {
+async function inOrder<Value>(values: readonly Value[], work: (value: Value) => Promise<void>): Promise<void> {
   const left = [...values];
   const worker = async () => {
     for (let value = left.pop(); value !== undefined; value = left.pop()) await work(value);

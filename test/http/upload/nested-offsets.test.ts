@@ -95,9 +95,7 @@ test("an item in an uploaded bundle is 200 before a block has the bundle, also a
       // Where it lies in the transaction is told as soon as that is known, of the item and of its parent alike.
       const parent = await (await offsetsOf(id)).json();
       if (record.startOffsetInRootBundle !== undefined)
-        expect(record.startOffsetInRootBundle).toBe(
-          parent.startOffsetInRootBundle + Buffer.from(outer).indexOf(item),
-        );
+        expect(record.startOffsetInRootBundle).toBe(parent.startOffsetInRootBundle + Buffer.from(outer).indexOf(item));
       if (record.rootBundleId !== undefined) expect(record.rootBundleId).toBe(parent.rootBundleId);
     }
   };
@@ -119,10 +117,7 @@ test("a bundle that says what is not so is believed only where the item's header
   const notABundle = makeItem(new Uint8Array(40).fill(0xff), { tags: [...bundleTags] });
   for (const each of [outer, notABundle]) await sendItem(stack.uploads, each);
   for (const each of [item, makeItem("beyond"), other])
-    expect([headerOf(each).id, (await offsetsOf(headerOf(each).id)).status]).toEqual([
-      headerOf(each).id,
-      404,
-    ]);
+    expect([headerOf(each).id, (await offsetsOf(headerOf(each).id)).status]).toEqual([headerOf(each).id, 404]);
 });
 
 test("what lies in no upload is 404, also where the index has it", async () => {

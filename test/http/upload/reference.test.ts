@@ -34,11 +34,19 @@ test("it has every route and nothing else", () => {
     createUploadPriceRoutes({ prices: { bytes: unasked } }),
     createChunkRoutes({ multipart: undefined, writeReceipt: unasked }),
     createX402UploadRoutes({
-      ...{ uploads: undefined, intake: undefined, writeReceipt: unasked, publicUrl: () => "" },
+      uploads: undefined,
+      intake: undefined,
+      writeReceipt: unasked,
+      publicUrl: () => "",
     }),
     createUploadInformationRoutes({
-      ...{ release: "1.2.3", gatewayUrl: () => "", addresses: new Map(), freeBytesMax: 0, itemBytesMax: 0 },
-      ...{ health: { record: unasked }, metrics: createMetrics() },
+      release: "1.2.3",
+      gatewayUrl: () => "",
+      addresses: new Map(),
+      freeBytesMax: 0,
+      itemBytesMax: 0,
+      health: { record: unasked },
+      metrics: createMetrics(),
     }),
   ].reduce<AnyElysia>((all, routes) => all.use(routes), new Elysia());
   // The root of `/v1` has no slash at its end: one route more, of the same meaning.
@@ -144,8 +152,15 @@ describe("of a running program", () => {
 
   test("every parameter of a path or a query that is not of the kind that it shows is refused", async () => {
     const right: Readonly<Record<string, string>> = {
-      ...{ token: "arweave", id: item.id, size: "1048576", uploadId: "unknown", offset: "0" },
-      ...{ chunkSize: "5242880", totalBytes: "6000000", address: sampleId, signatureType: "1" },
+      token: "arweave",
+      id: item.id,
+      size: "1048576",
+      uploadId: "unknown",
+      offset: "0",
+      chunkSize: "5242880",
+      totalBytes: "6000000",
+      address: sampleId,
+      signatureType: "1",
     };
     const responseOf = async ({ method, path, parameters = [] }: Description, values: typeof right) => {
       const query = parameters.filter((each) => each.in === "query");
@@ -174,7 +189,14 @@ describe("of a running program", () => {
       }
     }
     expect([...refused].toSorted()).toEqual([
-      ...["address", "chunkSize", "id", "offset", "signatureType", "size", "token", "totalBytes"],
+      "address",
+      "chunkSize",
+      "id",
+      "offset",
+      "signatureType",
+      "size",
+      "token",
+      "totalBytes",
     ]);
   }, 120_000);
 

@@ -199,7 +199,8 @@ describe("U1: a sender who is too slow", () => {
   test("is told by the time that we wait for it, not by the time that it waits for us", async () => {
     // The whole is there at once; what takes long is on our side.
     const slow = await openTestUpload({
-      ...{ rules: { freeBytesMax }, pace: { stallMs: 20_000, windowMs: 1_000, windowBytes: 10 ** 9 } },
+      rules: { freeBytesMax },
+      pace: { stallMs: 20_000, windowMs: 1_000, windowBytes: 10 ** 9 },
       wrapPool: (pool) => ({
         ...pool,
         run: async (name, job, options) => {

@@ -50,8 +50,7 @@ let isBroken = false;
 const records = closed(uploadReference.records);
 
 /** How a record differs from what the API reference says of it. */
-const faultsBy = (name: string, value: unknown) =>
-  faultsOf(value, { $ref: `#/components/schemas/${name}` }, records);
+const faultsBy = (name: string, value: unknown) => faultsOf(value, { $ref: `#/components/schemas/${name}` }, records);
 
 // Within a group: what it opened is closed before the databases are (test/support/ledger-databases.ts).
 describe("uploads by x402", () => {
@@ -62,8 +61,7 @@ describe("uploads by x402", () => {
     const blocked = new Set([String(makeItem(new Uint8Array(1), [], signers[3]).account)]);
     const rules = { itemBytesMax: 20_000_000, freeBytesMax: 200, blocked };
     const step = (name: string) => {
-      if (isBroken && name === "before a synchronisation")
-        throw new Failure("no_space", { reason: "broken" });
+      if (isBroken && name === "before a synchronisation") throw new Failure("no_space", { reason: "broken" });
     };
     fixture = await openMultipartFixture({
       database,
@@ -78,7 +76,13 @@ describe("uploads by x402", () => {
     writeFileSync(keyFile, JSON.stringify(rsaKey));
     const key = { file: keyFile, modulus: rsaKey.n ?? "" };
     opened = openX402UploadServer({
-      ...{ x402: x402.x402, fixture, folder: folder.path, key, credits, rules, clock: clock.now },
+      x402: x402.x402,
+      fixture,
+      folder: folder.path,
+      key,
+      credits,
+      rules,
+      clock: clock.now,
       blockList,
     });
     server = opened.server;
@@ -109,11 +113,7 @@ describe("uploads by x402", () => {
 
   const newItem = (size = 5_000, signer = signers[4]): TestItem => makeItem(newBytes(size), [], signer);
 
-  function post(
-    path: string,
-    body: Uint8Array,
-    headers: Readonly<Record<string, string>> = {},
-  ): Promise<Response> {
+  function post(path: string, body: Uint8Array, headers: Readonly<Record<string, string>> = {}): Promise<Response> {
     return fetch(`${server.url}${path}`, { method: "POST", body: body as Uint8Array<ArrayBuffer>, headers });
   }
 
@@ -168,8 +168,7 @@ describe("uploads by x402", () => {
       "by its hash, %s, is refused when all of it has come: the payer keeps the credits",
       async (how, size) => {
         const data = newBytes(size);
-        const [path, body] =
-          how === "signed" ? [signed, makeItem(data, [], signers[4]).bytes] : [unsigned, data];
+        const [path, body] = how === "signed" ? [signed, makeItem(data, [], signers[4]).bytes] : [unsigned, data];
         const payer = newPayer();
         const { required, headers } = await payFor(() => post(path, body), payer);
         blockList.hashes.add(encodeBase64url(sha256(data)));
@@ -195,7 +194,10 @@ describe("uploads by x402", () => {
       const payer = newPayer();
       const { required, headers } = await payFor(() => post(path, item.bytes), payer);
       expect(required).toMatchObject({
-        ...{ x402Version: 1, scheme: "exact", network: "base", error: "X-PAYMENT header is required" },
+        x402Version: 1,
+        scheme: "exact",
+        network: "base",
+        error: "X-PAYMENT header is required",
         description: `Turbo cost to upload ${item.bytes.length} bytes`,
         resource: "http://localhost:3002/v1/x402/upload/signed",
         accepts: [{ scheme: "exact", maxTimeoutSeconds: 300 }],
@@ -207,7 +209,10 @@ describe("uploads by x402", () => {
       expect(receipt).toMatchObject({ id: item.id, mUSDCPaid: required.maxAmountRequired });
       expect(receipt.x402PaymentTxId).toMatch(/^0x[0-9a-f]{64}$/);
       expect(readHeader(response.headers.get("x-payment-response"))).toMatchObject({
-        ...{ success: true, network: "base", payer: payer.address, transaction: receipt.x402PaymentTxId },
+        success: true,
+        network: "base",
+        payer: payer.address,
+        transaction: receipt.x402PaymentTxId,
       });
       // What the least payment buys beyond the item's price is the payer's.
       const paid = BigInt(required.maxAmountRequired) * x402.prices.wincEach;
@@ -304,17 +309,13 @@ describe("uploads by x402", () => {
       const item = newItem();
       const payer = newPayer();
       const { required, headers } = await payFor(() => post(signed, item.bytes), payer);
-      const responses = await Promise.all(
-        Array.from({ length: 20 }, () => post(signed, item.bytes, headers)),
-      );
+      const responses = await Promise.all(Array.from({ length: 20 }, () => post(signed, item.bytes, headers)));
       const statuses = new Set(responses.map(({ status }) => status));
       expect([...statuses].every((status) => status === 200 || status === 503)).toBe(true);
       expect(statuses).toContain(200);
       expect((await post(signed, item.bytes, headers)).status).toBe(200);
       const cost = BigInt(item.bytes.length) * x402.prices.wincPerByte;
-      expect(await x402.balance(payer)).toBe(
-        BigInt(required.maxAmountRequired) * x402.prices.wincEach - cost,
-      );
+      expect(await x402.balance(payer)).toBe(BigInt(required.maxAmountRequired) * x402.prices.wincEach - cost);
     });
 
     test("that is free needs no payment", async () => {
@@ -348,41 +349,39 @@ describe("uploads by x402", () => {
   describe("bytes that the service signs", () => {
     const tags = JSON.stringify([{ name: "App", value: "test" }]);
 
-    test.each([
-      unsigned,
-      "/x402/upload/unsigned",
-      "/x402/data-item/unsigned",
-      "/v1/x402/data-item/unsigned/base",
-    ])("at %p become an item that says what they are and who paid", async (path) => {
-      const data = newBytes(9_000);
-      const payer = newPayer();
-      const headers = { "content-type": "text/plain", "x-data-item-tags": tags };
-      const paid = await payFor(() => post(path, data, headers), payer);
-      const response = await post(path, data, { ...headers, ...paid.headers });
-      const body = await response.json();
-      expect(response.status).toBe(200);
-      expect(faultsBy("PaidReceipt", body)).toEqual([]);
-      expect(body).toMatchObject({
-        ...{ id: body.receipt.id, payer: payer.address, mUSDCPaid: paid.required.maxAmountRequired },
-        x402Payment: { transactionHash: body.x402PaymentTxId, network: "base", mode: "payg" },
-      });
-      const upload = await x402.payment.database.read((tx) => findUpload(tx, body.id));
-      const bytes = new Uint8Array(readFileSync(join(folder.path, upload?.bytes.file ?? "")));
-      const item = checkItem(bytes, "strict");
-      if (item.kind !== "item") throw new Error(item.reason);
-      expect(item.header.tags).toEqual([
-        { name: "Content-Type", value: "text/plain" },
-        { name: "App", value: "test" },
-        { name: "Data-Item-Authority", value: "Cairn" },
-        { name: "X402-Payer-Address", value: payer.address },
-      ]);
-      expect(Buffer.compare(item.data, data)).toBe(0);
-      const cost = BigInt(bytes.length) * x402.prices.wincPerByte;
-      expect(BigInt(body.winc)).toBe(cost);
-      expect(await x402.balance(payer)).toBe(
-        BigInt(paid.required.maxAmountRequired) * x402.prices.wincEach - cost,
-      );
-    });
+    test.each([unsigned, "/x402/upload/unsigned", "/x402/data-item/unsigned", "/v1/x402/data-item/unsigned/base"])(
+      "at %p become an item that says what they are and who paid",
+      async (path) => {
+        const data = newBytes(9_000);
+        const payer = newPayer();
+        const headers = { "content-type": "text/plain", "x-data-item-tags": tags };
+        const paid = await payFor(() => post(path, data, headers), payer);
+        const response = await post(path, data, { ...headers, ...paid.headers });
+        const body = await response.json();
+        expect(response.status).toBe(200);
+        expect(faultsBy("PaidReceipt", body)).toEqual([]);
+        expect(body).toMatchObject({
+          id: body.receipt.id,
+          payer: payer.address,
+          mUSDCPaid: paid.required.maxAmountRequired,
+          x402Payment: { transactionHash: body.x402PaymentTxId, network: "base", mode: "payg" },
+        });
+        const upload = await x402.payment.database.read((tx) => findUpload(tx, body.id));
+        const bytes = new Uint8Array(readFileSync(join(folder.path, upload?.bytes.file ?? "")));
+        const item = checkItem(bytes, "strict");
+        if (item.kind !== "item") throw new Error(item.reason);
+        expect(item.header.tags).toEqual([
+          { name: "Content-Type", value: "text/plain" },
+          { name: "App", value: "test" },
+          { name: "Data-Item-Authority", value: "Cairn" },
+          { name: "X402-Payer-Address", value: payer.address },
+        ]);
+        expect(Buffer.compare(item.data, data)).toBe(0);
+        const cost = BigInt(bytes.length) * x402.prices.wincPerByte;
+        expect(BigInt(body.winc)).toBe(cost);
+        expect(await x402.balance(payer)).toBe(BigInt(paid.required.maxAmountRequired) * x402.prices.wincEach - cost);
+      },
+    );
 
     test.each([9_000, 70_000])("(%p) sent again with their payment are answered the same", async (size) => {
       const data = newBytes(size);
@@ -456,7 +455,9 @@ describe("uploads by x402", () => {
       const { headers } = await payFor(() => post(unsigned, data), payer);
       const { socket, responded } = await beginSending(data, headers["x-payment"] ?? "");
       const other = await fetch(`${elsewhere.url}${unsigned}`, {
-        ...{ method: "POST", headers, body: data as Uint8Array<ArrayBuffer> },
+        method: "POST",
+        headers,
+        body: data as Uint8Array<ArrayBuffer>,
       });
       expect([other.status, await other.json()]).toEqual([503, "Service busy"]);
       await sendSlowly(socket, data.subarray(data.length / 2));
@@ -498,9 +499,7 @@ describe("uploads by x402", () => {
       expect(readHeader(response.headers.get("x-payment-response"))).toMatchObject({ success: true });
       expect((await (await ask(at, headers)).json()).id).toBe(id); // the answer was lost
       const before = (await x402.payment.credits.balance(refund))?.winc ?? 0n;
-      expect(
-        (await post(`/v1/chunks/base-usdc/${id}/0`, new Uint8Array(item.bytes.length + 1_001))).status,
-      ).toBe(400);
+      expect((await post(`/v1/chunks/base-usdc/${id}/0`, new Uint8Array(item.bytes.length + 1_001))).status).toBe(400);
       expect((await post(`/v1/chunks/base-usdc/${id}/0`, item.bytes)).status).toBe(200);
       expect((await post(`/v1/chunks/base-usdc/${id}/-1`, new Uint8Array(0))).status).toBe(200);
       const quoted = BigInt(item.bytes.length + 1_000) * x402.prices.wincPerByte;
@@ -512,9 +511,7 @@ describe("uploads by x402", () => {
       const at = path(30_000);
       const { headers } = await payFor(() => ask(at), newPayer());
       expect((await ask(at, headers)).status).toBe(200);
-      expect((await ask(path(30_000, makeItem(newBytes(9), [], signers[2]).account), headers)).status).toBe(
-        402,
-      );
+      expect((await ask(path(30_000, makeItem(newBytes(9), [], signers[2]).account), headers)).status).toBe(402);
       x402.payment.clock.advance(11 * 60_000);
       expect((await ask(at, headers)).status).toBe(402);
       x402.payment.clock.set(x402.payment.clock.now() - 11 * 60_000);
@@ -548,13 +545,23 @@ describe("uploads by x402", () => {
     const other = makeFolder();
     const rules = { itemBytesMax: 20_000_000, freeBytesMax: 200, blocked: new Set<string>() };
     const theirs = await openMultipartFixture({
-      ...{ database, makeId, clock: clock.now, folder: other.path, rules },
+      database,
+      makeId,
+      clock: clock.now,
+      folder: other.path,
+      rules,
       store: "11111111-1111-4111-8111-111111111111",
     });
     const key = { file: join(folder.path, "key.json"), modulus: rsaKey.n ?? "" };
     const settling = x402.openAnother(database);
     const server = openX402UploadServer({
-      ...{ x402: settling, fixture: theirs, folder: other.path, key, credits, rules, clock: clock.now },
+      x402: settling,
+      fixture: theirs,
+      folder: other.path,
+      key,
+      credits,
+      rules,
+      clock: clock.now,
     });
     return {
       url: server.server.url,
@@ -572,7 +579,8 @@ describe("uploads by x402", () => {
     const before = partFilesIn(folder.path).length;
     const responded = Promise.withResolvers<string>();
     const socket = await Bun.connect({
-      ...{ hostname: "127.0.0.1", port: server.port },
+      hostname: "127.0.0.1",
+      port: server.port,
       socket: { data: (_, bytes) => responded.resolve(bytes.toString()) },
     });
     const head = [

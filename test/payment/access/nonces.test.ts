@@ -34,9 +34,7 @@ for (const kind of ledgerKinds()) {
       expect(await claim(signerOf(alice, "a"))).toBe("invalid_signature");
       expect(await claim(signerOf(alice, "a"), now + 4_000 * dayMs)).toBe("invalid_signature");
       const other = await ledger.openAgain();
-      const again = other
-        .write((tx) => claimNonce(tx, signerOf(alice, "a"), now))
-        .then(() => "claimed", codeOf);
+      const again = other.write((tx) => claimNonce(tx, signerOf(alice, "a"), now)).then(() => "claimed", codeOf);
       expect(await again).toBe("invalid_signature");
       await other.close();
     });
@@ -77,9 +75,7 @@ for (const kind of ledgerKinds()) {
 
     test("of a stranger is claimed once, and not again when the stranger has an account, or has none any more", async () => {
       const claimStranger = (nonce: string): Promise<string> =>
-        ledger.database
-          .write((tx) => claimStrangersNonce(tx, signerOf(alice, nonce), 3))
-          .then(() => "claimed", codeOf);
+        ledger.database.write((tx) => claimStrangersNonce(tx, signerOf(alice, nonce), 3)).then(() => "claimed", codeOf);
       expect(await claimStranger("s1")).toBe("claimed");
       expect(await claimStranger("s1")).toBe("invalid_signature");
       expect(await claim(signerOf(alice, "s1"))).toBe("invalid_signature");
@@ -90,9 +86,7 @@ for (const kind of ledgerKinds()) {
       for (const nonce of ["s2", "s3", "s4"]) expect(await claimStranger(nonce)).toBe("claimed");
       expect(await claimStranger("s2")).toBe("invalid_signature");
       expect(await claimStranger("s1")).toBe("claimed");
-      const stored = await ledger.database.read((tx) =>
-        tx.all("SELECT turn FROM strangers_nonces ORDER BY turn"),
-      );
+      const stored = await ledger.database.read((tx) => tx.all("SELECT turn FROM strangers_nonces ORDER BY turn"));
       expect(stored).toEqual([{ turn: 3n }, { turn: 4n }, { turn: 5n }]);
     });
   });

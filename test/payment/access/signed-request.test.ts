@@ -50,10 +50,8 @@ describe("the published SDK's own headers", () => {
   test("K: of an Ethereum key name its address", () => {
     const headers = {
       "x-nonce": nonce,
-      "x-public-key":
-        "BE81W9y3zAr3KO88zrlhXZBoS7Wyyl-FmrDwtwQHWHGqOFtrG46tgJymdFTZaD_PK6A0Vtb-LEq-Kwfw-9uy8cE",
-      "x-signature":
-        "BDfJfNLg2Ss_20OzwjoZDyyjeNNfXg5PEBD6K7Mzn5NmXuhlZJ8644UJAmQ923BaTzYI7DAwhX-uk98wU64Jlhs",
+      "x-public-key": "BE81W9y3zAr3KO88zrlhXZBoS7Wyyl-FmrDwtwQHWHGqOFtrG46tgJymdFTZaD_PK6A0Vtb-LEq-Kwfw-9uy8cE",
+      "x-signature": "BDfJfNLg2Ss_20OzwjoZDyyjeNNfXg5PEBD6K7Mzn5NmXuhlZJ8644UJAmQ923BaTzYI7DAwhX-uk98wU64Jlhs",
       "x-signature-type": "3",
     };
     expect(signerOf(headers)).toBe("0x19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A");
@@ -81,16 +79,13 @@ describe("a signature", () => {
     expect(signerOf(signedHeaders(wallet, nonce), post)).toBe(wallet.address);
   });
 
-  test.each(wallets)(
-    "of %s over body and nonce names its address, where there is a body",
-    (_name, wallet) => {
-      const headers = signedHeaders(wallet, nonce, Buffer.concat([body, Buffer.from(nonce)]));
-      expect(signerOf(headers, post)).toBe(wallet.address);
-      expect(signerOf(headers)).toBeUndefined();
-      expect(signerOf(headers, { ...post, body: Uint8Array.of(1, 2, 3, 254) })).toBeUndefined();
-      expect(signerOf(headers, { ...post, body: new Uint8Array(0) })).toBeUndefined();
-    },
-  );
+  test.each(wallets)("of %s over body and nonce names its address, where there is a body", (_name, wallet) => {
+    const headers = signedHeaders(wallet, nonce, Buffer.concat([body, Buffer.from(nonce)]));
+    expect(signerOf(headers, post)).toBe(wallet.address);
+    expect(signerOf(headers)).toBeUndefined();
+    expect(signerOf(headers, { ...post, body: Uint8Array.of(1, 2, 3, 254) })).toBeUndefined();
+    expect(signerOf(headers, { ...post, body: new Uint8Array(0) })).toBeUndefined();
+  });
 
   test.each(wallets)("of %s over method, path and nonce holds for that request alone", (_name, wallet) => {
     const headers = signedHeaders(wallet, nonce, Buffer.from(`GET /v1/balance?address=a%20b${nonce}`));
@@ -137,9 +132,7 @@ describe("a signature", () => {
   test("of ethereum may end in 0 or 1 where wallets write 27 or 28", () => {
     const bytes = ethereum.sign(Buffer.from(nonce));
     bytes[64] = (bytes[64] ?? 0) - 27;
-    expect(signerOf({ ...signedHeaders(ethereum, nonce), "x-signature": base64url(bytes) })).toBe(
-      ethereum.address,
-    );
+    expect(signerOf({ ...signedHeaders(ethereum, nonce), "x-signature": base64url(bytes) })).toBe(ethereum.address);
   });
 
   test.each(["é", "a b", "x".repeat(nonceLengthMax), "00000000-0000-4000-8000-000000000000", "{}"])(
@@ -168,8 +161,7 @@ describe("S3: refused is", () => {
   test("every type but 1, 3 and 4, and a right one that is another's", () => {
     const types = ["", "0", "2", "5", "6", "7", "101", "01", "1.0", "1e0", "+1", "0x1", "arweave", "1, 3"];
     for (const wallet of all)
-      for (const type of types)
-        expect(signerOf({ ...good(wallet), "x-signature-type": type })).toBeUndefined();
+      for (const type of types) expect(signerOf({ ...good(wallet), "x-signature-type": type })).toBeUndefined();
     for (const wallet of all)
       for (const other of all.filter((each) => each !== wallet))
         expect(signerOf({ ...good(wallet), "x-signature-type": other.type })).toBeUndefined();
@@ -189,9 +181,7 @@ describe("S3: refused is", () => {
 
   test("another's key", () => {
     const others = [
-      arweaveWallet(
-        generateKeyPairSync("rsa", { modulusLength: 4_096 }).privateKey.export({ format: "jwk" }),
-      ),
+      arweaveWallet(generateKeyPairSync("rsa", { modulusLength: 4_096 }).privateKey.export({ format: "jwk" })),
       ethereumWallet(testKey(0x21)),
       solanaWallet(testKey(0x22)),
     ];
@@ -256,9 +246,7 @@ describe("S3: refused is", () => {
       format: "recovered",
     });
     const unprefixed = Buffer.concat([bare.subarray(1), Buffer.of(27 + (bare[0] ?? 0))]);
-    const lasts = [2, 3, 26, 29, 35, 255].map((last) =>
-      Buffer.concat([bytes.subarray(0, 64), Buffer.of(last)]),
-    );
+    const lasts = [2, 3, 26, 29, 35, 255].map((last) => Buffer.concat([bytes.subarray(0, 64), Buffer.of(last)]));
     for (const wrong of [high, unprefixed, ...lasts])
       expect(signerOf({ ...headers, "x-signature": base64url(wrong) })).toBeUndefined();
     const point = Buffer.from(ethereum.publicKey, "base64url");
@@ -279,29 +267,21 @@ describe("S3: refused is", () => {
     const one = Buffer.concat([Buffer.of(1), Buffer.alloc(31)]).toString("base64url");
     for (const key of [zeros, one])
       for (const signature of [Buffer.alloc(64), Buffer.concat([Buffer.of(1), Buffer.alloc(63)])])
-        expect(
-          signerOf({ ...good(solana), "x-public-key": key, "x-signature": base64url(signature) }),
-        ).toBeUndefined();
+        expect(signerOf({ ...good(solana), "x-public-key": key, "x-signature": base64url(signature) })).toBeUndefined();
   });
 
   test("whatever else is sent", () => {
     const header = fc.string({ maxLength: 700, unit: fc.integer({ min: 0x20, max: 0x7e }).map(deliveryOf) });
     fc.assert(
-      fc.property(
-        header,
-        header,
-        header,
-        fc.constantFrom("1", "3", "4"),
-        (signature, nonceText, key, type) => {
-          const headers = {
-            "x-signature": signature,
-            "x-nonce": nonceText,
-            "x-public-key": key,
-            "x-signature-type": type,
-          };
-          expect(signerOf(headers)).toBeUndefined();
-        },
-      ),
+      fc.property(header, header, header, fc.constantFrom("1", "3", "4"), (signature, nonceText, key, type) => {
+        const headers = {
+          "x-signature": signature,
+          "x-nonce": nonceText,
+          "x-public-key": key,
+          "x-signature-type": type,
+        };
+        expect(signerOf(headers)).toBeUndefined();
+      }),
     );
   });
 });

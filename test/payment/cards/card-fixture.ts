@@ -80,8 +80,7 @@ export type Asked = Readonly<{ status: number; headers: Headers; body: ReturnTyp
 
 /** The body of a top-up. */
 export type TopUpResponse = Readonly<{
-  topUpQuote: Readonly<Record<string, string>> &
-    Readonly<{ paymentAmount: number; quotedPaymentAmount: number }>;
+  topUpQuote: Readonly<Record<string, string>> & Readonly<{ paymentAmount: number; quotedPaymentAmount: number }>;
   paymentSession: Readonly<{ id: string; client_secret: string; url: string }>;
   adjustments: readonly Readonly<Record<string, string>>[];
   fees: readonly Readonly<Record<string, string>>[];
@@ -156,7 +155,11 @@ export async function openCardFixture(options: CardFixtureOptions = {}): Promise
   const watch = createCardWatch({ ledger, provider, events, clock: clock.now, log });
   const gifts = createGifts({ ledger, makeId, clock: clock.now });
   const topUps = createTopUps({
-    ...{ ledger, prices, provider, clock: clock.now, log },
+    ledger,
+    prices,
+    provider,
+    clock: clock.now,
+    log,
     randomBytes: random.bytes,
     ...(options.openQuotesMax === undefined ? {} : { openQuotesMax: options.openQuotesMax }),
   });

@@ -43,10 +43,8 @@ const signal = new AbortController().signal;
 /** What 10 dollars buy where an AR costs 7: floor(766 cents / 700 × 10^12), rounded half up. */
 const tenDollars = 1_094_285_714_286n;
 
-const checkoutPath = (address: UserAddress, more = "") =>
-  `/v1/top-up/checkout-session/${address}/usd/1000${more}`;
-const intentPath = (address: UserAddress, more = "") =>
-  `/v1/top-up/payment-intent/${address}/usd/1000${more}`;
+const checkoutPath = (address: UserAddress, more = "") => `/v1/top-up/checkout-session/${address}/usd/1000${more}`;
+const intentPath = (address: UserAddress, more = "") => `/v1/top-up/payment-intent/${address}/usd/1000${more}`;
 
 async function confirm(fixture: CardFixture, top: TopUpResponse, method = "pm_card_visa"): Promise<number> {
   const response = await fetch(`${fixture.sandboxUrl}/v1/payment_intents/${top.paymentSession.id}/confirm`, {
@@ -73,9 +71,7 @@ const disputeOf = (fixture: CardFixture, top: TopUpResponse, amount?: number): s
 
 const refundOf = (fixture: CardFixture, top: TopUpResponse, amount?: number): string => {
   const form = { payment_intent: top.paymentSession.id };
-  return String(
-    fixture.sandbox.createRefund(amount === undefined ? form : { ...form, amount: String(amount) })["id"],
-  );
+  return String(fixture.sandbox.createRefund(amount === undefined ? form : { ...form, amount: String(amount) })["id"]);
 };
 
 async function quoteOf(fixture: CardFixture, top: TopUpResponse): Promise<Record<string, unknown>> {
@@ -93,7 +89,11 @@ async function spend(fixture: CardFixture, address: UserAddress, winc: bigint): 
   const { credits, clock } = fixture.payment;
   const now = clock.now();
   const { id } = await credits.reserve({
-    ...{ itemId: `item ${now}`, signer: address, paidBy: [], directive: "list-or-signer", winc },
+    itemId: `item ${now}`,
+    signer: address,
+    paidBy: [],
+    directive: "list-or-signer",
+    winc,
     expiresAt: now + 60_000,
   });
   await credits.post(id);
@@ -102,9 +102,7 @@ async function spend(fixture: CardFixture, address: UserAddress, winc: bigint): 
 describe("a checkout", () => {
   test("that is paid credits the account once, and leads to where it was told", async () => {
     const fixture = await fixtureOf();
-    const top = await fixture.topUp(
-      checkoutPath(alice, "?successUrl=https://app.example/ok?s={CHECKOUT_SESSION_ID}"),
-    );
+    const top = await fixture.topUp(checkoutPath(alice, "?successUrl=https://app.example/ok?s={CHECKOUT_SESSION_ID}"));
     const page = await fetch(top.paymentSession.url);
     expect(page.status).toBe(200);
     expect(await page.text()).toContain("10.00 USD");
@@ -238,11 +236,7 @@ describe("a payment", () => {
     const paidAt = fixture.payment.clock.now();
     const of = (paymentId: string) =>
       fixture.events.learn({ kind: "paid", paymentId, quoteId, amount: 1000n, currency: "usd", paidAt });
-    expect([await of("pi_one"), await of("pi_two"), await of("pi_one")]).toEqual([
-      "credited",
-      "refused",
-      "nothing",
-    ]);
+    expect([await of("pi_one"), await of("pi_two"), await of("pi_one")]).toEqual(["credited", "refused", "nothing"]);
     expect(await fixture.balance(alice)).toBe(tenDollars);
   });
 });
@@ -364,10 +358,7 @@ describe("a report that is lost", () => {
       else await fixture.payPage(top.paymentSession.url);
       // The list of events is cut off: only the quote itself is left to ask for.
       await fixture.payment.database.write((tx) =>
-        tx.run(
-          "INSERT INTO card_marks (name, at) VALUES ('events', ?)",
-          BigInt(fixture.payment.clock.now() + 10 ** 9),
-        ),
+        tx.run("INSERT INTO card_marks (name, at) VALUES ('events', ?)", BigInt(fixture.payment.clock.now() + 10 ** 9)),
       );
       fixture.payment.clock.advance(2 * 60_000);
       await fixture.watch.look(signal);
@@ -460,8 +451,7 @@ describe("a report that is lost", () => {
       log: silentLog,
     });
     const lost = new Set<string>();
-    for (let count = 0; count < 60; count += 1)
-      lost.add((await fixture.topUp(intentPath(alice))).paymentSession.id);
+    for (let count = 0; count < 60; count += 1) lost.add((await fixture.topUp(intentPath(alice))).paymentSession.id);
     const paid = await fixture.topUp(intentPath(bob));
     await confirm(fixture, paid);
     await ledger.write(async (tx) => {
@@ -470,10 +460,7 @@ describe("a report that is lost", () => {
           "INSERT INTO card_payments (id, refunded, refunded_as_of, refund) VALUES (?, 0, 0, 'wanted')",
           `${hopeless}${count}`,
         );
-      await tx.run(
-        "INSERT INTO card_payments (id, refunded, refunded_as_of, refund) VALUES (?, 0, 0, 'wanted')",
-        good,
-      );
+      await tx.run("INSERT INTO card_payments (id, refunded, refunded_as_of, refund) VALUES (?, 0, 0, 'wanted')", good);
       // The list of events is cut off: only the quote itself is left to ask for.
       await tx.run("INSERT INTO card_marks (name, at) VALUES ('events', ?)", BigInt(clock.now() + 10 ** 9));
     });
@@ -519,9 +506,7 @@ describe("a quote", () => {
     const fixture = await fixtureOf({ stripe: { url: "http://127.0.0.1:1", secretKey: sandboxKey } });
     const { status, body } = await fixture.ask(checkoutPath(alice));
     expect([status, body]).toEqual([503, "Error creating stripe payment session!"]);
-    const rows = await fixture.payment.database.read((tx) =>
-      tx.all<{ state: string }>("SELECT state FROM quotes"),
-    );
+    const rows = await fixture.payment.database.read((tx) => tx.all<{ state: string }>("SELECT state FROM quotes"));
     expect(rows).toEqual([{ state: "failed" }]);
   });
 
@@ -632,21 +617,16 @@ describe("a gift", () => {
     expect(await giftHeld(fixture)).toBe(tenDollars);
     const take = (address: string) =>
       fetch(giftUrl, {
-        ...{ method: "POST", headers },
+        method: "POST",
+        headers,
         body: new URLSearchParams({ destinationAddress: address, token: "native" }),
       });
     const wrong = await take("nobody");
-    expect([wrong.status, await wrong.text()]).toEqual([
-      400,
-      expect.stringContaining("not a valid native address"),
-    ]);
+    expect([wrong.status, await wrong.text()]).toEqual([400, expect.stringContaining("not a valid native address")]);
     const taken = await take(bob);
     expect([taken.status, await taken.text()]).toEqual([200, expect.stringContaining(`${tenDollars} winc`)]);
     const again = await take(alice);
-    expect([again.status, await again.text()]).toEqual([
-      400,
-      expect.stringContaining("already been redeemed"),
-    ]);
+    expect([again.status, await again.text()]).toEqual([400, expect.stringContaining("already been redeemed")]);
     expect(await fixture.balance(bob)).toBe(tenDollars);
   });
 
@@ -661,21 +641,13 @@ describe("a gift", () => {
     ["without an id", `destinationAddress=${alice}`, "Invalid or missing parameters"],
     ["without an address", "id=x", "Invalid or missing parameters"],
     ["with two ids", `id=x&id=y&destinationAddress=${alice}`, "Invalid or missing parameters"],
-    [
-      "for no address",
-      "id=x&destinationAddress=x",
-      "Provided destination address is not a valid native address!",
-    ],
+    ["for no address", "id=x&destinationAddress=x", "Provided destination address is not a valid native address!"],
     [
       "for no mail address",
       `id=x&destinationAddress=${alice}&email=x`,
       "Provided recipient email address is not a valid email!",
     ],
-    [
-      "that nobody gave",
-      `id=${"A".repeat(43)}&destinationAddress=${alice}`,
-      "Failure to redeem payment receipt!",
-    ],
+    ["that nobody gave", `id=${"A".repeat(43)}&destinationAddress=${alice}`, "Failure to redeem payment receipt!"],
     ["by an id that is none", `id=x&destinationAddress=${alice}`, "Failure to redeem payment receipt!"],
   ])("%s is refused", async (_name, query, message) => {
     const fixture = await fixtureOf();

@@ -30,8 +30,17 @@ const signal = new AbortController().signal;
 const tables = ["quotes", "gifts"] as const;
 /** Rows that a run leaves, in the order in which they may be removed. */
 const written = [
-  ...["gifts", "quotes", "card_payments", "card_disputes", "card_marks", "promo_uses", "promo_counts"],
-  ...["entries", "transfers", "accounts", "events"],
+  "gifts",
+  "quotes",
+  "card_payments",
+  "card_disputes",
+  "card_marks",
+  "promo_uses",
+  "promo_counts",
+  "entries",
+  "transfers",
+  "accounts",
+  "events",
 ];
 
 let fixture: CardFixture;
@@ -201,9 +210,7 @@ function told(of: CardFixture): StripeEvent[] {
 
 function firstDispute(of: CardFixture, charge: string): string {
   const objects = told(of).map(({ object }) => object);
-  return String(
-    objects.find((object) => object["object"] === "dispute" && object["charge"] === charge)?.["id"],
-  );
+  return String(objects.find((object) => object["object"] === "dispute" && object["charge"] === charge)?.["id"]);
 }
 
 /** What every account should hold, from the provider's books alone. */
@@ -250,20 +257,14 @@ async function begin(of: CardFixture): Promise<void> {
     for (const table of tables) for (const row of beginning.get(table) ?? []) await insert(tx, table, row);
     await tx.run("UPDATE quotes SET look_at = NULL");
     // The list of events has been read up to a day that is far away.
-    await tx.run(
-      "INSERT INTO card_marks (name, at) VALUES ('events', ?)",
-      BigInt(of.payment.clock.now()) * 2n,
-    );
+    await tx.run("INSERT INTO card_marks (name, at) VALUES ('events', ?)", BigInt(of.payment.clock.now()) * 2n);
   });
 }
 
 async function insert(tx: Tx, table: string, row: Row): Promise<void> {
   const names = Object.keys(row);
   const values: Value[] = Object.values(row);
-  await tx.run(
-    `INSERT INTO ${table} (${names.join(", ")}) VALUES (${names.map(() => "?").join(", ")})`,
-    ...values,
-  );
+  await tx.run(`INSERT INTO ${table} (${names.join(", ")}) VALUES (${names.map(() => "?").join(", ")})`, ...values);
 }
 
 function shuffled<Value>(random: Random, list: readonly Value[]): Value[] {

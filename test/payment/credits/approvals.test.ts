@@ -34,18 +34,9 @@ for (const kind of ledgerKinds())
       await payment.close();
     });
 
-    const give = (
-      approvalId: string,
-      winc: bigint,
-      expiresAt?: number,
-      to: UserAddress = bob,
-    ): Promise<Approval> =>
+    const give = (approvalId: string, winc: bigint, expiresAt?: number, to: UserAddress = bob): Promise<Approval> =>
       payment.credits.approve({ approvalId, payer: ada, approved: to, winc, expiresAt });
-    const reserve = (
-      itemId: string,
-      winc: bigint,
-      more: Partial<ReservationRequest> = {},
-    ): Promise<Reservation> =>
+    const reserve = (itemId: string, winc: bigint, more: Partial<ReservationRequest> = {}): Promise<Reservation> =>
       payment.credits.reserve({
         itemId,
         signer: bob,
@@ -96,10 +87,7 @@ for (const kind of ledgerKinds())
         [() => give("no time", 1n, Number.NaN), { code: "payment_rejected" }],
         [() => give("no end", 1n, Number.POSITIVE_INFINITY), { code: "payment_rejected" }],
         [() => give("beyond", 2n ** 70n), { code: "payment_rejected" }],
-        [
-          () => give("much", 1_001n),
-          { code: "insufficient_balance", context: { needed: 1_001n, available: 1_000n } },
-        ],
+        [() => give("much", 1_001n), { code: "insufficient_balance", context: { needed: 1_001n, available: 1_000n } }],
         [
           () => payment.credits.approve({ approvalId: "stranger", payer: cy, approved: bob, winc: 1n }),
           { code: "insufficient_balance", context: { needed: 1n, available: 0n } },
@@ -125,9 +113,7 @@ for (const kind of ledgerKinds())
 
     test(`at most ${activeApprovalsMax} approvals of a pair are active at once`, async () => {
       await payment.credit(ada, 1_000n);
-      await Promise.all(
-        Array.from({ length: activeApprovalsMax }, (_, number) => give(`many-${number}`, 1n)),
-      );
+      await Promise.all(Array.from({ length: activeApprovalsMax }, (_, number) => give(`many-${number}`, 1n)));
       await expect(give("one more", 1n)).rejects.toMatchObject({ code: "payment_rejected" });
       expect(await give("for another", 1n, undefined, cy)).toMatchObject({ state: "active" });
       expect((await payment.credits.balance(bob))?.receivedApprovals).toHaveLength(activeApprovalsMax);
@@ -267,9 +253,7 @@ for (const kind of ledgerKinds())
     test("a revocation of nothing says of which pair there is nothing", async () => {
       await give("expired", 1n, testStart + hour);
       payment.clock.advance(hour);
-      await expect(
-        payment.credits.revoke({ payer: ada, approved: bob, revokeId: "back" }),
-      ).rejects.toMatchObject({
+      await expect(payment.credits.revoke({ payer: ada, approved: bob, revokeId: "back" })).rejects.toMatchObject({
         code: "payment_rejected",
         context: {
           reason: `No valid approvals found for approved address '${bob}' and paying address '${ada}'`,
@@ -346,9 +330,7 @@ for (const kind of ledgerKinds())
           payment.credits.expire(never),
           payment.credits.revoke({ payer: ada, approved: bob, revokeId: `back-${round}` }).catch(refusedOnly),
         ]);
-        await payment.credits
-          .revoke({ payer: ada, approved: bob, revokeId: `rest-${round}` })
-          .catch(refusedOnly);
+        await payment.credits.revoke({ payer: ada, approved: bob, revokeId: `rest-${round}` }).catch(refusedOnly);
         await payment.credits.expire(never);
       }
       const posted = await payment.database.read((tx) =>

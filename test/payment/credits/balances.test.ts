@@ -51,12 +51,7 @@ const life: readonly Step[] = [
   ["bob pays in", (payment) => payment.credit(bob, 7n), [55n, 75n, 55n], [7n, 7n, 27n]],
   ["bob's next upload takes from both", upload("two", 22n), [55n, 55n, 55n], [5n, 5n, 5n]],
   ["and fails", (payment) => payment.credits.void("two.1"), [55n, 75n, 55n], [7n, 7n, 27n]],
-  [
-    "ada's payment is charged back",
-    (payment) => payment.chargeBack(ada, 100n),
-    [-45n, -25n, -45n],
-    [7n, 7n, 27n],
-  ],
+  ["ada's payment is charged back", (payment) => payment.chargeBack(ada, 100n), [-45n, -25n, -45n], [7n, 7n, 27n]],
   [
     "ada takes back what she let bob spend",
     (payment) => payment.credits.revoke({ payer: ada, approved: bob, revokeId: "back" }),

@@ -111,11 +111,7 @@ export type Subject = Readonly<{
 export type Tally = Map<string, number>;
 
 /** Runs one interleaving on an empty ledger. @throws Error that says what no order explains. */
-export async function runInterleaving(
-  subject: Subject,
-  batches: readonly Batch[],
-  tally: Tally,
-): Promise<void> {
+export async function runInterleaving(subject: Subject, batches: readonly Batch[], tally: Tally): Promise<void> {
   const { clock, database } = subject;
   clock.set(testStart);
   let model = emptyModel();
@@ -190,8 +186,7 @@ function concrete(drawn: Drawn, model: Model, now: number): Operation[] {
     case "revoke": {
       const id = `revocation-${drawn.number}`;
       const known = [...model.approvals.values()];
-      const pair =
-        known.length === 0 || drawn.listOnly ? { payer: who, approved: whom } : numbered(known, drawn.winc);
+      const pair = known.length === 0 || drawn.listOnly ? { payer: who, approved: whom } : numbered(known, drawn.winc);
       return [{ kind: "revoke", id, payer: pair.payer, approved: pair.approved }];
     }
     case "reserve":
@@ -288,9 +283,7 @@ async function look({ handles, database }: Subject): Promise<string> {
   });
   const rest = database.read(async (tx) => {
     const sums = `revenue ${await balanceOf(tx, revenue)}, paid ${-(await balanceOf(tx, provider("stripe")))}`;
-    const rows = await tx.all<{ item_id: string }>(
-      "SELECT DISTINCT item_id FROM reservations ORDER BY item_id",
-    );
+    const rows = await tx.all<{ item_id: string }>("SELECT DISTINCT item_id FROM reservations ORDER BY item_id");
     const attempts = await tx.all<{
       id: string;
       state: string;
@@ -355,9 +348,7 @@ function unexplained(
   seen: string,
   now: number,
 ): string {
-  const told = asked.map(
-    (operation, turn) => `  ${JSON.stringify(operation, bigintText)} → ${responses[turn]}`,
-  );
+  const told = asked.map((operation, turn) => `  ${JSON.stringify(operation, bigintText)} → ${responses[turn]}`);
   const before = view(model, people, now);
   return `no order of these operations at ${now} explains their answers and what is seen\nbefore:\n${before}\n${told.join("\n")}\nseen:\n${seen}`;
 }

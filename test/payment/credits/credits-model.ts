@@ -146,9 +146,7 @@ function approve(model: Model, operation: Operation & { kind: "approve" }, now: 
 }
 
 function revoke(model: Model, { id, payer, approved }: Operation & { kind: "revoke" }): string {
-  const ofPair = [...model.approvals.values()].filter(
-    (one) => one.payer === payer && one.approved === approved,
-  );
+  const ofPair = [...model.approvals.values()].filter((one) => one.payer === payer && one.approved === approved);
   if (!ofPair.some(({ revokedBy }) => revokedBy === id))
     for (const approval of ofPair.filter(({ state }) => state === "active")) {
       end(model, approval, "revoked");
@@ -219,10 +217,7 @@ function sources(model: Model, { signer, paidBy, listOnly }: Operation & { kind:
 }
 
 function soonestFirst(one: Approval, other: Approval): number {
-  const [early, late] = [
-    one.expiresAt ?? Number.POSITIVE_INFINITY,
-    other.expiresAt ?? Number.POSITIVE_INFINITY,
-  ];
+  const [early, late] = [one.expiresAt ?? Number.POSITIVE_INFINITY, other.expiresAt ?? Number.POSITIVE_INFINITY];
   if (early !== late) return early < late ? -1 : 1;
   if (one.createdAt !== other.createdAt) return one.createdAt - other.createdAt;
   return one.id < other.id ? -1 : 1;

@@ -14,13 +14,7 @@ import { type LedgerKind, ledgerKinds } from "../../support/ledger-databases.ts"
 import { createTestClock } from "../../support/payment.ts";
 import { createRandom } from "../../support/random.ts";
 import { newSeed } from "../../support/seed.ts";
-import {
-  type Batch,
-  interleavings,
-  runInterleaving,
-  type Subject,
-  type Tally,
-} from "./credits-interleavings.ts";
+import { type Batch, interleavings, runInterleaving, type Subject, type Tally } from "./credits-interleavings.ts";
 import { emptyLedger } from "./empty-ledger.ts";
 
 const { RUNS } = process.env;
@@ -65,9 +59,7 @@ async function runSlot(kind: LedgerKind, seed: number, runs: number, tally: Tall
   const clock = createTestClock();
   const random = createRandom(seed);
   const makeId = createTransferIds(clock.now, () => random.below(2 ** 32) / 2 ** 32);
-  const handles = [ledger.database, second].map((database) =>
-    createCredits({ database, clock: clock.now, makeId }),
-  );
+  const handles = [ledger.database, second].map((database) => createCredits({ database, clock: clock.now, makeId }));
   let run = 0;
   const property = fc.asyncProperty(interleavings, async (batches: readonly Batch[]) => {
     run += 1;

@@ -5,15 +5,7 @@
 import type { LedgerDatabase } from "../../../src/store/ledger/database.ts";
 
 /** Rows that others refer to come last. */
-const tables = [
-  "reservation_parts",
-  "reservations",
-  "approvals",
-  "entries",
-  "transfers",
-  "accounts",
-  "events",
-];
+const tables = ["reservation_parts", "reservations", "approvals", "entries", "transfers", "accounts", "events"];
 
 /** Removes all that credits have written. */
 export function emptyLedger(database: LedgerDatabase): Promise<void> {

@@ -15,7 +15,12 @@ test("what expires is given back by itself", async () => {
   await payment.credit(ada, 10n);
   const expiresAt = payment.clock.now();
   await payment.credits.reserve({
-    ...{ itemId: "item", signer: ada, paidBy: [], directive: "list-or-signer", winc: 10n, expiresAt },
+    itemId: "item",
+    signer: ada,
+    paidBy: [],
+    directive: "list-or-signer",
+    winc: 10n,
+    expiresAt,
   });
   const ended = Promise.withResolvers<number>();
   const expire = async (signal: AbortSignal) => {

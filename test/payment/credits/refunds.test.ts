@@ -20,13 +20,15 @@ for (const kind of ledgerKinds())
 
     const reserve = (winc: bigint) =>
       payment.credits.reserve({
-        ...{ itemId: "item", signer: bela, paidBy: [anna], directive: "list-or-signer" },
-        ...{ winc, expiresAt: payment.clock.now() + 1_000 },
+        itemId: "item",
+        signer: bela,
+        paidBy: [anna],
+        directive: "list-or-signer",
+        winc,
+        expiresAt: payment.clock.now() + 1_000,
       });
     const refund = (id: string) =>
-      payment.database.write((tx) =>
-        refundReservation(tx, id, { now: payment.clock.now(), makeId: payment.makeId }),
-      );
+      payment.database.write((tx) => refundReservation(tx, id, { now: payment.clock.now(), makeId: payment.makeId }));
     const balances = async () => [
       await payment.held(user(anna)),
       await payment.held(user(bela)),

@@ -57,13 +57,8 @@ for (const kind of ledgerKinds())
         expiresAt: testStart + hour,
         ...more,
       });
-    const approve = (
-      approvalId: string,
-      payer: UserAddress,
-      winc: bigint,
-      expiresAt?: number,
-      approved = ada,
-    ) => payment.credits.approve({ approvalId, payer, approved, winc, expiresAt });
+    const approve = (approvalId: string, payer: UserAddress, winc: bigint, expiresAt?: number, approved = ada) =>
+      payment.credits.approve({ approvalId, payer, approved, winc, expiresAt });
     const wincOf = async (address: UserAddress) => (await payment.credits.balance(address))?.winc;
 
     test("a reservation holds winc until it is posted, which spends them once, however often it is asked", async () => {
@@ -225,8 +220,7 @@ for (const kind of ledgerKinds())
       expect(await payment.held(revenue)).toBe(60n);
       const [last] = await payment.credits.history(ada, { limit: 10 });
       expect(last).toMatchObject({ kind: "upload", amount: -10n, changeId: "item" });
-      for (const id of ["soon", "late"])
-        expect(await payment.credits.approval(id)).toMatchObject({ state: "used" });
+      for (const id of ["soon", "late"]) expect(await payment.credits.approval(id)).toMatchObject({ state: "used" });
       expect(await payment.credits.post(paid.id)).toBe("posted");
       expect(await payment.credits.void(paid.id)).toBe("posted");
       expect(await payment.held(revenue)).toBe(60n);
@@ -301,24 +295,9 @@ for (const kind of ledgerKinds())
       ];
       const rows: readonly Row[] = [
         ["the signer alone", {}, 60n, ["60 of ada"]],
-        [
-          "a listed payer before the signer",
-          { paidBy: [bob] },
-          60n,
-          ["20 of b-soon", "30 of b-late", "10 of ada"],
-        ],
-        [
-          "payers in the order of the list",
-          { paidBy: [cy, bob] },
-          70n,
-          ["40 of c", "20 of b-soon", "10 of b-late"],
-        ],
-        [
-          "a repeated payer once",
-          { paidBy: [bob, bob, bob] },
-          60n,
-          ["20 of b-soon", "30 of b-late", "10 of ada"],
-        ],
+        ["a listed payer before the signer", { paidBy: [bob] }, 60n, ["20 of b-soon", "30 of b-late", "10 of ada"]],
+        ["payers in the order of the list", { paidBy: [cy, bob] }, 70n, ["40 of c", "20 of b-soon", "10 of b-late"]],
+        ["a repeated payer once", { paidBy: [bob, bob, bob] }, 60n, ["20 of b-soon", "30 of b-late", "10 of ada"]],
         ["only the list", { paidBy: [bob], directive: "list-only" }, 60n, { needed: 60n, available: 50n }],
         [
           "only the list, when it suffices",
@@ -326,12 +305,7 @@ for (const kind of ledgerKinds())
           90n,
           ["20 of b-soon", "30 of b-late", "40 of c"],
         ],
-        [
-          "nobody, when only an empty list may pay",
-          { directive: "list-only" },
-          1n,
-          { needed: 1n, available: 0n },
-        ],
+        ["nobody, when only an empty list may pay", { directive: "list-only" }, 1n, { needed: 1n, available: 0n }],
         ["a listed signer in its place", { paidBy: [ada, bob] }, 120n, ["100 of ada", "20 of b-soon"]],
         [
           "a listed signer, when only the list may pay",
@@ -346,12 +320,7 @@ for (const kind of ledgerKinds())
           51n,
           { needed: 51n, available: 50n },
         ],
-        [
-          "an approval for another is not touched",
-          { paidBy: [bob], signer: dee },
-          1n,
-          { needed: 1n, available: 0n },
-        ],
+        ["an approval for another is not touched", { paidBy: [bob], signer: dee }, 1n, { needed: 1n, available: 0n }],
         [
           "all together, to the last winc",
           { paidBy: [bob, cy] },
@@ -459,9 +428,7 @@ for (const kind of ledgerKinds())
       const { id } = await reserve("own", 500n);
       await payment.chargeBack(ada, 600n);
       expect(await wincOf(ada)).toBe(-100n);
-      expect((await reserve("shared", 60n, { paidBy: [bob] })).parts).toMatchObject([
-        { approvalId: "for ada" },
-      ]);
+      expect((await reserve("shared", 60n, { paidBy: [bob] })).parts).toMatchObject([{ approvalId: "for ada" }]);
       await payment.credits.void(id);
       expect(await wincOf(ada)).toBe(400n);
     });

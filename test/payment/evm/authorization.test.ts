@@ -12,14 +12,21 @@ const stranger = evmAddress(`0x${"22".repeat(20)}`);
 const to = evmAddress(`0x${"33".repeat(20)}`);
 const owner = payer(1).address;
 const authorization = {
-  ...{ from: owner, to, value: 5n, validAfter: 0n, validBefore: 9n },
+  from: owner,
+  to,
+  value: 5n,
+  validAfter: 0n,
+  validBefore: 9n,
   nonce: nonce(1),
 };
 
 const word = (value: string | bigint) =>
   `0x${(typeof value === "bigint" ? value.toString(16) : value.slice(2).toLowerCase()).padStart(64, "0")}`;
 const log = (topics: readonly string[], data = "0x", address: string = contract) => ({
-  ...{ address, topics, data, transactionHash: word(7n) },
+  address,
+  topics,
+  data,
+  transactionHash: word(7n),
 });
 const used = (of: string = owner, which = nonce(1), address?: string) =>
   log(["0x98de503528ee59b575ef0c0a2576a82497bfc029a5685b209e9ec333479b10a5", word(of), which], "0x", address);

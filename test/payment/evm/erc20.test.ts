@@ -4,12 +4,7 @@
  */
 import { expect, test } from "bun:test";
 import type { UserAddress } from "../../../src/payment/addresses.ts";
-import {
-  readTransferCall,
-  readTransferLogs,
-  transferTopic,
-  wordOfAddress,
-} from "../../../src/payment/evm/erc20.ts";
+import { readTransferCall, readTransferLogs, transferTopic, wordOfAddress } from "../../../src/payment/evm/erc20.ts";
 import { readHeight, readQuantity } from "../../../src/payment/evm/values.ts";
 
 const alice = "0x19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A" as UserAddress;
@@ -21,7 +16,9 @@ const call = (amount: bigint, rest = "") =>
 
 test("a call of transfer says whom it pays, how much, and what follows", () => {
   expect(readTransferCall(call(2n ** 256n - 1n))).toEqual({
-    ...{ to: alice, amount: 2n ** 256n - 1n, rest: new Uint8Array(0) },
+    to: alice,
+    amount: 2n ** 256n - 1n,
+    rest: new Uint8Array(0),
   });
   expect(readTransferCall(call(5n, "abcd"))?.rest.toHex()).toBe("abcd");
 });

@@ -64,11 +64,7 @@ test.each<[name: string, response: (ask: Ask) => Response, meaning: unknown]>([
     () => json({ jsonrpc: "2.0", id: null, error: { code: -32_700 } }),
     { kind: "error", code: -32_700, message: "no message" },
   ],
-  [
-    "a result to another question",
-    () => json({ jsonrpc: "2.0", id: 99, result: 1 }),
-    { reason: "malformed" },
-  ],
+  ["a result to another question", () => json({ jsonrpc: "2.0", id: 99, result: 1 }), { reason: "malformed" }],
   ["neither result nor error", ({ id }) => json({ jsonrpc: "2.0", id }), { reason: "malformed" }],
   ["a list", ({ id }) => json([{ jsonrpc: "2.0", id, result: 1 }]), { reason: "status" }],
   [

@@ -29,12 +29,7 @@ test("with nothing waiting it is how many were mined", () => {
 });
 
 test("what was sent a moment ago is counted though no server knows of it", () => {
-  expect([take(5n, 5n), take(5n, 5n), take(5n, 6n), take(5n, 5n)].map(({ nonce }) => nonce)).toEqual([
-    5n,
-    6n,
-    7n,
-    8n,
-  ]);
+  expect([take(5n, 5n), take(5n, 5n), take(5n, 6n), take(5n, 5n)].map(({ nonce }) => nonce)).toEqual([5n, 6n, 7n, 8n]);
 });
 
 test("what another process sent is counted", () => {

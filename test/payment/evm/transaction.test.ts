@@ -49,7 +49,12 @@ test("a transaction of zeros is a published library's", () => {
 test("a call with 292 bytes of data is a published library's", () => {
   const { raw, hash } = signTransaction(
     {
-      ...{ chainId: 84_532n, nonce: 300n, feeMax: 123_456_789_012n, tipMax: 1_000_000n, gasMax: 90_123n, to },
+      chainId: 84_532n,
+      nonce: 300n,
+      feeMax: 123_456_789_012n,
+      tipMax: 1_000_000n,
+      gasMax: 90_123n,
+      to,
       data: Uint8Array.fromHex(`e3ee160e${"01".repeat(288)}`),
     },
     key,

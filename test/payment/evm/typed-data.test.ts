@@ -12,14 +12,18 @@ import { newSeed } from "../../support/seed.ts";
 import { digestOf, evmAddress, payer, sign } from "../x402/payers.ts";
 
 const domain: TypedDomain = {
-  ...{ name: "USD Coin", version: "2", chainId: 8_453n },
+  name: "USD Coin",
+  version: "2",
+  chainId: 8_453n,
   contract: evmAddress("0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"),
 };
 const key = new Uint8Array(32).fill(0x11);
 const authorization: Authorization = {
   from: evmAddress("0x19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A"),
   to: evmAddress(`0x${"c0".repeat(20)}`),
-  ...{ value: 2_000n, validAfter: 1_799_999_400n, validBefore: 1_800_000_300n },
+  value: 2_000n,
+  validAfter: 1_799_999_400n,
+  validBefore: 1_800_000_300n,
   nonce: `0x${"5a".repeat(32)}`,
 };
 
@@ -62,11 +66,11 @@ test("a thousand authorizations by chance have the hash that another implementat
   for (let round = 0; round < 1_000; round += 1) {
     const other = { ...domain, chainId: BigInt(random.below(2 ** 31)), name: `coin ${random.below(9)} é` };
     const one: Authorization = {
-      ...{
-        from: evmAddress(`0x${random.bytes(20).toHex()}`),
-        to: evmAddress(`0x${random.bytes(20).toHex()}`),
-      },
-      ...{ value: number(), validAfter: number(), validBefore: number() },
+      from: evmAddress(`0x${random.bytes(20).toHex()}`),
+      to: evmAddress(`0x${random.bytes(20).toHex()}`),
+      value: number(),
+      validAfter: number(),
+      validBefore: number(),
       nonce: `0x${random.bytes(32).toHex()}`,
     };
     expect(authorizationHash(other, one)).toEqual(digestOf(other, one));

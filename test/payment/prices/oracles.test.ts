@@ -57,31 +57,37 @@ describe("an answer of the feed", () => {
   });
 
   test.each([
-    ...[
-      "",
-      "{",
-      "NaN",
-      "[]",
-      "null",
-      '"arweave"',
-      "{}",
-      '{"arweave":null}',
-      '{"arweave":{}}',
-      '{"arweave":[7]}',
-    ],
-    ...['{"arweave":{"usd":NaN}}', '{"arweave":{"usd":null}}', '{"arweave":{"usd":"7.02"}}'],
-    ...[
-      '{"arweave":{"usd":0}}',
-      '{"arweave":{"usd":0.0}}',
-      '{"arweave":{"usd":-7.02}}',
-      '{"arweave":{"usd":-0}}',
-    ],
-    ...['{"arweave":{"usd":1e30}}', '{"arweave":{"usd":1e400}}', '{"arweave":{"usd":1000000001}}'],
-    ...['{"arweave":{"usd":9e-10}}', '{"arweave":{"usd":1e-400}}', '{"arweave":{"usd":true}}'],
-    ...['{"arweave":{"usd":{"usd":7}}}', '{"arweave":{"eur":7}}', '{"Arweave":{"usd":7}}'],
+    "",
+    "{",
+    "NaN",
+    "[]",
+    "null",
+    '"arweave"',
+    "{}",
+    '{"arweave":null}',
+    '{"arweave":{}}',
+    '{"arweave":[7]}',
+    '{"arweave":{"usd":NaN}}',
+    '{"arweave":{"usd":null}}',
+    '{"arweave":{"usd":"7.02"}}',
+    '{"arweave":{"usd":0}}',
+    '{"arweave":{"usd":0.0}}',
+    '{"arweave":{"usd":-7.02}}',
+    '{"arweave":{"usd":-0}}',
+    '{"arweave":{"usd":1e30}}',
+    '{"arweave":{"usd":1e400}}',
+    '{"arweave":{"usd":1000000001}}',
+    '{"arweave":{"usd":9e-10}}',
+    '{"arweave":{"usd":1e-400}}',
+    '{"arweave":{"usd":true}}',
+    '{"arweave":{"usd":{"usd":7}}}',
+    '{"arweave":{"eur":7}}',
+    '{"Arweave":{"usd":7}}',
     `{"arweave":{"usd":7.02,"last_updated_at":${testStart / 1_000 - 6 * 3_600 - 1}}}`,
-    ...['{"arweave":{"usd":7,"last_updated_at":"now"}}', '{"arweave":{"usd":7,"last_updated_at":1e10}}'],
-    ...['{"arweave":{"usd":7,"last_updated_at":-1}}', '{"arweave":{"usd":7,"last_updated_at":null}}'],
+    '{"arweave":{"usd":7,"last_updated_at":"now"}}',
+    '{"arweave":{"usd":7,"last_updated_at":1e10}}',
+    '{"arweave":{"usd":7,"last_updated_at":-1}}',
+    '{"arweave":{"usd":7,"last_updated_at":null}}',
   ])("%s has no price, and says why", (text) => {
     const { readings, faults } = read(text);
     expect(readings.size).toBe(0);
@@ -92,17 +98,7 @@ describe("an answer of the feed", () => {
     const numbers = fc.oneof(
       fc.double().map(String),
       fc.bigInt().map(String),
-      fc.constantFrom(
-        "1e999999999",
-        "-0.0",
-        "NaN",
-        "Infinity",
-        "01",
-        "1e-9",
-        "1e9",
-        "0.0000000009999",
-        "null",
-      ),
+      fc.constantFrom("1e999999999", "-0.0", "NaN", "Infinity", "01", "1e-9", "1e9", "0.0000000009999", "null"),
     );
     const texts = fc.oneof(
       numbers.map((number) => `{"arweave":{"usd":${number}}}`),
@@ -156,8 +152,14 @@ function openFeed(
   closing.push(() => server.stop(true));
   const url = `http://127.0.0.1:${server.port}`;
   const feed = openPriceFeed({
-    ...{ url, pairs: [pair], ageMaxMs, clock: clock.now, random: () => 0.5, log: silentLog },
-    ...{ everyMs, timeoutMs },
+    url,
+    pairs: [pair],
+    ageMaxMs,
+    clock: clock.now,
+    random: () => 0.5,
+    log: silentLog,
+    everyMs,
+    timeoutMs,
   });
   closing.push(feed.close);
   const price = async () => {
@@ -313,8 +315,12 @@ async function askedOf(pairs: ReturnType<typeof feedPairsOf>): Promise<URL> {
   });
   closing.push(() => server.stop(true));
   const feed = openPriceFeed({
-    ...{ url: `http://127.0.0.1:${server.port}`, pairs, ageMaxMs, clock: Date.now },
-    ...{ random: () => 0.5, log: silentLog },
+    url: `http://127.0.0.1:${server.port}`,
+    pairs,
+    ageMaxMs,
+    clock: Date.now,
+    random: () => 0.5,
+    log: silentLog,
   });
   closing.push(feed.close);
   return await asked.promise;
@@ -323,10 +329,7 @@ async function askedOf(pairs: ReturnType<typeof feedPairsOf>): Promise<URL> {
 describe("the network's price", () => {
   type Result = NodeResponse<bigint>;
 
-  function openNetwork(
-    responses: readonly ((size: number) => Result | Promise<Result>)[],
-    everyMs = 3_600_000,
-  ) {
+  function openNetwork(responses: readonly ((size: number) => Result | Promise<Result>)[], everyMs = 3_600_000) {
     const clock = createTestClock();
     const sizes: number[] = [];
     const nodes = responses.map(
@@ -342,7 +345,12 @@ describe("the network's price", () => {
     );
     const price = openNetworkPrice({
       nodes: createNodes(nodes, { clock: clock.now, random: () => 0.5, log: silentLog }),
-      ...{ ageMaxMs, clock: clock.now, random: () => 0.5, log: silentLog, everyMs, timeoutMs: 500 },
+      ageMaxMs,
+      clock: clock.now,
+      random: () => 0.5,
+      log: silentLog,
+      everyMs,
+      timeoutMs: 500,
     });
     closing.push(price.close);
     return { price: () => price.price(signal), ageMs: price.ageMs, clock, sizes };

@@ -52,8 +52,14 @@ export async function failureOf(promise: Promise<unknown>): Promise<Failure> {
 
 export function ruleOf(text: string, changed: Partial<Rule> = {}): Rule {
   return {
-    ...{ name: "rule", description: "A rule.", operator: "multiply", magnitude: magnitude(text) },
-    ...{ startsAt: 0n, endsAt: undefined, priority: 500n, ...changed, magnitude: magnitude(text) },
+    name: "rule",
+    description: "A rule.",
+    operator: "multiply",
+    startsAt: 0n,
+    endsAt: undefined,
+    priority: 500n,
+    ...changed,
+    magnitude: magnitude(text),
   };
 }
 
@@ -67,7 +73,11 @@ export function feeRule(text: string, changed: Partial<Rule> = {}): FeeRule {
 
 export function promoRule(code: string, text: string, changed: Partial<PromoRule> = {}): PromoRule {
   return {
-    ...{ group: "all", usesMax: undefined, usdCentsMin: 0n, discountUsdCentsMax: undefined, ...changed },
+    group: "all",
+    usesMax: undefined,
+    usdCentsMin: 0n,
+    discountUsdCentsMax: undefined,
+    ...changed,
     ...ruleOf(text, changed),
     code,
   };

@@ -81,9 +81,7 @@ export function fiatToWinc(question: FiatQuestion) {
   const stepped = (before: bigint, { operator, magnitude, discountMax }: WrittenRule): bigint => {
     const value = fractionOf(magnitude);
     let after =
-      operator === "add"
-        ? before + rounded(ofCents(value), "half up")
-        : rounded(times([before, 1n], value), "half up");
+      operator === "add" ? before + rounded(ofCents(value), "half up") : rounded(times([before, 1n], value), "half up");
     if (after < 0n) after = 0n;
     if (discountMax === undefined) return after;
     const most = rounded(ofCents([discountMax, 1n]), "down");

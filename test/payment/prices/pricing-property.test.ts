@@ -101,11 +101,7 @@ describe("chance questions agree with the oracle to the last digit", () => {
           if (error instanceof Failure && error.code === "price_amount_invalid") return undefined;
           throw error;
         });
-        expect<unknown>([run, given?.winc, given?.actualPaymentAmount]).toEqual([
-          run,
-          expected?.winc,
-          expected?.worth,
-        ]);
+        expect<unknown>([run, given?.winc, given?.actualPaymentAmount]).toEqual([run, expected?.winc, expected?.worth]);
         await checkLeast(random, prices, token, expected?.winc ?? 0n);
       }
     },
@@ -119,9 +115,7 @@ describe("chance questions agree with the oracle to the last digit", () => {
         const network = amountBelow(random, 18n) * 10n;
         const text = priceText(random);
         const factors = listOf(random, 2, () => factorText(random));
-        const feed = Object.fromEntries(
-          [...defaultRules.currencies.keys()].map((each) => [`arweave ${each}`, text]),
-        );
+        const feed = Object.fromEntries([...defaultRules.currencies.keys()].map((each) => [`arweave ${each}`, text]));
         const fees = factors.map((factor) => feeRule(factor));
         const rates = await pricesIn({ network, feed, rules: { fees } }).rates(signal);
         const digits = rateOf(network / 10n, text, factors)
@@ -177,16 +171,7 @@ function priceText(random: Random): string {
 }
 
 function factorText(random: Random): string {
-  return random.pick([
-    "0.766",
-    "0.5",
-    "0.8",
-    "1",
-    "0.999999",
-    "0.000001",
-    `0.${random.below(1_000) + 1}`,
-    "1.25",
-  ]);
+  return random.pick(["0.766", "0.5", "0.8", "1", "0.999999", "0.000001", `0.${random.below(1_000) + 1}`, "1.25"]);
 }
 
 /** A rule of an upload (`add` is winc) or of a fee (`add` is US cents, and takes something away). */

@@ -72,8 +72,7 @@ describe("fiat money", () => {
       fees: [
         {
           name: "Turbo Infrastructure Fee",
-          description:
-            "Inclusive usage fee on all payments to cover infrastructure costs and payment provider fees.",
+          description: "Inclusive usage fee on all payments to cover infrastructure costs and payment provider fees.",
           operator: "multiply",
           operatorMagnitude: "0.766",
           adjustmentAmount: -23n, // 100 × 0.766 is rounded to 77
@@ -106,12 +105,10 @@ describe("fiat money", () => {
     expect(price.fees).toEqual(plain.fees);
     expect(price.quotedPaymentAmount).toBe(999n);
     expect(price.actualPaymentAmount).toBe(264n); // 999 × 0.8 = 799.2; 799 × 0.33 = 263.67
-    expect(price.adjustments.map(({ promoCode, adjustmentAmount }) => [promoCode, adjustmentAmount])).toEqual(
-      [
-        ["A", -200n],
-        ["B", -535n],
-      ],
-    );
+    expect(price.adjustments.map(({ promoCode, adjustmentAmount }) => [promoCode, adjustmentAmount])).toEqual([
+      ["A", -200n],
+      ["B", -535n],
+    ]);
   });
 
   test("a code's largest discount is in dollars, whatever is paid with", async () => {
@@ -119,8 +116,7 @@ describe("fiat money", () => {
     const feed = { "arweave usd": "7", "arweave jpy": "1050", "arweave eur": "6.3" };
     const prices = pricesIn({ feed, rules: { promos } });
     const ask = async (currency: string, amount: string) =>
-      (await prices.fiat(currency, amount, { address: buyer, promoCodes: ["half"] }, signal))
-        .actualPaymentAmount;
+      (await prices.fiat(currency, amount, { address: buyer, promoCodes: ["half"] }, signal)).actualPaymentAmount;
     expect(await ask("usd", "1500")).toBe(750n);
     expect(await ask("usd", "2000")).toBe(1_000n);
     expect(await ask("usd", "5000")).toBe(4_000n);
@@ -217,9 +213,7 @@ describe("tokens", () => {
 
 describe("rates", () => {
   const network = 857_922_282_170n;
-  const feed = Object.fromEntries(
-    [...defaultRules.currencies.keys()].map((each) => [`arweave ${each}`, "7.02"]),
-  );
+  const feed = Object.fromEntries([...defaultRules.currencies.keys()].map((each) => [`arweave ${each}`, "7.02"]));
 
   test("the price of a gibibyte without a fee, and with one of a fifth", async () => {
     const rate = async (fees: readonly FeeRule[]) =>
@@ -249,8 +243,16 @@ describe("rates", () => {
 
 describe("limits", () => {
   const usual = {
-    ...{ aud: "10.5", brl: "38.5", cad: "9.8", eur: "6.3", gbp: "5.25", hkd: "54.6", inr: "588" },
-    ...{ jpy: "1050", sgd: "9.1", usd: "7" },
+    aud: "10.5",
+    brl: "38.5",
+    cad: "9.8",
+    eur: "6.3",
+    gbp: "5.25",
+    hkd: "54.6",
+    inr: "588",
+    jpy: "1050",
+    sgd: "9.1",
+    usd: "7",
   };
   const limitsAt = async (changed: Readonly<Record<string, string>> = {}) => {
     const feed = Object.fromEntries(
@@ -258,10 +260,7 @@ describe("limits", () => {
     );
     const limits = await pricesIn({ feed }).limits(signal);
     return Object.fromEntries(
-      [...limits].map(([currency, { minimum, maximum, suggested }]) => [
-        currency,
-        [minimum, maximum, suggested],
-      ]),
+      [...limits].map(([currency, { minimum, maximum, suggested }]) => [currency, [minimum, maximum, suggested]]),
     );
   };
 
@@ -294,9 +293,7 @@ describe("limits", () => {
     const ask = (amount: string) => prices.topUp("usd", amount, {}, signal);
     expect((await ask("500")).quotedPaymentAmount).toBe(500n);
     expect((await ask("1000000")).quotedPaymentAmount).toBe(1_000_000n);
-    const reasons = await Promise.all(
-      ["499", "1000001", "1.5"].map(async (each) => await failureOf(ask(each))),
-    );
+    const reasons = await Promise.all(["499", "1000001", "1.5"].map(async (each) => await failureOf(ask(each))));
     expect(reasons.map(({ code, context }) => [code, context["reason"]])).toEqual([
       [
         "top_up_amount_invalid",
@@ -314,8 +311,7 @@ describe("limits", () => {
   test("a discount must leave what the card provider takes", async () => {
     const feed = Object.fromEntries(Object.entries(usual).map(([c, p]) => [`arweave ${c}`, p]));
     const prices = pricesIn({ feed, rules: { promos: [promoRule("ALMOST", "0.09")] } });
-    const ask = (amount: string) =>
-      prices.topUp("usd", amount, { promoCodes: ["ALMOST"], address: buyer }, signal);
+    const ask = (amount: string) => prices.topUp("usd", amount, { promoCodes: ["ALMOST"], address: buyer }, signal);
     expect((await ask("556")).actualPaymentAmount).toBe(50n);
     expect((await failureOf(ask("500"))).context["reason"]).toBe(
       'The provided payment amount (45) is too small for the currency type "usd"; it must be above 50!',

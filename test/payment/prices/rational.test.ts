@@ -34,8 +34,28 @@ describe("readDecimal", () => {
   });
 
   test.each([
-    ...["", " 1", "1 ", "+1", ".5", "5.", "01", "1e", "0x10", "1_0", "NaN", "Infinity", "-", "--1", "1,5"],
-    ...["1e61", "1e-61", "1e99999", "²", tooMany, `0.${tooMany}`, "null"],
+    "",
+    " 1",
+    "1 ",
+    "+1",
+    ".5",
+    "5.",
+    "01",
+    "1e",
+    "0x10",
+    "1_0",
+    "NaN",
+    "Infinity",
+    "-",
+    "--1",
+    "1,5",
+    "1e61",
+    "1e-61",
+    "1e99999",
+    "²",
+    tooMany,
+    `0.${tooMany}`,
+    "null",
   ])("%p is no number", (text) => expect(readDecimal(text)).toBeUndefined());
 });
 
@@ -87,26 +107,28 @@ describe("readAmount", () => {
   ];
   test.each(rows)("%p is %p", (text, amount) => expect(readAmount(text)).toBe(amount));
   test.each([
-    ...[
-      "",
-      "-1",
-      "+1",
-      "1.5",
-      "1.55e1",
-      "1e-1",
-      "abc",
-      "1e40",
-      "1e9999",
-      "0x1",
-      " 1",
-      "1 ",
-      "1_000",
-      "1,000",
-    ],
-    ...["NaN", "Infinity", "½", "١", "9".repeat(41), "1e"],
+    "",
+    "-1",
+    "+1",
+    "1.5",
+    "1.55e1",
+    "1e-1",
+    "abc",
+    "1e40",
+    "1e9999",
+    "0x1",
+    " 1",
+    "1 ",
+    "1_000",
+    "1,000",
+    "NaN",
+    "Infinity",
+    "½",
+    "١",
+    "9".repeat(41),
+    "1e",
   ])("%p is none", (text) => expect(readAmount(text)).toBeUndefined());
-  test("what is too long is not even looked into", () =>
-    expect(readAmount("0".repeat(1_000_000))).toBeUndefined());
+  test("what is too long is not even looked into", () => expect(readAmount("0".repeat(1_000_000))).toBeUndefined());
 });
 
 describe("readByteCount", () => {
@@ -117,17 +139,14 @@ describe("readByteCount", () => {
     ["9007199254740991", 9_007_199_254_740_991n],
   ];
   test.each(rows)("%p is %p", (text, count) => expect(readByteCount(text)).toBe(count));
-  test.each(["", "-1", "1.0", "1e3", "9007199254740992", "99999999999999999", "0x1", "a", "١٢"])(
-    "%p is none",
-    (text) => expect(readByteCount(text)).toBeUndefined(),
+  test.each(["", "-1", "1.0", "1e3", "9007199254740992", "99999999999999999", "0x1", "a", "١٢"])("%p is none", (text) =>
+    expect(readByteCount(text)).toBeUndefined(),
   );
 });
 
 describe("readWrittenJson", () => {
   test("keeps the digits of every number", () => {
-    const read = readWrittenJson(
-      '{"a":0.1,"b":[1e30,-0,12345678901234567890.12345678901234567890],"c":"7.02"}',
-    );
+    const read = readWrittenJson('{"a":0.1,"b":[1e30,-0,12345678901234567890.12345678901234567890],"c":"7.02"}');
     expect(numberText(memberOf(read, "a"))).toBe("0.1");
     const list = memberOf(read, "b");
     expect(Array.isArray(list) && list.map(numberText)).toEqual([
@@ -148,6 +167,5 @@ describe("readWrittenJson", () => {
   test.each(["", "{", "NaN", "{a:1}", "[1,]"])("%p is no JSON", (text) =>
     expect(readWrittenJson(text)).toBeUndefined(),
   );
-  test("takes nesting without end for no JSON", () =>
-    expect(readWrittenJson("[".repeat(200_000))).toBeUndefined());
+  test("takes nesting without end for no JSON", () => expect(readWrittenJson("[".repeat(200_000))).toBeUndefined());
 });

@@ -18,11 +18,18 @@ function open(
   const lines: { level: string; message: string }[] = [];
   let count = 0;
   const log = createLog({
-    ...{ level: "debug", format: "json", clock: () => 0 },
+    level: "debug",
+    format: "json",
+    clock: () => 0,
     write: (line) => lines.push(JSON.parse(line)),
   });
   const refresh = openRefresh({
-    ...{ name: "a test", everyMs: 3_600_000, timeoutMs: 1_000, ...times, random: () => 0, log },
+    name: "a test",
+    everyMs: 3_600_000,
+    timeoutMs: 1_000,
+    ...times,
+    random: () => 0,
+    log,
     ask: (own) => {
       count += 1;
       return ask(count, own);

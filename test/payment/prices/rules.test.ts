@@ -51,7 +51,10 @@ describe("rules of an operator", () => {
       "chf",
     ]);
     expect(rules.currencies.get("chf")).toEqual({
-      ...{ minimum: 100n, maximum: 5_000n, suggested: [100n, 200n, 300n], stripeMinimum: 50n },
+      minimum: 100n,
+      maximum: 5_000n,
+      suggested: [100n, 200n, 300n],
+      stripeMinimum: 50n,
       isZeroDecimal: false,
     });
     expect(rules.tokens.get("native")).toEqual({ feedId: "arweave", confirmations: 3n });
@@ -100,11 +103,13 @@ describe("rules of an operator", () => {
     });
     const address = readAddress(gold.contract, "ethereum")?.address ?? "";
     expect(rules.tokens.get("polygon-gold")).toEqual({
-      ...{ feedId: "gold", confirmations: 12n },
+      feedId: "gold",
+      confirmations: 12n,
       erc20: { contract: address as UserAddress, decimals: 8n },
     });
     expect(rules.tokens.get("base-ario")).toEqual({
-      ...{ feedId: "ar-io-network", confirmations: 9n },
+      feedId: "ar-io-network",
+      confirmations: 9n,
       erc20: { contract: contract as UserAddress, decimals: 6n },
     });
     expect([...(rules.fees[0]?.payments ?? [])]).toEqual(["polygon-gold"]);
@@ -114,10 +119,7 @@ describe("rules of an operator", () => {
   const listed = { feedId: "gold", contract: `0x${"ab".repeat(20)}`, decimals: 8 };
   const faults: readonly (readonly [unknown, string])[] = [
     [[], "it must be an object"],
-    [
-      { fee: [] },
-      "fee is not known here; known are currencies, tokens, fees, discounts, uploads, promoCodes",
-    ],
+    [{ fee: [] }, "fee is not known here; known are currencies, tokens, fees, discounts, uploads, promoCodes"],
     [{ fees: {} }, "fees must be a list"],
     [{ fees: [1] }, "fees[0] must be an object"],
     [{ fees: [fee, { ...fee, name: "" }] }, "fees[1].name must be a text of 1 to 500 characters"],
@@ -128,16 +130,10 @@ describe("rules of an operator", () => {
       'fees[0].operatorMagnitude must be a decimal, as 0.766 or "0.766"',
     ],
     [{ fees: [{ ...fee, operatorMagnitude: 0 }] }, "fees[0].operatorMagnitude must be above 0"],
-    [
-      { fees: [{ ...fee, operatorMagnitude: -1 }] },
-      "fees[0].operatorMagnitude must not be below 0: it is a factor",
-    ],
+    [{ fees: [{ ...fee, operatorMagnitude: -1 }] }, "fees[0].operatorMagnitude must not be below 0: it is a factor"],
     [{ tokens: { "base-gold": { ...listed, decimals: undefined } } }, "tokens.base-gold.decimals is missing"],
     [{ tokens: { "base-gold": { ...listed, contract: undefined } } }, "tokens.base-gold.contract is missing"],
-    [
-      { tokens: { "base-gold": { ...listed, decimals: 37 } } },
-      "tokens.base-gold.decimals must be at most 36",
-    ],
+    [{ tokens: { "base-gold": { ...listed, decimals: 37 } } }, "tokens.base-gold.decimals must be at most 36"],
     [
       { tokens: { "base-gold": { ...listed, contract: "0x12" } } },
       "tokens.base-gold.contract must be an address of 20 bytes, with a right checksum if it has one",
@@ -151,10 +147,7 @@ describe("rules of an operator", () => {
     [{ fees: [{ ...fee, payments: ["base-gold"] }] }, "fees[0].payments[0] names no token"],
     [{ fees: [{ ...fee, payments: ["euro"] }] }, "fees[0].payments[0] names no token"],
     [{ fees: [{ ...fee, payments: undefined }] }, "fees[0].payments is missing"],
-    [
-      { fees: [{ ...fee, startsAt: "yesterday" }] },
-      "fees[0].startsAt must be a moment, as 2026-01-31T00:00:00Z",
-    ],
+    [{ fees: [{ ...fee, startsAt: "yesterday" }] }, "fees[0].startsAt must be a moment, as 2026-01-31T00:00:00Z"],
     [
       { fees: [{ ...fee, startsAt: "2026-13-01T00:00:00Z" }] },
       "fees[0].startsAt must be a moment, as 2026-01-31T00:00:00Z",
@@ -197,19 +190,13 @@ describe("rules of an operator", () => {
       { promoCodes: [{ ...promo, targetUserGroup: "friends" }] },
       "promoCodes[0].targetUserGroup must be one of all, new",
     ],
-    [
-      { promoCodes: [{ ...promo, maxUses: "many" }] },
-      "promoCodes[0].maxUses must be a whole number, 0 or more",
-    ],
+    [{ promoCodes: [{ ...promo, maxUses: "many" }] }, "promoCodes[0].maxUses must be a whole number, 0 or more"],
     [
       { promoCodes: [{ ...promo, operatorMagnitude: 2 }] },
       "promoCodes[0].operatorMagnitude must lower what is charged",
     ],
     [{ currencies: { USD: limits } }, "currencies.USD must be named by three small letters"],
-    [
-      { currencies: { usd: null } },
-      "currencies.usd cannot be taken away: limits are worked out from the dollar's",
-    ],
+    [{ currencies: { usd: null } }, "currencies.usd cannot be taken away: limits are worked out from the dollar's"],
     [
       { currencies: { usd: { ...limits, minimumPaymentAmount: 0 } } },
       "currencies.usd.minimumPaymentAmount must be 1 or more",
@@ -226,19 +213,13 @@ describe("rules of an operator", () => {
       { currencies: { usd: { ...limits, zeroDecimalCurrency: true } } },
       "currencies.usd must not have zeroDecimalCurrency: its smallest unit is a hundredth",
     ],
-    [
-      { currencies: { kwd: limits } },
-      "currencies.kwd is divided by a thousand: payments in it cannot be counted",
-    ],
+    [{ currencies: { kwd: limits } }, "currencies.kwd is divided by a thousand: payments in it cannot be counted"],
     [
       { currencies: { usd: { ...limits, zeroDecimalCurrency: "no" } } },
       "currencies.usd.zeroDecimalCurrency must be true or false",
     ],
     [{ tokens: { bitcoin: {} } }, "tokens.bitcoin names no token"],
-    [
-      { tokens: { native: { confirmations: -1 } } },
-      "tokens.native.confirmations must be a whole number, 0 or more",
-    ],
+    [{ tokens: { native: { confirmations: -1 } } }, "tokens.native.confirmations must be a whole number, 0 or more"],
   ];
   test.each(faults)("of %j are refused by name", (value, reason) => {
     expect(reasonOf(() => read(value))).toBe(reason);

@@ -65,8 +65,7 @@ export function openKyveNode({ chainId = "kyve-1", sdk = "0.50" as "0.47" | "0.5
     fetch: (request) => {
       const { pathname, search, searchParams } = new URL(request.url);
       requests.push(`${pathname}${search}`);
-      if (refused !== undefined && request.url.includes(refused))
-        return new Response("Bad Gateway", { status: 502 });
+      if (refused !== undefined && request.url.includes(refused)) return new Response("Bad Gateway", { status: 502 });
       if (pathname === "/cosmos/base/tendermint/v1beta1/node_info")
         return Response.json({
           default_node_info: { network: chainId, version: "0.38.12" },
@@ -92,12 +91,9 @@ export function openKyveNode({ chainId = "kyve-1", sdk = "0.50" as "0.47" | "0.5
   };
 
   const find = (parameters: URLSearchParams) => {
-    const query =
-      sdk === "0.50" ? (parameters.get("query") ?? "") : parameters.getAll("events").join(" AND ");
+    const query = sdk === "0.50" ? (parameters.get("query") ?? "") : parameters.getAll("events").join(" AND ");
     if (query === "") return failed(400, 3, "query cannot be empty");
-    const matches = sent.filter(
-      (each) => each.height <= height - delay && query.split(" AND ").every(holds(each)),
-    );
+    const matches = sent.filter((each) => each.height <= height - delay && query.split(" AND ").every(holds(each)));
     const page = Number(parameters.get("page") ?? "1");
     const limit = Math.min(Number(parameters.get("limit") ?? "100"), 100);
     const pages = Math.max(1, Math.ceil(matches.length / limit));
@@ -152,10 +148,7 @@ function recipientsOf(message: Readonly<Record<string, unknown>>): readonly stri
     to_address?: string;
     outputs?: readonly { address: string }[];
   };
-  return [
-    ...(to_address === undefined ? [] : [to_address]),
-    ...(outputs ?? []).map(({ address }) => address),
-  ];
+  return [...(to_address === undefined ? [] : [to_address]), ...(outputs ?? []).map(({ address }) => address)];
 }
 
 /** One condition of a query, in CometBFT's syntax. */

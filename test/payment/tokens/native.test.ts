@@ -13,17 +13,7 @@ import { silentLog } from "../../../src/lib/log.ts";
 import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
 import { createNativeChain, type NativeChainOptions } from "../../../src/payment/tokens/chains/native.ts";
 import type { PagePlan } from "../../../src/store/index/rows.ts";
-import {
-  ecdsa,
-  post,
-  respelled,
-  rsa,
-  rsaJwk,
-  serve,
-  sign,
-  stranger,
-  type TestNode,
-} from "../../dev/devnet/support.ts";
+import { ecdsa, post, respelled, rsa, rsaJwk, serve, sign, stranger, type TestNode } from "../../dev/devnet/support.ts";
 import { openStack, type Stack } from "../../support/stack.ts";
 import {
   ethereumAddressOf,
@@ -67,8 +57,12 @@ afterAll(() => stack.close());
 
 async function open(options: Partial<NativeChainOptions> = {}) {
   const chain = createNativeChain({
-    ...{ address: ours, confirmations: 2, finalConfirmations: 20 },
-    ...{ reader: stack.gateway.reader, nodes, clock: systemClock },
+    address: ours,
+    confirmations: 2,
+    finalConfirmations: 20,
+    reader: stack.gateway.reader,
+    nodes,
+    clock: systemClock,
     ...options,
   });
   const fixture = await openTokenFixture([chain]);
@@ -98,8 +92,12 @@ describe("a native payment", () => {
     const { id } = await post(stack.devnet, rsa, { ...fee, target: ours, quantity: 3n * winstonPerAr });
     const first = await submit(id);
     expect(first.payment).toMatchObject({
-      ...{ state: "pending", sender, destination: sender, destinationType: "native" },
-      ...{ quantity: 3n * winstonPerAr, block: undefined },
+      state: "pending",
+      sender,
+      destination: sender,
+      destinationType: "native",
+      quantity: 3n * winstonPerAr,
+      block: undefined,
     });
     await stack.devnet.mine(1);
     await settle();
@@ -299,7 +297,10 @@ describe("a payment that the index does not have", () => {
 
   beforeAll(async () => {
     devnet = await openDevnet({
-      ...{ dir: undefined, seed: "other", clock: Date.now, mining: "manual" },
+      dir: undefined,
+      seed: "other",
+      clock: Date.now,
+      mining: "manual",
       wallets: [{ name: "rsa", jwk: rsaJwk }],
     });
     node = serve(devnet);
@@ -319,8 +320,11 @@ describe("a payment that the index does not have", () => {
     });
     await devnet.mine(3);
     expect(await chain.look(id, never)).toMatchObject({
-      ...{ kind: "mined", confirmations: 3, succeeded: true },
-      ...{ block: { height: 1 }, transfers: [{ sender, amount: 5n }] },
+      kind: "mined",
+      confirmations: 3,
+      succeeded: true,
+      block: { height: 1 },
+      transfers: [{ sender, amount: 5n }],
     });
     expect(await chain.look("A".repeat(43), never)).toEqual({ kind: "absent" });
   });

@@ -24,7 +24,10 @@ const prices = {
   },
 };
 const payments = createTokenPayments({
-  ...{ ledger, prices, chains: [chain], log: silentLog },
+  ledger,
+  prices,
+  chains: [chain],
+  log: silentLog,
   excluded: new Set<string>(),
   clock: systemClock,
   random: Math.random,
@@ -32,7 +35,10 @@ const payments = createTokenPayments({
   lookAgainMs: 1,
 });
 const watcher = openTokenWatcher({
-  ...{ payments, ledger, intervalMs: 1, log: silentLog },
+  payments,
+  ledger,
+  intervalMs: 1,
+  log: silentLog,
   clock: systemClock,
   random: Math.random,
 });

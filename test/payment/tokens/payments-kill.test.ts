@@ -42,9 +42,7 @@ test(
         }
         expect(await checkLedger(ledger.database)).toEqual([]);
         const rows = await ledger.database.read((tx) =>
-          tx.all<{ state: string; n: bigint }>(
-            "SELECT state, COUNT(*) AS n FROM token_payments GROUP BY state",
-          ),
+          tx.all<{ state: string; n: bigint }>("SELECT state, COUNT(*) AS n FROM token_payments GROUP BY state"),
         );
         const key = rows
           .map(({ state, n }) => `${state} ${bucket(n)}`)
@@ -59,11 +57,7 @@ test(
           Promise.all(Array.from({ length: count }, (_, index) => balanceOf(tx, user(killedSender(index))))),
         );
       const wanted = Array.from({ length: count }, (_, index) => BigInt(index + 1));
-      await eventually(
-        balances,
-        (found) => found.every((balance, index) => balance === wanted[index]),
-        60_000,
-      );
+      await eventually(balances, (found) => found.every((balance, index) => balance === wanted[index]), 60_000);
       last.kill("SIGKILL");
       await last.exited;
       expect(await checkLedger(ledger.database)).toEqual([]);
@@ -95,8 +89,7 @@ async function runAndKill(
   let killed: Promise<unknown> | undefined;
   for await (const piece of child.stdout) {
     text += decoder.decode(piece, { stream: true });
-    if (killed === undefined && text.includes(after))
-      killed = Bun.sleep(waitMs).then(() => child.kill("SIGKILL"));
+    if (killed === undefined && text.includes(after)) killed = Bun.sleep(waitMs).then(() => child.kill("SIGKILL"));
   }
   await killed;
   await child.exited;

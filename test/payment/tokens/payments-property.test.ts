@@ -10,13 +10,7 @@ import { expect, test } from "bun:test";
 import { createRandom, type Random } from "../../support/random.ts";
 import { newSeed } from "../../support/seed.ts";
 import { createScriptedChain, type ScriptedChain, testHash, transferOf } from "./scripted-chain.ts";
-import {
-  ethereumAddressOf,
-  lookAgainMs,
-  never,
-  openTokenFixture,
-  type TokenFixture,
-} from "./token-fixture.ts";
+import { ethereumAddressOf, lookAgainMs, never, openTokenFixture, type TokenFixture } from "./token-fixture.ts";
 
 const { RUNS } = process.env;
 const runs = RUNS === undefined ? 80 : Number(RUNS);
@@ -106,9 +100,7 @@ async function report({ handles, sent, random, tally }: Run): Promise<void> {
   const { id } = random.pick(sent);
   count1(tally, "report");
   const at = () =>
-    random
-      .pick(handles)
-      .submit("ethereum", random.chance(0.5) ? id : `0x${id.slice(2).toUpperCase()}`, never);
+    random.pick(handles).submit("ethereum", random.chance(0.5) ? id : `0x${id.slice(2).toUpperCase()}`, never);
   // What fails is told to whoever reports; here it is one more thing that happens.
   await Promise.allSettled([at(), at(), at()]);
 }

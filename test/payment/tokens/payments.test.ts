@@ -105,9 +105,7 @@ describe("a payment that is reported", () => {
     });
     const responses = await Promise.all(reports);
     expect(new Set(responses.map(({ payment: { state } }) => state))).toEqual(new Set(["credited"]));
-    expect(new Set(responses.map(({ payment: { transactionId } }) => transactionId))).toEqual(
-      new Set([hash]),
-    );
+    expect(new Set(responses.map(({ payment: { transactionId } }) => transactionId))).toEqual(new Set([hash]));
     expect(await balance(bob)).toBe(200n);
     expect(await balance(alice)).toBe(0n);
     await other.close();
@@ -168,10 +166,7 @@ describe("a payment that is reported", () => {
     const fixture = await openTokenFixture([turned as typeof chain]);
     fixtures.push(fixture);
     const refused = await refusalOf(fixture.payments.submit("ethereum", hash, never));
-    expect(refused).toEqual([
-      "payment_rejected",
-      `Payment transaction '${hash}' has wrong target address '${bob}'`,
-    ]);
+    expect(refused).toEqual(["payment_rejected", `Payment transaction '${hash}' has wrong target address '${bob}'`]);
     expect((await refusalOf(submit()))[1]).toBe("Transaction quantity must be greater than 0");
   });
 
@@ -356,10 +351,7 @@ describe("a payment that does not come to an end", () => {
     chain.send(hash, { transfers: [transferOf(alice, 5n)] });
     chain.mine(3);
     const { payment: failed } = await submit();
-    expect([failed.state, failed.failureReason]).toEqual([
-      "failed",
-      "The amount is larger than an account can hold",
-    ]);
+    expect([failed.state, failed.failureReason]).toEqual(["failed", "The amount is larger than an account can hold"]);
     expect(await balance(alice)).toBe(2n ** 62n - 2n);
     await payment.chargeBack(alice, 2n ** 62n - 2n);
   });

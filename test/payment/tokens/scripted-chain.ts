@@ -5,14 +5,7 @@
  */
 import { type Fault, fault } from "../../../src/lib/http-client.ts";
 import type { Token, UserAddress } from "../../../src/payment/addresses.ts";
-import type {
-  BlockRef,
-  Found,
-  Sight,
-  Standing,
-  TokenChain,
-  TokenTransfer,
-} from "../../../src/payment/tokens/sight.ts";
+import type { BlockRef, Found, Sight, Standing, TokenChain, TokenTransfer } from "../../../src/payment/tokens/sight.ts";
 
 /** What a test says of one transaction. */
 export type ScriptedTransaction = Readonly<{
@@ -68,16 +61,14 @@ export function createScriptedChain(options: ScriptedOptions = {}): ScriptedChai
   let failing: Fault["reason"] | undefined;
 
   const height = () => blocks.length - 1;
-  const problem = (): Fault | undefined =>
-    failing === undefined ? undefined : fault(failing, "as the test says");
+  const problem = (): Fault | undefined => (failing === undefined ? undefined : fault(failing, "as the test says"));
 
   function sightOf(id: string): Sight {
     const transaction = transactions.get(id);
     const outline = { target: address, amount: transaction?.transfers[0]?.amount ?? 0n };
     if (transaction === undefined) return { kind: "absent" };
     const { transfers, succeeded = true, shown = transfers } = transaction;
-    if (waiting.has(id))
-      return { kind: "waiting", transfers: shown === "nothing" ? undefined : shown, outline };
+    if (waiting.has(id)) return { kind: "waiting", transfers: shown === "nothing" ? undefined : shown, outline };
     const at = blocks.findIndex(({ ids }) => ids.includes(id));
     const block = blocks[at];
     if (block === undefined) return { kind: "absent" };

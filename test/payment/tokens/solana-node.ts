@@ -159,8 +159,7 @@ export function openSolanaNode(seed = 1): SolanaNode {
 
 function responseTo(method: string, params: Params, fixture: Fixture, genesisHash: string): object {
   const [first, options = {}] = params;
-  const upTo = (commitment: unknown) =>
-    commitment === "confirmed" ? fixture.slot : fixture.slot - slotsToFinality;
+  const upTo = (commitment: unknown) => (commitment === "confirmed" ? fixture.slot : fixture.slot - slotsToFinality);
   switch (method) {
     case "getGenesisHash":
       return { result: genesisHash };
@@ -216,8 +215,11 @@ function statusOf(signature: string, fixture: Fixture): object | null {
   if (found === undefined) return null;
   const isFinal = found.slot <= fixture.slot - slotsToFinality;
   return {
-    ...{ slot: found.slot, confirmations: isFinal ? null : fixture.slot - found.slot, err: found.err },
-    ...{ status: { Ok: null }, confirmationStatus: isFinal ? "finalized" : "confirmed" },
+    slot: found.slot,
+    confirmations: isFinal ? null : fixture.slot - found.slot,
+    err: found.err,
+    status: { Ok: null },
+    confirmationStatus: isFinal ? "finalized" : "confirmed",
   };
 }
 
@@ -229,22 +231,17 @@ function openSignatureWatchers(fixture: Fixture) {
   let last = 0;
   const tell = () => {
     const isFinal = ({ signature }: Watch) =>
-      fixture.sent.some(
-        (each) => each.signature === signature && each.slot <= fixture.slot - slotsToFinality,
-      );
+      fixture.sent.some((each) => each.signature === signature && each.slot <= fixture.slot - slotsToFinality);
     for (const { id: subscription, send } of watches.filter(isFinal)) {
       const result = { context: { slot: fixture.slot }, value: { err: null } };
-      send(
-        JSON.stringify({ jsonrpc: "2.0", method: "signatureNotification", params: { subscription, result } }),
-      );
+      send(JSON.stringify({ jsonrpc: "2.0", method: "signatureNotification", params: { subscription, result } }));
     }
     watches = watches.filter((watch) => !isFinal(watch));
   };
   const server = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
-    fetch: (request, own) =>
-      own.upgrade(request) ? undefined : new Response("a socket is wanted", { status: 400 }),
+    fetch: (request, own) => (own.upgrade(request) ? undefined : new Response("a socket is wanted", { status: 400 })),
     websocket: {
       message: (socket, text) => {
         const { id, method, params = [] } = JSON.parse(String(text));
@@ -273,15 +270,9 @@ function openBoth(fixture: Fixture, fetch: (request: Request) => Promise<Respons
   }
 }
 
-function signaturesOf(
-  address: string,
-  options: Record<string, unknown>,
-  fixture: Fixture,
-  slotMax: number,
-): object {
+function signaturesOf(address: string, options: Record<string, unknown>, fixture: Fixture, slotMax: number): object {
   const { limit = 1_000, before, until } = options;
-  if (typeof limit !== "number" || limit < 1 || limit > 1_000)
-    return invalidParams("Invalid limit; max 1000");
+  if (typeof limit !== "number" || limit < 1 || limit > 1_000) return invalidParams("Invalid limit; max 1000");
   const all = fixture.sent.filter(({ keys, slot }) => keys.includes(address) && slot <= slotMax).reverse();
   const start = before === undefined ? 0 : all.findIndex(({ signature }) => signature === before) + 1;
   const end = all.findIndex(({ signature }) => signature === until);
@@ -326,13 +317,9 @@ function carryOut(
   }
   const err = fails ? { InstructionError: [0, { Custom: 1 }] } : null;
   const instructions = (isInner: boolean) =>
-    moves
-      .filter((move) => (move.isInner ?? false) === isInner)
-      .map((move) => instructionOf(move, tokenAccount));
+    moves.filter((move) => (move.isInner ?? false) === isInner).map((move) => instructionOf(move, tokenAccount));
   const memos =
-    memo === undefined
-      ? []
-      : [{ parsed: memo, program: "spl-memo", programId: memoProgram, stackHeight: null }];
+    memo === undefined ? [] : [{ parsed: memo, program: "spl-memo", programId: memoProgram, stackHeight: null }];
   const inner = instructions(true);
   const response = {
     blockTime: 1_800_000_000,
@@ -396,15 +383,7 @@ function tokenBalance(fixture: Fixture, key: string, accountIndex: number): obje
   return [{ accountIndex, mint, owner, programId: tokenProgram, uiTokenAmount: uiAmount(amount) }];
 }
 
-function tokenAccountResponse({
-  owner,
-  mint,
-  amount,
-}: {
-  owner: string;
-  mint: string;
-  amount: bigint;
-}): object {
+function tokenAccountResponse({ owner, mint, amount }: { owner: string; mint: string; amount: bigint }): object {
   const info = { isNative: false, mint, owner, state: "initialized", tokenAmount: uiAmount(amount) };
   return {
     data: { parsed: { info, type: "account" }, program: "spl-token", space: 165 },

@@ -8,13 +8,7 @@ import { encodeBase58 } from "../../../src/lib/base58.ts";
 import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
 import { openJsonRpc } from "../../../src/payment/evm/json-rpc.ts";
 import { createSolanaChain } from "../../../src/payment/tokens/chains/solana.ts";
-import {
-  openSolanaNode,
-  programAddress,
-  type SolanaNode,
-  type SolanaPlan,
-  solanaAddress,
-} from "./solana-node.ts";
+import { openSolanaNode, programAddress, type SolanaNode, type SolanaPlan, solanaAddress } from "./solana-node.ts";
 import { lookAgainMs, never, openTokenFixture, refusalOf, type TokenFixture } from "./token-fixture.ts";
 
 const ours = solanaAddress(1);
@@ -36,7 +30,9 @@ afterEach(async () => {
 async function open(token: "solana" | "solana-usdc" = "solana") {
   const node = openSolanaNode();
   const chain = createSolanaChain({
-    ...{ token, address: ours, genesisHash: node.genesisHash },
+    token,
+    address: ours,
+    genesisHash: node.genesisHash,
     mint: token === "solana" ? undefined : mint,
     rpc: openJsonRpc(node.url),
   });

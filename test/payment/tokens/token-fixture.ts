@@ -51,7 +51,11 @@ export async function openTokenFixture(
   const prices = { token: async (_token: string, amount: bigint) => priceOf(price, amount) };
   const create = (ledger: LedgerDatabase) =>
     createTokenPayments({
-      ...{ ledger, prices, chains, log, lookAgainMs },
+      ledger,
+      prices,
+      chains,
+      log,
+      lookAgainMs,
       excluded: new Set(options.excluded ?? []),
       clock: payment.clock.now,
       random: () => payment.random.below(1_000) / 1_000,
@@ -94,8 +98,7 @@ function priceOf(price: TestPrice, amount: bigint): PaymentPrice {
   price.asked += 1;
   if (!price.isKnown) throw new Failure("fiat_oracle_unavailable", {});
   const worth: Winc = winc(amount * price.perUnit);
-  if (worth < 1n)
-    throw new Failure("price_amount_invalid", { reason: "Crypto payment amount is too small!" });
+  if (worth < 1n) throw new Failure("price_amount_invalid", { reason: "Crypto payment amount is too small!" });
   const fee = { name: "fee", description: "", operator: "multiply", operatorMagnitude: "1" } as const;
   return {
     winc: worth,

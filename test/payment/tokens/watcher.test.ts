@@ -54,8 +54,7 @@ async function open(options: ScriptedOptions = {}, intervalMs = 5) {
       () => fixture.balance(alice),
       (balance) => balance === wanted,
     );
-  const pay = (number: number, amount = 1n) =>
-    chain.send(testHash(number), { transfers: [transferOf(alice, amount)] });
+  const pay = (number: number, amount = 1n) => chain.send(testHash(number), { transfers: [transferOf(alice, amount)] });
   return { ...fixture, chain, watch, begun, balanceIs, pay, lines };
 }
 
@@ -109,9 +108,7 @@ test("a transaction that can never be read is passed over with a word in the log
   pay(2);
   chain.mine(4);
   await balanceIs(2n);
-  expect(lines.concat(opened[0]!.fixture.lines).map(({ message }) => message)).toContain(
-    "a payment cannot be read",
-  );
+  expect(lines.concat(opened[0]!.fixture.lines).map(({ message }) => message)).toContain("a payment cannot be read");
   payment.clock.advance(1);
 });
 
@@ -190,8 +187,7 @@ test("a defect in a step is told and does not end the watch", async () => {
     async () => other.status()[0]?.fault,
     (fault) => fault === "a defect",
   );
-  const told = () =>
-    lines.filter(({ message }) => message === "defect in a step of the token watcher").length;
+  const told = () => lines.filter(({ message }) => message === "defect in a step of the token watcher").length;
   expect(told()).toBe(1);
   other.wake("ethereum");
   await eventually(

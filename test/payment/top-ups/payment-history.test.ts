@@ -5,11 +5,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { UserAddress } from "../../../src/payment/addresses.ts";
-import {
-  type PaymentMade,
-  type PaymentPlace,
-  readPayments,
-} from "../../../src/payment/top-ups/payment-history.ts";
+import { type PaymentMade, type PaymentPlace, readPayments } from "../../../src/payment/top-ups/payment-history.ts";
 import type { Tx } from "../../../src/store/ledger/database.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { ledgerKinds, type TestLedger } from "../../support/ledger-databases.ts";
@@ -122,26 +118,21 @@ for (const kind of ledgerKinds()) {
         at: fc.integer({ min: 0, max: 4 }),
       });
       await fc.assert(
-        fc.asyncProperty(
-          fc.array(made, { maxLength: 25 }),
-          fc.integer({ min: 1, max: 6 }),
-          async (all, limit) => {
-            const address = testAddress(`run${count++}`);
-            await write(async (tx) => {
-              for (const { keep, at } of all)
-                await keep(tx, { id: `payment-${count++}`, address, at, winc: BigInt(at) });
-              await keepCard(tx, { id: `payment-${count++}`, address: owner, at: 2, winc: 1n });
-            });
-            const whole = await ledger.database.read((tx) =>
-              readPayments(tx, address, { before: undefined, limit: 100 }),
-            );
-            const walked = await walk(address, limit);
-            expect(walked).toEqual(whole);
-            expect(new Set(walked.map(({ place }) => place.id)).size).toBe(all.length);
-            const times = walked.map(({ place }) => place.at);
-            expect(times).toEqual([...times].sort((left, right) => right - left));
-          },
-        ),
+        fc.asyncProperty(fc.array(made, { maxLength: 25 }), fc.integer({ min: 1, max: 6 }), async (all, limit) => {
+          const address = testAddress(`run${count++}`);
+          await write(async (tx) => {
+            for (const { keep, at } of all) await keep(tx, { id: `payment-${count++}`, address, at, winc: BigInt(at) });
+            await keepCard(tx, { id: `payment-${count++}`, address: owner, at: 2, winc: 1n });
+          });
+          const whole = await ledger.database.read((tx) =>
+            readPayments(tx, address, { before: undefined, limit: 100 }),
+          );
+          const walked = await walk(address, limit);
+          expect(walked).toEqual(whole);
+          expect(new Set(walked.map(({ place }) => place.id)).size).toBe(all.length);
+          const times = walked.map(({ place }) => place.at);
+          expect(times).toEqual([...times].sort((left, right) => right - left));
+        }),
         { numRuns: 40 },
       );
     });

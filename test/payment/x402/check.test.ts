@@ -20,11 +20,19 @@ const network = networkOf("base");
 const terms = { network, payTo, timeoutSeconds: 300 };
 const now = 1_800_000_000n;
 const authorization = {
-  ...{ from: payer(1).address, to: payTo, value: 2_000n, validAfter: now - 600n, validBefore: now + 300n },
+  from: payer(1).address,
+  to: payTo,
+  value: 2_000n,
+  validAfter: now - 600n,
+  validBefore: now + 300n,
   nonce: nonce(1),
 };
 const first: X402Payment = {
-  ...{ version: 1, scheme: "exact", network: "base", authorization, accepted: undefined },
+  version: 1,
+  scheme: "exact",
+  network: "base",
+  authorization,
+  accepted: undefined,
   signature: new Uint8Array(65),
 };
 const accepted: X402Accepted = { amount: 2_000n, asset: network.asset.address, payTo };
@@ -66,16 +74,8 @@ const rows: readonly (readonly [what: string, payment: X402Payment, fault: strin
   ],
   ["one that is over in ten seconds", words({ validBefore: now + 10n }), undefined],
   ["one that is over in a day", words({ validBefore: now + 86_400n }), undefined],
-  [
-    "one that is over later",
-    words({ validBefore: now + 86_401n }),
-    "invalid_exact_evm_authorization_valid_before",
-  ],
-  [
-    "one that is never over",
-    words({ validBefore: 2n ** 256n - 1n }),
-    "invalid_exact_evm_authorization_valid_before",
-  ],
+  ["one that is over later", words({ validBefore: now + 86_401n }), "invalid_exact_evm_authorization_valid_before"],
+  ["one that is never over", words({ validBefore: 2n ** 256n - 1n }), "invalid_exact_evm_authorization_valid_before"],
 ];
 
 test.each(rows)("%s", (_what, payment, fault) => {
@@ -111,7 +111,8 @@ test.each(networks)("the network %p", (text, chainId) => {
 test("an unknown network has the coin that is set, and a known one the parts that are", () => {
   const set = { address: payTo.toLowerCase(), name: "Coin", version: "1" };
   expect(readX402Network("eip155:31337", set)).toMatchObject({
-    ...{ name: "eip155:31337", nameV1: "eip155:31337" },
+    name: "eip155:31337",
+    nameV1: "eip155:31337",
     asset: { address: payTo, name: "Coin", version: "1", token: "base-usdc" },
   });
   expect(readX402Network("base", { ...unset, version: "3" })).toMatchObject({

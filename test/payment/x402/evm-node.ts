@@ -113,8 +113,7 @@ export function openEvmNode(now: () => number, chainId = 8_453n): EvmNode {
         const { from, to, value, validAfter, validBefore, nonce } = authorization;
         if (time <= validAfter) throw new Reverted("FiatTokenV2: authorization is not yet valid");
         if (time >= validBefore) throw new Reverted("FiatTokenV2: authorization is expired");
-        if (signerOf(domain, authorization, signature) !== from)
-          throw new Reverted("FiatTokenV2: invalid signature");
+        if (signerOf(domain, authorization, signature) !== from) throw new Reverted("FiatTokenV2: invalid signature");
         use(from, nonce, usedTopic);
         shift(from, to, value);
         return;
@@ -155,8 +154,14 @@ export function openEvmNode(now: () => number, chainId = 8_453n): EvmNode {
   }
 
   const rawLog = (block: Block, tx: Mined, log: Log, index: number) => ({
-    ...{ address: contract, topics: log.topics, data: log.data, logIndex: quantity(index), removed: false },
-    ...{ blockNumber: quantity(block.number), blockHash: block.hash, transactionHash: tx.hash },
+    address: contract,
+    topics: log.topics,
+    data: log.data,
+    logIndex: quantity(index),
+    removed: false,
+    blockNumber: quantity(block.number),
+    blockHash: block.hash,
+    transactionHash: tx.hash,
   });
 
   function receiptOf(hash: string) {
@@ -164,7 +169,9 @@ export function openEvmNode(now: () => number, chainId = 8_453n): EvmNode {
       for (const tx of block.mined)
         if (tx.hash === hash)
           return {
-            ...{ transactionHash: hash, blockNumber: quantity(block.number), blockHash: block.hash },
+            transactionHash: hash,
+            blockNumber: quantity(block.number),
+            blockHash: block.hash,
             status: tx.succeeded ? "0x1" : "0x0",
             logs: tx.logs.map((log, index) => rawLog(block, tx, log, index)),
           };
@@ -195,8 +202,12 @@ export function openEvmNode(now: () => number, chainId = 8_453n): EvmNode {
     if (data.startsWith("0xe94a0102")) return word(coins.used.has(`${address(0)} 0x${words[1]}`) ? 1n : 0n);
     if (!data.startsWith("0xe3ee160e")) throw new Reverted("unknown call");
     const authorization: Authorization = {
-      ...{ from: address(0), to: address(1), value: number(2), validAfter: number(3) },
-      ...{ validBefore: number(4), nonce: `0x${words[5]}` },
+      from: address(0),
+      to: address(1),
+      value: number(2),
+      validAfter: number(3),
+      validBefore: number(4),
+      nonce: `0x${words[5]}`,
     };
     const signature = Uint8Array.from([...Uint8Array.fromHex(`${words[7]}${words[8]}`), Number(number(6))]);
     apply(coins, { kind: "authorized", authorization, signature }, seconds(), []);
@@ -236,8 +247,7 @@ export function openEvmNode(now: () => number, chainId = 8_453n): EvmNode {
       const { id, method, params } = await request.json();
       asked.set(method, (asked.get(method) ?? 0) + 1);
       const fault = faultOf(method);
-      if (fault === "silent")
-        await new Promise((resolve) => request.signal.addEventListener("abort", resolve));
+      if (fault === "silent") await new Promise((resolve) => request.signal.addEventListener("abort", resolve));
       if (fault !== undefined)
         return Response.json({ jsonrpc: "2.0", id, error: { code: -32_000, message: "try again later" } });
       try {
@@ -259,14 +269,12 @@ export function openEvmNode(now: () => number, chainId = 8_453n): EvmNode {
   };
   tick();
   return {
-    ...{
-      url: `http://127.0.0.1:${server.port}`,
-      chainId,
-      contract: evmAddress(contract),
-      domain,
-      send,
-      asked,
-    },
+    url: `http://127.0.0.1:${server.port}`,
+    chainId,
+    contract: evmAddress(contract),
+    domain,
+    send,
+    asked,
     mint: (to, value) => void send({ kind: "mint", to, value }),
     balanceOf: (address) => coinsAt(blocks.length).balances.get(address) ?? 0n,
     setManual: (manual) => {

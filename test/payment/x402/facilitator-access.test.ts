@@ -40,7 +40,10 @@ async function settle(access: FacilitatorAccess | undefined, response: () => Res
   });
   servers.push(server);
   const facilitator = openFacilitator({
-    ...{ url: `http://127.0.0.1:${server.port}/v2/x402/`, terms, access, clock: () => now },
+    url: `http://127.0.0.1:${server.port}/v2/x402/`,
+    terms,
+    access,
+    clock: () => now,
   });
   const order = {
     ...({ version: 1, signature: new Uint8Array(65), resource: "http://x/" } as const),
@@ -77,16 +80,21 @@ describe("a facilitator", () => {
     const { authorizations, host } = await settle({ kind: "platform", keyId: "key-1", privateKey }, settled);
     expect(new Set(authorizations).size).toBe(2);
     for (const authorization of authorizations) {
-      const [header = "", claims = "", signature = ""] = (authorization ?? "")
-        .replace("Bearer ", "")
-        .split(".");
+      const [header = "", claims = "", signature = ""] = (authorization ?? "").replace("Bearer ", "").split(".");
       const read = (part: string) => JSON.parse(Buffer.from(part, "base64url").toString());
       expect(read(header)).toEqual({
-        ...{ alg: "EdDSA", kid: "key-1", typ: "JWT", nonce: expect.stringMatching(/^[0-9a-f]{32}$/) },
+        alg: "EdDSA",
+        kid: "key-1",
+        typ: "JWT",
+        nonce: expect.stringMatching(/^[0-9a-f]{32}$/),
       });
       expect(read(claims)).toEqual({
-        ...{ sub: "key-1", iss: "cdp", uris: [`POST ${host}/v2/x402/settle`] },
-        ...{ iat: 1_800_000_000, nbf: 1_800_000_000, exp: 1_800_000_120 },
+        sub: "key-1",
+        iss: "cdp",
+        uris: [`POST ${host}/v2/x402/settle`],
+        iat: 1_800_000_000,
+        nbf: 1_800_000_000,
+        exp: 1_800_000_120,
       });
       const content = new TextEncoder().encode(`${header}.${claims}`);
       expect(ed25519.verify(Buffer.from(signature, "base64url"), content, publicKey)).toBe(true);

@@ -182,7 +182,11 @@ export async function openFakeFacilitator(node: EvmNode): Promise<FakeFacilitato
 function readAuthorization(record: Readonly<Record<string, string>>): Authorization {
   const { from = "", to = "", value = "", validAfter = "", validBefore = "", nonce = "" } = record;
   return {
-    ...{ from: evmAddress(from), to: evmAddress(to), value: BigInt(value) },
-    ...{ validAfter: BigInt(validAfter), validBefore: BigInt(validBefore), nonce },
+    from: evmAddress(from),
+    to: evmAddress(to),
+    value: BigInt(value),
+    validAfter: BigInt(validAfter),
+    validBefore: BigInt(validBefore),
+    nonce,
   };
 }

@@ -42,8 +42,10 @@ const rows: readonly Row[] = [
   { behaviour: "settles", first: 200, state: "settled", last: "settled" },
   { behaviour: "settles after a while", first: 503, state: "settling", last: "settled" },
   {
-    ...{ behaviour: "settles twice, and answers both in one body" },
-    ...{ first: 200, state: "settled", last: "settled" },
+    behaviour: "settles twice, and answers both in one body",
+    first: 200,
+    state: "settled",
+    last: "settled",
   },
   { behaviour: "is silent, and settles nothing", first: 503, state: "settling", last: "rejected" },
   { behaviour: "is silent after it has sent", first: 200, state: "settled", last: "settled" },
@@ -263,8 +265,6 @@ async function carryOut(authorization: ReturnType<X402Fixture["authorize"]>, by:
 }
 
 function authorized(authorization: ReturnType<X402Fixture["authorize"]>, by: Payer) {
-  const { signature } = JSON.parse(
-    Buffer.from(fixture.header(authorization, by), "base64").toString(),
-  ).payload;
+  const { signature } = JSON.parse(Buffer.from(fixture.header(authorization, by), "base64").toString()).payload;
   return { kind: "authorized", authorization, signature: Uint8Array.fromHex(signature.slice(2)) } as const;
 }

@@ -15,9 +15,7 @@ const [place = "", nodeUrl = "", facilitatorUrl = "", ahead = "0"] = process.arg
 const clock = () => Date.now() + Number(ahead);
 const makeId = createTransferIds(clock, Math.random);
 const x402 = openX402Elsewhere({ ledger: await openPlace(place), nodeUrl, facilitatorUrl, clock, makeId });
-const server = openPaymentServer(() => [
-  createX402Routes({ x402, publicUrl: () => "http://localhost:3001" }),
-]);
+const server = openPaymentServer(() => [createX402Routes({ x402, publicUrl: () => "http://localhost:3001" })]);
 process.stdout.write(`${server.url}\n`);
 // Whoever is to kill it may have ended itself.
 await Bun.sleep(120_000);

@@ -45,13 +45,11 @@ test(
       node.mint(somebody.address, paid);
       const now = BigInt(Math.floor((Date.now() + ahead) / 1_000));
       const authorization = {
-        ...{
-          from: somebody.address,
-          to: payTo,
-          value: paid,
-          validAfter: now - 600n,
-          validBefore: now + 900n,
-        },
+        from: somebody.address,
+        to: payTo,
+        value: paid,
+        validAfter: now - 600n,
+        validBefore: now + 900n,
         nonce: nonce(1),
       };
       const signature = `0x${sign(node.domain, authorization, somebody.key).toHex()}`;
@@ -100,9 +98,7 @@ test(
       expect([...states.keys()].filter((key) => /^(seen|settling) \(0\)/.test(key))).not.toEqual([]);
       const last = await start();
       const open = () =>
-        ledger.database.read((tx) =>
-          tx.all("SELECT id FROM x402_payments WHERE state IN ('seen', 'settling')"),
-        );
+        ledger.database.read((tx) => tx.all("SELECT id FROM x402_payments WHERE state IN ('seen', 'settling')"));
       // Some five of each life are left open: hundreds, of which a look follows a hundred.
       await eventually(open, (rows) => rows.length === 0, 60_000 + kills * 3_000);
       last.process.kill("SIGKILL");

@@ -32,9 +32,7 @@ const faults: readonly Readonly<{ rule: string; sql: readonly string[]; states: 
   },
   {
     rule: "an x402 payment that was ever settled has claimed its event, and no other has",
-    sql: [
-      "INSERT INTO events (source, event_id, at) SELECT 'x402', id, 0 FROM x402_payments WHERE state = 'rejected'",
-    ],
+    sql: ["INSERT INTO events (source, event_id, at) SELECT 'x402', id, 0 FROM x402_payments WHERE state = 'rejected'"],
     states: "rejected",
   },
   {

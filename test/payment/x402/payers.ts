@@ -63,17 +63,15 @@ export function digestOf(domain: Domain, authorization: Authorization): Uint8Arr
 /** Signs an authorization: r, s, and 27 or 28. */
 export function sign(domain: Domain, authorization: Authorization, key: Uint8Array): Uint8Array {
   const whole = secp256k1.sign(digestOf(domain, authorization), key, {
-    ...{ prehash: false, lowS: true, format: "recovered" },
+    prehash: false,
+    lowS: true,
+    format: "recovered",
   });
   return Uint8Array.from([...whole.slice(1), 27 + (whole[0] ?? 0)]);
 }
 
 /** Whose signature it is, as a contract finds out; undefined for nobody's. */
-export function signerOf(
-  domain: Domain,
-  authorization: Authorization,
-  signature: Uint8Array,
-): string | undefined {
+export function signerOf(domain: Domain, authorization: Authorization, signature: Uint8Array): string | undefined {
   const [last = 0] = signature.slice(64);
   if (signature.length !== 65 || (last !== 27 && last !== 28)) return undefined;
   const recovered = Uint8Array.from([last - 27, ...signature.slice(0, 64)]);
@@ -98,8 +96,12 @@ export type PayloadV1 = Readonly<{
 export function authorizationRecord(authorization: Authorization): Readonly<Record<string, string>> {
   const { from, to, value, validAfter, validBefore, nonce: used } = authorization;
   return {
-    ...{ from, to, value: value.toString(), validAfter: validAfter.toString() },
-    ...{ validBefore: validBefore.toString(), nonce: used },
+    from,
+    to,
+    value: value.toString(),
+    validAfter: validAfter.toString(),
+    validBefore: validBefore.toString(),
+    nonce: used,
   };
 }
 

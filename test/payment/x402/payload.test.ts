@@ -7,22 +7,26 @@ import { readX402Payment } from "../../../src/payment/x402/payload.ts";
 import { headerOf, nonce, payer, payTo } from "./payers.ts";
 
 const authorization = {
-  ...{
-    from: payer(1).address,
-    to: payTo,
-    value: "2000",
-    validAfter: "1799999400",
-    validBefore: "1800000300",
-  },
+  from: payer(1).address,
+  to: payTo,
+  value: "2000",
+  validAfter: "1799999400",
+  validBefore: "1800000300",
   nonce: nonce(1),
 };
 const signature = `0x${"5a".repeat(65)}`;
 const first = {
-  ...{ x402Version: 1, scheme: "exact", network: "base" },
+  x402Version: 1,
+  scheme: "exact",
+  network: "base",
   payload: { signature, authorization },
 };
 const accepted = {
-  ...{ scheme: "exact", network: "eip155:8453", amount: "2000", payTo, maxTimeoutSeconds: 300 },
+  scheme: "exact",
+  network: "eip155:8453",
+  amount: "2000",
+  payTo,
+  maxTimeoutSeconds: 300,
   asset: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",
   extra: { name: "USD Coin", version: "2" },
 };
@@ -30,7 +34,10 @@ const second = { x402Version: 2, accepted, payload: { signature, authorization }
 
 test("version 1 is read", () => {
   expect(readX402Payment(headerOf(first), 1)).toMatchObject({
-    ...{ version: 1, scheme: "exact", network: "base", accepted: undefined },
+    version: 1,
+    scheme: "exact",
+    network: "base",
+    accepted: undefined,
     authorization: { from: payer(1).address, to: payTo, value: 2_000n, nonce: nonce(1) },
     signature: new Uint8Array(65).fill(0x5a),
   });
@@ -38,7 +45,8 @@ test("version 1 is read", () => {
 
 test("version 2 is read, with what it repeats", () => {
   expect(readX402Payment(headerOf(second), 2)).toMatchObject({
-    ...{ version: 2, network: "eip155:8453" },
+    version: 2,
+    network: "eip155:8453",
     accepted: { amount: 2_000n, payTo },
   });
 });

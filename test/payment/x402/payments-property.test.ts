@@ -82,12 +82,7 @@ async function runFixture(seed: number): Promise<void> {
 }
 
 /** One thing happens. */
-async function happen(
-  fixture: X402Fixture,
-  random: Random,
-  payers: readonly Payer[],
-  made: Made[],
-): Promise<void> {
+async function happen(fixture: X402Fixture, random: Random, payers: readonly Payer[], made: Made[]): Promise<void> {
   const { node, facilitator, payment, x402 } = fixture;
   const things: readonly (() => unknown)[] = [
     () => pay(fixture, random, payers, made),
@@ -108,12 +103,7 @@ async function happen(
 }
 
 /** A new payment, by some at once. */
-async function pay(
-  fixture: X402Fixture,
-  random: Random,
-  payers: readonly Payer[],
-  made: Made[],
-): Promise<void> {
+async function pay(fixture: X402Fixture, random: Random, payers: readonly Payer[], made: Made[]): Promise<void> {
   const from = random.pick(payers);
   const authorization = fixture.authorize(from, worthOf(made.length));
   made.push({ from, authorization });
@@ -138,11 +128,11 @@ async function strangerActs(fixture: X402Fixture, random: Random, made: readonly
   const { from, authorization } = random.pick(made);
   const row = await fixture.row(authorization);
   if (row === undefined || row.due_at === null) return;
-  if (random.chance(0.3))
-    fixture.node.send({ kind: "cancel", from: from.address, nonce: authorization.nonce });
+  if (random.chance(0.3)) fixture.node.send({ kind: "cancel", from: from.address, nonce: authorization.nonce });
   else
     fixture.node.send({
-      ...{ kind: "authorized", authorization },
+      kind: "authorized",
+      authorization,
       signature: sign(fixture.node.domain, authorization, from.key),
     });
 }

@@ -23,7 +23,9 @@ beforeEach(() => {
   wincEach = 1_000n;
   const rest = { adjustments: [], fees: [], actualPaymentAmount: 0n, quotedPaymentAmount: 0n };
   quotes = createX402Quotes({
-    ...{ token: "base-usdc", heldMs, clock: clock.now },
+    token: "base-usdc",
+    heldMs,
+    clock: clock.now,
     prices: {
       bytes: async (size) => ({ winc: winc(size * 7n), networkWinc: winc(size * 7n), adjustments: [] }),
       token: async (_token, amount) => ({ winc: winc(amount * wincEach), ...rest }),
@@ -51,17 +53,17 @@ test.each(amounts)("%p costs %p", async (want, amount, buys) => {
 
 test("what costs nothing is paid for with the least that can be paid", async () => {
   quotes = createX402Quotes({
-    ...{ token: "base-usdc", heldMs, clock: clock.now },
+    token: "base-usdc",
+    heldMs,
+    clock: clock.now,
     prices: {
       bytes: async () => ({ winc: winc(0n), networkWinc: winc(0n), adjustments: [] }),
       token: async (_token, amount) => ({
-        ...{
-          winc: winc(amount),
-          adjustments: [],
-          fees: [],
-          actualPaymentAmount: 0n,
-          quotedPaymentAmount: 0n,
-        },
+        winc: winc(amount),
+        adjustments: [],
+        fees: [],
+        actualPaymentAmount: 0n,
+        quotedPaymentAmount: 0n,
       }),
       tokenFor: async (_token, wanted) => wanted,
     },

@@ -12,15 +12,7 @@ import { describeWith } from "../../support/helpers.ts";
 import { ledgerKinds } from "../../support/ledger-databases.ts";
 import { until } from "../../support/until.ts";
 import { type Payer, payTo } from "./payers.ts";
-import {
-  type Asked,
-  bytesAsked,
-  bytesCost,
-  funded,
-  never,
-  openX402Fixture,
-  type X402Fixture,
-} from "./x402-fixture.ts";
+import { type Asked, bytesAsked, bytesCost, funded, never, openX402Fixture, type X402Fixture } from "./x402-fixture.ts";
 
 const credited = bytesCost * 1_000_000n;
 const want = { kind: "bytes", size: bytesAsked } as const;
@@ -53,16 +45,12 @@ for (const kind of ledgerKinds())
       const authorization = fixture.authorize(somebody, bytesCost);
       const asked = fixture.facilitator.orders.length;
       fixture.facilitator.behave("settles after a while");
-      const responses = await Promise.all(
-        Array.from({ length: 100 }, () => fixture.pay(authorization, somebody)),
-      );
+      const responses = await Promise.all(Array.from({ length: 100 }, () => fixture.pay(authorization, somebody)));
       expect(statusesOf(responses)).toEqual({ ok: 0, unknown: 100, all: 100 });
       expect(fixture.facilitator.orders.length).toBe(asked + 1);
       fixture.facilitator.behave("settles");
       await fixture.pass(60);
-      const repeats = await Promise.all(
-        Array.from({ length: 100 }, () => fixture.pay(authorization, somebody)),
-      );
+      const repeats = await Promise.all(Array.from({ length: 100 }, () => fixture.pay(authorization, somebody)));
       expect(statusesOf(repeats)).toEqual({ ok: 100, unknown: 0, all: 100 });
       expect(new Set(repeats.map(({ body }) => JSON.stringify(body))).size).toBe(1);
       expect(await fixture.balance(somebody)).toBe(credited);
@@ -73,9 +61,7 @@ for (const kind of ledgerKinds())
       const somebody = newPayer();
       const authorization = fixture.authorize(somebody, bytesCost);
       const responses = await Promise.all(
-        Array.from({ length: 100 }, (_, index) =>
-          fixture.pay(authorization, somebody, index % 2 === 0 ? 1 : 2),
-        ),
+        Array.from({ length: 100 }, (_, index) => fixture.pay(authorization, somebody, index % 2 === 0 ? 1 : 2)),
       );
       const { ok, unknown, all } = statusesOf(responses);
       expect(ok).toBeGreaterThanOrEqual(1);
@@ -127,10 +113,7 @@ for (const kind of ledgerKinds())
     });
 
     describe("a payment for an upload", () => {
-      async function settle(
-        header: string,
-        purpose: ReturnType<typeof uploadPurpose>,
-      ): Promise<X402Settled | string> {
+      async function settle(header: string, purpose: ReturnType<typeof uploadPurpose>): Promise<X402Settled | string> {
         const payment = readX402Payment(header, 1);
         if (payment === undefined) throw new Error("the header is no payment");
         try {
@@ -170,8 +153,12 @@ for (const kind of ledgerKinds())
         fixture.prices.wincPerByte = 2_000n;
         expect(settled).toMatchObject({ creditedWinc: credited, quotedWinc: credited });
         const reservation = await fixture.payment.credits.reserve({
-          ...{ itemId: "A".repeat(43), signer: somebody.address, paidBy: [], directive: "list-or-signer" },
-          ...{ winc: credited, expiresAt: fixture.payment.clock.now() + 60_000 },
+          itemId: "A".repeat(43),
+          signer: somebody.address,
+          paidBy: [],
+          directive: "list-or-signer",
+          winc: credited,
+          expiresAt: fixture.payment.clock.now() + 60_000,
         });
         expect(reservation.state).toBe("pending");
       });
@@ -182,11 +169,7 @@ for (const kind of ledgerKinds())
       const second = await fixture.payment.ledger.openAgain();
       const twin = fixture.openAnother(second);
       try {
-        for (const behaviour of [
-          "settles",
-          "is silent after it has sent",
-          "settles after a while",
-        ] as const) {
+        for (const behaviour of ["settles", "is silent after it has sent", "settles after a while"] as const) {
           fixture.facilitator.behave(behaviour);
           const authorization = fixture.authorize(somebody, bytesCost);
           const payment = readX402Payment(fixture.header(authorization, somebody), 1);
@@ -194,9 +177,7 @@ for (const kind of ledgerKinds())
           const before = await fixture.balance(somebody);
           const request = { payment, want, purpose: topUpPurpose, resource: "" };
           await Promise.allSettled(
-            Array.from({ length: 20 }, (_, index) =>
-              (index % 2 === 0 ? twin : fixture.x402).settle(request, never),
-            ),
+            Array.from({ length: 20 }, (_, index) => (index % 2 === 0 ? twin : fixture.x402).settle(request, never)),
           );
           fixture.facilitator.behave("settles");
           const lookTogether = async () => {
@@ -204,8 +185,7 @@ for (const kind of ledgerKinds())
             await Promise.all([twin.look(never), fixture.x402.look(never)]);
           };
           // However long the facilitator takes; and then no look credits it again.
-          for (let look = 0; look < 60 && (await fixture.balance(somebody)) === before; look += 1)
-            await lookTogether();
+          for (let look = 0; look < 60 && (await fixture.balance(somebody)) === before; look += 1) await lookTogether();
           for (let look = 0; look < 10; look += 1) await lookTogether();
           expect(await fixture.balance(somebody)).toBe(before + credited);
         }
@@ -225,12 +205,7 @@ for (const kind of ledgerKinds())
         expect((await fixture.pay(authorization, somebody)).status).toBe(503);
         fixture.payment.clock.advance(10_000);
         const asked = fixture.facilitator.orders.length;
-        await Promise.all([
-          twin.look(never),
-          fixture.x402.look(never),
-          twin.look(never),
-          fixture.x402.look(never),
-        ]);
+        await Promise.all([twin.look(never), fixture.x402.look(never), twin.look(never), fixture.x402.look(never)]);
         expect(fixture.facilitator.orders.length).toBe(asked + 1);
       } finally {
         fixture.facilitator.behave("settles");

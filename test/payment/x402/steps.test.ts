@@ -10,7 +10,12 @@ import { nonce, payer, payTo } from "./payers.ts";
 
 const end = 1_800_000_300n;
 const authorization = {
-  ...{ from: payer(1).address, to: payTo, value: 2_000n, validAfter: 0n, validBefore: end, nonce: nonce(1) },
+  from: payer(1).address,
+  to: payTo,
+  value: 2_000n,
+  validAfter: 0n,
+  validBefore: end,
+  nonce: nonce(1),
 };
 const final = 20;
 const place = { transaction: `0x${"1".repeat(64)}`, block: { height: 5, hash: `0x${"2".repeat(64)}` } };
@@ -19,11 +24,7 @@ const otherwise = (confirmations: number) => ({ kind: "otherwise", ...place, con
 const unused = (time: bigint): AuthorizationStanding => ({ kind: "unused", height: 9, time });
 
 /** By state: what is done, `!` after what is final. */
-const rows: readonly (readonly [
-  what: string,
-  standing: AuthorizationStanding,
-  ...steps: readonly string[],
-])[] = [
+const rows: readonly (readonly [what: string, standing: AuthorizationStanding, ...steps: readonly string[]])[] = [
   // seen      settling  settled   rejected  reversed
   ["moved just now", moved(1), "credit", "credit", "place", "credit", "rest"],
   ["moved long ago", moved(final - 1), "credit", "credit", "place", "credit", "rest"],
@@ -41,9 +42,7 @@ const rows: readonly (readonly [
 const states: readonly X402State[] = ["seen", "settling", "settled", "rejected", "reversed"];
 
 test.each(
-  rows.flatMap(([what, standing, ...steps]) =>
-    states.map((state, at) => ({ state, what, standing, step: steps[at] })),
-  ),
+  rows.flatMap(([what, standing, ...steps]) => states.map((state, at) => ({ state, what, standing, step: steps[at] }))),
 )("$state and $what: $step", ({ state, standing, step }) => {
   const taken = stepOf({ state, authorization }, standing, final);
   const isFinal = "isFinal" in taken && taken.isFinal;

@@ -35,7 +35,11 @@ export function openX402Elsewhere(options: X402ElsewhereOptions): OpenX402 {
   const terms = { network, payTo, timeoutSeconds: 300 };
   const rpc = openJsonRpc(nodeUrl);
   return openX402({
-    ...{ terms, clock, ledger, makeId, asking: createAsking(rpc, network.chainId) },
+    terms,
+    clock,
+    ledger,
+    makeId,
+    asking: createAsking(rpc, network.chainId),
     prices: {
       bytes: async (size) => ({ winc: winc(size), networkWinc: winc(size), adjustments: [] }),
       token: async (_token, amount) => ({ winc: winc(amount), ...rest }),
@@ -43,7 +47,10 @@ export function openX402Elsewhere(options: X402ElsewhereOptions): OpenX402 {
     },
     evm: createEvmChain(rpc, network.chainId),
     settle: openFacilitator({ url: facilitatorUrl, terms }).settle,
-    ...{ finalConfirmations: 20, excluded: new Set<string>(), log: silentLog, watchMs: 5 },
+    finalConfirmations: 20,
+    excluded: new Set<string>(),
+    log: silentLog,
+    watchMs: 5,
     patience: { sentMs: 200, unknownMs: 200, pauseMs: 5 },
   });
 }

@@ -99,32 +99,29 @@ export async function openX402Fixture(
   const asking = createAsking(rpc, node.chainId);
   const { url } = facilitator;
   const patient = openFacilitator({
-    ...{ url, terms },
+    url,
+    terms,
     timeouts: { firstByteMs: 20_000, stallMs: 20_000, totalMs: 20_000 },
   });
   const hasty = openFacilitator({ url, terms, timeouts: { firstByteMs: 60, stallMs: 40, totalMs: 100 } });
   /** Only what never comes is not waited for: with anything else a busy machine would decide the outcome. */
-  const settle: X402Options["settle"] = (...order) =>
-    (facilitator.isLate() ? hasty : patient).settle(...order);
+  const settle: X402Options["settle"] = (...order) => (facilitator.isLate() ? hasty : patient).settle(...order);
 
   const openAnother = (database: LedgerDatabase, changes: Partial<X402Options> = {}): OpenX402 =>
     openX402({
-      ...{
-        terms,
-        ledger: database,
-        prices: pricesOf(prices),
-        asking,
-        settle: options.settle ?? settle,
-      },
+      terms,
+      ledger: database,
+      prices: pricesOf(prices),
+      asking,
+      settle: options.settle ?? settle,
       evm: createEvmChain(rpc, node.chainId),
-      ...{
-        finalConfirmations: 20,
-        excluded: new Set<string>(),
-        clock: clock.now,
-        makeId: payment.makeId,
-        log,
-      },
-      ...{ patience: quick, watchMs: noWatchMs },
+      finalConfirmations: 20,
+      excluded: new Set<string>(),
+      clock: clock.now,
+      makeId: payment.makeId,
+      log,
+      patience: quick,
+      watchMs: noWatchMs,
       ...changes,
     });
 
@@ -143,13 +140,28 @@ export async function openX402Fixture(
   };
   let nonces = 0;
   return {
-    ...{ payment, node, facilitator, terms, x402, server, prices, logs, ask, header, openAnother },
+    payment,
+    node,
+    facilitator,
+    terms,
+    x402,
+    server,
+    prices,
+    logs,
+    ask,
+    header,
+    openAnother,
     authorize: (from, value, changes = {}) => {
       nonces += 1;
       const now = BigInt(Math.floor(clock.now() / 1_000));
       return {
-        ...{ from: from.address, to: payTo, value, validAfter: now - 600n, validBefore: now + 300n },
-        ...{ nonce: nonce(nonces), ...changes },
+        from: from.address,
+        to: payTo,
+        value,
+        validAfter: now - 600n,
+        validBefore: now + 300n,
+        nonce: nonce(nonces),
+        ...changes,
       };
     },
     pay: (authorization, from, version = 1) =>
@@ -198,8 +210,12 @@ export function paymentHeader(
   const payload = { signature, authorization: authorizationRecord(authorization) };
   if (version === 1) return headerOf({ x402Version: 1, scheme: "exact", network: network.nameV1, payload });
   const accepted = {
-    ...{ scheme: "exact", network: network.name, amount: authorization.value.toString() },
-    ...{ asset: network.asset.address, payTo, maxTimeoutSeconds: timeoutSeconds },
+    scheme: "exact",
+    network: network.name,
+    amount: authorization.value.toString(),
+    asset: network.asset.address,
+    payTo,
+    maxTimeoutSeconds: timeoutSeconds,
     extra: { name: network.asset.name, version: network.asset.version },
   };
   return headerOf({ x402Version: 2, accepted, payload });
@@ -207,7 +223,10 @@ export function paymentHeader(
 
 function pricesOf(prices: TestPrices): X402Options["prices"] {
   const rest = (amount: bigint) => ({
-    ...{ adjustments: [], fees: [], actualPaymentAmount: amount, quotedPaymentAmount: amount },
+    adjustments: [],
+    fees: [],
+    actualPaymentAmount: amount,
+    quotedPaymentAmount: amount,
   });
   return {
     bytes: async (size) => {

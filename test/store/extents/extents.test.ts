@@ -254,49 +254,46 @@ describe("damage", () => {
     ["filled with zeros", (path) => writeFileSync(path, new Uint8Array(size))],
   ];
 
-  test.each(faults)(
-    "%s: never served, found by reading, and mended by storing again",
-    async (_name, fault) => {
-      for (const when of ["at once", "after a restart"] as const) {
-        const folder = newFolder();
-        const bytes = bytesOf(20, size);
-        const [root, other] = [rootOf(20, size), rootOf(21, size)];
-        let extents = openIn(folder);
-        await store(extents, root, bytes);
-        await store(extents, other, bytesOf(21, size));
-        await extents.flush();
-        const paths = [extents.path(root), extents.path(other)] as const;
-        if (when === "after a restart") await close(extents);
-        await fault(...paths);
-        if (when === "after a restart") extents = openIn(folder);
+  test.each(faults)("%s: never served, found by reading, and mended by storing again", async (_name, fault) => {
+    for (const when of ["at once", "after a restart"] as const) {
+      const folder = newFolder();
+      const bytes = bytesOf(20, size);
+      const [root, other] = [rootOf(20, size), rootOf(21, size)];
+      let extents = openIn(folder);
+      await store(extents, root, bytes);
+      await store(extents, other, bytesOf(21, size));
+      await extents.flush();
+      const paths = [extents.path(root), extents.path(other)] as const;
+      if (when === "after a restart") await close(extents);
+      await fault(...paths);
+      if (when === "after a restart") extents = openIn(folder);
 
-        const seen: (Uint8Array | undefined)[] = [];
-        for (let at = 0; at < size; at += step) {
-          const span = { start: at, end: Math.min(size, at + step) };
-          const got = await extents.read(root, span);
-          if (got !== undefined) expect(got).toEqual(bytes.subarray(span.start, span.end));
-          seen.push(got);
-        }
-        // A file that was open before it went is still whole to who has it open; a restart finds out.
-        if (when === "after a restart") expect(seen).toContain(undefined);
-        expect(await pathBytes(extents, root)).not.toEqual("wrong");
-
-        await store(extents, root, bytes);
-        expect(await readAll(extents, root)).toEqual(bytes);
-        expect(await readAll(extents, other)).toBeOneOf([bytesOf(21, size), undefined]);
-        await close(extents);
-        extents = openIn(folder);
-        expect(await readAll(extents, root)).toBeOneOf([bytes, undefined]);
+      const seen: (Uint8Array | undefined)[] = [];
+      for (let at = 0; at < size; at += step) {
+        const span = { start: at, end: Math.min(size, at + step) };
+        const got = await extents.read(root, span);
+        if (got !== undefined) expect(got).toEqual(bytes.subarray(span.start, span.end));
+        seen.push(got);
       }
+      // A file that was open before it went is still whole to who has it open; a restart finds out.
+      if (when === "after a restart") expect(seen).toContain(undefined);
+      expect(await pathBytes(extents, root)).not.toEqual("wrong");
 
-      /** What a reader of the path sees. */
-      async function pathBytes(extents: Extents, root: RootSpec): Promise<"right" | "wrong" | "none"> {
-        const path = await extents.file(root, { start: 0, end: size });
-        if (path === undefined) return "none";
-        return Buffer.compare(readFileSync(path), bytesOf(20, size)) === 0 ? "right" : "wrong";
-      }
-    },
-  );
+      await store(extents, root, bytes);
+      expect(await readAll(extents, root)).toEqual(bytes);
+      expect(await readAll(extents, other)).toBeOneOf([bytesOf(21, size), undefined]);
+      await close(extents);
+      extents = openIn(folder);
+      expect(await readAll(extents, root)).toBeOneOf([bytes, undefined]);
+    }
+
+    /** What a reader of the path sees. */
+    async function pathBytes(extents: Extents, root: RootSpec): Promise<"right" | "wrong" | "none"> {
+      const path = await extents.file(root, { start: 0, end: size });
+      if (path === undefined) return "none";
+      return Buffer.compare(readFileSync(path), bytesOf(20, size)) === 0 ? "right" : "wrong";
+    }
+  });
 
   test("a path is not given any more as soon as the file was changed, also where it was given before", async () => {
     const extents = openIn(newFolder());

@@ -3,11 +3,7 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import {
-  createFilterKeys,
-  createFilterSecret,
-  filterSecretBytes,
-} from "../../../src/store/index/filter-key.ts";
+import { createFilterKeys, createFilterSecret, filterSecretBytes } from "../../../src/store/index/filter-key.ts";
 
 const keys = createFilterKeys(new Uint8Array(filterSecretBytes).fill(1));
 const bytes = new Uint8Array(32).fill(9);

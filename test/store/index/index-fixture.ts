@@ -88,10 +88,7 @@ type Parts = Readonly<{
 
 function tagsOf(random: Random): Tag[] {
   return Array.from({ length: random.below(5) }, () =>
-    tagOf(
-      tagNames[Math.min(random.below(4), random.below(4))] ?? "",
-      tagValues[random.below(tagValues.length)] ?? "",
-    ),
+    tagOf(tagNames[Math.min(random.below(4), random.below(4))] ?? "", tagValues[random.below(tagValues.length)] ?? ""),
   );
 }
 
@@ -206,8 +203,7 @@ function addPending({ random, state, writer, reader, owners }: Parts): void {
     if (known.has(id)) continue;
     known.add(id);
     const place = reader.placeOf(id);
-    if (place === undefined || !isPendingPlace(place))
-      throw new Error("a pending row that was added is found");
+    if (place === undefined || !isPendingPlace(place)) throw new Error("a pending row that was added is found");
     const row = { kind, place, id, ownerAddress, target, tags, size, parentOffset: null };
     state.rows.push({ ...row, ingestedAt: Math.floor(state.nowMs / 1_000) });
     state.pendingIds.push(id);
@@ -256,16 +252,10 @@ function planOf({ random, state, owners }: Parts): PagePlan {
   return {
     ...(random.chance(0.15) ? { ids: Array.from({ length: random.below(30) }, id) } : {}),
     ...(random.chance(0.25) ? { owners: some(() => random.pick(owners).address) } : {}),
-    ...(random.chance(0.15)
-      ? { recipients: [...some(() => random.pick(owners).address), "no address"] }
-      : {}),
+    ...(random.chance(0.15) ? { recipients: [...some(() => random.pick(owners).address), "no address"] } : {}),
     ...(random.chance(0.6) ? { tags: some(tag) } : {}),
-    ...(random.chance(0.2)
-      ? { bundledIn: random.chance(0.4) ? null : some(() => parentOf(random, rows)) }
-      : {}),
-    ...(random.chance(0.25)
-      ? { block: { min: heights(), ...(random.chance(0.5) ? { max: heights() } : {}) } }
-      : {}),
+    ...(random.chance(0.2) ? { bundledIn: random.chance(0.4) ? null : some(() => parentOf(random, rows)) } : {}),
+    ...(random.chance(0.25) ? { block: { min: heights(), ...(random.chance(0.5) ? { max: heights() } : {}) } } : {}),
     ...(random.chance(0.15) ? { ingestedAt: { min: seconds(), max: seconds() + 900 } } : {}),
     order: random.chance(0.5) ? "asc" : "desc",
     limit: 1 + random.below(random.chance(0.2) ? 400 : 40),

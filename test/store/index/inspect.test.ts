@@ -55,9 +55,7 @@ describe("inspectIndex", () => {
     const path = `${folder.path}/index.sqlite`;
     builtIndex(path);
     const db = new Database(path);
-    const found = db
-      .query<{ rootpage: number }, []>("SELECT rootpage FROM sqlite_schema WHERE name = 'items'")
-      .get();
+    const found = db.query<{ rootpage: number }, []>("SELECT rootpage FROM sqlite_schema WHERE name = 'items'").get();
     db.close();
     const file = openSync(path, "r+");
     // The header of the table's first page says what kind of page it is, and how its cells lie.

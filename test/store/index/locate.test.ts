@@ -158,9 +158,7 @@ describe("itemsWithin", () => {
       let offset = start + 96;
       for (let count = 0; count < 1 + chance.below(6); count += 1) {
         const end =
-          depth < 4 && chance.chance(0.4)
-            ? fill(offset + 116, depth + 1, offset)
-            : offset + 116 + chance.below(90);
+          depth < 4 && chance.chance(0.4) ? fill(offset + 116, depth + 1, offset) : offset + 116 + chance.below(90);
         const row = { place: { ...root, offset }, parentOffset, headerSize: 116, size: end - offset - 116 };
         rows.push(itemOf(random, owner, row));
         offset = end;
@@ -191,8 +189,7 @@ describe("itemsWithin", () => {
     const chain = growingChain(file.writer, random, owner);
     chain.add({
       transactions: [{ dataSize: 9_999 }, { dataSize: 9_999 }],
-      bundles: (height, rows) =>
-        rows.map(({ id, txIndex }) => bundleOf({ height, txIndex, offset: -1 }, id, 9_999)),
+      bundles: (height, rows) => rows.map(({ id, txIndex }) => bundleOf({ height, txIndex, offset: -1 }, id, 9_999)),
     });
     const item = itemOf(random, owner, { place: { ...root, offset: 96 } });
     for (const txIndex of [0, 1]) {

@@ -22,9 +22,7 @@ export type ModelRow = Readonly<{
 }>;
 
 /** A row as a text that is the same exactly when the rows are. */
-export function rowText(
-  row: Pick<ModelRow, "kind" | "place" | "id" | "ownerAddress" | "target" | "tags">,
-): string {
+export function rowText(row: Pick<ModelRow, "kind" | "place" | "id" | "ownerAddress" | "target" | "tags">): string {
   const { kind, place, id, ownerAddress, target, tags } = row;
   return JSON.stringify([place.height, place.txIndex, place.offset, kind, id, ownerAddress, target, tags]);
 }

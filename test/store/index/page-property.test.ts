@@ -21,38 +21,30 @@ const stepsPerWalkMax = 30;
 const tinyParts = { rowsMin: 3, sealRows: 30, levelRows: 20, fanIn: 3, mergedRowsMax: 1_000 };
 
 describe("pages", () => {
-  test.each(seeds)(
-    "with seed %d every page is what a full scan at that moment gives, and nothing repeats",
-    (seed) => {
-      using folder = temporaryFolder();
-      const path = `${folder.path}/index.sqlite`;
-      const random = createRandom(seed);
-      const opened: (() => void)[] = [];
-      const reader = { current: undefined as ReturnType<typeof openIndexReader> | undefined };
-      const fixture = createFixture(random, (clock) => {
-        // Tiny parts and steps take every turn of sealing, merging and walking on few rows.
-        const writer = openIndexWriter(path, seed % 4 === 0 ? { clock } : { clock, partSizes: tinyParts });
-        const index = openIndexReader(path, seed % 2 === 0 ? {} : { windows: { min: 2, max: 40 } });
-        reader.current = index;
-        opened.push(index.close, writer.close);
-        return { writer, reader: index };
-      });
-      if (reader.current === undefined) throw new Error("the world opens its index");
+  test.each(seeds)("with seed %d every page is what a full scan at that moment gives, and nothing repeats", (seed) => {
+    using folder = temporaryFolder();
+    const path = `${folder.path}/index.sqlite`;
+    const random = createRandom(seed);
+    const opened: (() => void)[] = [];
+    const reader = { current: undefined as ReturnType<typeof openIndexReader> | undefined };
+    const fixture = createFixture(random, (clock) => {
+      // Tiny parts and steps take every turn of sealing, merging and walking on few rows.
+      const writer = openIndexWriter(path, seed % 4 === 0 ? { clock } : { clock, partSizes: tinyParts });
+      const index = openIndexReader(path, seed % 2 === 0 ? {} : { windows: { min: 2, max: 40 } });
+      reader.current = index;
+      opened.push(index.close, writer.close);
+      return { writer, reader: index };
+    });
+    if (reader.current === undefined) throw new Error("the world opens its index");
 
-      for (let step = 0; step < stepsBefore; step += 1) fixture.step();
-      for (let walk = 0; walk < walks; walk += 1) {
-        const plan = fixture.plan();
-        walkAll(
-          fixture,
-          reader.current.page,
-          plan,
-          random.chance(0.6) ? () => random.chance(0.3) : () => false,
-        );
-      }
-      for (const close of opened) close();
-      expect(inspectIndex(path).faults).toEqual([]);
-    },
-  );
+    for (let step = 0; step < stepsBefore; step += 1) fixture.step();
+    for (let walk = 0; walk < walks; walk += 1) {
+      const plan = fixture.plan();
+      walkAll(fixture, reader.current.page, plan, random.chance(0.6) ? () => random.chance(0.3) : () => false);
+    }
+    for (const close of opened) close();
+    expect(inspectIndex(path).faults).toEqual([]);
+  });
 });
 
 type PageOf = (plan: PagePlan) => ReturnType<ReturnType<typeof openIndexReader>["page"]>;

@@ -27,29 +27,24 @@ function walk(file: IndexFile, plan: Omit<PagePlan, "columns">): PageRow[] {
 }
 
 describe("page", () => {
-  test.each(["asc", "desc"] as const)(
-    "a block of 1,000 transactions by 7, %s, gives each once, in order",
-    (order) => {
-      using file = indexFile();
-      const chain = growingChain(file.writer, random, owners[0]);
-      chain.add({ transactions: [{}] });
-      const transactions = Array.from({ length: 1_000 }, (_, index) => ({
-        tags: [tagOf("Parity", String(index % 2))],
-      }));
-      const { transactions: rows } = chain.add({ transactions });
-      chain.add({ transactions: [{}] });
-      const inOrder = (ids: readonly Id[]): readonly Id[] => (order === "asc" ? ids : ids.toReversed());
-      const block = { min: 11, max: 11 };
-      expect(walk(file, { order, limit: 7, block }).map(({ id }) => id)).toEqual([
-        ...inOrder(rows.map(({ id }) => id)),
-      ]);
-      const odd = walk(file, { order, limit: 7, tags: [{ name: "Parity", values: ["1"], op: "EQ" }] });
-      expect(odd.map(({ id }) => id)).toEqual([
-        ...inOrder(rows.filter((_, index) => index % 2 === 1).map(({ id }) => id)),
-      ]);
-      expect(walk(file, { order, limit: 7 }).length).toBe(1_002);
-    },
-  );
+  test.each(["asc", "desc"] as const)("a block of 1,000 transactions by 7, %s, gives each once, in order", (order) => {
+    using file = indexFile();
+    const chain = growingChain(file.writer, random, owners[0]);
+    chain.add({ transactions: [{}] });
+    const transactions = Array.from({ length: 1_000 }, (_, index) => ({
+      tags: [tagOf("Parity", String(index % 2))],
+    }));
+    const { transactions: rows } = chain.add({ transactions });
+    chain.add({ transactions: [{}] });
+    const inOrder = (ids: readonly Id[]): readonly Id[] => (order === "asc" ? ids : ids.toReversed());
+    const block = { min: 11, max: 11 };
+    expect(walk(file, { order, limit: 7, block }).map(({ id }) => id)).toEqual([...inOrder(rows.map(({ id }) => id))]);
+    const odd = walk(file, { order, limit: 7, tags: [{ name: "Parity", values: ["1"], op: "EQ" }] });
+    expect(odd.map(({ id }) => id)).toEqual([
+      ...inOrder(rows.filter((_, index) => index % 2 === 1).map(({ id }) => id)),
+    ]);
+    expect(walk(file, { order, limit: 7 }).length).toBe(1_002);
+  });
 
   test("all columns are there when asked for, and only then", () => {
     using file = indexFile();
@@ -154,20 +149,19 @@ describe("page", () => {
   test("the children of a bundle, at each level, and of several at once", () => {
     using file = indexFile({ windows: { min: 1, max: 2 } });
     const names = build(file);
-    const idOfName = (name: string): Id =>
-      [...names].find(([, known]) => known === name)?.[0] ?? idOf(random);
+    const idOfName = (name: string): Id => [...names].find(([, known]) => known === name)?.[0] ?? idOf(random);
     const children = (...bundles: string[]): string =>
       walk(file, { bundledIn: bundles.map(idOfName), order: "asc", limit: 2 })
         .map(({ id }) => names.get(id))
         .join("");
-    expect([
-      children("b"),
-      children("d"),
-      children("b", "d"),
-      children("a"),
-      children("p"),
-      children("?"),
-    ]).toEqual(["cdf", "e", "cdef", "", "", ""]);
+    expect([children("b"), children("d"), children("b", "d"), children("a"), children("p"), children("?")]).toEqual([
+      "cdf",
+      "e",
+      "cdef",
+      "",
+      "",
+      "",
+    ]);
   });
 
   test("a row whose key only looks right is no result", () => {
@@ -176,9 +170,7 @@ describe("page", () => {
     const { transactions } = chain.add({ transactions: [{ tags: [tagOf("n", "wanted")] }, {}, {}] });
     // What a collision of keys would leave: the other rows under the key of the tag.
     const db = new Database(file.path);
-    db.run("INSERT OR IGNORE INTO postings SELECT p.key, i.n FROM postings p, items i WHERE p.n = ?", [
-      10n << 41n,
-    ]);
+    db.run("INSERT OR IGNORE INTO postings SELECT p.key, i.n FROM postings p, items i WHERE p.n = ?", [10n << 41n]);
     db.close();
     const plans: Partial<PagePlan>[] = [
       { tags: [{ name: "n", values: ["wanted"], op: "EQ" }] },
@@ -189,9 +181,7 @@ describe("page", () => {
       expect(page.rows.map(({ id }) => id)).toEqual([transactions[0]?.id ?? idOf(random)]);
       expect(page.hasNextPage).toBe(false);
     }
-    expect(file.reader.locate(transactions[1]?.id ?? idOf(random))?.id).toBe(
-      transactions[1]?.id ?? idOf(random),
-    );
+    expect(file.reader.locate(transactions[1]?.id ?? idOf(random))?.id).toBe(transactions[1]?.id ?? idOf(random));
     expect(file.faults().length).toBeGreaterThan(0);
   });
 
@@ -228,11 +218,7 @@ describe("blocks", () => {
     const { blocks } = file.reader;
     expect(heights(blocks({ order: "desc", limit: 2 }))).toEqual([14, 13, true]);
     expect(heights(blocks({ order: "desc", limit: 3, afterHeight: 13 }))).toEqual([12, 11, 10, false]);
-    expect(heights(blocks({ order: "asc", limit: 9, height: { min: 11, max: 12 } }))).toEqual([
-      11,
-      12,
-      false,
-    ]);
+    expect(heights(blocks({ order: "asc", limit: 9, height: { min: 11, max: 12 } }))).toEqual([11, 12, false]);
     const some = [hashes[3], hashes[0], hashes[3]].filter((hash) => hash !== undefined);
     expect(heights(blocks({ order: "asc", limit: 1, hashes: some }))).toEqual([10, true]);
     expect(heights(blocks({ order: "asc", limit: 1, hashes: some, afterHeight: 10 }))).toEqual([13, false]);

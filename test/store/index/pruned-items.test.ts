@@ -41,11 +41,7 @@ describe("an item that was pruned", () => {
     const chain = growingChain(file.writer, random, owner);
     chain.add({ transactions: [bundle], bundles: queueAll });
     const tags = [tagOf("content-TYPE", "text/css"), tagOf("Content-Encoding", "gzip"), tagOf("a", "b")];
-    const rows = [
-      item(10, 1_000, { tags }),
-      item(10, 2_000, { tags: [tagOf("Content-Type", "")] }),
-      item(10, 3_000),
-    ];
+    const rows = [item(10, 1_000, { tags }), item(10, 2_000, { tags: [tagOf("Content-Type", "")] }), item(10, 3_000)];
     add(file, rows, 10);
     const located = () => rows.map(({ id }) => file.reader.locate(id));
     const before = located();
@@ -100,10 +96,7 @@ describe("an item that was pruned", () => {
     prune(file);
     expect(compactPlaces(file)).toBe(8);
     chain.rollback(11);
-    expect([file.reader.locate(gone.id), file.reader.locate(stored.id)?.place]).toEqual([
-      undefined,
-      stored.place,
-    ]);
+    expect([file.reader.locate(gone.id), file.reader.locate(stored.id)?.place]).toEqual([undefined, stored.place]);
     expect(compactPlaces(file)).toBe(3);
     expect(file.faults()).toEqual([]);
   });

@@ -2,13 +2,7 @@
  * Rows for tests of the index: whole and well-formed, with chance where nothing is asked.
  * @module
  */
-import {
-  addressOf,
-  type BlockHash,
-  blockHashFromBytes,
-  type Id,
-  idFromBytes,
-} from "../../../src/arweave/id.ts";
+import { addressOf, type BlockHash, blockHashFromBytes, type Id, idFromBytes } from "../../../src/arweave/id.ts";
 import type { Tag } from "../../../src/arweave/tags.ts";
 import { encodeBase64url } from "../../../src/lib/base64url.ts";
 import { type Place, pendingHeight } from "../../../src/store/index/place.ts";
@@ -77,11 +71,7 @@ export function transactionOf(
 }
 
 /** An item of 200 bytes, 130 of them its header. */
-export function itemOf(
-  random: Random,
-  owner: Owner,
-  given: Partial<ItemRow> & Pick<ItemRow, "place">,
-): ItemRow {
+export function itemOf(random: Random, owner: Owner, given: Partial<ItemRow> & Pick<ItemRow, "place">): ItemRow {
   return {
     id: idOf(random),
     parentOffset: null,

@@ -56,8 +56,7 @@ test("the newest times on both sides of the border, also when older blocks were 
   const roots = Array.from({ length: 30 }, () =>
     chain.add({
       transactions: [{ dataSize: 1_000 }],
-      bundles: (height, rows) =>
-        rows.map(({ id }) => bundleOf({ height, txIndex: 0, offset: -1 }, id, 1_000)),
+      bundles: (height, rows) => rows.map(({ id }) => bundleOf({ height, txIndex: 0, offset: -1 }, id, 1_000)),
     }),
   );
   // Heights 10 to 39; stable are those up to 21.

@@ -78,8 +78,7 @@ describe("encodeTagBlob", () => {
     expect(new Set(knownNames).size).toBe(knownNames.length);
     expect(new Set(knownPairs.map((pair) => pair.join("\0"))).size).toBe(knownPairs.length);
     // Stored blobs name these by number: an entry may be added at the end, never moved.
-    const digest = (names: readonly string[]): string =>
-      Bun.SHA256.hash(names.join("\n"), "hex").slice(0, 16);
+    const digest = (names: readonly string[]): string => Bun.SHA256.hash(names.join("\n"), "hex").slice(0, 16);
     expect(digest(knownNames.slice(0, 121))).toBe("d2c95ae4256a55f6");
     expect(digest(knownPairs.slice(0, 73).map((pair) => pair.join("=")))).toBe("5b67806096bead20");
   });

@@ -24,11 +24,7 @@ describe("the index thread", () => {
     const reader = openIndexReader(path);
 
     const rows: Parameters<typeof writer.addBlock>[0][] = [];
-    const chain = growingChain(
-      { addBlock: (block: (typeof rows)[0]) => rows.push(block) } as never,
-      random,
-      owner,
-    );
+    const chain = growingChain({ addBlock: (block: (typeof rows)[0]) => rows.push(block) } as never, random, owner);
     for (let count = 0; count < 10; count += 1)
       chain.add({
         transactions: [{ dataSize: 5_000, weaveStart: 2n ** 60n, weaveEnd: 2n ** 60n + 5_000n }],

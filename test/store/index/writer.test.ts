@@ -194,9 +194,7 @@ describe("duplicates", () => {
     const chain = growingChain(file.writer, random, owner);
     chain.add({ transactions: [bundle, bundle], bundles: queueAll });
     chain.add({ transactions: [bundle], bundles: queueAll });
-    const [low, other, high] = [itemsOf(10, 0, 1), itemsOf(10, 1, 1), itemsOf(11, 0, 1)].map(
-      (rows) => rows[0],
-    );
+    const [low, other, high] = [itemsOf(10, 0, 1), itemsOf(10, 1, 1), itemsOf(11, 0, 1)].map((rows) => rows[0]);
     if (low === undefined || other === undefined || high === undefined) throw new Error("three items");
     const { id } = low;
     const add = (row: ItemRow) =>
@@ -225,9 +223,7 @@ describe("duplicates", () => {
     // Pruning removes by time; here it takes the two lower places and leaves none to take over but the third.
     file.writer.pruneItems({ ingestedBeforeSeconds: file.nowMs / 1_000 + 1, startHeight: 10, endHeight: 10 });
     expect(found()).toEqual([high.place]);
-    expect(file.reader.page({ ...all, tags: [{ name: "At", values: ["11"], op: "EQ" }] }).rows.length).toBe(
-      1,
-    );
+    expect(file.reader.page({ ...all, tags: [{ name: "At", values: ["11"], op: "EQ" }] }).rows.length).toBe(1);
     expect(file.faults()).toEqual([]);
   });
 
@@ -265,8 +261,7 @@ describe("duplicates", () => {
       file.writer.addItems({ ...batch, nextEntry: batch.rows.length, bundles: [] });
       file.writer.finishBundle(batch.bundle, { ...someFilters, itemCount: batch.rows.length });
     }
-    const counted = () =>
-      [lower, nested, upper].map((id) => file.reader.bundleStatus(id)?.duplicatedDataItemCount);
+    const counted = () => [lower, nested, upper].map((id) => file.reader.bundleStatus(id)?.duplicatedDataItemCount);
     expect(counted()).toEqual([0, 2, 0]);
     expect(file.faults()).toEqual([]);
     chain.rollback(11);
@@ -465,8 +460,7 @@ describe("restart", () => {
     const options = { clock: () => 1_700_000_000_000, partSizes: { ...partSizesDefault, sealRows: 10 } };
     const first = openIndexWriter(path, { ...options, partSizes: partSizesDefault });
     const chain = growingChain(first, random, owner);
-    for (let count = 0; count < 40; count += 1)
-      chain.add({ transactions: [{ tags: [tagOf("n", "x")] }, {}] });
+    for (let count = 0; count < 40; count += 1) chain.add({ transactions: [{ tags: [tagOf("n", "x")] }, {}] });
     first.close();
     const db = new Database(path);
     const later = ["unsealed", "parts", "part_places", "part_rare", "part_lists", "part_keys"];
@@ -497,10 +491,7 @@ describe("restart", () => {
     using folder = temporaryFolder();
     const path = `${folder.path}/index.sqlite`;
     expect(() => openIndexReader(path)).toThrow(`cannot open the database ${path}`);
-    await Bun.write(
-      path,
-      "this is not a database, but it is long enough to look like a page of one".repeat(50),
-    );
+    await Bun.write(path, "this is not a database, but it is long enough to look like a page of one".repeat(50));
     expect(() => openIndexWriter(path, { clock: () => 0 })).toThrow(`cannot open the database ${path}`);
   });
 });

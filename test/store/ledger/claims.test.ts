@@ -22,10 +22,7 @@ const claims = 100;
 
 const namesOf = (events: number) => Array.from({ length: events }, (_, index) => `event-${index}`).sort();
 
-async function claimInProcess(
-  { place }: TestLedger,
-  { events, claims: share, seed }: ClaimPlan,
-): Promise<string[]> {
+async function claimInProcess({ place }: TestLedger, { events, claims: share, seed }: ClaimPlan): Promise<string[]> {
   const script = resolve(import.meta.dir, "claim-child.ts");
   const child = Bun.spawn([process.execPath, script, place, `${events}`, `${share}`, `${seed}`], {
     stdio: ["ignore", "pipe", "inherit"],
@@ -74,8 +71,7 @@ for (const kind of ledgerKinds())
         const ledger = await kind.open();
         const seed = newSeed();
         await ledger.database.close();
-        const claim = (one: number) =>
-          claimInProcess(ledger, { events, claims: claims / 2, seed: seed + one });
+        const claim = (one: number) => claimInProcess(ledger, { events, claims: claims / 2, seed: seed + one });
         const first = await Promise.all([claim(1), claim(2)]);
         expect(first.flat().sort()).toEqual(names);
         const again = await Promise.all([claim(3), claim(4)]);

@@ -25,10 +25,7 @@ export const eventWinc = 7n;
 const atOnce = 4_000;
 
 /** Claims every event so often, shuffled; answers the event of each claim that won. */
-export async function claimAll(
-  database: LedgerDatabase,
-  { events, claims, seed }: ClaimPlan,
-): Promise<string[]> {
+export async function claimAll(database: LedgerDatabase, { events, claims, seed }: ClaimPlan): Promise<string[]> {
   const random = createRandom(seed);
   const makeId = createTransferIds(Date.now, Math.random);
   const won: string[] = [];

@@ -104,9 +104,7 @@ for (const kind of ledgerKinds())
         const row = await tx.get<{ balance: bigint }>("SELECT balance FROM accounts WHERE account = 'sum'");
         await tx.run("UPDATE accounts SET balance = ? WHERE account = 'sum'", (row?.balance ?? 0n) + 1n);
       };
-      await Promise.all(
-        Array.from({ length: 60 }, (_, index) => (index % 2 === 0 ? database : other).write(step)),
-      );
+      await Promise.all(Array.from({ length: 60 }, (_, index) => (index % 2 === 0 ? database : other).write(step)));
       await other.close();
       const sum = await database.read((tx) =>
         tx.get<{ balance: bigint }>("SELECT balance FROM accounts WHERE account = 'sum'"),
@@ -149,9 +147,7 @@ for (const kind of ledgerKinds())
     });
 
     test("finishes what it accepted when it is closed, and refuses what comes then", async () => {
-      const works = Array.from({ length: 50 }, (_, index) =>
-        database.write((tx) => add(tx, "card", `${index}`)),
-      );
+      const works = Array.from({ length: 50 }, (_, index) => database.write((tx) => add(tx, "card", `${index}`)));
       const closing = database.close();
       const late = { code: "database_unavailable", context: { reason: "the ledger is closed" } };
       await expect(database.write((tx) => add(tx, "card", "late"))).rejects.toMatchObject(late);
@@ -203,9 +199,7 @@ for (const kind of ledgerKinds())
       test("and refuses an integer that its sums could not hold", async () => {
         for (const value of [amountMax + 1n, -amountMax - 1n, 2n ** 63n, 2n ** 64n])
           await expect(
-            database.write((tx) =>
-              tx.run("INSERT INTO events (source, event_id, at) VALUES ('v', '1', ?)", value),
-            ),
+            database.write((tx) => tx.run("INSERT INTO events (source, event_id, at) VALUES ('v', '1', ?)", value)),
           ).rejects.toThrow("lies within");
         expect(await idsOf(database, "v")).toEqual([]);
       });
@@ -279,8 +273,7 @@ for (const kind of ledgerKinds())
       "refuses at once a ledger of edited scripts, which %s, and leaves it as it is",
       async (_, edit) => {
         await database.write((tx) => tx.run(edit));
-        const refused =
-          /^cannot open the ledger.*: a build of this program that was not released made its tables/;
+        const refused = /^cannot open the ledger.*: a build of this program that was not released made its tables/;
         await expect(ledger.openAgain()).rejects.toThrow(refused);
         await expect(ledger.openAgain()).rejects.toThrow(refused);
       },

@@ -35,10 +35,9 @@ function count(histogram: Histogram, name: string, amount = 1): void {
 /** Runs a process until it has answered so many operations, or so long; kills it; reads its log to the end. */
 async function runAndKill(place: string, seed: number, streams: Stream[], random: Random): Promise<string> {
   const starts = streams.map(({ next }) => next).join(",");
-  const child = Bun.spawn(
-    [process.execPath, resolve(import.meta.dir, "kill-child.ts"), place, `${seed}`, starts],
-    { stdio: ["ignore", "pipe", "pipe"] },
-  );
+  const child = Bun.spawn([process.execPath, resolve(import.meta.dir, "kill-child.ts"), place, `${seed}`, starts], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   const whileOpening = random.chance(0.08);
   const responsesMax = random.below(200);
   const lateMs = random.chance(0.5) ? 0 : random.below(4);
@@ -139,14 +138,11 @@ for (const kind of ledgerKinds())
         }
 
         const slots = Array.from({ length: atOnce }, async () => {
-          for (let batch = batches.shift(); batch !== undefined; batch = batches.shift())
-            await runBatch(batch);
+          for (let batch = batches.shift(); batch !== undefined; batch = batches.shift()) await runBatch(batch);
         });
         await Promise.all(slots);
         const lines = [...histogram].sort().map(([name, times]) => `  ${name}: ${times}`);
-        console.log(
-          `${kills} kills on ${kind.name}, ${responses} answers, 0 lost, 0 doubled\n${lines.join("\n")}`,
-        );
+        console.log(`${kills} kills on ${kind.name}, ${responses} answers, 0 lost, 0 doubled\n${lines.join("\n")}`);
         expect(histogram.get("killed at work") ?? 0).toBeGreaterThan(kills / 2);
         expect(responses).toBeGreaterThan(kills * 10);
       },

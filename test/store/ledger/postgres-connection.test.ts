@@ -14,10 +14,7 @@ describe("a statement's question marks", () => {
     ["SELECT 'it''s ?' WHERE a = ?", "SELECT 'it''s ?' WHERE a = $1"],
     [`SELECT "?" WHERE a = ?`, `SELECT "?" WHERE a = $1`],
     ["SELECT '' || ? || ''", "SELECT '' || $1 || ''"],
-    [
-      `SELECT ${"?, ".repeat(11)}?`,
-      `SELECT ${Array.from({ length: 12 }, (_, at) => `$${at + 1}`).join(", ")}`,
-    ],
+    [`SELECT ${"?, ".repeat(11)}?`, `SELECT ${Array.from({ length: 12 }, (_, at) => `$${at + 1}`).join(", ")}`],
   ];
   test.each(rows)("of %p are %p", (sql, written) => {
     expect(numbered(sql)).toBe(written);

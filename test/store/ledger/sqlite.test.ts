@@ -38,8 +38,7 @@ async function openAt(path: string, sync?: (log: FileHandle) => Promise<void>): 
   return ledger;
 }
 
-const add = (id: string) => (tx: Tx) =>
-  tx.run("INSERT INTO events (source, event_id, at) VALUES ('card', ?, 1)", id);
+const add = (id: string) => (tx: Tx) => tx.run("INSERT INTO events (source, event_id, at) VALUES ('card', ?, 1)", id);
 const countEvents = async (ledger: LedgerDatabase) => {
   const row = await ledger.read((tx) => tx.get<{ count: bigint }>("SELECT COUNT(*) AS count FROM events"));
   return row?.count;
@@ -141,8 +140,17 @@ describe("a synchronisation that fails", () => {
   testWith(strace, "in the kernel too: no transaction is answered as done", async () => {
     const child = Bun.spawnSync(
       [
-        ...["strace", "-f", "-qq", "-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO:when=3+"],
-        ...[process.execPath, resolve(import.meta.dir, "write-child.ts"), newPath(), "5"],
+        "strace",
+        "-f",
+        "-qq",
+        "-e",
+        "trace=fdatasync",
+        "-e",
+        "inject=fdatasync:error=EIO:when=3+",
+        process.execPath,
+        resolve(import.meta.dir, "write-child.ts"),
+        newPath(),
+        "5",
       ],
       { stdio: ["ignore", "pipe", "ignore"] },
     );
@@ -181,9 +189,7 @@ describe("a file", () => {
   test("that is no ledger is refused by its name", async () => {
     const path = newPath();
     writeFileSync(path, "x".repeat(10_000));
-    await expect(openSqliteLedger({ path })).rejects.toThrow(
-      `cannot open the ledger ${path}: file is not a database`,
-    );
+    await expect(openSqliteLedger({ path })).rejects.toThrow(`cannot open the ledger ${path}: file is not a database`);
   });
 
   test("in no folder is refused by its name", async () => {
@@ -198,36 +204,30 @@ describe("a file", () => {
     for (const ledger of opened) expect(await countEvents(ledger)).toBe(3n);
   });
 
-  testWith(
-    smallDisk,
-    "on a full disk refuses what does not fit, keeps what it has, and writes again",
-    async () => {
-      const folder = mkdtempSync(join(tmpdir(), "cairn-ledger-"));
-      folders.push(folder);
-      execFileSync("mount", ["-t", "tmpfs", "-o", "size=4m", "tmpfs", folder]);
-      try {
-        const ledger = await openAt(join(folder, "ledger.sqlite"));
-        await ledger.write(add("before"));
-        const filler = await open(join(folder, "rest"), "w");
-        await fillUp(filler);
-        const large = Array.from({ length: 20 }, (_, index) =>
-          ledger.write(add(`${index}-${"x".repeat(20_000)}`)),
-        );
-        const ends = await Promise.allSettled(large);
-        const refused = ends.filter((end) => end.status === "rejected");
-        expect(refused.length).toBeGreaterThan(0);
-        for (const end of refused) expect(end).toMatchObject({ reason: { code: "database_unavailable" } });
-        const stored = BigInt(ends.length - refused.length) + 1n;
-        expect(await countEvents(ledger)).toBe(stored);
-        expect(ledger.faults()).toEqual(["Credits cannot be written: the ledger could not commit."]);
-        unlinkSync(join(folder, "rest"));
-        await ledger.write(add("after"));
-        expect(ledger.faults()).toEqual([]);
-        expect(await countEvents(ledger)).toBe(stored + 1n);
-      } finally {
-        for (const ledger of ledgers.splice(0)) await ledger.close();
-        execFileSync("umount", ["-l", folder]);
-      }
-    },
-  );
+  testWith(smallDisk, "on a full disk refuses what does not fit, keeps what it has, and writes again", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "cairn-ledger-"));
+    folders.push(folder);
+    execFileSync("mount", ["-t", "tmpfs", "-o", "size=4m", "tmpfs", folder]);
+    try {
+      const ledger = await openAt(join(folder, "ledger.sqlite"));
+      await ledger.write(add("before"));
+      const filler = await open(join(folder, "rest"), "w");
+      await fillUp(filler);
+      const large = Array.from({ length: 20 }, (_, index) => ledger.write(add(`${index}-${"x".repeat(20_000)}`)));
+      const ends = await Promise.allSettled(large);
+      const refused = ends.filter((end) => end.status === "rejected");
+      expect(refused.length).toBeGreaterThan(0);
+      for (const end of refused) expect(end).toMatchObject({ reason: { code: "database_unavailable" } });
+      const stored = BigInt(ends.length - refused.length) + 1n;
+      expect(await countEvents(ledger)).toBe(stored);
+      expect(ledger.faults()).toEqual(["Credits cannot be written: the ledger could not commit."]);
+      unlinkSync(join(folder, "rest"));
+      await ledger.write(add("after"));
+      expect(ledger.faults()).toEqual([]);
+      expect(await countEvents(ledger)).toBe(stored + 1n);
+    } finally {
+      for (const ledger of ledgers.splice(0)) await ledger.close();
+      execFileSync("umount", ["-l", folder]);
+    }
+  });
 });

@@ -99,8 +99,7 @@ export async function perform(bench: Bench, operation: Operation): Promise<Resul
       const reservation = await credits.reservation(name);
       if (reservation === undefined) return "refused";
       const state = await credits[kind](reservation.id);
-      if (state !== (kind === "post" ? "posted" : "voided"))
-        throw new Error(`${name} is ${state} after ${kind}`);
+      if (state !== (kind === "post" ? "posted" : "voided")) throw new Error(`${name} is ${state} after ${kind}`);
       return reservation.state === "pending" ? "done" : "again";
     }
     case "expire": {

@@ -83,14 +83,7 @@ for (const kind of ledgerKinds())
           id,
           kind: "payment",
           at: 1,
-          legs: legs(
-            [card, -9n],
-            [user("Bela"), 4n],
-            [promo, 0n],
-            [user("Bela"), 5n],
-            [revenue, 1n],
-            [revenue, -1n],
-          ),
+          legs: legs([card, -9n], [user("Bela"), 4n], [promo, 0n], [user("Bela"), 5n], [revenue, 1n], [revenue, -1n]),
         }),
       );
       const rows = await database.read((tx) =>
@@ -110,9 +103,7 @@ for (const kind of ledgerKinds())
     ];
     test.each(unbalanced)("takes a transfer %s for a defect", async (_, moved) => {
       const before = await held1(user("Anna"));
-      await expect(move("payment", moved)).rejects.toThrow(
-        "invariant broken: the legs of a transfer sum to zero",
-      );
+      await expect(move("payment", moved)).rejects.toThrow("invariant broken: the legs of a transfer sum to zero");
       expect(await held1(user("Anna"))).toBe(before);
     });
 
@@ -129,9 +120,7 @@ for (const kind of ledgerKinds())
           code: "insufficient_balance",
           context: { account, needed: 11n, available: 10n },
         };
-        await expect(move("reservation", legs([account, -11n], [revenue, 11n]))).rejects.toMatchObject(
-          failure,
-        );
+        await expect(move("reservation", legs([account, -11n], [revenue, 11n]))).rejects.toMatchObject(failure);
         expect(await held1(account)).toBe(10n);
         await move("reservation", legs([account, -10n], [revenue, 10n]));
         await expect(move("reservation", legs([account, -1n], [revenue, 1n]))).rejects.toMatchObject({
@@ -174,17 +163,13 @@ for (const kind of ledgerKinds())
         await transfer(tx, { ...refused, legs: legs([card, -1n], [user("Dora"), 1n]) });
       });
       expect(await held1(user("Dora"))).toBe(1n);
-      const after = await database.read((tx) =>
-        tx.get<{ count: bigint }>("SELECT COUNT(*) AS count FROM transfers"),
-      );
+      const after = await database.read((tx) => tx.get<{ count: bigint }>("SELECT COUNT(*) AS count FROM transfers"));
       expect(after).toEqual({ count: BigInt(String(before?.["count"])) + 1n });
     });
 
     test("lets no two spend the same winc, however many try at once", async () => {
       await move("payment", legs([card, -10n], [user("Finn"), 10n]));
-      const tries = Array.from({ length: 40 }, () =>
-        move("reservation", legs([user("Finn"), -1n], [revenue, 1n])),
-      );
+      const tries = Array.from({ length: 40 }, () => move("reservation", legs([user("Finn"), -1n], [revenue, 1n])));
       const ends = await Promise.allSettled(tries);
       expect(ends.filter(({ status }) => status === "fulfilled")).toHaveLength(10);
       expect(await held1(user("Finn"))).toBe(0n);
@@ -224,9 +209,7 @@ for (const kind of ledgerKinds())
         for (const buyer of buyers) await move("payment", legs([source, -amountMax], [buyer, amountMax]));
         for (const buyer of buyers) await move("refund", legs([buyer, -amountMax], [revenue, amountMax]));
         const rows = await database.read((tx) =>
-          tx.all(
-            "SELECT account, balance FROM accounts WHERE account LIKE 'provider:ample%' ORDER BY account",
-          ),
+          tx.all("SELECT account, balance FROM accounts WHERE account LIKE 'provider:ample%' ORDER BY account"),
         );
         expect(rows).toEqual([
           { account: "provider:ample", balance: -amountMax },
@@ -238,10 +221,7 @@ for (const kind of ledgerKinds())
         await move("reversal", legs([source, 5n], [user("Q"), -5n]));
         await move("payment", legs([source, -4n], [user("Q"), 4n]));
         expect(await held1(source)).toBe(-3n * amountMax + 1n);
-        await move(
-          "adjustment",
-          legs([revenue, -2n * amountMax], [promo, 0n], [adjustment, 2n * amountMax]),
-        ).then(
+        await move("adjustment", legs([revenue, -2n * amountMax], [promo, 0n], [adjustment, 2n * amountMax])).then(
           () => expect.unreachable("an amount has its bounds all the same"),
           (error) => expect(error).toMatchObject({ code: "payment_rejected" }),
         );
@@ -266,8 +246,7 @@ for (const kind of ledgerKinds())
           }),
         );
       }
-      const page = (before?: string) =>
-        database.read((tx) => historyOf(tx, user("Hugo"), { before, limit: 3 }));
+      const page = (before?: string) => database.read((tx) => historyOf(tx, user("Hugo"), { before, limit: 3 }));
       const pages = [await page(), await page(ids[2]), await page(ids[5]), await page(ids[6])];
       expect(pages.map((rows) => rows.map(({ transferId }) => transferId))).toEqual([
         ids.slice(0, 3),
@@ -311,8 +290,7 @@ for (const kind of ledgerKinds())
             const right = (sums.get(to) ?? 0n) + moved;
             const allowed =
               from === to ||
-              (fits(to, right) &&
-                (left >= (name === "chargeback" ? -amountMax : 0n) || !from.startsWith("user:")));
+              (fits(to, right) && (left >= (name === "chargeback" ? -amountMax : 0n) || !from.startsWith("user:")));
             const done = await move(name, legs([from, -moved], [to, moved])).then(
               () => true,
               () => false,

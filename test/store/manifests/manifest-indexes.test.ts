@@ -56,17 +56,7 @@ describe("M1: an index", () => {
   test("says of every path what the manifest says, whatever its size", async () => {
     const name = fc.oneof(
       fc.string({ maxLength: 6 }),
-      fc.constantFrom(
-        "a",
-        "a/",
-        "a/b",
-        "a/b/",
-        "a/index.html",
-        "__proto__",
-        "é",
-        "\ud800",
-        "x".repeat(5_000),
-      ),
+      fc.constantFrom("a", "a/", "a/b", "a/b/", "a/index.html", "__proto__", "é", "\ud800", "x".repeat(5_000)),
     );
     const id = fc.integer({ min: 1, max: 200 }).map((number) => idFromBytes(testKey(number)));
     const manifest = fc.record({
@@ -85,7 +75,10 @@ describe("M1: an index", () => {
     await fc.assert(
       fc.asyncProperty(manifest, async ({ version, entries, index, fallback, more }) => {
         const fields = {
-          ...{ manifest: "arweave/paths", version, index, fallback: fallback && { id: fallback } },
+          manifest: "arweave/paths",
+          version,
+          index,
+          fallback: fallback && { id: fallback },
           paths: Object.fromEntries(entries.map(([path, each]) => [path, { id: each }])),
         };
         const bytes = utf8(JSON.stringify(fields));
@@ -112,8 +105,7 @@ describe("M1: an index", () => {
     let asked = 0;
     for (let at = 0; at < paths; at += step, asked += 1) {
       const response = await indexes.lookUp(key(2), `p/${at}.html`);
-      if (response?.kind !== "found" || response.resolved?.id !== key(3).id)
-        throw new Error(`p/${at}.html is lost`);
+      if (response?.kind !== "found" || response.resolved?.id !== key(3).id) throw new Error(`p/${at}.html is lost`);
     }
     const bytesEach = (readCalls() - before) / asked;
     console.log(`${Math.round(bytesEach)} bytes read a look-up`);
@@ -237,8 +229,7 @@ describe("M1: a damaged index", () => {
       other[place] = (other[place] ?? 0) ^ 0x10;
       writeFileSync(path, other);
       const response = await indexes.lookUp(key(1), "p/7.html");
-      if (response !== undefined)
-        expect(response).toMatchObject({ kind: "found", resolved: { id: key(8).id } });
+      if (response !== undefined) expect(response).toMatchObject({ kind: "found", resolved: { id: key(8).id } });
     }
     await indexes.close();
   });
@@ -253,9 +244,7 @@ describe("M1: the folder of indexes", () => {
     buildInto(indexes, key(5), manifestText(key(9).id, 10));
     const stored = async () =>
       (
-        await Promise.all(
-          [1, 2, 3, 4, 5].map(async (each) => ((await indexes.lookUp(key(each), "")) ? each : 0)),
-        )
+        await Promise.all([1, 2, 3, 4, 5].map(async (each) => ((await indexes.lookUp(key(each), "")) ? each : 0)))
       ).filter(Boolean);
     expect(await stored()).toEqual([1, 3, 4, 5]);
     buildInto(indexes, key(2), manifestText(key(9).id, 30_000));

@@ -36,9 +36,7 @@ let made = 0;
 
 function newItem(): TestItem {
   made += 1;
-  const data = new Uint8Array(
-    random.chance(0.15) ? 1_100_000 + random.below(2_000_000) : random.below(5_000),
-  );
+  const data = new Uint8Array(random.chance(0.15) ? 1_100_000 + random.below(2_000_000) : random.below(5_000));
   return testItem(data, { tags: [{ name: "number", value: String(made) }] });
 }
 
@@ -66,8 +64,7 @@ for (const kind of ledgerKinds())
         expect(receipts.size).toBeGreaterThan(kills);
         const last = await startUploads({ place: payment.ledger.place, folder, keyFile });
         for (const item of unanswered) receipts.set(item, await receiptOf(last, item));
-        for (const [item, receipt] of [...receipts].slice(-200))
-          expect(await receiptOf(last, item)).toBe(receipt);
+        for (const [item, receipt] of [...receipts].slice(-200)) expect(await receiptOf(last, item)).toBe(receipt);
         await judge(payment, folder, receipts);
         await expectNoFileOfNobody(payment, folder);
         await last.kill();

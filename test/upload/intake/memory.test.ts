@@ -36,7 +36,9 @@ beforeAll(async () => {
   payment = await openTestPayment();
   const keyFile = makeReceiptKey(join(root, "keys"));
   uploads = await startUploads({
-    ...{ place: payment.ledger.place, folder: join(root, "uploads"), keyFile },
+    place: payment.ledger.place,
+    folder: join(root, "uploads"),
+    keyFile,
     itemBytesMax: 2 * size,
   });
   await payment.credit(testItem("").account, 10n ** 15n);
@@ -90,9 +92,7 @@ for (const [name, start, inChunks] of [
       const idle = takePeak(uploads.pid);
       limitAddresses(uploads.pid, addressesMax);
       const connection = await connectRaw(uploads.url);
-      await connection.write(
-        `POST /tx HTTP/1.1\r\nHost: localhost\r\n${start(header.length + size)}\r\n\r\n`,
-      );
+      await connection.write(`POST /tx HTTP/1.1\r\nHost: localhost\r\n${start(header.length + size)}\r\n\r\n`);
       const write = async (bytes: Uint8Array) => {
         if (inChunks) await connection.write(`${bytes.length.toString(16)}\r\n`);
         await connection.write(bytes);
@@ -115,6 +115,5 @@ test("what was sent lies on the disk whole", async () => {
     tx.all<{ size: bigint; file: string }>("SELECT size, file FROM uploads WHERE size > 1000000"),
   );
   expect(sizes).toHaveLength(linux.there ? 2 : 0);
-  for (const { size: written, file } of sizes)
-    expect(BigInt(Bun.file(join(root, "uploads", file)).size)).toBe(written);
+  for (const { size: written, file } of sizes) expect(BigInt(Bun.file(join(root, "uploads", file)).size)).toBe(written);
 });

@@ -47,9 +47,7 @@ describe("when uploads have taken all that they may", () => {
     expect((await upload.send(newItem(large).bytes)).status).toBe(200);
     const third = newItem(large);
     const connection = await connectRaw(upload.url);
-    await connection.write(
-      `POST /tx HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${third.bytes.length}\r\n\r\n`,
-    );
+    await connection.write(`POST /tx HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${third.bytes.length}\r\n\r\n`);
     await connection.write(third.bytes.subarray(0, 1_000));
     const response = await connection.until(noQuota);
     expect(response).toMatch(/^HTTP\/1.1 503 /);
@@ -66,11 +64,7 @@ describe("when uploads have taken all that they may", () => {
     await open({ bytesMax: 4_000_000 });
     const item = newItem(10_000_000);
     const response = await upload.send(new Blob([item.bytes]).stream());
-    expect([response.status, await response.text(), response.headers.get("retry-after")]).toEqual([
-      503,
-      noQuota,
-      "60",
-    ]);
+    expect([response.status, await response.text(), response.headers.get("retry-after")]).toEqual([503, noQuota, "60"]);
     expect(upload.files()).toEqual({});
     expect((await upload.send(newItem(large).bytes)).status).toBe(200);
   });
@@ -79,9 +73,7 @@ describe("when uploads have taken all that they may", () => {
     await open({ bytesMax: 4_000_000 });
     const slow = newItem(3_000_000);
     const connection = await connectRaw(upload.url);
-    await connection.write(
-      `POST /tx HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${slow.bytes.length}\r\n\r\n`,
-    );
+    await connection.write(`POST /tx HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${slow.bytes.length}\r\n\r\n`);
     await connection.write(slow.bytes.subarray(0, 2_500_000));
     const item = newItem(large);
     await eventually(
@@ -136,7 +128,9 @@ describeWith({ there: canMount(), what: "the right to mount a small disk" }, "on
       const { account } = newItem(1);
       await ledger.write((tx) =>
         transfer(tx, {
-          ...{ id: createTransferIds(Date.now, Math.random)(), kind: "payment", at: Date.now() },
+          id: createTransferIds(Date.now, Math.random)(),
+          kind: "payment",
+          at: Date.now(),
           legs: [
             { account: provider("stripe"), amount: -(10n ** 12n) },
             { account: user(account), amount: 10n ** 12n },

@@ -111,8 +111,13 @@ describeWith(canAttach, "a process whose calls are watched", () => {
     await sendItem(uploads.url, newItem(largeSize).bytes);
     const ofSmall = ["fdatasync segments", "fdatasync ledger", "receipt"];
     expect(await trace.end()).toEqual([
-      ...[...ofSmall, ...ofSmall, ...ofSmall],
-      ...["fdatasync items", "fsync items", "fdatasync ledger", "receipt"],
+      ...ofSmall,
+      ...ofSmall,
+      ...ofSmall,
+      "fdatasync items",
+      "fsync items",
+      "fdatasync ledger",
+      "receipt",
     ]);
   });
 
@@ -132,8 +137,7 @@ describeWith(canAttach, "a process whose calls are watched", () => {
     expect(counted.lastIndexOf("fdatasync ledger")).toBeLessThan(counted.lastIndexOf("receipt"));
   });
 
-  const segmentOf = () =>
-    join(folder, Object.keys(filesIn(folder)).find((name) => name.startsWith("segments/")) ?? "");
+  const segmentOf = () => join(folder, Object.keys(filesIn(folder)).find((name) => name.startsWith("segments/")) ?? "");
 
   const diskFailed = '"Storage of uploads failed"';
 
@@ -213,24 +217,21 @@ describeWith(canAttach, "a process whose calls are watched", () => {
     expect(called.at(-1)).toBe("receipt");
   });
 
-  test.each([["write,pwrite64"], ["openat"]])(
-    "sends no receipt when %s fails for its bytes",
-    async (call) => {
-      for (const error of ["ENOSPC", "EIO"]) {
-        // The thread's calls alone: those of its own segment.
-        const options = ["-P", segmentOf(), "-e", `inject=${call}:error=${error}:when=1`];
-        const trace = await attach(uploads, ...options);
-        const item = newItem(smallSize);
-        await expectRefused(item, error === "EIO" ? diskFailed : '"No space for uploads"');
-        await trace.end();
-        expect((await sendItem(uploads.url, item.bytes)).status).toBe(200);
-        await uploads.kill();
-        rmSync(folder, { recursive: true });
-        uploads = await start();
-        expect((await sendItem(uploads.url, newItem().bytes)).status).toBe(200);
-      }
-    },
-  );
+  test.each([["write,pwrite64"], ["openat"]])("sends no receipt when %s fails for its bytes", async (call) => {
+    for (const error of ["ENOSPC", "EIO"]) {
+      // The thread's calls alone: those of its own segment.
+      const options = ["-P", segmentOf(), "-e", `inject=${call}:error=${error}:when=1`];
+      const trace = await attach(uploads, ...options);
+      const item = newItem(smallSize);
+      await expectRefused(item, error === "EIO" ? diskFailed : '"No space for uploads"');
+      await trace.end();
+      expect((await sendItem(uploads.url, item.bytes)).status).toBe(200);
+      await uploads.kill();
+      rmSync(folder, { recursive: true });
+      uploads = await start();
+      expect((await sendItem(uploads.url, newItem().bytes)).status).toBe(200);
+    }
+  });
 
   test("sends no receipt when the row does not reach the disk, and charges once whatever became of it", async () => {
     const log = `${payment.ledger.place}-wal`;

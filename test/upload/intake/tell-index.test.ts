@@ -51,7 +51,11 @@ function parts(): TellParts {
   const { database: ledger, threads, folder: uploads } = fixture;
   const log = createLog({ level: "error", format: "json", clock: Date.now, write: () => undefined });
   return {
-    ...{ ledger, threads, folder: uploads, storeName, log },
+    ledger,
+    threads,
+    folder: uploads,
+    storeName,
+    log,
     standing: (id) => {
       const place = reader.placeOf(id);
       if (place === undefined) return undefined;

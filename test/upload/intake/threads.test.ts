@@ -11,7 +11,8 @@ let upload: TestUpload;
 
 beforeAll(async () => {
   upload = await openTestUpload({
-    ...{ threads: 1, rules: { freeBytesMax: 2 ** 30 } },
+    threads: 1,
+    rules: { freeBytesMax: 2 ** 30 },
     intakeEntry: new URL("./mortal-intake.ts", import.meta.url),
   });
 });
@@ -21,18 +22,12 @@ const fatal = "the thread ends here";
 const large = 3_000_000;
 
 test("of a batch whose thread ends, the item that ends it is told to come again, and the others are taken", async () => {
-  const items = Array.from({ length: 100 }, (_, index) =>
-    testItem(index === 40 ? fatal : `item ${index} of a batch`),
-  );
+  const items = Array.from({ length: 100 }, (_, index) => testItem(index === 40 ? fatal : `item ${index} of a batch`));
   const responses = await Promise.all(items.map(({ bytes }) => upload.send(bytes)));
   const others = responses.filter((_, index) => index !== 40).map(({ status }) => status);
   expect(new Set(others)).toEqual(new Set([200]));
   const told = responses[40];
-  expect([told?.status, await told?.json(), told?.headers.get("retry-after")]).toEqual([
-    503,
-    "Service busy",
-    "5",
-  ]);
+  expect([told?.status, await told?.json(), told?.headers.get("retry-after")]).toEqual([503, "Service busy", "5"]);
   expect(await upload.row(items[40]?.id ?? "")).toBeUndefined();
 });
 

@@ -93,14 +93,20 @@ export async function openMultipartFixture(options: FixtureOptions): Promise<Mul
   const told: string[] = [];
   const writersLater: { bytes: () => number } = { bytes: () => 0 };
   const quota = createUploadQuota({
-    ...{ folder, clock, log },
+    folder,
+    clock,
+    log,
     countStored: async () => writersLater.bytes(),
     storedBytes: 0,
     bytesMax: options.diskBytesMax ?? 2 ** 40,
     freeBytesMin: 0,
   });
   const intake = createIntake({
-    ...{ ledger, quota, makeId, storeName, clock },
+    ledger,
+    quota,
+    makeId,
+    storeName,
+    clock,
     blockList: options.blockList ?? createBlockList(),
     prices: {
       bytes: async (size) => ({
@@ -126,23 +132,48 @@ export async function openMultipartFixture(options: FixtureOptions): Promise<Mul
   const writers = createPartWriters(files, quota);
   writersLater.bytes = writers.diskBytes;
   const finalizer = createFinalizer({
-    ...{ ledger, writers, intake, makeId, clock, log, atOnce: 2 },
+    ledger,
+    writers,
+    intake,
+    makeId,
+    clock,
+    log,
+    atOnce: 2,
     check: createFileCheck(folder, pools.walk),
   });
   const multipart = createMultipart({
-    ...{ storeName, ledger, writers, finalizer, makeId, clock },
+    storeName,
+    ledger,
+    writers,
+    finalizer,
+    makeId,
+    clock,
     itemBytesMax: options.rules?.itemBytesMax ?? 2 ** 30,
     unpaidBytesMax: options.unpaidBytesMax ?? 2 ** 40,
     makeUploadId: () => crypto.randomUUID(),
   });
   const sweep = await openMultipartSweep({
-    ...{ storeName, ledger, files, writers, finalizer, makeId, clock, log },
+    storeName,
+    ledger,
+    files,
+    writers,
+    finalizer,
+    makeId,
+    clock,
+    log,
     onEnded: multipart.forget,
   });
   await quota.recount();
   const server = openRoutes(multipart, log);
   return {
-    ...{ intake, multipart, sweep, writers, files, server, lines, told },
+    intake,
+    multipart,
+    sweep,
+    writers,
+    files,
+    server,
+    lines,
+    told,
     close: async () => {
       await server.close(1_000);
       await sweep.close();
@@ -268,8 +299,7 @@ export function createPartsClient(base: string, token = "ethereum"): PartsClient
   };
   return {
     create: async (query = "") => String((await json(`-1/-1${query}`))["id"]),
-    put: (id, start, bytes) =>
-      fetch(at(`${id}/${start}`), { method: "POST", body: bytes as Uint8Array<ArrayBuffer> }),
+    put: (id, start, bytes) => fetch(at(`${id}/${start}`), { method: "POST", body: bytes as Uint8Array<ArrayBuffer> }),
     list: (id) => json(`${id}/-1`),
     status: (id) => json(`${id}/status`),
     finalize: (id, how = "-1", headers = {}) => fetch(at(`${id}/${how}`), { method: "POST", headers }),

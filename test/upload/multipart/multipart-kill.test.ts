@@ -61,10 +61,9 @@ describe("N2: uploads in parts, killed", () => {
   });
 
   async function startChild(): Promise<Child> {
-    const process_ = Bun.spawn(
-      [process.execPath, childFile, payment.ledger.place, folder.path, String(testStart)],
-      { stdio: ["pipe", "pipe", "inherit"] },
-    );
+    const process_ = Bun.spawn([process.execPath, childFile, payment.ledger.place, folder.path, String(testStart)], {
+      stdio: ["pipe", "pipe", "inherit"],
+    });
     const lines: string[] = [];
     const isAlive = () => process_.exitCode === null && process_.signalCode === null;
     const seen = async (start: string, from: number) =>

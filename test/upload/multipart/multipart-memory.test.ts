@@ -87,9 +87,7 @@ describe("memory", () => {
       expect((await client.put(id, 0, header)).status).toBe(200);
       const each = Math.ceil(size / atOnce);
       const starts = Array.from({ length: atOnce }, (_, index) => index * each);
-      await Promise.all(
-        starts.map((start) => putZeroes(id, header.length + start, Math.min(each, size - start))),
-      );
+      await Promise.all(starts.map((start) => putZeroes(id, header.length + start, Math.min(each, size - start))));
       const response = await client.finalize(id);
       expect([response.status, (await response.json()).winc]).toEqual([200, String(header.length + size)]);
       const growth = takePeak(child.pid) - idle;

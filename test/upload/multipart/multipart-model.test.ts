@@ -62,9 +62,7 @@ describe("U1: uploads in parts, against a model", () => {
   /** Part of an item, cut at random; often where another one ends. */
   function anySpan(item: TestItem, model: Model): Part {
     const { length } = item.bytes;
-    const ends = [0, ...[...model.parts.values()].map(({ start, size }) => start + size)].filter(
-      (end) => end < length,
-    );
+    const ends = [0, ...[...model.parts.values()].map(({ start, size }) => start + size)].filter((end) => end < length);
     const start = random.chance(0.6) ? random.pick(ends) : random.below(length);
     const most = length - start;
     return { start, size: random.chance(0.2) ? most : 1 + random.below(most) };
@@ -135,18 +133,13 @@ describe("U1: uploads in parts, against a model", () => {
   async function finalize(upload: string, item: TestItem, model: Model): Promise<boolean> {
     const expected = expectedEnd(item, model);
     const isLater = random.chance(0.5);
-    const outcome = await (isLater
-      ? finalizeLater(upload)
-      : fixture.multipart.finalize(upload, payers, nobody)
-    ).then(
+    const outcome = await (isLater ? finalizeLater(upload) : fixture.multipart.finalize(upload, payers, nobody)).then(
       ({ upload: taken }) => taken.id,
-      (error: unknown) =>
-        error instanceof Failure ? String(error.context["reason"] ?? error.message) : error,
+      (error: unknown) => (error instanceof Failure ? String(error.context["reason"] ?? error.message) : error),
     );
     if (expected === "item") expect(outcome).toBe(item.id);
     // Who owns it by its header is asked for credits before all of it is walked over.
-    else if (expected === "invalid" && !isOwned(item, model) && outcome === "Insufficient balance")
-      return false;
+    else if (expected === "invalid" && !isOwned(item, model) && outcome === "Insufficient balance") return false;
     else if (expected === "invalid") expect(outcome).toStartWith("Invalid Data Item! ");
     else expect(outcome).toBe(expected);
     return expected === "item";
@@ -158,8 +151,7 @@ describe("U1: uploads in parts, against a model", () => {
     for (;;) {
       const status = await fixture.multipart.status(upload);
       if (status.kind === "finalized") return status.taken;
-      if (status.kind === "failed")
-        throw new Failure("upload_rejected", { reason: status.upload.failure?.reason });
+      if (status.kind === "failed") throw new Failure("upload_rejected", { reason: status.upload.failure?.reason });
       await Bun.sleep(1);
     }
   }
@@ -178,8 +170,7 @@ describe("U1: uploads in parts, against a model", () => {
     }
     if (end === 0) return "Invalid Data Item! No part has come.";
     const gap = covered.indexOf(0);
-    if (gap >= 0 && gap < end)
-      return `Invalid Data Item! Bytes ${gap} to ${covered.indexOf(1, gap) - 1} are missing.`;
+    if (gap >= 0 && gap < end) return `Invalid Data Item! Bytes ${gap} to ${covered.indexOf(1, gap) - 1} are missing.`;
     return end === item.bytes.length && Buffer.compare(model.bytes, item.bytes) === 0 ? "item" : "invalid";
   }
 

@@ -11,12 +11,7 @@ import { createLog } from "../../../src/lib/log.ts";
 import { checkLedger } from "../../../src/store/ledger/check.ts";
 import { openPartFiles, type PartFile, type PartFiles } from "../../../src/store/uploads/part-files.ts";
 import { createUploadQuota } from "../../../src/upload/intake/upload-quota.ts";
-import {
-  chunkSizeMax,
-  lifeMs,
-  partsMax,
-  unfinishedPerClientMax,
-} from "../../../src/upload/multipart/multipart.ts";
+import { chunkSizeMax, lifeMs, partsMax, unfinishedPerClientMax } from "../../../src/upload/multipart/multipart.ts";
 import { createPartWriters } from "../../../src/upload/multipart/part-writers.ts";
 import type { Payers } from "../../../src/upload/multipart/rows.ts";
 import { openTestPayment, type TestPayment, testAddress } from "../../support/payment.ts";
@@ -59,8 +54,7 @@ async function reopen(more: Partial<FixtureOptions> = {}): Promise<void> {
   fixture = await openFixture(more);
 }
 
-const create = async (client = "client") =>
-  (await fixture.multipart.create({ chunkSize: undefined, client })).id;
+const create = async (client = "client") => (await fixture.multipart.create({ chunkSize: undefined, client })).id;
 
 async function put(id: string, start: number, bytes: Uint8Array): Promise<void> {
   await fixture.multipart.put(id, { start, size: bytes.length, pieces: piecesOf(bytes) }, nobody);
@@ -105,11 +99,7 @@ describe("limits", () => {
     const id = await create();
     await payment.database.write(async (tx) => {
       for (let start = 0; start < partsMax - 1; start += 1)
-        await tx.run(
-          "INSERT INTO multipart_parts (upload_id, start, size) VALUES (?, ?, 1)",
-          id,
-          BigInt(start),
-        );
+        await tx.run("INSERT INTO multipart_parts (upload_id, start, size) VALUES (?, ?, 1)", id, BigInt(start));
       await tx.run("UPDATE multipart_uploads SET part_count = ? WHERE id = ?", BigInt(partsMax - 1), id);
     });
     await put(id, partsMax - 1, new Uint8Array(1));
@@ -148,10 +138,7 @@ describe("limits", () => {
     await put(id, 900_000_000, new Uint8Array(400_000));
     await put(id, 900_000_000, new Uint8Array(400_000)); // the same bytes once more
     const { code, context } = await failureOf(put(id, 0, new Uint8Array(700_000)));
-    expect([code, String(context["reason"])]).toEqual([
-      "no_space",
-      expect.stringContaining("UPLOAD_DISK_BYTES_MAX"),
-    ]);
+    expect([code, String(context["reason"])]).toEqual(["no_space", expect.stringContaining("UPLOAD_DISK_BYTES_MAX")]);
     expect(fixture.writers.diskBytes()).toBeLessThan(500_000);
     // Still so for the next program; and when the upload is over, there is room.
     await reopen({ diskBytesMax: 1_000_000 });
@@ -184,7 +171,8 @@ describe("parts that nobody has paid for", () => {
     const arriving = fixture.multipart.put(
       other,
       {
-        ...{ start: 0, size: 400_000 },
+        start: 0,
+        size: 400_000,
         pieces: (async function* () {
           yield new Uint8Array(1);
           await held.promise;
@@ -441,9 +429,7 @@ describe("another start", () => {
   test("elsewhere says that the upload lies here, and tells how it stands", async () => {
     const id = await create();
     await put(id, 0, new Uint8Array(10));
-    await payment.database.write((tx) =>
-      tx.run("UPDATE multipart_uploads SET store = 'elsewhere' WHERE id = ?", id),
-    );
+    await payment.database.write((tx) => tx.run("UPDATE multipart_uploads SET store = 'elsewhere' WHERE id = ?", id));
     expect((await failureOf(put(id, 0, new Uint8Array(10)))).code).toBe("busy");
     expect((await failureOf(fixture.multipart.finalize(id, payers, nobody))).code).toBe("busy");
     expect((await fixture.multipart.status(id)).kind).toBe("open");
@@ -483,8 +469,13 @@ describe("a disk that fails", () => {
       },
     };
     const quota = createUploadQuota({
-      ...{ folder: folder.path, log, clock: Date.now, countStored: async () => 0, storedBytes: 0 },
-      ...{ bytesMax: 2 ** 40, freeBytesMin: 0 },
+      folder: folder.path,
+      log,
+      clock: Date.now,
+      countStored: async () => 0,
+      storedBytes: 0,
+      bytesMax: 2 ** 40,
+      freeBytesMin: 0,
     });
     return createPartWriters(faulty, quota);
   }
@@ -536,18 +527,12 @@ describe("a disk that fails", () => {
     expect((await failureOf(writers.write("upload", quick, nobody))).code).toBe("disk_failed");
     isFaulty = false;
     gate.resolve();
-    expect((await failureOf(slow)).context["reason"]).toBe(
-      "a part that was written beside this one was lost",
-    );
+    expect((await failureOf(slow)).context["reason"]).toBe("a part that was written beside this one was lost");
     await writers.write("upload", { start: 0, size: 5, pieces: piecesOf(new Uint8Array(5)) }, nobody);
   });
 });
 
-async function rowsOf(
-  table: "multipart_parts" | "multipart_uploads" | "uploads",
-): Promise<bigint | undefined> {
-  const row = await payment.database.read((tx) =>
-    tx.get<{ n: bigint }>(`SELECT COUNT(*) AS n FROM ${table}`),
-  );
+async function rowsOf(table: "multipart_parts" | "multipart_uploads" | "uploads"): Promise<bigint | undefined> {
+  const row = await payment.database.read((tx) => tx.get<{ n: bigint }>(`SELECT COUNT(*) AS n FROM ${table}`));
   return row?.n;
 }

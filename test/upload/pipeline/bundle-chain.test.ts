@@ -91,10 +91,7 @@ const knowing: readonly (readonly [what: string, responses: readonly Result[], i
   ["one has it waiting", [{ status: 404 }, { status: 202, body: "Pending" }], false],
   [
     "one has it in a block",
-    [
-      { status: 404 },
-      { status: 200, body: '{"block_height":5,"block_indep_hash":"x","number_of_confirmations":1}' },
-    ],
+    [{ status: 404 }, { status: 200, body: '{"block_height":5,"block_indep_hash":"x","number_of_confirmations":1}' }],
     false,
   ],
   ["one is away", [{ status: 404 }, undefined], false],

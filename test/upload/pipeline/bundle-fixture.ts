@@ -139,7 +139,15 @@ export async function openBundleFixture(options: FixtureOptions = {}): Promise<B
   };
 
   const partsWith = (chain: BundleChain, rules: Partial<PipelineRules> = {}): StepParts => ({
-    ...{ ledger: database, threads, chain, folder, storeName, walletFile, makeId, clock, log },
+    ledger: database,
+    threads,
+    chain,
+    folder,
+    storeName,
+    walletFile,
+    makeId,
+    clock,
+    log,
     refund: refundReservation,
     blockList,
     onLeft: (files) => left.push(...files),
@@ -153,20 +161,18 @@ export async function openBundleFixture(options: FixtureOptions = {}): Promise<B
   });
 
   return {
-    ...{
-      ledger,
-      database,
-      folder,
-      walletFile,
-      threads,
-      random,
-      makeId,
-      clock,
-      lines,
-      left,
-      ended,
-      blockList,
-    },
+    ledger,
+    database,
+    folder,
+    walletFile,
+    threads,
+    random,
+    makeId,
+    clock,
+    lines,
+    left,
+    ended,
+    blockList,
     sign: (sizes) => sizes.map((size) => signItem(random.bytes(size), makeId())),
     take: async (items, { payment, receivedAt = clock(), apart = false, store = storeName } = {}) => {
       const places = write(items, apart);

@@ -348,15 +348,9 @@ describe("a block", () => {
     fixture.start(chain, { confirmations: 4 });
     await until(async () => (await unfinished(["seeded"])).length === 1, "it is seeded");
     chain.mine(2);
-    await until(
-      async () => (await unfinished()).every((each) => each.blockHeight === 101),
-      "its block is seen",
-    );
+    await until(async () => (await unfinished()).every((each) => each.blockHeight === 101), "its block is seen");
     chain.turnBack(2, () => true);
-    await until(
-      async () => (await unfinished()).every((each) => each.blockHeight === undefined),
-      "it is in no block",
-    );
+    await until(async () => (await unfinished()).every((each) => each.blockHeight === undefined), "it is in no block");
     chain.fixture.canReadBack = true;
     await minedUntilPermanent(2);
     expect(chain.seen.size).toBe(1);
@@ -368,10 +362,7 @@ describe("a block", () => {
     fixture.start(chain, { confirmations: 4 });
     await until(async () => (await unfinished(["seeded"])).length === 1, "it is seeded");
     chain.mine(3);
-    await until(
-      async () => (await unfinished()).every((each) => each.blockHeight === 101),
-      "its block is seen",
-    );
+    await until(async () => (await unfinished()).every((each) => each.blockHeight === 101), "its block is seen");
     chain.turnBack(3, () => false);
     await minedUntilPermanent(2);
     expect(chain.seen.size).toBe(1);

@@ -109,8 +109,7 @@ export function createFakeChain(height = 10): FakeChain {
     const found = blocks.findIndex(({ txs }) => txs.includes(id));
     return found === -1 ? undefined : found;
   };
-  const canMine = ({ lastTx }: Transaction): boolean =>
-    blocks.slice(-anchorBlocks).some(({ hash }) => hash === lastTx);
+  const canMine = ({ lastTx }: Transaction): boolean => blocks.slice(-anchorBlocks).some(({ hash }) => hash === lastTx);
   const isKnownRoot = (root: string): boolean =>
     [...mempool.values()].some(({ dataRoot }) => dataRoot === root) ||
     blocks.some(({ txs }) => txs.some((id) => seen.get(id)?.dataRoot === root));
@@ -170,11 +169,16 @@ export function createFakeChain(height = 10): FakeChain {
   const indexTip = () => tip() - fixture.indexLag;
 
   return {
-    ...{ fixture, posts, wanted, forgotten, seen, dataOf, forgetTx },
+    fixture,
+    posts,
+    wanted,
+    forgotten,
+    seen,
+    dataOf,
+    forgetTx,
     anchor: () =>
       asked(() => {
-        if (fixture.indexLag > anchorDepth)
-          throw new Failure("not_synced", { reason: "the index is behind" });
+        if (fixture.indexLag > anchorDepth) throw new Failure("not_synced", { reason: "the index is behind" });
         const at = Math.max(0, indexTip() - anchorDepth);
         return { hash: blocks[at]?.hash ?? "", height: at };
       }),
@@ -190,9 +194,7 @@ export function createFakeChain(height = 10): FakeChain {
     height: indexTip,
     status: (id) => {
       const at = heightOf(id);
-      return at === undefined || at > indexTip()
-        ? undefined
-        : { height: at, confirmations: indexTip() - at + 1 };
+      return at === undefined || at > indexTip() ? undefined : { height: at, confirmations: indexTip() - at + 1 };
     },
     isUnknown: async (id) => !fixture.areNodesSilent && heightOf(id) === undefined && !mempool.has(id),
     isReadBack: (id) => {
@@ -223,8 +225,7 @@ export function createFakeChain(height = 10): FakeChain {
       }
     },
     forgetChunks: (dataRoot, which) => {
-      for (const start of data.get(dataRoot)?.keys() ?? [])
-        if (which(start)) data.get(dataRoot)?.delete(start);
+      for (const start of data.get(dataRoot)?.keys() ?? []) if (which(start)) data.get(dataRoot)?.delete(start);
     },
     mineForgotten: (pick) => {
       const possible = [...seen.values()]

@@ -34,13 +34,15 @@ for (const kind of ledgerKinds())
     });
     const plannerWith = (rules: Partial<PlanRules> = {}, ledger: LedgerDatabase = fixture.database) =>
       createPlanner({
-        ...{ ledger, storeName, rules: rulesOf(rules), makeId: fixture.makeId },
+        ledger,
+        storeName,
+        rules: rulesOf(rules),
+        makeId: fixture.makeId,
         clock: () => now,
       });
     const bundlesIn = (state: "filling" | "planned") =>
       fixture.database.read((tx) => nextBundles(tx, { store: storeName, states: [state], limit: 1_000 }));
-    const idsOf = async (bundleId: string) =>
-      (await itemsOfBundle(fixture.database, bundleId)).map(({ id }) => id);
+    const idsOf = async (bundleId: string) => (await itemsOfBundle(fixture.database, bundleId)).map(({ id }) => id);
     const uploadOf = (id: string) => fixture.database.read((tx) => findUpload(tx, id));
 
     test("an item stands at the byte at which a written bundle has it, in the order of arrival", async () => {
@@ -190,7 +192,10 @@ for (const kind of ledgerKinds())
       const planners = [
         plannerWith({ itemsMax: 700 }),
         createPlanner({
-          ...{ ledger: other, storeName, rules: rulesOf({ itemsMax: 700 }), makeId: makeOther },
+          ledger: other,
+          storeName,
+          rules: rulesOf({ itemsMax: 700 }),
+          makeId: makeOther,
           clock: () => now,
         }),
       ];
@@ -265,7 +270,10 @@ test("bundles are filled in order, and no further than they may be", async () =>
         now += 1_000;
         const { database: ledger, makeId } = fixture;
         const planner = createPlanner({
-          ...{ ledger, storeName, makeId, clock: () => now },
+          ledger,
+          storeName,
+          makeId,
+          clock: () => now,
           rules: { ...limits, waitMs: 1_000 },
         });
         await planner.look();
@@ -300,10 +308,7 @@ function packed(items: readonly SignedItem[], { itemsMax, bytesMax }: Omit<PlanR
 }
 
 /** Every item of these bundles stands right behind the one before it. */
-async function expectPlaces(
-  fixture: BundleFixture,
-  bundles: readonly Readonly<{ id: string }>[],
-): Promise<void> {
+async function expectPlaces(fixture: BundleFixture, bundles: readonly Readonly<{ id: string }>[]): Promise<void> {
   for (const { id } of bundles) {
     const bundle = await fixture.database.read((tx) => findBundle(tx, id));
     const items = await itemsOfBundle(fixture.database, id);

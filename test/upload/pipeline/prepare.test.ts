@@ -167,19 +167,9 @@ describe("an item that is not what it was", () => {
   const ada = testAddress("ada");
   const bob = testAddress("bob");
 
-  const damages: readonly (readonly [
-    name: string,
-    apart: boolean,
-    damage: (place: Place) => void,
-    says: RegExp,
-  ])[] = [
+  const damages: readonly (readonly [name: string, apart: boolean, damage: (place: Place) => void, says: RegExp])[] = [
     ["a byte of its payload changed", false, (place) => change(place, place.size - 1), /changed/],
-    [
-      "a byte of its payload changed, in its own file",
-      true,
-      (place) => change(place, place.size - 3),
-      /changed/,
-    ],
+    ["a byte of its payload changed, in its own file", true, (place) => change(place, place.size - 3), /changed/],
     ["its file is gone", true, ({ file }) => rmSync(join(fixture.folder, file)), /not there/],
     [
       "its file is cut short",
@@ -197,46 +187,43 @@ describe("an item that is not what it was", () => {
     writeFileSync(path, bytes);
   }
 
-  test.each(damages)(
-    "fails alone and is paid back once; the others go on: %s",
-    async (_, apart, damage, says) => {
-      await paidIn(
-        {
-          database: fixture.database,
-          clock: { now: Date.now, set: noop, advance: noop },
-          makeId: fixture.makeId,
-        },
-        "payment",
-        ada,
-        100n,
-      );
-      const items = fixture.sign([300, 400, 500]);
-      const [first, bad, last] = items as [SignedItem, SignedItem, SignedItem];
-      await fixture.take([first]);
-      const [place] = await fixture.take([bad], { apart, payment: { signer: ada, winc: 7n } });
-      await fixture.take([last], { payment: { signer: ada, winc: 11n } });
-      expect(await balanceOf(ada)).toBe(82n);
-      damage(place as Place);
-      const [bundle] = await planned();
-      await prepare(fixture.partsWith(chain), bundle as Bundle, never);
+  test.each(damages)("fails alone and is paid back once; the others go on: %s", async (_, apart, damage, says) => {
+    await paidIn(
+      {
+        database: fixture.database,
+        clock: { now: Date.now, set: noop, advance: noop },
+        makeId: fixture.makeId,
+      },
+      "payment",
+      ada,
+      100n,
+    );
+    const items = fixture.sign([300, 400, 500]);
+    const [first, bad, last] = items as [SignedItem, SignedItem, SignedItem];
+    await fixture.take([first]);
+    const [place] = await fixture.take([bad], { apart, payment: { signer: ada, winc: 7n } });
+    await fixture.take([last], { payment: { signer: ada, winc: 11n } });
+    expect(await balanceOf(ada)).toBe(82n);
+    damage(place as Place);
+    const [bundle] = await planned();
+    await prepare(fixture.partsWith(chain), bundle as Bundle, never);
 
-      expect(await stateOf(bad.id)).toBe("failed");
-      const failed = await fixture.database.read((tx) => findUpload(tx, bad.id));
-      expect(failed?.failedReason).toMatch(says);
-      expect(failed?.place).toBeUndefined();
-      expect(await balanceOf(ada)).toBe(89n);
-      expect(fixture.left).toContain(place?.file ?? "");
-      expect(chain.forgotten).toEqual([bad.id]);
-      expect(fixture.ended).toEqual({ permanent: 0, failed: 1 });
+    expect(await stateOf(bad.id)).toBe("failed");
+    const failed = await fixture.database.read((tx) => findUpload(tx, bad.id));
+    expect(failed?.failedReason).toMatch(says);
+    expect(failed?.place).toBeUndefined();
+    expect(await balanceOf(ada)).toBe(89n);
+    expect(fixture.left).toContain(place?.file ?? "");
+    expect(chain.forgotten).toEqual([bad.id]);
+    expect(fixture.ended).toEqual({ permanent: 0, failed: 1 });
 
-      const [again] = await planned();
-      expect(again?.itemCount).toBe(2);
-      await prepare(fixture.partsWith(chain), again as Bundle, never);
-      expect(await bundlesIn("prepared")).toHaveLength(1);
-      expect(await Promise.all([first.id, last.id].map(stateOf))).toEqual(["planned", "planned"]);
-      expect(await balanceOf(ada)).toBe(89n);
-    },
-  );
+    const [again] = await planned();
+    expect(again?.itemCount).toBe(2);
+    await prepare(fixture.partsWith(chain), again as Bundle, never);
+    expect(await bundlesIn("prepared")).toHaveLength(1);
+    expect(await Promise.all([first.id, last.id].map(stateOf))).toEqual(["planned", "planned"]);
+    expect(await balanceOf(ada)).toBe(89n);
+  });
 
   test("gives what came of an approval to the one who gave it", async () => {
     const payment = {
@@ -293,8 +280,7 @@ describe("an item that is not what it was", () => {
     };
     await expect(prepare(ending, bundle as Bundle, never)).rejects.toThrow("ends here");
     expect(await balanceOf(ada)).toBe(1_000n - 360n + 150n);
-    for (let turn = 0; turn < 3; turn += 1)
-      for (const each of await planned()) await prepare(parts, each, never);
+    for (let turn = 0; turn < 3; turn += 1) for (const each of await planned()) await prepare(parts, each, never);
     expect(await balanceOf(ada)).toBe(1_000n);
     expect(new Set(await Promise.all(items.map(({ id }) => stateOf(id))))).toEqual(new Set(["failed"]));
   });
@@ -363,10 +349,7 @@ describe("a wallet that is too poor", () => {
     const pipeline = fixture.start(chain, { plan: { itemsMax: 1, bytesMax: 2 ** 31, waitMs: 0 } });
     for (const item of fixture.sign([10, 20])) await fixture.take([item]);
     pipeline.onItem(10);
-    await until(
-      () => chain.posts.tx === 1 && pipeline.reasons().length > 0,
-      "one is posted and the other waits",
-    );
+    await until(() => chain.posts.tx === 1 && pipeline.reasons().length > 0, "one is posted and the other waits");
     expect(pipeline.reasons()).toEqual([
       "the wallet holds 900 winston; 500 are needed for the next bundle and 500 for those that no block has yet",
     ]);
@@ -446,23 +429,20 @@ describe("P2: items that are blocked while they wait", () => {
     },
   );
 
-  test.each([...ethereumLike])(
-    "by the id of another encoding of their signature, fail too: %s",
-    async (_, signer) => {
-      const { blockList } = fixture;
-      const items = ["one", "other", "third"].map((data) => testItem(data, { signer }));
-      for (const [index, item] of items.entries()) await fixture.take([item], { apart: index === 2 });
-      const others = items.map(({ bytes }) => idOf(validEncodings(bytes)[0]));
-      expect(others).not.toContain(items[0]?.id);
-      for (const index of [1, 2]) blockList.ids.add(others[index] ?? "");
-      const [bundle] = await planned();
-      await prepare(fixture.partsWith(chain), bundle as Bundle, never);
-      expect(await Promise.all(items.map(({ id }) => stateOf(id)))).toEqual(["stored", "failed", "failed"]);
-      const [rest] = await planned();
-      await prepare(fixture.partsWith(chain), rest as Bundle, never);
-      expect(await bundlesIn("prepared")).toHaveLength(1);
-    },
-  );
+  test.each([...ethereumLike])("by the id of another encoding of their signature, fail too: %s", async (_, signer) => {
+    const { blockList } = fixture;
+    const items = ["one", "other", "third"].map((data) => testItem(data, { signer }));
+    for (const [index, item] of items.entries()) await fixture.take([item], { apart: index === 2 });
+    const others = items.map(({ bytes }) => idOf(validEncodings(bytes)[0]));
+    expect(others).not.toContain(items[0]?.id);
+    for (const index of [1, 2]) blockList.ids.add(others[index] ?? "");
+    const [bundle] = await planned();
+    await prepare(fixture.partsWith(chain), bundle as Bundle, never);
+    expect(await Promise.all(items.map(({ id }) => stateOf(id)))).toEqual(["stored", "failed", "failed"]);
+    const [rest] = await planned();
+    await prepare(fixture.partsWith(chain), rest as Bundle, never);
+    expect(await bundlesIn("prepared")).toHaveLength(1);
+  });
 
   test("are not posted with a transaction that was signed before, and that nobody was sent", async () => {
     const items = fixture.sign([500, 600]);

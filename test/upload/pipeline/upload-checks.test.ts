@@ -15,10 +15,7 @@ const ada = testAddress("ada");
 /** How a rule is broken. */
 const faults: readonly (readonly [rule: string, sql: string])[] = [
   ["an act of signing is one upload", "UPDATE uploads SET signing_id = 'one'"],
-  [
-    "an upload that repeats another is not charged",
-    "UPDATE uploads SET double_of = 'another' WHERE winc > 0",
-  ],
+  ["an upload that repeats another is not charged", "UPDATE uploads SET double_of = 'another' WHERE winc > 0"],
   [
     "an item that was charged for was paid for with a reservation of its own",
     "UPDATE uploads SET reservation_id = NULL WHERE winc > 0",

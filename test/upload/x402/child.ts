@@ -13,16 +13,8 @@ import { openPlace } from "../../support/ledger-place.ts";
 import { openMultipartFixture, stepped } from "../multipart/multipart-fixture.ts";
 import { openX402UploadServer } from "./upload-server.ts";
 
-const [
-  place = "",
-  folder = "",
-  file = "",
-  modulus = "",
-  nodeUrl = "",
-  facilitatorUrl = "",
-  ahead = "0",
-  steps = "0",
-] = process.argv.slice(2);
+const [place = "", folder = "", file = "", modulus = "", nodeUrl = "", facilitatorUrl = "", ahead = "0", steps = "0"] =
+  process.argv.slice(2);
 const clock = () => Date.now() + Number(ahead);
 const database = await openPlace(place);
 const makeId = createTransferIds(clock, Math.random);

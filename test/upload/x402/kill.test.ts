@@ -16,15 +16,7 @@ import { balanceOf } from "../../../src/store/ledger/transfers.ts";
 import { lifeMs } from "../../../src/upload/multipart/multipart.ts";
 import { type EvmNode, openEvmNode } from "../../payment/x402/evm-node.ts";
 import { openFakeFacilitator } from "../../payment/x402/facilitators.ts";
-import {
-  authorizationRecord,
-  headerOf,
-  nonce,
-  type Payer,
-  payer,
-  payTo,
-  sign,
-} from "../../payment/x402/payers.ts";
+import { authorizationRecord, headerOf, nonce, type Payer, payer, payTo, sign } from "../../payment/x402/payers.ts";
 import { ledgerKinds } from "../../support/ledger-databases.ts";
 import { createRandom } from "../../support/random.ts";
 import { newSeed } from "../../support/seed.ts";
@@ -80,8 +72,14 @@ test(`after ${kills} kills each settled payment is one upload, or credits, and e
 
   const start = (steps: number) =>
     startChild([
-      ...[ledger.place, folder.path, keyFile, rsaKey.n ?? ""],
-      ...[node.url, facilitator.url, String(ahead), String(steps)],
+      ledger.place,
+      folder.path,
+      keyFile,
+      rsaKey.n ?? "",
+      node.url,
+      facilitator.url,
+      String(ahead),
+      String(steps),
     ]);
 
   function newStory(kind: Story["kind"]): Story {
@@ -90,8 +88,13 @@ test(`after ${kills} kills each settled payment is one upload, or credits, and e
     const data = random.bytes((kind === "unsigned, large" ? 70_000 : 2_000) + random.below(3_000));
     new DataView(data.buffer).setUint32(0, stories.length);
     const story: Story = {
-      ...{ kind, payer: somebody, item: makeItem(data, [], signers[4]), paid: 0n },
-      ...{ header: undefined, uploadId: undefined, receipt: undefined },
+      kind,
+      payer: somebody,
+      item: makeItem(data, [], signers[4]),
+      paid: 0n,
+      header: undefined,
+      uploadId: undefined,
+      receipt: undefined,
       isOver: false,
     };
     stories.push(story);
@@ -107,9 +110,7 @@ test(`after ${kills} kills each settled payment is one upload, or credits, and e
       const steps = 1 + random.below(stepsEach * (left.length + fresh.length));
       const child = await start(kill === kills ? 0 : steps);
       // Who hears nothing, because the process died, goes on with the next one.
-      const ends = await Promise.allSettled(
-        [...left, ...fresh].map((story) => goOn(story, child.url, pay, count)),
-      );
+      const ends = await Promise.allSettled([...left, ...fresh].map((story) => goOn(story, child.url, pay, count)));
       for (const end of ends) if (end.status === "rejected" && !isGone(end.reason)) throw end.reason;
       child.process.kill("SIGKILL");
       await child.process.exited;
@@ -163,7 +164,11 @@ async function wholeOf(database: LedgerDatabase): Promise<string[]> {
 function paymentOf(node: EvmNode, from: Payer, value: bigint, now: number): string {
   const seconds = BigInt(Math.floor(now / 1_000));
   const authorization = {
-    ...{ from: from.address, to: payTo, value, validAfter: seconds - 600n, validBefore: seconds + 900n },
+    from: from.address,
+    to: payTo,
+    value,
+    validAfter: seconds - 600n,
+    validBefore: seconds + 900n,
     nonce: nonce(1),
   };
   const signature = `0x${sign(node.domain, authorization, from.key).toHex()}`;

@@ -45,8 +45,16 @@ export function openX402UploadServer(options: X402UploadServerOptions): X402Uplo
   const pool = openPool({ entry: "sign", threads: 1, queueMax: 100, timeoutMs: 60_000, idleMs: 60_000 });
   const owner = decodeBase64url(key.modulus) ?? new Uint8Array(0);
   const uploads = createX402Uploads({
-    ...{ x402, intake: fixture.intake, multipart: fixture.multipart, drop: fixture.sweep.drop },
-    ...{ nameOf: fixture.writers.nameOf, credits, rules, log: silentLog, clock, refuseAll: () => undefined },
+    x402,
+    intake: fixture.intake,
+    multipart: fixture.multipart,
+    drop: fixture.sweep.drop,
+    nameOf: fixture.writers.nameOf,
+    credits,
+    rules,
+    log: silentLog,
+    clock,
+    refuseAll: () => undefined,
     blockList: options.blockList ?? createBlockList(),
     signer: createItemSigner({ folder, pool, keyFile: key.file, key: { scheme: arweave, owner } }),
   });
@@ -62,7 +70,10 @@ export function openX402UploadServer(options: X402UploadServerOptions): X402Uplo
       .use(createX402UploadRoutes({ uploads, intake: fixture.intake, writeReceipt, publicUrl }))
       .use(createChunkRoutes({ multipart: fixture.multipart, createPaid, writeReceipt }));
   const server = openServer({
-    ...{ hostname: "127.0.0.1", port: 0, bodyBytesMax: 50_000_000, log: silentLog },
+    hostname: "127.0.0.1",
+    port: 0,
+    bodyBytesMax: 50_000_000,
+    log: silentLog,
     app: new Elysia({ strictPath: true }).use(place("")).use(place("/v1")),
     stats: createRequestMetrics(createMetrics(), silentLog),
   });

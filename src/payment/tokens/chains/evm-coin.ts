@@ -94,10 +94,7 @@ async function changeOf(
   signal: AbortSignal,
 ): Promise<"none" | "some" | "unknown"> {
   if (before < 0) return "unknown";
-  const [old, now] = await Promise.all([
-    evm.account(address, before, signal),
-    evm.account(address, after, signal),
-  ]);
+  const [old, now] = await Promise.all([evm.account(address, before, signal), evm.account(address, after, signal)]);
   if (old.kind === "trouble" || now.kind === "trouble") return "unknown";
   return isSame(old.value, now.value) ? "none" : "some";
 }

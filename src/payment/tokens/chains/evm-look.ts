@@ -15,9 +15,7 @@ export type Paid = Pick<MinedSight, "transfers" | "outline">;
 /** How payments in one coin are read. */
 export type EvmPaidReader = Readonly<{
   /** Of a transaction in no block; without `transfers` where only the block will show them. */
-  waiting: (
-    transaction: EvmTransaction,
-  ) => Pick<Extract<Sight, { kind: "waiting" }>, "transfers" | "outline">;
+  waiting: (transaction: EvmTransaction) => Pick<Extract<Sight, { kind: "waiting" }>, "transfers" | "outline">;
   /** Of one in a block; `undefined` when its logs cannot be read. */
   mined: (transaction: EvmTransaction, receipt: EvmReceipt) => Paid | undefined;
 }>;

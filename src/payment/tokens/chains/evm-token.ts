@@ -90,9 +90,7 @@ function moved(transaction: EvmTransaction, receipt: EvmReceipt, receiver: Recei
   const outline = first === undefined ? { target: transaction.to ?? "", amount: 0n } : outlineOf(first);
   // A transfer that was not carried out has no logs; what it meant is in its call.
   if (!receipt.succeeded) return { transfers: call?.transfers ?? [], outline: call?.outline ?? outline };
-  const moves = logs
-    .filter(({ to }) => to === receiver.address)
-    .map(({ from, amount }) => ({ sender: from, amount }));
+  const moves = logs.filter(({ to }) => to === receiver.address).map(({ from, amount }) => ({ sender: from, amount }));
   return { transfers: bySender(moves, call?.destination), outline: call?.outline ?? outline };
 }
 

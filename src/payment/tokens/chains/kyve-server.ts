@@ -55,11 +55,7 @@ export function openKyveServer(url: string, chainId: string): KyveServer {
 
   async function get(path: string, signal: AbortSignal): Promise<Response | Fault> {
     const headers = { accept: "application/json" };
-    const reply = await http.whole(
-      { method: "GET", url: `${base}${path}`, headers },
-      responseBytesMax,
-      signal,
-    );
+    const reply = await http.whole({ method: "GET", url: `${base}${path}`, headers }, responseBytesMax, signal);
     if (reply.kind === "trouble") return reply;
     return { kind: "response", status: reply.status, body: readJson(decoder.decode(reply.body)) };
   }
@@ -82,14 +78,12 @@ export function openKyveServer(url: string, chainId: string): KyveServer {
     if (isProven) return undefined;
     const found = await ask("/cosmos/base/tendermint/v1beta1/node_info", readNetwork, signal);
     if (found.kind === "trouble") return found;
-    if (found.value !== chainId)
-      return fault("wrong", `${host} follows the chain ${found.value}, expected ${chainId}`);
+    if (found.value !== chainId) return fault("wrong", `${host} follows the chain ${found.value}, expected ${chainId}`);
     isProven = true;
     return undefined;
   }
 
-  const askProven: typeof ask = async (path, read, signal) =>
-    (await prove(signal)) ?? (await ask(path, read, signal));
+  const askProven: typeof ask = async (path, read, signal) => (await prove(signal)) ?? (await ask(path, read, signal));
 
   return {
     height: (signal) => askProven("/cosmos/base/tendermint/v1beta1/blocks/latest", readHeight, signal),
@@ -99,11 +93,7 @@ export function openKyveServer(url: string, chainId: string): KyveServer {
       return found.kind === "trouble" ? found : { kind: "ok", value: found.value.transaction };
     },
     search: (search, signal) =>
-      askProven(
-        `/cosmos/tx/v1beta1/txs?${queryOf(search)}`,
-        (response) => readPage(response, search.page),
-        signal,
-      ),
+      askProven(`/cosmos/tx/v1beta1/txs?${queryOf(search)}`, (response) => readPage(response, search.page), signal),
     close: http.close,
   };
 }
@@ -146,9 +136,7 @@ function readPage({ body }: Response, page: number): KyvePage | undefined {
   const list = field(body, "tx_responses");
   if (!isJsonArray(list)) return undefined;
   const ids = list.filter((each) => field(each, "code") === 0).map((each) => field(each, "txhash"));
-  const texts = ids.flatMap((id) =>
-    typeof id === "string" && /^[0-9A-Fa-f]{64}$/.test(id) ? id.toUpperCase() : [],
-  );
+  const texts = ids.flatMap((id) => (typeof id === "string" && /^[0-9A-Fa-f]{64}$/.test(id) ? id.toUpperCase() : []));
   const total = heightOf(field(body, "total") ?? field(field(body, "pagination"), "total"));
   const hasMore = total === undefined ? list.length >= pageSize : page * pageSize < total;
   return texts.length === ids.length ? { ids: texts, hasMore } : undefined;

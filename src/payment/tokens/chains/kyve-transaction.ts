@@ -74,8 +74,7 @@ function accountOf(text: string): UserAddress | undefined {
 
 function movesOf(message: JsonValue): readonly KyveMove[] {
   const { "@type": type, from_address, to_address, amount, inputs, outputs } = objectOf(message);
-  if (type === "/cosmos.bank.v1beta1.MsgSend")
-    return coinsOf(textOf(from_address), textOf(to_address), amount);
+  if (type === "/cosmos.bank.v1beta1.MsgSend") return coinsOf(textOf(from_address), textOf(to_address), amount);
   if (type !== "/cosmos.bank.v1beta1.MsgMultiSend") return [];
   const senders = listOf(inputs).map((input) => textOf(objectOf(input)["address"]));
   const [sender] = senders;

@@ -93,9 +93,7 @@ async function scan(
   const found = await server.search({ recipient, first, last, page }, signal);
   if (found.kind === "trouble") return found;
   const { ids, hasMore: hasPage } = found.value;
-  const next: Mark = hasPage
-    ? { from, height, last, page: page + 1 }
-    : { from, height: atLeast(last, height) };
+  const next: Mark = hasPage ? { from, height, last, page: page + 1 } : { from, height: atLeast(last, height) };
   return {
     kind: "found",
     ids: [...new Set(ids)],
@@ -109,7 +107,5 @@ function readMark(cursor: string | undefined): Mark | undefined {
   if (!isJsonObject(mark)) return undefined;
   const { from, height, last, page } = mark;
   if (typeof from !== "number" || typeof height !== "number") return undefined;
-  return typeof last === "number" && typeof page === "number"
-    ? { from, height, last, page }
-    : { from, height };
+  return typeof last === "number" && typeof page === "number" ? { from, height, last, page } : { from, height };
 }

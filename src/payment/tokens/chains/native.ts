@@ -94,8 +94,7 @@ function indexedSight(reader: NativeChainOptions["reader"], id: Id, address: str
   const row = reader.row(id);
   if (row?.kind !== "transaction") return undefined;
   const status = reader.transactionStatus(id);
-  if (status === undefined)
-    return row.block === undefined ? { kind: "waiting", ...paidBy(row, address) } : undefined;
+  if (status === undefined) return row.block === undefined ? { kind: "waiting", ...paidBy(row, address) } : undefined;
   const block = { height: status.height, hash: status.hash };
   return {
     kind: "mined",
@@ -195,10 +194,7 @@ function askOwn<Value>(
   call: (node: Node, signal: AbortSignal) => Promise<NodeResponse<Value>>,
   signal: AbortSignal,
 ): Promise<NodeResponse<Value>> {
-  return nodes.ask(
-    async (node, own) => (nodes.all.includes(node) ? call(node, own) : { kind: "absent" }),
-    signal,
-  );
+  return nodes.ask(async (node, own) => (nodes.all.includes(node) ? call(node, own) : { kind: "absent" }), signal);
 }
 
 /** How far the index was looked through. */

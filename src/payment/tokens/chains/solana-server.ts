@@ -65,8 +65,7 @@ export function createSolanaServer(rpc: JsonRpc, genesisHash: string): SolanaSer
   }
 
   return {
-    slot: (signal) =>
-      ask("getSlot", [finalized], (value) => (typeof value === "number" ? value : undefined), signal),
+    slot: (signal) => ask("getSlot", [finalized], (value) => (typeof value === "number" ? value : undefined), signal),
     transaction: async (id, commitment, signal) => {
       const how = { commitment, encoding: "jsonParsed", maxSupportedTransactionVersion: 0 };
       const response = await ask("getTransaction", [id, how], readOrNone, signal);

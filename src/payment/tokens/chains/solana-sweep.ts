@@ -97,8 +97,7 @@ function writeSweep({ from, accounts }: Sweep): string {
 
 function readSweep(cursor: string | undefined): Sweep | undefined {
   const sweep = cursor === undefined ? undefined : readJson(cursor);
-  if (!isJsonObject(sweep) || typeof sweep["from"] !== "number" || !isJsonObject(sweep["accounts"]))
-    return undefined;
+  if (!isJsonObject(sweep) || typeof sweep["from"] !== "number" || !isJsonObject(sweep["accounts"])) return undefined;
   const accounts = new Map<string, AccountMark>();
   for (const [account, mark] of Object.entries(sweep["accounts"]))
     if (isJsonObject(mark)) accounts.set(account, readAccountMark(mark));

@@ -43,8 +43,7 @@ export function readSolanaTransaction(value: JsonValue): SolanaTransaction | und
   const { message: messageValue, signatures } = objectOf(transaction);
   const message = objectOf(messageValue);
   const id = textOf(listOf(signatures)[0]);
-  const { err, preBalances, postBalances, preTokenBalances, postTokenBalances, innerInstructions } =
-    objectOf(meta);
+  const { err, preBalances, postBalances, preTokenBalances, postTokenBalances, innerInstructions } = objectOf(meta);
   const accounts = listOf(message["accountKeys"]).map((key) => textOf(objectOf(key)["pubkey"]));
   const inner = listOf(innerInstructions).flatMap((each) => listOf(objectOf(each)["instructions"]));
   const instructions = [...listOf(message["instructions"]), ...inner];
@@ -109,9 +108,7 @@ function senderOf(from: string, { accounts }: SolanaTransaction): UserAddress | 
 }
 
 function memoOf({ instructions }: SolanaTransaction): string | undefined {
-  const memos = instructions
-    .filter(({ program }) => program === "spl-memo")
-    .map(({ parsed }) => textOf(parsed));
+  const memos = instructions.filter(({ program }) => program === "spl-memo").map(({ parsed }) => textOf(parsed));
   return memos.map(destinationInText).find((destination) => destination !== undefined);
 }
 

@@ -232,8 +232,7 @@ function bucketsOf(rare: Uint32Array): Uint8Array[] {
   let start = 0;
   for (let bucket = 0; bucket < buckets; bucket += 1) {
     let end = start;
-    while (end < rare.length && bucketOf(keyOfWords(rare[end] ?? 0, rare[end + 1] ?? 0), buckets) === bucket)
-      end += 2;
+    while (end < rare.length && bucketOf(keyOfWords(rare[end] ?? 0, rare[end + 1] ?? 0), buckets) === bucket) end += 2;
     bodies.push(new Uint8Array(rare.slice(start, end).buffer));
     start = end;
   }

@@ -108,8 +108,7 @@ export function createKeyLists(
       for (const { chunk, count, list: number } of chunks) add(chunk, stored(part, number, count));
       // A key has either lists or entries in its bucket, never both.
       if (chunks.length > 0) continue;
-      for (const [chunk, found] of rareLists(bucket.get(part, bucketOf(key, buckets))?.body, key))
-        add(chunk, found);
+      for (const [chunk, found] of rareLists(bucket.get(part, bucketOf(key, buckets))?.body, key)) add(chunk, found);
     }
     return lists;
   };

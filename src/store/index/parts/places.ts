@@ -36,10 +36,7 @@ export type PlaceReads = Readonly<{
 
 /** Opens these reads over a reader's connection. */
 export function createPlaceReads(db: Database): PlaceReads {
-  const block = prepareQuery<{ body: Uint8Array }>(
-    db,
-    "SELECT body FROM part_places WHERE n = (? << 24) | ?",
-  );
+  const block = prepareQuery<{ body: Uint8Array }>(db, "SELECT body FROM part_places WHERE n = (? << 24) | ?");
   const start = prepareQuery<{ starts: Uint8Array }>(db, "SELECT starts FROM parts WHERE part = ?");
   const blocks = new Map<string, PlaceList>();
   const starts = new Map<number, Uint32Array>();

@@ -9,14 +9,7 @@ import type { Database } from "bun:sqlite";
 import { assert } from "../../../lib/assert.ts";
 import { prepare, prepareQuery } from "../../sqlite.ts";
 import { ordinalsPerChunk, type PlaceList, readOrdinals, readPlaces } from "./codec.ts";
-import {
-  gatherPart,
-  imageOfPart,
-  mergeParts,
-  type NewPartRow,
-  type PartImage,
-  type PartRows,
-} from "./image.ts";
+import { gatherPart, imageOfPart, mergeParts, type NewPartRow, type PartImage, type PartRows } from "./image.ts";
 
 /** When parts are made and merged. */
 export type PartSizes = Readonly<{
@@ -135,10 +128,7 @@ function createPartRemoval(db: Database): (part: number) => void {
 
 /** Answers a function that reads a whole part back. */
 export function createPartLoader(db: Database): (part: number) => PartRows {
-  const info = prepareQuery<{ count: number; entries: number }>(
-    db,
-    "SELECT count, entries FROM parts WHERE part = ?",
-  );
+  const info = prepareQuery<{ count: number; entries: number }>(db, "SELECT count, entries FROM parts WHERE part = ?");
   const bodies = (table: string) =>
     prepareQuery<{ body: Uint8Array }>(
       db,

@@ -69,8 +69,7 @@ describe("the codec", () => {
   });
 
   test("a dense list takes a bit a row, a sparse one a byte or two an entry", () => {
-    const every = (step: number, count: number) =>
-      Uint16Array.from({ length: count }, (_, index) => index * step);
+    const every = (step: number, count: number) => Uint16Array.from({ length: count }, (_, index) => index * step);
     expect(writeOrdinals(every(2, 500), 1_000).length).toBe(1 + 125);
     expect(writeOrdinals(every(100, 600), ordinalsPerChunk).length).toBe(1 + 600);
     expect(writeOrdinals(every(1_000, 60), ordinalsPerChunk).length).toBe(1 + 1 + 59 * 2);
@@ -90,11 +89,7 @@ function rowsOf(random: Random, count: number, high = 5): NewPartRow[] {
   let low = 0;
   return Array.from({ length: count }, (_, index) => {
     low += 1 + random.below(3);
-    const keys = [
-      keyOf(1 + (index % 2)),
-      keyOf(10 + random.below(100)),
-      keyOf(1_000 + random.below(10 ** 6)),
-    ];
+    const keys = [keyOf(1 + (index % 2)), keyOf(10 + random.below(100)), keyOf(1_000 + random.below(10 ** 6))];
     return {
       high: high + Math.floor(index / 5_000),
       low,
