@@ -7,7 +7,7 @@
  */
 import { createDataItem } from "../src/arweave/data-item-sign.ts";
 import { createSolanaSigner } from "../src/arweave/signers/solana.ts";
-import { encodeBase58 } from "../src/lib/base58.ts";
+import { encodeBase58 } from "../src/lib/base-encodings.ts";
 import type { DevLine } from "../test/support/program.ts";
 import { createRandom } from "../test/support/random.ts";
 

@@ -13,7 +13,7 @@ import { createEthereumSigner } from "../arweave/signers/ethereum.ts";
 import type { Signer } from "../arweave/signers/scheme.ts";
 import { createSolanaSigner } from "../arweave/signers/solana.ts";
 import { Failure } from "../failures.ts";
-import { decodeBase58 } from "../lib/base58.ts";
+import { decodeBase58 } from "../lib/base-encodings.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
 import { equalBytes } from "../lib/bytes.ts";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, readJson } from "../lib/json.ts";

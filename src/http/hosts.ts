@@ -4,6 +4,7 @@
  * @module
  */
 import { type Id, idBytes, idFromBytes } from "../arweave/id.ts";
+import { decodeBase32, encodeBase32 } from "../lib/base-encodings.ts";
 import { hostName } from "./target.ts";
 
 /** What a host stands for. */
@@ -12,8 +13,6 @@ export type HostMeaning =
   | Readonly<{ kind: "shared"; root: string | undefined }>
   | Readonly<{ kind: "sandbox"; id: Id; root: string }> // the host of one id's content
   | Readonly<{ kind: "name"; label: string; root: string }>; // the host of a name or undername
-
-const alphabet = "abcdefghijklmnopqrstuvwxyz234567";
 
 /** Characters of 32 bytes in base32 without padding. */
 const sandboxLabelLength = 52;
@@ -52,39 +51,13 @@ export function createHosts(rootHosts: readonly string[]): Hosts {
 
 /** The label of an id's own host: 52 characters of base32 in lower case. */
 export function sandboxLabel(id: Id): string {
-  let label = "";
-  let bits = 0;
-  let held = 0;
-  for (const byte of idBytes(id)) {
-    held = (held << 8) | byte;
-    bits += 8;
-    while (bits >= 5) {
-      bits -= 5;
-      label += alphabet[(held >> bits) & 31];
-    }
-    held &= (1 << bits) - 1;
-  }
-  return label + alphabet[(held << (5 - bits)) & 31];
+  return encodeBase32(idBytes(id));
 }
 
-/** Reads the label of an id's own host; `undefined` when it is no such label. */
+/** Reads the label of an id's own host; `undefined` when it is not such a label. */
 export function readSandboxLabel(label: string): Id | undefined {
-  if (label.length !== sandboxLabelLength) return undefined;
-  const bytes = new Uint8Array(32);
-  let bits = 0;
-  let held = 0;
-  let at = 0;
-  for (const character of label) {
-    const value = alphabet.indexOf(character);
-    if (value === -1) return undefined;
-    held = ((held << 5) | value) & 0xfff;
-    bits += 5;
-    if (bits < 8) continue;
-    bits -= 8;
-    bytes[at++] = (held >> bits) & 0xff;
-  }
-  const spareBits = held & ((1 << bits) - 1);
-  return spareBits === 0 ? idFromBytes(bytes) : undefined;
+  const bytes = label.length === sandboxLabelLength ? decodeBase32(label) : undefined;
+  return bytes === undefined ? undefined : idFromBytes(bytes);
 }
 
 function readHost(name: string, roots: readonly string[], usual: string | undefined): HostMeaning {

@@ -11,8 +11,7 @@ import { ed25519 as curve } from "@noble/curves/ed25519.js";
 import { isAddress, isId } from "../arweave/id.ts";
 import { spellEthereumAddress } from "../arweave/signers/ethereum.ts";
 import { assert } from "../lib/assert.ts";
-import { decodeBase58 } from "../lib/base58.ts";
-import { decodeBech32, encodeBech32 } from "../lib/bech32.ts";
+import { decodeBase58, decodeBech32, encodeBech32 } from "../lib/base-encodings.ts";
 import { type Reading, reading, textKind } from "../lib/kind.ts";
 
 /** An address as the text that names its account. Equal texts are the same account. */

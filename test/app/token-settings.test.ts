@@ -10,7 +10,7 @@ import { isMisuse } from "../../src/app/complaints.ts";
 import { openTokens } from "../../src/app/tokens.ts";
 import { settingsFaults } from "../../src/cli/check-settings.ts";
 import { readConfig } from "../../src/config/config.ts";
-import { encodeBech32 } from "../../src/lib/bech32.ts";
+import { encodeBech32 } from "../../src/lib/base-encodings.ts";
 import { createClosers } from "../../src/lib/closers.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { openTestPayment, type TestPayment } from "../support/payment.ts";

@@ -4,7 +4,7 @@
  */
 import { ed25519KeyPair } from "../../src/arweave/signers/ed25519.ts";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";
-import { encodeBase58 } from "../../src/lib/base58.ts";
+import { encodeBase58 } from "../../src/lib/base-encodings.ts";
 import { rsaKeys } from "../support/rsa-keys.ts";
 import { signers, testKey } from "../support/signers.ts";
 

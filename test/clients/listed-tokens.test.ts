@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { encodeBech32 } from "../../src/lib/bech32.ts";
+import { encodeBech32 } from "../../src/lib/base-encodings.ts";
 import { type KyveNode, kyveSend, openKyveNode } from "../payment/tokens/kyve-node.ts";
 import { describeWith } from "../support/helpers.ts";
 import { type RunningProgram, startDev } from "../support/program.ts";

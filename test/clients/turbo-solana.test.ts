@@ -5,7 +5,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { ed25519 } from "@noble/curves/ed25519.js";
-import { encodeBase58 } from "../../src/lib/base58.ts";
+import { encodeBase58 } from "../../src/lib/base-encodings.ts";
 import { openSolanaNode, type SolanaNode, solanaAddress } from "../payment/tokens/solana-node.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
 import { type RunningProgram, startDev } from "../support/program.ts";

@@ -5,7 +5,7 @@
 import { expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { ed25519 } from "@noble/curves/ed25519.js";
-import { encodeBase58 } from "../../src/lib/base58.ts";
+import { encodeBase58 } from "../../src/lib/base-encodings.ts";
 import type { RunningProgram } from "../support/program.ts";
 import { testKey } from "../support/signers.ts";
 

@@ -7,8 +7,7 @@ import fc from "fast-check";
 import { isId } from "../../src/arweave/id.ts";
 import { createKyveSigner } from "../../src/arweave/signers/kyve.ts";
 import { createSolanaSigner } from "../../src/arweave/signers/solana.ts";
-import { encodeBase58 } from "../../src/lib/base58.ts";
-import { encodeBech32 } from "../../src/lib/bech32.ts";
+import { encodeBase58, encodeBech32 } from "../../src/lib/base-encodings.ts";
 import {
   type AddressType,
   addressTypesOf,

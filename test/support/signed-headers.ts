@@ -5,7 +5,7 @@
 import { createHash, createPrivateKey, sign } from "node:crypto";
 import { secp256k1 } from "@noble/curves/secp256k1.js";
 import { keccak_256 as keccak256 } from "@noble/hashes/sha3.js";
-import { encodeBase58 } from "../../src/lib/base58.ts";
+import { encodeBase58 } from "../../src/lib/base-encodings.ts";
 
 /** Somebody who can sign requests. */
 export type RequestWallet = Readonly<{

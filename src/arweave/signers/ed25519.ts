@@ -5,7 +5,7 @@
  */
 import { createPrivateKey, createPublicKey, sign, verify } from "node:crypto";
 import { assert } from "../../lib/assert.ts";
-import { encodeBase58 } from "../../lib/base58.ts";
+import { encodeBase58 } from "../../lib/base-encodings.ts";
 import { invalid, type Verdict, valid } from "../verdict.ts";
 import type { SignatureScheme, Signer } from "./scheme.ts";
 

@@ -4,7 +4,7 @@
  * @module
  */
 import { ripemd160 } from "@noble/hashes/legacy.js";
-import { encodeBech32 } from "../../lib/bech32.ts";
+import { encodeBech32 } from "../../lib/base-encodings.ts";
 import { sha256 } from "../../lib/hash.ts";
 import { compressPoint } from "../../lib/secp256k1.ts";
 import {

@@ -2,7 +2,7 @@
  * Signature type 4: Ed25519 over the message written in lower-case hexadecimal, as Solana wallets show it.
  * @module
  */
-import { encodeBase58 } from "../../lib/base58.ts";
+import { encodeBase58 } from "../../lib/base-encodings.ts";
 import { ed25519KeyPair, ed25519KeySize, ed25519SignatureSize, verifyEd25519 } from "./ed25519.ts";
 import type { SignatureScheme, Signer } from "./scheme.ts";
 

@@ -12,7 +12,7 @@ import { verifyEd25519 } from "../../arweave/signers/ed25519.ts";
 import { ethereumAddress, recoverSigner } from "../../arweave/signers/ethereum.ts";
 import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
-import { encodeBase58 } from "../../lib/base58.ts";
+import { encodeBase58 } from "../../lib/base-encodings.ts";
 import { decodeBase64url } from "../../lib/base64url.ts";
 import { concatBytes, equalBytes, utf8Bytes } from "../../lib/bytes.ts";
 import { sha256 } from "../../lib/hash.ts";

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { ed25519KeyPair } from "../../../src/arweave/signers/ed25519.ts";
 import { createKeyTest } from "../../../src/cli/upload/private-keys.ts";
-import { encodeBase58 } from "../../../src/lib/base58.ts";
+import { encodeBase58 } from "../../../src/lib/base-encodings.ts";
 import { rsaKeys } from "../../support/rsa-keys.ts";
 import { rsaKey, testKey } from "../../support/signers.ts";
 import { runCairn } from "../command.ts";

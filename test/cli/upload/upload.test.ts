@@ -19,7 +19,7 @@ import { dirname, join } from "node:path";
 import { checkItem } from "../../../src/arweave/data-item.ts";
 import { readManifest } from "../../../src/arweave/manifest.ts";
 import { ed25519KeyPair } from "../../../src/arweave/signers/ed25519.ts";
-import { encodeBase58 } from "../../../src/lib/base58.ts";
+import { encodeBase58 } from "../../../src/lib/base-encodings.ts";
 import { rsaKey, testKey } from "../../support/signers.ts";
 import { type Ran, runCairn } from "../command.ts";
 import { fakeReceipt, openFakeUploadService } from "../upload-service.ts";

@@ -3,7 +3,7 @@
  * @module
  */
 import { afterEach, describe, expect, test } from "bun:test";
-import { encodeBech32 } from "../../../src/lib/bech32.ts";
+import { encodeBech32 } from "../../../src/lib/base-encodings.ts";
 import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
 import { createKyveChain } from "../../../src/payment/tokens/chains/kyve.ts";
 import { type KyveServer, openKyveServer } from "../../../src/payment/tokens/chains/kyve-server.ts";

@@ -7,7 +7,7 @@
  * @module
  */
 import { ed25519 } from "@noble/curves/ed25519.js";
-import { encodeBase58 } from "../../../src/lib/base58.ts";
+import { encodeBase58 } from "../../../src/lib/base-encodings.ts";
 import { createRandom } from "../../support/random.ts";
 import { readSignedSolana } from "./solana-wire.ts";
 

@@ -4,7 +4,7 @@
  * @module
  */
 import { ed25519 } from "@noble/curves/ed25519.js";
-import { encodeBase58 } from "../../../src/lib/base58.ts";
+import { encodeBase58 } from "../../../src/lib/base-encodings.ts";
 import type { SolanaMove } from "./solana-node.ts";
 
 /** What was sent: its first signature names it. */

@@ -4,7 +4,7 @@
  * @module
  */
 import { afterEach, describe, expect, test } from "bun:test";
-import { encodeBase58 } from "../../../src/lib/base58.ts";
+import { encodeBase58 } from "../../../src/lib/base-encodings.ts";
 import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
 import { openJsonRpc } from "../../../src/payment/evm/json-rpc.ts";
 import { createSolanaChain } from "../../../src/payment/tokens/chains/solana.ts";
