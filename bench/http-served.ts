@@ -70,7 +70,7 @@ const gateway = createGateway({
     weaveSpan: () => undefined,
   },
   content: harness.content,
-  refusals: {
+  blockList: {
     isBlockedId: () => false,
     isBlockedDigest: () => false,
     hasBlockedDigests: () => false,

@@ -8,7 +8,7 @@ import type { Id } from "../arweave/id.ts";
 import type { Config } from "../config/settings.ts";
 import { Failure } from "../failures.ts";
 import { type AnnouncementsResponse, announcementsMax } from "../gateway/administration/announcements.ts";
-import { createRefusalsDesk } from "../gateway/administration/block-list-admin.ts";
+import { createBlockListAdmin } from "../gateway/administration/block-list-admin.ts";
 import { createDebug } from "../gateway/administration/debug.ts";
 import { openExports } from "../gateway/administration/exports.ts";
 import { createPrune } from "../gateway/administration/prune.ts";
@@ -24,7 +24,7 @@ import { type Administration, openAdministration } from "../store/administration
 import type { BundleStatus, PendingRow } from "../store/index/rows.ts";
 import { createIndexWriterCalls, type IndexWriterCalls, type WriteJob } from "../store/index/thread.ts";
 import type { IndexReader } from "../store/index/types.ts";
-import type { RefusedPlace } from "../store/moderation.ts";
+import type { BlockedPlace } from "../store/moderation.ts";
 import type { DataFolder } from "./data-folder.ts";
 import type { SetFilters } from "./filters.ts";
 import { systemRandom } from "./random.ts";
@@ -48,7 +48,7 @@ export type AdministrationParts = Readonly<{
 /** Who is told what administration did; called in order, and must not throw. */
 export type AdministrationListeners = Readonly<{
   /** What is refused has changed. */
-  onRefusals: () => void;
+  onBlockListChange: () => void;
   /** Ids are in the index from now on. */
   onItems: (ids: readonly Id[]) => void;
   /** A transaction that was requested has been found, verified and indexed. */
@@ -78,7 +78,7 @@ export type OpenAdministration = Readonly<{
 /** Opens administration; it is closed by `closers`. */
 export function openAdministrationRoutes(parts: AdministrationParts): OpenAdministration {
   const { config, folder, reader, threads, sources, listeners, log, closers } = parts;
-  const { moderation } = sources;
+  const { blockList } = sources;
   const index = createIndexWriterCalls(folder.index, (job: WriteJob) => threads.index.run("write", job));
   const administration = openAdministration(folder.administration, systemClock);
   closers.add("administration", administration.close);
@@ -100,10 +100,10 @@ export function openAdministrationRoutes(parts: AdministrationParts): OpenAdmini
     }),
     queue,
     bundleStatus: (id) => reader.bundleStatus(id) ?? stagedStatus(id, administration),
-    refusals: createRefusalsDesk({
-      moderation,
-      locate: (id, signal) => locateRefused(id, sources, signal),
-      onChange: listeners.onRefusals,
+    blockList: createBlockListAdmin({
+      blockList,
+      locate: (id, signal) => locateBlocked(id, sources, signal),
+      onChange: listeners.onBlockListChange,
     }),
     exports,
     prune: createPrune({ reader, index }),
@@ -178,7 +178,7 @@ async function readAnnounced(
 }
 
 /** Where an id lies, from whoever knows; undefined when nobody says so in time. */
-async function locateRefused(id: Id, { content }: Sources, signal: AbortSignal): Promise<RefusedPlace | undefined> {
+async function locateBlocked(id: Id, { content }: Sources, signal: AbortSignal): Promise<BlockedPlace | undefined> {
   try {
     const { root, dataOffset, size } = await withDeadline(signal, locateMsMax, (own) => content.open(id, own));
     if (root === undefined) return undefined;

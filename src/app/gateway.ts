@@ -99,7 +99,7 @@ export function openGateway(
 ): OpenGateway {
   const { config, log, closers } = parts;
   const { filters, metrics, threads, reader, sources } = base;
-  const named = openNames({ config, refusals: sources.moderation, metrics, log, closers });
+  const named = openNames({ config, blockList: sources.blockList, metrics, log, closers });
 
   // The listener and indexing tell each other: items that arrive leave memory, posts that arrive wake the follower.
   const told: { gateway?: Gateway; indexing?: Indexing; webhooks?: Webhooks } = {};
@@ -112,7 +112,7 @@ export function openGateway(
   const administration = openAdministrationRoutes({
     ...{ ...parts, ...base, key: key.key },
     listeners: {
-      onRefusals: () => told.gateway?.forgetAll(),
+      onBlockListChange: () => told.gateway?.forgetAll(),
       onItems: (ids) => forget(ids, told.gateway, sources),
       onQueuedTransaction: (id) => told.webhooks?.onQueuedTransaction(id),
       onBundle: () => told.indexing?.wakeBundles(),
@@ -243,7 +243,7 @@ function surfaceOf(parts: SurfaceParts, administration: AnyElysia | undefined, o
   return createGateway({
     reader,
     content: sources.content,
-    refusals: sources.moderation,
+    blockList: sources.blockList,
     nodes: sources.nodes,
     chunkNodes: sources.chunkNodes,
     names: named.names,

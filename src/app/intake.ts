@@ -79,7 +79,7 @@ export async function openIntake(parts: IntakeSetup): Promise<OpenIntake> {
       clock: systemClock,
       store: createItemStore(folder.uploads, threads.intake),
       balance: credits.balance,
-      blockList: base.sources.moderation,
+      blockList: base.sources.blockList,
       height: () => base.reader.tip()?.height,
       rules: {
         itemBytesMax: config.UPLOAD_BYTES_MAX,

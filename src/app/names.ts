@@ -16,7 +16,7 @@ import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
 import type { Metrics } from "../lib/metrics.ts";
-import type { Moderation } from "../store/moderation.ts";
+import type { BlockList } from "../store/moderation.ts";
 import { badSettings } from "./complaints.ts";
 
 /** Names, open. */
@@ -31,7 +31,7 @@ export type OpenNames = Readonly<{
 /** What is needed to open them. */
 export type NamesParts = Readonly<{
   config: Config;
-  refusals: Pick<Moderation, "isBlockedName">;
+  blockList: Pick<BlockList, "isBlockedName">;
   metrics: Metrics;
   log: Log;
   closers: Closers;
@@ -42,10 +42,10 @@ export type NamesParts = Readonly<{
  *
  * @throws Misuse when the file cannot be read.
  */
-export function openNames({ config, refusals, metrics, log, closers }: NamesParts): OpenNames {
+export function openNames({ config, blockList, metrics, log, closers }: NamesParts): OpenNames {
   const file = openFile(config.NAMES_FILE, log);
   const names = createNames({
-    refusals,
+    blockList,
     file,
     gateways: openGateways({ config, metrics, log, closers }),
     isLimitEnforced: config.ARNS_RESOLVER_ENFORCE_UNDERNAME_LIMIT,
@@ -81,7 +81,7 @@ function complaining<Value>(read: () => Value): Value {
   }
 }
 
-function openGateways({ config, metrics, log, closers }: Omit<NamesParts, "refusals">): StoredNames | undefined {
+function openGateways({ config, metrics, log, closers }: Omit<NamesParts, "blockList">): StoredNames | undefined {
   if (config.TRUSTED_ARNS_GATEWAY_URL.length === 0) return undefined;
   const gateways = openNameGateways(config.TRUSTED_ARNS_GATEWAY_URL, config.ARNS_COMPOSITE_RESOLVER_TIMEOUT_MS);
   closers.add("name gateways", gateways.close);

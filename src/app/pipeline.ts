@@ -92,7 +92,7 @@ export function startPipeline(parts: PipelineSetup): Pipeline {
     folder: folder.uploads,
     walletFile: wallet.file,
     refund: refundReservation,
-    blockList: base.sources.moderation,
+    blockList: base.sources.blockList,
     onLeft: parts.removal.note,
     onEnded: parts.stats.onEnded,
     onLeftBlock: tell,

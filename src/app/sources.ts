@@ -20,7 +20,7 @@ import type { Metrics } from "../lib/metrics.ts";
 import { type Extents, openExtents } from "../store/extents/extents.ts";
 import { openFoundItems } from "../store/found-items.ts";
 import type { IndexReader } from "../store/index/types.ts";
-import { type Moderation, openModeration } from "../store/moderation.ts";
+import { type BlockList, openBlockList } from "../store/moderation.ts";
 import type { Pool } from "../threads/pool.ts";
 import type { DataFolder } from "./data-folder.ts";
 import { openPeerList } from "./peers.ts";
@@ -33,7 +33,7 @@ export type Sources = Readonly<{
   chunkNodes: Nodes;
   peers: PeerList;
   extents: Extents;
-  moderation: Moderation;
+  blockList: BlockList;
   content: GatewayContentStore;
 }>;
 
@@ -92,8 +92,8 @@ export function openSources({
   closers.add("indexes of items", rootFiles.close);
   const rootQueries = openRootQueries(config.TRUSTED_GATEWAYS_URLS, common);
   closers.add("gateways' queries", rootQueries.close);
-  const moderation = openModeration(folder.moderation, systemClock);
-  closers.add("moderation", moderation.close);
+  const blockList = openBlockList(folder.moderation, systemClock);
+  closers.add("moderation", blockList.close);
   const extents = openExtents({
     folder: folder.content,
     mapPath: folder.contentMap,
@@ -107,7 +107,7 @@ export function openSources({
   closers.add("places of found items", foundItems.close);
   const content = openContent({
     reader,
-    refusals: moderation,
+    blockList,
     extents,
     nodes,
     chunkNodes,
@@ -120,5 +120,5 @@ export function openSources({
     onLookup: createLookupMetrics(metrics),
   });
   closers.add("content", content.close);
-  return { nodes, chunkNodes, peers, extents, moderation, content };
+  return { nodes, chunkNodes, peers, extents, blockList, content };
 }

@@ -36,7 +36,7 @@ export async function openX402Uploads(setup: X402UploadsSetup): Promise<X402Uplo
     credits,
     log,
     clock: systemClock,
-    blockList: base.sources.moderation,
+    blockList: base.sources.blockList,
     signer: createItemSigner({ folder: folder.uploads, pool: threads.signing, keyFile, key }),
     rules: {
       itemBytesMax: config.UPLOAD_BYTES_MAX,

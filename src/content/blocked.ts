@@ -1,5 +1,5 @@
 /**
- * What may not be served: an id, content of a hash, and any answer that would carry a byte of either.
+ * Checks content against the block list: blocked ids, blocked hashes, and every response that would contain their bytes.
  * Source: docs/reference/gateway.md#block-list.
  * @module
  */
@@ -8,66 +8,65 @@ import { Failure } from "../failures.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import { type Place, rootPlace } from "../store/index/place.ts";
 import type { IndexReader, ItemSpan } from "../store/index/types.ts";
-import type { Moderation } from "../store/moderation.ts";
+import type { BlockList } from "../store/moderation.ts";
 
-/** What of the list of refusals is asked. */
-export type Refusals = Pick<
-  Moderation,
+/** The queries on the block list that content needs. */
+export type ContentBlockList = Pick<
+  BlockList,
   "isBlockedId" | "isBlockedDigest" | "isBlockedWithin" | "hasBlockedDigests" | "has"
 >;
 
-/** Decides whether bytes may leave. */
-export type Gate = Readonly<{
-  /** @throws Failure `blocked` when the id, or the transaction that it lies in, or content of its hash is refused. */
+/** Decides whether bytes may be served. */
+export type BlockGuard = Readonly<{
+  /** @throws Failure `blocked` when the id, its root transaction or the hash of its content is blocked. */
   checkId: (id: Id, rootId: Id, digest: Uint8Array | undefined) => void;
   /**
-   * Rejects with Failure `blocked` when refused content lies, wholly or in part, in a span of a root's data.
+   * Rejects with Failure `blocked` when a span of a root's data overlaps blocked content.
    *
-   * @param place - The root's, or that of anything in it; undefined where the index does not know it.
+   * @param place - Place of the root or of an item in it; undefined if the index does not have it.
    */
   checkSpan: (rootId: Id, place: Place | undefined, span: ByteSpan) => Promise<void>;
-  /** Whether content whose hash is not known must be hashed before any of it leaves. */
+  /** Whether content of unknown hash must be hashed before any of it is served. */
   mustHash: (size: number) => boolean;
-  /** Whether any id or hash is refused: while none is, nothing has to be asked. */
-  refuses: () => boolean;
+  /** Whether any id or hash is blocked. While none is, no check is needed. */
+  isActive: () => boolean;
 }>;
 
-/** Items looked at in one query: a slice of about 2 ms. */
+/** Items read in one query; it takes about 2 ms. */
 const itemsPerLook = 1_000;
 
-/** Larger content of unknown hash is let through: hashing it would hold up its reader for seconds. */
+/** Larger content of unknown hash is served unhashed: hashing would delay the response for seconds. */
 const hashedBytesMax = 64 * 2 ** 20;
 
-/** Makes the gate. */
-export function createGate(reader: Pick<IndexReader, "itemsWithin">, refusals: Refusals): Gate {
-  const isRefused = ({ id, digest }: Readonly<{ id: Id; digest?: Uint8Array | undefined }>) =>
-    refusals.isBlockedId(id) || (digest !== undefined && refusals.isBlockedDigest(digest));
+export function createBlockGuard(reader: Pick<IndexReader, "itemsWithin">, blockList: ContentBlockList): BlockGuard {
+  const isBlocked = ({ id, digest }: Readonly<{ id: Id; digest?: Uint8Array | undefined }>) =>
+    blockList.isBlockedId(id) || (digest !== undefined && blockList.isBlockedDigest(digest));
 
-  /** Halves a span until the items of each half can be looked at in one query. */
-  async function findRefused(root: Place, { start, end }: ByteSpan): Promise<ItemSpan | undefined> {
+  /** Halves a span until one query reads all items of each half. */
+  async function findBlocked(root: Place, { start, end }: ByteSpan): Promise<ItemSpan | undefined> {
     const items = reader.itemsWithin(root, start, end, itemsPerLook);
-    const found = items.find(isRefused);
+    const found = items.find(isBlocked);
     if (found !== undefined || items.length < itemsPerLook || end - start <= 1) return found;
     await new Promise<void>((resolve) => setImmediate(resolve));
     const middle = start + Math.floor((end - start) / 2);
-    return (await findRefused(root, { start, end: middle })) ?? (await findRefused(root, { start: middle, end }));
+    return (await findBlocked(root, { start, end: middle })) ?? (await findBlocked(root, { start: middle, end }));
   }
 
-  const refuses = () => refusals.has("id") || refusals.has("hash");
+  const isActive = () => blockList.has("id") || blockList.has("hash");
 
   return {
-    refuses,
+    isActive: isActive,
     checkId(id, rootId, digest) {
-      if (isRefused({ id, digest })) throw new Failure("blocked", { id });
-      if (rootId !== id && refusals.isBlockedId(rootId)) throw new Failure("blocked", { id, rootId });
+      if (isBlocked({ id, digest })) throw new Failure("blocked", { id });
+      if (rootId !== id && blockList.isBlockedId(rootId)) throw new Failure("blocked", { id, rootId });
     },
     async checkSpan(rootId, place, span) {
-      if (span.start >= span.end || !refuses()) return;
-      if (refusals.isBlockedWithin(rootId, span.start, span.end)) throw new Failure("blocked", { rootId, span });
+      if (span.start >= span.end || !isActive()) return;
+      if (blockList.isBlockedWithin(rootId, span.start, span.end)) throw new Failure("blocked", { rootId, span });
       if (place === undefined) return;
-      const found = await findRefused(rootPlace(place), span);
+      const found = await findBlocked(rootPlace(place), span);
       if (found !== undefined) throw new Failure("blocked", { id: found.id });
     },
-    mustHash: (size) => size <= hashedBytesMax && refusals.hasBlockedDigests(),
+    mustHash: (size) => size <= hashedBytesMax && blockList.hasBlockedDigests(),
   };
 }

@@ -22,7 +22,7 @@ import { extentCallBytesMax } from "../store/extents/read.ts";
 import type { FoundItems } from "../store/found-items.ts";
 import type { IndexReader } from "../store/index/types.ts";
 import type { RootSpec } from "../store/root-spec.ts";
-import { createGate, type Refusals } from "./blocked.ts";
+import { type ContentBlockList, createBlockGuard } from "./blocked.ts";
 import { type Bodies, createBodies } from "./bodies.ts";
 import type { ContentChecks } from "./checks.ts";
 import { createElsewhere, type Elsewhere, type LookupStats } from "./elsewhere.ts";
@@ -77,7 +77,7 @@ export type GatewayContentStore = Content &
 /** What content is made of. */
 export type ContentParts = Readonly<{
   reader: Pick<IndexReader, "locate" | "itemsWithin" | "block">;
-  refusals: Refusals;
+  blockList: ContentBlockList;
   extents: Extents;
   /** Asked for transactions. */
   nodes: Nodes;
@@ -113,17 +113,17 @@ export function openContent(parts: ContentParts): GatewayContentStore {
   const life = new AbortController();
   const fill = createFill({ extents, chunks, bodies, life: life.signal, fetchMsMax: parts.fetchMsMax });
   const elsewhere = openElsewhere(parts, bodies, fill);
-  const gate = createGate(reader, parts.refusals);
-  const uploaded = createUploadedContent(parts.findUploaded ?? (async () => undefined), gate);
+  const guard = createBlockGuard(reader, parts.blockList);
+  const uploaded = createUploadedContent(parts.findUploaded ?? (async () => undefined), guard);
   const digests = new LRUCache<Id, Uint8Array>({ max: digestsMax, ttl: digestStoredMs });
   const checkItemMessage = parts.checks.itemMessage;
-  const openParts = { extents, fill, gate, gateways, digests, elsewhere, checkItemMessage };
+  const openParts = { extents, fill, guard, gateways, digests, elsewhere, checkItemMessage };
 
   function openHere(id: Id): OpenContent | undefined {
     const located = reader.locate(id);
-    gate.checkId(id, located?.rootId ?? id, located?.digest);
+    guard.checkId(id, located?.rootId ?? id, located?.digest);
     const found = located === undefined ? undefined : openLocated(openParts, located);
-    if (found?.digest !== undefined) gate.checkId(id, id, found.digest);
+    if (found?.digest !== undefined) guard.checkId(id, id, found.digest);
     return found;
   }
 

@@ -10,7 +10,7 @@ import type { ByteSpan } from "../lib/range.ts";
 import type { Place } from "../store/index/place.ts";
 import type { Located } from "../store/index/rows.ts";
 import type { RootSpec } from "../store/root-spec.ts";
-import type { Gate } from "./blocked.ts";
+import type { BlockGuard } from "./blocked.ts";
 import { isAbsence } from "./bodies.ts";
 import type { Found } from "./elsewhere.ts";
 import type { Fill } from "./fill.ts";
@@ -22,7 +22,7 @@ import { type BeginWhole, beginItem, beginRoot, createLearning, type ItemWholePa
 /** What opening needs. */
 export type OpenParts = ReadParts &
   Readonly<{
-    gate: Gate;
+    guard: BlockGuard;
     gateways: Gateways;
     /** SHA-256 of what gateways gave. */
     digests: Pick<Map<Id, Uint8Array>, "get"> & Readonly<{ set: (id: Id, digest: Uint8Array) => unknown }>;
@@ -132,7 +132,7 @@ function openItem(parts: OpenParts, id: Id, item: FoundItem): OpenContent {
 
 function openSlice(given: OpenParts, slice: Slice): OpenContent {
   const { parts, fetched } = withFetchNote(given);
-  const { extents, gate } = parts;
+  const { extents, guard } = parts;
   const { root, place, parents, beginWhole, dataOffset, size, ...facts } = slice;
   const isWholeRoot = size === root.size;
   const rootSpan = ({ start, end }: ByteSpan): ByteSpan => {
@@ -150,7 +150,7 @@ function openSlice(given: OpenParts, slice: Slice): OpenContent {
   async function rootDigest(signal: AbortSignal): Promise<Uint8Array | undefined> {
     const known = extents.digest(root);
     const whole = { start: 0, end: root.size };
-    if (known !== undefined || !gate.mustHash(root.size) || !extents.present(root, whole)) return known;
+    if (known !== undefined || !guard.mustHash(root.size) || !extents.present(root, whole)) return known;
     const digest = await digestOf(readSpan(parts, root, whole, signal));
     extents.setDigest(root, digest);
     return digest;
@@ -158,13 +158,13 @@ function openSlice(given: OpenParts, slice: Slice): OpenContent {
 
   /** Rejects with Failure `blocked` unless the span may leave. */
   async function mayLeave(span: ByteSpan, signal: AbortSignal): Promise<void> {
-    if (!gate.refuses()) return;
-    gate.checkId(slice.id, root.id, learning.digest());
-    for (const parent of parents) gate.checkId(parent, root.id, undefined);
-    await gate.checkSpan(root.id, place, rootSpan(span));
-    if (learning.digest() === undefined && gate.mustHash(size))
-      gate.checkId(slice.id, root.id, await learning.readAll(signal));
-    if (!isWholeRoot) gate.checkId(slice.id, root.id, await rootDigest(signal));
+    if (!guard.isActive()) return;
+    guard.checkId(slice.id, root.id, learning.digest());
+    for (const parent of parents) guard.checkId(parent, root.id, undefined);
+    await guard.checkSpan(root.id, place, rootSpan(span));
+    if (learning.digest() === undefined && guard.mustHash(size))
+      guard.checkId(slice.id, root.id, await learning.readAll(signal));
+    if (!isWholeRoot) guard.checkId(slice.id, root.id, await rootDigest(signal));
   }
 
   async function* read(span: ByteSpan, signal: AbortSignal): AsyncGenerator<Uint8Array> {
@@ -221,7 +221,7 @@ function withFetchNote(parts: OpenParts): Readonly<{ parts: OpenParts; fetched: 
 
 /** Content on a gateway's word: passed through, never kept, never verified. */
 function openAtGateway(parts: OpenParts, id: Id, content: GatewayContent): OpenContent {
-  const { gateways, gate, digests } = parts;
+  const { gateways, guard, digests } = parts;
   const { size, contentType, contentEncoding } = content;
 
   async function learnDigest(signal: AbortSignal): Promise<Uint8Array> {
@@ -232,9 +232,9 @@ function openAtGateway(parts: OpenParts, id: Id, content: GatewayContent): OpenC
 
   /** Rejects with Failure `blocked` unless the content may leave. */
   async function mayLeave(signal: AbortSignal): Promise<void> {
-    if (!gate.refuses()) return;
-    gate.checkId(id, id, undefined);
-    if (size > 0 && gate.mustHash(size)) gate.checkId(id, id, digests.get(id) ?? (await learnDigest(signal)));
+    if (!guard.isActive()) return;
+    guard.checkId(id, id, undefined);
+    if (size > 0 && guard.mustHash(size)) guard.checkId(id, id, digests.get(id) ?? (await learnDigest(signal)));
   }
 
   async function* read(span: ByteSpan, signal: AbortSignal): AsyncGenerator<Uint8Array> {

@@ -17,7 +17,7 @@ import { equalBytes } from "../lib/bytes.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
-import type { Gate } from "./blocked.ts";
+import type { BlockGuard } from "./blocked.ts";
 import { contentBufferBytesMax } from "./open.ts";
 import type { OpenContent } from "./open-content.ts";
 import { bytesOf, missingIsBusy, piecesOf, type UploadedPayload } from "./uploaded-bytes.ts";
@@ -42,17 +42,17 @@ const comparedMax = 100_000;
 const never = new AbortController().signal;
 
 /** Creates the source. */
-export function createUploadedContent(find: FindUploaded, gate: Gate): UploadedContent {
+export function createUploadedContent(find: FindUploaded, guard: BlockGuard): UploadedContent {
   const sums = createSumReader();
   const isVerified = createComparison();
   return {
     open: async (id) => {
       const payload = await find(id);
       if (payload === undefined) return undefined;
-      gate.checkId(id, id, payload.digest);
-      if (payload.size > summedBytesMax) return opened(payload, await isVerified(payload), gate, undefined);
+      guard.checkId(id, id, payload.digest);
+      if (payload.size > summedBytesMax) return opened(payload, await isVerified(payload), guard, undefined);
       await sums.learn(payload);
-      return opened(payload, true, gate, sums);
+      return opened(payload, true, guard, sums);
     },
   };
 }
@@ -106,9 +106,14 @@ async function compare(payload: UploadedPayload, signal: AbortSignal): Promise<v
 }
 
 /** @param sums - Reads small content. */
-function opened(payload: UploadedPayload, verified: boolean, gate: Gate, sums: SumReader | undefined): OpenContent {
+function opened(
+  payload: UploadedPayload,
+  verified: boolean,
+  guard: BlockGuard,
+  sums: SumReader | undefined,
+): OpenContent {
   const { id, size, digest, contentType, contentEncoding, path, start, headerSize } = payload;
-  const check = async () => gate.checkId(id, id, digest);
+  const check = async () => guard.checkId(id, id, digest);
 
   const pieces = (span: ByteSpan) => sums?.pieces(payload, span) ?? piecesOf(payload, span);
 

@@ -10,12 +10,12 @@ import { Failure } from "../failures.ts";
 import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
 import { sha256 } from "../lib/hash.ts";
 import { cutData } from "../store/index/headers.ts";
-import type { Moderation } from "../store/moderation.ts";
+import type { BlockList } from "../store/moderation.ts";
 import type { RelayResponse } from "./relay.ts";
 
 /** What of the refusals is asked. */
-export type RelayRefusals = Pick<
-  Moderation,
+export type RelayBlockList = Pick<
+  BlockList,
   "isBlockedId" | "isBlockedDigest" | "isBlockedWithin" | "isBlockedUnder" | "hasBlockedDigests"
 >;
 
@@ -30,24 +30,24 @@ export type RelayedData = Readonly<{
 }>;
 
 /** Makes the gate. */
-export function createRelayedData(refusals: RelayRefusals): RelayedData {
+export function createRelayedData(blockList: RelayBlockList): RelayedData {
   const checkBytes = (bytes: Uint8Array): void => {
-    if (bytes.byteLength > 0 && refusals.hasBlockedDigests() && refusals.isBlockedDigest(sha256(bytes)))
+    if (bytes.byteLength > 0 && blockList.hasBlockedDigests() && blockList.isBlockedDigest(sha256(bytes)))
       throw new Failure("blocked", { size: bytes.byteLength });
   };
-  const holdsRefused = (id: Id) => refusals.isBlockedWithin(id, 0, Number.MAX_SAFE_INTEGER);
+  const holdsBlocked = (id: Id) => blockList.isBlockedWithin(id, 0, Number.MAX_SAFE_INTEGER);
   return {
     checkId: (id) => {
-      if (refusals.isBlockedId(id)) throw new Failure("blocked", { id });
+      if (blockList.isBlockedId(id)) throw new Failure("blocked", { id });
     },
     checkData: (id, { status, body }) => {
       if (status !== 200) return;
-      if (holdsRefused(id)) throw new Failure("blocked", { id, within: true });
-      if (refusals.hasBlockedDigests()) checkBytes(decodeBase64url(textOf(body).trim()) ?? body);
+      if (holdsBlocked(id)) throw new Failure("blocked", { id, within: true });
+      if (blockList.hasBlockedDigests()) checkBytes(decodeBase64url(textOf(body).trim()) ?? body);
     },
     checkRecord: (id, { status, body }) => {
-      const isWithin = holdsRefused(id);
-      if (status !== 200 || !(isWithin || refusals.hasBlockedDigests())) return;
+      const isWithin = holdsBlocked(id);
+      if (status !== 200 || !(isWithin || blockList.hasBlockedDigests())) return;
       const { data } = cutData(textOf(body));
       if (isWithin && data.byteLength > 0) throw new Failure("blocked", { id, within: true });
       checkBytes(data);
@@ -56,7 +56,7 @@ export function createRelayedData(refusals: RelayRefusals): RelayedData {
       checkBytes(chunk); // it may be all of the data
       const end = noteOf(dataPath);
       const dataRoot = encodeBase64url(txPath.subarray(-leafSize, -noteSize));
-      if (end !== undefined && refusals.isBlockedUnder(dataRoot, end - chunk.byteLength, end))
+      if (end !== undefined && blockList.isBlockedUnder(dataRoot, end - chunk.byteLength, end))
         throw new Failure("blocked", { dataRoot, end });
     },
   };

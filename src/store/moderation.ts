@@ -1,8 +1,8 @@
 /**
- * What this gateway refuses to serve: ids, content hashes and names, in a file of their own.
+ * The block list: ids, content hashes and names that this gateway does not serve, in a database of its own.
  *
- * The index can be rebuilt from the chain, what an administrator was told cannot: this file is synced before a call
- * returns, and every process that has it open sees the change with its next question.
+ * Unlike the index, the block list cannot be rebuilt from the chain. A write is synced before its call returns, and
+ * every process that has the file open sees the change with its next query.
  * @module
  */
 import type { Id } from "../arweave/id.ts";
@@ -10,11 +10,11 @@ import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
 import { type Clock, unixSeconds } from "../lib/clock.ts";
 import { closeDatabase, openForWriting, prepare, prepareQuery } from "./sqlite.ts";
 
-/** What an administrator says beside the thing itself; documentation only. */
+/** Source and notes that an administrator gives for an entry; shown in the list only. */
 export type BlockNote = Readonly<{ source?: string; notes?: string }>;
 
-/** One refusal, as it is listed. */
-export type Blocked = Readonly<{
+/** One entry of the list. */
+export type BlockedEntry = Readonly<{
   kind: BlockedKind;
   /** The id, the base64url SHA-256, or the name. */
   value: string;
@@ -24,14 +24,13 @@ export type Blocked = Readonly<{
   blockedAt: number;
 }>;
 
-/** Where in the list a refusal stands. */
-export type BlockedPosition = Pick<Blocked, "blockedAt" | "kind" | "value">;
+/** Position of an entry in the list. */
+export type BlockedPosition = Pick<BlockedEntry, "blockedAt" | "kind" | "value">;
 
-/** What can be refused. */
 export type BlockedKind = "id" | "hash" | "name";
 
-/** Where the payload of a refused id lies; half-open bytes of the data of its root transaction. */
-export type RefusedPlace = Readonly<{
+/** Position of a blocked id's payload: a half-open span of its root transaction's data. */
+export type BlockedPlace = Readonly<{
   rootId: Id;
   /** base64url; "" when the root has none. */
   dataRoot: string;
@@ -39,29 +38,29 @@ export type RefusedPlace = Readonly<{
   end: number;
 }>;
 
-/** The refusals in force. Every question reads the file: an answer is never older than the call. */
-export type Moderation = Readonly<{
+/** The block list. Every query reads the file, so it sees all earlier changes. */
+export type BlockList = Readonly<{
   block: (kind: BlockedKind, value: string, note: BlockNote) => void;
-  /** Notes where a refused id lies, so that its bytes are known also where the index does not have it. */
-  place: (id: Id, place: RefusedPlace) => void;
-  /** Answers whether it was blocked. */
+  /** Records where a blocked id's bytes are, for roots that the index does not have. */
+  place: (id: Id, place: BlockedPlace) => void;
+  /** @returns Whether it was blocked. */
   unblock: (kind: BlockedKind, value: string) => boolean;
   isBlockedId: (id: Id) => boolean;
   /** @param digest - SHA-256 of a payload, 32 bytes. */
   isBlockedDigest: (digest: Uint8Array) => boolean;
   isBlockedName: (name: string) => boolean;
-  /** Whether the payload of a refused id is known to lie in a span of a transaction's data. */
+  /** Whether a span of a transaction's data overlaps the payload of a blocked id. */
   isBlockedWithin: (rootId: Id, start: number, end: number) => boolean;
-  /** The same of data by its root, for bytes of which no more is known; "" is never refused. */
+  /** The same by data root, for bytes whose transaction is unknown; "" is never blocked. */
   isBlockedUnder: (dataRoot: string, start: number, end: number) => boolean;
-  /** Whether content of unknown digest must be hashed before it leaves. */
+  /** Whether content of unknown digest must be hashed before it is served. */
   hasBlockedDigests: () => boolean;
-  /** Whether anything of that kind is refused. */
+  /** Whether anything of that kind is blocked. */
   has: (kind: BlockedKind) => boolean;
-  /** Changes whenever a refusal is added or taken back, in any process: a key for what was derived from them. */
+  /** Changes when any process adds or removes an entry: a cache key for values derived from the list. */
   version: () => number;
-  /** In order of time, newest first; at most `limit`, those that come after one that was listed. */
-  list: (limit: number, after?: BlockedPosition) => readonly Blocked[];
+  /** Newest first; at most `limit` entries after the given position. */
+  list: (limit: number, after?: BlockedPosition) => readonly BlockedEntry[];
   close: () => void;
 }>;
 
@@ -93,11 +92,11 @@ const migrations = [
 
 const beforeAll = { blockedAt: Number.MAX_SAFE_INTEGER, kind: "", value: "" } as const;
 
-/** The file is small: refusals are typed in by people or come from lists of thousands. */
+/** The file is small: entries are typed by people or come from lists of thousands. */
 const cacheBytes = 2 * 2 ** 20;
 
-/** Opens the refusals, creating the file when absent. Any number of threads and processes may hold it. */
-export function openModeration(path: string, clock: Clock): Moderation {
+/** Opens the block list; creates the file when absent. Several threads and processes may have it open. */
+export function openBlockList(path: string, clock: Clock): BlockList {
   const db = openForWriting(path, { migrations, synchronous: "FULL", cacheBytes });
   const put = prepare(
     db,
@@ -120,7 +119,7 @@ export function openModeration(path: string, clock: Clock): Moderation {
   const find = prepareQuery<{ found: number }>(db, "SELECT 1 AS found FROM blocked WHERE kind = ? AND value = ?");
   const findAny = prepareQuery<{ found: number }>(db, "SELECT 1 AS found FROM blocked WHERE kind = ? LIMIT 1");
   const revision = prepareQuery<{ number: number }>(db, "SELECT number FROM revision");
-  const newest = prepareQuery<Blocked>(
+  const newest = prepareQuery<BlockedEntry>(
     db,
     `SELECT kind, value, source, notes, blocked_at AS blockedAt FROM blocked
      WHERE blocked_at < ?1 OR (blocked_at = ?1 AND (kind, value) > (?2, ?3))

@@ -1,36 +1,36 @@
 /**
- * The operator's block list as uploads ask it: what may not be served is not taken, charged for or posted.
+ * Checks uploads against the block list: a blocked item is not accepted, charged or posted.
  *
- * An item is compared by its id and by the SHA-256 of its payload. What lies within an item that is itself a bundle is
- * not looked at (docs/decisions/083-blocked-uploads.md).
+ * An item is compared by its id and by the SHA-256 of its payload. The items within an uploaded bundle are not checked
+ * (docs/decisions/083-blocked-uploads.md).
  * @module
  */
 import type { Id } from "../arweave/id.ts";
 import { Failure } from "../failures.ts";
-import type { Moderation } from "../store/moderation.ts";
+import type { BlockList } from "../store/moderation.ts";
 
-/** What of the block list is asked. */
-export type BlockList = Pick<Moderation, "has" | "isBlockedId" | "isBlockedDigest">;
+/** The queries on the block list that uploads need. */
+export type UploadBlockList = Pick<BlockList, "has" | "isBlockedId" | "isBlockedDigest">;
 
-/** An item, or as much of it as is known. */
-type Named = Readonly<{
+/** An item's id, and its digest where known. */
+type ListedItem = Readonly<{
   id: Id;
   /** SHA-256 of the payload, 32 bytes. */
   digest?: Uint8Array | null | undefined;
 }>;
 
-/** Whether an item is on the list. */
-export function isBlocked(list: BlockList, { id, digest }: Named): boolean {
+/** Whether an item is on the block list. */
+export function isBlocked(list: UploadBlockList, { id, digest }: ListedItem): boolean {
   if (list.isBlockedId(id)) return true;
   return digest !== undefined && digest !== null && list.isBlockedDigest(digest);
 }
 
 /** @throws Failure `blocked` for an item that is on the list. */
-export function refuseBlocked(list: BlockList, item: Named): void {
+export function checkNotBlocked(list: UploadBlockList, item: ListedItem): void {
   if (isBlocked(list, item)) throw new Failure("blocked", { id: item.id });
 }
 
-/** Whether anything could be on the list: while nothing is, nothing has to be looked at. */
-export function canBlock(list: BlockList): boolean {
+/** Whether any id or hash is blocked. While none is, no item needs a check. */
+export function canBlock(list: UploadBlockList): boolean {
   return list.has("id") || list.has("hash");
 }

@@ -25,7 +25,7 @@ import { openAdministration } from "../../src/store/administration.ts";
 import { openExtentMap } from "../../src/store/extents/map.ts";
 import { openIndexWriter } from "../../src/store/index/writer.ts";
 import { openSqliteLedger } from "../../src/store/ledger/sqlite.ts";
-import { openModeration } from "../../src/store/moderation.ts";
+import { openBlockList } from "../../src/store/moderation.ts";
 import { openOutbox } from "../../src/store/outbox.ts";
 import { repositoryRoot } from "../support/program.ts";
 import { createRecordingLog } from "../support/recording-log.ts";
@@ -41,7 +41,7 @@ async function start(root: string, log = silentLog): Promise<void> {
   const folder = dataFolderAt(root);
   await claimDatabases(folder, settings, log);
   await (await openSqliteLedger({ path: folder.ledger })).close();
-  openModeration(folder.moderation, clock).close();
+  openBlockList(folder.moderation, clock).close();
   openAdministration(folder.administration, clock).close();
   openOutbox(folder.webhooks, [], clock).close();
   openIndexWriter(folder.index, { clock }).close();

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import { type Id, readId } from "../../src/arweave/id.ts";
-import { createGate, type Refusals } from "../../src/content/blocked.ts";
+import { type ContentBlockList, createBlockGuard } from "../../src/content/blocked.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 
@@ -16,14 +16,15 @@ const idOf = (name: string): Id => {
 const [item, root, other] = [idOf("item"), idOf("root"), idOf("other")];
 const digest = sha256(new TextEncoder().encode("payload"));
 
-const nothing: Refusals = {
+const nothing: ContentBlockList = {
   isBlockedId: () => false,
   isBlockedDigest: () => false,
   isBlockedWithin: () => false,
   hasBlockedDigests: () => false,
   has: (kind) => kind === "id",
 };
-const gateOf = (refusals: Partial<Refusals>) => createGate({ itemsWithin: () => [] }, { ...nothing, ...refusals });
+const guardOf = (refusals: Partial<ContentBlockList>) =>
+  createBlockGuard({ itemsWithin: () => [] }, { ...nothing, ...refusals });
 
 describe("P1: items of a refused root", () => {
   test.each([
@@ -31,24 +32,24 @@ describe("P1: items of a refused root", () => {
     ["its root, of which no place is known", (id: Id) => id === root, true],
     ["another transaction", (id: Id) => id === other, false],
   ] as const)("%s is blocked", (_, isBlockedId, isRefused) => {
-    const check = () => gateOf({ isBlockedId }).checkId(item, root, undefined);
+    const check = () => guardOf({ isBlockedId }).checkId(item, root, undefined);
     if (isRefused) expect(check).toThrow("Blocked by this gateway's content policy");
     else expect(check).not.toThrow();
   });
 
   test("the hash of the item is blocked", () => {
     const isBlockedDigest = (bytes: Uint8Array) => Buffer.compare(bytes, digest) === 0;
-    expect(() => gateOf({ isBlockedDigest }).checkId(item, root, digest)).toThrow();
-    expect(() => gateOf({ isBlockedDigest }).checkId(item, root, undefined)).not.toThrow();
+    expect(() => guardOf({ isBlockedDigest }).checkId(item, root, digest)).toThrow();
+    expect(() => guardOf({ isBlockedDigest }).checkId(item, root, undefined)).not.toThrow();
   });
 
   test("a span is blocked in which refused bytes are known to lie, also where the index has nothing", async () => {
     const isBlockedWithin = (id: Id, start: number, end: number) => id === root && start < 20 && end > 10;
-    const gate = gateOf({ isBlockedWithin });
-    await expect(gate.checkSpan(root, undefined, { start: 19, end: 30 })).rejects.toMatchObject({
+    const guard = guardOf({ isBlockedWithin });
+    await expect(guard.checkSpan(root, undefined, { start: 19, end: 30 })).rejects.toMatchObject({
       code: "blocked",
     });
-    await gate.checkSpan(root, undefined, { start: 20, end: 30 });
-    await gate.checkSpan(other, undefined, { start: 0, end: 30 });
+    await guard.checkSpan(root, undefined, { start: 20, end: 30 });
+    await guard.checkSpan(other, undefined, { start: 0, end: 30 });
   });
 });

@@ -114,7 +114,7 @@ export function openHarness(options: HarnessOptions): Harness {
       itemsWithin: (_root, start, end, limit) =>
         items.filter((item) => item.start < end && item.end > start).slice(0, limit),
     },
-    refusals: {
+    blockList: {
       isBlockedId: (id) => blockedIds.has(id),
       isBlockedDigest: (digest) => blockedDigests.has(digest.toHex()),
       isBlockedWithin: () => false,

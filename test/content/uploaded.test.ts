@@ -9,7 +9,7 @@ import { afterAll, expect, test } from "bun:test";
 import { appendFileSync, readFileSync, truncateSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Id, idFromBytes } from "../../src/arweave/id.ts";
-import { createGate } from "../../src/content/blocked.ts";
+import { createBlockGuard } from "../../src/content/blocked.ts";
 import { createUploadedContent } from "../../src/content/uploaded.ts";
 import type { UploadedPayload } from "../../src/content/uploaded-bytes.ts";
 import { Failure } from "../../src/failures.ts";
@@ -26,8 +26,11 @@ const folder = temporaryFolder();
 afterAll(() => folder[Symbol.dispose]());
 let files = 0;
 
-const refusals = { isBlockedId: () => false, isBlockedDigest: () => false, isBlockedWithin: () => false };
-const gate = createGate({ itemsWithin: () => [] }, { ...refusals, hasBlockedDigests: () => false, has: () => false });
+const blockList = { isBlockedId: () => false, isBlockedDigest: () => false, isBlockedWithin: () => false };
+const guard = createBlockGuard(
+  { itemsWithin: () => [] },
+  { ...blockList, hasBlockedDigests: () => false, has: () => false },
+);
 
 /** Small items one behind another in one file, and how often each was looked for. */
 function openItems(sizes: readonly number[], verifiedAt?: number) {
@@ -55,7 +58,7 @@ function openItems(sizes: readonly number[], verifiedAt?: number) {
     at += size;
   }
   writeFileSync(path, Buffer.concat(bodies));
-  const content = createUploadedContent(async (id) => payloads.get(id), gate);
+  const content = createUploadedContent(async (id) => payloads.get(id), guard);
   const ids = [...payloads.keys()];
   const open = async (index: number) => {
     const id = ids[index];

@@ -20,7 +20,7 @@ const failing: AdminRoutesOptions = {
   debug: fail,
   queue: { transaction: fail, bundle: fail, bundleRange: fail, dataItems: fail },
   bundleStatus: fail,
-  refusals: { blockData: fail, unblockData: fail, blockName: fail, unblockName: fail, list: fail },
+  blockList: { blockData: fail, unblockData: fail, blockName: fail, unblockName: fail, list: fail },
   exports: { start: fail, status: fail },
   prune: fail,
 };

@@ -15,7 +15,7 @@ import { createNamesFile } from "../../src/gateway/names/names-file.ts";
 import { sandboxLabel } from "../../src/http/hosts.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
-import { openModeration } from "../../src/store/moderation.ts";
+import { openBlockList } from "../../src/store/moderation.ts";
 import { header, openGatewayServer, type WireResponse, wire } from "../support/gateway-server.ts";
 import { createMemoryContent, idOf } from "../support/memory-content.ts";
 import { type NameScript, openNameGateway } from "../support/name-gateway.ts";
@@ -57,7 +57,7 @@ writeFileSync(
   }),
 );
 const upstream = openNameGateway();
-const moderation = openModeration(join(folder, "moderation.sqlite"), Date.now);
+const blockList = openBlockList(join(folder, "moderation.sqlite"), Date.now);
 const life: (() => unknown)[] = [];
 let now = Date.now();
 
@@ -70,7 +70,7 @@ afterAll(async () => {
   for (const close of life) await close();
   await upstream.close();
   await content.close();
-  moderation.close();
+  blockList.close();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -94,7 +94,7 @@ function open({ settings, isLimitEnforced = true, isAlone = false }: Options = {
     log,
   });
   const names = createNames({
-    refusals: moderation,
+    blockList,
     file: createNamesFile(namesPath, () => now, log),
     gateways: isAlone ? undefined : stored,
     isLimitEnforced,
@@ -529,42 +529,42 @@ describe("a name that is refused", () => {
 
   test("is refused on every way to it from the moment the refusal is written, and given back with it", async () => {
     await walk(({ status }, label) => expect([label, status === 451]).toEqual([label, false]));
-    moderation.block("name", "many", {});
+    blockList.block("name", "many", {});
     await walk(({ status }, label) => expect([label, status]).toEqual([label, 451]));
     expect(shown(await ask("/", "many.gw.test"))).toEqual([451, '"Blocked by this gateway\'s content policy"']);
-    moderation.unblock("name", "many");
+    blockList.unblock("name", "many");
     await walk(({ status }, label) => expect([label, status === 451]).toEqual([label, false]));
   });
 
   test("is refused in every process that holds the refusals, and after they were opened again", async () => {
-    const again = openModeration(join(folder, "moderation.sqlite"), Date.now);
+    const again = openBlockList(join(folder, "moderation.sqlite"), Date.now);
     again.block("name", "site", {});
     again.close();
     expect((await ask("/", "site.gw.test")).status).toBe(451);
-    const later = openModeration(join(folder, "moderation.sqlite"), Date.now);
+    const later = openBlockList(join(folder, "moderation.sqlite"), Date.now);
     later.unblock("name", "site");
     later.close();
     expect((await ask("/", "site.gw.test")).status).toBe(200);
   });
 
   test("as an undername leaves its base and its sisters", async () => {
-    moderation.block("name", "one_many", {});
+    blockList.block("name", "one_many", {});
     expect((await ask("/", "one_many.gw.test")).status).toBe(451);
     expect((await ask("/svc/resolver/one_many", "gw.test")).status).toBe(451);
     expect((await ask("/", "many.gw.test")).status).toBe(200);
     expect((await ask("/", "two_many.gw.test")).status).toBe(402);
-    moderation.unblock("name", "one_many");
+    blockList.unblock("name", "one_many");
   });
 
   test("is refused also while it is kept, and asks nobody", async () => {
     upstream.scripts.set("kept", says(page));
     await ask("/", "kept.gw.test");
-    moderation.block("name", "kept", {});
+    blockList.block("name", "kept", {});
     upstream.questions.length = 0;
     now += 10_000_000;
     expect((await ask("/", "kept.gw.test")).status).toBe(451);
     expect(upstream.questions).toEqual([]);
-    moderation.unblock("name", "kept");
+    blockList.unblock("name", "kept");
   });
 
   test("is refused when the gateway that resolves it refuses it", async () => {

@@ -206,11 +206,11 @@ describe("GET /svc/proof/{id}", () => {
   });
 
   test("shows nothing of what is blocked: 451 for it and around it, withheld beside it", async () => {
-    const { moderation } = chain.stack.gateway.sources;
+    const { blockList } = chain.stack.gateway.sources;
     const { neighbour, last, small, bundle, nested } = chain;
     const status = async (id: string, range = "") => (await fetch(`${url}/svc/proof/${id}${range}`)).status;
     const before = [await status(neighbour.id), await status(bundle.id), await status(last.id)];
-    moderation.block("id", neighbour.id, {});
+    blockList.block("id", neighbour.id, {});
     expect(before).toEqual([200, 200, 200]);
     expect(await status(neighbour.id)).toBe(451);
     expect(await status(neighbour.id, "?range=0-0")).toBe(451);
@@ -224,18 +224,18 @@ describe("GET /svc/proof/{id}", () => {
     expect(withheld).toMatchObject({ outcome: "signed", fault: undefined });
     expect(withheld.open.join("\n")).toContain("is not shown whole");
     expect(check(small, await askProof(url, small.id)).outcome).toBe("proven");
-    moderation.unblock("id", neighbour.id);
-    moderation.block("id", nested.id, {});
+    blockList.unblock("id", neighbour.id);
+    blockList.block("id", nested.id, {});
     expect([await status(chain.note.id), await status(chain.deep.id), await status(last.id)]).toEqual([451, 451, 200]);
-    moderation.unblock("id", nested.id);
-    moderation.block("id", bundle.id, {});
+    blockList.unblock("id", nested.id);
+    blockList.block("id", bundle.id, {});
     expect([await status(chain.deep.id), await status(last.id)]).toEqual([451, 451]);
-    moderation.unblock("id", bundle.id);
-    moderation.block("hash", encodeBase64url(sha256(chain.deep.bytes)), {});
+    blockList.unblock("id", bundle.id);
+    blockList.block("hash", encodeBase64url(sha256(chain.deep.bytes)), {});
     expect([await status(chain.deep.id), await status(chain.deepest.id), await status(chain.note.id)]).toEqual([
       451, 451, 200,
     ]);
-    moderation.unblock("hash", encodeBase64url(sha256(chain.deep.bytes)));
+    blockList.unblock("hash", encodeBase64url(sha256(chain.deep.bytes)));
     expect(check(chain.deep, await askProof(url, chain.deep.id)).outcome).toBe("proven");
   });
 });

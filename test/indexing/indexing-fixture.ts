@@ -60,7 +60,7 @@ export async function openWhole(options: WholeOptions) {
   });
   const content = openContent({
     reader,
-    refusals: {
+    blockList: {
       isBlockedId: () => false,
       isBlockedDigest: () => false,
       isBlockedWithin: () => false,

@@ -188,8 +188,8 @@ describe("a manifest", () => {
 
 describe("what is refused", () => {
   test("is refused with all that it lies in and all that lies in it", async () => {
-    const { moderation } = stack.gateway.sources;
-    moderation.block("id", film.id, {});
+    const { blockList } = stack.gateway.sources;
+    blockList.block("id", film.id, {});
     try {
       for (const path of [`/${film.id}`, `/raw/${film.id}`, `/${site.id}/film.mp4`, `/raw/${root.id}`])
         for (const more of ["", "\r\nRange: bytes=600000-600001", "\r\nIf-None-Match: *"]) {
@@ -200,7 +200,7 @@ describe("what is refused", () => {
         }
       expect((await get(`/${text.id}`)).status).toBe(200);
     } finally {
-      moderation.unblock("id", film.id);
+      blockList.unblock("id", film.id);
     }
   });
 });

@@ -327,7 +327,7 @@ describe("part 7", () => {
       debug: failing,
       queue: { transaction: failing, bundle: failing, bundleRange: failing, dataItems: failing },
       bundleStatus: failing,
-      refusals: {
+      blockList: {
         blockData: failing,
         unblockData: failing,
         blockName: failing,

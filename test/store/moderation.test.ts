@@ -5,7 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import { readId } from "../../src/arweave/id.ts";
 import { assert } from "../../src/lib/assert.ts";
-import { isContentHash, openModeration } from "../../src/store/moderation.ts";
+import { isContentHash, openBlockList } from "../../src/store/moderation.ts";
 import { idOf } from "../support/memory-content.ts";
 import { temporaryFolder } from "./folder.ts";
 
@@ -16,15 +16,15 @@ describe("moderation", () => {
   test("a refusal is seen by another connection at once and survives closing", () => {
     using folder = temporaryFolder();
     const path = `${folder.path}/moderation.sqlite`;
-    const first = openModeration(path, () => 1_700_000_000_000);
-    const second = openModeration(path, () => 1_700_000_000_000);
+    const first = openBlockList(path, () => 1_700_000_000_000);
+    const second = openBlockList(path, () => 1_700_000_000_000);
     expect(second.isBlockedId(id)).toBe(false);
     first.block("id", id, { source: "court", notes: "order 5" });
     expect(second.isBlockedId(id)).toBe(true);
     first.close();
     second.close();
 
-    const third = openModeration(path, () => 0);
+    const third = openBlockList(path, () => 0);
     expect(third.list(10)).toEqual([
       { kind: "id", value: id, source: "court", notes: "order 5", blockedAt: 1_700_000_000 },
     ]);
@@ -33,31 +33,31 @@ describe("moderation", () => {
 
   test("ids, hashes and names are refused apart from each other", () => {
     using folder = temporaryFolder();
-    const moderation = openModeration(`${folder.path}/moderation.sqlite`, () => 0);
+    const blockList = openBlockList(`${folder.path}/moderation.sqlite`, () => 0);
     const digest = new Uint8Array(32);
-    moderation.block("hash", "A".repeat(43), {});
-    expect([moderation.isBlockedId(id), moderation.isBlockedDigest(digest)]).toEqual([false, true]);
-    expect([moderation.hasBlockedDigests(), moderation.has("name")]).toEqual([true, false]);
-    moderation.block("name", "ardrive", {});
-    expect(moderation.isBlockedName("ardrive")).toBe(true);
-    expect(moderation.isBlockedName("arDrive")).toBe(false);
-    moderation.close();
+    blockList.block("hash", "A".repeat(43), {});
+    expect([blockList.isBlockedId(id), blockList.isBlockedDigest(digest)]).toEqual([false, true]);
+    expect([blockList.hasBlockedDigests(), blockList.has("name")]).toEqual([true, false]);
+    blockList.block("name", "ardrive", {});
+    expect(blockList.isBlockedName("ardrive")).toBe(true);
+    expect(blockList.isBlockedName("arDrive")).toBe(false);
+    blockList.close();
   });
 
   test("what is taken back is served again, and each change has a new version", () => {
     using folder = temporaryFolder();
-    const moderation = openModeration(`${folder.path}/moderation.sqlite`, () => 0);
-    const versions = [moderation.version()];
-    moderation.block("name", "a", {});
-    versions.push(moderation.version());
-    moderation.block("name", "a", { notes: "said twice" });
-    expect(moderation.list(10).length).toBe(1);
-    expect(moderation.unblock("name", "a")).toBe(true);
-    versions.push(moderation.version());
-    expect(moderation.unblock("name", "a")).toBe(false);
-    expect(moderation.isBlockedName("a")).toBe(false);
+    const blockList = openBlockList(`${folder.path}/moderation.sqlite`, () => 0);
+    const versions = [blockList.version()];
+    blockList.block("name", "a", {});
+    versions.push(blockList.version());
+    blockList.block("name", "a", { notes: "said twice" });
+    expect(blockList.list(10).length).toBe(1);
+    expect(blockList.unblock("name", "a")).toBe(true);
+    versions.push(blockList.version());
+    expect(blockList.unblock("name", "a")).toBe(false);
+    expect(blockList.isBlockedName("a")).toBe(false);
     expect(new Set(versions).size).toBe(3);
-    moderation.close();
+    blockList.close();
   });
 
   test("where a refused id lies is known until it is taken back, also after a restart", () => {
@@ -65,7 +65,7 @@ describe("moderation", () => {
     const path = `${folder.path}/moderation.sqlite`;
     const [rootId, other] = [idOf("root"), idOf("other root")];
     const [dataRoot, otherData] = [idOf("data root"), idOf("other data root")];
-    const first = openModeration(path, () => 0);
+    const first = openBlockList(path, () => 0);
     first.place(id, { rootId, dataRoot, start: 100, end: 200 }); // it is not refused
     expect(first.isBlockedWithin(rootId, 0, 1_000)).toBe(false);
     first.block("id", id, {});
@@ -75,7 +75,7 @@ describe("moderation", () => {
     first.block("id", id, { notes: "said twice" });
     first.close();
 
-    const moderation = openModeration(path, () => 0);
+    const blockList = openBlockList(path, () => 0);
     const rows: readonly (readonly [number, number, boolean])[] = [
       [0, 100, false],
       [0, 101, true],
@@ -85,29 +85,29 @@ describe("moderation", () => {
       [0, 1_000, true],
     ];
     for (const [start, end, expected] of rows) {
-      expect([start, end, moderation.isBlockedWithin(rootId, start, end)]).toEqual([start, end, expected]);
-      expect([start, end, moderation.isBlockedUnder(dataRoot, start, end)]).toEqual([start, end, expected]);
+      expect([start, end, blockList.isBlockedWithin(rootId, start, end)]).toEqual([start, end, expected]);
+      expect([start, end, blockList.isBlockedUnder(dataRoot, start, end)]).toEqual([start, end, expected]);
     }
-    expect(moderation.isBlockedWithin(other, 0, 10)).toBe(true);
-    expect(moderation.isBlockedUnder(otherData, 0, 1_000)).toBe(false);
-    expect(moderation.isBlockedUnder("", 0, 1_000)).toBe(false);
-    moderation.unblock("id", id);
-    expect(moderation.isBlockedWithin(rootId, 0, 1_000)).toBe(false);
-    moderation.close();
+    expect(blockList.isBlockedWithin(other, 0, 10)).toBe(true);
+    expect(blockList.isBlockedUnder(otherData, 0, 1_000)).toBe(false);
+    expect(blockList.isBlockedUnder("", 0, 1_000)).toBe(false);
+    blockList.unblock("id", id);
+    expect(blockList.isBlockedWithin(rootId, 0, 1_000)).toBe(false);
+    blockList.close();
   });
 
   test("the list goes on after any of its rows", () => {
     using folder = temporaryFolder();
     let now = 0;
-    const moderation = openModeration(`${folder.path}/moderation.sqlite`, () => now);
+    const blockList = openBlockList(`${folder.path}/moderation.sqlite`, () => now);
     for (let index = 0; index < 10; index++) {
       now = Math.floor(index / 3) * 1_000;
-      moderation.block(index % 2 === 0 ? "name" : "id", `value ${index}`, {});
+      blockList.block(index % 2 === 0 ? "name" : "id", `value ${index}`, {});
     }
-    const whole = moderation.list(100);
+    const whole = blockList.list(100);
     expect(whole.map(({ blockedAt }) => blockedAt)).toEqual([3, 2, 2, 2, 1, 1, 1, 0, 0, 0]);
-    for (const [index, row] of whole.entries()) expect(moderation.list(100, row)).toEqual(whole.slice(index + 1));
-    moderation.close();
+    for (const [index, row] of whole.entries()) expect(blockList.list(100, row)).toEqual(whole.slice(index + 1));
+    blockList.close();
   });
 
   test.each([

@@ -5,7 +5,7 @@
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import { openModeration } from "../../src/store/moderation.ts";
+import { openBlockList } from "../../src/store/moderation.ts";
 import { closeDatabase, openForWriting } from "../../src/store/sqlite.ts";
 import { temporaryFolder } from "./folder.ts";
 
@@ -44,9 +44,9 @@ test.each(refusals)("a file %s is refused when it is opened, and stays as it is"
 test("a file from before fingerprints were kept is refused", () => {
   using folder = temporaryFolder();
   const path = join(folder.path, "moderation.sqlite");
-  openModeration(path, () => 0).close();
+  openBlockList(path, () => 0).close();
   const db = new Database(path);
   db.run("DROP TABLE schema_fingerprint");
   db.close();
-  expect(() => openModeration(path, () => 0)).toThrow("has the fingerprint none");
+  expect(() => openBlockList(path, () => 0)).toThrow("has the fingerprint none");
 });

@@ -3,10 +3,10 @@
  * @module
  */
 import { encodeBase64url } from "../../src/lib/base64url.ts";
-import type { BlockList } from "../../src/upload/block-list.ts";
+import type { UploadBlockList } from "../../src/upload/block-list.ts";
 
 /** A list, and what is on it: ids, and SHA-256 as base64url. */
-export type TestBlockList = BlockList & Readonly<{ ids: Set<string>; hashes: Set<string> }>;
+export type TestBlockList = UploadBlockList & Readonly<{ ids: Set<string>; hashes: Set<string> }>;
 
 /** An empty list. */
 export function createBlockList(): TestBlockList {

@@ -61,7 +61,7 @@ export function openGatewayServer(options: GatewayServerOptions): GatewayServer 
   const gateway = createGateway({
     reader: options.reader ?? emptyReader,
     content: options.content,
-    refusals: {
+    blockList: {
       isBlockedId: () => false,
       isBlockedDigest: () => false,
       hasBlockedDigests: () => false,

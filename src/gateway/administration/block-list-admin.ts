@@ -1,69 +1,65 @@
 /**
- * Refusing content and names, and taking it back: written and synced before a call returns, in force with the
- * next answer.
+ * Administration of the block list. A change is synced before its call returns and holds from the next response on.
  * Source: docs/reference/gateway.md#block-list.
  * @module
  */
 import type { Id } from "../../arweave/id.ts";
-import type { Blocked, BlockedPosition, BlockNote, Moderation, RefusedPlace } from "../../store/moderation.ts";
+import type { BlockedEntry, BlockedPlace, BlockedPosition, BlockList, BlockNote } from "../../store/moderation.ts";
 
-/** Content that is refused: by its id, by its hash, or by both. */
-export type RefusedData = Readonly<{
+/** Content to block: by its id, by its hash, or by both. */
+export type BlockedData = Readonly<{
   id: Id | undefined;
   /** SHA-256 of the payload, base64url. */
   hash: string | undefined;
 }>;
 
 /** One page of the list, newest first. */
-export type RefusalsPage = Readonly<{ blocks: readonly Blocked[]; next: BlockedPosition | undefined }>;
+export type BlockListPage = Readonly<{ blocks: readonly BlockedEntry[]; next: BlockedPosition | undefined }>;
 
-/** What an operator refuses. */
-export type RefusalsDesk = Readonly<{
-  blockData: (data: RefusedData, note: BlockNote, signal: AbortSignal) => Promise<void>;
-  unblockData: (data: RefusedData) => void;
+export type BlockListAdmin = Readonly<{
+  blockData: (data: BlockedData, note: BlockNote, signal: AbortSignal) => Promise<void>;
+  unblockData: (data: BlockedData) => void;
   blockName: (name: string, note: BlockNote) => void;
   unblockName: (name: string) => void;
-  list: (limit: number, after: BlockedPosition | undefined) => RefusalsPage;
+  list: (limit: number, after: BlockedPosition | undefined) => BlockListPage;
 }>;
 
-/** What the desk is made of. */
-export type RefusalsDeskOptions = Readonly<{
-  moderation: Pick<Moderation, "block" | "unblock" | "place" | "list">;
-  /** Finds where an id lies; undefined where nobody says so in good time. */
-  locate: (id: Id, signal: AbortSignal) => Promise<RefusedPlace | undefined>;
-  /** Called after every change: what memory holds was asked about before it. */
+export type BlockListAdminOptions = Readonly<{
+  blockList: Pick<BlockList, "block" | "unblock" | "place" | "list">;
+  /** Finds the place of an id; undefined when no source knows it in time. */
+  locate: (id: Id, signal: AbortSignal) => Promise<BlockedPlace | undefined>;
+  /** Called after every change, so that caches in memory are dropped. */
   onChange: () => void;
 }>;
 
-/** Creates the desk. */
-export function createRefusalsDesk({ moderation, locate, onChange }: RefusalsDeskOptions): RefusalsDesk {
+export function createBlockListAdmin({ blockList, locate, onChange }: BlockListAdminOptions): BlockListAdmin {
   const blockId = async (id: Id, note: BlockNote, signal: AbortSignal): Promise<void> => {
-    // Looked for before it is refused: nobody is told where refused content lies.
+    // Located before it is blocked: sources do not return the place of a blocked id.
     const place = await locate(id, signal);
-    moderation.block("id", id, note);
-    if (place !== undefined) moderation.place(id, place);
+    blockList.block("id", id, note);
+    if (place !== undefined) blockList.place(id, place);
   };
   return {
     blockData: async ({ id, hash }, note, signal) => {
-      if (hash !== undefined) moderation.block("hash", hash, note);
+      if (hash !== undefined) blockList.block("hash", hash, note);
       if (id !== undefined) await blockId(id, note, signal);
       onChange();
     },
     unblockData: ({ id, hash }) => {
-      if (id !== undefined) moderation.unblock("id", id);
-      if (hash !== undefined) moderation.unblock("hash", hash);
+      if (id !== undefined) blockList.unblock("id", id);
+      if (hash !== undefined) blockList.unblock("hash", hash);
       onChange();
     },
     blockName: (name, note) => {
-      moderation.block("name", name, note);
+      blockList.block("name", name, note);
       onChange();
     },
     unblockName: (name) => {
-      moderation.unblock("name", name);
+      blockList.unblock("name", name);
       onChange();
     },
     list: (limit, after) => {
-      const found = moderation.list(limit + 1, after);
+      const found = blockList.list(limit + 1, after);
       const blocks = found.slice(0, limit);
       return { blocks, next: found.length > limit ? blocks.at(-1) : undefined };
     },

@@ -7,7 +7,7 @@
 import type { NameRecord } from "../../chain/name-gateways.ts";
 import { Failure } from "../../failures.ts";
 import type { Clock } from "../../lib/clock.ts";
-import type { Moderation } from "../../store/moderation.ts";
+import type { BlockList } from "../../store/moderation.ts";
 import { type Name, readName } from "./name.ts";
 import type { StoredName, StoredNames } from "./name-cache.ts";
 import type { NamesFile } from "./names-file.ts";
@@ -42,7 +42,7 @@ export type Names = Readonly<{
 
 /** What names are resolved with. */
 export type NamesOptions = Readonly<{
-  refusals: Pick<Moderation, "isBlockedName">;
+  blockList: Pick<BlockList, "isBlockedName">;
   file: NamesFile | undefined;
   gateways: StoredNames | undefined;
   /** Whether undernames beyond the limit of their base name are told apart. */
@@ -51,7 +51,7 @@ export type NamesOptions = Readonly<{
 }>;
 
 /** Creates the resolver of names. */
-export function createNames({ refusals, file, gateways, isLimitEnforced, clock }: NamesOptions): Names {
+export function createNames({ blockList, file, gateways, isLimitEnforced, clock }: NamesOptions): Names {
   const meaningOf = (name: Name, { response, resolvedAt }: StoredName): NameMeaning => {
     if (response.kind === "refused") throw new Failure("blocked", { name: name.text, by: "a trusted gateway" });
     if (response.kind !== "resolved") return response;
@@ -67,7 +67,7 @@ export function createNames({ refusals, file, gateways, isLimitEnforced, clock }
     resolve: async (text, hops, signal) => {
       const name = readName(text);
       if (name === undefined) return { kind: "absent" };
-      const blocked = [name.text, name.base].find((each) => refusals.isBlockedName(each));
+      const blocked = [name.text, name.base].find((each) => blockList.isBlockedName(each));
       if (blocked !== undefined) throw new Failure("blocked", { name: name.text, blocked });
       // The file is looked at with every question: nothing of it is ever old.
       const given = file?.find(name);

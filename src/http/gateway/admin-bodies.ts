@@ -6,7 +6,7 @@
  */
 import { idKind } from "../../arweave/id.ts";
 import { Failure } from "../../failures.ts";
-import type { RefusedData } from "../../gateway/administration/block-list-admin.ts";
+import type { BlockedData } from "../../gateway/administration/block-list-admin.ts";
 import type { ExportWish } from "../../gateway/administration/exports.ts";
 import type { PruneWish } from "../../gateway/administration/prune.ts";
 import { isJsonArray, readJson } from "../../lib/json.ts";
@@ -54,9 +54,9 @@ export const adminBodies = {
     endHeight: needed(countKind(), "invalid_end_height"),
     bypassFilter: optional(flagKind, "invalid_bypass_filter", false),
   }),
-  refusedData: bodyOf({ ...data, ...note }),
+  blockedData: bodyOf({ ...data, ...note }),
   sparedData: bodyOf(data),
-  refusedName: bodyOf({ ...name, ...note }),
+  blockedName: bodyOf({ ...name, ...note }),
   sparedName: bodyOf(name),
   export: bodyOf({
     outputDir: needed(textKind(), "export_rejected"),
@@ -75,7 +75,7 @@ export const adminBodies = {
 } as const;
 
 /** Reads content that is to be refused, or not any more. @throws Failure `missing_id_or_hash`. */
-export function readRefusedData(fields: Fields): RefusedData {
+export function readBlockedData(fields: Fields): BlockedData {
   const { id, hash } = adminBodies.sparedData.read(fields);
   if (id === null && hash === null) throw new Failure("missing_id_or_hash");
   return { id: id ?? undefined, hash: hash ?? undefined };

@@ -10,7 +10,7 @@
 import { type AnyElysia, Elysia } from "elysia";
 import type { Id } from "../../arweave/id.ts";
 import { Failure } from "../../failures.ts";
-import type { RefusalsDesk } from "../../gateway/administration/block-list-admin.ts";
+import type { BlockListAdmin } from "../../gateway/administration/block-list-admin.ts";
 import type { Exports } from "../../gateway/administration/exports.ts";
 import type { Prune } from "../../gateway/administration/prune.ts";
 import type { JsonObject } from "../../lib/json.ts";
@@ -24,13 +24,13 @@ import { servicePrefixes } from "../reserved.ts";
 import { jsonResponse } from "../responses.ts";
 import {
   adminBodies,
+  readBlockedData,
   readBundleRange,
   readExportWish,
   readName,
   readNote,
   readPage,
   readPruneWish,
-  readRefusedData,
   writeCursor,
 } from "./admin-bodies.ts";
 import { pathParameters } from "./parameters.ts";
@@ -57,7 +57,7 @@ export type AdminRoutesOptions = Readonly<{
   queue: AdminQueue;
   /** The bundle status record; undefined for what is no bundle of this gateway. */
   bundleStatus: (id: Id) => Readonly<Record<string, unknown>> | undefined;
-  refusals: RefusalsDesk;
+  blockList: BlockListAdmin;
   exports: Pick<Exports, "start" | "status">;
   prune: Prune;
 }>;
@@ -73,7 +73,7 @@ type Endpoint = Readonly<{ method: "GET" | "POST" | "PUT"; path: string; respons
 
 /** Creates the routes. */
 export function createAdminRoutes(options: AdminRoutesOptions): AnyElysia {
-  const endpoints = [...queueEndpoints(options), ...refusalEndpoints(options), ...upkeepEndpoints(options)];
+  const endpoints = [...queueEndpoints(options), ...blockListEndpoints(options), ...upkeepEndpoints(options)];
   const routes = new Elysia({ strictPath: true });
   for (const prefix of servicePrefixes) {
     for (const { method, path, response } of endpoints) {
@@ -128,29 +128,29 @@ function queueEndpoints({ queue, bundleStatus }: AdminRoutesOptions): Endpoint[]
   ];
 }
 
-function refusalEndpoints({ refusals }: AdminRoutesOptions): Endpoint[] {
+function blockListEndpoints({ blockList }: AdminRoutesOptions): Endpoint[] {
   return [
     put("/block-data", async (request) => {
       const fields = await fieldsOf(request);
-      await refusals.blockData(readRefusedData(fields), readNote(fields), request.signal);
+      await blockList.blockData(readBlockedData(fields), readNote(fields), request.signal);
       return done();
     }),
     put("/unblock-data", async (request) => {
-      refusals.unblockData(readRefusedData(await fieldsOf(request)));
+      blockList.unblockData(readBlockedData(await fieldsOf(request)));
       return done();
     }),
     put("/block-name", async (request) => {
       const fields = await fieldsOf(request);
-      refusals.blockName(readName(fields), readNote(fields));
+      blockList.blockName(readName(fields), readNote(fields));
       return done();
     }),
     put("/unblock-name", async (request) => {
-      refusals.unblockName(readName(await fieldsOf(request)));
+      blockList.unblockName(readName(await fieldsOf(request)));
       return done();
     }),
     get("/blocks", (request) => {
       const { limit, after } = readPage(new URLSearchParams(contextOf(request).target.query));
-      const { blocks, next } = refusals.list(limit, after);
+      const { blocks, next } = blockList.list(limit, after);
       return jsonResponse({ blocks, next: next === undefined ? null : writeCursor(next) });
     }),
   ];

@@ -131,12 +131,12 @@ const refusing: readonly Description[] = [
     "/block-data",
     "Serve content no more",
     done,
-    adminBodies.refusedData,
+    adminBodies.blockedData,
     { id: sampleId, notes: "an example" },
     { description: "By id, or by `hash`: the SHA-256 of the content. Notes and source are for people." },
   ),
   taking("PUT", "/unblock-data", "Serve content again", done, adminBodies.sparedData, { id: sampleId }),
-  taking("PUT", "/block-name", "Serve a name no more", done, adminBodies.refusedName, {
+  taking("PUT", "/block-name", "Serve a name no more", done, adminBodies.blockedName, {
     name: "an-example",
     notes: "an example",
   }),

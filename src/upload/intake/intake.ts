@@ -14,7 +14,7 @@ import { sha256 } from "../../lib/hash.ts";
 import type { UserAddress } from "../../payment/addresses.ts";
 import type { Balance } from "../../payment/credits/balances.ts";
 import type { WrittenItem } from "../../store/jobs/intake-jobs.ts";
-import { type BlockList, refuseBlocked } from "../block-list.ts";
+import { checkNotBlocked, type UploadBlockList } from "../block-list.ts";
 import { refuseTooLarge } from "../item-size.ts";
 import type { SignedItem } from "../uploads.ts";
 import { readApprovalWish } from "./approval-tags.ts";
@@ -88,7 +88,7 @@ export type IntakeParts = ChargeParts &
     quota: UploadQuota;
     balance: (address: UserAddress) => Promise<Balance | undefined>;
     rules: IntakeRules;
-    blockList: BlockList;
+    blockList: UploadBlockList;
   }>;
 
 /** What is taken, and from whom. */
@@ -146,7 +146,7 @@ export function createIntake(parts: IntakeParts): Intake {
   /** Bytes that became nobody's do not stay. */
   async function chargeOrDiscard(item: WrittenItem, terms: Terms, signal: AbortSignal): Promise<Taken> {
     try {
-      refuseBlocked(parts.blockList, item.row);
+      checkNotBlocked(parts.blockList, item.row);
       const taken = await charge(parts, item, terms, signal);
       if (!isItsOwn(taken, item)) await store.discard(item);
       return taken;
@@ -165,7 +165,7 @@ export function createIntake(parts: IntakeParts): Intake {
     if (known !== undefined) return known;
     await checkFunds(parts, payer, staged, size, signal);
     const item = await verify(signal);
-    refuseBlocked(parts.blockList, item.row);
+    checkNotBlocked(parts.blockList, item.row);
     return await charge(parts, item, staged, signal);
   }
 
@@ -175,7 +175,7 @@ export function createIntake(parts: IntakeParts): Intake {
     const { known, ...state } = await findAgain(parts, signedBy(arriving, size), signer.account, terms);
     // A blocked item stays blocked under the other ids that its signature can be encoded to.
     if (known === undefined)
-      for (const id of signingOfHeader(arriving.header).itemIds) refuseBlocked(parts.blockList, { id });
+      for (const id of signingOfHeader(arriving.header).itemIds) checkNotBlocked(parts.blockList, { id });
     return { known, payer: { ...signer, ...state } };
   }
 
@@ -296,9 +296,9 @@ async function write(
  * Refuses a small item by its hash before it is written: its file is shared, and would keep the bytes for as long as
  * others are in it. Hashed here, at most a mebibyte, and only where any hash is blocked.
  */
-function refuseBlockedBytes(blockList: BlockList, { header }: ArrivingItem, item: Uint8Array): void {
+function refuseBlockedBytes(blockList: UploadBlockList, { header }: ArrivingItem, item: Uint8Array): void {
   if (blockList.has("hash"))
-    refuseBlocked(blockList, { id: header.id, digest: sha256(item.subarray(header.headerSize)) });
+    checkNotBlocked(blockList, { id: header.id, digest: sha256(item.subarray(header.headerSize)) });
 }
 
 async function feedAll(

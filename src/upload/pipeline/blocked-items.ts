@@ -14,7 +14,7 @@ import { isMalleable, signingOfHeader } from "../../arweave/signing.ts";
 import { assert } from "../../lib/assert.ts";
 import { decodeBase64url } from "../../lib/base64url.ts";
 import type { BundleItem } from "../../store/jobs/bundle-jobs.ts";
-import { type BlockList, canBlock, isBlocked } from "../block-list.ts";
+import { canBlock, isBlocked, type UploadBlockList } from "../block-list.ts";
 import { itemsOfBundle } from "../uploads.ts";
 import type { Bundle } from "./bundles.ts";
 import type { StepParts } from "./parts.ts";
@@ -42,14 +42,18 @@ export async function blockedItems(
   return [...blocked, ...others];
 }
 
-function isOnList(list: BlockList, { id: text, digest }: BundleItem): boolean {
+function isOnList(list: UploadBlockList, { id: text, digest }: BundleItem): boolean {
   const id = readId(text);
   assert(id !== undefined, "an upload's id is one");
   return isBlocked(list, { id, digest: decodeBase64url(digest) });
 }
 
 /** Items that another encoding of their signature names; each is read where it begins, file by file. */
-async function blockedByOtherIds(list: BlockList, folder: string, items: readonly BundleItem[]): Promise<BundleItem[]> {
+async function blockedByOtherIds(
+  list: UploadBlockList,
+  folder: string,
+  items: readonly BundleItem[],
+): Promise<BundleItem[]> {
   const blocked: BundleItem[] = [];
   for (const [file, some] of Map.groupBy(items, (item) => item.file)) {
     const handle = await opened(join(folder, file));

@@ -10,7 +10,7 @@ import type { Step } from "../../payment/credits/approvals.ts";
 import type { LedgerDatabase, Tx } from "../../store/ledger/database.ts";
 import type { MakeId } from "../../store/ledger/transfer-ids.ts";
 import type { Pool } from "../../threads/pool.ts";
-import type { BlockList } from "../block-list.ts";
+import type { UploadBlockList } from "../block-list.ts";
 import type { PlanRules } from "./plan.ts";
 
 /** What the nodes made of something that was sent to all of them. */
@@ -82,7 +82,7 @@ export type PipelineParts = Readonly<{
   threads: Pool;
   chain: BundleChain;
   /** What is on it is not brought to the chain. */
-  blockList: BlockList;
+  blockList: UploadBlockList;
   /** Gives back what was paid for an item; in the transaction in which it fails. */
   refund: (tx: Tx, reservationId: string, step: Step) => Promise<void>;
   /** Told of files that may not be needed any more, when that is durable; it looks before it removes. */

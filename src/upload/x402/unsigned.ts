@@ -11,7 +11,7 @@ import { encodeBase64url } from "../../lib/base64url.ts";
 import { concatBytes, utf8Bytes } from "../../lib/bytes.ts";
 import { sha256 } from "../../lib/hash.ts";
 import type { X402 } from "../../payment/x402/x402.ts";
-import type { BlockList } from "../block-list.ts";
+import type { UploadBlockList } from "../block-list.ts";
 import type { Taken } from "../intake/charge.ts";
 import type { ItemSigner } from "../item-signing.ts";
 import type { Multipart } from "../multipart/multipart.ts";
@@ -36,7 +36,7 @@ export type UnsignedParts = Readonly<{
   /** Ends an upload in parts before its time. */
   drop: (id: string) => Promise<void>;
   signer: ItemSigner;
-  blockList: Pick<BlockList, "isBlockedDigest">;
+  blockList: Pick<UploadBlockList, "isBlockedDigest">;
   /** What the file of an upload is called below the folder of uploads. */
   nameOf: (upload: string) => string;
 }>;

@@ -3,7 +3,7 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { openModeration } from "../../../src/store/moderation.ts";
+import { openBlockList } from "../../../src/store/moderation.ts";
 import { createRandom } from "../../support/random.ts";
 import { growingChain } from "./growing-chain.ts";
 import { indexFile } from "./index-file.ts";
@@ -185,7 +185,7 @@ describe("itemsWithin", () => {
 
   test("reaches copies at places that are not canonical, so that a refusal reaches them", () => {
     using file = indexFile();
-    const moderation = openModeration(`${file.path}.moderation`, () => 0);
+    const blockList = openBlockList(`${file.path}.moderation`, () => 0);
     const chain = growingChain(file.writer, random, owner);
     chain.add({
       transactions: [{ dataSize: 9_999 }, { dataSize: 9_999 }],
@@ -197,9 +197,9 @@ describe("itemsWithin", () => {
       const rows = [{ ...item, place: { ...place, offset: 96 } }];
       file.writer.addItems({ bundle: place, rows, nextEntry: 1, bundles: [] });
     }
-    moderation.block("id", item.id, {});
+    blockList.block("id", item.id, {});
     const within = file.reader.itemsWithin({ ...root, txIndex: 1 }, 0, 9_999, 10);
-    expect(within.some(({ id }) => moderation.isBlockedId(id))).toBe(true);
-    moderation.close();
+    expect(within.some(({ id }) => blockList.isBlockedId(id))).toBe(true);
+    blockList.close();
   });
 });
