@@ -33,7 +33,7 @@ export const longTests: readonly string[] = [
   "test/content/starved.test.ts",
   "test/http/administration-kill.test.ts",
   "test/http/clients-leave.test.ts",
-  "test/http/moderation-matrix.test.ts",
+  "test/http/blocked-routes.test.ts",
   "test/http/slow-clients.test.ts",
   "test/http/slow-posts.test.ts",
   "test/http/slow-readers.test.ts",

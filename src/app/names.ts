@@ -16,7 +16,7 @@ import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
 import type { Metrics } from "../lib/metrics.ts";
-import type { BlockList } from "../store/moderation.ts";
+import type { BlockList } from "../store/block-list.ts";
 import { badSettings } from "./complaints.ts";
 
 /** Names, open. */

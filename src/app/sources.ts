@@ -17,10 +17,10 @@ import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
 import type { Metrics } from "../lib/metrics.ts";
+import { type BlockList, openBlockList } from "../store/block-list.ts";
 import { type Extents, openExtents } from "../store/extents/extents.ts";
 import { openFoundItems } from "../store/found-items.ts";
 import type { IndexReader } from "../store/index/types.ts";
-import { type BlockList, openBlockList } from "../store/moderation.ts";
 import type { Pool } from "../threads/pool.ts";
 import type { DataFolder } from "./data-folder.ts";
 import { openPeerList } from "./peers.ts";
@@ -93,7 +93,7 @@ export function openSources({
   const rootQueries = openRootQueries(config.TRUSTED_GATEWAYS_URLS, common);
   closers.add("gateways' queries", rootQueries.close);
   const blockList = openBlockList(folder.moderation, systemClock);
-  closers.add("moderation", blockList.close);
+  closers.add("block list", blockList.close);
   const extents = openExtents({
     folder: folder.content,
     mapPath: folder.contentMap,

@@ -22,7 +22,7 @@ import { extentCallBytesMax } from "../store/extents/read.ts";
 import type { FoundItems } from "../store/found-items.ts";
 import type { IndexReader } from "../store/index/types.ts";
 import type { RootSpec } from "../store/root-spec.ts";
-import { type ContentBlockList, createBlockGuard } from "./blocked.ts";
+import { type ContentBlockList, createBlockGuard } from "./block-guard.ts";
 import { type Bodies, createBodies } from "./bodies.ts";
 import type { ContentChecks } from "./checks.ts";
 import { createElsewhere, type Elsewhere, type LookupStats } from "./elsewhere.ts";

@@ -10,7 +10,7 @@ import type { ByteSpan } from "../lib/range.ts";
 import type { Place } from "../store/index/place.ts";
 import type { Located } from "../store/index/rows.ts";
 import type { RootSpec } from "../store/root-spec.ts";
-import type { BlockGuard } from "./blocked.ts";
+import type { BlockGuard } from "./block-guard.ts";
 import { isAbsence } from "./bodies.ts";
 import type { Found } from "./elsewhere.ts";
 import type { Fill } from "./fill.ts";

@@ -17,7 +17,7 @@ import { equalBytes } from "../lib/bytes.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
-import type { BlockGuard } from "./blocked.ts";
+import type { BlockGuard } from "./block-guard.ts";
 import { contentBufferBytesMax } from "./open.ts";
 import type { OpenContent } from "./open-content.ts";
 import { bytesOf, missingIsBusy, piecesOf, type UploadedPayload } from "./uploaded-bytes.ts";

@@ -9,8 +9,8 @@ import type { Id } from "../arweave/id.ts";
 import { Failure } from "../failures.ts";
 import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
 import { sha256 } from "../lib/hash.ts";
+import type { BlockList } from "../store/block-list.ts";
 import { cutData } from "../store/index/headers.ts";
-import type { BlockList } from "../store/moderation.ts";
 import type { RelayResponse } from "./relay.ts";
 
 /** What of the refusals is asked. */

@@ -22,10 +22,10 @@ import { type DatabaseName, databaseNames, dataFolderAt } from "../../src/app/da
 import { claimDatabases, examineDatabases } from "../../src/app/databases.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { openAdministration } from "../../src/store/administration.ts";
+import { openBlockList } from "../../src/store/block-list.ts";
 import { openExtentMap } from "../../src/store/extents/map.ts";
 import { openIndexWriter } from "../../src/store/index/writer.ts";
 import { openSqliteLedger } from "../../src/store/ledger/sqlite.ts";
-import { openBlockList } from "../../src/store/moderation.ts";
 import { openOutbox } from "../../src/store/outbox.ts";
 import { repositoryRoot } from "../support/program.ts";
 import { createRecordingLog } from "../support/recording-log.ts";

@@ -9,7 +9,7 @@ import { afterAll, expect, test } from "bun:test";
 import { appendFileSync, readFileSync, truncateSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Id, idFromBytes } from "../../src/arweave/id.ts";
-import { createBlockGuard } from "../../src/content/blocked.ts";
+import { createBlockGuard } from "../../src/content/block-guard.ts";
 import { createUploadedContent } from "../../src/content/uploaded.ts";
 import type { UploadedPayload } from "../../src/content/uploaded-bytes.ts";
 import { Failure } from "../../src/failures.ts";

@@ -15,7 +15,7 @@ import { createNamesFile } from "../../src/gateway/names/names-file.ts";
 import { sandboxLabel } from "../../src/http/hosts.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
-import { openBlockList } from "../../src/store/moderation.ts";
+import { openBlockList } from "../../src/store/block-list.ts";
 import { header, openGatewayServer, type WireResponse, wire } from "../support/gateway-server.ts";
 import { createMemoryContent, idOf } from "../support/memory-content.ts";
 import { type NameScript, openNameGateway } from "../support/name-gateway.ts";

@@ -10,7 +10,7 @@ import { assert } from "../../src/lib/assert.ts";
 import { type Fault, type FaultServer, openFaultServer, type Result } from "../chain/fault-server.ts";
 import { post, rsa, testBytes } from "../dev/devnet/support.ts";
 import { openStack, type Stack } from "../support/stack.ts";
-import { type Fixture, makeFixture, type Piece } from "./moderation-fixture.ts";
+import { type Fixture, makeFixture, type Piece } from "./blocked-fixture.ts";
 
 /** A gateway, and the node behind which faults are made. */
 type Gateway = Readonly<{ stack: Stack; node: FaultServer }>;

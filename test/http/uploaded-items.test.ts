@@ -20,7 +20,7 @@ import { sha256 } from "../../src/lib/hash.ts";
 import { testBytes } from "../dev/devnet/support.ts";
 import { eventually } from "../support/until.ts";
 import { openUploadStack, sendItem, statusOf, type UploadStack } from "../support/upload-stack.ts";
-import { payloadRoutes } from "./moderation-fixture.ts";
+import { payloadRoutes } from "./blocked-fixture.ts";
 
 const key = "key-of-uploads";
 const root = "gateway.test";

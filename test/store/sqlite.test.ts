@@ -5,7 +5,7 @@
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import { openBlockList } from "../../src/store/moderation.ts";
+import { openBlockList } from "../../src/store/block-list.ts";
 import { closeDatabase, openForWriting } from "../../src/store/sqlite.ts";
 import { temporaryFolder } from "./folder.ts";
 

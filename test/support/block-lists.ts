@@ -3,7 +3,7 @@
  * @module
  */
 import { encodeBase64url } from "../../src/lib/base64url.ts";
-import type { UploadBlockList } from "../../src/upload/block-list.ts";
+import type { UploadBlockList } from "../../src/upload/blocked-uploads.ts";
 
 /** A list, and what is on it: ids, and SHA-256 as base64url. */
 export type TestBlockList = UploadBlockList & Readonly<{ ids: Set<string>; hashes: Set<string> }>;

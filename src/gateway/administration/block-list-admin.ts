@@ -4,7 +4,7 @@
  * @module
  */
 import type { Id } from "../../arweave/id.ts";
-import type { BlockedEntry, BlockedPlace, BlockedPosition, BlockList, BlockNote } from "../../store/moderation.ts";
+import type { BlockedEntry, BlockedPlace, BlockedPosition, BlockList, BlockNote } from "../../store/block-list.ts";
 
 /** Content to block: by its id, by its hash, or by both. */
 export type BlockedData = Readonly<{

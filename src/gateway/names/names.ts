@@ -7,7 +7,7 @@
 import type { NameRecord } from "../../chain/name-gateways.ts";
 import { Failure } from "../../failures.ts";
 import type { Clock } from "../../lib/clock.ts";
-import type { BlockList } from "../../store/moderation.ts";
+import type { BlockList } from "../../store/block-list.ts";
 import { type Name, readName } from "./name.ts";
 import type { StoredName, StoredNames } from "./name-cache.ts";
 import type { NamesFile } from "./names-file.ts";

@@ -5,7 +5,7 @@
  */
 import { type BlockHash, isBlockHash } from "../../arweave/id.ts";
 import { type Kind, narrowed, textKind } from "../../lib/kind.ts";
-import { isContentHash } from "../../store/moderation.ts";
+import { isContentHash } from "../../store/block-list.ts";
 
 /** SHA-256 of content. */
 export const hashKind: Kind<string> = narrowed(

@@ -14,7 +14,7 @@ import { sha256 } from "../../lib/hash.ts";
 import type { UserAddress } from "../../payment/addresses.ts";
 import type { Balance } from "../../payment/credits/balances.ts";
 import type { WrittenItem } from "../../store/jobs/intake-jobs.ts";
-import { checkNotBlocked, type UploadBlockList } from "../block-list.ts";
+import { checkNotBlocked, type UploadBlockList } from "../blocked-uploads.ts";
 import { refuseTooLarge } from "../item-size.ts";
 import type { SignedItem } from "../uploads.ts";
 import { readApprovalWish } from "./approval-tags.ts";

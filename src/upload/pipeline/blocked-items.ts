@@ -14,7 +14,7 @@ import { isMalleable, signingOfHeader } from "../../arweave/signing.ts";
 import { assert } from "../../lib/assert.ts";
 import { decodeBase64url } from "../../lib/base64url.ts";
 import type { BundleItem } from "../../store/jobs/bundle-jobs.ts";
-import { canBlock, isBlocked, type UploadBlockList } from "../block-list.ts";
+import { canBlock, isBlocked, type UploadBlockList } from "../blocked-uploads.ts";
 import { itemsOfBundle } from "../uploads.ts";
 import type { Bundle } from "./bundles.ts";
 import type { StepParts } from "./parts.ts";

@@ -10,7 +10,7 @@ import type { Step } from "../../payment/credits/approvals.ts";
 import type { LedgerDatabase, Tx } from "../../store/ledger/database.ts";
 import type { MakeId } from "../../store/ledger/transfer-ids.ts";
 import type { Pool } from "../../threads/pool.ts";
-import type { UploadBlockList } from "../block-list.ts";
+import type { UploadBlockList } from "../blocked-uploads.ts";
 import type { PlanRules } from "./plan.ts";
 
 /** What the nodes made of something that was sent to all of them. */

@@ -11,7 +11,7 @@ import { encodeBase64url } from "../../lib/base64url.ts";
 import { concatBytes, utf8Bytes } from "../../lib/bytes.ts";
 import { sha256 } from "../../lib/hash.ts";
 import type { X402 } from "../../payment/x402/x402.ts";
-import type { UploadBlockList } from "../block-list.ts";
+import type { UploadBlockList } from "../blocked-uploads.ts";
 import type { Taken } from "../intake/charge.ts";
 import type { ItemSigner } from "../item-signing.ts";
 import type { Multipart } from "../multipart/multipart.ts";

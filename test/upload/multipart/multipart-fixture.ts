@@ -26,7 +26,7 @@ import type { MakeId } from "../../../src/store/ledger/transfer-ids.ts";
 import { makeItemFolders } from "../../../src/store/uploads/item-files.ts";
 import { openPartFiles, type PartFile, type PartFiles } from "../../../src/store/uploads/part-files.ts";
 import { openPool } from "../../../src/threads/pool.ts";
-import type { UploadBlockList } from "../../../src/upload/block-list.ts";
+import type { UploadBlockList } from "../../../src/upload/blocked-uploads.ts";
 import { createFileCheck } from "../../../src/upload/intake/file-check.ts";
 import { createIntake, type Intake, type IntakeRules } from "../../../src/upload/intake/intake.ts";
 import { createItemStore } from "../../../src/upload/intake/item-store.ts";

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import { type Id, readId } from "../../src/arweave/id.ts";
-import { type ContentBlockList, createBlockGuard } from "../../src/content/blocked.ts";
+import { type ContentBlockList, createBlockGuard } from "../../src/content/block-guard.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 

@@ -5,14 +5,14 @@
 import { describe, expect, test } from "bun:test";
 import { readId } from "../../src/arweave/id.ts";
 import { assert } from "../../src/lib/assert.ts";
-import { isContentHash, openBlockList } from "../../src/store/moderation.ts";
+import { isContentHash, openBlockList } from "../../src/store/block-list.ts";
 import { idOf } from "../support/memory-content.ts";
 import { temporaryFolder } from "./folder.ts";
 
 const id = readId("A".repeat(43));
 assert(id !== undefined, "the test's id is an id");
 
-describe("moderation", () => {
+describe("block list", () => {
   test("a refusal is seen by another connection at once and survives closing", () => {
     using folder = temporaryFolder();
     const path = `${folder.path}/moderation.sqlite`;

@@ -7,7 +7,7 @@
  */
 import type { Id } from "../arweave/id.ts";
 import { Failure } from "../failures.ts";
-import type { BlockList } from "../store/moderation.ts";
+import type { BlockList } from "../store/block-list.ts";
 
 /** The queries on the block list that uploads need. */
 export type UploadBlockList = Pick<BlockList, "has" | "isBlockedId" | "isBlockedDigest">;

@@ -19,7 +19,7 @@ import { openGatewayServer } from "../support/gateway-server.ts";
 import { createMemoryContent } from "../support/memory-content.ts";
 import { openStack, type Stack } from "../support/stack.ts";
 import { eventually } from "../support/until.ts";
-import { type Fixture, hashOf, makeFixture, type Piece, payloadRoutes } from "./moderation-fixture.ts";
+import { type Fixture, hashOf, makeFixture, type Piece, payloadRoutes } from "./blocked-fixture.ts";
 
 const key = "matrix-key";
 const root = "gateway.test";
