@@ -392,7 +392,7 @@ export const readingDefences: readonly Defence[] = [
     threat: "P1",
     name: "content of gateways that is blocked by its hash",
     file: "src/content/open.ts",
-    text: "guard.checkId(id, id, digests.get(id) ?? (await learnDigest(signal)));",
+    text: "if (size > 0 && guard.mustHash(size)) guard.checkId(id, id, digests.get(id) ?? (await learnDigest(signal)));",
     instead: "",
     tests: ["test/content/content.test.ts"],
   },
