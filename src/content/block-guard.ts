@@ -1,5 +1,5 @@
 /**
- * Checks content against the block list: blocked ids, blocked hashes, and every response that would contain their bytes.
+ * Checks content against the block list: blocked ids, blocked hashes, and responses that would contain their bytes.
  * Source: docs/reference/gateway.md#block-list.
  * @module
  */
