@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { GatewayAddress } from "../config/gateway-list.ts";
+import type { GatewayAddress } from "../config/setting-readers.ts";
 import { Failure } from "../failures.ts";
 import { type Fault, failureOf, fault, type HttpStream, type HttpTimeouts, openHttp } from "../lib/http-client.ts";
 import type { ByteSpan } from "../lib/range.ts";

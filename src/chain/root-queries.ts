@@ -6,7 +6,7 @@
  */
 import { LRUCache } from "lru-cache";
 import { type Id, readId } from "../arweave/id.ts";
-import type { GatewayAddress } from "../config/gateway-list.ts";
+import type { GatewayAddress } from "../config/setting-readers.ts";
 import { type Fault, type Http, type HttpTimeouts, openHttp, fault as problem } from "../lib/http-client.ts";
 import { isJsonObject, type JsonValue, readJson } from "../lib/json.ts";
 import type { Hint } from "./hint.ts";

@@ -1,63 +1,71 @@
 /**
- * The environment read against the table of settings: values, or every complaint at once.
+ * Reads an environment by the table of settings, and reports every invalid value at once.
  * @module
  */
+import { invalidValue } from "../lib/invalid-value.ts";
 import { printable } from "../lib/printable.ts";
 import { type CarriedOver, carryOver, foreignWarnings, type Translation } from "./foreign-names.ts";
 import type { Setting } from "./setting-readers.ts";
 import { type Config, type SettingName, settings } from "./settings.ts";
 
-/** Which command reads the settings; some defaults differ. */
+/** The command that reads the settings; some defaults differ. */
 export type Mode = "dev" | "serve";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Settings that were read, and what an operator should know about the rest. */
+/** The values of the settings, with warnings about other names. */
 export type ReadConfig = Readonly<{
   config: Config;
-  /** The same with defaults where a text could not be read: for finding what else is wrong, and nothing else. */
+  /** The same with defaults in place of invalid values, only for finding more complaints. */
   filled: Config;
   warnings: readonly string[];
   complaints: readonly string[];
 }>;
 
-const rows = Object.entries(settings) as readonly [SettingName, Setting<unknown> & { fallback?: unknown }][];
+type Row = Setting<unknown> & { fallback?: unknown };
+
+const rows = Object.entries(settings) as readonly [SettingName, Row][];
 
 /**
  * Reads the settings from an environment.
  *
- * @param environment - Names and texts, secrets already read from their files.
- * @returns The values, with every complaint; while there is one, the values are not to be used.
+ * @param environment - Names and texts; secrets are already read from their files.
+ * @returns The values and all complaints; the values may be used only when there are no complaints.
  */
 export function readConfig(environment: Environment, mode: Mode): ReadConfig {
   const complaints: string[] = [];
   const config: Record<string, unknown> = {};
   const filled: Record<string, unknown> = {};
   const carried = carryOver(environment, knownNames);
+  // The name that the user set: the setting's own or an alias.
+  const givenNames = new Map<string, string>();
   for (const [name, row] of rows) {
-    const given = givenText(carried.values, name, row);
-    config[name] = given === undefined ? defaultOf(row, mode) : readOne(name, row, given, complaints);
+    const given = givenName(carried.values, name, row);
+    if (given !== undefined) givenNames.set(name, given);
+    const text = given === undefined ? undefined : carried.values[given];
+    config[name] =
+      given === undefined || text === undefined ? defaultOf(row, mode) : readOne(given, row, text, complaints);
     filled[name] = config[name] ?? defaultOf(row, mode);
   }
-  // Each name was read by its own row's reader, which is what Config says.
+  // Each value comes from the reader of its own row, as in Config.
   const read = config as Config;
   return {
     config: read,
     filled: filled as Config,
     warnings: [...foreignWarnings(carried.foreign), ...unknownNames(environment, carried)],
-    complaints: [...complaints, ...mismatches(read), ...sharedPorts(read, mode)],
+    complaints: [...complaints, ...mismatches(read), ...sharedPorts(read, mode, givenNames)],
   };
 }
 
-/** What becomes of one name of an environment. */
+/** How one name of an environment is treated. */
 export type ExplainedName = Readonly<{
   name: string;
   kind: "taken" | "translated" | "same" | "foreign" | "unknown";
-  /** What an operator should know of it; may be empty. */
+  /** Explanation for the operator; may be empty. */
   note: string;
 }>;
 
-/** Says of each name of an environment what becomes of it, in the order of the environment. */
+/** Explains how each name of an environment is treated, in the order of the environment. */
 export function explainEnvironment(environment: Environment): readonly ExplainedName[] {
   const { translations, foreign } = carryOver(environment, knownNames);
   return Object.keys(environment).map((name) => {
@@ -75,46 +83,57 @@ function translationNote({ name, value }: Translation): string {
   return value === undefined ? `${name} is unset` : `${name}=${value}`;
 }
 
-/** Under which name a setting of another name is read. */
+/** The setting that an alias sets. */
 function aliasNote(name: string): string {
   const row = rows.find(([, { aliases = [] }]) => aliases.includes(name));
   return row === undefined ? "" : `as ${row[0]}`;
 }
 
-/** What is wrong with settings only beside each other. */
+/** Complaints about settings that contradict each other. */
 function mismatches(config: Config): string[] {
   const { TLS_CERT_FILE, TLS_KEY_FILE } = config;
   const faults: string[] = [];
   if ((TLS_CERT_FILE === undefined) !== (TLS_KEY_FILE === undefined))
-    faults.push("TLS_CERT_FILE and TLS_KEY_FILE must both be set, or neither: one is of no use without the other");
+    faults.push("TLS_CERT_FILE and TLS_KEY_FILE must be set together");
   if (config.METRICS_ON_ADMIN_LISTEN && config.ADMIN_LISTEN === undefined)
-    faults.push("METRICS_ON_ADMIN_LISTEN needs ADMIN_LISTEN: without it metrics would be served nowhere");
+    faults.push("METRICS_ON_ADMIN_LISTEN requires ADMIN_LISTEN: otherwise metrics are not served");
   return faults;
 }
 
-/** Listeners that would stand at one port. A setting that could not be read has a complaint already. */
-function sharedPorts(config: Config, mode: Mode): string[] {
+/** Complaints about listeners on the same port. An invalid port already has its own complaint. */
+function sharedPorts(config: Config, mode: Mode, givenNames: ReadonlyMap<string, string>): string[] {
   const names = ["GATEWAY_PORT", "PAYMENT_PORT", "UPLOAD_PORT"] as const;
   const taken = mode === "dev" ? ([...names, "DEVNET_PORT", "SANDBOX_PORT"] as const) : names;
   return taken.flatMap((name, index) => {
     const before = taken.slice(0, index).find((each) => config[each] === config[name]);
-    const isShared = before !== undefined && config[name] !== undefined && config[name] !== 0;
-    return isShared ? [`${name} must be another port than ${before}, got ${config[name]} for both`] : [];
+    if (before === undefined || config[name] === undefined || config[name] === 0) return [];
+    const [own, other] = [name, before].map((each) => givenNames.get(each) ?? each);
+    return [invalidValue(`${own}`, String(config[name]), `a port other than ${other}`)];
   });
 }
 
-/** The names of settings that hold secrets, for which `NAME_FILE` is read. */
+/** The names of secret settings, for which `NAME_FILE` is read. */
 export const secretNames: readonly SettingName[] = rows.filter(([, row]) => row.secret).map(([name]) => name);
 
-/** The table of settings as Markdown, for README. */
+/** One setting as documentation shows it. */
+export type SettingDescription = Readonly<{ name: string; unit: string; usual: string; effect: string }>;
+
+/** Describes a setting; the effect names its aliases and its secret's file. */
+export function describeSetting(name: SettingName): SettingDescription {
+  const row: Row = settings[name];
+  return { name, unit: row.unit, usual: defaultText(row), effect: `${row.effect}${also(row)}` };
+}
+
+/** The table of settings as Markdown. */
 export function settingsTable(): string {
-  const lines = rows.map(
-    ([name, row]) => `| \`${name}\` | ${defaultText(row)} | ${row.unit} | ${row.effect}${also(row)} |`,
-  );
+  const lines = rows.map(([name]) => {
+    const { unit, usual, effect } = describeSetting(name);
+    return `| \`${name}\` | ${usual} | ${unit} | ${effect} |`;
+  });
   return ["| Setting | Default | Unit | Effect |", "|---|---|---|---|", ...lines].join("\n");
 }
 
-/** The settings as lines for a terminal. */
+/** The settings as lines for `--help`. */
 export function settingsHelp(): string {
   const width = Math.max(...rows.map(([name]) => name.length));
   const lines = rows.map(([name, row]) => `  ${name.padEnd(width)}  ${row.effect} [${row.unit}; ${defaultText(row)}]`);
@@ -131,47 +150,44 @@ export function printConfig(config: Config): string {
     .join("\n");
 }
 
-function givenText(environment: Environment, name: string, row: Setting<unknown>): string | undefined {
-  for (const each of [name, ...(row.aliases ?? [])]) {
-    const text = environment[each];
-    if (text !== undefined && text !== "") return text;
-  }
-  return undefined;
+/** The first of a setting's names that has a text; an empty text counts as unset. */
+function givenName(environment: Environment, name: string, { aliases = [] }: Row): string | undefined {
+  return [name, ...aliases].find((each) => (environment[each] ?? "") !== "");
 }
 
-function defaultOf(row: Setting<unknown> & { fallback?: unknown }, mode: Mode): unknown {
+function defaultOf(row: Row, mode: Mode): unknown {
   return mode === "dev" && row.dev !== undefined ? row.dev : row.fallback;
 }
 
-function readOne(name: string, row: Setting<unknown>, text: string, complaints: string[]): unknown {
+function readOne(name: string, row: Row, text: string, complaints: string[]): unknown {
   try {
     return row.read(text);
   } catch (error) {
-    // The reader's message is for the operator: it becomes one line of the complaint.
-    const reason = error instanceof Error ? error.message : String(error);
-    complaints.push(`${name} ${reason}, got ${row.secret ? "(hidden)" : JSON.stringify(text)}`);
+    // The reader's message says which values are valid.
+    const expected = error instanceof Error ? error.message : String(error);
+    complaints.push(invalidValue(name, row.secret ? undefined : text, expected));
     return undefined;
   }
 }
 
-function defaultText(row: Setting<unknown> & { fallback?: unknown }): string {
+function defaultText(row: Row): string {
   const usual = row.fallback === undefined ? "unset" : `\`${printValue(row, row.fallback)}\``;
   return row.dev === undefined ? usual : `${usual}; dev \`${printValue(row, row.dev)}\``;
 }
 
-function printValue(row: Setting<unknown>, value: unknown): string {
+function printValue(row: Row, value: unknown): string {
   if (value === undefined) return "";
   if (row.write !== undefined) return row.write(value);
   return Array.isArray(value) ? value.join(",") : String(value);
 }
 
-function also(row: Setting<unknown>): string {
+function also(row: Row): string {
   const aliases = row.aliases ?? [];
-  const file = row.secret ? " The name with `_FILE` names a file that holds it." : "";
+  const file = row.secret ? " The name with `_FILE` is the path of a file with the value." : "";
   return aliases.length === 0 ? file : ` Also \`${aliases.join("`, `")}\`.${file}`;
 }
 
-/** Beginnings that only this program and its peers use; a name with one of them was meant for us. */
+/** Prefixes that only this program and ar-io-node use; an unknown name with one of them is reported. */
 const ourPrefixes = new RegExp(
   `^(${[
     "ANS104",
@@ -200,9 +216,9 @@ const knownNames: ReadonlySet<string> = new Set(
 
 function unknownNames(environment: Environment, { foreign, translations }: CarriedOver): string[] {
   const named = [...foreign.map(({ name }) => name), ...translations.flatMap(({ from }) => from)];
-  const told = new Set([...knownNames, ...named]);
+  const explained = new Set([...knownNames, ...named]);
   return Object.keys(environment)
-    .filter((name) => !told.has(name) && (ourPrefixes.test(name) || nearest(name, knownNames) !== undefined))
+    .filter((name) => !explained.has(name) && (ourPrefixes.test(name) || nearest(name, knownNames) !== undefined))
     .map((name) => {
       const meant = nearest(name, knownNames);
       const hint = meant === undefined ? "" : `; did you mean ${meant}?`;
@@ -210,17 +226,17 @@ function unknownNames(environment: Environment, { foreign, translations }: Carri
     });
 }
 
-/** Two slips of the pen are still the same name; three may be another program's. */
-const slipsMax = 2;
+/** A name within this edit distance of a known name is a typing error; beyond it, another program may use the name. */
+const editsMax = 2;
 const nameLengthMin = 8;
 
 function nearest(name: string, known: ReadonlySet<string>): string | undefined {
   if (name.length < nameLengthMin) return undefined;
-  return [...known].find((each) => editDistance(name, each) <= slipsMax);
+  return [...known].find((each) => editDistance(name, each) <= editsMax);
 }
 
 function editDistance(left: string, right: string): number {
-  if (Math.abs(left.length - right.length) > slipsMax) return slipsMax + 1;
+  if (Math.abs(left.length - right.length) > editsMax) return editsMax + 1;
   let previous = Array.from({ length: right.length + 1 }, (_, index) => index);
   for (let row = 1; row <= left.length; row += 1) {
     const current = [row];

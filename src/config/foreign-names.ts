@@ -1,6 +1,6 @@
 /**
- * The environment of an ar-io-node operator, carried over. Names that mean the same are rows of the table of settings;
- * here values of other names are translated, and the rest is told what to use instead.
+ * Translates the environment of an ar-io-node operator. Names of the same meaning are aliases in the table of settings;
+ * this file translates values of other names, and explains the names that have no equivalent.
  * Source: docs/operating.md, "Coming from ar-io-node".
  * @module
  */
@@ -9,18 +9,18 @@ import { printable } from "../lib/printable.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A name of the other gateway that this program does not read. */
+/** A setting of ar-io-node that this program does not read. */
 export type ForeignName = Readonly<{
   name: string;
-  /** What to use or to know instead. */
+  /** The replacement, or why none is needed. */
   instead: string;
-  /** Whether the value asks for what this program does in any case. */
+  /** Whether the value requests what this program always does. */
   isSame: boolean;
-  /** Whether unrelated programs use the name too: a start does not mention it then. */
+  /** Whether unrelated programs use the name too; then a start does not warn about it. */
   isShared: boolean;
 }>;
 
-/** A value that was made from other names, or from another spelling of its own. */
+/** A value that comes from other names, or from another spelling of the same name. */
 export type Translation = Readonly<{
   from: readonly string[];
   name: string;
@@ -28,7 +28,7 @@ export type Translation = Readonly<{
   value: string | undefined;
 }>;
 
-/** What became of an environment. */
+/** A translated environment. */
 export type CarriedOver = Readonly<{
   /** The environment with the translated values. */
   values: Environment;
@@ -37,9 +37,9 @@ export type CarriedOver = Readonly<{
 }>;
 
 /**
- * Carries an environment over.
+ * Translates an environment.
  *
- * @param environment - Names and texts; an empty text is as good as unset.
+ * @param environment - Names and texts; an empty text counts as unset.
  * @param known - Names that this program reads.
  */
 export function carryOver(environment: Environment, known: ReadonlySet<string>): CarriedOver {
@@ -53,7 +53,7 @@ export function carryOver(environment: Environment, known: ReadonlySet<string>):
   return { values: { ...environment, ...Object.fromEntries(changed) }, translations, foreign };
 }
 
-/** The warning of a start: one, with a line for each name; none when nothing is lost. */
+/** One warning with a line for each name that has no effect here; none when every value is applied. */
 export function foreignWarnings(foreign: readonly ForeignName[]): readonly string[] {
   const lost = foreign.filter(({ isSame, isShared }) => !isSame && !isShared);
   if (lost.length === 0) return [];
@@ -68,7 +68,7 @@ const translators: readonly ((given: Given) => readonly Translation[])[] = [
   (given) => respelled(given, "STOP_HEIGHT", /^infinity$/i, undefined),
   (given) => respelled(given, "LOG_FORMAT", /^simple$/, "pretty"),
   (given) => respelled(given, "LOG_LEVEL", /^(http|verbose|silly)$/, "debug"),
-  // The other gateway's own container, which answers its queries itself.
+  // The container of ar-io-node itself, which executes its own queries.
   (given) => respelled(given, "GRAPHQL_HOST", /^core$/, undefined),
 ];
 
@@ -76,10 +76,10 @@ function respelled(given: Given, name: string, text: RegExp, value: string | und
   return text.test(given(name) ?? "") ? [{ from: [name], name, value }] : [];
 }
 
-/** Hosts and ports of the other gateway's proxy, as URLs of nodes, unless there is a URL. */
+/** Builds TRUSTED_NODE_URL from the hosts and ports of ar-io-node's proxy, unless a URL is set. */
 function nodesTranslated(given: Given): Translation[] {
   const url = given("TRUSTED_NODE_URL");
-  // The proxy itself, by its name among containers, is no node.
+  // This URL is the proxy itself, by its container name: not a node.
   const isProxy = /^https?:\/\/envoy(:\d+)?\/?$/.test(url ?? "");
   if (url !== undefined && !isProxy) return [];
   const nodes = ["TRUSTED_NODE", "FALLBACK_NODE"].flatMap((prefix) => {
@@ -118,7 +118,7 @@ const dataFolder = "use DATA_DIR, which holds everything";
 const limiterInMemory = "not needed; the limits of a process are in its memory";
 const noDataSale = "data is not sold; X402_NETWORK and X402_PAY_TO sell credits for uploads";
 
-/** Pattern of the name, what to say, and the values that ask for what this program does in any case. */
+/** Pattern of the name, replacement, and values that request what this program always does. */
 const foreignRows: readonly (readonly [RegExp, string, RegExp?])[] = [
   [/^CORE_PORT$/, "use GATEWAY_PORT; one listener serves what core and Envoy serve together"],
   [/^ENVOY_/, "not needed; there is no Envoy, see GATEWAY_PORT and TRUSTED_NODE_URL"],

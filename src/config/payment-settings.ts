@@ -1,26 +1,20 @@
 /**
- * The settings of the payment service, rows of the one table.
+ * Settings of the payment service: prices and the ledger, cards, tokens, and x402.
  * @module
  */
-import { count, duration, flag, list, port, postgresUrl, secretText, setting, text, url } from "./setting-readers.ts";
+import { count, duration, list, port, postgresUrl, secretText, setting, text, url } from "./setting-readers.ts";
 
 export const paymentSettings = {
   PAYMENT_PORT: setting({
     read: port,
     fallback: 3001,
     unit: "port",
-    effect: "Port of the payment service; 0 takes a free one.",
+    effect: "Port of the payment service; 0 picks a free port.",
   }),
   PAYMENT_PUBLIC_URL: setting({
     read: url,
     unit: "URL",
-    effect: "Address under which payers reach the payment service: in x402 answers and checkout pages.",
-  }),
-  MOUNT_SERVICES: setting({
-    read: flag,
-    fallback: true,
-    unit: "true or false",
-    effect: "Whether the gateway's port answers for the other services too, below `/payment` and `/upload`.",
+    effect: "URL under which payers reach the payment service, for x402 responses and checkout pages.",
   }),
   LEDGER_URL: setting({
     read: postgresUrl,
@@ -32,8 +26,8 @@ export const paymentSettings = {
     read: secretText,
     unit: "text",
     effect:
-      "Key of the tokens that a signed balance request is given, at least 32 characters; unset is a random one, " +
-      "kept in DATA_DIR.",
+      "Key of the tokens that signed balance requests receive, at least 32 characters; unset is a random key, " +
+      "stored in DATA_DIR.",
     secret: true,
   }),
   PAYMENT_RULES_FILE: setting({
@@ -47,80 +41,84 @@ export const paymentSettings = {
     read: url,
     unit: "URL",
     effect:
-      "Source of fiat and token prices that speaks CoinGecko's `/simple/price`; unset is CoinGecko, " +
+      "Source of fiat and token prices with CoinGecko's `/simple/price` API; unset is CoinGecko, " +
       "under `dev` the sandbox's fixed prices.",
   }),
   PRICE_AGE_MAX: setting({
     read: duration,
     fallback: 6 * 60 * 60_000,
     unit: "milliseconds",
-    effect: "Oldest price that is still used while its source cannot be reached.",
+    effect: "Maximum age of a price that is used while its source is unavailable.",
   }),
+} as const;
+
+export const cardSettings = {
   STRIPE_SECRET_KEY: setting({
     read: text,
     unit: "text",
-    effect: "Key of the Stripe account that takes cards; unset turns cards off, under `dev` the sandbox takes them.",
+    effect:
+      "Key of the Stripe account for card payments; unset switches cards off, under `dev` it selects the sandbox.",
     secret: true,
   }),
   STRIPE_WEBHOOK_SECRET: setting({
     read: text,
     unit: "text",
-    effect: "Key with which Stripe signs what it reports to `/v1/stripe-webhook`.",
+    effect: "Key with which Stripe signs its events to `/v1/stripe-webhook`.",
     secret: true,
   }),
   STRIPE_API_URL: setting({
     read: url,
     unit: "URL",
-    effect: "Where Stripe's protocol is spoken; unset is Stripe, under `dev` without a key the sandbox.",
-  }),
-  SANDBOX_PORT: setting({
-    read: port,
-    fallback: 3003,
-    unit: "port",
-    effect: "Port of the sandbox that stands for Stripe and the price feed under `dev`; 0 takes a free one.",
+    effect: "URL of the Stripe API; unset is Stripe, under `dev` without a key the sandbox.",
   }),
   CARD_WATCH_MS: setting({
     read: duration,
     fallback: 30_000,
     dev: 2_000,
     unit: "milliseconds",
-    effect: "How often Stripe is asked for payments that it has not reported, and told of refunds.",
+    effect: "Interval between requests to Stripe for unreported payments and pending refunds.",
   }),
   TOP_UP_RETURN_ORIGINS: setting({
     read: list(url),
     fallback: [],
     unit: "URLs",
-    effect: "Origins that a checkout may return to, separated by commas; none listed is any https origin.",
+    effect: "Origins that a checkout may return to, separated by commas; an empty list is any https origin.",
   }),
+} as const;
+
+const chainId = "chain id";
+const contract = "address";
+
+export const tokenSettings = {
   PAYMENT_ADDRESS_NATIVE: setting({
     read: text,
     unit: "address",
-    effect: "Address on the chain that native payments go to; unset is the wallet's own, where there is one.",
+    effect: "Address of native payments; unset is the address of WALLET_FILE, if set.",
   }),
   PAYMENT_ADDRESS_ETHEREUM: setting({
     read: text,
     unit: "address",
-    effect: "Address that ether, USDC and listed ERC-20 tokens on Ethereum go to; unset takes none.",
+    effect: "Address of payments in ether, USDC and listed ERC-20 tokens on Ethereum; unset switches them off.",
   }),
   PAYMENT_ADDRESS_MATIC: setting({
     read: text,
     unit: "address",
-    effect: "Address that POL, USDC and listed ERC-20 tokens on Polygon go to; unset takes none.",
+    effect: "Address of payments in POL, USDC and listed ERC-20 tokens on Polygon; unset switches them off.",
   }),
   PAYMENT_ADDRESS_BASE: setting({
     read: text,
     unit: "address",
-    effect: "Address that ether, USDC, ARIO and listed ERC-20 tokens on Base go to; unset takes none.",
+    effect: "Address of payments in ether, USDC, ARIO and listed ERC-20 tokens on Base; unset switches them off.",
   }),
   PAYMENT_ADDRESS_SOLANA: setting({
     read: text,
     unit: "address",
-    effect: "Address that SOL and USDC on Solana go to; unset takes none.",
+    effect: "Address of payments in SOL and USDC on Solana; unset switches them off.",
   }),
   PAYMENT_ADDRESS_KYVE: setting({
     read: text,
     unit: "address",
-    effect: "Address that KYVE goes to; unset takes none.",
+    effect: "Address of payments in KYVE; unset switches them off.",
   }),
   ETHEREUM_RPC_URL: setting({ read: url, unit: "URL", effect: "JSON-RPC of Ethereum.", secret: true }),
   MATIC_RPC_URL: setting({ read: url, unit: "URL", effect: "JSON-RPC of Polygon.", secret: true }),
@@ -132,12 +130,87 @@ export const paymentSettings = {
     fallback: 15_000,
     dev: 500,
     unit: "milliseconds",
-    effect: "How often the chains are asked for payments that nobody reported, and for confirmations.",
+    effect: "Interval between requests to the chains for unreported payments and for confirmations.",
   }),
+  NATIVE_CONFIRMATIONS: setting({
+    read: count,
+    dev: 0,
+    unit: "blocks",
+    effect: "Blocks on top of a native payment before it is credited; unset is the value of the price rules.",
+  }),
+  ETHEREUM_CHAIN_ID: setting({
+    read: count,
+    fallback: 1,
+    unit: chainId,
+    effect: "Expected chain of ETHEREUM_RPC_URL.",
+  }),
+  MATIC_CHAIN_ID: setting({
+    read: count,
+    fallback: 137,
+    unit: chainId,
+    effect: "Expected chain of MATIC_RPC_URL.",
+  }),
+  BASE_CHAIN_ID: setting({
+    read: count,
+    fallback: 8453,
+    unit: chainId,
+    effect: "Expected chain of BASE_RPC_URL.",
+  }),
+  SOLANA_GENESIS_HASH: setting({
+    read: text,
+    fallback: "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d",
+    unit: "hash",
+    effect: "Hash of the first block of the cluster expected at SOLANA_RPC_URL.",
+  }),
+  KYVE_CHAIN_ID: setting({
+    read: text,
+    fallback: "kyve-1",
+    unit: chainId,
+    effect: "Expected chain of KYVE_REST_URL.",
+  }),
+  KYVE_DENOM: setting({
+    read: text,
+    fallback: "ukyve",
+    unit: "denomination",
+    effect: "Smallest unit of KYVE on its chain: a millionth. Test networks have `tkyve`.",
+  }),
+  ETHEREUM_USDC_ADDRESS: setting({
+    read: text,
+    fallback: "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48",
+    unit: contract,
+    effect: "Contract of USDC on Ethereum.",
+  }),
+  MATIC_USDC_ADDRESS: setting({
+    read: text,
+    fallback: "0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359",
+    unit: contract,
+    effect: "Contract of USDC on Polygon.",
+  }),
+  BASE_USDC_ADDRESS: setting({
+    read: text,
+    fallback: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",
+    unit: contract,
+    effect: "Contract of USDC on Base.",
+  }),
+  SOLANA_USDC_MINT: setting({
+    read: text,
+    fallback: "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGkTwyTDt1v",
+    unit: contract,
+    effect: "Mint of USDC on Solana.",
+  }),
+  PAYMENT_EXCLUDED_ADDRESSES: setting({
+    read: list(text),
+    fallback: [],
+    unit: "addresses",
+    effect: "Senders whose token payments are rejected, separated by commas.",
+  }),
+} as const;
+
+export const x402Settings = {
   X402_PAY_TO: setting({
     read: text,
     unit: "address",
-    effect: "Address that x402 payments go to; unset switches x402 off.",
+    effect: "Address that receives x402 payments; unset switches x402 off.",
   }),
   X402_NETWORK: setting({
     read: text,
@@ -149,46 +222,46 @@ export const paymentSettings = {
     read: text,
     unit: "address",
     effect:
-      "Contract of the dollars that x402 payments are made in; unset is USDC of the network. It must have 6 decimals " +
+      "Contract of the token of x402 payments; unset is USDC of the network. The token must have 6 decimals " +
       "and EIP-3009.",
   }),
   X402_ASSET_NAME: setting({
     read: text,
     unit: "text",
-    effect: "What the contract's signatures name it (EIP-712); unset is what is known of USDC on the network.",
+    effect: "Name in the EIP-712 domain of the contract; unset is the name of USDC on the network.",
   }),
   X402_ASSET_VERSION: setting({
     read: text,
     unit: "text",
-    effect: "Version in the contract's signatures (EIP-712); unset is what is known of USDC on the network.",
+    effect: "Version in the EIP-712 domain of the contract; unset is the version of USDC on the network.",
   }),
   X402_RPC_URL: setting({
     read: url,
     unit: "URL",
     effect:
-      "JSON-RPC of the network, by which payments are checked and followed; unset is the one that is set for token " +
+      "JSON-RPC of the network, for checks and confirmations of payments; unset is the URL that is set for token " +
       "payments on the same chain.",
     secret: true,
   }),
   X402_FACILITATOR_URL: setting({
     read: url,
     unit: "URL",
-    effect: "Facilitator that settles x402 payments; unset settles directly, which needs X402_SETTLE_KEY.",
+    effect: "Facilitator that settles x402 payments; unset settles directly, which requires X402_SETTLE_KEY.",
   }),
   X402_FACILITATOR_KEY: setting({
     read: text,
     unit: "text",
     effect:
-      "Key that the facilitator wants with each request, sent as a bearer token; with X402_FACILITATOR_KEY_ID the " +
-      "secret that signs a token for each request.",
+      "Bearer token of requests to the facilitator; with X402_FACILITATOR_KEY_ID, the secret that signs a token for " +
+      "each request.",
     secret: true,
   }),
   X402_FACILITATOR_KEY_ID: setting({
     read: text,
     unit: "text",
     effect:
-      "Name of a key of Coinbase's Developer Platform, whose Ed25519 secret is X402_FACILITATOR_KEY; unset, the key " +
-      "is sent itself.",
+      "Name of a Coinbase Developer Platform key whose Ed25519 secret is X402_FACILITATOR_KEY; when unset, the key " +
+      "itself is sent.",
   }),
   X402_SETTLE_KEY: setting({
     read: text,
@@ -201,15 +274,8 @@ export const paymentSettings = {
     read: count,
     unit: "gwei",
     effect:
-      "The most that the gas of one direct settlement may cost, in billionths of the chain's coin; dearer ones wait " +
-      "until they are not, or over. Unset is no limit: a payment of a tenth of a cent may then cost more than it " +
-      "brings.",
-  }),
-  FREE_UPLOAD_BYTES: setting({
-    read: count,
-    fallback: 0,
-    dev: 16 * 2 ** 20,
-    unit: "bytes",
-    effect: "Largest item that is uploaded free of charge.",
+      "Maximum gas cost of one direct settlement, in billionths of the chain's coin; a settlement above it waits " +
+      "until gas is cheaper or the payment expires. Unset is no limit: a payment of a tenth of a cent may then cost " +
+      "more than it brings.",
   }),
 } as const;

@@ -1,24 +1,27 @@
 /**
- * Readers of single settings: text from the environment in, a value or a plain reason out.
+ * Readers of settings: text from the environment in, a value out.
+ *
+ * A reader throws an Error whose message is a noun phrase for the valid values ("0–65535"); config.ts completes the
+ * sentence with the value and the setting's name.
  * @module
  */
 import { isIPv6 } from "node:net";
 import { decodeBase64url } from "../lib/base64url.ts";
 
-/** One setting: how it is read, what it does, what it is when unset. */
+/** One row of the table of settings. */
 export type Setting<Value> = Readonly<{
-  /** Throws an Error whose message continues the setting's name: "must be a whole number, 0 or more". */
+  /** Throws an Error whose message says which values are valid. */
   read: (text: string) => Value;
   unit: string;
   /** One sentence. */
   effect: string;
-  /** Other names under which operators already set it. */
+  /** Other names under which the setting is read. */
   aliases?: readonly string[];
-  /** Writes a value as {@link read} takes it; unset is its text, or a list's texts with commas. */
+  /** Writes a value in the form that `read` accepts; unset is `String(value)`, or a list's texts with commas. */
   write?(value: Value): string;
   /** Never printed; `NAME_FILE` names a file that holds it. */
   secret?: true;
-  /** What `cairn dev` takes when unset, where that differs. */
+  /** Default of `cairn dev`, where it differs. */
   dev?: Value;
 }>;
 
@@ -38,13 +41,13 @@ export function setting<Reader extends Read>(row: Row<Reader>): Row<Reader> {
 
 /** Any text but the empty one. */
 export function text(value: string): string {
-  if (value === "") throw new Error("must not be empty");
+  if (value === "") throw new Error("text that is not empty");
   return value;
 }
 
-/** Text that nobody guesses: of at least 32 characters. */
+/** A secret of at least 32 characters. */
 export function secretText(value: string): string {
-  if (value.length < secretLengthMin) throw new Error(`must have at least ${secretLengthMin} characters`);
+  if (value.length < secretLengthMin) throw new Error(`at least ${secretLengthMin} characters`);
   return value;
 }
 
@@ -53,55 +56,51 @@ const secretLengthMin = 32;
 
 /** A whole number from 0 to 2^53 − 1. */
 export function count(value: string): number {
-  const number = Number(value);
-  if (!/^\d+$/.test(value) || !Number.isSafeInteger(number)) throw new Error("must be a whole number, 0 or more");
-  return number;
+  return wholeNumber(value, 0, "a whole number, 0 or more");
 }
 
 /** A whole number from 1 to 2^53 − 1. */
 export function positive(value: string): number {
-  const number = Number(value);
-  if (!/^\d+$/.test(value) || !Number.isSafeInteger(number) || number < 1)
-    throw new Error("must be a whole number, 1 or more");
-  return number;
+  return wholeNumber(value, 1, "a whole number, 1 or more");
 }
 
 /** A whole number of milliseconds, at least 1. */
 export function duration(value: string): number {
-  const milliseconds = count(value);
-  if (milliseconds < 1) throw new Error("must be at least 1 millisecond");
-  return milliseconds;
+  return wholeNumber(value, 1, "a whole number of milliseconds, 1 or more");
 }
 
-/** A TCP port; 0 asks the system for a free one. */
+/** A TCP port; 0 picks a free port. */
 export function port(value: string): number {
-  const number = count(value);
-  if (number > 65_535) throw new Error("must be a port, 0 to 65535");
+  return wholeNumber(value, 0, "0–65535", 65_535);
+}
+
+function wholeNumber(text: string, min: number, expected: string, max = Number.MAX_SAFE_INTEGER): number {
+  const number = Number(text);
+  if (!/^\d+$/.test(text) || number < min || number > max) throw new Error(expected);
   return number;
 }
 
-/** Where PostgreSQL is reached: other schemes are other databases, or none. */
+/** A URL of PostgreSQL; other schemes are other databases. */
 export function postgresUrl(value: string): string {
-  if (!/^postgres(ql)?:\/\//.test(value)) throw new Error("must be a URL that begins with postgres://");
+  if (!/^postgres(ql)?:\/\//.test(value)) throw new Error("a URL that starts with postgres:// or postgresql://");
   return value;
 }
 
-/** A key of webhooks: any text, or what Standard Webhooks has before the base64 of its bytes. */
+/** A key of webhooks: any text, or `whsec_` and the base64 of the key as in Standard Webhooks. */
 export function webhookSecret(value: string): string {
-  if (value.startsWith("whsec_") && !/^whsec_[\w+/-]{2,}={0,2}$/.test(value))
-    throw new Error("must have base64 after `whsec_`");
+  if (value.startsWith("whsec_") && !/^whsec_[\w+/-]{2,}={0,2}$/.test(value)) throw new Error("base64 after whsec_");
   return value;
 }
 
-/** A host's name, below which others are. */
+/** The name of a host with subdomains. */
 export function rootHost(value: string): string {
-  if (!/^[\w-]+(\.[\w-]+)*$/.test(value)) throw new Error("must be the name of a host, without scheme and port");
+  if (!/^[\w-]+(\.[\w-]+)*$/.test(value)) throw new Error("a host name without scheme and port");
   return value;
 }
 
-/** An address to listen on, or a name that stands for one; its port has a setting of its own. */
+/** An address to listen on, or the name of a host; the port is a separate setting. */
 export function listenHost(value: string): string {
-  if (!/^[\w.-]+$/.test(value) && !isIPv6(value)) throw new Error("must be an address, without brackets and port");
+  if (!/^[\w.-]+$/.test(value) && !isIPv6(value)) throw new Error("an address without brackets and port");
   return value;
 }
 
@@ -115,64 +114,62 @@ export function listenAddress(value: string): string {
 export function hostAndPort(value: string): Readonly<{ host: string; port: number }> {
   const [, name, address, digits = ""] = /^(?:([A-Za-z0-9.-]+)|\[([0-9A-Fa-f:.]+)\]):(\d{1,5})$/.exec(value) ?? [];
   const host = name ?? address;
-  if (host === undefined || Number(digits) > 65_535) throw new Error("must be host:port");
+  if (host === undefined || Number(digits) > 65_535) throw new Error("host:port");
   return { host, port: Number(digits) };
 }
 
 /** A block height, or `latest`. */
 export function height(value: string): number | "latest" {
   if (value === "latest") return value;
-  if (!/^\d+$/.test(value)) throw new Error("must be a height, 0 or more, or `latest`");
-  return count(value);
+  return wholeNumber(value, 0, "a height, 0 or more, or latest");
 }
 
 /** `true` or `false`. */
 export function flag(value: string): boolean {
   if (value === "true" || value === "1") return true;
   if (value === "false" || value === "0") return false;
-  throw new Error("must be true or false");
+  throw new Error("true or false");
 }
 
 /** An http or https address without user information; a trailing slash is dropped. */
 export function url(value: string): string {
   const parsed = URL.parse(value);
-  if (parsed === null || !/^https?:$/.test(parsed.protocol)) throw new Error("must be an http or https URL");
-  if (parsed.username !== "" || parsed.password !== "") throw new Error("must not carry user information");
+  if (parsed === null || !/^https?:$/.test(parsed.protocol)) throw new Error("an http or https URL");
+  if (parsed.username !== "" || parsed.password !== "") throw new Error("a URL without user information");
   return parsed.href.replace(/\/$/, "");
 }
 
-/** An http or https address with `__NAME__` where a name is to stand. */
+/** An http or https URL with `__NAME__` in place of the name. */
 export function nameUrl(value: string): string {
-  if (!value.includes("__NAME__")) throw new Error("must have __NAME__ where the name stands");
+  if (!value.includes("__NAME__")) throw new Error("a URL with __NAME__ in place of the name");
   url(value.replaceAll("__NAME__", "name"));
-  return value; // As it was written: an address that is written anew has no capitals in its host.
+  return value; // As written: URL.href would lower the case of `__NAME__` in the host.
 }
 
-/** A name as it stands in a host, undernames before "_"; in lower case. */
+/** A name as in a host, undernames before "_"; in lower case. */
 export function registryName(value: string): string {
   const name = value.toLowerCase();
-  if (!/^[a-z0-9_-]{0,62}[a-z0-9-]$/.test(name))
-    throw new Error('must be a name of at most 63 letters, digits, "-" and "_"');
+  if (!/^[a-z0-9_-]{0,62}[a-z0-9-]$/.test(name)) throw new Error('a name of at most 63 letters, digits, "-" and "_"');
   return name;
 }
 
-/** A transaction, item or process id, in the one spelling that its bytes have. */
+/** A transaction, item or process id in canonical base64url. */
 export function id(value: string): string {
-  if (decodeBase64url(value)?.length !== 32) throw new Error("must be an id of 43 base64url characters");
+  if (decodeBase64url(value)?.length !== 32) throw new Error("an id of 43 base64url characters");
   return value;
 }
 
-/** A wallet's address, in the one spelling that its bytes have. */
+/** A wallet's address in canonical base64url. */
 export function address(value: string): string {
-  if (decodeBase64url(value)?.length !== 32) throw new Error("must be an address of 43 base64url characters");
+  if (decodeBase64url(value)?.length !== 32) throw new Error("an address of 43 base64url characters");
   return value;
 }
 
-/** One of some words. */
+/** One of the words. */
 export function choice<const Word extends string>(...words: readonly Word[]): (value: string) => Word {
   return (value) => {
     const word = words.find((each) => each === value);
-    if (word === undefined) throw new Error(`must be one of ${words.join(", ")}`);
+    if (word === undefined) throw new Error(`one of ${words.join(", ")}`);
     return word;
   };
 }
@@ -185,4 +182,72 @@ export function list<Value>(read: (text: string) => Value): (value: string) => r
       .map((part) => part.trim())
       .filter((part) => part !== "")
       .map(read);
+}
+
+/** A gateway that content is requested from. */
+export type GatewayAddress = Readonly<{
+  url: string;
+  /** Gateways of a lower number are used first; those of equal numbers by their measured quality. */
+  priority: number;
+  /** The value of `X-AR-IO-Trusted` for bytes that only this gateway vouches for. */
+  trusted: boolean;
+}>;
+
+/** The priority of a URL without one. */
+const priorityDefault = 1;
+
+/**
+ * Reads URLs separated by commas, or the JSON object of ar-io-node: `{"url": 1}`,
+ * `{"url": {"priority": 2, "trusted": false}}`.
+ */
+export function gatewayList(text: string): readonly GatewayAddress[] {
+  const isJson = /^\s*[[{]/.test(text);
+  return isJson ? readGatewayObject(text) : list(gatewayAt)(text);
+}
+
+/** A trusted gateway of the default priority. */
+export function gatewayAt(text: string): GatewayAddress {
+  return { url: url(text), priority: priorityDefault, trusted: true };
+}
+
+/** Writes the list in the shortest form that {@link gatewayList} reads. */
+export function writeGatewayList(gateways: readonly GatewayAddress[]): string {
+  const isPlain = gateways.every(({ priority, trusted }) => priority === priorityDefault && trusted);
+  if (isPlain) return gateways.map((each) => each.url).join(",");
+  const entries = gateways.map(({ url: at, priority, trusted }) => [at, trusted ? priority : { priority, trusted }]);
+  return JSON.stringify(Object.fromEntries(entries));
+}
+
+const gatewayListForm =
+  'URLs separated by commas, or a JSON object such as {"https://a": 1} or ' +
+  '{"https://a": {"priority": 2, "trusted": false}}';
+
+function readGatewayObject(text: string): readonly GatewayAddress[] {
+  const entries = Object.entries(jsonObject(text)).map(([at, value]) => readGatewayEntry(at, value));
+  const urls = new Set(entries.map((each) => each.url));
+  if (urls.size !== entries.length) throw new Error("each URL once");
+  return entries.toSorted((left, right) => left.priority - right.priority);
+}
+
+function jsonObject(text: string): object {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
+  } catch {
+    // Text that is not JSON has the same message as JSON of another shape.
+  }
+  throw new Error(gatewayListForm);
+}
+
+function readGatewayEntry(at: string, value: unknown): GatewayAddress {
+  if (typeof value === "number") return { url: url(at), priority: priorityOf(value), trusted: true };
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new Error(gatewayListForm);
+  const { priority = priorityDefault, trusted = true, ...others } = value as Record<string, unknown>;
+  if (typeof trusted !== "boolean" || Object.keys(others).length > 0) throw new Error(gatewayListForm);
+  return { url: url(at), priority: priorityOf(priority), trusted };
+}
+
+function priorityOf(value: unknown): number {
+  if (typeof value !== "number" || !Number.isFinite(value)) throw new Error(gatewayListForm);
+  return value;
 }

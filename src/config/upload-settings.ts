@@ -1,5 +1,5 @@
 /**
- * The settings of the upload service, rows of the one table.
+ * Settings of the upload service.
  * @module
  */
 import { count, duration, list, port, positive, setting, text, url } from "./setting-readers.ts";
@@ -9,76 +9,83 @@ export const uploadSettings = {
     read: port,
     fallback: 3002,
     unit: "port",
-    effect: "Port of the upload service; 0 takes a free one.",
+    effect: "Port of the upload service; 0 picks a free port.",
   }),
   UPLOAD_PUBLIC_URL: setting({
     read: url,
     unit: "URL",
-    effect: "Address under which clients reach the upload service: in x402 answers.",
+    effect: "URL under which clients reach the upload service, for x402 responses.",
   }),
   WALLET_FILE: setting({
     read: text,
     unit: "file",
     effect:
-      "Key (JWK) of the wallet that pays for bundles and posts them; unset turns uploads off, " +
-      "under `dev` one is made and kept.",
+      "Key (JWK) of the wallet that posts bundles and pays for them; unset switches uploads off; " +
+      "`dev` creates and stores one.",
   }),
   RECEIPT_WALLET_FILE: setting({
     read: text,
     unit: "file",
     effect: "Key (JWK) that signs receipts; unset is the wallet that posts bundles.",
   }),
+  FREE_UPLOAD_BYTES: setting({
+    read: count,
+    fallback: 0,
+    dev: 16 * 2 ** 20,
+    unit: "bytes",
+    effect: "Largest item that is uploaded free of charge.",
+  }),
   UPLOAD_BYTES_MAX: setting({
     read: positive,
     fallback: 10 * 2 ** 30,
     unit: "bytes",
-    effect: "Largest item that is taken.",
+    effect: "Largest item that is accepted.",
   }),
   UPLOAD_DISK_BYTES_MAX: setting({
     read: positive,
     fallback: 100 * 2 ** 30,
     unit: "bytes",
     effect:
-      "Disk that items may take which are not permanent yet; beyond it uploads are answered 503. Parts that nobody " +
-      "has paid for may take half of it, or as much as the largest item.",
+      "Maximum disk space of items that are not permanent yet; uploads beyond it respond 503. Unpaid parts may use " +
+      "half of it, or the size of the largest item.",
   }),
   UPLOAD_FREE_BYTES_MIN: setting({
     read: count,
     fallback: 2 ** 30,
     unit: "bytes",
-    effect: "Disk that stays free; below it uploads are answered 503.",
+    effect: "Disk space that stays free; below it, uploads respond 503.",
   }),
   UPLOAD_BUNDLE_WAIT_MS: setting({
     read: duration,
     fallback: 60_000,
     dev: 2_000,
     unit: "milliseconds",
-    effect: "Longest that an item waits for others to be bundled with.",
+    effect: "Maximum time that an item waits for other items of its bundle.",
   }),
   UPLOAD_LOOK_MS: setting({
     read: duration,
     fallback: 30_000,
     dev: 250,
     unit: "milliseconds",
-    effect: "How often a bundle that waits for the chain is looked for.",
+    effect: "Interval between checks of a posted bundle on the chain.",
   }),
   UPLOAD_CONFIRMATIONS: setting({
     read: positive,
     fallback: 18,
     dev: 1,
     unit: "blocks",
-    effect: "Depth at which a bundle counts as permanent; 1 is as soon as it is mined.",
+    effect: "Depth at which a bundle is permanent; 1 is as soon as it is mined.",
   }),
   UPLOAD_ALLOWED_ADDRESSES: setting({
     read: list(text),
     fallback: [],
     unit: "addresses",
-    effect: "Signers who upload free of charge, separated by commas.",
+    effect: "Signers that upload free of charge, separated by commas.",
   }),
   UPLOAD_BLOCKED_ADDRESSES: setting({
     read: list(text),
     fallback: [],
     unit: "addresses",
-    effect: "Signers whose items are refused, separated by commas.",
+    effect: "Signers whose items are rejected, separated by commas.",
   }),
 } as const;

@@ -15,7 +15,7 @@ import { describeWith, testWith } from "../support/helpers.ts";
 import { openStack, type Stack } from "../support/stack.ts";
 import { eventually } from "../support/until.ts";
 
-const half = "TLS_CERT_FILE and TLS_KEY_FILE must both be set, or neither: one is of no use without the other";
+const half = "TLS_CERT_FILE and TLS_KEY_FILE must be set together";
 
 test.each([
   [{ TLS_CERT_FILE: "a" }, [half]],

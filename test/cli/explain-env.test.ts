@@ -54,7 +54,7 @@ not a setting of this version (1):
   test("ends with 2 and every complaint when a value is invalid", async () => {
     const { code, out } = await explained("GATEWAY_PORT=http\nANS104_INDEX_FILTER={}\n");
     expect(code).toBe(2);
-    expect(out).toContain('\ninvalid (2):\n  GATEWAY_PORT must be a whole number, 0 or more, got "http"\n');
+    expect(out).toContain("\ninvalid (2):\n  invalid value 'http' for GATEWAY_PORT: expected 0–65535\n");
     expect(out).toContain("ANS104_INDEX_FILTER");
   });
 

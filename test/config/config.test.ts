@@ -1,5 +1,5 @@
 /**
- * Settings: every reader's edges, every complaint at once, secrets never printed.
+ * Settings: the edges of every reader, all complaints at once, secrets never printed.
  * @module
  */
 import { describe, expect, test } from "bun:test";
@@ -7,7 +7,7 @@ import { printConfig, readConfig, settingsHelp, settingsTable } from "../../src/
 import { settings } from "../../src/config/settings.ts";
 
 const rootHostFault = (text: string) =>
-  `ARNS_ROOT_HOST must be the name of a host, without scheme and port, got ${JSON.stringify(text)}`;
+  `invalid value '${text}' for ARNS_ROOT_HOST: expected a host name without scheme and port`;
 
 describe("readConfig", () => {
   test("an empty environment gives the defaults of each command", () => {
@@ -19,21 +19,21 @@ describe("readConfig", () => {
     expect(readConfig({}, "dev").config.ADMIN_API_KEY).toBeUndefined();
   });
 
-  test("no two listeners have one port, but where each takes a free one", () => {
+  test("two listeners cannot have the same port, except port 0", () => {
     const of = (environment: Record<string, string>, mode: "dev" | "serve") => readConfig(environment, mode).complaints;
     expect(of({ UPLOAD_PORT: "3001", GATEWAY_PORT: "3001" }, "serve")).toEqual([
-      "PAYMENT_PORT must be another port than GATEWAY_PORT, got 3001 for both",
-      "UPLOAD_PORT must be another port than GATEWAY_PORT, got 3001 for both",
+      "invalid value '3001' for PAYMENT_PORT: expected a port other than GATEWAY_PORT",
+      "invalid value '3001' for UPLOAD_PORT: expected a port other than GATEWAY_PORT",
     ]);
     expect(of({ GATEWAY_PORT: "1984" }, "serve")).toEqual([]);
     expect(of({ GATEWAY_PORT: "1984" }, "dev")).toEqual([
-      "DEVNET_PORT must be another port than GATEWAY_PORT, got 1984 for both",
+      "invalid value '1984' for DEVNET_PORT: expected a port other than GATEWAY_PORT",
     ]);
     expect(of({ GATEWAY_PORT: "0", PAYMENT_PORT: "0", UPLOAD_PORT: "0" }, "serve")).toEqual([]);
     expect(of({ GATEWAY_PORT: "x", PAYMENT_PORT: "y" }, "serve").length).toBe(2);
   });
 
-  test("an empty text is as good as unset, so that an empty key never opens a door", () => {
+  test("an empty text counts as unset, so an empty key never gives access", () => {
     expect(readConfig({ ADMIN_API_KEY: "" }, "serve").config.ADMIN_API_KEY).toBeUndefined();
   });
 
@@ -59,62 +59,82 @@ describe("readConfig", () => {
   });
 
   test.each([
-    ["GATEWAY_PORT", "65536", 'GATEWAY_PORT must be a port, 0 to 65535, got "65536"'],
-    ["GATEWAY_PORT", "http", 'GATEWAY_PORT must be a whole number, 0 or more, got "http"'],
-    ["GATEWAY_PORT", "-1", 'GATEWAY_PORT must be a whole number, 0 or more, got "-1"'],
-    ["START_HEIGHT", "tip", 'START_HEIGHT must be a height, 0 or more, or `latest`, got "tip"'],
-    ["TRUSTED_NODE_URL", "ftp://a", 'TRUSTED_NODE_URL must be an http or https URL, got "ftp://a"'],
-    ["TRUSTED_NODE_URL", "http://u:p@a", 'TRUSTED_NODE_URL must not carry user information, got "http://u:p@a"'],
-    ["CONTENT_ISOLATION", "none", 'CONTENT_ISOLATION must be one of auto, csp, off, got "none"'],
-    ["AR_IO_WALLET", "short", 'AR_IO_WALLET must be an address of 43 base64url characters, got "short"'],
+    ["GATEWAY_PORT", "65536", "invalid value '65536' for GATEWAY_PORT: expected 0–65535"],
+    ["GATEWAY_PORT", "http", "invalid value 'http' for GATEWAY_PORT: expected 0–65535"],
+    ["GATEWAY_PORT", "-1", "invalid value '-1' for GATEWAY_PORT: expected 0–65535"],
+    ["START_HEIGHT", "tip", "invalid value 'tip' for START_HEIGHT: expected a height, 0 or more, or latest"],
+    ["TRUSTED_NODE_URL", "ftp://a", "invalid value 'ftp://a' for TRUSTED_NODE_URL: expected an http or https URL"],
+    [
+      "TRUSTED_NODE_URL",
+      "http://u:p@a",
+      "invalid value 'http://u:p@a' for TRUSTED_NODE_URL: expected a URL without user information",
+    ],
+    ["CONTENT_ISOLATION", "none", "invalid value 'none' for CONTENT_ISOLATION: expected one of auto, csp, off"],
+    ["AR_IO_WALLET", "short", "invalid value 'short' for AR_IO_WALLET: expected an address of 43 base64url characters"],
     [
       "TRUSTED_ARNS_GATEWAY_URL",
       "https://a.test",
-      'TRUSTED_ARNS_GATEWAY_URL must have __NAME__ where the name stands, got "https://a.test"',
+      "invalid value 'https://a.test' for TRUSTED_ARNS_GATEWAY_URL: expected a URL with __NAME__ in place of the name",
     ],
     [
       "TRUSTED_ARNS_GATEWAY_URL",
       "ftp://__NAME__",
-      'TRUSTED_ARNS_GATEWAY_URL must be an http or https URL, got "ftp://__NAME__"',
+      "invalid value 'ftp://__NAME__' for TRUSTED_ARNS_GATEWAY_URL: expected an http or https URL",
     ],
     [
       "APEX_REGISTRY_NAME",
       "docs.example",
-      'APEX_REGISTRY_NAME must be a name of at most 63 letters, digits, "-" and "_", got "docs.example"',
+      `invalid value 'docs.example' for APEX_REGISTRY_NAME: expected a name of at most 63 letters, digits, "-" and "_"`,
     ],
     [
       "ARNS_NOT_FOUND_ARNS_NAME",
       "lost_",
-      'ARNS_NOT_FOUND_ARNS_NAME must be a name of at most 63 letters, digits, "-" and "_", got "lost_"',
+      `invalid value 'lost_' for ARNS_NOT_FOUND_ARNS_NAME: expected a name of at most 63 letters, digits, "-" and "_"`,
     ],
-    ["LEDGER_URL", "mysql://u:p@a/x", "LEDGER_URL must be a URL that begins with postgres://, got (hidden)"],
-    ["WEBHOOK_SECRET", "whsec_%%", "WEBHOOK_SECRET must have base64 after `whsec_`, got (hidden)"],
-    ["WEBHOOK_SECRET", "whsec_", "WEBHOOK_SECRET must have base64 after `whsec_`, got (hidden)"],
+    [
+      "LEDGER_URL",
+      "mysql://u:p@a/x",
+      "invalid value (hidden) for LEDGER_URL: expected a URL that starts with postgres:// or postgresql://",
+    ],
+    ["WEBHOOK_SECRET", "whsec_%%", "invalid value (hidden) for WEBHOOK_SECRET: expected base64 after whsec_"],
+    ["WEBHOOK_SECRET", "whsec_", "invalid value (hidden) for WEBHOOK_SECRET: expected base64 after whsec_"],
     ["ARNS_ROOT_HOST", "a.test,http://b.test", rootHostFault("a.test,http://b.test")],
     ["ARNS_ROOT_HOST", "a.test:3000", rootHostFault("a.test:3000")],
-    ["HOST", "[::1]", 'HOST must be an address, without brackets and port, got "[::1]"'],
+    ["HOST", "[::1]", "invalid value '[::1]' for HOST: expected an address without brackets and port"],
     [
       "APEX_TX_ID",
       `${"A".repeat(42)}B`,
-      `APEX_TX_ID must be an id of 43 base64url characters, got "${"A".repeat(42)}B"`,
+      `invalid value '${"A".repeat(42)}B' for APEX_TX_ID: expected an id of 43 base64url characters`,
     ],
     [
       "AR_IO_WALLET",
       "a".repeat(43),
-      `AR_IO_WALLET must be an address of 43 base64url characters, got "${"a".repeat(43)}"`,
+      `invalid value '${"a".repeat(43)}' for AR_IO_WALLET: expected an address of 43 base64url characters`,
     ],
-    ["FOLLOW_INTERVAL_MS", "0", 'FOLLOW_INTERVAL_MS must be at least 1 millisecond, got "0"'],
-  ])("%s=%s is refused", (name, text, complaint) => {
+    [
+      "FOLLOW_INTERVAL_MS",
+      "0",
+      "invalid value '0' for FOLLOW_INTERVAL_MS: expected a whole number of milliseconds, 1 or more",
+    ],
+  ])("%s=%s is invalid", (name, text, complaint) => {
     expect(readConfig({ [name]: text }, "serve").complaints).toEqual([complaint]);
   });
 
-  test("metrics on the admin listener need one", () => {
+  test("METRICS_ON_ADMIN_LISTEN requires ADMIN_LISTEN", () => {
     const complaints = (environment: Record<string, string>) => readConfig(environment, "serve").complaints;
     expect(complaints({ METRICS_ON_ADMIN_LISTEN: "true" })).toEqual([
-      "METRICS_ON_ADMIN_LISTEN needs ADMIN_LISTEN: without it metrics would be served nowhere",
+      "METRICS_ON_ADMIN_LISTEN requires ADMIN_LISTEN: otherwise metrics are not served",
     ]);
     const both = { METRICS_ON_ADMIN_LISTEN: "true", ADMIN_LISTEN: "127.0.0.1:3100" };
     expect(complaints(both)).toEqual([]);
+  });
+
+  test("a complaint names the variable that was set", () => {
+    const complaints = (environment: Record<string, string>) => readConfig(environment, "serve").complaints;
+    expect(complaints({ PORT: "abc" })).toEqual(["invalid value 'abc' for PORT: expected 0–65535"]);
+    expect(complaints({ PORT: "3001" })).toEqual([
+      "invalid value '3001' for PAYMENT_PORT: expected a port other than PORT",
+    ]);
   });
 
   test("an apex may be set by id, by name, or both", () => {
@@ -124,16 +144,16 @@ describe("readConfig", () => {
       expect(readConfig({ ...both, [name]: undefined }, "serve").complaints).toEqual([]);
   });
 
-  test("every complaint is made at once", () => {
+  test("all complaints are reported at once", () => {
     const { complaints } = readConfig({ GATEWAY_PORT: "x", LOG_LEVEL: "loud", COLD_BUFFER: "-5" }, "serve");
-    expect(complaints.map((complaint) => complaint.split(" ")[0])).toEqual([
+    expect(complaints.map((complaint) => / for (\w+):/.exec(complaint)?.[1])).toEqual([
       "GATEWAY_PORT",
       "COLD_BUFFER",
       "LOG_LEVEL",
     ]);
   });
 
-  test("a name that was meant for us is reported with the name it resembles", () => {
+  test("an unknown name of our prefixes is reported with the most similar setting", () => {
     const { warnings } = readConfig({ GATEWAY_PROT: "1", TRUSTED_NODE_URI: "x", HOME: "/", ARNS_CACHE: "1" }, "serve");
     expect(warnings).toEqual([
       "GATEWAY_PROT is not a setting of this version; did you mean GATEWAY_PORT?",

@@ -11,7 +11,7 @@ import { openNode } from "../../src/chain/node.ts";
 import { createNodes, type Nodes } from "../../src/chain/nodes.ts";
 import { openRootFiles } from "../../src/chain/root-files.ts";
 import { openRootQueries } from "../../src/chain/root-queries.ts";
-import { gatewayList } from "../../src/config/gateway-list.ts";
+import { gatewayList } from "../../src/config/setting-readers.ts";
 import { type GatewayContentStore, openContent } from "../../src/content/content.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import type { HttpTimeouts } from "../../src/lib/http-client.ts";

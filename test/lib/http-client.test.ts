@@ -4,7 +4,7 @@
  */
 import { afterAll, describe, expect, test } from "bun:test";
 import { openGateways } from "../../src/chain/gateways.ts";
-import { gatewayAt } from "../../src/config/gateway-list.ts";
+import { gatewayAt } from "../../src/config/setting-readers.ts";
 import { openHttp } from "../../src/lib/http-client.ts";
 import { silentLog } from "../../src/lib/log.ts";
 

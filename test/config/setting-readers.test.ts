@@ -1,10 +1,10 @@
 /**
- * Gateways of the settings: commas or JSON, read and written.
+ * Readers of settings: lists of gateways, with commas or as JSON.
  * @module
  */
 import { describe, expect, test } from "bun:test";
 import { printConfig, readConfig } from "../../src/config/config.ts";
-import { gatewayAt, gatewayList, writeGatewayList } from "../../src/config/gateway-list.ts";
+import { gatewayAt, gatewayList, writeGatewayList } from "../../src/config/setting-readers.ts";
 
 const of = (text: string) => readConfig({ TRUSTED_GATEWAYS_URLS: text }, "serve");
 
@@ -45,22 +45,22 @@ describe("TRUSTED_GATEWAYS_URLS", () => {
   });
 
   test.each([
-    ["{", "must be URLs separated by commas, or a JSON object"],
-    ['["https://a"]', "must be URLs separated by commas, or a JSON object"],
-    ['{"https://a": "1"}', "must be URLs separated by commas, or a JSON object"],
-    ['{"https://a": null}', "must be URLs separated by commas, or a JSON object"],
-    ['{"https://a": [1]}', "must be URLs separated by commas, or a JSON object"],
-    ['{"https://a": {"priority": "1"}}', "must be URLs separated by commas, or a JSON object"],
-    ['{"https://a": {"trusted": 1}}', "must be URLs separated by commas, or a JSON object"],
-    ['{"https://a": {"weight": 1}}', "must be URLs separated by commas, or a JSON object"],
-    ['{"https://a": 1e999}', "must be URLs separated by commas, or a JSON object"],
-    ['{"a": 1}', "must be an http or https URL"],
-    ['{"https://a": 1, "https://a/": 2}', "must name each URL once"],
-    ["https://u:p@a", "must not carry user information"],
+    ["{", "URLs separated by commas, or a JSON object"],
+    ['["https://a"]', "URLs separated by commas, or a JSON object"],
+    ['{"https://a": "1"}', "URLs separated by commas, or a JSON object"],
+    ['{"https://a": null}', "URLs separated by commas, or a JSON object"],
+    ['{"https://a": [1]}', "URLs separated by commas, or a JSON object"],
+    ['{"https://a": {"priority": "1"}}', "URLs separated by commas, or a JSON object"],
+    ['{"https://a": {"trusted": 1}}', "URLs separated by commas, or a JSON object"],
+    ['{"https://a": {"weight": 1}}', "URLs separated by commas, or a JSON object"],
+    ['{"https://a": 1e999}', "URLs separated by commas, or a JSON object"],
+    ['{"a": 1}', "an http or https URL"],
+    ['{"https://a": 1, "https://a/": 2}', "each URL once"],
+    ["https://u:p@a", "a URL without user information"],
   ])("%s is invalid", (text, reason) => {
     const { complaints } = of(text);
     expect(complaints.length).toBe(1);
-    expect(complaints[0]).toStartWith(`TRUSTED_GATEWAYS_URLS ${reason}`);
+    expect(complaints[0]).toStartWith(`invalid value '${text}' for TRUSTED_GATEWAYS_URLS: expected ${reason}`);
   });
 
   test("is also TRUSTED_GATEWAY_URL, the older name", () => {

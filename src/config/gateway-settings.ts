@@ -1,0 +1,542 @@
+/**
+ * Settings of the gateway: server, administration, chain, index, content, names, GraphQL, webhooks, limits and the
+ * development chain.
+ * @module
+ */
+import {
+  address,
+  choice,
+  count,
+  duration,
+  flag,
+  gatewayAt,
+  gatewayList,
+  height,
+  id,
+  list,
+  listenAddress,
+  listenHost,
+  nameUrl,
+  port,
+  positive,
+  registryName,
+  rootHost,
+  setting,
+  text,
+  url,
+  webhookSecret,
+  writeGatewayList,
+} from "./setting-readers.ts";
+
+export const serverSettings = {
+  DATA_DIR: setting({
+    read: text,
+    fallback: "./data",
+    unit: "folder",
+    effect: "Folder of all durable data.",
+  }),
+  HOST: setting({
+    read: listenHost,
+    fallback: "127.0.0.1",
+    unit: "address",
+    effect: "Address to listen on; 0.0.0.0 listens on every interface.",
+  }),
+  GATEWAY_PORT: setting({
+    read: port,
+    fallback: 3000,
+    aliases: ["ENVOY_PORT", "PORT"],
+    unit: "port",
+    effect: "Port of the gateway; 0 picks a free port.",
+  }),
+  GATEWAY_PUBLIC_URL: setting({
+    read: url,
+    unit: "URL",
+    effect: "URL under which readers reach the gateway.",
+  }),
+  MOUNT_SERVICES: setting({
+    read: flag,
+    fallback: true,
+    unit: "true or false",
+    effect: "Whether the gateway's port also serves the other services, below `/payment` and `/upload`.",
+  }),
+  TLS_CERT_FILE: setting({
+    read: text,
+    unit: "file",
+    effect: "Certificate chain, PEM; when set, the gateway serves https. SIGHUP reads the file again.",
+  }),
+  TLS_KEY_FILE: setting({
+    read: text,
+    unit: "file",
+    effect: "Private key of the certificate, PEM.",
+  }),
+  TRUSTED_PROXIES: setting({
+    read: list(text),
+    fallback: [],
+    unit: "addresses",
+    effect: "Proxies whose X-Forwarded-For header is trusted, separated by commas; addresses or CIDR blocks.",
+  }),
+  STOP_DELAY_MS: setting({
+    read: count,
+    fallback: 1_000,
+    dev: 0,
+    unit: "milliseconds",
+    effect: "Time after a stop signal in which new requests are still accepted; /ready responds 503 meanwhile.",
+  }),
+  STOP_GRACE_MS: setting({
+    read: count,
+    fallback: 10_000,
+    unit: "milliseconds",
+    effect: "Time after STOP_DELAY_MS in which running responses and uploads may finish before they are cut off.",
+  }),
+} as const;
+
+export const adminSettings = {
+  ADMIN_API_KEY: setting({
+    read: text,
+    unit: "text",
+    effect: "Bearer key of the admin API; when unset, a random key is printed once.",
+    secret: true,
+  }),
+  ADMIN_LISTEN: setting({
+    read: listenAddress,
+    unit: "host:port",
+    effect:
+      "Separate address for the admin API. When set, the public port does not serve it. Port 0 picks a free port.",
+  }),
+  METRICS_ON_ADMIN_LISTEN: setting({
+    read: flag,
+    fallback: false,
+    unit: "true or false",
+    effect: "Whether metrics are served at ADMIN_LISTEN, without its key, instead of /metrics of every port.",
+  }),
+  EXPORT_ROOT: setting({
+    read: text,
+    unit: "folder",
+    effect: "Exports are written below this folder only; unset is `export` in DATA_DIR.",
+  }),
+} as const;
+
+export const chainSettings = {
+  TRUSTED_NODE_URL: setting({
+    read: list(url),
+    fallback: ["https://arweave.net"],
+    unit: "URLs",
+    effect: "Chain nodes to follow, separated by commas; requests go to the first healthy, current node.",
+  }),
+  TRUSTED_GATEWAYS_URLS: setting({
+    read: gatewayList,
+    write: writeGatewayList,
+    fallback: [gatewayAt("https://turbo-gateway.com"), gatewayAt("https://arweave.net")],
+    dev: [],
+    aliases: ["TRUSTED_GATEWAY_URL"],
+    unit: "URLs or JSON",
+    effect:
+      "Gateways from which content is requested when chunks are unavailable, separated by commas; or JSON with the " +
+      'priority of each, lower first: `{"url": 1}`, `{"url": {"priority": 2, "trusted": false}}`.',
+  }),
+  CDB64_ROOT_TX_INDEX_SOURCES: setting({
+    read: list(text),
+    fallback: [],
+    unit: "paths, URLs or ids",
+    effect:
+      "CDB64 indexes from data item id to root transaction, separated by commas: files, directories, " +
+      "partition manifests, URLs that serve ranges, ids, or ranges of their data (`id:offset:size`).",
+  }),
+  PEER_DISCOVERY: setting({
+    read: flag,
+    fallback: true,
+    dev: false,
+    unit: "true or false",
+    effect: "Whether chunks are also requested from the peers of nodes and gateways; each chunk is verified.",
+  }),
+  PEER_PORTS: setting({
+    read: list(port),
+    fallback: [80, 443, 1984, 3000],
+    unit: "ports",
+    effect: "Ports at which peers may be reached, separated by commas.",
+  }),
+  PEER_PRIVATE_ADDRESSES: setting({
+    read: flag,
+    fallback: false,
+    unit: "true or false",
+    effect: "Whether peers may have private or loopback addresses: for tests and closed networks only.",
+  }),
+} as const;
+
+export const indexSettings = {
+  START_HEIGHT: setting({
+    read: height,
+    fallback: "latest",
+    dev: 0,
+    unit: "height",
+    effect: "First block to index in an empty folder; `latest` is the tip minus 50, 0 is the whole chain.",
+  }),
+  STOP_HEIGHT: setting({ read: count, unit: "height", effect: "Last block to index." }),
+  FOLLOW_INTERVAL_MS: setting({
+    read: duration,
+    fallback: 2_000,
+    dev: 100,
+    unit: "milliseconds",
+    effect: "Interval between requests for a new block.",
+  }),
+  ENABLE_MEMPOOL_WATCHER: setting({
+    read: flag,
+    fallback: false,
+    dev: true,
+    unit: "true or false",
+    effect: "Whether pending transactions are indexed before they are mined.",
+  }),
+  ANS104_UNBUNDLE_FILTER: setting({
+    read: text,
+    fallback: '{"never":true}',
+    dev: '{"always":true}',
+    unit: "JSON filter",
+    effect: "Filter that selects the bundles to unbundle.",
+  }),
+  ANS104_INDEX_FILTER: setting({
+    read: text,
+    fallback: '{"never":true}',
+    dev: '{"always":true}',
+    unit: "JSON filter",
+    effect: "Filter that selects the data items to index.",
+  }),
+  FILTER_CHANGE_REPROCESS: setting({
+    read: flag,
+    fallback: true,
+    unit: "true or false",
+    effect: "Whether skipped and partly indexed bundles are evaluated again when one of the two filters changes.",
+  }),
+  WORKER_THREADS: setting({
+    read: count,
+    fallback: 0,
+    unit: "threads",
+    effect: "Threads for verification and unbundling; 0 is one thread per processor.",
+  }),
+} as const;
+
+export const contentSettings = {
+  CACHE_BYTES_MAX: setting({
+    read: count,
+    fallback: 10 * 2 ** 30,
+    unit: "bytes",
+    effect: "Maximum disk space of cached content.",
+  }),
+  CACHE_FREE_BYTES_MIN: setting({
+    read: count,
+    fallback: 2 ** 30,
+    unit: "bytes",
+    effect: "Disk space that stays free; cached content is evicted before it is used.",
+  }),
+  MANIFEST_INDEX_BYTES_MAX: setting({
+    read: count,
+    fallback: 2 ** 30,
+    unit: "bytes",
+    effect: "Maximum disk space of path indexes of manifests above 1 MiB.",
+  }),
+  HOT_BYTES_MAX: setting({
+    read: count,
+    fallback: 128 * 2 ** 20,
+    unit: "bytes",
+    effect: "Maximum memory of small bodies that are read often.",
+  }),
+  RESPONSE_BYTES_MAX: setting({
+    read: positive,
+    fallback: 256 * 2 ** 20,
+    unit: "bytes",
+    effect:
+      "Maximum memory of response bodies in progress, an eighth of it for one client address; a response beyond it " +
+      "is 503.",
+  }),
+  REQUEST_BYTES_MAX: setting({
+    read: positive,
+    fallback: 128 * 2 ** 20,
+    unit: "bytes",
+    effect:
+      "Maximum memory of request bodies in progress, a quarter of it for one client address; uploads that are " +
+      "written to disk on arrival do not count.",
+  }),
+  COLD_BUFFER: setting({
+    read: count,
+    fallback: 8 * 2 ** 20,
+    unit: "bytes",
+    effect: "An uncached body up to this size is sent when it is complete; a larger body is sent while it arrives.",
+  }),
+  CONTENT_ISOLATION: setting({
+    read: choice("auto", "csp", "off"),
+    fallback: "auto",
+    unit: "auto, csp or off",
+    effect:
+      "How pages of different ids are isolated: auto uses hosts where a root host is set, csp uses " +
+      "Content-Security-Policy, off does not isolate.",
+  }),
+  SANDBOX_PROTOCOL: setting({
+    read: choice("http", "https"),
+    unit: "http or https",
+    effect: "Scheme of redirects to sandbox hosts; unset is the scheme of the request.",
+  }),
+  SANDBOX_ALL: setting({
+    read: flag,
+    fallback: false,
+    unit: "true or false",
+    effect: "Whether every content request, not only navigations, is redirected to the sandbox host of the id.",
+  }),
+  ARWEAVE_TAG_RESPONSE_HEADERS_ENABLED: setting({
+    read: flag,
+    fallback: false,
+    unit: "true or false",
+    effect:
+      "Whether content responses have the tags, owner and signature of the transaction or data item as " +
+      "`X-Arweave-…` headers, at most 8 KiB in total.",
+  }),
+} as const;
+
+export const nameSettings = {
+  ARNS_ROOT_HOST: setting({
+    read: list(rootHost),
+    fallback: [],
+    unit: "hosts",
+    effect: "Hosts whose subdomains are names and sandboxes, separated by commas; `dev` adds `localhost`.",
+  }),
+  NAMES_FILE: setting({
+    read: text,
+    unit: "file",
+    effect:
+      'JSON object of names: `{"name": "id"}`, or objects with `id`, `ttlSeconds`, `processId`, `undernames`, ' +
+      "`undernameLimit`; read before any gateway and again when it changes; at most 1 MiB.",
+  }),
+  TRUSTED_ARNS_GATEWAY_URL: setting({
+    read: list(nameUrl),
+    fallback: ["https://__NAME__.turbo-gateway.com"],
+    dev: [],
+    unit: "URLs",
+    effect:
+      "Gateways that are trusted to resolve names, with `__NAME__` in place of the name, separated by commas; " +
+      "a single comma is an empty list.",
+  }),
+  ARNS_CACHE_TTL_SECONDS: setting({
+    read: count,
+    fallback: 86_400,
+    unit: "seconds",
+    effect: "Maximum age of a resolved name that is served while no source responds.",
+  }),
+  ARNS_CACHE_MAX_KEYS: setting({
+    read: count,
+    fallback: 10_000,
+    unit: "names",
+    effect: "Maximum number of cached names.",
+  }),
+  ARNS_COMPOSITE_RESOLVER_TIMEOUT_MS: setting({
+    read: duration,
+    fallback: 3_000,
+    unit: "milliseconds",
+    effect: "Timeout of one gateway's resolution of a name.",
+  }),
+  ARNS_CACHED_RESOLUTION_FALLBACK_TIMEOUT_MS: setting({
+    read: duration,
+    fallback: 250,
+    unit: "milliseconds",
+    effect: "Time that a request waits for a new resolution before the cached one is served.",
+  }),
+  ARNS_RESOLVER_ENFORCE_UNDERNAME_LIMIT: setting({
+    read: flag,
+    fallback: true,
+    unit: "true or false",
+    effect: "Whether undernames beyond the purchased limit of their name respond 402.",
+  }),
+  ARNS_NOT_FOUND_TX_ID: setting({
+    read: id,
+    unit: "transaction id",
+    effect: "Page for names that are not registered.",
+  }),
+  ARNS_NOT_FOUND_ARNS_NAME: setting({
+    read: registryName,
+    fallback: "unregistered_arns",
+    unit: "name",
+    effect: "Name of the page for names that are not registered, when ARNS_NOT_FOUND_TX_ID is unset.",
+  }),
+  APEX_TX_ID: setting({
+    read: id,
+    unit: "transaction id",
+    effect: "Content of `/` and of every path that no route has; unset is the information record.",
+  }),
+  APEX_REGISTRY_NAME: setting({
+    read: registryName,
+    aliases: ["APEX_ARNS_NAME"],
+    unit: "name",
+    effect: "Name whose content is served at `/`; ignored when `APEX_TX_ID` is set.",
+  }),
+  AR_IO_WALLET: setting({
+    read: address,
+    aliases: ["SVC_WALLET"],
+    unit: "address",
+    effect: "Wallet in the information record.",
+  }),
+  IO_PROCESS_ID: setting({
+    read: id,
+    aliases: ["PROCESS_ID"],
+    unit: "process id",
+    effect: "Process in the information record.",
+  }),
+} as const;
+
+export const graphqlSettings = {
+  QUERY_THREADS: setting({
+    read: count,
+    fallback: 2,
+    unit: "threads",
+    effect: "Threads that execute GraphQL queries.",
+  }),
+  QUERY_TIMEOUT_MS: setting({
+    read: duration,
+    fallback: 10_000,
+    unit: "milliseconds",
+    effect: "Maximum time of a GraphQL query.",
+  }),
+  GRAPHQL_HOST: setting({
+    read: text,
+    unit: "host, host:port or origin",
+    effect: "When set, GraphQL queries are forwarded to this host instead of being executed here.",
+  }),
+  GRAPHQL_PORT: setting({
+    read: port,
+    fallback: 4000,
+    unit: "port",
+    effect: "Port of GRAPHQL_HOST when the host has none.",
+  }),
+} as const;
+
+export const webhookSettings = {
+  WEBHOOK_TARGET_SERVERS: setting({
+    read: list(url),
+    fallback: [],
+    unit: "URLs",
+    effect: "Servers that receive a POST for each indexed event, separated by commas.",
+  }),
+  WEBHOOK_INDEX_FILTER: setting({
+    read: text,
+    fallback: '{"never":true}',
+    unit: "JSON filter",
+    effect: "Filter that selects the transactions and data items to report.",
+  }),
+  WEBHOOK_BLOCK_FILTER: setting({
+    read: text,
+    fallback: '{"never":true}',
+    unit: "JSON filter",
+    effect: "Filter that selects the blocks to report; attributes are a block's fields.",
+  }),
+  WEBHOOK_SECRET: setting({
+    read: webhookSecret,
+    unit: "text, or `whsec_` and base64",
+    effect: "Key that signs webhooks by HMAC-SHA-256, in the headers of Standard Webhooks.",
+    secret: true,
+  }),
+} as const;
+
+export const limiterSettings = {
+  ENABLE_RATE_LIMITER: setting({
+    read: flag,
+    fallback: false,
+    unit: "true or false",
+    effect:
+      "Whether clients and resources are rate-limited, over all services together; a token is 1 KiB of response, " +
+      "and a request costs at least one token.",
+  }),
+  RATE_LIMITER_IP_TOKENS_PER_BUCKET: setting({
+    read: positive,
+    fallback: 100_000,
+    unit: "tokens",
+    effect: "Burst size of one client address.",
+  }),
+  RATE_LIMITER_IP_REFILL_PER_SEC: setting({
+    read: positive,
+    fallback: 20,
+    unit: "tokens",
+    effect: "Tokens that a client address regains each second.",
+  }),
+  RATE_LIMITER_RESOURCE_TOKENS_PER_BUCKET: setting({
+    read: positive,
+    fallback: 1_000_000,
+    unit: "tokens",
+    effect: "Burst size of one resource, for all clients together.",
+  }),
+  RATE_LIMITER_RESOURCE_REFILL_PER_SEC: setting({
+    read: positive,
+    fallback: 100,
+    unit: "tokens",
+    effect: "Tokens that a resource regains each second.",
+  }),
+  RATE_LIMITER_PAYMENT: setting({
+    read: flag,
+    fallback: false,
+    unit: "true or false",
+    effect:
+      "Whether clients over their limit may pay by x402 to continue reading (402 in place of 429); requires " +
+      "ENABLE_RATE_LIMITER and X402_PAY_TO.",
+  }),
+  RATE_LIMITER_PAYMENT_BYTES: setting({
+    read: positive,
+    fallback: 10 * 2 ** 20,
+    unit: "bytes",
+    effect: "Bytes beyond the limits that one payment allows a client address to read.",
+  }),
+  RATE_LIMITER_PAYMENT_PRICE: setting({
+    read: positive,
+    fallback: 1_000,
+    unit: "millionths of a dollar",
+    effect: "Price of one payment for reading; at least 1000.",
+  }),
+  RATE_LIMITER_IPS_AND_CIDRS_ALLOWLIST: setting({
+    read: list(text),
+    fallback: [],
+    unit: "addresses",
+    effect: "Clients without a limit, separated by commas; addresses or CIDR blocks.",
+  }),
+} as const;
+
+export const devSettings = {
+  DEVNET_PORT: setting({
+    read: port,
+    fallback: 1984,
+    unit: "port",
+    effect: "Port of the development chain; 0 picks a free port.",
+  }),
+  SANDBOX_PORT: setting({
+    read: port,
+    fallback: 3003,
+    unit: "port",
+    effect: "Port of the simulated Stripe and price feed; 0 picks a free port.",
+  }),
+  DEVNET_SEED: setting({
+    read: text,
+    fallback: "cairn",
+    unit: "text",
+    effect: "Seed of the development chain's randomness.",
+  }),
+  DEVNET_MINING: setting({
+    read: text,
+    fallback: "auto",
+    unit: "auto, manual or milliseconds",
+    effect: "When the development chain mines: on arrival of a transaction, on request, or at an interval.",
+  }),
+} as const;
+
+export const logSettings = {
+  LOG_LEVEL: setting({
+    read: choice("debug", "info", "warn", "error"),
+    fallback: "info",
+    unit: "debug, info, warn or error",
+    effect: "Lowest level that is logged.",
+  }),
+  LOG_FORMAT: setting({
+    read: choice("auto", "json", "pretty"),
+    fallback: "auto",
+    unit: "auto, json or pretty",
+    effect: "JSON lines, or lines for people; auto is pretty on a terminal and JSON elsewhere.",
+  }),
+  LOG_MEMORY_HITS: setting({
+    read: flag,
+    fallback: true,
+    unit: "true or false",
+    effect: "Whether responses from memory are logged at level info, as all other responses are.",
+  }),
+} as const;
