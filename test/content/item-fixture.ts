@@ -44,7 +44,7 @@ export async function openItemFixture(): Promise<ItemFixture> {
     const { id } = await post(devnet, rsa, { stated: statedOf(data), tags });
     for (const body of chunkPosts(data)) {
       const outcome = devnet.postChunk(body);
-      if (outcome.kind !== "kept") throw new Error(`the chain refused a chunk: ${outcome.kind}`);
+      if (outcome.kind !== "stored") throw new Error(`the chain refused a chunk: ${outcome.kind}`);
     }
     await devnet.mine(1);
     return id;

@@ -53,7 +53,7 @@ export async function postChunked(
   const { id } = await post(devnet, wallet, { tags, stated: statedOf(bytes) });
   for (const chunk of chunkPosts(bytes)) {
     const outcome = devnet.postChunk(chunk);
-    if (outcome.kind !== "kept") throw new Error(`the chain refused a chunk: ${JSON.stringify(outcome)}`);
+    if (outcome.kind !== "stored") throw new Error(`the chain refused a chunk: ${JSON.stringify(outcome)}`);
   }
   return { id, bytes };
 }

@@ -1,5 +1,5 @@
 /**
- * The node's answers about blocks and the chain as a whole.
+ * Node API routes for blocks and the chain as a whole.
  * Source: ArweaveTeam/arweave, ar_http_iface_middleware, ar_info.
  * @module
  */
@@ -11,7 +11,7 @@ import type { Devnet } from "../devnet/devnet.ts";
 import { networkName } from "./network.ts";
 import { nodeError, nodeJson, nodeText } from "./node-responses.ts";
 
-/** Blocks that one answer of the block index covers. */
+/** Most blocks in one response of the block index. */
 const blockIndexRangeMax = 10_000;
 
 /** Blocks that are read and parsed at once: 0.4 MiB of empty ones. */

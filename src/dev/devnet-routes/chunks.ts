@@ -1,5 +1,5 @@
 /**
- * The node's answers about chunks: bytes of the weave with everything that proves them.
+ * Node API routes for chunks: bytes of the weave with their proofs.
  * Source: ArweaveTeam/arweave, ar_http_iface_middleware (handle_get_chunk), ar_serialize (poa_to_binary).
  * @module
  */

@@ -2,7 +2,7 @@
  * Controls of the development chain: mining, minting, starting over. Nobody but this machine may use them.
  *
  * A page on the web can make a browser send requests to this machine. Such a request names a foreign origin, comes
- * from a foreign site, or, where a name was bent to this machine, carries a foreign host; each is refused.
+ * from another site, or, after DNS rebinding, carries another host; each is rejected.
  * Source: docs/reference/gateway.md#development-controls; Fetch metadata (Sec-Fetch-Site).
  * @module
  */
@@ -37,7 +37,7 @@ export function controlRoutes(devnet: Devnet, shown: Shown) {
     await shown("reset");
     return nodeText("reset done");
   };
-  const own = { beforeHandle: refuseForeign, parse: "none" } as const;
+  const own = { beforeHandle: rejectForeign, parse: "none" } as const;
   return new Elysia()
     .get("/mine", () => mine("1"), own)
     .post("/mine", () => mine("1"), own)
@@ -49,7 +49,7 @@ export function controlRoutes(devnet: Devnet, shown: Shown) {
     .post("/reset", reset, own);
 }
 
-/** Answers, or says what a control takes. */
+/** Runs a control; invalid input is 400 with the expected form. */
 async function orWhatIsWanted(response: () => Response | Promise<Response>): Promise<Response> {
   try {
     return await response();
@@ -68,20 +68,20 @@ function minted(devnet: Devnet, { address, amount }: { address: string; amount: 
   return `${devnet.mint(address, /^\d{1,30}$/.test(amount) ? BigInt(amount) : 0n)}`;
 }
 
-/** Refuses a request that was not made on this machine, or was made for a page from elsewhere. */
-function refuseForeign({ request }: Pick<Context, "request">): Response | undefined {
+/** Rejects requests that come from another machine or for a page of another site. */
+function rejectForeign({ request }: Pick<Context, "request">): Response | undefined {
   const host = hostOf(`http://${request.headers.get("host") ?? ""}`);
-  if (!isLoopback(host)) return refuse(`host "${host}" is not this machine`);
+  if (!isLoopback(host)) return reject(`host "${host}" is not this machine`);
   const origin = request.headers.get("origin");
-  if (origin !== null && !isLocalOrigin(origin)) return refuse(`origin "${origin}" is not on this machine`);
+  if (origin !== null && !isLocalOrigin(origin)) return reject(`origin "${origin}" is not on this machine`);
   if (request.headers.get("sec-fetch-site") === "cross-site" && origin === null) {
-    return refuse("the request was made by a page of another site");
+    return reject("the request was made by a page of another site");
   }
   return undefined;
 }
 
-function refuse(reason: string): Response {
-  const text = `Controls of the devnet answer to this machine only: ${reason.replace(/[^\x20-\x7e]/g, "?")}.`;
+function reject(reason: string): Response {
+  const text = `Controls of the devnet are for this machine only: ${reason.replace(/[^\x20-\x7e]/g, "?")}.`;
   return nodeText(text, 403, { "Cache-Control": "no-store" });
 }
 

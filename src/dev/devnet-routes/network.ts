@@ -9,7 +9,7 @@ import { nodeError } from "./node-responses.ts";
 export const networkName = "cairn.devnet.1";
 
 /** A client that names a network means it; one that names none is welcome. */
-export function refuseOtherNetwork({ request }: Pick<Context, "request">): Response | undefined {
+export function rejectOtherNetwork({ request }: Pick<Context, "request">): Response | undefined {
   const named = request.headers.get("x-network");
   return named === null || named === networkName ? undefined : nodeError("wrong_network", 412);
 }

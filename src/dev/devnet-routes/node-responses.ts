@@ -1,11 +1,11 @@
 /**
- * Answers as a node of the chain gives them: bare text, bare JSON, open to every page.
+ * Responses in the form of a node of the chain: bare text, bare JSON, CORS open.
  * Source: ArweaveTeam/arweave, ar_http_iface_middleware.
  * @module
  */
 import { takesOnlyJson } from "../../http/header-values.ts";
 
-/** What pages may read of an answer. The reason of a refusal is ours: a node keeps it to itself. */
+/** Headers that pages may read. The reason of a rejection is our addition: a node does not send it. */
 const pageHeaders = {
   "Access-Control-Allow-Origin": "*",
   "Access-Control-Expose-Headers": "X-Reject-Reason, arweave-denomination, arweave-absolute-end-offset",
@@ -13,7 +13,7 @@ const pageHeaders = {
 
 type HeaderRecord = Readonly<Record<string, string>>;
 
-/** Answers with text. */
+/** A plain text response. */
 export function nodeText(text: string, status = 200, headers: HeaderRecord = {}): Response {
   return new Response(text, {
     status,
@@ -21,7 +21,7 @@ export function nodeText(text: string, status = 200, headers: HeaderRecord = {})
   });
 }
 
-/** Answers with text that is JSON. */
+/** A response with JSON text. */
 export function nodeJson(text: string, status = 200, headers: HeaderRecord = {}): Response {
   return new Response(text, {
     status,
@@ -29,29 +29,29 @@ export function nodeJson(text: string, status = 200, headers: HeaderRecord = {})
   });
 }
 
-/** Answers with bytes of any type. */
+/** A response with bytes. */
 export function nodeBytes(bytes: Uint8Array<ArrayBuffer>, contentType: string, headers: HeaderRecord = {}): Response {
   return new Response(bytes, { headers: { "Content-Type": contentType, ...pageHeaders, ...headers } });
 }
 
-/** Answers with nothing but a status. */
+/** A response without a body. */
 export function nodeEmpty(status: number): Response {
   return new Response("", { status, headers: pageHeaders });
 }
 
-/** Answers with `{"error": name}`. */
-export function nodeError(name: string, status = 400, facts: Readonly<Record<string, unknown>> = {}): Response {
-  return nodeJson(JSON.stringify({ error: name, ...facts }), status);
+/** A response with `{"error": name}`. */
+export function nodeError(name: string, status = 400, details: Readonly<Record<string, unknown>> = {}): Response {
+  return nodeJson(JSON.stringify({ error: name, ...details }), status);
 }
 
 /** One thing that was wrong: the node's name for it, and what a person wants to know. */
 export type Reason = Readonly<{ code: string; detail: string }>;
 
 /**
- * Answers a refused post. The body is the node's; why goes into a header, and into the body for callers that take
- * JSON and nothing else (clients that take anything expect the node's text).
+ * The response to a rejected post. The body is the node's; the reasons go into a header, and into the body for
+ * clients that accept JSON and nothing else (clients that take anything expect the node's text).
  */
-export function refusal(request: Request, body: string, reasons: readonly Reason[], status = 400): Response {
+export function rejection(request: Request, body: string, reasons: readonly Reason[], status = 400): Response {
   const headers = { "X-Reject-Reason": reasonHeader(reasons) };
   const isJson = body.startsWith("{");
   if (!takesOnlyJson(request)) return isJson ? nodeJson(body, status, headers) : nodeText(body, status, headers);

@@ -9,8 +9,8 @@ import { readBody } from "../../http/body.ts";
 import { type ByteBudget, createByteBudget } from "../../lib/byte-budget.ts";
 import type { Devnet } from "../devnet/devnet.ts";
 import type { TransactionOutcome } from "../devnet/intake.ts";
-import { refuseOtherNetwork } from "./network.ts";
-import { nodeEmpty, nodeText, type Reason, refusal } from "./node-responses.ts";
+import { rejectOtherNetwork } from "./network.ts";
+import { nodeEmpty, nodeText, type Reason, rejection } from "./node-responses.ts";
 
 /** A transaction with the data that it carries. */
 const transactionBodyMax = 15 * 2 ** 20;
@@ -18,7 +18,7 @@ const transactionBodyMax = 15 * 2 ** 20;
 /** A chunk, its path, and their names. */
 const chunkBodyMax = 750_000;
 
-/** Bodies that are read at once take so much together; each is in memory up to three times until it is answered. */
+/** Budget of all bodies that are read at once; each is in memory up to three times until its response is sent. */
 const bodiesBytesMax = 64 * 2 ** 20;
 
 /** Longer than a body on one machine takes, shorter than clients wait. Milliseconds. */
@@ -49,7 +49,7 @@ export function postRoutes(devnet: Devnet) {
     waitMsMax: bodyWaitMsMax,
   });
   return new Elysia()
-    .onBeforeHandle(refuseOtherNetwork)
+    .onBeforeHandle(rejectOtherNetwork)
     .post("/tx", ({ request }) => postTransaction(devnet, request, bodies), { parse: "none" })
     .post("/chunk", ({ request }) => postChunk(devnet, request, bodies), { parse: "none" })
     .post("/peers", () => nodeEmpty(200), { parse: "none" })
@@ -73,21 +73,21 @@ function transactionResponse(outcome: TransactionOutcome, request: Request): Res
     case "already_processed":
       return nodeText("Transaction already processed.", 208);
     case "invalid_hash":
-      return refusal(request, "Invalid hash.", [{ code: outcome.kind, detail: "an id has 32 bytes" }]);
+      return rejection(request, "Invalid hash.", [{ code: outcome.kind, detail: "an id has 32 bytes" }]);
     case "invalid_json":
-      return refusal(request, "Invalid JSON.", [{ code: outcome.kind, detail: outcome.reason }]);
+      return rejection(request, "Invalid JSON.", [{ code: outcome.kind, detail: outcome.reason }]);
     case "invalid_signature_type":
-      return refusal(request, "Invalid signature type.", [{ code: outcome.kind, detail: outcome.reason }]);
+      return rejection(request, "Invalid signature type.", [{ code: outcome.kind, detail: outcome.reason }]);
     case "faulty":
-      return refusal(request, "Transaction verification failed.", outcome.faults);
+      return rejection(request, "Transaction verification failed.", outcome.faults);
     case "bad_anchor":
-      return refusal(request, anchorTexts[outcome.fault], [
+      return rejection(request, anchorTexts[outcome.fault], [
         { code: outcome.fault, detail: anchorDetails[outcome.fault] },
       ]);
     case "unknown_split":
-      return refusal(request, "The attached data is split in an unknown way.", [unknownSplit]);
+      return rejection(request, "The attached data is split in an unknown way.", [unknownSplit]);
     case "full":
-      return refusal(request, "Mempool is full.", [{ code: outcome.kind, detail: "mine some blocks" }], 503);
+      return rejection(request, "Mempool is full.", [{ code: outcome.kind, detail: "mine some blocks" }], 503);
   }
 }
 
@@ -101,9 +101,9 @@ const unknownSplit: Reason = {
 async function postChunk(devnet: Devnet, request: Request, bodies: ByteBudget): Promise<Response> {
   return await responseBody(request, bodies, chunkBodyMax, (text) => {
     const outcome = devnet.postChunk(text);
-    if (outcome.kind === "kept") return nodeEmpty(200);
+    if (outcome.kind === "stored") return nodeEmpty(200);
     const { fault, reason } = outcome;
-    return refusal(request, JSON.stringify({ error: fault }), [{ code: fault, detail: reason }]);
+    return rejection(request, JSON.stringify({ error: fault }), [{ code: fault, detail: reason }]);
   });
 }
 

@@ -29,7 +29,7 @@ export function createDevnetRoutes(devnet: Devnet, log: Log = silentLog, shown: 
     .onRequest(({ request }) => (isMalformed(request.url) ? nodeText("Malformed path", 400) : undefined))
     .onError({ as: "scoped" }, ({ error, request }) => {
       if (reportsDisconnect(error, request.signal)) return new Response(null, { status: callerLeft });
-      log.error("the devnet could not answer", { error, method: request.method, url: request.url });
+      log.error("the devnet failed to respond", { error, method: request.method, url: request.url });
       return nodeText("Internal Server Error", 500);
     })
     .use(blockRoutes(devnet))

@@ -1,5 +1,5 @@
 /**
- * The node's answers about transactions and their data.
+ * Node API routes for transactions and their data.
  * Source: ArweaveTeam/arweave, ar_http_iface_middleware (handle_get_tx and the clauses of "tx"), ar_http_util.
  * @module
  */
@@ -13,7 +13,7 @@ import type { MinedTransaction } from "../devnet/history.ts";
 import { joinData, writeData } from "../devnet/whole-data.ts";
 import { nodeBytes, nodeEmpty, nodeError, nodeJson, nodeText } from "./node-responses.ts";
 
-/** Data that a node serves in one answer. */
+/** Most data that a node serves in one response. */
 const servedDataMax = 12 * 2 ** 20;
 
 /** Content types that a header can carry. */

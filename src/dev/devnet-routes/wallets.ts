@@ -1,5 +1,5 @@
 /**
- * The node's answers about accounts and prices.
+ * Node API routes for accounts and prices.
  * Source: ArweaveTeam/arweave, ar_http_iface_middleware, ar_wallet (checksums of addresses).
  * @module
  */
@@ -71,7 +71,7 @@ function ofAddress(text: string, response: (address: Address | undefined) => str
   return address === undefined ? nodeText("Invalid address.", 400) : nodeText(response(readAddress(address)));
 }
 
-/** Reads an address of 20 to 64 bytes, with or without its checksum; answers it without. */
+/** Parses an address of 20 to 64 bytes, with or without its checksum. @returns The address without the checksum. */
 function readChecksummed(text: string): string | undefined {
   const [address = "", checksum, ...more] = text.split(":");
   const bytes = isAddress(address) ? Buffer.from(address, "base64url") : decodeBase64url(address);

@@ -10,7 +10,7 @@ import type { Transaction } from "../../arweave/transaction.ts";
 
 /** One account. An account exists once it has been paid or has sent. */
 export type Account = Readonly<{
-  balance: bigint; // winston; below zero only inside of a check that refuses it
+  balance: bigint; // winston; negative only inside a check that rejects it
   lastTx: Id | ""; // the last transaction it sent; "" when it never sent one
 }>;
 
@@ -36,7 +36,7 @@ export function createAccountOverlay(base: AccountView): AccountOverlay {
 
 /**
  * Moves what a transaction spends and sends. Funds are not checked here: a balance may fall below zero, and the
- * caller refuses it. An unknown sender changes nothing.
+ * caller rejects it. An unknown sender changes nothing.
  */
 export function applyTransaction(accounts: AccountOverlay, transaction: Transaction): void {
   const { id, ownerAddress, quantity, reward } = transaction;

@@ -43,7 +43,7 @@ export type BlockDraft = Readonly<{
 
 const shape = "2.9";
 
-/** Every hash lies above it. */
+/** Every hash is above it. */
 const difficulty = 1n;
 
 /** Blocks between two times that `last_retarget` is set. */
@@ -160,7 +160,7 @@ function delayFields(previous: Block | undefined, seed: string): Readonly<Record
   };
 }
 
-/** The solution for nonce 0 of partition 0; SHA-256 stands in for the chain's RandomX, which only slows miners down. */
+/** The solution for nonce 0 of partition 0; SHA-256 replaces the chain's RandomX, which only slows miners down. */
 function solve(output: Uint8Array, seed: Uint8Array, miner: Wallet, chunk: Uint8Array) {
   const address = decoded(miner.address);
   const entropy = sha256(concatBytes([output, zeros32, seed.subarray(0, 32), address]));

@@ -1,5 +1,5 @@
 /**
- * Chunks of data with their proofs, kept by data root and size, not by transaction.
+ * Chunks of data with their proofs, stored by data root and size, not by transaction.
  *
  * So the order of arrival does not matter, the same data posted twice is stored once, and a chunk that occurs twice
  * in one data has two places.

@@ -76,7 +76,7 @@ export function openDevnetDatabase(dir: string | undefined): Database {
     strict: true,
   });
   claim(database, dir);
-  // A killed process loses nothing that was answered; a power cut may lose the last moments, never the order.
+  // A killed process loses nothing that was acknowledged; a power cut may lose the last moments, never the order.
   database.run("PRAGMA synchronous = NORMAL");
   try {
     makeTables(database);

@@ -30,7 +30,7 @@ export type DevnetOptions = Readonly<{
   seed: string;
   clock: Clock;
   mining: MiningMode;
-  /** Wallets that begin with funds; absent: one RSA-4096 kept in the folder, and one ECDSA of the seed. */
+  /** Wallets that begin with funds; absent: one RSA-4096 stored in the folder, and one ECDSA of the seed. */
   wallets?: readonly GivenWallet[];
   /** Makes the RSA key when the folder has none; absent: made then. */
   makeRsaKey?: MakeRsaJwk;

@@ -21,7 +21,7 @@ import { type ChainBase, writeBalances } from "./state.ts";
 /** What each funded wallet begins with, in winston: a million AR. */
 const fundsAtStart = 1_000_000n * winstonPerAr;
 
-/** Height under which the first balances are kept: before any block, so that a reset finds them again. */
+/** Height under which the first balances are stored: before any block, so that a reset finds them again. */
 export const genesisBalanceHeight = -1;
 
 const greeting = "A chain for development: the rules are real, the coins are not.\n";

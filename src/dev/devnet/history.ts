@@ -1,23 +1,23 @@
 /**
- * What the chain has: blocks and mined transactions, and where their data lies in the weave.
+ * Blocks, mined transactions, and the place of their data in the weave.
  * @module
  */
 import type { Database } from "bun:sqlite";
 import type { DataKey } from "./chunk-store.ts";
 
-/** A block as it is kept. */
+/** A block as it is stored. */
 export type BlockRow = Readonly<{ height: number; hash: string; text: string }>;
 
-/** A mined transaction as it is kept. */
+/** A mined transaction as it is stored. */
 export type MinedTransaction = Readonly<{
   id: string;
   height: number;
   position: number; // in the block's list
-  text: string; // the JSON that a node answers, without data
+  text: string; // the JSON that a node sends, without data
   data: MinedData | undefined; // absent without data
 }>;
 
-/** Where a mined transaction's data lies: bytes `[weaveEnd - size, weaveEnd)` of the weave. */
+/** Place of a mined transaction's data: bytes `[weaveEnd - size, weaveEnd)` of the weave. */
 export type MinedData = DataKey & Readonly<{ weaveEnd: number; txPath: Uint8Array }>;
 
 /** Reading and writing what is mined. */

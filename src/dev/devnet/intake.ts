@@ -1,5 +1,5 @@
 /**
- * Taking transactions and chunks from clients: judged, and kept before they are acknowledged.
+ * Accepts transactions and chunks from clients: validated, and stored before they are acknowledged.
  * @module
  */
 import { SQLiteError } from "bun:sqlite";
@@ -45,8 +45,8 @@ export type ChunkFault =
 
 /** What became of a posted chunk. */
 export type ChunkOutcome =
-  | Readonly<{ kind: "kept" }>
-  | Readonly<{ kind: "refused"; fault: ChunkFault; reason: string }>;
+  | Readonly<{ kind: "stored" }>
+  | Readonly<{ kind: "rejected"; fault: ChunkFault; reason: string }>;
 
 /** A transaction that was just taken is not looked at again for so long, as on a node. */
 const processedMs = 600_000;
@@ -57,7 +57,7 @@ const processedCountMax = 100_000;
 /** A number below 2^256 fits into a path's notes. */
 const noteMax = 2n ** 256n - 1n;
 
-/** Judges what clients post. */
+/** Validates posted transactions and chunks. */
 export type Intake = Readonly<{
   /** Whether a transaction was taken lately or waits. */
   isProcessed: (id: string) => boolean;
@@ -85,7 +85,7 @@ export function createIntake(state: ChainState): Intake {
       if (posted.kind !== "read") return posted;
       const { transaction, data } = posted;
       if (isProcessed(transaction.id)) return { kind: "already_processed" };
-      // From here on a second post of the same is answered by the first, which may still be waiting for its data.
+      // A second post of the same transaction gets the first one's response, which may still wait for its data.
       processed.set(transaction.id, state.clock());
       let isAccepted = false;
       try {
@@ -145,13 +145,13 @@ function states({ dataRoot, dataSize }: Transaction, split: SplitData | undefine
   return split?.key.root === dataRoot && split.key.size === dataSize;
 }
 
-/** Keeps a judged transaction: its chunks one by one, so that others run in between, and then itself. */
+/** Stores a valid transaction: its chunks one by one, so that others run in between, and then itself. */
 async function keep(
   state: ChainState,
   transaction: Transaction,
   split: SplitData | undefined,
 ): Promise<TransactionOutcome> {
-  // Until it waits itself: another with the same data may be turned away meanwhile, and would take the chunks along.
+  // Until it is stored, another with the same data may be rejected, which would remove the chunks.
   const isHere = split === undefined ? undefined : state.mempool.expect(split.key);
   try {
     for (const [index, chunk] of (split?.chunks ?? []).entries()) {
@@ -182,27 +182,28 @@ function rejected(state: ChainState, id: string, faults: readonly Fault[]): Tran
 function takeChunk(state: ChainState, text: string): ChunkOutcome {
   const fields = readJson(text);
   const claim = isJsonObject(fields) ? readClaim(fields) : undefined;
-  if (claim === undefined) return refused("invalid_json", "the fields of a chunk are texts of base64url and decimals");
+  if (claim === undefined)
+    return rejectedChunk("invalid_json", "the fields of a chunk are texts of base64url and decimals");
   const limit = claimFault(claim);
   if (limit !== undefined) return limit;
   const key = { root: encodeBase64url(claim.dataRoot), size: Number(claim.dataSize) };
   if (claim.dataRoot.length !== 32 || !(state.mempool.hasData(key) || state.history.hasData(key))) {
-    return refused("data_root_not_found", `no transaction with data_root ${key.root} and data_size ${key.size}`);
+    return rejectedChunk("data_root_not_found", `no transaction with data_root ${key.root} and data_size ${key.size}`);
   }
   const offset = Number(claim.offset ?? 0n);
   const { dataRoot, dataPath, chunk } = claim;
   // The rules that hold at every offset of this weave: a chunk that only older rules allow could never be served.
   const verdict = checkChunk({ dataRoot, dataSize: key.size, dataPath, offset, chunk, ruleset: "relaxed" });
-  if (verdict.kind === "refused") return refused("invalid_proof", verdict.reason);
+  if (verdict.kind === "refused") return rejectedChunk("invalid_proof", verdict.reason);
   return keepChunk(state, key, { start: verdict.start, end: verdict.end, dataPath, chunk });
 }
 
 function keepChunk(state: ChainState, key: DataKey, chunk: StoredChunk): ChunkOutcome {
   try {
     state.chunks.put(key, chunk);
-    return { kind: "kept" };
+    return { kind: "stored" };
   } catch (error) {
-    if (error instanceof SQLiteError && error.code === "SQLITE_FULL") return refused("disk_full", error.message);
+    if (error instanceof SQLiteError && error.code === "SQLITE_FULL") return rejectedChunk("disk_full", error.message);
     throw error;
   }
 }
@@ -234,19 +235,19 @@ function readClaim(fields: JsonObject): ChunkClaim | undefined {
 
 /** The node's limits, in its order. */
 function claimFault({ dataSize, dataPath, chunk, offset }: ChunkClaim): ChunkOutcome | undefined {
-  if (dataSize > noteMax) return refused("data_size_too_big", "data_size is above 2^256 - 1");
-  if (chunk.length > chunkSize) return refused("chunk_too_big", `${chunk.length} bytes, at most ${chunkSize}`);
+  if (dataSize > noteMax) return rejectedChunk("data_size_too_big", "data_size is above 2^256 - 1");
+  if (chunk.length > chunkSize) return rejectedChunk("chunk_too_big", `${chunk.length} bytes, at most ${chunkSize}`);
   if (dataPath.length > pathSizeMax) {
-    return refused("data_path_too_big", `${dataPath.length} bytes, at most ${pathSizeMax}`);
+    return rejectedChunk("data_path_too_big", `${dataPath.length} bytes, at most ${pathSizeMax}`);
   }
-  if (offset === undefined) return refused("offset_field_required", "offset is missing");
-  if (offset > noteMax) return refused("offset_too_big", "offset is above 2^256 - 1");
+  if (offset === undefined) return rejectedChunk("offset_field_required", "offset is missing");
+  if (offset > noteMax) return rejectedChunk("offset_too_big", "offset is above 2^256 - 1");
   const leafEnd = readUnsigned(dataPath.subarray(-32));
   const isAttractive = dataPath.length > 0 && (leafEnd === dataSize || dataPath.length <= chunk.length);
   if (isAttractive) return undefined;
-  return refused("chunk_proof_ratio_not_attractive", "the proof is longer than the chunk, which is not the last");
+  return rejectedChunk("chunk_proof_ratio_not_attractive", "the proof is longer than the chunk, which is not the last");
 }
 
-function refused(fault: ChunkFault, reason: string): ChunkOutcome {
-  return { kind: "refused", fault, reason };
+function rejectedChunk(fault: ChunkFault, reason: string): ChunkOutcome {
+  return { kind: "rejected", fault, reason };
 }

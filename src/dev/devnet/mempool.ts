@@ -1,7 +1,7 @@
 /**
- * Transactions that wait for a block, and those that were turned away.
+ * Pending transactions, and those that were rejected later.
  *
- * Kept in the database, so that nothing that was accepted is lost when the process is killed.
+ * The database stores them, so that nothing that was accepted is lost when the process is killed.
  * @module
  */
 import type { Database } from "bun:sqlite";
@@ -17,7 +17,7 @@ export type PendingTransaction = Readonly<{
   data: DataKey | undefined; // of the data tree, also for format 1
 }>;
 
-/** The waiting room. */
+/** The mempool. */
 export type Mempool = Readonly<{
   size: () => number;
   /** In order of arrival. */
@@ -28,18 +28,18 @@ export type Mempool = Readonly<{
   hasData: (key: DataKey) => boolean;
   /** Says that one with this data is about to come; what is returned takes that back. */
   expect: (key: DataKey) => () => void;
-  /** @throws Failure `busy` when the waiting room is full. */
+  /** @throws Failure `busy` when the mempool is full. */
   add: (transaction: Transaction, data: DataKey | undefined) => void;
   /** Takes out what was mined or dropped. */
   remove: (ids: readonly Id[]) => void;
-  /** Remembers why a transaction was turned away, for a while. */
+  /** Stores why a transaction was rejected, for a while. */
   reject: (id: Id, codes: readonly string[]) => void;
-  /** The codes of a transaction that was turned away. */
+  /** Error codes of a rejected transaction. */
   rejection: (id: string) => readonly string[] | undefined;
   clear: () => void;
 }>;
 
-/** Ten blocks; all of them are judged anew after each block, in 60 ms at most (measured: 6 µs each). */
+/** Ten blocks; all of them are validated again after each block, in 60 ms at most (measured: 6 µs each). */
 const pendingCountMax = 10_000;
 
 /** Rejections that are remembered; the oldest are forgotten. */

@@ -135,8 +135,8 @@ function minedOf(block: Block, chosen: readonly PendingTransaction[], tree: TxTr
     const { id, text } = transaction;
     const place = places.get(id);
     assert(place !== undefined, "every transaction of a block has a place");
-    const lies = data && { ...data, weaveEnd: Number(start + place.end), txPath: place.path() };
-    return { id, height: block.height, position, text, data: lies };
+    const placed = data && { ...data, weaveEnd: Number(start + place.end), txPath: place.path() };
+    return { id, height: block.height, position, text, data: placed };
   });
 }
 

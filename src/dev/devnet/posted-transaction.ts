@@ -12,7 +12,7 @@ import { decodedSize } from "../../lib/base64url.ts";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, readJson, writeJson } from "../../lib/json.ts";
 import { type Fault, type FaultCode, inlineDataBytesMax, tagsBytesMax, tagsCountMax } from "./rules.ts";
 
-/** What a posted text turned out to be. */
+/** A posted text, parsed. */
 export type PostedTransaction =
   | Readonly<{
       kind: "read";
@@ -96,7 +96,7 @@ function readNormalised(fields: JsonObject, data: string): PostedTransaction {
   }
 }
 
-/** Faults that a strict reader refuses as malformed, but that a node names. */
+/** Faults that a strict parser rejects as malformed, but that a node names. */
 function earlyFaults(fields: JsonObject, data: string): Fault[] {
   const negative = amountFields
     .filter(([key]) => /^-\d+$/.test(`${fields[key]}`))

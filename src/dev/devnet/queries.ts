@@ -1,5 +1,5 @@
 /**
- * What clients ask of the chain, in the chain's own terms; the HTTP surface turns it into a node's answers.
+ * Queries of the chain in its own terms; the routes make a node's responses of them.
  * @module
  */
 import type { Address } from "../../arweave/id.ts";
@@ -36,7 +36,7 @@ export type ChainQueries = Readonly<{
   /** The hashes of such a range. */
   hashes: (from: number, to: number) => readonly string[];
   transaction: (id: string) => TransactionFinding;
-  /** The JSON that a node answers for a transaction that is mined or waits. */
+  /** The JSON that a node sends for a mined or pending transaction. */
   written: (id: string) => Promise<string | undefined>;
   pendingIds: () => readonly string[];
   /** The chunk that covers a byte of the weave, asked for by its 1-based offset. */
@@ -51,10 +51,10 @@ export type ChainQueries = Readonly<{
   supply: () => bigint;
 }>;
 
-/** Where the data belongs in a text that is kept. */
+/** Where the data belongs in a stored text. */
 const noData = '"data":""';
 
-/** How deep the suggested anchor lies. */
+/** Depth of the suggested anchor. Blocks. */
 const anchorDepth = 6;
 
 /** Makes the queries over a chain's state. */
@@ -102,7 +102,7 @@ function weaveChunk(state: ChainState, offset: number): WeaveChunk | undefined {
   return found && { ...found, txPath, weaveEnd: start + found.end };
 }
 
-/** Data is kept as chunks alone; a node answers that of format 1 with its transaction. */
+/** Data is stored as chunks alone; a node sends that of format 1 with its transaction. */
 async function write(state: ChainState, id: string): Promise<string | undefined> {
   const pending = state.mempool.get(id);
   const mined = pending === undefined ? state.history.transaction(id) : undefined;
@@ -110,7 +110,7 @@ async function write(state: ChainState, id: string): Promise<string | undefined>
   const key = pending?.data ?? mined?.data;
   if (text === undefined || key === undefined || readTransactionHeader(text).format === 2) return text;
   const place = text.indexOf(noData); // within no string: there a quote has a backslash before it
-  if (place === -1) return text; // kept with its data, by a version that did so
+  if (place === -1) return text; // stored with its data, by an earlier version
   const chunks = wholeData(state.chunks, key);
   assert(chunks !== undefined, "data of format 1 comes with its transaction");
   const at = place + noData.length - 1;

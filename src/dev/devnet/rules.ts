@@ -1,7 +1,7 @@
 /**
- * The rules by which a transaction is taken or refused, in the node's order and with the node's names.
+ * The rules that accept or reject a transaction, in the node's order and with the node's names.
  *
- * First everything that is wrong with the transaction itself is collected; then its anchor is judged.
+ * First everything that is wrong with the transaction itself is collected; then its anchor is checked.
  * Source: ArweaveTeam/arweave, ar_tx (do_verify_v1, do_verify_v2), ar_tx_replay_pool (verify_anchor).
  * @module
  */
@@ -90,7 +90,7 @@ export function transactionFaults(transaction: Transaction, finding: Finding, ac
   return faults.filter((found) => found !== undefined);
 }
 
-/** Judges a transaction's anchor and whether it is known already, in the node's order. */
+/** Checks a transaction's anchor and whether it is known already, in the node's order. */
 export function anchorFault(transaction: Transaction, view: RulesView): AnchorFault | undefined {
   const { id, lastTx, ownerAddress } = transaction;
   if (lastTx !== "" && view.isPending(lastTx)) return "last_tx_in_mempool";
@@ -121,7 +121,7 @@ function leastFee({ dataSize, target }: Transaction, accounts: AccountView): big
   return devnetFee(BigInt(dataSize), known ? "known" : "new");
 }
 
-/** The sizes of the other fields are judged when they are read. */
+/** The sizes of the other fields are checked when they are parsed. */
 function amountFault({ quantity, reward }: Transaction): Fault | undefined {
   const digits = Math.max(`${quantity}`.length, `${reward}`.length);
   const detail = `an amount of ${digits} digits, at most ${amountDigitsMax}`;

@@ -1,5 +1,5 @@
 /**
- * The chain's state: what is on disk, and the part of it that every request needs, kept in memory.
+ * The chain's state on disk, and the part of it that every request needs, in memory.
  *
  * Memory only ever repeats the disk. A change is made in one database transaction; when that fails, memory is read
  * anew, so that the two never differ.

@@ -2,7 +2,7 @@
  * Funded wallets for tests, as JSON Web Keys that any client of the chain loads.
  *
  * The ECDSA wallet and the miner follow from the seed. An RSA key cannot be derived from a seed with the tools that
- * exist, so one is made at the first start and kept beside the chain.
+ * exist, so one is made at the first start and stored beside the chain.
  * @module
  */
 import { createHash } from "node:crypto";
@@ -22,7 +22,7 @@ export type TestWallet = Readonly<{
   type: "rsa" | "ecdsa";
   address: Address;
   jwk: JsonObject;
-  file: string | undefined; // where the key is kept
+  file: string | undefined; // where the key is stored
 }>;
 
 /** A wallet that the caller brings. */
@@ -44,7 +44,7 @@ export function givenWallet({ name, jwk }: GivenWallet): TestWallet {
  *
  * @param dir - The chain's folder, which exists; `undefined` makes keys that are forgotten with the process.
  * @param makeRsaKey - Asked only when there is no RSA wallet yet.
- * @throws Failure `malformed_input` when a kept file is no key.
+ * @throws Failure `malformed_input` when the stored file is not a valid key.
  */
 export async function ownWallets(dir: string | undefined, seed: string, makeRsaKey: MakeRsaJwk): Promise<TestWallet[]> {
   return [

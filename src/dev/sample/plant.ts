@@ -19,7 +19,7 @@ import { postData } from "./post.ts";
 import { siteNotes, sitePages } from "./site.ts";
 import { writeTones } from "./tones.ts";
 
-/** Where the sample lies. */
+/** Ids of the sample's content. */
 export type Sample = Readonly<{ manifest: Id; sound: Id; bundle: Id }>;
 
 /** About 15 MiB: what a player asks for in ranges. */

@@ -12,7 +12,7 @@ import { Failure } from "../../failures.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { utf8Bytes } from "../../lib/bytes.ts";
 
-/** How much is hashed before other work has its turn. Bytes. */
+/** Bytes that are hashed before other work runs. */
 const sliceBytes = 2 ** 20;
 
 /**

@@ -3,7 +3,7 @@
  * @module
  */
 
-/** A file of the site: where it stands in the manifest, what it is, what it holds. */
+/** A file of the site: its path in the manifest, its type, its bytes. */
 export type SiteFile = Readonly<{ path: string; contentType: string; body: string }>;
 
 const style = `:root { color-scheme: light dark; font: 1rem/1.6 system-ui, sans-serif; }
@@ -38,12 +38,12 @@ const home = page(
   "A cairn",
   `<img src="cairn.png" width="960" height="480" alt="A cairn of six stones at dusk">
 <h1>It stays where you put it</h1>
-<p class="lead">This page lies on your development chain: signed, bundled, mined, unbundled, verified, and served by
+<p class="lead">This page is on your development chain: signed, bundled, mined, unbundled, verified, and served by
 range.</p>
 <p>The picture, the style sheet and this page are data items of one bundle. The sound below is a transaction of its own,
 fetched in chunks as the player asks for them; move the slider and watch <code>206 Partial Content</code>.</p>
 <audio controls preload="metadata" src="tones.wav"></audio>
-<p>The notes lie one level deeper, in a bundle within the bundle. One manifest gives all of them their paths.</p>`,
+<p>The notes are one level deeper, in a bundle within the bundle. One manifest gives all of them their paths.</p>`,
 );
 
 const about = page(
@@ -54,14 +54,14 @@ which is this page too.</p>
 <p>Ask for it another way: <a href="/graphql">query the index</a>.</p>`,
 );
 
-/** The pages of the site, in the order in which they lie in the bundle. */
+/** The pages of the site, in their order in the bundle. */
 export const sitePages: readonly SiteFile[] = [
   { path: "index.html", contentType: "text/html", body: home },
   { path: "about", contentType: "text/html", body: about },
   { path: "style.css", contentType: "text/css", body: style },
 ];
 
-/** The notes that lie in the bundle within the bundle. */
+/** The notes in the nested bundle. */
 export const siteNotes: readonly SiteFile[] = [
   {
     path: "notes/1",

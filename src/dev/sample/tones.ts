@@ -17,8 +17,8 @@ export function writeTones(seconds: number): Uint8Array<ArrayBuffer> {
   writeHeader(new DataView(bytes.buffer), samples * 2);
   // Notes come again and again: each is computed once and copied, which made a start cheaper by 0.2 s of a processor.
   const notes = melody.map(soundOfNote);
-  for (let at = headerBytes, turn = 0; at < bytes.length; turn += 1) {
-    const note = notes[turn % notes.length] ?? new Uint8Array(0);
+  for (let at = headerBytes, index = 0; at < bytes.length; index += 1) {
+    const note = notes[index % notes.length] ?? new Uint8Array(0);
     bytes.set(note.subarray(0, bytes.length - at), at);
     at += note.length;
   }
@@ -29,8 +29,8 @@ export function writeTones(seconds: number): Uint8Array<ArrayBuffer> {
 function soundOfNote(hertz: number): Uint8Array {
   const count = Math.round(secondsPerNote * samplesPerSecond);
   const sound = new DataView(new ArrayBuffer(count * 2));
-  const turn = (2 * Math.PI * hertz) / samplesPerSecond;
-  const [cosine, sine] = [Math.cos(turn), Math.sin(turn)];
+  const angle = (2 * Math.PI * hertz) / samplesPerSecond;
+  const [cosine, sine] = [Math.cos(angle), Math.sin(angle)];
   const fadeStep = Math.exp(-4 / samplesPerSecond);
   let x = 1;
   let y = 0;
@@ -38,9 +38,9 @@ function soundOfNote(hertz: number): Uint8Array {
   for (let index = 0; index < count; index += 1) {
     const rise = Math.min(1, (index * 200) / samplesPerSecond);
     sound.setInt16(index * 2, Math.round(fade * rise * y), true);
-    const turned = x * cosine - y * sine;
+    const rotated = x * cosine - y * sine;
     y = x * sine + y * cosine;
-    x = turned;
+    x = rotated;
     fade *= fadeStep;
   }
   return new Uint8Array(sound.buffer);

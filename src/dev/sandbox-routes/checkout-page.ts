@@ -14,7 +14,7 @@ export type CheckoutView = Readonly<{
   amount: string; // for people, "10.00 USD"
   description: string;
   cancelUrl: string | undefined;
-  /** Where a payment leads, if anywhere: the form's answer sends the browser there. */
+  /** Where a payment leads, if anywhere: the form's response redirects the browser there. */
   successUrl: string | undefined;
   /** Why the last card did not pay. */
   complaint: string | undefined;
@@ -23,7 +23,7 @@ export type CheckoutView = Readonly<{
 /** The name that the card's number has in the form. */
 export const cardField = "cardNumber";
 
-/** What the page looks like. Its hash stands in the page's policy. */
+/** Style of the page. Its hash is in the page's Content-Security-Policy. */
 const style = `
 :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
 body { margin: 0; display: grid; place-items: center; min-height: 100vh; background: Canvas; color: CanvasText; }
@@ -49,7 +49,7 @@ code { white-space: nowrap; margin-right: 0.5rem; }
 
 const styleHash = new Bun.CryptoHasher("sha256").update(style).digest("base64");
 
-/** Answers with the page. @param status - 402 when a card did not pay. */
+/** The page. @param status - 402 when a card did not pay. */
 export function checkoutPage(view: CheckoutView, status = 200): Response {
   const { complaint, cancelUrl } = view;
   return page(
@@ -81,13 +81,13 @@ function backLink(url: string): string {
   return `<p class="back"><a href="${asText(url)}" rel="noreferrer">Cancel and go back</a></p>`;
 }
 
-/** Answers with what the sandbox is, and the cards to try. */
+/** A page about the sandbox, with the cards to try. */
 export function homePage(): Response {
   const rows = cardsToTry.map(([number, outcome]) => `<li><code>${number}</code> ${asText(outcome)}</li>`);
   return page(
     "What this is",
     `<h1>Sandbox</h1>
-<p class="notice">It stands for Stripe and for the price feed while you develop. No money moves.</p>
+<p class="notice">It replaces Stripe and the price feed while you develop. No money moves.</p>
 <p>Whoever asks the payment service for a checkout gets a page here, and pays on it with one of these:</p>
 <ul>${rows.join("")}</ul>`,
     "form-action 'none'",
@@ -95,7 +95,7 @@ export function homePage(): Response {
   );
 }
 
-/** Answers that a page is of no use any more. */
+/** A page for a checkout that has ended. */
 export function endedPage(text: string, status: number): Response {
   return page("Checkout", `<h1>${asText(text)}</h1>`, "form-action 'none'", status);
 }

@@ -6,7 +6,7 @@ import { type AnyElysia, Elysia } from "elysia";
 import { readBody } from "../../http/body.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import type { StripeSandbox } from "../sandbox/stripe.ts";
-import { refusalOf } from "../sandbox/stripe-refusal.ts";
+import { stripeErrorOf } from "../sandbox/stripe-error.ts";
 import { type CheckoutView, cardField, checkoutPage, endedPage, homePage } from "./checkout-page.ts";
 
 /** A form with three short fields. Bytes. */
@@ -48,7 +48,7 @@ function pay(sandbox: StripeSandbox, id: string, cardNumber: string): Response {
   return checkoutPage({ ...viewOf(sandbox, session), complaint: outcome.message }, 402);
 }
 
-/** What is answered for a session that takes no card any more. */
+/** The response for a session that does not accept a card any more. */
 function endedOf(session: JsonObject): Response | undefined {
   if (session["status"] === "complete") return paid(session);
   return session["status"] === "open" ? undefined : endedPage("This checkout has expired", 410);
@@ -64,10 +64,10 @@ function orEnded(response: () => Response): Response {
   try {
     return response();
   } catch (error) {
-    const refusal = refusalOf(error);
-    if (refusal === undefined) throw error;
-    const isUnknown = refusal.status === 404;
-    return endedPage(isUnknown ? "There is no such checkout" : refusal.message, isUnknown ? 404 : 409);
+    const stripeError = stripeErrorOf(error);
+    if (stripeError === undefined) throw error;
+    const isUnknown = stripeError.status === 404;
+    return endedPage(isUnknown ? "There is no such checkout" : stripeError.message, isUnknown ? 404 : 409);
   }
 }
 

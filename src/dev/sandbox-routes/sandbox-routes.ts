@@ -1,5 +1,5 @@
 /**
- * Everything that the sandbox answers: Stripe's protocol, its checkout pages, the price feed.
+ * The sandbox's routes: Stripe's protocol, its checkout pages, the price feed.
  * @module
  */
 import { Elysia } from "elysia";
@@ -13,12 +13,12 @@ import { createStripeRoutes, type StripeRoutesOptions } from "./stripe-routes.ts
 /** What the routes are made of. */
 export type SandboxRoutesOptions = StripeRoutesOptions &
   Readonly<{
-    /** Answers what is asked of the price feed, or nothing for requests that are not its own. */
+    /** Responds to requests of the price feed; undefined for all others. */
     priceFeed: (request: Request) => Response | undefined;
     log: Log;
   }>;
 
-/** Creates the answer to any request. */
+/** Creates the handler of all requests. */
 export function createSandboxRoutes(options: SandboxRoutesOptions): (request: Request) => Promise<Response> {
   const { sandbox, priceFeed, log } = options;
   const app = new Elysia({ strictPath: true })

@@ -1,5 +1,5 @@
 /**
- * Stripe's protocol over HTTP: forms in, JSON out, refusals in Stripe's words, an answer kept for its key.
+ * Stripe's protocol over HTTP: forms in, JSON out, Stripe's errors, a response stored for its idempotency key.
  * Source: Stripe's API reference, "Authentication", "Errors", "Idempotent requests", "Expanding responses".
  * @module
  */
@@ -13,7 +13,7 @@ import { type JsonObject, writeJson } from "../../lib/json.ts";
 import { type FormTree, readForm, textAt, textsAt } from "../sandbox/form.ts";
 import type { SandboxResponse, StripeSandbox } from "../sandbox/stripe.ts";
 import type { ObjectKind } from "../sandbox/stripe-database.ts";
-import { badParameter, refusalOf, refused } from "../sandbox/stripe-refusal.ts";
+import { badParameter, stripeErrorOf, stripeFailure } from "../sandbox/stripe-error.ts";
 
 /** What the routes are made of. */
 export type StripeRoutesOptions = Readonly<{
@@ -97,13 +97,13 @@ function admit(request: Request, secretKey: string): void {
   const key = scheme.toLowerCase() === "basic" ? (Buffer.from(sent, "base64").toString().split(":")[0] ?? "") : sent;
   const digest = (text: string) => sha256(new TextEncoder().encode(text));
   if (timingSafeEqual(digest(key), digest(secretKey))) return;
-  throw refused({ status: 401, type: "invalid_request_error", message: "Invalid API Key provided." });
+  throw stripeFailure({ status: 401, type: "invalid_request_error", message: "Invalid API Key provided." });
 }
 
 function readKey(request: Request): string | null {
   const key = request.headers.get("idempotency-key");
   if (key !== null && key.length > keyLengthMax)
-    throw refused({
+    throw stripeFailure({
       status: 400,
       type: "idempotency_error",
       message: "The key is longer than 255 characters.",
@@ -114,37 +114,37 @@ function readKey(request: Request): string | null {
 function formOf(text: string): FormTree {
   const form = readForm(text);
   if (form === undefined)
-    throw refused({ status: 400, type: "invalid_request_error", message: "The form cannot be read." });
+    throw stripeFailure({ status: 400, type: "invalid_request_error", message: "The form cannot be read." });
   return form;
 }
 
-/** The answer of one operation. */
+/** The response of one operation. */
 function said(work: () => JsonObject): SandboxResponse {
   try {
     return { status: 200, body: writeJson(work()) };
   } catch (error) {
-    return refusalResponse(error);
+    return errorResponse(error);
   }
 }
 
-/** The answer of a whole call. */
+/** The response of a whole call. */
 async function responded(work: () => Promise<SandboxResponse>): Promise<SandboxResponse> {
   try {
     return await work();
   } catch (error) {
-    return refusalResponse(error);
+    return errorResponse(error);
   }
 }
 
-/** The answer of a refusal; everything else goes on. */
-function refusalResponse(error: unknown): SandboxResponse {
-  const refusal = refusalOf(error);
-  if (refusal === undefined) {
+/** The response to a Stripe error; other errors are thrown again. */
+function errorResponse(error: unknown): SandboxResponse {
+  const stripeError = stripeErrorOf(error);
+  if (stripeError === undefined) {
     if (error instanceof Failure && error.code === "too_large")
-      return refusalResponse(refused({ status: 413, type: "invalid_request_error", message: "Too large." }));
+      return errorResponse(stripeFailure({ status: 413, type: "invalid_request_error", message: "Too large." }));
     throw error;
   }
-  const { status, ...words } = refusal;
+  const { status, ...words } = stripeError;
   return { status, body: writeJson({ error: words }) };
 }
 

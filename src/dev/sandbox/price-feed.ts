@@ -32,13 +32,13 @@ export const sandboxPrices: FixedPrices = {
   "usd-coin": { usd: "1" },
 };
 
-/** Paths that answer: with and without the prefix of the public feed. */
+/** Paths that are served: with and without the prefix of the public feed. */
 const paths = ["/simple/price", "/api/v3/simple/price"];
 
 /** Names in one question. */
 const namesMax = 250;
 
-/** Creates the feed: answers what is asked of it, or nothing for requests that are not its own. */
+/** Creates the feed: responds to its own requests; undefined for all others. */
 export function createSandboxPriceFeed(
   prices: FixedPrices = sandboxPrices,
 ): (request: Request) => Response | undefined {
@@ -47,8 +47,8 @@ export function createSandboxPriceFeed(
     if (!paths.includes(pathname)) return undefined;
     if (request.method !== "GET") return Response.json({ error: "method not allowed" }, { status: 405 });
     const [coins, currencies] = [namesIn(searchParams, "ids"), namesIn(searchParams, "vs_currencies")];
-    if (coins.length === 0) return refusal("Missing parameter ids");
-    if (currencies.length === 0) return refusal("Missing parameter vs_currencies");
+    if (coins.length === 0) return invalidParameter("Missing parameter ids");
+    if (currencies.length === 0) return invalidParameter("Missing parameter vs_currencies");
     const known = coins.filter((coin) => Object.hasOwn(prices, coin));
     const records = known.map((coin) => `${JSON.stringify(coin)}:${recordOf(prices[coin] ?? {}, currencies)}`);
     return new Response(`{${records.join(",")}}`, {
@@ -68,6 +68,6 @@ function namesIn(parameters: URLSearchParams, key: string): string[] {
   return [...new Set(names)].filter((name) => name !== "");
 }
 
-function refusal(error: string): Response {
+function invalidParameter(error: string): Response {
   return Response.json({ error }, { status: 422 });
 }

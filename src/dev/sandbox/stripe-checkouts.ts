@@ -9,19 +9,19 @@ import { branchAt, type FormTree, textAt, textsAt } from "./form.ts";
 import type { CardOutcome } from "./stripe-cards.ts";
 import {
   fetchObject,
-  keep,
   numberOf,
   readAmount,
   readCurrency,
   readMetadata,
   readUrl,
-  refuseUnknown,
-  type StripeDesk,
+  rejectUnknown,
+  type StripeContext,
+  save,
   secondsNow,
   textOf,
-} from "./stripe-dispatcher.ts";
+} from "./stripe-context.ts";
+import { badParameter, wrongState } from "./stripe-error.ts";
 import { newIntent, payIntent } from "./stripe-payments.ts";
-import { badParameter, wrongState } from "./stripe-refusal.ts";
 
 /** A session lives from 30 minutes to a day, a day when nothing is said. Seconds. */
 const lifeSeconds = { least: 30 * 60, most: 24 * 60 * 60 } as const;
@@ -52,16 +52,16 @@ const uiModes: Readonly<Record<string, "hosted" | "embedded">> = {
   embedded_page: "embedded",
 };
 
-/** What is kept of a session beside what is answered: what its payment will be for. */
+/** A session with the terms of its payment, which Stripe's response does not show. */
 type Checkout = Readonly<{ session: JsonObject; description: string; paymentMetadata: JsonObject }>;
 
 /** `POST /v1/checkout/sessions`. @param pageUrl - Origin under which payers find the page. */
-export function createCheckout(desk: StripeDesk, form: FormTree, pageUrl: string): JsonObject {
-  refuseUnknown(form, createFields);
+export function createCheckout(context: StripeContext, form: FormTree, pageUrl: string): JsonObject {
+  rejectUnknown(form, createFields);
   if (textAt(form, "mode") !== "payment") throw badParameter("mode", "The sandbox knows the mode payment only.");
   const item = readItem(form);
-  const id = desk.makeId("cs_test");
-  const created = secondsNow(desk);
+  const id = context.makeId("cs_test");
+  const created = secondsNow(context);
   const returns = readReturns(form);
   const session: JsonObject = {
     id,
@@ -69,7 +69,7 @@ export function createCheckout(desk: StripeDesk, form: FormTree, pageUrl: string
     amount_subtotal: item.amount,
     amount_total: item.amount,
     client_reference_id: textAt(form, "client_reference_id") ?? null,
-    client_secret: returns.isHosted ? null : `${id}_secret_${desk.makeId("s").slice(2)}`,
+    client_secret: returns.isHosted ? null : `${id}_secret_${context.makeId("s").slice(2)}`,
     created,
     currency: item.currency,
     expires_at: readExpiry(textAt(form, "expires_at"), created),
@@ -84,30 +84,30 @@ export function createCheckout(desk: StripeDesk, form: FormTree, pageUrl: string
     url: returns.isHosted ? `${pageUrl}/c/pay/${id}` : null,
   };
   const paymentMetadata = readMetadata(form, "payment_intent_data", "metadata");
-  keepCheckout(desk, { session, description: item.description, paymentMetadata });
+  saveCheckout(context, { session, description: item.description, paymentMetadata });
   return session;
 }
 
 /** `GET /v1/checkout/sessions/{id}`. One whose time is up ends now. */
-export function fetchCheckout(desk: StripeDesk, id: string): JsonObject {
-  const checkout = checkoutOf(desk, id);
+export function fetchCheckout(context: StripeContext, id: string): JsonObject {
+  const checkout = checkoutOf(context, id);
   const { session } = checkout;
-  return session["status"] === "open" && isDue(desk, session) ? end(desk, checkout) : session;
+  return session["status"] === "open" && isDue(context, session) ? end(context, checkout) : session;
 }
 
 /** What the page says is bought. */
-export function describeCheckout(desk: StripeDesk, id: string): string {
-  return checkoutOf(desk, id).description;
+export function describeCheckout(context: StripeContext, id: string): string {
+  return checkoutOf(context, id).description;
 }
 
 /** Pays a session with a card. @throws Failure with Stripe's words when it is not open any more. */
-export function payCheckout(desk: StripeDesk, id: string, number: string): CardOutcome {
-  const checkout = openCheckout(desk, id);
+export function payCheckout(context: StripeContext, id: string, number: string): CardOutcome {
+  const checkout = openCheckout(context, id);
   const { session } = checkout;
   // Each attempt is one at the same payment, which is made with the first of them.
   const known = textOf(session["payment_intent"]);
-  const intentId = known === "" ? beginPayment(desk, checkout) : known;
-  const outcome = payIntent(desk, intentId, number);
+  const intentId = known === "" ? beginPayment(context, checkout) : known;
+  const outcome = payIntent(context, intentId, number);
   if (outcome.kind !== "paid") return outcome;
   const complete = {
     ...session,
@@ -116,49 +116,49 @@ export function payCheckout(desk: StripeDesk, id: string, number: string): CardO
     status: "complete",
     url: null,
   };
-  keepCheckout(desk, { ...checkout, session: complete });
-  desk.tell("checkout.session.completed", complete);
+  saveCheckout(context, { ...checkout, session: complete });
+  context.emit("checkout.session.completed", complete);
   return outcome;
 }
 
 /** `POST /v1/checkout/sessions/{id}/expire`. */
-export function expireCheckout(desk: StripeDesk, id: string): JsonObject {
-  return end(desk, openCheckout(desk, id));
+export function expireCheckout(context: StripeContext, id: string): JsonObject {
+  return end(context, openCheckout(context, id));
 }
 
 /** Ends the sessions whose time is up. @returns How many. */
-export function expireDueCheckouts(desk: StripeDesk): number {
-  const due = desk.db
+export function expireDueCheckouts(context: StripeContext): number {
+  const due = context.db
     .openCheckouts()
     .map(readCheckout)
-    .filter(({ session }) => isDue(desk, session));
-  for (const checkout of due) end(desk, checkout);
+    .filter(({ session }) => isDue(context, session));
+  for (const checkout of due) end(context, checkout);
   return due.length;
 }
 
-function beginPayment(desk: StripeDesk, checkout: Checkout): string {
+function beginPayment(context: StripeContext, checkout: Checkout): string {
   const { session, description, paymentMetadata } = checkout;
-  const intent = newIntent(desk, {
+  const intent = newIntent(context, {
     amount: numberOf(session["amount_total"]),
     currency: textOf(session["currency"]),
     description,
     metadata: paymentMetadata,
   });
-  keepCheckout(desk, { ...checkout, session: { ...session, payment_intent: textOf(intent["id"]) } });
+  saveCheckout(context, { ...checkout, session: { ...session, payment_intent: textOf(intent["id"]) } });
   return textOf(intent["id"]);
 }
 
-function end(desk: StripeDesk, checkout: Checkout): JsonObject {
+function end(context: StripeContext, checkout: Checkout): JsonObject {
   const expired = { ...checkout.session, status: "expired", url: null };
-  keepCheckout(desk, { ...checkout, session: expired });
-  desk.tell("checkout.session.expired", expired);
+  saveCheckout(context, { ...checkout, session: expired });
+  context.emit("checkout.session.expired", expired);
   return expired;
 }
 
-function openCheckout(desk: StripeDesk, id: string): Checkout {
-  const checkout = checkoutOf(desk, id);
+function openCheckout(context: StripeContext, id: string): Checkout {
+  const checkout = checkoutOf(context, id);
   const { status } = checkout.session;
-  if (status !== "open" || isDue(desk, checkout.session))
+  if (status !== "open" || isDue(context, checkout.session))
     throw wrongState(
       "checkout_session_not_open",
       `Only Checkout Sessions with a status in ["open"] can be used; this one is ${textOf(status)}.`,
@@ -166,17 +166,17 @@ function openCheckout(desk: StripeDesk, id: string): Checkout {
   return checkout;
 }
 
-function isDue(desk: StripeDesk, session: JsonObject): boolean {
-  return numberOf(session["expires_at"]) <= secondsNow(desk);
+function isDue(context: StripeContext, session: JsonObject): boolean {
+  return numberOf(session["expires_at"]) <= secondsNow(context);
 }
 
-function keepCheckout(desk: StripeDesk, { session, description, paymentMetadata }: Checkout): void {
+function saveCheckout(context: StripeContext, { session, description, paymentMetadata }: Checkout): void {
   const id = textOf(session["id"]);
-  keep(desk, "checkout", { id, created: session["created"] ?? 0, session, description, paymentMetadata });
+  save(context, "checkout", { id, created: session["created"] ?? 0, session, description, paymentMetadata });
 }
 
-function checkoutOf(desk: StripeDesk, id: string): Checkout {
-  return readCheckout(fetchObject(desk, "checkout", id));
+function checkoutOf(context: StripeContext, id: string): Checkout {
+  return readCheckout(fetchObject(context, "checkout", id));
 }
 
 function readCheckout(stored: JsonObject): Checkout {

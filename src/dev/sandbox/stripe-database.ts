@@ -1,8 +1,8 @@
 /**
- * What the sandbox remembers: Stripe's objects as they are answered, events, letters that are due, and answers that
+ * The sandbox's database: Stripe's objects as they are sent, events, due deliveries, and responses that
  * are given again to the same key.
  *
- * Every call is one transaction that is on the disk before it is answered: a payment that somebody saw succeed is
+ * Every call is one transaction that is on the disk before the response is sent: a payment that a client saw succeed is
  * reported after any crash.
  * @module
  */
@@ -10,13 +10,13 @@ import { Database } from "bun:sqlite";
 import { assert } from "../../lib/assert.ts";
 import { isJsonObject, type JsonObject, readJson } from "../../lib/json.ts";
 
-/** Kinds of objects that are kept. */
+/** Kinds of objects that are stored. */
 export type ObjectKind = "payment_intent" | "checkout" | "charge" | "refund" | "dispute" | "event";
 
-/** A letter that is due: an event, to be told once more. */
+/** A due delivery of an event. */
 export type Delivery = Readonly<{ id: number; eventId: string; attempts: number; dueAt: number }>;
 
-/** An answer that is given again to the same key. */
+/** A response that is sent again for the same idempotency key. */
 export type StoredResponse = Readonly<{ request: string; status: number; body: string }>;
 
 /** The sandbox's memory. */

@@ -1,5 +1,5 @@
 /**
- * Webhooks of the sandbox: signed letters to one address, told again until they are taken; with faults by chance,
+ * Webhooks of the sandbox: signed deliveries to one target, retried until they are accepted; with random faults,
  * as a network and a provider have them.
  * Source: Stripe's documentation, "Webhooks": at least once, in no order.
  * @module
@@ -9,21 +9,19 @@ import type { Log } from "../../lib/log.ts";
 import { type BackgroundLoop, openBackgroundLoop } from "../../lib/loop.ts";
 import type { Delivery, StripeDatabase } from "./stripe-database.ts";
 
-/** Where letters go. */
+/** Where deliveries go. */
 export type DeliveryTarget = Readonly<{ url: string; secret: string }>;
 
-/** What goes wrong on the way, by chance. Shares are of 1. */
+/** Random faults of the delivery. Shares are of 1. */
 export type DeliveryFaults = Readonly<{
-  /** Each letter leaves up to so much later, so that they overtake each other. Milliseconds. */
+  /** Longest random delay of a delivery, so that they overtake each other. Milliseconds. */
   delayMsMax: number;
   doubledShare: number;
   lostShare: number;
 }>;
 
-/** Nothing goes wrong. */
 export const noFaults: DeliveryFaults = { delayMsMax: 0, doubledShare: 0, lostShare: 0 };
 
-/** What telling needs. */
 export type DeliveryParts = Readonly<{
   db: StripeDatabase;
   /** Unix ms. */
@@ -33,24 +31,24 @@ export type DeliveryParts = Readonly<{
   log: Log;
 }>;
 
-/** The post office. */
+/** Delivery of the sandbox's webhooks. */
 export type StripeDeliveries = Readonly<{
-  /** Writes letters about an event, within the transaction of the event. */
+  /** Adds the deliveries of an event, within the transaction of the event. */
   write: (eventId: string) => void;
-  /** From now on letters go there, also those that waited. */
+  /** Sets the target, also of waiting deliveries. */
   deliverTo: (target: DeliveryTarget) => void;
-  /** Sends what is due now, and tells how many were taken. */
+  /** Sends what is due now. @returns How many were accepted. */
   deliver: (signal: AbortSignal) => Promise<number>;
   close: () => Promise<void>;
 }>;
 
-/** Letters on their way at once. */
+/** Deliveries under way at once. */
 const atOnce = 8;
 
-/** A target that is slower is told again. Milliseconds. */
+/** Timeout of a delivery. Milliseconds. */
 const responseMsMax = 10_000;
 
-/** First and longest wait before a letter is told again; a letter that was refused so often is given up. */
+/** First and longest wait before a retry, and attempts before a delivery is dropped. */
 const firstWaitMs = 250;
 const longestWaitMs = 30_000;
 const attemptsMax = 20;
@@ -58,7 +56,7 @@ const attemptsMax = 20;
 /** Wait after a round in which no webhook was accepted. Milliseconds. */
 const idleMs = 250;
 
-/** Opens the post office; it delivers by itself as soon as it has a target. */
+/** Opens the delivery; it runs as soon as it has a target. */
 export function openStripeDeliveries(parts: DeliveryParts): StripeDeliveries {
   const { db, now, random, faults, log } = parts;
   let target: DeliveryTarget | undefined;
@@ -70,7 +68,7 @@ export function openStripeDeliveries(parts: DeliveryParts): StripeDeliveries {
     const taken = await Promise.all(due.map((delivery) => send(parts, delivery, to, signal)));
     return taken.filter((isTaken) => isTaken).length;
   };
-  // A letter that is on its way is not sent a second time beside.
+  // A delivery under way is not sent a second time.
   let underWay: Promise<number> | undefined;
   const deliver = (signal: AbortSignal): Promise<number> => {
     underWay ??= sendDue(signal).finally(() => {
@@ -127,7 +125,7 @@ async function send(
     return true;
   }
   if (delivery.attempts + 1 >= attemptsMax) {
-    log.warn("a webhook of the sandbox was given up", { event: delivery.eventId, status });
+    log.warn("sandbox webhooks: delivery dropped", { event: delivery.eventId, status });
     db.removeDelivery(delivery.id);
     return false;
   }
@@ -136,7 +134,7 @@ async function send(
   return false;
 }
 
-/** @returns The status of the answer; 0 when there was none. */
+/** @returns The status of the response; 0 when there was none. */
 async function post(target: DeliveryTarget, body: string, at: number, signal: AbortSignal): Promise<number> {
   try {
     const response = await fetch(target.url, {
@@ -153,7 +151,7 @@ async function post(target: DeliveryTarget, body: string, at: number, signal: Ab
     await response.body?.cancel();
     return response.status;
   } catch {
-    // Nobody listens there yet, or no more: the letter stays and is told again.
+    // The target does not listen yet, or any more: the delivery stays and is retried.
     return 0;
   }
 }

@@ -1,14 +1,14 @@
 /**
- * Events: what happened, kept with the object as it was then, told by letters and listed.
+ * Events: stored with the object as it was then, delivered by webhook, and listed.
  * Source: Stripe's API reference, "Events", "Pagination".
  * @module
  */
 import type { JsonObject } from "../../lib/json.ts";
-import { keep, type StripeDesk, secondsNow, textOf } from "./stripe-dispatcher.ts";
-import { noSuch, refused } from "./stripe-refusal.ts";
+import { type StripeContext, save, secondsNow, textOf } from "./stripe-context.ts";
+import { noSuch, stripeFailure } from "./stripe-error.ts";
 
-/** Which events. Times are Unix seconds. */
-export type EventQuestion = Readonly<{
+/** Filter of a list of events. Times are Unix seconds. */
+export type EventQuery = Readonly<{
   from: number; // inclusive
   to: number | undefined; // exclusive
   types: readonly string[]; // empty: all
@@ -20,32 +20,32 @@ export type EventQuestion = Readonly<{
 /** A page of a list, newest first. */
 export type EventPage = Readonly<{ events: readonly JsonObject[]; hasMore: boolean }>;
 
-/** Letters that may wait; nothing more happens until somebody takes them. */
+/** Most waiting deliveries; further events are rejected until some are accepted. */
 const deliveriesMax = 10_000;
 
 /** Events that are looked through for one page. */
 const lookedAtOnce = 500;
 
-/** Keeps an event and writes the letters about it. */
-export function tellEvent(
-  desk: StripeDesk,
+/** Stores an event and adds its deliveries. */
+export function emitEvent(
+  context: StripeContext,
   writeDeliveries: (eventId: string) => void,
   type: string,
   object: JsonObject,
   apiVersion: string,
 ): void {
-  if (desk.db.deliveryCount() >= deliveriesMax)
-    throw refused({
+  if (context.db.deliveryCount() >= deliveriesMax)
+    throw stripeFailure({
       status: 429,
       type: "api_error",
       message: "Too many webhooks wait to be taken.",
       code: "rate_limit",
     });
-  const event = keep(desk, "event", {
-    id: desk.makeId("evt"),
+  const event = save(context, "event", {
+    id: context.makeId("evt"),
     object: "event",
     api_version: apiVersion,
-    created: secondsNow(desk),
+    created: secondsNow(context),
     data: { object },
     livemode: false,
     pending_webhooks: 1,
@@ -56,7 +56,7 @@ export function tellEvent(
 }
 
 /** `GET /v1/events`. */
-export function listEvents({ db }: StripeDesk, question: EventQuestion): EventPage {
+export function listEvents({ db }: StripeContext, question: EventQuery): EventPage {
   const { types, limit } = question;
   if (question.after !== undefined && db.find("event", question.after) === undefined)
     throw noSuch("event", question.after);

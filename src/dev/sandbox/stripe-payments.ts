@@ -8,18 +8,18 @@ import { type FormTree, textAt, textsAt } from "./form.ts";
 import { type CardOutcome, numberOfMethod, outcomeOf } from "./stripe-cards.ts";
 import {
   fetchObject,
-  keep,
   numberOf,
   readAmount,
   readCurrency,
   readMetadata,
-  refuseUnknown,
-  type StripeDesk,
+  rejectUnknown,
+  type StripeContext,
+  save,
   secondsNow,
   textOf,
-} from "./stripe-dispatcher.ts";
+} from "./stripe-context.ts";
 import { openDispute } from "./stripe-disputes.ts";
-import { badParameter, refused, wrongState } from "./stripe-refusal.ts";
+import { badParameter, stripeFailure, wrongState } from "./stripe-error.ts";
 
 const createFields = [
   "amount",
@@ -41,13 +41,13 @@ export type IntentTerms = Readonly<{
 }>;
 
 /** `POST /v1/payment_intents`. */
-export function createIntent(desk: StripeDesk, form: FormTree): JsonObject {
-  refuseUnknown(form, createFields);
+export function createIntent(context: StripeContext, form: FormTree): JsonObject {
+  rejectUnknown(form, createFields);
   if (textAt(form, "confirm") === "true") throw badParameter("confirm", "The sandbox confirms in a second call.");
   const types = textsAt(form, "payment_method_types");
   const other = types.find((type) => type !== "card");
   if (other !== undefined) throw badParameter("payment_method_types", `The payment method type ${other} is invalid.`);
-  return newIntent(desk, {
+  return newIntent(context, {
     amount: readAmount(textAt(form, "amount"), "amount"),
     currency: readCurrency(textAt(form, "currency"), "currency"),
     description: textAt(form, "description") ?? null,
@@ -56,9 +56,9 @@ export function createIntent(desk: StripeDesk, form: FormTree): JsonObject {
 }
 
 /** Makes a payment that waits for its card. */
-export function newIntent(desk: StripeDesk, terms: IntentTerms): JsonObject {
-  const id = desk.makeId("pi");
-  const intent = keep(desk, "payment_intent", {
+export function newIntent(context: StripeContext, terms: IntentTerms): JsonObject {
+  const id = context.makeId("pi");
+  const intent = save(context, "payment_intent", {
     id,
     object: "payment_intent",
     amount: terms.amount,
@@ -67,9 +67,9 @@ export function newIntent(desk: StripeDesk, terms: IntentTerms): JsonObject {
     canceled_at: null,
     cancellation_reason: null,
     capture_method: "automatic",
-    client_secret: `${id}_secret_${desk.makeId("s").slice(2)}`,
+    client_secret: `${id}_secret_${context.makeId("s").slice(2)}`,
     confirmation_method: "automatic",
-    created: secondsNow(desk),
+    created: secondsNow(context),
     currency: terms.currency,
     customer: null,
     description: terms.description,
@@ -82,70 +82,70 @@ export function newIntent(desk: StripeDesk, terms: IntentTerms): JsonObject {
     payment_method_types: ["card"],
     status: "requires_payment_method",
   });
-  desk.tell("payment_intent.created", intent);
+  context.emit("payment_intent.created", intent);
   return intent;
 }
 
 /** `POST /v1/payment_intents/{id}/confirm`, with one of Stripe's test payment methods. */
-export function confirmIntent(desk: StripeDesk, id: string, form: FormTree): CardOutcome {
+export function confirmIntent(context: StripeContext, id: string, form: FormTree): CardOutcome {
   const method = textAt(form, "payment_method") ?? "";
   const number = numberOfMethod(method);
   if (number === undefined)
     throw badParameter("payment_method", `No such PaymentMethod: '${method}'`, "resource_missing");
-  return payIntent(desk, id, number);
+  return payIntent(context, id, number);
 }
 
 /** Pays an intent with a card. @throws Failure with Stripe's words when it cannot be paid any more. */
-export function payIntent(desk: StripeDesk, id: string, number: string): CardOutcome {
-  const intent = fetchObject(desk, "payment_intent", id);
+export function payIntent(context: StripeContext, id: string, number: string): CardOutcome {
+  const intent = fetchObject(context, "payment_intent", id);
   const status = textOf(intent["status"]);
   if (status !== "requires_payment_method") throw unexpected(id, status);
   const outcome = outcomeOf(number);
   if (outcome.kind === "wrong") return outcome;
-  const charge = newCharge(desk, intent, number, outcome);
+  const charge = newCharge(context, intent, number, outcome);
   if (outcome.kind === "declined") {
     const { code, declineCode, message } = outcome;
     const failure = { type: "card_error", code, decline_code: declineCode, message };
-    const failed = keep(desk, "payment_intent", {
+    const failed = save(context, "payment_intent", {
       ...intent,
       latest_charge: textOf(charge["id"]),
       last_payment_error: failure,
     });
-    desk.tell("charge.failed", charge);
-    desk.tell("payment_intent.payment_failed", failed);
+    context.emit("charge.failed", charge);
+    context.emit("payment_intent.payment_failed", failed);
     return outcome;
   }
-  const paid = keep(desk, "payment_intent", {
+  const paid = save(context, "payment_intent", {
     ...intent,
     amount_received: numberOf(intent["amount"]),
     latest_charge: textOf(charge["id"]),
     last_payment_error: null,
     status: "succeeded",
   });
-  desk.tell("charge.succeeded", charge);
-  desk.tell("payment_intent.succeeded", paid);
-  if (outcome.isDisputed) openDispute(desk, textOf(charge["id"]), "fraudulent");
+  context.emit("charge.succeeded", charge);
+  context.emit("payment_intent.succeeded", paid);
+  if (outcome.isDisputed) openDispute(context, textOf(charge["id"]), "fraudulent");
   return outcome;
 }
 
 /** `POST /v1/payment_intents/{id}/cancel`. */
-export function cancelIntent(desk: StripeDesk, id: string): JsonObject {
-  const intent = fetchObject(desk, "payment_intent", id);
+export function cancelIntent(context: StripeContext, id: string): JsonObject {
+  const intent = fetchObject(context, "payment_intent", id);
   const status = textOf(intent["status"]);
   if (status !== "requires_payment_method") throw unexpected(id, status);
-  const canceled = keep(desk, "payment_intent", {
+  const canceled = save(context, "payment_intent", {
     ...intent,
     status: "canceled",
-    canceled_at: secondsNow(desk),
+    canceled_at: secondsNow(context),
   });
-  desk.tell("payment_intent.canceled", canceled);
+  context.emit("payment_intent.canceled", canceled);
   return canceled;
 }
 
-/** What Stripe answers when a card does not pay. */
+/** Stripe's error when a card does not pay. */
 export function cardError(outcome: Exclude<CardOutcome, { kind: "paid" }>) {
   const { code, message } = outcome;
-  return refused({
+  return stripeFailure({
     status: 402,
     type: "card_error",
     message,
@@ -155,21 +155,21 @@ export function cardError(outcome: Exclude<CardOutcome, { kind: "paid" }>) {
 }
 
 function newCharge(
-  desk: StripeDesk,
+  context: StripeContext,
   intent: JsonObject,
   number: string,
   outcome: Exclude<CardOutcome, { kind: "wrong" }>,
 ): JsonObject {
   const isPaid = outcome.kind === "paid";
-  return keep(desk, "charge", {
-    id: desk.makeId("ch"),
+  return save(context, "charge", {
+    id: context.makeId("ch"),
     object: "charge",
     amount: numberOf(intent["amount"]),
     amount_captured: isPaid ? numberOf(intent["amount"]) : 0,
     amount_refunded: 0,
     balance_transaction: null,
     captured: isPaid,
-    created: secondsNow(desk),
+    created: secondsNow(context),
     currency: textOf(intent["currency"]),
     description: intent["description"] ?? null,
     disputed: false,

@@ -1,5 +1,5 @@
 /**
- * The sandbox that stands for Stripe: the part of its protocol that we use, without a network and without money.
+ * The sandbox's Stripe: the part of its protocol that we use, without a network and without money.
  *
  * It is not a model of our own program: it is held to Stripe's published client library (test/clients), and shares
  * no code with the part that talks to it.
@@ -19,13 +19,13 @@ import {
   fetchCheckout,
   payCheckout,
 } from "./stripe-checkouts.ts";
+import { fetchObject, type StripeContext } from "./stripe-context.ts";
 import { type ObjectKind, openStripeDatabase } from "./stripe-database.ts";
 import { type DeliveryFaults, type DeliveryTarget, noFaults, openStripeDeliveries } from "./stripe-deliveries.ts";
-import { fetchObject, type StripeDesk } from "./stripe-dispatcher.ts";
 import { closeDispute, createRefund, failRefund, openDispute, respondToDispute } from "./stripe-disputes.ts";
-import { type EventPage, type EventQuestion, listEvents, tellEvent } from "./stripe-events.ts";
+import { stripeFailure } from "./stripe-error.ts";
+import { type EventPage, type EventQuery, emitEvent, listEvents } from "./stripe-events.ts";
 import { cancelIntent, cardError, confirmIntent, createIntent } from "./stripe-payments.ts";
-import { refused } from "./stripe-refusal.ts";
 
 /** How the sandbox is opened. */
 export type StripeSandboxOptions = Readonly<{
@@ -38,7 +38,7 @@ export type StripeSandboxOptions = Readonly<{
   log: Log;
 }>;
 
-/** Stripe, as far as we use it. All calls throw Failures that carry Stripe's words (stripe-refusal.ts). */
+/** Stripe, as far as we use it. All calls throw Failures that carry Stripe's errors (stripe-error.ts). */
 export type StripeSandbox = Readonly<{
   createIntent: (form: FormTree) => JsonObject;
   confirmIntent: (id: string, form: FormTree) => JsonObject;
@@ -56,25 +56,24 @@ export type StripeSandbox = Readonly<{
   respondToDispute: (id: string, form: FormTree) => JsonObject;
   closeDispute: (id: string) => JsonObject;
   fetch: (kind: ObjectKind, id: string) => JsonObject;
-  events: (question: EventQuestion) => EventPage;
-  /** Answers as it did before to the same key; refuses the key with another request. */
+  events: (question: EventQuery) => EventPage;
+  /** Sends the stored response of the same key; rejects the key with another request. */
   oncePerKey: (key: string | null, request: string, response: () => SandboxResponse) => SandboxResponse;
   deliverTo: (target: DeliveryTarget) => void;
-  /** Sends what is due now, and tells how many letters were taken; for those who move the clock. */
+  /** Sends what is due now, for tests that set the clock. @returns How many were accepted. */
   deliver: (signal: AbortSignal) => Promise<number>;
-  /** Letters that wait. */
+  /** Number of waiting deliveries. */
   deliveriesWaiting: () => number;
   close: () => Promise<void>;
 }>;
 
-/** An answer, as text. */
 export type SandboxResponse = Readonly<{ status: number; body: string }>;
 
-/** The version whose shapes are answered. */
+/** Version of Stripe's API whose shapes are sent. */
 export const apiVersion = "2023-10-16";
 
-/** How long answers are kept for their keys, and how often sessions are looked over. Milliseconds. */
-const responsesStoredMs = 24 * 60 * 60_000;
+/** How long responses are stored for their keys, and how often sessions are swept. Milliseconds. */
+const responseTtlMs = 24 * 60 * 60_000;
 const sweepMs = 1_000;
 
 const idLength = 24;
@@ -93,40 +92,40 @@ export function openStripeSandbox(options: StripeSandboxOptions): StripeSandbox 
   });
   const makeId = (prefix: string) =>
     `${prefix}_${Array.from({ length: idLength }, () => idDigits[Math.floor(random() * idDigits.length)]).join("")}`;
-  const desk: StripeDesk = {
+  const context: StripeContext = {
     db,
     now: clock,
     makeId,
-    tell: (type, object) => tellEvent(desk, deliveries.write, type, object, apiVersion),
+    emit: (type, object) => emitEvent(context, deliveries.write, type, object, apiVersion),
   };
   const whole = <Result>(work: () => Result): Result => db.transaction(work);
   const sweep = setInterval(() => {
-    whole(() => expireDueCheckouts(desk));
-    db.forgetResponsesBefore(clock() - responsesStoredMs);
+    whole(() => expireDueCheckouts(context));
+    db.forgetResponsesBefore(clock() - responseTtlMs);
   }, sweepMs);
 
   return {
-    createIntent: (form) => whole(() => createIntent(desk, form)),
+    createIntent: (form) => whole(() => createIntent(context, form)),
     confirmIntent: (id, form) => {
       // What a declined card leaves behind stays.
-      const outcome = whole(() => confirmIntent(desk, id, form));
+      const outcome = whole(() => confirmIntent(context, id, form));
       if (outcome.kind !== "paid") throw cardError(outcome);
-      return fetchObject(desk, "payment_intent", id);
+      return fetchObject(context, "payment_intent", id);
     },
-    cancelIntent: (id) => whole(() => cancelIntent(desk, id)),
-    createCheckout: (form, pageUrl) => whole(() => createCheckout(desk, form, pageUrl)),
-    fetchCheckout: (id) => whole(() => fetchCheckout(desk, id)),
-    describeCheckout: (id) => describeCheckout(desk, id),
-    payCheckout: (id, cardNumber) => whole(() => payCheckout(desk, id, cardNumber)),
-    expireCheckout: (id) => whole(() => expireCheckout(desk, id)),
-    createRefund: (form) => whole(() => createRefund(desk, form)),
-    failRefund: (id) => whole(() => failRefund(desk, id)),
-    openDispute: (chargeId, reason, amount) => whole(() => openDispute(desk, chargeId, reason, amount)),
-    respondToDispute: (id, form) => whole(() => respondToDispute(desk, id, form)),
-    closeDispute: (id) => whole(() => closeDispute(desk, id)),
-    fetch: (kind, id) => fetchObject(desk, kind, id),
-    events: (question) => listEvents(desk, question),
-    oncePerKey: (key, request, response) => whole(() => oncePerKey(desk, key, request, response)),
+    cancelIntent: (id) => whole(() => cancelIntent(context, id)),
+    createCheckout: (form, pageUrl) => whole(() => createCheckout(context, form, pageUrl)),
+    fetchCheckout: (id) => whole(() => fetchCheckout(context, id)),
+    describeCheckout: (id) => describeCheckout(context, id),
+    payCheckout: (id, cardNumber) => whole(() => payCheckout(context, id, cardNumber)),
+    expireCheckout: (id) => whole(() => expireCheckout(context, id)),
+    createRefund: (form) => whole(() => createRefund(context, form)),
+    failRefund: (id) => whole(() => failRefund(context, id)),
+    openDispute: (chargeId, reason, amount) => whole(() => openDispute(context, chargeId, reason, amount)),
+    respondToDispute: (id, form) => whole(() => respondToDispute(context, id, form)),
+    closeDispute: (id) => whole(() => closeDispute(context, id)),
+    fetch: (kind, id) => fetchObject(context, kind, id),
+    events: (question) => listEvents(context, question),
+    oncePerKey: (key, request, response) => whole(() => oncePerKey(context, key, request, response)),
     deliverTo: deliveries.deliverTo,
     deliver: deliveries.deliver,
     deliveriesWaiting: db.deliveryCount,
@@ -139,7 +138,7 @@ export function openStripeSandbox(options: StripeSandboxOptions): StripeSandbox 
 }
 
 function oncePerKey(
-  { db, now }: StripeDesk,
+  { db, now }: StripeContext,
   key: string | null,
   request: string,
   response: () => SandboxResponse,
@@ -148,11 +147,11 @@ function oncePerKey(
   const known = db.storedResponse(key);
   if (known !== undefined && known.request !== request) {
     const message = "Keys for idempotent requests can only be used with the same parameters.";
-    throw refused({ status: 400, type: "idempotency_error", message, code: "idempotency_key_in_use" });
+    throw stripeFailure({ status: 400, type: "idempotency_error", message, code: "idempotency_key_in_use" });
   }
   if (known !== undefined) return known;
   const given = response();
-  // A refusal that changed nothing may be asked again.
+  // A rejected call changed nothing, so it may be sent again.
   if (given.status === 200 || given.status === 402) db.keepResponse(key, { request, ...given }, now());
   return given;
 }

@@ -26,9 +26,9 @@ describe("data posted by chunks", () => {
     const posts = chunkPosts(data).toReversed();
     // Some before the block, some after it.
     const half = Math.ceil(posts.length / 2);
-    for (const body of posts.slice(0, half)) expect(devnet.postChunk(body)).toEqual({ kind: "kept" });
+    for (const body of posts.slice(0, half)) expect(devnet.postChunk(body)).toEqual({ kind: "stored" });
     await devnet.mine(1);
-    for (const body of posts.slice(half)) expect(devnet.postChunk(body)).toEqual({ kind: "kept" });
+    for (const body of posts.slice(half)) expect(devnet.postChunk(body)).toEqual({ kind: "stored" });
     expect(encodeBase64url(sha256(readWeave(devnet, id)))).toBe(encodeBase64url(sha256(data)));
     devnet.close();
   });
@@ -83,11 +83,11 @@ describe("data posted by chunks", () => {
     const devnet = await openTestDevnet();
     const data = testBytes(300_000);
     const [first = ""] = chunkPosts(data);
-    expect(devnet.postChunk(first)).toMatchObject({ kind: "refused", fault: "data_root_not_found" });
+    expect(devnet.postChunk(first)).toMatchObject({ kind: "rejected", fault: "data_root_not_found" });
     await post(devnet, rsa, { stated: statedOf(data) });
     const otherSize = JSON.stringify({ ...JSON.parse(first), data_size: "300001" });
-    expect(devnet.postChunk(otherSize)).toMatchObject({ kind: "refused", fault: "data_root_not_found" });
-    expect(devnet.postChunk(first)).toEqual({ kind: "kept" });
+    expect(devnet.postChunk(otherSize)).toMatchObject({ kind: "rejected", fault: "data_root_not_found" });
+    expect(devnet.postChunk(first)).toEqual({ kind: "stored" });
     devnet.close();
   });
 
@@ -108,7 +108,7 @@ describe("data posted by chunks", () => {
     for (const [name, body] of Object.entries(wrong)) {
       expect([name, devnet.postChunk(JSON.stringify(body))]).toEqual([
         name,
-        { kind: "refused", fault: "invalid_proof", reason: expect.any(String) },
+        { kind: "rejected", fault: "invalid_proof", reason: expect.any(String) },
       ]);
     }
     devnet.close();
@@ -139,7 +139,7 @@ describe("data posted by chunks", () => {
       [{ data_root: "AAAA" }, "data_root_not_found"],
     ];
     const found = rows.map(([changes]) => devnet.postChunk(JSON.stringify({ ...body, ...changes })));
-    const faults = found.map((outcome): string => (outcome.kind === "refused" ? outcome.fault : outcome.kind));
+    const faults = found.map((outcome): string => (outcome.kind === "rejected" ? outcome.fault : outcome.kind));
     expect(faults).toEqual(rows.map(([, fault]) => fault));
     devnet.close();
   });
@@ -162,7 +162,7 @@ describe("data posted in the body", () => {
     const halved = sign(devnet, rsa, { data, tailRule: "halved" satisfies TailRule });
     expect(await devnet.postTransaction(halved.text)).toEqual({ kind: "unknown_split" });
     const { id } = await post(devnet, rsa, { stated: statedOf(data) });
-    for (const body of chunkPosts(data)) expect(devnet.postChunk(body)).toEqual({ kind: "kept" });
+    for (const body of chunkPosts(data)) expect(devnet.postChunk(body)).toEqual({ kind: "stored" });
     await devnet.mine(1);
     expect(readWeave(devnet, id)).toEqual(data);
     devnet.close();

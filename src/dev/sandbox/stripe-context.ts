@@ -1,37 +1,37 @@
 /**
- * What every operation of the sandbox's Stripe works with: the memory, the time, new ids, and telling what happened.
+ * Context of every operation of the sandbox's Stripe: database, clock, new ids, events.
  * @module
  */
 import type { JsonObject, JsonValue } from "../../lib/json.ts";
 import { branchAt, type FormTree, textAt } from "./form.ts";
 import type { ObjectKind, StripeDatabase } from "./stripe-database.ts";
-import { badParameter, noSuch } from "./stripe-refusal.ts";
+import { badParameter, noSuch } from "./stripe-error.ts";
 
-/** The desk. */
-export type StripeDesk = Readonly<{
+/** The context. */
+export type StripeContext = Readonly<{
   db: StripeDatabase;
   /** Unix ms. */
   now: () => number;
   /** A new id: `pi` gives `pi_…`. */
   makeId: (prefix: string) => string;
-  /** Keeps an event about an object as it is now, and has it told. */
-  tell: (type: string, object: JsonObject) => void;
+  /** Stores an event about an object as it is now, and delivers it. */
+  emit: (type: string, object: JsonObject) => void;
 }>;
 
 /** The time of an object, in Unix seconds. */
-export function secondsNow(desk: StripeDesk): number {
-  return Math.floor(desk.now() / 1_000);
+export function secondsNow(context: StripeContext): number {
+  return Math.floor(context.now() / 1_000);
 }
 
-/** Keeps an object as it is now. */
-export function keep(desk: StripeDesk, kind: ObjectKind, object: JsonObject): JsonObject {
-  desk.db.put(kind, object, numberOf(object["created"]) * 1_000);
+/** Stores an object as it is now. */
+export function save(context: StripeContext, kind: ObjectKind, object: JsonObject): JsonObject {
+  context.db.put(kind, object, numberOf(object["created"]) * 1_000);
   return object;
 }
 
 /** Finds an object. @throws Failure with Stripe's `resource_missing`. */
-export function fetchObject(desk: StripeDesk, kind: ObjectKind, id: string): JsonObject {
-  const object = desk.db.find(kind, id);
+export function fetchObject(context: StripeContext, kind: ObjectKind, id: string): JsonObject {
+  const object = context.db.find(kind, id);
   if (object === undefined) throw noSuch(kind, id);
   return object;
 }
@@ -83,8 +83,8 @@ export function readMetadata(form: FormTree, ...place: readonly string[]): JsonO
   return metadata;
 }
 
-/** Refuses fields that the call does not know, as Stripe does. */
-export function refuseUnknown(form: FormTree, known: readonly string[]): void {
+/** Rejects fields that the call does not know, as Stripe does. */
+export function rejectUnknown(form: FormTree, known: readonly string[]): void {
   const unknown = Object.keys(form).find((name) => !known.includes(name));
   if (unknown !== undefined) throw badParameter(unknown, `Received unknown parameter: ${unknown}`, "parameter_unknown");
 }
