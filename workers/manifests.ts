@@ -3,8 +3,12 @@
  * Source: docs/decisions/090-manifest-indexes.md.
  * @module
  */
-import type { BuildIndexJob, BuildIndexResult, LeaveIndexJob } from "../src/store/jobs/manifest-jobs.ts";
-import { createIndexBuilder } from "../src/store/manifests/index-build.ts";
+import {
+  type BuildIndexJob,
+  type BuildIndexResult,
+  createIndexBuilder,
+  type LeaveIndexJob,
+} from "../src/store/manifests/index-build.ts";
 import { giveWay } from "../src/threads/give-way.ts";
 
 // The clients of a build wait for a second, those of all other requests for milliseconds.

@@ -15,7 +15,37 @@ import { Failure } from "../src/failures.ts";
 import { isJsonObject, readJson } from "../src/lib/json.ts";
 import { createFileSessions } from "../src/store/file-sessions.ts";
 import { type FileSteps, openFileSteps } from "../src/store/file-steps.ts";
-import type { LeaveSigningJob, SignItemJob, SignItemResult } from "../src/store/jobs/sign-jobs.ts";
+
+/** A step of signing an item whose payload lies in a file. */
+export type SignItemJob = Readonly<{
+  /** That of uploads, as an absolute path. */
+  folder: string;
+  /** Names the item among those under way in this thread. */
+  session: string;
+  /** Below the folder. */
+  file: string;
+  /** Where the payload begins in the file, and its size. Bytes. */
+  start: number;
+  size: number;
+  tags: readonly Readonly<{ name: string; value: string }>[];
+  /** Key (JWK), RSA of 4096 bits. */
+  keyFile: string;
+  /** The first step; the others go on where the last one ended. */
+  isFirst: boolean;
+}>;
+
+/** How far it is. */
+export type SignItemResult =
+  | Readonly<{ kind: "more" }>
+  /** What belongs before the payload. */
+  | Readonly<{ kind: "signed"; header: Uint8Array<ArrayBuffer> }>
+  /** The disk did not give the payload: what the system said. */
+  | Readonly<{ kind: "unread"; reason: string }>
+  /** The thread that began is gone. */
+  | Readonly<{ kind: "lost" }>;
+
+/** Lets an item go that will not be signed. */
+export type LeaveSigningJob = Readonly<{ session: string }>;
 
 type Session = Readonly<{ file: FileSteps; signing: ItemSigning }>;
 

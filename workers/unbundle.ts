@@ -28,8 +28,61 @@ import { type Id, idFromBytes } from "../src/arweave/id.ts";
 import { createItemHash, hashItem, type ItemDigests } from "../src/arweave/item-hash.ts";
 import { assert } from "../src/lib/assert.ts";
 import { isPlace } from "../src/store/index/place.ts";
-import type { BundleRow, InvalidItem, ItemRow } from "../src/store/index/rows.ts";
-import type { UnbundleJob, UnbundleResult } from "../src/store/jobs/thread-jobs.ts";
+import type { BundleRow, InvalidItem, ItemRow, SerialisedRows } from "../src/store/index/rows.ts";
+
+/** One batch to read. All offsets are bytes of the root's data. */
+export type UnbundleJob = Readonly<{
+  /** File whose byte n is byte n of the root's data, present over the bundle's whole span. */
+  path: string;
+  /** Where the root transaction stands, and its id. */
+  root: Readonly<{ height: number; txIndex: number }>;
+  rootId: Id;
+  /** The bundle itself: the root transaction or an item in it. */
+  bundleId: Id;
+  /** The bundle's payload: its first byte, and its size. */
+  start: number;
+  size: number;
+  /** First byte of the header of the item that is the bundle; null: the bundle is the transaction. */
+  parentOffset: number | null;
+  /** Nesting of the bundle: 0 for a transaction. */
+  depth: number;
+  /**
+   * Where to begin: an entry, and where its item stands within the bundle when the caller knows (`next` of
+   * the batch before).
+   */
+  from: Readonly<{ index: number; offset?: number }>;
+  /** A batch ends after this many entries, or after the item with which this many bytes were walked. */
+  entriesMax: number;
+  bytesMax: number;
+  /** Texts of the filters; both say yes to everything when `bypassFilter`. */
+  indexFilter: string;
+  unbundleFilter: string;
+  bypassFilter: boolean;
+}>;
+
+/** What a batch became. */
+export type UnbundleResult =
+  | Readonly<{
+      kind: "batch";
+      /** Entries of the whole bundle, by its header. */
+      count: number;
+      /**
+       * Verified items that the index filter chose: `bun:jsc`-serialised `ItemRow[]`, to be handed on
+       * untouched.
+       */
+      rows: SerialisedRows;
+      /** Ids of those rows, in order. */
+      ids: readonly Id[];
+      /** Items that are bundles themselves and that the unbundle filter chose, or that are in the index. */
+      bundles: readonly BundleRow[];
+      /** Of the entries of this batch, those whose item is wrong; `invalid` names the first ones. */
+      invalidCount: number;
+      invalid: readonly InvalidItem[];
+      /** Where the next batch begins; undefined: the bundle is done. */
+      next: EntryPlace | undefined;
+    }>
+  /** The bytes are no bundle, and never will be. */
+  | Readonly<{ kind: "malformed"; reason: string }>;
 
 /**
  * Bytes that are held of a root at a time; holds the longest header that the lenient rules allow (1 MiB of

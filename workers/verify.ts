@@ -14,7 +14,7 @@ import { mainNetFault, verifyBlock } from "../src/arweave/block-check.ts";
 import { isBundleTags } from "../src/arweave/bundle.ts";
 import { checkItem as checkDataItem, readItemHeader, verifyItem } from "../src/arweave/data-item.ts";
 import { dataRootOf } from "../src/arweave/data-root.ts";
-import type { Id } from "../src/arweave/id.ts";
+import type { BlockHash, Id } from "../src/arweave/id.ts";
 import { readTransaction, type Transaction, treeRootOf } from "../src/arweave/transaction.ts";
 import { verifyTransaction } from "../src/arweave/transaction-verify.ts";
 import type { BlockLayout, PlacedTransaction } from "../src/arweave/tx-root.ts";
@@ -28,19 +28,78 @@ import { type RelayedJob, relayedFault } from "../src/gateway/relayed-check.ts";
 import { encodeBase64url } from "../src/lib/base64url.ts";
 import { isJsonObject, readJson } from "../src/lib/json.ts";
 import { cutData } from "../src/store/index/headers.ts";
-import type { BlockRows, BundleRow, TransactionRow } from "../src/store/index/rows.ts";
-import type {
-  CarriedData,
-  CheckBlockJob,
-  CheckBlockNamesJob,
-  CheckBlockResult,
-  CheckedItemPayload,
-  CheckedTransaction,
-  CheckItemJob,
-  CheckItemMessageJob,
-  CheckTransactionsJob,
-  FaultyTransaction,
-} from "../src/store/jobs/thread-jobs.ts";
+import type { BlockRows, BundleRow, SerialisedRows, TransactionRow } from "../src/store/index/rows.ts";
+
+/** A block with its transactions, to be verified. Texts are JSON as a node sent them. */
+export type CheckBlockJob = Readonly<{
+  block: string;
+  /** By position in the block's `txs`; null for one that no source would give. */
+  transactions: readonly (Uint8Array | null)[];
+  /**
+   * The block before, verified or about to be; left out of account when its hash is not the one that the
+   * block names.
+   */
+  previous: string | undefined;
+  /** Whether the chain's first block is the main network's, so that its fork heights hold. */
+  isMainNet: boolean;
+}>;
+
+/** A transaction of a job that is not what it should be. */
+export type FaultyTransaction = Readonly<{ txIndex: number; reason: string }>;
+
+/** Data from a transaction's own JSON: covered by its signature (format 1), or proven by its data root (format 2). */
+export type CarriedData = Readonly<{ id: Id; bytes: Uint8Array }>;
+
+/** What a block turned out to be. */
+export type CheckBlockResult =
+  | Readonly<{
+      kind: "accepted";
+      /** `bun:jsc`-serialised `BlockRows`, to be handed on untouched. */
+      rows: SerialisedRows;
+      bundleCount: number;
+      checked: readonly string[];
+      unchecked: readonly string[];
+      data: readonly CarriedData[];
+    }>
+  /** The block itself is wrong. */
+  | Readonly<{ kind: "refused"; reason: string }>
+  /** The block was not looked at further: these must be had from elsewhere, or done without. */
+  | Readonly<{ kind: "faulty"; transactions: readonly FaultyTransaction[] }>;
+
+/** Transactions outside of a block that is verified with them: once missing, or pending. */
+export type CheckTransactionsJob = Readonly<{
+  transactions: readonly Readonly<{ id: Id; text: Uint8Array }>[];
+}>;
+
+/** One transaction's outcome, in the order of the job. */
+export type CheckedTransaction =
+  | Readonly<{
+      kind: "valid";
+      row: Omit<TransactionRow, "txIndex">;
+      isBundle: boolean;
+      data: CarriedData | undefined;
+    }>
+  | Readonly<{ kind: "invalid"; reason: string }>;
+
+/** A block that is said to name a transaction. */
+export type CheckBlockNamesJob = Readonly<{
+  /** JSON as a node sent it. */
+  block: string;
+  id: Id;
+  height: number;
+  hash: BlockHash;
+}>;
+
+/** A data item whole. */
+export type CheckItemJob = Readonly<{ id: Id; bytes: Uint8Array }>;
+
+/** A data item whose payload went by: its header, and the message that its signature must sign. */
+export type CheckItemMessageJob = Readonly<{ header: Uint8Array; message: Uint8Array }>;
+
+/** Whether an item's signature holds over its payload, and the payload's SHA-256. */
+export type CheckedItemPayload =
+  | Readonly<{ kind: "valid"; digest: Uint8Array }>
+  | Readonly<{ kind: "invalid"; reason: string }>;
 
 /** Verifies one block with the transactions that are at hand. */
 export function checkBlock(job: CheckBlockJob): CheckBlockResult {

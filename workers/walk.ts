@@ -7,8 +7,35 @@ import { join } from "node:path";
 import type { ItemHeader } from "../src/arweave/data-item.ts";
 import { createFileSessions } from "../src/store/file-sessions.ts";
 import type { PendingRow } from "../src/store/index/rows.ts";
-import type { LeaveWalkJob, WalkItemJob, WalkItemResult } from "../src/store/jobs/walk-jobs.ts";
 import { type ItemWalk, openItemWalk } from "../src/store/uploads/item-walk.ts";
+import type { WrittenItem } from "./intake.ts";
+
+/** A step of the walk over an item that lies in a file. */
+export type WalkItemJob = Readonly<{
+  /** That of uploads, as an absolute path. */
+  folder: string;
+  /** Names the walk among those under way in this thread. */
+  session: string;
+  /** Below the folder. */
+  file: string;
+  /** Of the item. Bytes. */
+  size: number;
+  /** The first step; the others go on where the last one ended. */
+  isFirst: boolean;
+}>;
+
+/** How far the walk is; what is invalid is said in one lower-case sentence. */
+export type WalkItemResult =
+  | Readonly<{ kind: "more" }>
+  | Readonly<{ kind: "valid"; item: WrittenItem }>
+  | Readonly<{ kind: "invalid"; reason: string }>
+  /** The disk did not give it: what the system said. */
+  | Readonly<{ kind: "unread"; reason: string }>
+  /** The thread that began is gone. */
+  | Readonly<{ kind: "lost" }>;
+
+/** Lets a walk go that will not be ended. */
+export type LeaveWalkJob = Readonly<{ session: string }>;
 
 const walks = createFileSessions<ItemWalk>((walk) => walk.close());
 

@@ -7,7 +7,7 @@ import type { AnyElysia } from "elysia";
 import type { Id } from "../arweave/id.ts";
 import type { Config } from "../config/settings.ts";
 import { Failure } from "../failures.ts";
-import { type AnnouncementsResponse, announcementsMax } from "../gateway/administration/announcements.ts";
+import { announcementsMax } from "../gateway/administration/announcements.ts";
 import { createBlockListAdmin } from "../gateway/administration/block-list-admin.ts";
 import { createDebug } from "../gateway/administration/debug.ts";
 import { openExports } from "../gateway/administration/exports.ts";
@@ -164,7 +164,7 @@ async function readAnnounced(
   { verify }: Threads,
   signal: AbortSignal,
 ): Promise<readonly PendingRow[]> {
-  const response = await verify.run<AnnouncementsResponse>("checkAnnouncements", { body }, { signal });
+  const response = await verify.run("checkAnnouncements", { body }, { signal });
   switch (response.kind) {
     case "rows":
       return response.rows;

@@ -13,7 +13,7 @@ import { secp256k1Implementation } from "../lib/secp256k1.ts";
 import { openIndexReader } from "../store/index/reader.ts";
 import type { IndexReader } from "../store/index/types.ts";
 import { openIndexWriter } from "../store/index/writer.ts";
-import type { Pool } from "../threads/pool.ts";
+import type { Pool, Workers } from "../threads/pool.ts";
 import type { DataFolder } from "./data-folder.ts";
 import { readFilters, type SetFilters } from "./filters.ts";
 import { openSources, type Sources } from "./sources.ts";
@@ -72,9 +72,9 @@ export function openBase({ config, folder, nodeUrls, log, closers }: BaseParts):
 }
 
 /** The file is made here, so that answers need not wait for the thread that will write it. */
-function openIndex(folder: DataFolder, pool: Pool, closers: Closers): IndexReader {
+function openIndex(folder: DataFolder, pool: Pool<Workers["index"]>, closers: Closers): IndexReader {
   openIndexWriter(folder.index, { clock: systemClock }).close();
-  closers.add("index", () => pool.run<void>("close", { path: folder.index }));
+  closers.add("index", () => pool.run("close", { path: folder.index }));
   const reader = openIndexReader(folder.index);
   closers.add("index reader", reader.close);
   return reader;

@@ -103,7 +103,7 @@ function openReceipts({ config, wallet, threads, gatewayUrl }: IntakeSetup): Rec
   return createReceiptWriter({
     publicKey: signer === undefined ? "" : encodeBase64url(signer.wallet.owner),
     sign: createReceiptSigner({
-      signAll: (receipts) => threads.receipts.run<string[]>("signReceipts", { keyFile: signer?.file ?? "", receipts }),
+      signAll: (receipts) => threads.receipts.run("signReceipts", { keyFile: signer?.file ?? "", receipts }),
       threads: threads.receiptThreads,
     }),
     hosts: (request) => [gatewayUrl(request)].filter((url) => url !== "").map((url) => new URL(url).host),

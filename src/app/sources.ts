@@ -21,7 +21,7 @@ import { type BlockList, openBlockList } from "../store/block-list.ts";
 import { type Extents, openExtents } from "../store/extents/extents.ts";
 import { openFoundItems } from "../store/found-items.ts";
 import type { IndexReader } from "../store/index/types.ts";
-import type { Pool } from "../threads/pool.ts";
+import type { Pool, Workers } from "../threads/pool.ts";
 import type { DataFolder } from "./data-folder.ts";
 import { openPeerList } from "./peers.ts";
 import { systemRandom } from "./random.ts";
@@ -43,7 +43,7 @@ export type SourceParts = Readonly<{
   folder: DataFolder;
   nodeUrls: readonly string[];
   reader: IndexReader;
-  verify: Pool;
+  verify: Pool<Workers["verify"]>;
   /** Finds what was uploaded here; told when the upload service is open, which itself needs what is opened here. */
   findUploaded: FindUploaded;
   metrics: Metrics;

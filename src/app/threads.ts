@@ -8,23 +8,28 @@ import type { Config } from "../config/settings.ts";
 import { assert } from "../lib/assert.ts";
 import type { Closers } from "../lib/closers.ts";
 import type { BlobThread } from "../lib/composing.ts";
-import { openPool, type Pool } from "../threads/pool.ts";
+import { openPool, type Pool, type Workers } from "../threads/pool.ts";
 
 /** One pool for each thread entry. */
-export type Threads = Readonly<{ index: Pool; verify: Pool; unbundle: Pool; query: Pool }>;
+export type Threads = Readonly<{
+  index: Pool<Workers["index"]>;
+  verify: Pool<Workers["verify"]>;
+  unbundle: Pool<Workers["unbundle"]>;
+  query: Pool<Workers["graphql"]>;
+}>;
 
 /** Threads of uploads. */
 export type UploadThreads = Readonly<{
   /** Of one thread each: what comes in pieces stays with one of them. */
-  intake: readonly Pool[];
-  receipts: Pool;
+  intake: readonly Pool<Workers["intake"]>[];
+  receipts: Pool<Workers["receipts"]>;
   /** Threads of that pool. */
   receiptThreads: number;
-  bundles: Pool;
+  bundles: Pool<Workers["bundles"]>;
   /** Of one thread each: a walk stays with one of them. */
-  walks: readonly Pool[];
+  walks: readonly Pool<Workers["walk"]>[];
   /** Of one thread: an item that is signed stays with it. */
-  signing: Pool;
+  signing: Pool<Workers["sign"]>;
 }>;
 
 /** A thread without work gives its memory back after this long. */
@@ -95,7 +100,7 @@ export function loadsOf(threads: Threads, what: "open" | "threads"): Readonly<Re
 }
 
 /** Opens the pools, of one thread each, that build indexes of manifests: as many are built at once. */
-export function openManifestThreads(closers: Closers): readonly Pool[] {
+export function openManifestThreads(closers: Closers): readonly Pool<Workers["manifests"]>[] {
   const options = { entry: "manifests", threads: 1, timeoutMs: manifestTimeoutMs, idleMs } as const;
   const pools = Array.from({ length: manifestThreads }, () => openPool({ ...options, queueMax: jobsWaitingMax }));
   for (const pool of pools) closers.add("threads of manifests", pool.close);
@@ -108,7 +113,7 @@ export function openBlobThread(closers: Closers): BlobThread {
   const pool = openPool({ ...options, queueMax: jobsWaitingMax });
   closers.add("thread of bodies", pool.close);
   return async (bytes) => {
-    const url = await pool.run<string>("makeBlob", { bytes }, { transfer: [bytes.buffer] });
+    const url = await pool.run("makeBlob", { bytes }, { transfer: [bytes.buffer] });
     const blob = resolveObjectURL(url);
     URL.revokeObjectURL(url);
     assert(blob !== undefined, "an object URL is known in every thread until it is revoked");

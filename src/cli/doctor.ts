@@ -96,7 +96,7 @@ async function examineThreads(config: Config, report: Report, closers: Closers):
   const uploads = { receipts, bundles, signing, ...firstOf({ intake, walk: walks }) };
   for (const [name, pool] of Object.entries({ ...openThreads(config, closers), ...uploads })) {
     try {
-      report.threads[name] = await pool.run<string>("ping", {});
+      report.threads[name] = await pool.ping();
     } catch (error) {
       // What is wrong with the thread is the finding.
       report.threads[name] = "does not answer";
@@ -131,8 +131,10 @@ function fileFaults({ name, place, path }: KnownDatabase): readonly string[] {
   }
 }
 
-/** Of pools that are alike, one tells of all. */
-function firstOf(pools: Readonly<Record<string, readonly Pool[]>>): Record<string, Pool> {
+type Ping = Pick<Pool<unknown>, "ping">;
+
+/** One pool of each group of equal pools. */
+function firstOf(pools: Readonly<Record<string, readonly Ping[]>>): Record<string, Ping> {
   return Object.fromEntries(
     Object.entries(pools).flatMap(([name, [first]]) => (first === undefined ? [] : [[name, first]])),
   );

@@ -3,6 +3,8 @@
  * signature covers it; of format 2 from gateways, if the data root of what they give is the transaction's.
  * @module
  */
+
+import type { CheckedTransaction } from "../../workers/verify.ts";
 import { createDataRoot, type TailRule } from "../arweave/data-root.ts";
 import type { Id } from "../arweave/id.ts";
 import type { Gateways } from "../chain/gateways.ts";
@@ -11,7 +13,6 @@ import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
 import { failureOf, fault } from "../lib/http-client.ts";
-import type { CheckedTransaction } from "../store/jobs/thread-jobs.ts";
 import type { RootSpec } from "../store/root-spec.ts";
 
 /** Checks a transaction's JSON as a node sent it: that it is valid, and the one that was asked for. A thread's work. */

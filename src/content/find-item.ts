@@ -12,13 +12,13 @@
  * @module
  */
 import { LRUCache } from "lru-cache";
+import type { CheckedItemPayload, CheckItemJob } from "../../workers/verify.ts";
 import type { Id } from "../arweave/id.ts";
 import type { Hint } from "../chain/hint.ts";
 import type { NodeResponse } from "../chain/node.ts";
 import { Failure } from "../failures.ts";
 import { fault, faultFrom } from "../lib/http-client.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
-import type { CheckedItemPayload, CheckItemJob } from "../store/jobs/thread-jobs.ts";
 import { type Walked, type WalkedItem, walkToItem } from "./bundle-walk.ts";
 import { likelyChunk } from "./fill.ts";
 import { type ReadParts, readWhole } from "./read.ts";

@@ -11,6 +11,7 @@
  * @module
  */
 import { LRUCache } from "lru-cache";
+import type { CheckBlockNamesJob } from "../../workers/verify.ts";
 import { isBundleTags } from "../arweave/bundle.ts";
 import { type BlockHash, type Id, readBlockHash } from "../arweave/id.ts";
 import type { NodeResponse } from "../chain/node.ts";
@@ -19,7 +20,6 @@ import { createSingleFlight } from "../lib/single-flight.ts";
 import type { Place } from "../store/index/place.ts";
 import type { Located } from "../store/index/rows.ts";
 import type { IndexReader } from "../store/index/types.ts";
-import type { CheckBlockNamesJob } from "../store/jobs/thread-jobs.ts";
 import type { RootSpec } from "../store/root-spec.ts";
 import type { Bodies, ValidTransaction } from "./bodies.ts";
 import type { Fill } from "./fill.ts";

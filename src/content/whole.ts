@@ -3,12 +3,13 @@
  * signature holds.
  * @module
  */
+
+import type { CheckItemMessageJob } from "../../workers/verify.ts";
 import { readItemHeader } from "../arweave/data-item.ts";
 import type { Id } from "../arweave/id.ts";
 import { createItemHash } from "../arweave/item-hash.ts";
 import { Failure } from "../failures.ts";
 import type { Extents } from "../store/extents/extents.ts";
-import type { CheckItemMessageJob } from "../store/jobs/thread-jobs.ts";
 import type { RootSpec } from "../store/root-spec.ts";
 import type { Elsewhere } from "./elsewhere.ts";
 import type { FoundItem } from "./find-item.ts";

@@ -13,7 +13,7 @@ export type ConcernParts = Readonly<{
   nodes: Pick<Nodes, "all" | "standing">;
   extents: Pick<Extents, "hasSpace" | "stats">;
   /** By the name of what they do. */
-  pools: Readonly<Record<string, Pick<Pool, "load">>>;
+  pools: Readonly<Record<string, Pick<Pool<unknown>, "load">>>;
 }>;
 
 /** A node of which fewer answers came than this is in trouble; one that failed once is not. Share of the latest. */

@@ -16,10 +16,10 @@ import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { createSemaphore, type Release } from "../lib/semaphore.ts";
 import { ignoreRejection, isTimeout, untilStopped, withDeadline } from "../lib/stop.ts";
-import type { BeginIndex, BuildIndexJob, BuildIndexResult, LeaveIndexJob } from "../store/jobs/manifest-jobs.ts";
+import type { BeginIndex, BuildIndexJob, BuildIndexResult, LeaveIndexJob } from "../store/manifests/index-build.ts";
 import { buildPieceBytes } from "../store/manifests/index-build.ts";
 import type { IndexKey, ManifestIndexes } from "../store/manifests/manifest-indexes.ts";
-import type { Pool } from "../threads/pool.ts";
+import type { Pool, Workers } from "../threads/pool.ts";
 
 /** Looks paths up in large manifests. */
 export type LargeManifests = Readonly<{
@@ -37,7 +37,7 @@ export type LargeManifests = Readonly<{
 export type LargeManifestsOptions = Readonly<{
   indexes: ManifestIndexes;
   /** Of one thread each, entry `manifests`: as many indexes are built at once. */
-  builders: readonly Pick<Pool, "run">[];
+  builders: readonly Pick<Pool<Workers["manifests"]>, "run">[];
   /** Answers bytes that nobody can guess. */
   randomBytes: (size: number) => Uint8Array;
   clock: Clock;
@@ -133,7 +133,7 @@ async function ended<Value>(
   }
 }
 
-type Builder = Readonly<{ pool: Pick<Pool, "run">; shared: SharedArrayBuffer }>;
+type Builder = Readonly<{ pool: Pick<Pool<Workers["manifests"]>, "run">; shared: SharedArrayBuffer }>;
 
 function createBuilders({ indexes, builders, randomBytes, clock, log }: LargeManifestsOptions, life: AbortSignal) {
   const idle: Builder[] = builders.map((pool) => ({ pool, shared: new SharedArrayBuffer(buildPieceBytes) }));
@@ -191,7 +191,7 @@ async function feed(
     given += held;
     held = 0;
     // Not ended with the wait: the buffer is the builder's until it answers.
-    return await pool.run<BuildIndexResult>("buildIndex", job);
+    return await pool.run("buildIndex", job);
   }
 
   let response: BuildIndexResult = { kind: "more" };
@@ -210,6 +210,6 @@ async function feed(
     return response;
   } finally {
     const left: LeaveIndexJob = { session };
-    if (response.kind === "more" && given > 0) ignoreRejection(pool.run<void>("leaveIndex", left));
+    if (response.kind === "more" && given > 0) ignoreRejection(pool.run("leaveIndex", left));
   }
 }

@@ -7,6 +7,8 @@
  * Source: docs/reference/node-api.md#following.
  * @module
  */
+
+import type { CarriedData, CheckBlockJob, CheckBlockResult } from "../../workers/verify.ts";
 import { type Block, readBlock } from "../arweave/block.ts";
 import type { BlockHash, Id } from "../arweave/id.ts";
 import type { Node, NodeResponse } from "../chain/node.ts";
@@ -14,15 +16,14 @@ import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
 import type { Log } from "../lib/log.ts";
 import type { SerialisedRows } from "../store/index/rows.ts";
-import type { CarriedData, CheckBlockJob, CheckBlockResult } from "../store/jobs/thread-jobs.ts";
-import type { Pool } from "../threads/pool.ts";
+import type { Pool, Workers } from "../threads/pool.ts";
 import { type AskedTransaction, type AskParts, askTransaction, describeResponse } from "./fetch-transaction.ts";
 
 /** What is needed to fetch blocks. */
 export type FetchParts = AskParts &
   Readonly<{
     nodes: Pick<Nodes, "all" | "ask" | "distrust">;
-    pool: Pick<Pool, "run">;
+    pool: Pick<Pool<Workers["verify"]>, "run">;
     log: Log;
   }>;
 
@@ -189,7 +190,7 @@ async function check(
   };
   const transfer = transactions.flatMap((bytes) => (bytes === null ? [] : largeBuffer(bytes)));
   // The job is short: ending its thread would cost more than letting it finish.
-  return parts.pool.run<CheckBlockResult>("checkBlock", job, { transfer, signal });
+  return parts.pool.run("checkBlock", job, { transfer, signal });
 }
 
 /** Above this a buffer is moved to the thread; below, copying it costs less. */

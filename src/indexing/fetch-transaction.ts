@@ -4,6 +4,8 @@
  * Bytes, not text: a transaction of format 1 has up to 15 MiB, and reading it is a thread's work.
  * @module
  */
+
+import type { CheckedTransaction, CheckTransactionsJob } from "../../workers/verify.ts";
 import type { Id } from "../arweave/id.ts";
 import type { Node, NodeResponse } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
@@ -11,8 +13,7 @@ import { Failure } from "../failures.ts";
 import { fault } from "../lib/http-client.ts";
 import { type RetryPlan, retry } from "../lib/retry.ts";
 import type { Semaphore } from "../lib/semaphore.ts";
-import type { CheckedTransaction, CheckTransactionsJob } from "../store/jobs/thread-jobs.ts";
-import type { Pool } from "../threads/pool.ts";
+import type { Pool, Workers } from "../threads/pool.ts";
 
 /** What came of asking. */
 export type AskedTransaction =
@@ -92,12 +93,12 @@ async function askOnce(
  */
 export function checkTransactions(
   transactions: CheckTransactionsJob["transactions"],
-  pool: Pick<Pool, "run">,
+  pool: Pick<Pool<Workers["verify"]>, "run">,
   signal: AbortSignal,
 ): Promise<readonly CheckedTransaction[]> {
   const job: CheckTransactionsJob = { transactions };
   if (transactions.length === 0) return Promise.resolve([]);
-  return pool.run<readonly CheckedTransaction[]>("checkTransactions", job, { signal });
+  return pool.run("checkTransactions", job, { signal });
 }
 
 type Given = Readonly<{ bytes: Uint8Array; node: Node }>;

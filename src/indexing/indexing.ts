@@ -14,7 +14,7 @@ import type { Loop, LoopStatus } from "../lib/loop.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
 import type { IndexWriterCalls } from "../store/index/thread.ts";
 import type { IndexReader } from "../store/index/types.ts";
-import type { Pool } from "../threads/pool.ts";
+import type { Pool, Workers } from "../threads/pool.ts";
 import { createChainQuestions } from "./ask-chain.ts";
 import { type Bundles, type BundlesStatus, bundleRetryDefault, openBundles } from "./bundles.ts";
 import type { FetchParts } from "./fetch-block.ts";
@@ -75,8 +75,8 @@ export const indexingTimesDefault: IndexingTimes = {
 export type IndexingOptions = Readonly<{
   nodes: Nodes;
   /** Threads of `workers/verify.ts` and of `workers/unbundle.ts`. */
-  verify: Pool;
-  unbundle: Pool;
+  verify: Pool<Workers["verify"]>;
+  unbundle: Pool<Workers["unbundle"]>;
   index: IndexWriterCalls;
   reader: IndexReader;
   content: Pick<Content, "ensure" | "keep">;

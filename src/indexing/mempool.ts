@@ -6,6 +6,8 @@
  * while.
  * @module
  */
+
+import type { CheckedTransaction } from "../../workers/verify.ts";
 import { type Id, isId } from "../arweave/id.ts";
 import type { Node } from "../chain/node.ts";
 import type { Content } from "../content/content.ts";
@@ -17,7 +19,6 @@ import { pendingHeight } from "../store/index/place.ts";
 import { type PendingRow, transactionSignatureTypes } from "../store/index/rows.ts";
 import type { IndexWriterCalls } from "../store/index/thread.ts";
 import type { IndexReader } from "../store/index/types.ts";
-import type { CheckedTransaction } from "../store/jobs/thread-jobs.ts";
 import type { FetchParts } from "./fetch-block.ts";
 import { askTransaction, checkTransactions, describeResponse } from "./fetch-transaction.ts";
 

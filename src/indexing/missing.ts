@@ -6,6 +6,7 @@
  * @module
  */
 import { deserialize } from "bun:jsc";
+import type { CheckedTransaction } from "../../workers/verify.ts";
 import { type Block, readBlock } from "../arweave/block.ts";
 import type { Id } from "../arweave/id.ts";
 import type { Node } from "../chain/node.ts";
@@ -18,7 +19,6 @@ import type { BlockRows, BundleRow, MissingRow, TransactionRow, WeaveLayout } fr
 import type { IndexWriterCalls } from "../store/index/thread.ts";
 import type { IndexReader } from "../store/index/types.ts";
 import type { BlockRef } from "../store/index/writer.ts";
-import type { CheckedTransaction } from "../store/jobs/thread-jobs.ts";
 import { type FetchParts, fetchBlock } from "./fetch-block.ts";
 import { type AskedTransaction, askTransaction, checkTransactions } from "./fetch-transaction.ts";
 

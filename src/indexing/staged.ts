@@ -9,6 +9,7 @@
  * @module
  */
 import { deserialize } from "bun:jsc";
+import type { CheckBlockJob } from "../../workers/verify.ts";
 import { readBlock } from "../arweave/block.ts";
 import type { Id } from "../arweave/id.ts";
 import type { Node, NodeResponse, TransactionStatus } from "../chain/node.ts";
@@ -23,9 +24,8 @@ import { type RetryPlan, retryWaitMs } from "../lib/retry.ts";
 import { type BlockRows, type BundleRow, stableDepth, type TransactionRow } from "../store/index/rows.ts";
 import type { IndexWriterCalls } from "../store/index/thread.ts";
 import type { IndexReader } from "../store/index/types.ts";
-import type { CheckBlockJob, CheckBlockResult } from "../store/jobs/thread-jobs.ts";
 import type { Staged, StagedRow } from "../store/staged.ts";
-import type { Pool } from "../threads/pool.ts";
+import type { Pool, Workers } from "../threads/pool.ts";
 import { createChainQuestions } from "./ask-chain.ts";
 import { describeResponse } from "./fetch-transaction.ts";
 import { isUnfinishedBundle } from "./pending-requests.ts";
@@ -35,7 +35,7 @@ export type StagedOptions = Readonly<{
   staged: Staged;
   nodes: Pick<Nodes, "ask" | "distrust">;
   /** Threads of `workers/verify.ts`. */
-  verify: Pick<Pool, "run">;
+  verify: Pick<Pool<Workers["verify"]>, "run">;
   index: Pick<IndexWriterCalls, "addStrayBlock" | "addMissingTransaction" | "queueBundles">;
   reader: Pick<IndexReader, "block" | "bundleRow" | "bundleStatus" | "row" | "tip">;
   content: Pick<Content, "keep">;
@@ -187,7 +187,7 @@ async function check(
     previous: undefined,
     isMainNet: await isMainNet(signal),
   };
-  const response = await verify.run<CheckBlockResult>("checkBlock", job, { signal });
+  const response = await verify.run("checkBlock", job, { signal });
   if (response.kind === "refused") return response.reason;
   if (response.kind === "faulty") return response.transactions[0]?.reason ?? "the transaction is not valid";
   const rows: BlockRows = deserialize(response.rows);

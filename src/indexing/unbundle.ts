@@ -7,6 +7,8 @@
  * Source: docs/reference/index-layout.md#bundles; docs/reference/threats.md (B1, B2, B5).
  * @module
  */
+
+import type { UnbundleJob, UnbundleResult } from "../../workers/unbundle.ts";
 import type { EntryPlace } from "../arweave/bundle.ts";
 import { canonical, type Filter } from "../arweave/filter.ts";
 import type { Id } from "../arweave/id.ts";
@@ -16,9 +18,8 @@ import type { Log } from "../lib/log.ts";
 import type { BundleJob, BundleRef, Located } from "../store/index/rows.ts";
 import type { IndexWriterCalls } from "../store/index/thread.ts";
 import type { IndexReader } from "../store/index/types.ts";
-import type { UnbundleJob, UnbundleResult } from "../store/jobs/thread-jobs.ts";
 import type { RootSpec } from "../store/root-spec.ts";
-import type { Pool } from "../threads/pool.ts";
+import type { Pool, Workers } from "../threads/pool.ts";
 import { type FilterReader, isWanted } from "./bundle-filter.ts";
 import type { EntryBudget, EntryGrant } from "./entry-budget.ts";
 
@@ -54,7 +55,7 @@ export type UnbundleParts = Readonly<{
   index: Pick<IndexWriterCalls, "addItems">;
   reader: FilterReader & Pick<IndexReader, "locate">;
   content: Pick<Content, "ensure">;
-  pool: Pick<Pool, "run">;
+  pool: Pick<Pool<Workers["unbundle"]>, "run">;
   unbundleFilter: Filter;
   indexFilter: Filter;
   limits: BundleLimits;
@@ -200,7 +201,7 @@ function endOf(next: EntryPlace | undefined, count: number): number {
 
 function readBatch(job: UnbundleJob, { limits, pool }: UnbundleParts, signal: AbortSignal): Promise<UnbundleResult> {
   const timeoutMs = limits.batchTimeoutMs + Math.ceil(job.size / limits.slowestBytesPerMs);
-  return pool.run<UnbundleResult>("unbundle", job, { signal, timeoutMs });
+  return pool.run("unbundle", job, { signal, timeoutMs });
 }
 
 async function write(job: BundleJob, batch: Batch, parts: UnbundleParts): Promise<void> {

@@ -1,7 +1,8 @@
 /**
- * Threads that run jobs: batches in, answers out, a dead or hung thread replaced. The only file that knows piscina.
+ * Pools of worker threads: typed calls, bounded queues, and a new thread for one that ended or hung. The only file
+ * that imports piscina.
  *
- * A job costs about 20 µs to hand over and one RSA check about 60 µs, so a job is a batch (32 to 1,000 items).
+ * Passing a job to a thread costs about 20 µs and one RSA check about 60 µs, so a job is a batch (32 to 1,000 items).
  * Source: docs/decisions/002-threads.md.
  * @module
  */
@@ -12,21 +13,28 @@ import { Failure } from "../failures.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
 import { untilStopped } from "../lib/stop.ts";
 
-/** What a pool is made of. */
-export type PoolOptions = Readonly<{
-  /** Name of the file in `workers/`, without its ending, or a file of its own; the exported functions are the jobs. */
-  entry: WorkerEntry | URL;
-  /** Most threads that run at once. One thread carries jobs out in the order in which they were handed over. */
-  threads: number;
-  /** Most jobs that wait; one more is refused with Failure `busy`. */
-  queueMax: number;
-  /** A job that has been at work for this long is ended with its thread. Milliseconds. */
-  timeoutMs: number;
-  /** A thread without work for this long ends. Milliseconds; Infinity keeps it. */
-  idleMs: number;
+/**
+ * Every thread entry of the program and what it exports: a pool's calls are typed by them. Types only: the code of
+ * an entry is loaded in its own thread. The binary embeds exactly these (build.ts).
+ */
+export type Workers = Readonly<{
+  bodies: typeof import("../../workers/bodies.ts");
+  bundles: typeof import("../../workers/bundles.ts");
+  graphql: typeof import("../../workers/graphql.ts");
+  index: typeof import("../../workers/index.ts");
+  intake: typeof import("../../workers/intake.ts");
+  manifests: typeof import("../../workers/manifests.ts");
+  receipts: typeof import("../../workers/receipts.ts");
+  sign: typeof import("../../workers/sign.ts");
+  unbundle: typeof import("../../workers/unbundle.ts");
+  verify: typeof import("../../workers/verify.ts");
+  walk: typeof import("../../workers/walk.ts");
 }>;
 
-/** Every thread entry of the program; the binary embeds exactly these (build.ts). */
+/** The name of one thread entry. */
+export type WorkerEntry = keyof Workers;
+
+/** The names of all thread entries. */
 export const workerEntries = [
   "bodies",
   "bundles",
@@ -39,40 +47,75 @@ export const workerEntries = [
   "unbundle",
   "verify",
   "walk",
-] as const;
+] as const satisfies readonly WorkerEntry[];
 
-/** The name of one thread entry. */
-export type WorkerEntry = (typeof workerEntries)[number];
+/** Limits of a pool. */
+type PoolLimits = Readonly<{
+  /** Most threads that run at once. One thread runs its jobs in the order of the calls. */
+  threads: number;
+  /** Most jobs that wait; one more is rejected with Failure `busy`. */
+  queueMax: number;
+  /** A job that has run for this long is ended with its thread. Milliseconds. */
+  timeoutMs: number;
+  /** An idle thread ends after this long. Milliseconds; Infinity: never. */
+  idleMs: number;
+}>;
 
-/** How a job is handed over. */
+/** Options of a pool. */
+export type PoolOptions<Entry extends WorkerEntry | URL = WorkerEntry | URL> = PoolLimits &
+  Readonly<{
+    /** The name of a file in `workers/` without its extension, or the URL of another file. */
+    entry: Entry;
+  }>;
+
+/** Options of one job. */
 export type JobOptions = Readonly<{
   /**
-   * Ends the caller's wait. A job that waits for a thread is taken out; one that runs is carried out for
-   * nobody: ending its thread would cost more than the rest of it, and callers could end threads at will.
+   * Ends the caller's wait. A waiting job is removed from the queue. A running job goes on and its result is
+   * dropped: ending its thread would cost more than the rest of the job, and clients could end threads at will.
    */
   signal?: AbortSignal;
-  /** Taken for hung after so long at work, where the pool's own limit is another. Milliseconds. */
+  /** Overrides the pool's `timeoutMs`. Milliseconds. */
   timeoutMs?: number;
-  /** Buffers that move to the thread instead of being copied, and are empty here afterwards; ports. */
+  /** Buffers and ports that move to the thread; the buffers are empty here afterwards. */
   transfer?: readonly (ArrayBuffer | MessagePort)[];
 }>;
 
-/** Threads of one entry. */
-export type Pool = Readonly<{
+/** The names of the functions that a worker exports. */
+type JobName<Worker> = {
+  [Name in keyof Worker & string]: Worker[Name] extends (job: never) => unknown ? Name : never;
+}[keyof Worker & string];
+
+/** The argument of a worker's function. */
+type JobOf<Worker, Name extends keyof Worker> = Worker[Name] extends (job: infer Job) => unknown ? Job : never;
+
+/** The result of a worker's function. */
+type ResultOf<Worker, Name extends keyof Worker> = Worker[Name] extends (job: never) => infer Result
+  ? Awaited<Result>
+  : never;
+
+/** Threads of one worker. @template Worker - The type of its module, `typeof import("…")`. */
+export type Pool<Worker> = Readonly<{
   /**
-   * Runs one exported function of the entry with one job.
+   * Calls one exported function of the worker in a thread.
    *
-   * @param job - The job, or a function that makes it when a thread is ready. The function is given the milliseconds
-   *   since the call in which threads were starting: a deadline in the job leaves them out.
-   * @throws Failure `busy` when the queue is full, `worker_failed` when the thread died or hung; the signal's
-   *   reason; else whatever the job threw.
+   * @param job - The function's argument, or a function that makes it when a thread is ready. It receives the
+   *   milliseconds since the call in which threads were starting: a deadline in the job excludes them.
+   * @throws Failure `busy` when the queue is full, `worker_failed` when the thread ended or the job timed out; the
+   *   signal's reason; else the error that the function threw.
    */
-  run: <Result>(exportName: string, job: unknown, options?: JobOptions) => Promise<Result>;
-  /** Starts all threads; resolves when each has started, or ended while it did. */
+  run: <Name extends JobName<Worker>>(
+    name: Name,
+    job: JobOf<Worker, Name> | ((startedMs: number) => JobOf<Worker, Name>),
+    options?: JobOptions,
+  ) => Promise<ResultOf<Worker, Name>>;
+  /** Resolves to "ok" when a thread has answered. */
+  ping: () => Promise<string>;
+  /** Starts all threads; resolves when each has started or failed to start. */
   warm: () => Promise<void>;
-  /** Jobs that wait or run, and threads that live. */
+  /** Jobs that wait or run, and live threads. */
   load: () => Readonly<{ open: number; threads: number }>;
-  /** Ends the threads after the jobs that run have answered, at the latest after two seconds. */
+  /** Ends the threads when their running jobs have ended, after two seconds at the latest. */
   close: () => Promise<void>;
 }>;
 
@@ -81,8 +124,77 @@ const closeTimeoutMs = 2_000;
 /** A thread loads its modules when it starts: 0.2 s on a free machine, 12 s have been seen on a busy one. */
 const startTimeoutMs = 60_000;
 
-/** Opens threads for one entry; they start with the first job. */
-export function openPool(options: PoolOptions): Pool {
+/** Opens a pool; its threads start with the first job. */
+export function openPool<Entry extends WorkerEntry>(options: PoolOptions<Entry>): Pool<Workers[Entry]>;
+export function openPool<Worker>(options: PoolOptions<URL>): Pool<Worker>;
+export function openPool(options: PoolOptions): Pool<Readonly<Record<string, (job: unknown) => unknown>>> {
+  const threads = openThreads(options);
+  // One job for each thread: piscina puts a job that finds no thread behind later ones (seen: a block passed
+  // to the writer before its parent), and the time of a job must not begin while it waits.
+  const semaphore = createSemaphore(options.threads, options.queueMax);
+  const starts = createStartClock();
+  let running = 0;
+
+  /** Waits until there is a thread for each running job: the start of a thread does not count as work. */
+  const startThread = async (): Promise<void> => {
+    if (threads.count() >= running) return;
+    starts.begin();
+    try {
+      await threads.post("ping", undefined, AbortSignal.timeout(startTimeoutMs));
+    } catch {
+      // The thread runs but has no such function; or it did not start, and the job itself fails.
+    } finally {
+      starts.end();
+    }
+  };
+
+  const work = async (name: string, makeJob: () => unknown, jobOptions: JobOptions): Promise<unknown> => {
+    running += 1;
+    let timer: Timer | undefined;
+    const hung = new AbortController();
+    const transfer = [...(jobOptions.transfer ?? [])];
+    try {
+      await startThread();
+      timer = setTimeout(() => hung.abort(), jobOptions.timeoutMs ?? options.timeoutMs);
+      return await threads.post(name, makeJob(), hung.signal, transfer);
+    } finally {
+      running -= 1;
+      clearTimeout(timer);
+    }
+  };
+
+  const run = async (name: string, job: unknown, jobOptions: JobOptions = {}): Promise<unknown> => {
+    const signal = jobOptions.signal ?? neverAborted;
+    const startedBefore = starts.read();
+    const permit = semaphore.take(signal);
+    if (permit === undefined) throw new Failure("busy", { entry: String(options.entry), name });
+    const release = await permit;
+    const makeJob = () => (typeof job === "function" ? job(starts.read() - startedBefore) : job);
+    return await untilStopped(work(name, makeJob, jobOptions).finally(release), signal);
+  };
+
+  return {
+    run,
+    ping: async () => String(await run("ping", undefined)),
+    warm: async () => {
+      const pings = Array.from({ length: options.threads }, () =>
+        run("ping", undefined, { timeoutMs: startTimeoutMs }),
+      );
+      await Promise.allSettled(pings);
+    },
+    load: () => ({ open: semaphore.atWork() + semaphore.waiting(), threads: threads.count() }),
+    close: threads.close,
+  };
+}
+
+/**
+ * Opens piscina's threads. Its errors have no class and no code that tells a thread's end from an error of the job,
+ * so each job notes its thread: a job fails with `worker_failed` when that thread is destroyed, or none was found.
+ */
+function openThreads(options: PoolOptions) {
+  const threadOf = new Map<number, Readonly<{ destroyed: boolean }>>();
+  let taskId: number | undefined;
+  let lastThreadError: unknown;
   const piscina = new Piscina({
     filename: workerFile(options.entry),
     minThreads: options.idleMs === Number.POSITIVE_INFINITY ? options.threads : 0,
@@ -91,72 +203,41 @@ export function openPool(options: PoolOptions): Pool {
     concurrentTasksPerWorker: 1,
     closeTimeout: closeTimeoutMs,
     recordTiming: false,
+    loadBalancer: (task, workers) => {
+      ({ taskId } = task);
+      const idle = workers.find(({ currentUsage }) => currentUsage === 0);
+      if (idle !== undefined) threadOf.set(task.taskId, idle);
+      return idle ?? null;
+    },
   });
-
-  // Handed over one a thread: piscina puts a job that finds no thread behind later ones (seen: a block handed
-  // to the writer before the one below it), and a job's time must not begin while it waits.
-  const semaphore = createSemaphore(options.threads, options.queueMax);
-  let lastThreadError: unknown;
-  // A thread that fails without a job (it could not load, say) has nobody else to tell.
+  // A thread that fails without a job (it could not load, say) reports its error here only.
   piscina.on("error", (error: unknown) => {
     lastThreadError = error;
   });
-
-  const starts = createStartClock();
-  let running = 0;
-
-  /** Waits until there is a thread for each job that runs: the time of a job is for its work. */
-  const startThread = async (): Promise<void> => {
-    if (piscina.threads.length >= running) return;
-    starts.begin();
+  const post = async (
+    name: string,
+    job: unknown,
+    signal: AbortSignal,
+    transfer: (ArrayBuffer | MessagePort)[] = [],
+  ): Promise<unknown> => {
+    taskId = undefined;
+    // piscina takes the list itself; its type follows bun-types, where `postMessage` also takes options.
+    const transferList = transfer as StructuredSerializeOptions;
+    const response = piscina.run(job, { name, signal, transferList });
+    // The balancer has run within that call, unless the pool is closing.
+    const id = taskId ?? -1;
     try {
-      await piscina.run(undefined, { name: "ping", signal: AbortSignal.timeout(startTimeoutMs) });
-    } catch {
-      // The thread is up, but has no such function; or it did not start, which the job itself finds out.
-    } finally {
-      starts.end();
-    }
-  };
-
-  const work = async <Result>(name: string, makeJob: () => unknown, jobOptions: JobOptions): Promise<Result> => {
-    running += 1;
-    let timer: Timer | undefined;
-    const hung = new AbortController();
-    const transfer = transferList(jobOptions.transfer ?? []);
-    try {
-      await startThread();
-      timer = setTimeout(() => hung.abort(), jobOptions.timeoutMs ?? options.timeoutMs);
-      return await piscina.run(makeJob(), { name, signal: hung.signal, transferList: transfer });
+      return await response;
     } catch (error) {
-      const facts = { entry: String(options.entry), name, hung: hung.signal.aborted, lastThreadError };
-      throw explain(error, facts);
+      const thread = threadOf.get(id);
+      if (thread !== undefined && !thread.destroyed) throw error;
+      const context = { entry: String(options.entry), name, hung: signal.aborted, lastThreadError };
+      throw new Failure("worker_failed", context, error);
     } finally {
-      running -= 1;
-      clearTimeout(timer);
+      threadOf.delete(id);
     }
   };
-
-  const run = async <Result>(name: string, job: unknown, jobOptions: JobOptions = {}): Promise<Result> => {
-    const signal = jobOptions.signal ?? nobody;
-    const startedBefore = starts.read();
-    const turn = semaphore.take(signal);
-    if (turn === undefined) throw new Failure("busy", { entry: String(options.entry), name });
-    const release = await turn;
-    const makeJob = () => (typeof job === "function" ? job(starts.read() - startedBefore) : job);
-    return await untilStopped(work<Result>(name, makeJob, jobOptions).finally(release), signal);
-  };
-
-  const warm = async (): Promise<void> => {
-    const pings = Array.from({ length: options.threads }, () => run("ping", undefined, { timeoutMs: startTimeoutMs }));
-    await Promise.allSettled(pings);
-  };
-
-  return {
-    run,
-    warm,
-    load: () => ({ open: semaphore.atWork() + semaphore.waiting(), threads: piscina.threads.length }),
-    close: () => piscina.close({ force: false }),
-  };
+  return { post, count: () => piscina.threads.length, close: () => piscina.close({ force: false }) };
 }
 
 /** Measures for how long at least one thread has been starting. Milliseconds. */
@@ -177,30 +258,15 @@ function createStartClock() {
   };
 }
 
-/** The signal of nobody, who never leaves. */
-const nobody = new AbortController().signal;
-
-/** piscina takes the list itself; its type follows bun-types, where `postMessage` also takes options. */
-function transferList(buffers: readonly (ArrayBuffer | MessagePort)[]): StructuredSerializeOptions {
-  return [...buffers] as StructuredSerializeOptions;
-}
+const neverAborted = new AbortController().signal;
 
 const embeddedRoot = "/$bunfs/";
 
-/** Where a thread's entry lies: beside `src/` when run from source, inside the binary when compiled. */
+/** The URL of a worker: beside `src/` when run from source, inside the binary when compiled. */
 function workerFile(entry: WorkerEntry | URL): string {
   if (entry instanceof URL) return entry.href;
-  // `import.meta.url` is no guide under `--bytecode`; `Bun.main` is (measured).
+  // Under `--bytecode`, `import.meta.url` names the build machine's file; `Bun.main` does not (measured).
   return Bun.main.startsWith(embeddedRoot)
     ? new URL(`./workers/${entry}.js`, pathToFileURL(Bun.main)).href
     : new URL(`../../workers/${entry}.ts`, import.meta.url).href;
-}
-
-/** What piscina says to the job of a thread that ended. */
-const threadEnded = /worker exited|worker stopped|terminating worker|task has been aborted/i;
-
-function explain(error: unknown, facts: Readonly<Record<string, unknown>>): unknown {
-  const text = error instanceof Error ? error.message : String(error);
-  if (threadEnded.test(text)) return new Failure("worker_failed", facts, error);
-  return error;
 }

@@ -2,13 +2,14 @@
  * Signing items for those who upload without a key: in a thread, over a payload that lies in a file.
  * @module
  */
+
+import type { LeaveSigningJob, SignItemJob } from "../../workers/sign.ts";
 import { signedHeaderSize } from "../arweave/data-item-sign.ts";
 import type { Signer } from "../arweave/signers/scheme.ts";
 import type { Tag } from "../arweave/tags.ts";
 import { Failure } from "../failures.ts";
 import { ignoreRejection } from "../lib/stop.ts";
-import type { LeaveSigningJob, SignItemJob, SignItemResult } from "../store/jobs/sign-jobs.ts";
-import type { Pool } from "../threads/pool.ts";
+import type { Pool, Workers } from "../threads/pool.ts";
 
 /** A payload, and what is said of it. */
 export type UnsignedPayload = Readonly<{
@@ -42,7 +43,7 @@ export type ItemSignerParts = Readonly<{
   /** That of uploads, as an absolute path. */
   folder: string;
   /** Of one thread, entry `sign`. */
-  pool: Pool;
+  pool: Pool<Workers["sign"]>;
   /** Key (JWK), RSA of 4096 bits, and its public half. */
   keyFile: string;
   key: Pick<Signer, "scheme" | "owner">;
@@ -57,7 +58,7 @@ export function createItemSigner({ folder, pool, keyFile, key }: ItemSignerParts
       try {
         for (let isFirst = true; ; isFirst = false) {
           const job: SignItemJob = { ...payload, folder, session, keyFile, isFirst };
-          const response = await pool.run<SignItemResult>("signItem", job, { signal });
+          const response = await pool.run("signItem", job, { signal });
           if (response.kind === "signed") return response.header;
           if (response.kind === "unread") throw new Failure("disk_failed", { reason: response.reason });
           if (response.kind === "lost")

@@ -5,6 +5,8 @@
  * moves.
  * @module
  */
+
+import type { BundleItem } from "../../workers/bundles.ts";
 import { bundleCountSize, bundleEntrySize } from "../arweave/bundle.ts";
 import type { Id } from "../arweave/id.ts";
 import { multiAptos } from "../arweave/signers/aptos.ts";
@@ -14,7 +16,6 @@ import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
 import type { UserAddress } from "../payment/addresses.ts";
-import type { BundleItem } from "../store/jobs/bundle-jobs.ts";
 import type { LedgerDatabase, Row, Tx, Value } from "../store/ledger/database.ts";
 import { readCount, readTime } from "../store/ledger/values.ts";
 

@@ -8,8 +8,12 @@ import { readdirSync } from "node:fs";
 import type { OpenContent } from "../../src/content/open-content.ts";
 import { Failure } from "../../src/failures.ts";
 import { createResolver } from "../../src/gateway/resolve.ts";
-import type { Pool } from "../../src/threads/pool.ts";
-import { inlineBuilder, openTestManifests, type TestManifestsOptions } from "../support/large-manifests.ts";
+import {
+  inlineBuilder,
+  type ManifestBuilder,
+  openTestManifests,
+  type TestManifestsOptions,
+} from "../support/large-manifests.ts";
 import { manifestText } from "../support/manifest-text.ts";
 import { createMemoryContent } from "../support/memory-content.ts";
 import { eventually } from "../support/until.ts";
@@ -55,7 +59,7 @@ function openFixture(options: TestManifestsOptions = {}) {
 }
 
 /** A builder that waits before each job until it is let go. */
-function heldBuilder(): Readonly<{ builder: Pick<Pool, "run">; letGo: () => void; begun: () => number }> {
+function heldBuilder(): Readonly<{ builder: ManifestBuilder; letGo: () => void; begun: () => number }> {
   const gate = Promise.withResolvers<void>();
   const inner = inlineBuilder();
   let begun = 0;
@@ -63,10 +67,10 @@ function heldBuilder(): Readonly<{ builder: Pick<Pool, "run">; letGo: () => void
     letGo: gate.resolve,
     begun: () => begun,
     builder: {
-      run: async (...parts) => {
+      run: async (name, job, options) => {
         begun += 1;
         await gate.promise;
-        return await inner.run(...parts);
+        return await inner.run(name, job, options);
       },
     },
   };

@@ -6,11 +6,20 @@ import { graphql } from "../../src/http/graphql/graphql-routes.ts";
 import { type HttpServer, openServer } from "../../src/http/server.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { type Log, silentLog } from "../../src/lib/log.ts";
-import type { Pool } from "../../src/threads/pool.ts";
+import type { Pool, Workers } from "../../src/threads/pool.ts";
+import { asRun } from "../support/pools.ts";
+
+type QueryPool = Pool<Workers["graphql"]>;
 
 /** Opens the listener on a free port. */
 export function openGraphqlServer(
-  given: Readonly<{ pool: Pool; indexPath?: string; contentFolder?: string; timeoutMs?: number; log?: Log }>,
+  given: Readonly<{
+    pool: QueryPool;
+    indexPath?: string;
+    contentFolder?: string;
+    timeoutMs?: number;
+    log?: Log;
+  }>,
 ): HttpServer {
   return openServer({
     hostname: "127.0.0.1",
@@ -29,11 +38,11 @@ export function openGraphqlServer(
   });
 }
 
-/** A pool that runs jobs where it stands. */
-export function poolOf(run: (job: never) => unknown): Pool {
+/** A pool that runs jobs in this thread. */
+export function poolOf(run: (job: never) => unknown): QueryPool {
   return {
-    run: async <Result>(_name: string, job: unknown) =>
-      (await run((typeof job === "function" ? job(0) : job) as never)) as Result,
+    run: asRun(async (_name, job) => await run((typeof job === "function" ? job(0) : job) as never)),
+    ping: async () => "ok",
     warm: async () => undefined,
     load: () => ({ open: 0, threads: 0 }),
     close: async () => undefined,

@@ -76,7 +76,7 @@ async function unbundle(folder: string, limits: typeof bundleLimitsDefault): Pro
     return transactions.map(({ id }) => id);
   };
   const pool = openPool({ entry: "unbundle", threads: 2, queueMax: 64, timeoutMs: hours, idleMs: hours });
-  await Promise.all([pool.run("ping", undefined), pool.run("ping", undefined)]);
+  await Promise.all([pool.ping(), pool.ping()]);
   Bun.gc(true);
 
   const baseBytes = process.memoryUsage.rss();

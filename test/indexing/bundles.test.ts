@@ -340,12 +340,12 @@ describe("bundles", () => {
     let reading = 0;
     let written = 0;
     let ahead = 0;
-    const counting = {
+    const counting: typeof threads.unbundle = {
       ...threads.unbundle,
-      run: async <Result>(...parts: Parameters<typeof threads.unbundle.run>) => {
+      run: (name, job, options) => {
         ahead = Math.max(ahead, reading - written);
         reading += 1;
-        return threads.unbundle.run<Result>(...parts);
+        return threads.unbundle.run(name, job, options);
       },
     };
     const options = { unbundle: counting, limits: { entriesPerBatch: 5 }, isDataLate: true };

@@ -5,7 +5,7 @@
  */
 
 import { readFileSync } from "node:fs";
-import type { UnbundleJob, UnbundleResult } from "../../src/store/jobs/thread-jobs.ts";
+import type { UnbundleJob, UnbundleResult } from "../../workers/unbundle.ts";
 import { unbundle as unbundleAlways } from "../../workers/unbundle.ts";
 
 /** Reads one batch, unless the bundle's first item carries the poison. */

@@ -11,7 +11,7 @@ import { idFromBytes } from "../../src/arweave/id.ts";
 import { concatBytes } from "../../src/lib/bytes.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 import type { ItemRow } from "../../src/store/index/rows.ts";
-import type { UnbundleJob, UnbundleResult } from "../../src/store/jobs/thread-jobs.ts";
+import type { UnbundleJob, UnbundleResult } from "../../workers/unbundle.ts";
 import { unbundle } from "../../workers/unbundle.ts";
 import { makeItem, makeItems, makeNested, noise, openFolder, seedOf, signers, spoil } from "./samples.ts";
 

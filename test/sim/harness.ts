@@ -15,7 +15,7 @@ import { type IndexingOptions, openIndexing } from "../../src/indexing/indexing.
 import { silentLog } from "../../src/lib/log.ts";
 import type { IndexWriterCalls } from "../../src/store/index/thread.ts";
 import type { RootSpec } from "../../src/store/root-spec.ts";
-import { openPool, type Pool } from "../../src/threads/pool.ts";
+import { openPool, type Pool, type Workers } from "../../src/threads/pool.ts";
 import { openDirectIndex } from "../indexing/direct-index.ts";
 import { openFolder } from "../indexing/samples.ts";
 import { createRandom } from "../support/random.ts";
@@ -23,7 +23,11 @@ import { chainTo, type ScriptedBlock } from "./scripted-chain.ts";
 import type { ScriptedNode } from "./scripted-node.ts";
 
 /** Threads that all simulations of one file share. */
-export function openThreads(): Readonly<{ verify: Pool; unbundle: Pool; close: () => Promise<void> }> {
+export function openThreads(): Readonly<{
+  verify: Pool<Workers["verify"]>;
+  unbundle: Pool<Workers["unbundle"]>;
+  close: () => Promise<void>;
+}> {
   const common = { threads: 1, queueMax: 1_000, timeoutMs: 60_000, idleMs: 60_000 };
   const verify = openPool({ entry: "verify", ...common });
   const unbundle = openPool({ entry: "unbundle", ...common });
@@ -73,7 +77,7 @@ export type SimulationOptions = Partial<Omit<IndexingOptions, "nodes" | "index" 
   Readonly<{
     seed: number;
     nodes: readonly ScriptedNode[];
-    threads: Readonly<{ verify: Pool; unbundle: Pool }>;
+    threads: Readonly<{ verify: Pool<Workers["verify"]>; unbundle: Pool<Workers["unbundle"]> }>;
     /** Stands between indexing and the index. */
     between?: (calls: IndexWriterCalls) => IndexWriterCalls;
   }>;

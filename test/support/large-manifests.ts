@@ -7,10 +7,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLargeManifests, type LargeManifests } from "../../src/gateway/large-manifests.ts";
 import type { Log } from "../../src/lib/log.ts";
-import type { BuildIndexJob, LeaveIndexJob } from "../../src/store/jobs/manifest-jobs.ts";
+import type { BuildIndexJob, LeaveIndexJob } from "../../src/store/manifests/index-build.ts";
 import { createIndexBuilder } from "../../src/store/manifests/index-build.ts";
 import { type ManifestIndexes, openManifestIndexes } from "../../src/store/manifests/manifest-indexes.ts";
-import type { Pool } from "../../src/threads/pool.ts";
+import type { Pool, Workers } from "../../src/threads/pool.ts";
+import { asRun } from "./pools.ts";
 import { createRecordingLog } from "./recording-log.ts";
 
 /** Large manifests of a test. */
@@ -23,7 +24,7 @@ export type TestManifestsOptions = Readonly<{
   bytesMax?: number;
   clock?: () => number;
   log?: Log;
-  builders?: readonly Pick<Pool, "run">[];
+  builders?: readonly ManifestBuilder[];
 }>;
 
 /** Opens them. */
@@ -47,14 +48,16 @@ export function openTestManifests(options: TestManifestsOptions = {}): TestManif
   };
 }
 
-/** A thread's jobs, carried out where they are asked for. */
-export function inlineBuilder(): Pick<Pool, "run"> {
+/** The calls of a thread that builds indexes. */
+export type ManifestBuilder = Pick<Pool<Workers["manifests"]>, "run">;
+
+/** A thread's jobs, run in this thread. */
+export function inlineBuilder(): ManifestBuilder {
   const { buildIndex, leaveIndex } = createIndexBuilder();
   return {
-    run: async <Result>(name: string, job: unknown): Promise<Result> => {
+    run: asRun<Workers["manifests"]>(async (name, job) => {
       await Bun.sleep(0);
-      const response = name === "buildIndex" ? buildIndex(job as BuildIndexJob) : leaveIndex(job as LeaveIndexJob);
-      return response as Result;
-    },
+      return name === "buildIndex" ? buildIndex(job as BuildIndexJob) : leaveIndex(job as LeaveIndexJob);
+    }),
   };
 }

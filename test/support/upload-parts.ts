@@ -16,7 +16,7 @@ import { createSemaphore } from "../../src/lib/semaphore.ts";
 import { createCredits } from "../../src/payment/credits/credits.ts";
 import type { LedgerDatabase } from "../../src/store/ledger/database.ts";
 import type { MakeId } from "../../src/store/ledger/transfer-ids.ts";
-import { openPool, type Pool } from "../../src/threads/pool.ts";
+import { openPool, type Pool, type Workers } from "../../src/threads/pool.ts";
 import { readTakenById } from "../../src/upload/intake/charge.ts";
 import { createIntake, type IntakeParts } from "../../src/upload/intake/intake.ts";
 import { createItemStore } from "../../src/upload/intake/item-store.ts";
@@ -25,6 +25,8 @@ import { createReceiptSigner } from "../../src/upload/receipt-signer.ts";
 import { storedBytes } from "../../src/upload/uploads.ts";
 import { createBlockList } from "./block-lists.ts";
 import { rsaKeys } from "./rsa-keys.ts";
+
+type IntakePool = Pool<Workers["intake"]>;
 
 /** What it is opened with. */
 export type TestUploadOptions = Readonly<{
@@ -47,7 +49,7 @@ export type TestUploadOptions = Readonly<{
   onTaken?: IntakeParts["onTaken"];
   pace?: Pace;
   /** Stands between the intake and a thread's pool. */
-  wrapPool?: (pool: Pool) => Pool;
+  wrapPool?: (pool: IntakePool) => IntakePool;
 }>;
 
 /** The largest item of tests, unless told. */
@@ -58,14 +60,17 @@ export const testHost = "gateway.test";
 
 /** Opens it. */
 export async function openUploadParts(options: TestUploadOptions) {
-  const { ledger, folder, keyFile, clock, makeId, threads = 2, wrapPool = (pool: Pool) => pool } = options;
+  const { ledger, folder, keyFile, clock, makeId, threads = 2, wrapPool = (pool: IntakePool) => pool } = options;
   mkdirSync(folder, { recursive: true });
   const closers = createClosers((name, error) => {
     throw new Error(`${name} could not be closed`, { cause: error });
   });
-  const pool = (entry: "intake" | "receipts" | URL) => {
-    const opened = openPool({ entry, threads: 1, queueMax: 1_024, timeoutMs: 60_000, idleMs: 600_000 });
-    closers.add(String(entry), opened.close);
+  const limits = { threads: 1, queueMax: 1_024, timeoutMs: 60_000, idleMs: 600_000 };
+  const openIntakePool = () => {
+    const { intakeEntry: entry } = options;
+    const opened: IntakePool =
+      entry === undefined ? openPool({ ...limits, entry: "intake" }) : openPool({ ...limits, entry });
+    closers.add("intake", opened.close);
     return wrapPool(opened);
   };
   const countStored = () => ledger.read((tx) => storedBytes(tx, "test"));
@@ -87,10 +92,7 @@ export async function openUploadParts(options: TestUploadOptions) {
     clock,
     storeName: "test",
     blockList: options.blockList ?? createBlockList(),
-    store: createItemStore(
-      folder,
-      Array.from({ length: threads }, () => pool(options.intakeEntry ?? "intake")),
-    ),
+    store: createItemStore(folder, Array.from({ length: threads }, openIntakePool)),
     prices: {
       bytes: async (bytes) => {
         const price = winc((await options.priceOf?.(bytes)) ?? bytes);
@@ -108,11 +110,12 @@ export async function openUploadParts(options: TestUploadOptions) {
     },
     onTaken: options.onTaken ?? (async () => undefined),
   });
-  const receipts = pool("receipts");
+  const receipts = openPool({ ...limits, entry: "receipts" });
+  closers.add("receipts", receipts.close);
   const writeReceipt = createReceiptWriter({
     publicKey: publicKeyOf(keyFile),
     sign: createReceiptSigner({
-      signAll: (terms) => receipts.run<string[]>("signReceipts", { keyFile, receipts: terms }),
+      signAll: (terms) => receipts.run("signReceipts", { keyFile, receipts: terms }),
       threads: 1,
     }),
     hosts: () => [testHost],

@@ -27,7 +27,7 @@ const linux = { there: process.platform === "linux", what: "Linux, which ranks t
 
 testWith(linux, "query threads are nicer than the main thread, and only they", async () => {
   const before = niceness();
-  await Promise.all([pool.run("ping", {}), pool.run("ping", {})]);
+  await Promise.all([pool.ping(), pool.ping()]);
   const own = before.get(process.pid) ?? Number.NaN;
   const after = niceness();
   expect(after.get(process.pid)).toBe(own);

@@ -6,7 +6,7 @@ import { afterAll, expect, test } from "bun:test";
 import { openParcel } from "../../src/threads/parcel.ts";
 import { openPool } from "../../src/threads/pool.ts";
 
-const pool = openPool({
+const pool = openPool<typeof import("./jobs.ts")>({
   entry: new URL("./jobs.ts", import.meta.url),
   threads: 2,
   queueMax: 64,
@@ -19,7 +19,7 @@ async function send(sizes: readonly number[]) {
   const parcel = openParcel();
   try {
     const job = { sizes, port: parcel.port };
-    const left = await pool.run<string>("parcels", job, { transfer: [parcel.port] });
+    const left = await pool.run("parcels", job, { transfer: [parcel.port] });
     return { left, pieces: parcel.take() };
   } finally {
     parcel.close();

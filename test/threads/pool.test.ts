@@ -7,7 +7,7 @@ import { Failure } from "../../src/failures.ts";
 import { openPool } from "../../src/threads/pool.ts";
 import { until } from "../support/until.ts";
 
-const pool = openPool({
+const pool = openPool<typeof import("./jobs.ts")>({
   entry: new URL("./jobs.ts", import.meta.url),
   threads: 2,
   queueMax: 4,
@@ -35,47 +35,52 @@ async function failureOf(promise: Promise<unknown>): Promise<string> {
 
 describe("pool", () => {
   test("a job's answer comes back", async () => {
-    expect(await pool.run<number>("add", { a: 2, b: 3 })).toBe(5);
+    expect(await pool.run("add", { a: 2, b: 3 })).toBe(5);
   });
 
   test("what a job throws reaches the caller as it is", async () => {
     expect(await failureOf(pool.run("refuse", { reason: "not today" }))).toBe("Error: not today");
   });
 
+  test("an error of a job that reads like the end of a thread is still the job's own", async () => {
+    const text = "worker exited with code: 1";
+    expect(await failureOf(pool.run("refuse", { reason: text }))).toBe(`Error: ${text}`);
+  });
+
   test("B5: a thread that dies fails its job once, and the next job is answered", async () => {
     expect(await failureOf(pool.run("die", {}))).toBe("worker_failed");
-    expect(await pool.run<number>("add", { a: 1, b: 1 })).toBe(2);
+    expect(await pool.run("add", { a: 1, b: 1 })).toBe(2);
   });
 
   test("B5: a thread that hangs is ended, and the next job is answered", async () => {
     expect(await failureOf(pool.run("hang", {}))).toBe("worker_failed");
-    expect(await pool.run<number>("add", { a: 4, b: 4 })).toBe(8);
+    expect(await pool.run("add", { a: 4, b: 4 })).toBe(8);
   });
 
   test("a caller who leaves gets its own reason, and the thread that works for it lives on", async () => {
-    const single = openPool({ ...ofOneThread, timeoutMs: 10_000 });
+    const single = openPool<typeof import("./jobs.ts")>({ ...ofOneThread, timeoutMs: 10_000 });
     const leave = new AbortController();
-    const thread = await single.run<number>("threadNumber", {});
+    const thread = await single.run("threadNumber", {});
     const began = new Int32Array(new SharedArrayBuffer(8));
     const job = single.run("workUntilTold", { began }, { signal: leave.signal });
     await until(() => Atomics.load(began, 0) !== 0);
     leave.abort(new Error("left"));
     expect(await failureOf(job)).toBe("Error: left");
     Atomics.store(began, 1, 1);
-    expect(await single.run<number>("threadNumber", {})).toBe(thread);
+    expect(await single.run("threadNumber", {})).toBe(thread);
     expect(single.load()).toEqual({ open: 0, threads: 1 });
     await single.close();
   });
 
   test("a job whose caller left before its turn is not carried out, and one that only waits is not hung", async () => {
-    const single = openPool({ ...ofOneThread, timeoutMs: 60_000 });
-    const first = await single.run<number>("next", {});
+    const single = openPool<typeof import("./jobs.ts")>({ ...ofOneThread, timeoutMs: 60_000 });
+    const first = await single.run("next", {});
     const began = new Int32Array(new SharedArrayBuffer(8));
     const long = single.run("workUntilTold", { began });
     await until(() => Atomics.load(began, 0) !== 0);
     const leave = new AbortController();
     const left = single.run("next", {}, { signal: leave.signal });
-    const waits = single.run<number>("next", {}, { timeoutMs: 1_000 });
+    const waits = single.run("next", {}, { timeoutMs: 1_000 });
     leave.abort(new Error("left"));
     expect(await failureOf(left)).toBe("Error: left");
     await Bun.sleep(1_100); // longer than `waits` may be at work
@@ -86,16 +91,16 @@ describe("pool", () => {
   });
 
   test("one thread carries jobs out in the order in which they were handed over", async () => {
-    const single = openPool({ ...ofOneThread, timeoutMs: 10_000 });
+    const single = openPool<typeof import("./jobs.ts")>({ ...ofOneThread, timeoutMs: 10_000 });
     const count = 500;
-    const numbers = await Promise.all(Array.from({ length: count }, () => single.run<number>("next", {})));
+    const numbers = await Promise.all(Array.from({ length: count }, () => single.run("next", {})));
     await single.close();
     expect(numbers).toEqual(Array.from({ length: count }, (_, index) => index + 1));
   });
 
   test("transferred bytes arrive whole and are gone here", async () => {
     const bytes = new Uint8Array(1 << 20);
-    expect(await pool.run<number>("size", { bytes }, { transfer: [bytes.buffer] })).toBe(1 << 20);
+    expect(await pool.run("size", { bytes }, { transfer: [bytes.buffer] })).toBe(1 << 20);
     expect(bytes.length).toBe(0);
   });
 
@@ -104,11 +109,11 @@ describe("pool", () => {
     const outcomes = await Promise.all(jobs);
     expect(outcomes.filter((outcome) => outcome === "busy").length).toBeGreaterThan(0);
     expect(outcomes.every((outcome) => outcome === "busy" || outcome === "answered")).toBe(true);
-    expect(await pool.run<number>("add", { a: 1, b: 2 })).toBe(3);
+    expect(await pool.run("add", { a: 1, b: 2 })).toBe(3);
   });
 
   test("B5: the start of a thread counts for no deadline: not for the pool's, not for one within a job", async () => {
-    const slow = openPool({
+    const slow = openPool<typeof import("./slow-start-jobs.ts")>({
       entry: new URL("./slow-start-jobs.ts", import.meta.url),
       threads: 1,
       queueMax: 10,
@@ -116,19 +121,16 @@ describe("pool", () => {
       idleMs: 10_000,
     });
     const startMs = (ms: number) => ({ ms });
-    const [first, second] = await Promise.all([
-      slow.run<{ ms: number }>("echo", startMs),
-      slow.run<{ ms: number }>("echo", startMs),
-    ]);
+    const [first, second] = await Promise.all([slow.run("echo", startMs), slow.run("echo", startMs)]);
     expect(first.ms).toBeGreaterThan(1_000);
     // It waited for the other one's turn, and so for the start.
     expect(second.ms).toBeGreaterThanOrEqual(first.ms);
-    expect(await slow.run<{ ms: number }>("echo", startMs)).toEqual({ ms: 0 });
+    expect(await slow.run("echo", startMs)).toEqual({ ms: 0 });
     await slow.close();
   });
 
   test("is warm when all its threads have started", async () => {
-    const warmed = openPool({ ...ofOneThread, threads: 2, timeoutMs: 4_000 });
+    const warmed = openPool<typeof import("./jobs.ts")>({ ...ofOneThread, threads: 2, timeoutMs: 4_000 });
     expect(warmed.load().threads).toBe(0);
     await warmed.warm();
     expect(warmed.load()).toEqual({ open: 0, threads: 2 });

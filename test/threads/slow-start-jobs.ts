@@ -5,6 +5,6 @@
 Bun.sleepSync(1_500);
 
 /** Answers what it is given. */
-export function echo(job: unknown): unknown {
+export function echo(job: { ms: number }): { ms: number } {
   return job;
 }

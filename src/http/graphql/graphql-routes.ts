@@ -16,7 +16,7 @@ import { schema } from "../../graphql/graphql-schema.ts";
 import { assert } from "../../lib/assert.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
-import type { Pool } from "../../threads/pool.ts";
+import type { Pool, Workers } from "../../threads/pool.ts";
 import { createAssetSource } from "../assets.ts";
 import { contextOf } from "../context.ts";
 import { jsonResponse } from "../responses.ts";
@@ -33,7 +33,7 @@ import {
 /** What the route is made of. */
 export type GraphqlOptions = Readonly<{
   /** Threads of entry `query`; their time-out lies above `timeoutMs`, for statements that cannot be ended. */
-  pool: Pool;
+  pool: Pool<Workers["graphql"]>;
   /** The index file. */
   indexPath: string;
   /** The folder of cached content. */
@@ -116,7 +116,7 @@ async function respondInThread(
     endsAtMs: endsAtMs + startMs,
   });
   try {
-    const reply = await pool.run<QueryReply>("executeQuery", job, { signal: request.signal });
+    const reply = await pool.run("executeQuery", job, { signal: request.signal });
     for (const error of reply.defects) log.error("defect", { requestId, error });
     await memory.holdComposed(reply.body.byteLength);
     return reply;

@@ -27,16 +27,13 @@ const callsWaitingMax = 10_000;
  * @param run - Hands a job to function `write` of workers/index.ts; its pool has one thread.
  * @throws Failure `busy` (a call) when too many wait; whatever the writer threw.
  */
-export function createIndexWriterCalls(
-  path: string,
-  run: <Result>(job: WriteJob) => Promise<Result>,
-): IndexWriterCalls {
+export function createIndexWriterCalls(path: string, run: (job: WriteJob) => Promise<unknown>): IndexWriterCalls {
   let last: Promise<unknown> = Promise.resolve();
   let waiting = 0;
   const inOrder = async <Result>(job: WriteJob): Promise<Result> => {
     if (waiting >= callsWaitingMax) throw new Failure("busy", { call: job.call, waiting });
     waiting += 1;
-    const response = last.then(() => run<Result>(job));
+    const response = last.then(() => run(job) as Promise<Result>);
     // How a call ends is its caller's business; the next one only waits for it.
     last = response.then(
       () => undefined,

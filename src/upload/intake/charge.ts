@@ -5,6 +5,8 @@
  * Source: docs/reference/upload.md#from-a-post-to-a-receipt.
  * @module
  */
+
+import type { WrittenItem } from "../../../workers/intake.ts";
 import type { Id } from "../../arweave/id.ts";
 import { isMalleable } from "../../arweave/signing.ts";
 import { tagValue } from "../../arweave/tags.ts";
@@ -23,7 +25,6 @@ import {
 } from "../../payment/credits/approvals.ts";
 import { type PaymentDirective, payAtOnce } from "../../payment/credits/reservations.ts";
 import type { Prices } from "../../payment/prices/prices.ts";
-import type { WrittenItem } from "../../store/jobs/intake-jobs.ts";
 import { user } from "../../store/ledger/accounts.ts";
 import type { LedgerDatabase, Tx } from "../../store/ledger/database.ts";
 import type { MakeId } from "../../store/ledger/transfer-ids.ts";

@@ -4,12 +4,15 @@
  * Source: docs/reference/upload.md#files.
  * @module
  */
+
+import type { WrittenItem } from "../../../workers/intake.ts";
+import type { LeaveWalkJob, WalkItemJob, WalkItemResult } from "../../../workers/walk.ts";
 import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
 import { ignoreRejection } from "../../lib/stop.ts";
-import type { WrittenItem } from "../../store/jobs/intake-jobs.ts";
-import type { LeaveWalkJob, WalkItemJob, WalkItemResult } from "../../store/jobs/walk-jobs.ts";
-import type { Pool } from "../../threads/pool.ts";
+import type { Pool, Workers } from "../../threads/pool.ts";
+
+type WalkPool = Pool<Workers["walk"]>;
 
 /**
  * Checks the item that a file below the folder of uploads begins with.
@@ -26,15 +29,15 @@ export type CheckFile = (file: string, size: number, signal: AbortSignal) => Pro
  * @param folder - That of uploads, as an absolute path.
  * @param pools - Of one thread each, entry `walk`: a walk stays with one of them.
  */
-export function createFileCheck(folder: string, pools: readonly Pool[]): CheckFile {
+export function createFileCheck(folder: string, pools: readonly WalkPool[]): CheckFile {
   const busy = new Map(pools.map((pool) => [pool, 0]));
 
-  async function walk(pool: Pool, file: string, size: number, signal: AbortSignal): Promise<WrittenItem> {
+  async function walk(pool: WalkPool, file: string, size: number, signal: AbortSignal): Promise<WrittenItem> {
     const session = crypto.randomUUID();
     try {
       for (let isFirst = true; ; isFirst = false) {
         const job: WalkItemJob = { folder, session, file, size, isFirst };
-        const response = await pool.run<WalkItemResult>("walkItem", job, { signal });
+        const response = await pool.run("walkItem", job, { signal });
         if (response.kind === "valid") return response.item;
         if (response.kind !== "more") throw failureOf(response);
       }
@@ -57,7 +60,7 @@ export function createFileCheck(folder: string, pools: readonly Pool[]): CheckFi
   };
 }
 
-function idlest(busy: ReadonlyMap<Pool, number>): Pool {
+function idlest(busy: ReadonlyMap<WalkPool, number>): WalkPool {
   const [first] = [...busy].toSorted(([, left], [, right]) => left - right);
   assert(first !== undefined, "there is a thread for every walk");
   return first[0];

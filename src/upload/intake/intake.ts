@@ -8,12 +8,13 @@
  * Source: docs/reference/upload.md#from-a-post-to-a-receipt.
  * @module
  */
+
+import type { WrittenItem } from "../../../workers/intake.ts";
 import { signingOfHeader } from "../../arweave/signing.ts";
 import { Failure } from "../../failures.ts";
 import { sha256 } from "../../lib/hash.ts";
 import type { UserAddress } from "../../payment/addresses.ts";
 import type { Balance } from "../../payment/credits/balances.ts";
-import type { WrittenItem } from "../../store/jobs/intake-jobs.ts";
 import { checkNotBlocked, type UploadBlockList } from "../blocked-uploads.ts";
 import { refuseTooLarge } from "../item-size.ts";
 import type { SignedItem } from "../uploads.ts";

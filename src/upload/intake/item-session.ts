@@ -8,18 +8,11 @@
  * Source: docs/reference/upload.md#from-a-post-to-a-receipt.
  * @module
  */
+
+import type { DigestItemJob, NotTaken, WrittenItem } from "../../../workers/intake.ts";
 import { Failure } from "../../failures.ts";
 import { ignoreRejection } from "../../lib/stop.ts";
-import type {
-  DigestItemJob,
-  EndDigestResult,
-  FeedItemResult,
-  FinishItemJob,
-  IntakeResult,
-  NotTaken,
-  WrittenItem,
-} from "../../store/jobs/intake-jobs.ts";
-import type { Pool } from "../../threads/pool.ts";
+import type { Pool, Workers } from "../../threads/pool.ts";
 import { invalidItem } from "./arriving-item.ts";
 import { diskFailure } from "./disk-failure.ts";
 
@@ -45,8 +38,8 @@ export type ItemSessionParts = Readonly<{
   /** Where its payload begins. Bytes. */
   headerSize: number;
   /** Of one thread each, entry `intake`; may be the same. */
-  pool: Pool;
-  digestPool: Pool;
+  pool: Pool<Workers["intake"]>;
+  digestPool: Pool<Workers["intake"]>;
   /** Pieces that all sessions together have beyond their first two. */
   shared: PieceCount;
 }>;
@@ -192,7 +185,7 @@ function createPieces(shared: PieceCount) {
 /** The two threads of an item. */
 function createThreads({ folder, size, headerSize, pool, digestPool }: ItemSessionParts, session: string) {
   let come = 0;
-  const begun = step<FeedItemResult>(pool, "beginItem", { folder, session, size });
+  const begun = step(pool.run("beginItem", { folder, session, size }));
   ignoreRejection(begun); // heard by the first piece, or at the end
 
   function digestJob(pieces: readonly Uint8Array[]): DigestItemJob {
@@ -211,17 +204,16 @@ function createThreads({ folder, size, headerSize, pool, digestPool }: ItemSessi
     /** Resolves when both are done with the pieces, and rejects then with what went wrong. */
     feed: async (pieces: readonly Uint8Array[]): Promise<void> => {
       await begun;
-      const digested = step<FeedItemResult>(digestPool, "digestItem", digestJob(pieces));
-      const fed = step<FeedItemResult>(pool, "feedItem", { session, pieces });
+      const digested = step(digestPool.run("digestItem", digestJob(pieces)));
+      const fed = step(pool.run("feedItem", { session, pieces }));
       for (const { length } of pieces) come += length;
       const results = await Promise.allSettled([fed, digested]);
       for (const result of results) if (result.status === "rejected") throw result.reason;
     },
     finish: async (): Promise<WrittenItem> => {
       await begun;
-      const { digest } = await step<EndDigestResult>(digestPool, "endDigest", { session });
-      const job: FinishItemJob = { session, digest };
-      const { item } = await step<Extract<IntakeResult, { kind: "written" }>>(pool, "finishItem", job);
+      const { digest } = await step(digestPool.run("endDigest", { session }));
+      const { item } = await step(pool.run("finishItem", { session, digest }));
       return item;
     },
     drop: async (): Promise<void> => {
@@ -235,14 +227,12 @@ function createThreads({ folder, size, headerSize, pool, digestPool }: ItemSessi
 }
 
 async function step<Result extends Readonly<{ kind: string }>>(
-  pool: Pool,
-  name: string,
-  job: unknown,
-): Promise<Result> {
+  running: Promise<Result | NotTaken>,
+): Promise<Exclude<Result, NotTaken>> {
   try {
-    const response = await pool.run<Result | NotTaken>(name, job);
+    const response = await running;
     if (isRefusal(response)) throw failureOf(response);
-    return response;
+    return response as Exclude<Result, NotTaken>;
   } catch (error) {
     throw askedAgain(error);
   }

@@ -6,12 +6,13 @@
  * Source: docs/reference/upload.md#from-a-post-to-a-receipt.
  * @module
  */
+
+import type { WrittenItem } from "../../../workers/intake.ts";
 import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
 import { untilStopped } from "../../lib/stop.ts";
-import type { IntakeResult, WrittenItem } from "../../store/jobs/intake-jobs.ts";
 import { itemFolder, removeItemFile } from "../../store/uploads/item-files.ts";
-import type { Pool } from "../../threads/pool.ts";
+import type { Pool, Workers } from "../../threads/pool.ts";
 import { askedAgain, createItemSession, failureOf, type ItemSession, isThreadLost } from "./item-session.ts";
 
 /** Takes items in. Calls may reject with Failure `upload_rejected` {reason}, `no_room`, `disk_failed`, `busy`. */
@@ -58,7 +59,7 @@ type Waiter = Readonly<{
  * @param folder - That of uploads, as an absolute path.
  * @param pools - Of one thread each, entry `intake`.
  */
-export function createItemStore(folder: string, pools: readonly Pool[]): ItemStore {
+export function createItemStore(folder: string, pools: readonly Pool<Workers["intake"]>[]): ItemStore {
   assert(pools.length > 0, "items are taken by threads");
   const waiting: Waiter[] = [];
   let waitingBytes = 0;
@@ -126,10 +127,10 @@ function nextBatch(waiting: Waiter[]): Waiter[] {
 }
 
 /** Has a batch taken; what ends its thread is found by taking each of its items alone. Never rejects. */
-async function takeBatch(folder: string, pool: Pool, batch: readonly Waiter[]): Promise<void> {
+async function takeBatch(folder: string, pool: Pool<Workers["intake"]>, batch: readonly Waiter[]): Promise<void> {
   try {
     const job = { folder, items: batch.map(({ bytes }) => bytes) };
-    const responses = await pool.run<IntakeResult[]>("takeItems", job);
+    const responses = await pool.run("takeItems", job);
     for (const [index, { resolve, reject }] of batch.entries()) {
       const response = responses[index];
       assert(response !== undefined, "every item of a batch is answered");

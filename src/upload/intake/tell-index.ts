@@ -3,12 +3,13 @@
  * because it was made anew. Until a block has them, queries find them by these rows alone.
  * @module
  */
+
+import type { BundleItem, ReadItemsJob } from "../../../workers/bundles.ts";
 import { type Id, isId } from "../../arweave/id.ts";
 import type { Log } from "../../lib/log.ts";
 import type { PendingRow } from "../../store/index/rows.ts";
-import type { BundleItem, ReadItemsJob, ReadItemsResult } from "../../store/jobs/bundle-jobs.ts";
 import type { LedgerDatabase } from "../../store/ledger/database.ts";
-import type { Pool } from "../../threads/pool.ts";
+import type { Pool, Workers } from "../../threads/pool.ts";
 import { unfinishedBundles } from "../pipeline/bundles.ts";
 import { failedItems, itemsOfBundle, type WaitingItem, waitingItems } from "../uploads.ts";
 
@@ -16,7 +17,7 @@ import { failedItems, itemsOfBundle, type WaitingItem, waitingItems } from "../u
 export type TellParts = Readonly<{
   ledger: LedgerDatabase;
   /** Of entry `bundles`. */
-  threads: Pool;
+  threads: Pool<Workers["bundles"]>;
   /** That of uploads, as an absolute path, and its name. */
   folder: string;
   storeName: string;
@@ -86,7 +87,7 @@ function jobsOf(items: readonly BundleItem[]): BundleItem[][] {
 
 async function tell(parts: TellParts, items: readonly BundleItem[], signal: AbortSignal): Promise<void> {
   const job: ReadItemsJob = { folder: parts.folder, items };
-  const { rows } = await parts.threads.run<ReadItemsResult>("readItems", job, { signal });
+  const { rows } = await parts.threads.run("readItems", job, { signal });
   await parts.addPending(rows);
   parts.log.info("the index was told of uploads again", { count: rows.length, of: items.length });
 }

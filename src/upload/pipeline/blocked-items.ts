@@ -8,12 +8,12 @@
  */
 import { type FileHandle, open } from "node:fs/promises";
 import { join } from "node:path";
+import type { BundleItem } from "../../../workers/bundles.ts";
 import { type Id, readId } from "../../arweave/id.ts";
 import { signatureLayout } from "../../arweave/signature.ts";
 import { isMalleable, signingOfHeader } from "../../arweave/signing.ts";
 import { assert } from "../../lib/assert.ts";
 import { decodeBase64url } from "../../lib/base64url.ts";
-import type { BundleItem } from "../../store/jobs/bundle-jobs.ts";
 import { canBlock, isBlocked, type UploadBlockList } from "../blocked-uploads.ts";
 import { itemsOfBundle } from "../uploads.ts";
 import type { Bundle } from "./bundles.ts";

@@ -9,7 +9,7 @@ import type { Log } from "../../lib/log.ts";
 import type { Step } from "../../payment/credits/approvals.ts";
 import type { LedgerDatabase, Tx } from "../../store/ledger/database.ts";
 import type { MakeId } from "../../store/ledger/transfer-ids.ts";
-import type { Pool } from "../../threads/pool.ts";
+import type { Pool, Workers } from "../../threads/pool.ts";
 import type { UploadBlockList } from "../blocked-uploads.ts";
 import type { PlanRules } from "./plan.ts";
 
@@ -79,7 +79,7 @@ export type PipelineRules = Readonly<{
 export type PipelineParts = Readonly<{
   ledger: LedgerDatabase;
   /** Of entry `bundles`. */
-  threads: Pool;
+  threads: Pool<Workers["bundles"]>;
   chain: BundleChain;
   /** What is on it is not brought to the chain. */
   blockList: UploadBlockList;

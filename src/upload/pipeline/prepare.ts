@@ -6,18 +6,13 @@
  * Source: docs/reference/upload.md#from-an-item-to-the-chain.
  * @module
  */
+
+import type { LaidBundle, LayBundleJob, SignBundleJob } from "../../../workers/bundles.ts";
 import { isId } from "../../arweave/id.ts";
 import type { Tag } from "../../arweave/tags.ts";
 import { readTransactionHeader } from "../../arweave/transaction.ts";
 import { Failure, failures } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
-import type {
-  LaidBundle,
-  LayBundleJob,
-  LayBundleResult,
-  SignBundleJob,
-  SignBundleResult,
-} from "../../store/jobs/bundle-jobs.ts";
 import type { Tx } from "../../store/ledger/database.ts";
 import { layoutFolder } from "../../store/uploads/bundle-layout.ts";
 import { version } from "../../version.ts";
@@ -81,7 +76,7 @@ async function sign(
   const reward = await chain.price(dataSize, signal);
   await checkBalance(parts, reward, signal);
   const unsigned: SignBundleJob = { walletFile, anchor: anchor.hash, reward, tags, dataRoot, dataSize };
-  const { transactionId, text } = await threads.run<SignBundleResult>("signBundle", unsigned, { signal });
+  const { transactionId, text } = await threads.run("signBundle", unsigned, { signal });
   assert(isId(transactionId), "a signed transaction has an id");
   const transaction = { id: transactionId, text, anchorHeight: anchor.height };
   const now = clock();
@@ -103,7 +98,7 @@ export async function layOut(parts: StepParts, bundle: Bundle, signal: AbortSign
     return undefined;
   }
   const job: LayBundleJob = { folder, bundleId: bundle.id, items };
-  const response = await threads.run<LayBundleResult>("layBundle", job, { signal });
+  const response = await threads.run("layBundle", job, { signal });
   if (response.kind === "trouble")
     throw new Failure("busy", { reason: `the items of a bundle cannot be read: ${response.reason}` });
   if (response.kind === "laid") return response;

@@ -4,12 +4,13 @@
  * Source: docs/reference/upload.md#from-an-item-to-the-chain; docs/reference/node-api.md#posting-chunks.
  * @module
  */
+
+import type { BundleChunksJob } from "../../../workers/bundles.ts";
 import { chunkSpans } from "../../arweave/data-root.ts";
 import { readTransactionHeader } from "../../arweave/transaction.ts";
 import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
 import { linkedController, sleep } from "../../lib/stop.ts";
-import type { BundleChunksJob, BundleChunksResult } from "../../store/jobs/bundle-jobs.ts";
 import { openParcel } from "../../threads/parcel.ts";
 import { type Bundle, noteSeeded, returnBundle, stepBundle } from "./bundles.ts";
 import type { StepParts } from "./parts.ts";
@@ -150,7 +151,7 @@ async function makeRun(
   const { port } = parcel;
   try {
     const job: BundleChunksJob = { folder, bundleId: bundle.id, ...run, port };
-    const response = await threads.run<BundleChunksResult>("bundleChunks", job, { signal, transfer: [port] });
+    const response = await threads.run("bundleChunks", job, { signal, transfer: [port] });
     if (response.kind === "unlaid") return { kind: "unlaid", reason: "its layout is not there" };
     if (response.kind === "trouble") return { kind: "unlaid", reason: response.reason };
     const bodies = parcel.take();

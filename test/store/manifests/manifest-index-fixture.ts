@@ -2,7 +2,7 @@
  * Indexes built from bytes at hand.
  * @module
  */
-import type { BuildIndexResult } from "../../../src/store/jobs/manifest-jobs.ts";
+import type { BuildIndexResult } from "../../../src/store/manifests/index-build.ts";
 import { createIndexBuilder } from "../../../src/store/manifests/index-build.ts";
 import type { IndexKey, ManifestIndexes } from "../../../src/store/manifests/manifest-indexes.ts";
 

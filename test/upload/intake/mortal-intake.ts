@@ -10,7 +10,7 @@ import type {
   FeedItemJob,
   FinishItemJob,
   TakeItemsJob,
-} from "../../../src/store/jobs/intake-jobs.ts";
+} from "../../../workers/intake.ts";
 import * as intake from "../../../workers/intake.ts";
 
 /** In the payload of an item that ends its thread. */

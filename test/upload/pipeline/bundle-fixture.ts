@@ -17,7 +17,7 @@ import { type PaymentDirective, post, reserve } from "../../../src/payment/credi
 import type { LedgerDatabase } from "../../../src/store/ledger/database.ts";
 import { createTransferIds, type MakeId } from "../../../src/store/ledger/transfer-ids.ts";
 import { itemFolder, makeItemFolders, openSegments } from "../../../src/store/uploads/item-files.ts";
-import { openPool, type Pool } from "../../../src/threads/pool.ts";
+import { openPool, type Pool, type Workers } from "../../../src/threads/pool.ts";
 import type { BundleChain, PipelineRules, StepParts } from "../../../src/upload/pipeline/parts.ts";
 import { openPipeline, type Pipeline } from "../../../src/upload/pipeline/pipeline.ts";
 import { insertUpload, type Upload } from "../../../src/upload/uploads.ts";
@@ -49,7 +49,7 @@ export type BundleFixture = Readonly<{
   /** That of uploads. */
   folder: string;
   walletFile: string;
-  threads: Pool;
+  threads: Pool<Workers["bundles"]>;
   random: Random;
   makeId: MakeId;
   clock: () => number;

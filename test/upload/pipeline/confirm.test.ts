@@ -267,7 +267,7 @@ describe("chunks", () => {
 
   test("are sent from where it stopped when the program ended", async () => {
     // A thread that still starts would leave a gap among the first chunks: what counts is up to the first one missing.
-    await Promise.all([1, 2].map(() => fixture.threads.run("ping", undefined)));
+    await Promise.all([1, 2].map(() => fixture.threads.ping()));
     await taken([60 * 262_144]);
     const sent: number[] = [];
     let fails = true;

@@ -117,7 +117,7 @@ describe("a bundle that is prepared", () => {
     const [bundle] = await planned();
     const size = bundle?.dataSize ?? 0;
     const parts = fixture.partsWith(chain);
-    await fixture.threads.run("ping", undefined);
+    await fixture.threads.ping();
     const before = bytesRead();
     await prepare(parts, bundle as Bundle, never);
     const read = bytesRead() - before;
@@ -140,7 +140,7 @@ describe("a bundle that is prepared", () => {
   ] as const)("is not read while it %s", async (_, fault) => {
     await fixture.take(fixture.sign(Array.from({ length: 10 }, () => 500_000)));
     const [bundle] = await planned();
-    await fixture.threads.run("ping", undefined);
+    await fixture.threads.ping();
     Object.assign(chain.fixture, fault);
     const before = bytesRead();
     await expect(prepare(fixture.partsWith(chain), bundle as Bundle, never)).rejects.toThrow();
