@@ -13,7 +13,7 @@ import { createDataItem } from "../src/arweave/data-item-sign.ts";
 import { createEd25519Signer } from "../src/arweave/signers/ed25519.ts";
 import { winc } from "../src/arweave/winston.ts";
 import { assert } from "../src/lib/assert.ts";
-import { openLedger } from "../src/store/ledger/open.ts";
+import { openLedger } from "../src/store/ledger/open-ledger.ts";
 import { itemFolder, makeItemFolders, openSegments } from "../src/store/uploads/item-files.ts";
 import { accountOf } from "../src/upload/intake/signer-account.ts";
 import { insertUpload, type Upload } from "../src/upload/uploads.ts";

@@ -11,13 +11,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { assert } from "../src/lib/assert.ts";
-import { provider, user } from "../src/store/ledger/accounts.ts";
-import type { LedgerDatabase } from "../src/store/ledger/database.ts";
-import { claimEvent } from "../src/store/ledger/events.ts";
-import { openPostgresLedger } from "../src/store/ledger/postgres.ts";
-import { openSqliteLedger } from "../src/store/ledger/sqlite.ts";
-import { createTransferIds } from "../src/store/ledger/transfer-ids.ts";
-import { balanceOf, transfer } from "../src/store/ledger/transfers.ts";
+import type { LedgerDatabase } from "../src/store/ledger/ledger-database.ts";
+import { openPostgresLedger } from "../src/store/ledger/postgres-ledger.ts";
+import { openSqliteLedger } from "../src/store/ledger/sqlite-ledger.ts";
+import { balanceOf, claimEvent, createTransferIds, provider, transfer, user } from "../src/store/ledger/transfers.ts";
 import { postgresServer, startPostgres } from "../test/support/postgres-server.ts";
 import { type Bench, type BenchRow, type BenchSize, inOrder, perSecond, type Work } from "./harness.ts";
 

@@ -8,8 +8,7 @@
  */
 import { checkItem, type ItemHeader, readItemHeader, verifyItem } from "../src/arweave/data-item.ts";
 import { createContentHash, createMessageHash, type PayloadHash } from "../src/arweave/item-hash.ts";
-import type { Signing } from "../src/arweave/signing.ts";
-import { signingOfItem } from "../src/arweave/signing.ts";
+import { type Signing, signingOfItem } from "../src/arweave/signing.ts";
 import { assert } from "../src/lib/assert.ts";
 import { concatBytes } from "../src/lib/bytes.ts";
 import { ignoreRejection } from "../src/lib/stop.ts";

@@ -11,7 +11,7 @@
 import type { Config } from "../config/settings.ts";
 import type { Log } from "../lib/log.ts";
 import { readIdentity, writeIdentity } from "../store/identity.ts";
-import { markPostgres, readPostgresIdentity } from "../store/ledger/postgres-identity.ts";
+import { markPostgres, readPostgresIdentity } from "../store/ledger/postgres-ledger.ts";
 import { removeDatabase } from "../store/sqlite.ts";
 import { misuse } from "./complaints.ts";
 import type { DatabaseName, DataFolder } from "./data-folder.ts";

@@ -9,8 +9,8 @@ import { createReceiptWriter, type ReceiptWriter } from "../http/upload/receipt-
 import { encodeBase64url } from "../lib/base64url.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createIndexWriterCalls, type WriteJob } from "../store/index/thread.ts";
-import type { LedgerDatabase } from "../store/ledger/database.ts";
-import type { MakeId } from "../store/ledger/transfer-ids.ts";
+import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
+import type { MakeId } from "../store/ledger/transfers.ts";
 import { makeItemFolders } from "../store/uploads/item-files.ts";
 import { watchDisk } from "../upload/health.ts";
 import { createAnnouncer } from "../upload/intake/announcer.ts";

@@ -6,7 +6,7 @@ import { basename } from "node:path";
 import type { Config } from "../config/settings.ts";
 import { assert } from "../lib/assert.ts";
 import type { DatabaseState } from "../store/identity.ts";
-import type { PostgresIdentity } from "../store/ledger/postgres-identity.ts";
+import type { PostgresIdentity } from "../store/ledger/postgres-ledger.ts";
 import { pageBytes } from "../store/sqlite.ts";
 import { type DatabaseName, type DataFolder, databaseNames } from "./data-folder.ts";
 import type { DatabasePlace, RecordedDatabase } from "./database-record.ts";

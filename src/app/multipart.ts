@@ -3,7 +3,7 @@
  * @module
  */
 import { systemClock } from "../lib/clock.ts";
-import type { MakeId } from "../store/ledger/transfer-ids.ts";
+import type { MakeId } from "../store/ledger/transfers.ts";
 import { openPartFiles } from "../store/uploads/part-files.ts";
 import { createFileCheck } from "../upload/intake/file-check.ts";
 import type { Intake } from "../upload/intake/intake.ts";

@@ -8,7 +8,7 @@ import type { Closers } from "../lib/closers.ts";
 import { refundReservation } from "../payment/credits/refunds.ts";
 import { pendingHeight } from "../store/index/place.ts";
 import { createIndexWriterCalls, type WriteJob } from "../store/index/thread.ts";
-import type { MakeId } from "../store/ledger/transfer-ids.ts";
+import type { MakeId } from "../store/ledger/transfers.ts";
 import { type TellParts, tellAll, tellBundle } from "../upload/intake/tell-index.ts";
 import { openPipeline, type Pipeline } from "../upload/pipeline/pipeline.ts";
 import { bundleBytesMax, bundleItemsMax } from "../upload/pipeline/plan.ts";

@@ -20,7 +20,7 @@ import type { PriceRules } from "../payment/prices/rules.ts";
 import { readRules } from "../payment/prices/rules-text.ts";
 import { createPromos, type Promos } from "../payment/top-ups/promo.ts";
 import { hasPaid } from "../payment/top-ups/quotes.ts";
-import type { LedgerDatabase } from "../store/ledger/database.ts";
+import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
 import { badSettings } from "./complaints.ts";
 import { systemRandom } from "./random.ts";
 

@@ -3,7 +3,7 @@
  * @module
  */
 import { createPublicUrl } from "../http/public-url.ts";
-import type { LedgerDatabase } from "../store/ledger/database.ts";
+import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
 import { openBase } from "./base.ts";
 import { watchDamage } from "./damage.ts";
 import { type GatewayParts, type OpenGateway, openGateway } from "./gateway.ts";

@@ -20,8 +20,8 @@ import {
 } from "../payment/tokens/open-chains.ts";
 import { createTokenPayments, type TokenPayments } from "../payment/tokens/payments.ts";
 import { openTokenWatcher, type WatchStatus } from "../payment/tokens/watcher.ts";
-import type { LedgerDatabase } from "../store/ledger/database.ts";
-import type { MakeId } from "../store/ledger/transfer-ids.ts";
+import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
+import type { MakeId } from "../store/ledger/transfers.ts";
 import type { Base, BaseParts } from "./base.ts";
 import { badSettings } from "./complaints.ts";
 import { systemRandom } from "./random.ts";

@@ -16,7 +16,7 @@ import { createPaidChunks } from "../http/upload/x402-chunks.ts";
 import { createX402UploadRoutes } from "../http/upload/x402-upload-routes.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
-import { createTransferIds } from "../store/ledger/transfer-ids.ts";
+import { createTransferIds } from "../store/ledger/transfers.ts";
 import { storedStoreName } from "../store/uploads/store-name.ts";
 import { createUploadHealth } from "../upload/health.ts";
 import { readTakenById } from "../upload/intake/charge.ts";

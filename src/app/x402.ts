@@ -25,8 +25,8 @@ import { readX402Network, type X402Network } from "../payment/x402/networks.ts";
 import { openX402 as openX402Payments } from "../payment/x402/open-x402.ts";
 import type { Settler } from "../payment/x402/settler.ts";
 import type { X402, X402Terms } from "../payment/x402/x402.ts";
-import type { LedgerDatabase } from "../store/ledger/database.ts";
-import type { MakeId } from "../store/ledger/transfer-ids.ts";
+import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
+import type { MakeId } from "../store/ledger/transfers.ts";
 import { badSettings } from "./complaints.ts";
 
 /** What it is opened with. */

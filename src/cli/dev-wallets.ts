@@ -9,10 +9,8 @@ import type { TestWallet } from "../dev/devnet/wallets.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { UserAddress } from "../payment/addresses.ts";
 import { giveStartingCredits } from "../payment/credits/starting-credits.ts";
-import { user } from "../store/ledger/accounts.ts";
-import type { LedgerDatabase } from "../store/ledger/database.ts";
-import { createTransferIds } from "../store/ledger/transfer-ids.ts";
-import { balanceOf } from "../store/ledger/transfers.ts";
+import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
+import { balanceOf, createTransferIds, user } from "../store/ledger/transfers.ts";
 import { accountOfKey } from "./wallet-file.ts";
 
 /** A wallet with what it has. */

@@ -7,8 +7,8 @@
 import { exitCodes } from "../app/complaints.ts";
 import { systemRandom } from "../app/random.ts";
 import { jsonText, printable } from "../lib/printable.ts";
-import { openLedger } from "../store/ledger/open.ts";
-import { createTransferIds } from "../store/ledger/transfer-ids.ts";
+import { openLedger } from "../store/ledger/open-ledger.ts";
+import { createTransferIds } from "../store/ledger/transfers.ts";
 import {
   type DoubleCharge,
   type DoubleCharges,

@@ -10,8 +10,16 @@ import { readBlock } from "../arweave/block.ts";
 import { bundleCountSize, bundleEntrySize, firstEntry, readBundleCount, readBundleEntries } from "../arweave/bundle.ts";
 import { type ItemHeader, itemSizeMin, readItemHeader } from "../arweave/data-item.ts";
 import type { Id } from "../arweave/id.ts";
-import type { Proof, ProofBlock, ProofItem, ProofPlace, ProofSignature, ProofTransaction } from "../arweave/proof.ts";
-import { proofItemsMax, proofRangeSizeMax } from "../arweave/proof.ts";
+import {
+  type Proof,
+  type ProofBlock,
+  type ProofItem,
+  type ProofPlace,
+  type ProofSignature,
+  type ProofTransaction,
+  proofItemsMax,
+  proofRangeSizeMax,
+} from "../arweave/proof.ts";
 import type { Chunks as ProvenChunks } from "../chain/chunks.ts";
 import type { Content } from "../content/content.ts";
 import type { OpenContent } from "../content/open-content.ts";

@@ -15,9 +15,8 @@ import type { UserAddress } from "../payment/addresses.ts";
 import type { Step } from "../payment/credits/approvals.ts";
 import { refundReservation } from "../payment/credits/refunds.ts";
 import { partsOf } from "../payment/credits/reservation-rows.ts";
-import { adjustment, escrow, user } from "../store/ledger/accounts.ts";
-import type { LedgerDatabase, Tx } from "../store/ledger/database.ts";
-import { type Leg, transfer } from "../store/ledger/transfers.ts";
+import type { LedgerDatabase, Tx } from "../store/ledger/ledger-database.ts";
+import { adjustment, escrow, type Leg, transfer, user } from "../store/ledger/transfers.ts";
 import { findUpload, type Upload } from "./uploads.ts";
 
 /** Reads the signing id of an upload from its bytes; a sentence when they cannot be had. */

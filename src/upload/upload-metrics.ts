@@ -4,8 +4,7 @@
  */
 import type { Clock } from "../lib/clock.ts";
 import type { Metrics } from "../lib/metrics.ts";
-import type { LedgerDatabase, Tx } from "../store/ledger/database.ts";
-import { readCount, readTime } from "../store/ledger/values.ts";
+import { type LedgerDatabase, readCount, readTime, type Tx } from "../store/ledger/ledger-database.ts";
 
 /** Told of what happens. */
 export type UploadMetrics = Readonly<{

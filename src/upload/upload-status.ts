@@ -3,7 +3,7 @@
  * @module
  */
 import type { Id } from "../arweave/id.ts";
-import type { Tx } from "../store/ledger/database.ts";
+import type { Tx } from "../store/ledger/ledger-database.ts";
 import { findUpload, type Upload } from "./uploads.ts";
 
 /** An item, and the transaction that carries it, where nodes have taken one. */

@@ -16,8 +16,14 @@ import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
 import type { UserAddress } from "../payment/addresses.ts";
-import type { LedgerDatabase, Row, Tx, Value } from "../store/ledger/database.ts";
-import { readCount, readTime } from "../store/ledger/values.ts";
+import {
+  type LedgerDatabase,
+  type Row,
+  readCount,
+  readTime,
+  type Tx,
+  type Value,
+} from "../store/ledger/ledger-database.ts";
 
 /** How far an item is on its way: it waits, is bundled, its bundle was posted, is permanent; or it failed. */
 export type UploadState = "stored" | "planned" | "posted" | "permanent" | "failed";

@@ -25,7 +25,7 @@ import { openAdministration } from "../../src/store/administration.ts";
 import { openBlockList } from "../../src/store/block-list.ts";
 import { openExtentMap } from "../../src/store/extents/map.ts";
 import { openIndexWriter } from "../../src/store/index/writer.ts";
-import { openSqliteLedger } from "../../src/store/ledger/sqlite.ts";
+import { openSqliteLedger } from "../../src/store/ledger/sqlite-ledger.ts";
 import { openOutbox } from "../../src/store/outbox.ts";
 import { repositoryRoot } from "../support/program.ts";
 import { createRecordingLog } from "../support/recording-log.ts";

@@ -7,9 +7,8 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { provider, user } from "../../src/store/ledger/accounts.ts";
-import { openSqliteLedger } from "../../src/store/ledger/sqlite.ts";
-import { transfer } from "../../src/store/ledger/transfers.ts";
+import { openSqliteLedger } from "../../src/store/ledger/sqlite-ledger.ts";
+import { provider, transfer, user } from "../../src/store/ledger/transfers.ts";
 import { repositoryRoot } from "../support/program.ts";
 
 let folder: string;

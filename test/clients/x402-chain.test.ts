@@ -7,8 +7,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { readAddress, type UserAddress } from "../../src/payment/addresses.ts";
 import { createAsking } from "../../src/payment/evm/asking.ts";
-import type { Authorization } from "../../src/payment/evm/authorization.ts";
-import { writeTransferCall } from "../../src/payment/evm/authorization.ts";
+import { type Authorization, writeTransferCall } from "../../src/payment/evm/authorization.ts";
 import { type AuthorizationChain, createAuthorizationChain } from "../../src/payment/evm/authorization-chain.ts";
 import { createEvmChain } from "../../src/payment/evm/chain.ts";
 import { type JsonRpc, openJsonRpc } from "../../src/payment/evm/json-rpc.ts";

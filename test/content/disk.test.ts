@@ -18,8 +18,7 @@ import { join } from "node:path";
 import { Failure } from "../../src/failures.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
 import type { RootSpec } from "../../src/store/root-spec.ts";
-import type { DataNode, MadeData } from "../chain/data-node.ts";
-import { madeBytes, madeId, makeData, openDataNode } from "../chain/data-node.ts";
+import { type DataNode, type MadeData, madeBytes, madeId, makeData, openDataNode } from "../chain/data-node.ts";
 import { buildRebasedTree } from "../support/rebased-tree.ts";
 import { newSeed } from "../support/seed.ts";
 import {

@@ -5,8 +5,7 @@
  */
 import { afterEach, describe, expect, test } from "bun:test";
 import { Failure } from "../../src/failures.ts";
-import type { DataNode, MadeData } from "../chain/data-node.ts";
-import { madeBytes, madeId, makeData, openDataNode } from "../chain/data-node.ts";
+import { type DataNode, type MadeData, madeBytes, madeId, makeData, openDataNode } from "../chain/data-node.ts";
 import type { Fault } from "../chain/fault-server.ts";
 import { newSeed } from "../support/seed.ts";
 import { until } from "../support/until.ts";

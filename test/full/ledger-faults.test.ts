@@ -9,7 +9,7 @@ import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { checkLedger } from "../../src/store/ledger/check.ts";
+import { checkLedger } from "../../src/store/ledger/ledger-check.ts";
 import { operationAt, readTraces, stateOf } from "../store/ledger/streams.ts";
 import { describeWith, type Need } from "../support/helpers.ts";
 import { openPlace } from "../support/ledger-place.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import type { Tx } from "../../src/store/ledger/database.ts";
+import type { Tx } from "../../src/store/ledger/ledger-database.ts";
 import { describeWith } from "../support/helpers.ts";
 import { ledgerKinds, postgres } from "../support/ledger-databases.ts";
 

@@ -12,7 +12,7 @@ import { SQL } from "bun";
 import { dataFolderAt } from "../../src/app/data-folder.ts";
 import { claimDatabases } from "../../src/app/databases.ts";
 import { silentLog } from "../../src/lib/log.ts";
-import { openLedger } from "../../src/store/ledger/open.ts";
+import { openLedger } from "../../src/store/ledger/open-ledger.ts";
 import { describeWith } from "../support/helpers.ts";
 import { type PostgresServer, postgresServer, startPostgres } from "../support/postgres-server.ts";
 import { repositoryRoot } from "../support/program.ts";

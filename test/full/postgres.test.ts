@@ -5,8 +5,8 @@
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
 import { SQL } from "bun";
-import type { LedgerDatabase, Tx } from "../../src/store/ledger/database.ts";
-import { openPostgresLedger } from "../../src/store/ledger/postgres.ts";
+import type { LedgerDatabase, Tx } from "../../src/store/ledger/ledger-database.ts";
+import { openPostgresLedger } from "../../src/store/ledger/postgres-ledger.ts";
 import { describeWith } from "../support/helpers.ts";
 import { type PostgresServer, postgresServer, startPostgres } from "../support/postgres-server.ts";
 import { until } from "../support/until.ts";

@@ -5,8 +5,7 @@
  */
 
 import { readFileSync } from "node:fs";
-import type { UnbundleJob, UnbundleResult } from "../../workers/unbundle.ts";
-import { unbundle as unbundleAlways } from "../../workers/unbundle.ts";
+import { type UnbundleJob, type UnbundleResult, unbundle as unbundleAlways } from "../../workers/unbundle.ts";
 
 /** Reads one batch, unless the bundle's first item carries the poison. */
 export function unbundle(job: UnbundleJob): UnbundleResult {

@@ -9,8 +9,7 @@ import { readBlock } from "../../src/arweave/block.ts";
 import { decodeBase64url } from "../../src/lib/base64url.ts";
 import { spliceData } from "../../src/store/index/headers.ts";
 import type { BlockRows } from "../../src/store/index/rows.ts";
-import type { CheckBlockJob, CheckBlockResult } from "../../workers/verify.ts";
-import { checkBlock, checkTransactions } from "../../workers/verify.ts";
+import { type CheckBlockJob, type CheckBlockResult, checkBlock, checkTransactions } from "../../workers/verify.ts";
 import { testWith } from "../support/helpers.ts";
 import { vectorBytes, vectorName, vectors, vectorsOf, vectorText } from "../support/vectors.ts";
 

@@ -8,7 +8,7 @@ export const paymentDefences: readonly Defence[] = [
   {
     threat: "L1",
     name: "an event that is claimed twice",
-    file: "src/store/ledger/events.ts",
+    file: "src/store/ledger/transfers.ts",
     text: "return claimed === 1;",
     instead: "return true;",
     tests: ["test/store/ledger/claims.test.ts", "test/payment/cards/card-payments.test.ts"],

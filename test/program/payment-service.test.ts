@@ -7,8 +7,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { ledgerSchema } from "../../src/store/ledger/schema.ts";
-import { openSqliteLedger } from "../../src/store/ledger/sqlite.ts";
+import { ledgerSchema } from "../../src/store/ledger/ledger-schema.ts";
+import { openSqliteLedger } from "../../src/store/ledger/sqlite-ledger.ts";
 import { type RunningProgram, startDev } from "../support/program.ts";
 
 describe("O: a payment service", () => {

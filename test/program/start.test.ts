@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type SettingName, settings } from "../../src/config/settings.ts";
 import { openIndexWriter } from "../../src/store/index/writer.ts";
-import { openSqliteLedger } from "../../src/store/ledger/sqlite.ts";
+import { openSqliteLedger } from "../../src/store/ledger/sqlite-ledger.ts";
 import { runCairn } from "../cli/command.ts";
 import { freePorts } from "../support/program.ts";
 

@@ -7,7 +7,7 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { checkLedger } from "../../src/store/ledger/check.ts";
+import { checkLedger } from "../../src/store/ledger/ledger-check.ts";
 import { nextBundles } from "../../src/upload/pipeline/bundles.ts";
 import type { Posted } from "../../src/upload/pipeline/parts.ts";
 import type { Pipeline } from "../../src/upload/pipeline/pipeline.ts";

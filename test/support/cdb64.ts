@@ -3,8 +3,7 @@
  * Source: docs/reference/formats.md#cdb64.
  * @module
  */
-import type { Id } from "../../src/arweave/id.ts";
-import { idBytes } from "../../src/arweave/id.ts";
+import { type Id, idBytes } from "../../src/arweave/id.ts";
 import { concatBytes, utf8Bytes } from "../../src/lib/bytes.ts";
 import { cdb64Hash, cdb64HeaderSize } from "../../src/lib/cdb64.ts";
 

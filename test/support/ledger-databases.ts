@@ -8,7 +8,7 @@ import { afterAll } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { LedgerDatabase } from "../../src/store/ledger/database.ts";
+import type { LedgerDatabase } from "../../src/store/ledger/ledger-database.ts";
 import type { Need } from "./helpers.ts";
 import { openPlace } from "./ledger-place.ts";
 import { type PostgresServer, postgresServer, startPostgres } from "./postgres-server.ts";

@@ -2,8 +2,8 @@
  * Opening a ledger by its place, in whichever process: a file's path, or a `postgres://` URL.
  * @module
  */
-import type { LedgerDatabase } from "../../src/store/ledger/database.ts";
-import { openLedger } from "../../src/store/ledger/open.ts";
+import type { LedgerDatabase } from "../../src/store/ledger/ledger-database.ts";
+import { openLedger } from "../../src/store/ledger/open-ledger.ts";
 
 /** Opens it. */
 export function openPlace(place: string): Promise<LedgerDatabase> {

@@ -4,10 +4,16 @@
  */
 import { readAddress, type UserAddress } from "../../src/payment/addresses.ts";
 import { type Credits, createCredits } from "../../src/payment/credits/credits.ts";
-import { provider, user } from "../../src/store/ledger/accounts.ts";
-import type { LedgerDatabase } from "../../src/store/ledger/database.ts";
-import { createTransferIds, type MakeId } from "../../src/store/ledger/transfer-ids.ts";
-import { balanceOf, type Leg, transfer } from "../../src/store/ledger/transfers.ts";
+import type { LedgerDatabase } from "../../src/store/ledger/ledger-database.ts";
+import {
+  balanceOf,
+  createTransferIds,
+  type Leg,
+  type MakeId,
+  provider,
+  transfer,
+  user,
+} from "../../src/store/ledger/transfers.ts";
 import { type LedgerKind, ledgerKinds, type TestLedger } from "./ledger-databases.ts";
 import { createRandom, type Random } from "./random.ts";
 

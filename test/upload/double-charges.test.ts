@@ -12,7 +12,7 @@ import { createMultiAptosSigner } from "../../src/arweave/signers/aptos.ts";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";
 import type { Tag } from "../../src/arweave/tags.ts";
 import { createSigningReader } from "../../src/cli/read-signing.ts";
-import { adjustment, user } from "../../src/store/ledger/accounts.ts";
+import { adjustment, user } from "../../src/store/ledger/transfers.ts";
 import { validEncodings } from "../support/encodings.ts";
 import { testAddress } from "../support/payment.ts";
 import { repositoryRoot } from "../support/program.ts";

@@ -5,7 +5,7 @@
  */
 import { writeSync } from "node:fs";
 import { silentLog } from "../../src/lib/log.ts";
-import { createTransferIds } from "../../src/store/ledger/transfer-ids.ts";
+import { createTransferIds } from "../../src/store/ledger/transfers.ts";
 import { openRemoval } from "../../src/upload/pipeline/removal.ts";
 import { openPlace } from "../support/ledger-place.ts";
 import { openPaymentServer } from "../support/payment-server.ts";

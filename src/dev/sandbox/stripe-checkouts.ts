@@ -3,8 +3,7 @@
  * Source: Stripe's API reference, "Checkout Sessions".
  * @module
  */
-import type { JsonObject } from "../../lib/json.ts";
-import { isJsonObject } from "../../lib/json.ts";
+import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import { branchAt, type FormTree, textAt, textsAt } from "./form.ts";
 import type { CardOutcome } from "./stripe-cards.ts";
 import {

@@ -6,8 +6,7 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { failures } from "../../failures.ts";
 import type { Health } from "../../gateway/health.ts";
-import type { JsonValue } from "../../lib/json.ts";
-import { writeJson } from "../../lib/json.ts";
+import { type JsonValue, writeJson } from "../../lib/json.ts";
 import { servicePrefixes } from "../reserved.ts";
 import { jsonResponse, jsonTextResponse } from "../responses.ts";
 

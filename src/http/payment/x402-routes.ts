@@ -12,7 +12,7 @@ import { safeMax } from "../../payment/amounts.ts";
 import type { X402Payment } from "../../payment/x402/payload.ts";
 import type { X402Resource } from "../../payment/x402/requirement.ts";
 import { topUpPurpose, type X402, type X402Settled, type X402Want } from "../../payment/x402/x402.ts";
-import { amountMax } from "../../store/ledger/limits.ts";
+import { amountMax } from "../../store/ledger/ledger-database.ts";
 import { contextOf } from "../context.ts";
 import type { PublicUrl } from "../public-url.ts";
 import { jsonResponse } from "../responses.ts";

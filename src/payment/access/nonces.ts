@@ -11,7 +11,7 @@ import { Failure } from "../../failures.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { concatBytes, utf8Bytes } from "../../lib/bytes.ts";
 import { sha256 } from "../../lib/hash.ts";
-import type { Tx } from "../../store/ledger/database.ts";
+import type { Tx } from "../../store/ledger/ledger-database.ts";
 import type { UserAddress } from "../addresses.ts";
 import type { RequestSigner } from "./signed-request.ts";
 

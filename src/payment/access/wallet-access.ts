@@ -5,7 +5,7 @@
  */
 import { Failure } from "../../failures.ts";
 import type { Clock } from "../../lib/clock.ts";
-import type { LedgerDatabase } from "../../store/ledger/database.ts";
+import type { LedgerDatabase } from "../../store/ledger/ledger-database.ts";
 import type { UserAddress } from "../addresses.ts";
 import { readBalance } from "../credits/balances.ts";
 import type { WalletTokens } from "./json-web-token.ts";

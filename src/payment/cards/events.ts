@@ -6,8 +6,8 @@
  */
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
-import type { LedgerDatabase } from "../../store/ledger/database.ts";
-import { claimEvent } from "../../store/ledger/events.ts";
+import type { LedgerDatabase } from "../../store/ledger/ledger-database.ts";
+import { claimEvent } from "../../store/ledger/transfers.ts";
 import type { StripeEvent } from "../providers/stripe-event.ts";
 import { factOf } from "../providers/stripe-objects.ts";
 import type { CardFact } from "./facts.ts";

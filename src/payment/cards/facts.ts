@@ -8,8 +8,7 @@
  * @module
  */
 import { assert } from "../../lib/assert.ts";
-import type { Tx } from "../../store/ledger/database.ts";
-import { readTime } from "../../store/ledger/values.ts";
+import { readTime, type Tx } from "../../store/ledger/ledger-database.ts";
 
 /** How a dispute stands. An inquiry moves no money; an open or lost dispute holds the money back, a won one not. */
 export const disputeStatuses = ["inquiry", "inquiry_closed", "open", "won", "lost"] as const;

@@ -7,10 +7,18 @@
  * Source: docs/reference/payment.md#card-payments; docs/reference/threats.md (L3).
  * @module
  */
-import { type Account, gift, promo, provider, user } from "../../store/ledger/accounts.ts";
-import type { Tx } from "../../store/ledger/database.ts";
-import type { MakeId } from "../../store/ledger/transfer-ids.ts";
-import { type Leg, transfer } from "../../store/ledger/transfers.ts";
+
+import type { Tx } from "../../store/ledger/ledger-database.ts";
+import {
+  type Account,
+  gift,
+  type Leg,
+  type MakeId,
+  promo,
+  provider,
+  transfer,
+  user,
+} from "../../store/ledger/transfers.ts";
 import type { CountPromo } from "../top-ups/promo.ts";
 import { endQuote, findQuote, type Quote } from "../top-ups/quotes.ts";
 import {

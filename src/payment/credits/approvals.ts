@@ -10,11 +10,8 @@
  */
 import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
-import { escrow, user } from "../../store/ledger/accounts.ts";
-import type { Tx } from "../../store/ledger/database.ts";
-import type { MakeId } from "../../store/ledger/transfer-ids.ts";
-import { type Leg, transfer } from "../../store/ledger/transfers.ts";
-import { readTime } from "../../store/ledger/values.ts";
+import { readTime, type Tx } from "../../store/ledger/ledger-database.ts";
+import { escrow, type Leg, type MakeId, transfer, user } from "../../store/ledger/transfers.ts";
 import type { UserAddress } from "../addresses.ts";
 
 const states = ["active", "used", "revoked", "expired"] as const;

@@ -3,9 +3,9 @@
  * Source: docs/reference/payment.md#approvals.
  * @module
  */
-import { user } from "../../store/ledger/accounts.ts";
-import type { Tx } from "../../store/ledger/database.ts";
-import { findBalance } from "../../store/ledger/transfers.ts";
+
+import type { Tx } from "../../store/ledger/ledger-database.ts";
+import { findBalance, user } from "../../store/ledger/transfers.ts";
 import type { UserAddress } from "../addresses.ts";
 import { type Approval, approvalsNow } from "./approvals.ts";
 

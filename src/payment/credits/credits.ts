@@ -7,10 +7,8 @@
  */
 import { assert } from "../../lib/assert.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { user } from "../../store/ledger/accounts.ts";
-import type { LedgerDatabase } from "../../store/ledger/database.ts";
-import type { MakeId } from "../../store/ledger/transfer-ids.ts";
-import { type HistoryEntry, historyOf } from "../../store/ledger/transfers.ts";
+import type { LedgerDatabase } from "../../store/ledger/ledger-database.ts";
+import { type HistoryEntry, historyOf, type MakeId, user } from "../../store/ledger/transfers.ts";
 import type { UserAddress } from "../addresses.ts";
 import {
   type Approval,

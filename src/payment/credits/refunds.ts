@@ -5,9 +5,9 @@
  * Source: docs/reference/payment.md#reservations-and-refunds.
  * @module
  */
-import { revenue, user } from "../../store/ledger/accounts.ts";
-import type { Tx } from "../../store/ledger/database.ts";
-import { transfer } from "../../store/ledger/transfers.ts";
+
+import type { Tx } from "../../store/ledger/ledger-database.ts";
+import { revenue, transfer, user } from "../../store/ledger/transfers.ts";
 import type { UserAddress } from "../addresses.ts";
 import type { Step } from "./approvals.ts";
 import { partsOf } from "./reservation-rows.ts";

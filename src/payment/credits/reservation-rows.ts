@@ -3,8 +3,7 @@
  * @module
  */
 import { assert } from "../../lib/assert.ts";
-import type { Tx } from "../../store/ledger/database.ts";
-import { readTime } from "../../store/ledger/values.ts";
+import { readTime, type Tx } from "../../store/ledger/ledger-database.ts";
 import type { UserAddress } from "../addresses.ts";
 
 const states = ["pending", "posted", "voided", "expired", "refunded"] as const;

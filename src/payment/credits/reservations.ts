@@ -12,9 +12,8 @@
  */
 import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
-import { held, revenue, user } from "../../store/ledger/accounts.ts";
-import type { Tx } from "../../store/ledger/database.ts";
-import { balanceOf, type Leg, type TransferKind, transfer } from "../../store/ledger/transfers.ts";
+import type { Tx } from "../../store/ledger/ledger-database.ts";
+import { balanceOf, held, type Leg, revenue, type TransferKind, transfer, user } from "../../store/ledger/transfers.ts";
 import type { UserAddress } from "../addresses.ts";
 import {
   type Drawable,

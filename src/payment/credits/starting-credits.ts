@@ -3,11 +3,8 @@
  * @module
  */
 import type { Clock } from "../../lib/clock.ts";
-import { promo, user } from "../../store/ledger/accounts.ts";
-import type { LedgerDatabase } from "../../store/ledger/database.ts";
-import { claimEvent } from "../../store/ledger/events.ts";
-import type { MakeId } from "../../store/ledger/transfer-ids.ts";
-import { transfer } from "../../store/ledger/transfers.ts";
+import type { LedgerDatabase } from "../../store/ledger/ledger-database.ts";
+import { claimEvent, type MakeId, promo, transfer, user } from "../../store/ledger/transfers.ts";
 import type { UserAddress } from "../addresses.ts";
 
 /** What it is done with. */

@@ -8,7 +8,7 @@
  * @module
  */
 import { atLeast } from "../../lib/bounds.ts";
-import { readCount } from "../../store/ledger/values.ts";
+import { readCount } from "../../store/ledger/ledger-database.ts";
 import { type Chain, chainOf, type Token } from "../addresses.ts";
 import type { PriceRules } from "../prices/rules.ts";
 

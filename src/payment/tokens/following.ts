@@ -3,7 +3,7 @@
  * @module
  */
 import type { Fault } from "../../lib/http-client.ts";
-import type { LedgerDatabase } from "../../store/ledger/database.ts";
+import type { LedgerDatabase } from "../../store/ledger/ledger-database.ts";
 import { nextLookAt, type Settle, type SettlingOptions } from "./settling.ts";
 import type { BlockRef, Standing, TokenChain } from "./sight.ts";
 import { dueTransactions, paymentsOf, placePayment, type TokenPayment } from "./token-payment-store.ts";

@@ -6,7 +6,7 @@
  * @module
  */
 import { Failure } from "../../failures.ts";
-import { amountMax } from "../../store/ledger/limits.ts";
+import { amountMax } from "../../store/ledger/ledger-database.ts";
 import type { PaymentPrice, Prices } from "../prices/prices.ts";
 import { creditedAccount } from "./destinations.ts";
 import type { Outline, TokenChain, TokenTransfer } from "./sight.ts";

@@ -10,12 +10,8 @@
 import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
 import { isJsonArray, isJsonObject, type JsonValue, readJson, writeJson } from "../../lib/json.ts";
-import { provider, user } from "../../store/ledger/accounts.ts";
-import type { Tx } from "../../store/ledger/database.ts";
-import { claimEvent } from "../../store/ledger/events.ts";
-import type { MakeId } from "../../store/ledger/transfer-ids.ts";
-import { transfer } from "../../store/ledger/transfers.ts";
-import { readCount, readTime } from "../../store/ledger/values.ts";
+import { readCount, readTime, type Tx } from "../../store/ledger/ledger-database.ts";
+import { claimEvent, type MakeId, provider, transfer, user } from "../../store/ledger/transfers.ts";
 import type { AddressType, Token, UserAddress } from "../addresses.ts";
 import type { Adjustment } from "../prices/prices.ts";
 import type { BlockRef } from "./sight.ts";

@@ -12,7 +12,7 @@ import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import { type RetryPlan, retryWaitMs } from "../../lib/retry.ts";
 import { linkedController, sleep } from "../../lib/stop.ts";
-import type { LedgerDatabase } from "../../store/ledger/database.ts";
+import type { LedgerDatabase } from "../../store/ledger/ledger-database.ts";
 import type { Token } from "../addresses.ts";
 import type { TokenPayments } from "./payments.ts";
 import type { TokenChain } from "./sight.ts";

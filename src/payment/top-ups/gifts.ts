@@ -9,11 +9,8 @@
 import { decodeBase64url, encodeBase64url } from "../../lib/base64url.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sha256 } from "../../lib/hash.ts";
-import { gift, user } from "../../store/ledger/accounts.ts";
-import type { LedgerDatabase, Tx } from "../../store/ledger/database.ts";
-import type { MakeId } from "../../store/ledger/transfer-ids.ts";
-import { balanceOf, transfer } from "../../store/ledger/transfers.ts";
-import { readTime } from "../../store/ledger/values.ts";
+import { type LedgerDatabase, readTime, type Tx } from "../../store/ledger/ledger-database.ts";
+import { balanceOf, gift, type MakeId, transfer, user } from "../../store/ledger/transfers.ts";
 import type { UserAddress } from "../addresses.ts";
 import { refused } from "../refusal.ts";
 

@@ -6,8 +6,7 @@
  * Source: docs/reference/payment.md#routes; the published SDK's `getPaymentHistory`.
  * @module
  */
-import type { Row, Tx, Value } from "../../store/ledger/database.ts";
-import { readTime } from "../../store/ledger/values.ts";
+import { type Row, readTime, type Tx, type Value } from "../../store/ledger/ledger-database.ts";
 import { type KnownToken, type Token, tokens, type UserAddress } from "../addresses.ts";
 import { rational, writeDecimal } from "../prices/rational.ts";
 

@@ -7,8 +7,7 @@
 
 import { assert } from "../../lib/assert.ts";
 import { isJsonArray, readJson, writeJson } from "../../lib/json.ts";
-import type { Tx } from "../../store/ledger/database.ts";
-import { readTime } from "../../store/ledger/values.ts";
+import { readTime, type Tx } from "../../store/ledger/ledger-database.ts";
 import { readAddress, type UserAddress } from "../addresses.ts";
 
 /** How the payer meets the provider. */

@@ -9,7 +9,7 @@
 import { Failure } from "../../failures.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
-import type { LedgerDatabase } from "../../store/ledger/database.ts";
+import type { LedgerDatabase } from "../../store/ledger/ledger-database.ts";
 import type { Adjustment, PaymentPrice, Prices } from "../prices/prices.ts";
 import type { CardProvider, CheckoutReturn, PaymentSession, SessionWish } from "../providers/stripe-session.ts";
 import { createGift } from "./gifts.ts";

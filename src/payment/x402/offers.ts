@@ -8,7 +8,7 @@
 import { Failure } from "../../failures.ts";
 import { atLeast } from "../../lib/bounds.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { amountMax } from "../../store/ledger/limits.ts";
+import { amountMax } from "../../store/ledger/ledger-database.ts";
 import type { AuthorizationChain } from "../evm/authorization-chain.ts";
 import { faultOf } from "./check.ts";
 import type { X402Payment } from "./payload.ts";

@@ -4,8 +4,8 @@
  */
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
-import type { LedgerDatabase } from "../../store/ledger/database.ts";
-import type { MakeId } from "../../store/ledger/transfer-ids.ts";
+import type { LedgerDatabase } from "../../store/ledger/ledger-database.ts";
+import type { MakeId } from "../../store/ledger/transfers.ts";
 import type { Asking } from "../evm/asking.ts";
 import { createAuthorizationChain } from "../evm/authorization-chain.ts";
 import type { EvmChain } from "../evm/chain.ts";

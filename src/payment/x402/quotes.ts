@@ -9,7 +9,7 @@
 import { winc } from "../../arweave/winston.ts";
 import { Failure } from "../../failures.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { amountMax } from "../../store/ledger/limits.ts";
+import { amountMax } from "../../store/ledger/ledger-database.ts";
 import type { Token } from "../addresses.ts";
 import type { Prices } from "../prices/prices.ts";
 import { type X402Quote, type X402Want, x402AmountMin } from "./x402.ts";

@@ -9,11 +9,8 @@
 import { LRUCache } from "lru-cache";
 import { Failure } from "../../failures.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { revenue, user } from "../../store/ledger/accounts.ts";
-import type { LedgerDatabase, Tx } from "../../store/ledger/database.ts";
-import type { MakeId } from "../../store/ledger/transfer-ids.ts";
-import { transfer } from "../../store/ledger/transfers.ts";
-import { readCount } from "../../store/ledger/values.ts";
+import { type LedgerDatabase, readCount, type Tx } from "../../store/ledger/ledger-database.ts";
+import { type MakeId, revenue, transfer, user } from "../../store/ledger/transfers.ts";
 import { smaller } from "../prices/rational.ts";
 import { x402Refusal } from "./offers.ts";
 import type { X402Payment } from "./payload.ts";

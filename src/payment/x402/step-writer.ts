@@ -5,8 +5,8 @@
 import { atLeast, atMost } from "../../lib/bounds.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
-import type { LedgerDatabase, Tx } from "../../store/ledger/database.ts";
-import type { MakeId } from "../../store/ledger/transfer-ids.ts";
+import type { LedgerDatabase, Tx } from "../../store/ledger/ledger-database.ts";
+import type { MakeId } from "../../store/ledger/transfers.ts";
 import type { X402Step } from "./steps.ts";
 import {
   beginX402,

@@ -11,7 +11,7 @@ import { Failure } from "../../failures.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import { sleep } from "../../lib/stop.ts";
-import type { LedgerDatabase } from "../../store/ledger/database.ts";
+import type { LedgerDatabase } from "../../store/ledger/ledger-database.ts";
 import type { FollowX402 } from "./following.ts";
 import { inHandMs } from "./step-writer.ts";
 import type { X402Terms } from "./x402.ts";

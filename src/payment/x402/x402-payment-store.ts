@@ -9,12 +9,8 @@
  * @module
  */
 import { assert } from "../../lib/assert.ts";
-import { provider, user } from "../../store/ledger/accounts.ts";
-import type { Tx } from "../../store/ledger/database.ts";
-import { claimEvent } from "../../store/ledger/events.ts";
-import type { MakeId } from "../../store/ledger/transfer-ids.ts";
-import { balanceOf, transfer } from "../../store/ledger/transfers.ts";
-import { readCount, readTime } from "../../store/ledger/values.ts";
+import { readCount, readTime, type Tx } from "../../store/ledger/ledger-database.ts";
+import { balanceOf, claimEvent, type MakeId, provider, transfer, user } from "../../store/ledger/transfers.ts";
 import type { Token, UserAddress } from "../addresses.ts";
 import type { Authorization } from "../evm/authorization.ts";
 import type { EndPlace } from "../evm/authorization-chain.ts";

@@ -1,20 +1,125 @@
 /**
- * Movements of credits: balanced double entries, written in the transaction of the state that they belong to.
+ * Accounts, transfers between them, and the outside events that cause transfers.
  *
+ * A transfer is a balanced double entry, written in the transaction of the state that it belongs to. Credits come from
+ * a provider, whose account goes below zero by that amount; they go to a user, wait in escrow or on hold, and end as
+ * revenue. The sum over all accounts is always zero.
  * Source: docs/reference/payment.md#invariants-of-the-ledger.
  * @module
  */
+
 import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
-import { type Account, continuation, continuationBounds, isGuarded } from "./accounts.ts";
-import type { Tx, Value } from "./database.ts";
-import { amountMax } from "./limits.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { amountMax, type Tx, type Value } from "./ledger-database.ts";
+
+/** The name of an account; made only here. */
+export type Account = string & { readonly __brand: "Account" };
+
+/** Prefixes before the colon. Accounts of the first four kinds belong to a client and cannot go below zero. */
+const guardedKinds = ["user", "escrow", "held", "gift"] as const;
+const kinds = [...guardedKinds, "provider"] as const;
+
+/** Credits of an address in canonical form. */
+export const user = (address: string): Account => named("user", address);
+/** Credits that an approval sets aside for the approved address. */
+export const escrow = (approvalId: string): Account => named("escrow", approvalId);
+/** Credits that a reservation holds until the upload is posted. */
+export const held = (reservationId: string): Account => named("held", reservationId);
+/** Credits of a gift until it is redeemed. */
+export const gift = (giftId: string): Account => named("gift", giftId);
+/** The source of paid credits: `stripe`, `x402`, or a token. */
+export const provider = (name: string): Account => named("provider", name);
+
+/** Charges for uploads, and for reading beyond the limits. */
+export const revenue = "revenue" as Account;
+/** The source of unpaid credits: promotions and free allowances. */
+export const promo = "promo" as Account;
+/** Corrections by an operator. */
+export const adjustment = "adjustment" as Account;
+
+/**
+ * The account that continues a full operator account: a balance has 64 bits, and an operator's revenue has no limit.
+ *
+ * @param part - 2 or more; the account itself is the first part.
+ */
+function continuation(account: Account, part: bigint): Account {
+  assert(!isGuarded(account) && part >= 2n, "only operator accounts have continuations");
+  return `${account}${partMark}${part}` as Account;
+}
+
+/** The bounds of the names of an account's continuations, both exclusive, compared by bytes. */
+function continuationBounds(account: Account): readonly [above: string, below: string] {
+  return [`${account}${partMark}`, `${account}${String.fromCharCode(partMark.charCodeAt(0) + 1)}`];
+}
+
+/** Does not occur in names of providers. */
+const partMark = "#";
+
+/** Whether the account belongs to a client, so that it must not go below zero. */
+function isGuarded(account: Account): boolean {
+  return guardedKinds.some((kind) => account.startsWith(`${kind}:`));
+}
+
+function named(kind: (typeof kinds)[number], name: string): Account {
+  assert(name !== "", "an account has a name");
+  return `${kind}:${name}` as Account;
+}
+
+/**
+ * Makes ids of transfers; each sorts after the one before.
+ *
+ * 10 characters of Unix milliseconds, 4 of a counter within the millisecond, 12 random; lower-case base 32.
+ */
+export type MakeId = () => string;
+
+/** Crockford's digits: they sort as their values do, in every collation. */
+const digits = "0123456789abcdefghjkmnpqrstvwxyz";
+const timeDigits = 10;
+const countDigits = 4;
+const randomDigits = 12;
+/** Ids of one millisecond; the next id uses the following millisecond. */
+const perMillisecondMax = 32 ** countDigits;
+
+/**
+ * Creates a maker of ids.
+ *
+ * @param random - Numbers in [0, 1); they keep ids of several processes apart.
+ */
+export function createTransferIds(clock: Clock, random: () => number): MakeId {
+  let last = 0;
+  let count = 0;
+  return () => {
+    const now = clock();
+    // A clock that is set back must not make ids that sort before older ones.
+    if (now > last) {
+      last = now;
+      count = 0;
+    } else if (count + 1 < perMillisecondMax) {
+      count += 1;
+    } else {
+      last += 1;
+      count = 0;
+    }
+    const chance = Array.from({ length: randomDigits }, () => digits.charAt(Math.floor(random() * 32)));
+    return `${inDigits(last, timeDigits)}${inDigits(count, countDigits)}${chance.join("")}`;
+  };
+}
+
+function inDigits(value: number, length: number): string {
+  let rest = value;
+  let text = "";
+  for (let place = 0; place < length; place += 1) {
+    text = digits.charAt(rest % 32) + text;
+    rest = Math.floor(rest / 32);
+  }
+  return text;
+}
 
 /** One side of a transfer, winc: + into the account, − out of it. */
 export type Leg = Readonly<{ account: Account; amount: bigint }>;
 
-/** A movement. */
-export type Transfer = Readonly<{
+type Transfer = Readonly<{
   /** Sorts by time (transfer-ids.ts). */
   id: string;
   kind: TransferKind;
@@ -22,13 +127,12 @@ export type Transfer = Readonly<{
   at: number;
   /** Sum to zero; legs of one account are added up, empty ones left out. */
   legs: readonly Leg[];
-  /** What caused it: the id of an item, a payment, an approval, a gift. */
+  /** The cause: the id of an item, a payment, an approval, a gift. */
   changeId?: string | undefined;
-  /** For people. */
+  /** Text for readers of the history. */
   note?: string | undefined;
 }>;
 
-/** Why credits move; owners of rules add theirs. */
 export const transferKinds = [
   "payment",
   "token_payment",
@@ -55,7 +159,7 @@ export const transferKinds = [
 /** Why credits move. */
 export type TransferKind = (typeof transferKinds)[number];
 
-/** Kinds that take back what was never paid: they alone may leave a debt. */
+/** Only kinds that take back unpaid credits may leave a debt. */
 const debtKinds: readonly TransferKind[] = ["chargeback", "reversal"];
 
 /**
@@ -64,7 +168,8 @@ const debtKinds: readonly TransferKind[] = ["chargeback", "reversal"];
  * Everything is checked before anything is written, so a caller may catch the failure and go on.
  * @throws Failure `insufficient_balance` {account, needed, available} when an account of a user, an approval, a
  *   reservation or a gift would fall below zero, but for chargebacks and reversals; `payment_rejected` {reason} when
- *   an amount, or the balance of such an account, would pass ±`amountMax`. All other accounts go on without end.
+ *   an amount, or the balance of such an account, would pass ±`amountMax`.
+ *   Other accounts continue in further accounts.
  */
 export async function transfer(tx: Tx, movement: Transfer): Promise<void> {
   const legs = merged(movement.legs);
@@ -77,7 +182,7 @@ export async function transfer(tx: Tx, movement: Transfer): Promise<void> {
   const placed: Leg[] = [];
   for (const leg of legs) placed.push(await place(tx, leg, balances.get(leg.account) ?? 0n, movement.kind));
 
-  // Asked for together: a database behind a socket gets them in one go, in this order.
+  // Sent together: a database behind a socket gets them in one message, in this order.
   const transferRow = tx.run(
     "INSERT INTO transfers (id, kind, at, change_id, note) VALUES (?, ?, ?, ?, ?)",
     movement.id,
@@ -105,13 +210,13 @@ function writeLeg(tx: Tx, transferId: string, { account, amount }: Leg): Promise
   return [balance, entry];
 }
 
-/** What an account that is someone's holds, winc; `undefined` when nothing ever moved there. */
+/** The balance of a client's account, winc; `undefined` when it has no entries. */
 export async function findBalance(tx: Tx, account: Account): Promise<bigint | undefined> {
   const row = await tx.get<{ balance: bigint }>("SELECT balance FROM accounts WHERE account = ?", account);
   return row?.balance;
 }
 
-/** What an account holds, winc, with all in which it goes on; 0 when nothing ever moved there. */
+/** The balance of an account with its continuations, winc; 0 without entries. */
 export async function balanceOf(tx: Tx, account: Account): Promise<bigint> {
   const first = (await findBalance(tx, account)) ?? 0n;
   if (isGuarded(account)) return first;
@@ -122,7 +227,7 @@ export async function balanceOf(tx: Tx, account: Account): Promise<bigint> {
   return rows.reduce((sum, { balance }) => sum + balance, first);
 }
 
-/** A movement, as one account sees it. */
+/** A transfer as one account sees it. */
 export type HistoryEntry = Readonly<{
   transferId: string;
   kind: TransferKind;
@@ -200,7 +305,7 @@ async function balancesOf(tx: Tx, accounts: readonly Account[]): Promise<Map<str
   return new Map(rows.map(({ account, balance }) => [account, balance]));
 }
 
-/** The leg as it is written: of what is nobody's, the first part that has room for it. */
+/** The leg as written: for operator accounts, in the first continuation that can hold it. */
 async function place(tx: Tx, leg: Leg, balance: bigint, kind: TransferKind): Promise<Leg> {
   const { account, amount } = leg;
   if (isGuarded(account) || !fits(amount)) {
@@ -230,4 +335,22 @@ function checkLeg({ account, amount }: Leg, balance: bigint, kind: TransferKind)
 
 function fits(winc: bigint): boolean {
   return winc <= amountMax && winc >= -amountMax;
+}
+
+/**
+ * Claims an outside event (a chain's transaction, a webhook, an x402 authorization) for this transaction.
+ *
+ * @param source - Where it happened: a provider, a chain, a network with its asset.
+ * @param canonicalId - Its name there, in the one form that equal events share.
+ * @param at - Unix milliseconds.
+ * @returns True for exactly one committed transaction; its caller moves the credits in the same transaction.
+ */
+export async function claimEvent(tx: Tx, source: string, canonicalId: string, at: number): Promise<boolean> {
+  const claimed = await tx.run(
+    "INSERT INTO events (source, event_id, at) VALUES (?, ?, ?) ON CONFLICT (source, event_id) DO NOTHING",
+    source,
+    canonicalId,
+    BigInt(at),
+  );
+  return claimed === 1;
 }

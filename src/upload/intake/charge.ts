@@ -25,10 +25,8 @@ import {
 } from "../../payment/credits/approvals.ts";
 import { type PaymentDirective, payAtOnce } from "../../payment/credits/reservations.ts";
 import type { Prices } from "../../payment/prices/prices.ts";
-import { user } from "../../store/ledger/accounts.ts";
-import type { LedgerDatabase, Tx } from "../../store/ledger/database.ts";
-import type { MakeId } from "../../store/ledger/transfer-ids.ts";
-import { balanceOf } from "../../store/ledger/transfers.ts";
+import type { LedgerDatabase, Tx } from "../../store/ledger/ledger-database.ts";
+import { balanceOf, type MakeId, user } from "../../store/ledger/transfers.ts";
 import {
   findUpload,
   insertUpload,

@@ -9,8 +9,7 @@ import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
 import { readToken, type Token, type UserAddress } from "../../payment/addresses.ts";
 import type { PaymentDirective } from "../../payment/credits/reservations.ts";
-import type { Row, Tx } from "../../store/ledger/database.ts";
-import { readCount, readTime } from "../../store/ledger/values.ts";
+import { type Row, readCount, readTime, type Tx } from "../../store/ledger/ledger-database.ts";
 
 const states = ["open", "finalizing", "failed", "finalized"] as const;
 const failureWords = ["INVALID", "UNDERFUNDED", "APPROVAL_FAILED", "REVOKE_FAILED"] as const;

@@ -6,8 +6,7 @@
 import { bundleCountSize, bundleEntrySize } from "../../arweave/bundle.ts";
 import type { Id } from "../../arweave/id.ts";
 import { assert } from "../../lib/assert.ts";
-import type { Row, Tx } from "../../store/ledger/database.ts";
-import { readCount, readTime } from "../../store/ledger/values.ts";
+import { type Row, readCount, readTime, type Tx } from "../../store/ledger/ledger-database.ts";
 
 const states = ["filling", "planned", "prepared", "posted", "seeded", "permanent", "dropped"] as const;
 

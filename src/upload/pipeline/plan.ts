@@ -10,9 +10,8 @@
  */
 import { assert } from "../../lib/assert.ts";
 import type { Clock } from "../../lib/clock.ts";
-import type { LedgerDatabase, Tx } from "../../store/ledger/database.ts";
-import type { MakeId } from "../../store/ledger/transfer-ids.ts";
-import { readCount, readTime } from "../../store/ledger/values.ts";
+import { type LedgerDatabase, readCount, readTime, type Tx } from "../../store/ledger/ledger-database.ts";
+import type { MakeId } from "../../store/ledger/transfers.ts";
 
 /** How bundles are planned. */
 export type PlanRules = Readonly<{

@@ -13,7 +13,7 @@ import type { Tag } from "../../arweave/tags.ts";
 import { readTransactionHeader } from "../../arweave/transaction.ts";
 import { Failure, failures } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
-import type { Tx } from "../../store/ledger/database.ts";
+import type { Tx } from "../../store/ledger/ledger-database.ts";
 import { layoutFolder } from "../../store/uploads/bundle-layout.ts";
 import { version } from "../../version.ts";
 import { failUpload, itemsOfBundle, type Upload } from "../uploads.ts";

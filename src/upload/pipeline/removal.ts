@@ -14,7 +14,7 @@ import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import { createIdleWait } from "../../lib/loop.ts";
 import { sleep } from "../../lib/stop.ts";
-import type { LedgerDatabase, Tx } from "../../store/ledger/database.ts";
+import type { LedgerDatabase, Tx } from "../../store/ledger/ledger-database.ts";
 import { layoutFolder } from "../../store/uploads/bundle-layout.ts";
 import { itemFolder, segmentFolder } from "../../store/uploads/item-files.ts";
 import { partFolder } from "../../store/uploads/part-files.ts";

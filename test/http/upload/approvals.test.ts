@@ -5,7 +5,7 @@
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import type { approvalRecord } from "../../../src/http/payment/credit-records.ts";
-import { user } from "../../../src/store/ledger/accounts.ts";
+import { user } from "../../../src/store/ledger/transfers.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { ledgerKinds } from "../../support/ledger-databases.ts";
 import { testAddress } from "../../support/payment.ts";

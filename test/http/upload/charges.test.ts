@@ -10,13 +10,12 @@ import { createEthereumSigner, ethereum } from "../../../src/arweave/signers/eth
 import { kyve } from "../../../src/arweave/signers/kyve.ts";
 import { Failure } from "../../../src/failures.ts";
 import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
-import { user } from "../../../src/store/ledger/accounts.ts";
+import { user } from "../../../src/store/ledger/transfers.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { ledgerKinds } from "../../support/ledger-databases.ts";
 import { testAddress } from "../../support/payment.ts";
 import { testKey } from "../../support/signers.ts";
-import type { TestUploadSetup } from "../../support/upload.ts";
-import { openTestUpload, type TestUpload, testItem } from "../../support/upload.ts";
+import { openTestUpload, type TestUpload, type TestUploadSetup, testItem } from "../../support/upload.ts";
 
 const anna = testAddress("Anna");
 const bela = testAddress("Bela");

@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createMultiAptosSigner } from "../../../src/arweave/signers/aptos.ts";
 import { Failure } from "../../../src/failures.ts";
-import { checkLedger } from "../../../src/store/ledger/check.ts";
+import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import { findUpload } from "../../../src/upload/uploads.ts";
 import { validEncodings } from "../../support/encodings.ts";
 import { openTestPayment, type TestPayment } from "../../support/payment.ts";

@@ -6,7 +6,7 @@
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { refundReservation } from "../../../src/payment/credits/refunds.ts";
-import { user } from "../../../src/store/ledger/accounts.ts";
+import { user } from "../../../src/store/ledger/transfers.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { ledgerKinds } from "../../support/ledger-databases.ts";
 import { testAddress } from "../../support/payment.ts";

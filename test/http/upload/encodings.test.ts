@@ -9,7 +9,7 @@ import type { ItemFields } from "../../../src/arweave/data-item-sign.ts";
 import { createMultiAptosSigner } from "../../../src/arweave/signers/aptos.ts";
 import type { Signer } from "../../../src/arweave/signers/scheme.ts";
 import { refundReservation } from "../../../src/payment/credits/refunds.ts";
-import { user } from "../../../src/store/ledger/accounts.ts";
+import { user } from "../../../src/store/ledger/transfers.ts";
 import { validEncodings } from "../../support/encodings.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { ledgerKinds } from "../../support/ledger-databases.ts";

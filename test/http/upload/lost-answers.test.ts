@@ -4,7 +4,7 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { checkLedger } from "../../../src/store/ledger/check.ts";
+import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import { openTestPayment, type TestPayment } from "../../support/payment.ts";
 import { eventually } from "../../support/until.ts";
 import {

@@ -10,7 +10,7 @@ import { ethereum } from "../../../src/arweave/signers/ethereum.ts";
 import type { Signer } from "../../../src/arweave/signers/scheme.ts";
 import type { UserAddress } from "../../../src/payment/addresses.ts";
 import { refundReservation } from "../../../src/payment/credits/refunds.ts";
-import { user } from "../../../src/store/ledger/accounts.ts";
+import { user } from "../../../src/store/ledger/transfers.ts";
 import { accountOf } from "../../../src/upload/intake/signer-account.ts";
 import { validEncodings } from "../../support/encodings.ts";
 import { createRandom, type Random } from "../../support/random.ts";

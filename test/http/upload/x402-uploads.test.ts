@@ -13,7 +13,7 @@ import { uploadReference } from "../../../src/http/reference/upload-reference.ts
 import type { HttpServer } from "../../../src/http/server.ts";
 import { encodeBase64url } from "../../../src/lib/base64url.ts";
 import { sha256 } from "../../../src/lib/hash.ts";
-import { checkLedger } from "../../../src/store/ledger/check.ts";
+import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import { lifeMs } from "../../../src/upload/multipart/multipart.ts";
 import { findUpload } from "../../../src/upload/uploads.ts";
 import { boundBytesMax } from "../../../src/upload/x402/unsigned.ts";

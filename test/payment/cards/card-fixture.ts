@@ -30,8 +30,8 @@ import { createGifts, type Gifts } from "../../../src/payment/top-ups/gifts.ts";
 import { createPromos } from "../../../src/payment/top-ups/promo.ts";
 import { findQuote, hasPaid } from "../../../src/payment/top-ups/quotes.ts";
 import { createTopUps, type TopUps } from "../../../src/payment/top-ups/top-up.ts";
-import { user } from "../../../src/store/ledger/accounts.ts";
-import { checkLedger, type Finding } from "../../../src/store/ledger/check.ts";
+import { checkLedger, type Finding } from "../../../src/store/ledger/ledger-check.ts";
+import { user } from "../../../src/store/ledger/transfers.ts";
 import { openTestPayment, type TestPayment } from "../../support/payment.ts";
 import { openPaymentServer, type PaymentServer } from "../../support/payment-server.ts";
 

@@ -10,7 +10,7 @@ import type { UserAddress } from "../../../src/payment/addresses.ts";
 import type { CardEvents } from "../../../src/payment/cards/events.ts";
 import { createCardWatch } from "../../../src/payment/cards/watch.ts";
 import type { CardProvider } from "../../../src/payment/providers/stripe-session.ts";
-import { gift, promo, provider } from "../../../src/store/ledger/accounts.ts";
+import { gift, promo, provider } from "../../../src/store/ledger/transfers.ts";
 import { testAddress } from "../../support/payment.ts";
 import { promoRule } from "../prices/price-fixture.ts";
 import {

@@ -6,12 +6,11 @@
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import type { UserAddress } from "../../../src/payment/addresses.ts";
-import type { Approval } from "../../../src/payment/credits/approvals.ts";
-import { activeApprovalsMax } from "../../../src/payment/credits/approvals.ts";
+import { type Approval, activeApprovalsMax } from "../../../src/payment/credits/approvals.ts";
 import type { Reservation } from "../../../src/payment/credits/reservation-rows.ts";
 import type { ReservationRequest } from "../../../src/payment/credits/reservations.ts";
-import { escrow, user } from "../../../src/store/ledger/accounts.ts";
-import { checkLedger } from "../../../src/store/ledger/check.ts";
+import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
+import { escrow, user } from "../../../src/store/ledger/transfers.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { ledgerKinds } from "../../support/ledger-databases.ts";
 import { openTestPayment, type TestPayment, testAddress, testStart } from "../../support/payment.ts";

@@ -13,14 +13,10 @@ import type { Approval } from "../../../src/payment/credits/approvals.ts";
 import type { Credits } from "../../../src/payment/credits/credits.ts";
 import type { Reservation } from "../../../src/payment/credits/reservation-rows.ts";
 import { type ItemPayment, payAtOnce } from "../../../src/payment/credits/reservations.ts";
-import { provider, revenue } from "../../../src/store/ledger/accounts.ts";
-import { checkLedger, ledgerChecks } from "../../../src/store/ledger/check.ts";
-import type { LedgerCheck } from "../../../src/store/ledger/checks/check-row.ts";
-import { creditChecks } from "../../../src/store/ledger/checks/credits.ts";
-import { entryChecks } from "../../../src/store/ledger/checks/entries.ts";
-import type { LedgerDatabase } from "../../../src/store/ledger/database.ts";
-import type { MakeId } from "../../../src/store/ledger/transfer-ids.ts";
-import { balanceOf } from "../../../src/store/ledger/transfers.ts";
+import { checkLedger, ledgerChecks } from "../../../src/store/ledger/ledger-check.ts";
+import type { LedgerDatabase } from "../../../src/store/ledger/ledger-database.ts";
+import { creditChecks, entryChecks, type LedgerCheck } from "../../../src/store/ledger/ledger-invariants.ts";
+import { balanceOf, type MakeId, provider, revenue } from "../../../src/store/ledger/transfers.ts";
 import { paidIn, type TestClock, testAddress, testStart } from "../../support/payment.ts";
 import {
   approvalStates,

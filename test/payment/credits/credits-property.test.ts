@@ -8,7 +8,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { createCredits } from "../../../src/payment/credits/credits.ts";
-import { createTransferIds } from "../../../src/store/ledger/transfer-ids.ts";
+import { createTransferIds } from "../../../src/store/ledger/transfers.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { type LedgerKind, ledgerKinds } from "../../support/ledger-databases.ts";
 import { createTestClock } from "../../support/payment.ts";

@@ -2,7 +2,7 @@
  * A ledger made empty again, which is quicker than a new one.
  * @module
  */
-import type { LedgerDatabase } from "../../../src/store/ledger/database.ts";
+import type { LedgerDatabase } from "../../../src/store/ledger/ledger-database.ts";
 
 /** Rows that others refer to come last. */
 const tables = ["reservation_parts", "reservations", "approvals", "entries", "transfers", "accounts", "events"];

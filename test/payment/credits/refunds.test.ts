@@ -5,8 +5,8 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { refundReservation } from "../../../src/payment/credits/refunds.ts";
 import { payAtOnce } from "../../../src/payment/credits/reservations.ts";
-import { revenue, user } from "../../../src/store/ledger/accounts.ts";
-import { checkLedger } from "../../../src/store/ledger/check.ts";
+import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
+import { revenue, user } from "../../../src/store/ledger/transfers.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { ledgerKinds } from "../../support/ledger-databases.ts";
 import { openTestPayment, type TestPayment, testAddress } from "../../support/payment.ts";

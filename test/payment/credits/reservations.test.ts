@@ -15,8 +15,8 @@ import {
   payAtOnce,
   type ReservationRequest,
 } from "../../../src/payment/credits/reservations.ts";
-import { escrow, held, provider, revenue } from "../../../src/store/ledger/accounts.ts";
-import { checkLedger } from "../../../src/store/ledger/check.ts";
+import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
+import { escrow, held, provider, revenue } from "../../../src/store/ledger/transfers.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { ledgerKinds } from "../../support/ledger-databases.ts";
 import { openTestPayment, type TestPayment, testAddress, testStart } from "../../support/payment.ts";

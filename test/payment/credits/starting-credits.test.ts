@@ -4,8 +4,8 @@
  */
 import { describe, expect, test } from "bun:test";
 import { giveStartingCredits } from "../../../src/payment/credits/starting-credits.ts";
-import { promo, user } from "../../../src/store/ledger/accounts.ts";
-import { checkLedger } from "../../../src/store/ledger/check.ts";
+import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
+import { promo, user } from "../../../src/store/ledger/transfers.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { ledgerKinds } from "../../support/ledger-databases.ts";
 import { openTestPayment, testAddress } from "../../support/payment.ts";

@@ -10,7 +10,7 @@ import { systemClock } from "../../../src/lib/clock.ts";
 import { silentLog } from "../../../src/lib/log.ts";
 import { createTokenPayments } from "../../../src/payment/tokens/payments.ts";
 import { openTokenWatcher } from "../../../src/payment/tokens/watcher.ts";
-import { createTransferIds } from "../../../src/store/ledger/transfer-ids.ts";
+import { createTransferIds } from "../../../src/store/ledger/transfers.ts";
 import { openPlace } from "../../support/ledger-place.ts";
 import { killedChain } from "./killed-chain.ts";
 

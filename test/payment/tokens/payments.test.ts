@@ -5,8 +5,7 @@
  */
 import { afterEach, describe, expect, test } from "bun:test";
 import { keepMark } from "../../../src/payment/tokens/token-payment-store.ts";
-import { provider, user } from "../../../src/store/ledger/accounts.ts";
-import { transfer } from "../../../src/store/ledger/transfers.ts";
+import { provider, transfer, user } from "../../../src/store/ledger/transfers.ts";
 import { createScriptedChain, type ScriptedOptions, testHash, transferOf } from "./scripted-chain.ts";
 import {
   ethereumAddressOf,

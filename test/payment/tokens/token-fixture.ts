@@ -9,9 +9,9 @@ import type { PaymentPrice, Prices } from "../../../src/payment/prices/prices.ts
 import { createTokenPayments, type TokenPayments } from "../../../src/payment/tokens/payments.ts";
 import type { TokenChain } from "../../../src/payment/tokens/sight.ts";
 import { paymentsOf, type TokenPayment } from "../../../src/payment/tokens/token-payment-store.ts";
-import { user } from "../../../src/store/ledger/accounts.ts";
-import { checkLedger } from "../../../src/store/ledger/check.ts";
-import type { LedgerDatabase } from "../../../src/store/ledger/database.ts";
+import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
+import type { LedgerDatabase } from "../../../src/store/ledger/ledger-database.ts";
+import { user } from "../../../src/store/ledger/transfers.ts";
 import { openTestPayment, type TestPayment } from "../../support/payment.ts";
 import { createRecordingLog } from "../../support/recording-log.ts";
 

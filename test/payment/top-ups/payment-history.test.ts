@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { UserAddress } from "../../../src/payment/addresses.ts";
 import { type PaymentMade, type PaymentPlace, readPayments } from "../../../src/payment/top-ups/payment-history.ts";
-import type { Tx } from "../../../src/store/ledger/database.ts";
+import type { Tx } from "../../../src/store/ledger/ledger-database.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { ledgerKinds, type TestLedger } from "../../support/ledger-databases.ts";
 import { testAddress } from "../../support/payment.ts";

@@ -3,7 +3,7 @@
  * @module
  */
 import type { UserAddress } from "../../../src/payment/addresses.ts";
-import type { Tx } from "../../../src/store/ledger/database.ts";
+import type { Tx } from "../../../src/store/ledger/ledger-database.ts";
 
 /** What a test says of a payment; the rest is made up. */
 export type StoredPayment = Readonly<{

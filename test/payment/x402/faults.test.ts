@@ -4,7 +4,7 @@
  * @module
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { checkLedger } from "../../../src/store/ledger/check.ts";
+import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import type { Behaviour } from "./facilitators.ts";
 import { type Payer, payTo } from "./payers.ts";
 import { bytesCost, funded, openX402Fixture, type X402Fixture } from "./x402-fixture.ts";

@@ -6,7 +6,7 @@
  * @module
  */
 import { createX402Routes } from "../../../src/http/payment/x402-routes.ts";
-import { createTransferIds } from "../../../src/store/ledger/transfer-ids.ts";
+import { createTransferIds } from "../../../src/store/ledger/transfers.ts";
 import { openPlace } from "../../support/ledger-place.ts";
 import { openPaymentServer } from "../../support/payment-server.ts";
 import { openX402Elsewhere } from "./x402-elsewhere.ts";

@@ -7,9 +7,8 @@
  */
 import { expect, test } from "bun:test";
 import { resolve } from "node:path";
-import { user } from "../../../src/store/ledger/accounts.ts";
-import { checkLedger } from "../../../src/store/ledger/check.ts";
-import { balanceOf } from "../../../src/store/ledger/transfers.ts";
+import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
+import { balanceOf, user } from "../../../src/store/ledger/transfers.ts";
 import { ledgerKinds } from "../../support/ledger-databases.ts";
 import { createRandom } from "../../support/random.ts";
 import { newSeed } from "../../support/seed.ts";

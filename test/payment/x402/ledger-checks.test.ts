@@ -3,9 +3,9 @@
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { checkLedger, type Finding } from "../../../src/store/ledger/check.ts";
-import { x402PaymentChecks } from "../../../src/store/ledger/checks/x402-payments.ts";
-import type { Work } from "../../../src/store/ledger/database.ts";
+import { checkLedger, type Finding } from "../../../src/store/ledger/ledger-check.ts";
+import type { Work } from "../../../src/store/ledger/ledger-database.ts";
+import { x402PaymentChecks } from "../../../src/store/ledger/ledger-invariants.ts";
 import { bytesCost, funded, openX402Fixture, type X402Fixture } from "./x402-fixture.ts";
 
 /** How each rule is broken; each is undone again. */

@@ -7,7 +7,7 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { checkLedger } from "../../../src/store/ledger/check.ts";
+import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import { createRandom, type Random } from "../../support/random.ts";
 import { seedsOr } from "../../support/seed.ts";
 import type { Behaviour } from "./facilitators.ts";

@@ -8,7 +8,7 @@ import { winc } from "../../../src/arweave/winston.ts";
 import type { Failure } from "../../../src/failures.ts";
 import { createX402Quotes, type X402Quotes } from "../../../src/payment/x402/quotes.ts";
 import type { X402Want } from "../../../src/payment/x402/x402.ts";
-import { amountMax } from "../../../src/store/ledger/limits.ts";
+import { amountMax } from "../../../src/store/ledger/ledger-database.ts";
 import { createTestClock, type TestClock } from "../../support/payment.ts";
 
 const never = new AbortController().signal;

@@ -12,8 +12,8 @@ import { openJsonRpc } from "../../../src/payment/evm/json-rpc.ts";
 import { openFacilitator } from "../../../src/payment/x402/facilitator.ts";
 import { readX402Network } from "../../../src/payment/x402/networks.ts";
 import { type OpenX402, openX402 } from "../../../src/payment/x402/open-x402.ts";
-import type { LedgerDatabase } from "../../../src/store/ledger/database.ts";
-import type { MakeId } from "../../../src/store/ledger/transfer-ids.ts";
+import type { LedgerDatabase } from "../../../src/store/ledger/ledger-database.ts";
+import type { MakeId } from "../../../src/store/ledger/transfers.ts";
 import { payTo } from "./payers.ts";
 
 /** Where what it works with is. */

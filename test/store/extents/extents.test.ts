@@ -19,8 +19,7 @@ import {
 import { open } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Id } from "../../../src/arweave/id.ts";
-import { idFromBytes } from "../../../src/arweave/id.ts";
+import { type Id, idFromBytes } from "../../../src/arweave/id.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { silentLog } from "../../../src/lib/log.ts";
 import { type Extents, openExtents } from "../../../src/store/extents/extents.ts";

@@ -5,10 +5,9 @@
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { payAtOnce } from "../../../src/payment/credits/reservations.ts";
-import { checkLedger } from "../../../src/store/ledger/check.ts";
-import { creditChecks } from "../../../src/store/ledger/checks/credits.ts";
-import { entryChecks } from "../../../src/store/ledger/checks/entries.ts";
-import { amountMax } from "../../../src/store/ledger/limits.ts";
+import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
+import { amountMax } from "../../../src/store/ledger/ledger-database.ts";
+import { creditChecks, entryChecks } from "../../../src/store/ledger/ledger-invariants.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { ledgerKinds } from "../../support/ledger-databases.ts";
 import { openTestPayment, type TestPayment, testAddress, testStart } from "../../support/payment.ts";

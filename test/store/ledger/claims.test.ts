@@ -6,9 +6,9 @@
  */
 import { expect, test } from "bun:test";
 import { resolve } from "node:path";
-import { checkLedger } from "../../../src/store/ledger/check.ts";
-import type { LedgerDatabase } from "../../../src/store/ledger/database.ts";
-import { claimEvent } from "../../../src/store/ledger/events.ts";
+import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
+import type { LedgerDatabase } from "../../../src/store/ledger/ledger-database.ts";
+import { claimEvent } from "../../../src/store/ledger/transfers.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { type LedgerKind, ledgerKinds, type TestLedger } from "../../support/ledger-databases.ts";
 import { newSeed } from "../../support/seed.ts";

@@ -2,11 +2,9 @@
  * Claims of outside events, many at once, each of which would credit its address if it won.
  * @module
  */
-import { adjustment, user } from "../../../src/store/ledger/accounts.ts";
-import type { LedgerDatabase } from "../../../src/store/ledger/database.ts";
-import { claimEvent } from "../../../src/store/ledger/events.ts";
-import { createTransferIds } from "../../../src/store/ledger/transfer-ids.ts";
-import { transfer } from "../../../src/store/ledger/transfers.ts";
+
+import type { LedgerDatabase } from "../../../src/store/ledger/ledger-database.ts";
+import { adjustment, claimEvent, createTransferIds, transfer, user } from "../../../src/store/ledger/transfers.ts";
 import { createRandom } from "../../support/random.ts";
 
 /** How much is claimed. */

@@ -3,9 +3,8 @@
  * @module
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import type { LedgerDatabase, Tx } from "../../../src/store/ledger/database.ts";
-import { amountMax } from "../../../src/store/ledger/limits.ts";
-import { ledgerSchema, migrate } from "../../../src/store/ledger/schema.ts";
+import { amountMax, type LedgerDatabase, type Tx } from "../../../src/store/ledger/ledger-database.ts";
+import { ledgerSchema, migrate } from "../../../src/store/ledger/ledger-schema.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { ledgerKinds, type TestLedger } from "../../support/ledger-databases.ts";
 

@@ -5,7 +5,7 @@
  */
 import { writeSync } from "node:fs";
 import { createCredits } from "../../../src/payment/credits/credits.ts";
-import { createTransferIds } from "../../../src/store/ledger/transfer-ids.ts";
+import { createTransferIds } from "../../../src/store/ledger/transfers.ts";
 import { openPlace } from "../../support/ledger-place.ts";
 import { operationAt, perform } from "./streams.ts";
 

@@ -7,7 +7,7 @@
  */
 import { expect, test } from "bun:test";
 import { resolve } from "node:path";
-import { checkLedger } from "../../../src/store/ledger/check.ts";
+import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { ledgerKinds, type TestLedger } from "../../support/ledger-databases.ts";
 import { createRandom, type Random } from "../../support/random.ts";

@@ -3,7 +3,7 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { numbered } from "../../../src/store/ledger/postgres-connection.ts";
+import { numbered } from "../../../src/store/ledger/postgres-ledger.ts";
 
 describe("a statement's question marks", () => {
   const rows: readonly (readonly [sql: string, written: string])[] = [

@@ -9,8 +9,8 @@ import { mkdtempSync, rmSync, statSync, unlinkSync, writeFileSync } from "node:f
 import { type FileHandle, open } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import type { LedgerDatabase, Tx } from "../../../src/store/ledger/database.ts";
-import { openSqliteLedger } from "../../../src/store/ledger/sqlite.ts";
+import type { LedgerDatabase, Tx } from "../../../src/store/ledger/ledger-database.ts";
+import { openSqliteLedger } from "../../../src/store/ledger/sqlite-ledger.ts";
 import { type Need, testWith } from "../../support/helpers.ts";
 import { canMount, fillUp } from "../../support/small-disk.ts";
 import { until } from "../../support/until.ts";

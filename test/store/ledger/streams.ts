@@ -5,11 +5,8 @@
  */
 import type { UserAddress } from "../../../src/payment/addresses.ts";
 import type { Credits } from "../../../src/payment/credits/credits.ts";
-import { adjustment, user } from "../../../src/store/ledger/accounts.ts";
-import type { LedgerDatabase, Tx } from "../../../src/store/ledger/database.ts";
-import { claimEvent } from "../../../src/store/ledger/events.ts";
-import type { MakeId } from "../../../src/store/ledger/transfer-ids.ts";
-import { transfer } from "../../../src/store/ledger/transfers.ts";
+import type { LedgerDatabase, Tx } from "../../../src/store/ledger/ledger-database.ts";
+import { adjustment, claimEvent, type MakeId, transfer, user } from "../../../src/store/ledger/transfers.ts";
 import { createRandom } from "../../support/random.ts";
 
 /** Streams that run at once. */

@@ -4,29 +4,26 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
+import { amountMax, type LedgerDatabase } from "../../../src/store/ledger/ledger-database.ts";
+import { entryChecks } from "../../../src/store/ledger/ledger-invariants.ts";
 import {
   type Account,
   adjustment,
+  balanceOf,
   escrow,
+  findBalance,
   gift,
   held,
+  historyOf,
+  type Leg,
   promo,
   provider,
   revenue,
-  user,
-} from "../../../src/store/ledger/accounts.ts";
-import { checkLedger } from "../../../src/store/ledger/check.ts";
-import { entryChecks } from "../../../src/store/ledger/checks/entries.ts";
-import type { LedgerDatabase } from "../../../src/store/ledger/database.ts";
-import { amountMax } from "../../../src/store/ledger/limits.ts";
-import {
-  balanceOf,
-  findBalance,
-  historyOf,
-  type Leg,
   type TransferKind,
   transfer,
   transferKinds,
+  user,
 } from "../../../src/store/ledger/transfers.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { ledgerKinds, type TestLedger } from "../../support/ledger-databases.ts";

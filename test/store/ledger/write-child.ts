@@ -4,7 +4,7 @@
  * @module
  */
 import { Failure } from "../../../src/failures.ts";
-import { openSqliteLedger } from "../../../src/store/ledger/sqlite.ts";
+import { openSqliteLedger } from "../../../src/store/ledger/sqlite-ledger.ts";
 
 const [path = "", count = "0"] = process.argv.slice(2);
 const ledger = await openSqliteLedger({ path });

@@ -9,10 +9,15 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { provider, revenue, user } from "../../../src/store/ledger/accounts.ts";
-import { checkLedger } from "../../../src/store/ledger/check.ts";
-import { createTransferIds } from "../../../src/store/ledger/transfer-ids.ts";
-import { balanceOf, transfer } from "../../../src/store/ledger/transfers.ts";
+import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
+import {
+  balanceOf,
+  createTransferIds,
+  provider,
+  revenue,
+  transfer,
+  user,
+} from "../../../src/store/ledger/transfers.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { openPlace } from "../../support/ledger-place.ts";
 import { connectRaw } from "../../support/raw-request.ts";

@@ -7,7 +7,7 @@
  */
 import { writeSync } from "node:fs";
 import { createInterface } from "node:readline";
-import { createTransferIds } from "../../../src/store/ledger/transfer-ids.ts";
+import { createTransferIds } from "../../../src/store/ledger/transfers.ts";
 import { openPlace } from "../../support/ledger-place.ts";
 import { openMultipartFixture } from "./multipart-fixture.ts";
 

@@ -9,8 +9,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { user } from "../../../src/store/ledger/accounts.ts";
-import { checkLedger } from "../../../src/store/ledger/check.ts";
+import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
+import { user } from "../../../src/store/ledger/transfers.ts";
 import { findUpload } from "../../../src/upload/uploads.ts";
 import { openTestPayment, type TestPayment, testStart } from "../../support/payment.ts";
 import { createRandom } from "../../support/random.ts";

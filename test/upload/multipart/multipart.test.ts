@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { winc } from "../../../src/arweave/winston.ts";
 import { Failure } from "../../../src/failures.ts";
 import { createLog } from "../../../src/lib/log.ts";
-import { checkLedger } from "../../../src/store/ledger/check.ts";
+import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import { openPartFiles, type PartFile, type PartFiles } from "../../../src/store/uploads/part-files.ts";
 import { createUploadQuota } from "../../../src/upload/intake/upload-quota.ts";
 import { chunkSizeMax, lifeMs, partsMax, unfinishedPerClientMax } from "../../../src/upload/multipart/multipart.ts";

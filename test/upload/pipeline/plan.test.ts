@@ -5,8 +5,8 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import fc from "fast-check";
 import { writeBundle } from "../../../src/arweave/bundle.ts";
-import type { LedgerDatabase } from "../../../src/store/ledger/database.ts";
-import { createTransferIds } from "../../../src/store/ledger/transfer-ids.ts";
+import type { LedgerDatabase } from "../../../src/store/ledger/ledger-database.ts";
+import { createTransferIds } from "../../../src/store/ledger/transfers.ts";
 import { findBundle, nextBundles } from "../../../src/upload/pipeline/bundles.ts";
 import { createPlanner, type PlanRules } from "../../../src/upload/pipeline/plan.ts";
 import { findUpload, itemsOfBundle, storedBytes } from "../../../src/upload/uploads.ts";

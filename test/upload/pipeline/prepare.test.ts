@@ -13,7 +13,7 @@ import type { Id } from "../../../src/arweave/id.ts";
 import { readTransactionHeader } from "../../../src/arweave/transaction.ts";
 import { verifyTransaction } from "../../../src/arweave/transaction-verify.ts";
 import { encodeBase64url } from "../../../src/lib/base64url.ts";
-import { checkLedger } from "../../../src/store/ledger/check.ts";
+import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import { type Bundle, nextBundles } from "../../../src/upload/pipeline/bundles.ts";
 import { createPlanner } from "../../../src/upload/pipeline/plan.ts";
 import { post } from "../../../src/upload/pipeline/post.ts";

@@ -7,7 +7,7 @@
  */
 import { writeSync } from "node:fs";
 import { createCredits } from "../../../src/payment/credits/credits.ts";
-import { createTransferIds } from "../../../src/store/ledger/transfer-ids.ts";
+import { createTransferIds } from "../../../src/store/ledger/transfers.ts";
 import { openX402Elsewhere } from "../../payment/x402/x402-elsewhere.ts";
 import { openPlace } from "../../support/ledger-place.ts";
 import { openMultipartFixture, stepped } from "../multipart/multipart-fixture.ts";

@@ -9,10 +9,9 @@
 import { expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { user } from "../../../src/store/ledger/accounts.ts";
-import { checkLedger } from "../../../src/store/ledger/check.ts";
-import type { LedgerDatabase } from "../../../src/store/ledger/database.ts";
-import { balanceOf } from "../../../src/store/ledger/transfers.ts";
+import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
+import type { LedgerDatabase } from "../../../src/store/ledger/ledger-database.ts";
+import { balanceOf, user } from "../../../src/store/ledger/transfers.ts";
 import { lifeMs } from "../../../src/upload/multipart/multipart.ts";
 import { type EvmNode, openEvmNode } from "../../payment/x402/evm-node.ts";
 import { openFakeFacilitator } from "../../payment/x402/facilitators.ts";

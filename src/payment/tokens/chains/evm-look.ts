@@ -4,8 +4,7 @@
  */
 
 import { atLeast } from "../../../lib/bounds.ts";
-import type { Fault } from "../../../lib/http-client.ts";
-import { fault } from "../../../lib/http-client.ts";
+import { type Fault, fault } from "../../../lib/http-client.ts";
 import type { EvmChain, EvmReceipt, EvmTransaction } from "../../evm/chain.ts";
 import type { MinedSight, Sight } from "../sight.ts";
 

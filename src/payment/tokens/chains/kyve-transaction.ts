@@ -7,7 +7,7 @@
  * @module
  */
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from "../../../lib/json.ts";
-import { readCount } from "../../../store/ledger/values.ts";
+import { readCount } from "../../../store/ledger/ledger-database.ts";
 import { readAddress, type UserAddress } from "../../addresses.ts";
 import { destinationInText } from "../destinations.ts";
 import { bySender, type MinedSight, type Outline } from "../sight.ts";

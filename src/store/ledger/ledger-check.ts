@@ -1,23 +1,24 @@
 /**
- * The checker: what must be true of a ledger, asked of its rows by SQL alone, so that it shares no code, and no
- * mistake, with the rules that wrote them.
- *
- * Each owner of tables states its truths in a list of its own; one line here adds it.
+ * The checker: reads the invariants of a ledger from its rows by SQL alone, so that it shares no code, and no mistake,
+ * with the rules that wrote them.
  * Source: docs/reference/payment.md#invariants-of-the-ledger.
  * @module
  */
-import { cardPaymentChecks } from "./checks/card-payments.ts";
-import type { LedgerCheck } from "./checks/check-row.ts";
-import { creditChecks } from "./checks/credits.ts";
-import { entryChecks } from "./checks/entries.ts";
-import { promoChecks } from "./checks/promo.ts";
-import { readingChecks } from "./checks/reading.ts";
-import { tokenPaymentChecks } from "./checks/token-payments.ts";
-import { uploadChecks } from "./checks/uploads.ts";
-import { x402PaymentChecks } from "./checks/x402-payments.ts";
-import type { LedgerDatabase } from "./database.ts";
 
-/** All that is checked, in the order in which it is told. */
+import type { LedgerDatabase } from "./ledger-database.ts";
+import {
+  cardPaymentChecks,
+  creditChecks,
+  entryChecks,
+  type LedgerCheck,
+  promoChecks,
+  readingChecks,
+  tokenPaymentChecks,
+  uploadChecks,
+  x402PaymentChecks,
+} from "./ledger-invariants.ts";
+
+/** All invariants, in the order of the report. */
 export const ledgerChecks: readonly LedgerCheck[] = [
   ...entryChecks,
   ...creditChecks,
@@ -29,23 +30,23 @@ export const ledgerChecks: readonly LedgerCheck[] = [
   ...uploadChecks,
 ];
 
-/** Something that is not as it must be. */
+/** A broken invariant. */
 export type Finding = Readonly<{
-  /** What should have been true. */
+  /** The invariant. */
   rule: string;
-  /** The row that it is not true of. */
+  /** The row that breaks it. */
   subject: string;
   found: string;
 }>;
 
-/** So many findings of one rule are told; a ledger with more has one cause, not thousands. */
+/** Findings reported for one rule; more of them have the same cause. */
 const findingsMax = 100;
 
 /**
  * Checks all of a ledger in one snapshot.
  *
- * @param checks - Some of the truths, for tests of one owner's rows.
- * @returns What is wrong; empty when nothing is. At most `findingsMax` a rule.
+ * @param checks - A subset for tests.
+ * @returns The broken invariants. At most `findingsMax` a rule.
  */
 export function checkLedger(
   database: LedgerDatabase,
@@ -64,7 +65,7 @@ export function checkLedger(
   });
 }
 
-/** Sums come in two halves (check-row.ts); people want one number. */
+/** Joins the two halves of sums (ledger-invariants.ts). */
 function readFound(found: string | null): string {
   if (found === null) return "nothing";
   return found.replace(sumPattern, (_, high: string, low: string) => String(BigInt(high) * 2n ** 32n + BigInt(low)));

@@ -1,13 +1,12 @@
 /**
- * Opening the ledger where the settings say it is.
+ * Opens the ledger on PostgreSQL or SQLite, as the settings say.
  * @module
  */
-import type { LedgerDatabase } from "./database.ts";
-import { openPostgresLedger } from "./postgres.ts";
-import { openSqliteLedger } from "./sqlite.ts";
+import type { LedgerDatabase } from "./ledger-database.ts";
+import { openPostgresLedger } from "./postgres-ledger.ts";
+import { openSqliteLedger } from "./sqlite-ledger.ts";
 
-/** Where a ledger is. */
-export type LedgerPlace = Readonly<{
+type LedgerPlace = Readonly<{
   /** `postgres://…`; `undefined` is the file. */
   url: string | undefined;
   /** The SQLite file. */
@@ -17,7 +16,7 @@ export type LedgerPlace = Readonly<{
 /**
  * Opens the ledger and brings it to the newest version.
  *
- * @throws Error when it cannot be reached, is no ledger, or a newer program's.
+ * @throws Error when it cannot be reached, is not a ledger, or a newer program wrote it.
  */
 export function openLedger({ url, path }: LedgerPlace): Promise<LedgerDatabase> {
   return url === undefined ? openSqliteLedger({ path }) : openPostgresLedger(url);

@@ -1,28 +1,30 @@
 /**
- * The ledger's tables: the scripts of all who keep state beside the money, in order.
+ * The ledger's schema version: which scripts of ledger-tables.ts run, in order.
  *
  * The n-th script takes a ledger from version n to n + 1, on SQLite and PostgreSQL alike. Statements end with `;` at
  * the end of a line. Once released, scripts are only added at the end.
  * @module
  */
 import { schemaFingerprint, scriptsToRun } from "../../lib/schema-scripts.ts";
-import type { Tx } from "./database.ts";
-import { approvalTables } from "./schema/approvals.ts";
-import { bundleTables } from "./schema/bundles.ts";
-import { failedSigningIndex } from "./schema/failed-signings.ts";
-import { giftTables } from "./schema/gifts.ts";
-import { ledgerTables } from "./schema/ledger.ts";
-import { multipartTables } from "./schema/multipart.ts";
-import { nonceTables } from "./schema/nonces.ts";
-import { paymentTables } from "./schema/payments.ts";
-import { promoTables } from "./schema/promo.ts";
-import { quoteTables } from "./schema/quotes.ts";
-import { readingTables } from "./schema/reading.ts";
-import { reservationTables } from "./schema/reservations.ts";
-import { signingColumns } from "./schema/signings.ts";
-import { strangersNonceTables } from "./schema/strangers-nonces.ts";
-import { uploadTables } from "./schema/uploads.ts";
-import { x402Tables } from "./schema/x402.ts";
+import type { Tx } from "./ledger-database.ts";
+import {
+  approvalTables,
+  bundleTables,
+  failedSigningIndex,
+  giftTables,
+  ledgerTables,
+  multipartTables,
+  nonceTables,
+  paymentTables,
+  promoTables,
+  quoteTables,
+  readingTables,
+  reservationTables,
+  signingColumns,
+  strangersNonceTables,
+  uploadTables,
+  x402Tables,
+} from "./ledger-tables.ts";
 
 export const ledgerSchema: readonly string[] = [
   ledgerTables,
@@ -44,7 +46,7 @@ export const ledgerSchema: readonly string[] = [
 ];
 
 /** The statements of a script, one by one. */
-export function statementsOf(script: string): string[] {
+function statementsOf(script: string): string[] {
   return script
     .split(/;\s*$/m)
     .map((statement) => statement.trim())
@@ -54,9 +56,9 @@ export function statementsOf(script: string): string[] {
 /**
  * Brings a ledger to the newest version.
  *
- * @param written - A statement as the database is to be told it.
+ * @param written - Converts a statement to the database's dialect.
  * @param scripts - Those of this program; tests have more.
- * @throws Error when a newer program wrote it, or one whose scripts were others.
+ * @throws Error when a newer program, or a program with other scripts, wrote the ledger.
  */
 export async function migrate(
   tx: Tx,

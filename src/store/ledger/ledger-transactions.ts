@@ -1,0 +1,363 @@
+/**
+ * Transactions of a ledger on either database: the writing session, group commit, snapshot reads, and closing.
+ * @module
+ */
+
+import { Failure } from "../../failures.ts";
+import {
+  type LedgerDatabase,
+  type Row,
+  type Tx,
+  type Value,
+  type Work,
+  waitingMax,
+  workTimeoutMs,
+} from "./ledger-database.ts";
+
+/**
+ * What an error of a statement means for the transaction that all of a group share.
+ *
+ * own     nothing: the work's own, it alone is undone
+ * again   the whole transaction must run again
+ * unsure  as `again` when it is the work's first time, as `own` when it is not
+ * lost    the transaction has ended, and its outcome is unknown
+ * damage  as `lost`, and the state of the disk is unknown: nothing may be written any more
+ */
+export type Fault = "own" | "again" | "unsure" | "lost" | "damage";
+
+/** The writing connection. One transaction at a time; within it one mark at a time. */
+export type Session = Readonly<{
+  /** The statements of the open transaction. */
+  statements: Statements;
+  /** Opens a transaction that no other one, of any process, runs beside. Throws a Failure when that cannot be. */
+  begin: () => Promise<void>;
+  /** Remembers a point of the transaction; then either keeps what came after it, or undoes that. */
+  mark: () => void | Promise<void>;
+  keep: () => void | Promise<void>;
+  undo: () => void | Promise<void>;
+  /** Commits the transaction. When it throws, the outcome may be unknown. */
+  commit: () => Promise<void>;
+  /** Rolls the transaction back, whatever its state; never throws. */
+  abandon: () => Promise<void>;
+  /** Waits until what was committed before the call is on the disk. */
+  durable: () => Promise<void>;
+  faultOf: (error: unknown) => Fault;
+}>;
+
+/** The statements of an open transaction. */
+export type Statements = Readonly<{
+  all: (sql: string, values: readonly Value[]) => readonly Row[] | Promise<readonly Row[]>;
+  run: (sql: string, values: readonly Value[]) => number | Promise<number>;
+}>;
+
+const lateName = "LateWork";
+const lateText = "ledger work waits for something other than its transaction, or its database does not answer";
+
+/** Whether work was given up because it took too long. */
+export function isLate(error: unknown): boolean {
+  return error instanceof Error && error.name === lateName;
+}
+
+/** Waits for a response, at most `timeoutMs`; then it throws an error for which `isLate` is true. */
+export async function withinTime<Result>(response: Promise<Result>, timeoutMs: number): Promise<Result> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(Object.assign(new Error(lateText), { name: lateName })), timeoutMs);
+  try {
+    return await Promise.race([response, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/**
+ * Runs work with a `tx` that ends with it, and that a failed statement breaks for good.
+ *
+ * @returns The work's result, when all its statements succeeded.
+ * @throws what the work threw, the error of a statement that it caught, or an Error after `workTimeoutMs`.
+ */
+export async function runWork<Result>(statements: Statements, work: Work<Result>): Promise<Result> {
+  const { tx, end } = createTx(statements);
+  try {
+    const response = await withinTime(work(tx), workTimeoutMs);
+    const broken = end();
+    // PostgreSQL does not continue after a failed statement, so SQLite does not either.
+    if (broken !== undefined) throw broken.error;
+    return response;
+  } finally {
+    end();
+  }
+}
+
+function createTx(statements: Statements) {
+  let ended = false;
+  let broken: { error: unknown } | undefined;
+
+  async function perform<Result>(call: () => Result | Promise<Result>): Promise<Result> {
+    if (ended) throw new Error("the ledger transaction has ended");
+    if (broken !== undefined) throw broken.error;
+    try {
+      return await call();
+    } catch (error) {
+      broken ??= { error };
+      throw error;
+    }
+  }
+
+  const tx: Tx = {
+    // The caller states the shape of rows beside its SQL.
+    all: async <Shape extends Row>(sql: string, ...values: Value[]) =>
+      (await perform(() => statements.all(sql, values))) as Shape[],
+    get: async <Shape extends Row>(sql: string, ...values: Value[]) =>
+      (await perform(() => statements.all(sql, values)))[0] as Shape | undefined,
+    run: (sql, ...values) => perform(() => statements.run(sql, values)),
+  };
+  return {
+    tx,
+    /** Ends it. @returns The first failure, if any. */
+    end: () => {
+      ended = true;
+      return broken;
+    },
+  };
+}
+
+/**
+ * Writes through one session: a queue, and groups of transactions that share a commit and a wait for the disk.
+ *
+ * Each transaction is undone or kept alone. No caller gets a result or its own failure before the group is durable:
+ * a rejection may depend on what another transaction of the group did.
+ */
+export type Writes = Readonly<{
+  write: LedgerDatabase["write"];
+  faults: LedgerDatabase["faults"];
+  /** Rejects new writes, and resolves when all accepted ones have a result. */
+  finish: () => Promise<void>;
+}>;
+
+/** Transactions that share one commit: about 3 ms, the longest wait of another process and of the event loop. */
+const groupMax = 64;
+/** How often a group is run again when another transaction was in its way. */
+const triesMax = 8;
+/** The pause before it is: doubled each time. */
+const pauseMs = 2;
+
+/** A transaction in the queue. */
+type Job = {
+  readonly work: Work<unknown>;
+  readonly resolve: (response: unknown) => void;
+  readonly reject: (error: unknown) => void;
+  /** Whether it has met an error that another transaction may have caused. */
+  wasUnsure: boolean;
+};
+
+/** A transaction that has run; `report` settles its promise once the group is durable. */
+type Done = Readonly<{ job: Job; report: () => void }>;
+
+/** Creates the write side of a session that stays the caller's. */
+export function createWrites(session: Session): Writes {
+  const waiting: Job[] = [];
+  const unanswered = new Set<Promise<void>>();
+  let running: Promise<void> | undefined;
+  let damage: Failure | undefined;
+  /** Why the last group could not be committed; `undefined` after a success. */
+  let fault: Failure | undefined;
+  let finished = false;
+
+  async function drain(): Promise<void> {
+    while (waiting.length > 0) {
+      await commitGroup(waiting.splice(0, groupMax));
+      // Requests are served between two groups.
+      if (waiting.length > 0) await new Promise(setImmediate);
+    }
+    running = undefined;
+  }
+
+  async function commitGroup(jobs: readonly Job[]): Promise<void> {
+    try {
+      if (damage !== undefined) throw damage;
+      responseWhenDurable(await runGroup(session, jobs));
+      fault = undefined;
+    } catch (error) {
+      const failure = failureOf(error);
+      fault = failure;
+      for (const job of jobs) job.reject(failure);
+    }
+  }
+
+  function failureOf(error: unknown): Failure {
+    if (error instanceof Failure) return error;
+    if (session.faultOf(error) === "damage") return shut(error);
+    return new Failure("database_unavailable", { reason: "the ledger could not commit" }, error);
+  }
+
+  function shut(cause: unknown): Failure {
+    damage ??= new Failure("database_unavailable", { reason: "the ledger could not reach its disk" }, cause);
+    return damage;
+  }
+
+  function responseWhenDurable(group: readonly Done[]): void {
+    const responded = session
+      .durable()
+      .then(
+        () => {
+          for (const { report } of group) report();
+        },
+        (error) => {
+          const failure = shut(error);
+          for (const { job } of group) job.reject(failure);
+        },
+      )
+      .finally(() => unanswered.delete(responded));
+    unanswered.add(responded);
+  }
+
+  return {
+    write: <Result>(work: Work<Result>): Promise<Result> => {
+      const rejection = damage ?? rejectionOf(finished, waiting.length);
+      if (rejection !== undefined) return Promise.reject(rejection);
+      const { promise, resolve, reject } = Promise.withResolvers<Result>();
+      // The queue holds work of many kinds; each result goes to the promise that was created with its work.
+      waiting.push({ work, resolve: resolve as (response: unknown) => void, reject, wasUnsure: false });
+      // Writes of the same event loop turn share the group.
+      running ??= Promise.resolve().then(drain);
+      return promise;
+    },
+    faults: () => {
+      const wrong = damage ?? fault;
+      return wrong === undefined ? [] : [`Credits cannot be written: ${wrong.context["reason"]}.`];
+    },
+    finish: async () => {
+      finished = true;
+      await running;
+      await Promise.all(unanswered);
+    },
+  };
+}
+
+function rejectionOf(finished: boolean, waiting: number): Failure | undefined {
+  if (finished) return new Failure("database_unavailable", { reason: "the ledger is closed" });
+  if (waiting >= waitingMax) return new Failure("busy", { reason: "too many ledger transactions wait" });
+  return undefined;
+}
+
+/** Commits jobs in one transaction; runs all of them again while others are in the way. */
+async function runGroup(session: Session, jobs: readonly Job[]): Promise<Done[]> {
+  for (let tries = 1; ; tries += 1) {
+    await session.begin();
+    try {
+      const done: Done[] = [];
+      for (const job of jobs) done.push(await runAlone(session, job));
+      await session.commit();
+      return done;
+    } catch (error) {
+      await session.abandon();
+      const fault = session.faultOf(error);
+      if (fault !== "again" && fault !== "unsure") throw error;
+      if (tries === triesMax) throw new Failure("busy", { reason: "other transactions were always in the way" }, error);
+    }
+    await Bun.sleep(pauseMs * 2 ** tries);
+  }
+}
+
+/**
+ * Runs one job between two marks of the group's transaction.
+ *
+ * @throws an error that affects the whole transaction.
+ */
+async function runAlone(session: Session, job: Job): Promise<Done> {
+  const { statements, sharedFault } = watched(session, job);
+  await session.mark();
+  try {
+    const response = await runWork(statements, job.work);
+    await session.keep();
+    return { job, report: () => job.resolve(response) };
+  } catch (error) {
+    const fault = sharedFault();
+    if (fault !== undefined) throw fault.error;
+    if (isLate(error)) {
+      // Its statements may still be under way: their position in the transaction is unknown.
+      job.reject(error);
+      throw error;
+    }
+    await session.undo();
+    return { job, report: () => job.reject(error) };
+  }
+}
+
+/** Statements that remember an error which is not the work's own, even if the work catches it. */
+function watched(session: Session, job: Job) {
+  let found: { error: unknown } | undefined;
+
+  function note(error: unknown): void {
+    const fault: Fault = session.faultOf(error);
+    const isOwn = fault === "own" || (fault === "unsure" && job.wasUnsure);
+    if (fault === "unsure") job.wasUnsure = true;
+    if (!isOwn) found ??= { error };
+  }
+
+  async function noted<Result>(call: () => Result | Promise<Result>): Promise<Result> {
+    try {
+      return await call();
+    } catch (error) {
+      note(error);
+      throw error;
+    }
+  }
+
+  const statements: Statements = {
+    all: (sql, values) => noted(() => session.statements.all(sql, values)),
+    run: (sql, values) => noted(() => session.statements.run(sql, values)),
+  };
+  return { statements, sharedFault: () => found };
+}
+
+/** Snapshot reads, with a limit on how many wait. */
+export type Reads = Readonly<{
+  read: LedgerDatabase["read"];
+  /** Rejects new reads, and resolves when all accepted ones have ended. */
+  finish: () => Promise<void>;
+}>;
+
+/** Creates them. @param snapshot - Runs work that sees one state; it may wait for its turn. */
+export function createReads(snapshot: <Result>(work: Work<Result>) => Promise<Result>): Reads {
+  const running = new Set<Promise<unknown>>();
+  let finished = false;
+  return {
+    read: <Result>(work: Work<Result>): Promise<Result> => {
+      if (finished) return Promise.reject(new Failure("database_unavailable", { reason: "the ledger is closed" }));
+      if (running.size >= waitingMax)
+        return Promise.reject(new Failure("busy", { reason: "too many ledger reads wait" }));
+      const mine = snapshot(work).finally(() => running.delete(mine));
+      running.add(mine);
+      return mine;
+    },
+    finish: async () => {
+      finished = true;
+      await Promise.allSettled(running);
+    },
+  };
+}
+
+/** Combines writes and reads. @param closeAll - Closes the connections once nothing is running. */
+export function openedLedger(
+  kind: LedgerDatabase["kind"],
+  writes: Writes,
+  reads: Reads,
+  closeAll: () => Promise<void>,
+): LedgerDatabase {
+  let closed: Promise<void> | undefined;
+  const close = async () => {
+    await Promise.all([writes.finish(), reads.finish()]);
+    await closeAll();
+  };
+  return {
+    kind,
+    write: writes.write,
+    read: reads.read,
+    faults: writes.faults,
+    close: () => {
+      closed ??= close();
+      return closed;
+    },
+  };
+}
