@@ -12,6 +12,7 @@ import { type Address, addressOf, blockHashFromBytes, idFromBytes } from "../src
 import { writeTransactionCursor } from "../src/graphql/cursor.ts";
 import { createQueryExecutor, type QueryExecutor } from "../src/graphql/execute.ts";
 import { schema } from "../src/graphql/graphql-schema.ts";
+import { createDocuments } from "../src/graphql/graphql-server.ts";
 import { writeAr } from "../src/graphql/shapes.ts";
 import { assert } from "../src/lib/assert.ts";
 import { openIndexReader } from "../src/store/index/reader.ts";
@@ -160,10 +161,14 @@ function cpuSeconds(path: string): number {
   return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
 }
 
+const documents = createDocuments();
+
 function bodyOf(execute: QueryExecutor, query: string, variables: Record<string, unknown>): Uint8Array {
-  const response = execute({ query, variables }, () => undefined);
-  assert(response.kind === "answered", "the query is valid");
-  return response.body;
+  const document = documents.parse(query);
+  assert(documents.validate(document).length === 0, "the query is valid");
+  const result = execute({ document, variables }, () => undefined);
+  assert(result.kind === "executed", "the variables are valid");
+  return result.body;
 }
 
 /** Cursors spread over the whole index. */

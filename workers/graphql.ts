@@ -1,40 +1,42 @@
 /**
- * The query threads: each answers whole GraphQL requests over a read-only connection of its own.
+ * The query threads: each responds to whole GraphQL requests over its own read-only connection.
  * @module
  */
 import { GraphQLError } from "graphql";
-import { createQueryExecutor, type QueryExecutor } from "../src/graphql/execute.ts";
-import type { QueryJob } from "../src/graphql/graphql-job.ts";
-import { executeSent, type QueryReply } from "../src/graphql/graphql-response.ts";
+import {
+  createGraphqlServer,
+  type GraphqlJob,
+  type GraphqlReply,
+  type GraphqlServer,
+} from "../src/graphql/graphql-server.ts";
 import { createSignatureSource } from "../src/graphql/signature-source.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { openIndexReader } from "../src/store/index/reader.ts";
 import { giveWay } from "../src/threads/give-way.ts";
 
-// Content is served at once also while many ask for what takes long (bench/attacks.ts).
+// Content stays fast while expensive queries run (bench/attacks.ts).
 giveWay();
 
-const executors = new Map<string, QueryExecutor>();
+const servers = new Map<string, GraphqlServer>();
 
-/** Answers one request. */
-export function executeQuery(job: QueryJob): QueryReply {
-  return executeSent(job.request, executorOf(job), () => {
+/** Executes one request. */
+export async function executeQuery(job: GraphqlJob): Promise<GraphqlReply> {
+  return await serverOf(job)(job.request, job.mediaType, () => {
     if (systemClock() > job.endsAtMs)
       throw new GraphQLError("The query took too long.", { extensions: { code: "QUERY_TIMEOUT" } });
   });
 }
 
-function executorOf({ indexPath, contentFolder }: QueryJob): QueryExecutor {
-  const before = executors.get(indexPath);
+function serverOf({ indexPath, contentFolder }: GraphqlJob): GraphqlServer {
+  const before = servers.get(indexPath);
   if (before !== undefined) return before;
   const index = openIndexReader(indexPath);
-  const signatures = createSignatureSource(index, contentFolder);
-  const executor = createQueryExecutor({ index, signatures });
-  executors.set(indexPath, executor);
-  return executor;
+  const server = createGraphqlServer({ index, signatures: createSignatureSource(index, contentFolder) });
+  servers.set(indexPath, server);
+  return server;
 }
 
-/** Answers, and so shows that the thread starts and works. */
+/** Shows that the thread starts and works. */
 export function ping(): "ok" {
   return "ok";
 }

@@ -1,8 +1,8 @@
 /**
- * Answers one GraphQL request over the index: text in, finished bytes or the reasons of a refusal out.
+ * Executes a valid document over the index and writes the response body.
  *
- * graphql-js parses, validates, coerces variables and answers introspection; the rest is executed here, because its
- * own execution is most of what a page costs (measured: 2 ms of 100 rows; bench/graphql.ts).
+ * graphql-js coerces variables and executes introspection. The rest is executed here, because the execution of
+ * graphql-js is most of the cost of a page (2 ms for 100 rows; bench/graphql.ts).
  * Source: docs/reference/graphql.md#execution; GraphQL specification (October 2021) §6.
  * @module
  */
@@ -23,7 +23,6 @@ import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import { schema } from "./graphql-schema.ts";
 import type { BlocksArguments, TransactionsArguments } from "./page-query.ts";
-import { createDocumentReader } from "./query-document.ts";
 import { requestRowsMax } from "./query-limits.ts";
 import { createResponseTexts, type ResponseText, type WriteValue } from "./response-text.ts";
 import {
@@ -38,56 +37,52 @@ import {
 import { fragmentsOf, type SelectedField, type SelectionScope, selectFields } from "./selection.ts";
 import type { SignatureSource } from "./signature-source.ts";
 
-/** A request as its client sent it. */
-export type QueryRequest = Readonly<{
-  query: string;
-  variables?: Record<string, unknown>;
-  operationName?: string;
+/** What to execute. */
+export type ExecutionRequest = Readonly<{
+  /** Parsed and valid. */
+  document: DocumentNode;
+  variables?: Readonly<Record<string, unknown>> | null | undefined;
+  operationName?: string | null | undefined;
 }>;
 
-/** What comes of a request. */
-export type QueryResult =
+export type ExecutionResult =
   /** A whole body, `data` with `errors` where there were some; `defects` are for the log only. */
-  | Readonly<{ kind: "answered"; body: Uint8Array<ArrayBuffer>; defects: readonly unknown[] }>
-  /** Nothing was executed: the document, its operation or its variables are not right. */
-  | Readonly<{ kind: "refused"; errors: readonly GraphQLFormattedError[] }>;
+  | Readonly<{ kind: "executed"; body: Uint8Array<ArrayBuffer>; defects: readonly unknown[] }>
+  /** Nothing was executed: the operation name or the variables are invalid. */
+  | Readonly<{ kind: "rejected"; errors: readonly GraphQLError[] }>;
 
-/** Answers requests, one at a time. `checkpoint` is called between steps and throws to end the request. */
-export type QueryExecutor = (request: QueryRequest, checkpoint: () => void) => QueryResult;
+/** Executes requests, one at a time. `checkpoint` is called between steps and throws to end the request. */
+export type QueryExecutor = (request: ExecutionRequest, checkpoint: () => void) => ExecutionResult;
 
-/** Where answers come from. */
 export type QuerySources = Readonly<{ index: QueryIndex; signatures: SignatureSource }>;
 
-/** What a defect says to its caller. */
+/** Message of an unexpected error in a field. */
 const defectMessage = "Internal Server Error";
 
-/** Faults of variables that one answer lists. */
+/** Errors of variables that one response lists. */
 const faultsMax = 20;
 
 /** Creates the executor of one index. */
 export function createQueryExecutor(sources: QuerySources): QueryExecutor {
-  const readDocument = createDocumentReader();
   const beginResponse = createResponseTexts();
   return (request, checkpoint) => {
-    const reading = readDocument(request.query);
-    if (reading.kind === "errors") return refused(reading.errors);
-    const operation = findOperation(reading.document, request.operationName);
-    if (operation instanceof GraphQLError) return refused([operation]);
+    const operation = findOperation(request.document, request.operationName ?? undefined);
+    if (operation instanceof GraphQLError) return { kind: "rejected", errors: [operation] };
     const variables = getVariableValues(
       schema,
       operation.variableDefinitions ?? [],
       { ...request.variables },
       { maxErrors: faultsMax },
     );
-    if (variables.errors !== undefined) return refused(variables.errors);
-    const scope = { fragments: fragmentsOf(reading.document), variables: variables.coerced };
+    if (variables.errors !== undefined) return { kind: "rejected", errors: variables.errors };
+    const scope = { fragments: fragmentsOf(request.document), variables: variables.coerced };
     const context = { ...sources, checkpoint, rowsLeft: requestRowsMax, tagBytesLeft: tagBytesMax };
     return execute({ request, operation, scope, context, beginResponse });
   };
 }
 
 type Execution = Readonly<{
-  request: QueryRequest;
+  request: ExecutionRequest;
   operation: OperationDefinitionNode;
   scope: SelectionScope;
   context: RootContext;
@@ -109,17 +104,17 @@ function findOperation(document: DocumentNode, name: string | undefined): Operat
   });
 }
 
-/** What the root fields gave; `writers` is undefined where `data` is null. */
+/** Results of the root fields; `writers` is undefined where `data` is null. */
 type Resolution = Readonly<{
   writers: readonly Readonly<{ key: string; write: WriteValue }>[] | undefined;
   errors: readonly GraphQLFormattedError[];
   defects: readonly unknown[];
 }>;
 
-function execute(execution: Execution): QueryResult {
-  // One state of the index for the whole answer: a page and its count, and every root field, agree.
+function execute(execution: Execution): ExecutionResult {
+  // One snapshot of the index for the whole response: pages, counts and root fields agree.
   const { writers, errors, defects } = execution.context.index.snapshot(() => resolveAll(execution));
-  return { kind: "answered", body: writeBody(execution.beginResponse(), writers, errors), defects };
+  return { kind: "executed", body: writeBody(execution.beginResponse(), writers, errors), defects };
 }
 
 function resolveAll(execution: Execution): Resolution {
@@ -149,8 +144,8 @@ function resolve(field: SelectedField, execution: Execution): WriteValue {
   context.checkpoint();
   if (field.name.startsWith("__")) return introspect(field, execution);
   const definition = schema.getQueryType()?.getFields()[field.name];
-  assert(definition !== undefined, "validation has found every root field in the schema");
-  // graphql-js has coerced them to what the schema says; the types below say the same.
+  assert(definition !== undefined, "validation found every root field in the schema");
+  // graphql-js coerced them to the types of the schema; the types below repeat them.
   const given = getArgumentValues(definition, field.nodes[0], { ...scope.variables });
   switch (field.name) {
     case "transaction":
@@ -165,7 +160,7 @@ function resolve(field: SelectedField, execution: Execution): WriteValue {
   }
 }
 
-/** `__schema`, `__type` and `__typename`: graphql-js answers a document that has only this field. */
+/** `__schema`, `__type` and `__typename`: graphql-js executes a document that has only this field. */
 function introspect(field: SelectedField, { operation, scope, request }: Execution): WriteValue {
   const only = { ...operation, selectionSet: { kind: Kind.SELECTION_SET, selections: field.nodes } } as const;
   const result = executeSync({
@@ -198,7 +193,7 @@ function writeBody(
   return response.finish();
 }
 
-/** Whether an error's message is meant for the caller. */
+/** Whether an error's message may be shown to the client. */
 function isPublic(error: unknown): error is GraphQLError | Failure {
   return error instanceof GraphQLError || error instanceof Failure;
 }
@@ -206,8 +201,4 @@ function isPublic(error: unknown): error is GraphQLError | Failure {
 function locate(error: unknown, field: SelectedField): GraphQLError {
   const shown = isPublic(error) ? error : new GraphQLError(defectMessage);
   return locatedError(shown, field.nodes, [field.key]);
-}
-
-function refused(errors: readonly GraphQLError[]): QueryResult {
-  return { kind: "refused", errors: errors.map((error) => error.toJSON()) };
 }

@@ -7,12 +7,14 @@ import fc from "fast-check";
 import { GraphQLError, getIntrospectionQuery, parse, print, validate } from "graphql";
 import { Failure } from "../../src/failures.ts";
 import { writeTransactionCursor } from "../../src/graphql/cursor.ts";
-import { createQueryExecutor, type QueryRequest, type QueryResult } from "../../src/graphql/execute.ts";
+import type { ExecutionResult } from "../../src/graphql/execute.ts";
 import { schema } from "../../src/graphql/graphql-schema.ts";
+import type { RequestParameters } from "../../src/graphql/request-parameters.ts";
 import { pendingHeight } from "../../src/store/index/place.ts";
 import { documents } from "./documents.ts";
 import { blockOf, createMemoryIndex, idOf, rowAt } from "./memory-index.ts";
 import { executeByGraphqlJs } from "./oracle.ts";
+import { createTextExecutor } from "./text-executor.ts";
 
 const awkward = 'quotes " \\ / controls \u0000\u0007\n\t\u007f lines \u2028\u2029 umlauts äöü, kanji 漢字, 𝄞, <script>';
 const blocks = Array.from({ length: 12 }, (_, height) => blockOf(height));
@@ -47,20 +49,18 @@ const rows = [
 const signatures = new Map(
   rows.filter(({ place }) => place.height % 2 === 0).map(({ id }) => [id, `signature-of-${id}`]),
 );
-const execute = createQueryExecutor({
+const execute = createTextExecutor({
   index: createMemoryIndex(rows, blocks),
   signatures: (asked) =>
     new Map(asked.flatMap(({ id }) => (signatures.has(id) ? [[id, signatures.get(id) ?? ""]] : []))),
 });
-const nothingToCheck = () => undefined;
 
-const text = (response: QueryResult) =>
-  response.kind === "answered"
+const text = (response: ExecutionResult) =>
+  response.kind === "executed"
     ? new TextDecoder("utf-8", { fatal: true }).decode(response.body)
     : JSON.stringify(response.errors.map(({ message }) => message));
-const ask = (query: string, variables: Record<string, unknown> = {}) =>
-  text(execute({ query, variables }, nothingToCheck));
-const asked = (request: QueryRequest) => {
+const ask = (query: string, variables: Record<string, unknown> = {}) => text(execute({ query, variables }));
+const asked = (request: RequestParameters) => {
   const result = executeByGraphqlJs(rows, blocks, signatures, request);
   return "data" in result ? JSON.stringify(result) : JSON.stringify(result.errors?.map(({ message }) => message));
 };
@@ -110,7 +110,7 @@ query($id: ID!) {
 `;
 
 describe("an answer", () => {
-  const requests: [string, QueryRequest][] = [
+  const requests: [string, RequestParameters][] = [
     ["every field", { query: `{ transactions(first: 100) { ${everyField} } }` }],
     ["every field, upwards", { query: `{ transactions(first: 100, sort: HEIGHT_ASC) { ${everyField} } }` }],
     [
@@ -190,7 +190,7 @@ describe("an answer", () => {
     ],
   ];
   test.each(requests)("has %s as graphql-js has it", (_name, request) => {
-    expect(text(execute(request, nothingToCheck))).toBe(asked(request));
+    expect(text(execute(request))).toBe(asked(request));
   });
 
   test("is what graphql-js answers, for any document", () => {
@@ -208,7 +208,7 @@ describe("an answer", () => {
 
 describe("an error", () => {
   const failing = (error: unknown) =>
-    createQueryExecutor({
+    createTextExecutor({
       index: {
         ...createMemoryIndex(rows, blocks),
         page: () => {
@@ -217,9 +217,9 @@ describe("an error", () => {
       },
       signatures: () => new Map(),
     });
-  const shown = (response: QueryResult) => JSON.parse(text(response));
+  const shown = (response: ExecutionResult) => JSON.parse(text(response));
 
-  const refusals: [string, QueryRequest, string[]][] = [
+  const refusals: [string, RequestParameters, string[]][] = [
     ["a text that is no document", { query: "{" }, ["Syntax Error: Expected Name, found <EOF>."]],
     [
       "2,001 tokens",
@@ -272,12 +272,12 @@ describe("an error", () => {
     ],
   ];
   test.each(refusals)("refuses %s before anything is executed", (_name, request, messages) => {
-    const response = execute(request, nothingToCheck);
-    expect(response.kind === "refused" && response.errors.map(({ message }) => message)).toEqual(messages);
+    const response = execute(request);
+    expect(response.kind === "rejected" && response.errors.map(({ message }) => message)).toEqual(messages);
   });
 
   test("of an argument names its field, its line and its column", () => {
-    expect(shown(execute({ query: "{\n  wrong: transactions(first: 0) { count }\n}" }, nothingToCheck))).toEqual({
+    expect(shown(execute({ query: "{\n  wrong: transactions(first: 0) { count }\n}" }))).toEqual({
       errors: [
         {
           message: '"first" is 0; it must be 1 or more.',
@@ -291,18 +291,15 @@ describe("an error", () => {
   });
 
   test("of a bad cursor stands in errors, with its path", () => {
-    const { errors, data } = shown(
-      execute({ query: '{ blocks { count } transactions(after: "garbage") { count } }' }, nothingToCheck),
-    );
+    const { errors, data } = shown(execute({ query: '{ blocks { count } transactions(after: "garbage") { count } }' }));
     expect(data).toBeNull();
     expect(errors).toMatchObject([{ message: "Invalid transaction cursor", path: ["transactions"] }]);
   });
 
   test("in a field that may be null leaves the others", () => {
-    const response = failing(new Error("disk on fire"))(
-      { query: `{ transaction(id: "${idOf("x")}") { id } blocks(first: 1) { edges { cursor } } }` },
-      nothingToCheck,
-    );
+    const response = failing(new Error("disk on fire"))({
+      query: `{ transaction(id: "${idOf("x")}") { id } blocks(first: 1) { edges { cursor } } }`,
+    });
     expect(shown(response)).toMatchObject({
       errors: [{ path: ["transaction"] }],
       data: { transaction: null, blocks: { edges: [{}] } },
@@ -311,19 +308,18 @@ describe("an error", () => {
 
   test("that is a defect is masked, and goes to the log whole", () => {
     const defect = new Error("disk on fire at /secret/path");
-    const response = failing(defect)({ query: "{ transactions { edges { cursor } } }" }, nothingToCheck);
+    const response = failing(defect)({ query: "{ transactions { edges { cursor } } }" });
     expect(shown(response)).toEqual({
       errors: [{ message: "Internal Server Error", locations: [{ line: 1, column: 3 }], path: ["transactions"] }],
       data: null,
     });
-    expect(response).toMatchObject({ kind: "answered", defects: [defect] });
+    expect(response).toMatchObject({ kind: "executed", defects: [defect] });
   });
 
   test("that is expected says what it is, and not its facts", () => {
-    const response = failing(new Failure("not_synced", { secret: "facts" }))(
-      { query: "{ transactions { edges { cursor } } }" },
-      nothingToCheck,
-    );
+    const response = failing(new Failure("not_synced", { secret: "facts" }))({
+      query: "{ transactions { edges { cursor } } }",
+    });
     expect(shown(response).errors).toMatchObject([{ message: "Chain state not available yet" }]);
     expect(text(response)).not.toContain("secret");
     expect(response).toMatchObject({ defects: [] });
@@ -345,7 +341,7 @@ describe("an error", () => {
 
   test("tells that a request asks for more rows than 3,000", () => {
     const query = `{ ${["a", "b", "c", "d"].map((key) => `${key}: transactions(first: 1000) { edges { cursor } }`).join(" ")} }`;
-    expect(shown(execute({ query }, nothingToCheck))).toMatchObject({
+    expect(shown(execute({ query }))).toMatchObject({
       errors: [{ message: 'The query asks for more than 3000 rows; ask for fewer with "first".', path: ["d"] }],
     });
   });
@@ -356,18 +352,15 @@ describe("a large page", () => {
     rowAt({ height: 1, txIndex: 0, offset: 64 * (index + 2) }, { tags: [{ name: "n", value: "v" }] }),
   );
   const executor = (rowsOfIndex: typeof wide) =>
-    createQueryExecutor({ index: createMemoryIndex(rowsOfIndex, blocks), signatures: () => new Map() });
-  const page = (response: QueryResult) => JSON.parse(text(response)).data.transactions;
+    createTextExecutor({ index: createMemoryIndex(rowsOfIndex, blocks), signatures: () => new Map() });
+  const page = (response: ExecutionResult) => JSON.parse(text(response)).data.transactions;
 
   test("is read in steps and has every row once, in order", () => {
     const { edges, pageInfo } = page(
-      executor(wide)(
-        {
-          query:
-            "{ transactions(first: 5000, sort: HEIGHT_ASC) { pageInfo { hasNextPage endCursor } edges { cursor node { id } } } }",
-        },
-        nothingToCheck,
-      ),
+      executor(wide)({
+        query:
+          "{ transactions(first: 5000, sort: HEIGHT_ASC) { pageInfo { hasNextPage endCursor } edges { cursor node { id } } } }",
+      }),
     );
     expect(edges.map(({ node }: { node: { id: string } }) => node.id)).toEqual(
       wide.slice(0, 1_000).map(({ id }) => id),
@@ -378,7 +371,7 @@ describe("a large page", () => {
   test("is counted up to a thousand rows, and not beyond", () => {
     const tagged = 'tags: [{name: "n", values: ["v"]}]';
     const count = (rowsOfIndex: typeof wide, given: string) =>
-      page(executor(rowsOfIndex)({ query: `{ transactions(${given}) { count } }` }, nothingToCheck)).count;
+      page(executor(rowsOfIndex)({ query: `{ transactions(${given}) { count } }` })).count;
     expect(count(wide.slice(0, 1_000), tagged)).toBe("1000");
     expect(count(wide.slice(0, 1_001), tagged)).toBeNull();
     expect(count(wide, "first: 1")).toBe("1300");
@@ -392,12 +385,9 @@ describe("a large page", () => {
     let after = "";
     for (let pages = 0; pages < 20; pages++) {
       const { edges, pageInfo } = page(
-        run(
-          {
-            query: `{ transactions(first: 40, sort: HEIGHT_ASC, after: "${after}") { pageInfo { hasNextPage } edges { cursor node { id tags { value } } } } }`,
-          },
-          nothingToCheck,
-        ),
+        run({
+          query: `{ transactions(first: 40, sort: HEIGHT_ASC, after: "${after}") { pageInfo { hasNextPage } edges { cursor node { id tags { value } } } } }`,
+        }),
       );
       expect(edges.length).toBeLessThan(12);
       seen.push(...edges.map(({ node }: { node: { id: string } }) => node.id));

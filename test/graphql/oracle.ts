@@ -4,7 +4,6 @@
  */
 import { type ExecutionResult, graphqlSync } from "graphql";
 import { writeBlockCursor, writeTransactionCursor } from "../../src/graphql/cursor.ts";
-import type { QueryRequest } from "../../src/graphql/execute.ts";
 import { schema } from "../../src/graphql/graphql-schema.ts";
 import {
   type BlocksArguments,
@@ -12,6 +11,7 @@ import {
   readTransactionsPlan,
   type TransactionsArguments,
 } from "../../src/graphql/page-query.ts";
+import type { RequestParameters } from "../../src/graphql/request-parameters.ts";
 import type { PageBlock, PageRow } from "../../src/store/index/rows.ts";
 import { createMemoryIndex, matches } from "./memory-index.ts";
 
@@ -22,7 +22,7 @@ export function executeByGraphqlJs(
   rows: readonly PageRow[],
   blocks: readonly PageBlock[],
   signatures: ReadonlyMap<string, string>,
-  request: QueryRequest,
+  request: RequestParameters,
 ): ExecutionResult {
   const index = createMemoryIndex(rows, blocks);
   const transaction = (row: PageRow) => ({

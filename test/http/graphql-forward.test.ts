@@ -100,7 +100,7 @@ describe("G2: a query that is forwarded", () => {
     expect(await shown(response)).toEqual({ status: 400, body: { errors: [{ message: "x" }] } });
   });
 
-  const none = "The host that answers queries gave no answer.";
+  const none = "The query host sent no valid response.";
   const faults: [string, () => string, number, string][] = [
     ["a host that is not there", () => "http://127.0.0.1:1", 502, none],
     ["a redirect", () => openHost(() => Response.redirect("http://127.0.0.1:1/", 302)), 502, none],
@@ -122,12 +122,7 @@ describe("G2: a query that is forwarded", () => {
       502,
       none,
     ],
-    [
-      "silence",
-      () => openHost(() => new Promise(() => undefined)),
-      504,
-      "The host that answers queries did not answer in time.",
-    ],
+    ["silence", () => openHost(() => new Promise(() => undefined)), 504, "The query host did not respond in time."],
   ];
   test.each(faults)("meets %s", async (name, origin, status, message) => {
     const server = openForwarder(origin(), "us", name === "silence" ? hasty : patient);

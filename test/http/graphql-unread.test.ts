@@ -3,13 +3,11 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { createQueryExecutor } from "../../src/graphql/execute.ts";
-import type { QueryJob } from "../../src/graphql/graphql-job.ts";
-import { executeSent } from "../../src/graphql/graphql-response.ts";
+import { createGraphqlServer, type GraphqlJob } from "../../src/graphql/graphql-server.ts";
 import { createMemoryIndex } from "../graphql/memory-index.ts";
 import { openGraphqlServer, poolOf } from "./graphql-server.ts";
 
-const execute = createQueryExecutor({ index: createMemoryIndex([], []), signatures: () => new Map() });
+const serve = createGraphqlServer({ index: createMemoryIndex([], []), signatures: () => new Map() });
 
 describe("the thread that serves looks into no request", () => {
   const rows: [string, string, string, string][] = [
@@ -20,9 +18,9 @@ describe("the thread that serves looks into no request", () => {
   test.each(rows)("of %s: its text is a query thread's to read", async (_name, type, form, text) => {
     const jobs: unknown[] = [];
     const other = openGraphqlServer({
-      pool: poolOf(({ request }: QueryJob) => {
+      pool: poolOf(({ request, mediaType }: GraphqlJob) => {
         jobs.push(request);
-        return executeSent(request, execute, () => undefined);
+        return serve(request, mediaType, () => undefined);
       }),
     });
     const headers = { "Content-Type": type };

@@ -4,18 +4,16 @@
  */
 import { afterAll, describe, expect, test } from "bun:test";
 import { Failure } from "../../src/failures.ts";
-import { createQueryExecutor } from "../../src/graphql/execute.ts";
-import type { QueryJob } from "../../src/graphql/graphql-job.ts";
-import { executeSent } from "../../src/graphql/graphql-response.ts";
+import { createGraphqlServer, type GraphqlJob } from "../../src/graphql/graphql-server.ts";
 import { blockOf, createMemoryIndex, rowAt } from "../graphql/memory-index.ts";
 import { createRecordingLog } from "../support/recording-log.ts";
 import { openGraphqlServer, poolOf } from "./graphql-server.ts";
 
 const blocks = [blockOf(0), blockOf(1)];
 const index = createMemoryIndex([rowAt({ height: 1, txIndex: 0, offset: -1 })], blocks);
-const execute = createQueryExecutor({ index, signatures: () => new Map() });
+const serve = createGraphqlServer({ index, signatures: () => new Map() });
 const server = openGraphqlServer({
-  pool: poolOf(({ request }: QueryJob) => executeSent(request, execute, () => undefined)),
+  pool: poolOf(({ request, mediaType }: GraphqlJob) => serve(request, mediaType, () => undefined)),
 });
 afterAll(() => server.close(0));
 
@@ -157,9 +155,9 @@ describe("a mistake", () => {
     ["JSON that is no object", () => post("7"), 400, "The body must be a JSON object."],
     ["null", () => post("null"), 400, "The body must be a JSON object."],
     ["a batch", () => post(JSON.stringify([{ query: good }, { query: good }])), 400, "Batching is not supported."],
-    ["no query", () => post("{}"), 400, '"query" must be a text that is not empty.'],
-    ["no query, by GET", () => get({}, { Accept: json }), 400, '"query" must be a text that is not empty.'],
-    ["a query that is a number", () => post('{"query":7}'), 400, '"query" must be a text that is not empty.'],
+    ["no query", () => post("{}"), 400, '"query" must be a non-empty string.'],
+    ["no query, by GET", () => get({}, { Accept: json }), 400, '"query" must be a non-empty string.'],
+    ["a query that is a number", () => post('{"query":7}'), 400, '"query" must be a non-empty string.'],
     [
       "variables that are a list",
       () => post(JSON.stringify({ query: good, variables: [] })),
@@ -188,20 +186,20 @@ describe("a mistake", () => {
       "an operation name that is a number",
       () => post(JSON.stringify({ query: good, operationName: 7 })),
       400,
-      '"operationName" must be a text.',
+      '"operationName" must be a string.',
     ],
     ["bytes that are not UTF-8", () => post(new Uint8Array([0x7b, 0xff, 0x7d])), 400, "The body is not UTF-8."],
     [
       "a body of another type",
       () => post(good, { "Content-Type": "text/plain" }),
       415,
-      'A body of type "text/plain" cannot be read; send application/json.',
+      'A body of type "text/plain" is not supported; send application/json.',
     ],
     [
       "a file upload",
       () => post("", { "Content-Type": "multipart/form-data; boundary=x" }),
       415,
-      'A body of type "multipart/form-data" cannot be read; send application/json.',
+      'A body of type "multipart/form-data" is not supported; send application/json.',
     ],
     [
       "a body above 64 KiB",
@@ -213,13 +211,13 @@ describe("a mistake", () => {
       "an Accept without a type of ours",
       () => post(JSON.stringify({ query: good }), { Accept: "image/png" }),
       406,
-      "Answers are application/json or application/graphql-response+json.",
+      "Responses are application/json or application/graphql-response+json.",
     ],
     [
       "a stream of events",
       () => post(JSON.stringify({ query: good }), { Accept: "text/event-stream" }),
       406,
-      "Answers are application/json or application/graphql-response+json.",
+      "Responses are application/json or application/graphql-response+json.",
     ],
   ];
   test.each(rows)("is told: %s", async (_name, ask, status, message) => {
@@ -303,7 +301,7 @@ describe("trouble of ours", () => {
 
   test("within an answer is masked there, and logged with the request's id", async () => {
     const { log, lines } = createRecordingLog();
-    const broken = createQueryExecutor({
+    const broken = createGraphqlServer({
       index: {
         ...index,
         page: () => {
@@ -313,7 +311,7 @@ describe("trouble of ours", () => {
       signatures: () => new Map(),
     });
     const other = openGraphqlServer({
-      pool: poolOf(({ request }: QueryJob) => executeSent(request, broken, () => undefined)),
+      pool: poolOf(({ request, mediaType }: GraphqlJob) => broken(request, mediaType, () => undefined)),
       log,
     });
     const response = await fetch(`${other.url}/graphql`, {

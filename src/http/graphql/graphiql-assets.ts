@@ -1,8 +1,7 @@
 /**
- * The files of the GraphiQL page: inside the binary where there is one, else bundled from `console/graphiql` when
- * somebody first opens the page.
+ * The files of the GraphiQL page: embedded in the binary, or bundled from `console/graphiql` on the first request.
  *
- * build.ts embeds what `bundleGraphiql` gives, under the names of `graphiqlFiles`.
+ * build.ts embeds the output of `bundleGraphiql` under the names of `graphiqlFiles`.
  * @module
  */
 import { join, resolve } from "node:path";
@@ -11,13 +10,12 @@ import { gzip } from "node:zlib";
 import { assert } from "../../lib/assert.ts";
 import type { AssetFiles } from "../assets.ts";
 
-/** Names of the files as they are embedded: compressed with gzip. */
+/** Names of the embedded files, compressed with gzip. */
 export const graphiqlFiles = ["graphiql.js.gz", "graphiql.css.gz"] as const;
 
-/** Name of one file. */
 export type GraphiqlFile = (typeof graphiqlFiles)[number];
 
-/** What React reads at its build to know whether it is checked or fast. */
+/** Build-time constant that selects React's production build. */
 const reactMode = ["process", "env", "NODE_ENV"].join(".");
 
 /** Off the main thread: the script has more than 1 MiB. */

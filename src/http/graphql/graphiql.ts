@@ -1,14 +1,14 @@
 /**
- * GraphiQL at `/graphql`, for browsers: from our own origin, working without any other.
+ * GraphiQL at `/graphql` for browsers. The page loads files of this origin only.
  * Source: docs/reference/graphql.md#pages; docs/reference/gateway.md#isolation.
  * @module
  */
 import { Elysia } from "elysia";
-import { type AssetSource, assetResponse } from "../assets.ts";
+import { type AssetSource, assetResponse, createAssetSource } from "../assets.ts";
 import { pageResponse } from "../responses.ts";
-import type { GraphiqlFile } from "./graphiql-assets.ts";
+import { bundleGraphiql, type GraphiqlFile, graphiqlFiles } from "./graphiql-assets.ts";
 
-/** Scripts, styles and requests only to us. The one style that a dialog adds (it locks scrolling) has the nonce. */
+/** Scripts, styles and requests of this origin only. The nonce allows the style that a dialog adds to lock scrolling. */
 function contentSecurityPolicy(nonce: string): string {
   return [
     "default-src 'none'",
@@ -24,13 +24,12 @@ function contentSecurityPolicy(nonce: string): string {
 
 const nonceBytes = 16;
 
-/** Whether a request is a browser's, that wants to look rather than to query. */
-export function wantsPage(request: Request): boolean {
+/** Whether a browser requests the page rather than a query. */
+function wantsPage(request: Request): boolean {
   return request.method === "GET" && (request.headers.get("accept") ?? "").includes("text/html");
 }
 
-/** Answers with the page. */
-export async function graphiqlPage(source: AssetSource<GraphiqlFile>): Promise<Response> {
+async function graphiqlPage(source: AssetSource<GraphiqlFile>): Promise<Response> {
   const { version } = await source();
   const nonce = crypto.getRandomValues(new Uint8Array(nonceBytes)).toBase64();
   const page = pageResponse(
@@ -57,13 +56,18 @@ export async function graphiqlPage(source: AssetSource<GraphiqlFile>): Promise<R
   return page;
 }
 
-/** Creates the routes of the page's files. */
-export function graphiqlFilesRoutes(source: AssetSource<GraphiqlFile>) {
+/** Creates `/graphql`: the page for browsers, `respond` for queries, and the routes of the page's files. */
+export function graphqlEndpoint(respond: (request: Request) => Promise<Response>) {
+  const source = createAssetSource(graphiqlFiles, bundleGraphiql);
+  const endpoint = ({ request }: Readonly<{ request: Request }>) =>
+    wantsPage(request) ? graphiqlPage(source) : respond(request);
   return new Elysia()
     .get("/graphql/graphiql.js", ({ request }) =>
       assetResponse(request, source, "graphiql.js.gz", "text/javascript; charset=utf-8"),
     )
     .get("/graphql/graphiql.css", ({ request }) =>
       assetResponse(request, source, "graphiql.css.gz", "text/css; charset=utf-8"),
-    );
+    )
+    .get("/graphql", endpoint)
+    .post("/graphql", endpoint, { parse: "none" });
 }

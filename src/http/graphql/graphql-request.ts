@@ -1,51 +1,48 @@
 /**
- * A GraphQL request off the wire: method, media types, body and query string to the text that a thread reads.
+ * Reads a GraphQL request from HTTP: method, media types, body and query string, within the size limits.
  *
- * Stricter and clearer than yoga's own readers: bodies are bounded, and every fault says what was wrong.
+ * The text is parsed in a query thread (src/graphql/graphql-server.ts).
  * Source: docs/reference/graphql.md#limits; GraphQL over HTTP (draft 2024) §4, §5.
  * @module
  */
-import { GraphQLError } from "graphql";
 import { Failure, failures } from "../../failures.ts";
-import { documentKind, operationNameKind, type SentRequest } from "../../graphql/graphql-response.ts";
+import type { GraphqlMediaType } from "../../graphql/graphql-server.ts";
 import { bodyBytesMax } from "../../graphql/query-limits.ts";
+import { documentKind, operationNameKind, type SentRequest } from "../../graphql/request-parameters.ts";
 import { textKind } from "../../lib/kind.ts";
 import { readBody } from "../body.ts";
 import { callerLeft, reportsDisconnect } from "../client-disconnect.ts";
 import { queryParameter } from "../parameter.ts";
+import { jsonResponse } from "../responses.ts";
 import { readTarget } from "../target.ts";
 
-/** Media types in which answers are given. */
-export type GraphqlMediaType = "application/json" | "application/graphql-response+json";
-
-/** Status and headers of an answer to an error, as yoga understands them. */
-export type ErrorResponse = Readonly<{
-  status: number;
-  headers?: Readonly<Record<string, string>>;
-}>;
-
-/** A request as `GET` has it. */
+/** Query parameters of a GET request. */
 export const queryRequestParameters = {
   query: queryParameter("query", documentKind, "The document."),
-  variables: queryParameter("variables", textKind(), "An object, as JSON; or nothing."),
-  operationName: queryParameter("operationName", operationNameKind, "Which operation of the document."),
+  variables: queryParameter("variables", textKind(), "An object, as JSON; or empty."),
+  operationName: queryParameter("operationName", operationNameKind, "Name of the operation to execute."),
 } as const;
 
-/** An error with the status that answers it. */
-export function graphqlError(message: string, http: ErrorResponse): GraphQLError {
-  return new GraphQLError(message, { extensions: { http } });
+/** A response without data. Responses to server errors carry `no-store` in `headers`. */
+export function errorResponse(
+  status: number,
+  message: string,
+  headers: Readonly<Record<string, string>> = {},
+  type: GraphqlMediaType = "application/json",
+): Response {
+  return jsonResponse({ errors: [{ message }] }, status, { "Content-Type": `${type}; charset=utf-8`, ...headers });
 }
 
-/** The error of a request whose client has disconnected: nobody reads it, and it is no defect. */
-export function clientLeft(): GraphQLError {
-  return graphqlError("The client has left.", { status: callerLeft });
+/** The response to a disconnected client: not sent, and not logged as a defect. */
+export function disconnectedResponse(): Response {
+  return errorResponse(callerLeft, "The client has disconnected.");
 }
 
 /**
- * The media type of the answer: the first that the client lists and that is ours.
+ * The media type of the response: the first supported one that the client lists.
  *
- * @param accept - The request's Accept header; null takes JSON.
- * @returns `undefined` when the client takes none of ours.
+ * @param accept - The request's Accept header; null means JSON.
+ * @returns `undefined` when the client accepts no supported type.
  */
 export function acceptedMediaType(accept: string | null): GraphqlMediaType | undefined {
   for (const entry of (accept ?? "*/*").toLowerCase().split(",")) {
@@ -57,20 +54,36 @@ export function acceptedMediaType(accept: string | null): GraphqlMediaType | und
   return undefined;
 }
 
-/**
- * Takes a request's text.
- *
- * @throws GraphQLError with the status that answers it.
- */
-export async function takeQueryRequest(request: Request): Promise<SentRequest> {
-  if (acceptedMediaType(request.headers.get("accept")) === undefined)
-    throw graphqlError("Not acceptable", { status: 406 });
-  if (request.method === "GET") return { form: "form", text: takeQueryString(request.url) };
-  const type = (request.headers.get("content-type") ?? "").split(";")[0]?.trim().toLowerCase() ?? "";
-  const form = forms[type];
-  if (form === undefined)
-    throw graphqlError(`A body of type "${type}" cannot be read; send application/json.`, { status: 415 });
-  return { form, text: await takeBody(request) };
+type Reject = (status: number, message: string, headers?: Readonly<Record<string, string>>) => Response;
+
+/** Reads a request's text; returns the error response when it cannot be read. */
+export async function readQueryRequest(request: Request, type: GraphqlMediaType): Promise<SentRequest | Response> {
+  const reject: Reject = (status, message, headers = {}) => errorResponse(status, message, headers, type);
+  if (request.method === "GET") {
+    const { query } = readTarget(request.url);
+    return query.length > bodyBytesMax
+      ? reject(413, `The query string is larger than ${bodyBytesMax} bytes.`)
+      : { form: "form", text: query };
+  }
+  const sentType = (request.headers.get("content-type") ?? "").split(";")[0]?.trim().toLowerCase() ?? "";
+  const form = forms[sentType];
+  if (form === undefined) return reject(415, `A body of type "${sentType}" is not supported; send application/json.`);
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(await readBody(request, bodyBytesMax));
+    return { form, text };
+  } catch (error) {
+    if (error instanceof TypeError) return reject(400, "The body is not UTF-8.");
+    const response = error instanceof Failure ? bodyFailure(error, reject) : undefined;
+    if (response !== undefined) return response;
+    if (reportsDisconnect(error, request.signal)) return disconnectedResponse();
+    throw error;
+  }
+}
+
+function bodyFailure({ code }: Failure, reject: Reject): Response | undefined {
+  if (code === "too_large") return reject(413, `The body is larger than ${bodyBytesMax} bytes.`);
+  if (code === "body_timeout") return reject(408, "The body did not arrive in time.");
+  return code === "busy" ? reject(failures.busy.status, failures.busy.message, busyHeaders) : undefined;
 }
 
 const forms: Readonly<Record<string, SentRequest["form"]>> = {
@@ -80,27 +93,4 @@ const forms: Readonly<Record<string, SentRequest["form"]>> = {
   "application/x-www-form-urlencoded": "form",
 };
 
-function takeQueryString(url: string): string {
-  const { query } = readTarget(url);
-  if (query.length > bodyBytesMax)
-    throw graphqlError(`The query string is larger than ${bodyBytesMax} bytes.`, { status: 413 });
-  return query;
-}
-
 const busyHeaders = { "Cache-Control": "no-store", "Retry-After": String(failures.busy.retryAfterSeconds) };
-
-async function takeBody(request: Request): Promise<string> {
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(await readBody(request, bodyBytesMax));
-  } catch (error) {
-    if (error instanceof Failure && error.code === "too_large")
-      throw graphqlError(`The body is larger than ${bodyBytesMax} bytes.`, { status: 413 });
-    if (error instanceof Failure && error.code === "body_timeout")
-      throw graphqlError("The body did not arrive in time.", { status: 408 });
-    if (error instanceof Failure && error.code === "busy")
-      throw graphqlError(failures.busy.message, { status: failures.busy.status, headers: busyHeaders });
-    if (error instanceof TypeError) throw graphqlError("The body is not UTF-8.", { status: 400 });
-    if (reportsDisconnect(error, request.signal)) throw clientLeft();
-    throw error;
-  }
-}

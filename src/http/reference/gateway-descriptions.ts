@@ -4,7 +4,7 @@
  * Source: docs/reference/gateway.md.
  * @module
  */
-import { queryRequestKind } from "../../graphql/graphql-response.ts";
+import { queryRequestKind } from "../../graphql/request-parameters.ts";
 import { pathParameters, queryParameters } from "../gateway/parameters.ts";
 import { queryRequestParameters } from "../graphql/graphql-request.ts";
 import { requiredParameter } from "../parameter.ts";
