@@ -290,9 +290,9 @@ export const readingDefences: readonly Defence[] = [
   {
     threat: "G1",
     name: "tokens of a query",
-    file: "src/graphql/query-document.ts",
-    text: "parse(text, { maxTokens: tokensMax });",
-    instead: "parse(text);",
+    file: "src/graphql/graphql-server.ts",
+    text: "parse(text, { maxTokens: tokensMax })",
+    instead: "parse(text)",
     tests: ["test/http/graphql-attacks.test.ts", "test/graphql"],
   },
   {
@@ -315,8 +315,8 @@ export const readingDefences: readonly Defence[] = [
     threat: "G2",
     name: "redirects and pages in place of an answer",
     file: "src/http/graphql/graphql-forward.ts",
-    text: 'if (reply.kind === "answer" && isJson(reply)) return passedOn(reply);',
-    instead: 'if (reply.kind === "answer") return passedOn(reply);',
+    text: 'if (reply.kind === "answer" && isJson(reply)) return returned(reply);',
+    instead: 'if (reply.kind === "answer") return returned(reply);',
     tests: ["test/http/graphql-forward.test.ts"],
   },
   {
