@@ -8,7 +8,7 @@ import { type AssetSource, assetResponse, createAssetSource } from "../assets.ts
 import { pageResponse } from "../responses.ts";
 import { bundleGraphiql, type GraphiqlFile, graphiqlFiles } from "./graphiql-assets.ts";
 
-/** Scripts, styles and requests of this origin only. The nonce is for the style that a dialog adds to lock scrolling. */
+/** Scripts, styles and requests of this origin only. The nonce is for the style that a dialog adds. */
 function contentSecurityPolicy(nonce: string): string {
   return [
     "default-src 'none'",
