@@ -8,8 +8,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { checkItem } from "../src/arweave/data-item.ts";
-import { createDataItem } from "../src/arweave/data-item-sign.ts";
+import { checkItem, createDataItem } from "../src/arweave/data-item.ts";
 import { createEd25519Signer } from "../src/arweave/signers/ed25519.ts";
 import { winc } from "../src/arweave/winston.ts";
 import { assert } from "../src/lib/assert.ts";

@@ -5,7 +5,7 @@
  * counted by what was wrong; its first occurrence is kept as text.
  * @module
  */
-import { createDataItem } from "../src/arweave/data-item-sign.ts";
+import { createDataItem } from "../src/arweave/data-item.ts";
 import { createSolanaSigner } from "../src/arweave/signers/solana.ts";
 import { encodeBase58 } from "../src/lib/base-encodings.ts";
 import type { DevLine } from "../test/support/program.ts";

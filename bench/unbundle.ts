@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { bundleEntrySize, writeBundleHeader } from "../src/arweave/bundle.ts";
-import { createDataItem } from "../src/arweave/data-item-sign.ts";
+import { createDataItem } from "../src/arweave/data-item.ts";
 import { addressOf, blockHashFromBytes, idFromBytes, idOfSignature } from "../src/arweave/id.ts";
 import { createEd25519Signer } from "../src/arweave/signers/ed25519.ts";
 import { bundleRetryDefault, openBundles } from "../src/indexing/bundles.ts";

@@ -7,20 +7,11 @@
  * @module
  */
 import { generateKeyPairSync } from "node:crypto";
-import {
-  closeSync,
-  fdatasyncSync,
-  mkdtempSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-  writeSync,
-} from "node:fs";
+import { closeSync, fdatasyncSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from "node:fs";
 import net from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { createDataItem, createItemSigning } from "../src/arweave/data-item-sign.ts";
+import { createDataItem, createItemSigning } from "../src/arweave/data-item.ts";
 import { idFromBytes } from "../src/arweave/id.ts";
 import { receiptMessage } from "../src/arweave/receipt.ts";
 import { createArweaveSigner } from "../src/arweave/signers/arweave.ts";

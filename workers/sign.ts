@@ -8,7 +8,7 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { createItemSigning, type ItemSigning } from "../src/arweave/data-item-sign.ts";
+import { createItemSigning, type ItemSigning } from "../src/arweave/data-item.ts";
 import { createArweaveSigner } from "../src/arweave/signers/arweave.ts";
 import type { Signer } from "../src/arweave/signers/scheme.ts";
 import { Failure } from "../src/failures.ts";

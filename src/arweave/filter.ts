@@ -3,7 +3,12 @@
  *
  * Every object of a filter has exactly one key. What the peer gateway would ignore in silence is a fault here,
  * named by its path. A filter has one canonical spelling, by which two of them are compared.
- * Source: docs/reference/gateway.md#filters; RFC 8785 (canonical JSON).
+ *
+ * Transactions and data items as filters see them: their fields by the names and in the types of the wire.
+ *
+ * A transaction's amounts and sizes are decimal texts, as nodes send them; a data item's are numbers.
+ * Source: docs/reference/gateway.md#filters; RFC 8785 (canonical JSON); reference gateway, normalised forms of
+ * both.
  * @module
  */
 import { Failure } from "../failures.ts";
@@ -11,7 +16,11 @@ import { utf8Bytes } from "../lib/bytes.ts";
 import { sha256 } from "../lib/hash.ts";
 import { isJsonArray, isJsonObject, type JsonValue, readJson } from "../lib/json.ts";
 import { repeatedKey } from "../lib/json-keys.ts";
-import type { Tag } from "./tags.ts";
+import { type Tag, tagValue } from "./tags.ts";
+import { encodeBase64url } from "../lib/base64url.ts";
+import type { ItemHeader } from "./data-item.ts";
+import type { Id } from "./id.ts";
+import type { Transaction } from "./transaction.ts";
 
 /** What one tag must be; without `value` and `valueStartsWith` the name suffices. Case counts. */
 export type TagCondition = Readonly<{ name: string; value?: string; valueStartsWith?: string }>;
@@ -231,4 +240,85 @@ function writeSorted(members: readonly (readonly [string, unknown])[]): string {
 
 function fault(path: string, reason: string): Failure {
   return new Failure("malformed_input", { path, reason: `${path} ${reason}` });
+}
+
+/** Where a data item stands: its payload's size in bytes, the bundle it lies in, the transaction around all. */
+export type ItemSurroundings = Readonly<{ dataSize: number; parentId: Id; rootId: Id }>;
+
+/** A data item as a filter's subject. */
+export function itemSubject(header: ItemHeader, surroundings: ItemSurroundings): FilterSubject {
+  return {
+    tags: header.tags,
+    hasParent: true,
+    attribute: (name) => itemAttribute(header, surroundings, name),
+  };
+}
+
+/** A transaction as a filter's subject. */
+export function transactionSubject(transaction: Transaction): FilterSubject {
+  return {
+    tags: transaction.tags,
+    hasParent: false,
+    attribute: (name) => transactionAttribute(transaction, name),
+  };
+}
+
+function itemAttribute(header: ItemHeader, around: ItemSurroundings, name: string): unknown {
+  switch (name) {
+    case "id":
+      return header.id;
+    case "signature":
+      return encodeBase64url(header.signature);
+    case "signature_type":
+      return header.signatureType;
+    case "owner":
+      return encodeBase64url(header.owner);
+    case "owner_address":
+      return header.ownerAddress;
+    case "target":
+      return header.target;
+    case "anchor":
+      return header.anchor;
+    case "content_type":
+      return tagValue(header.tags, "Content-Type");
+    case "data_size":
+      return around.dataSize;
+    case "parent_id":
+      return around.parentId;
+    case "root_tx_id":
+      return around.rootId;
+    default:
+      return undefined;
+  }
+}
+
+function transactionAttribute(transaction: Transaction, name: string): unknown {
+  switch (name) {
+    case "id":
+      return transaction.id;
+    case "signature":
+      return transaction.signature;
+    case "format":
+      return transaction.format;
+    case "last_tx":
+      return transaction.lastTx;
+    case "owner":
+      return transaction.owner;
+    case "owner_address":
+      return transaction.ownerAddress;
+    case "target":
+      return transaction.target;
+    case "quantity":
+      return String(transaction.quantity);
+    case "reward":
+      return String(transaction.reward);
+    case "data_size":
+      return String(transaction.dataSize);
+    case "data_root":
+      return transaction.dataRoot;
+    case "content_type":
+      return tagValue(transaction.tags, "Content-Type");
+    default:
+      return undefined;
+  }
 }

@@ -1,16 +1,19 @@
 /**
  * A manifest read in pieces, in constant memory: what {@link readManifest} makes of the whole, path by path.
  *
- * The two agree on every text: which texts are manifests, and what each path means. Where a key stands twice the last
- * one counts, as in `JSON.parse`: also where it is "paths" itself, and where the last one has no id.
+ * The two agree on every text: which texts are manifests, and what each path means. Where a key stands twice the
+ * last one counts, as in `JSON.parse`: also where it is "paths" itself, and where the last one has no id.
+ *
+ * Digests of a manifest's paths: SHA-256 of a salt and the path's bytes, of which the first 16 stand for it.
+ *
+ * The salt is new for each index, so that nobody can choose paths whose digests lie close together.
  * Source: Arweave path manifest schema 0.1.0 and 0.2.0.
  * @module
  */
 import { createJsonScan, type JsonEvents, type JsonFault } from "../lib/json-scan.ts";
-import type { TextSink } from "../lib/json-text.ts";
+import { type TextSink, textBytes } from "../lib/json-text.ts";
 import { idSize } from "./id.ts";
 import { type ManifestVersion, manifestFaults, manifestKind, manifestVersions, openingsMaxOf } from "./manifest.ts";
-import { createPathDigest } from "./path-digest.ts";
 
 /** Takes paths as they are met. The bytes that it is given are changed after the call. */
 export type PathTable = Readonly<{
@@ -121,8 +124,6 @@ function createStatement() {
     },
   };
 }
-
-type PathDigest = ReturnType<typeof createPathDigest>;
 
 function createEvents(
   { state, begin }: ReturnType<typeof createStatement>,
@@ -321,4 +322,72 @@ function decodeId(text: Uint8Array, into: Uint8Array): boolean {
     size += 1;
   }
   return held === 0;
+}
+
+/** Of the salt. Bytes. */
+export const saltSize = 16;
+
+/** So much of a digest is kept: two paths of a manifest are the same by chance once in 2^87 manifests of a million. */
+export const pathDigestSize = 16;
+
+const hashSize = 32;
+
+/** Paths that are digested in one go; longer ones as they come. */
+const heldMax = 512;
+
+/** Digests one text after another. */
+export type PathDigest = Readonly<{
+  begin: () => TextSink;
+  /** Of the text that was added; valid until the next one begins. */
+  value: () => Uint8Array;
+}>;
+
+/** Creates a digest for texts that come in pieces. */
+export function createPathDigest(salt: Uint8Array): PathDigest {
+  const held = new Uint8Array(saltSize + heldMax);
+  held.set(salt);
+  const hash = new Uint8Array(hashSize);
+  const digest = hash.subarray(0, pathDigestSize);
+  let size = saltSize;
+  let long: Bun.SHA256 | undefined;
+  let isDone = false;
+
+  const sink: TextSink = {
+    add(bytes, start, end) {
+      if (long === undefined && size + end - start > held.length) {
+        long = new Bun.SHA256();
+        long.update(held.subarray(0, size));
+      }
+      if (long !== undefined) {
+        long.update(bytes.subarray(start, end));
+        return;
+      }
+      for (let at = start; at < end; at += 1, size += 1) held[size] = bytes[at] ?? 0;
+    },
+  };
+
+  return {
+    begin() {
+      size = saltSize;
+      long = undefined;
+      isDone = false;
+      return sink;
+    },
+    value() {
+      if (!isDone) {
+        if (long === undefined) Bun.SHA256.hash(held.subarray(0, size), hash);
+        else long.digest(hash);
+        isDone = true;
+      }
+      return digest;
+    },
+  };
+}
+
+/** The digest of one path. */
+export function pathDigestOf(salt: Uint8Array, path: string): Uint8Array {
+  const digest = createPathDigest(salt);
+  const bytes = textBytes(path);
+  digest.begin().add(bytes, 0, bytes.length);
+  return digest.value();
 }

@@ -1,14 +1,23 @@
 /**
  * Merkle trees over offsets: how a data root commits to chunks, how a tx root commits to data roots, and proofs.
  *
- * A leaf is H(H(hash) ‖ H(end)), a branch H(H(left) ‖ H(right) ‖ H(end of left)); H is SHA-256 and an offset ("note")
- * 32 bytes big-endian. Rows pair from left to right and an odd node moves up as it is. A path lists, from the root
- * down, left ‖ right ‖ note of each branch and at last hash ‖ note of the leaf.
+ * A leaf is H(H(hash) ‖ H(end)), a branch H(H(left) ‖ H(right) ‖ H(end of left)); H is SHA-256 and an offset
+ * ("note") 32 bytes big-endian. Rows pair from left to right and an odd node moves up as it is. A path lists, from
+ * the root down, left ‖ right ‖ note of each branch and at last hash ‖ note of the leaf.
  *
- * A marker (32 zero bytes before a branch) says that the half taken counts from zero. Where that half begins at zero
- * anyway it moves nothing, and a path with and without it proves the same place. Both are accepted: the reference
- * node writes it there, for a subtree that was built apart, and the root does not tell how its halves were built.
- * Source: docs/reference/formats.md#data-trees-and-chunks; results of the reference node (test/arweave/merkle.test.ts).
+ * A marker (32 zero bytes before a branch) says that the half taken counts from zero. Where that half begins at
+ * zero anyway it moves nothing, and a path with and without it proves the same place. Both are accepted: the
+ * reference node writes it there, for a subtree that was built apart, and the root does not tell how its halves
+ * were built.
+ *
+ * Data roots: how data is split into chunks, and the tree over them.
+ *
+ * Two rules are in use for the tail. "plain" steps by 256 KiB, as nodes split what is attached to a transaction.
+ * "halved" is what client libraries do: when the last step would be under 32 KiB, the last two are made equal.
+ * Both leave an empty last chunk when the size is a multiple of 256 KiB; it stands in the tree but is never
+ * stored.
+ * Source: docs/reference/formats.md#data-trees-and-chunks; results of the reference node
+ * (test/arweave/merkle.test.ts).
  * @module
  */
 import { assert } from "../lib/assert.ts";
@@ -250,4 +259,89 @@ function sha256Pair(left: Uint8Array, right: Uint8Array): Uint8Array {
   pair.set(left, 0);
   pair.set(right, hashSize);
   return sha256(pair);
+}
+
+/** How the last chunks are cut. */
+export type TailRule = "halved" | "plain";
+
+/** A chunk's place in its data: bytes, half-open. */
+export type ChunkSpan = Readonly<{ start: number; end: number }>;
+
+/** A data root in the making. */
+export type DataRootHash = Readonly<{
+  /** Takes in the next bytes. */
+  update(piece: Uint8Array): void;
+  /** The finished tree; to be asked once, when exactly the announced number of bytes has come. */
+  finish(): MerkleTree;
+}>;
+
+/** Under this, a last chunk takes half of its predecessor (rule "halved"). */
+const lastChunkSizeMin = 32_768;
+
+/**
+ * Cuts data into chunks.
+ *
+ * @param size - Bytes of data, 0 or more.
+ * @returns In order, covering the data; the last span is empty when `size` is a multiple of 256 KiB.
+ */
+export function chunkSpans(size: number, rule: TailRule): ChunkSpan[] {
+  assert(Number.isSafeInteger(size) && size >= 0, "a data size is a whole number of bytes");
+  const spans: ChunkSpan[] = [];
+  let start = 0;
+  while (size - start >= chunkSize) {
+    const after = size - start - chunkSize;
+    const halves = rule === "halved" && after > 0 && after < lastChunkSizeMin;
+    const end = halves ? start + Math.ceil((size - start) / 2) : start + chunkSize;
+    spans.push({ start, end });
+    start = end;
+  }
+  spans.push({ start, end: size });
+  return spans;
+}
+
+/** The tree over data at hand. */
+export function dataTreeOf(data: Uint8Array, rule: TailRule): MerkleTree {
+  const spans = chunkSpans(data.length, rule);
+  return buildTree(spans.map(({ start, end }) => ({ hash: sha256(data.subarray(start, end)), end })));
+}
+
+/** The data root (32 bytes) of data at hand. Format 2 states no root for no data; this gives one all the same. */
+export function dataRootOf(data: Uint8Array, rule: TailRule): Uint8Array {
+  return dataTreeOf(data, rule).root;
+}
+
+/**
+ * Begins a data root whose bytes arrive in pieces of any size.
+ *
+ * @param size - Bytes that will come, exactly. The tree takes about 100 bytes of memory for each chunk.
+ */
+export function createDataRoot(size: number, rule: TailRule): DataRootHash {
+  const spans = chunkSpans(size, rule);
+  const hashes: Uint8Array[] = [];
+  let hasher = new Bun.CryptoHasher("sha256");
+  let at = 0;
+  const endChunk = () => {
+    hashes.push(hasher.digest());
+    hasher = new Bun.CryptoHasher("sha256");
+  };
+  return {
+    update(piece) {
+      assert(at + piece.length <= size, "a data root gets no more bytes than it was told");
+      let taken = 0;
+      while (taken < piece.length) {
+        const end = spans[hashes.length]?.end ?? size;
+        const step = Math.min(piece.length - taken, end - at);
+        hasher.update(piece.subarray(taken, taken + step));
+        taken += step;
+        at += step;
+        if (at === end) endChunk();
+      }
+    },
+    finish() {
+      assert(at === size, "a data root gets as many bytes as it was told");
+      if (hashes.length < spans.length) endChunk(); // the empty last chunk
+      const none = new Uint8Array(0);
+      return buildTree(spans.map(({ end }, index) => ({ hash: hashes[index] ?? none, end })));
+    },
+  };
 }

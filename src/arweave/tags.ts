@@ -3,8 +3,18 @@
  *
  * Names and values are bytes; what is signed is the bytes (`RawTag`), what is searched and shown is the text
  * (`Tag`). Order counts, and a name may occur more than once.
+ *
+ * The tag section of a data item: an Avro array of name and value, read within the bounds of its own bytes.
+ *
+ * Names and values may be empty, as published services and libraries have it.
+ *
+ * A section is blocks of (count, tags…) and a final zero count; numbers are zigzag variable-length integers. A
+ * negative count is followed by the block's size in bytes. Text is exposed as UTF-8; the bytes that were signed
+ * are the section as it stands, which is never written anew.
+ * Source: Avro 1.11 "Arrays", ANS-104 §1.2 and §3.1 (limits).
  * @module
  */
+import { concatBytes, utf8Bytes } from "../lib/bytes.ts";
 
 /** A tag as text. Bytes that are not UTF-8 stand as U+FFFD. */
 export type Tag = Readonly<{ name: string; value: string }>;
@@ -29,4 +39,169 @@ export function encodeTags(tags: readonly Tag[]): RawTag[] {
 /** The value of the first tag of that name (exact, case-sensitive), or `undefined`. */
 export function tagValue(tags: readonly Tag[], name: string): string | undefined {
   return tags.find((tag) => tag.name === name)?.value;
+}
+
+/**
+ * How much of ANS-104 is insisted on. "strict" is for items that somebody hands us: what other gateways might
+ * read differently is refused. "lenient" is for items that already stand on the chain: what published readers
+ * accept is accepted, so that ids stay visible, while the signature is checked all the same.
+ */
+export type ItemRules = "strict" | "lenient";
+
+/** Limits of a tag section; sizes in bytes. */
+export type TagLimits = Readonly<{ tags: number; sectionSize: number; nameSize: number; valueSize: number }>;
+
+/**
+ * ANS-104's limits, with the 4,096 bytes that published libraries allow a section. On the chain there are items
+ * beyond both: there the section's size bounds memory, and 2,048 tags are what 4,096 bytes can hold at most.
+ */
+export const tagLimits: Readonly<Record<ItemRules, TagLimits>> = {
+  strict: { tags: 128, sectionSize: 4_096, nameSize: 1_024, valueSize: 3_072 },
+  lenient: { tags: 2_048, sectionSize: 1_048_576, nameSize: 1_048_576, valueSize: 1_048_576 },
+};
+
+/** No length in a section needs more than five bytes; a longer number is an attack or an error. */
+const numberSizeMax = 5;
+
+/** Why a section cannot be read; a word for one line of prose, and never thrown. */
+export type TagsOrReason = readonly Tag[] | string;
+
+type Cursor = { readonly bytes: Buffer; at: number };
+
+/**
+ * Reads a tag section.
+ *
+ * Lenient rules accept a missing terminator and bytes after it, as the libraries that wrote such items do, and
+ * read no tags where the item declares none.
+ *
+ * @param section - The section's bytes, no more: what lies behind it is never looked at.
+ * @param declaredCount - How many tags the item says there are.
+ * @returns The tags in order, or the reason for which there are none.
+ */
+export function readAvroTags(section: Uint8Array, declaredCount: number, rules: ItemRules): TagsOrReason {
+  if (declaredCount === 0) return readNoTags(section, rules);
+  const cursor: Cursor = { bytes: asBuffer(section), at: 0 };
+  const tags: Tag[] = [];
+  const fault = readBlocks(cursor, rules, tags);
+  if (fault !== undefined) return fault;
+  if (rules === "strict" && cursor.at !== section.length) return "bytes after the last tag";
+  if (tags.length !== declaredCount) return `${tags.length} tags where ${declaredCount} are declared`;
+  return tags;
+}
+
+/**
+ * Writes tags as one block, as published libraries do; no tags are no bytes.
+ *
+ * @param tags - Within the limits (`tagsFault` tells).
+ */
+export function writeAvroTags(tags: readonly Tag[]): Uint8Array {
+  if (tags.length === 0) return new Uint8Array(0);
+  const parts = tags.flatMap(({ name, value }) => [...writeText(name), ...writeText(value)]);
+  return concatBytes([writeNumber(tags.length), ...parts, writeNumber(0)]);
+}
+
+/** Why tags break ANS-104's limits, or `undefined` when they do not. */
+export function tagsFault(tags: readonly Tag[]): string | undefined {
+  const limits = tagLimits.strict;
+  if (tags.length > limits.tags) return `more than ${limits.tags} tags`;
+  for (const { name, value } of tags) {
+    const fault = tagFault(Buffer.byteLength(name), Buffer.byteLength(value), "strict");
+    if (fault !== undefined) return fault;
+  }
+  const size = writeAvroTags(tags).length;
+  return size > limits.sectionSize ? `${size} tag bytes exceed ${limits.sectionSize}` : undefined;
+}
+
+function readNoTags(section: Uint8Array, rules: ItemRules): TagsOrReason {
+  // Some writers of no tags write the array that holds none, which is one zero byte.
+  const isEmpty = section.length === 0 || (section.length === 1 && section[0] === 0);
+  return isEmpty || rules === "lenient" ? [] : "tag bytes without tags";
+}
+
+function readBlocks(cursor: Cursor, rules: ItemRules, tags: Tag[]): string | undefined {
+  const tagsMax = tagLimits[rules].tags;
+  while (rules === "strict" || cursor.at < cursor.bytes.length) {
+    const count = readBlockCount(cursor);
+    if (count === undefined) return "a tag block has no readable count";
+    if (count === 0) return undefined;
+    if (tags.length + count > tagsMax) return `more than ${tagsMax} tags`;
+    const fault = readBlock(cursor, count, rules, tags);
+    if (fault !== undefined) return fault;
+  }
+  return undefined;
+}
+
+function readBlock(cursor: Cursor, count: number, rules: ItemRules, tags: Tag[]): string | undefined {
+  for (let index = 0; index < count; index += 1) {
+    const nameStart = skipText(cursor);
+    const nameEnd = cursor.at;
+    const valueStart = nameStart === undefined ? undefined : skipText(cursor);
+    if (nameStart === undefined || valueStart === undefined) return `tag ${tags.length} is cut short`;
+
+    const fault = tagFault(nameEnd - nameStart, cursor.at - valueStart, rules);
+    if (fault !== undefined) return fault;
+    tags.push({
+      name: cursor.bytes.toString("utf8", nameStart, nameEnd),
+      value: cursor.bytes.toString("utf8", valueStart, cursor.at),
+    });
+  }
+  return undefined;
+}
+
+function tagFault(nameSize: number, valueSize: number, rules: ItemRules): string | undefined {
+  const limits = tagLimits[rules];
+  if (nameSize > limits.nameSize) return `a tag name of ${nameSize} bytes exceeds ${limits.nameSize}`;
+  if (valueSize > limits.valueSize) return `a tag value of ${valueSize} bytes exceeds ${limits.valueSize}`;
+  return undefined;
+}
+
+/** The number of tags in the next block, 0 for the end; the byte size of a sized block is passed over. */
+function readBlockCount(cursor: Cursor): number | undefined {
+  const count = readNumber(cursor);
+  if (count === undefined || count >= 0) return count;
+  return readNumber(cursor) === undefined ? undefined : -count;
+}
+
+/** Steps over a text; gives where its bytes begin, `undefined` when it does not fit the section. */
+function skipText(cursor: Cursor): number | undefined {
+  const size = readNumber(cursor);
+  if (size === undefined || size < 0 || size > cursor.bytes.length - cursor.at) return undefined;
+  const start = cursor.at;
+  cursor.at += size;
+  return start;
+}
+
+function readNumber(cursor: Cursor): number | undefined {
+  let coded = 0;
+  let scale = 1;
+  for (let size = 0; size < numberSizeMax; size += 1) {
+    const byte = cursor.bytes[cursor.at];
+    if (byte === undefined) return undefined;
+    cursor.at += 1;
+    coded += (byte & 0x7f) * scale;
+    if (byte < 0x80) return coded % 2 === 0 ? coded / 2 : -(coded + 1) / 2;
+    scale *= 128;
+  }
+  return undefined;
+}
+
+function writeText(text: string): readonly [Uint8Array, Uint8Array] {
+  const bytes = utf8Bytes(text);
+  return [writeNumber(bytes.length), bytes];
+}
+
+/** @param value - 0 or more, below 2^30. */
+function writeNumber(value: number): Uint8Array {
+  const digits: number[] = [];
+  let rest = value * 2;
+  while (rest >= 0x80) {
+    digits.push((rest & 0x7f) | 0x80);
+    rest = Math.floor(rest / 128);
+  }
+  digits.push(rest);
+  return new Uint8Array(digits);
+}
+
+function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

@@ -4,11 +4,10 @@
  */
 import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
 import { writeJson } from "../lib/json.ts";
-import { dataRootOf, type TailRule } from "./data-root.ts";
+import { dataRootOf, type TailRule } from "./merkle.ts";
 import { idOfSignature } from "./id.ts";
 import { encodeTags, type Tag } from "./tags.ts";
-import { readTransaction, type Transaction } from "./transaction.ts";
-import { type SignedFields, transactionMessage } from "./transaction-message.ts";
+import { readTransaction, type Transaction, type SignedFields, transactionMessage } from "./transaction.ts";
 import type { Wallet } from "./wallet.ts";
 import { malformed } from "./wire.ts";
 

@@ -2,28 +2,33 @@
  * Transactions as nodes send them: their JSON read within bounds, and turned back into the bytes that are signed.
  *
  * Reading settles what a transaction says; whether it may say so is `verifyTransaction`.
+ *
+ * What a transaction's signature signs.
+ *
+ * Format 1 signs its fields joined, data included; format 2 signs a deep hash that names the data by its root. A
+ * denomination above 0 comes first, and turns format 1 into a deep hash too. ECDSA leaves the owner out, because
+ * the signature gives it away.
+ *
+ * Whether a transaction is what it says: its id, its signature, and the limits every node holds it to.
+ *
+ * Balance, fee and anchor depend on the chain's state and are the mempool's matter.
  * Source: docs/reference/formats.md#transactions.
  * @module
  */
 import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
 import { sha256 } from "../lib/hash.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "../lib/json.ts";
-import { compressPoint, secp256k1 } from "../lib/secp256k1.ts";
-import { dataRootOf } from "./data-root.ts";
-import { type Address, addressFromBytes, addressOf, type Id, idFromBytes, isAddress } from "./id.ts";
+import { compressPoint, secp256k1, hasLowS } from "../lib/secp256k1.ts";
+import { dataRootOf } from "./merkle.ts";
+import { type Address, addressFromBytes, addressOf, type Id, idFromBytes, isAddress, idOfSignature } from "./id.ts";
 import { decodeTags, type RawTag, type Tag } from "./tags.ts";
-import { type SignedFields, transactionMessage } from "./transaction-message.ts";
 import { type Winston, winston } from "./winston.ts";
-import {
-  bytesField,
-  exactBytesField,
-  integerField,
-  listField,
-  malformed,
-  readBytes,
-  readFields,
-  textField,
-} from "./wire.ts";
+import { bytesField, exactBytesField, integerField, listField, malformed, readBytes, readFields, textField } from "./wire.ts";
+import { assert } from "../lib/assert.ts";
+import { concatBytes, utf8Bytes } from "../lib/bytes.ts";
+import { createBlobHash, type DeepHashChunk, deepHash, deepHashList } from "./deep-hash.ts";
+import { createRsaPssCheck } from "../lib/rsa.ts";
+import { invalid, type Verdict, valid } from "./signers/scheme.ts";
 
 /** A transaction, read but not yet verified (`verifyTransaction`). Texts are canonical base64url unless said. */
 export type Transaction = Readonly<{
@@ -230,4 +235,201 @@ function recoverOwner(fields: SignedFields, signature: Uint8Array): Uint8Array {
 
 function bytesOf(text: string): Uint8Array {
   return decodeBase64url(text) ?? noBytes;
+}
+
+/** The fields that are signed, as bytes, but for the data of format 1. */
+export type SignedFields = Readonly<{
+  format: 1 | 2;
+  signatureType: "rsa" | "ecdsa";
+  owner: Uint8Array;
+  target: Uint8Array;
+  quantity: bigint;
+  reward: bigint;
+  lastTx: Uint8Array;
+  tags: readonly RawTag[];
+  /** Of format 1 the size of the data that is signed. */
+  dataSize: number;
+  dataRoot: Uint8Array;
+  denomination: bigint;
+}>;
+
+/** A message whose data streams by. */
+export type MessageStream = Readonly<{
+  /** Takes in the next bytes of data. None are to come for format 2, which signs its data by its root. */
+  update(piece: Uint8Array): void;
+  /** Gives out the rest; to be called once, when exactly `dataSize` bytes have come. */
+  finish(): void;
+}>;
+
+/**
+ * The message that the signature is over; it is hashed once more (SHA-256) in signing.
+ *
+ * @param data - Of format 1; for format 2 it is not looked at.
+ */
+export function transactionMessage(fields: SignedFields, data: Uint8Array): Uint8Array {
+  const parts: Uint8Array[] = [];
+  const stream = streamMessage(fields, (part) => parts.push(part));
+  if (fields.format === 1) stream.update(data);
+  stream.finish();
+  return concatBytes(parts);
+}
+
+/**
+ * Makes the message piece by piece.
+ *
+ * @param take - Gets its bytes in order, pieces of data as they come.
+ */
+export function streamMessage(fields: SignedFields, take: (part: Uint8Array) => void): MessageStream {
+  if (fields.format === 2) return secondFormat(fields, take);
+  return fields.denomination > 0n ? hashedFirstFormat(fields, take) : joinedFirstFormat(fields, take);
+}
+
+function joinedFirstFormat(fields: SignedFields, take: (part: Uint8Array) => void): MessageStream {
+  let come = 0;
+  take(fields.owner);
+  take(fields.target);
+  return {
+    update: (piece) => {
+      come += piece.length;
+      take(piece);
+    },
+    finish: () => {
+      assert(come === fields.dataSize, "a message gets as much data as its transaction states");
+      for (const part of [decimal(fields.quantity), decimal(fields.reward), fields.lastTx]) take(part);
+      for (const { name, value } of fields.tags) {
+        take(name);
+        take(value);
+      }
+    },
+  };
+}
+
+function hashedFirstFormat(fields: SignedFields, take: (part: Uint8Array) => void): MessageStream {
+  const data = createBlobHash(fields.dataSize);
+  return {
+    update: data.update,
+    finish: () => {
+      const { denomination, owner, target, quantity, reward, lastTx, tags } = fields;
+      const before = [decimal(denomination), owner, target].map(deepHash);
+      const after = [decimal(quantity), decimal(reward), lastTx, pairs(tags)].map(deepHash);
+      take(deepHashList([...before, data.digest(), ...after]));
+    },
+  };
+}
+
+function secondFormat(fields: SignedFields, take: (part: Uint8Array) => void): MessageStream {
+  return {
+    update: () => assert(false, "the data of format 2 is signed by its root"),
+    finish: () => take(deepHash(secondFormatParts(fields))),
+  };
+}
+
+function secondFormatParts(fields: SignedFields): DeepHashChunk[] {
+  return [
+    ...(fields.denomination > 0n ? [decimal(fields.denomination)] : []),
+    utf8Bytes("2"),
+    ...(fields.signatureType === "rsa" ? [fields.owner] : []),
+    fields.target,
+    decimal(fields.quantity),
+    decimal(fields.reward),
+    fields.lastTx,
+    pairs(fields.tags),
+    decimal(fields.dataSize),
+    fields.dataRoot,
+  ];
+}
+
+function pairs(tags: readonly RawTag[]): Uint8Array[][] {
+  return tags.map(({ name, value }) => [name, value]);
+}
+
+function decimal(value: bigint | number): Uint8Array {
+  return utf8Bytes(value.toString());
+}
+
+/** The check of a signature over a transaction whose data streams by. */
+export type SignatureCheck = Readonly<{
+  /** Takes in the next bytes of the data of format 1. */
+  update(piece: Uint8Array): void;
+  /** The verdict on the signature alone; to be asked once, when exactly `dataSize` bytes have come. */
+  finish(): Verdict;
+}>;
+
+/** Digits of an amount in the first denomination; each later one adds three. */
+const denominatedDigitsMax = 30;
+const digitsPerDenomination = 3;
+
+/** Characters of 32 bytes in base64url. */
+const addressLength = 43;
+
+const unsigned = invalid("signature is not the owner's over these fields");
+
+/**
+ * Checks a transaction that has all of its data in it where its signature covers data (format 1).
+ *
+ * @returns Valid only when the id is the hash of the signature and the signature is the owner's over every field,
+ *   for format 1 over the data too. About 70 µs for a key of 4,096 bits.
+ */
+export function verifyTransaction(transaction: Transaction): Verdict {
+  const broken = brokenRule(transaction);
+  if (broken !== undefined) return invalid(broken);
+  if (!isNamedByItsSignature(transaction)) return invalid("id is not the SHA-256 of signature");
+  const check = createSignatureCheck(transaction);
+  if (transaction.format === 1) check.update(decodeBase64url(transaction.data) ?? noBytes);
+  return check.finish();
+}
+
+/** Whether a transaction's id is the hash of its signature. */
+export function isNamedByItsSignature({ id, signature }: Transaction): boolean {
+  return idOfSignature(decodeBase64url(signature) ?? noBytes) === id;
+}
+
+/** Begins to check a signature; only the data of format 1 is to be fed. */
+export function createSignatureCheck(transaction: Transaction): SignatureCheck {
+  return transaction.signatureType === "rsa" ? rsaCheck(transaction) : ecdsaCheck(transaction);
+}
+
+function brokenRule(transaction: Transaction): string | undefined {
+  const { quantity, reward, target, format, dataSize, dataRoot } = transaction;
+  const denomination = transaction.denomination === "" ? 0 : Number(transaction.denomination);
+  const digitsMax = denominatedDigitsMax + digitsPerDenomination * denomination;
+  if (quantity.toString().length > digitsMax) return "quantity has too many digits";
+  if (reward.toString().length > digitsMax) return "reward has too many digits";
+  if (quantity > 0n && target.length !== addressLength) return "quantity is sent to no address of 32 bytes";
+  if (target === transaction.ownerAddress) return "target is the owner";
+  if (format === 2 && (dataSize === 0) !== (dataRoot === "")) {
+    return "data_root is there without data_size, or the other way round";
+  }
+  return undefined;
+}
+
+function rsaCheck(transaction: Transaction): SignatureCheck {
+  const fields = signedFieldsOf(transaction);
+  const check = createRsaPssCheck(fields.owner);
+  const message = streamMessage(fields, check.update);
+  return {
+    update: message.update,
+    finish: () => {
+      message.finish();
+      return check.matches(decodeBase64url(transaction.signature) ?? noBytes) ? valid : unsigned;
+    },
+  };
+}
+
+function ecdsaCheck(transaction: Transaction): SignatureCheck {
+  const fields = signedFieldsOf(transaction);
+  const hash = new Bun.SHA256();
+  const message = streamMessage(fields, (part) => hash.update(part));
+  return {
+    update: message.update,
+    finish: () => {
+      message.finish();
+      const signature = decodeBase64url(transaction.signature) ?? noBytes;
+      if (signature.length !== ecdsaSignatureSize) return invalid("signature does not have 65 bytes");
+      if (!hasLowS(signature)) return invalid("signature has a high S, and so a second spelling");
+      const digest = new Uint8Array(32);
+      hash.digest(digest);
+      return secp256k1.verify(signature.subarray(0, 64), digest, fields.owner) ? valid : unsigned;
+    },
+  };
 }

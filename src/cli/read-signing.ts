@@ -5,9 +5,8 @@
  */
 import { createReadStream, existsSync } from "node:fs";
 import { join } from "node:path";
-import { type ItemHeader, readItemHeader, verifyItem } from "../arweave/data-item.ts";
+import { type ItemHeader, readItemHeader, verifyItem, createMessageHash, type PayloadHash } from "../arweave/data-item.ts";
 import type { Id } from "../arweave/id.ts";
-import { createMessageHash, type PayloadHash } from "../arweave/item-hash.ts";
 import { isSignedByMessage, signingOfHeader, signingOfItem } from "../arweave/signing.ts";
 import { Failure } from "../failures.ts";
 import { concatBytes } from "../lib/bytes.ts";

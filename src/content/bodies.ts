@@ -5,7 +5,7 @@
  */
 
 import type { CheckedTransaction } from "../../workers/verify.ts";
-import { createDataRoot, type TailRule } from "../arweave/data-root.ts";
+import { createDataRoot, type TailRule } from "../arweave/merkle.ts";
 import type { Id } from "../arweave/id.ts";
 import type { Gateways } from "../chain/gateways.ts";
 import type { NodeResponse } from "../chain/node.ts";

@@ -5,9 +5,8 @@
  */
 
 import type { CheckItemMessageJob } from "../../workers/verify.ts";
-import { readItemHeader } from "../arweave/data-item.ts";
+import { readItemHeader, createItemHash } from "../arweave/data-item.ts";
 import type { Id } from "../arweave/id.ts";
-import { createItemHash } from "../arweave/item-hash.ts";
 import { Failure } from "../failures.ts";
 import type { Extents } from "../store/extents/extents.ts";
 import type { RootSpec } from "../store/root-spec.ts";

@@ -7,9 +7,8 @@
  */
 import { LRUCache } from "lru-cache";
 import { readBlock } from "../arweave/block.ts";
-import { type ChunkSpan, chunkSpans, createDataRoot, dataRootOf, type TailRule } from "../arweave/data-root.ts";
+import { type ChunkSpan, chunkSpans, createDataRoot, dataRootOf, type TailRule, type MerkleTree } from "../arweave/merkle.ts";
 import type { BlockHash, Id } from "../arweave/id.ts";
-import type { MerkleTree } from "../arweave/merkle.ts";
 import { buildTxTree, layoutTransactions, type PlacedTransaction, type TxTree } from "../arweave/tx-root.ts";
 import type { Content } from "../content/content.ts";
 import type { OpenContent } from "../content/open-content.ts";

@@ -8,7 +8,7 @@
  * @module
  */
 import { manifestSizeMax, type ResolvedPath } from "../arweave/manifest.ts";
-import { saltSize } from "../arweave/path-digest.ts";
+import { saltSize } from "../arweave/manifest-scan.ts";
 import type { OpenContent } from "../content/open-content.ts";
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
@@ -16,13 +16,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { createSemaphore, type Release } from "../lib/semaphore.ts";
 import { ignoreRejection, isTimeout, untilStopped, withDeadline } from "../lib/stop.ts";
-import {
-  type BeginIndex,
-  type BuildIndexJob,
-  type BuildIndexResult,
-  buildPieceBytes,
-  type LeaveIndexJob,
-} from "../store/manifests/index-build.ts";
+import { type BeginIndex, type BuildIndexJob, type BuildIndexResult, buildPieceBytes, type LeaveIndexJob } from "../store/manifests/index-build.ts";
 import type { IndexKey, ManifestIndexes } from "../store/manifests/manifest-indexes.ts";
 import type { Pool, Workers } from "../threads/pool.ts";
 

@@ -7,9 +7,8 @@
  */
 import { readBlock } from "../arweave/block.ts";
 import { verifyBlock } from "../arweave/block-check.ts";
-import { dataRootOf, type TailRule } from "../arweave/data-root.ts";
-import { readTransaction, type Transaction } from "../arweave/transaction.ts";
-import { verifyTransaction } from "../arweave/transaction-verify.ts";
+import { dataRootOf, type TailRule } from "../arweave/merkle.ts";
+import { readTransaction, type Transaction, verifyTransaction } from "../arweave/transaction.ts";
 import { Failure } from "../failures.ts";
 import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
 

@@ -3,8 +3,7 @@
  * it.
  * @module
  */
-import { type Filter, type FilterSubject, matches } from "../arweave/filter.ts";
-import { transactionSubject } from "../arweave/filter-subject.ts";
+import { type Filter, type FilterSubject, matches, transactionSubject } from "../arweave/filter.ts";
 import { tagValue } from "../arweave/tags.ts";
 import { readTransaction } from "../arweave/transaction.ts";
 import type { BundleJob, PageRow } from "../store/index/rows.ts";

@@ -4,7 +4,7 @@
  */
 
 import type { LeaveSigningJob, SignItemJob } from "../../workers/sign.ts";
-import { signedHeaderSize } from "../arweave/data-item-sign.ts";
+import { signedHeaderSize } from "../arweave/data-item.ts";
 import type { Signer } from "../arweave/signers/scheme.ts";
 import type { Tag } from "../arweave/tags.ts";
 import { Failure } from "../failures.ts";

@@ -4,16 +4,9 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { readAvroTags, tagLimits, writeAvroTags } from "../../src/arweave/avro.ts";
-import {
-  bundleCountSize,
-  firstEntry,
-  readBundleCount,
-  readBundleEntries,
-  writeBundle,
-} from "../../src/arweave/bundle.ts";
-import { checkItem, readItemHeader } from "../../src/arweave/data-item.ts";
-import { createDataItem } from "../../src/arweave/data-item-sign.ts";
+import { readAvroTags, tagLimits, writeAvroTags } from "../../src/arweave/tags.ts";
+import { bundleCountSize, firstEntry, readBundleCount, readBundleEntries, writeBundle } from "../../src/arweave/bundle.ts";
+import { checkItem, readItemHeader, createDataItem } from "../../src/arweave/data-item.ts";
 import { canonical, readFilter } from "../../src/arweave/filter.ts";
 import { idFromBytes } from "../../src/arweave/id.ts";
 import { readManifest, resolvePath } from "../../src/arweave/manifest.ts";

@@ -4,8 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { readAvroTags, tagLimits, tagsFault, writeAvroTags } from "../../src/arweave/avro.ts";
-import type { Tag } from "../../src/arweave/tags.ts";
+import { readAvroTags, tagLimits, tagsFault, writeAvroTags, type Tag } from "../../src/arweave/tags.ts";
 
 const ab: Tag = { name: "a", value: "b" };
 const abHex = "02610262"; // One tag without its block's count.

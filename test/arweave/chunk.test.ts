@@ -4,16 +4,8 @@
  */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import {
-  admitChunk,
-  checkChunk,
-  type PostedChunk,
-  readPostedChunk,
-  readServedChunk,
-  servedChunkFields,
-} from "../../src/arweave/chunk.ts";
-import { chunkSpans, dataTreeOf, type TailRule } from "../../src/arweave/data-root.ts";
-import { branchId, chunkSize, leafId, noteOf, validatePath } from "../../src/arweave/merkle.ts";
+import { admitChunk, checkChunk, type PostedChunk, readPostedChunk, readServedChunk, servedChunkFields } from "../../src/arweave/chunk.ts";
+import { chunkSpans, dataTreeOf, type TailRule, branchId, chunkSize, leafId, noteOf, validatePath } from "../../src/arweave/merkle.ts";
 import { Failure } from "../../src/failures.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { concatBytes, equalBytes, readUnsigned } from "../../src/lib/bytes.ts";

@@ -4,20 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { chunkSpans, createDataRoot, dataRootOf, dataTreeOf } from "../../src/arweave/data-root.ts";
-import {
-  branchId,
-  buildTree,
-  chunkSize,
-  leafId,
-  type MerkleLeaf,
-  noteOf,
-  type ProvenLeaf,
-  pathSizeMax,
-  type Ruleset,
-  rulesetAt,
-  validatePath,
-} from "../../src/arweave/merkle.ts";
+import { chunkSpans, createDataRoot, dataRootOf, dataTreeOf, branchId, buildTree, chunkSize, leafId, type MerkleLeaf, noteOf, type ProvenLeaf, pathSizeMax, type Ruleset, rulesetAt, validatePath } from "../../src/arweave/merkle.ts";
 import { decodeBase64url, encodeBase64url } from "../../src/lib/base64url.ts";
 import { concatBytes } from "../../src/lib/bytes.ts";
 import { sha256 } from "../../src/lib/hash.ts";

@@ -9,8 +9,7 @@ import { createMultiAptosSigner, multiAptos } from "../../src/arweave/signers/ap
 import { createArweaveSigner } from "../../src/arweave/signers/arweave.ts";
 import { verifyEd25519 } from "../../src/arweave/signers/ed25519.ts";
 import { createEthereumSigner, ethereumAddress } from "../../src/arweave/signers/ethereum.ts";
-import type { Signer } from "../../src/arweave/signers/scheme.ts";
-import type { Verdict } from "../../src/arweave/verdict.ts";
+import type { Signer, Verdict } from "../../src/arweave/signers/scheme.ts";
 import { Failure } from "../../src/failures.ts";
 import { secp256k1 } from "../../src/lib/secp256k1.ts";
 import { rsaKey, signers, testKey } from "../support/signers.ts";

@@ -5,8 +5,7 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { checkItem } from "../../src/arweave/data-item.ts";
-import { createDataItem } from "../../src/arweave/data-item-sign.ts";
+import { checkItem, createDataItem } from "../../src/arweave/data-item.ts";
 import { createMultiAptosSigner } from "../../src/arweave/signers/aptos.ts";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";
 import { isMalleable, signingOfHeader, signingOfItem } from "../../src/arweave/signing.ts";

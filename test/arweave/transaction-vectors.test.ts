@@ -3,13 +3,11 @@
  * @module
  */
 import { describe, expect } from "bun:test";
-import { type Block, readBlock } from "../../src/arweave/block.ts";
+import { type Block, readBlock, blockHash } from "../../src/arweave/block.ts";
 import { mainNetFault, mainNetGenesis, verifyBlock } from "../../src/arweave/block-check.ts";
-import { blockHash } from "../../src/arweave/block-hash.ts";
 import { isAddress } from "../../src/arweave/id.ts";
 import { validatePath } from "../../src/arweave/merkle.ts";
-import { readTransaction, type Transaction, treeRootOf } from "../../src/arweave/transaction.ts";
-import { verifyTransaction } from "../../src/arweave/transaction-verify.ts";
+import { readTransaction, type Transaction, treeRootOf, verifyTransaction } from "../../src/arweave/transaction.ts";
 import { layoutTransactions, type PlacedTransaction } from "../../src/arweave/tx-root.ts";
 import { readWallet } from "../../src/arweave/wallet.ts";
 import { decodeBase64url, encodeBase64url } from "../../src/lib/base64url.ts";

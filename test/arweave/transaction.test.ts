@@ -5,11 +5,10 @@
 import { describe, expect, test } from "bun:test";
 import { generateKeyPairSync } from "node:crypto";
 import fc from "fast-check";
-import { dataRootOf } from "../../src/arweave/data-root.ts";
+import { dataRootOf } from "../../src/arweave/merkle.ts";
 import { idFromBytes } from "../../src/arweave/id.ts";
-import { readTransaction, readTransactionHeader, type Transaction, treeRootOf } from "../../src/arweave/transaction.ts";
+import { readTransaction, readTransactionHeader, type Transaction, treeRootOf, createSignatureCheck, verifyTransaction } from "../../src/arweave/transaction.ts";
 import { signTransaction, type UnsignedTransaction } from "../../src/arweave/transaction-sign.ts";
-import { createSignatureCheck, verifyTransaction } from "../../src/arweave/transaction-verify.ts";
 import { ecdsaWallet, readWallet, type Wallet } from "../../src/arweave/wallet.ts";
 import { Failure } from "../../src/failures.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";

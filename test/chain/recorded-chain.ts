@@ -8,7 +8,7 @@
  * @module
  */
 import { readBlock } from "../../src/arweave/block.ts";
-import { chunkSpans, dataTreeOf } from "../../src/arweave/data-root.ts";
+import { chunkSpans, dataTreeOf } from "../../src/arweave/merkle.ts";
 import type { Id } from "../../src/arweave/id.ts";
 import { readTransaction, type Transaction, treeRootOf } from "../../src/arweave/transaction.ts";
 import { buildTxTree, layoutTransactions, type PlacedTransaction } from "../../src/arweave/tx-root.ts";

@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readBlock } from "../../src/arweave/block.ts";
-import type { Anchor } from "../../src/arweave/proof-question.ts";
+import type { Anchor } from "../../src/arweave/proof-verify.ts";
 import { verifyAtGateway } from "../../src/cli/verify-gateway.ts";
 import { shieldNames } from "../../src/cli/words.ts";
 import { openHttp } from "../../src/lib/http-client.ts";

@@ -6,8 +6,7 @@
  */
 import { expect, test } from "bun:test";
 import { firstEntry, readBundleCount, readBundleEntries, writeBundle } from "../../src/arweave/bundle.ts";
-import { checkItem } from "../../src/arweave/data-item.ts";
-import { createDataItem } from "../../src/arweave/data-item-sign.ts";
+import { checkItem, createDataItem } from "../../src/arweave/data-item.ts";
 import { idFromBytes } from "../../src/arweave/id.ts";
 import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
 import { createEthereumSigner } from "../../src/arweave/signers/ethereum.ts";

@@ -6,12 +6,10 @@
  */
 import { expect, test } from "bun:test";
 import { generateKeyPairSync } from "node:crypto";
-import { chunkSpans, dataTreeOf } from "../../src/arweave/data-root.ts";
+import { chunkSpans, dataTreeOf, validatePath } from "../../src/arweave/merkle.ts";
 import { deepHash } from "../../src/arweave/deep-hash.ts";
-import { validatePath } from "../../src/arweave/merkle.ts";
-import { readTransaction } from "../../src/arweave/transaction.ts";
+import { readTransaction, verifyTransaction } from "../../src/arweave/transaction.ts";
 import { signTransaction } from "../../src/arweave/transaction-sign.ts";
-import { verifyTransaction } from "../../src/arweave/transaction-verify.ts";
 import { readWallet } from "../../src/arweave/wallet.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { isJsonObject, readJson } from "../../src/lib/json.ts";

@@ -7,7 +7,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { writeBundle } from "../../src/arweave/bundle.ts";
-import { createDataItem } from "../../src/arweave/data-item-sign.ts";
+import { createDataItem } from "../../src/arweave/data-item.ts";
 import { idOfSignature } from "../../src/arweave/id.ts";
 import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
 import { signTransaction } from "../../src/arweave/transaction-sign.ts";

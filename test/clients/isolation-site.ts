@@ -4,7 +4,7 @@
  * @module
  */
 import { writeBundle } from "../../src/arweave/bundle.ts";
-import { createDataItem } from "../../src/arweave/data-item-sign.ts";
+import { createDataItem } from "../../src/arweave/data-item.ts";
 import { type Id, idOfSignature } from "../../src/arweave/id.ts";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";
 import { readWallet } from "../../src/arweave/wallet.ts";

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { writeBundle } from "../../src/arweave/bundle.ts";
-import { createDataItem } from "../../src/arweave/data-item-sign.ts";
+import { createDataItem } from "../../src/arweave/data-item.ts";
 import { idOfSignature } from "../../src/arweave/id.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
 import { type RunningProgram, startDev } from "../support/program.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 import { expect } from "bun:test";
-import { createDataItem } from "../../src/arweave/data-item-sign.ts";
+import { createDataItem } from "../../src/arweave/data-item.ts";
 import { clientLibraries, testWith } from "../support/helpers.ts";
 import { createRandom } from "../support/random.ts";
 import { signers } from "../support/signers.ts";

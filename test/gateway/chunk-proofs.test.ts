@@ -3,7 +3,7 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { dataRootOf } from "../../src/arweave/data-root.ts";
+import { dataRootOf } from "../../src/arweave/merkle.ts";
 import type { OpenContent } from "../../src/content/open-content.ts";
 import { createChunkProofs } from "../../src/gateway/chunk-proofs.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";

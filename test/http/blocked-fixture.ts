@@ -4,7 +4,7 @@
  */
 
 import { writeBundle } from "../../src/arweave/bundle.ts";
-import { createDataItem } from "../../src/arweave/data-item-sign.ts";
+import { createDataItem } from "../../src/arweave/data-item.ts";
 import { type Id, idOfSignature, readId } from "../../src/arweave/id.ts";
 import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
 import type { Tag } from "../../src/arweave/tags.ts";

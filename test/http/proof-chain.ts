@@ -3,11 +3,10 @@
  * @module
  */
 import { writeBundle } from "../../src/arweave/bundle.ts";
-import { createDataItem } from "../../src/arweave/data-item-sign.ts";
+import { createDataItem } from "../../src/arweave/data-item.ts";
 import { type Address, type Id, idOfSignature } from "../../src/arweave/id.ts";
 import { type Proof, readProof } from "../../src/arweave/proof.ts";
-import type { Anchor } from "../../src/arweave/proof-question.ts";
-import { type ProofVerdict, verifyProof } from "../../src/arweave/proof-verify.ts";
+import { type Anchor, type ProofVerdict, verifyProof } from "../../src/arweave/proof-verify.ts";
 import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
 import { createEthereumSigner } from "../../src/arweave/signers/ethereum.ts";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";

@@ -7,7 +7,7 @@ import { readBlock } from "../../src/arweave/block.ts";
 import { writeBundle } from "../../src/arweave/bundle.ts";
 import { addressOf } from "../../src/arweave/id.ts";
 import { proofFields, proofRangeSizeMax, readProof } from "../../src/arweave/proof.ts";
-import type { Anchor } from "../../src/arweave/proof-question.ts";
+import type { Anchor } from "../../src/arweave/proof-verify.ts";
 import { readTransaction } from "../../src/arweave/transaction.ts";
 import { Failure, failures } from "../../src/failures.ts";
 import { decodeBase64url, encodeBase64url } from "../../src/lib/base64url.ts";

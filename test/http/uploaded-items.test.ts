@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createDataItem } from "../../src/arweave/data-item-sign.ts";
+import { createDataItem } from "../../src/arweave/data-item.ts";
 import { type Id, idOfSignature } from "../../src/arweave/id.ts";
 import { type Proof, readProof } from "../../src/arweave/proof.ts";
 import { verifyProof } from "../../src/arweave/proof-verify.ts";

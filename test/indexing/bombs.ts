@@ -4,7 +4,7 @@
  */
 import { closeSync, openSync, writeSync } from "node:fs";
 import { writeBundle, writeBundleHeader } from "../../src/arweave/bundle.ts";
-import { createDataItem, createItemSigning } from "../../src/arweave/data-item-sign.ts";
+import { createDataItem, createItemSigning } from "../../src/arweave/data-item.ts";
 import { type Id, idOfSignature } from "../../src/arweave/id.ts";
 import { bundleTags, ed25519Signer, makeItem } from "./samples.ts";
 

@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { writeBundle } from "../../src/arweave/bundle.ts";
-import { createDataItem, type ItemFields } from "../../src/arweave/data-item-sign.ts";
+import { createDataItem, type ItemFields } from "../../src/arweave/data-item.ts";
 import { createInjectedAptosSigner, createMultiAptosSigner } from "../../src/arweave/signers/aptos.ts";
 import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
 import { createEthereumSigner } from "../../src/arweave/signers/ethereum.ts";

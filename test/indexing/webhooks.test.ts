@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { writeBundle } from "../../src/arweave/bundle.ts";
-import { createDataItem } from "../../src/arweave/data-item-sign.ts";
+import { createDataItem } from "../../src/arweave/data-item.ts";
 import type { Filter } from "../../src/arweave/filter.ts";
 import type { Id } from "../../src/arweave/id.ts";
 import { deliveryHeaders, openWebhooks, refusalsMax, type Webhooks } from "../../src/indexing/webhooks.ts";

@@ -41,7 +41,7 @@ const bundles: readonly Defence[] = [
   {
     threat: "B3",
     name: "more tags in a block than allowed",
-    file: "src/arweave/avro.ts",
+    file: "src/arweave/tags.ts",
     text: "if (tags.length + count > tagsMax)",
     instead: "if (false)",
     tests: ["test/arweave/avro.test.ts"],
@@ -49,7 +49,7 @@ const bundles: readonly Defence[] = [
   {
     threat: "B3",
     name: "a text that is longer than its section, or negative",
-    file: "src/arweave/avro.ts",
+    file: "src/arweave/tags.ts",
     text: "if (size === undefined || size < 0 || size > cursor.bytes.length - cursor.at) return undefined;",
     instead: "if (size === undefined) return undefined;",
     tests: ["test/arweave/avro.test.ts"],
@@ -57,7 +57,7 @@ const bundles: readonly Defence[] = [
   {
     threat: "B3",
     name: "a number that never ends",
-    file: "src/arweave/avro.ts",
+    file: "src/arweave/tags.ts",
     text: "for (let size = 0; size < numberSizeMax; size += 1) {",
     instead: "for (;;) {",
     tests: ["test/arweave/avro.test.ts"],
@@ -65,7 +65,7 @@ const bundles: readonly Defence[] = [
   {
     threat: "B3",
     name: "long tag names",
-    file: "src/arweave/avro.ts",
+    file: "src/arweave/tags.ts",
     text: "if (nameSize > limits.nameSize)",
     instead: "if (false)",
     tests: ["test/arweave/avro.test.ts"],
@@ -73,7 +73,7 @@ const bundles: readonly Defence[] = [
   {
     threat: "B3",
     name: "a declared tag count that is not the count",
-    file: "src/arweave/avro.ts",
+    file: "src/arweave/tags.ts",
     text: "if (tags.length !== declaredCount)",
     instead: "if (false)",
     tests: ["test/arweave/avro.test.ts"],
@@ -81,7 +81,7 @@ const bundles: readonly Defence[] = [
   {
     threat: "B3",
     name: "bytes after the last tag",
-    file: "src/arweave/avro.ts",
+    file: "src/arweave/tags.ts",
     text: 'if (rules === "strict" && cursor.at !== section.length)',
     instead: "if (false)",
     tests: ["test/arweave/avro.test.ts"],
@@ -196,7 +196,7 @@ const signatures: readonly Defence[] = [
   {
     threat: "B4",
     name: "a transaction's id is the hash of its signature",
-    file: "src/arweave/transaction-verify.ts",
+    file: "src/arweave/transaction.ts",
     text: "if (!isNamedByItsSignature(transaction))",
     instead: "if (false)",
     tests: ["test/arweave/transaction.test.ts", "test/arweave/transaction-vectors.test.ts"],
@@ -204,7 +204,7 @@ const signatures: readonly Defence[] = [
   {
     threat: "B4",
     name: "a transaction's ECDSA signature with a high S",
-    file: "src/arweave/transaction-verify.ts",
+    file: "src/arweave/transaction.ts",
     text: "if (!hasLowS(signature)) return invalid(",
     instead: "if (false) return invalid(",
     tests: ["test/arweave/transaction.test.ts", "test/arweave/transaction-vectors.test.ts"],

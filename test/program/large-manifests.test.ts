@@ -7,7 +7,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { createDataItem } from "../../src/arweave/data-item-sign.ts";
+import { createDataItem } from "../../src/arweave/data-item.ts";
 import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
 import { manifestText } from "../support/manifest-text.ts";
 import { freePorts, type RunningProgram, startDev } from "../support/program.ts";

@@ -3,7 +3,7 @@
  * @module
  */
 import { createServer } from "node:http";
-import { chunkSpans, dataTreeOf } from "../../src/arweave/data-root.ts";
+import { chunkSpans, dataTreeOf } from "../../src/arweave/merkle.ts";
 import type { Id } from "../../src/arweave/id.ts";
 import { buildTxTree } from "../../src/arweave/tx-root.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";

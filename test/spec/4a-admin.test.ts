@@ -6,7 +6,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { writeBundle } from "../../src/arweave/bundle.ts";
-import { createDataItem } from "../../src/arweave/data-item-sign.ts";
+import { createDataItem } from "../../src/arweave/data-item.ts";
 import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
 import type { Transaction } from "../../src/arweave/transaction.ts";
 import { post, rsa, testBytes } from "../dev/devnet/support.ts";

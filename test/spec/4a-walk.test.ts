@@ -7,7 +7,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { writeBundle } from "../../src/arweave/bundle.ts";
-import { createDataItem } from "../../src/arweave/data-item-sign.ts";
+import { createDataItem } from "../../src/arweave/data-item.ts";
 import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
 import type { Transaction } from "../../src/arweave/transaction.ts";
 import { Failure } from "../../src/failures.ts";

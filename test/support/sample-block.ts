@@ -2,9 +2,8 @@
  * Blocks of every shape since 2.6, made up but sound: hashed, signed and linked as the chain does it.
  * @module
  */
-import { type Block, type BlockShape, isShapeSince, readBlock } from "../../src/arweave/block.ts";
+import { type Block, type BlockShape, isShapeSince, readBlock, blockHash, blockSignaturePreimage, nextHashListMerkle } from "../../src/arweave/block.ts";
 import { nextCumulativeDifficulty } from "../../src/arweave/block-check.ts";
-import { blockHash, blockSignaturePreimage, nextHashListMerkle } from "../../src/arweave/block-hash.ts";
 import { blockHashBytes, type Id } from "../../src/arweave/id.ts";
 import type { Wallet } from "../../src/arweave/wallet.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";

@@ -2,10 +2,11 @@
  * What one way of signing a data item is: its sizes on the wire, how it is checked, how it signs.
  *
  * A message is the 48-byte deep hash of a data item; each scheme wraps it in its own way before signing.
+ *
+ * The outcome of checking a signature: valid, or a reason for people.
  * Source: ANS-104 §2.2 (signature types and their meta).
  * @module
  */
-import type { Verdict } from "../verdict.ts";
 
 /** The number of a signature type on the wire. */
 export type SignatureType = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 101;
@@ -40,3 +41,14 @@ export type Signer = Readonly<{
   /** Signs the 48-byte deep hash; gives `scheme.signatureSize` bytes. */
   sign(message: Uint8Array): Uint8Array;
 }>;
+
+/** The outcome of a check; a reason is one lower-case sentence. */
+export type Verdict = Readonly<{ valid: true }> | Readonly<{ valid: false; reason: string }>;
+
+/** The one verdict of success, so that checking many items allocates none. */
+export const valid: Verdict = { valid: true };
+
+/** A verdict of failure. */
+export function invalid(reason: string): Verdict {
+  return { valid: false, reason };
+}

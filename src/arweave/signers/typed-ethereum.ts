@@ -5,15 +5,8 @@
  */
 import { keccak_256 as keccak256 } from "@noble/hashes/sha3.js";
 import { secp256k1 } from "../../lib/secp256k1.ts";
-import { invalid, type Verdict, valid } from "../verdict.ts";
-import {
-  ethereumAddress,
-  ethereumSignatureSize,
-  recoverSigner,
-  recoveryByteEncodings,
-  signRecoverable,
-} from "./ethereum.ts";
-import type { SignatureScheme, Signer } from "./scheme.ts";
+import { invalid, type Verdict, valid, type SignatureScheme, type Signer } from "./scheme.ts";
+import { ethereumAddress, ethereumSignatureSize, recoverSigner, recoveryByteEncodings, signRecoverable } from "./ethereum.ts";
 
 const addressPattern = /^0x[0-9a-fA-F]{40}$/;
 

@@ -5,7 +5,7 @@
  */
 import { type FileHandle, open } from "node:fs/promises";
 import { basename } from "node:path";
-import { createDataItem, createItemSigning, type SignedHeader } from "../../arweave/data-item-sign.ts";
+import { createDataItem, createItemSigning, type SignedHeader } from "../../arweave/data-item.ts";
 import { type Id, idOfSignature } from "../../arweave/id.ts";
 import type { Signer } from "../../arweave/signers/scheme.ts";
 import type { Tag } from "../../arweave/tags.ts";

@@ -7,9 +7,8 @@
  * Source: ArweaveTeam/arweave, ar_block (generate_signed_hash, compute_h1), ar_serialize (block_to_json_struct).
  * @module
  */
-import { type Block, readBlock } from "../../arweave/block.ts";
+import { type Block, readBlock, blockHash, blockSignaturePreimage, nextHashListMerkle } from "../../arweave/block.ts";
 import { nextCumulativeDifficulty } from "../../arweave/block-check.ts";
-import { blockHash, blockSignaturePreimage, nextHashListMerkle } from "../../arweave/block-hash.ts";
 import { blockHashBytes, type Id } from "../../arweave/id.ts";
 import type { Wallet } from "../../arweave/wallet.ts";
 import { assert } from "../../lib/assert.ts";

@@ -5,7 +5,7 @@
  */
 import { createHash } from "node:crypto";
 import { writeBundle } from "../../arweave/bundle.ts";
-import { createDataItem } from "../../arweave/data-item-sign.ts";
+import { createDataItem } from "../../arweave/data-item.ts";
 import { type Id, idOfSignature } from "../../arweave/id.ts";
 import { createArweaveSigner } from "../../arweave/signers/arweave.ts";
 import { createEd25519Signer } from "../../arweave/signers/ed25519.ts";

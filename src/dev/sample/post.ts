@@ -2,7 +2,7 @@
  * Puts data on a chain as a client does: a signed transaction, then its chunks with their proofs.
  * @module
  */
-import { chunkSpans, createDataRoot } from "../../arweave/data-root.ts";
+import { chunkSpans, createDataRoot } from "../../arweave/merkle.ts";
 import type { Id } from "../../arweave/id.ts";
 import type { Tag } from "../../arweave/tags.ts";
 import { signTransaction } from "../../arweave/transaction-sign.ts";

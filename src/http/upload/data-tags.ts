@@ -3,8 +3,7 @@
  * Source: docs/reference/upload.md#paying-with-the-request.
  * @module
  */
-import { tagsFault } from "../../arweave/avro.ts";
-import type { Tag } from "../../arweave/tags.ts";
+import { tagsFault, type Tag } from "../../arweave/tags.ts";
 import { Failure } from "../../failures.ts";
 import { isJsonObject, type JsonValue, readJson } from "../../lib/json.ts";
 

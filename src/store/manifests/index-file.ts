@@ -9,7 +9,7 @@
 import { type FileHandle, open } from "node:fs/promises";
 import { type Id, idBytes, idFromBytes, idSize } from "../../arweave/id.ts";
 import { keysOfPath, type ResolvedPath } from "../../arweave/manifest.ts";
-import { pathDigestOf, pathDigestSize, saltSize } from "../../arweave/path-digest.ts";
+import { pathDigestOf, pathDigestSize, saltSize } from "../../arweave/manifest-scan.ts";
 import { compareBytes, equalBytes } from "../../lib/bytes.ts";
 import { recordSize } from "./path-table.ts";
 

@@ -5,8 +5,7 @@
  * @module
  */
 import { idSize } from "../../arweave/id.ts";
-import type { PathTable } from "../../arweave/manifest-scan.ts";
-import { pathDigestSize } from "../../arweave/path-digest.ts";
+import { type PathTable, pathDigestSize } from "../../arweave/manifest-scan.ts";
 import { assert } from "../../lib/assert.ts";
 
 /** A record: the digest of a path, and the id that it means. Bytes. */

@@ -6,7 +6,7 @@
  */
 
 import type { BundleChunksJob } from "../../../workers/bundles.ts";
-import { chunkSpans } from "../../arweave/data-root.ts";
+import { chunkSpans } from "../../arweave/merkle.ts";
 import { readTransactionHeader } from "../../arweave/transaction.ts";
 import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";

@@ -7,22 +7,9 @@
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
-import { readBlock } from "../../../src/arweave/block.ts";
-import { blockHash } from "../../../src/arweave/block-hash.ts";
+import { readBlock, blockHash } from "../../../src/arweave/block.ts";
 import { devnetFee } from "../../../src/dev/devnet/fees.ts";
-import {
-  chunkPosts,
-  createTestClock,
-  ecdsa,
-  openTestDevnet,
-  post,
-  rsa,
-  serve,
-  sign,
-  statedOf,
-  stranger,
-  testBytes,
-} from "./support.ts";
+import { chunkPosts, createTestClock, ecdsa, openTestDevnet, post, rsa, serve, sign, statedOf, stranger, testBytes } from "./support.ts";
 
 const devnet = await openTestDevnet();
 const node = serve(devnet);

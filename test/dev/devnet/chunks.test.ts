@@ -4,8 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import { readBlock } from "../../../src/arweave/block.ts";
-import type { TailRule } from "../../../src/arweave/data-root.ts";
-import { validatePath } from "../../../src/arweave/merkle.ts";
+import { type TailRule, validatePath } from "../../../src/arweave/merkle.ts";
 import { readTransactionHeader } from "../../../src/arweave/transaction.ts";
 import { yieldToEventLoop } from "../../../src/dev/devnet/data-tree.ts";
 import type { Devnet } from "../../../src/dev/devnet/devnet.ts";

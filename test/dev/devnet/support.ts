@@ -3,7 +3,7 @@
  * posts made by the formats' own writers.
  * @module
  */
-import { chunkSpans, dataTreeOf, type TailRule } from "../../../src/arweave/data-root.ts";
+import { chunkSpans, dataTreeOf, type TailRule } from "../../../src/arweave/merkle.ts";
 import type { Transaction } from "../../../src/arweave/transaction.ts";
 import { signTransaction, type UnsignedTransaction } from "../../../src/arweave/transaction-sign.ts";
 import { ecdsaWallet, readWallet, type Wallet } from "../../../src/arweave/wallet.ts";

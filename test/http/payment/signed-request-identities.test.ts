@@ -5,7 +5,7 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { createDataItem } from "../../../src/arweave/data-item-sign.ts";
+import { createDataItem } from "../../../src/arweave/data-item.ts";
 import type { Signer } from "../../../src/arweave/signers/scheme.ts";
 import { createBalanceRoutes } from "../../../src/http/payment/balance-routes.ts";
 import { createWalletTokens } from "../../../src/payment/access/json-web-token.ts";
@@ -15,14 +15,7 @@ import { freeAllowance } from "../../../src/payment/prices/free-allowance.ts";
 import { openTestPayment, type TestPayment } from "../../support/payment.ts";
 import { openPaymentServer, type PaymentServer } from "../../support/payment-server.ts";
 import { seedOr } from "../../support/seed.ts";
-import {
-  arweaveWallet,
-  ethereumWallet,
-  type RequestWallet,
-  rawSolanaWallet,
-  signedHeaders,
-  solanaWallet,
-} from "../../support/signed-headers.ts";
+import { arweaveWallet, ethereumWallet, type RequestWallet, rawSolanaWallet, signedHeaders, solanaWallet } from "../../support/signed-headers.ts";
 import { rsaKey, signers, testKey } from "../../support/signers.ts";
 
 const wallets: readonly (readonly [string, RequestWallet])[] = [

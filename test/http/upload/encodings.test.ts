@@ -5,7 +5,7 @@
  * @module
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import type { ItemFields } from "../../../src/arweave/data-item-sign.ts";
+import type { ItemFields } from "../../../src/arweave/data-item.ts";
 import { createMultiAptosSigner } from "../../../src/arweave/signers/aptos.ts";
 import type { Signer } from "../../../src/arweave/signers/scheme.ts";
 import { refundReservation } from "../../../src/payment/credits/refunds.ts";

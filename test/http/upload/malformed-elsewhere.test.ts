@@ -7,7 +7,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { createDataItem } from "../../../src/arweave/data-item-sign.ts";
+import { createDataItem } from "../../../src/arweave/data-item.ts";
 import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import { revenue } from "../../../src/store/ledger/transfers.ts";
 import { lifeMs } from "../../../src/upload/multipart/multipart.ts";
@@ -15,13 +15,7 @@ import { funded, openX402Fixture, type X402Fixture } from "../../payment/x402/x4
 import { rsaKey, signers } from "../../support/signers.ts";
 import { eventually } from "../../support/until.ts";
 import { filesIn } from "../../support/upload-parts.ts";
-import {
-  createPartsClient,
-  type MultipartFixture,
-  makeFolder,
-  openMultipartFixture,
-  type PartsClient,
-} from "../../upload/multipart/multipart-fixture.ts";
+import { createPartsClient, type MultipartFixture, makeFolder, openMultipartFixture, type PartsClient } from "../../upload/multipart/multipart-fixture.ts";
 import { openX402UploadServer, type X402UploadServer } from "../../upload/x402/upload-server.ts";
 import { malformedItems } from "./malformed-items.ts";
 

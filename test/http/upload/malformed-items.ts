@@ -4,9 +4,8 @@
  * @module
  */
 
-import { writeAvroTags } from "../../../src/arweave/avro.ts";
-import { createDataItem } from "../../../src/arweave/data-item-sign.ts";
-import { createItemHash } from "../../../src/arweave/item-hash.ts";
+import { writeAvroTags } from "../../../src/arweave/tags.ts";
+import { createDataItem, createItemHash } from "../../../src/arweave/data-item.ts";
 import { createMultiAptosSigner } from "../../../src/arweave/signers/aptos.ts";
 import { createEthereumSigner } from "../../../src/arweave/signers/ethereum.ts";
 import type { Signer } from "../../../src/arweave/signers/scheme.ts";

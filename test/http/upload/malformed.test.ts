@@ -4,7 +4,7 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { createDataItem } from "../../../src/arweave/data-item-sign.ts";
+import { createDataItem } from "../../../src/arweave/data-item.ts";
 import { signers } from "../../support/signers.ts";
 import { openTestUpload, type TestUpload } from "../../support/upload.ts";
 import { malformedItems } from "./malformed-items.ts";

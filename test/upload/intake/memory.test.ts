@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createItemSigning } from "../../../src/arweave/data-item-sign.ts";
+import { createItemSigning } from "../../../src/arweave/data-item.ts";
 import { type Need, testWith } from "../../support/helpers.ts";
 import { openTestPayment, type TestPayment } from "../../support/payment.ts";
 import { connectRaw } from "../../support/raw-request.ts";

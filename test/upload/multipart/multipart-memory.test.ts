@@ -8,7 +8,7 @@
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { createItemSigning } from "../../../src/arweave/data-item-sign.ts";
+import { createItemSigning } from "../../../src/arweave/data-item.ts";
 import { type Need, testWith } from "../../support/helpers.ts";
 import { openTestPayment, type TestPayment, testStart } from "../../support/payment.ts";
 import { connectRaw } from "../../support/raw-request.ts";

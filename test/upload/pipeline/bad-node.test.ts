@@ -6,7 +6,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { createDataItem } from "../../../src/arweave/data-item-sign.ts";
+import { createDataItem } from "../../../src/arweave/data-item.ts";
 import { createEd25519Signer } from "../../../src/arweave/signers/ed25519.ts";
 import type { Devnet } from "../../../src/dev/devnet/devnet.ts";
 import { openTestDevnet, serve } from "../../dev/devnet/support.ts";

@@ -6,8 +6,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { checkItem } from "../../../src/arweave/data-item.ts";
-import { createDataItem } from "../../../src/arweave/data-item-sign.ts";
+import { checkItem, createDataItem } from "../../../src/arweave/data-item.ts";
 import type { Id } from "../../../src/arweave/id.ts";
 import { createEd25519Signer } from "../../../src/arweave/signers/ed25519.ts";
 import { winc } from "../../../src/arweave/winston.ts";

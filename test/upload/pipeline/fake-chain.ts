@@ -7,8 +7,7 @@
  */
 import { checkChunk, readPostedChunk } from "../../../src/arweave/chunk.ts";
 import type { Id } from "../../../src/arweave/id.ts";
-import { readTransactionHeader, type Transaction } from "../../../src/arweave/transaction.ts";
-import { verifyTransaction } from "../../../src/arweave/transaction-verify.ts";
+import { readTransactionHeader, type Transaction, verifyTransaction } from "../../../src/arweave/transaction.ts";
 import { Failure } from "../../../src/failures.ts";
 import { encodeBase64url } from "../../../src/lib/base64url.ts";
 import { anchorBlocks, type BundleChain, type Posted } from "../../../src/upload/pipeline/parts.ts";

@@ -8,8 +8,7 @@
  */
 import { type Id, isId } from "../../../arweave/id.ts";
 import { type Tag, tagValue } from "../../../arweave/tags.ts";
-import { readTransaction, type Transaction } from "../../../arweave/transaction.ts";
-import { verifyTransaction } from "../../../arweave/transaction-verify.ts";
+import { readTransaction, type Transaction, verifyTransaction } from "../../../arweave/transaction.ts";
 import type { Node, NodeResponse } from "../../../chain/node.ts";
 import type { Nodes } from "../../../chain/nodes.ts";
 import { Failure } from "../../../failures.ts";
