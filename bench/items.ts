@@ -3,7 +3,7 @@
  * @module
  */
 import { createHash, generateKeyPairSync } from "node:crypto";
-import { checkItem, itemIdBytes, readItemFrame, createDataItem } from "../src/arweave/data-item.ts";
+import { checkItem, createDataItem, itemIdBytes, readItemFrame } from "../src/arweave/data-item.ts";
 import { createArweaveSigner } from "../src/arweave/signers/arweave.ts";
 import { assert } from "../src/lib/assert.ts";
 import { type Bench, type BenchSize, inOrder, median, type Outcome, perSecond, timed } from "./harness.ts";

@@ -8,9 +8,17 @@ import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { MessagePort } from "node:worker_threads";
 import { writeBundleHeader } from "../src/arweave/bundle.ts";
-import { readItemHeader, verifyItem, createItemHash } from "../src/arweave/data-item.ts";
-import { type ChunkSpan, chunkSpans, createDataRoot, type DataRootHash, buildTree, chunkSize, type MerkleTree } from "../src/arweave/merkle.ts";
+import { createItemHash, readItemHeader, verifyItem } from "../src/arweave/data-item.ts";
 import type { Id } from "../src/arweave/id.ts";
+import {
+  buildTree,
+  type ChunkSpan,
+  chunkSize,
+  chunkSpans,
+  createDataRoot,
+  type DataRootHash,
+  type MerkleTree,
+} from "../src/arweave/merkle.ts";
 import { signTransaction } from "../src/arweave/transaction-sign.ts";
 import { readWallet } from "../src/arweave/wallet.ts";
 import { Failure } from "../src/failures.ts";
@@ -18,7 +26,14 @@ import { assert } from "../src/lib/assert.ts";
 import { decodeBase64url, encodeBase64url, encodedSize } from "../src/lib/base64url.ts";
 import { isJsonObject, readJson } from "../src/lib/json.ts";
 import type { PendingRow } from "../src/store/index/rows.ts";
-import { type BundleLayout, layoutFolder, readLayout, runsOf, runsWithin, writeLayout } from "../src/store/uploads/bundle-layout.ts";
+import {
+  type BundleLayout,
+  layoutFolder,
+  readLayout,
+  runsOf,
+  runsWithin,
+  writeLayout,
+} from "../src/store/uploads/bundle-layout.ts";
 import { type ItemReader, openItemReader, pieceBytesMax } from "../src/store/uploads/item-reader.ts";
 import { sendParcel } from "../src/threads/parcel.ts";
 

@@ -6,13 +6,29 @@
  * Source: docs/reference/upload.md#from-a-post-to-a-receipt.
  * @module
  */
-import { checkItem, type ItemHeader, readItemHeader, verifyItem, createContentHash, createMessageHash, type PayloadHash } from "../src/arweave/data-item.ts";
+import {
+  checkItem,
+  createContentHash,
+  createMessageHash,
+  type ItemHeader,
+  type PayloadHash,
+  readItemHeader,
+  verifyItem,
+} from "../src/arweave/data-item.ts";
 import { type Signing, signingOfItem } from "../src/arweave/signing.ts";
 import { assert } from "../src/lib/assert.ts";
 import { concatBytes } from "../src/lib/bytes.ts";
 import { ignoreRejection } from "../src/lib/stop.ts";
 import type { PendingRow } from "../src/store/index/rows.ts";
-import { type ItemFile, itemFolder, makeItemFolders, openItemFile, openSegments, removeItemFile, type Segments } from "../src/store/uploads/item-files.ts";
+import {
+  type ItemFile,
+  itemFolder,
+  makeItemFolders,
+  openItemFile,
+  openSegments,
+  removeItemFile,
+  type Segments,
+} from "../src/store/uploads/item-files.ts";
 
 /** Where an item was written. */
 export type WrittenItem = Readonly<{

@@ -11,9 +11,26 @@
  */
 import { serialize } from "bun:jsc";
 import { closeSync, openSync, readSync } from "node:fs";
-import { type BundleEntry, bundleCountSize, bundleEntrySize, type EntryPlace, firstEntry, isBundleTags, readBundleCount, readBundleEntries } from "../src/arweave/bundle.ts";
-import { type ItemHeader, type InvalidItem as Refusal, readItemHeader, verifyItem, createItemHash, hashItem, type ItemDigests } from "../src/arweave/data-item.ts";
-import { type Filter, matches, readFilter, itemSubject } from "../src/arweave/filter.ts";
+import {
+  type BundleEntry,
+  bundleCountSize,
+  bundleEntrySize,
+  type EntryPlace,
+  firstEntry,
+  isBundleTags,
+  readBundleCount,
+  readBundleEntries,
+} from "../src/arweave/bundle.ts";
+import {
+  createItemHash,
+  hashItem,
+  type ItemDigests,
+  type ItemHeader,
+  type InvalidItem as Refusal,
+  readItemHeader,
+  verifyItem,
+} from "../src/arweave/data-item.ts";
+import { type Filter, itemSubject, matches, readFilter } from "../src/arweave/filter.ts";
 import { type Id, idFromBytes } from "../src/arweave/id.ts";
 import { assert } from "../src/lib/assert.ts";
 import { isPlace } from "../src/store/index/place.ts";

@@ -13,12 +13,16 @@ import { type Block, readBlock } from "../src/arweave/block.ts";
 import { mainNetFault, verifyBlock } from "../src/arweave/block-check.ts";
 import { isBundleTags } from "../src/arweave/bundle.ts";
 import { checkItem as checkDataItem, readItemHeader, verifyItem } from "../src/arweave/data-item.ts";
-import { dataRootOf } from "../src/arweave/merkle.ts";
 import type { BlockHash, Id } from "../src/arweave/id.ts";
+import { dataRootOf } from "../src/arweave/merkle.ts";
 import { readTransaction, type Transaction, treeRootOf, verifyTransaction } from "../src/arweave/transaction.ts";
 import type { BlockLayout, PlacedTransaction } from "../src/arweave/tx-root.ts";
 import { Failure } from "../src/failures.ts";
-import { type AnnouncementsJob, type AnnouncementsResponse, readAnnouncements } from "../src/gateway/administration/announcements.ts";
+import {
+  type AnnouncementsJob,
+  type AnnouncementsResponse,
+  readAnnouncements,
+} from "../src/gateway/administration/announcements.ts";
 import { type RelayedJob, relayedFault } from "../src/gateway/relayed-check.ts";
 import { encodeBase64url } from "../src/lib/base64url.ts";
 import { isJsonObject, readJson } from "../src/lib/json.ts";

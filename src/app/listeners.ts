@@ -18,7 +18,7 @@ import { type HttpServer, openServer } from "../http/server.ts";
 import { createServiceApp, type Service } from "../http/service.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
-import type { BlobThread } from "../lib/composing.ts";
+import type { BlobThread } from "../lib/event-loop.ts";
 import type { Log } from "../lib/log.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import { claimPort } from "./claim-port.ts";

@@ -3,9 +3,8 @@
  * @module
  */
 import type { Gateways } from "../chain/gateways.ts";
-import type { Nodes } from "../chain/nodes.ts";
+import { type Nodes, weightOf } from "../chain/nodes.ts";
 import { openPeers, type Peer } from "../chain/peers.ts";
-import { weightOf } from "../chain/ranking.ts";
 import { createReach, createRefusal } from "../chain/reach.ts";
 import type { Config } from "../config/settings.ts";
 import type { PeerList } from "../gateway/peers.ts";

@@ -7,7 +7,7 @@ import { availableParallelism } from "node:os";
 import type { Config } from "../config/settings.ts";
 import { assert } from "../lib/assert.ts";
 import type { Closers } from "../lib/closers.ts";
-import type { BlobThread } from "../lib/composing.ts";
+import type { BlobThread } from "../lib/event-loop.ts";
 import { openPool, type Pool, type Workers } from "../threads/pool.ts";
 
 /** One pool for each thread entry. */

@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "
 import { join } from "node:path";
 import { readWallet, type Wallet } from "../arweave/wallet.ts";
 import { isJsonObject, readJson } from "../lib/json.ts";
-import { type MakeRsaJwk, makeRsaJwk } from "../lib/rsa-jwk.ts";
+import { type MakeRsaJwk, makeRsaJwk } from "../lib/rsa.ts";
 import { badSettings } from "./complaints.ts";
 
 /** A wallet and the file of its key. */

@@ -12,7 +12,15 @@ import { sha256 } from "../lib/hash.ts";
 import type { JsonObject, JsonValue } from "../lib/json.ts";
 import { verifyRsaPss } from "../lib/rsa.ts";
 import { compressPoint, hasLowS, secp256k1 } from "../lib/secp256k1.ts";
-import { type Block, type BlockShape, blockShapes, isShapeSince, blockHash, blockSignaturePreimage, nextHashListMerkle } from "./block.ts";
+import {
+  type Block,
+  type BlockShape,
+  blockHash,
+  blockShapes,
+  blockSignaturePreimage,
+  isShapeSince,
+  nextHashListMerkle,
+} from "./block.ts";
 import { blockHashBytes } from "./id.ts";
 import { chunkSize } from "./merkle.ts";
 import { ecdsaSignatureSize, transactionOwnerAddress } from "./transaction.ts";

@@ -11,13 +11,26 @@
  * shape from 2.0 to 2.5, and on one of 2.9.
  * @module
  */
-import { type JsonObject, isJsonObject, type JsonValue } from "../lib/json.ts";
-import { type BlockHash, type Id, isBlockHash, isId, blockHashFromBytes } from "./id.ts";
-import { bytesField, countField, exactBytesField, integerField, listField, malformed, readFields, textField, objectField, readBytes, readInteger } from "./wire.ts";
+
 import { concatBytes, readUnsigned, utf8Bytes, withSize, writeUnsigned, writeUnsignedFixed } from "../lib/bytes.ts";
 import { sha256, sha384 } from "../lib/hash.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "../lib/json.ts";
 import { type DeepHashChunk, deepHash } from "./deep-hash.ts";
+import { type BlockHash, blockHashFromBytes, type Id, isBlockHash, isId } from "./id.ts";
 import { pathSizeMax } from "./merkle.ts";
+import {
+  bytesField,
+  countField,
+  exactBytesField,
+  integerField,
+  listField,
+  malformed,
+  objectField,
+  readBytes,
+  readFields,
+  readInteger,
+  textField,
+} from "./wire.ts";
 
 /** The eras whose blocks differ in keys and in how their hash is made, named after the chain's releases. */
 export type BlockShape = "1.0" | "2.0" | "2.4" | "2.5" | "2.6" | "2.7" | "2.8" | "2.9";
@@ -183,7 +196,10 @@ export function signedHash(fields: JsonObject, shape: BlockShape): Uint8Array {
   if (isShapeSince(shape, "2.7")) parts.push(...proofParts(fields));
   if (isShapeSince(shape, "2.8")) {
     parts.push(fixedInteger(fields, "packing_difficulty", 1));
-    parts.push(optionalSizedBytes(fields, "unpacked_chunk_hash", 1), optionalSizedBytes(fields, "unpacked_chunk2_hash", 1));
+    parts.push(
+      optionalSizedBytes(fields, "unpacked_chunk_hash", 1),
+      optionalSizedBytes(fields, "unpacked_chunk2_hash", 1),
+    );
   }
   if (isShapeSince(shape, "2.9")) parts.push(fixedInteger(fields, "replica_format", 1));
   return sha256(concatBytes(parts));

@@ -16,15 +16,16 @@
  * Source: ANS-104 §2; `avro.ts` for the tags, `signature.ts` for the types; ANS-104 §3.
  * @module
  */
-import { sha256 } from "../lib/hash.ts";
-import { type ItemRules, readAvroTags, tagLimits, type Tag, tagsFault, writeAvroTags } from "./tags.ts";
-import { type Address, addressOf, type Id, idFromBytes, idBytes, idOfSignature, readId } from "./id.ts";
-import { signatureLayout, signatureSchemes } from "./signature.ts";
-import { type SignatureScheme, invalid, type Verdict, type Signer } from "./signers/scheme.ts";
-import { assert } from "../lib/assert.ts";
-import { utf8Bytes, concatBytes } from "../lib/bytes.ts";
-import { beginDeepHash, createBlobHash, deepHashBlob, extendDeepHash } from "./deep-hash.ts";
+
 import { Failure } from "../failures.ts";
+import { assert } from "../lib/assert.ts";
+import { concatBytes, utf8Bytes } from "../lib/bytes.ts";
+import { sha256 } from "../lib/hash.ts";
+import { beginDeepHash, createBlobHash, deepHashBlob, extendDeepHash } from "./deep-hash.ts";
+import { type Address, addressOf, type Id, idBytes, idFromBytes, idOfSignature, readId } from "./id.ts";
+import { signatureLayout, signatureSchemes } from "./signature.ts";
+import { invalid, type SignatureScheme, type Signer, type Verdict } from "./signers/scheme.ts";
+import { type ItemRules, readAvroTags, type Tag, tagLimits, tagsFault, writeAvroTags } from "./tags.ts";
 
 /** Where the parts of a header stand: byte offsets from the item's first byte, sizes in bytes. */
 export type ItemFrame = Readonly<{

@@ -12,14 +12,13 @@
  * @module
  */
 import { Failure } from "../failures.ts";
+import { encodeBase64url } from "../lib/base64url.ts";
 import { utf8Bytes } from "../lib/bytes.ts";
 import { sha256 } from "../lib/hash.ts";
-import { isJsonArray, isJsonObject, type JsonValue, readJson } from "../lib/json.ts";
-import { repeatedKey } from "../lib/json-keys.ts";
-import { type Tag, tagValue } from "./tags.ts";
-import { encodeBase64url } from "../lib/base64url.ts";
+import { isJsonArray, isJsonObject, type JsonValue, readJson, repeatedKey } from "../lib/json.ts";
 import type { ItemHeader } from "./data-item.ts";
 import type { Id } from "./id.ts";
+import { type Tag, tagValue } from "./tags.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** What one tag must be; without `value` and `valueStartsWith` the name suffices. Case counts. */

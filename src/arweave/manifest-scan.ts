@@ -10,8 +10,7 @@
  * Source: Arweave path manifest schema 0.1.0 and 0.2.0.
  * @module
  */
-import { createJsonScan, type JsonEvents, type JsonFault } from "../lib/json-scan.ts";
-import { type TextSink, textBytes } from "../lib/json-text.ts";
+import { createJsonScan, type JsonEvents, type JsonFault, type TextSink, textBytes } from "../lib/json-scan.ts";
 import { idSize } from "./id.ts";
 import { type ManifestVersion, manifestFaults, manifestKind, manifestVersions, openingsMaxOf } from "./manifest.ts";
 

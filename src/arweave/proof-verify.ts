@@ -22,13 +22,13 @@ import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
 import { equalBytes } from "../lib/bytes.ts";
 import { type Block, readBlock } from "./block.ts";
 import { verifyBlock } from "./block-check.ts";
-import { type ItemHeader, verifyItem, hashItem, type SignedFields } from "./data-item.ts";
-import { addressOf, idOfSignature, type Address, type BlockHash, type Id } from "./id.ts";
-import { rulesetAt, validatePath, dataRootOf } from "./merkle.ts";
-import type { ProofPlace, ProofTransaction, Proof } from "./proof.ts";
+import { hashItem, type ItemHeader, type SignedFields, verifyItem } from "./data-item.ts";
+import { type Address, addressOf, type BlockHash, type Id, idOfSignature } from "./id.ts";
+import { dataRootOf, rulesetAt, validatePath } from "./merkle.ts";
+import type { Proof, ProofPlace, ProofTransaction } from "./proof.ts";
 import { checkChunks, type KnownBytes, nothingKnown, type PlacedBytes, placedBytes, walkItems } from "./proof-walk.ts";
-import { malformed, readFields } from "./wire.ts";
 import { readTransaction, type Transaction, treeRootOf, verifyTransaction } from "./transaction.ts";
+import { malformed, readFields } from "./wire.ts";
 
 /** What came of it. */
 export type ProofVerdict = Readonly<{

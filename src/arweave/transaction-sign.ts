@@ -4,10 +4,10 @@
  */
 import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
 import { writeJson } from "../lib/json.ts";
-import { dataRootOf, type TailRule } from "./merkle.ts";
 import { idOfSignature } from "./id.ts";
+import { dataRootOf, type TailRule } from "./merkle.ts";
 import { encodeTags, type Tag } from "./tags.ts";
-import { readTransaction, type Transaction, type SignedFields, transactionMessage } from "./transaction.ts";
+import { readTransaction, type SignedFields, type Transaction, transactionMessage } from "./transaction.ts";
 import type { Wallet } from "./wallet.ts";
 import { malformed } from "./wire.ts";
 

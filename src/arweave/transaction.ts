@@ -15,20 +15,30 @@
  * Source: docs/reference/formats.md#transactions.
  * @module
  */
+
+import { assert } from "../lib/assert.ts";
 import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
+import { concatBytes, utf8Bytes } from "../lib/bytes.ts";
 import { sha256 } from "../lib/hash.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "../lib/json.ts";
-import { compressPoint, secp256k1, hasLowS } from "../lib/secp256k1.ts";
+import { createRsaPssCheck } from "../lib/rsa.ts";
+import { compressPoint, hasLowS, secp256k1 } from "../lib/secp256k1.ts";
+import { createBlobHash, type DeepHashChunk, deepHash, deepHashList } from "./deep-hash.ts";
+import { type Address, addressFromBytes, addressOf, type Id, idFromBytes, idOfSignature, isAddress } from "./id.ts";
 import { dataRootOf } from "./merkle.ts";
-import { type Address, addressFromBytes, addressOf, type Id, idFromBytes, isAddress, idOfSignature } from "./id.ts";
+import { invalid, type Verdict, valid } from "./signers/scheme.ts";
 import { decodeTags, type RawTag, type Tag } from "./tags.ts";
 import { type Winston, winston } from "./winston.ts";
-import { bytesField, exactBytesField, integerField, listField, malformed, readBytes, readFields, textField } from "./wire.ts";
-import { assert } from "../lib/assert.ts";
-import { concatBytes, utf8Bytes } from "../lib/bytes.ts";
-import { createBlobHash, type DeepHashChunk, deepHash, deepHashList } from "./deep-hash.ts";
-import { createRsaPssCheck } from "../lib/rsa.ts";
-import { invalid, type Verdict, valid } from "./signers/scheme.ts";
+import {
+  bytesField,
+  exactBytesField,
+  integerField,
+  listField,
+  malformed,
+  readBytes,
+  readFields,
+  textField,
+} from "./wire.ts";
 
 /** A transaction, read but not yet verified (`verifyTransaction`). Texts are canonical base64url unless said. */
 export type Transaction = Readonly<{

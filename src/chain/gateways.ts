@@ -11,7 +11,7 @@ import { type Fault, failureOf, fault, type HttpStream, type HttpTimeouts, openH
 import type { ByteSpan } from "../lib/range.ts";
 import { type Hint, readHintHeaders } from "./hint.ts";
 import type { NodeResponse } from "./node.ts";
-import type { Standing } from "./ranking.ts";
+import type { Standing } from "./nodes.ts";
 import { createSources, type SourceParts } from "./sources.ts";
 
 /** What a gateway says of an id's content. */

@@ -1,11 +1,14 @@
 /**
  * What others say about where a data item lies. Nothing of it is believed before the bytes at that place were
  * checked.
+ *
+ * Where it can be asked in which transaction an item lies.
  * Source: docs/reference/gateway.md#items-on-demand; docs/reference/formats.md#cdb64.
  * @module
  */
 import { type Id, idFromBytes, idSize, readId } from "../arweave/id.ts";
 import { type PackedMap, type PackedValue, readMessagePack } from "../lib/message-pack.ts";
+import type { NodeResponse } from "./node.ts";
 
 /** A place that may be an item's. */
 export type Hint = Readonly<{
@@ -83,3 +86,15 @@ function readOffset(text: string | null): number | undefined {
   const offset = Number(text);
   return Number.isSafeInteger(offset) ? offset : undefined;
 }
+
+/** Several of one kind. */
+export type HintSources = Readonly<{
+  count: number;
+  /** Asks one after the other; absent only when none has the item. Parameters as in `Sources.ask`. */
+  find: <Value>(
+    id: Id,
+    check: (hint: Hint, signal: AbortSignal) => Promise<NodeResponse<Value>>,
+    signal: AbortSignal,
+  ) => Promise<NodeResponse<Value>>;
+  close: () => void;
+}>;

@@ -8,7 +8,7 @@
  */
 import { type Id, readId } from "../arweave/id.ts";
 import { type Fault, fault, type HttpResponse, type HttpTimeouts, openHttp } from "../lib/http-client.ts";
-import { askInOrder } from "./ask.ts";
+import { askInOrder } from "./nodes.ts";
 
 /** What a name stands for, as a registry or an operator says it. */
 export type NameRecord = Readonly<{

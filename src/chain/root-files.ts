@@ -24,8 +24,7 @@ import {
 import type { Log } from "../lib/log.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
-import { type Hint, readHintRecord } from "./hint.ts";
-import type { HintSources } from "./hint-sources.ts";
+import { type Hint, type HintSources, readHintRecord } from "./hint.ts";
 import type { NodeResponse } from "./node.ts";
 import { createReach } from "./reach.ts";
 import {

@@ -9,8 +9,7 @@ import { type Id, readId } from "../arweave/id.ts";
 import type { GatewayAddress } from "../config/setting-readers.ts";
 import { type Fault, type Http, type HttpTimeouts, openHttp, fault as problem } from "../lib/http-client.ts";
 import { isJsonObject, type JsonValue, readJson } from "../lib/json.ts";
-import type { Hint } from "./hint.ts";
-import type { HintSources } from "./hint-sources.ts";
+import type { Hint, HintSources } from "./hint.ts";
 import type { NodeResponse } from "./node.ts";
 import { createSources, type SourceParts } from "./sources.ts";
 

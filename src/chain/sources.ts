@@ -7,9 +7,8 @@
 import type { Clock } from "../lib/clock.ts";
 import { fault } from "../lib/http-client.ts";
 import type { Log } from "../lib/log.ts";
-import { askInOrder, summarize } from "./ask.ts";
 import type { NodeResponse } from "./node.ts";
-import { createRanking, type Standing } from "./ranking.ts";
+import { askInOrder, createRanking, type Standing, summarize } from "./nodes.ts";
 
 /** What sources are made with. @param random - in [0, 1). */
 export type SourceParts = Readonly<{ clock: Clock; random: () => number; log: Log }>;

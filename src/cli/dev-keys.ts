@@ -8,7 +8,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { dataFolderAt } from "../app/data-folder.ts";
-import { beginRsaJwks, type MakeRsaJwk } from "../lib/rsa-jwk.ts";
+import { beginRsaJwks, type MakeRsaJwk } from "../lib/rsa.ts";
 
 /** The file of the chain's RSA wallet, below `devnet/`. */
 const chainWalletFile = "wallet-rsa.json";

@@ -12,7 +12,7 @@ import { readId } from "../arweave/id.ts";
 import type { Node } from "../chain/node.ts";
 import type { Config } from "../config/settings.ts";
 import type { Devnet } from "../dev/devnet/devnet.ts";
-import { plantSample, type Sample } from "../dev/sample/plant.ts";
+import { plantSample, type Sample } from "../dev/sample/sample-site.ts";
 import { Failure } from "../failures.ts";
 import { isJsonObject, type JsonObject, readJson } from "../lib/json.ts";
 import type { Log } from "../lib/log.ts";

@@ -4,7 +4,7 @@
  */
 import { winstonPerAr } from "../arweave/winston.ts";
 import { type Config, settings } from "../config/settings.ts";
-import type { Sample } from "../dev/sample/plant.ts";
+import type { Sample } from "../dev/sample/sample-site.ts";
 import type { FundedWallet } from "./dev-wallets.ts";
 import { wincText } from "./quantities.ts";
 import { startedAs, typedProgram } from "./typed-program.ts";

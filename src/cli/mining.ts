@@ -5,7 +5,7 @@
  */
 
 import { badSettings } from "../app/complaints.ts";
-import type { MiningMode } from "../dev/devnet/miner.ts";
+import type { MiningMode } from "../dev/devnet/mining.ts";
 
 /** Reads DEVNET_MINING. @throws Misuse with its complaint. */
 export function readMining(text: string): MiningMode {

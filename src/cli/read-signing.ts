@@ -5,7 +5,13 @@
  */
 import { createReadStream, existsSync } from "node:fs";
 import { join } from "node:path";
-import { type ItemHeader, readItemHeader, verifyItem, createMessageHash, type PayloadHash } from "../arweave/data-item.ts";
+import {
+  createMessageHash,
+  type ItemHeader,
+  type PayloadHash,
+  readItemHeader,
+  verifyItem,
+} from "../arweave/data-item.ts";
 import type { Id } from "../arweave/id.ts";
 import { isSignedByMessage, signingOfHeader, signingOfItem } from "../arweave/signing.ts";
 import { Failure } from "../failures.ts";

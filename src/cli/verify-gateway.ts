@@ -2,9 +2,15 @@
  * Verifying at a gateway: its proofs, part by part where the content is large, against its bytes, which are read once.
  * @module
  */
-import { type ItemHeader, createItemHash, type ItemHash } from "../arweave/data-item.ts";
+import { createItemHash, type ItemHash, type ItemHeader } from "../arweave/data-item.ts";
 import { type Proof, proofRangeSizeMax, proofTextSizeMax, readProof } from "../arweave/proof.ts";
-import { type ProofQuestion, type WholeContent, signsWholeContent, type ProofVerdict, verifyProof } from "../arweave/proof-verify.ts";
+import {
+  type ProofQuestion,
+  type ProofVerdict,
+  signsWholeContent,
+  verifyProof,
+  type WholeContent,
+} from "../arweave/proof-verify.ts";
 import { provenHeader } from "../arweave/proof-walk.ts";
 import { transactionDataSizeMax } from "../arweave/transaction.ts";
 import { malformed } from "../arweave/wire.ts";

@@ -5,8 +5,8 @@
  */
 
 import type { CheckedTransaction } from "../../workers/verify.ts";
-import { createDataRoot, type TailRule } from "../arweave/merkle.ts";
 import type { Id } from "../arweave/id.ts";
+import { createDataRoot, type TailRule } from "../arweave/merkle.ts";
 import type { Gateways } from "../chain/gateways.ts";
 import type { NodeResponse } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";

@@ -8,11 +8,10 @@
  */
 import { LRUCache } from "lru-cache";
 import type { Id } from "../arweave/id.ts";
-import { askInOrder } from "../chain/ask.ts";
 import type { GatewayContent, Gateways } from "../chain/gateways.ts";
-import type { Hint } from "../chain/hint.ts";
-import type { HintSources } from "../chain/hint-sources.ts";
+import type { Hint, HintSources } from "../chain/hint.ts";
 import type { NodeResponse } from "../chain/node.ts";
+import { askInOrder } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
 import { failureOf } from "../lib/http-client.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";

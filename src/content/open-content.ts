@@ -4,7 +4,7 @@
  * @module
  */
 import type { Id } from "../arweave/id.ts";
-import type { Composing } from "../lib/composing.ts";
+import type { Composing } from "../lib/event-loop.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import type { Release } from "../lib/semaphore.ts";
 import type { RootSpec } from "../store/root-spec.ts";

@@ -5,7 +5,7 @@
  */
 
 import type { CheckItemMessageJob } from "../../workers/verify.ts";
-import { readItemHeader, createItemHash } from "../arweave/data-item.ts";
+import { createItemHash, readItemHeader } from "../arweave/data-item.ts";
 import type { Id } from "../arweave/id.ts";
 import { Failure } from "../failures.ts";
 import type { Extents } from "../store/extents/extents.ts";

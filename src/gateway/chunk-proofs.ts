@@ -7,8 +7,15 @@
  */
 import { LRUCache } from "lru-cache";
 import { readBlock } from "../arweave/block.ts";
-import { type ChunkSpan, chunkSpans, createDataRoot, dataRootOf, type TailRule, type MerkleTree } from "../arweave/merkle.ts";
 import type { BlockHash, Id } from "../arweave/id.ts";
+import {
+  type ChunkSpan,
+  chunkSpans,
+  createDataRoot,
+  dataRootOf,
+  type MerkleTree,
+  type TailRule,
+} from "../arweave/merkle.ts";
 import { buildTxTree, layoutTransactions, type PlacedTransaction, type TxTree } from "../arweave/tx-root.ts";
 import type { Content } from "../content/content.ts";
 import type { OpenContent } from "../content/open-content.ts";

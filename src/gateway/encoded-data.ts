@@ -4,7 +4,7 @@
  */
 import { beginComposing, bringToDisk, type OpenContent } from "../content/open-content.ts";
 import { assert } from "../lib/assert.ts";
-import { type Composing, sliceBytesMax } from "../lib/composing.ts";
+import { type Composing, sliceBytesMax } from "../lib/event-loop.ts";
 
 /** Bytes that stand for three: a piece is cut to a multiple of them, so that pieces join without padding. */
 const groupSize = 3;

@@ -10,7 +10,7 @@ import type { OpenContent } from "../content/open-content.ts";
 import { Failure } from "../failures.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
 import { utf8Bytes } from "../lib/bytes.ts";
-import type { Composing } from "../lib/composing.ts";
+import type { Composing } from "../lib/event-loop.ts";
 import { writeJson } from "../lib/json.ts";
 import type { Located } from "../store/index/rows.ts";
 import type { IndexReader } from "../store/index/types.ts";

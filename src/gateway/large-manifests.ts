@@ -16,7 +16,13 @@ import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { createSemaphore, type Release } from "../lib/semaphore.ts";
 import { ignoreRejection, isTimeout, untilStopped, withDeadline } from "../lib/stop.ts";
-import { type BeginIndex, type BuildIndexJob, type BuildIndexResult, buildPieceBytes, type LeaveIndexJob } from "../store/manifests/index-build.ts";
+import {
+  type BeginIndex,
+  type BuildIndexJob,
+  type BuildIndexResult,
+  buildPieceBytes,
+  type LeaveIndexJob,
+} from "../store/manifests/index-build.ts";
 import type { IndexKey, ManifestIndexes } from "../store/manifests/manifest-indexes.ts";
 import type { Pool, Workers } from "../threads/pool.ts";
 

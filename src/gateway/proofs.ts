@@ -25,7 +25,7 @@ import type { Content } from "../content/content.ts";
 import type { OpenContent } from "../content/open-content.ts";
 import { Failure } from "../failures.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
-import type { Composing } from "../lib/composing.ts";
+import type { Composing } from "../lib/event-loop.ts";
 import { type ByteSpan, readRange } from "../lib/range.ts";
 import type { Located } from "../store/index/rows.ts";
 import type { IndexReader, ItemSpan } from "../store/index/types.ts";

@@ -9,7 +9,7 @@
 import type { Id } from "../arweave/id.ts";
 import { readTransaction } from "../arweave/transaction.ts";
 import type { Content } from "../content/content.ts";
-import type { Composing } from "../lib/composing.ts";
+import type { Composing } from "../lib/event-loop.ts";
 import { isJsonObject, readJson, writeJson } from "../lib/json.ts";
 import type { IndexReader } from "../store/index/types.ts";
 import { type ChainResponse, jsonOf, nodeTexts, relayed, textResponseOf } from "./chain-response.ts";

@@ -5,7 +5,7 @@
  * @module
  */
 import { createByteBudget } from "../lib/byte-budget.ts";
-import { type BlobThread, createCompositions } from "../lib/composing.ts";
+import { type BlobThread, createCompositions } from "../lib/event-loop.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import { bodySizeOf, countedBytesMin } from "./body-size.ts";
 import { addressBlock } from "./client-address.ts";

@@ -10,7 +10,7 @@
 import { beginComposing, bringToDisk, type OpenContent } from "../content/open-content.ts";
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
-import type { Composing } from "../lib/composing.ts";
+import type { Composing } from "../lib/event-loop.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import type { Release } from "../lib/semaphore.ts";
 import type { HeldMemory } from "./body-size.ts";

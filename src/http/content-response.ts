@@ -4,7 +4,7 @@
  * @module
  */
 import { Failure, failures } from "../failures.ts";
-import type { Composing } from "../lib/composing.ts";
+import type { Composing } from "../lib/event-loop.ts";
 import { type ByteSpan, contentRange, type RangeMeaning, readRange } from "../lib/range.ts";
 import { withHeldMemory } from "./body-size.ts";
 import { frameSpans } from "./byteranges.ts";

@@ -3,7 +3,7 @@
  * and how long the connection may wait.
  * @module
  */
-import type { Composing } from "../lib/composing.ts";
+import type { Composing } from "../lib/event-loop.ts";
 import { type RequestMemory, unlimitedMemory } from "./memory-account.ts";
 import { requestIdOf } from "./request-id.ts";
 import { readSegments, readTarget, type Target } from "./target.ts";

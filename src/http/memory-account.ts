@@ -4,7 +4,7 @@
  */
 import { Failure } from "../failures.ts";
 import type { ByteBudget } from "../lib/byte-budget.ts";
-import { type Compositions, createCompositions } from "../lib/composing.ts";
+import { type Compositions, createCompositions } from "../lib/event-loop.ts";
 import { bodySizeOf, countedBytesMin, fileHolds, type HeldMemory, heldMemoryOf } from "./body-size.ts";
 import { addressBlock } from "./client-address.ts";
 import { codeResponse } from "./responses.ts";

@@ -3,9 +3,8 @@
  * @module
  */
 import { STATUS_CODES } from "node:http";
-import type { Series } from "../lib/histogram.ts";
 import type { Log } from "../lib/log.ts";
-import type { Metrics } from "../lib/metrics.ts";
+import type { Metrics, Series } from "../lib/metrics.ts";
 import { callerLeft } from "./client-disconnect.ts";
 import type { RequestContext } from "./context.ts";
 import type { RouteLabel } from "./route-labels.ts";

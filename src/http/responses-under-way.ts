@@ -8,8 +8,8 @@
  * @module
  */
 import type { ByteBudget } from "../lib/byte-budget.ts";
+import { inOrder } from "../lib/event-loop.ts";
 import { openTcpConnections } from "../lib/tcp-connections.ts";
-import { inOrder } from "../lib/yield-to-event-loop.ts";
 import { bodySizeOf, countedBytesMin, heldMemoryOf } from "./body-size.ts";
 import { addressBlock } from "./client-address.ts";
 import type { SharedBlobs } from "./shared-blobs.ts";

@@ -7,8 +7,8 @@
  * @module
  */
 import ipaddr from "ipaddr.js";
+import { inOrder } from "../lib/event-loop.ts";
 import { peerKey, type TcpConnections } from "../lib/tcp-connections.ts";
-import { inOrder } from "../lib/yield-to-event-loop.ts";
 
 /** Cuts slow readers. */
 export type SlowReaders = Readonly<{

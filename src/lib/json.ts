@@ -3,6 +3,10 @@
  *
  * `JSON.parse` rounds integers above 2^53; old blocks carry them (reward_pool). Here they become `bigint`, and
  * `writeJson` writes a `bigint` as a bare integer. Everything else is as in `JSON`.
+ *
+ * Keys that a JSON text repeats within one object, which `JSON.parse` lets pass in silence.
+ *
+ * JSON whose numbers stay as they were written: what is money there must not pass through floating point.
  * @module
  */
 
@@ -66,4 +70,105 @@ function keepInteger(_key: string, value: unknown, context?: { source?: string }
   if (!integerPattern.test(source)) return value;
   if (source.length > integerDigitsMax) throw new RangeError("an integer has more than 1,000 digits");
   return BigInt(source);
+}
+
+/** One open object or list: the keys seen so far (none in a list), and where in it the scan stands. */
+type Level = { readonly keys: Set<string> | undefined; step: string | number };
+
+const tokenPattern = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|[{}[\],]/g;
+
+/**
+ * Finds the first key that stands twice in one object.
+ *
+ * @param text - A valid JSON text.
+ * @returns The path of the repeated key, such as `$.and[0].tags`, or `undefined`.
+ */
+export function repeatedKey(text: string): string | undefined {
+  const levels: Level[] = [];
+  for (const [token, quoted, colon] of text.matchAll(tokenPattern)) {
+    if (quoted === undefined) moveBy(token, levels);
+    else if (colon !== undefined && !isNewKey(quoted, levels.at(-1))) return pathOf(levels);
+  }
+  return undefined;
+}
+
+function moveBy(token: string, levels: Level[]): void {
+  if (token === "{") levels.push({ keys: new Set(), step: "" });
+  else if (token === "[") levels.push({ keys: undefined, step: 0 });
+  else if (token !== ",") levels.pop();
+  else {
+    const level = levels.at(-1);
+    if (typeof level?.step === "number") level.step += 1;
+  }
+}
+
+function isNewKey(quoted: string, level: Level | undefined): boolean {
+  if (level?.keys === undefined) return true;
+  const key: unknown = JSON.parse(quoted);
+  level.step = String(key);
+  if (level.keys.has(level.step)) return false;
+  level.keys.add(level.step);
+  return true;
+}
+
+function pathOf(levels: readonly Level[]): string {
+  const steps = levels.map(({ step }) => (typeof step === "number" ? `[${step}]` : `.${step}`));
+  return `$${steps.join("")}`;
+}
+
+/** The key under which a number's text lies: no text makes an object that has it. */
+const written = Symbol("a number as it was written");
+
+/** A number, as its digits. */
+export type WrittenNumber = Readonly<{ [written]: string }>;
+
+/** What a JSON text may mean. */
+export type WrittenJson = null | boolean | string | WrittenNumber | readonly WrittenJson[] | WrittenObject;
+
+/** An object. */
+export type WrittenObject = { readonly [key: string]: WrittenJson };
+
+/**
+ * Reads a JSON text.
+ *
+ * @param text - Its length bounds time and memory.
+ * @returns The value; `undefined` when the text is not JSON, or nested more deeply than the engine can walk.
+ */
+export function readWrittenJson(text: string): WrittenJson | undefined {
+  try {
+    return JSON.parse(text, keepNumber);
+  } catch (error) {
+    // `undefined` says so, and every caller must answer it.
+    if (isJsonFault(error)) return undefined;
+    throw error;
+  }
+}
+
+/** The digits of a number; `undefined` for every other value. */
+export function numberText(value: WrittenJson | undefined): string | undefined {
+  return isWrittenNumber(value) ? value[written] : undefined;
+}
+
+/** The value of an object's own key; `undefined` for what has none. */
+export function memberOf(value: WrittenJson | undefined, key: string): WrittenJson | undefined {
+  const members: WrittenObject = isWrittenObject(value) ? value : {};
+  return Object.hasOwn(members, key) ? members[key] : undefined;
+}
+
+/** Tells an object from the other values. */
+export function isWrittenObject(value: WrittenJson | undefined): value is WrittenObject {
+  return typeof value === "object" && value !== null && !isWrittenList(value) && !isWrittenNumber(value);
+}
+
+/** Tells a list from the other values. */
+export function isWrittenList(value: WrittenJson | undefined): value is readonly WrittenJson[] {
+  return Array.isArray(value);
+}
+
+function isWrittenNumber(value: WrittenJson | undefined): value is WrittenNumber {
+  return typeof value === "object" && value !== null && written in value;
+}
+
+function keepNumber(_key: string, value: unknown, context?: { source?: string }): unknown {
+  return typeof value === "number" ? { [written]: context?.source ?? "" } : value;
 }

@@ -2,10 +2,14 @@
  * RSA-PSS with SHA-256 and the exponent 65537, for keys of any size.
  *
  * Any salt length is accepted when verifying: signers in the field use 0, 32 and the longest that fits.
- * Source: RFC 8017 §8.1 (RSASSA-PSS), §A.1.1 (RSAPublicKey).
+ *
+ * New RSA keys of wallets, as JSON Web Keys, and keys whose making begins before they are wanted.
+ * Source: RFC 8017 §8.1 (RSASSA-PSS), §A.1.1 (RSAPublicKey); RFC 7517, RFC 7518 §6.3.
  * @module
  */
-import { constants, createPublicKey, createVerify, type KeyObject, sign } from "node:crypto";
+import { constants, createPublicKey, createVerify, generateKeyPair, type KeyObject, sign } from "node:crypto";
+import { promisify } from "node:util";
+import type { JsonObject } from "./json.ts";
 
 /** Keys kept ready: owners repeat within a block, and a ready key verifies in 58 instead of 66 µs (measured). */
 const readyKeysMax = 256;
@@ -89,4 +93,35 @@ function derHead(tag: number, size: number): Buffer {
   if (size < 0x80) return Buffer.from([tag, size]);
   if (size < 0x100) return Buffer.from([tag, 0x81, size]);
   return Buffer.from([tag, 0x82, size >> 8, size & 0xff]);
+}
+
+/** Gives a new key, which nobody else has been given. */
+export type MakeRsaJwk = () => Promise<JsonObject>;
+
+/** What clients of the chain expect. */
+const rsaBits = 4_096;
+
+const makeKeyPair = promisify(generateKeyPair);
+
+/** Makes a key of 4096 bits: 0.2 to 1.2 s of a processor (measured), in a thread of the runtime's. */
+export async function makeRsaJwk(): Promise<JsonObject> {
+  const { privateKey } = await makeKeyPair("rsa", { modulusLength: rsaBits });
+  return Object.fromEntries(
+    Object.entries(privateKey.export({ format: "jwk" })).map(([name, part]) => [name, String(part)]),
+  );
+}
+
+/**
+ * Begins to make keys at once.
+ *
+ * @param count - How many will be wanted; a key that is wanted beyond them is begun then.
+ * @returns Gives each key once.
+ */
+export function beginRsaJwks(count: number): MakeRsaJwk {
+  const begun = Array.from({ length: count }, () => {
+    const key = makeRsaJwk();
+    key.catch(() => "told to whoever takes the key");
+    return key;
+  });
+  return async () => await (begun.shift() ?? makeRsaJwk());
 }

@@ -4,12 +4,18 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { readAvroTags, tagLimits, writeAvroTags } from "../../src/arweave/tags.ts";
-import { bundleCountSize, firstEntry, readBundleCount, readBundleEntries, writeBundle } from "../../src/arweave/bundle.ts";
-import { checkItem, readItemHeader, createDataItem } from "../../src/arweave/data-item.ts";
+import {
+  bundleCountSize,
+  firstEntry,
+  readBundleCount,
+  readBundleEntries,
+  writeBundle,
+} from "../../src/arweave/bundle.ts";
+import { checkItem, createDataItem, readItemHeader } from "../../src/arweave/data-item.ts";
 import { canonical, readFilter } from "../../src/arweave/filter.ts";
 import { idFromBytes } from "../../src/arweave/id.ts";
 import { readManifest, resolvePath } from "../../src/arweave/manifest.ts";
+import { readAvroTags, tagLimits, writeAvroTags } from "../../src/arweave/tags.ts";
 import { Failure } from "../../src/failures.ts";
 import { createChance, mutateBytes, mutateText, mutationCount, mutationSeed } from "../support/mutate.ts";
 import { signers, testKey } from "../support/signers.ts";

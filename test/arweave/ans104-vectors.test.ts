@@ -6,10 +6,16 @@
  * @module
  */
 import { describe, expect } from "bun:test";
-import { type BundleEntry, firstEntry, isBundleTags, readBundleCount, readBundleEntries } from "../../src/arweave/bundle.ts";
+import {
+  type BundleEntry,
+  firstEntry,
+  isBundleTags,
+  readBundleCount,
+  readBundleEntries,
+} from "../../src/arweave/bundle.ts";
 import { checkItem } from "../../src/arweave/data-item.ts";
-import { dataRootOf } from "../../src/arweave/merkle.ts";
 import { readManifest, resolvePath } from "../../src/arweave/manifest.ts";
+import { dataRootOf } from "../../src/arweave/merkle.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { testWith } from "../support/helpers.ts";
 import { type VectorEntry, vectorBytes, vectors, vectorsOf, vectorText } from "../support/vectors.ts";

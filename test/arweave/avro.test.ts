@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { readAvroTags, tagLimits, tagsFault, writeAvroTags, type Tag } from "../../src/arweave/tags.ts";
+import { readAvroTags, type Tag, tagLimits, tagsFault, writeAvroTags } from "../../src/arweave/tags.ts";
 
 const ab: Tag = { name: "a", value: "b" };
 const abHex = "02610262"; // One tag without its block's count.

@@ -5,7 +5,16 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { type Block, type BlockShape, blockShapes, isShapeSince, readBlock, blockHash, nextHashListMerkle, signedHash } from "../../src/arweave/block.ts";
+import {
+  type Block,
+  type BlockShape,
+  blockHash,
+  blockShapes,
+  isShapeSince,
+  nextHashListMerkle,
+  readBlock,
+  signedHash,
+} from "../../src/arweave/block.ts";
 import { mainNetFault, mainNetGenesis, nextCumulativeDifficulty, verifyBlock } from "../../src/arweave/block-check.ts";
 import { idFromBytes, readBlockHash } from "../../src/arweave/id.ts";
 import { buildTxTree, type PlacedTransaction } from "../../src/arweave/tx-root.ts";

@@ -4,7 +4,17 @@
  */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { type BundleEntry, bundleEntrySize, type EntryPlace, firstEntry, isBundleTags, readBundleCount, readBundleEntries, writeBundle, writeBundleHeader } from "../../src/arweave/bundle.ts";
+import {
+  type BundleEntry,
+  bundleEntrySize,
+  type EntryPlace,
+  firstEntry,
+  isBundleTags,
+  readBundleCount,
+  readBundleEntries,
+  writeBundle,
+  writeBundleHeader,
+} from "../../src/arweave/bundle.ts";
 import { checkItem, createDataItem } from "../../src/arweave/data-item.ts";
 import { idFromBytes } from "../../src/arweave/id.ts";
 import { signers, testKey } from "../support/signers.ts";

@@ -4,8 +4,24 @@
  */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { admitChunk, checkChunk, type PostedChunk, readPostedChunk, readServedChunk, servedChunkFields } from "../../src/arweave/chunk.ts";
-import { chunkSpans, dataTreeOf, type TailRule, branchId, chunkSize, leafId, noteOf, validatePath } from "../../src/arweave/merkle.ts";
+import {
+  admitChunk,
+  checkChunk,
+  type PostedChunk,
+  readPostedChunk,
+  readServedChunk,
+  servedChunkFields,
+} from "../../src/arweave/chunk.ts";
+import {
+  branchId,
+  chunkSize,
+  chunkSpans,
+  dataTreeOf,
+  leafId,
+  noteOf,
+  type TailRule,
+  validatePath,
+} from "../../src/arweave/merkle.ts";
 import { Failure } from "../../src/failures.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { concatBytes, equalBytes, readUnsigned } from "../../src/lib/bytes.ts";

@@ -5,12 +5,23 @@
 import { describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import fc from "fast-check";
-import type { ItemRules } from "../../src/arweave/tags.ts";
-import { checkItem, itemSizeMin, readItemFrame, readItemHeader, verifyItem, createDataItem, createItemSigning, type ItemFields, createItemHash, hashItem } from "../../src/arweave/data-item.ts";
+import {
+  checkItem,
+  createDataItem,
+  createItemHash,
+  createItemSigning,
+  hashItem,
+  type ItemFields,
+  itemSizeMin,
+  readItemFrame,
+  readItemHeader,
+  verifyItem,
+} from "../../src/arweave/data-item.ts";
 import { deepHash } from "../../src/arweave/deep-hash.ts";
 import { addressOf, idBytes, idFromBytes } from "../../src/arweave/id.ts";
 import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
 import { createKyveSigner } from "../../src/arweave/signers/kyve.ts";
+import type { ItemRules } from "../../src/arweave/tags.ts";
 import { Failure } from "../../src/failures.ts";
 import { concatBytes } from "../../src/lib/bytes.ts";
 import { signers, testKey } from "../support/signers.ts";

@@ -5,8 +5,17 @@
 import { describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import fc from "fast-check";
-import { readItemHeader, createDataItem } from "../../src/arweave/data-item.ts";
-import { canonical, type FilterSubject, filterDepthMax, filterLengthMax, matches, readFilter, itemSubject, transactionSubject } from "../../src/arweave/filter.ts";
+import { createDataItem, readItemHeader } from "../../src/arweave/data-item.ts";
+import {
+  canonical,
+  type FilterSubject,
+  filterDepthMax,
+  filterLengthMax,
+  itemSubject,
+  matches,
+  readFilter,
+  transactionSubject,
+} from "../../src/arweave/filter.ts";
 import { addressOf, idFromBytes } from "../../src/arweave/id.ts";
 import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
 import { readWinston, type Winston } from "../../src/arweave/winston.ts";

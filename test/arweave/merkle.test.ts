@@ -4,7 +4,23 @@
  */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { chunkSpans, createDataRoot, dataRootOf, dataTreeOf, branchId, buildTree, chunkSize, leafId, type MerkleLeaf, noteOf, type ProvenLeaf, pathSizeMax, type Ruleset, rulesetAt, validatePath } from "../../src/arweave/merkle.ts";
+import {
+  branchId,
+  buildTree,
+  chunkSize,
+  chunkSpans,
+  createDataRoot,
+  dataRootOf,
+  dataTreeOf,
+  leafId,
+  type MerkleLeaf,
+  noteOf,
+  type ProvenLeaf,
+  pathSizeMax,
+  type Ruleset,
+  rulesetAt,
+  validatePath,
+} from "../../src/arweave/merkle.ts";
 import { decodeBase64url, encodeBase64url } from "../../src/lib/base64url.ts";
 import { concatBytes } from "../../src/lib/bytes.ts";
 import { sha256 } from "../../src/lib/hash.ts";

@@ -3,7 +3,7 @@
  * @module
  */
 import { describe, expect } from "bun:test";
-import { type Block, readBlock, blockHash } from "../../src/arweave/block.ts";
+import { type Block, blockHash, readBlock } from "../../src/arweave/block.ts";
 import { mainNetFault, mainNetGenesis, verifyBlock } from "../../src/arweave/block-check.ts";
 import { isAddress } from "../../src/arweave/id.ts";
 import { validatePath } from "../../src/arweave/merkle.ts";

@@ -5,9 +5,16 @@
 import { describe, expect, test } from "bun:test";
 import { generateKeyPairSync } from "node:crypto";
 import fc from "fast-check";
-import { dataRootOf } from "../../src/arweave/merkle.ts";
 import { idFromBytes } from "../../src/arweave/id.ts";
-import { readTransaction, readTransactionHeader, type Transaction, treeRootOf, createSignatureCheck, verifyTransaction } from "../../src/arweave/transaction.ts";
+import { dataRootOf } from "../../src/arweave/merkle.ts";
+import {
+  createSignatureCheck,
+  readTransaction,
+  readTransactionHeader,
+  type Transaction,
+  treeRootOf,
+  verifyTransaction,
+} from "../../src/arweave/transaction.ts";
 import { signTransaction, type UnsignedTransaction } from "../../src/arweave/transaction-sign.ts";
 import { ecdsaWallet, readWallet, type Wallet } from "../../src/arweave/wallet.ts";
 import { Failure } from "../../src/failures.ts";

@@ -5,8 +5,8 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { BlockShape } from "../../src/arweave/block.ts";
-import { dataRootOf, chunkSize, validatePath } from "../../src/arweave/merkle.ts";
 import { idFromBytes } from "../../src/arweave/id.ts";
+import { chunkSize, dataRootOf, validatePath } from "../../src/arweave/merkle.ts";
 import { buildTxTree, ceilToGrid, layoutTransactions, type PlacedTransaction } from "../../src/arweave/tx-root.ts";
 import { decodeBase64url, encodeBase64url } from "../../src/lib/base64url.ts";
 

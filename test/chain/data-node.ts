@@ -2,8 +2,9 @@
  * A node that has the chunks of data made up by a test, and the transactions that commit to them.
  * @module
  */
-import { chunkSpans, type TailRule, buildTree } from "../../src/arweave/merkle.ts";
+
 import { type Id, idFromBytes } from "../../src/arweave/id.ts";
+import { buildTree, chunkSpans, type TailRule } from "../../src/arweave/merkle.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 import type { ByteSpan } from "../../src/lib/range.ts";

@@ -3,9 +3,8 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { askInOrder, summarize } from "../../src/chain/ask.ts";
 import type { NodeResponse } from "../../src/chain/node.ts";
-import { createRanking } from "../../src/chain/ranking.ts";
+import { askInOrder, createRanking, summarize } from "../../src/chain/nodes.ts";
 import { seeded } from "../content/content-harness.ts";
 
 const none = new AbortController().signal;

@@ -5,10 +5,8 @@
  */
 import { afterEach, describe, expect, test } from "bun:test";
 import { openNode } from "../../src/chain/node.ts";
-import { createNodes } from "../../src/chain/nodes.ts";
-import { drawn } from "../../src/chain/peer-names.ts";
-import { infoEveryMs, learnEveryMs, openPeers, peersStoredMax } from "../../src/chain/peers.ts";
-import { weightOf } from "../../src/chain/ranking.ts";
+import { createNodes, weightOf } from "../../src/chain/nodes.ts";
+import { drawn, infoEveryMs, learnEveryMs, openPeers, peersStoredMax } from "../../src/chain/peers.ts";
 import { createReach, createRefusal, type ReachRules } from "../../src/chain/reach.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { isSame, joined, locatedOf, openHarness, seeded } from "../content/content-harness.ts";

@@ -8,8 +8,8 @@
  * @module
  */
 import { readBlock } from "../../src/arweave/block.ts";
-import { chunkSpans, dataTreeOf } from "../../src/arweave/merkle.ts";
 import type { Id } from "../../src/arweave/id.ts";
+import { chunkSpans, dataTreeOf } from "../../src/arweave/merkle.ts";
 import { readTransaction, type Transaction, treeRootOf } from "../../src/arweave/transaction.ts";
 import { buildTxTree, layoutTransactions, type PlacedTransaction } from "../../src/arweave/tx-root.ts";
 import { decodeBase64url, encodeBase64url } from "../../src/lib/base64url.ts";

@@ -6,8 +6,8 @@
  */
 import { expect, test } from "bun:test";
 import { generateKeyPairSync } from "node:crypto";
-import { chunkSpans, dataTreeOf, validatePath } from "../../src/arweave/merkle.ts";
 import { deepHash } from "../../src/arweave/deep-hash.ts";
+import { chunkSpans, dataTreeOf, validatePath } from "../../src/arweave/merkle.ts";
 import { readTransaction, verifyTransaction } from "../../src/arweave/transaction.ts";
 import { signTransaction } from "../../src/arweave/transaction-sign.ts";
 import { readWallet } from "../../src/arweave/wallet.ts";

@@ -9,7 +9,7 @@ import { type Id, idOfSignature } from "../../src/arweave/id.ts";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";
 import { readWallet } from "../../src/arweave/wallet.ts";
 import type { Node } from "../../src/chain/node.ts";
-import { postData } from "../../src/dev/sample/post.ts";
+import { postData } from "../../src/dev/sample/sample-site.ts";
 import type { JsonObject } from "../../src/lib/json.ts";
 import { signers } from "../support/signers.ts";
 

@@ -3,7 +3,7 @@
  * and its requests beside those of our own client: what we take for Stripe's protocol is what Stripe's own code speaks.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { signDelivery } from "../../src/dev/sandbox/stripe-deliveries.ts";
+import { signDelivery } from "../../src/dev/sandbox/stripe-events.ts";
 import { openStripe } from "../../src/payment/providers/stripe.ts";
 import { eventTypes } from "../../src/payment/providers/stripe-objects.ts";
 import { isSignedByStripe } from "../../src/payment/providers/stripe-signature.ts";

@@ -3,7 +3,7 @@
  * @module
  */
 import { bundleCountSize, bundleEntrySize, writeBundle } from "../../src/arweave/bundle.ts";
-import { readItemHeader, createDataItem } from "../../src/arweave/data-item.ts";
+import { createDataItem, readItemHeader } from "../../src/arweave/data-item.ts";
 import type { Id } from "../../src/arweave/id.ts";
 import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";

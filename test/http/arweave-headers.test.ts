@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { writeBundle } from "../../src/arweave/bundle.ts";
-import { readItemHeader, createDataItem } from "../../src/arweave/data-item.ts";
+import { createDataItem, readItemHeader } from "../../src/arweave/data-item.ts";
 import { addressFromBytes, type Id, idFromBytes, idOfSignature } from "../../src/arweave/id.ts";
 import type { Tag } from "../../src/arweave/tags.ts";
 import type { Transaction } from "../../src/arweave/transaction.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { createDevnetRoutes } from "../../src/dev/devnet-routes/routes.ts";
+import { createDevnetRoutes } from "../../src/dev/devnet-routes/node-routes.ts";
 import { connectRaw } from "../support/raw-request.ts";
 import { createRecordingLog } from "../support/recording-log.ts";
 import { eventually } from "../support/until.ts";

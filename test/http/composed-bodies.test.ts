@@ -4,7 +4,7 @@
  */
 import { expect, test } from "bun:test";
 import { type BodyReading, type ReadableContent, spanBody } from "../../src/http/content-body.ts";
-import { createCompositions } from "../../src/lib/composing.ts";
+import { createCompositions } from "../../src/lib/event-loop.ts";
 
 const size = 2 ** 20;
 const span = { start: 0, end: size };

@@ -6,7 +6,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { openBlobThread } from "../../src/app/threads.ts";
 import { createClosers } from "../../src/lib/closers.ts";
-import { createCompositions, sliceBytesMax } from "../../src/lib/composing.ts";
+import { createCompositions, sliceBytesMax } from "../../src/lib/event-loop.ts";
 
 const mebibyte = 2 ** 20;
 const never = new AbortController().signal;

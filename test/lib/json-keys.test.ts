@@ -3,7 +3,7 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { repeatedKey } from "../../src/lib/json-keys.ts";
+import { repeatedKey } from "../../src/lib/json.ts";
 
 describe("repeatedKey", () => {
   test.each([

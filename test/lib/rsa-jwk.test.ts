@@ -3,7 +3,7 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { beginRsaJwks } from "../../src/lib/rsa-jwk.ts";
+import { beginRsaJwks } from "../../src/lib/rsa.ts";
 
 test("keys that were begun and keys beyond them are all different, and have 4096 bits", async () => {
   const makeKey = beginRsaJwks(1);

@@ -66,7 +66,7 @@ export const readingDefences: readonly Defence[] = [
   {
     threat: "C2",
     name: "what a coded body may become",
-    file: "src/lib/content-coding.ts",
+    file: "src/lib/http-client.ts",
     text: "{ maxOutputLength: Math.max(1, bytesMax) }",
     instead: "{ maxOutputLength: 2 ** 30 }",
     tests: ["test/lib/coded-bodies.test.ts"],

@@ -6,11 +6,11 @@
  * @module
  */
 
-import { nextCumulativeDifficulty } from "../../src/arweave/block-check.ts";
 import { blockHash, nextHashListMerkle } from "../../src/arweave/block.ts";
+import { nextCumulativeDifficulty } from "../../src/arweave/block-check.ts";
 import { writeBundle } from "../../src/arweave/bundle.ts";
-import { dataRootOf } from "../../src/arweave/merkle.ts";
 import { type BlockHash, blockHashBytes, type Id } from "../../src/arweave/id.ts";
+import { dataRootOf } from "../../src/arweave/merkle.ts";
 import type { Tag } from "../../src/arweave/tags.ts";
 import { type Transaction, treeRootOf } from "../../src/arweave/transaction.ts";
 import { signTransaction } from "../../src/arweave/transaction-sign.ts";

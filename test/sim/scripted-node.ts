@@ -3,8 +3,8 @@
  * @module
  */
 import { createServer } from "node:http";
-import { chunkSpans, dataTreeOf } from "../../src/arweave/merkle.ts";
 import type { Id } from "../../src/arweave/id.ts";
+import { chunkSpans, dataTreeOf } from "../../src/arweave/merkle.ts";
 import { buildTxTree } from "../../src/arweave/tx-root.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { chainTo, rootOf, type ScriptedBlock, type ScriptedTransaction } from "./scripted-chain.ts";

@@ -2,7 +2,15 @@
  * Blocks of every shape since 2.6, made up but sound: hashed, signed and linked as the chain does it.
  * @module
  */
-import { type Block, type BlockShape, isShapeSince, readBlock, blockHash, blockSignaturePreimage, nextHashListMerkle } from "../../src/arweave/block.ts";
+import {
+  type Block,
+  type BlockShape,
+  blockHash,
+  blockSignaturePreimage,
+  isShapeSince,
+  nextHashListMerkle,
+  readBlock,
+} from "../../src/arweave/block.ts";
 import { nextCumulativeDifficulty } from "../../src/arweave/block-check.ts";
 import { blockHashBytes, type Id } from "../../src/arweave/id.ts";
 import type { Wallet } from "../../src/arweave/wallet.ts";

@@ -5,7 +5,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { readItemHeader, createDataItem, type ItemFields } from "../../src/arweave/data-item.ts";
+import { createDataItem, type ItemFields, readItemHeader } from "../../src/arweave/data-item.ts";
 import type { Id } from "../../src/arweave/id.ts";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";
 import { createSolanaSigner } from "../../src/arweave/signers/solana.ts";

@@ -9,8 +9,8 @@
 import { assert } from "../../lib/assert.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { sha256 } from "../../lib/hash.ts";
-import { invalid, type Verdict, valid, type SignatureScheme, type Signer } from "./scheme.ts";
 import { ed25519KeyPair, ed25519KeySize, ed25519SignatureSize, verifyEd25519 } from "./ed25519.ts";
+import { invalid, type SignatureScheme, type Signer, type Verdict, valid } from "./scheme.ts";
 
 const slotCount = 32;
 const bitmapSize = 4;

@@ -8,7 +8,7 @@ import { Failure } from "../../failures.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { sha256 } from "../../lib/hash.ts";
 import { signRsaPss, verifyRsaPss } from "../../lib/rsa.ts";
-import { invalid, type Verdict, valid, type SignatureScheme, type Signer } from "./scheme.ts";
+import { invalid, type SignatureScheme, type Signer, type Verdict, valid } from "./scheme.ts";
 
 /** Bytes of a modulus, and so of a signature. */
 const modulusSize = 512;

@@ -6,7 +6,7 @@
 import { createPrivateKey, createPublicKey, sign, verify } from "node:crypto";
 import { assert } from "../../lib/assert.ts";
 import { encodeBase58 } from "../../lib/base-encodings.ts";
-import { invalid, type Verdict, valid, type SignatureScheme, type Signer } from "./scheme.ts";
+import { invalid, type SignatureScheme, type Signer, type Verdict, valid } from "./scheme.ts";
 
 export const ed25519KeySize = 32;
 export const ed25519SignatureSize = 64;

@@ -10,7 +10,7 @@
 import { keccak_256 as keccak256 } from "@noble/hashes/sha3.js";
 import { assert } from "../../lib/assert.ts";
 import { hasLowS, secp256k1 } from "../../lib/secp256k1.ts";
-import { invalid, type Verdict, valid, type SignatureScheme, type Signer } from "./scheme.ts";
+import { invalid, type SignatureScheme, type Signer, type Verdict, valid } from "./scheme.ts";
 
 export const ethereumSignatureSize = 65;
 export const ethereumOwnerSize = 65;

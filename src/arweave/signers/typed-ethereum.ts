@@ -5,8 +5,14 @@
  */
 import { keccak_256 as keccak256 } from "@noble/hashes/sha3.js";
 import { secp256k1 } from "../../lib/secp256k1.ts";
-import { invalid, type Verdict, valid, type SignatureScheme, type Signer } from "./scheme.ts";
-import { ethereumAddress, ethereumSignatureSize, recoverSigner, recoveryByteEncodings, signRecoverable } from "./ethereum.ts";
+import {
+  ethereumAddress,
+  ethereumSignatureSize,
+  recoverSigner,
+  recoveryByteEncodings,
+  signRecoverable,
+} from "./ethereum.ts";
+import { invalid, type SignatureScheme, type Signer, type Verdict, valid } from "./scheme.ts";
 
 const addressPattern = /^0x[0-9a-fA-F]{40}$/;
 

@@ -8,9 +8,9 @@
 import { join, resolve } from "node:path";
 import { exitCodes, misuse } from "../../app/complaints.ts";
 import { dataFolderAt } from "../../app/data-folder.ts";
-import { tagsFault, type Tag } from "../../arweave/tags.ts";
 import type { Id } from "../../arweave/id.ts";
 import { manifestContentType } from "../../arweave/manifest.ts";
+import { type Tag, tagsFault } from "../../arweave/tags.ts";
 import { Failure } from "../../failures.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { createSemaphore } from "../../lib/semaphore.ts";

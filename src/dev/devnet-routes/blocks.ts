@@ -6,10 +6,9 @@
 import { Elysia } from "elysia";
 import { readAddress } from "../../arweave/id.ts";
 import { isJsonObject, readJson } from "../../lib/json.ts";
-import { yieldToEventLoop } from "../devnet/data-tree.ts";
+import { yieldToEventLoop } from "../devnet/chunk-store.ts";
 import type { Devnet } from "../devnet/devnet.ts";
-import { networkName } from "./network.ts";
-import { nodeError, nodeJson, nodeText } from "./node-responses.ts";
+import { networkName, nodeError, nodeJson, nodeText } from "./node-responses.ts";
 
 /** Most blocks in one response of the block index. */
 const blockIndexRangeMax = 10_000;

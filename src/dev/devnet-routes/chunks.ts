@@ -7,8 +7,7 @@ import { Elysia } from "elysia";
 import { servedChunkFields } from "../../arweave/chunk.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { concatBytes, utf8Bytes, withSize } from "../../lib/bytes.ts";
-import type { Devnet } from "../devnet/devnet.ts";
-import type { WeaveChunk } from "../devnet/queries.ts";
+import type { Devnet, WeaveChunk } from "../devnet/devnet.ts";
 import { nodeBytes, nodeEmpty, nodeError, nodeJson } from "./node-responses.ts";
 
 /** Offsets are notes of 32 bytes. */

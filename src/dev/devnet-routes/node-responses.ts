@@ -1,8 +1,12 @@
 /**
  * Responses in the form of a node of the chain: bare text, bare JSON, CORS open.
+ *
+ * The name under which nodes of one chain know each other.
  * Source: ArweaveTeam/arweave, ar_http_iface_middleware.
  * @module
  */
+
+import type { Context } from "elysia";
 import { takesOnlyJson } from "../../http/header-values.ts";
 
 /** Headers that pages may read. The reason of a rejection is our addition: a node does not send it. */
@@ -63,4 +67,13 @@ export function rejection(request: Request, body: string, reasons: readonly Reas
 function reasonHeader(reasons: readonly Reason[]): string {
   const line = reasons.map(({ code, detail }) => `${code}: ${detail}`).join("; ");
   return line.replace(/[^\x20-\x7e]/g, "?").slice(0, 1_000);
+}
+
+/** Ours: not the main net's, so that nothing meant for the one reaches the other unnoticed. */
+export const networkName = "cairn.devnet.1";
+
+/** A client that names a network means it; one that names none is welcome. */
+export function rejectOtherNetwork({ request }: Pick<Context, "request">): Response | undefined {
+  const named = request.headers.get("x-network");
+  return named === null || named === networkName ? undefined : nodeError("wrong_network", 412);
 }

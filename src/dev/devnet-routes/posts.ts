@@ -8,9 +8,8 @@ import { Failure } from "../../failures.ts";
 import { readBody } from "../../http/body.ts";
 import { type ByteBudget, createByteBudget } from "../../lib/byte-budget.ts";
 import type { Devnet } from "../devnet/devnet.ts";
-import type { TransactionOutcome } from "../devnet/intake.ts";
-import { rejectOtherNetwork } from "./network.ts";
-import { nodeEmpty, nodeText, type Reason, rejection } from "./node-responses.ts";
+import type { TransactionOutcome } from "../devnet/node-intake.ts";
+import { nodeEmpty, nodeText, type Reason, rejection, rejectOtherNetwork } from "./node-responses.ts";
 
 /** A transaction with the data that it carries. */
 const transactionBodyMax = 15 * 2 ** 20;

@@ -8,9 +8,9 @@ import { tagValue } from "../../arweave/tags.ts";
 import { readTransactionHeader } from "../../arweave/transaction.ts";
 import { withCharset } from "../../http/header-values.ts";
 import { isJsonObject, readJson } from "../../lib/json.ts";
+import type { MinedTransaction } from "../devnet/chain-history.ts";
+import { joinData, writeData } from "../devnet/chunk-store.ts";
 import type { Devnet } from "../devnet/devnet.ts";
-import type { MinedTransaction } from "../devnet/history.ts";
-import { joinData, writeData } from "../devnet/whole-data.ts";
 import { nodeBytes, nodeEmpty, nodeError, nodeJson, nodeText } from "./node-responses.ts";
 
 /** Most data that a node serves in one response. */

@@ -7,8 +7,8 @@ import { crc32 } from "node:zlib";
 import { Elysia } from "elysia";
 import { type Address, isAddress, readAddress } from "../../arweave/id.ts";
 import { decodeBase64url, encodeBase64url } from "../../lib/base64url.ts";
+import { devnetFee } from "../devnet/chain-rules.ts";
 import type { Devnet } from "../devnet/devnet.ts";
-import { devnetFee } from "../devnet/fees.ts";
 import { nodeError, nodeJson, nodeText } from "./node-responses.ts";
 
 /** Sizes beyond this many digits are no sizes. */

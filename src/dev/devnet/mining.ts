@@ -1,24 +1,47 @@
 /**
  * Mining: choosing from what waits, and turning it into the next block in one durable step.
  *
+ * The first block: funded wallets, and one small transaction, so that every later block can prove that it has
+ * data.
+ *
+ * It follows from seed, wallets and time alone. The transaction is signed by the miner's key.
+ *
+ * When blocks are mined: soon after something arrives, at an interval, or only when asked.
  * Source: ArweaveTeam/arweave, ar_tx_replay_pool (pick_txs_to_mine), ar_node_utils (update_accounts).
  * @module
  */
 import { type Block, blockTransactionsMax } from "../../arweave/block.ts";
+import type { Address } from "../../arweave/id.ts";
 import type { Transaction } from "../../arweave/transaction.ts";
+import { signTransaction } from "../../arweave/transaction-sign.ts";
 import { buildTxTree, type TxTree } from "../../arweave/tx-root.ts";
+import { winstonPerAr } from "../../arweave/winston.ts";
 import { assert } from "../../lib/assert.ts";
-import { encodeBase64url } from "../../lib/base64url.ts";
+import { decodeBase64url, encodeBase64url } from "../../lib/base64url.ts";
+import { utf8Bytes } from "../../lib/bytes.ts";
 import { unixSeconds } from "../../lib/clock.ts";
-import { accountTreeRoot } from "./account-tree.ts";
-import { type AccountOverlay, applyTransaction, createAccountOverlay, credit } from "./accounts.ts";
-import { makeBlock, type Recall } from "./blocks.ts";
-import { emptyDataRoot } from "./data-tree.ts";
-import { minerShare } from "./fees.ts";
-import type { MinedTransaction } from "./history.ts";
+import type { Log } from "../../lib/log.ts";
+import {
+  type Account,
+  type AccountOverlay,
+  accountTreeRoot,
+  applyTransaction,
+  createAccountOverlay,
+  credit,
+} from "./accounts.ts";
+import { makeBlock, type Recall } from "./block-making.ts";
+import type { MinedTransaction } from "./chain-history.ts";
+import {
+  anchorFault,
+  inlineDataBytesMax,
+  minerShare,
+  type RulesView,
+  soundFinding,
+  transactionFaults,
+} from "./chain-rules.ts";
+import { emptyDataRoot, type SplitData, splitData } from "./chunk-store.ts";
 import type { PendingTransaction } from "./mempool.ts";
-import { anchorFault, inlineDataBytesMax, type RulesView, soundFinding, transactionFaults } from "./rules.ts";
-import { type ChainState, change, readTip, rulesView, writeAccounts } from "./state.ts";
+import { type ChainBase, type ChainState, change, readTip, rulesView, writeAccounts, writeBalances } from "./state.ts";
 
 type Choice = Readonly<{ chosen: readonly PendingTransaction[]; accounts: AccountOverlay }>;
 
@@ -161,5 +184,142 @@ function dropStale(state: ChainState): void {
     state.mempool.remove([transaction.id]);
     const isUnused = data !== undefined && !state.mempool.hasData(data) && !state.history.hasData(data);
     if (isUnused) state.chunks.drop(data);
+  }
+}
+
+/** What each funded wallet begins with, in winston: a million AR. */
+const fundsAtStart = 1_000_000n * winstonPerAr;
+
+/** Height under which the first balances are stored: before any block, so that a reset finds them again. */
+export const genesisBalanceHeight = -1;
+
+const greeting = "A chain for development: the rules are real, the coins are not.\n";
+
+/**
+ * Makes and stores the first block.
+ *
+ * @param funded - Addresses that begin with funds.
+ */
+export async function writeGenesis(base: ChainBase, funded: readonly Address[]): Promise<void> {
+  const split = await splitData(encodeBase64url(utf8Bytes(greeting)));
+  assert(split !== undefined, "the greeting is data");
+  const transaction = greetingTransaction(base, split);
+  const tree = buildTxTree([transaction], "padded");
+  const [place] = tree.places;
+  assert(place !== undefined, "the first transaction has a place");
+  const accounts = new Map<Address, Account>(funded.map((address) => [address, { balance: fundsAtStart, lastTx: "" }]));
+  const draft = {
+    previous: undefined,
+    timestamp: unixSeconds(base.clock),
+    txs: [transaction.id],
+    txRoot: tree.root,
+    size: tree.size,
+    accountsRoot: accountTreeRoot(accounts),
+    endowment: 0n,
+    reward: 0n,
+    recall: undefined,
+  };
+  const { height, hash, text } = makeBlock(draft, base.miner, base.seed);
+  const data = { ...split.key, weaveEnd: Number(place.end), txPath: place.path() };
+  base.database
+    .transaction(() => {
+      base.history.add({ height, hash, text }, [
+        { id: transaction.id, height, position: 0, text: transaction.text, data },
+      ]);
+      for (const chunk of split.chunks) base.chunks.put(split.key, chunk);
+      writeBalances(base, genesisBalanceHeight, accounts);
+    })
+    .immediate();
+}
+
+function greetingTransaction({ miner }: ChainBase, { key }: SplitData) {
+  const dataRoot = decodeBase64url(key.root) ?? new Uint8Array(0);
+  return signTransaction(
+    {
+      format: 2,
+      lastTx: "",
+      reward: 0n,
+      tags: [{ name: "Content-Type", value: "text/plain" }],
+      stated: { dataSize: key.size, dataRoot },
+    },
+    miner,
+  );
+}
+
+/** How a chain mines besides when it is asked. */
+export type MiningMode = "auto" | "manual" | Readonly<{ intervalMs: number }>;
+
+/** Mines by itself until it is closed. */
+export type Miner = Readonly<{
+  /** Says that a transaction waits. */
+  arrived: () => void;
+  close: () => void;
+}>;
+
+/** What the miner drives. */
+export type MinerWork = Readonly<{
+  waiting: () => number;
+  /** Mines one block. @returns How many transactions it took. */
+  mine: () => number;
+  log: Log;
+}>;
+
+/** Transactions that arrive together should share a block; nobody notices so short a wait. */
+const gatherMs = 5;
+
+/**
+ * Blocks in a row that are mined at once. An anchor holds for 50 blocks: without a bound, a client that posts a batch
+ * with one anchor would outlive it within a second of its own blocks.
+ */
+const blocksAtOnceMax = 10;
+
+/** After that, one block in so long a time: an anchor then holds for 7 s at the least, and for ever when it is calm. */
+const blockEveryMs = 200;
+
+/** Starts mining. A block that cannot be made is logged, and tried again when there is a reason to. */
+export function openMiner(mode: MiningMode, work: MinerWork): Miner {
+  if (mode === "manual") return { arrived: () => undefined, close: () => undefined };
+  if (mode === "auto") return openAutomatic(work);
+  const interval = setInterval(() => attempt(work), mode.intervalMs);
+  return { arrived: () => undefined, close: () => clearInterval(interval) };
+}
+
+function openAutomatic(work: MinerWork): Miner {
+  let atOnce = blocksAtOnceMax;
+  let gathering: ReturnType<typeof setTimeout> | undefined;
+  let earning: ReturnType<typeof setTimeout> | undefined;
+
+  const arrived = () => {
+    if (gathering === undefined && atOnce > 0 && work.waiting() > 0) gathering = setTimeout(mine, gatherMs);
+  };
+  const mine = () => {
+    gathering = undefined;
+    atOnce -= 1;
+    earning ??= setTimeout(earn, blockEveryMs);
+    // What did not fit into one block comes into the next.
+    if (attempt(work) > 0) arrived();
+  };
+  const earn = () => {
+    atOnce += 1;
+    earning = atOnce < blocksAtOnceMax ? setTimeout(earn, blockEveryMs) : undefined;
+    arrived();
+  };
+
+  arrived();
+  return {
+    arrived,
+    close: () => {
+      clearTimeout(gathering);
+      clearTimeout(earning);
+    },
+  };
+}
+
+function attempt({ mine, log }: MinerWork): number {
+  try {
+    return mine();
+  } catch (error) {
+    log.error("a block could not be mined", { error });
+    return 0;
   }
 }

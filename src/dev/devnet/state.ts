@@ -12,10 +12,10 @@ import type { Wallet } from "../../arweave/wallet.ts";
 import { assert } from "../../lib/assert.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Account } from "./accounts.ts";
+import { createHistory, type History } from "./chain-history.ts";
+import type { RulesView } from "./chain-rules.ts";
 import { type ChunkStore, createChunkStore } from "./chunk-store.ts";
-import { createHistory, type History } from "./history.ts";
 import { createMempool, type Mempool } from "./mempool.ts";
-import type { RulesView } from "./rules.ts";
 
 /** Blocks whose hashes serve as anchors, and whose transactions may not come again. */
 const anchorBlocks = 50;

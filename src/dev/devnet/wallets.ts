@@ -13,7 +13,7 @@ import { ecdsaWallet, readWallet, type Wallet } from "../../arweave/wallet.ts";
 import { Failure } from "../../failures.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { isJsonObject, type JsonObject, readJson } from "../../lib/json.ts";
-import type { MakeRsaJwk } from "../../lib/rsa-jwk.ts";
+import type { MakeRsaJwk } from "../../lib/rsa.ts";
 import { secp256k1 } from "../../lib/secp256k1.ts";
 
 /** A funded wallet. Its key is private, but it is worth nothing off this chain. */

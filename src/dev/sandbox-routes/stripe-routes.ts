@@ -12,8 +12,8 @@ import { sha256 } from "../../lib/hash.ts";
 import { type JsonObject, writeJson } from "../../lib/json.ts";
 import { type FormTree, readForm, textAt, textsAt } from "../sandbox/form.ts";
 import type { SandboxResponse, StripeSandbox } from "../sandbox/stripe.ts";
+import { badParameter, stripeErrorOf, stripeFailure } from "../sandbox/stripe-context.ts";
 import type { ObjectKind } from "../sandbox/stripe-database.ts";
-import { badParameter, stripeErrorOf, stripeFailure } from "../sandbox/stripe-error.ts";
 
 /** What the routes are made of. */
 export type StripeRoutesOptions = Readonly<{

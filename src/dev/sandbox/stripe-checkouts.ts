@@ -5,8 +5,8 @@
  */
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import { branchAt, type FormTree, textAt, textsAt } from "./form.ts";
-import type { CardOutcome } from "./stripe-cards.ts";
 import {
+  badParameter,
   fetchObject,
   numberOf,
   readAmount,
@@ -18,9 +18,9 @@ import {
   save,
   secondsNow,
   textOf,
+  wrongState,
 } from "./stripe-context.ts";
-import { badParameter, wrongState } from "./stripe-error.ts";
-import { newIntent, payIntent } from "./stripe-payments.ts";
+import { type CardOutcome, newIntent, payIntent } from "./stripe-payments.ts";
 
 /** A session lives from 30 minutes to a day, a day when nothing is said. Seconds. */
 const lifeSeconds = { least: 30 * 60, most: 24 * 60 * 60 } as const;

@@ -1,11 +1,17 @@
 /**
  * Events: stored with the object as it was then, delivered by webhook, and listed.
- * Source: Stripe's API reference, "Events", "Pagination".
+ *
+ * Webhooks of the sandbox: signed deliveries to one target, retried until they are accepted; with random faults,
+ * as a network and a provider have them.
+ * Source: Stripe's API reference, "Events", "Pagination"; Stripe's documentation, "Webhooks": at least once, in no
+ * order.
  * @module
  */
-import type { JsonObject } from "../../lib/json.ts";
-import { type StripeContext, save, secondsNow, textOf } from "./stripe-context.ts";
-import { noSuch, stripeFailure } from "./stripe-error.ts";
+import { type JsonObject, writeJson } from "../../lib/json.ts";
+import type { Log } from "../../lib/log.ts";
+import { type BackgroundLoop, openBackgroundLoop } from "../../lib/loop.ts";
+import { noSuch, type StripeContext, save, secondsNow, stripeFailure, textOf } from "./stripe-context.ts";
+import type { Delivery, StripeDatabase } from "./stripe-database.ts";
 
 /** Filter of a list of events. Times are Unix seconds. */
 export type EventQuery = Readonly<{
@@ -71,4 +77,151 @@ export function listEvents({ db }: StripeContext, question: EventQuery): EventPa
     after = textOf(events.at(-1)?.["id"]);
   }
   return { events: found.slice(0, limit), hasMore: found.length > limit };
+}
+
+/** Where deliveries go. */
+export type DeliveryTarget = Readonly<{ url: string; secret: string }>;
+
+/** Random faults of the delivery. Shares are of 1. */
+export type DeliveryFaults = Readonly<{
+  /** Longest random delay of a delivery, so that they overtake each other. Milliseconds. */
+  delayMsMax: number;
+  doubledShare: number;
+  lostShare: number;
+}>;
+
+export const noFaults: DeliveryFaults = { delayMsMax: 0, doubledShare: 0, lostShare: 0 };
+
+export type DeliveryParts = Readonly<{
+  db: StripeDatabase;
+  /** Unix ms. */
+  now: () => number;
+  random: () => number;
+  faults: DeliveryFaults;
+  log: Log;
+}>;
+
+/** Delivery of the sandbox's webhooks. */
+export type StripeDeliveries = Readonly<{
+  /** Adds the deliveries of an event, within the transaction of the event. */
+  write: (eventId: string) => void;
+  /** Sets the target, also of waiting deliveries. */
+  deliverTo: (target: DeliveryTarget) => void;
+  /** Sends what is due now. @returns How many were accepted. */
+  deliver: (signal: AbortSignal) => Promise<number>;
+  close: () => Promise<void>;
+}>;
+
+/** Deliveries under way at once. */
+const atOnce = 8;
+
+/** Timeout of a delivery. Milliseconds. */
+const responseMsMax = 10_000;
+
+/** First and longest wait before a retry, and attempts before a delivery is dropped. */
+const firstWaitMs = 250;
+const longestWaitMs = 30_000;
+const attemptsMax = 20;
+
+/** Wait after a round in which no webhook was accepted. Milliseconds. */
+const idleMs = 250;
+
+/** Opens the delivery; it runs as soon as it has a target. */
+export function openStripeDeliveries(parts: DeliveryParts): StripeDeliveries {
+  const { db, now, random, faults, log } = parts;
+  let target: DeliveryTarget | undefined;
+
+  const sendDue = async (signal: AbortSignal): Promise<number> => {
+    const to = target;
+    if (to === undefined) return 0;
+    const due = db.dueDeliveries(now(), atOnce);
+    const taken = await Promise.all(due.map((delivery) => send(parts, delivery, to, signal)));
+    return taken.filter((isTaken) => isTaken).length;
+  };
+  // A delivery under way is not sent a second time.
+  let underWay: Promise<number> | undefined;
+  const deliver = (signal: AbortSignal): Promise<number> => {
+    underWay ??= sendDue(signal).finally(() => {
+      underWay = undefined;
+    });
+    return underWay;
+  };
+
+  const round = async (signal: AbortSignal): Promise<number> => ((await deliver(signal)) === 0 ? idleMs : 0);
+  let loop: BackgroundLoop | undefined;
+
+  return {
+    write: (eventId) => {
+      if (random() < faults.lostShare) return;
+      const copies = random() < faults.doubledShare ? 2 : 1;
+      for (let copy = 0; copy < copies; copy += 1)
+        db.addDelivery(eventId, now() + Math.floor(random() * faults.delayMsMax));
+    },
+    deliverTo: (to) => {
+      target = to;
+      loop ??= openBackgroundLoop("sandbox webhooks", round, (error) => {
+        log.error("sandbox webhooks: delivery interrupted", { error });
+        return idleMs;
+      });
+    },
+    deliver,
+    close: async () => {
+      await loop?.close();
+    },
+  };
+}
+
+/** Signs a body as Stripe does. @param at - Unix seconds. */
+export function signDelivery(body: string, secret: string, at: number): string {
+  const digest = new Bun.CryptoHasher("sha256", secret).update(`${at}.${body}`).digest("hex");
+  return `t=${at},v1=${digest}`;
+}
+
+async function send(
+  { db, now, log }: DeliveryParts,
+  delivery: Delivery,
+  target: DeliveryTarget,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const event = db.find("event", delivery.eventId);
+  if (event === undefined) {
+    db.removeDelivery(delivery.id);
+    return false;
+  }
+  const body = writeJson(event);
+  const status = await post(target, body, Math.floor(now() / 1_000), signal);
+  if (status >= 200 && status < 300) {
+    db.removeDelivery(delivery.id);
+    return true;
+  }
+  if (delivery.attempts + 1 >= attemptsMax) {
+    log.warn("sandbox webhooks: delivery dropped", { event: delivery.eventId, status });
+    db.removeDelivery(delivery.id);
+    return false;
+  }
+  const wait = Math.min(longestWaitMs, firstWaitMs * 2 ** delivery.attempts);
+  db.putDeliveryOff(delivery.id, now() + wait);
+  return false;
+}
+
+/** @returns The status of the response; 0 when there was none. */
+async function post(target: DeliveryTarget, body: string, at: number, signal: AbortSignal): Promise<number> {
+  try {
+    const response = await fetch(target.url, {
+      method: "POST",
+      headers: {
+        "Content-Type": "application/json; charset=utf-8",
+        "Stripe-Signature": signDelivery(body, target.secret, at),
+        "User-Agent": "Stripe/1.0 (sandbox)",
+      },
+      body,
+      redirect: "manual",
+      signal: AbortSignal.any([signal, AbortSignal.timeout(responseMsMax)]),
+    });
+    await response.body?.cancel();
+    return response.status;
+  } catch {
+    // The target does not listen yet, or any more: the delivery stays and is retried.
+    return 0;
+  }
 }

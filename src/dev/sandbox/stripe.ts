@@ -10,7 +10,6 @@ import type { Clock } from "../../lib/clock.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import type { Log } from "../../lib/log.ts";
 import type { FormTree } from "./form.ts";
-import type { CardOutcome } from "./stripe-cards.ts";
 import {
   createCheckout,
   describeCheckout,
@@ -19,13 +18,30 @@ import {
   fetchCheckout,
   payCheckout,
 } from "./stripe-checkouts.ts";
-import { fetchObject, type StripeContext } from "./stripe-context.ts";
+import { fetchObject, type StripeContext, stripeFailure } from "./stripe-context.ts";
 import { type ObjectKind, openStripeDatabase } from "./stripe-database.ts";
-import { type DeliveryFaults, type DeliveryTarget, noFaults, openStripeDeliveries } from "./stripe-deliveries.ts";
-import { closeDispute, createRefund, failRefund, openDispute, respondToDispute } from "./stripe-disputes.ts";
-import { stripeFailure } from "./stripe-error.ts";
-import { type EventPage, type EventQuery, emitEvent, listEvents } from "./stripe-events.ts";
-import { cancelIntent, cardError, confirmIntent, createIntent } from "./stripe-payments.ts";
+import {
+  type DeliveryFaults,
+  type DeliveryTarget,
+  type EventPage,
+  type EventQuery,
+  emitEvent,
+  listEvents,
+  noFaults,
+  openStripeDeliveries,
+} from "./stripe-events.ts";
+import {
+  type CardOutcome,
+  cancelIntent,
+  cardError,
+  closeDispute,
+  confirmIntent,
+  createIntent,
+  createRefund,
+  failRefund,
+  openDispute,
+  respondToDispute,
+} from "./stripe-payments.ts";
 
 /** How the sandbox is opened. */
 export type StripeSandboxOptions = Readonly<{

@@ -10,8 +10,7 @@
 import { readId } from "../../arweave/id.ts";
 import { type NameRecord, ttlSecondsDefault, ttlSecondsMax } from "../../chain/name-gateways.ts";
 import { Failure } from "../../failures.ts";
-import { isJsonObject, type JsonObject, type JsonValue, readJson } from "../../lib/json.ts";
-import { repeatedKey } from "../../lib/json-keys.ts";
+import { isJsonObject, type JsonObject, type JsonValue, readJson, repeatedKey } from "../../lib/json.ts";
 import { baseRecord, readName } from "./name.ts";
 
 /** Names that an operator gave. */

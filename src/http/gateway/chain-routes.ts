@@ -15,7 +15,7 @@ import type { Network } from "../../gateway/network.ts";
 import type { Relay, RelayCheck } from "../../gateway/relay.ts";
 import { relayedShapes } from "../../gateway/relayed-shapes.ts";
 import type { Transactions } from "../../gateway/transactions.ts";
-import type { Composing } from "../../lib/composing.ts";
+import type { Composing } from "../../lib/event-loop.ts";
 import { readBody } from "../body.ts";
 import { withBodySize } from "../body-size.ts";
 import { composingOf, contextOf } from "../context.ts";

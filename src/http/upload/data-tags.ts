@@ -3,7 +3,7 @@
  * Source: docs/reference/upload.md#paying-with-the-request.
  * @module
  */
-import { tagsFault, type Tag } from "../../arweave/tags.ts";
+import { type Tag, tagsFault } from "../../arweave/tags.ts";
 import { Failure } from "../../failures.ts";
 import { isJsonObject, type JsonValue, readJson } from "../../lib/json.ts";
 

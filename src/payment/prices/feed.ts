@@ -11,7 +11,7 @@ import { isUtf8 } from "node:buffer";
 import { Failure } from "../../failures.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { openHttp } from "../../lib/http-client.ts";
-import { memberOf, numberText, readWrittenJson, type WrittenJson } from "../../lib/json-numbers.ts";
+import { memberOf, numberText, readWrittenJson, type WrittenJson } from "../../lib/json.ts";
 import type { Log } from "../../lib/log.ts";
 import { compare, type Rational, rational, readDecimal, smaller } from "./rational.ts";
 import { openRefresh } from "./refresh.ts";

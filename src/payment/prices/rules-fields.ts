@@ -3,7 +3,7 @@
  * @module
  */
 import { Failure } from "../../failures.ts";
-import { isWrittenList, isWrittenObject, memberOf, numberText, type WrittenJson } from "../../lib/json-numbers.ts";
+import { isWrittenList, isWrittenObject, memberOf, numberText, type WrittenJson } from "../../lib/json.ts";
 import { rational, readDecimal, writeDecimal } from "./rational.ts";
 import type { Magnitude } from "./rules.ts";
 

@@ -9,7 +9,7 @@
  */
 import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
-import { readWrittenJson } from "../../lib/json-numbers.ts";
+import { readWrittenJson } from "../../lib/json.ts";
 import {
   type Chain,
   chainOf,

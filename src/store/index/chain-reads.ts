@@ -1,5 +1,10 @@
 /**
  * Reading blocks, texts, missing transactions and places in the weave.
+ *
+ * Which items lie within a span of a root transaction's data: what a refusal of one of them must reach.
+ *
+ * Items nest or are apart, never crossing. So an item that begins before the span and reaches into it is the last
+ * one that begins before it, or one of its parents.
  * @module
  */
 import type { Database } from "bun:sqlite";
@@ -10,7 +15,7 @@ import { unpackText } from "./headers.ts";
 import { type Place, placeHigh, placeLow, placeOfHalves } from "./place.ts";
 import type { MissingRow, PageBlock } from "./rows.ts";
 import { textOfStored } from "./stored-row.ts";
-import type { BlocksPlan, BlockText, IndexReader, Tip, TransactionText, WeaveSpan } from "./types.ts";
+import type { BlocksPlan, BlockText, IndexReader, ItemSpan, Tip, TransactionText, WeaveSpan } from "./types.ts";
 
 /** The part of the reader that is about the chain. */
 export type ChainReads = Pick<
@@ -197,4 +202,59 @@ function readList(text: string): readonly string[] {
   const list: unknown = JSON.parse(text);
   assert(Array.isArray(list), "what was checked of a block is a list");
   return list.map(String);
+}
+
+type ItemSpanRow = Readonly<{
+  low: number;
+  fine: number;
+  id: Uint8Array;
+  digest: Uint8Array | null;
+  size: number;
+  parent: number | null;
+}>;
+
+const stepBytes = 64;
+
+/** Opens this read over a reader's connection. */
+export function createItemsWithin(db: Database): IndexReader["itemsWithin"] {
+  const begun = prepareQuery<ItemSpanRow>(db, spansSql("?2", "?3", "ORDER BY low LIMIT ?4"));
+  const lastUpTo = prepareQuery<ItemSpanRow>(db, spansSql("1", "?2", "ORDER BY low DESC LIMIT 1"));
+  const at = prepareQuery<ItemSpanRow>(db, spansSql("?2", "?2", "LIMIT 1"));
+
+  return (root, start, end, limit) => {
+    const high = placeHigh(root);
+    const found = new Map<number, ItemSpan>();
+    const add = (row: ItemSpanRow): void => {
+      const span = itemSpanOf(row);
+      const overlaps = span.start < end && span.end > start;
+      if (overlaps && found.get(span.start)?.digest === undefined) found.set(span.start, span);
+    };
+    const firstStep = Math.floor(start / stepBytes);
+    let before = lastUpTo.get(high, firstStep - 1);
+    while (before !== undefined) {
+      add(before);
+      before = before.parent === null ? undefined : at.get(high, Math.floor(before.parent / stepBytes));
+    }
+    const last = Math.floor(Math.max(start, end - 1) / stepBytes);
+    for (const row of begun.all(high, firstStep, last, limit)) add(row);
+    return [...found.values()].sort((a, b) => a.start - b.start).slice(0, limit);
+  };
+}
+
+/** Reads all tables in which an item can stand, by lower halves of the place, both inclusive; ?1 is the upper. */
+function spansSql(first: string, last: string, rest: string): string {
+  const range = `n BETWEEN (?1 << 31) | ${first} AND (?1 << 31) | ${last}`;
+  const columns = "n & 0x7fffffff AS low, fine, id, head + size AS size, parent";
+  const tables = [
+    `SELECT ${columns}, digest FROM items WHERE sig > 0 AND ${range}`,
+    `SELECT ${columns}, digest FROM duplicates WHERE sig > 0 AND ${range}`,
+    `SELECT ${columns}, digest FROM pruned_items WHERE ${range}`,
+    `SELECT ${columns}, NULL AS digest FROM bundles WHERE depth > 0 AND ${range}`,
+  ];
+  return `SELECT * FROM (${tables.join(" UNION ALL ")}) ${rest}`;
+}
+
+function itemSpanOf({ low, fine, id, digest, size }: ItemSpanRow): ItemSpan {
+  const start = low * stepBytes + fine;
+  return { id: idFromBytes(id), start, end: start + size, ...(digest === null ? {} : { digest }) };
 }

@@ -4,11 +4,10 @@
  */
 import type { Database } from "bun:sqlite";
 import { prepareQuery } from "../sqlite.ts";
-import { findableRow, type TableRow } from "./canonical-places.ts";
 import { createFilterKeys, type FilterKeys } from "./filter-key.ts";
-import type { FindableRow } from "./findable-rows.ts";
-import type { PartInfo } from "./parts/places.ts";
-import { createPartReads, type PartReads } from "./parts/read.ts";
+import { createPartReads, type PartInfo, type PartReads } from "./parts/part-read.ts";
+import type { FindableRow } from "./postings.ts";
+import { findableRow, type TableRow } from "./row-table.ts";
 import { filterKeysOfRow } from "./stored-row.ts";
 
 /** What was found: one line a fault, and the rows that were looked at. */

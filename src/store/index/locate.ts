@@ -5,12 +5,11 @@
 import type { Database } from "bun:sqlite";
 import { type Id, idBytes, idFromBytes } from "../../arweave/id.ts";
 import { prepareQuery } from "../sqlite.ts";
-import { contentTags, readContentTags } from "./content-tags.ts";
 import type { FilterKeys } from "./filter-key.ts";
 import { type Place, pendingHeight, placeHigh, placeOfHalves } from "./place.ts";
 import { type Located, stableDepth } from "./rows.ts";
 import { addressFromBytes, textOfStored } from "./stored-row.ts";
-import { decodeTagBlob } from "./tag-blob.ts";
+import { contentTags, decodeTagBlob, readContentTags } from "./tag-blob.ts";
 import type { IndexReader } from "./types.ts";
 
 /** The part of the reader that finds ids. */

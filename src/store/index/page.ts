@@ -3,6 +3,14 @@
  *
  * The cursor is the place, so that a page begins after the last row of the one before it, whatever came and went
  * in between: a row that stands still is neither lost nor repeated.
+ *
+ * Walking a plan: candidates from the posting index in place order, read as rows in batches.
+ *
+ * Ids are found in the posting B-tree, rows of no filter in the tables themselves; other filters in the B-tree for
+ * rows that may still be forked away and in parts for all others, merged by place. Whoever takes the rows checks
+ * each against the filters: keys are hashes, and a part may speak of a row that is gone.
+ *
+ * Several ordered streams of places as one: in order, each place once, no stream opened before its turn.
  * Source: docs/reference/index-layout.md#pages-of-results.
  * @module
  */
@@ -10,14 +18,21 @@ import type { Database } from "bun:sqlite";
 import { type Address, addressOfKey, blockHashFromBytes, type Id, idFromBytes } from "../../arweave/id.ts";
 import { assert } from "../../lib/assert.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
-import { inSnapshot } from "../sqlite.ts";
+import { inSnapshot, prepareQuery, type Query } from "../sqlite.ts";
 import type { FilterKeys } from "./filter-key.ts";
-import { type CheckedRow, createPlanner } from "./page-plan.ts";
-import type { StoredPageRow } from "./page-sql.ts";
-import { createWalker } from "./page-walk.ts";
+import { type CheckedRow, createPlanner, type PlaceRange, type Walk } from "./page-plan.ts";
+import {
+  createWindowWalks,
+  placesJson,
+  rowsSql,
+  type Source,
+  type StoredPageRow,
+  type WindowSizes,
+  type WindowWalk,
+} from "./page-sql.ts";
+import { compareHalves, createPartReads, type PartInfo, type PlaceHalves } from "./parts/part-read.ts";
 import { placeOfHalves } from "./place.ts";
-import type { WindowSizes } from "./place-windows.ts";
-import type { Page, PageBlock, PagePlan, PageRow } from "./rows.ts";
+import type { Page, PageBlock, PageColumns, PagePlan, PageRow } from "./rows.ts";
 import { addressFromBytes, textOfStored } from "./stored-row.ts";
 import { decodeTagBlob } from "./tag-blob.ts";
 
@@ -123,4 +138,171 @@ function blockOf(row: StoredPageRow, { blocks }: CommonTexts): PageBlock | undef
   };
   blocks.set(height, block);
   return block;
+}
+
+/** Walks a plan and hands on each row, in order, until `take` answers that it has enough. */
+export type Walker = (
+  walk: Walk,
+  plan: Pick<PagePlan, "order" | "checkpoint">,
+  columns: PageColumns,
+  wanted: number,
+  take: (row: StoredPageRow, range: PlaceRange) => "more" | "enough",
+) => void;
+
+/** Rows read at once at most, when many candidates turn out not to meet the filters. */
+const rowsPerReadMax = 1_024;
+
+/** Opens the walker over a reader's connection. */
+export function createWalker(db: Database, keys: FilterKeys, windows: WindowSizes): Walker {
+  const candidatesOf = createCandidates(db, keys, windows);
+  const rowsAt = createRowReads(db);
+  return (walk, plan, columns, wanted, take) => {
+    const read = { ...columns, tags: columns.tags || walk.checksTags };
+    for (const range of walk.ranges) {
+      const candidates = candidatesOf(walk, range, plan, wanted);
+      for (const places of batchesOf(candidates, wanted)) {
+        plan.checkpoint?.();
+        const rows = rowsAt(places, read, plan.order);
+        if (rows.some((row) => take(row, range) === "enough")) return;
+      }
+    }
+  };
+}
+
+/** Candidates in batches, the first as large as what is wanted, larger ones when that was not enough. */
+function* batchesOf(candidates: Iterator<PlaceHalves>, wanted: number): Generator<PlaceHalves[]> {
+  let size = wanted;
+  for (;;) {
+    const places = takeSome(candidates, size);
+    yield places;
+    if (places.length < size) return;
+    size = Math.min(size * 2, Math.max(rowsPerReadMax, wanted));
+  }
+}
+
+type Candidates = (
+  walk: Walk,
+  range: PlaceRange,
+  plan: Pick<PagePlan, "order" | "checkpoint">,
+  wanted: number,
+) => Iterator<PlaceHalves>;
+
+function createCandidates(db: Database, keys: FilterKeys, windows: WindowSizes): Candidates {
+  const windowWalk = createWindowWalks(db, windows);
+  const parts = createPartReads(db);
+  return (walk, range, { order, checkpoint = () => undefined }, wanted) => {
+    const { onlyTransactions, ingested, excluded, groups } = walk;
+    const tests = { onlyTransactions, ingested, parents: range.parents, excluded: [] };
+    const common = { first: range.first, last: range.last, order, wanted, checkpoint };
+    // Rows in parts have no postings but their ids: nothing else can be asked of the B-tree for all rows.
+    if (walk.ids !== undefined) return windowWalk({ ...common, sources: [{ kind: "keys", keys: walk.ids }], tests });
+    if (groups.length === 0)
+      return windowWalk({
+        ...common,
+        sources: [{ kind: onlyTransactions ? "transactions" : "items" }],
+        tests,
+      });
+
+    const sources: Source[] = groups.map((group) => ({ kind: "keys", keys: group }));
+    if (onlyTransactions) sources.push({ kind: "transactions" });
+    const recent: WindowWalk = { ...common, sources, tests: { ...tests, excluded } };
+    const inParts = onlyTransactions ? [...groups, [keys.transaction()]] : groups;
+    const bounds = { first: halvesOf(range.first), last: halvesOf(range.last) };
+    const query = { ...bounds, order, groups: inParts, excluded, checkpoint };
+    const streams = parts
+      .list()
+      .filter((part) => overlaps(part, bounds))
+      .map((part) => ({
+        bound: order === "asc" ? part.first : part.last,
+        open: () => parts.find(part, query),
+      }));
+    return mergeStreams([{ bound: undefined, open: () => windowWalk(recent) }, ...streams], order);
+  };
+}
+
+function overlaps(part: PartInfo, bounds: Readonly<{ first: PlaceHalves; last: PlaceHalves }>): boolean {
+  return compareHalves(part.first, bounds.last) <= 0 && compareHalves(part.last, bounds.first) >= 0;
+}
+
+function halvesOf(packed: bigint): PlaceHalves {
+  return { high: Number(packed >> 31n), low: Number(packed & 0x7fffffffn) };
+}
+
+function takeSome(candidates: Iterator<PlaceHalves>, count: number): PlaceHalves[] {
+  const places: PlaceHalves[] = [];
+  while (places.length < count) {
+    const { value, done } = candidates.next();
+    if (done === true) break;
+    places.push(value);
+  }
+  return places;
+}
+
+type RowReads = (places: readonly PlaceHalves[], columns: PageColumns, order: "asc" | "desc") => StoredPageRow[];
+
+function createRowReads(db: Database): RowReads {
+  const prepared = new Map<string, Query<StoredPageRow>>();
+  return (places, columns, order) => {
+    if (places.length === 0) return [];
+    const sql = rowsSql(columns);
+    const query = prepared.get(sql) ?? prepareQuery<StoredPageRow>(db, sql);
+    prepared.set(sql, query);
+    const rows = query.all(placesJson(places));
+    return rows.sort(order === "asc" ? compareHalves : (a, b) => compareHalves(b, a));
+  };
+}
+
+/** Places in order, not read before it is opened. */
+export type PlaceStream = Readonly<{
+  /** Where it can begin at the earliest, in the order of the walk; undefined: anywhere. */
+  bound: PlaceHalves | undefined;
+  open: () => Iterator<PlaceHalves>;
+}>;
+
+type Head = { place: PlaceHalves; rest: Iterator<PlaceHalves> };
+type Compare = (a: PlaceHalves, b: PlaceHalves) => number;
+
+/** Merges streams of one order. */
+export function* mergeStreams(streams: readonly PlaceStream[], order: "asc" | "desc"): Generator<PlaceHalves> {
+  const compare: Compare = order === "asc" ? compareHalves : (a, b) => compareHalves(b, a);
+  const waiting = streams.toSorted((a, b) => compareBounds(a, b, compare));
+  let heads: Head[] = [];
+  let last: PlaceHalves | undefined;
+  for (;;) {
+    const first = firstOf(openDue(waiting, heads, compare), compare);
+    if (first === undefined) return;
+    const { place } = first;
+    if (last === undefined || compare(last, place) !== 0) yield place;
+    last = place;
+    const { value, done } = first.rest.next();
+    if (done === true) heads = heads.filter((head) => head !== first);
+    else first.place = value;
+  }
+}
+
+/** Opens the streams that may have a place before the first of those that are open; adds them to the open ones. */
+function openDue(waiting: PlaceStream[], heads: Head[], compare: Compare): readonly Head[] {
+  for (let next = waiting[0]; next !== undefined; next = waiting[0]) {
+    const first = firstOf(heads, compare);
+    const isDue = next.bound === undefined || first === undefined || compare(next.bound, first.place) <= 0;
+    if (!isDue) break;
+    waiting.shift();
+    const rest = next.open();
+    const { value, done } = rest.next();
+    if (done !== true) heads.push({ place: value, rest });
+  }
+  return heads;
+}
+
+function firstOf(heads: readonly Head[], compare: Compare): Head | undefined {
+  let first = heads[0];
+  for (const head of heads) if (first !== undefined && compare(head.place, first.place) < 0) first = head;
+  return first;
+}
+
+/** Streams that can begin anywhere come first. */
+function compareBounds(a: PlaceStream, b: PlaceStream, compare: Compare): number {
+  if (a.bound === undefined || b.bound === undefined)
+    return Number(a.bound !== undefined) - Number(b.bound !== undefined);
+  return compare(a.bound, b.bound);
 }

@@ -1,26 +1,34 @@
 /**
  * Rows of the index with their postings, for the writer: adding and removing.
+ *
+ * Keeps the sums of the index, and the items of each block, in step with the rows that come and go.
+ *
+ * The rule that an id has one canonical place, its lowest: finding it, and moving rows in and out of it.
+ *
+ * Rows at other places stand in `duplicates`, are found by no filter, and take over in the same transaction in
+ * which the canonical row goes.
+ *
+ * Compact places of data items whose rows were pruned, for the writer. Their bytes are still served by id; no
+ * query lists them.
+ *
+ * A compact place is removed when the item is indexed again at that place, and when its block is rolled back.
+ *
+ * Owners: each public key stands once, and rows name it by number.
+ * Source: docs/reference/index-layout.md#one-place-an-id.
  * @module
  */
 import type { Database, SQLQueryBindings } from "bun:sqlite";
-import { prepare, type Query } from "../sqlite.ts";
-import {
-  type CanonicalPlaces,
-  createCanonicalPlaces,
-  findableRow,
-  type Halves,
-  prepareStored,
-  type TableRow,
-} from "./canonical-places.ts";
+import { type Address, idBytes } from "../../arweave/id.ts";
+import { assert } from "../../lib/assert.ts";
+import { encodeBase64url } from "../../lib/base64url.ts";
+import { prepare, prepareQuery, type Query } from "../sqlite.ts";
 import type { Counts } from "./counts.ts";
 import type { FilterKeys } from "./filter-key.ts";
-import { createFindableRows, type FindableRows } from "./findable-rows.ts";
-import type { Owners } from "./owners.ts";
-import type { PartSizes } from "./parts/table.ts";
-import { createPrunedItems, type PrunedItems } from "./pruned-items.ts";
-import { createTallies, type RowTally } from "./row-tally.ts";
+import type { PartSizes } from "./parts/part-table.ts";
+import { pendingHeight, transactionsPerBlockMax } from "./place.ts";
+import { createFindableRows, type FindableRow, type FindableRows } from "./postings.ts";
 import { rowColumns, rowValues, type StoredRow } from "./stored-row.ts";
-import { encodeTagBlob } from "./tag-blob.ts";
+import { contentTags, decodeTagBlob, encodeTagBlob, writeContentTags } from "./tag-blob.ts";
 
 /** What became of rows that were added. */
 export type RowsAdded = Readonly<{ added: number; duplicated: number; repeated: number }>;
@@ -197,4 +205,237 @@ function removeDuplicates(
   tally: RowTally,
 ): void {
   tally.duplicates(-db.run(`DELETE FROM duplicates WHERE ${condition}`, [...parameters]).changes);
+}
+
+/** What is counted of a row. `high`: upper half of its place; `ingested`: Unix seconds. */
+export type CountedRow = Readonly<{ high: number; sig: number; parent: number | null; ingested: number }>;
+
+/** The changes of one call; forgotten with it when it throws. */
+export type RowTally = Readonly<{
+  /** A canonical row came (1) or went (−1). */
+  row: (row: CountedRow, change: 1 | -1) => void;
+  duplicates: (change: number) => void;
+  /** Hands the changes on; to be called once, when the rows are written. */
+  flush: () => void;
+}>;
+
+/** Answers a function that begins a tally. */
+export function createTallies(db: Database, counts: Counts): () => RowTally {
+  const change = prepare(
+    db,
+    `UPDATE blocks SET item_count = item_count + ?1,
+       last_item_at = nullif(max(coalesce(last_item_at, 0), ?2), 0)
+     WHERE height = ?3`,
+  );
+  return () => {
+    const byHeight = new Map<number, BlockItems>();
+    let duplicates = 0;
+    return {
+      row: (row, by) => {
+        const height = Math.floor(row.high / transactionsPerBlockMax);
+        const isItem = row.sig > 0;
+        if (height === pendingHeight) counts.add(isItem ? "pendingItems" : "pendingTransactions", by);
+        else if (isItem) {
+          counts.add("items", by);
+          counts.add("nestedItems", row.parent === null ? 0 : by);
+          byHeight.set(height, changedItems(byHeight.get(height), row, by));
+        }
+      },
+      duplicates: (by) => {
+        duplicates += by;
+      },
+      flush: () => {
+        for (const [height, { items, latest }] of byHeight) change.run(items, latest, height);
+        counts.add("duplicates", duplicates);
+      },
+    };
+  };
+}
+
+/** Change of a block's item count, and the newest time among those that came. */
+type BlockItems = Readonly<{ items: number; latest: number }>;
+
+function changedItems(before: BlockItems | undefined, row: CountedRow, by: 1 | -1): BlockItems {
+  const { items, latest } = before ?? { items: 0, latest: 0 };
+  return { items: items + by, latest: by > 0 ? Math.max(latest, row.ingested) : latest };
+}
+
+/** A place in its upper 32 and lower 31 bits. */
+export type Halves = Readonly<{ high: number; low: number }>;
+
+/** What keys and counts need of a row that is stored. */
+export type TableRow = Halves &
+  Readonly<{
+    id: Uint8Array;
+    target: Uint8Array | null;
+    sig: number;
+    parent: number | null;
+    tags: Uint8Array;
+    ingested: number;
+    /** The owner's, 32 bytes. */
+    address: Uint8Array;
+  }>;
+
+/** Canonical places of one database, for the writer, inside its transaction. */
+export type CanonicalPlaces = Readonly<{
+  /** Places of those ids that have a row, by the id's text. */
+  find: (rows: readonly Pick<StoredRow, "id">[]) => Map<string, Halves>;
+  /** Moves a canonical row to the duplicates: a lower place was found. */
+  demote: (place: Halves, tally: RowTally) => void;
+  /** Makes the lowest duplicate of an id canonical; nothing happens when it has none. */
+  promote: (id: Uint8Array, tally: RowTally) => void;
+}>;
+
+/** Ids looked up in one statement. */
+const idsPerLookup = 2_000;
+
+const place = "n >> 31 AS high, n & 0x7fffffff AS low";
+
+/** Opens the canonical places of one database. */
+export function createCanonicalPlaces(db: Database, keys: FilterKeys, findable: FindableRows): CanonicalPlaces {
+  const findMany = prepareQuery<Halves & Readonly<{ id: Uint8Array }>>(
+    db,
+    `SELECT i.n >> 31 AS high, i.n & 0x7fffffff AS low, i.id
+     FROM json_each(?) j CROSS JOIN postings p ON p.key = j.value CROSS JOIN items i ON i.n = p.n`,
+  );
+  const item = prepareStored(db, "items", "r.n = (? << 31) | ?");
+  const duplicate = prepareStored(db, "duplicates", "r.n = (? << 31) | ?");
+  const lowestDuplicate = prepareQuery<Halves>(db, `SELECT ${place} FROM duplicates WHERE id = ? ORDER BY n LIMIT 1`);
+  const toDuplicates = prepareMove(db, "items", "duplicates");
+  const toItems = prepareMove(db, "duplicates", "items");
+
+  return {
+    find: (rows) => {
+      const places = new Map<string, Halves>();
+      // In key order, so that one page of postings serves its neighbours.
+      const sought = Float64Array.from(rows, (row) => keys.id(row.id)).sort();
+      for (let start = 0; start < sought.length; start += idsPerLookup) {
+        const part = `[${sought.subarray(start, start + idsPerLookup).join(",")}]`;
+        for (const found of findMany.all(part)) places.set(encodeBase64url(found.id), found);
+      }
+      return places;
+    },
+    demote: ({ high, low }, tally) => {
+      const row = item.get(high, low);
+      if (row === undefined) return;
+      findable.remove([findableRow(row)]);
+      toDuplicates(row);
+      tally.row(row, -1);
+      tally.duplicates(1);
+    },
+    promote: (id, tally) => {
+      const next = lowestDuplicate.get(id);
+      const row = next === undefined ? undefined : duplicate.get(next.high, next.low);
+      if (row === undefined) return;
+      toItems(row);
+      findable.add([findableRow(row)]);
+      tally.row(row, 1);
+      tally.duplicates(-1);
+    },
+  };
+}
+
+/** What filters find a stored row by. */
+export function findableRow(row: TableRow): FindableRow {
+  return { ...row, owner: row.address, tags: decodeTagBlob(row.tags) };
+}
+
+/**
+ * Prepares the reading of kept rows.
+ *
+ * @param condition - SQL over the columns of `r`, ours alone, never text from outside.
+ */
+export function prepareStored(db: Database, table: "items" | "duplicates", condition: string): Query<TableRow> {
+  return prepareQuery<TableRow>(
+    db,
+    `SELECT r.n >> 31 AS high, r.n & 0x7fffffff AS low, r.id, r.target, r.sig, r.parent, r.tags, r.ingested,
+       o.address
+     FROM ${table} r JOIN owners o USING (owner) WHERE ${condition}`,
+  );
+}
+
+function prepareMove(db: Database, from: string, to: string): (place: Halves) => void {
+  const copy = prepare(db, `INSERT INTO ${to} SELECT ${rowColumns} FROM ${from} WHERE n = (? << 31) | ?`);
+  const drop = prepare(db, `DELETE FROM ${from} WHERE n = (? << 31) | ?`);
+  return ({ high, low }) => {
+    copy.run(high, low);
+    drop.run(high, low);
+  };
+}
+
+/** Compact places of one database, for the writer, inside its transaction. */
+export type PrunedItems = Readonly<{
+  /** Copies what stays of rows that are about to be removed from a table. */
+  keep: (table: "items" | "duplicates", rows: readonly TableRow[]) => void;
+  /** Removes the compact places that rows were written to. */
+  replaced: (rows: readonly Halves[]) => void;
+}>;
+
+/** Opens the compact places of one database. */
+export function createPrunedItems(db: Database): PrunedItems {
+  const columns = "n, fine, id, owner, head, size, sig, parent, digest";
+  const copyFrom = (table: string) =>
+    prepare(
+      db,
+      `INSERT OR REPLACE INTO pruned_items (${columns}, type)
+       SELECT ${columns}, ? FROM ${table} WHERE n = (? << 31) | ?`,
+    );
+  const copy = { items: copyFrom("items"), duplicates: copyFrom("duplicates") };
+  const addType = prepareQuery<{ type: number }>(
+    db,
+    `INSERT INTO content_types (text) VALUES (?) ON CONFLICT DO UPDATE SET text = excluded.text RETURNING type`,
+  );
+  const drop = prepare(db, "DELETE FROM pruned_items WHERE n = (? << 31) | ?");
+  const first = prepareQuery<{ n: number }>(db, "SELECT 1 AS n FROM pruned_items LIMIT 1");
+  // Most indexes are never pruned: then a row that is added costs no look-up here.
+  let mayHaveSome = first.get() !== undefined;
+
+  const typeOf = (row: TableRow): number | null => {
+    const text = writeContentTags(contentTags(decodeTagBlob(row.tags)));
+    return text === null ? null : (addType.get(text)?.type ?? null);
+  };
+
+  return {
+    keep: (table, rows) => {
+      if (rows.length > 0) mayHaveSome = true;
+      for (const row of rows) copy[table].run(typeOf(row), row.high, row.low);
+    },
+    replaced: (rows) => {
+      if (mayHaveSome) for (const { high, low } of rows) drop.run(high, low);
+    },
+  };
+}
+
+/** Numbers of owners, for the writer. */
+export type Owners = Readonly<{
+  /** The owner's number; one that is new gets the next. */
+  numberOf: (address: Address, key: Uint8Array) => number;
+  /** Forgets what a failed transaction may have given out. */
+  discard: () => void;
+}>;
+
+/** Owners are repeated within a bundle and between bundles: so many numbers are kept at hand (about 10 MB). */
+const rememberedMax = 50_000;
+
+/** Opens the owners of one database. */
+export function createOwners(db: Database, counts: Counts): Owners {
+  const find = prepareQuery<{ owner: number }>(db, "SELECT owner FROM owners WHERE address = ?");
+  const add = prepareQuery<{ owner: number }>(db, "INSERT INTO owners (address, key) VALUES (?, ?) RETURNING owner");
+  const remembered = new Map<Address, number>();
+
+  return {
+    numberOf: (address, key) => {
+      const known = remembered.get(address);
+      if (known !== undefined) return known;
+      const bytes = idBytes(address);
+      const found = find.get(bytes);
+      const row = found ?? add.get(bytes, key);
+      assert(row !== undefined, "an owner that was added has a number");
+      if (found === undefined) counts.add("owners", 1);
+      if (remembered.size >= rememberedMax) remembered.clear();
+      remembered.set(address, row.owner);
+      return row.owner;
+    },
+    discard: () => remembered.clear(),
+  };
 }

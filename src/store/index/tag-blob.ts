@@ -1,17 +1,222 @@
 /**
+ * Names and pairs of tags that are common on the chain, by number. The numbers are part of the stored format:
+ * entries are only ever added at the end.
+ *
  * Tags of one row as a compact byte string, and back without loss.
  *
  * Known names and known pairs are a number; values that are ids, hashes, UUIDs or decimal numbers take their bytes
- * instead of their text (8 typical tags: 125 bytes instead of 260). A blob is tags one after the other:
- *   code     varint: 0 = the name follows (varint length, UTF-8); odd = known name (code − 1) / 2;
- *            even = known pair code / 2 − 1, and nothing follows
- *   value    varint (length << 3 | form), then that many bytes in that form
+ * instead of their text (8 typical tags: 125 bytes instead of 260). A blob is tags one after the other: code
+ * varint: 0 = the name follows (varint length, UTF-8); odd = known name (code − 1) / 2; even = known pair code / 2
+ * − 1, and nothing follows value varint (length << 3 | form), then that many bytes in that form
+ *
+ * The tags of a row that decide how its content is sent.
  * Source: docs/reference/index-layout.md#tags.
  * @module
  */
 import type { Tag } from "../../arweave/tags.ts";
 import { assert } from "../../lib/assert.ts";
-import { knownNames, knownPairs } from "./known-tags.ts";
+
+/** Common tag names. */
+export const knownNames: readonly string[] = [
+  "Content-Type",
+  "App-Name",
+  "App-Version",
+  "Unix-Time",
+  "Bundle-Format",
+  "Bundle-Version",
+  "User-Agent",
+  "Type",
+  "Title",
+  "Description",
+  "Signing-Client",
+  "Signing-Client-Version",
+  "ArFS",
+  "Cipher",
+  "Cipher-IV",
+  "Client",
+  "Drive-Id",
+  "Drive-Privacy",
+  "Drive-Auth-Mode",
+  "Entity-Type",
+  "File-Id",
+  "Folder-Id",
+  "Parent-Folder-Id",
+  "Contract",
+  "Input",
+  "Contract-Src",
+  "Init-State",
+  "SDK",
+  "Sequencer",
+  "Sequencer-Owner",
+  "Sequencer-Mills",
+  "Sequencer-Sort-Key",
+  "Sequencer-Tx-Id",
+  "Sequencer-Block-Height",
+  "Sequencer-Block-Id",
+  "Sequencer-Block-Timestamp",
+  "Sequencer-Prev-Sort-Key",
+  "Interact-Write",
+  "Request-Vrf",
+  "Nonce",
+  "Data-Protocol",
+  "Variant",
+  "Action",
+  "From-Process",
+  "From-Module",
+  "Pushed-For",
+  "Ref_",
+  "Reference",
+  "Message",
+  "Process",
+  "Assignment",
+  "Epoch",
+  "Slot",
+  "Block-Height",
+  "Block-Hash",
+  "Block-Timestamp",
+  "Timestamp",
+  "Hash-Chain",
+  "Module",
+  "Scheduler",
+  "Authority",
+  "Recipient",
+  "Quantity",
+  "Sender",
+  "Name",
+  "Ticker",
+  "Logo",
+  "Denomination",
+  "Content-Encoding",
+  "Content-Hash",
+  "Content-Disposition",
+  "Content-Length",
+  "Cache-Control",
+  "File-Name",
+  "File-Hash",
+  "Filename",
+  "Name-Hash",
+  "Topic",
+  "Topics",
+  "License",
+  "Creator",
+  "Published",
+  "Version",
+  "Application",
+  "Application-ID",
+  "IPFS-Add",
+  "IPFS-Hash",
+  "IPFS-CID",
+  "Service",
+  "Feed",
+  "Source",
+  "Symbol",
+  "dataServiceId",
+  "dataFeedId",
+  "signerAddress",
+  "timestamp",
+  "type",
+  "value",
+  "Network",
+  "Protocol",
+  "Protocol-Name",
+  "Uploader",
+  "Bundler-App-Name",
+  "Root-Hash",
+  "Collection-Code",
+  "Implements",
+  "Forked",
+  "Render-With",
+  "Thumbnail",
+  "Profile-Id",
+  "Asset-Id",
+  "Image-Id",
+  "Hash",
+  "Data-Hash",
+  "Anchor-Hash",
+  "X-Origin",
+  "Function",
+  "Pool",
+  "Uploaded-At",
+  "Bundlr",
+  "Kyve",
+];
+
+/** Common pairs of name and value. */
+export const knownPairs: readonly (readonly [string, string])[] = [
+  ["Content-Type", "application/json"],
+  ["Content-Type", "application/octet-stream"],
+  ["Content-Type", "text/plain"],
+  ["Content-Type", "text/html"],
+  ["Content-Type", "text/plain; charset=utf-8"],
+  ["Content-Type", "text/html; charset=utf-8"],
+  ["Content-Type", "text/css"],
+  ["Content-Type", "text/javascript"],
+  ["Content-Type", "text/markdown"],
+  ["Content-Type", "application/javascript"],
+  ["Content-Type", "application/pdf"],
+  ["Content-Type", "application/x.arweave-manifest+json"],
+  ["Content-Type", "image/png"],
+  ["Content-Type", "image/jpeg"],
+  ["Content-Type", "image/gif"],
+  ["Content-Type", "image/webp"],
+  ["Content-Type", "image/svg+xml"],
+  ["Content-Type", "video/mp4"],
+  ["Content-Type", "audio/mpeg"],
+  ["Content-Type", "font/woff2"],
+  ["Content-Encoding", "gzip"],
+  ["Bundle-Format", "binary"],
+  ["Bundle-Version", "2.0.0"],
+  ["Type", "Message"],
+  ["Type", "Process"],
+  ["Type", "Assignment"],
+  ["Type", "Result"],
+  ["Type", "image"],
+  ["Data-Protocol", "ao"],
+  ["Variant", "ao.TN.1"],
+  ["Variant", "ao.N.1"],
+  ["SDK", "aoconnect"],
+  ["SDK", "Warp"],
+  ["SDK", "RedStone"],
+  ["Action", "Transfer"],
+  ["Action", "Credit-Notice"],
+  ["Action", "Debit-Notice"],
+  ["Action", "Balance"],
+  ["Action", "Eval"],
+  ["App-Name", "SmartWeaveAction"],
+  ["App-Name", "SmartWeaveContract"],
+  ["App-Name", "SmartWeaveContractSource"],
+  ["App-Name", "ArDrive-App"],
+  ["App-Name", "ArDrive-CLI"],
+  ["App-Name", "ArDrive-Web"],
+  ["App-Name", "ArDrive-Core"],
+  ["App-Name", "ArDrive Turbo"],
+  ["App-Name", "ArDrive"],
+  ["App-Name", "Redstone"],
+  ["App-Name", "ArConnect"],
+  ["App-Name", "arweave-deploy"],
+  ["App-Version", "0.3.0"],
+  ["App-Version", "0.2.0"],
+  ["App-Version", "1.0.0"],
+  ["ArFS", "0.11"],
+  ["ArFS", "0.12"],
+  ["ArFS", "0.13"],
+  ["ArFS", "0.14"],
+  ["ArFS", "0.15"],
+  ["Cipher", "AES256-GCM"],
+  ["Entity-Type", "file"],
+  ["Entity-Type", "folder"],
+  ["Entity-Type", "drive"],
+  ["Entity-Type", "snapshot"],
+  ["Drive-Privacy", "public"],
+  ["Drive-Privacy", "private"],
+  ["Drive-Auth-Mode", "password"],
+  ["Client", "ArDrive-Web"],
+  ["Signing-Client", "ArConnect"],
+  ["Protocol", "Lens"],
+  ["Application", "RedStone"],
+  ["IPFS-Add", "application/octet-stream"],
+  ["Sequencer", "RedStone"],
+];
 
 const nameCodes = new Map(knownNames.map((name, index) => [name, index * 2 + 1]));
 /** Codes of known pairs, by name, then value. */
@@ -207,4 +412,25 @@ function reserve(size: number): void {
   const larger = Buffer.alloc(2 ** Math.ceil(Math.log2(size)));
   scratch.copy(larger);
   scratch = larger;
+}
+
+/** Values of Content-Type and Content-Encoding, in this order; undefined where there is no such tag. */
+export type ContentTags = readonly (string | undefined)[];
+
+const names = ["content-type", "content-encoding"] as const;
+
+/** The first tag of each name counts. */
+export function contentTags(tags: readonly Tag[]): ContentTags {
+  return names.map((name) => tags.find((tag) => tag.name.toLowerCase() === name)?.value);
+}
+
+/** Writes them as one text; null when there are none. */
+export function writeContentTags(values: ContentTags): string | null {
+  return values.every((value) => value === undefined) ? null : JSON.stringify(values);
+}
+
+/** Reads what `writeContentTags` wrote. */
+export function readContentTags(text: string | null): ContentTags {
+  const values: unknown = text === null ? [] : JSON.parse(text);
+  return Array.isArray(values) ? values.map((value) => (typeof value === "string" ? value : undefined)) : [];
 }

@@ -1,12 +1,13 @@
 /**
  * The one writer of the index: blocks, items, bundles and pending rows, each call one database transaction.
  *
- * Exactly one thread of one process may hold it (workers/index.ts); readers open their own (reader.ts).
- * A call that throws leaves the database as it was.
+ * Exactly one thread of one process may hold it (workers/index.ts); readers open their own (reader.ts). A call
+ * that throws leaves the database as it was.
+ *
+ * Pruning, for the writer: removes item rows in steps, each a transaction of its own; compact places stay.
  * Source: docs/reference/index-layout.md#inserting.
  * @module
  */
-
 import { deserialize } from "bun:jsc";
 import type { Database } from "bun:sqlite";
 import type { BlockHash, Id } from "../../arweave/id.ts";
@@ -21,16 +22,14 @@ import {
   type BundleRange,
   createBundlePasses,
 } from "./bundle-passes.ts";
-import { type BundleRequestOutcome, type Bundles, createBundles } from "./bundles.ts";
+import { type BundleRequestOutcome, type Bundles, createBundles } from "./bundle-queue.ts";
 import { type ChainTables, createChainTables } from "./chain-tables.ts";
 import { createCounts } from "./counts.ts";
 import { createFilterKeys, createFilterSecret } from "./filter-key.ts";
-import { createOwners } from "./owners.ts";
-import { type PartSizes, partSizesDefault } from "./parts/table.ts";
+import { type PartSizes, partSizesDefault } from "./parts/part-table.ts";
 import { createPending, type Pending } from "./pending.ts";
 import { type Place, packHeight, pendingHeight } from "./place.ts";
-import { createPruning, type PruneBounds } from "./pruning.ts";
-import { createRowTable, type RowTable } from "./row-table.ts";
+import { createOwners, createRowTable, type RowTable } from "./row-table.ts";
 import type {
   BlockChecks,
   BlockRows,
@@ -371,4 +370,49 @@ function readBlockRows(serialised: SerialisedRows): BlockRows {
   const rows: unknown = deserialize(serialised);
   assert(typeof rows === "object" && rows !== null && "block" in rows, "serialised rows of a block have it");
   return rows as BlockRows;
+}
+
+/** Which item rows go. Heights are inclusive. */
+export type PruneBounds = Readonly<{
+  ingestedBeforeSeconds: number;
+  startHeight: number;
+  endHeight: number;
+}>;
+
+const itemsPerStep = 5_000;
+
+const prunedSql = "n BETWEEN ? AND ? AND sig > 0 AND ingested < ?";
+
+/**
+ * Creates the pruning of one database; it answers how many rows went.
+ *
+ * @param step - Runs work in a transaction.
+ */
+export function createPruning(
+  db: Database,
+  step: (work: () => number) => number,
+  rows: Pick<RowTable, "prune" | "pruneDuplicates">,
+): (bounds: PruneBounds) => number {
+  const heightsWithItems = prepareQuery<{ height: number }>(
+    db,
+    "SELECT height FROM blocks WHERE item_count > 0 AND height BETWEEN ? AND ?",
+  );
+  return ({ ingestedBeforeSeconds, startHeight, endHeight }) => {
+    const lastHeight = Math.min(endHeight, pendingHeight - 1);
+    if (startHeight > lastHeight) return 0;
+    const inSteps = (prune: RowTable["prune"], first: number, last: number): number => {
+      const bounds = [packHeight(first), packHeight(last + 1) - 1n, ingestedBeforeSeconds];
+      let removed = 0;
+      let count: number;
+      do {
+        count = step(() => prune(prunedSql, bounds, itemsPerStep));
+        removed += count;
+      } while (count === itemsPerStep);
+      return removed;
+    };
+    inSteps(rows.pruneDuplicates, startHeight, lastHeight);
+    return heightsWithItems
+      .all(startHeight, lastHeight)
+      .reduce((sum, { height }) => sum + inSteps(rows.prune, height, height), 0);
+  };
 }

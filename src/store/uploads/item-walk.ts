@@ -3,7 +3,7 @@
  * Source: docs/reference/formats.md#data-items.
  * @module
  */
-import { type ItemHeader, readItemHeader, verifyItem, createItemHash, type ItemHash } from "../../arweave/data-item.ts";
+import { createItemHash, type ItemHash, type ItemHeader, readItemHeader, verifyItem } from "../../arweave/data-item.ts";
 import { type Signing, signingOfItem } from "../../arweave/signing.ts";
 import { concatBytes } from "../../lib/bytes.ts";
 import { openFileSteps } from "../file-steps.ts";

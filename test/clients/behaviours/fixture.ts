@@ -5,7 +5,7 @@
  */
 import { readFileSync } from "node:fs";
 import { writeBundle } from "../../../src/arweave/bundle.ts";
-import { readItemHeader, createDataItem } from "../../../src/arweave/data-item.ts";
+import { createDataItem, readItemHeader } from "../../../src/arweave/data-item.ts";
 import { createArweaveSigner } from "../../../src/arweave/signers/arweave.ts";
 import { createEd25519Signer } from "../../../src/arweave/signers/ed25519.ts";
 import type { Signer } from "../../../src/arweave/signers/scheme.ts";

@@ -7,8 +7,7 @@ import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { deepHash } from "../../../src/arweave/deep-hash.ts";
 import { type Address, addressOf, type Id, idFromBytes } from "../../../src/arweave/id.ts";
-import { accountTreeRoot } from "../../../src/dev/devnet/account-tree.ts";
-import type { Account } from "../../../src/dev/devnet/accounts.ts";
+import { type Account, accountTreeRoot } from "../../../src/dev/devnet/accounts.ts";
 
 /** An address whose first bytes are given. */
 function address(...start: number[]): Address {

@@ -7,9 +7,21 @@
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
-import { readBlock, blockHash } from "../../../src/arweave/block.ts";
-import { devnetFee } from "../../../src/dev/devnet/fees.ts";
-import { chunkPosts, createTestClock, ecdsa, openTestDevnet, post, rsa, serve, sign, statedOf, stranger, testBytes } from "./support.ts";
+import { blockHash, readBlock } from "../../../src/arweave/block.ts";
+import { devnetFee } from "../../../src/dev/devnet/chain-rules.ts";
+import {
+  chunkPosts,
+  createTestClock,
+  ecdsa,
+  openTestDevnet,
+  post,
+  rsa,
+  serve,
+  sign,
+  statedOf,
+  stranger,
+  testBytes,
+} from "./support.ts";
 
 const devnet = await openTestDevnet();
 const node = serve(devnet);

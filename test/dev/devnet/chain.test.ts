@@ -10,8 +10,8 @@ import { readAddress } from "../../../src/arweave/id.ts";
 import { validatePath } from "../../../src/arweave/merkle.ts";
 import { readTransaction, treeRootOf, verifyTransaction } from "../../../src/arweave/transaction.ts";
 import { ecdsaWallet } from "../../../src/arweave/wallet.ts";
+import { devnetFee, minerShare } from "../../../src/dev/devnet/chain-rules.ts";
 import type { Devnet } from "../../../src/dev/devnet/devnet.ts";
-import { devnetFee, minerShare } from "../../../src/dev/devnet/fees.ts";
 import { isJsonObject } from "../../../src/lib/json.ts";
 import { createTestClock, ecdsa, openTestDevnet, post, respelled, rsa, sign, stranger, testBytes } from "./support.ts";
 

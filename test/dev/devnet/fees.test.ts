@@ -3,7 +3,7 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { devnetFee, devnetPrice, minerShare } from "../../../src/dev/devnet/fees.ts";
+import { devnetFee, devnetPrice, minerShare } from "../../../src/dev/devnet/chain-rules.ts";
 
 /** The formula in floating point, from its description: twenty replicas for ever, at a price falling 0.5 % a year. */
 function roughFee(size: number): number {

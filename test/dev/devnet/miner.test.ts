@@ -4,7 +4,7 @@
  */
 import { afterEach, describe, expect, test } from "bun:test";
 import type { Devnet } from "../../../src/dev/devnet/devnet.ts";
-import { type MiningMode, openMiner } from "../../../src/dev/devnet/miner.ts";
+import { type MiningMode, openMiner } from "../../../src/dev/devnet/mining.ts";
 import { createLog } from "../../../src/lib/log.ts";
 import { until } from "../../support/until.ts";
 import { ecdsa, openTestDevnet, post, sign } from "./support.ts";

@@ -4,8 +4,8 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { crc32 } from "node:zlib";
-import { devnetFee } from "../../../src/dev/devnet/fees.ts";
-import { createDevnetRoutes } from "../../../src/dev/devnet-routes/routes.ts";
+import { devnetFee } from "../../../src/dev/devnet/chain-rules.ts";
+import { createDevnetRoutes } from "../../../src/dev/devnet-routes/node-routes.ts";
 import { decodeBase64url, encodeBase64url } from "../../../src/lib/base64url.ts";
 import { createLog } from "../../../src/lib/log.ts";
 import {

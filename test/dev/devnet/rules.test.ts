@@ -4,8 +4,8 @@
  */
 import { describe, expect, test } from "bun:test";
 import { readTransaction } from "../../../src/arweave/transaction.ts";
-import { devnetFee } from "../../../src/dev/devnet/fees.ts";
-import type { TransactionOutcome } from "../../../src/dev/devnet/intake.ts";
+import { devnetFee } from "../../../src/dev/devnet/chain-rules.ts";
+import type { TransactionOutcome } from "../../../src/dev/devnet/node-intake.ts";
 import { ecdsa, openTestDevnet, post, rsa, sign, stranger, testBytes } from "./support.ts";
 
 const fee = devnetFee(0n, "none");

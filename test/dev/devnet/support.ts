@@ -7,9 +7,9 @@ import { chunkSpans, dataTreeOf, type TailRule } from "../../../src/arweave/merk
 import type { Transaction } from "../../../src/arweave/transaction.ts";
 import { signTransaction, type UnsignedTransaction } from "../../../src/arweave/transaction-sign.ts";
 import { ecdsaWallet, readWallet, type Wallet } from "../../../src/arweave/wallet.ts";
+import { devnetFee } from "../../../src/dev/devnet/chain-rules.ts";
 import { type Devnet, type DevnetOptions, openDevnet } from "../../../src/dev/devnet/devnet.ts";
-import { devnetFee } from "../../../src/dev/devnet/fees.ts";
-import { createDevnetRoutes } from "../../../src/dev/devnet-routes/routes.ts";
+import { createDevnetRoutes } from "../../../src/dev/devnet-routes/node-routes.ts";
 import { encodeBase64url } from "../../../src/lib/base64url.ts";
 import type { JsonObject } from "../../../src/lib/json.ts";
 import { rsaKeys } from "../../support/rsa-keys.ts";

@@ -4,8 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import { inflateSync } from "node:zlib";
-import { drawPicture } from "../../../src/dev/sample/picture.ts";
-import { writeTones } from "../../../src/dev/sample/tones.ts";
+import { drawPicture, writeTones } from "../../../src/dev/sample/sample-media.ts";
 
 describe("writeTones", () => {
   const samplesPerNote = 26_460;

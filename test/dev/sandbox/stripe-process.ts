@@ -3,7 +3,7 @@
  * @module
  */
 import { resolve } from "node:path";
-import type { DeliveryFaults, DeliveryTarget } from "../../../src/dev/sandbox/stripe-deliveries.ts";
+import type { DeliveryFaults, DeliveryTarget } from "../../../src/dev/sandbox/stripe-events.ts";
 
 /** How it is started. */
 export type StripeProcessOptions = Readonly<{

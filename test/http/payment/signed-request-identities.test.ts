@@ -15,7 +15,14 @@ import { freeAllowance } from "../../../src/payment/prices/free-allowance.ts";
 import { openTestPayment, type TestPayment } from "../../support/payment.ts";
 import { openPaymentServer, type PaymentServer } from "../../support/payment-server.ts";
 import { seedOr } from "../../support/seed.ts";
-import { arweaveWallet, ethereumWallet, type RequestWallet, rawSolanaWallet, signedHeaders, solanaWallet } from "../../support/signed-headers.ts";
+import {
+  arweaveWallet,
+  ethereumWallet,
+  type RequestWallet,
+  rawSolanaWallet,
+  signedHeaders,
+  solanaWallet,
+} from "../../support/signed-headers.ts";
 import { rsaKey, signers, testKey } from "../../support/signers.ts";
 
 const wallets: readonly (readonly [string, RequestWallet])[] = [

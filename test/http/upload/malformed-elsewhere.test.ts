@@ -15,7 +15,13 @@ import { funded, openX402Fixture, type X402Fixture } from "../../payment/x402/x4
 import { rsaKey, signers } from "../../support/signers.ts";
 import { eventually } from "../../support/until.ts";
 import { filesIn } from "../../support/upload-parts.ts";
-import { createPartsClient, type MultipartFixture, makeFolder, openMultipartFixture, type PartsClient } from "../../upload/multipart/multipart-fixture.ts";
+import {
+  createPartsClient,
+  type MultipartFixture,
+  makeFolder,
+  openMultipartFixture,
+  type PartsClient,
+} from "../../upload/multipart/multipart-fixture.ts";
 import { openX402UploadServer, type X402UploadServer } from "../../upload/x402/upload-server.ts";
 import { malformedItems } from "./malformed-items.ts";
 

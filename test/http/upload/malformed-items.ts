@@ -4,11 +4,11 @@
  * @module
  */
 
-import { writeAvroTags } from "../../../src/arweave/tags.ts";
 import { createDataItem, createItemHash } from "../../../src/arweave/data-item.ts";
 import { createMultiAptosSigner } from "../../../src/arweave/signers/aptos.ts";
 import { createEthereumSigner } from "../../../src/arweave/signers/ethereum.ts";
 import type { Signer } from "../../../src/arweave/signers/scheme.ts";
+import { writeAvroTags } from "../../../src/arweave/tags.ts";
 import { concatBytes, utf8Bytes } from "../../../src/lib/bytes.ts";
 import { signers, testKey } from "../../support/signers.ts";
 import { fastSigner } from "../../support/upload.ts";

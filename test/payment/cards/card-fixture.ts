@@ -5,7 +5,7 @@
  */
 
 import { openStripeSandbox, type StripeSandbox } from "../../../src/dev/sandbox/stripe.ts";
-import type { DeliveryFaults } from "../../../src/dev/sandbox/stripe-deliveries.ts";
+import type { DeliveryFaults } from "../../../src/dev/sandbox/stripe-events.ts";
 import { createSandboxRoutes } from "../../../src/dev/sandbox-routes/sandbox-routes.ts";
 import { Failure } from "../../../src/failures.ts";
 import { createGiftRoutes } from "../../../src/http/payment/gift-routes.ts";

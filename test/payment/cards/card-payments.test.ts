@@ -3,7 +3,7 @@
  * given away; after each test the ledger's checker has nothing to say.
  */
 import { afterEach, describe, expect, test } from "bun:test";
-import { noFaults } from "../../../src/dev/sandbox/stripe-deliveries.ts";
+import { noFaults } from "../../../src/dev/sandbox/stripe-events.ts";
 import { Failure } from "../../../src/failures.ts";
 import { silentLog } from "../../../src/lib/log.ts";
 import type { UserAddress } from "../../../src/payment/addresses.ts";

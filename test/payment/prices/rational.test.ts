@@ -3,7 +3,7 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { memberOf, numberText, readWrittenJson } from "../../../src/lib/json-numbers.ts";
+import { memberOf, numberText, readWrittenJson } from "../../../src/lib/json.ts";
 import { readAmount, readByteCount } from "../../../src/payment/amounts.ts";
 import {
   ceiling,

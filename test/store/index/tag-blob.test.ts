@@ -4,8 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { knownNames, knownPairs } from "../../../src/store/index/known-tags.ts";
-import { decodeTagBlob, encodeTagBlob } from "../../../src/store/index/tag-blob.ts";
+import { decodeTagBlob, encodeTagBlob, knownNames, knownPairs } from "../../../src/store/index/tag-blob.ts";
 
 const id = "l1eHvgSI1AbY7Z6lWqJiBHyqyGUpeTgwpr2b8UKWbPg";
 

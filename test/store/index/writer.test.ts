@@ -9,7 +9,7 @@ import { describe, expect, test } from "bun:test";
 import type { Id } from "../../../src/arweave/id.ts";
 import { schemaFingerprint } from "../../../src/lib/schema-scripts.ts";
 import { inspectIndex } from "../../../src/store/index/inspect.ts";
-import { partSizesDefault } from "../../../src/store/index/parts/table.ts";
+import { partSizesDefault } from "../../../src/store/index/parts/part-table.ts";
 import { pendingPlace } from "../../../src/store/index/place.ts";
 import { openIndexReader } from "../../../src/store/index/reader.ts";
 import type { BlockRows, ItemRow, PagePlan } from "../../../src/store/index/rows.ts";

@@ -8,8 +8,8 @@ import { existsSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSyn
 import { join } from "node:path";
 import { writeBundle } from "../../../src/arweave/bundle.ts";
 import { checkItem } from "../../../src/arweave/data-item.ts";
-import { dataRootOf } from "../../../src/arweave/merkle.ts";
 import type { Id } from "../../../src/arweave/id.ts";
+import { dataRootOf } from "../../../src/arweave/merkle.ts";
 import { readTransactionHeader, verifyTransaction } from "../../../src/arweave/transaction.ts";
 import { encodeBase64url } from "../../../src/lib/base64url.ts";
 import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
@@ -24,7 +24,14 @@ import { paidIn, testAddress } from "../../support/payment.ts";
 import { signers } from "../../support/signers.ts";
 import { until } from "../../support/until.ts";
 import { testItem } from "../../support/upload.ts";
-import { type BundleFixture, openBundleFixture, type Place, quickRules, type SignedItem, storeName } from "./bundle-fixture.ts";
+import {
+  type BundleFixture,
+  openBundleFixture,
+  type Place,
+  quickRules,
+  type SignedItem,
+  storeName,
+} from "./bundle-fixture.ts";
 import { createFakeChain, type FakeChain } from "./fake-chain.ts";
 
 const never = new AbortController().signal;

@@ -5,8 +5,12 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { mergeStreams } from "../../../../src/store/index/page.ts";
 import {
+  gatherPart,
   markOrdinals,
+  mergeParts,
+  type NewPartRow,
   ordinalsPerChunk,
   placesPerBlock,
   readBits,
@@ -14,12 +18,14 @@ import {
   readPlaces,
   writeOrdinals,
   writePlaces,
-} from "../../../../src/store/index/parts/codec.ts";
-import { gatherPart, mergeParts, type NewPartRow } from "../../../../src/store/index/parts/image.ts";
-import { compareHalves, type PlaceHalves } from "../../../../src/store/index/parts/places.ts";
-import { createPartReads, type PartQuery } from "../../../../src/store/index/parts/read.ts";
-import { createPartLoader, createParts, type PartSizes } from "../../../../src/store/index/parts/table.ts";
-import { mergeStreams } from "../../../../src/store/index/place-streams.ts";
+} from "../../../../src/store/index/parts/part-image.ts";
+import {
+  compareHalves,
+  createPartReads,
+  type PartQuery,
+  type PlaceHalves,
+} from "../../../../src/store/index/parts/part-read.ts";
+import { createPartLoader, createParts, type PartSizes } from "../../../../src/store/index/parts/part-table.ts";
 import { indexMigrations } from "../../../../src/store/index/schema.ts";
 import { createRandom, type Random } from "../../../support/random.ts";
 import { seedOr } from "../../../support/seed.ts";

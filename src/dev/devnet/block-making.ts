@@ -1,13 +1,21 @@
 /**
  * Making blocks in the shape of the chain's release 2.9, whose hash and signature anyone can check.
  *
- * What is real: the tree of transactions, sizes and offsets, the tree of accounts, the links to earlier blocks, the
- * proof of access (a chunk with both paths), block hash and signature. What is trivial, because nobody competes:
- * difficulty, the delay function, packing (none) and retargeting.
- * Source: ArweaveTeam/arweave, ar_block (generate_signed_hash, compute_h1), ar_serialize (block_to_json_struct).
+ * What is real: the tree of transactions, sizes and offsets, the tree of accounts, the links to earlier blocks,
+ * the proof of access (a chunk with both paths), block hash and signature. What is trivial, because nobody
+ * competes: difficulty, the delay function, packing (none) and retargeting.
+ *
+ * The chain's clockwork between blocks: hashes that can only be computed one after the other.
+ *
+ * On the main net a step takes a second; here its difficulty is 1, so that a step is 25 hashes. The block's fields
+ * are those of the chain, and the steps of successive blocks continue each other.
+ * Source: ArweaveTeam/arweave, ar_block (generate_signed_hash, compute_h1), ar_serialize (block_to_json_struct);
+ * ArweaveTeam/arweave, ar_vdf (step_number_to_salt_number, compute).
  * @module
  */
-import { type Block, readBlock, blockHash, blockSignaturePreimage, nextHashListMerkle } from "../../arweave/block.ts";
+
+import { createHash } from "node:crypto";
+import { type Block, blockHash, blockSignaturePreimage, nextHashListMerkle, readBlock } from "../../arweave/block.ts";
 import { nextCumulativeDifficulty } from "../../arweave/block-check.ts";
 import { blockHashBytes, type Id } from "../../arweave/id.ts";
 import type { Wallet } from "../../arweave/wallet.ts";
@@ -16,8 +24,7 @@ import { decodeBase64url, encodeBase64url } from "../../lib/base64url.ts";
 import { concatBytes, utf8Bytes, writeUnsignedFixed } from "../../lib/bytes.ts";
 import { sha256, sha384 } from "../../lib/hash.ts";
 import { isJsonObject, type JsonObject, type JsonValue, writeJson } from "../../lib/json.ts";
-import { delayStep } from "./delay.ts";
-import { devnetPrice } from "./fees.ts";
+import { devnetPrice } from "./chain-rules.ts";
 
 /** A chunk that the miner shows it has. */
 export type Recall = Readonly<{
@@ -187,4 +194,31 @@ function text(value: JsonValue | undefined): string {
 
 function decoded(value: JsonValue | undefined): Uint8Array {
   return decodeBase64url(text(value)) ?? noBytes;
+}
+
+/** Hashes in a row that are published within a step. */
+const checkpointsPerStep = 25;
+
+/** One step. */
+export type DelayStep = Readonly<{
+  output: Uint8Array; // 32 bytes, the last checkpoint
+  checkpoints: readonly Uint8Array[]; // newest first
+}>;
+
+/**
+ * Computes a step from the one before.
+ *
+ * @param step - Number of the step to compute, 1 or more.
+ * @param previousOutput - 32 bytes.
+ */
+export function delayStep(step: number, previousOutput: Uint8Array): DelayStep {
+  const firstSalt = step === 1 ? 0 : (step - 2) * checkpointsPerStep + 1;
+  const checkpoints: Uint8Array[] = [];
+  let output = previousOutput;
+  for (let index = 0; index < checkpointsPerStep; index += 1) {
+    const salt = writeUnsignedFixed(BigInt(firstSalt + index), 32);
+    output = createHash("sha256").update(salt).update(output).digest();
+    checkpoints.unshift(output);
+  }
+  return { output, checkpoints };
 }

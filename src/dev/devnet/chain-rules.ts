@@ -2,14 +2,20 @@
  * The rules that accept or reject a transaction, in the node's order and with the node's names.
  *
  * First everything that is wrong with the transaction itself is collected; then its anchor is checked.
- * Source: ArweaveTeam/arweave, ar_tx (do_verify_v1, do_verify_v2), ar_tx_replay_pool (verify_anchor).
+ *
+ * Fees of the devnet: the chain's own formula at a price that never moves, so that a test knows what it pays.
+ *
+ * A byte costs about 820 winston, near the main net's; the smallest transaction with data about 0.00022 AR.
+ * Source: ArweaveTeam/arweave, ar_tx (do_verify_v1, do_verify_v2), ar_tx_replay_pool (verify_anchor);
+ * ArweaveTeam/arweave, ar_pricing (distribution of fees).
  * @module
  */
 import { readAddress } from "../../arweave/id.ts";
+import { type StoragePrice, transactionFee } from "../../arweave/pricing.ts";
 import type { Transaction } from "../../arweave/transaction.ts";
+import type { Winston } from "../../arweave/winston.ts";
 import { decodedSize } from "../../lib/base64url.ts";
 import { type AccountView, applyTransaction, createAccountOverlay } from "./accounts.ts";
-import { devnetFee } from "./fees.ts";
 
 /** The node's names for what can be wrong with a transaction by itself. */
 export type FaultCode =
@@ -175,4 +181,22 @@ function targetLengthFault({ quantity, target }: Transaction): Fault | undefined
   const size = decodedSize(target);
   const fits = size === 32 || (quantity === 0n && size < 32);
   return fault(fits, "invalid_target_length", `target of ${size} bytes`);
+}
+
+/** What every block of the devnet states. */
+export const devnetPrice: StoragePrice = { pricePerGibMinute: 400n, kryderPlusRateMultiplier: 1n };
+
+/**
+ * The least that a transaction has to pay.
+ *
+ * @param dataSize - Bytes, 0 or more.
+ * @param recipient - Whether the target has an account; "none" when there is no target.
+ */
+export function devnetFee(dataSize: bigint, recipient: "none" | "known" | "new"): Winston {
+  return transactionFee(devnetPrice, dataSize, recipient);
+}
+
+/** The miner's part of a fee, which is a twentieth of the rest; the rest goes to the endowment. */
+export function minerShare(fee: bigint): bigint {
+  return fee / 21n;
 }

@@ -8,8 +8,18 @@
 import type { Database } from "bun:sqlite";
 import { assert } from "../../../lib/assert.ts";
 import { prepare, prepareQuery } from "../../sqlite.ts";
-import { ordinalsPerChunk, type PlaceList, readOrdinals, readPlaces } from "./codec.ts";
-import { gatherPart, imageOfPart, mergeParts, type NewPartRow, type PartImage, type PartRows } from "./image.ts";
+import {
+  gatherPart,
+  imageOfPart,
+  mergeParts,
+  type NewPartRow,
+  ordinalsPerChunk,
+  type PartImage,
+  type PartRows,
+  type PlaceList,
+  readOrdinals,
+  readPlaces,
+} from "./part-image.ts";
 
 /** When parts are made and merged. */
 export type PartSizes = Readonly<{

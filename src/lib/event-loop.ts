@@ -1,13 +1,29 @@
 /**
- * Composing bodies in memory without keeping the event loop from other requests: one slice of work in each turn of the
- * loop, and large copies in a thread.
+ * Giving way to the event loop in the middle of long work.
+ *
+ * Composing bodies in memory without keeping the event loop from other requests: one slice of work in each turn of
+ * the loop, and large copies in a thread.
  * Source: docs/decisions/091-body-memory.md.
  * @module
  */
 import { assert } from "./assert.ts";
 import { blobOf } from "./bytes.ts";
 import { createSemaphore, type Release } from "./semaphore.ts";
-import { yieldToEventLoop } from "./yield-to-event-loop.ts";
+
+/** Resolves in the next turn of the event loop: requests that have come meanwhile are served before. */
+export function yieldToEventLoop(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}
+
+/** Gives values in their order, so many in each turn of the event loop. */
+export async function* inOrder<Value>(values: readonly Value[], countEach: number): AsyncGenerator<Value> {
+  for (const [index, value] of values.entries()) {
+    if (index > 0 && index % countEach === 0) await yieldToEventLoop();
+    yield value;
+  }
+}
 
 /** How the body of one response is composed. */
 export type Composing = Compositions &
