@@ -13,10 +13,9 @@ import { openServer } from "../src/http/server.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { createLog } from "../src/lib/log.ts";
 import { createMetrics } from "../src/lib/metrics.ts";
-import { defaultRules } from "../src/payment/prices/default-rules.ts";
-import { openPriceFeed } from "../src/payment/prices/feed.ts";
-import { openNetworkPrice } from "../src/payment/prices/network-price.ts";
-import { createPrices, feedPairsOf } from "../src/payment/prices/pricing.ts";
+import { defaultRules } from "../src/payment/prices/price-rules.ts";
+import { openNetworkPrice, openPriceFeed } from "../src/payment/prices/price-sources.ts";
+import { createPrices, feedPairsOf } from "../src/payment/prices/token-prices.ts";
 
 /** What goes wrong is said; requests are not, as under LOG_LEVEL=warn. */
 const log = createLog({

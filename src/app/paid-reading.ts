@@ -9,7 +9,7 @@ import type { PublicUrl } from "../http/public-url.ts";
 import type { RateLimiter } from "../http/rate-limiter.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import { openPaidReading as open, type PaidReading } from "../payment/x402/reading.ts";
+import { openPaidReading as open, type PaidReading } from "../payment/x402/paid-reading.ts";
 import { type X402, x402AmountMin } from "../payment/x402/x402.ts";
 import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
 import { createTransferIds } from "../store/ledger/transfers.ts";

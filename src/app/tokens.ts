@@ -7,8 +7,8 @@ import type { Config } from "../config/settings.ts";
 import type { HealthCheck } from "../gateway/health.ts";
 import { systemClock } from "../lib/clock.ts";
 import { chainOf, readAddress, type Token, type UserAddress } from "../payment/addresses.ts";
-import type { Prices } from "../payment/prices/prices.ts";
-import type { PriceRules } from "../payment/prices/rules.ts";
+import type { PriceRules } from "../payment/prices/price-rules.ts";
+import type { Prices } from "../payment/prices/price-types.ts";
 import {
   type ChainSources,
   type EvmSource,
@@ -18,8 +18,8 @@ import {
   readExcluded,
   type SolanaSource,
 } from "../payment/tokens/open-chains.ts";
-import { createTokenPayments, type TokenPayments } from "../payment/tokens/payments.ts";
-import { openTokenWatcher, type WatchStatus } from "../payment/tokens/watcher.ts";
+import { createTokenPayments, type TokenPayments } from "../payment/tokens/token-payments.ts";
+import { openTokenWatcher, type WatchStatus } from "../payment/tokens/token-watcher.ts";
 import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
 import type { MakeId } from "../store/ledger/transfers.ts";
 import type { Base, BaseParts } from "./base.ts";

@@ -10,21 +10,22 @@ import type { Closers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
 import { secp256k1 } from "../lib/secp256k1.ts";
 import { readAddress } from "../payment/addresses.ts";
-import { type Asking, createAsking } from "../payment/evm/asking.ts";
-import { createEvmChain } from "../payment/evm/chain.ts";
+import { type Asking, createAsking, createEvmChain } from "../payment/evm/evm-chain.ts";
+import { createEvmSender } from "../payment/evm/evm-sender.ts";
 import { openJsonRpc } from "../payment/evm/json-rpc.ts";
-import { createEvmSender } from "../payment/evm/sender.ts";
-import type { Prices } from "../payment/prices/prices.ts";
-import type { PriceRules } from "../payment/prices/rules.ts";
-import { depthsOf } from "../payment/tokens/depths.ts";
-import { listedTokens, readExcluded } from "../payment/tokens/open-chains.ts";
-import { createDirectSettler } from "../payment/x402/direct.ts";
-import { openFacilitator } from "../payment/x402/facilitator.ts";
-import { type FacilitatorAccess, isBearerKey, readPlatformSecret } from "../payment/x402/facilitator-access.ts";
-import { readX402Network, type X402Network } from "../payment/x402/networks.ts";
+import type { PriceRules } from "../payment/prices/price-rules.ts";
+import type { Prices } from "../payment/prices/price-types.ts";
+import { depthsOf, listedTokens, readExcluded } from "../payment/tokens/open-chains.ts";
 import { openX402 as openX402Payments } from "../payment/x402/open-x402.ts";
-import type { Settler } from "../payment/x402/settler.ts";
-import type { X402, X402Terms } from "../payment/x402/x402.ts";
+import { readX402Network, type X402, type X402Network, type X402Terms } from "../payment/x402/x402.ts";
+import {
+  createDirectSettler,
+  type FacilitatorAccess,
+  isBearerKey,
+  openFacilitator,
+  readPlatformSecret,
+  type Settler,
+} from "../payment/x402/x402-settlers.ts";
 import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
 import type { MakeId } from "../store/ledger/transfers.ts";
 import { badSettings } from "./complaints.ts";

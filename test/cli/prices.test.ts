@@ -12,7 +12,7 @@ import { readConfig } from "../../src/config/config.ts";
 import { createClosers } from "../../src/lib/closers.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
-import { defaultRules } from "../../src/payment/prices/default-rules.ts";
+import { defaultRules } from "../../src/payment/prices/price-rules.ts";
 import { openTestPayment } from "../support/payment.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "cairn-rules-"));

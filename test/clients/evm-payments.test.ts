@@ -5,11 +5,10 @@
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { readAddress, type UserAddress } from "../../src/payment/addresses.ts";
-import { createEvmChain, type EvmChain } from "../../src/payment/evm/chain.ts";
+import { createEvmChain, type EvmChain } from "../../src/payment/evm/evm-chain.ts";
 import { openJsonRpc } from "../../src/payment/evm/json-rpc.ts";
-import { createEvmCoin } from "../../src/payment/tokens/chains/evm-coin.ts";
-import { createEvmToken } from "../../src/payment/tokens/chains/evm-token.ts";
-import type { TokenChain } from "../../src/payment/tokens/sight.ts";
+import { createEvmCoin, createEvmToken } from "../../src/payment/tokens/chains/evm-token-chains.ts";
+import type { TokenChain } from "../../src/payment/tokens/token-chain.ts";
 import { lookAgainMs, never, openTokenFixture, refusalOf, type TokenFixture } from "../payment/tokens/token-fixture.ts";
 import { describeWith } from "../support/helpers.ts";
 import { type Anvil, anvilAccounts, anvilNeed, callOf, openAnvil, selectors, wordOf } from "./anvil.ts";

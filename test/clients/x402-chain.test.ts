@@ -6,14 +6,16 @@
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { readAddress, type UserAddress } from "../../src/payment/addresses.ts";
-import { createAsking } from "../../src/payment/evm/asking.ts";
-import { type Authorization, writeTransferCall } from "../../src/payment/evm/authorization.ts";
+import {
+  type Authorization,
+  authorizationHash,
+  isSignedByOwner,
+  writeTransferCall,
+} from "../../src/payment/evm/authorization.ts";
 import { type AuthorizationChain, createAuthorizationChain } from "../../src/payment/evm/authorization-chain.ts";
-import { createEvmChain } from "../../src/payment/evm/chain.ts";
+import { createAsking, createEvmChain } from "../../src/payment/evm/evm-chain.ts";
+import { createEvmSender, type EvmSender, signTransaction } from "../../src/payment/evm/evm-sender.ts";
 import { type JsonRpc, openJsonRpc } from "../../src/payment/evm/json-rpc.ts";
-import { createEvmSender, type EvmSender } from "../../src/payment/evm/sender.ts";
-import { signTransaction } from "../../src/payment/evm/transaction.ts";
-import { authorizationHash, isSignedByOwner } from "../../src/payment/evm/typed-data.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
 import { createTestClock, type TestClock } from "../support/payment.ts";
 import { createRandom } from "../support/random.ts";

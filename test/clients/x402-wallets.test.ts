@@ -5,12 +5,10 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readAddress, type UserAddress } from "../../src/payment/addresses.ts";
-import { createAsking } from "../../src/payment/evm/asking.ts";
-import type { Authorization } from "../../src/payment/evm/authorization.ts";
+import { type Authorization, authorizationHash } from "../../src/payment/evm/authorization.ts";
 import { createAuthorizationChain } from "../../src/payment/evm/authorization-chain.ts";
-import { createEvmChain } from "../../src/payment/evm/chain.ts";
+import { createAsking, createEvmChain } from "../../src/payment/evm/evm-chain.ts";
 import { type JsonRpc, openJsonRpc } from "../../src/payment/evm/json-rpc.ts";
-import { authorizationHash } from "../../src/payment/evm/typed-data.ts";
 import { isSignedByWallet, multicallAddress } from "../../src/payment/evm/wallet-signature.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
 import { type RunningProgram, startDev } from "../support/program.ts";

@@ -12,7 +12,7 @@ import { createRequestMetrics } from "../../src/http/request-metrics.ts";
 import { type HttpServer, openServer } from "../../src/http/server.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
-import { openPaidReading, type PaidReading } from "../../src/payment/x402/reading.ts";
+import { openPaidReading, type PaidReading } from "../../src/payment/x402/paid-reading.ts";
 import { checkLedger } from "../../src/store/ledger/ledger-check.ts";
 import type { Payer } from "../payment/x402/payers.ts";
 import { funded, openX402Fixture, type X402Fixture } from "../payment/x402/x402-fixture.ts";

@@ -116,7 +116,7 @@ export const paymentDefences: readonly Defence[] = [
   {
     threat: "L3",
     name: "the age of a card webhook",
-    file: "src/payment/providers/stripe-signature.ts",
+    file: "src/payment/providers/stripe-objects.ts",
     text: "if (age > BigInt(toleranceSeconds) || age < -BigInt(toleranceSeconds)) return false;",
     instead: "",
     tests: ["test/http/payment/webhook.test.ts"],
@@ -124,7 +124,7 @@ export const paymentDefences: readonly Defence[] = [
   {
     threat: "L3",
     name: "a payment of another amount than the quote's",
-    file: "src/payment/cards/settlement.ts",
+    file: "src/payment/cards/card-settlement.ts",
     text: "if (paid.currency !== quote.currency || paid.amount !== quote.paymentAmount)",
     instead: "if (false)",
     tests: ["test/payment/cards/card-payments.test.ts"],
@@ -132,7 +132,7 @@ export const paymentDefences: readonly Defence[] = [
   {
     threat: "I",
     name: "a payment after its quote",
-    file: "src/payment/cards/settlement.ts",
+    file: "src/payment/cards/card-settlement.ts",
     text: "return paid.at > quote.expiresAt + lateMsMax ?",
     instead: "return false ?",
     tests: ["test/payment/cards/card-payments.test.ts"],
@@ -140,7 +140,7 @@ export const paymentDefences: readonly Defence[] = [
   {
     threat: "G",
     name: "a chargeback of a gift that was redeemed",
-    file: "src/payment/cards/settlement.ts",
+    file: "src/payment/cards/card-settlement.ts",
     text: "return row.redeemed_by === null ? gift(row.id) : user(row.redeemed_by);",
     instead: "return gift(row.id);",
     tests: ["test/payment/cards/card-payments.test.ts"],
@@ -148,7 +148,7 @@ export const paymentDefences: readonly Defence[] = [
   {
     threat: "L4",
     name: "the payer's signature",
-    file: "src/payment/x402/settling.ts",
+    file: "src/payment/x402/x402-settling.ts",
     text: "if (!isSigned.value) throw invalid;",
     instead: "void isSigned;",
     tests: ["test/http/payment/x402.test.ts"],
@@ -156,7 +156,7 @@ export const paymentDefences: readonly Defence[] = [
   {
     threat: "L4",
     name: "the recipient of a payment",
-    file: "src/payment/x402/check.ts",
+    file: "src/payment/x402/x402.ts",
     text: "if (to !== payTo || from === payTo)",
     instead: "if (false)",
     tests: ["test/payment/x402/check.test.ts"],
@@ -164,7 +164,7 @@ export const paymentDefences: readonly Defence[] = [
   {
     threat: "L4",
     name: "the network of a payment",
-    file: "src/payment/x402/check.ts",
+    file: "src/payment/x402/x402.ts",
     text: "if (payment.network !== name)",
     instead: "if (false)",
     tests: ["test/payment/x402/check.test.ts"],
@@ -172,7 +172,7 @@ export const paymentDefences: readonly Defence[] = [
   {
     threat: "L4",
     name: "the asset of a payment",
-    file: "src/payment/x402/check.ts",
+    file: "src/payment/x402/x402.ts",
     text: "if (accepted !== undefined && accepted.asset !== network.asset.address)",
     instead: "if (false)",
     tests: ["test/payment/x402/check.test.ts"],
@@ -180,7 +180,7 @@ export const paymentDefences: readonly Defence[] = [
   {
     threat: "L4",
     name: "the time of a payment",
-    file: "src/payment/x402/check.ts",
+    file: "src/payment/x402/x402.ts",
     text: "if (validBefore < now + timeLeftMin || validBefore > now + timeLeftMax)",
     instead: "if (false)",
     tests: ["test/payment/x402/check.test.ts"],
@@ -204,7 +204,7 @@ export const paymentDefences: readonly Defence[] = [
   {
     threat: "L4",
     name: "headers of payments that are too long",
-    file: "src/payment/x402/payload.ts",
+    file: "src/payment/x402/x402.ts",
     text: "if (text.length > textLengthMax) return undefined;",
     instead: "",
     tests: ["test/payment/x402/payload.test.ts"],

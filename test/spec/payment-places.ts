@@ -14,7 +14,7 @@ import { createTokenRoutes } from "../../src/http/payment/token-routes.ts";
 import { createWalletTokens } from "../../src/payment/access/json-web-token.ts";
 import { createWalletAccess } from "../../src/payment/access/wallet-access.ts";
 import { readAddress, type UserAddress } from "../../src/payment/addresses.ts";
-import { freeAllowance } from "../../src/payment/prices/free-allowance.ts";
+import { freeAllowance } from "../../src/payment/prices/price-types.ts";
 import { openCardFixture } from "../payment/cards/card-fixture.ts";
 import { createScriptedChain, type ScriptedChain, testHash, transferOf } from "../payment/tokens/scripted-chain.ts";
 import { ethereumAddressOf, openTokenFixture } from "../payment/tokens/token-fixture.ts";

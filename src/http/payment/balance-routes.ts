@@ -8,7 +8,7 @@ import { Failure } from "../../failures.ts";
 import type { WalletAccess } from "../../payment/access/wallet-access.ts";
 import type { UserAddress } from "../../payment/addresses.ts";
 import type { Credits } from "../../payment/credits/credits.ts";
-import type { FreeAllowance } from "../../payment/prices/free-allowance.ts";
+import type { FreeAllowance } from "../../payment/prices/price-types.ts";
 import { contextOf } from "../context.ts";
 import { jsonResponse } from "../responses.ts";
 import { balanceRecord } from "./credit-records.ts";

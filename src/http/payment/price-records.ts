@@ -3,7 +3,7 @@
  * Source: docs/reference/payment.md#routes.
  * @module
  */
-import type { Adjustment, BytesPrice, CurrencyLimits, PaymentPrice, Rates } from "../../payment/prices/prices.ts";
+import type { Adjustment, BytesPrice, CurrencyLimits, PaymentPrice, Rates } from "../../payment/prices/price-types.ts";
 
 /** The adjustment record: six texts, of which the promo code stands on its own rows only. */
 export function adjustmentRecord(adjustment: Adjustment) {

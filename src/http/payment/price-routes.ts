@@ -8,7 +8,7 @@ import { Failure } from "../../failures.ts";
 import { isSigned, readSigner } from "../../payment/access/signed-request.ts";
 import { readAddress, readToken, type UserAddress } from "../../payment/addresses.ts";
 import { invalidAmountText } from "../../payment/amounts.ts";
-import type { Buyer, Prices } from "../../payment/prices/prices.ts";
+import type { Buyer, Prices } from "../../payment/prices/price-types.ts";
 import { contextOf } from "../context.ts";
 import { jsonResponse, jsonTextResponse } from "../responses.ts";
 import { priceParameters } from "./parameters.ts";

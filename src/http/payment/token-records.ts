@@ -4,8 +4,8 @@
  * @module
  */
 import { type AddressType, addressTypesOf } from "../../payment/addresses.ts";
-import type { Submitted } from "../../payment/tokens/payments.ts";
 import type { TokenPayment } from "../../payment/tokens/token-payment-store.ts";
+import type { Submitted } from "../../payment/tokens/token-payments.ts";
 import { isoDate } from "./credit-records.ts";
 import { adjustmentRecord, wireInteger } from "./price-records.ts";
 

@@ -7,7 +7,7 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
-import type { TokenPayments } from "../../payment/tokens/payments.ts";
+import type { TokenPayments } from "../../payment/tokens/token-payments.ts";
 import { readJsonBody } from "../body.ts";
 import { limits } from "../limits.ts";
 import { jsonResponse } from "../responses.ts";

@@ -5,7 +5,7 @@
  */
 import { Failure } from "../../failures.ts";
 import { readAddressOfWord } from "../../payment/addresses.ts";
-import type { CheckoutReturn } from "../../payment/providers/stripe-session.ts";
+import type { CheckoutReturn } from "../../payment/providers/card-provider.ts";
 import { refused } from "../../payment/refusal.ts";
 import { giftWord, type TopUpMethod, topUpMethods } from "../../payment/top-ups/quotes.ts";
 import type { Recipient, TopUpWish } from "../../payment/top-ups/top-up.ts";

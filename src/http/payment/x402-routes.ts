@@ -9,9 +9,14 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import { safeMax } from "../../payment/amounts.ts";
-import type { X402Payment } from "../../payment/x402/payload.ts";
-import type { X402Resource } from "../../payment/x402/requirement.ts";
-import { topUpPurpose, type X402, type X402Settled, type X402Want } from "../../payment/x402/x402.ts";
+import {
+  topUpPurpose,
+  type X402,
+  type X402Payment,
+  type X402Resource,
+  type X402Settled,
+  type X402Want,
+} from "../../payment/x402/x402.ts";
 import { amountMax } from "../../store/ledger/ledger-database.ts";
 import { contextOf } from "../context.ts";
 import type { PublicUrl } from "../public-url.ts";

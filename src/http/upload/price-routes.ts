@@ -5,7 +5,7 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
-import type { Prices } from "../../payment/prices/prices.ts";
+import type { Prices } from "../../payment/prices/price-types.ts";
 import { textResponse } from "../responses.ts";
 import { pathParameters } from "./parameters.ts";
 

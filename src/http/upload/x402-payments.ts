@@ -4,9 +4,7 @@
  * @module
  */
 import { Failure, failures } from "../../failures.ts";
-import type { X402Payment } from "../../payment/x402/payload.ts";
-import type { X402Resource } from "../../payment/x402/requirement.ts";
-import type { X402, X402Settled } from "../../payment/x402/x402.ts";
+import type { X402, X402Payment, X402Resource, X402Settled } from "../../payment/x402/x402.ts";
 import type { X402Outcome } from "../../upload/x402/sent.ts";
 import type { X402Uploads } from "../../upload/x402/uploads.ts";
 import { failureResponse } from "../responses.ts";

@@ -7,8 +7,7 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import { ignoreRejection } from "../../lib/stop.ts";
-import type { X402Payment } from "../../payment/x402/payload.ts";
-import type { X402, X402Settled } from "../../payment/x402/x402.ts";
+import type { X402, X402Payment, X402Settled } from "../../payment/x402/x402.ts";
 import type { Taken } from "../../upload/intake/charge.ts";
 import type { Intake } from "../../upload/intake/intake.ts";
 import { listOrSigner } from "../../upload/x402/sent.ts";

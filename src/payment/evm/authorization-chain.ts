@@ -9,14 +9,25 @@
 import { atLeast, atMost } from "../../lib/bounds.ts";
 import { type Fault, fault } from "../../lib/http-client.ts";
 import { isJsonArray, isJsonObject, type JsonValue } from "../../lib/json.ts";
-import type { Asking } from "./asking.ts";
-import { type Authorization, endTopics, readAuthorizationEnd, writeStateCall } from "./authorization.ts";
-import type { EvmChain } from "./chain.ts";
+import {
+  type Authorization,
+  endTopics,
+  readAuthorizationEnd,
+  type TypedDomain,
+  writeStateCall,
+} from "./authorization.ts";
+import type { Asking, EvmChain } from "./evm-chain.ts";
+import {
+  readHash,
+  readHeight,
+  readHexBytes,
+  readQuantity,
+  wordSize,
+  writeHexBytes,
+  writeQuantity,
+} from "./evm-values.ts";
 import type { Asked } from "./json-rpc.ts";
-import type { TypedDomain } from "./typed-data.ts";
-import { readHash, readHeight, readHexBytes, readQuantity, writeQuantity } from "./values.ts";
 import { writeAuthorizationCall } from "./wallet-signature.ts";
-import { wordSize, writeHexBytes } from "./words.ts";
 
 /** A block, as far as payments are judged by it. */
 export type ChainTime = Readonly<{

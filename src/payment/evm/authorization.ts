@@ -6,11 +6,24 @@
  * Source: EIP-3009; Circle's FiatTokenV2_2, which takes a key's signatures as v, r and s, and any as bytes.
  * @module
  */
+
+import { keccak_256 as keccak256 } from "@noble/hashes/sha3.js";
+import { ethereumAddress, ethereumSignatureSize, recoverSigner } from "../../arweave/signers/ethereum.ts";
 import { isJsonArray, isJsonObject, type JsonValue } from "../../lib/json.ts";
 import type { UserAddress } from "../addresses.ts";
-import { readTransferLogs } from "./erc20.ts";
-import { readEvmAddress, readHash } from "./values.ts";
-import { joinBytes, tailOfBytes, wordOfAddress, wordOfHash, wordOfNumber, wordSize, writeHexBytes } from "./words.ts";
+import {
+  joinBytes,
+  readEvmAddress,
+  readHash,
+  readHexBytes,
+  readQuantity,
+  tailOfBytes,
+  wordOfAddress,
+  wordOfHash,
+  wordOfNumber,
+  wordSize,
+  writeHexBytes,
+} from "./evm-values.ts";
 
 /** What an owner of coins allows, once. */
 export type Authorization = Readonly<{
@@ -27,7 +40,7 @@ export type Authorization = Readonly<{
 }>;
 
 /** What became of an authorization that can no longer be used: it moved what it said, or anything else. */
-export type AuthorizationEnd = "moved" | "otherwise";
+type AuthorizationEnd = "moved" | "otherwise";
 
 /** The first bytes of `keccak256("transferWithAuthorization(address,address,uint256,…,uint8,bytes32,bytes32)")`. */
 const transferSelector = Uint8Array.of(0xe3, 0xee, 0x16, 0x0e);
@@ -118,4 +131,145 @@ function isUse(log: JsonValue | undefined): boolean {
 function topicsOf(log: JsonValue | undefined): readonly (string | undefined)[] {
   const topics = isJsonObject(log) ? log["topics"] : undefined;
   return isJsonArray(topics) ? topics.map(readHash) : [];
+}
+
+// Typed data and what of it is signed, for the one structure that payments need: EIP-3009's authorization.
+//
+// The domain binds a signature to a coin on a chain: the same words signed for another coin have another hash, and so
+// another signer.
+// Source: EIP-712; EIP-3009.
+
+/** What the signatures of a coin are bound to. */
+export type TypedDomain = Readonly<{
+  /** As the contract names itself. */
+  name: string;
+  version: string;
+  chainId: bigint;
+  contract: UserAddress;
+}>;
+
+const encoder = new TextEncoder();
+
+const domainType = keccak256(
+  encoder.encode("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"),
+);
+const authorizationType = keccak256(
+  encoder.encode(
+    "TransferWithAuthorization(address from,address to,uint256 value," +
+      "uint256 validAfter,uint256 validBefore,bytes32 nonce)",
+  ),
+);
+const prefix = Uint8Array.of(0x19, 0x01);
+
+/** The 32 bytes that the owner of the coins signs. */
+export function authorizationHash(domain: TypedDomain, authorization: Authorization): Uint8Array {
+  const { from, to, value, validAfter, validBefore, nonce } = authorization;
+  const content = keccak256(
+    joinBytes([
+      authorizationType,
+      wordOfAddress(from),
+      wordOfAddress(to),
+      wordOfNumber(value),
+      wordOfNumber(validAfter),
+      wordOfNumber(validBefore),
+      wordOfHash(nonce),
+    ]),
+  );
+  return keccak256(joinBytes([prefix, domainHash(domain), content]));
+}
+
+/**
+ * Tells whether an authorization is signed with the key of the owner of the coins.
+ *
+ * Of signatures of contracts only the chain can tell (`isSignedByWallet`).
+ * @param signature - 65 bytes, r, s and v, with a low s; v is 27 or 28, or 0 or 1.
+ */
+export function isSignedByOwner(domain: TypedDomain, authorization: Authorization, signature: Uint8Array): boolean {
+  if (signature.length !== ethereumSignatureSize) return false;
+  const key = recoverSigner(authorizationHash(domain, authorization), signature);
+  return typeof key !== "string" && ethereumAddress(key) === authorization.from;
+}
+
+function domainHash({ name, version, chainId, contract }: TypedDomain): Uint8Array {
+  const texts = [keccak256(encoder.encode(name)), keccak256(encoder.encode(version))];
+  return keccak256(joinBytes([domainType, ...texts, wordOfNumber(chainId), wordOfAddress(contract)]));
+}
+
+// ERC-20 transfers as calls and as logs.
+// Source: EIP-20; the contract ABI specification (words of 32 bytes, big-endian, addresses at the right).
+
+/** `keccak256("Transfer(address,address,uint256)")`. */
+export const transferTopic = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
+
+/** The first bytes of `keccak256("transfer(address,uint256)")`. */
+const erc20TransferSelector = "a9059cbb";
+
+/** The selector and two words. */
+const transferCallSize = 4 + 2 * wordSize;
+
+/** A call of `transfer`. */
+type TransferCall = Readonly<{
+  to: UserAddress;
+  amount: bigint;
+  /** Bytes after the arguments, which the contract does not read. */
+  rest: Uint8Array;
+}>;
+
+/** What a token's contract says that it moved. */
+export type TransferLog = Readonly<{
+  transactionHash: string;
+  from: UserAddress;
+  to: UserAddress;
+  amount: bigint;
+  /** The block it stood in was taken back. */
+  isRemoved: boolean;
+}>;
+
+/** Reads calldata as a call of `transfer`; `undefined` for any other call. */
+export function readTransferCall(calldata: Uint8Array): TransferCall | undefined {
+  if (calldata.length < transferCallSize || calldata.subarray(0, 4).toHex() !== erc20TransferSelector) return undefined;
+  const to = addressOfWord(`0x${calldata.subarray(4, 4 + wordSize).toHex()}`);
+  const amount = BigInt(`0x${calldata.subarray(4 + wordSize, transferCallSize).toHex()}`);
+  return to === undefined ? undefined : { to, amount, rest: calldata.subarray(transferCallSize) };
+}
+
+/**
+ * Reads the transfers among logs.
+ *
+ * @param contract - The token's contract, canonical; logs of others are left out.
+ * @returns `undefined` when the value is no list of logs.
+ */
+export function readTransferLogs(
+  value: JsonValue | undefined,
+  contract: UserAddress,
+): readonly TransferLog[] | undefined {
+  if (!isJsonArray(value)) return undefined;
+  const logs = value.filter(isJsonObject);
+  if (logs.length !== value.length) return undefined;
+  return logs.flatMap((log) => {
+    if (readEvmAddress(log["address"]) !== contract) return [];
+    return readTransferLog(log) ?? [];
+  });
+}
+
+/** An address as a topic or an argument. */
+export function addressTopic(address: UserAddress): string {
+  return `0x${"0".repeat(24)}${address.slice(2).toLowerCase()}`;
+}
+
+function readTransferLog(log: Readonly<Record<string, JsonValue>>): TransferLog | undefined {
+  const topics = isJsonArray(log["topics"]) ? log["topics"] : [];
+  // Tokens of other kinds use the same event with a third index; then nothing is in the data.
+  if (topics.length !== 3 || topics[0] !== transferTopic) return undefined;
+  const from = addressOfWord(topics[1]);
+  const to = addressOfWord(topics[2]);
+  const amount = readHexBytes(log["data"])?.length === wordSize ? readQuantity(log["data"]) : undefined;
+  const transactionHash = readHash(log["transactionHash"]);
+  if (from === undefined || to === undefined || amount === undefined || transactionHash === undefined) return undefined;
+  return { transactionHash, from, to, amount, isRemoved: log["removed"] === true };
+}
+
+function addressOfWord(word: JsonValue | undefined): UserAddress | undefined {
+  const text = readHash(word);
+  return text?.startsWith(`0x${"0".repeat(24)}`) ? readEvmAddress(`0x${text.slice(26)}`) : undefined;
 }

@@ -9,12 +9,27 @@
  */
 import { fault } from "../../lib/http-client.ts";
 import { readAddress, type UserAddress } from "../addresses.ts";
-import type { Asking } from "./asking.ts";
-import { type Authorization, writeBytesTransferCall, writeTransferCall } from "./authorization.ts";
+import {
+  type Authorization,
+  authorizationHash,
+  isSignedByOwner,
+  type TypedDomain,
+  writeBytesTransferCall,
+  writeTransferCall,
+} from "./authorization.ts";
+import type { Asking } from "./evm-chain.ts";
+import {
+  joinBytes,
+  readHexBytes,
+  tailOfBytes,
+  wordOfAddress,
+  wordOfBytes,
+  wordOfNumber,
+  wordSize,
+  writeHexBytes,
+  writeQuantity,
+} from "./evm-values.ts";
 import type { Asked, RpcResponse } from "./json-rpc.ts";
-import { authorizationHash, isSignedByOwner, type TypedDomain } from "./typed-data.ts";
-import { readHexBytes, writeQuantity } from "./values.ts";
-import { joinBytes, tailOfBytes, wordOfAddress, wordOfBytes, wordOfNumber, wordSize, writeHexBytes } from "./words.ts";
 
 /** A call that carries an authorization out. */
 export type AuthorizationCall = Readonly<{

@@ -9,12 +9,11 @@ import type { Clock } from "../../lib/clock.ts";
 import { invalidAmountText, readAmount, safeMax } from "../amounts.ts";
 import { refused } from "../refusal.ts";
 import type { Promos } from "../top-ups/promo.ts";
-import { currencyLimits } from "./currency-limits.ts";
-import type { PriceFeed } from "./feed.ts";
-import type { Buyer, CurrencyLimits, PaymentPrice, Prices } from "./prices.ts";
-import { divide, writeDecimal } from "./rational.ts";
-import { feedIdOf, inForce, type PriceRules, type PromoRule } from "./rules.ts";
-import { fiatPrice, isEnoughFor, type Money } from "./steps.ts";
+import { feedIdOf, inForce, type PriceRules, type PromoRule } from "./price-rules.ts";
+import type { PriceFeed } from "./price-sources.ts";
+import { fiatPrice, isEnoughFor, type Money } from "./price-steps.ts";
+import type { Buyer, CurrencyLimits, PaymentPrice, Prices } from "./price-types.ts";
+import { divide, larger, multiply, nearest, type Rational, rational, writeDecimal } from "./rational.ts";
 
 /** What they are made of. */
 export type FiatPricesParts = Readonly<{
@@ -25,7 +24,7 @@ export type FiatPricesParts = Readonly<{
 }>;
 
 /** Prices in fiat money. */
-export type FiatPrices = Pick<Prices, "fiat" | "topUp" | "rate" | "limits"> &
+type FiatPrices = Pick<Prices, "fiat" | "topUp" | "rate" | "limits"> &
   Readonly<{
     /** What one AR costs now, in each currency. @throws Failure `fiat_oracle_unavailable`. */
     money: (signal: AbortSignal) => Promise<ReadonlyMap<string, Money>>;
@@ -157,4 +156,53 @@ function tooSmall(currency: string, amount: bigint, minimum: bigint): Failure {
     `The provided payment amount (${amount}) is too small for the currency type "${currency}"; ` +
     `it must be above ${minimum}!`;
   return new Failure("top_up_amount_invalid", { reason });
+}
+
+// What one payment in a currency may be, after today's rates: the dollar's limits, turned into the currency and
+// made round, unless the rules' own are about the same.
+// Source: docs/reference/payment.md#limits-of-payments.
+
+/** The card provider takes no more digits than eight; this is the most that has so many and is round. */
+const providerDigitsMax = 8;
+const providerMaximum = 99_000_000n;
+
+/**
+ * Limits of one currency.
+ *
+ * @param own - As the rules have them. @param usd - The dollar's, as the rules have them.
+ * @param perDollar - What one dollar costs in the currency, whole units.
+ */
+function currencyLimits(own: CurrencyLimits, usd: CurrencyLimits, perDollar: Rational): CurrencyLimits {
+  const cent = rational(1n, own.isZeroDecimal ? 100n : 1n);
+  // Nothing is sold for less than the smallest unit, however dear that is.
+  const ofUsdCents = (cents: bigint) => larger(nearest(multiply(multiply(rational(cents), cent), perDollar)), 1n);
+  const minimum = preferred(own.minimum, roundUp(ofUsdCents(usd.minimum)));
+  const maximum = preferred(own.maximum, roundDown(ofUsdCents(usd.maximum)), providerMaximum);
+  const fit = own.suggested.every((amount) => amount >= minimum && amount <= maximum);
+  const suggested = fit ? own.suggested : [minimum, 2n * minimum, 4n * minimum];
+  return { ...own, minimum, maximum, suggested };
+}
+
+/** The rules' value while today's is within a tenth of it; else today's, or the provider's bound in its place. */
+function preferred(own: bigint, today: bigint, bound?: bigint): bigint {
+  const difference = today > own ? today - own : own - today;
+  if (difference * 10n <= own) return own;
+  return bound !== undefined && today.toString().length > providerDigitsMax ? bound : today;
+}
+
+/** To two digits, up. */
+function roundUp(amount: bigint): bigint {
+  const grid = gridOf(amount);
+  return ((amount + grid - 1n) / grid) * grid;
+}
+
+/** To two digits, down. */
+function roundDown(amount: bigint): bigint {
+  const grid = gridOf(amount);
+  return (amount / grid) * grid;
+}
+
+function gridOf(amount: bigint): bigint {
+  const digits = BigInt(amount.toString().length);
+  return digits > 2n ? 10n ** (digits - 2n) : 1n;
 }

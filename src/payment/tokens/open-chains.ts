@@ -2,21 +2,21 @@
  * The chains on which an operator takes payments, from what the settings say of them.
  * @module
  */
+
+import { atLeast } from "../../lib/bounds.ts";
+import { readCount } from "../../store/ledger/ledger-database.ts";
 import { type Chain, chainOf, readAddress, type Token, type UserAddress } from "../addresses.ts";
-import { createEvmChain } from "../evm/chain.ts";
+import { createEvmChain } from "../evm/evm-chain.ts";
 import { openJsonRpc } from "../evm/json-rpc.ts";
-import type { PriceRules } from "../prices/rules.ts";
-import { createEvmCoin } from "./chains/evm-coin.ts";
-import { createEvmToken } from "./chains/evm-token.ts";
-import { createKyveChain } from "./chains/kyve.ts";
-import { openKyveServer } from "./chains/kyve-server.ts";
-import { createNativeChain, type NativeChainOptions } from "./chains/native.ts";
-import { createSolanaChain } from "./chains/solana.ts";
-import { depthsOf } from "./depths.ts";
-import type { TokenChain } from "./sight.ts";
+import type { PriceRules } from "../prices/price-rules.ts";
+import { createEvmCoin, createEvmToken } from "./chains/evm-token-chains.ts";
+import { createKyveChain, openKyveServer } from "./chains/kyve-chain.ts";
+import { createNativeChain, type NativeChainOptions } from "./chains/native-chain.ts";
+import { createSolanaChain } from "./chains/solana-chain.ts";
+import type { TokenChain } from "./token-chain.ts";
 
 /** The native token. */
-export type NativeSource = Pick<NativeChainOptions, "address" | "clock" | "nodes" | "reader"> &
+type NativeSource = Pick<NativeChainOptions, "address" | "clock" | "nodes" | "reader"> &
   Readonly<{
     /** Blocks on top of a payment before it is credited; unset is what the rules say. */
     blocksOnTop: number | undefined;
@@ -62,7 +62,7 @@ export type ChainSources = Readonly<{
 }>;
 
 /** Chains, open. */
-export type TokenChains = Readonly<{ chains: readonly TokenChain[]; close: () => void }>;
+type TokenChains = Readonly<{ chains: readonly TokenChain[]; close: () => void }>;
 
 /** Opens the chains; nothing is asked of them yet. */
 export function openTokenChains({ rules, native, evm, solana, kyve }: ChainSources): TokenChains {
@@ -115,4 +115,39 @@ export function listedTokens(
 export function readExcluded(texts: readonly string[]): ReadonlySet<string> | undefined {
   const addresses = texts.map((text) => readAddress(text)?.address);
   return addresses.includes(undefined) ? undefined : new Set(addresses.filter((each) => each !== undefined));
+}
+
+// How deep a transaction must lie: to be credited, and to be left alone afterwards.
+//
+// The first is a rule that an operator can replace. The second is how far back each chain has ever gone, or says that
+// it can go: nodes of the native chain keep 50 blocks in consensus; Ethereum is final after two epochs of 32; Polygon
+// has gone back 157 blocks; Base is as final as the Ethereum blocks that hold its batches, some 15 minutes.
+// Source: docs/reference/payment.md#confirmations.
+
+const finalConfirmations: Readonly<Record<Chain, number>> = {
+  native: 50,
+  ethereum: 96,
+  polygon: 300,
+  base: 900,
+  solana: 1,
+  kyve: 1,
+};
+
+/** Blocks on top that a token needs of which the rules say nothing. */
+const blocksOnTopOtherwise = 18n;
+
+/**
+ * The depths of a token in confirmations, 1 for a transaction in the newest block.
+ *
+ * @param blocksOnTop - In place of what the rules say.
+ */
+export function depthsOf(
+  token: Token,
+  rules: Pick<PriceRules, "tokens">,
+  blocksOnTop?: number,
+): Readonly<{ confirmations: number; finalConfirmations: number }> {
+  const ruled = readCount(rules.tokens.get(token)?.confirmations ?? blocksOnTopOtherwise);
+  const confirmations = (blocksOnTop ?? ruled) + 1;
+  const final = finalConfirmations[chainOf(token)];
+  return { confirmations, finalConfirmations: atLeast(final, confirmations) };
 }

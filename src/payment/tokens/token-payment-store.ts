@@ -13,8 +13,8 @@ import { isJsonArray, isJsonObject, type JsonValue, readJson, writeJson } from "
 import { readCount, readTime, type Tx } from "../../store/ledger/ledger-database.ts";
 import { claimEvent, type MakeId, provider, transfer, user } from "../../store/ledger/transfers.ts";
 import type { AddressType, Token, UserAddress } from "../addresses.ts";
-import type { Adjustment } from "../prices/prices.ts";
-import type { BlockRef } from "./sight.ts";
+import type { Adjustment } from "../prices/price-types.ts";
+import type { BlockRef } from "./token-chain.ts";
 
 /** Where a payment stands. `reversed`: it was credited, and the chain took it back. */
 export type PaymentState = "pending" | "credited" | "reversed" | "failed";

@@ -10,7 +10,7 @@ import { Failure } from "../../failures.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { type LedgerDatabase, readTime, type Tx } from "../../store/ledger/ledger-database.ts";
 import type { UserAddress } from "../addresses.ts";
-import { canonicalCode, type PromoRule } from "../prices/rules.ts";
+import { canonicalCode, type PromoRule } from "../prices/price-rules.ts";
 import { refused } from "../refusal.ts";
 
 /** A payment that used codes. */

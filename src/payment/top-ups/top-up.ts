@@ -10,8 +10,8 @@ import { Failure } from "../../failures.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import type { LedgerDatabase } from "../../store/ledger/ledger-database.ts";
-import type { Adjustment, PaymentPrice, Prices } from "../prices/prices.ts";
-import type { CardProvider, CheckoutReturn, PaymentSession, SessionWish } from "../providers/stripe-session.ts";
+import type { Adjustment, PaymentPrice, Prices } from "../prices/price-types.ts";
+import type { CardProvider, CheckoutReturn, PaymentSession, SessionWish } from "../providers/card-provider.ts";
 import { createGift } from "./gifts.ts";
 import { areQuotesOpen, type Destination, endQuote, keepQuote, keepSession, type QuoteTerms } from "./quotes.ts";
 

@@ -14,7 +14,7 @@ import { balanceOf, claimEvent, type MakeId, provider, transfer, user } from "..
 import type { Token, UserAddress } from "../addresses.ts";
 import type { Authorization } from "../evm/authorization.ts";
 import type { EndPlace } from "../evm/authorization-chain.ts";
-import { writeHexBytes } from "../evm/words.ts";
+import { writeHexBytes } from "../evm/evm-values.ts";
 import type { X402Purpose } from "./x402.ts";
 
 /** Where a payment stands. */

@@ -217,7 +217,7 @@ CREATE INDEX gifts_of_redeemer ON gifts (redeemed_by);
 
 // The tables of promo codes: which account has paid with which code.
 //
-// promo_uses    one row an account and code, for ever; code: its one spelling (src/payment/prices/rules.ts)
+// promo_uses    one row an account and code, for ever; code: its one spelling (src/payment/prices/price-rules.ts)
 // promo_counts  how many rows of promo_uses a code has, kept in the same transaction
 export const promoTables = `
 CREATE TABLE promo_uses (

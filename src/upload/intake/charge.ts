@@ -24,7 +24,7 @@ import {
   type Step,
 } from "../../payment/credits/approvals.ts";
 import { type PaymentDirective, payAtOnce } from "../../payment/credits/reservations.ts";
-import type { Prices } from "../../payment/prices/prices.ts";
+import type { Prices } from "../../payment/prices/price-types.ts";
 import type { LedgerDatabase, Tx } from "../../store/ledger/ledger-database.ts";
 import { balanceOf, type MakeId, user } from "../../store/ledger/transfers.ts";
 import {

@@ -7,8 +7,7 @@
  * @module
  */
 import { Failure } from "../../failures.ts";
-import type { X402Payment } from "../../payment/x402/payload.ts";
-import { uploadPurpose, type X402, type X402Settled } from "../../payment/x402/x402.ts";
+import { uploadPurpose, type X402, type X402Payment, type X402Settled } from "../../payment/x402/x402.ts";
 
 /** A payment that came with an upload. */
 export type X402Sent = Readonly<{

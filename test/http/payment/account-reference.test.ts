@@ -17,7 +17,7 @@ import { createMetrics } from "../../../src/lib/metrics.ts";
 import { createWalletTokens } from "../../../src/payment/access/json-web-token.ts";
 import { createWalletAccess } from "../../../src/payment/access/wallet-access.ts";
 import { readAddress } from "../../../src/payment/addresses.ts";
-import { freeAllowance } from "../../../src/payment/prices/free-allowance.ts";
+import { freeAllowance } from "../../../src/payment/prices/price-types.ts";
 import { pendingPaymentsOf } from "../../../src/payment/tokens/token-payment-store.ts";
 import { readPayments } from "../../../src/payment/top-ups/payment-history.ts";
 import { keepCard, keepGift, keepToken } from "../../payment/top-ups/payments-made.ts";

@@ -8,7 +8,7 @@ import { createBalanceRoutes } from "../../../src/http/payment/balance-routes.ts
 import { createWalletTokens } from "../../../src/payment/access/json-web-token.ts";
 import { createWalletAccess } from "../../../src/payment/access/wallet-access.ts";
 import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
-import { freeAllowance } from "../../../src/payment/prices/free-allowance.ts";
+import { freeAllowance } from "../../../src/payment/prices/price-types.ts";
 import { openTestPayment, type TestPayment, testAddress } from "../../support/payment.ts";
 import { openPaymentServer, type PaymentServer } from "../../support/payment-server.ts";
 import {

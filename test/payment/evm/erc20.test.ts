@@ -4,15 +4,20 @@
  */
 import { expect, test } from "bun:test";
 import type { UserAddress } from "../../../src/payment/addresses.ts";
-import { readTransferCall, readTransferLogs, transferTopic, wordOfAddress } from "../../../src/payment/evm/erc20.ts";
-import { readHeight, readQuantity } from "../../../src/payment/evm/values.ts";
+import {
+  addressTopic,
+  readTransferCall,
+  readTransferLogs,
+  transferTopic,
+} from "../../../src/payment/evm/authorization.ts";
+import { readHeight, readQuantity } from "../../../src/payment/evm/evm-values.ts";
 
 const alice = "0x19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A" as UserAddress;
 const contract = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913" as UserAddress;
 const hash = `0x${"ab".repeat(32)}`;
 const word = (value: bigint) => value.toString(16).padStart(64, "0");
 const call = (amount: bigint, rest = "") =>
-  Uint8Array.fromHex(`a9059cbb${wordOfAddress(alice).slice(2)}${word(amount)}${rest}`);
+  Uint8Array.fromHex(`a9059cbb${addressTopic(alice).slice(2)}${word(amount)}${rest}`);
 
 test("a call of transfer says whom it pays, how much, and what follows", () => {
   expect(readTransferCall(call(2n ** 256n - 1n))).toEqual({
@@ -34,7 +39,7 @@ test.each([
 
 const log = (changes: Record<string, unknown> = {}) => ({
   address: contract.toLowerCase(),
-  topics: [transferTopic, wordOfAddress(alice), wordOfAddress(contract)],
+  topics: [transferTopic, addressTopic(alice), addressTopic(contract)],
   data: `0x${word(7n)}`,
   transactionHash: hash.toUpperCase().replace("0X", "0x"),
   removed: false,
@@ -49,7 +54,7 @@ test("a log of the contract says what it moved", () => {
 
 test.each([
   ["of another contract", { address: alice.toLowerCase() }],
-  ["of another event", { topics: [hash, wordOfAddress(alice), wordOfAddress(contract)] }],
+  ["of another event", { topics: [hash, addressTopic(alice), addressTopic(contract)] }],
   ["of a token of its own kind, with a third index", { topics: [transferTopic, hash, hash, hash] }],
   ["without an amount", { data: "0x" }],
   ["with two amounts", { data: `0x${word(7n)}${word(8n)}` }],

@@ -4,7 +4,7 @@
  * @module
  */
 import { beforeEach, describe, expect, test } from "bun:test";
-import { createNumbering, type Numbering, stuckMs } from "../../../src/payment/evm/numbering.ts";
+import { createNumbering, type Numbering, stuckMs } from "../../../src/payment/evm/evm-sender.ts";
 import { createTestClock, type TestClock } from "../../support/payment.ts";
 
 const fees = { feeMax: 1_000n, tipMax: 10n };

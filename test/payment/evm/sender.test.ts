@@ -4,8 +4,8 @@
  */
 import { expect, test } from "bun:test";
 import { readAddress } from "../../../src/payment/addresses.ts";
-import type { Asking } from "../../../src/payment/evm/asking.ts";
-import { createEvmSender } from "../../../src/payment/evm/sender.ts";
+import type { Asking } from "../../../src/payment/evm/evm-chain.ts";
+import { createEvmSender } from "../../../src/payment/evm/evm-sender.ts";
 
 const to = readAddress("0x2222222222222222222222222222222222222222")?.address ?? expect.unreachable();
 const call = { to, data: new Uint8Array(4) };

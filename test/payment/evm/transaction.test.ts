@@ -3,8 +3,7 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { type RlpValue, rlpNumber, writeRlp } from "../../../src/payment/evm/rlp.ts";
-import { signTransaction } from "../../../src/payment/evm/transaction.ts";
+import { type RlpValue, rlpNumber, signTransaction, writeRlp } from "../../../src/payment/evm/evm-sender.ts";
 import { evmAddress } from "../x402/payers.ts";
 
 const text = (value: string) => new TextEncoder().encode(value);

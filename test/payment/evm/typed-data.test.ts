@@ -5,8 +5,12 @@
  */
 import { describe, expect, test } from "bun:test";
 import { secp256k1 } from "@noble/curves/secp256k1.js";
-import type { Authorization } from "../../../src/payment/evm/authorization.ts";
-import { authorizationHash, isSignedByOwner, type TypedDomain } from "../../../src/payment/evm/typed-data.ts";
+import {
+  type Authorization,
+  authorizationHash,
+  isSignedByOwner,
+  type TypedDomain,
+} from "../../../src/payment/evm/authorization.ts";
 import { createRandom } from "../../support/random.ts";
 import { newSeed } from "../../support/seed.ts";
 import { digestOf, evmAddress, payer, sign } from "../x402/payers.ts";

@@ -3,12 +3,19 @@
  * @module
  */
 import { Failure } from "../../../src/failures.ts";
-import { defaultRules, magnitude } from "../../../src/payment/prices/default-rules.ts";
-import { type FeedPair, keyOf } from "../../../src/payment/prices/feed.ts";
-import type { Prices } from "../../../src/payment/prices/prices.ts";
-import { createPrices } from "../../../src/payment/prices/pricing.ts";
+import {
+  defaultRules,
+  type FeeRule,
+  magnitude,
+  type PriceRules,
+  type PromoRule,
+  type Rule,
+  type UploadRule,
+} from "../../../src/payment/prices/price-rules.ts";
+import { type FeedPair, keyOf } from "../../../src/payment/prices/price-sources.ts";
+import type { Prices } from "../../../src/payment/prices/price-types.ts";
 import { type Rational, readDecimal } from "../../../src/payment/prices/rational.ts";
-import type { FeeRule, PriceRules, PromoRule, Rule, UploadRule } from "../../../src/payment/prices/rules.ts";
+import { createPrices } from "../../../src/payment/prices/token-prices.ts";
 
 /** When prices are asked for, Unix milliseconds. */
 export const priceTime = 1_800_000_000_000;

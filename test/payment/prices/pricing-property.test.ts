@@ -5,8 +5,8 @@
 import { describe, expect, test } from "bun:test";
 import { Failure } from "../../../src/failures.ts";
 import { type Token, tokens } from "../../../src/payment/addresses.ts";
-import { defaultRules } from "../../../src/payment/prices/default-rules.ts";
-import type { Adjustment, Prices } from "../../../src/payment/prices/prices.ts";
+import { defaultRules } from "../../../src/payment/prices/price-rules.ts";
+import type { Adjustment, Prices } from "../../../src/payment/prices/price-types.ts";
 import { testAddress } from "../../support/payment.ts";
 import { createRandom, type Random } from "../../support/random.ts";
 import { newSeed } from "../../support/seed.ts";

@@ -5,7 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import { createLog } from "../../../src/lib/log.ts";
 import { sleep } from "../../../src/lib/stop.ts";
-import { openRefresh } from "../../../src/payment/prices/refresh.ts";
+import { openRefresh } from "../../../src/payment/prices/price-sources.ts";
 import { until } from "../../support/until.ts";
 
 const signal = new AbortController().signal;

@@ -6,10 +6,9 @@ import { describe, expect, test } from "bun:test";
 import { Failure } from "../../../src/failures.ts";
 import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
 import { unitFault } from "../../../src/payment/prices/currency-units.ts";
-import { defaultRules } from "../../../src/payment/prices/default-rules.ts";
+import { defaultRules, inForce } from "../../../src/payment/prices/price-rules.ts";
+import { readRules } from "../../../src/payment/prices/price-rules-reader.ts";
 import { compare, rational } from "../../../src/payment/prices/rational.ts";
-import { inForce } from "../../../src/payment/prices/rules.ts";
-import { readRules } from "../../../src/payment/prices/rules-text.ts";
 
 const fee = {
   name: "Own fee",

@@ -5,8 +5,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { encodeBech32 } from "../../../src/lib/base-encodings.ts";
 import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
-import { createKyveChain } from "../../../src/payment/tokens/chains/kyve.ts";
-import { type KyveServer, openKyveServer } from "../../../src/payment/tokens/chains/kyve-server.ts";
+import { createKyveChain, type KyveServer, openKyveServer } from "../../../src/payment/tokens/chains/kyve-chain.ts";
 import { type KyveNode, kyveSend, openKyveNode } from "./kyve-node.ts";
 import { lookAgainMs, never, openTokenFixture, refusalOf, type TokenFixture } from "./token-fixture.ts";
 

@@ -11,7 +11,7 @@ import { type Devnet, openDevnet } from "../../../src/dev/devnet/devnet.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { silentLog } from "../../../src/lib/log.ts";
 import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
-import { createNativeChain, type NativeChainOptions } from "../../../src/payment/tokens/chains/native.ts";
+import { createNativeChain, type NativeChainOptions } from "../../../src/payment/tokens/chains/native-chain.ts";
 import type { PagePlan } from "../../../src/store/index/rows.ts";
 import { ecdsa, post, respelled, rsa, rsaJwk, serve, sign, stranger, type TestNode } from "../../dev/devnet/support.ts";
 import { openStack, type Stack } from "../../support/stack.ts";

@@ -8,8 +8,8 @@
 import { winc } from "../../../src/arweave/winston.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { silentLog } from "../../../src/lib/log.ts";
-import { createTokenPayments } from "../../../src/payment/tokens/payments.ts";
-import { openTokenWatcher } from "../../../src/payment/tokens/watcher.ts";
+import { createTokenPayments } from "../../../src/payment/tokens/token-payments.ts";
+import { openTokenWatcher } from "../../../src/payment/tokens/token-watcher.ts";
 import { createTransferIds } from "../../../src/store/ledger/transfers.ts";
 import { openPlace } from "../../support/ledger-place.ts";
 import { killedChain } from "./killed-chain.ts";

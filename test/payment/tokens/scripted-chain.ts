@@ -5,7 +5,14 @@
  */
 import { type Fault, fault } from "../../../src/lib/http-client.ts";
 import type { Token, UserAddress } from "../../../src/payment/addresses.ts";
-import type { BlockRef, Found, Sight, Standing, TokenChain, TokenTransfer } from "../../../src/payment/tokens/sight.ts";
+import type {
+  BlockRef,
+  Found,
+  Sight,
+  Standing,
+  TokenChain,
+  TokenTransfer,
+} from "../../../src/payment/tokens/token-chain.ts";
 
 /** What a test says of one transaction. */
 export type ScriptedTransaction = Readonly<{

@@ -7,7 +7,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { encodeBase58 } from "../../../src/lib/base-encodings.ts";
 import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
 import { openJsonRpc } from "../../../src/payment/evm/json-rpc.ts";
-import { createSolanaChain } from "../../../src/payment/tokens/chains/solana.ts";
+import { createSolanaChain } from "../../../src/payment/tokens/chains/solana-chain.ts";
 import { openSolanaNode, programAddress, type SolanaNode, type SolanaPlan, solanaAddress } from "./solana-node.ts";
 import { lookAgainMs, never, openTokenFixture, refusalOf, type TokenFixture } from "./token-fixture.ts";
 

@@ -5,10 +5,10 @@
 import { type Winc, winc } from "../../../src/arweave/winston.ts";
 import { Failure } from "../../../src/failures.ts";
 import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
-import type { PaymentPrice, Prices } from "../../../src/payment/prices/prices.ts";
-import { createTokenPayments, type TokenPayments } from "../../../src/payment/tokens/payments.ts";
-import type { TokenChain } from "../../../src/payment/tokens/sight.ts";
+import type { PaymentPrice, Prices } from "../../../src/payment/prices/price-types.ts";
+import type { TokenChain } from "../../../src/payment/tokens/token-chain.ts";
 import { paymentsOf, type TokenPayment } from "../../../src/payment/tokens/token-payment-store.ts";
+import { createTokenPayments, type TokenPayments } from "../../../src/payment/tokens/token-payments.ts";
 import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import type { LedgerDatabase } from "../../../src/store/ledger/ledger-database.ts";
 import { user } from "../../../src/store/ledger/transfers.ts";

@@ -4,7 +4,7 @@
  */
 import { afterEach, expect, test } from "bun:test";
 import { createLog } from "../../../src/lib/log.ts";
-import { openTokenWatcher, type TokenWatcher } from "../../../src/payment/tokens/watcher.ts";
+import { openTokenWatcher, type TokenWatcher } from "../../../src/payment/tokens/token-watcher.ts";
 import { eventually } from "../../support/until.ts";
 import { createScriptedChain, type ScriptedOptions, testHash, transferOf } from "./scripted-chain.ts";
 import { ethereumAddressOf, openTokenFixture, type TokenFixture } from "./token-fixture.ts";

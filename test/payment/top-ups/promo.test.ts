@@ -4,7 +4,7 @@
  */
 import { expect, test } from "bun:test";
 import type { UserAddress } from "../../../src/payment/addresses.ts";
-import type { PromoRule } from "../../../src/payment/prices/rules.ts";
+import type { PromoRule } from "../../../src/payment/prices/price-rules.ts";
 import { createPromos, type Promos } from "../../../src/payment/top-ups/promo.ts";
 import { keepQuote, type QuoteTerms } from "../../../src/payment/top-ups/quotes.ts";
 import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";

@@ -4,13 +4,13 @@
  */
 import { afterEach, describe, expect, test } from "bun:test";
 import { ed25519 } from "@noble/curves/ed25519.js";
-import { openFacilitator } from "../../../src/payment/x402/facilitator.ts";
+import { readX402Network } from "../../../src/payment/x402/x402.ts";
 import {
   type FacilitatorAccess,
   isBearerKey,
+  openFacilitator,
   readPlatformSecret,
-} from "../../../src/payment/x402/facilitator-access.ts";
-import { readX402Network } from "../../../src/payment/x402/networks.ts";
+} from "../../../src/payment/x402/x402-settlers.ts";
 import { nonce, payer, payTo } from "./payers.ts";
 
 const never = new AbortController().signal;

@@ -3,7 +3,7 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { readX402Payment } from "../../../src/payment/x402/payload.ts";
+import { readX402Payment } from "../../../src/payment/x402/x402.ts";
 import { headerOf, nonce, payer, payTo } from "./payers.ts";
 
 const authorization = {

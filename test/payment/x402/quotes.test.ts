@@ -6,8 +6,8 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { winc } from "../../../src/arweave/winston.ts";
 import type { Failure } from "../../../src/failures.ts";
-import { createX402Quotes, type X402Quotes } from "../../../src/payment/x402/quotes.ts";
 import type { X402Want } from "../../../src/payment/x402/x402.ts";
+import { createX402Quotes, type X402Quotes } from "../../../src/payment/x402/x402-offers.ts";
 import { amountMax } from "../../../src/store/ledger/ledger-database.ts";
 import { createTestClock, type TestClock } from "../../support/payment.ts";
 

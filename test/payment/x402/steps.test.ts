@@ -4,8 +4,8 @@
  */
 import { expect, test } from "bun:test";
 import type { AuthorizationStanding } from "../../../src/payment/evm/authorization-chain.ts";
-import { refusedStep, stepOf } from "../../../src/payment/x402/steps.ts";
 import type { X402State } from "../../../src/payment/x402/x402-payment-store.ts";
+import { refusedStep, stepOf } from "../../../src/payment/x402/x402-steps.ts";
 import { nonce, payer, payTo } from "./payers.ts";
 
 const end = 1_800_000_300n;

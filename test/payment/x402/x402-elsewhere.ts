@@ -6,12 +6,11 @@
 import { winc } from "../../../src/arweave/winston.ts";
 import type { Clock } from "../../../src/lib/clock.ts";
 import { silentLog } from "../../../src/lib/log.ts";
-import { createAsking } from "../../../src/payment/evm/asking.ts";
-import { createEvmChain } from "../../../src/payment/evm/chain.ts";
+import { createAsking, createEvmChain } from "../../../src/payment/evm/evm-chain.ts";
 import { openJsonRpc } from "../../../src/payment/evm/json-rpc.ts";
-import { openFacilitator } from "../../../src/payment/x402/facilitator.ts";
-import { readX402Network } from "../../../src/payment/x402/networks.ts";
 import { type OpenX402, openX402 } from "../../../src/payment/x402/open-x402.ts";
+import { readX402Network } from "../../../src/payment/x402/x402.ts";
+import { openFacilitator } from "../../../src/payment/x402/x402-settlers.ts";
 import type { LedgerDatabase } from "../../../src/store/ledger/ledger-database.ts";
 import type { MakeId } from "../../../src/store/ledger/transfers.ts";
 import { payTo } from "./payers.ts";

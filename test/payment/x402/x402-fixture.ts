@@ -4,14 +4,12 @@
  */
 import { winc } from "../../../src/arweave/winston.ts";
 import { createX402Routes } from "../../../src/http/payment/x402-routes.ts";
-import { createAsking } from "../../../src/payment/evm/asking.ts";
 import type { Authorization } from "../../../src/payment/evm/authorization.ts";
-import { createEvmChain } from "../../../src/payment/evm/chain.ts";
+import { createAsking, createEvmChain } from "../../../src/payment/evm/evm-chain.ts";
 import { openJsonRpc } from "../../../src/payment/evm/json-rpc.ts";
-import { openFacilitator } from "../../../src/payment/x402/facilitator.ts";
-import { readX402Network } from "../../../src/payment/x402/networks.ts";
 import { type OpenX402, openX402, type X402Options } from "../../../src/payment/x402/open-x402.ts";
-import type { X402Terms } from "../../../src/payment/x402/x402.ts";
+import { readX402Network, type X402Terms } from "../../../src/payment/x402/x402.ts";
+import { openFacilitator } from "../../../src/payment/x402/x402-settlers.ts";
 import type { LedgerDatabase } from "../../../src/store/ledger/ledger-database.ts";
 import { user } from "../../../src/store/ledger/transfers.ts";
 import type { LedgerKind } from "../../support/ledger-databases.ts";

@@ -1,0 +1,267 @@
+/**
+ * What the known facts of a payment mean for the credits, and the movement that brings the ledger there.
+ *
+ * The plan is a function of the facts alone, so that any order of messages ends in the same balances: a payment is
+ * either what its quote asked for, and credited, or given back; of what was credited, refunds and disputes that hold
+ * money back hold back the same share, from whoever was credited.
+ * Source: docs/reference/payment.md#card-payments; docs/reference/threats.md (L3).
+ * @module
+ */
+
+import type { Clock } from "../../lib/clock.ts";
+import type { Log } from "../../lib/log.ts";
+import type { LedgerDatabase, Tx } from "../../store/ledger/ledger-database.ts";
+import {
+  type Account,
+  claimEvent,
+  gift,
+  type Leg,
+  type MakeId,
+  promo,
+  provider,
+  transfer,
+  user,
+} from "../../store/ledger/transfers.ts";
+import type { StripeEvent } from "../providers/card-provider.ts";
+import { factOf } from "../providers/stripe-objects.ts";
+import type { CountPromo } from "../top-ups/promo.ts";
+import { endQuote, findQuote, type Quote } from "../top-ups/quotes.ts";
+import {
+  type CardDispute,
+  type CardFact,
+  type CardPayment,
+  disputesOf,
+  findPayment,
+  keepFact,
+  wantRefund,
+} from "./card-event-store.ts";
+
+/** What settling needs. */
+type SettlementParts = Readonly<{ makeId: MakeId; countPromo: CountPromo }>;
+
+/** What a fact came to. */
+type Settled =
+  | "credited"
+  | "taken_back"
+  | "given_back" // credits, after a dispute was won or a refund failed
+  | "refused" // the money goes back to the payer
+  | "ended"
+  | "nothing";
+
+/**
+ * An authentication by the payer's bank that began while the quote held may end this much later. Checkouts need no
+ * such room: the provider ends them by itself.
+ */
+const lateMsMax = 15 * 60_000;
+
+/** Where card money comes from. */
+const cards = provider("stripe");
+
+/**
+ * Takes a fact in and moves what follows from it.
+ * @param now - Unix ms, of the movement.
+ */
+async function settleFact(tx: Tx, fact: CardFact, now: number, parts: SettlementParts): Promise<Settled> {
+  if (fact.kind === "ended") {
+    await endQuote(tx, fact.quoteId, fact.state);
+    return "ended";
+  }
+  await keepFact(tx, fact);
+  const payment = await findPayment(tx, fact.paymentId);
+  if (payment?.paid === undefined || payment.quoteId === undefined) return "nothing";
+  const quote = await findQuote(tx, payment.quoteId);
+  // Another program may sell by the same account at the provider: its payments are not ours to judge.
+  if (quote === undefined) return "nothing";
+  const accepted = await accept(tx, quote, payment, now, parts);
+  if (accepted === undefined) return "refused";
+  const moved = await hold(tx, accepted, payment, now, parts.makeId);
+  return accepted === quote ? moved : "credited";
+}
+
+/** Why a payment does not pay a quote, or undefined when it does. */
+function refusalOf(quote: Quote, payment: CardPayment): string | undefined {
+  const { paid } = payment;
+  if (paid === undefined) return "it is not paid";
+  if (quote.paymentId !== undefined && quote.paymentId !== payment.id) return "the quote is paid already";
+  if (quote.paymentId === payment.id) return undefined;
+  if (quote.state === "failed") return "the quote was given up";
+  if (paid.currency !== quote.currency || paid.amount !== quote.paymentAmount) return "the amount is not the quote's";
+  if (quote.method === "checkout-session") return undefined;
+  if (quote.sessionId !== undefined && quote.sessionId !== payment.id) return "another payment was made for the quote";
+  return paid.at > quote.expiresAt + lateMsMax ? "it was made after the quote had expired" : undefined;
+}
+
+/**
+ * How much of what was credited is to be held back now.
+ * @returns Winc, rounded down; all of it when all of the payment is.
+ */
+function heldBack(
+  creditedWinc: bigint,
+  paid: Readonly<{ amount: bigint; currency: string }>,
+  refunded: bigint,
+  disputes: readonly CardDispute[],
+): bigint {
+  const disputed = disputes
+    .filter(({ status }) => status === "open" || status === "lost")
+    // A dispute in another currency than the payment's is one about all of it.
+    .map(({ amount, currency }) => (currency === paid.currency ? amount : paid.amount))
+    .reduce((sum, amount) => sum + amount, 0n);
+  const lost = refunded + disputed;
+  return lost >= paid.amount ? creditedWinc : (creditedWinc * lost) / paid.amount;
+}
+
+/** The quote as paid by the payment; undefined when the payment is refused. */
+async function accept(
+  tx: Tx,
+  quote: Quote,
+  payment: CardPayment,
+  now: number,
+  { makeId, countPromo }: SettlementParts,
+): Promise<Quote | undefined> {
+  const refusal = refusalOf(quote, payment);
+  if (refusal !== undefined) {
+    await wantRefund(tx, payment.id);
+    await endQuote(tx, quote.id, "failed", refusal);
+    return undefined;
+  }
+  if (quote.paymentId !== undefined) return quote;
+
+  const paidWinc = (quote.winc * quote.paymentAmount) / quote.quotedPaymentAmount;
+  const { address, promoCodes } = quote;
+  const hasPromo = address !== undefined && promoCodes.length > 0;
+  const use = { codes: promoCodes, paymentId: quote.id, at: BigInt(now) };
+  const counts = hasPromo ? await countPromo(tx, { ...use, address }) : true;
+  const creditedWinc = counts ? quote.winc : paidWinc;
+  const promoWinc = creditedWinc - paidWinc;
+  await transfer(tx, {
+    id: makeId(),
+    kind: quote.giftId === undefined ? "payment" : "gift_payment",
+    at: now,
+    changeId: quote.id,
+    legs: [
+      { account: cards, amount: -paidWinc },
+      { account: promo, amount: -promoWinc },
+      { account: await holderOf(tx, quote), amount: creditedWinc },
+    ],
+  });
+  await tx.run(
+    "UPDATE quotes SET state = 'paid', payment_id = ?, credited_at = ?, credited_winc = ?, promo_winc = ?, " +
+      "look_at = NULL WHERE id = ?",
+    payment.id,
+    BigInt(now),
+    creditedWinc,
+    promoWinc,
+    quote.id,
+  );
+  if (quote.giftId !== undefined)
+    await tx.run("UPDATE gifts SET state = 'open' WHERE id = ? AND state = 'unpaid'", quote.giftId);
+  return { ...quote, state: "paid", paymentId: payment.id, creditedWinc, promoWinc };
+}
+
+/** Brings what is held back to what the facts say. */
+async function hold(tx: Tx, quote: Quote, payment: CardPayment, now: number, makeId: MakeId): Promise<Settled> {
+  if (payment.paid === undefined) return "nothing";
+  const disputes = await disputesOf(tx, payment.id);
+  const target = heldBack(quote.creditedWinc, payment.paid, payment.refunded, disputes);
+  const more = target - quote.takenBackWinc;
+  if (more === 0n) return "nothing";
+  const isDispute = disputes.some(({ status }) => status === "open" || status === "lost");
+  await transfer(tx, {
+    id: makeId(),
+    kind: more > 0n && isDispute ? "chargeback" : "reversal",
+    at: now,
+    changeId: quote.id,
+    legs: holdingLegs(quote, target, await holderOf(tx, quote)),
+  });
+  await tx.run("UPDATE quotes SET taken_back_winc = ? WHERE id = ?", target, quote.id);
+  return more > 0n ? "taken_back" : "given_back";
+}
+
+/** What was given by promotion goes back there, in its share. */
+function holdingLegs(quote: Quote, target: bigint, holder: Account): Leg[] {
+  const { creditedWinc, promoWinc, takenBackWinc } = quote;
+  const ofPromo = (winc: bigint) => (creditedWinc === 0n ? 0n : (promoWinc * winc) / creditedWinc);
+  const more = target - takenBackWinc;
+  const promoMore = ofPromo(target) - ofPromo(takenBackWinc);
+  return [
+    { account: holder, amount: -more },
+    { account: promo, amount: promoMore },
+    { account: cards, amount: more - promoMore },
+  ];
+}
+
+/** Whose the credits of a quote are now. */
+async function holderOf(tx: Tx, quote: Quote): Promise<Account> {
+  if (quote.address !== undefined) return user(quote.address);
+  const row = await tx.get<{ id: string; redeemed_by: string | null }>(
+    "SELECT id, redeemed_by FROM gifts WHERE id = ?",
+    quote.giftId ?? "",
+  );
+  if (row === undefined) throw new Error(`the gift of the quote ${quote.id} is missing`);
+  return row.redeemed_by === null ? gift(row.id) : user(row.redeemed_by);
+}
+
+// What happened at the card provider, taken in: each event once for ever, with all that follows from it in one
+// transaction, durable before the answer.
+// Source: docs/reference/payment.md#card-payments; docs/reference/threats.md (L3).
+
+/** What taking events in needs. */
+type CardEventParts = SettlementParts & Readonly<{ ledger: LedgerDatabase; clock: Clock; log: Log }>;
+
+/** Takes in what the provider says. */
+export type CardEvents = Readonly<{
+  /** Takes an event in; one that was taken in before, or says nothing to us, changes nothing. */
+  take: (event: StripeEvent) => Promise<Settled>;
+  /** Those of the events, at most a page of them, that were not taken in yet and say something. */
+  unseen: (events: readonly StripeEvent[]) => Promise<StripeEvent[]>;
+  /** Takes in what the provider answered when it was asked. */
+  learn: (fact: CardFact) => Promise<Settled>;
+}>;
+
+/** Under which name events are claimed. */
+const source = "stripe";
+
+/** Creates it. Its calls reject as the ledger's `write` does. */
+export function createCardEvents({ ledger, clock, log, ...parts }: CardEventParts): CardEvents {
+  const told = (settled: Settled, facts: Readonly<Record<string, unknown>>): Settled => {
+    if (settled === "refused") log.warn("a card payment goes back to its payer", facts);
+    else if (settled !== "nothing") log.info("a card payment was settled", { ...facts, settled });
+    return settled;
+  };
+  return {
+    take: async (event) => {
+      const fact = factOf(event);
+      if (fact === undefined) return "nothing";
+      const now = clock();
+      const settled = await ledger.write(async (tx) => {
+        if (!(await claimEvent(tx, source, event.id, now))) return "nothing";
+        return await settleFact(tx, fact, now, parts);
+      });
+      return told(settled, { event: event.id, type: event.type, ...namesOf(fact) });
+    },
+    unseen: async (events) => {
+      const telling = events.filter((event) => factOf(event) !== undefined);
+      if (telling.length === 0) return [];
+      const marks = telling.map(() => "?").join(", ");
+      const ids = telling.map(({ id }) => id);
+      const seen = await ledger.read((tx) =>
+        tx.all<{ event_id: string }>(
+          `SELECT event_id FROM events WHERE source = ? AND event_id IN (${marks})`,
+          source,
+          ...ids,
+        ),
+      );
+      const known = new Set(seen.map((row) => row.event_id));
+      return telling.filter(({ id }) => !known.has(id));
+    },
+    learn: async (fact) => {
+      const now = clock();
+      return told(await ledger.write((tx) => settleFact(tx, fact, now, parts)), namesOf(fact));
+    },
+  };
+}
+
+/** What a line of the log names. */
+function namesOf(fact: CardFact): Readonly<Record<string, unknown>> {
+  return fact.kind === "ended" ? { quoteId: fact.quoteId } : { paymentId: fact.paymentId };
+}

@@ -1,0 +1,217 @@
+/**
+ * Questions to one EVM chain, each answer read and held to what was asked.
+ *
+ * Nothing is answered before the server has shown that it is of the chain that is meant: coins of a test network look
+ * like any others.
+ * Source: the Ethereum JSON-RPC API (execution-apis).
+ * @module
+ */
+
+import { type Fault, fault } from "../../lib/http-client.ts";
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from "../../lib/json.ts";
+import type { UserAddress } from "../addresses.ts";
+import { addressTopic, readTransferLogs, type TransferLog, transferTopic } from "./authorization.ts";
+import { readEvmAddress, readHash, readHeight, readHexBytes, readQuantity, writeQuantity } from "./evm-values.ts";
+import type { Asked, JsonRpc, RpcResponse } from "./json-rpc.ts";
+
+/** A transaction, mined or not. */
+export type EvmTransaction = Readonly<{
+  from: UserAddress;
+  /** Undefined for one that makes a contract. */
+  to: UserAddress | undefined;
+  value: bigint;
+  input: Uint8Array;
+}>;
+
+/** What became of a transaction that was mined. */
+export type EvmReceipt = Readonly<{
+  height: number;
+  blockHash: string;
+  /** Whether it was carried out; a transaction that reverted moved nothing. */
+  succeeded: boolean;
+  /** The raw logs, for `readTransferLogs`. */
+  logs: JsonValue;
+}>;
+
+/** Transactions of a block that pay an address coins, by their hashes. */
+type EvmPayments = Readonly<{ hash: string; transactions: readonly string[] }>;
+
+/** What can be seen to change when an account is paid or pays. */
+export type EvmAccount = Readonly<{ balance: bigint; nonce: bigint; hasCode: boolean }>;
+
+/** One chain. Calls reject with the signal's reason when aborted, with nothing else. */
+export type EvmChain = Readonly<{
+  /** The newest block's height. */
+  latest: (signal: AbortSignal) => Promise<Asked<number>>;
+  /** Undefined for a height that the chain does not have. */
+  blockHash: (height: number, signal: AbortSignal) => Promise<Asked<string | undefined>>;
+  paymentsTo: (address: UserAddress, height: number, signal: AbortSignal) => Promise<Asked<EvmPayments | undefined>>;
+  transaction: (hash: string, signal: AbortSignal) => Promise<Asked<EvmTransaction | undefined>>;
+  receipt: (hash: string, signal: AbortSignal) => Promise<Asked<EvmReceipt | undefined>>;
+  /** Transfers of a token to an address. @param from - first height, inclusive. @param to - last one, inclusive. */
+  transfersTo: (
+    filter: Readonly<{ contract: UserAddress; to: UserAddress; first: number; last: number }>,
+    signal: AbortSignal,
+  ) => Promise<Asked<readonly TransferLog[]>>;
+  /** An account as it was after a block; trouble where the server no longer knows. */
+  account: (address: UserAddress, height: number, signal: AbortSignal) => Promise<Asked<EvmAccount>>;
+}>;
+
+/** Creates the questions. @param chainId - Of the chain that is meant. */
+export function createEvmChain(rpc: JsonRpc, chainId: bigint): EvmChain {
+  const { ask, find } = createAsking(rpc, chainId);
+
+  const blockAt = <Value>(
+    height: number,
+    isWhole: boolean,
+    read: (block: JsonObject) => Value | undefined,
+    signal: AbortSignal,
+  ) =>
+    find(
+      "eth_getBlockByNumber",
+      [writeQuantity(height), isWhole],
+      (value) => (isJsonObject(value) && readHeight(value["number"]) === height ? read(value) : undefined),
+      signal,
+    );
+
+  return {
+    latest: (signal) => ask("eth_blockNumber", [], readHeight, signal),
+    blockHash: (height, signal) => blockAt(height, false, (block) => readHash(block["hash"]), signal),
+    paymentsTo: (address, height, signal) => blockAt(height, true, (block) => readPayments(block, address), signal),
+    transaction: (hash, signal) =>
+      find("eth_getTransactionByHash", [hash], (value) => readTransaction(value, hash), signal),
+    receipt: (hash, signal) => find("eth_getTransactionReceipt", [hash], (value) => readReceipt(value, hash), signal),
+    transfersTo: ({ contract, to, first, last }, signal) => {
+      const range = { fromBlock: writeQuantity(first), toBlock: writeQuantity(last) };
+      const filter = { ...range, address: contract, topics: [transferTopic, null, addressTopic(to)] };
+      const read = (value: JsonValue) =>
+        readTransferLogs(value, contract)?.filter((log) => log.to === to && !log.isRemoved);
+      return ask("eth_getLogs", [filter], read, signal);
+    },
+    account: (address, height, signal) => askAccount(ask, address, height, signal),
+  };
+}
+
+async function askAccount(
+  ask: Ask,
+  address: UserAddress,
+  height: number,
+  signal: AbortSignal,
+): Promise<Asked<EvmAccount>> {
+  const at = [address, writeQuantity(height)];
+  const [balance, nonce, code] = await Promise.all([
+    ask("eth_getBalance", at, readQuantity, signal),
+    ask("eth_getTransactionCount", at, readQuantity, signal),
+    ask("eth_getCode", at, readHexBytes, signal),
+  ]);
+  if (balance.kind === "trouble") return balance;
+  if (nonce.kind === "trouble") return nonce;
+  if (code.kind === "trouble") return code;
+  const hasCode = code.value.length > 0;
+  return { kind: "ok", value: { balance: balance.value, nonce: nonce.value, hasCode } };
+}
+
+/** A server that answers with another transaction has not answered. */
+function readTransaction(value: JsonValue, hash: string): EvmTransaction | undefined {
+  if (!isJsonObject(value) || readHash(value["hash"]) !== hash) return undefined;
+  const from = readEvmAddress(value["from"]);
+  const to = readEvmAddress(value["to"]);
+  const amount = readQuantity(value["value"]);
+  const input = readHexBytes(value["input"]);
+  return from === undefined || amount === undefined || input === undefined
+    ? undefined
+    : { from, to, value: amount, input };
+}
+
+function readReceipt(value: JsonValue, hash: string): EvmReceipt | undefined {
+  if (!isJsonObject(value) || readHash(value["transactionHash"]) !== hash) return undefined;
+  const height = readHeight(value["blockNumber"]);
+  const blockHash = readHash(value["blockHash"]);
+  const status = readQuantity(value["status"]);
+  const logs = value["logs"];
+  if (height === undefined || blockHash === undefined || status === undefined || logs === undefined) return undefined;
+  return { height, blockHash, succeeded: status === 1n, logs };
+}
+
+function readPayments(block: JsonObject, address: UserAddress): EvmPayments | undefined {
+  const hash = readHash(block["hash"]);
+  const list = block["transactions"];
+  if (hash === undefined || !isJsonArray(list)) return undefined;
+  const lowerAddress = address.toLowerCase();
+  const transactions = list.flatMap((each) => {
+    // Most pay others; canonical addresses cost a hash each.
+    const isOurs = isJsonObject(each) && lowerText(each["to"]) === lowerAddress;
+    const id = isOurs && (readQuantity(each["value"]) ?? 0n) > 0n ? readHash(each["hash"]) : undefined;
+    return id ?? [];
+  });
+  return { hash, transactions };
+}
+
+function lowerText(value: JsonValue | undefined): string | undefined {
+  return typeof value === "string" ? value.toLowerCase() : undefined;
+}
+
+// How one EVM chain is asked: nothing before its server has shown that it is of the chain that is meant.
+//
+// Coins of a test network look like any others, and a transaction sent to another chain may be carried out there.
+
+/** Asks for what must be there. */
+type Ask = <Value>(
+  method: string,
+  params: readonly JsonValue[],
+  read: (value: JsonValue) => Value | undefined,
+  signal: AbortSignal,
+) => Promise<Asked<Value>>;
+
+/** Questions to one chain. */
+export type Asking = Readonly<{
+  ask: Ask;
+  /** Asks for what may be absent (`null`). */
+  find: <Value>(
+    method: string,
+    params: readonly JsonValue[],
+    read: (value: JsonValue) => Value | undefined,
+    signal: AbortSignal,
+  ) => Promise<Asked<Value | undefined>>;
+  /** Asks where a server's error is an answer. */
+  call: (method: string, params: readonly JsonValue[], signal: AbortSignal) => Promise<RpcResponse>;
+}>;
+
+/** Creates the questions. @param chainId - Of the chain that is meant. */
+export function createAsking(rpc: JsonRpc, chainId: bigint): Asking {
+  let isProven = false;
+
+  async function prove(signal: AbortSignal): Promise<Fault | undefined> {
+    if (isProven) return undefined;
+    const found = await rpc.ask({ method: "eth_chainId", params: [], read: readQuantity }, signal);
+    if (found.kind === "trouble") return found;
+    if (found.value !== chainId)
+      return fault("wrong", `${rpc.host} is of chain ${found.value}, and ${chainId} is meant`);
+    isProven = true;
+    return undefined;
+  }
+
+  const ask: Ask = async (method, params, read, signal) =>
+    (await prove(signal)) ?? (await rpc.ask({ method, params, read }, signal));
+
+  async function find<Value>(
+    method: string,
+    params: readonly JsonValue[],
+    read: (value: JsonValue) => Value | undefined,
+    signal: AbortSignal,
+  ): Promise<Asked<Value | undefined>> {
+    const readOrNone = (value: JsonValue) => {
+      if (value === null) return { found: undefined };
+      const found = read(value);
+      return found === undefined ? undefined : { found };
+    };
+    const response = await ask(method, params, readOrNone, signal);
+    return response.kind === "trouble" ? response : { kind: "ok", value: response.value.found };
+  }
+
+  return {
+    ask,
+    find,
+    call: async (method, params, signal) => (await prove(signal)) ?? (await rpc.call(method, params, signal)),
+  };
+}

@@ -1,0 +1,324 @@
+/**
+ * Sends transactions of one account, one after another.
+ *
+ * One that the chain does not take up is replaced by the next that is sent; whoever wanted it finds that it did not
+ * happen, and sends it again.
+ * Source: EIP-1559; docs/reference/payment.md#x402.
+ * @module
+ */
+
+import { keccak_256 as keccak256 } from "@noble/hashes/sha3.js";
+import { ethereumAddress } from "../../arweave/signers/ethereum.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { type Fault, fault } from "../../lib/http-client.ts";
+import { isJsonObject, type JsonValue } from "../../lib/json.ts";
+import { secp256k1 } from "../../lib/secp256k1.ts";
+import { createSemaphore } from "../../lib/semaphore.ts";
+import type { UserAddress } from "../addresses.ts";
+import { isRevert } from "./authorization-chain.ts";
+import type { Asking } from "./evm-chain.ts";
+import { joinBytes, readQuantity, writeHexBytes } from "./evm-values.ts";
+import type { Asked } from "./json-rpc.ts";
+
+/** A call of a contract. */
+type ContractCall = Readonly<{
+  to: UserAddress;
+  data: Uint8Array;
+  /** The most gas that it may need. */
+  gasMax?: bigint;
+}>;
+
+/** What came of sending. */
+type SendOutcome =
+  /** A server has it; whether it is carried out, the chain will tell. */
+  | Readonly<{ kind: "sent"; transaction: string }>
+  /** It may have been sent. */
+  | Readonly<{ kind: "unknown"; transaction: string; reason: string }>
+  /** The contract would refuse it; nothing was sent. */
+  | Readonly<{ kind: "reverts"; reason: string }>
+  /** `onSending` said no; nothing was sent. */
+  | Readonly<{ kind: "withheld" }>
+  /** Nothing was sent. */
+  | Fault;
+
+/** Is waited for before a transaction leaves; when it says no, or rejects, the transaction does not. */
+type OnSending = (transaction: string) => Promise<boolean>;
+
+/** Sends from one account. */
+export type EvmSender = Readonly<{
+  /** The account, which pays for the gas. */
+  address: UserAddress;
+  /** Sends a call. Rejects with what `onSending` rejects with, or the signal's reason. */
+  send: (call: ContractCall, onSending: OnSending, signal: AbortSignal) => Promise<SendOutcome>;
+}>;
+
+/** What it is made of. */
+type EvmSenderOptions = Readonly<{
+  asking: Asking;
+  chainId: bigint;
+  /** 32 bytes in [1, n). */
+  privateKey: Uint8Array;
+  /** The most that a transaction may cost, wei, while the fee of blocks at most doubles; unset is no limit. */
+  costMax?: bigint | undefined;
+  clock: Clock;
+}>;
+
+/** Calls that may wait for their turn. */
+const waitingMax = 1_000;
+
+/** A transaction but for its number. */
+type Draft = Readonly<{ call: ContractCall; gasMax: bigint; fees: Fees }>;
+
+/** Creates the sending from the key's account. */
+export function createEvmSender(options: EvmSenderOptions): EvmSender {
+  const { asking, chainId, privateKey, costMax, clock } = options;
+  const address = ethereumAddress(secp256k1.publicKeyOf(privateKey)) as UserAddress;
+  const numbering = createNumbering(clock);
+  const semaphore = createSemaphore(1, waitingMax);
+
+  async function sendInOrder(draft: Draft, onSending: OnSending, signal: AbortSignal): Promise<SendOutcome> {
+    const counts = await askCounts(asking, address, signal);
+    if (counts.kind === "trouble") return counts;
+    const numbered = numbering.next(draft.fees, counts.value);
+    const { call, gasMax } = draft;
+    const cost = gasMax * numbered.feeMax;
+    if (costMax !== undefined && cost > costMax)
+      return fault("busy", `gas is too dear: up to ${cost} wei, ${costMax} are allowed`);
+    const { raw, hash } = signTransaction({ chainId, ...numbered, ...call, gasMax }, privateKey);
+    if (!(await onSending(hash))) return { kind: "withheld" };
+    numbering.sent(numbered);
+    const response = await asking.call("eth_sendRawTransaction", [raw], signal);
+    if (response.kind === "ok") return { kind: "sent", transaction: hash };
+    const reason = response.kind === "error" ? response.message : response.detail;
+    return isKnown(reason) ? { kind: "sent", transaction: hash } : { kind: "unknown", transaction: hash, reason };
+  }
+
+  return {
+    address,
+    send: async (call, onSending, signal) => {
+      const gas = await estimateGas(asking, address, call, signal);
+      if (gas.kind !== "ok") return gas;
+      if (call.gasMax !== undefined && gas.value > call.gasMax)
+        return { kind: "reverts", reason: `it needs ${gas.value} gas, at most ${call.gasMax} is paid for` };
+      const fees = await askFees(asking, signal);
+      if (fees.kind === "trouble") return fees;
+      // Other calls may come before it in a block and make it dearer; what is not used is not paid for.
+      const gasMax = (gas.value * 5n) / 4n;
+      const turn = semaphore.take(signal);
+      if (turn === undefined) return fault("busy", `${waitingMax} transactions wait already`);
+      const release = await turn;
+      try {
+        return await sendInOrder({ call, gasMax, fees: fees.value }, onSending, signal);
+      } finally {
+        release();
+      }
+    },
+  };
+}
+
+type Estimate = Readonly<{ kind: "ok"; value: bigint }> | Readonly<{ kind: "reverts"; reason: string }> | Fault;
+
+async function estimateGas(
+  asking: Asking,
+  from: UserAddress,
+  { to, data }: ContractCall,
+  signal: AbortSignal,
+): Promise<Estimate> {
+  const response = await asking.call("eth_estimateGas", [{ from, to, data: writeHexBytes(data) }], signal);
+  if (response.kind === "trouble") return response;
+  if (response.kind === "error")
+    return isRevert(response.code, response.message)
+      ? { kind: "reverts", reason: response.message }
+      : fault("status", `eth_estimateGas: ${response.code} ${response.message}`);
+  const value = readQuantity(response.value);
+  return value === undefined ? fault("malformed", "eth_estimateGas: the answer cannot be read") : { kind: "ok", value };
+}
+
+/** A fee that stays enough while the chain's doubles, which takes it six full blocks at least. */
+async function askFees(asking: Asking, signal: AbortSignal): Promise<Asked<Fees>> {
+  const [base, tip] = await Promise.all([
+    asking.ask("eth_getBlockByNumber", ["latest", false], readBaseFee, signal),
+    asking.ask("eth_maxPriorityFeePerGas", [], readQuantity, signal),
+  ]);
+  if (base.kind === "trouble") return base;
+  if (tip.kind === "trouble") return tip;
+  return { kind: "ok", value: { feeMax: base.value * 2n + tip.value, tipMax: tip.value } };
+}
+
+async function askCounts(asking: Asking, address: UserAddress, signal: AbortSignal): Promise<Asked<Counts>> {
+  const [mined, known] = await Promise.all([
+    asking.ask("eth_getTransactionCount", [address, "latest"], readQuantity, signal),
+    asking.ask("eth_getTransactionCount", [address, "pending"], readQuantity, signal),
+  ]);
+  if (mined.kind === "trouble") return mined;
+  if (known.kind === "trouble") return known;
+  return { kind: "ok", value: { mined: mined.value, known: known.value } };
+}
+
+function readBaseFee(value: JsonValue): bigint | undefined {
+  return isJsonObject(value) ? readQuantity(value["baseFeePerGas"]) : undefined;
+}
+
+/** A server that has the transaction already says so as an error. */
+function isKnown(reason: string): boolean {
+  return /already known|known transaction|already imported/i.test(reason);
+}
+
+// Which number the next transaction of an account has, and at what fee.
+//
+// Numbers leave no gap and are used in order, so one transaction that no block takes up holds up all after it. It is
+// replaced by the next one, at a higher fee.
+
+/** Wei for a unit of gas. */
+type Fees = Readonly<{
+  /** The most that is paid, the tip included. */
+  feeMax: bigint;
+  /** What of it may go to the block's maker. */
+  tipMax: bigint;
+}>;
+
+/** A number, and the fees of its transaction. */
+type Numbered = Fees & Readonly<{ nonce: bigint }>;
+
+/** How many transactions of an account a server knows of. */
+type Counts = Readonly<{
+  /** In blocks. */
+  mined: bigint;
+  /** Those that wait for a block, too. */
+  known: bigint;
+}>;
+
+/** Numbers for one account, one at a time. */
+export type Numbering = Readonly<{
+  /** The number after the last, or that of one that is stuck, at fees for which servers replace it. */
+  next: (fees: Fees, counts: Counts) => Numbered;
+  /** Notes that a transaction is sent. */
+  sent: (numbered: Numbered) => void;
+}>;
+
+/** A transaction that no block has taken up for so long is stuck. Milliseconds. */
+export const stuckMs = 60_000;
+
+type Sent = Fees & Readonly<{ at: number }>;
+
+/** Creates numbers. */
+export function createNumbering(clock: Clock): Numbering {
+  const waiting = new Map<bigint, Sent>();
+  // What waits first may be another process's: then only that it stays so tells that it is stuck.
+  let front: Readonly<{ nonce: bigint; since: number }> | undefined;
+
+  function waitingSince(mined: bigint): number {
+    const own = waiting.get(mined);
+    if (own !== undefined) return own.at;
+    if (front?.nonce !== mined) front = { nonce: mined, since: clock() };
+    return front.since;
+  }
+
+  return {
+    next: (fees, { mined, known }) => {
+      for (const nonce of waiting.keys()) if (nonce < mined) waiting.delete(nonce);
+      const first = waiting.get(mined);
+      if (first === undefined && known <= mined) return { ...fees, nonce: mined };
+      if (clock() - waitingSince(mined) > stuckMs) return { ...raised(fees, first), nonce: mined };
+      // Servers forget what waits, and do not all know the same: the number is after all that anybody knows.
+      const after = [...waiting.keys()].map((nonce) => nonce + 1n);
+      return { ...fees, nonce: after.reduce(larger, known) };
+    },
+    sent: ({ nonce, feeMax, tipMax }) => {
+      waiting.set(nonce, { feeMax, tipMax, at: clock() });
+    },
+  };
+}
+
+/** Servers replace a transaction for a tenth more of both; one whose fees are not known is met with twice today's. */
+function raised({ feeMax, tipMax }: Fees, before: Fees | undefined): Fees {
+  if (before === undefined) return { feeMax: feeMax * 2n + 1n, tipMax: tipMax * 2n + 1n };
+  const tip = larger(tipMax, (before.tipMax * 5n) / 4n + 1n);
+  const fee = larger(feeMax, (before.feeMax * 5n) / 4n + 1n);
+  return { tipMax: tip, feeMax: larger(fee, tip) };
+}
+
+function larger(left: bigint, right: bigint): bigint {
+  return left > right ? left : right;
+}
+
+// Transactions that are signed here: type 2, with a fee that follows the chain's.
+// Source: EIP-1559, EIP-2718.
+
+/** A transaction that calls a contract. */
+type UnsignedTransaction = Readonly<{
+  chainId: bigint;
+  /** How many the sender has sent before. */
+  nonce: bigint;
+  /** The most that is paid for a unit of gas, the tip included. Wei. */
+  feeMax: bigint;
+  /** What of it may go to the block's maker. Wei. */
+  tipMax: bigint;
+  /** The most gas that it may take. */
+  gasMax: bigint;
+  to: UserAddress;
+  data: Uint8Array;
+}>;
+
+/** A transaction as it is sent. */
+type SignedTransaction = Readonly<{
+  /** `0x` and hex: for `eth_sendRawTransaction`. */
+  raw: string;
+  /** Its id on the chain, known before it is sent. */
+  hash: string;
+}>;
+
+const typeByte = Uint8Array.of(2);
+
+/** Signs a transaction; the same one has the same signature. @param privateKey - 32 bytes in [1, n). */
+export function signTransaction(transaction: UnsignedTransaction, privateKey: Uint8Array): SignedTransaction {
+  const { chainId, nonce, feeMax, tipMax, gasMax, to, data } = transaction;
+  const fields: RlpValue[] = [
+    ...[chainId, nonce, tipMax, feeMax, gasMax].map(rlpNumber),
+    Uint8Array.fromHex(to.slice(2)),
+    rlpNumber(0n), // no coins go with it
+    data,
+    [],
+  ];
+  const hash = keccak256(joinBytes([typeByte, writeRlp(fields)]));
+  const { signature, recovery } = secp256k1.sign(hash, privateKey);
+  const parts = [BigInt(recovery), numberOf(signature.subarray(0, 32)), numberOf(signature.subarray(32, 64))];
+  const whole = joinBytes([typeByte, writeRlp([...fields, ...parts.map(rlpNumber)])]);
+  return { raw: writeHexBytes(whole), hash: writeHexBytes(keccak256(whole)) };
+}
+
+function numberOf(bytes: Uint8Array): bigint {
+  return BigInt(`0x${bytes.toHex()}`);
+}
+
+// RLP, as transactions are written: byte strings, and lists of them.
+// Source: the Ethereum yellow paper, appendix B.
+
+/** A byte string, or a list. */
+export type RlpValue = Uint8Array | readonly RlpValue[];
+
+/** A string shorter than this has its size in its first byte. */
+const shortSizeMax = 55;
+
+/** Writes a value. */
+export function writeRlp(value: RlpValue): Uint8Array {
+  if (value instanceof Uint8Array) {
+    const [first = 0x80] = value;
+    return value.length === 1 && first < 0x80 ? value : joinBytes([headOf(0x80, value.length), value]);
+  }
+  const body = joinBytes(value.map(writeRlp));
+  return joinBytes([headOf(0xc0, body.length), body]);
+}
+
+/** A whole number as a byte string: big-endian, without zeros before it; 0 is empty. */
+export function rlpNumber(value: bigint): Uint8Array {
+  if (value === 0n) return new Uint8Array();
+  const digits = value.toString(16);
+  return Uint8Array.fromHex(digits.padStart(digits.length + (digits.length % 2), "0"));
+}
+
+function headOf(base: number, size: number): Uint8Array {
+  if (size <= shortSizeMax) return Uint8Array.of(base + size);
+  const sizeBytes = rlpNumber(BigInt(size));
+  return joinBytes([Uint8Array.of(base + shortSizeMax + sizeBytes.length), sizeBytes]);
+}

@@ -1,0 +1,225 @@
+/**
+ * Prices worked out from rules and rates: pure, exact, each rounding at its step.
+ *
+ * Source: docs/reference/payment.md#prices-of-storage; docs/reference/payment.md#prices-of-payments-in-fiat-money.
+ * @module
+ */
+import { type Winc, winc, winstonPerAr } from "../../arweave/winston.ts";
+import { assert } from "../../lib/assert.ts";
+import type { PromoRule, Rule, UploadRule } from "./price-rules.ts";
+import type { Adjustment, BytesPrice, PaymentPrice } from "./price-types.ts";
+import {
+  ceiling,
+  compare,
+  divide,
+  floor,
+  larger,
+  multiply,
+  nearest,
+  type Rational,
+  rational,
+  subtract,
+} from "./rational.ts";
+
+/** The size whose price the network is asked for: prices of items are its part. */
+const networkPriceSize = 10n * 2n ** 30n;
+
+/** What one AR costs. */
+type ArRates = Readonly<{
+  /** In the payment's currency, whole units. */
+  here: Rational;
+  /** In US dollars. */
+  usd: Rational;
+}>;
+
+/** A currency, as a payment's price needs it. */
+export type Money = Readonly<{ isZeroDecimal: boolean; rates: ArRates }>;
+
+/**
+ * The price of storing.
+ *
+ * @param network - Winston for {@link networkPriceSize} bytes.
+ * @param size - Bytes, 0 or more.
+ * @param rules - In force, in order.
+ */
+export function bytesPrice(network: bigint, size: bigint, rules: readonly UploadRule[]): BytesPrice {
+  const networkWinc = ceiling(rational(network * size, networkPriceSize));
+  let amount = networkWinc;
+  const adjustments: Adjustment[] = [];
+  for (const rule of rules) {
+    if (rule.sizeMax > 0n && size > rule.sizeMax) continue;
+    // A factor is rounded down, to the uploader's good.
+    const next = step(amount, rule, rule.magnitude.value, floor);
+    adjustments.push(adjustmentOf(rule, next - amount));
+    amount = next;
+    if (amount === 0n) break;
+  }
+  return { winc: winc(amount), networkWinc: winc(networkWinc), adjustments };
+}
+
+/**
+ * What a payment in fiat money buys.
+ *
+ * Discounts lower what is charged, one after the other. Fees are taken from the amount before discounts, for that is
+ * what the buyer is given; only then is it turned into winc, and rounded once more.
+ * @param amount - Smallest unit.
+ * @param discounts - In force and in order; promo codes last.
+ * @param fees - In force and in order.
+ */
+export function fiatPrice(
+  amount: bigint,
+  money: Money,
+  discounts: readonly (Rule | PromoRule)[],
+  fees: readonly Rule[],
+): PaymentPrice {
+  const discounted = walk(amount, discounts, (before, rule) => {
+    const after = step(
+      before,
+      rule,
+      addend(rule, (cents) => smallestOf(cents, money)),
+      nearest,
+    );
+    if (!("discountUsdCentsMax" in rule) || rule.discountUsdCentsMax === undefined) return after;
+    const least = before - floor(smallestOf(rational(rule.discountUsdCentsMax), money));
+    return larger(after, least);
+  });
+  const stored = walk(amount, fees, (before, rule) =>
+    step(
+      before,
+      rule,
+      addend(rule, (cents) => smallestOf(cents, money)),
+      nearest,
+    ),
+  );
+  const whole = rational(stored.amount, unitsOf(money));
+  return {
+    winc: winc(nearest(multiply(divide(whole, money.rates.here), rational(winstonPerAr)))),
+    adjustments: discounted.adjustments,
+    fees: stored.adjustments,
+    actualPaymentAmount: discounted.amount,
+    quotedPaymentAmount: amount,
+  };
+}
+
+/** Whether a payment is large enough for a promo code. @param amount - Before discounts. */
+export function isEnoughFor(rule: PromoRule, amount: bigint, money: Money): boolean {
+  return compare(rational(amount), smallestOf(rational(rule.usdCentsMin), money)) >= 0;
+}
+
+/**
+ * What an amount of winc costs in fiat money, fees in it: what they leave of it buys so much. Whole units, exact to
+ * the winc: it is rounded down as if each were worth the price of one AR.
+ * @param fees - In force and in order.
+ */
+export function storagePrice(amount: Winc, money: Money, fees: readonly Rule[]): Rational {
+  // Each fee undone, the last one first.
+  const perAr = fees.toReversed().reduce((after: Rational, rule) => {
+    if (rule.operator === "multiply") return divide(after, rule.magnitude.value);
+    return positive(subtract(after, divide(smallestOf(rule.magnitude.value, money), rational(unitsOf(money)))));
+  }, money.rates.here);
+  return rational(floor(multiply(rational(amount), perAr)), winstonPerAr);
+}
+
+/** How a token's smallest unit turns into winc. */
+export type TokenRate = Readonly<{
+  /** Winc for one smallest unit. */
+  wincEach: Rational;
+  /** Winc for a US cent; only asked for by fees that add. */
+  wincPerUsdCent: () => Rational;
+}>;
+
+/** The rate of a token. @param inAr - AR for one whole token. @param exponent - Its places. */
+export function tokenRate(inAr: Rational, exponent: bigint, wincPerUsdCent: () => Rational): TokenRate {
+  return { wincEach: multiply(inAr, rational(winstonPerAr, 10n ** exponent)), wincPerUsdCent };
+}
+
+/** Winc for a US cent. @param usd - What one AR costs in US dollars. */
+export function wincOfUsdCent(usd: Rational): Rational {
+  return divide(rational(winstonPerAr, 100n), usd);
+}
+
+/**
+ * What a payment in a token buys: its worth in winc, rounded down, less fees, rounded down.
+ *
+ * @param amount - Smallest unit.
+ * @returns `undefined` when it is worth less than one winc.
+ */
+export function tokenPrice(amount: bigint, rate: TokenRate, fees: readonly Rule[]): PaymentPrice | undefined {
+  const worth = floor(multiply(rational(amount), rate.wincEach));
+  if (worth < 1n) return undefined;
+  const stored = walk(worth, fees, (before, rule) => step(before, rule, tokenAddend(rule, rate), floor));
+  return {
+    winc: winc(stored.amount),
+    adjustments: [],
+    fees: stored.adjustments,
+    actualPaymentAmount: worth,
+    quotedPaymentAmount: worth,
+  };
+}
+
+/** The least amount of a token that {@link tokenPrice} gives so much for. @param wanted - Winc, 1 or more. */
+export function tokenAmountFor(wanted: Winc, rate: TokenRate, fees: readonly Rule[]): bigint {
+  assert(wanted >= 1n, "at least one winc is bought");
+  // Each fee undone, the last one first: the least that it leaves enough of.
+  const worth = fees.toReversed().reduce((after: bigint, rule) => {
+    if (after === 0n) return 0n; // nothing becomes less than that, so nothing is enough for it
+    const value = tokenAddend(rule, rate);
+    if (rule.operator === "multiply") return ceiling(divide(rational(after), value));
+    return larger(after - floor(value), 0n);
+  }, wanted);
+  return ceiling(divide(rational(larger(worth, 1n)), rate.wincEach));
+}
+
+/** Amounts after rules, and what each of them did. */
+type Walked = Readonly<{ amount: bigint; adjustments: readonly Adjustment[] }>;
+
+function walk<Kind extends Rule>(
+  amount: bigint,
+  rules: readonly Kind[],
+  apply: (before: bigint, rule: Kind) => bigint,
+): Walked {
+  const adjustments: Adjustment[] = [];
+  let now = amount;
+  for (const rule of rules) {
+    const next = apply(now, rule);
+    adjustments.push(adjustmentOf(rule, next - now));
+    now = next;
+  }
+  return { amount: now, adjustments };
+}
+
+/** One rule applied to an amount; nothing becomes less than 0. */
+function step(amount: bigint, { operator }: Rule, value: Rational, round: (exact: Rational) => bigint): bigint {
+  const next = operator === "multiply" ? round(multiply(rational(amount), value)) : amount + round(value);
+  return larger(next, 0n);
+}
+
+/** What a rule multiplies by, or adds; what it adds is written in US cents. */
+function addend({ operator, magnitude }: Rule, ofUsdCents: (cents: Rational) => Rational): Rational {
+  return operator === "multiply" ? magnitude.value : ofUsdCents(magnitude.value);
+}
+
+function tokenAddend(rule: Rule, rate: TokenRate): Rational {
+  // Rounded as every amount of winc that comes from dollars, before it is added.
+  return addend(rule, (cents) => rational(nearest(multiply(cents, rate.wincPerUsdCent()))));
+}
+
+/** US cents in the smallest unit of a currency, by what one AR costs in both. */
+function smallestOf(usdCents: Rational, money: Money): Rational {
+  const { here, usd } = money.rates;
+  return multiply(multiply(usdCents, divide(here, usd)), rational(unitsOf(money), 100n));
+}
+
+function positive(value: Rational): Rational {
+  return value.over < 0n ? rational(0n) : value;
+}
+
+function unitsOf({ isZeroDecimal }: Money): bigint {
+  return isZeroDecimal ? 1n : 100n;
+}
+
+function adjustmentOf(rule: Rule | PromoRule, adjustmentAmount: bigint): Adjustment {
+  const { name, description, operator, magnitude } = rule;
+  const row = { name, description, operator, operatorMagnitude: magnitude.text, adjustmentAmount };
+  return "code" in rule ? { ...row, promoCode: rule.code } : row;
+}

@@ -1,0 +1,86 @@
+/**
+ * What is asked of the card provider, and what it answers, in our own words.
+ * @module
+ */
+import type { JsonObject } from "../../lib/json.ts";
+
+/** What a payer is to be shown and charged. */
+export type SessionWish = Readonly<{
+  quoteId: string; // also the key that makes asking twice harmless
+  currency: string;
+  amount: bigint; // the currency's smallest unit
+  description: string;
+  metadata: Readonly<Record<string, string>>;
+}>;
+
+/** Where a checkout page returns to. Absolute URLs. */
+export type CheckoutReturn =
+  | Readonly<{ uiMode: "hosted"; successUrl: string; cancelUrl: string }>
+  | Readonly<{ uiMode: "embedded"; returnUrl: string | undefined }>;
+
+/** The provider's session; "" for what the kind of session does not have. */
+export type PaymentSession = Readonly<{ id: string; clientSecret: string; url: string }>;
+
+/** How a payment stands at the provider. */
+export type PaymentStanding = Readonly<{
+  paymentId: string;
+  quoteId: string | undefined;
+  state: "open" | "processing" | "succeeded" | "canceled";
+  currency: string;
+  amountReceived: bigint;
+  amountRefunded: bigint;
+  /** When the money was taken, Unix ms; undefined until it is. */
+  paidAt: number | undefined;
+}>;
+
+/** How a checkout session stands at the provider. */
+export type CheckoutStanding = Readonly<{
+  sessionId: string;
+  state: "open" | "complete" | "expired";
+  paymentId: string | undefined;
+}>;
+
+/** Events of one span of time, newest first. */
+export type CardEventPage = Readonly<{
+  events: readonly StripeEvent[];
+  /** The event after which the next page begins; undefined when this was the last one. */
+  next: string | undefined;
+}>;
+
+/**
+ * The card provider. Every call rejects with Failure `payment_session_failed` when it comes to no answer, or to a
+ * refusal, and with the signal's reason.
+ */
+export type CardProvider = Readonly<{
+  createPaymentIntent: (wish: SessionWish, signal: AbortSignal) => Promise<PaymentSession>;
+  /** @param expiresAt - Unix ms, whole seconds, at least 30 minutes from now. */
+  createCheckout: (
+    wish: SessionWish,
+    expiresAt: number,
+    back: CheckoutReturn,
+    signal: AbortSignal,
+  ) => Promise<PaymentSession>;
+  /** Undefined when the provider has no such payment. */
+  findPayment: (paymentId: string, signal: AbortSignal) => Promise<PaymentStanding | undefined>;
+  findCheckout: (sessionId: string, signal: AbortSignal) => Promise<CheckoutStanding | undefined>;
+  /** Makes sure that an unpaid one is never paid; answers how it stands then. */
+  endPayment: (paymentId: string, signal: AbortSignal) => Promise<PaymentStanding | undefined>;
+  endCheckout: (sessionId: string, signal: AbortSignal) => Promise<CheckoutStanding | undefined>;
+  /** Gives a payment back whole; asking twice gives it back once. */
+  refund: (paymentId: string, signal: AbortSignal) => Promise<void>;
+  /** What happened from (inclusive) to (exclusive), Unix ms. @param after - `next` of the page before. */
+  events: (from: number, to: number, after: string | undefined, signal: AbortSignal) => Promise<CardEventPage>;
+  close: () => void;
+}>;
+
+// An event as Stripe reports it.
+
+/** Something that happened at Stripe. */
+export type StripeEvent = Readonly<{
+  id: string;
+  type: string;
+  /** Unix ms. */
+  createdAt: number;
+  /** What it happened to, as it was then. */
+  object: JsonObject;
+}>;

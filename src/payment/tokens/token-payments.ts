@@ -1,0 +1,160 @@
+/**
+ * Payments in tokens: reported by their payers or found on the chain, priced when first seen, credited when confirmed,
+ * taken back when the chain takes them back.
+ *
+ * Chains are asked first, then one transaction of the ledger decides by what is kept there: however many ask at once,
+ * in whatever processes, a payment is credited once.
+ * Source: docs/reference/payment.md#token-payments.
+ * @module
+ */
+import { Failure, type FailureCode } from "../../failures.ts";
+import type { Fault } from "../../lib/http-client.ts";
+import { type RetryPlan, retry } from "../../lib/retry.ts";
+import { createSingleFlight } from "../../lib/single-flight.ts";
+import { chainOf, readTransactionId, type Token } from "../addresses.ts";
+import type { Prices } from "../prices/price-types.ts";
+import type { Sight, TokenChain } from "./token-chain.ts";
+import { knownTransactions, markOf, notFoundReason, paymentsOf, type TokenPayment } from "./token-payment-store.ts";
+import {
+  createFollowing,
+  createOffering,
+  createSettling,
+  earlyRefusal,
+  type Follow,
+  type SettlingOptions,
+  strayRefusal,
+  unminedRefusal,
+} from "./token-settling.ts";
+
+/** What a report of a payment came to. */
+export type Submitted = Readonly<{
+  payment: TokenPayment;
+  /** Whether it stood like this before the report. */
+  isKnown: boolean;
+}>;
+
+/** Payments in tokens. Calls that are aborted reject with the signal's reason. */
+export type TokenPayments = Readonly<{
+  /** What can be paid with. */
+  chains: readonly TokenChain[];
+  /**
+   * Takes a report of a payment: looks at the chain, keeps it, credits it when it is confirmed.
+   *
+   * @param text - The transaction's id as somebody wrote it.
+   * @throws Failure `token_not_supported`, `transaction_not_found`, `payment_rejected` with its reason,
+   *   `sender_excluded`; `transaction_trouble` when the chain, the prices or the ledger cannot be asked.
+   */
+  submit: (token: Token, text: string, signal: AbortSignal) => Promise<Submitted>;
+  /**
+   * Takes transactions that were found on the chain; those that pay nothing that can be credited are passed over.
+   *
+   * @returns Trouble that may pass: then some of them were not taken.
+   * @throws Failure of the prices or the ledger.
+   */
+  take: (chain: TokenChain, ids: readonly string[], signal: AbortSignal) => Promise<Fault | undefined>;
+  follow: Follow;
+}>;
+
+/** What payments are made of. */
+type TokenPaymentsOptions = SettlingOptions &
+  Readonly<{
+    prices: Pick<Prices, "token">;
+    chains: readonly TokenChain[];
+    /** Addresses whose payments are refused, canonical. */
+    excluded: ReadonlySet<string>;
+    random: () => number;
+    /** How patiently a transaction is looked for that nobody has seen yet. */
+    firstSight?: RetryPlan;
+  }>;
+
+/** A report comes within moments of the payment; that nodes tell each other takes a little longer. */
+const firstSightDefault: RetryPlan = { attempts: 3, firstMs: 400, longestMs: 800 };
+
+/** Trouble that will be the same next time: what it is about is passed over, or it would be in the way for ever. */
+const lastingFaults: ReadonlySet<Fault["reason"]> = new Set(["malformed", "too_large"]);
+
+/** Failures that say something of the report; all others are trouble of ours. */
+const saidOfReports: ReadonlySet<FailureCode> = new Set([
+  "token_not_supported",
+  "transaction_not_found",
+  "payment_rejected",
+  "sender_excluded",
+]);
+
+/** Creates payments. */
+export function createTokenPayments(options: TokenPaymentsOptions): TokenPayments {
+  const { ledger, chains, random, log } = options;
+  const settle = createSettling(options, createOffering(options));
+  const flights = createSingleFlight<Submitted>();
+  const firstSight = options.firstSight ?? firstSightDefault;
+
+  async function submit(chain: TokenChain, id: string, signal: AbortSignal): Promise<Submitted> {
+    const { known, mark } = await ledger.read(async (tx) => ({
+      known: await paymentsOf(tx, chain.token, id),
+      mark: await markOf(tx, chain.token, chain.address),
+    }));
+    const [first] = known;
+    if (first !== undefined && !known.some(isOpen)) return { payment: first, isKnown: true };
+    const sight = await retry(
+      firstSight,
+      signal,
+      random,
+      () => chain.look(id, signal),
+      ({ kind }) => kind !== "absent" || first !== undefined,
+    );
+    if (sight.kind === "trouble") throw new Failure("transaction_fault", { ...sight, token: chain.token });
+    if (first === undefined && isEarly(chain, sight, mark)) throw earlyRefusal(id);
+    const { payments, refusal } = await settle(chain, id, { sight, isReplaced: false }, signal);
+    const [payment] = payments;
+    if (payment === undefined) throw refusal ?? refusalOf(id, sight);
+    return { payment, isKnown: first?.state === payment.state };
+  }
+
+  return {
+    chains,
+    submit: async (token, text, signal) => {
+      const chain = chains.find((each) => each.token === token);
+      if (chain === undefined) throw new Failure("token_not_supported", { token });
+      const id = readTransactionId(text, chainOf(token));
+      if (id === undefined) throw new Failure("transaction_not_found", { token });
+      try {
+        return await flights.run(`${token}:${id}`, signal, (own) => submit(chain, id, own));
+      } catch (error) {
+        if (!(error instanceof Failure) || saidOfReports.has(error.code)) throw error;
+        throw new Failure("transaction_fault", { ...error.context, token, id }, error);
+      }
+    },
+    take: async (chain, ids, signal) => {
+      const known = await ledger.read((tx) => knownTransactions(tx, chain.token, ids));
+      for (const id of ids) {
+        if (known.has(id)) continue;
+        const sight = await chain.look(id, signal);
+        if (sight.kind !== "trouble") await settle(chain, id, { sight, isReplaced: false }, signal);
+        else if (lastingFaults.has(sight.reason)) log.error("a payment cannot be read", { id, ...sight });
+        else return sight;
+      }
+      return undefined;
+    },
+    follow: createFollowing(options, settle),
+  };
+}
+
+/** Whether a look at the chain can change where a payment stands; what was credited is followed by the watcher. */
+function isOpen({ state, failureReason }: TokenPayment): boolean {
+  if (state === "failed") return failureReason === notFoundReason;
+  return state === "pending" || state === "reversed";
+}
+
+/**
+ * Whether a transaction stands below where the watch over the address began: what the address was paid before is its
+ * owner's, for whatever it was. Blocks that may still be replaced count as later ones.
+ */
+function isEarly(chain: TokenChain, sight: Sight, mark: string | undefined): boolean {
+  const begin = mark === undefined ? undefined : chain.beginsAt(mark);
+  return sight.kind === "mined" && begin !== undefined && sight.block.height < begin - chain.confirmations;
+}
+
+function refusalOf(id: string, sight: Sight): Failure {
+  if (sight.kind === "absent") return new Failure("transaction_not_found", { id });
+  return sight.transfers === undefined ? unminedRefusal(id) : strayRefusal(id, sight.outline);
+}
