@@ -6,10 +6,11 @@
  * each step took of this process's CPU, and ends.
  * @module
  */
+
 import { writeSync } from "node:fs";
 import { join } from "node:path";
 import { openBundleChain } from "../src/app/bundle-chain.ts";
-import { readUploadWallet } from "../src/app/upload-wallet.ts";
+import { readUploadWallet } from "../src/app/keys.ts";
 import type { BlockHash, Id } from "../src/arweave/id.ts";
 import { openNode } from "../src/chain/node.ts";
 import { createNodes } from "../src/chain/nodes.ts";

@@ -25,10 +25,10 @@ import type { BlockedPlace } from "../store/block-list.ts";
 import type { BundleStatus, PendingRow } from "../store/index/rows.ts";
 import { createIndexWriterCalls, type IndexWriterCalls, type WriteJob } from "../store/index/thread.ts";
 import type { IndexReader } from "../store/index/types.ts";
+import type { Sources } from "./base.ts";
 import type { DataFolder } from "./data-folder.ts";
 import type { SetFilters } from "./filters.ts";
 import { systemRandom } from "./random.ts";
-import type { Sources } from "./sources.ts";
 import type { Threads } from "./threads.ts";
 
 /** What administration is opened with. */

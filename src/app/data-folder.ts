@@ -1,9 +1,14 @@
 /**
- * Where everything durable of one program lies.
+ * The data folder: its paths, and the lock by which one program at a time uses it. The system releases the lock when
+ * its holder dies.
  * @module
  */
+
+import { Database } from "bun:sqlite";
 import { mkdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
+import type { Config } from "../config/settings.ts";
+import type { Closers } from "../lib/closers.ts";
 import { misuse } from "./complaints.ts";
 
 /** Databases that a folder remembers: those that stand in every mode of the program. */
@@ -85,4 +90,49 @@ export function existingDataFolder(folder: string): DataFolder {
 /** Makes the folder when it is absent, readable by its owner alone. Throws what the system says. */
 export function makeDataFolder(folder: DataFolder): void {
   mkdirSync(folder.root, { recursive: true, mode: 0o700 });
+}
+
+/** Gives the folder back. */
+export type Unlock = () => void;
+
+/**
+ * Takes the folder for this process.
+ *
+ * @returns Undefined when another program has it.
+ */
+export function lockFolder(folder: DataFolder): Unlock | undefined {
+  const db = new Database(join(folder.root, "lock.sqlite"));
+  try {
+    db.run("PRAGMA busy_timeout = 0");
+    db.run("BEGIN EXCLUSIVE");
+  } catch (error) {
+    db.close();
+    if (error instanceof Error && "code" in error && error.code === "SQLITE_BUSY") return undefined;
+    throw error;
+  }
+  return () => db.close();
+}
+
+/**
+ * Makes the folder of the settings where it is absent, and takes it until `closers` close.
+ *
+ * @throws Misuse when another program has it, or when it cannot be made or written.
+ */
+export function takeFolder(config: Config, closers: Closers): DataFolder {
+  const folder = dataFolderAt(config.DATA_DIR);
+  const unlock = tryLock(folder);
+  if (unlock === undefined) throw misuse(`Another program runs on the folder ${folder.root}.`);
+  closers.add("folder's lock", unlock);
+  return folder;
+}
+
+function tryLock(folder: DataFolder): Unlock | undefined {
+  try {
+    makeDataFolder(folder);
+    return lockFolder(folder);
+  } catch (error) {
+    // What the system says is for the operator: a folder of another user, a disk that is full or read-only.
+    const why = error instanceof Error ? error.message : String(error);
+    throw misuse(`DATA_DIR ${folder.root} cannot be used: ${why}`);
+  }
 }

@@ -1,6 +1,6 @@
 /**
- * The gateway put together: threads, index, content, indexing and the listener, opened in this order and closed in
- * reverse.
+ * The gateway: names, administration, routes, listeners, webhooks and indexing, opened in this order and closed in
+ * reverse order.
  * @module
  */
 
@@ -14,23 +14,31 @@ import { createConcerns } from "../gateway/concerns.ts";
 import { addGatewayMetrics, createForkMetrics } from "../gateway/gateway-metrics.ts";
 import { createHealth, type Health, type HealthCheck } from "../gateway/health.ts";
 import { isolationReasons } from "../gateway/isolation.ts";
+import { createLargeManifests, type LargeManifests } from "../gateway/large-manifests.ts";
 import { createGateway, type Gateway } from "../http/gateway/gateway.ts";
 import { graphqlForward, graphqlOrigin } from "../http/graphql/graphql-forward.ts";
 import { graphql } from "../http/graphql/graphql-routes.ts";
 import { createRequestMetrics } from "../http/request-metrics.ts";
 import { createServiceApp } from "../http/service.ts";
 import { type Indexing, openIndexing } from "../indexing/indexing.ts";
-import type { Webhooks } from "../indexing/webhooks.ts";
+import { openWebhooks, type Webhooks } from "../indexing/webhooks.ts";
 import { systemClock } from "../lib/clock.ts";
+import type { Closers } from "../lib/closers.ts";
 import { openHttp } from "../lib/http-client.ts";
+import type { Log } from "../lib/log.ts";
+import type { Metrics } from "../lib/metrics.ts";
 import { createIndexWriterCalls, type WriteJob } from "../store/index/thread.ts";
 import type { IndexReader } from "../store/index/types.ts";
+import { openManifestIndexes } from "../store/manifests/manifest-indexes.ts";
+import { openOutbox } from "../store/outbox.ts";
 import { version } from "../version.ts";
-import { type AdminKey, adminKeyOf } from "./admin-key.ts";
 import { openAdministrationRoutes } from "./administration.ts";
-import { type Base, type BaseParts, openBase } from "./base.ts";
+import { type Base, type BaseParts, openBase, type Sources } from "./base.ts";
 import { certificateFiles, firstCertificate, renewOnHangup } from "./certificate.ts";
 import { badSettings } from "./complaints.ts";
+import type { DataFolder } from "./data-folder.ts";
+import type { SetFilters } from "./filters.ts";
+import { type AdminKey, adminKeyOf } from "./keys.ts";
 import {
   bodyMemoryOf,
   limiterOf,
@@ -40,13 +48,10 @@ import {
   rateLimitsOf,
   type ServicePlace,
 } from "./listeners.ts";
-import { openLargeManifests } from "./manifests.ts";
 import { type OpenNames, openNames } from "./names.ts";
-import { paidReadsOf, type SoldReading } from "./paid-reading.ts";
-import { systemRandom } from "./random.ts";
-import type { Sources } from "./sources.ts";
-import { loadsOf, openBlobThread, type Threads } from "./threads.ts";
-import { openSetWebhooks } from "./webhooks.ts";
+import { systemRandom, systemRandomBytes } from "./random.ts";
+import { loadsOf, openBlobThread, openManifestThreads, type Threads } from "./threads.ts";
+import { paidReadsOf, type SoldReading } from "./x402.ts";
 
 /** What a gateway is opened with. */
 export type GatewayParts = BaseParts &
@@ -392,4 +397,77 @@ function forget(ids: readonly Id[], gateway: Gateway | undefined, { content }: S
     gateway?.forget(id);
     content.forget(id);
   }
+}
+
+/** What webhooks are opened with. */
+export type WebhookParts = Readonly<{
+  config: Config;
+  folder: DataFolder;
+  filters: SetFilters;
+  reader: IndexReader;
+  metrics: Metrics;
+  log: Log;
+  closers: Closers;
+}>;
+
+/** A target that is slower than this is told again. Milliseconds. */
+const responseMsMax = 10_000;
+
+/** Opens webhooks where a target is named; they are closed by `closers`. */
+export function openSetWebhooks(parts: WebhookParts): Webhooks | undefined {
+  const { config, folder, filters, reader, metrics, log, closers } = parts;
+  const targets = [...new Set(config.WEBHOOK_TARGET_SERVERS)];
+  if (targets.length === 0) return undefined;
+  const outbox = openOutbox(folder.webhooks, targets, systemClock);
+  closers.add("outbox of webhooks", outbox.close);
+  const http = openHttp({ firstByteMs: responseMsMax, stallMs: responseMsMax, totalMs: responseMsMax });
+  closers.add("client of webhooks", http.close);
+  const webhooks = openWebhooks({
+    targets,
+    indexFilter: filters.webhookIndex.filter,
+    blockFilter: filters.webhookBlock.filter,
+    secret: config.WEBHOOK_SECRET,
+    outbox,
+    reader,
+    http,
+    clock: systemClock,
+    random: systemRandom,
+    log,
+  });
+  closers.add("webhooks", webhooks.close);
+  metrics.gaugeOf({
+    name: "webhook_letters",
+    help: "Webhooks that wait to be taken.",
+    read: webhooks.waiting,
+  });
+  return webhooks;
+}
+
+/** What they are opened with. */
+export type LargeManifestsSetup = Readonly<{
+  config: Config;
+  folder: DataFolder;
+  log: Log;
+  closers: Closers;
+}>;
+
+/** Opens them; they are closed by `closers`. */
+export function openLargeManifests({ config, folder, log, closers }: LargeManifestsSetup): LargeManifests {
+  const indexes = openManifestIndexes({
+    folder: folder.manifests,
+    bytesMax: config.MANIFEST_INDEX_BYTES_MAX,
+    clock: systemClock,
+    log,
+  });
+  closers.add("manifest indexes", indexes.close);
+  const builders = openManifestThreads(closers);
+  const manifests = createLargeManifests({
+    indexes,
+    builders,
+    log,
+    randomBytes: systemRandomBytes,
+    clock: systemClock,
+  });
+  closers.add("builds of manifest indexes", manifests.close);
+  return manifests;
 }

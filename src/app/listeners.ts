@@ -21,9 +21,9 @@ import type { Closers } from "../lib/closers.ts";
 import type { BlobThread } from "../lib/event-loop.ts";
 import type { Log } from "../lib/log.ts";
 import type { Metrics } from "../lib/metrics.ts";
+import { addressTest, proxyTest } from "./address-settings.ts";
 import { claimPort } from "./claim-port.ts";
 import { systemRandom } from "./random.ts";
-import { addressTest, proxyTest } from "./trusted-proxies.ts";
 
 /** Another service: its routes, and where they stand. */
 export type ServicePlace = Readonly<{

@@ -1,41 +1,64 @@
 /**
- * The payment service put together: the ledger, what is paid with, and the routes.
+ * The payment service: the ledger, prices, cards, payments in tokens and by x402, and the routes.
  * @module
  */
+
+import { readFileSync, statSync } from "node:fs";
 import type { Wallet } from "../arweave/wallet.ts";
+import type { Nodes } from "../chain/nodes.ts";
+import type { Config } from "../config/settings.ts";
+import { Failure } from "../failures.ts";
 import { createHealth, type HealthCheck } from "../gateway/health.ts";
 import { createApprovalRoutes } from "../http/payment/approval-routes.ts";
 import { createBalanceRoutes } from "../http/payment/balance-routes.ts";
+import { createGiftRoutes } from "../http/payment/gift-routes.ts";
 import { createHistoryRoutes } from "../http/payment/history-routes.ts";
 import { createInformationRoutes } from "../http/payment/information-routes.ts";
 import { createPriceRoutes } from "../http/payment/price-routes.ts";
-import { createPromoGuard } from "../http/payment/promo-guard.ts";
+import { createPromoGuard, type PromoGuard } from "../http/payment/promo-guard.ts";
+import { createQuoteRoutes } from "../http/payment/quote-routes.ts";
 import { createReportGuard } from "../http/payment/report-guard.ts";
+import { createSessionGuard } from "../http/payment/session-guard.ts";
 import { createTokenRoutes } from "../http/payment/token-routes.ts";
+import { createTopUpRoutes } from "../http/payment/top-up-routes.ts";
+import { createWebhookRoutes } from "../http/payment/webhook-routes.ts";
 import { createX402Routes } from "../http/payment/x402-routes.ts";
 import type { PublicUrl } from "../http/public-url.ts";
 import { paymentReference } from "../http/reference/payment-reference.ts";
 import type { Service } from "../http/service.ts";
 import { systemClock } from "../lib/clock.ts";
+import type { Closers } from "../lib/closers.ts";
+import type { Log } from "../lib/log.ts";
+import type { Metrics } from "../lib/metrics.ts";
 import { createWalletTokens } from "../payment/access/json-web-token.ts";
 import { createWalletAccess } from "../payment/access/wallet-access.ts";
 import type { Token } from "../payment/addresses.ts";
+import { createCardEvents } from "../payment/cards/card-settlement.ts";
+import { runCardWatch } from "../payment/cards/card-watch.ts";
 import { type Credits, createCredits } from "../payment/credits/credits.ts";
 import { openExpiry } from "../payment/credits/expiry.ts";
+import { defaultRules, type PriceRules } from "../payment/prices/price-rules.ts";
+import { readRules } from "../payment/prices/price-rules-reader.ts";
+import { openNetworkPrice, openPriceFeed } from "../payment/prices/price-sources.ts";
 import { freeAllowance, type Prices } from "../payment/prices/price-types.ts";
+import { createPrices, feedPairsOf } from "../payment/prices/token-prices.ts";
+import { openStripe } from "../payment/providers/stripe-client.ts";
 import { pendingPaymentsOf } from "../payment/tokens/token-payment-store.ts";
+import { createGifts } from "../payment/top-ups/gifts.ts";
 import { readPayments } from "../payment/top-ups/payment-history.ts";
+import { type CountPromo, createPromos, type Promos } from "../payment/top-ups/promo.ts";
+import { findQuote, hasPaid } from "../payment/top-ups/quotes.ts";
+import { createTopUps } from "../payment/top-ups/top-up.ts";
 import type { X402 } from "../payment/x402/x402.ts";
 import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
 import { openLedger } from "../store/ledger/open-ledger.ts";
-import { createTransferIds } from "../store/ledger/transfers.ts";
+import { createTransferIds, type MakeId } from "../store/ledger/transfers.ts";
 import { version } from "../version.ts";
 import type { Base, BaseParts } from "./base.ts";
-import { openCards } from "./cards.ts";
-import { openPrices } from "./prices.ts";
+import { badSettings } from "./complaints.ts";
+import { storedKey } from "./keys.ts";
 import { systemRandom } from "./random.ts";
 import type { OpenSandbox } from "./sandbox.ts";
-import { storedKey } from "./stored-key.ts";
 import { openTokens } from "./tokens.ts";
 import { openX402 } from "./x402.ts";
 
@@ -147,4 +170,186 @@ export async function openPayment(parts: PaymentParts): Promise<OpenPayment> {
 function tokenSecret({ config, folder }: PaymentParts): Uint8Array {
   if (config.JWT_SECRET !== undefined) return new TextEncoder().encode(config.JWT_SECRET);
   return storedKey(folder.keys, "wallet-tokens");
+}
+
+/** What they are opened with. */
+export type PricesParts = Readonly<{
+  config: Config;
+  nodes: Pick<Nodes, "ask">;
+  ledger: LedgerDatabase;
+  /** The feed where PRICE_FEED_URL names none; unset is the public one. */
+  feedUrl?: string | undefined;
+  metrics: Metrics;
+  log: Log;
+  closers: Closers;
+}>;
+
+/** Prices, open. */
+export type OpenPrices = Readonly<{
+  rules: PriceRules;
+  prices: Prices;
+  promos: Promos;
+  isNetworkPriceKnown: () => boolean;
+  /** Says which prices cannot be answered, and which are old. */
+  check: HealthCheck;
+}>;
+
+const publicFeedUrl = "https://api.coingecko.com/api/v3";
+
+/** Room for ten thousand promo codes. */
+const rulesBytesMax = 8 * 2 ** 20;
+
+/** A price that is so old is worth a word to the operator: ten attempts have failed. Milliseconds. */
+const notedAgeMs = 10n * 60_000n;
+
+/**
+ * Opens them; what has to be closed is closed by `closers`.
+ *
+ * @throws Misuse when the rules cannot be read.
+ */
+export function openPrices(parts: PricesParts): OpenPrices {
+  const { config, nodes, ledger, metrics, log, closers } = parts;
+  const rules = readRulesFile(config.PAYMENT_RULES_FILE);
+  const source = { ageMaxMs: config.PRICE_AGE_MAX, clock: systemClock, random: systemRandom, log };
+  const network = openNetworkPrice({ ...source, nodes });
+  closers.add("network price", network.close);
+  const url = config.PRICE_FEED_URL ?? parts.feedUrl ?? publicFeedUrl;
+  const feed = openPriceFeed({ ...source, url, pairs: feedPairsOf(rules) });
+  closers.add("price feed", feed.close);
+
+  const ages = { "The network's price": network.ageMs, "The price feed": feed.ageMs };
+  metrics.gaugesOf({
+    name: "payment_price_age_seconds",
+    help: "Seconds since the oldest price of a source was current; absent before there is one.",
+    label: "source",
+    values: ["network", "feed"],
+    read: () => ({ ...ageSeconds("network", network.ageMs()), ...ageSeconds("feed", feed.ageMs()) }),
+  });
+  const promos = createPromos({ database: ledger, rules: rules.promos, hasPaid, clock: systemClock });
+  return {
+    rules,
+    promos,
+    prices: createPrices({ rules, network, feed, promos, clock: systemClock }),
+    isNetworkPriceKnown: () => {
+      const age = network.ageMs();
+      return age !== undefined && age <= BigInt(config.PRICE_AGE_MAX);
+    },
+    check: () => Object.entries(ages).flatMap(([name, ageMs]) => ageNotes(name, ageMs())),
+  };
+}
+
+/** Reads the price rules. @throws Misuse when the file is not there, or says what it may not. */
+export function readRulesFile(path: string | undefined): PriceRules {
+  if (path === undefined) return defaultRules;
+  try {
+    const { size } = statSync(path);
+    if (size > rulesBytesMax) throw new Error(`it has ${size} bytes, at most ${rulesBytesMax} are read`);
+    return readRules(readFileSync(path, "utf8"), defaultRules);
+  } catch (error) {
+    // The fault becomes one line of the complaint.
+    const reason = error instanceof Failure ? error.context["reason"] : error;
+    throw badSettings([`PAYMENT_RULES_FILE: ${reason instanceof Error ? reason.message : reason}`]);
+  }
+}
+
+function ageSeconds(source: string, ageMs: bigint | undefined): Readonly<Record<string, number>> {
+  return ageMs === undefined ? {} : { [source]: Number(ageMs) / 1_000 };
+}
+
+function ageNotes(name: string, ageMs: bigint | undefined): readonly string[] {
+  if (ageMs === undefined) return [`${name} is not known yet.`];
+  return ageMs < notedAgeMs ? [] : [`${name} has not been current for ${ageMs / 60_000n} minutes.`];
+}
+
+/** What they are opened with. */
+export type CardParts = Readonly<{
+  config: Config;
+  ledger: LedgerDatabase;
+  makeId: MakeId;
+  prices: Pick<Prices, "limits" | "topUp">;
+  countPromo: CountPromo;
+  promoGuard: PromoGuard;
+  /** Where a caller reaches the payment service. */
+  publicUrl: PublicUrl;
+  /** Under `dev`: what stands for Stripe where no key of Stripe's is set. */
+  sandbox?: OpenSandbox["stripe"] | undefined;
+  log: Log;
+  closers: Closers;
+}>;
+
+/** Payments by card, open. */
+export type OpenCards = Readonly<{
+  routes: Service["routes"];
+  /** Says since when Stripe has not been reached. */
+  check: HealthCheck;
+}>;
+
+/** Where cards are taken. */
+type Account = Readonly<{ url: string; secretKey: string; webhookSecrets: readonly string[] }>;
+
+const stripeUrl = "https://api.stripe.com";
+
+/**
+ * Opens them; what has to be closed is closed by `closers`.
+ *
+ * Without a key of Stripe's the routes of cards say that they are off, and gifts can be redeemed.
+ * @throws Misuse when Stripe's key is set and the key of its reports is not.
+ */
+export function openCards(parts: CardParts): OpenCards {
+  const { config, ledger, makeId, prices, countPromo, promoGuard, publicUrl, log, closers } = parts;
+  const gifts = createGifts({ ledger, makeId, clock: systemClock });
+  const account = stripeAccountOf(config, parts.sandbox);
+  const provider = account === undefined ? undefined : openStripe({ ...account, random: systemRandom });
+  const events =
+    provider === undefined ? undefined : createCardEvents({ ledger, makeId, countPromo, clock: systemClock, log });
+  const topUps =
+    provider === undefined
+      ? undefined
+      : createTopUps({ ledger, prices, provider, randomBytes, clock: systemClock, log });
+  const watch =
+    provider === undefined || events === undefined
+      ? undefined
+      : runCardWatch({ ledger, provider, events, clock: systemClock, log }, config.CARD_WATCH_MS);
+  if (provider !== undefined) closers.add("card provider", provider.close);
+  if (watch !== undefined) closers.add("watch over card payments", watch.close);
+  const secrets = account?.webhookSecrets ?? [];
+  const sessionGuard = createSessionGuard(systemClock, Math.floor(systemRandom() * 2 ** 32));
+  const guards = { promoGuard, sessionGuard };
+  const returnOrigins = config.TOP_UP_RETURN_ORIGINS;
+  return {
+    check: () => blindNotes(watch?.blindMs() ?? 0),
+    routes: [
+      () => createTopUpRoutes({ topUps, ...guards, publicUrl, returnOrigins }),
+      () => createQuoteRoutes({ quote: (id) => ledger.read((tx) => findQuote(tx, id)) }),
+      () => createWebhookRoutes({ events, secrets, clock: systemClock }),
+      () => createGiftRoutes({ gifts }),
+    ],
+  };
+}
+
+/** A provider that is not reached for so long is worth a word: several looks have failed. Milliseconds. */
+const notedBlindMs = 5 * 60_000;
+
+function blindNotes(blindMs: number): readonly string[] {
+  if (blindMs < notedBlindMs) return [];
+  return [`Stripe has not been reached for ${Math.floor(blindMs / 60_000)} minutes.`];
+}
+
+/** Stripe's account of the settings, else what stands for it. @throws Misuse when one of its keys is missing. */
+export function stripeAccountOf(config: Config, sandbox: OpenSandbox["stripe"] | undefined): Account | undefined {
+  const { STRIPE_SECRET_KEY: secretKey, STRIPE_WEBHOOK_SECRET: webhookSecret } = config;
+  if (secretKey === undefined)
+    return sandbox === undefined ? undefined : { ...sandbox, webhookSecrets: [sandbox.webhookSecret] };
+  if (webhookSecret === undefined)
+    throw badSettings(["STRIPE_WEBHOOK_SECRET must be set where STRIPE_SECRET_KEY is: payments are reported with it"]);
+  const webhookSecrets = webhookSecret.split(",").map((secret) => secret.trim());
+  return { url: originOf(config.STRIPE_API_URL ?? stripeUrl), secretKey, webhookSecrets };
+}
+
+function originOf(url: string): string {
+  return url.replace(/\/+$/, "");
+}
+
+function randomBytes(size: number): Uint8Array {
+  return crypto.getRandomValues(new Uint8Array(size));
 }

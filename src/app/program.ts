@@ -1,17 +1,36 @@
 /**
- * The whole program put together: what every service stands on, payment, and the gateway with the listeners.
+ * The whole program: the log, the parts that every service uses, payment, uploads, and the gateway with the listeners.
  * @module
  */
+import type { Config } from "../config/settings.ts";
 import { createPublicUrl } from "../http/public-url.ts";
+import { systemClock } from "../lib/clock.ts";
+import type { Closers } from "../lib/closers.ts";
+import { createLog, type Log, openLineWriter } from "../lib/log.ts";
 import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
 import { openBase } from "./base.ts";
-import { watchDamage } from "./damage.ts";
+import { watchDamage } from "./databases.ts";
 import { type GatewayParts, type OpenGateway, openGateway } from "./gateway.ts";
-import { openPaidReading } from "./paid-reading.ts";
+import type { UploadWallet } from "./keys.ts";
 import { openPayment } from "./payment.ts";
 import type { OpenSandbox } from "./sandbox.ts";
 import { openUpload } from "./upload.ts";
-import type { UploadWallet } from "./upload-wallet.ts";
+import { openPaidReading } from "./x402.ts";
+
+const standardError = 2;
+
+/** Opens the log; it is closed last. */
+export function openLog(config: Config, closers: Closers): Log {
+  const writer = openLineWriter(standardError);
+  closers.add("log", writer.close);
+  const forPeople = config.LOG_FORMAT === "pretty" || (config.LOG_FORMAT === "auto" && process.stderr.isTTY);
+  return createLog({
+    level: config.LOG_LEVEL,
+    format: forPeople ? "pretty" : "json",
+    clock: systemClock,
+    write: writer.write,
+  });
+}
 
 /** Largest body of the payment service: what Stripe reports. Each route has a smaller limit of its own. */
 const paymentBodyBytesMax = 2 ** 20;

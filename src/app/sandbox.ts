@@ -16,8 +16,8 @@ import type { Closers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
 import { claimPort } from "./claim-port.ts";
 import type { DataFolder } from "./data-folder.ts";
+import { storedKey } from "./keys.ts";
 import { systemRandom } from "./random.ts";
-import { storedKey } from "./stored-key.ts";
 
 /** What the sandbox is opened with. */
 export type SandboxParts = Readonly<{

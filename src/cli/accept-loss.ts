@@ -4,13 +4,11 @@
  * No file is deleted: what cannot be used is set aside under another name.
  * @module
  */
+
 import { existsSync, renameSync, rmSync } from "node:fs";
 import { exitCodes, misuse } from "../app/complaints.ts";
-import { databaseNames, existingDataFolder } from "../app/data-folder.ts";
-import { writeDatabaseRecord } from "../app/database-record.ts";
-import { type ExaminedDatabase, examineDatabases } from "../app/databases.ts";
-import { lockFolder } from "../app/folder-lock.ts";
-import { shortName } from "../app/known-databases.ts";
+import { databaseNames, existingDataFolder, lockFolder } from "../app/data-folder.ts";
+import { type ExaminedDatabase, examineDatabases, shortName, writeDatabaseRecord } from "../app/databases.ts";
 import type { Config } from "../config/settings.ts";
 import { checkIntegrity, closeDatabase, isDamage, openForReading } from "../store/sqlite.ts";
 

@@ -5,20 +5,17 @@
  * @module
  */
 
-import { readAddressList } from "../app/address-list.ts";
-import { stripeAccountOf } from "../app/cards.ts";
+import { addressTest, readAddressList } from "../app/address-settings.ts";
 import { certificateFiles, checkedCertificate } from "../app/certificate.ts";
 import { checkHost } from "../app/claim-port.ts";
 import { badSettings, complaintsIn } from "../app/complaints.ts";
 import { readFilters } from "../app/filters.ts";
 import { graphqlOriginOf } from "../app/gateway.ts";
+import { readUploadWallet } from "../app/keys.ts";
 import { checkNamesFile } from "../app/names.ts";
-import { checkPaidReading } from "../app/paid-reading.ts";
-import { readRulesFile } from "../app/prices.ts";
+import { readRulesFile, stripeAccountOf } from "../app/payment.ts";
 import { checkListedTokens, readTokenSettings } from "../app/tokens.ts";
-import { addressTest } from "../app/trusted-proxies.ts";
-import { readUploadWallet } from "../app/upload-wallet.ts";
-import { checkX402Asset, readX402Source } from "../app/x402.ts";
+import { checkPaidReading, checkX402Asset, readX402Source } from "../app/x402.ts";
 import { rootSourceFault } from "../chain/root-manifest.ts";
 import { hostAndPort } from "../config/setting-readers.ts";
 import type { Config } from "../config/settings.ts";

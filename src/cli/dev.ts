@@ -2,18 +2,16 @@
  * `cairn dev`: a development chain, the gateway that follows it, and a site to open.
  * @module
  */
+
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { claimPort } from "../app/claim-port.ts";
-import { explainDamage } from "../app/damage.ts";
-import { type DataFolder, dataFolderAt } from "../app/data-folder.ts";
-import { claimDatabases } from "../app/databases.ts";
-import { takeFolder } from "../app/folder-lock.ts";
-import { openLog } from "../app/log.ts";
-import { openProgram } from "../app/program.ts";
+import { type DataFolder, dataFolderAt, takeFolder } from "../app/data-folder.ts";
+import { claimDatabases, explainDamage } from "../app/databases.ts";
+import { readUploadWallet, storedUploadWallet, type UploadWallet } from "../app/keys.ts";
+import { openLog, openProgram } from "../app/program.ts";
 import { openSandbox } from "../app/sandbox.ts";
-import { readUploadWallet, storedUploadWallet, type UploadWallet } from "../app/upload-wallet.ts";
 import { winstonPerAr } from "../arweave/winston.ts";
 import { openNode } from "../chain/node.ts";
 import type { Config } from "../config/settings.ts";

@@ -3,12 +3,11 @@
  * the threads work.
  * @module
  */
+
 import { existsSync } from "node:fs";
 import { exitCodes } from "../app/complaints.ts";
-import { type DatabaseName, type DataFolder, existingDataFolder } from "../app/data-folder.ts";
-import { examineDatabases } from "../app/databases.ts";
-import { lockFolder } from "../app/folder-lock.ts";
-import type { KnownDatabase } from "../app/known-databases.ts";
+import { type DatabaseName, type DataFolder, existingDataFolder, lockFolder } from "../app/data-folder.ts";
+import { examineDatabases, type KnownDatabase } from "../app/databases.ts";
 import { systemRandom } from "../app/random.ts";
 import { openThreads, openUploadThreads } from "../app/threads.ts";
 import { openNode } from "../chain/node.ts";

@@ -3,11 +3,11 @@
  * `cairn ledger repair` undoes double charges (ledger-repair.ts).
  * @module
  */
+
 import { existsSync } from "node:fs";
 import { exitCodes, misuse } from "../app/complaints.ts";
 import { dataFolderAt, existingDataFolder } from "../app/data-folder.ts";
-import { examineDatabases } from "../app/databases.ts";
-import type { DatabaseFinding } from "../app/known-databases.ts";
+import { type DatabaseFinding, examineDatabases } from "../app/databases.ts";
 import type { Config } from "../config/settings.ts";
 import { jsonText, printable } from "../lib/printable.ts";
 import { checkLedger, type Finding } from "../store/ledger/ledger-check.ts";

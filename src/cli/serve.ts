@@ -3,13 +3,10 @@
  * @module
  */
 
-import { explainDamage } from "../app/damage.ts";
-import { dataFolderAt } from "../app/data-folder.ts";
-import { claimDatabases } from "../app/databases.ts";
-import { takeFolder } from "../app/folder-lock.ts";
-import { openLog } from "../app/log.ts";
-import { openProgram } from "../app/program.ts";
-import { readUploadWallet } from "../app/upload-wallet.ts";
+import { dataFolderAt, takeFolder } from "../app/data-folder.ts";
+import { claimDatabases, explainDamage } from "../app/databases.ts";
+import { readUploadWallet } from "../app/keys.ts";
+import { openLog, openProgram } from "../app/program.ts";
 import type { Config } from "../config/settings.ts";
 import { createClosers } from "../lib/closers.ts";
 import { runUntilStopped } from "./until-stopped.ts";

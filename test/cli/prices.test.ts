@@ -2,12 +2,13 @@
  * An operator's price rules at the start: the file of the documentation, and faults, which end it.
  * @module
  */
+
 import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { isMisuse } from "../../src/app/complaints.ts";
-import { openPrices } from "../../src/app/prices.ts";
+import { openPrices } from "../../src/app/payment.ts";
 import { readConfig } from "../../src/config/config.ts";
 import { createClosers } from "../../src/lib/closers.ts";
 import { silentLog } from "../../src/lib/log.ts";

@@ -3,11 +3,12 @@
  * a client's word, or by what the first one tells, and they learn of each other.
  * @module
  */
+
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { takeFolder } from "../../src/app/folder-lock.ts";
+import { takeFolder } from "../../src/app/data-folder.ts";
 import { type OpenGateway, openGateway } from "../../src/app/gateway.ts";
 import { type Id, idBytes } from "../../src/arweave/id.ts";
 import { readConfig } from "../../src/config/config.ts";

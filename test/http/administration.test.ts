@@ -3,9 +3,10 @@
  * announced items, pruned rows, and where the routes are and are not.
  * @module
  */
+
 import { afterEach, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
-import { adminKeyOf } from "../../src/app/admin-key.ts";
+import { adminKeyOf } from "../../src/app/keys.ts";
 import { writeBundle } from "../../src/arweave/bundle.ts";
 import { readItemHeader } from "../../src/arweave/data-item.ts";
 import type { Id } from "../../src/arweave/id.ts";

@@ -2,8 +2,9 @@
  * Who asks: the peer, or whom a trusted proxy names; and what of an address one customer has.
  * @module
  */
+
 import { describe, expect, test } from "bun:test";
-import { proxyTest } from "../../src/app/trusted-proxies.ts";
+import { proxyTest } from "../../src/app/address-settings.ts";
 import { addressBlock, clientAddressOf } from "../../src/http/client-address.ts";
 
 const isTrusted = proxyTest(["10.0.0.0/8", "192.168.1.1", "fd00::/8"]);

@@ -2,11 +2,12 @@
  * Proofs of the real chain: blocks and transactions that nobody here wrote, followed from a recorded node.
  * @module
  */
+
 import { afterAll, describe, expect } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { takeFolder } from "../../src/app/folder-lock.ts";
+import { takeFolder } from "../../src/app/data-folder.ts";
 import { openGateway } from "../../src/app/gateway.ts";
 import { type Block, readBlock } from "../../src/arweave/block.ts";
 import type { Id } from "../../src/arweave/id.ts";

@@ -234,7 +234,7 @@ export const operationDefences: readonly Defence[] = [
   {
     threat: "N7",
     name: "a database that is missing",
-    file: "src/app/known-databases.ts",
+    file: "src/app/databases.ts",
     text: 'if (found.kind === "absent") return "missing";',
     instead: 'if (found.kind === "absent") return undefined;',
     tests: ["test/app/lost-databases.test.ts"],

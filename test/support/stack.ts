@@ -2,10 +2,11 @@
  * The whole gateway on a real disk, following a development chain over a socket: every part is the program's own.
  * @module
  */
+
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { takeFolder } from "../../src/app/folder-lock.ts";
+import { takeFolder } from "../../src/app/data-folder.ts";
 import { type OpenGateway, openGateway } from "../../src/app/gateway.ts";
 import { readConfig } from "../../src/config/config.ts";
 import type { Devnet, DevnetOptions } from "../../src/dev/devnet/devnet.ts";

@@ -2,13 +2,14 @@
  * The whole program on a real disk, with uploads, following a development chain over a socket: every part is its own.
  * @module
  */
+
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { takeFolder } from "../../src/app/folder-lock.ts";
+import { takeFolder } from "../../src/app/data-folder.ts";
 import type { OpenGateway } from "../../src/app/gateway.ts";
+import { readUploadWallet } from "../../src/app/keys.ts";
 import { openProgram } from "../../src/app/program.ts";
-import { readUploadWallet } from "../../src/app/upload-wallet.ts";
 import { readConfig } from "../../src/config/config.ts";
 import type { Devnet, DevnetOptions } from "../../src/dev/devnet/devnet.ts";
 import { createClosers } from "../../src/lib/closers.ts";

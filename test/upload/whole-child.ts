@@ -3,9 +3,9 @@
  * `bun whole-child.ts <folder> <node URL> <wallet file>`. Prints where it listens when it takes items.
  * @module
  */
-import { takeFolder } from "../../src/app/folder-lock.ts";
+import { takeFolder } from "../../src/app/data-folder.ts";
+import { readUploadWallet } from "../../src/app/keys.ts";
 import { openProgram } from "../../src/app/program.ts";
-import { readUploadWallet } from "../../src/app/upload-wallet.ts";
 import { readConfig } from "../../src/config/config.ts";
 import { createClosers } from "../../src/lib/closers.ts";
 import { createLog } from "../../src/lib/log.ts";

@@ -1,10 +1,25 @@
 /**
- * Lists of addresses that an operator names: proxies of ours, whose word about the client is believed, and
- * clients without a limit.
+ * Settings that list addresses: accounts of payments, and Internet addresses of proxies and of clients without a limit.
  * @module
  */
 import ipaddr from "ipaddr.js";
+import { readAddress } from "../payment/addresses.ts";
 import { badSettings } from "./complaints.ts";
+
+/**
+ * Reads the addresses of a setting.
+ *
+ * @param name - The setting's, for the complaint.
+ * @throws Misuse that names every text which is no address.
+ */
+export function readAddressList(name: string, texts: readonly string[]): ReadonlySet<string> {
+  const read = texts.map((text) => ({ text, address: readAddress(text)?.address }));
+  const complaints = read
+    .filter(({ address }) => address === undefined)
+    .map(({ text }) => `${name}: "${text}" is no address`);
+  if (complaints.length > 0) throw badSettings(complaints);
+  return new Set(read.flatMap(({ address }) => (address === undefined ? [] : [address])));
+}
 
 /** A setting that lists addresses. */
 type AddressSetting = "TRUSTED_PROXIES" | "RATE_LIMITER_IPS_AND_CIDRS_ALLOWLIST";
