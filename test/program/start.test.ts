@@ -127,8 +127,8 @@ test.each(["config", "dev", "serve"])(
 test.each([
   ["no address of this machine", "240.0.0.1", "cannot be used: this machine has no such address"],
   ["no name of any machine", "no-such-name.invalid", "cannot be used: this machine has no such address"],
-  ["in brackets", "[::1]", 'must be an address, without brackets and port, got "[::1]"'],
-  ["with a port", "localhost:3000", 'must be an address, without brackets and port, got "localhost:3000"'],
+  ["in brackets", "[::1]", undefined],
+  ["with a port", "localhost:3000", undefined],
 ])(
   "a HOST that is %s is told in a line",
   async (what, host, says) => {
@@ -143,7 +143,8 @@ test.each([
       const { code, out, err } = await runCairn([command, "--port", "0"], { environment });
       expect([command, code, out]).toEqual([command, 2, ""]);
       const lines = err.trim().split("\n");
-      expect(lines.at(-1)).toBe(says.startsWith("must") ? `  HOST ${says}` : `  HOST ${host} ${says}`);
+      const wrong = `  invalid value '${host}' for HOST: expected an address without brackets and port`;
+      expect(lines.at(-1)).toBe(says === undefined ? wrong : `  HOST ${host} ${says}`);
       expect(err).not.toContain("    at ");
     }
   },
