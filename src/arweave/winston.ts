@@ -32,11 +32,6 @@ export function winc(amount: bigint): Winc {
   return amount as Winc;
 }
 
-/** Reads decimal winston; `undefined` for signs, leading zeros, fractions, and more than 120 digits. */
-export function readWinston(text: string): Winston | undefined {
-  return isAmount(text) ? (BigInt(text) as Winston) : undefined;
-}
-
 /** Reads decimal winc; `undefined` for signs, leading zeros, fractions, and more than 120 digits. */
 export function readWinc(text: string): Winc | undefined {
   return isAmount(text) ? (BigInt(text) as Winc) : undefined;

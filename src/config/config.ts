@@ -124,7 +124,10 @@ export function describeSetting(name: SettingName): SettingDescription {
   return { name, unit: row.unit, usual: defaultText(row), effect: `${row.effect}${also(row)}` };
 }
 
-/** The table of settings as Markdown. */
+/**
+ * The table of settings as Markdown, for the test that holds the pages to the settings.
+ * @internal
+ */
 export function settingsTable(): string {
   const lines = rows.map(([name]) => {
     const { unit, usual, effect } = describeSetting(name);

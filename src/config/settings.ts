@@ -24,7 +24,10 @@ import {
 import { cardSettings, paymentSettings, tokenSettings, x402Settings } from "./payment-settings.ts";
 import { uploadSettings } from "./upload-settings.ts";
 
-/** The settings by subject, in the order of docs/settings.md. */
+/**
+ * The settings by subject, in the order of docs/settings.md.
+ * @internal
+ */
 export const settingGroups = {
   Server: serverSettings,
   "Admin API and metrics": adminSettings,

@@ -8,6 +8,7 @@
  */
 import type { ReceiptTerms } from "../arweave/receipt.ts";
 import { Failure } from "../failures.ts";
+import { createBatcher } from "../lib/batcher.ts";
 import { untilStopped } from "../lib/stop.ts";
 
 /** Signs a receipt, the same to the byte whenever it is asked. Rejects with Failure `busy`; the signal's reason. */
@@ -27,52 +28,29 @@ const batchMax = 16;
 /** Receipts that wait; as many as uploads may. */
 const waitingMax = 4_096;
 
-type Waiter = Readonly<{
-  terms: ReceiptTerms;
-  resolve: (signature: string) => void;
-  reject: (error: unknown) => void;
-}>;
-
 /** Creates a signer. */
 export function createReceiptSigner({ signAll, threads }: ReceiptSignerOptions): SignReceipt {
-  const waiting: Waiter[] = [];
-  let atWork = 0;
-  let isWoken = false;
-
-  async function signBatch(batch: readonly Waiter[]): Promise<void> {
-    try {
-      const signatures = await signAll(batch.map(({ terms }) => terms));
-      for (const [index, { resolve, reject }] of batch.entries()) {
-        const signature = signatures[index];
-        if (signature === undefined) reject(new Failure("busy", { reason: "a receipt was not signed" }));
-        else resolve(signature);
+  const batcher = createBatcher<ReceiptTerms, string, number>({
+    workers: Array.from({ length: threads }, (_, thread) => thread),
+    waitingMax,
+    batchSize: (waiting, idle) => Math.min(batchMax, Math.ceil(waiting.length / idle)),
+    run: async (batch) => {
+      try {
+        const signatures = await signAll(batch.map(({ input }) => input));
+        for (const [index, { resolve, reject }] of batch.entries()) {
+          const signature = signatures[index];
+          if (signature === undefined) reject(new Failure("busy", { reason: "a receipt was not signed" }));
+          else resolve(signature);
+        }
+      } catch (error) {
+        // The item is durable: a client that asks again gets its receipt.
+        for (const { reject } of batch) reject(new Failure("busy", { reason: "receipts were not signed" }, error));
       }
-    } catch (error) {
-      // The item is durable: who asks again gets its receipt.
-      for (const { reject } of batch) reject(new Failure("busy", { reason: "receipts were not signed" }, error));
-    }
-  }
-
-  function serve(): void {
-    isWoken = false;
-    while (atWork < threads && waiting.length > 0) {
-      const share = Math.ceil(waiting.length / (threads - atWork));
-      atWork += 1;
-      void signBatch(waiting.splice(0, Math.min(batchMax, share))).finally(() => {
-        atWork -= 1;
-        serve();
-      });
-    }
-  }
-
+    },
+  });
   return (terms, signal) => {
-    if (waiting.length >= waitingMax) return Promise.reject(new Failure("busy", { waiting: waiting.length }));
-    const signed = new Promise<string>((resolve, reject) => {
-      waiting.push({ terms, resolve, reject });
-    });
-    // Those of one turn of the event loop go together.
-    if (!isWoken && atWork < threads) setImmediate(serve);
-    isWoken = true;
+    const signed = batcher.add(terms);
+    if (signed === undefined) return Promise.reject(new Failure("busy", { waiting: batcher.waiting() }));
     return untilStopped(signed, signal);
   };
 }

@@ -20,11 +20,10 @@ import {
 import { deepHash } from "../../src/arweave/deep-hash.ts";
 import { addressOf, idBytes, idFromBytes } from "../../src/arweave/id.ts";
 import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
-import { createKyveSigner } from "../../src/arweave/signers/kyve.ts";
 import type { ItemRules } from "../../src/arweave/tags.ts";
 import { Failure } from "../../src/failures.ts";
 import { concatBytes } from "../../src/lib/bytes.ts";
-import { signers, testKey } from "../support/signers.ts";
+import { createKyveSigner, signers, testKey } from "../support/signers.ts";
 
 const target = idFromBytes(testKey(21));
 const anchor = idFromBytes(testKey(22));

@@ -18,7 +18,7 @@ import {
 } from "../../src/arweave/filter.ts";
 import { addressOf, idFromBytes } from "../../src/arweave/id.ts";
 import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
-import { readWinston, type Winston } from "../../src/arweave/winston.ts";
+import { type Winston, winston } from "../../src/arweave/winston.ts";
 import { Failure } from "../../src/failures.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { testKey } from "../support/signers.ts";
@@ -155,8 +155,8 @@ describe("transactionSubject", () => {
       tags: [{ name: "Content-Type", value: "a/b" }],
       rawTags: [],
       target: wire.target,
-      quantity: requireWinston(wire.quantity),
-      reward: requireWinston(wire.reward),
+      quantity: amountOf(wire.quantity),
+      reward: amountOf(wire.reward),
       dataSize: 262_144,
       dataRoot: wire.data_root,
       data: "",
@@ -284,12 +284,6 @@ describe("readFilter", () => {
   });
 });
 
-function requireWinston(text: string): Winston {
-  const winston = readWinston(text);
-  if (winston === undefined) throw new Error(`${text} is no amount`);
-  return winston;
-}
-
 function faultOf(text: string): Failure {
   try {
     readFilter(text);
@@ -298,4 +292,8 @@ function faultOf(text: string): Failure {
     throw failure;
   }
   throw new Error(`${text} is read`);
+}
+
+function amountOf(text: string): Winston {
+  return winston(BigInt(text));
 }

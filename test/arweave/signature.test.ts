@@ -5,14 +5,14 @@
 import { describe, expect, test } from "bun:test";
 import { constants, createPrivateKey, sign } from "node:crypto";
 import { signatureLayout, signatureSchemes } from "../../src/arweave/signature.ts";
-import { createMultiAptosSigner, multiAptos } from "../../src/arweave/signers/aptos.ts";
+import { multiAptos } from "../../src/arweave/signers/aptos.ts";
 import { createArweaveSigner } from "../../src/arweave/signers/arweave.ts";
 import { verifyEd25519 } from "../../src/arweave/signers/ed25519.ts";
 import { createEthereumSigner, ethereumAddress } from "../../src/arweave/signers/ethereum.ts";
 import type { Signer, Verdict } from "../../src/arweave/signers/scheme.ts";
 import { Failure } from "../../src/failures.ts";
 import { secp256k1 } from "../../src/lib/secp256k1.ts";
-import { rsaKey, signers, testKey } from "../support/signers.ts";
+import { createMultiAptosSigner, rsaKey, signers, testKey } from "../support/signers.ts";
 
 const message = new Uint8Array(48).map((_, index) => index * 5);
 const named = signers.map((signer) => [signer.scheme.name, signer] as const);

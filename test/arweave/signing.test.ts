@@ -6,11 +6,10 @@
  */
 import { describe, expect, test } from "bun:test";
 import { checkItem, createDataItem } from "../../src/arweave/data-item.ts";
-import { createMultiAptosSigner } from "../../src/arweave/signers/aptos.ts";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";
 import { isMalleable, signingOfHeader, signingOfItem } from "../../src/arweave/signing.ts";
 import { otherEncodings } from "../support/encodings.ts";
-import { signers, testKey } from "../support/signers.ts";
+import { createMultiAptosSigner, signers, testKey } from "../support/signers.ts";
 
 const keys = [1, 2, 3, 4].map((value) => testKey(60 + value));
 const all: readonly Signer[] = [

@@ -12,12 +12,12 @@ import { join, resolve } from "node:path";
 import { systemClock } from "../../src/lib/clock.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { openExtents } from "../../src/store/extents/extents.ts";
-import { inspectIndex } from "../../src/store/index/inspect.ts";
 import { openIndexReader } from "../../src/store/index/reader.ts";
 import { openIndexWriter } from "../../src/store/index/writer.ts";
 import { madeBytes } from "../chain/data-node.ts";
 import { killedRoot, killedRootBytes } from "../store/index/killed-roots.ts";
 import { describeWith, type Need } from "../support/helpers.ts";
+import { inspectIndex } from "../support/inspect-index.ts";
 import { createRandom } from "../support/random.ts";
 import { newSeed } from "../support/seed.ts";
 

@@ -2,12 +2,14 @@
  * The index as plain arrays: what the queries mean, written as filters over all rows, and seeded rows to filter.
  * @module
  */
+
 import { createHash } from "node:crypto";
 import { type Address, type BlockHash, blockHashFromBytes, type Id, idFromBytes } from "../../src/arweave/id.ts";
 import type { Tag } from "../../src/arweave/tags.ts";
 import type { QueryIndex } from "../../src/graphql/root-fields.ts";
-import { comparePlaces, type Place, pendingHeight } from "../../src/store/index/place.ts";
+import { type Place, pendingHeight } from "../../src/store/index/place.ts";
 import type { PageBlock, PagePlan, PageRow, TagPlan } from "../../src/store/index/rows.ts";
+import { comparePlaces } from "../support/places.ts";
 
 /** Whether a row is in the answer to a plan, its position aside. */
 export function matches(row: PageRow, plan: Omit<PagePlan, "order" | "limit" | "columns">): boolean {

@@ -3,12 +3,14 @@
  * answers can be compared with a filter over the list.
  * @module
  */
+
 import { type Address, addressOf, type Id } from "../../src/arweave/id.ts";
 import type { Tag } from "../../src/arweave/tags.ts";
-import { comparePlaces, type Place, pendingHeight } from "../../src/store/index/place.ts";
+import { type Place, pendingHeight } from "../../src/store/index/place.ts";
 import type { BlockRow, ItemRow, PageBlock, PageRow, PendingRow, TransactionRow } from "../../src/store/index/rows.ts";
 import { openIndexWriter } from "../../src/store/index/writer.ts";
 import { blockHashOf, idOf } from "../graphql/memory-index.ts";
+import { comparePlaces } from "../support/places.ts";
 
 /** The chain. */
 export type MadeUpChain = Readonly<{

@@ -3,13 +3,14 @@
  * data of format 1 is served with the right bytes.
  * @module
  */
+
 import { describe, expect } from "bun:test";
 import type { Id } from "../../src/arweave/id.ts";
 import { decodeBase64url, encodeBase64url } from "../../src/lib/base64url.ts";
 import { sha256 } from "../../src/lib/hash.ts";
-import { spliceData } from "../../src/store/index/headers.ts";
 import { openRecordedChain, type RecordedChain } from "../chain/recorded-chain.ts";
 import { testWith } from "../support/helpers.ts";
+import { spliceData } from "../support/places.ts";
 import { vectors } from "../support/vectors.ts";
 import { openWhole, untilWhole, type Whole, type WholeOptions } from "./indexing-fixture.ts";
 import { openFolder } from "./samples.ts";

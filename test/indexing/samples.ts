@@ -3,20 +3,24 @@
  * with some.
  * @module
  */
+
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { writeBundle } from "../../src/arweave/bundle.ts";
 import { createDataItem, type ItemFields } from "../../src/arweave/data-item.ts";
-import { createInjectedAptosSigner, createMultiAptosSigner } from "../../src/arweave/signers/aptos.ts";
 import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
 import { createEthereumSigner } from "../../src/arweave/signers/ethereum.ts";
-import { createKyveSigner } from "../../src/arweave/signers/kyve.ts";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";
 import { createSolanaSigner } from "../../src/arweave/signers/solana.ts";
-import { createTypedEthereumSigner } from "../../src/arweave/signers/typed-ethereum.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 import { createRandom } from "../support/random.ts";
+import {
+  createInjectedAptosSigner,
+  createKyveSigner,
+  createMultiAptosSigner,
+  createTypedEthereumSigner,
+} from "../support/signers.ts";
 
 /** 32 bytes that follow from a number: a private key of a test. */
 export function seedOf(number: number): Uint8Array {

@@ -3,14 +3,15 @@
  * refused.
  * @module
  */
+
 import { deserialize } from "bun:jsc";
 import { describe, expect } from "bun:test";
 import { readBlock } from "../../src/arweave/block.ts";
 import { decodeBase64url } from "../../src/lib/base64url.ts";
-import { spliceData } from "../../src/store/index/headers.ts";
 import type { BlockRows } from "../../src/store/index/rows.ts";
 import { type CheckBlockJob, type CheckBlockResult, checkBlock, checkTransactions } from "../../workers/verify.ts";
 import { testWith } from "../support/helpers.ts";
+import { spliceData } from "../support/places.ts";
 import { vectorBytes, vectorName, vectors, vectorsOf, vectorText } from "../support/vectors.ts";
 
 const transactionFiles = new Map(vectorsOf("tx").map(({ file }) => [vectorName(file), file]));

@@ -2,10 +2,10 @@
  * Addresses and transaction ids: one canonical text each, and nothing that nobody can sign for.
  * @module
  */
+
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { isId } from "../../src/arweave/id.ts";
-import { createKyveSigner } from "../../src/arweave/signers/kyve.ts";
 import { createSolanaSigner } from "../../src/arweave/signers/solana.ts";
 import { encodeBase58, encodeBech32 } from "../../src/lib/base-encodings.ts";
 import {
@@ -20,6 +20,7 @@ import {
   tokens,
   type UserAddress,
 } from "../../src/payment/addresses.ts";
+import { createKyveSigner } from "../support/signers.ts";
 
 const ethereum = "0x19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A";
 const solana = "GmaDrppBC7P5ARKV8g3djiwP89vz1jLK23V2GBjuAEGB";

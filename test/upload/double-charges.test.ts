@@ -8,7 +8,6 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { createMultiAptosSigner } from "../../src/arweave/signers/aptos.ts";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";
 import type { Tag } from "../../src/arweave/tags.ts";
 import { createSigningReader } from "../../src/cli/read-signing.ts";
@@ -16,7 +15,7 @@ import { adjustment, user } from "../../src/store/ledger/transfers.ts";
 import { validEncodings } from "../support/encodings.ts";
 import { testAddress } from "../support/payment.ts";
 import { repositoryRoot } from "../support/program.ts";
-import { signers, testKey } from "../support/signers.ts";
+import { createMultiAptosSigner, signers, testKey } from "../support/signers.ts";
 import { openTestUpload, type TestItem, type TestUpload, testItem } from "../support/upload.ts";
 
 const rich = 10n ** 9n;

@@ -6,16 +6,15 @@
  * Source: ANS-104 §2.2; Aptos multi-Ed25519 (threshold rule).
  * @module
  */
-import { assert } from "../../lib/assert.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { sha256 } from "../../lib/hash.ts";
-import { ed25519KeyPair, ed25519KeySize, ed25519SignatureSize, verifyEd25519 } from "./ed25519.ts";
-import { invalid, type SignatureScheme, type Signer, type Verdict, valid } from "./scheme.ts";
+import { ed25519KeySize, ed25519SignatureSize, verifyEd25519 } from "./ed25519.ts";
+import { invalid, type SignatureScheme, type Verdict, valid } from "./scheme.ts";
 
-const slotCount = 32;
+export const slotCount = 32;
 const bitmapSize = 4;
-const thresholdOffset = slotCount * ed25519KeySize;
-const bitmapOffset = slotCount * ed25519SignatureSize;
+export const thresholdOffset = slotCount * ed25519KeySize;
+export const bitmapOffset = slotCount * ed25519SignatureSize;
 
 /** An Aptos wallet's signed message, one key. */
 export const injectedAptos: SignatureScheme = {
@@ -39,45 +38,6 @@ export const multiAptos: SignatureScheme = {
   verify: verifyMultiAptos,
   nativeAddress: hashedOwner,
 };
-
-/** Makes a signer of a 32-byte seed, which signs as a browser wallet does. */
-export function createInjectedAptosSigner(seed: Uint8Array): Signer {
-  const { publicKey, sign } = ed25519KeyPair(seed);
-  return { scheme: injectedAptos, owner: publicKey, sign: (message) => sign(walletText(message)) };
-}
-
-/**
- * Makes a signer of several seeds.
- *
- * @param seeds - 1 to 32 seeds of 32 bytes, in the order of their slots.
- * @param threshold - How many must sign, 1 to the number of seeds.
- * @param signing - The slots that do sign; all by default.
- */
-export function createMultiAptosSigner(
-  seeds: readonly Uint8Array[],
-  threshold: number,
-  signing: readonly number[] = seeds.map((_, slot) => slot),
-): Signer {
-  assert(seeds.length >= 1 && seeds.length <= slotCount, "there are 1 to 32 keys");
-  const pairs = seeds.map(ed25519KeyPair);
-  const owner = new Uint8Array(multiAptos.ownerSize);
-  pairs.forEach(({ publicKey }, slot) => {
-    owner.set(publicKey, slot * ed25519KeySize);
-  });
-  owner[thresholdOffset] = threshold;
-
-  const sign = (message: Uint8Array) => {
-    const signature = new Uint8Array(multiAptos.signatureSize);
-    pairs.forEach((pair, slot) => {
-      if (!signing.includes(slot)) return;
-      signature.set(pair.sign(message), slot * ed25519SignatureSize);
-      const byte = bitmapOffset + (slot >> 3);
-      signature[byte] = (signature[byte] ?? 0) | (0x80 >> (slot & 7));
-    });
-    return signature;
-  };
-  return { scheme: multiAptos, owner, sign };
-}
 
 function verifyMultiAptos(message: Uint8Array, owner: Uint8Array, signature: Uint8Array): Verdict {
   const threshold = owner[thresholdOffset] ?? 0;
@@ -103,7 +63,7 @@ function isSlotUsed(signature: Uint8Array, slot: number): boolean {
   return ((signature[bitmapOffset + (slot >> 3)] ?? 0) & (0x80 >> (slot & 7))) !== 0;
 }
 
-function walletText(message: Uint8Array): Uint8Array {
+export function walletText(message: Uint8Array): Uint8Array {
   return Buffer.from(`APTOS\nmessage: ${message.toHex()}\nnonce: bundlr`, "latin1");
 }
 

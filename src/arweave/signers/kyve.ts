@@ -7,14 +7,8 @@ import { ripemd160 } from "@noble/hashes/legacy.js";
 import { encodeBech32 } from "../../lib/base-encodings.ts";
 import { sha256 } from "../../lib/hash.ts";
 import { compressPoint } from "../../lib/secp256k1.ts";
-import {
-  createEthereumSigner,
-  ethereumOwnerSize,
-  ethereumSignatureSize,
-  recoveryByteEncodings,
-  verifyEthereum,
-} from "./ethereum.ts";
-import type { SignatureScheme, Signer } from "./scheme.ts";
+import { ethereumOwnerSize, ethereumSignatureSize, recoveryByteEncodings, verifyEthereum } from "./ethereum.ts";
+import type { SignatureScheme } from "./scheme.ts";
 
 /** KYVE keys as owner: 04, x, y. */
 export const kyve: SignatureScheme = {
@@ -26,11 +20,6 @@ export const kyve: SignatureScheme = {
   verify: verifyEthereum,
   nativeAddress: kyveAddress,
 };
-
-/** Makes a signer of a 32-byte private key. */
-export function createKyveSigner(privateKey: Uint8Array): Signer {
-  return { ...createEthereumSigner(privateKey), scheme: kyve };
-}
 
 function kyveAddress(owner: Uint8Array): string {
   return encodeBech32("kyve", ripemd160(sha256(compressPoint(owner))));

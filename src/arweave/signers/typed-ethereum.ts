@@ -4,15 +4,8 @@
  * @module
  */
 import { keccak_256 as keccak256 } from "@noble/hashes/sha3.js";
-import { secp256k1 } from "../../lib/secp256k1.ts";
-import {
-  ethereumAddress,
-  ethereumSignatureSize,
-  recoverSigner,
-  recoveryByteEncodings,
-  signRecoverable,
-} from "./ethereum.ts";
-import { invalid, type SignatureScheme, type Signer, type Verdict, valid } from "./scheme.ts";
+import { ethereumAddress, ethereumSignatureSize, recoverSigner, recoveryByteEncodings } from "./ethereum.ts";
+import { invalid, type SignatureScheme, type Verdict, valid } from "./scheme.ts";
 
 const addressPattern = /^0x[0-9a-fA-F]{40}$/;
 
@@ -34,16 +27,6 @@ export const typedEthereum: SignatureScheme = {
   nativeAddress: ownerText,
 };
 
-/** Makes a signer of a 32-byte private key. */
-export function createTypedEthereumSigner(privateKey: Uint8Array): Signer {
-  const address = ethereumAddress(secp256k1.publicKeyOf(privateKey)).toLowerCase();
-  return {
-    scheme: typedEthereum,
-    owner: new TextEncoder().encode(address),
-    sign: (message) => signRecoverable(typedDataHash(message, address), privateKey),
-  };
-}
-
 function verifyTypedEthereum(message: Uint8Array, owner: Uint8Array, signature: Uint8Array): Verdict {
   const address = ownerText(owner);
   if (!addressPattern.test(address)) return invalid("the owner is no Ethereum address");
@@ -55,7 +38,7 @@ function verifyTypedEthereum(message: Uint8Array, owner: Uint8Array, signature: 
 }
 
 /** The EIP-712 hash of `{ "Transaction hash": message, address }`. */
-function typedDataHash(message: Uint8Array, address: string): Uint8Array {
+export function typedDataHash(message: Uint8Array, address: string): Uint8Array {
   const addressWord = new Uint8Array(32);
   addressWord.set(Uint8Array.fromHex(address.slice(2)), 12);
   const content = hashWords(messageType, keccak256(message), addressWord);

@@ -105,8 +105,3 @@ export function pendingPlace(sequence: number): Place {
     offset: (sequence % stepsPerTransaction) * stepBytes,
   };
 }
-
-/** Orders places as the chain does: negative when `a` comes before `b`. */
-export function comparePlaces(a: Place, b: Place): number {
-  return a.height - b.height || a.txIndex - b.txIndex || a.offset - b.offset;
-}

@@ -51,12 +51,6 @@ export type Bundle = Readonly<{
 /** Which bundles of a store are asked for. */
 export type BundlesWanted = Readonly<{ store: string; states: readonly BundleState[]; limit: number }>;
 
-/** The bundle of an id. */
-export async function findBundle(tx: Tx, id: string): Promise<Bundle | undefined> {
-  const row = await tx.get<BundleRow>("SELECT * FROM bundles WHERE id = ?", id);
-  return row === undefined ? undefined : readBundle(row);
-}
-
 /** Bundles in some states, whose next step is due the soonest. */
 export async function nextBundles(tx: Tx, { store, states: wanted, limit }: BundlesWanted): Promise<Bundle[]> {
   const rows = await tx.all<BundleRow>(

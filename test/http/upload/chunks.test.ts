@@ -5,13 +5,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { createMultiAptosSigner } from "../../../src/arweave/signers/aptos.ts";
 import { Failure } from "../../../src/failures.ts";
 import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import { findUpload } from "../../../src/upload/uploads.ts";
 import { validEncodings } from "../../support/encodings.ts";
 import { openTestPayment, type TestPayment } from "../../support/payment.ts";
-import { signers, testKey } from "../../support/signers.ts";
+import { createMultiAptosSigner, signers, testKey } from "../../support/signers.ts";
 import { eventually } from "../../support/until.ts";
 import {
   createPartsClient,

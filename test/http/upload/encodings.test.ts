@@ -6,7 +6,6 @@
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { ItemFields } from "../../../src/arweave/data-item.ts";
-import { createMultiAptosSigner } from "../../../src/arweave/signers/aptos.ts";
 import type { Signer } from "../../../src/arweave/signers/scheme.ts";
 import { refundReservation } from "../../../src/payment/credits/refunds.ts";
 import { user } from "../../../src/store/ledger/transfers.ts";
@@ -14,7 +13,7 @@ import { validEncodings } from "../../support/encodings.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { ledgerKinds } from "../../support/ledger-databases.ts";
 import { testAddress } from "../../support/payment.ts";
-import { signers, testKey } from "../../support/signers.ts";
+import { createMultiAptosSigner, signers, testKey } from "../../support/signers.ts";
 import { openTestUpload, type TestItem, type TestUpload, testItem } from "../../support/upload.ts";
 
 const rich = 10n ** 12n;

@@ -5,12 +5,11 @@
  */
 
 import { createDataItem, createItemHash } from "../../../src/arweave/data-item.ts";
-import { createMultiAptosSigner } from "../../../src/arweave/signers/aptos.ts";
 import { createEthereumSigner } from "../../../src/arweave/signers/ethereum.ts";
 import type { Signer } from "../../../src/arweave/signers/scheme.ts";
 import { writeAvroTags } from "../../../src/arweave/tags.ts";
 import { concatBytes, utf8Bytes } from "../../../src/lib/bytes.ts";
-import { signers, testKey } from "../../support/signers.ts";
+import { createMultiAptosSigner, signers, testKey } from "../../support/signers.ts";
 import { fastSigner } from "../../support/upload.ts";
 
 /** What of an item may be wrong; the rest is as it should be. */

@@ -5,7 +5,6 @@
  * @module
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { createMultiAptosSigner } from "../../../src/arweave/signers/aptos.ts";
 import { ethereum } from "../../../src/arweave/signers/ethereum.ts";
 import type { Signer } from "../../../src/arweave/signers/scheme.ts";
 import type { UserAddress } from "../../../src/payment/addresses.ts";
@@ -15,7 +14,7 @@ import { accountOf } from "../../../src/upload/intake/signer-account.ts";
 import { validEncodings } from "../../support/encodings.ts";
 import { createRandom, type Random } from "../../support/random.ts";
 import { seedOr } from "../../support/seed.ts";
-import { signers, testKey } from "../../support/signers.ts";
+import { createMultiAptosSigner, signers, testKey } from "../../support/signers.ts";
 import { openTestUpload, type TestUpload, testItem } from "../../support/upload.ts";
 
 const rounds = Number(process.env["COUNT"] ?? 15);

@@ -7,7 +7,6 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { checkItem } from "../../../src/arweave/data-item.ts";
-import { createMultiAptosSigner } from "../../../src/arweave/signers/aptos.ts";
 import { Failure } from "../../../src/failures.ts";
 import { uploadReference } from "../../../src/http/reference/upload-reference.ts";
 import type { HttpServer } from "../../../src/http/server.ts";
@@ -22,7 +21,7 @@ import { funded, openX402Fixture, type X402Fixture } from "../../payment/x402/x4
 import { createBlockList } from "../../support/block-lists.ts";
 import { validEncodings } from "../../support/encodings.ts";
 import { closed, faultsOf } from "../../support/schema.ts";
-import { rsaKey, signers, testKey } from "../../support/signers.ts";
+import { createMultiAptosSigner, rsaKey, signers, testKey } from "../../support/signers.ts";
 import { eventually } from "../../support/until.ts";
 import {
   type MultipartFixture,

@@ -2,8 +2,10 @@
  * Texts come back as they were, whatever was cut out of them.
  * @module
  */
+
 import { describe, expect, test } from "bun:test";
-import { cutData, packText, spliceData, unpackText } from "../../../src/store/index/headers.ts";
+import { cutData, packText, unpackText } from "../../../src/store/index/headers.ts";
+import { spliceData } from "../../support/places.ts";
 
 describe("cutData", () => {
   test.each([

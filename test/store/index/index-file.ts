@@ -3,10 +3,10 @@
  * @module
  */
 
-import { inspectIndex } from "../../../src/store/index/inspect.ts";
 import { type IndexReaderOptions, openIndexReader } from "../../../src/store/index/reader.ts";
 import type { IndexReader } from "../../../src/store/index/types.ts";
 import { type IndexWriter, openIndexWriter } from "../../../src/store/index/writer.ts";
+import { inspectIndex } from "../../support/inspect-index.ts";
 import { temporaryFolder } from "../folder.ts";
 
 /** The index and what tests do with it. */

@@ -5,9 +5,9 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { closeSync, openSync, writeSync } from "node:fs";
-import { inspectIndex } from "../../../src/store/index/inspect.ts";
 import { openIndexReader } from "../../../src/store/index/reader.ts";
 import { openIndexWriter } from "../../../src/store/index/writer.ts";
+import { inspectIndex } from "../../support/inspect-index.ts";
 import { createRandom } from "../../support/random.ts";
 import { temporaryFolder } from "../folder.ts";
 import { createFixture } from "./index-fixture.ts";

@@ -3,9 +3,9 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { inspectIndex } from "../../../src/store/index/inspect.ts";
 import { openIndexReader } from "../../../src/store/index/reader.ts";
 import { openIndexWriter } from "../../../src/store/index/writer.ts";
+import { inspectIndex } from "../../support/inspect-index.ts";
 import { createRandom } from "../../support/random.ts";
 import { newSeed } from "../../support/seed.ts";
 import { temporaryFolder } from "../folder.ts";

@@ -2,10 +2,12 @@
  * The index as one list in memory, searched by looking at every row: what the real one is compared with.
  * @module
  */
+
 import type { Id } from "../../../src/arweave/id.ts";
 import type { Tag } from "../../../src/arweave/tags.ts";
-import { comparePlaces, type Place } from "../../../src/store/index/place.ts";
+import type { Place } from "../../../src/store/index/place.ts";
 import type { PagePlan, PageRow } from "../../../src/store/index/rows.ts";
+import { comparePlaces } from "../../support/places.ts";
 import { isPendingPlace } from "./rows-of.ts";
 
 /** One row at one place; of several with one id, the lowest counts. */

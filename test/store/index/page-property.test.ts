@@ -2,12 +2,14 @@
  * Walking all pages gives exactly the rows there are, in both orders, by any filters, while the chain grows and forks.
  * @module
  */
+
 import { describe, expect, test } from "bun:test";
-import { inspectIndex } from "../../../src/store/index/inspect.ts";
-import { comparePlaces, type Place } from "../../../src/store/index/place.ts";
+import type { Place } from "../../../src/store/index/place.ts";
 import { openIndexReader } from "../../../src/store/index/reader.ts";
 import type { PagePlan } from "../../../src/store/index/rows.ts";
 import { openIndexWriter } from "../../../src/store/index/writer.ts";
+import { inspectIndex } from "../../support/inspect-index.ts";
+import { comparePlaces } from "../../support/places.ts";
 import { createRandom } from "../../support/random.ts";
 import { seedsOr } from "../../support/seed.ts";
 import { temporaryFolder } from "../folder.ts";

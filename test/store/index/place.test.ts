@@ -2,9 +2,9 @@
  * Places pack into one number whose order is the chain's.
  * @module
  */
+
 import { describe, expect, test } from "bun:test";
 import {
-  comparePlaces,
   isPlace,
   itemOffsetEnd,
   type Place,
@@ -16,6 +16,7 @@ import {
   placeLow,
   placeOfHalves,
 } from "../../../src/store/index/place.ts";
+import { comparePlaces } from "../../support/places.ts";
 import { createRandom } from "../../support/random.ts";
 
 const place = (height: number, txIndex: number, offset: number): Place => ({ height, txIndex, offset });

@@ -8,7 +8,6 @@ import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import type { Id } from "../../../src/arweave/id.ts";
 import { schemaFingerprint } from "../../../src/lib/schema-scripts.ts";
-import { inspectIndex } from "../../../src/store/index/inspect.ts";
 import { partSizesDefault } from "../../../src/store/index/parts/part-table.ts";
 import { pendingPlace } from "../../../src/store/index/place.ts";
 import { openIndexReader } from "../../../src/store/index/reader.ts";
@@ -16,6 +15,7 @@ import type { BlockRows, ItemRow, PagePlan } from "../../../src/store/index/rows
 import { indexMigrations } from "../../../src/store/index/schema.ts";
 import type { IndexReader } from "../../../src/store/index/types.ts";
 import { openIndexWriter } from "../../../src/store/index/writer.ts";
+import { inspectIndex } from "../../support/inspect-index.ts";
 import { createRandom } from "../../support/random.ts";
 import { temporaryFolder } from "../folder.ts";
 import { growingChain } from "./growing-chain.ts";

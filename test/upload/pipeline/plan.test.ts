@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { writeBundle } from "../../../src/arweave/bundle.ts";
 import type { LedgerDatabase } from "../../../src/store/ledger/ledger-database.ts";
 import { createTransferIds } from "../../../src/store/ledger/transfers.ts";
-import { findBundle, nextBundles } from "../../../src/upload/pipeline/bundles.ts";
+import { nextBundles } from "../../../src/upload/pipeline/bundles.ts";
 import { createPlanner, type PlanRules } from "../../../src/upload/pipeline/plan.ts";
 import { findUpload, itemsOfBundle, storedBytes } from "../../../src/upload/uploads.ts";
 import { describeWith } from "../../support/helpers.ts";
@@ -310,9 +310,11 @@ function packed(items: readonly SignedItem[], { itemsMax, bytesMax }: Omit<PlanR
 /** Every item of these bundles stands right behind the one before it. */
 async function expectPlaces(fixture: BundleFixture, bundles: readonly Readonly<{ id: string }>[]): Promise<void> {
   for (const { id } of bundles) {
-    const bundle = await fixture.database.read((tx) => findBundle(tx, id));
+    const bundle = await fixture.database.read((tx) =>
+      tx.get<{ item_count: bigint; items_size: bigint }>("SELECT item_count, items_size FROM bundles WHERE id = ?", id),
+    );
     const items = await itemsOfBundle(fixture.database, id);
-    expect(items).toHaveLength(bundle?.itemCount ?? -1);
+    expect(items).toHaveLength(Number(bundle?.item_count ?? -1));
     const behind = await fixture.database.read((tx) =>
       tx.all<{ position: bigint; behind: bigint; size: bigint }>(
         "SELECT position, behind, size FROM uploads WHERE bundle_id = ? ORDER BY position",
@@ -325,6 +327,6 @@ async function expectPlaces(fixture: BundleFixture, bundles: readonly Readonly<{
         throw new Error(`item ${index} of ${id} stands at ${row.position}, behind ${row.behind}, not ${sum}`);
       sum += row.size;
     }
-    expect(Number(sum)).toBe(bundle?.itemsSize ?? -1);
+    expect(Number(sum)).toBe(Number(bundle?.items_size ?? -1));
   }
 }
