@@ -1,9 +1,9 @@
 /**
- * Block and transaction texts, kept exactly as the node wrote them.
+ * Block and transaction texts, stored exactly as the node wrote them.
  *
- * Data that stands inside a transaction's text (format 1) is cut out, because the extents hold those bytes already;
- * the reader of the text puts it back. Texts are compressed: blocks to 0.3, transactions to 0.8 of their size (measured on
- * main-net samples; 12 µs a transaction).
+ * Data inside a transaction's text (format 1) is cut out, because the extents hold those bytes already; reading puts
+ * the data back. Texts are compressed: blocks to 0.3, transactions to 0.8 of their size (measured on main-net samples;
+ * 12 µs a transaction).
  * @module
  */
 import { assert } from "../../lib/assert.ts";
