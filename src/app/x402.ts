@@ -12,7 +12,7 @@ import type { Closers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
 import { secp256k1 } from "../lib/secp256k1.ts";
 import { readAddress } from "../payment/addresses.ts";
-import { type Asking, createAsking, createEvmChain } from "../payment/evm/evm-chain.ts";
+import { createEvmChain, createEvmClient, type EvmClient } from "../payment/evm/evm-chain.ts";
 import { createEvmSender } from "../payment/evm/evm-sender.ts";
 import { openJsonRpc } from "../payment/evm/json-rpc.ts";
 import type { PriceRules } from "../payment/prices/price-rules.ts";
@@ -81,13 +81,13 @@ export function openX402(parts: X402Parts): OpenX402 {
   const { chainId, asset } = terms.network;
   const rpc = openJsonRpc(rpcUrl);
   closers.add("chain of x402 payments", rpc.close);
-  const asking = createAsking(rpc, chainId);
+  const client = createEvmClient(rpc, chainId);
   const x402 = openX402Payments({
     ...parts,
     terms,
-    asking,
+    client,
     evm: createEvmChain(rpc, chainId),
-    settle: settlerOf(carrier, terms, asking, parts),
+    settle: settlerOf(carrier, terms, client, parts),
     finalConfirmations: depthsOf(asset.token, rules).finalConfirmations,
     excluded: readExcluded(config.PAYMENT_EXCLUDED_ADDRESSES) ?? new Set(),
     clock: systemClock,
@@ -101,7 +101,7 @@ function faultNotes(problem: string | undefined): readonly string[] {
   return problem === undefined ? [] : [`Payments by x402 cannot be followed: ${problem}.`];
 }
 
-function settlerOf(carrier: Carrier, terms: X402Terms, asking: Asking, { config, closers }: X402Parts): Settler {
+function settlerOf(carrier: Carrier, terms: X402Terms, client: EvmClient, { config, closers }: X402Parts): Settler {
   if (carrier.kind === "facilitator") {
     const facilitator = openFacilitator({ url: carrier.url, access: carrier.access, terms });
     closers.add("x402 facilitator", facilitator.close);
@@ -111,7 +111,7 @@ function settlerOf(carrier: Carrier, terms: X402Terms, asking: Asking, { config,
   const { X402_GAS_COST_MAX: gwei } = config;
   const costMax = gwei === undefined ? undefined : BigInt(gwei) * weiPerGwei;
   const { chainId } = terms.network;
-  const sender = createEvmSender({ asking, chainId, privateKey, costMax, clock: systemClock });
+  const sender = createEvmSender({ client, chainId, privateKey, costMax, clock: systemClock });
   return createDirectSettler(sender, terms);
 }
 

@@ -27,7 +27,7 @@ export type TypedAddress = Readonly<{ address: UserAddress; type: AddressType }>
 export type Chain = "native" | "ethereum" | "polygon" | "base" | "solana" | "kyve";
 
 /** One token: the chain it moves on, and every word that means it, the canonical one first. */
-export type TokenFacts = Readonly<{
+export type TokenDetails = Readonly<{
   chain: Chain;
   /** Power of ten between the smallest unit and the whole one. */
   exponent: number;
@@ -52,7 +52,7 @@ const tokenTable = {
   "polygon-usdc": { chain: "polygon", exponent: 6, words: ["polygon-usdc"] },
   "base-usdc": { chain: "base", exponent: 6, words: ["base-usdc"] },
   "solana-usdc": { chain: "solana", exponent: 6, words: ["solana-usdc"] },
-} as const satisfies Record<string, TokenFacts>;
+} as const satisfies Record<string, TokenDetails>;
 
 /** A token that needs no row of the price rules to be known. */
 export type KnownToken = keyof typeof tokenTable;
@@ -61,7 +61,7 @@ export type KnownToken = keyof typeof tokenTable;
 export type Token = KnownToken | Erc20Token;
 
 /** Every known token. Which of them an operator takes is decided elsewhere. */
-export const tokens: Readonly<Record<KnownToken, TokenFacts>> = tokenTable;
+export const tokens: Readonly<Record<KnownToken, TokenDetails>> = tokenTable;
 
 /** The canonical word of every known token. */
 export const tokenNames: readonly KnownToken[] = Object.keys(tokenTable).filter(isKnownToken);

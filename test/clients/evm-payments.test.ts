@@ -9,7 +9,13 @@ import { createEvmChain, type EvmChain } from "../../src/payment/evm/evm-chain.t
 import { openJsonRpc } from "../../src/payment/evm/json-rpc.ts";
 import { createEvmCoin, createEvmToken } from "../../src/payment/tokens/chains/evm-token-chains.ts";
 import type { TokenChain } from "../../src/payment/tokens/token-chain.ts";
-import { lookAgainMs, never, openTokenFixture, refusalOf, type TokenFixture } from "../payment/tokens/token-fixture.ts";
+import {
+  lookAgainMs,
+  never,
+  openTokenFixture,
+  rejectionOf,
+  type TokenFixture,
+} from "../payment/tokens/token-fixture.ts";
 import { describeWith } from "../support/helpers.ts";
 import { type Anvil, anvilAccounts, anvilNeed, callOf, openAnvil, selectors, wordOf } from "./anvil.ts";
 import contracts from "./contracts/dollar.json";
@@ -120,15 +126,15 @@ describeWith(anvilNeed, "an EVM chain", () => {
       const nothing = await anvil.send({ from: alice, to: payee });
       const elsewhere = await anvil.send({ from: alice, to: bob, value: 5n });
       await anvil.mine(3);
-      expect(await refusalOf(submit(nothing))).toEqual([
+      expect(await rejectionOf(submit(nothing))).toEqual([
         "payment_rejected",
         "Transaction quantity must be greater than 0",
       ]);
-      expect(await refusalOf(submit(elsewhere))).toEqual([
+      expect(await rejectionOf(submit(elsewhere))).toEqual([
         "payment_rejected",
         `Payment transaction '${elsewhere}' has wrong target address '${bob}'`,
       ]);
-      expect((await refusalOf(submit(`0x${"ab".repeat(32)}`)))[0]).toBe("transaction_not_found");
+      expect((await rejectionOf(submit(`0x${"ab".repeat(32)}`)))[0]).toBe("transaction_not_found");
     });
 
     test("to a contract that refuses: the transaction stands in a block and nothing is credited", async () => {
@@ -287,7 +293,7 @@ describeWith(anvilNeed, "an EVM chain", () => {
       await look();
       await call(bob, selectors.approve, carol, 5n * dollars);
       const hash = await call(carol, selectors.transferFrom, bob, payee, 5n * dollars);
-      expect((await refusalOf(submit(hash)))[1]).toBe(`Transaction with id '${hash}' has not been mined yet!`);
+      expect((await rejectionOf(submit(hash)))[1]).toBe(`Transaction with id '${hash}' has not been mined yet!`);
       await call(carol, selectors.transfer, payee, 0n);
       await anvil.mine(3);
       expect((await look()).ids).toEqual([hash]);
@@ -314,7 +320,7 @@ describeWith(anvilNeed, "an EVM chain", () => {
       const { submit } = await openToken();
       const hash = await call(alice, selectors.transfer, payee, 2n ** 255n);
       await anvil.mine(3);
-      expect((await refusalOf(submit(hash)))[1]).toBe("The amount is larger than an account can hold");
+      expect((await rejectionOf(submit(hash)))[1]).toBe("The amount is larger than an account can hold");
       const small = await call(carol, selectors.transfer, payee, 2_000n * dollars);
       await anvil.mine(3);
       expect((await submit(small)).payment).toMatchObject({ state: "failed", quantity: 2_000n * dollars });
@@ -336,7 +342,7 @@ describeWith(anvilNeed, "an EVM chain", () => {
       await anvil.mine(3);
       await look();
       expect(await balance(known(carol))).toBe(2n * (2n ** 53n + 1n));
-      expect((await refusalOf(submit(huge)))[1]).toBe("Transaction quantity must be greater than 0"); // another coin's
+      expect((await rejectionOf(submit(huge)))[1]).toBe("Transaction quantity must be greater than 0"); // another coin's
       const twin = await open(
         createEvmToken({
           token: "base-usdc",
@@ -346,7 +352,7 @@ describeWith(anvilNeed, "an EVM chain", () => {
           ...depths,
         }),
       );
-      expect((await refusalOf(twin.submit(huge)))[1]).toBe("The amount is larger than an account can hold");
+      expect((await rejectionOf(twin.submit(huge)))[1]).toBe("The amount is larger than an account can hold");
       expect(await stateOf(exact)).toEqual(["credited"]);
     });
 
@@ -393,9 +399,9 @@ describeWith(anvilNeed, "an EVM chain", () => {
     const hash = await anvil.send({ from: alice, to: payee, value: 5n });
     await anvil.mine(3);
     const { submit } = await open(chain);
-    expect((await refusalOf(submit(hash)))[0]).toBe("transaction_fault");
+    expect((await rejectionOf(submit(hash)))[0]).toBe("transaction_fault");
     expect(await chain.scan(undefined, never)).toMatchObject({ kind: "trouble", reason: "wrong" });
-    expect(await chain.standing({ height: 1, hash: "" }, never)).toMatchObject({ reason: "wrong" });
+    expect(await chain.status({ height: 1, hash: "" }, never)).toMatchObject({ reason: "wrong" });
   });
 });
 

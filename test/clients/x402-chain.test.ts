@@ -13,7 +13,7 @@ import {
   writeTransferCall,
 } from "../../src/payment/evm/authorization.ts";
 import { type AuthorizationChain, createAuthorizationChain } from "../../src/payment/evm/authorization-chain.ts";
-import { createAsking, createEvmChain } from "../../src/payment/evm/evm-chain.ts";
+import { createEvmChain, createEvmClient } from "../../src/payment/evm/evm-chain.ts";
 import { createEvmSender, type EvmSender, signTransaction } from "../../src/payment/evm/evm-sender.ts";
 import { type JsonRpc, openJsonRpc } from "../../src/payment/evm/json-rpc.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
@@ -51,14 +51,14 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "x402 on a chain", (
     await anvil.rpc("evm_setAutomine", true);
     await anvil.mine();
     clock = createTestClock();
-    const asking = createAsking(rpc, BigInt(anvil.chainId));
+    const client = createEvmClient(rpc, BigInt(anvil.chainId));
     chain = createAuthorizationChain({
-      asking,
+      client,
       domain: domain(),
       evm: createEvmChain(rpc, BigInt(anvil.chainId)),
     });
     const privateKey = Uint8Array.fromHex(settler.key.slice(2));
-    sender = createEvmSender({ asking, chainId: BigInt(anvil.chainId), privateKey, clock: clock.now });
+    sender = createEvmSender({ client, chainId: BigInt(anvil.chainId), privateKey, clock: clock.now });
   });
 
   afterAll(async () => {
@@ -248,9 +248,9 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "x402 on a chain", (
     await anvil.rpc("evm_setAutomine", false);
     const before = await authorize();
     await send(before.data);
-    const asking = createAsking(rpc, BigInt(anvil.chainId));
+    const client = createEvmClient(rpc, BigInt(anvil.chainId));
     const privateKey = Uint8Array.fromHex(settler.key.slice(2));
-    const next = createEvmSender({ asking, chainId: BigInt(anvil.chainId), privateKey, clock: clock.now });
+    const next = createEvmSender({ client, chainId: BigInt(anvil.chainId), privateKey, clock: clock.now });
     const orders = [await authorize(), await authorize()];
     const begin = async () => true;
     expect(await next.send({ to: contract, data: orders[0]?.data ?? new Uint8Array() }, begin, never)).toMatchObject({
@@ -280,15 +280,15 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "x402 on a chain", (
   });
 
   test("a server of another chain is trouble, and nothing is sent there", async () => {
-    const asking = createAsking(rpc, 1n);
-    const other = createAuthorizationChain({ asking, domain: domain(), evm: createEvmChain(rpc, 1n) });
+    const client = createEvmClient(rpc, 1n);
+    const other = createAuthorizationChain({ client, domain: domain(), evm: createEvmChain(rpc, 1n) });
     const { authorization, signature, data } = await authorize();
     expect(await other.try(authorization, signature, never)).toMatchObject({
       kind: "trouble",
       reason: "wrong",
     });
     const privateKey = Uint8Array.fromHex(settler.key.slice(2));
-    const strange = createEvmSender({ asking, chainId: 1n, privateKey, clock: clock.now });
+    const strange = createEvmSender({ client, chainId: 1n, privateKey, clock: clock.now });
     expect(await strange.send({ to: contract, data }, async () => true, never)).toMatchObject({
       kind: "trouble",
     });

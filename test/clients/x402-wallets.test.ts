@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readAddress, type UserAddress } from "../../src/payment/addresses.ts";
 import { type Authorization, authorizationHash } from "../../src/payment/evm/authorization.ts";
 import { createAuthorizationChain } from "../../src/payment/evm/authorization-chain.ts";
-import { createAsking, createEvmChain } from "../../src/payment/evm/evm-chain.ts";
+import { createEvmChain, createEvmClient } from "../../src/payment/evm/evm-chain.ts";
 import { type JsonRpc, openJsonRpc } from "../../src/payment/evm/json-rpc.ts";
 import { isSignedByWallet, multicallAddress } from "../../src/payment/evm/wallet-signature.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
@@ -60,7 +60,7 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "a smart wallet that
 
   const call = (to: string, data: string) => anvil.rpc<string>("eth_call", { to, data }, "latest");
   const domain = () => ({ name: "USD Coin", version: "2", chainId: BigInt(anvil.chainId), contract });
-  const asking = () => createAsking(rpc, BigInt(anvil.chainId));
+  const client = () => createEvmClient(rpc, BigInt(anvil.chainId));
   const dollarsOf = async (address: string) => BigInt(await call(contract, callOf("70a08231", address)));
 
   /** Where a wallet is, or will be. */
@@ -202,7 +202,7 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "a smart wallet that
     const authorization = authorizationOf(address);
     const signature = Uint8Array.fromHex((await wrapped(authorization)).slice(2));
     const chain = createAuthorizationChain({
-      asking: asking(),
+      client: client(),
       domain: domain(),
       evm: createEvmChain(rpc, BigInt(anvil.chainId)),
     });
@@ -210,7 +210,7 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "a smart wallet that
     const code = await anvil.rpc<string>("eth_getCode", multicallAddress, "latest");
     await anvil.rpc("anvil_setCode", multicallAddress, "0x");
     try {
-      expect(await isSignedByWallet(asking(), domain(), { authorization, signature }, never)).toEqual({
+      expect(await isSignedByWallet(client(), domain(), { authorization, signature }, never)).toEqual({
         kind: "ok",
         value: false,
       });
@@ -225,7 +225,7 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "a smart wallet that
     const authorization = authorizationOf(address);
     const signature = Uint8Array.fromHex((await sign(authorization)).slice(2));
     const elsewhere = openJsonRpc("http://127.0.0.1:1");
-    const nobody = createAsking(elsewhere, BigInt(anvil.chainId));
+    const nobody = createEvmClient(elsewhere, BigInt(anvil.chainId));
     expect(await isSignedByWallet(nobody, domain(), { authorization, signature }, never)).toMatchObject({
       kind: "trouble",
     });

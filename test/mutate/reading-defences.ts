@@ -267,8 +267,8 @@ export const readingDefences: readonly Defence[] = [
     threat: "X3",
     name: "where a checkout returns to",
     file: "src/http/payment/top-up-request.ts",
-    text: "if (!mayReturnTo(text, rules)) throw refused(",
-    instead: "if (false) throw refused(",
+    text: "if (!mayReturnTo(text, rules)) throw rejected(",
+    instead: "if (false) throw rejected(",
     tests: ["test/http/payment/top-up.test.ts"],
   },
   {

@@ -9,7 +9,7 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure, failures } from "../../failures.ts";
 import { readAddressOfWord, type UserAddress } from "../../payment/addresses.ts";
-import { refused } from "../../payment/refusal.ts";
+import { rejected } from "../../payment/rejection.ts";
 import type { Gifts, Redemption } from "../../payment/top-ups/gifts.ts";
 import { readBody } from "../body.ts";
 import { contextOf } from "../context.ts";
@@ -72,10 +72,10 @@ function readWish(query: URLSearchParams): Wish {
   const destination = single(query, parameters.destination.name);
   const word = query.get(parameters.token.name) ?? query.get(parameters.addressType.name) ?? "native";
   const address = readAddressOfWord(destination, word)?.address;
-  if (address === undefined) throw refused("Provided destination address is not a valid native address!");
+  if (address === undefined) throw rejected("Provided destination address is not a valid native address!");
   const email = query.get(parameters.email.name);
   if (email !== null && !parameters.email.is(email))
-    throw refused("Provided recipient email address is not a valid email!");
+    throw rejected("Provided recipient email address is not a valid email!");
   return { secret, address };
 }
 
@@ -111,6 +111,6 @@ function queryOf(request: Request): URLSearchParams {
 function single(query: URLSearchParams, name: string): string {
   const [value, ...more] = query.getAll(name);
   // Any text that is not empty: what it is for says its caller.
-  if (!parameters.destination.is(value) || more.length > 0) throw refused("Invalid or missing parameters");
+  if (!parameters.destination.is(value) || more.length > 0) throw rejected("Invalid or missing parameters");
   return value;
 }

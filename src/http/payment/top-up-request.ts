@@ -6,9 +6,9 @@
 import { Failure } from "../../failures.ts";
 import { readAddressOfWord } from "../../payment/addresses.ts";
 import type { CheckoutReturn } from "../../payment/providers/card-provider.ts";
-import { refused } from "../../payment/refusal.ts";
+import { rejected } from "../../payment/rejection.ts";
 import { giftWord, type TopUpMethod, topUpMethods } from "../../payment/top-ups/quotes.ts";
-import type { Recipient, TopUpWish } from "../../payment/top-ups/top-up.ts";
+import type { Recipient, TopUpRequest } from "../../payment/top-ups/top-up.ts";
 import { topUpParameters as parameters, uiModes, uiModeUsual } from "./parameters.ts";
 import { readPromoCodes } from "./price-routes.ts";
 
@@ -38,9 +38,9 @@ const echoedMax = 200;
  *
  * @throws Failure `payment_rejected` with the reason, `gifting_by_email_off`, `invalid_destination`.
  */
-export function readTopUp(path: TopUpPath, query: URLSearchParams, rules: ReturnRules): TopUpWish {
+export function readTopUp(path: TopUpPath, query: URLSearchParams, rules: ReturnRules): TopUpRequest {
   const { method } = path;
-  if (!parameters.method.is(method)) throw refused(`Payment method must include one of: ${topUpMethods.join(",")}!`);
+  if (!parameters.method.is(method)) throw rejected(`Payment method must include one of: ${topUpMethods.join(",")}!`);
   const word = readDestinationWord(query);
   const message = readGiftMessage(query);
   const session = readSession(method, query, rules);
@@ -56,14 +56,14 @@ export function readTopUp(path: TopUpPath, query: URLSearchParams, rules: Return
 /** The word for what the destination is; checked, for its messages come first. */
 function readDestinationWord(query: URLSearchParams): string {
   const word = single(query, parameters.addressType.name) ?? single(query, parameters.token.name) ?? "native";
-  if (!parameters.addressType.is(word)) throw refused(`Invalid destination address type: ${echo(word)}`);
+  if (!parameters.addressType.is(word)) throw rejected(`Invalid destination address type: ${echo(word)}`);
   return word;
 }
 
 function readGiftMessage(query: URLSearchParams): string | undefined {
   const message = single(query, parameters.giftMessage.name);
   if (message === undefined) return undefined;
-  if (!parameters.giftMessage.is(message)) throw refused("Invalid gift message!");
+  if (!parameters.giftMessage.is(message)) throw rejected("Invalid gift message!");
   return message;
 }
 
@@ -76,16 +76,16 @@ function readRecipient(text: string, word: string, message: string | undefined):
 }
 
 /** What is said of pages is checked also where the method has none. */
-function readSession(method: TopUpMethod, query: URLSearchParams, rules: ReturnRules): TopUpWish["session"] {
+function readSession(method: TopUpMethod, query: URLSearchParams, rules: ReturnRules): TopUpRequest["session"] {
   const uiMode = single(query, parameters.uiMode.name) ?? uiModeUsual;
-  if (!parameters.uiMode.is(uiMode)) throw refused(`Invalid ui mode! Allowed modes: "${uiModes.join(",")}"`);
+  if (!parameters.uiMode.is(uiMode)) throw rejected(`Invalid ui mode! Allowed modes: "${uiModes.join(",")}"`);
   const successUrl = readUrl(query, parameters.successUrl.name, rules);
   const cancelUrl = readUrl(query, parameters.cancelUrl.name, rules);
   const returnUrl = readUrl(query, parameters.returnUrl.name, rules);
   if (method === "payment-intent") return { method };
   if (uiMode === "embedded") return { method, back: () => ({ uiMode, returnUrl }) };
   if (rules.publicUrl === "" && (successUrl === undefined || cancelUrl === undefined))
-    throw refused("Must provide successUrl and cancelUrl");
+    throw rejected("Must provide successUrl and cancelUrl");
   const back = (quoteId: string): CheckoutReturn => ({
     uiMode,
     successUrl: successUrl ?? ownPage(rules, donePath, quoteId),
@@ -102,7 +102,7 @@ function ownPage({ publicUrl }: ReturnRules, path: string, quoteId: string): str
 function readUrl(query: URLSearchParams, name: string, rules: ReturnRules): string | undefined {
   const text = single(query, name);
   if (text === undefined) return undefined;
-  if (!mayReturnTo(text, rules)) throw refused(`Invalid url provided: ${echo(text)}!`);
+  if (!mayReturnTo(text, rules)) throw rejected(`Invalid url provided: ${echo(text)}!`);
   return text;
 }
 
@@ -133,7 +133,7 @@ function isLoopback(host: string): boolean {
 function single(query: URLSearchParams, name: string): string | undefined {
   const values = query.getAll(name);
   if (values.length > 1)
-    throw refused(`Expected a singular query parameter but got an array ${echo(values.join(","))}`);
+    throw rejected(`Expected a singular query parameter but got an array ${echo(values.join(","))}`);
   return values[0];
 }
 

@@ -6,7 +6,7 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import { giftWord, type QuoteTerms } from "../../payment/top-ups/quotes.ts";
-import type { TopUp, TopUps, TopUpWish } from "../../payment/top-ups/top-up.ts";
+import type { TopUp, TopUpRequest, TopUps } from "../../payment/top-ups/top-up.ts";
 import { contextOf } from "../context.ts";
 import type { PublicUrl } from "../public-url.ts";
 import { jsonResponse } from "../responses.ts";
@@ -55,7 +55,7 @@ export function createTopUpRoutes(options: TopUpRoutesOptions): AnyElysia {
 /** A question about headers alone opens no session. */
 async function start(
   topUps: TopUps,
-  wish: TopUpWish,
+  wish: TopUpRequest,
   publicUrl: string,
   headOnly: boolean,
   signal: AbortSignal,

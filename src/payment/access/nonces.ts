@@ -2,8 +2,8 @@
  * Nonces that were used, and what was signed with them: a signature that was seen once is worth nothing to whoever saw
  * it.
  *
- * Those of accounts are kept for ever, so each account may use only so many a day. Of strangers there is no end: the
- * newest of all of them are kept, so that a signature that was caught before its key had an account is not good later.
+ * Those of accounts are stored for ever, so each account may use only so many a day. Of strangers there is no end: the
+ * newest of all of them are stored, so that a signature that was caught before its key had an account is not good later.
  * Source: docs/reference/payment.md#signed-requests.
  * @module
  */
@@ -18,7 +18,7 @@ import type { RequestSigner } from "./signed-request.ts";
 /** Nonces that an account may use in one day of UTC. */
 export const noncesPerDayMax = 10_000;
 
-/** Nonces of strangers that are kept: 15 MB. */
+/** Nonces of strangers that are stored: 15 MB. */
 export const strangersNoncesMax = 100_000;
 
 const dayMs = 86_400_000n;
@@ -51,7 +51,7 @@ export async function claimNonce(tx: Tx, signer: RequestSigner, now: number): Pr
 /**
  * Claims a nonce of a signer who has no account; the oldest one of any stranger may be forgotten for it.
  *
- * @param keptMax - How many are kept, 1 or more.
+ * @param storedMax - How many are stored, 1 or more.
  * @throws Failure `invalid_signature` when it was used before and is not forgotten.
  */
 export async function claimStrangersNonce(

@@ -79,7 +79,7 @@ export function isSigned(headers: Headers): boolean {
 /**
  * Reads who signed a request. Costs at most six checks of an RSA signature, 0.4 ms.
  *
- * @throws Failure `invalid_signature`, whose fact `reason` is for the log.
+ * @throws Failure `invalid_signature`, whose report `reason` is for the log.
  */
 export function readSigner(request: SignedRequest): RequestSigner {
   const { headers } = request;

@@ -1,7 +1,7 @@
 /**
- * What the card provider's messages say of payments, kept so that their order does not matter.
+ * What the card provider's messages say of payments, stored so that their order does not matter.
  *
- * Every kind of fact is joined with what is known already by a rule that gives the same whichever comes first: the
+ * Every kind of report is joined with what is known already by a rule that gives the same whichever comes first: the
  * first word on a payment, the newest word on the sum of its refunds and on each dispute. What follows for the
  * credits is decided elsewhere (settlement.ts), from all of them.
  * Source: docs/reference/payment.md#card-payments; docs/reference/threats.md (L3).
@@ -15,7 +15,7 @@ const disputeStatuses = ["inquiry", "inquiry_closed", "open", "won", "lost"] as 
 export type DisputeStatus = (typeof disputeStatuses)[number];
 
 /** One thing that a message says. Times are the provider's, Unix ms. */
-export type CardFact =
+export type CardReport =
   | Readonly<{
       kind: "paid";
       paymentId: string;
@@ -64,36 +64,36 @@ const disputeRank: Readonly<Record<DisputeStatus, number>> = {
 /** The provider's times are whole seconds. Milliseconds. */
 const secondMs = 1_000n;
 
-/** Joins a fact about a payment with what is known. */
-export async function keepFact(tx: Tx, fact: Exclude<CardFact, { kind: "ended" }>): Promise<void> {
+/** Joins a report about a payment with what is known. */
+export async function storeReport(tx: Tx, report: Exclude<CardReport, { kind: "ended" }>): Promise<void> {
   await tx.run(
     "INSERT INTO card_payments (id, refunded, refunded_as_of) VALUES (?, 0, 0) ON CONFLICT (id) DO NOTHING",
-    fact.paymentId,
+    report.paymentId,
   );
-  switch (fact.kind) {
+  switch (report.kind) {
     case "paid":
       await tx.run(
         "UPDATE card_payments SET quote_id = ?, paid_at = ?, amount = ?, currency = ? " +
           "WHERE id = ? AND paid_at IS NULL",
-        fact.quoteId,
-        BigInt(fact.paidAt),
-        fact.amount,
-        fact.currency,
-        fact.paymentId,
+        report.quoteId,
+        BigInt(report.paidAt),
+        report.amount,
+        report.currency,
+        report.paymentId,
       );
       return;
     case "refunded":
-      return await keepRefunded(tx, fact);
+      return await keepRefunded(tx, report);
     case "refund_failed":
       await tx.run(
         "UPDATE card_payments SET recheck_as_of = ? " + "WHERE id = ? AND (recheck_as_of IS NULL OR recheck_as_of < ?)",
-        BigInt(fact.asOf),
-        fact.paymentId,
-        BigInt(fact.asOf),
+        BigInt(report.asOf),
+        report.paymentId,
+        BigInt(report.asOf),
       );
       return;
     case "dispute":
-      return await keepDispute(tx, fact);
+      return await keepDispute(tx, report);
   }
 }
 
@@ -134,7 +134,7 @@ export async function refundsWanted(tx: Tx, after: string, limit: number): Promi
 }
 
 /** The provider was told. */
-export async function refundAsked(tx: Tx, paymentId: string): Promise<void> {
+export async function refundRequested(tx: Tx, paymentId: string): Promise<void> {
   await tx.run("UPDATE card_payments SET refund = 'asked' WHERE id = ?", paymentId);
 }
 
@@ -160,9 +160,9 @@ export async function doubtEnded(tx: Tx, paymentId: string, asOf: number): Promi
  * The newer sum of refunds holds; of two of one second the larger one, for the sum grows. Only where a refund came to
  * nothing it shrinks: then the sum was asked for, and what else is said of that second is doubted.
  */
-async function keepRefunded(tx: Tx, fact: Extract<CardFact, { kind: "refunded" }>): Promise<void> {
-  const { paymentId, amount } = fact;
-  const asOf = BigInt(fact.asOf);
+async function keepRefunded(tx: Tx, report: Extract<CardReport, { kind: "refunded" }>): Promise<void> {
+  const { paymentId, amount } = report;
+  const asOf = BigInt(report.asOf);
   const isStored = await tx.run(
     "UPDATE card_payments SET refunded = ?, refunded_as_of = ? " +
       "WHERE id = ? AND (refunded_as_of < ? OR (refunded_as_of = ? AND refunded < ?))",
@@ -176,35 +176,35 @@ async function keepRefunded(tx: Tx, fact: Extract<CardFact, { kind: "refunded" }
   );
 }
 
-async function keepDispute(tx: Tx, fact: Extract<CardFact, { kind: "dispute" }>): Promise<void> {
+async function keepDispute(tx: Tx, report: Extract<CardReport, { kind: "dispute" }>): Promise<void> {
   const known = await tx.get<{ status: string; as_of: bigint }>(
     "SELECT status, as_of FROM card_disputes WHERE id = ?",
-    fact.disputeId,
+    report.disputeId,
   );
-  if (known !== undefined && !isNewer(fact, readStatus(known.status), readTime(known.as_of))) return;
+  if (known !== undefined && !isNewer(report, readStatus(known.status), readTime(known.as_of))) return;
   await tx.run(
     "INSERT INTO card_disputes (id, payment_id, amount, currency, status, as_of) VALUES (?, ?, ?, ?, ?, ?) " +
       "ON CONFLICT (id) DO UPDATE SET amount = excluded.amount, currency = excluded.currency, " +
       "status = excluded.status, as_of = excluded.as_of",
-    fact.disputeId,
-    fact.paymentId,
-    fact.amount,
-    fact.currency,
-    fact.status,
-    BigInt(fact.asOf),
+    report.disputeId,
+    report.paymentId,
+    report.amount,
+    report.currency,
+    report.status,
+    BigInt(report.asOf),
   );
 }
 
 /** Whether a word on a dispute replaces the known one. Of a won and a lost one of the same second, lost holds. */
 function isNewer(
-  fact: Readonly<{ status: DisputeStatus; asOf: number }>,
+  report: Readonly<{ status: DisputeStatus; asOf: number }>,
   status: DisputeStatus,
   asOf: number,
 ): boolean {
-  const rank = disputeRank[fact.status] - disputeRank[status];
+  const rank = disputeRank[report.status] - disputeRank[status];
   if (rank !== 0) return rank > 0;
-  if (fact.asOf !== asOf) return fact.asOf > asOf;
-  return fact.status === "lost";
+  if (report.asOf !== asOf) return report.asOf > asOf;
+  return report.status === "lost";
 }
 
 function readStatus(text: string): DisputeStatus {

@@ -1,7 +1,7 @@
 /**
- * What the known facts of a payment mean for the credits, and the movement that brings the ledger there.
+ * What the known reports of a payment mean for the credits, and the movement that brings the ledger there.
  *
- * The plan is a function of the facts alone, so that any order of messages ends in the same balances: a payment is
+ * The plan is a function of the reports alone, so that any order of messages ends in the same balances: a payment is
  * either what its quote asked for, and credited, or given back; of what was credited, refunds and disputes that hold
  * money back hold back the same share, from whoever was credited.
  * Source: docs/reference/payment.md#card-payments; docs/reference/threats.md (L3).
@@ -23,28 +23,28 @@ import {
   user,
 } from "../../store/ledger/transfers.ts";
 import type { StripeEvent } from "../providers/card-provider.ts";
-import { factOf } from "../providers/stripe-objects.ts";
+import { reportOf } from "../providers/stripe-objects.ts";
 import type { CountPromo } from "../top-ups/promo.ts";
 import { endQuote, findQuote, type Quote } from "../top-ups/quotes.ts";
 import {
   type CardDispute,
-  type CardFact,
   type CardPayment,
+  type CardReport,
   disputesOf,
   findPayment,
-  keepFact,
+  storeReport,
   wantRefund,
 } from "./card-event-store.ts";
 
 /** What settling needs. */
 type SettlementParts = Readonly<{ makeId: MakeId; countPromo: CountPromo }>;
 
-/** What a fact came to. */
+/** What a report came to. */
 type Settled =
   | "credited"
   | "taken_back"
   | "given_back" // credits, after a dispute was won or a refund failed
-  | "refused" // the money goes back to the payer
+  | "rejected" // the money goes back to the payer
   | "ended"
   | "nothing";
 
@@ -58,28 +58,28 @@ const lateMsMax = 15 * 60_000;
 const cards = provider("stripe");
 
 /**
- * Takes a fact in and moves what follows from it.
+ * Takes a report in and moves what follows from it.
  * @param now - Unix ms, of the movement.
  */
-async function settleFact(tx: Tx, fact: CardFact, now: number, parts: SettlementParts): Promise<Settled> {
-  if (fact.kind === "ended") {
-    await endQuote(tx, fact.quoteId, fact.state);
+async function settleReport(tx: Tx, report: CardReport, now: number, parts: SettlementParts): Promise<Settled> {
+  if (report.kind === "ended") {
+    await endQuote(tx, report.quoteId, report.state);
     return "ended";
   }
-  await keepFact(tx, fact);
-  const payment = await findPayment(tx, fact.paymentId);
+  await storeReport(tx, report);
+  const payment = await findPayment(tx, report.paymentId);
   if (payment?.paid === undefined || payment.quoteId === undefined) return "nothing";
   const quote = await findQuote(tx, payment.quoteId);
   // Another program may sell by the same account at the provider: its payments are not ours to judge.
   if (quote === undefined) return "nothing";
   const accepted = await accept(tx, quote, payment, now, parts);
-  if (accepted === undefined) return "refused";
+  if (accepted === undefined) return "rejected";
   const moved = await hold(tx, accepted, payment, now, parts.makeId);
   return accepted === quote ? moved : "credited";
 }
 
 /** Why a payment does not pay a quote, or undefined when it does. */
-function refusalOf(quote: Quote, payment: CardPayment): string | undefined {
+function rejectionOf(quote: Quote, payment: CardPayment): string | undefined {
   const { paid } = payment;
   if (paid === undefined) return "it is not paid";
   if (quote.paymentId !== undefined && quote.paymentId !== payment.id) return "the quote is paid already";
@@ -110,7 +110,7 @@ function heldBack(
   return lost >= paid.amount ? creditedWinc : (creditedWinc * lost) / paid.amount;
 }
 
-/** The quote as paid by the payment; undefined when the payment is refused. */
+/** The quote as paid by the payment; undefined when the payment is rejected. */
 async function accept(
   tx: Tx,
   quote: Quote,
@@ -118,10 +118,10 @@ async function accept(
   now: number,
   { makeId, countPromo }: SettlementParts,
 ): Promise<Quote | undefined> {
-  const refusal = refusalOf(quote, payment);
-  if (refusal !== undefined) {
+  const rejection = rejectionOf(quote, payment);
+  if (rejection !== undefined) {
     await wantRefund(tx, payment.id);
-    await endQuote(tx, quote.id, "failed", refusal);
+    await endQuote(tx, quote.id, "failed", rejection);
     return undefined;
   }
   if (quote.paymentId !== undefined) return quote;
@@ -158,7 +158,7 @@ async function accept(
   return { ...quote, state: "paid", paymentId: payment.id, creditedWinc, promoWinc };
 }
 
-/** Brings what is held back to what the facts say. */
+/** Brings what is held back to what the reports say. */
 async function hold(tx: Tx, quote: Quote, payment: CardPayment, now: number, makeId: MakeId): Promise<Settled> {
   if (payment.paid === undefined) return "nothing";
   const disputes = await disputesOf(tx, payment.id);
@@ -215,7 +215,7 @@ export type CardEvents = Readonly<{
   /** Those of the events, at most a page of them, that were not taken in yet and say something. */
   unseen: (events: readonly StripeEvent[]) => Promise<StripeEvent[]>;
   /** Takes in what the provider answered when it was asked. */
-  learn: (fact: CardFact) => Promise<Settled>;
+  learn: (report: CardReport) => Promise<Settled>;
 }>;
 
 /** Under which name events are claimed. */
@@ -223,24 +223,24 @@ const source = "stripe";
 
 /** Creates it. Its calls reject as the ledger's `write` does. */
 export function createCardEvents({ ledger, clock, log, ...parts }: CardEventParts): CardEvents {
-  const told = (settled: Settled, facts: Readonly<Record<string, unknown>>): Settled => {
-    if (settled === "refused") log.warn("a card payment goes back to its payer", facts);
-    else if (settled !== "nothing") log.info("a card payment was settled", { ...facts, settled });
+  const told = (settled: Settled, reports: Readonly<Record<string, unknown>>): Settled => {
+    if (settled === "rejected") log.warn("a card payment goes back to its payer", reports);
+    else if (settled !== "nothing") log.info("a card payment was settled", { ...reports, settled });
     return settled;
   };
   return {
     take: async (event) => {
-      const fact = factOf(event);
-      if (fact === undefined) return "nothing";
+      const report = reportOf(event);
+      if (report === undefined) return "nothing";
       const now = clock();
       const settled = await ledger.write(async (tx) => {
         if (!(await claimEvent(tx, source, event.id, now))) return "nothing";
-        return await settleFact(tx, fact, now, parts);
+        return await settleReport(tx, report, now, parts);
       });
-      return told(settled, { event: event.id, type: event.type, ...namesOf(fact) });
+      return told(settled, { event: event.id, type: event.type, ...namesOf(report) });
     },
     unseen: async (events) => {
-      const telling = events.filter((event) => factOf(event) !== undefined);
+      const telling = events.filter((event) => reportOf(event) !== undefined);
       if (telling.length === 0) return [];
       const marks = telling.map(() => "?").join(", ");
       const ids = telling.map(({ id }) => id);
@@ -254,14 +254,14 @@ export function createCardEvents({ ledger, clock, log, ...parts }: CardEventPart
       const known = new Set(seen.map((row) => row.event_id));
       return telling.filter(({ id }) => !known.has(id));
     },
-    learn: async (fact) => {
+    learn: async (report) => {
       const now = clock();
-      return told(await ledger.write((tx) => settleFact(tx, fact, now, parts)), namesOf(fact));
+      return told(await ledger.write((tx) => settleReport(tx, report, now, parts)), namesOf(report));
     },
   };
 }
 
 /** What a line of the log names. */
-function namesOf(fact: CardFact): Readonly<Record<string, unknown>> {
-  return fact.kind === "ended" ? { quoteId: fact.quoteId } : { paymentId: fact.paymentId };
+function namesOf(report: CardReport): Readonly<Record<string, unknown>> {
+  return report.kind === "ended" ? { quoteId: report.quoteId } : { paymentId: report.paymentId };
 }

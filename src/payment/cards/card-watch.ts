@@ -11,9 +11,9 @@ import { type Clock, earlier, later } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import { sleep } from "../../lib/stop.ts";
 import { type LedgerDatabase, readTime, type Tx } from "../../store/ledger/ledger-database.ts";
-import type { CardProvider, PaymentStanding } from "../providers/card-provider.ts";
+import type { CardProvider, PaymentStatus } from "../providers/card-provider.ts";
 import { endQuote, lookAgainAt, type Quote, quotesToLookAt, removeEndedQuotes } from "../top-ups/quotes.ts";
-import { doubtEnded, refundAsked, refundsInDoubt, refundsWanted } from "./card-event-store.ts";
+import { doubtEnded, refundRequested, refundsInDoubt, refundsWanted } from "./card-event-store.ts";
 import type { CardEvents } from "./card-settlement.ts";
 
 /** What the watch needs. */
@@ -40,7 +40,7 @@ type RunningCardWatch = Pick<CardWatch, "blindMs"> & Readonly<{ close: () => Pro
 const quotesPerLook = 50;
 const refundsPerLook = 20;
 
-/** Ended quotes that one look removes, and how long they are kept for questions. */
+/** Ended quotes that one look removes, and how long they are stored for questions. */
 const removedPerLook = 500;
 const endedStoredMs = 90 * 24 * 60 * 60_000;
 
@@ -82,7 +82,7 @@ export function createCardWatch(parts: CardWatchParts): CardWatch {
   const { ledger, clock } = parts;
   let blindSince: number | undefined;
   let removedAt = 0;
-  /** The last payment that was to be given back in the look before: those that are refused again hold up no others. */
+  /** The last payment that was to be given back in the look before: those that are rejected again hold up no others. */
   let givenBackTo = "";
   return {
     blindMs: () => (blindSince === undefined ? 0 : clock() - blindSince),
@@ -138,7 +138,7 @@ export function runCardWatch(parts: CardWatchParts, pauseMs: number): RunningCar
 async function attempt(
   { log }: CardWatchParts,
   signal: AbortSignal,
-  facts: Readonly<Record<string, unknown>>,
+  reports: Readonly<Record<string, unknown>>,
   work: () => Promise<void>,
 ): Promise<boolean> {
   try {
@@ -148,8 +148,8 @@ async function attempt(
     signal.throwIfAborted();
     if (error instanceof Failure && ledgerFaults.includes(error.code)) throw error;
     const isFault = error instanceof Failure && error.code === "payment_session_failed";
-    if (isFault) log.warn("the card provider could not be asked", { ...facts, error });
-    else log.error("a step of the watch over card payments failed", { ...facts, error });
+    if (isFault) log.warn("the card provider could not be asked", { ...reports, error });
+    else log.error("a step of the watch over card payments failed", { ...reports, error });
     return false;
   }
 }
@@ -163,20 +163,20 @@ async function askFor(parts: CardWatchParts, quote: Quote, signal: AbortSignal):
     await ledger.write((tx) => endQuote(tx, quote.id, "expired", "no session was made"));
     return;
   }
-  const standing = await standingOf(parts, quote, quote.sessionId, now >= quote.expiresAt, signal);
-  if (standing === "gone") await events.learn({ kind: "ended", quoteId: quote.id, state: "expired" });
-  else if (standing === undefined || standing.paidAt === undefined) await lookLater(parts, quote, now);
-  else await learnPaid(parts, quote, standing, standing.paidAt);
+  const status = await statusOf(parts, quote, quote.sessionId, now >= quote.expiresAt, signal);
+  if (status === "gone") await events.learn({ kind: "ended", quoteId: quote.id, state: "expired" });
+  else if (status === undefined || status.paidAt === undefined) await lookLater(parts, quote, now);
+  else await learnPaid(parts, quote, status, status.paidAt);
 }
 
 /** @returns The payment; undefined while there is none to judge; `gone` when none can come any more. */
-async function standingOf(
+async function statusOf(
   { provider }: CardWatchParts,
   quote: Quote,
   sessionId: string,
   isOver: boolean,
   signal: AbortSignal,
-): Promise<PaymentStanding | "gone" | undefined> {
+): Promise<PaymentStatus | "gone" | undefined> {
   if (quote.method === "payment-intent") {
     const ask = isOver ? provider.endPayment : provider.findPayment;
     const payment = await ask(sessionId, signal);
@@ -192,7 +192,7 @@ async function standingOf(
 async function learnPaid(
   { events }: CardWatchParts,
   quote: Quote,
-  payment: PaymentStanding,
+  payment: PaymentStatus,
   paidAt: number,
 ): Promise<void> {
   const { paymentId, amountReceived: amount, amountRefunded, currency } = payment;
@@ -214,7 +214,7 @@ function pauseOf(ageMs: number): number {
 }
 
 /**
- * Gives back what was refused; the provider knows a refund that it was asked for before.
+ * Gives back what was rejected; the provider knows a refund that it was asked for before.
  *
  * @param after - Only payments behind this one, by their ids; "" begins anew.
  * @returns Where the next look goes on.
@@ -225,7 +225,7 @@ async function giveBack(parts: CardWatchParts, after: string, signal: AbortSigna
   for (const paymentId of wanted) {
     await attempt(parts, signal, { paymentId }, async () => {
       await provider.refund(paymentId, signal);
-      await ledger.write((tx) => refundAsked(tx, paymentId));
+      await ledger.write((tx) => refundRequested(tx, paymentId));
     });
   }
   return wanted.length < refundsPerLook ? "" : (wanted.at(-1) ?? "");

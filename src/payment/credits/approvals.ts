@@ -80,7 +80,7 @@ const endingsMax = 200;
  */
 export async function giveApproval(tx: Tx, request: ApprovalRequest, step: Step): Promise<Approval> {
   const { approvalId, payer, approved, winc, expiresAt } = request;
-  await refuseApproval(tx, request, step.now);
+  await rejectApproval(tx, request, step.now);
   await expireGivenApprovals(tx, payer, step);
   await transfer(tx, {
     id: step.makeId(),
@@ -102,21 +102,21 @@ export async function giveApproval(tx: Tx, request: ApprovalRequest, step: Step)
   return given;
 }
 
-async function refuseApproval(tx: Tx, request: ApprovalRequest, now: number): Promise<void> {
+async function rejectApproval(tx: Tx, request: ApprovalRequest, now: number): Promise<void> {
   const { approvalId, payer, approved, winc, expiresAt } = request;
-  const refuse = (reason: string) => new Failure("payment_rejected", { reason, approvalId, payer, approved, winc });
-  if (winc <= 0n) throw refuse("An approval must be of at least 1 winc");
-  if (payer === approved) throw refuse("An address cannot approve itself");
+  const reject = (reason: string) => new Failure("payment_rejected", { reason, approvalId, payer, approved, winc });
+  if (winc <= 0n) throw reject("An approval must be of at least 1 winc");
+  if (payer === approved) throw reject("An address cannot approve itself");
   if (expiresAt !== undefined && !(Number.isSafeInteger(expiresAt) && expiresAt > now))
-    throw refuse("An approval expires at a time after it is given");
+    throw reject("An approval expires at a time after it is given");
   if ((await findApproval(tx, approvalId)) !== undefined)
-    throw refuse(`Conflicting approval found for approval ID '${approvalId}'`);
+    throw reject(`Conflicting approval found for approval ID '${approvalId}'`);
   const active = await tx.get<{ count: bigint }>(
     "SELECT COUNT(*) AS count FROM approvals WHERE paying_address = ? AND approved_address = ? AND state = 'active'",
     ...[payer, approved],
   );
   if (active !== undefined && active.count >= BigInt(activeApprovalsMax))
-    throw refuse(`No more than ${activeApprovalsMax} approvals for one address can be active`);
+    throw reject(`No more than ${activeApprovalsMax} approvals for one address can be active`);
 }
 
 /**

@@ -16,7 +16,7 @@ import {
   type TypedDomain,
   writeStateCall,
 } from "./authorization.ts";
-import type { Asking, EvmChain } from "./evm-chain.ts";
+import type { EvmChain, EvmClient } from "./evm-chain.ts";
 import {
   readHash,
   readHeight,
@@ -45,7 +45,7 @@ export type EndPlace = Readonly<{
 }>;
 
 /** How it stands with an authorization. */
-export type AuthorizationStanding =
+export type AuthorizationStatus =
   /** It moved the coins that it names. */
   | (Readonly<{ kind: "moved" }> & EndPlace)
   /** It was cancelled, or its nonce moved something else: it never will. */
@@ -71,38 +71,34 @@ export type AuthorizationChain = Readonly<{
   /** Carries an authorization out as if, on the newest block. */
   try: (authorization: Authorization, signature: Uint8Array, signal: AbortSignal) => Promise<Trial>;
   /** Finds out what became of it. Trouble also when it was used and nobody can say by which transaction. */
-  look: (
-    authorization: Authorization,
-    where: Whereabouts,
-    signal: AbortSignal,
-  ) => Promise<Asked<AuthorizationStanding>>;
+  look: (authorization: Authorization, where: Whereabouts, signal: AbortSignal) => Promise<Asked<AuthorizationStatus>>;
 }>;
 
 /** What it asks. */
 export type AuthorizationChainOptions = Readonly<{
-  asking: Pick<Asking, "ask" | "call">;
+  client: Pick<EvmClient, "ask" | "call">;
   evm: Pick<EvmChain, "receipt">;
   /** The coin, as its signatures name it. */
   domain: TypedDomain;
 }>;
 
 /** Blocks whose events are asked for at once; servers have limits of their own, which are found by trying. */
-const blocksAskedMax = 1_000;
+const blocksPerQueryMax = 1_000;
 
-/** JSON-RPC's code of a call that the contract refused. */
+/** JSON-RPC's code of a call that the contract rejected. */
 const revertedCode = 3;
 
 /** Creates the questions. */
 export function createAuthorizationChain(options: AuthorizationChainOptions): AuthorizationChain {
-  const { asking, domain } = options;
-  const newest = (signal: AbortSignal) => asking.ask("eth_getBlockByNumber", ["latest", false], readChainTime, signal);
+  const { client, domain } = options;
+  const newest = (signal: AbortSignal) => client.ask("eth_getBlockByNumber", ["latest", false], readChainTime, signal);
   return {
     newest,
     try: async (authorization, signature, signal) => {
       const { to, data, gasMax, hasResult } = writeAuthorizationCall(domain, authorization, signature);
       const gas = gasMax === undefined ? {} : { gas: writeQuantity(gasMax) };
       const request = { to, data: writeHexBytes(data), ...gas };
-      const response = await asking.call("eth_call", [request, "latest"], signal);
+      const response = await client.call("eth_call", [request, "latest"], signal);
       // A call to an address without a contract succeeds, and answers nothing.
       const isEmpty = hasResult && response.kind === "ok" && response.value === "0x";
       if (isEmpty) return { kind: "reverts", reason: `the chain has no contract at ${to}` };
@@ -124,7 +120,7 @@ export function createAuthorizationChain(options: AuthorizationChainOptions): Au
   };
 }
 
-/** A server's error that is the contract's refusal; servers word it differently. */
+/** A server's error that is the contract's rejection; servers word it differently. */
 export function isRevert(code: number, message: string): boolean {
   return code === revertedCode || /revert/i.test(message);
 }
@@ -153,12 +149,12 @@ async function lookThrough(
   authorization: Authorization,
   { fromHeight, now }: Whereabouts & Readonly<{ now: ChainTime }>,
   signal: AbortSignal,
-): Promise<Asked<AuthorizationStanding>> {
-  const { asking, domain } = options;
+): Promise<Asked<AuthorizationStatus>> {
+  const { client, domain } = options;
   const { contract } = domain;
   const call = { to: contract, data: writeHexBytes(writeStateCall(authorization)) };
   // Of this very block: of several servers behind one address another may be behind it.
-  const used = await asking.ask("eth_call", [call, writeQuantity(now.height)], readTruth, signal);
+  const used = await client.ask("eth_call", [call, writeQuantity(now.height)], readTruth, signal);
   if (used.kind === "trouble") return used;
   if (!used.value) return { kind: "ok", value: { kind: "unused", ...now } };
   const ids = await findEnd(options, authorization, fromHeight, now.height, signal);
@@ -173,19 +169,19 @@ async function lookThrough(
 
 /** Transactions that ended the authorization, newest blocks first: there is one, unless a server is confused. */
 async function findEnd(
-  { asking, domain: { contract } }: AuthorizationChainOptions,
+  { client, domain: { contract } }: AuthorizationChainOptions,
   authorization: Authorization,
   fromHeight: number,
   toHeight: number,
   signal: AbortSignal,
 ): Promise<Asked<readonly string[]>> {
   const topics = endTopics(authorization);
-  let span = blocksAskedMax;
+  let span = blocksPerQueryMax;
   let last = toHeight;
   while (last >= fromHeight) {
     const first = atLeast(last - span + 1, fromHeight);
     const range = { fromBlock: writeQuantity(first), toBlock: writeQuantity(last) };
-    const asked = await asking.ask(
+    const asked = await client.ask(
       "eth_getLogs",
       [{ ...range, address: contract, topics }],
       readTransactionIds,
@@ -194,7 +190,7 @@ async function findEnd(
     if (asked.kind === "ok") {
       if (asked.value.length > 0) return asked;
       last = first - 1;
-      span = atMost(span * 2, blocksAskedMax);
+      span = atMost(span * 2, blocksPerQueryMax);
       continue;
     }
     const isTooMuch = asked.reason === "status" || asked.reason === "too_large";
@@ -204,7 +200,7 @@ async function findEnd(
   return { kind: "ok", value: [] };
 }
 
-function placed({ end, transaction, block }: Found, now: ChainTime): AuthorizationStanding {
+function placed({ end, transaction, block }: Found, now: ChainTime): AuthorizationStatus {
   return { kind: end, transaction, block, confirmations: atLeast(now.height - block.height + 1, 1) };
 }
 

@@ -59,7 +59,7 @@ export type EvmChain = Readonly<{
 
 /** Creates the questions. @param chainId - Of the chain that is meant. */
 export function createEvmChain(rpc: JsonRpc, chainId: bigint): EvmChain {
-  const { ask, find } = createAsking(rpc, chainId);
+  const { ask, find } = createEvmClient(rpc, chainId);
 
   const blockAt = <Value>(
     height: number,
@@ -164,7 +164,7 @@ type Ask = <Value>(
 ) => Promise<Asked<Value>>;
 
 /** Questions to one chain. */
-export type Asking = Readonly<{
+export type EvmClient = Readonly<{
   ask: Ask;
   /** Asks for what may be absent (`null`). */
   find: <Value>(
@@ -178,7 +178,7 @@ export type Asking = Readonly<{
 }>;
 
 /** Creates the questions. @param chainId - Of the chain that is meant. */
-export function createAsking(rpc: JsonRpc, chainId: bigint): Asking {
+export function createEvmClient(rpc: JsonRpc, chainId: bigint): EvmClient {
   let isProven = false;
 
   async function prove(signal: AbortSignal): Promise<Fault | undefined> {

@@ -16,7 +16,7 @@ import { secp256k1 } from "../../lib/secp256k1.ts";
 import { createSemaphore } from "../../lib/semaphore.ts";
 import type { UserAddress } from "../addresses.ts";
 import { isRevert } from "./authorization-chain.ts";
-import type { Asking } from "./evm-chain.ts";
+import type { EvmClient } from "./evm-chain.ts";
 import { joinBytes, readQuantity, writeHexBytes } from "./evm-values.ts";
 import type { Asked } from "./json-rpc.ts";
 
@@ -34,7 +34,7 @@ type SendOutcome =
   | Readonly<{ kind: "sent"; transaction: string }>
   /** It may have been sent. */
   | Readonly<{ kind: "unknown"; transaction: string; reason: string }>
-  /** The contract would refuse it; nothing was sent. */
+  /** The contract would reject it; nothing was sent. */
   | Readonly<{ kind: "reverts"; reason: string }>
   /** `onSending` said no; nothing was sent. */
   | Readonly<{ kind: "withheld" }>
@@ -54,7 +54,7 @@ export type EvmSender = Readonly<{
 
 /** What it is made of. */
 type EvmSenderOptions = Readonly<{
-  asking: Asking;
+  client: EvmClient;
   chainId: bigint;
   /** 32 bytes in [1, n). */
   privateKey: Uint8Array;
@@ -71,13 +71,13 @@ type Draft = Readonly<{ call: ContractCall; gasMax: bigint; fees: Fees }>;
 
 /** Creates the sending from the key's account. */
 export function createEvmSender(options: EvmSenderOptions): EvmSender {
-  const { asking, chainId, privateKey, costMax, clock } = options;
+  const { client, chainId, privateKey, costMax, clock } = options;
   const address = ethereumAddress(secp256k1.publicKeyOf(privateKey)) as UserAddress;
   const numbering = createNumbering(clock);
   const semaphore = createSemaphore(1, waitingMax);
 
   async function sendInOrder(draft: Draft, onSending: OnSending, signal: AbortSignal): Promise<SendOutcome> {
-    const counts = await askCounts(asking, address, signal);
+    const counts = await askCounts(client, address, signal);
     if (counts.kind === "trouble") return counts;
     const numbered = numbering.next(draft.fees, counts.value);
     const { call, gasMax } = draft;
@@ -87,7 +87,7 @@ export function createEvmSender(options: EvmSenderOptions): EvmSender {
     const { raw, hash } = signTransaction({ chainId, ...numbered, ...call, gasMax }, privateKey);
     if (!(await onSending(hash))) return { kind: "withheld" };
     numbering.sent(numbered);
-    const response = await asking.call("eth_sendRawTransaction", [raw], signal);
+    const response = await client.call("eth_sendRawTransaction", [raw], signal);
     if (response.kind === "ok") return { kind: "sent", transaction: hash };
     const reason = response.kind === "error" ? response.message : response.detail;
     return isKnown(reason) ? { kind: "sent", transaction: hash } : { kind: "unknown", transaction: hash, reason };
@@ -96,11 +96,11 @@ export function createEvmSender(options: EvmSenderOptions): EvmSender {
   return {
     address,
     send: async (call, onSending, signal) => {
-      const gas = await estimateGas(asking, address, call, signal);
+      const gas = await estimateGas(client, address, call, signal);
       if (gas.kind !== "ok") return gas;
       if (call.gasMax !== undefined && gas.value > call.gasMax)
         return { kind: "reverts", reason: `it needs ${gas.value} gas, at most ${call.gasMax} is paid for` };
-      const fees = await askFees(asking, signal);
+      const fees = await askFees(client, signal);
       if (fees.kind === "trouble") return fees;
       // Other calls may come before it in a block and make it dearer; what is not used is not paid for.
       const gasMax = (gas.value * 5n) / 4n;
@@ -119,12 +119,12 @@ export function createEvmSender(options: EvmSenderOptions): EvmSender {
 type Estimate = Readonly<{ kind: "ok"; value: bigint }> | Readonly<{ kind: "reverts"; reason: string }> | Fault;
 
 async function estimateGas(
-  asking: Asking,
+  client: EvmClient,
   from: UserAddress,
   { to, data }: ContractCall,
   signal: AbortSignal,
 ): Promise<Estimate> {
-  const response = await asking.call("eth_estimateGas", [{ from, to, data: writeHexBytes(data) }], signal);
+  const response = await client.call("eth_estimateGas", [{ from, to, data: writeHexBytes(data) }], signal);
   if (response.kind === "trouble") return response;
   if (response.kind === "error")
     return isRevert(response.code, response.message)
@@ -135,20 +135,20 @@ async function estimateGas(
 }
 
 /** A fee that stays enough while the chain's doubles, which takes it six full blocks at least. */
-async function askFees(asking: Asking, signal: AbortSignal): Promise<Asked<Fees>> {
+async function askFees(client: EvmClient, signal: AbortSignal): Promise<Asked<Fees>> {
   const [base, tip] = await Promise.all([
-    asking.ask("eth_getBlockByNumber", ["latest", false], readBaseFee, signal),
-    asking.ask("eth_maxPriorityFeePerGas", [], readQuantity, signal),
+    client.ask("eth_getBlockByNumber", ["latest", false], readBaseFee, signal),
+    client.ask("eth_maxPriorityFeePerGas", [], readQuantity, signal),
   ]);
   if (base.kind === "trouble") return base;
   if (tip.kind === "trouble") return tip;
   return { kind: "ok", value: { feeMax: base.value * 2n + tip.value, tipMax: tip.value } };
 }
 
-async function askCounts(asking: Asking, address: UserAddress, signal: AbortSignal): Promise<Asked<Counts>> {
+async function askCounts(client: EvmClient, address: UserAddress, signal: AbortSignal): Promise<Asked<Counts>> {
   const [mined, known] = await Promise.all([
-    asking.ask("eth_getTransactionCount", [address, "latest"], readQuantity, signal),
-    asking.ask("eth_getTransactionCount", [address, "pending"], readQuantity, signal),
+    client.ask("eth_getTransactionCount", [address, "latest"], readQuantity, signal),
+    client.ask("eth_getTransactionCount", [address, "pending"], readQuantity, signal),
   ]);
   if (mined.kind === "trouble") return mined;
   if (known.kind === "trouble") return known;

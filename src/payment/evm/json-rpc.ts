@@ -60,7 +60,7 @@ const errorTextMax = 500;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** Makes a client. @param url - `http:` or `https:`; a path and a query are kept. */
+/** Makes a client. @param url - `http:` or `https:`; a path and a query are stored. */
 export function openJsonRpc(url: string, options: JsonRpcOptions = {}): JsonRpc {
   const http = openHttp(options.timeouts ?? timeoutsDefault);
   const responseBytesMax = options.responseBytesMax ?? responseBytesMaxDefault;

@@ -17,7 +17,7 @@ import {
   writeBytesTransferCall,
   writeTransferCall,
 } from "./authorization.ts";
-import type { Asking } from "./evm-chain.ts";
+import type { EvmClient } from "./evm-chain.ts";
 import {
   joinBytes,
   readHexBytes,
@@ -96,7 +96,7 @@ export function writeAuthorizationCall(
  * @returns `false` also when the payer is not a contract and the signature does not say how to make it.
  */
 export async function isSignedByWallet(
-  asking: Pick<Asking, "call">,
+  client: Pick<EvmClient, "call">,
   domain: TypedDomain,
   { authorization, signature }: Readonly<{ authorization: Authorization; signature: Uint8Array }>,
   signal: AbortSignal,
@@ -111,32 +111,32 @@ export async function isSignedByWallet(
     wordOfNumber(64n),
     tailOfBytes(inner),
   ]);
-  if (making === undefined) return isYes(await call(asking, from, check, signal), readWord);
+  if (making === undefined) return isYes(await call(client, from, check, signal), readWord);
   const calls = [
     { to: making.factory, data: making.data, mayFail: true },
     { to: from, data: check, mayFail: true },
   ];
-  return isYes(await call(asking, multicallAddress, writeBatch(calls), signal), readSecondWord);
+  return isYes(await call(client, multicallAddress, writeBatch(calls), signal), readSecondWord);
 }
 
 function call(
-  asking: Pick<Asking, "call">,
+  client: Pick<EvmClient, "call">,
   to: UserAddress,
   data: Uint8Array,
   signal: AbortSignal,
 ): Promise<RpcResponse> {
   const request = { to, data: writeHexBytes(data), gas: writeQuantity(walletGasMax) };
-  return asking.call("eth_call", [request, "latest"], signal);
+  return client.call("eth_call", [request, "latest"], signal);
 }
 
-/** A contract's refusal, and a call that needs too much gas; servers word both differently. */
-const refusalPattern = /revert|out of gas|outofgas|gas required exceeds|invalid opcode|invalidfeopcode|stack/i;
+/** A contract's rejection, and a call that needs too much gas; servers word both differently. */
+const rejectionPattern = /revert|out of gas|outofgas|gas required exceeds|invalid opcode|invalidfeopcode|stack/i;
 const revertedCode = 3;
 
 function isYes(response: RpcResponse, read: (bytes: Uint8Array) => Uint8Array | undefined): Asked<boolean> {
   if (response.kind === "trouble") return response;
   if (response.kind === "error")
-    return response.code === revertedCode || refusalPattern.test(response.message)
+    return response.code === revertedCode || rejectionPattern.test(response.message)
       ? { kind: "ok", value: false }
       : fault("status", `eth_call: ${response.code} ${response.message}`);
   const bytes = readHexBytes(response.value);

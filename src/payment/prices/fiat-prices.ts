@@ -7,7 +7,7 @@ import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { invalidAmountText, readAmount, safeMax } from "../amounts.ts";
-import { refused } from "../refusal.ts";
+import { rejected } from "../rejection.ts";
 import type { Promos } from "../top-ups/promo.ts";
 import { feedIdOf, inForce, type PriceRules, type PromoRule } from "./price-rules.ts";
 import type { PriceFeed } from "./price-sources.ts";
@@ -114,9 +114,9 @@ function readQuestion(
   { promoCodes = [], address }: Buyer,
   code: Asked,
 ): Question {
-  if (promoCodes.length > 0 && address === undefined) throw refused(nobodyText);
+  if (promoCodes.length > 0 && address === undefined) throw rejected(nobodyText);
   const own = rules.currencies.get(currency);
-  if (own === undefined) throw refused(unknownCurrencyText(currency));
+  if (own === undefined) throw rejected(unknownCurrencyText(currency));
   const amount = readAmount(text);
   if (amount === undefined || amount > safeMax) throw new Failure(code, { reason: invalidAmountText(text) });
   return { currency, own, amount };
@@ -133,7 +133,7 @@ async function fiatPriceFor(
     promoCodes.length === 0 || address === undefined ? [] : await promos.find(address, promoCodes);
   const unmet = codes.find((rule) => !isEnoughFor(rule, amount, money));
   if (unmet !== undefined)
-    throw refused(`The promo code '${unmet.code}' can only used on payments above '${unmet.usdCentsMin}'`);
+    throw rejected(`The promo code '${unmet.code}' can only used on payments above '${unmet.usdCentsMin}'`);
   const now = BigInt(clock());
   const fees = inForce(rules.fees, now).filter(({ payments }) => payments.has("fiat"));
   return fiatPrice(amount, money, [...inForce(rules.discounts, now), ...codes], fees);

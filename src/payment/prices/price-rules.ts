@@ -24,7 +24,7 @@ export type Rule = Readonly<{
   priority: bigint;
 }>;
 
-/** What is kept of payments. */
+/** What is stored of payments. */
 export type FeeRule = Rule & Readonly<{ payments: ReadonlySet<"fiat" | Token> }>;
 
 /** What changes the price of an upload. */

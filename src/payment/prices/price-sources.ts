@@ -70,9 +70,9 @@ export function openRefresh(options: RefreshOptions): Refresh {
     } catch (error) {
       if (life.signal.aborted) return; // closed: nobody wants to know
       failed += 1;
-      const facts = { source: name, ...(isTimeout(error) ? { timeoutMs } : { error }) };
-      if (failed === 1) log.warn("a price cannot be had; the last one is used while it may be", facts);
-      else log.debug("a price still cannot be had", facts);
+      const reports = { source: name, ...(isTimeout(error) ? { timeoutMs } : { error }) };
+      if (failed === 1) log.warn("a price cannot be had; the last one is used while it may be", reports);
+      else log.debug("a price still cannot be had", reports);
     }
   };
 
@@ -105,7 +105,7 @@ export function openRefresh(options: RefreshOptions): Refresh {
 
 // What tokens cost in fiat money, as a feed says it that speaks CoinGecko's `/simple/price`.
 //
-// Every price is read from the text of its number, checked by itself, and kept with its time: one that is missing or
+// Every price is read from the text of its number, checked by itself, and stored with its time: one that is missing or
 // absurd leaves the last good one in its place, and that one too is too old some day.
 // Source: docs/reference/payment.md#price-feed.
 
@@ -176,7 +176,7 @@ export function openPriceFeed(options: PriceFeedOptions): PriceFeed {
     for (const [key, reading] of readings) held.set(key, reading);
     if (readings.size === 0) throw unusable(faults[0] ?? "it has no price");
     if (faults.join() !== knownFaults && faults.length > 0)
-      log.warn("prices of the feed were refused", { feed: url, faults });
+      log.warn("prices of the feed were rejected", { feed: url, faults });
     knownFaults = faults.join();
   };
 
@@ -282,7 +282,7 @@ function unusable(reason: string): Failure {
 // Source: docs/reference/payment.md#prices-of-storage.
 
 /** The size that is asked for, 10 GiB in bytes: for smaller ones rounding up would weigh more. */
-const askedBytes = 10 * 2 ** 30;
+const requestedBytes = 10 * 2 ** 30;
 
 /** The price of storage. */
 export type NetworkPrice = Readonly<{
@@ -320,7 +320,7 @@ export function openNetworkPrice(options: NetworkPriceOptions): NetworkPrice {
   let held: { price: bigint; at: number } | undefined;
 
   const ask = async (signal: AbortSignal): Promise<void> => {
-    const response = await nodes.ask((node, own) => node.price(askedBytes, undefined, own), signal, checkPrice);
+    const response = await nodes.ask((node, own) => node.price(requestedBytes, undefined, own), signal, checkPrice);
     if (response.kind !== "ok") throw new Failure("pricing_oracle_unavailable", { response });
     held = { price: response.value, at: clock() };
   };

@@ -33,13 +33,13 @@ export type BytesPrice = Readonly<{
   adjustments: readonly Adjustment[];
 }>;
 
-/** What a payment buys; a decimal amount that is too large for a ledger is for the ledger to refuse. */
+/** What a payment buys; a decimal amount that is too large for a ledger is for the ledger to reject. */
 export type PaymentPrice = Readonly<{
   /** What the account is credited with. */
   winc: Winc;
   /** What changed the amount that is charged: promo codes. */
   adjustments: readonly Adjustment[];
-  /** What is kept of the payment. */
+  /** What is stored of the payment. */
   fees: readonly Adjustment[];
   /** Fiat: what is charged, smallest unit. Tokens: the payment's worth in winc, before fees. */
   actualPaymentAmount: bigint;

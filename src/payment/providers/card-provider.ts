@@ -5,8 +5,8 @@
 import type { JsonObject } from "../../lib/json.ts";
 
 /** What a payer is to be shown and charged. */
-export type SessionWish = Readonly<{
-  quoteId: string; // also the key that makes asking twice harmless
+export type SessionRequest = Readonly<{
+  quoteId: string; // also the key that makes client twice harmless
   currency: string;
   amount: bigint; // the currency's smallest unit
   description: string;
@@ -22,7 +22,7 @@ export type CheckoutReturn =
 export type PaymentSession = Readonly<{ id: string; clientSecret: string; url: string }>;
 
 /** How a payment stands at the provider. */
-export type PaymentStanding = Readonly<{
+export type PaymentStatus = Readonly<{
   paymentId: string;
   quoteId: string | undefined;
   state: "open" | "processing" | "succeeded" | "canceled";
@@ -34,7 +34,7 @@ export type PaymentStanding = Readonly<{
 }>;
 
 /** How a checkout session stands at the provider. */
-export type CheckoutStanding = Readonly<{
+export type CheckoutStatus = Readonly<{
   sessionId: string;
   state: "open" | "complete" | "expired";
   paymentId: string | undefined;
@@ -49,24 +49,24 @@ export type CardEventPage = Readonly<{
 
 /**
  * The card provider. Every call rejects with Failure `payment_session_failed` when it comes to no answer, or to a
- * refusal, and with the signal's reason.
+ * rejection, and with the signal's reason.
  */
 export type CardProvider = Readonly<{
-  createPaymentIntent: (wish: SessionWish, signal: AbortSignal) => Promise<PaymentSession>;
+  createPaymentIntent: (request: SessionRequest, signal: AbortSignal) => Promise<PaymentSession>;
   /** @param expiresAt - Unix ms, whole seconds, at least 30 minutes from now. */
   createCheckout: (
-    wish: SessionWish,
+    request: SessionRequest,
     expiresAt: number,
     back: CheckoutReturn,
     signal: AbortSignal,
   ) => Promise<PaymentSession>;
   /** Undefined when the provider has no such payment. */
-  findPayment: (paymentId: string, signal: AbortSignal) => Promise<PaymentStanding | undefined>;
-  findCheckout: (sessionId: string, signal: AbortSignal) => Promise<CheckoutStanding | undefined>;
+  findPayment: (paymentId: string, signal: AbortSignal) => Promise<PaymentStatus | undefined>;
+  findCheckout: (sessionId: string, signal: AbortSignal) => Promise<CheckoutStatus | undefined>;
   /** Makes sure that an unpaid one is never paid; answers how it stands then. */
-  endPayment: (paymentId: string, signal: AbortSignal) => Promise<PaymentStanding | undefined>;
-  endCheckout: (sessionId: string, signal: AbortSignal) => Promise<CheckoutStanding | undefined>;
-  /** Gives a payment back whole; asking twice gives it back once. */
+  endPayment: (paymentId: string, signal: AbortSignal) => Promise<PaymentStatus | undefined>;
+  endCheckout: (sessionId: string, signal: AbortSignal) => Promise<CheckoutStatus | undefined>;
+  /** Gives a payment back whole; client twice gives it back once. */
   refund: (paymentId: string, signal: AbortSignal) => Promise<void>;
   /** What happened from (inclusive) to (exclusive), Unix ms. @param after - `next` of the page before. */
   events: (from: number, to: number, after: string | undefined, signal: AbortSignal) => Promise<CardEventPage>;

@@ -9,7 +9,7 @@ import { Failure } from "../../failures.ts";
 import { type Fault, type Http, type HttpRequest, type HttpResponse, openHttp } from "../../lib/http-client.ts";
 import { isJsonArray, isJsonObject, type JsonObject, readJson } from "../../lib/json.ts";
 import { type RetryPlan, retry } from "../../lib/retry.ts";
-import type { CardEventPage, CardProvider, CheckoutReturn, SessionWish } from "./card-provider.ts";
+import type { CardEventPage, CardProvider, CheckoutReturn, SessionRequest } from "./card-provider.ts";
 import { eventTypes, quoteKey, readCheckout, readEvent, readPayment, readSession } from "./stripe-objects.ts";
 
 /** How Stripe is reached. */
@@ -38,24 +38,24 @@ export function openStripe({ url, secretKey, random }: StripeOptions): CardProvi
   const http = openHttp(timeouts);
   const call: Call = (request, signal) => responseOf(http, { ...request, origin: url, secretKey }, signal, random);
   return {
-    createPaymentIntent: async (wish, signal) => {
+    createPaymentIntent: async (request, signal) => {
       const form = {
-        amount: wish.amount,
-        currency: wish.currency,
-        description: wish.description,
-        metadata: { ...wish.metadata, [quoteKey]: wish.quoteId },
+        amount: request.amount,
+        currency: request.currency,
+        description: request.description,
+        metadata: { ...request.metadata, [quoteKey]: request.quoteId },
         payment_method_types: ["card"],
       };
-      return required(readSession, await post(call, "/v1/payment_intents", form, wish.quoteId, signal));
+      return required(readSession, await post(call, "/v1/payment_intents", form, request.quoteId, signal));
     },
-    createCheckout: async (wish, expiresAt, back, signal) => {
-      const form = checkoutForm(wish, expiresAt, back);
-      return required(readSession, await post(call, "/v1/checkout/sessions", form, wish.quoteId, signal));
+    createCheckout: async (request, expiresAt, back, signal) => {
+      const form = checkoutForm(request, expiresAt, back);
+      return required(readSession, await post(call, "/v1/checkout/sessions", form, request.quoteId, signal));
     },
     findPayment: async (id, signal) => found(readPayment, await get(call, paymentPath(id), signal)),
     findCheckout: async (id, signal) => found(readCheckout, await get(call, checkoutPath(id), signal)),
     endPayment: async (id, signal) => {
-      // Refused when it is paid or was ended before: how it stands then is the answer.
+      // Rejected when it is paid or was ended before: how it stands then is the answer.
       await tryPost(call, `/v1/payment_intents/${id}/cancel`, signal);
       return found(readPayment, await get(call, paymentPath(id), signal));
     },
@@ -67,7 +67,7 @@ export function openStripe({ url, secretKey, random }: StripeOptions): CardProvi
       const form = writeForm({ payment_intent: paymentId });
       const response = await call({ method: "POST", path: "/v1/refunds", form, key: `refund-${paymentId}` }, signal);
       const isDone = codeOf(response) === "charge_already_refunded";
-      if (response.status !== 200 && !isDone) throw refusal(response);
+      if (response.status !== 200 && !isDone) throw rejection(response);
     },
     events: async (from, to, after, signal) => {
       const query = writeForm({
@@ -90,21 +90,21 @@ type Responded = Readonly<{ status: number; body: JsonObject }>;
 
 type Call = (ask: Ask, signal: AbortSignal) => Promise<Responded>;
 
-function checkoutForm(wish: SessionWish, expiresAt: number, back: CheckoutReturn): Record<string, FormValue> {
-  const metadata = { ...wish.metadata, [quoteKey]: wish.quoteId };
+function checkoutForm(request: SessionRequest, expiresAt: number, back: CheckoutReturn): Record<string, FormValue> {
+  const metadata = { ...request.metadata, [quoteKey]: request.quoteId };
   return {
     mode: "payment",
     ui_mode: back.uiMode,
     ...returnFields(back),
-    client_reference_id: wish.quoteId,
+    client_reference_id: request.quoteId,
     expires_at: seconds(expiresAt),
     payment_method_types: ["card"],
     line_items: [
       {
         price_data: {
-          product_data: { name: "Storage credits", description: wish.description },
-          currency: wish.currency,
-          unit_amount: wish.amount,
+          product_data: { name: "Storage credits", description: request.description },
+          currency: request.currency,
+          unit_amount: request.amount,
         },
         quantity: 1n,
       },
@@ -140,7 +140,7 @@ async function post(
 async function tryPost(call: Call, path: string, signal: AbortSignal): Promise<void> {
   const response = await call({ method: "POST", path, form: "" }, signal);
   const isExpected = response.status === 200 || response.status === 400 || response.status === 404;
-  if (!isExpected) throw refusal(response);
+  if (!isExpected) throw rejection(response);
 }
 
 /** Makes attempts until Stripe has an opinion. @throws Failure `payment_session_failed`, or the signal's reason. */
@@ -189,7 +189,7 @@ function readResponse(response: HttpResponse | Fault, path: string): Responded {
 
 function required<Value>(read: (body: JsonObject) => Value | undefined, response: Responded): Value {
   const value = response.status === 200 ? read(response.body) : undefined;
-  if (value === undefined) throw refusal(response);
+  if (value === undefined) throw rejection(response);
   return value;
 }
 
@@ -199,13 +199,13 @@ function found<Value>(read: (body: JsonObject) => Value | undefined, response: R
 
 function eventPage(response: Responded): CardEventPage {
   const list = response.body["data"];
-  if (response.status !== 200 || !isJsonArray(list)) throw refusal(response);
+  if (response.status !== 200 || !isJsonArray(list)) throw rejection(response);
   const events = list.map(readEvent).filter((event) => event !== undefined);
   return { events, next: response.body["has_more"] === true ? events.at(-1)?.id : undefined };
 }
 
 /** What Stripe said, for the log: its texts name parameters, never secrets. */
-function refusal({ status, body }: Responded): Failure {
+function rejection({ status, body }: Responded): Failure {
   const error = isJsonObject(body["error"]) ? body["error"] : {};
   const { code, message, param } = { code: error["code"], message: error["message"], param: error["param"] };
   return new Failure("payment_session_failed", { status, code, message, param });

@@ -9,8 +9,8 @@
 
 import { timingSafeEqual } from "node:crypto";
 import { isJsonObject, type JsonObject, type JsonValue } from "../../lib/json.ts";
-import type { CardFact, DisputeStatus } from "../cards/card-event-store.ts";
-import type { CheckoutStanding, PaymentSession, PaymentStanding, StripeEvent } from "./card-provider.ts";
+import type { CardReport, DisputeStatus } from "../cards/card-event-store.ts";
+import type { CheckoutStatus, PaymentSession, PaymentStatus, StripeEvent } from "./card-provider.ts";
 
 /** The name under which a payment carries the id of its quote. */
 export const quoteKey = "topUpQuoteId";
@@ -26,32 +26,32 @@ export function readEvent(value: JsonValue | undefined): StripeEvent | undefined
   return { id, type, createdAt, object };
 }
 
-type ReadFact = (object: JsonObject, createdAt: number) => CardFact | undefined;
+type ReadReport = (object: JsonObject, createdAt: number) => CardReport | undefined;
 
 /** What each kind of event says. */
-const readFacts: Readonly<Record<string, ReadFact>> = {
-  "payment_intent.succeeded": (payment, at) => paidFact(payment, payment["id"], payment["amount_received"], at),
-  "payment_intent.canceled": (payment) => endedFact(payment, "expired"),
-  "checkout.session.completed": checkoutPaidFact,
-  "checkout.session.async_payment_succeeded": checkoutPaidFact,
-  "checkout.session.async_payment_failed": (checkout) => endedFact(checkout, "failed"),
-  "checkout.session.expired": (checkout) => endedFact(checkout, "expired"),
-  "charge.refunded": refundedFact,
-  "charge.refund.updated": refundFailedFact,
-  "refund.failed": refundFailedFact,
-  "charge.dispute.created": disputeFact,
-  "charge.dispute.updated": disputeFact,
-  "charge.dispute.closed": disputeFact,
-  "charge.dispute.funds_withdrawn": disputeFact,
-  "charge.dispute.funds_reinstated": disputeFact,
+const reportReaders: Readonly<Record<string, ReadReport>> = {
+  "payment_intent.succeeded": (payment, at) => paidReport(payment, payment["id"], payment["amount_received"], at),
+  "payment_intent.canceled": (payment) => endedReport(payment, "expired"),
+  "checkout.session.completed": checkoutPaidReport,
+  "checkout.session.async_payment_succeeded": checkoutPaidReport,
+  "checkout.session.async_payment_failed": (checkout) => endedReport(checkout, "failed"),
+  "checkout.session.expired": (checkout) => endedReport(checkout, "expired"),
+  "charge.refunded": refundedReport,
+  "charge.refund.updated": refundFailedReport,
+  "refund.failed": refundFailedReport,
+  "charge.dispute.created": disputeReport,
+  "charge.dispute.updated": disputeReport,
+  "charge.dispute.closed": disputeReport,
+  "charge.dispute.funds_withdrawn": disputeReport,
+  "charge.dispute.funds_reinstated": disputeReport,
 };
 
 /** The kinds of event of which we make something; to be asked for in lists. */
-export const eventTypes: readonly string[] = Object.keys(readFacts);
+export const eventTypes: readonly string[] = Object.keys(reportReaders);
 
 /** What an event says; undefined when it says nothing that concerns us. */
-export function factOf({ type, object, createdAt }: StripeEvent): CardFact | undefined {
-  return Object.hasOwn(readFacts, type) ? readFacts[type]?.(object, createdAt) : undefined;
+export function reportOf({ type, object, createdAt }: StripeEvent): CardReport | undefined {
+  return Object.hasOwn(reportReaders, type) ? reportReaders[type]?.(object, createdAt) : undefined;
 }
 
 /** The session that a payer continues with; undefined when the answer is none. */
@@ -62,7 +62,7 @@ export function readSession(value: JsonObject): PaymentSession | undefined {
 }
 
 /** How a payment intent stands; its `latest_charge` is expanded where the refunds are to be known. */
-export function readPayment(value: JsonObject): PaymentStanding | undefined {
+export function readPayment(value: JsonObject): PaymentStatus | undefined {
   const paymentId = readId(value["id"]);
   const currency = readCurrency(value["currency"]);
   const amountReceived = readAmount(value["amount_received"]);
@@ -82,19 +82,19 @@ export function readPayment(value: JsonObject): PaymentStanding | undefined {
 }
 
 /** How a checkout session stands. */
-export function readCheckout(value: JsonObject): CheckoutStanding | undefined {
+export function readCheckout(value: JsonObject): CheckoutStatus | undefined {
   const sessionId = readId(value["id"]);
   const state = (["open", "complete", "expired"] as const).find((known) => known === value["status"]);
   if (sessionId === undefined || state === undefined) return undefined;
   return { sessionId, state, paymentId: readReference(value["payment_intent"]) };
 }
 
-function paidFact(
+function paidReport(
   object: JsonObject,
   payment: JsonValue | undefined,
   received: JsonValue | undefined,
   paidAt: number,
-): CardFact | undefined {
+): CardReport | undefined {
   const paymentId = readReference(payment);
   const quoteId = quoteIdOf(object);
   const amount = readAmount(received);
@@ -105,17 +105,17 @@ function paidFact(
 }
 
 /** A checkout can be complete before its payment is. */
-function checkoutPaidFact(checkout: JsonObject, paidAt: number): CardFact | undefined {
+function checkoutPaidReport(checkout: JsonObject, paidAt: number): CardReport | undefined {
   if (checkout["payment_status"] !== "paid") return undefined;
-  return paidFact(checkout, checkout["payment_intent"], checkout["amount_total"], paidAt);
+  return paidReport(checkout, checkout["payment_intent"], checkout["amount_total"], paidAt);
 }
 
-function endedFact(object: JsonObject, state: "expired" | "failed"): CardFact | undefined {
+function endedReport(object: JsonObject, state: "expired" | "failed"): CardReport | undefined {
   const quoteId = quoteIdOf(object);
   return quoteId === undefined ? undefined : { kind: "ended", quoteId, state };
 }
 
-function refundedFact(charge: JsonObject, asOf: number): CardFact | undefined {
+function refundedReport(charge: JsonObject, asOf: number): CardReport | undefined {
   const paymentId = readReference(charge["payment_intent"]);
   const amount = readAmount(charge["amount_refunded"]);
   if (paymentId === undefined || amount === undefined) return undefined;
@@ -123,14 +123,14 @@ function refundedFact(charge: JsonObject, asOf: number): CardFact | undefined {
 }
 
 /** The sum of refunds shrinks; a message of the same second that still had the larger sum is older. */
-function refundFailedFact(refund: JsonObject, createdAt: number): CardFact | undefined {
+function refundFailedReport(refund: JsonObject, createdAt: number): CardReport | undefined {
   const paymentId = readReference(refund["payment_intent"]);
   const status = refund["status"];
   if (paymentId === undefined || (status !== "failed" && status !== "canceled")) return undefined;
   return { kind: "refund_failed", paymentId, asOf: createdAt + 1 };
 }
 
-function disputeFact(dispute: JsonObject, asOf: number): CardFact | undefined {
+function disputeReport(dispute: JsonObject, asOf: number): CardReport | undefined {
   const disputeId = readId(dispute["id"]);
   const paymentId = readReference(dispute["payment_intent"]);
   const amount = readAmount(dispute["amount"]);
@@ -163,7 +163,7 @@ function disputeStatus(text: string | undefined): DisputeStatus | undefined {
   }
 }
 
-function paymentState(status: string | undefined): PaymentStanding["state"] {
+function paymentState(status: string | undefined): PaymentStatus["state"] {
   if (status === "succeeded" || status === "canceled" || status === "processing") return status;
   return "open";
 }
@@ -177,7 +177,7 @@ function readReference(value: JsonValue | undefined): string | undefined {
   return readId(isJsonObject(value) ? value["id"] : value);
 }
 
-/** Ids are kept and become parts of paths. */
+/** Ids are stored and become parts of paths. */
 function readId(value: JsonValue | undefined): string | undefined {
   return typeof value === "string" && /^[A-Za-z0-9_-]{1,255}$/.test(value) ? value : undefined;
 }

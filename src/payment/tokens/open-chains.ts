@@ -111,7 +111,7 @@ export function listedTokens(
   );
 }
 
-/** Reads the addresses whose payments are refused; `undefined` when one of them is none. */
+/** Reads the addresses whose payments are rejected; `undefined` when one of them is none. */
 export function readExcluded(texts: readonly string[]): ReadonlySet<string> | undefined {
   const addresses = texts.map((text) => readAddress(text)?.address);
   return addresses.includes(undefined) ? undefined : new Set(addresses.filter((each) => each !== undefined));

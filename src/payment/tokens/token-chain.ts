@@ -18,7 +18,7 @@ export type TokenTransfer = Readonly<{
 /** The block in which a transaction stands. */
 export type BlockRef = Readonly<{ height: number; hash: string }>;
 
-/** A transaction as it presents itself, for saying why it is refused. */
+/** A transaction as it presents itself, for saying why it is rejected. */
 export type Outline = Readonly<{
   /** Whom it says it pays; "" for nobody. */
   target: string;
@@ -27,14 +27,14 @@ export type Outline = Readonly<{
 }>;
 
 /** What a chain says. */
-export type Sight =
+export type Observation =
   | Readonly<{ kind: "absent" }>
   /** Known to nodes and in no block. Of some it shows only in the block what they pay: no `transfers`. */
   | Readonly<{ kind: "waiting"; transfers: readonly TokenTransfer[] | undefined; outline: Outline }>
-  | MinedSight;
+  | MinedObservation;
 
 /** What a chain says of a transaction in a block. */
-export type MinedSight = Readonly<{
+export type MinedObservation = Readonly<{
   kind: "mined";
   block: BlockRef;
   /** 1 for a transaction in the newest block. */
@@ -47,7 +47,7 @@ export type MinedSight = Readonly<{
 }>;
 
 /** Whether a block that held a payment is still the chain's. */
-export type Standing =
+export type TransferStatus =
   | Readonly<{ kind: "stands"; confirmations: number }>
   /** Another block stands at its height; the confirmations are that one's. */
   | Readonly<{ kind: "replaced"; confirmations: number }>
@@ -77,8 +77,8 @@ export type TokenChain = Readonly<{
   /** Confirmations at which a credited payment is no longer watched. */
   finalConfirmations: number;
   /** @param id - canonical. */
-  look: (id: string, signal: AbortSignal) => Promise<Sight | Fault>;
-  standing: (block: BlockRef, signal: AbortSignal) => Promise<Standing | Fault>;
+  look: (id: string, signal: AbortSignal) => Promise<Observation | Fault>;
+  status: (block: BlockRef, signal: AbortSignal) => Promise<TransferStatus | Fault>;
   /**
    * Looks for payments that nobody reported, a bounded step at a time.
    * @param cursor - Where the last step ended; `undefined` begins at the chain's tip. One that cannot be read too.

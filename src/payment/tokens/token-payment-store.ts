@@ -3,7 +3,7 @@
  * belong to them.
  *
  * Each change is part of its caller's transaction. What a payment was credited with is claimed as an outside event,
- * so that whatever else goes wrong no payment is credited twice for one sight of it on the chain.
+ * so that whatever else goes wrong no payment is credited twice for one observation of it on the chain.
  * Source: docs/reference/payment.md#token-payments; docs/reference/payment.md#invariants-of-the-ledger.
  * @module
  */
@@ -19,7 +19,7 @@ import type { BlockRef } from "./token-chain.ts";
 /** Where a payment stands. `reversed`: it was credited, and the chain took it back. */
 export type PaymentState = "pending" | "credited" | "reversed" | "failed";
 
-/** A payment as it is kept: what one sender paid in one transaction. */
+/** A payment as it is stored: what one sender paid in one transaction. */
 export type TokenPayment = Readonly<{
   /** Names it among all payments. */
   id: string;

@@ -2,7 +2,7 @@
  * Payments in tokens: reported by their payers or found on the chain, priced when first seen, credited when confirmed,
  * taken back when the chain takes them back.
  *
- * Chains are asked first, then one transaction of the ledger decides by what is kept there: however many ask at once,
+ * Chains are asked first, then one transaction of the ledger decides by what is stored there: however many ask at once,
  * in whatever processes, a payment is credited once.
  * Source: docs/reference/payment.md#token-payments.
  * @module
@@ -13,17 +13,17 @@ import { type RetryPlan, retry } from "../../lib/retry.ts";
 import { createSingleFlight } from "../../lib/single-flight.ts";
 import { chainOf, readTransactionId, type Token } from "../addresses.ts";
 import type { Prices } from "../prices/price-types.ts";
-import type { Sight, TokenChain } from "./token-chain.ts";
+import type { Observation, TokenChain } from "./token-chain.ts";
 import { knownTransactions, markOf, notFoundReason, paymentsOf, type TokenPayment } from "./token-payment-store.ts";
 import {
   createFollowing,
   createOffering,
   createSettling,
-  earlyRefusal,
+  earlyRejection,
   type Follow,
   type SettlingOptions,
-  strayRefusal,
-  unminedRefusal,
+  strayRejection,
+  unminedRejection,
 } from "./token-settling.ts";
 
 /** What a report of a payment came to. */
@@ -60,15 +60,15 @@ type TokenPaymentsOptions = SettlingOptions &
   Readonly<{
     prices: Pick<Prices, "token">;
     chains: readonly TokenChain[];
-    /** Addresses whose payments are refused, canonical. */
+    /** Addresses whose payments are rejected, canonical. */
     excluded: ReadonlySet<string>;
     random: () => number;
     /** How patiently a transaction is looked for that nobody has seen yet. */
-    firstSight?: RetryPlan;
+    firstObservation?: RetryPlan;
   }>;
 
 /** A report comes within moments of the payment; that nodes tell each other takes a little longer. */
-const firstSightDefault: RetryPlan = { attempts: 3, firstMs: 400, longestMs: 800 };
+const firstObservationDefault: RetryPlan = { attempts: 3, firstMs: 400, longestMs: 800 };
 
 /** Trouble that will be the same next time: what it is about is passed over, or it would be in the way for ever. */
 const lastingFaults: ReadonlySet<Fault["reason"]> = new Set(["malformed", "too_large"]);
@@ -86,7 +86,7 @@ export function createTokenPayments(options: TokenPaymentsOptions): TokenPayment
   const { ledger, chains, random, log } = options;
   const settle = createSettling(options, createOffering(options));
   const flights = createSingleFlight<Submitted>();
-  const firstSight = options.firstSight ?? firstSightDefault;
+  const firstObservation = options.firstObservation ?? firstObservationDefault;
 
   async function submit(chain: TokenChain, id: string, signal: AbortSignal): Promise<Submitted> {
     const { known, mark } = await ledger.read(async (tx) => ({
@@ -95,18 +95,18 @@ export function createTokenPayments(options: TokenPaymentsOptions): TokenPayment
     }));
     const [first] = known;
     if (first !== undefined && !known.some(isOpen)) return { payment: first, isKnown: true };
-    const sight = await retry(
-      firstSight,
+    const observation = await retry(
+      firstObservation,
       signal,
       random,
       () => chain.look(id, signal),
       ({ kind }) => kind !== "absent" || first !== undefined,
     );
-    if (sight.kind === "trouble") throw new Failure("transaction_fault", { ...sight, token: chain.token });
-    if (first === undefined && isEarly(chain, sight, mark)) throw earlyRefusal(id);
-    const { payments, refusal } = await settle(chain, id, { sight, isReplaced: false }, signal);
+    if (observation.kind === "trouble") throw new Failure("transaction_fault", { ...observation, token: chain.token });
+    if (first === undefined && isEarly(chain, observation, mark)) throw earlyRejection(id);
+    const { payments, rejection } = await settle(chain, id, { observation, isReplaced: false }, signal);
     const [payment] = payments;
-    if (payment === undefined) throw refusal ?? refusalOf(id, sight);
+    if (payment === undefined) throw rejection ?? rejectionOf(id, observation);
     return { payment, isKnown: first?.state === payment.state };
   }
 
@@ -128,10 +128,10 @@ export function createTokenPayments(options: TokenPaymentsOptions): TokenPayment
       const known = await ledger.read((tx) => knownTransactions(tx, chain.token, ids));
       for (const id of ids) {
         if (known.has(id)) continue;
-        const sight = await chain.look(id, signal);
-        if (sight.kind !== "trouble") await settle(chain, id, { sight, isReplaced: false }, signal);
-        else if (lastingFaults.has(sight.reason)) log.error("a payment cannot be read", { id, ...sight });
-        else return sight;
+        const observation = await chain.look(id, signal);
+        if (observation.kind !== "trouble") await settle(chain, id, { observation, isReplaced: false }, signal);
+        else if (lastingFaults.has(observation.reason)) log.error("a payment cannot be read", { id, ...observation });
+        else return observation;
       }
       return undefined;
     },
@@ -149,12 +149,12 @@ function isOpen({ state, failureReason }: TokenPayment): boolean {
  * Whether a transaction stands below where the watch over the address began: what the address was paid before is its
  * owner's, for whatever it was. Blocks that may still be replaced count as later ones.
  */
-function isEarly(chain: TokenChain, sight: Sight, mark: string | undefined): boolean {
+function isEarly(chain: TokenChain, observation: Observation, mark: string | undefined): boolean {
   const begin = mark === undefined ? undefined : chain.beginsAt(mark);
-  return sight.kind === "mined" && begin !== undefined && sight.block.height < begin - chain.confirmations;
+  return observation.kind === "mined" && begin !== undefined && observation.block.height < begin - chain.confirmations;
 }
 
-function refusalOf(id: string, sight: Sight): Failure {
-  if (sight.kind === "absent") return new Failure("transaction_not_found", { id });
-  return sight.transfers === undefined ? unminedRefusal(id) : strayRefusal(id, sight.outline);
+function rejectionOf(id: string, observation: Observation): Failure {
+  if (observation.kind === "absent") return new Failure("transaction_not_found", { id });
+  return observation.transfers === undefined ? unminedRejection(id) : strayRejection(id, observation.outline);
 }

@@ -16,11 +16,11 @@ import type { PaymentPrice, Prices } from "../prices/price-types.ts";
 import {
   type BlockRef,
   creditedAccount,
+  type Observation,
   type Outline,
-  type Sight,
-  type Standing,
   type TokenChain,
   type TokenTransfer,
+  type TransferStatus,
 } from "./token-chain.ts";
 import {
   type ChangeTime,
@@ -40,7 +40,7 @@ import {
 type PlacedTransfer = Readonly<{ part: number; transfer: TokenTransfer }>;
 
 /** What can be credited, and why the first of the rest cannot. */
-type Offered = Readonly<{ offers: readonly Offer[]; refusal: Failure | undefined }>;
+type Offered = Readonly<{ offers: readonly Offer[]; rejection: Failure | undefined }>;
 
 /** Prices transfers. @throws Failure `fiat_oracle_unavailable`. */
 type Offering = (
@@ -50,7 +50,7 @@ type Offering = (
   signal: AbortSignal,
 ) => Promise<Offered>;
 
-/** Creates the pricing of transfers. @param parts.excluded - Senders that are refused, canonical. */
+/** Creates the pricing of transfers. @param parts.excluded - Senders that are rejected, canonical. */
 export function createOffering(
   parts: Readonly<{ prices: Pick<Prices, "token">; excluded: ReadonlySet<string> }>,
 ): Offering {
@@ -83,31 +83,31 @@ export function createOffering(
 
   return async (chain, transactionId, transfers, signal) => {
     const offers: Offer[] = [];
-    let refusal: Failure | undefined;
+    let rejection: Failure | undefined;
     for (const placed of transfers) {
       const offer = await offerFor(chain, transactionId, placed, signal);
-      if (offer instanceof Failure) refusal ??= offer;
+      if (offer instanceof Failure) rejection ??= offer;
       else offers.push(offer);
     }
-    return { offers, refusal };
+    return { offers, rejection };
   };
 }
 
-/** Why a transaction is refused that pays us nothing. */
-export function strayRefusal(transactionId: string, { target, amount }: Outline): Failure {
+/** Why a transaction is rejected that pays us nothing. */
+export function strayRejection(transactionId: string, { target, amount }: Outline): Failure {
   if (amount <= 0n) return noQuantity();
   const reason = `Payment transaction '${transactionId}' has wrong target address '${target}'`;
   return new Failure("payment_rejected", { reason });
 }
 
-/** Why a transaction is refused that was made before anything was sold for payments to the address. */
-export function earlyRefusal(transactionId: string): Failure {
+/** Why a transaction is rejected that was made before anything was sold for payments to the address. */
+export function earlyRejection(transactionId: string): Failure {
   const reason = `Payment transaction '${transactionId}' was made before payments were taken here`;
   return new Failure("payment_rejected", { reason });
 }
 
-/** Why a transaction is refused of which nobody can tell yet whom it pays. */
-export function unminedRefusal(transactionId: string): Failure {
+/** Why a transaction is rejected of which nobody can tell yet whom it pays. */
+export function unminedRejection(transactionId: string): Failure {
   const reason = `Transaction with id '${transactionId}' has not been mined yet!`;
   return new Failure("payment_rejected", { reason });
 }
@@ -153,7 +153,7 @@ type Step =
 
 /** One look. */
 type Look = Readonly<{
-  sight: Sight;
+  observation: Observation;
   /** Whether another block stands where a credited payment stood, with as many on top as confirm a payment. */
   isReplaced: boolean;
   chain: Pick<TokenChain, "confirmations" | "finalConfirmations">;
@@ -188,18 +188,18 @@ function stepOf(payment: TokenPayment, look: Look): Step {
 const priceHeldMs = 60 * 60_000;
 
 /**
- * The transfers of a sight that have to be priced, with their parts: those that have no payment yet, or another one
+ * The transfers of a observation that have to be priced, with their parts: those that have no payment yet, or another one
  * than was seen before, and those that come into a block when their price holds no longer. What was credited once is
  * never replaced.
  *
  * @param now - Unix milliseconds.
  */
 function newTransfers(
-  sight: Sight,
+  observation: Observation,
   payments: readonly TokenPayment[],
   now: number,
 ): readonly Readonly<{ part: number; transfer: TokenTransfer }>[] {
-  const transfers = sight.kind === "absent" ? [] : (sight.transfers ?? []);
+  const transfers = observation.kind === "absent" ? [] : (observation.transfers ?? []);
   return transfers
     .map((transfer, part) => ({ part, transfer }))
     .filter(({ part, transfer }) => {
@@ -207,14 +207,14 @@ function newTransfers(
       if (stored === undefined) return true;
       if (stored.credits > 0) return false;
       if (stored.state === "failed") return stored.failureReason === notFoundReason;
-      const isLate = sight.kind === "mined" && stored.block === undefined && now - stored.seenAt > priceHeldMs;
+      const isLate = observation.kind === "mined" && stored.block === undefined && now - stored.seenAt > priceHeldMs;
       return isLate || !isSame(stored, transfer);
     });
 }
 
 function openStep(payment: TokenPayment, look: Look): Step {
-  const { sight, chain, now } = look;
-  switch (sight.kind) {
+  const { observation, chain, now } = look;
+  switch (observation.kind) {
     case "absent":
       return now - (payment.endedAt ?? payment.seenAt) > absentMsMax
         ? { kind: "fail", reason: notFoundReason }
@@ -222,10 +222,10 @@ function openStep(payment: TokenPayment, look: Look): Step {
     case "waiting":
       return { kind: "place", block: undefined, isFinal: false };
     case "mined": {
-      const { block, confirmations, succeeded } = sight;
+      const { block, confirmations, succeeded } = observation;
       if (confirmations < chain.confirmations) return { kind: "place", block, isFinal: false };
       if (!succeeded) return { kind: "fail", reason: revertedReason };
-      if (!pays(sight, payment)) return { kind: "fail", reason: elsewhereReason };
+      if (!pays(observation, payment)) return { kind: "fail", reason: elsewhereReason };
       return { kind: "credit", block, isFinal: confirmations >= chain.finalConfirmations };
     }
   }
@@ -237,17 +237,17 @@ function reversedStep(payment: TokenPayment, look: Look): Step {
   return step.kind === "fail" ? { kind: "place", block: undefined, isFinal: true } : step;
 }
 
-function creditedStep(payment: TokenPayment, { sight, isReplaced, chain }: Look): Step {
-  if (sight.kind === "mined" && sight.succeeded && pays(sight, payment)) {
-    const isFinal = sight.confirmations >= chain.finalConfirmations;
-    return { kind: "place", block: sight.block, isFinal };
+function creditedStep(payment: TokenPayment, { observation, isReplaced, chain }: Look): Step {
+  if (observation.kind === "mined" && observation.succeeded && pays(observation, payment)) {
+    const isFinal = observation.confirmations >= chain.finalConfirmations;
+    return { kind: "place", block: observation.block, isFinal };
   }
   // A server may simply not have it, or a block to come: only other blocks in its place show that it is gone.
   return isReplaced ? { kind: "reverse" } : { kind: "place", block: payment.block, isFinal: false };
 }
 
-function pays(sight: Extract<Sight, { kind: "mined" }>, payment: TokenPayment): boolean {
-  const transfer = sight.transfers[payment.part];
+function pays(observation: Extract<Observation, { kind: "mined" }>, payment: TokenPayment): boolean {
+  const transfer = observation.transfers[payment.part];
   return transfer !== undefined && isSame(payment, transfer);
 }
 
@@ -255,17 +255,17 @@ function isSame({ sender, quantity }: TokenPayment, transfer: TokenTransfer): bo
   return sender === transfer.sender && quantity === transfer.amount;
 }
 
-// Settling a payment after a look at the chain: what is new is priced and kept, then every payment of the transaction
+// Settling a payment after a look at the chain: what is new is priced and stored, then every payment of the transaction
 // takes its step, in one transaction of the ledger.
 
 /** What was seen of a transaction. */
-type Seen = Pick<Look, "sight" | "isReplaced">;
+type Seen = Pick<Look, "observation" | "isReplaced">;
 
 /** Payments of one transaction after a look. */
 type Settled = Readonly<{
   payments: readonly TokenPayment[];
   /** Why the first of what is not credited is not. */
-  refusal: Failure | undefined;
+  rejection: Failure | undefined;
 }>;
 
 /** Writes what a look means. @throws Failure of the prices or the ledger. */
@@ -292,12 +292,12 @@ export function createSettling(options: SettlingOptions, offersOf: Offering): Se
   const { ledger, clock, makeId, lookAgainMs } = options;
   return async (chain, transactionId, seen, signal) => {
     const before = await ledger.read((tx) => paymentsOf(tx, chain.token, transactionId));
-    const wanted = newTransfers(seen.sight, before, clock());
-    const { offers, refusal } = await offersOf(chain, transactionId, wanted, signal);
+    const wanted = newTransfers(seen.observation, before, clock());
+    const { offers, rejection } = await offersOf(chain, transactionId, wanted, signal);
     const now = clock();
     const payments = await ledger.write(async (tx) => {
-      // Another process may have kept some meanwhile; what it priced first stays.
-      const fresh = newTransfers(seen.sight, await paymentsOf(tx, chain.token, transactionId), now);
+      // Another process may have stored some meanwhile; what it priced first stays.
+      const fresh = newTransfers(seen.observation, await paymentsOf(tx, chain.token, transactionId), now);
       for (const offer of offers)
         if (fresh.some(({ part }) => part === offer.part))
           await keepOffer(tx, offer, { now, dueAt: now + lookAgainMs, makeId });
@@ -308,7 +308,7 @@ export function createSettling(options: SettlingOptions, offersOf: Offering): Se
       return await paymentsOf(tx, chain.token, transactionId);
     });
     announce(options.log, before, payments);
-    return { payments, refusal };
+    return { payments, rejection };
   };
 }
 
@@ -346,13 +346,13 @@ function announce(log: Log, before: readonly TokenPayment[], after: readonly Tok
   for (const payment of after) {
     const { id, state, destination, winc, failureReason } = payment;
     if (before.find((each) => each.id === id)?.state === state) continue;
-    const facts = { payment: id, account: destination, winc, ...(failureReason && { failureReason }) };
-    if (state === "reversed") log.warn("a token payment was reversed", facts);
-    else log.info(`a token payment is ${state}`, facts);
+    const reports = { payment: id, account: destination, winc, ...(failureReason && { failureReason }) };
+    if (state === "reversed") log.warn("a token payment was reversed", reports);
+    else log.info(`a token payment is ${state}`, reports);
   }
 }
 
-// Following payments that are kept: those that wait for confirmations, and those that the chain may still take back.
+// Following payments that are stored: those that wait for confirmations, and those that the chain may still take back.
 
 /**
  * Looks again at payments of a chain that are due, at most `limit` transactions. What cannot be looked at is due
@@ -374,28 +374,28 @@ export function createFollowing(options: SettlingOptions, settle: Settle): Follo
   async function followOne(
     chain: TokenChain,
     transactionId: string,
-    standingOf: StandingOf,
+    statusOf: StatusOf,
     signal: AbortSignal,
   ): Promise<Fault | undefined> {
     const payments = await ledger.read((tx) => paymentsOf(tx, chain.token, transactionId));
     const block = payments.find(isCreditedAndDue)?.block;
-    const standing = block === undefined ? undefined : await standingOf(block);
-    const problem = standing?.kind === "trouble" ? standing : undefined;
-    if (problem !== undefined || standing?.kind === "unknown") {
+    const status = block === undefined ? undefined : await statusOf(block);
+    const problem = status?.kind === "trouble" ? status : undefined;
+    if (problem !== undefined || status?.kind === "unknown") {
       await postpone(payments);
       return problem;
     }
-    if (standing?.kind === "stands" && !payments.some(isWaiting)) {
-      await stay(payments, standing.confirmations >= chain.finalConfirmations);
+    if (status?.kind === "stands" && !payments.some(isWaiting)) {
+      await stay(payments, status.confirmations >= chain.finalConfirmations);
       return undefined;
     }
-    const sight = await chain.look(transactionId, signal);
-    if (sight.kind === "trouble") {
+    const observation = await chain.look(transactionId, signal);
+    if (observation.kind === "trouble") {
       await postpone(payments);
-      return sight;
+      return observation;
     }
-    const isReplaced = standing?.kind === "replaced" && standing.confirmations >= chain.confirmations;
-    await settle(chain, transactionId, { sight, isReplaced }, signal);
+    const isReplaced = status?.kind === "replaced" && status.confirmations >= chain.confirmations;
+    await settle(chain, transactionId, { observation, isReplaced }, signal);
     return undefined;
   }
 
@@ -413,28 +413,28 @@ export function createFollowing(options: SettlingOptions, settle: Settle): Follo
   }
 
   return async (chain, limit, signal) => {
-    const standingOf = createStandings(chain, signal);
+    const statusOf = createStatuses(chain, signal);
     const due = await ledger.read((tx) => dueTransactions(tx, chain.token, clock(), limit));
     let fault: Fault | undefined;
     for (let index = 0; index < due.length; index += slots) {
       signal.throwIfAborted();
       const some = due.slice(index, index + slots);
-      const problems = await Promise.all(some.map((id) => followOne(chain, id, standingOf, signal)));
+      const problems = await Promise.all(some.map((id) => followOne(chain, id, statusOf, signal)));
       fault = problems.find((problem) => problem !== undefined) ?? fault;
     }
     return fault;
   };
 }
 
-type StandingOf = (block: BlockRef) => Promise<Standing | Fault>;
+type StatusOf = (block: BlockRef) => Promise<TransferStatus | Fault>;
 
 /** Payments of one block are asked for together, once a pass. */
-function createStandings(chain: TokenChain, signal: AbortSignal): StandingOf {
-  const asked = new Map<string, Promise<Standing | Fault>>();
+function createStatuses(chain: TokenChain, signal: AbortSignal): StatusOf {
+  const asked = new Map<string, Promise<TransferStatus | Fault>>();
   return (block) => {
-    const standing = asked.get(block.hash) ?? chain.standing(block, signal);
-    asked.set(block.hash, standing);
-    return standing;
+    const status = asked.get(block.hash) ?? chain.status(block, signal);
+    asked.set(block.hash, status);
+    return status;
   };
 }
 

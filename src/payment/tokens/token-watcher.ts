@@ -1,8 +1,8 @@
 /**
- * The watcher: for every token, again and again, follows the payments that are kept and looks for those that nobody
+ * The watcher: for every token, again and again, follows the payments that are stored and looks for those that nobody
  * reported. Each token has a loop of its own, so that a chain in trouble holds up no other.
  *
- * A step ends with its mark in the ledger, after what it found is kept: whenever the program ends, the next one begins
+ * A step ends with its mark in the ledger, after what it found is stored: whenever the program ends, the next one begins
  * at the last mark and finds a payment twice rather than never.
  * Source: docs/decisions/074-token-payments.md.
  * @module

@@ -12,7 +12,7 @@ import { sha256 } from "../../lib/hash.ts";
 import { type LedgerDatabase, readTime, type Tx } from "../../store/ledger/ledger-database.ts";
 import { balanceOf, gift, type MakeId, transfer, user } from "../../store/ledger/transfers.ts";
 import type { UserAddress } from "../addresses.ts";
-import { refused } from "../refusal.ts";
+import { rejected } from "../rejection.ts";
 
 /** A gift's secret and the id that the ledger knows it by. */
 export type NewGift = Readonly<{ secret: string; giftId: string }>;
@@ -52,7 +52,7 @@ export function createGifts({ ledger, makeId, clock }: GiftParts): Gifts {
   return {
     redeem: async (secret, address) => {
       const giftId = giftIdOf(secret);
-      if (giftId === undefined) throw refused("Failure to redeem payment receipt!");
+      if (giftId === undefined) throw rejected("Failure to redeem payment receipt!");
       const now = clock();
       return await ledger.write((tx) => redeem(tx, giftId, address, now, makeId));
     },
@@ -64,9 +64,9 @@ async function redeem(tx: Tx, giftId: string, address: UserAddress, now: number,
     "SELECT state, quote_id FROM gifts WHERE id = ?",
     giftId,
   );
-  if (row?.state === "redeemed") throw refused("Gift has already been redeemed!");
+  if (row?.state === "redeemed") throw rejected("Gift has already been redeemed!");
   const winc = await balanceOf(tx, gift(giftId));
-  if (row?.state !== "open" || winc <= 0n) throw refused("Failure to redeem payment receipt!");
+  if (row?.state !== "open" || winc <= 0n) throw rejected("Failure to redeem payment receipt!");
   await transfer(tx, {
     id: makeId(),
     kind: "gift_redemption",

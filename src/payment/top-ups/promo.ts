@@ -11,7 +11,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { type LedgerDatabase, readTime, type Tx } from "../../store/ledger/ledger-database.ts";
 import type { UserAddress } from "../addresses.ts";
 import { canonicalCode, type PromoRule } from "../prices/price-rules.ts";
-import { refused } from "../refusal.ts";
+import { rejected } from "../rejection.ts";
 
 /** A payment that used codes. */
 export type PromoUse = Readonly<{
@@ -39,7 +39,7 @@ export type Promos = Readonly<{
    * Finds the rules of codes, as far as an account may use them now; the size of the payment is not looked at.
    * @param codes - As the caller spells them; one that comes twice counts once.
    * @returns In the order of the codes.
-   * @throws Failure `payment_rejected` with the reason; its fact `isUnknownCode` is true where there is no such code.
+   * @throws Failure `payment_rejected` with the reason; its report `isUnknownCode` is true where there is no such code.
    */
   find: (address: UserAddress, codes: readonly string[]) => Promise<readonly PromoRule[]>;
   count: CountPromo;
@@ -84,22 +84,22 @@ export function createPromos({ database, rules, hasPaid, clock }: PromosOptions)
 
   return {
     find: async (address, codes) => {
-      if (codes.length > codesMax) throw refused(`At most ${codesMax} promo codes can be used at once`);
+      if (codes.length > codesMax) throw rejected(`At most ${codesMax} promo codes can be used at once`);
       const now = BigInt(clock());
       const wanted = named(codes, now);
       const late = wanted.find(({ endsAt }) => endsAt !== undefined && endsAt <= now);
       if (late?.endsAt !== undefined)
-        throw refused(`The promo code '${late.code}' expired on '${new Date(readTime(late.endsAt)).toISOString()}'`);
+        throw rejected(`The promo code '${late.code}' expired on '${new Date(readTime(late.endsAt)).toISOString()}'`);
       const objections = await database.read((tx) => inOrder(wanted, (rule) => objectionTo(tx, address, rule)));
       const objection = objections.find((each) => each !== undefined);
-      if (objection !== undefined) throw refused(objection);
+      if (objection !== undefined) throw rejected(objection);
       return wanted;
     },
     count: async (tx, { address, codes: written, paymentId, at }) => {
       const codes = new Set(written.map(spellingOf));
       for (const code of codes) {
         const rule = ruleOf.get(code);
-        // A code that was taken out of the rules since the quote: what was promised is kept, once for a user.
+        // A code that was taken out of the rules since the quote: what was promised is stored, once for a user.
         const objects = rule === undefined ? await hasUsed(tx, address, code) : await objectionTo(tx, address, rule);
         if (objects === true || typeof objects === "string") return false;
       }
@@ -134,7 +134,7 @@ async function note(
   );
 }
 
-/** A code as it is kept; codes of quotes were codes when they were quoted. */
+/** A code as it is stored; codes of quotes were codes when they were quoted. */
 function spellingOf(code: string): string {
   return canonicalCode(code) ?? code;
 }

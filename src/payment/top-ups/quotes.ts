@@ -1,7 +1,7 @@
 /**
  * Quotes of top-ups: what was promised for how much money, to whom, until when, and what became of it.
  *
- * A quote is kept before the provider hears of it, so that every payment finds its promise.
+ * A quote is stored before the provider hears of it, so that every payment finds its promise.
  * @module
  */
 
@@ -221,6 +221,6 @@ function readQuote(row: QuoteRow): Quote {
 
 function readCodes(text: string): string[] {
   const list = readJson(text);
-  assert(isJsonArray(list), "promo codes are kept as a list");
+  assert(isJsonArray(list), "promo codes are stored as a list");
   return list.filter((code) => typeof code === "string");
 }

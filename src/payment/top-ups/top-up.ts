@@ -1,5 +1,5 @@
 /**
- * Top-ups: from a wish to a quote that is kept and a payment session at the card provider.
+ * Top-ups: from a request to a quote that is stored and a payment session at the card provider.
  *
  * The quote is on the disk before the provider hears of it: whatever the payer pays finds its promise. A session
  * whose answer was lost is never paid, for nobody was told where; its quote expires.
@@ -11,7 +11,7 @@ import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import type { LedgerDatabase } from "../../store/ledger/ledger-database.ts";
 import type { Adjustment, PaymentPrice, Prices } from "../prices/price-types.ts";
-import type { CardProvider, CheckoutReturn, PaymentSession, SessionWish } from "../providers/card-provider.ts";
+import type { CardProvider, CheckoutReturn, PaymentSession, SessionRequest } from "../providers/card-provider.ts";
 import { createGift } from "./gifts.ts";
 import { areQuotesOpen, type Destination, endQuote, keepQuote, keepSession, type QuoteTerms } from "./quotes.ts";
 
@@ -21,7 +21,7 @@ export type Recipient =
   | Readonly<{ kind: "gift"; message: string | undefined }>;
 
 /** A top-up that somebody asks for; addresses and URLs are checked already. */
-export type TopUpWish = Readonly<{
+export type TopUpRequest = Readonly<{
   recipient: Recipient;
   currency: string;
   /** As it stands in the path. */
@@ -61,13 +61,13 @@ export type TopUps = Readonly<{
    * Makes sure that an amount can be paid, and prices it.
    * @throws Failure as `Prices.topUp`.
    */
-  price: (wish: TopUpWish, signal: AbortSignal) => Promise<PaymentPrice>;
+  price: (request: TopUpRequest, signal: AbortSignal) => Promise<PaymentPrice>;
   /**
    * Keeps a quote and opens its session.
    * @throws Failure as `price`, `too_many_requests` when too many quotes are open, `payment_session_failed`, and
    *   what the ledger's `write` throws.
    */
-  start: (wish: TopUpWish, signal: AbortSignal) => Promise<TopUp>;
+  start: (request: TopUpRequest, signal: AbortSignal) => Promise<TopUp>;
 }>;
 
 /**
@@ -88,20 +88,20 @@ const quoteIdSize = 16;
 /** Creates it. */
 export function createTopUps(parts: TopUpParts): TopUps {
   const { openQuotesMax = openQuotesMaxDefault } = parts;
-  const price = (wish: TopUpWish, signal: AbortSignal) => priceOf(parts, wish, signal);
+  const price = (request: TopUpRequest, signal: AbortSignal) => priceOf(parts, request, signal);
   return {
     price,
-    start: async (wish, signal) => {
-      const priced = await price(wish, signal);
-      const gift = wish.recipient.kind === "gift" ? createGift(parts.randomBytes) : undefined;
+    start: async (request, signal) => {
+      const priced = await price(request, signal);
+      const gift = request.recipient.kind === "gift" ? createGift(parts.randomBytes) : undefined;
       const destination: Destination =
-        wish.recipient.kind === "account" ? wish.recipient : { ...wish.recipient, giftId: gift?.giftId ?? "" };
-      const quote = termsOf(parts, wish, destination, priced);
+        request.recipient.kind === "account" ? request.recipient : { ...request.recipient, giftId: gift?.giftId ?? "" };
+      const quote = termsOf(parts, request, destination, priced);
       await parts.ledger.write(async (tx) => {
         if (await areQuotesOpen(tx, openQuotesMax)) throw new Failure("too_many_requests", { openQuotesMax });
         await keepQuote(tx, quote, quote.createdAt + firstLookMs);
       });
-      const session = await openSession(parts, wish, quote, signal);
+      const session = await openSession(parts, request, quote, signal);
       await parts.ledger.write((tx) => keepSession(tx, quote.id, session.id));
       const { adjustments, fees } = priced;
       return { quote, session, adjustments, fees, giftSecret: gift?.secret };
@@ -109,26 +109,26 @@ export function createTopUps(parts: TopUpParts): TopUps {
   };
 }
 
-async function priceOf({ prices }: TopUpParts, wish: TopUpWish, signal: AbortSignal): Promise<PaymentPrice> {
-  const { recipient, promoCodes } = wish;
+async function priceOf({ prices }: TopUpParts, request: TopUpRequest, signal: AbortSignal): Promise<PaymentPrice> {
+  const { recipient, promoCodes } = request;
   const address = recipient.kind === "account" ? recipient.address : undefined;
   // That the feed is out of reach is told before what is wrong with the amount.
   await prices.limits(signal);
-  return await prices.topUp(wish.currency, wish.amount, { promoCodes, address }, signal);
+  return await prices.topUp(request.currency, request.amount, { promoCodes, address }, signal);
 }
 
 function termsOf(
   { randomBytes, clock }: TopUpParts,
-  wish: TopUpWish,
+  request: TopUpRequest,
   destination: Destination,
   priced: PaymentPrice,
 ): QuoteTerms {
   const now = clock();
   return {
     id: randomBytes(quoteIdSize).toHex(),
-    method: wish.session.method,
+    method: request.session.method,
     destination,
-    currency: wish.currency,
+    currency: request.currency,
     paymentAmount: priced.actualPaymentAmount,
     quotedPaymentAmount: priced.quotedPaymentAmount,
     winc: priced.winc,
@@ -141,14 +141,14 @@ function termsOf(
 /** Opens the session; a quote whose session could not be opened is given up. */
 async function openSession(
   { provider, ledger, log }: TopUpParts,
-  wish: TopUpWish,
+  request: TopUpRequest,
   quote: QuoteTerms,
   signal: AbortSignal,
 ): Promise<PaymentSession> {
-  const asked = sessionWishOf(quote);
+  const asked = sessionRequestOf(quote);
   try {
-    if (wish.session.method === "payment-intent") return await provider.createPaymentIntent(asked, signal);
-    return await provider.createCheckout(asked, quote.expiresAt, wish.session.back(quote.id), signal);
+    if (request.session.method === "payment-intent") return await provider.createPaymentIntent(asked, signal);
+    return await provider.createCheckout(asked, quote.expiresAt, request.session.back(quote.id), signal);
   } catch (error) {
     log.warn("no session was opened for a quote", { quoteId: quote.id, error });
     await ledger.write((tx) => endQuote(tx, quote.id, "failed", "no session was opened"));
@@ -156,7 +156,7 @@ async function openSession(
   }
 }
 
-function sessionWishOf(quote: QuoteTerms): SessionWish {
+function sessionRequestOf(quote: QuoteTerms): SessionRequest {
   const { destination } = quote;
   const to =
     destination.kind === "account" ? `destination address "${destination.address}"` : "whoever has the gift's link";

@@ -10,7 +10,7 @@ import { sleep } from "../../lib/stop.ts";
 import type { LedgerDatabase } from "../../store/ledger/ledger-database.ts";
 import type { MakeId } from "../../store/ledger/transfers.ts";
 import { createAuthorizationChain } from "../evm/authorization-chain.ts";
-import type { Asking, EvmChain } from "../evm/evm-chain.ts";
+import type { EvmChain, EvmClient } from "../evm/evm-chain.ts";
 import type { Prices } from "../prices/price-types.ts";
 import { domainOf, type X402, type X402Terms } from "./x402.ts";
 import { createX402Offers, createX402Quotes } from "./x402-offers.ts";
@@ -35,12 +35,12 @@ export type X402Options = Readonly<{
   ledger: LedgerDatabase;
   prices: Pick<Prices, "bytes" | "token" | "tokenFor">;
   /** The chain of the terms. */
-  asking: Pick<Asking, "ask" | "call">;
+  client: Pick<EvmClient, "ask" | "call">;
   evm: Pick<EvmChain, "receipt">;
   settle: Settler;
   /** Confirmations from which on the chain never goes back. */
   finalConfirmations: number;
-  /** Payers who are refused, canonical. */
+  /** Payers who are rejected, canonical. */
   excluded: ReadonlySet<string>;
   clock: Clock;
   makeId: MakeId;
@@ -115,7 +115,7 @@ type RunningX402Watch = X402Watch & Readonly<{ close: () => Promise<void> }>;
 const followedPerLook = 100;
 const followedAtOnce = 10;
 
-/** What was rejected for good is kept for those who ask why. Milliseconds. */
+/** What was rejected for good is stored for those who ask why. Milliseconds. */
 const rejectedStoredMs = 7 * 86_400_000;
 const removedPerLook = 100;
 const removeEveryMs = 3_600_000;

@@ -20,7 +20,7 @@ import {
   type X402Settled,
   type X402Terms,
 } from "./x402.ts";
-import { x402Refusal } from "./x402-offers.ts";
+import { x402Rejection } from "./x402-offers.ts";
 import { x402IdOf } from "./x402-payment-store.ts";
 
 /** Paid reading. Readers are named by their address blocks. */
@@ -107,7 +107,7 @@ export async function openPaidReading(options: PaidReadingOptions): Promise<Paid
         await grant(client, x402IdOf(network.name, network.asset.address, payment.authorization), settled);
       } catch (error) {
         if (!(error instanceof Failure) || error.code !== "insufficient_balance") throw error;
-        throw x402Refusal("the payer has spent the credits already");
+        throw x402Rejection("the payer has spent the credits already");
       }
       known.set(client, await ledger.read((tx) => leftOf(tx, client)));
       return settled;

@@ -1,8 +1,8 @@
 /**
- * What is kept of a payment that comes for the first time, or why it is refused: by its words, by its price, and by
+ * What is stored of a payment that comes for the first time, or why it is rejected: by its words, by its price, and by
  * what the chain would do with it.
  *
- * A refusal here leaves nothing behind: strangers cannot fill the ledger with signatures that no dollar stands behind.
+ * A rejection here leaves nothing behind: strangers cannot fill the ledger with signatures that no dollar stands behind.
  * @module
  */
 
@@ -30,13 +30,13 @@ type X402OffersOptions = Readonly<{
   terms: X402Terms;
   quotes: X402Quotes;
   chain: AuthorizationChain;
-  /** Payers who are refused, canonical. */
+  /** Payers who are rejected, canonical. */
   excluded: ReadonlySet<string>;
   clock: Clock;
 }>;
 
 /**
- * Makes of a payment what is kept of it; its signature was checked.
+ * Makes of a payment what is stored of it; its signature was checked.
  * @throws Failure `settlement_failed` {reason}; `settlement_unknown` when the chain cannot be asked, for a payment that
  *   could not be followed is not taken; those of `quote`.
  */
@@ -58,7 +58,7 @@ export function createX402Offers(options: X402OffersOptions): OfferX402 {
     if (held !== undefined) return held;
     await quotes.quote(want, signal);
     const now = quotes.bought(want, version, authorization.value);
-    if (now === undefined) throw x402Refusal("invalid_exact_evm_authorization_value");
+    if (now === undefined) throw x402Rejection("invalid_exact_evm_authorization_value");
     return now;
   }
 
@@ -71,19 +71,19 @@ export function createX402Offers(options: X402OffersOptions): OfferX402 {
     if (trial.kind === "fits") return atLeast(height - blocksOverlap, 0);
     // It may be that somebody has carried it out already: then it has paid.
     const fromHeight = atLeast(height - blocksBack, 0);
-    const standing = await chain.look(authorization, { transaction: undefined, fromHeight }, signal);
-    if (standing.kind === "ok" && standing.value.kind === "moved") return fromHeight;
-    throw x402Refusal(trial.reason);
+    const status = await chain.look(authorization, { transaction: undefined, fromHeight }, signal);
+    if (status.kind === "ok" && status.value.kind === "moved") return fromHeight;
+    throw x402Rejection(trial.reason);
   }
 
   return async (request, signal) => {
     const { payment, purpose, resource } = request;
     const { authorization, signature, version } = payment;
     const fault = faultOf(terms, payment, unixSeconds(clock));
-    if (fault !== undefined) throw x402Refusal(fault);
-    if (options.excluded.has(authorization.from)) throw x402Refusal("the payer is excluded");
+    if (fault !== undefined) throw x402Rejection(fault);
+    if (options.excluded.has(authorization.from)) throw x402Rejection("the payer is excluded");
     const bought = await boughtBy(request, signal);
-    if (bought.winc > amountMax) throw x402Refusal("the amount is larger than an account can hold");
+    if (bought.winc > amountMax) throw x402Rejection("the amount is larger than an account can hold");
     const fromHeight = await tryOnChain(payment, signal);
     const { name: network, asset } = terms.network;
     return {
@@ -103,7 +103,7 @@ export function createX402Offers(options: X402OffersOptions): OfferX402 {
 }
 
 /** A payment that is not, or did not become, what was asked for. */
-export function x402Refusal(reason: string): Failure {
+export function x402Rejection(reason: string): Failure {
   return new Failure("settlement_failed", { reason });
 }
 
@@ -115,7 +115,7 @@ function unixSeconds(clock: Clock): bigint {
 //
 // A payer signs the amount that it was told a moment ago, and version 2 takes no other: so a price is held for as long
 // as a payment may take, whatever it would be by then. Held prices are this process's own; another takes the payment
-// at its own price, or refuses it before anything has moved.
+// at its own price, or rejects it before anything has moved.
 
 /** What a payment buys. */
 type Bought = Readonly<{

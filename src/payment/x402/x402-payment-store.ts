@@ -20,7 +20,7 @@ import type { X402Purpose } from "./x402.ts";
 /** Where a payment stands. */
 export type X402State = "seen" | "settling" | "settled" | "rejected" | "reversed";
 
-/** A payment as it is first kept. */
+/** A payment as it is first stored. */
 export type X402Offer = Readonly<{
   /** CAIP-2. */
   network: string;
@@ -40,7 +40,7 @@ export type X402Offer = Readonly<{
   fromHeight: number;
 }>;
 
-/** A payment as it is kept. Times are Unix milliseconds. */
+/** A payment as it is stored. Times are Unix milliseconds. */
 export type X402Stored = X402Offer &
   Readonly<{
     id: string;

@@ -31,7 +31,7 @@ type Carried =
   /** It may be on its way. */
   | Readonly<{ kind: "unknown"; transaction: string | undefined; reason: string }>
   /** It is said that it cannot be carried out, and that nothing was sent. */
-  | Readonly<{ kind: "refused"; reason: string }>
+  | Readonly<{ kind: "rejected"; reason: string }>
   /** Nothing was sent: it could not be tried. */
   | Readonly<{ kind: "untried"; reason: string }>
   /** Nothing was sent: `onSending` said no. */
@@ -63,7 +63,7 @@ export function createDirectSettler(sender: Pick<EvmSender, "send">, terms: X402
       case "withheld":
         return outcome;
       case "reverts":
-        return { kind: "refused", reason: outcome.reason };
+        return { kind: "rejected", reason: outcome.reason };
       case "trouble":
         return { kind: "untried", reason: outcome.detail };
     }
@@ -133,8 +133,8 @@ function encoded(value: JsonValue): string {
 
 // A facilitator: a service that carries authorizations out and pays for the gas.
 //
-// It has no word for "not yet", so all that it does not clearly refuse may have been sent; and a refusal that names a
-// transaction is one that it has lost from sight.
+// It has no word for "not yet", so all that it does not clearly reject may have been sent; and a rejection that names a
+// transaction is one that it has lost from observation.
 // Source: docs/reference/payment.md#x402; x402 specification §7.2 (`POST /settle`).
 
 /** A facilitator, open. */
@@ -218,9 +218,9 @@ function readSettlement(value: JsonValue | undefined, status: number): Carried {
   if (response["success"] === true && status < 300) return { kind: "sent", transaction };
   const told = response["errorReason"];
   const reason = typeof told === "string" && told !== "" ? told.slice(0, reasonLengthMax) : `status ${status}`;
-  if (response["success"] === false && transaction === undefined) return { kind: "refused", reason };
+  if (response["success"] === false && transaction === undefined) return { kind: "rejected", reason };
   // It does not take orders from us, so it has carried nothing out.
   if (status === 401 || status === 403)
-    return { kind: "untried", reason: `the facilitator refuses the key: ${reason}` };
+    return { kind: "untried", reason: `the facilitator rejects the key: ${reason}` };
   return { kind: "unknown", transaction, reason };
 }

@@ -1,5 +1,5 @@
 /**
- * Settling a payment for a request: checked by its own words, tried on the chain as if, kept, carried out, credited.
+ * Settling a payment for a request: checked by its own words, tried on the chain as if, stored, carried out, credited.
  *
  * The row is the line before which nothing moves and after which nothing is forgotten: a request that gives up, or
  * whose process ends, leaves it to the watch.
@@ -14,8 +14,8 @@ import { createSemaphore } from "../../lib/semaphore.ts";
 import { ignoreRejection, sleep, untilStopped, withDeadline } from "../../lib/stop.ts";
 import type { LedgerDatabase } from "../../store/ledger/ledger-database.ts";
 import type { MakeId } from "../../store/ledger/transfers.ts";
-import type { AuthorizationChain, AuthorizationStanding } from "../evm/authorization-chain.ts";
-import type { Asking } from "../evm/evm-chain.ts";
+import type { AuthorizationChain, AuthorizationStatus } from "../evm/authorization-chain.ts";
+import type { EvmClient } from "../evm/evm-chain.ts";
 import type { Asked } from "../evm/json-rpc.ts";
 import { isSignedByWallet } from "../evm/wallet-signature.ts";
 import {
@@ -28,15 +28,15 @@ import {
   type X402Settled,
   type X402Terms,
 } from "./x402.ts";
-import { type OfferX402, x402Refusal } from "./x402-offers.ts";
+import { type OfferX402, x402Rejection } from "./x402-offers.ts";
 import { findX402, keepX402, type X402Stored, x402IdOf } from "./x402-payment-store.ts";
 import type { Settler } from "./x402-settlers.ts";
-import { createStepWriter, inHandMs, refusedStep, type StepWriterOptions, stepOf } from "./x402-steps.ts";
+import { createStepWriter, inHandMs, rejectedStep, type StepWriterOptions, stepOf } from "./x402-steps.ts";
 
 /** What it needs. */
 type X402SettlingOptions = Readonly<{
   terms: X402Terms;
-  asking: Pick<Asking, "call">;
+  client: Pick<EvmClient, "call">;
   ledger: LedgerDatabase;
   offer: OfferX402;
   follow: FollowX402;
@@ -92,13 +92,13 @@ export function openX402Settling(options: X402SettlingOptions): X402Settling {
   async function checkSignature(payment: X402Payment, signal: AbortSignal): Promise<void> {
     if (isSignedByKey(terms, payment)) return;
     const invalid = new Failure("invalid_signature", { payer: payment.authorization.from });
-    // The chain is not asked about a payment that is refused whoever has signed it.
+    // The chain is not asked about a payment that is rejected whoever has signed it.
     if (faultOf(terms, payment, BigInt(clock()) / 1_000n) !== undefined) throw invalid;
     const turn = checks.take(signal);
     if (turn === undefined) throw new Failure("busy", { checks: checksWaitingMax });
     const end = await turn;
     try {
-      const isSigned = await isSignedByWallet(options.asking, domainOf(terms), payment, signal);
+      const isSigned = await isSignedByWallet(options.client, domainOf(terms), payment, signal);
       if (isSigned.kind === "trouble") throw new Failure("settlement_unknown", { ...isSigned });
       if (!isSigned.value) throw invalid;
     } finally {
@@ -114,7 +114,7 @@ export function openX402Settling(options: X402SettlingOptions): X402Settling {
       const time = { now, dueAt: now + inHandMs, makeId: options.makeId };
       return [await keepX402(tx, offered, time), await findX402(tx, id)] as const;
     });
-    assert(stored !== undefined, "what was just kept is there");
+    assert(stored !== undefined, "what was just stored is there");
     if (!isNew) return responseOf(stored, request, true);
     const work = begin(stored);
     await waitFor(work, signal);
@@ -137,7 +137,7 @@ export function openX402Settling(options: X402SettlingOptions): X402Settling {
       const { payment } = request;
       const id = x402IdOf(terms.network.name, terms.network.asset.address, payment.authorization);
       const stored = await ledger.read((tx) => findX402(tx, id));
-      // What was kept was checked: then the chain need not be asked.
+      // What was stored was checked: then the chain need not be asked.
       if (stored?.signature.toHex() !== payment.signature.toHex() || !isSame(stored, payment))
         await checkSignature(payment, signal);
       return stored === undefined ? await settleNew(request, id, signal) : responseOf(stored, request, true);
@@ -152,15 +152,15 @@ export function openX402Settling(options: X402SettlingOptions): X402Settling {
 /** What a request is answered, from where its payment stands. */
 function responseOf(stored: X402Stored, { payment, purpose }: X402Request, isReplay: boolean): X402Settled {
   // Whoever has seen a payment on the chain can send it again, but not for something else.
-  if (!isSame(stored, payment)) throw x402Refusal("the nonce was used for another payment");
-  if (stored.purpose !== purpose) throw x402Refusal("the payment was made for something else");
+  if (!isSame(stored, payment)) throw x402Rejection("the nonce was used for another payment");
+  if (stored.purpose !== purpose) throw x402Rejection("the payment was made for something else");
   switch (stored.state) {
     case "seen":
     case "settling":
       throw new Failure("settlement_unknown", { payment: stored.id });
     case "rejected":
     case "reversed":
-      throw x402Refusal(stored.reason ?? "");
+      throw x402Rejection(stored.reason ?? "");
     case "settled": {
       const { transaction, balance } = stored;
       assert(transaction !== undefined && balance !== undefined, "what is settled has its transaction");
@@ -186,7 +186,7 @@ function isSame({ authorization: stored }: X402Stored, { authorization: sent }: 
   );
 }
 
-// Following a payment to its end: asking the chain, carrying the authorization out, crediting the payer.
+// Following a payment to its end: client the chain, carrying the authorization out, crediting the payer.
 //
 // Whoever follows decides by the ledger's row as it is in the transaction that changes it, so any number may: two
 // requests, the loop, another process. What a facilitator says is a hint; what the chain says counts.
@@ -212,7 +212,7 @@ export type Patience = Readonly<{
 }>;
 
 /**
- * Follows a payment that its caller has taken (`takeX402`) or just kept: asks the chain, does what is to be done, and
+ * Follows a payment that its caller has taken (`takeX402`) or just stored: asks the chain, does what is to be done, and
  * notes when it is to be looked at again.
  *
  * @returns Why it could not be brought on; `undefined` when it was, or has to wait.
@@ -231,17 +231,17 @@ export function createX402Following(options: FollowingOptions): FollowX402 {
     { authorization, fromHeight }: X402Stored,
     transaction: string | undefined,
     signal: AbortSignal,
-  ): Promise<Asked<AuthorizationStanding>> => chain.look(authorization, { transaction, fromHeight }, signal);
+  ): Promise<Asked<AuthorizationStatus>> => chain.look(authorization, { transaction, fromHeight }, signal);
 
-  const byChain = (standing: AuthorizationStanding) => (stored: X402Stored) =>
-    stepOf(stored, standing, options.finalConfirmations);
+  const byChain = (status: AuthorizationStatus) => (stored: X402Stored) =>
+    stepOf(stored, status, options.finalConfirmations);
 
   /** Where it stands on the chain, or why that could not be asked: then it is put off. */
-  async function standingOf(payment: X402Stored, signal: AbortSignal) {
-    const standing = await look(payment, payment.transaction, signal);
-    if (standing.kind === "ok") return standing.value;
+  async function statusOf(payment: X402Stored, signal: AbortSignal) {
+    const status = await look(payment, payment.transaction, signal);
+    if (status.kind === "ok") return status.value;
     await putOff(payment);
-    return standing.detail;
+    return status.detail;
   }
 
   async function send(payment: X402Stored, signal: AbortSignal): Promise<string | undefined> {
@@ -252,8 +252,8 @@ export function createX402Following(options: FollowingOptions): FollowX402 {
       case "untried":
         await putOff(payment);
         return carried.reason;
-      case "refused":
-        return await refused(payment, carried.reason, signal);
+      case "rejected":
+        return await rejected(payment, carried.reason, signal);
       case "sent":
         return await waitFor(payment, carried.transaction, patience.sentMs, signal);
       case "unknown":
@@ -265,12 +265,12 @@ export function createX402Following(options: FollowingOptions): FollowX402 {
     }
   }
 
-  /** A refusal counts unless the chain, or an attempt before, says otherwise. */
-  async function refused(payment: X402Stored, reason: string, signal: AbortSignal): Promise<string | undefined> {
-    const standing = await standingOf(payment, signal);
-    if (typeof standing === "string") return standing;
-    const decide = byChain(standing);
-    await take(payment, (stored) => refusedStep(stored, decide(stored), reason, payment.attempts));
+  /** A rejection counts unless the chain, or an attempt before, says otherwise. */
+  async function rejected(payment: X402Stored, reason: string, signal: AbortSignal): Promise<string | undefined> {
+    const status = await statusOf(payment, signal);
+    if (typeof status === "string") return status;
+    const decide = byChain(status);
+    await take(payment, (stored) => rejectedStep(stored, decide(stored), reason, payment.attempts));
     return undefined;
   }
 
@@ -282,23 +282,23 @@ export function createX402Following(options: FollowingOptions): FollowX402 {
   ): Promise<string | undefined> {
     const until = performance.now() + ms;
     for (;;) {
-      const standing = await look(payment, transaction, signal);
-      if (standing.kind === "ok" && standing.value.kind !== "unused") {
-        await take(payment, byChain(standing.value));
+      const status = await look(payment, transaction, signal);
+      if (status.kind === "ok" && status.value.kind !== "unused") {
+        await take(payment, byChain(status.value));
         return undefined;
       }
       if (performance.now() >= until) {
         await putOff(payment, transaction);
-        return standing.kind === "trouble" ? standing.detail : undefined;
+        return status.kind === "trouble" ? status.detail : undefined;
       }
       await sleep(patience.pauseMs, signal);
     }
   }
 
   return async (payment, signal) => {
-    const standing = await standingOf(payment, signal);
-    if (typeof standing === "string") return standing;
-    const step = await take(payment, byChain(standing));
+    const status = await statusOf(payment, signal);
+    if (typeof status === "string") return status;
+    const step = await take(payment, byChain(status));
     return step.kind === "send" ? await send(payment, signal) : undefined;
   };
 }

@@ -8,7 +8,7 @@ import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import type { LedgerDatabase, Tx } from "../../store/ledger/ledger-database.ts";
 import type { MakeId } from "../../store/ledger/transfers.ts";
-import type { AuthorizationStanding, EndPlace } from "../evm/authorization-chain.ts";
+import type { AuthorizationStatus, EndPlace } from "../evm/authorization-chain.ts";
 import {
   beginX402,
   findX402,
@@ -50,20 +50,20 @@ const otherwiseReason = "The authorization was cancelled or used for something e
 /** Decides. @param finalConfirmations - From here on the chain never goes back. */
 export function stepOf(
   payment: Pick<X402Stored, "state" | "authorization">,
-  standing: AuthorizationStanding,
+  status: AuthorizationStatus,
   finalConfirmations: number,
 ): X402Step {
   const { state, authorization } = payment;
   if (state === "reversed") return { kind: "rest" };
-  switch (standing.kind) {
+  switch (status.kind) {
     case "moved": {
-      const isFinal = standing.confirmations >= finalConfirmations;
-      return { kind: state === "settled" ? "place" : "credit", end: standing, isFinal };
+      const isFinal = status.confirmations >= finalConfirmations;
+      return { kind: state === "settled" ? "place" : "credit", end: status, isFinal };
     }
     case "otherwise":
-      return endedStep(state, otherwiseReason, standing.confirmations >= finalConfirmations);
+      return endedStep(state, otherwiseReason, status.confirmations >= finalConfirmations);
     case "unused": {
-      const { time } = standing;
+      const { time } = status;
       if (time >= authorization.validBefore + overSlack) return endedStep(state, expiredReason, true);
       const canSend = state !== "rejected" && time + sendSlack < authorization.validBefore;
       return { kind: canSend ? "send" : "wait" };
@@ -72,14 +72,14 @@ export function stepOf(
 }
 
 /**
- * Decides after a refusal to carry a payment out.
+ * Decides after a rejection to carry a payment out.
  *
- * It ends the payment when this was the first attempt. After another, whose outcome nobody knew, the refusal may be of
+ * It ends the payment when this was the first attempt. After another, whose outcome nobody knew, the rejection may be of
  * what that one has sent.
  * @param step - What the chain asks for.
  * @param attemptsBefore - How often it had been sent before this attempt began.
  */
-export function refusedStep(
+export function rejectedStep(
   { state, attempts }: Pick<X402Stored, "state" | "attempts">,
   step: X402Step,
   reason: string,
@@ -176,8 +176,8 @@ async function writeStep(tx: Tx, payment: X402Stored, step: X402Step, time: X402
 
 /** Every change of a state is worth a line. */
 function announce(log: Log, { id, winc, authorization }: X402Stored, step: X402Step): void {
-  const facts = { payment: id, account: authorization.from, winc };
-  if (step.kind === "credit") log.info("an x402 payment is settled", { ...facts, ...step.end });
-  if (step.kind === "reject") log.info("an x402 payment is rejected", { ...facts, reason: step.reason });
-  if (step.kind === "reverse") log.warn("an x402 payment was reversed", { ...facts, reason: step.reason });
+  const reports = { payment: id, account: authorization.from, winc };
+  if (step.kind === "credit") log.info("an x402 payment is settled", { ...reports, ...step.end });
+  if (step.kind === "reject") log.info("an x402 payment is rejected", { ...reports, reason: step.reason });
+  if (step.kind === "reverse") log.warn("an x402 payment was reversed", { ...reports, reason: step.reason });
 }

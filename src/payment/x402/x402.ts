@@ -3,7 +3,7 @@
  *
  * A payment is an authorization to move dollars, signed by the payer (EIP-3009). Settling moves them once and credits
  * the payer's account once, whoever asks how often; a service that sells something for the payment reserves its price
- * from that account afterwards, so that a refusal leaves the payer the credits.
+ * from that account afterwards, so that a rejection leaves the payer the credits.
  * Source: docs/reference/payment.md#x402.
  * @module
  */
@@ -22,7 +22,7 @@ export type X402Want =
   /** Whatever an amount of the asset buys, `x402AmountMin` or more of its smallest unit. */
   | Readonly<{ kind: "dollars"; amount: bigint }>;
 
-/** A price. It is held for as long as a payment may take, so that the one who signs it is not refused for a new one. */
+/** A price. It is held for as long as a payment may take, so that the one who signs it is not rejected for a new one. */
 export type X402Quote = Readonly<{
   want: X402Want;
   /** What is asked for, smallest unit of the asset; at least `x402AmountMin`. */

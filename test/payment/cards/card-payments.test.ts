@@ -212,7 +212,7 @@ describe("a payment", () => {
       const top = await fixture.topUp(intentPath(alice));
       const { topUpQuoteId: quoteId = "" } = top.topUpQuote;
       const paidAt = fixture.payment.clock.now();
-      const fact = {
+      const report = {
         kind: "paid",
         paymentId: top.paymentSession.id,
         quoteId,
@@ -220,7 +220,7 @@ describe("a payment", () => {
         currency,
         paidAt,
       } as const;
-      expect(await fixture.events.learn(fact)).toBe("refused");
+      expect(await fixture.events.learn(report)).toBe("rejected");
       expect(await quoteOf(fixture, top)).toMatchObject({
         state: "failed",
         reason: "the amount is not the quote's",
@@ -236,7 +236,7 @@ describe("a payment", () => {
     const paidAt = fixture.payment.clock.now();
     const of = (paymentId: string) =>
       fixture.events.learn({ kind: "paid", paymentId, quoteId, amount: 1000n, currency: "usd", paidAt });
-    expect([await of("pi_one"), await of("pi_two"), await of("pi_one")]).toEqual(["credited", "refused", "nothing"]);
+    expect([await of("pi_one"), await of("pi_two"), await of("pi_one")]).toEqual(["credited", "rejected", "nothing"]);
     expect(await fixture.balance(alice)).toBe(tenDollars);
   });
 });
@@ -350,7 +350,7 @@ describe("money that goes back", () => {
 });
 
 describe("a report that is lost", () => {
-  test("of a payment is found by asking for the open quote", async () => {
+  test("of a payment is found by client for the open quote", async () => {
     for (const path of [intentPath(alice), checkoutPath(bob)]) {
       const fixture = await fixtureOf({ isTold: false });
       const top = await fixture.topUp(path);
@@ -424,7 +424,7 @@ describe("a report that is lost", () => {
     const watch = createCardWatch({ ledger, provider: cards, events, clock: clock.now, log: silentLog });
     await watch.look(signal);
     expect([await fixture.balance(alice), await fixture.balance(bob)]).toEqual([0n, tenDollars]);
-    // Asking for the quote itself finds what its event did not tell.
+    // EvmClient for the quote itself finds what its event did not tell.
     clock.advance(5 * 60_000);
     await watch.look(signal);
     expect(await fixture.balance(alice)).toBe(tenDollars);

@@ -214,7 +214,7 @@ async function ask(subject: Subject, credits: Credits, operation: Operation): Pr
   } catch (error) {
     if (error instanceof Failure && error.code === "insufficient_balance")
       return `short of ${error.context["needed"]}, has ${error.context["available"]}`;
-    if (error instanceof Failure && error.code === "payment_rejected") return "refused";
+    if (error instanceof Failure && error.code === "payment_rejected") return "rejected";
     throw error;
   }
 }

@@ -6,7 +6,7 @@
  * @module
  */
 
-/** One thing that is asked of credits. Times are those of the moment of asking. */
+/** One thing that is asked of credits. Times are those of the moment of client. */
 export type Operation =
   | Readonly<{ kind: "credit"; who: string; winc: bigint }>
   | Readonly<{ kind: "chargeBack"; who: string; winc: bigint }>
@@ -134,8 +134,8 @@ function pay(model: Model, who: string, winc: bigint): string {
 
 function approve(model: Model, operation: Operation & { kind: "approve" }, now: number): string {
   const { id, payer, approved, winc, expiresAt } = operation;
-  if (model.approvals.has(id) || payer === approved || winc === 0n) return "refused";
-  if (expiresAt !== undefined && expiresAt <= now) return "refused";
+  if (model.approvals.has(id) || payer === approved || winc === 0n) return "rejected";
+  if (expiresAt !== undefined && expiresAt <= now) return "rejected";
   const has = model.balances.get(payer) ?? 0n;
   if (has < winc) return `short of ${winc}, has ${has}`;
   add(model, payer, -winc);
@@ -153,7 +153,7 @@ function revoke(model: Model, { id, payer, approved }: Operation & { kind: "revo
       approval.revokedBy = id;
     }
   const revoked = ofPair.filter(({ revokedBy }) => revokedBy === id);
-  return revoked.length === 0 ? "refused" : revoked.map(approvalText).sort().join(", ");
+  return revoked.length === 0 ? "rejected" : revoked.map(approvalText).sort().join(", ");
 }
 
 function reserve(model: Model, operation: Operation & { kind: "reserve" }): string {

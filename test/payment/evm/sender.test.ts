@@ -4,7 +4,7 @@
  */
 import { expect, test } from "bun:test";
 import { readAddress } from "../../../src/payment/addresses.ts";
-import type { Asking } from "../../../src/payment/evm/evm-chain.ts";
+import type { EvmClient } from "../../../src/payment/evm/evm-chain.ts";
 import { createEvmSender } from "../../../src/payment/evm/evm-sender.ts";
 
 const to = readAddress("0x2222222222222222222222222222222222222222")?.address ?? expect.unreachable();
@@ -22,7 +22,7 @@ function chainAt(feeOf: () => bigint) {
     eth_getTransactionCount: () => hex(0n),
   };
   const responseTo = (method: string) => responses[method]?.() ?? expect.unreachable(method);
-  const asking: Asking = {
+  const client: EvmClient = {
     ask: async (method, _, read) => {
       const value = read(responseTo(method));
       return value === undefined ? expect.unreachable() : { kind: "ok", value };
@@ -34,7 +34,7 @@ function chainAt(feeOf: () => bigint) {
       return { kind: "ok", value: "0x" };
     },
   };
-  return { asking, sent };
+  return { client, sent };
 }
 
 /** 80,000 units and a quarter, at twice the fee of a block. */
@@ -46,9 +46,9 @@ test.each([
   ["a wei too little", costAt(50n) - 1n, 50n, false],
   ["nothing", 0n, 1n, false],
 ])("with %s it is sent or not, and nobody is told of one that is not", async (_, costMax, fee, isSent) => {
-  const { asking, sent } = chainAt(() => fee);
+  const { client, sent } = chainAt(() => fee);
   const privateKey = new Uint8Array(32).fill(7);
-  const sender = createEvmSender({ asking, chainId: 1n, privateKey, costMax, clock: Date.now });
+  const sender = createEvmSender({ client, chainId: 1n, privateKey, costMax, clock: Date.now });
   const told: string[] = [];
   const outcome = await sender.send(
     call,
@@ -63,9 +63,9 @@ test.each([
 
 test("what was too dear is sent when it is not any more, with the number that it would have had", async () => {
   let fee = 100n;
-  const { asking, sent } = chainAt(() => fee);
+  const { client, sent } = chainAt(() => fee);
   const privateKey = new Uint8Array(32).fill(7);
-  const sender = createEvmSender({ asking, chainId: 1n, privateKey, costMax: costAt(60n), clock: Date.now });
+  const sender = createEvmSender({ client, chainId: 1n, privateKey, costMax: costAt(60n), clock: Date.now });
   const send = () => sender.send(call, async () => true, never);
   expect(await send()).toMatchObject({
     kind: "trouble",

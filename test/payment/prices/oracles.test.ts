@@ -365,7 +365,7 @@ describe("the network's price", () => {
 
   test("N: comes from another node where one is in trouble, or says what cannot be", async () => {
     const responses: (() => Result)[] = [
-      () => fault("connect", "refused"),
+      () => fault("connect", "rejected"),
       () => ({ kind: "ok", value: 0n }),
       () => ({ kind: "ok", value: 10n ** 30n }),
       () => ({ kind: "absent" }),
@@ -378,7 +378,7 @@ describe("the network's price", () => {
     let count = 0;
     const response = (): Result => {
       count += 1;
-      return count === 1 ? { kind: "ok", value: 7n } : fault("connect", "refused");
+      return count === 1 ? { kind: "ok", value: 7n } : fault("connect", "rejected");
     };
     const { price, clock } = openNetwork([response], 1);
     expect(await price()).toBe(7n);

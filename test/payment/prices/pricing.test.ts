@@ -143,7 +143,7 @@ describe("fiat money", () => {
     }
   });
 
-  const refusals: readonly (readonly [string, string, readonly string[], string, string])[] = [
+  const rejections: readonly (readonly [string, string, readonly string[], string, string])[] = [
     ["xyz", "100", [], "payment_rejected", "The currency type 'xyz' is currently not supported by this API!"],
     ["usd", "1.5", [], "price_amount_invalid", invalid("1.5")],
     ["usd", "-1", [], "price_amount_invalid", invalid("-1")],
@@ -157,7 +157,7 @@ describe("fiat money", () => {
       "Promo codes must be applied to a specific `destinationAddress` or to the request signer",
     ],
   ];
-  test.each(refusals)(
+  test.each(rejections)(
     "of %s, %p with codes %p is refused as %s",
     async (currency, amount, promoCodes, code, reason) => {
       const failure = await failureOf(pricesIn({}).fiat(currency, amount, { promoCodes }, signal));

@@ -7,7 +7,7 @@ import { encodeBech32 } from "../../../src/lib/base-encodings.ts";
 import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
 import { createKyveChain, type KyveServer, openKyveServer } from "../../../src/payment/tokens/chains/kyve-chain.ts";
 import { type KyveNode, kyveSend, openKyveNode } from "./kyve-node.ts";
-import { lookAgainMs, never, openTokenFixture, refusalOf, type TokenFixture } from "./token-fixture.ts";
+import { lookAgainMs, never, openTokenFixture, rejectionOf, type TokenFixture } from "./token-fixture.ts";
 
 const kyveAddress = (number: number) => encodeBech32("kyve", new Uint8Array(20).fill(number));
 const ours = kyveAddress(1);
@@ -121,16 +121,16 @@ describe("a payment in KYVE", () => {
   test("of nothing, of another coin or to somebody else is refused; one that is in no block is not found", async () => {
     const { node, pay, submit } = await open();
     const nothing = "Transaction quantity must be greater than 0";
-    expect((await refusalOf(submit(pay(0n))))[1]).toBe(nothing);
+    expect((await rejectionOf(submit(pay(0n))))[1]).toBe(nothing);
     const testCoins = node.send({ messages: [kyveSend(alice, ours, 5n, "tkyve")] });
-    expect((await refusalOf(submit(testCoins)))[1]).toBe(nothing);
+    expect((await rejectionOf(submit(testCoins)))[1]).toBe(nothing);
     const elsewhere = pay(5n, alice, bob);
     const wrong = `Payment transaction '${elsewhere}' has wrong target address '${bob}'`;
-    expect((await refusalOf(submit(elsewhere)))[1]).toBe(wrong);
+    expect((await rejectionOf(submit(elsewhere)))[1]).toBe(wrong);
     for (const id of ["", "AB".repeat(32), "xy", `0x${"ab".repeat(32)}`])
-      expect((await refusalOf(submit(id)))[0]).toBe("transaction_not_found");
+      expect((await rejectionOf(submit(id)))[0]).toBe("transaction_not_found");
     node.refuse("/txs/");
-    expect((await refusalOf(submit("CD".repeat(32))))[0]).toBe("transaction_fault");
+    expect((await rejectionOf(submit("CD".repeat(32))))[0]).toBe("transaction_fault");
   });
 
   test("sent within another message is not a payment of who signed that", async () => {
@@ -194,7 +194,7 @@ describe("a payment in KYVE", () => {
 
   test("of another chain is trouble, and nothing of it is believed", async () => {
     const { chain, pay, submit } = await open({ chainId: "kaon-1" });
-    expect((await refusalOf(submit(pay(5n))))[0]).toBe("transaction_fault");
+    expect((await rejectionOf(submit(pay(5n))))[0]).toBe("transaction_fault");
     expect(await chain.scan(undefined, never)).toMatchObject({ kind: "trouble", reason: "wrong" });
   });
 });

@@ -20,7 +20,7 @@ import {
   lookAgainMs,
   never,
   openTokenFixture,
-  refusalOf,
+  rejectionOf,
   type TokenFixture,
 } from "./token-fixture.ts";
 
@@ -173,17 +173,17 @@ describe("a native payment", () => {
     const nothing = await post(stack.devnet, ecdsa, { data: new Uint8Array([1]) });
     await stack.devnet.mine(2);
     await stack.settled();
-    expect((await refusalOf(submit(elsewhere.id)))[1]).toBe(
+    expect((await rejectionOf(submit(elsewhere.id)))[1]).toBe(
       `Payment transaction '${elsewhere.id}' has wrong target address '${ecdsa.address}'`,
     );
-    expect((await refusalOf(submit(nothing.id)))[1]).toBe("Transaction quantity must be greater than 0");
+    expect((await rejectionOf(submit(nothing.id)))[1]).toBe("Transaction quantity must be greater than 0");
   });
 
   test("that no node knows is not found", async () => {
     const { submit } = await open();
     const never = sign(stack.devnet, rsa, { ...fee, target: ours, quantity: 5n });
-    expect((await refusalOf(submit(never.id)))[0]).toBe("transaction_not_found");
-    expect((await refusalOf(submit("x".repeat(43))))[0]).toBe("transaction_not_found");
+    expect((await rejectionOf(submit(never.id)))[0]).toBe("transaction_not_found");
+    expect((await rejectionOf(submit("x".repeat(43))))[0]).toBe("transaction_not_found");
   });
 
   test("is reversed when the chain is another one from below it on, whose payments are found", async () => {
@@ -341,11 +341,11 @@ describe("a payment that the index does not have", () => {
     };
     const { chain } = await open({ reader: knowing, nodes: nodesOf(node) });
     expect((await chain.look(id, never)).kind).toBe("waiting");
-    expect(await chain.standing({ height, hash: "mine" }, never)).toEqual({
+    expect(await chain.status({ height, hash: "mine" }, never)).toEqual({
       kind: "replaced",
       confirmations: 1,
     });
-    expect(await chain.standing({ height: height + 1, hash: "mine" }, never)).toEqual({ kind: "unknown" });
+    expect(await chain.status({ height: height + 1, hash: "mine" }, never)).toEqual({ kind: "unknown" });
   });
 
   test("is not believed to be in a block by a node that nobody chose", async () => {

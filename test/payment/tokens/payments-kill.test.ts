@@ -1,5 +1,5 @@
 /**
- * Token payments and kill -9 at any moment, between first sight and credit too: every payment on the chain is credited
+ * Token payments and kill -9 at any moment, between first observation and credit too: every payment on the chain is credited
  * once in the end, and what a process said before it died is so.
  *
  * KILLS sets how many (25 by default).

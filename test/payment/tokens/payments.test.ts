@@ -1,5 +1,5 @@
 /**
- * Payments in tokens from first sight on: what is refused, when they are credited, how often, and what becomes of them
+ * Payments in tokens from first observation on: what is refused, when they are credited, how often, and what becomes of them
  * when the chain changes its mind.
  * @module
  */
@@ -12,7 +12,7 @@ import {
   lookAgainMs,
   never,
   openTokenFixture,
-  refusalOf,
+  rejectionOf,
   type TokenFixture,
 } from "./token-fixture.ts";
 
@@ -121,7 +121,7 @@ describe("a payment that is reported", () => {
   ])("%s is refused and not kept", async (_name, amount, code, reason) => {
     const { chain, submit, stateOf } = await open();
     chain.send(hash, { transfers: [transferOf(alice, amount)] });
-    expect(await refusalOf(submit())).toEqual([code, reason]);
+    expect(await rejectionOf(submit())).toEqual([code, reason]);
     expect(await stateOf()).toEqual([]);
   });
 
@@ -129,7 +129,7 @@ describe("a payment that is reported", () => {
     const { chain, submit, price } = await open();
     price.perUnit = 0n;
     chain.send(hash, { transfers: [transferOf(alice, 1n)] });
-    expect(await refusalOf(submit())).toEqual(["payment_rejected", "Crypto payment amount is too small!"]);
+    expect(await rejectionOf(submit())).toEqual(["payment_rejected", "Crypto payment amount is too small!"]);
   });
 
   test("of 2^53 + 1 loses no unit", async () => {
@@ -148,7 +148,7 @@ describe("a payment that is reported", () => {
     for (const sender of [bob, ours]) {
       chain.send(hash, { transfers: [transferOf(sender, 5n)] });
       const reason = `Payment transaction '${hash}' has sender that is on the excluded address list: '${sender}'`;
-      expect(await refusalOf(submit())).toEqual(["sender_excluded", reason]);
+      expect(await rejectionOf(submit())).toEqual(["sender_excluded", reason]);
     }
   });
 
@@ -164,15 +164,15 @@ describe("a payment that is reported", () => {
     };
     const fixture = await openTokenFixture([turned as typeof chain]);
     fixtures.push(fixture);
-    const refused = await refusalOf(fixture.payments.submit("ethereum", hash, never));
+    const refused = await rejectionOf(fixture.payments.submit("ethereum", hash, never));
     expect(refused).toEqual(["payment_rejected", `Payment transaction '${hash}' has wrong target address '${bob}'`]);
-    expect((await refusalOf(submit()))[1]).toBe("Transaction quantity must be greater than 0");
+    expect((await rejectionOf(submit()))[1]).toBe("Transaction quantity must be greater than 0");
   });
 
   test("of which only its block will tell what it pays is refused until it is mined", async () => {
     const { chain, submit, balance } = await open();
     chain.send(hash, { transfers: [transferOf(alice, 5n)], shown: "nothing" });
-    expect(await refusalOf(submit())).toEqual([
+    expect(await rejectionOf(submit())).toEqual([
       "payment_rejected",
       `Transaction with id '${hash}' has not been mined yet!`,
     ]);
@@ -185,21 +185,21 @@ describe("a payment that is reported", () => {
     "with the id %p is not found, and no chain is asked",
     async (text) => {
       const { chain, submit } = await open();
-      expect(await refusalOf(submit(text))).toEqual(["transaction_not_found", undefined]);
+      expect(await rejectionOf(submit(text))).toEqual(["transaction_not_found", undefined]);
       expect(chain.looks()).toBe(0);
     },
   );
 
   test("that no node knows is not found after a few looks", async () => {
     const { chain, submit, stateOf } = await open();
-    expect(await refusalOf(submit())).toEqual(["transaction_not_found", undefined]);
+    expect(await rejectionOf(submit())).toEqual(["transaction_not_found", undefined]);
     expect(chain.looks()).toBe(2);
     expect(await stateOf()).toEqual([]);
   });
 
   test("in a token that is not taken is refused", async () => {
     const { payments } = await open();
-    expect(await refusalOf(payments.submit("kyve", hash, never))).toEqual(["token_not_supported", undefined]);
+    expect(await rejectionOf(payments.submit("kyve", hash, never))).toEqual(["token_not_supported", undefined]);
   });
 
   test("is trouble while the chain, the prices or the ledger cannot be asked, and is taken afterwards", async () => {
@@ -208,11 +208,11 @@ describe("a payment that is reported", () => {
     chain.mine(3);
     for (const reason of ["connect", "timeout", "malformed"] as const) {
       chain.fail(reason);
-      expect((await refusalOf(submit()))[0]).toBe("transaction_fault");
+      expect((await rejectionOf(submit()))[0]).toBe("transaction_fault");
     }
     chain.fail(undefined);
     price.isKnown = false;
-    expect((await refusalOf(submit()))[0]).toBe("transaction_fault");
+    expect((await rejectionOf(submit()))[0]).toBe("transaction_fault");
     price.isKnown = true;
     await submit();
     expect(await balance(alice)).toBe(10n);
@@ -371,7 +371,7 @@ describe("what an address was paid before payments were taken there", () => {
       await submit();
       return expect(await stateOf()).toEqual(["credited"]);
     }
-    expect(await refusalOf(submit())).toEqual([
+    expect(await rejectionOf(submit())).toEqual([
       came,
       `Payment transaction '${hash}' was made before payments were taken here`,
     ]);
@@ -498,9 +498,9 @@ describe("a credited payment", () => {
     let standings = 0;
     const counted = {
       ...chain,
-      standing: (...call: Parameters<typeof chain.standing>) => {
+      status: (...call: Parameters<typeof chain.status>) => {
         standings += 1;
-        return chain.standing(...call);
+        return chain.status(...call);
       },
     };
     payment.clock.advance(lookAgainMs);

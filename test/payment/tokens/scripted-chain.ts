@@ -8,10 +8,10 @@ import type { Token, UserAddress } from "../../../src/payment/addresses.ts";
 import type {
   BlockRef,
   Found,
-  Sight,
-  Standing,
+  Observation,
   TokenChain,
   TokenTransfer,
+  TransferStatus,
 } from "../../../src/payment/tokens/token-chain.ts";
 
 /** What a test says of one transaction. */
@@ -70,7 +70,7 @@ export function createScriptedChain(options: ScriptedOptions = {}): ScriptedChai
   const height = () => blocks.length - 1;
   const problem = (): Fault | undefined => (failing === undefined ? undefined : fault(failing, "as the test says"));
 
-  function sightOf(id: string): Sight {
+  function sightOf(id: string): Observation {
     const transaction = transactions.get(id);
     const outline = { target: address, amount: transaction?.transfers[0]?.amount ?? 0n };
     if (transaction === undefined) return { kind: "absent" };
@@ -108,7 +108,7 @@ export function createScriptedChain(options: ScriptedOptions = {}): ScriptedChai
       if (unreadable.has(id)) return fault("malformed", "as the test says");
       return problem() ?? sightOf(id);
     },
-    standing: async ({ height: at, hash }: BlockRef): Promise<Standing | Fault> => {
+    status: async ({ height: at, hash }: BlockRef): Promise<TransferStatus | Fault> => {
       const block = blocks[at];
       if (block === undefined) return problem() ?? { kind: "unknown" };
       const depth = height() - at + 1;

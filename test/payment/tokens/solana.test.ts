@@ -9,7 +9,7 @@ import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts
 import { openJsonRpc } from "../../../src/payment/evm/json-rpc.ts";
 import { createSolanaChain } from "../../../src/payment/tokens/chains/solana-chain.ts";
 import { openSolanaNode, programAddress, type SolanaNode, type SolanaPlan, solanaAddress } from "./solana-node.ts";
-import { lookAgainMs, never, openTokenFixture, refusalOf, type TokenFixture } from "./token-fixture.ts";
+import { lookAgainMs, never, openTokenFixture, rejectionOf, type TokenFixture } from "./token-fixture.ts";
 
 const ours = solanaAddress(1);
 const alice = solanaAddress(2);
@@ -88,7 +88,7 @@ describe("a payment in SOL", () => {
     const others = [encodeBase58(new Uint8Array(64).fill(7)), encodeBase58(new Uint8Array(64).fill(8))];
     const signature = final({ ...pay(5n), otherSignatures: others });
     expect((await submit(signature)).payment).toMatchObject({ state: "credited" });
-    for (const other of others) expect(await refusalOf(submit(other))).toContain("transaction_not_found");
+    for (const other of others) expect(await rejectionOf(submit(other))).toContain("transaction_not_found");
     expect(await balance(known(alice))).toBe(10n);
   });
 
@@ -135,13 +135,13 @@ describe("a payment in SOL", () => {
         { from: ours, to: alice, amount: 5n },
       ],
     });
-    expect((await refusalOf(submit(there)))[0]).toBe("payment_rejected");
+    expect((await rejectionOf(submit(there)))[0]).toBe("payment_rejected");
     const grown = final({
       payer: alice,
       moves: [{ from: alice, to: bob, amount: 5n }],
       gains: { [ours]: 9n },
     });
-    expect((await refusalOf(submit(grown)))[1]).toBe(
+    expect((await rejectionOf(submit(grown)))[1]).toBe(
       `Payment transaction '${grown}' has wrong target address '${bob}'`,
     );
   });
@@ -155,13 +155,13 @@ describe("a payment in SOL", () => {
 
   test("of nothing is refused, and one that nobody knows is not found", async () => {
     const { submit, final, node } = await open();
-    expect((await refusalOf(submit(final(pay(0n)))))[1]).toBe("Transaction quantity must be greater than 0");
+    expect((await rejectionOf(submit(final(pay(0n)))))[1]).toBe("Transaction quantity must be greater than 0");
     const unknown = openSolanaNode(9).send(pay(5n));
-    expect((await refusalOf(submit(unknown)))[0]).toBe("transaction_not_found");
+    expect((await rejectionOf(submit(unknown)))[0]).toBe("transaction_not_found");
     for (const text of ["", "0".repeat(88), unknown.slice(1), alice])
-      expect((await refusalOf(submit(text)))[0]).toBe("transaction_not_found");
+      expect((await rejectionOf(submit(text)))[0]).toBe("transaction_not_found");
     node.refused.add("getTransaction");
-    expect((await refusalOf(submit(unknown)))[0]).toBe("transaction_fault");
+    expect((await rejectionOf(submit(unknown)))[0]).toBe("transaction_fault");
   });
 
   test("is found without a report, once; what came before, what failed and what is not final is not", async () => {
@@ -223,7 +223,7 @@ describe("a payment in USDC on Solana", () => {
   test("of another mint, to somebody else, or in SOL is refused", async () => {
     const { submit, final } = await open("solana-usdc");
     for (const plan of [dollars(5n, alice, ours, otherMint), dollars(5n, alice, bob), pay(5n)])
-      expect((await refusalOf(submit(final(plan))))[0]).toBe("payment_rejected");
+      expect((await rejectionOf(submit(final(plan))))[0]).toBe("payment_rejected");
   });
 
   test("is found by the signatures of our token account, also one that was made later", async () => {

@@ -60,7 +60,7 @@ export async function openTokenFixture(
       clock: payment.clock.now,
       random: () => payment.random.below(1_000) / 1_000,
       makeId: payment.makeId,
-      firstSight: { attempts: 2, firstMs: 1, longestMs: 1 },
+      firstObservation: { attempts: 2, firstMs: 1, longestMs: 1 },
     });
   return {
     payment,
@@ -84,7 +84,7 @@ export function ethereumAddressOf(number: number): UserAddress {
 }
 
 /** The failure that a promise rejects with: its code, and its reason. */
-export async function refusalOf(promise: Promise<unknown>): Promise<readonly [string, unknown]> {
+export async function rejectionOf(promise: Promise<unknown>): Promise<readonly [string, unknown]> {
   try {
     await promise;
   } catch (error) {

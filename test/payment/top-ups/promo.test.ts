@@ -83,7 +83,7 @@ for (const kind of ledgerKinds()) {
         expect(await reasonOf(anna, "a", "b", "c", "d", "e", "f")).toBe("At most 5 promo codes can be used at once");
       }));
 
-    test("are not used up by asking", () =>
+    test("are not used up by client", () =>
       within(async ({ promos, pay }) => {
         for (let round = 0; round < 20; round += 1) await promos.find(anna, ["twice", "welcome"]);
         expect(await pay(anna, ["TWICE", "WELCOME"])).toBe(true);

@@ -101,11 +101,11 @@ describe("a facilitator", () => {
     }
   });
 
-  test("that refuses the key has carried nothing out; what it repeats of the key is not passed on", async () => {
+  test("that rejects the key has carried nothing out; what it repeats of the key is not passed on", async () => {
     for (const status of [401, 403]) {
       const refuse = () => Response.json({ errorReason: "wrong key secret-key" }, { status });
       const { carried } = await settle({ kind: "bearer", key: "secret-key" }, refuse);
-      expect(carried).toEqual({ kind: "untried", reason: "the facilitator refuses the key: wrong key …" });
+      expect(carried).toEqual({ kind: "untried", reason: "the facilitator rejects the key: wrong key …" });
     }
   });
 });

@@ -132,7 +132,7 @@ test("a refusal after an attempt of which nobody knew is not believed: that atte
   expect(await fixture.balance(somebody)).toBe(credited);
 });
 
-test("a refusal that names a transaction is of one that was lost from sight: it is waited for", async () => {
+test("a refusal that names a transaction is of one that was lost from observation: it is waited for", async () => {
   fixture.node.setManual(true);
   fixture.facilitator.behave("refuses with the hash of what it has sent");
   const authorization = fixture.authorize(somebody, bytesCost);
@@ -249,11 +249,11 @@ test("logs that a server gives a block at a time are found", async () => {
   const authorization = fixture.authorize(somebody, bytesCost);
   expect((await fixture.pay(authorization, somebody)).status).toBe(503);
   fixture.node.mine(30);
-  let refusals = 0;
+  let rejections = 0;
   fixture.node.fault((method) => {
     if (method !== "eth_getLogs") return undefined;
-    refusals += 1;
-    return refusals < 12 ? "error" : undefined;
+    rejections += 1;
+    return rejections < 12 ? "error" : undefined;
   });
   await fixture.pass(30);
   fixture.node.fault(() => undefined);

@@ -3,9 +3,9 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import type { AuthorizationStanding } from "../../../src/payment/evm/authorization-chain.ts";
+import type { AuthorizationStatus } from "../../../src/payment/evm/authorization-chain.ts";
 import type { X402State } from "../../../src/payment/x402/x402-payment-store.ts";
-import { refusedStep, stepOf } from "../../../src/payment/x402/x402-steps.ts";
+import { rejectedStep, stepOf } from "../../../src/payment/x402/x402-steps.ts";
 import { nonce, payer, payTo } from "./payers.ts";
 
 const end = 1_800_000_300n;
@@ -21,10 +21,10 @@ const final = 20;
 const place = { transaction: `0x${"1".repeat(64)}`, block: { height: 5, hash: `0x${"2".repeat(64)}` } };
 const moved = (confirmations: number) => ({ kind: "moved", ...place, confirmations }) as const;
 const otherwise = (confirmations: number) => ({ kind: "otherwise", ...place, confirmations }) as const;
-const unused = (time: bigint): AuthorizationStanding => ({ kind: "unused", height: 9, time });
+const unused = (time: bigint): AuthorizationStatus => ({ kind: "unused", height: 9, time });
 
 /** By state: what is done, `!` after what is final. */
-const rows: readonly (readonly [what: string, standing: AuthorizationStanding, ...steps: readonly string[]])[] = [
+const rows: readonly (readonly [what: string, status: AuthorizationStatus, ...steps: readonly string[]])[] = [
   // seen      settling  settled   rejected  reversed
   ["moved just now", moved(1), "credit", "credit", "place", "credit", "rest"],
   ["moved long ago", moved(final - 1), "credit", "credit", "place", "credit", "rest"],
@@ -42,9 +42,9 @@ const rows: readonly (readonly [what: string, standing: AuthorizationStanding, .
 const states: readonly X402State[] = ["seen", "settling", "settled", "rejected", "reversed"];
 
 test.each(
-  rows.flatMap(([what, standing, ...steps]) => states.map((state, at) => ({ state, what, standing, step: steps[at] }))),
-)("$state and $what: $step", ({ state, standing, step }) => {
-  const taken = stepOf({ state, authorization }, standing, final);
+  rows.flatMap(([what, status, ...steps]) => states.map((state, at) => ({ state, what, status, step: steps[at] }))),
+)("$state and $what: $step", ({ state, status, step }) => {
+  const taken = stepOf({ state, authorization }, status, final);
   const isFinal = "isFinal" in taken && taken.isFinal;
   expect(`${taken.kind}${isFinal ? "!" : ""}`).toBe(step ?? "");
 });
@@ -64,9 +64,9 @@ test("a refusal ends a payment that was sent but once, and no other", () => {
     ["settled", 1, 0, wait],
     ["rejected", 1, 0, wait],
   ] as const)
-    expect(refusedStep({ state, attempts }, send, "no funds", before)).toEqual(step);
+    expect(rejectedStep({ state, attempts }, send, "no funds", before)).toEqual(step);
 });
 
 test("a refusal is not believed against the chain", () => {
-  expect(refusedStep({ state: "settling", attempts: 1 }, credit, "no funds", 0)).toBe(credit);
+  expect(rejectedStep({ state: "settling", attempts: 1 }, credit, "no funds", 0)).toBe(credit);
 });

@@ -6,7 +6,7 @@
 import { winc } from "../../../src/arweave/winston.ts";
 import type { Clock } from "../../../src/lib/clock.ts";
 import { silentLog } from "../../../src/lib/log.ts";
-import { createAsking, createEvmChain } from "../../../src/payment/evm/evm-chain.ts";
+import { createEvmChain, createEvmClient } from "../../../src/payment/evm/evm-chain.ts";
 import { openJsonRpc } from "../../../src/payment/evm/json-rpc.ts";
 import { type OpenX402, openX402 } from "../../../src/payment/x402/open-x402.ts";
 import { readX402Network } from "../../../src/payment/x402/x402.ts";
@@ -38,7 +38,7 @@ export function openX402Elsewhere(options: X402ElsewhereOptions): OpenX402 {
     clock,
     ledger,
     makeId,
-    asking: createAsking(rpc, network.chainId),
+    client: createEvmClient(rpc, network.chainId),
     prices: {
       bytes: async (size) => ({ winc: winc(size), networkWinc: winc(size), adjustments: [] }),
       token: async (_token, amount) => ({ winc: winc(amount), ...rest }),

@@ -5,7 +5,7 @@
 import { winc } from "../../../src/arweave/winston.ts";
 import { createX402Routes } from "../../../src/http/payment/x402-routes.ts";
 import type { Authorization } from "../../../src/payment/evm/authorization.ts";
-import { createAsking, createEvmChain } from "../../../src/payment/evm/evm-chain.ts";
+import { createEvmChain, createEvmClient } from "../../../src/payment/evm/evm-chain.ts";
 import { openJsonRpc } from "../../../src/payment/evm/json-rpc.ts";
 import { type OpenX402, openX402, type X402Options } from "../../../src/payment/x402/open-x402.ts";
 import { readX402Network, type X402Terms } from "../../../src/payment/x402/x402.ts";
@@ -94,7 +94,7 @@ export async function openX402Fixture(
   const prices: TestPrices = { wincEach: 1_000_000n, wincPerByte: 2_000n };
   const { log, lines: logs } = createRecordingLog(clock.now);
   const rpc = openJsonRpc(node.url, { timeouts: { firstByteMs: 2_000, stallMs: 2_000, totalMs: 4_000 } });
-  const asking = createAsking(rpc, node.chainId);
+  const client = createEvmClient(rpc, node.chainId);
   const { url } = facilitator;
   const patient = openFacilitator({
     url,
@@ -110,7 +110,7 @@ export async function openX402Fixture(
       terms,
       ledger: database,
       prices: pricesOf(prices),
-      asking,
+      client,
       settle: options.settle ?? settle,
       evm: createEvmChain(rpc, node.chainId),
       finalConfirmations: 20,

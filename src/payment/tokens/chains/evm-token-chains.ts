@@ -17,11 +17,11 @@ import {
   bySender,
   destinationInBytes,
   type Found,
-  type MinedSight,
+  type MinedObservation,
+  type Observation,
   type Outline,
-  type Sight,
-  type Standing,
   type TokenChain,
+  type TransferStatus,
 } from "../token-chain.ts";
 import { type Depths, foundUpTo, nextRange } from "./block-range.ts";
 
@@ -49,7 +49,7 @@ export function createEvmCoin({ token, address, evm, ...depths }: EvmCoinOptions
     address,
     ...depths,
     look: (id, signal) => lookAtEvm(evm, { waiting: paid, mined: paid }, id, signal),
-    standing: (block, signal) => standingOf(evm, block, signal),
+    status: (block, signal) => statusOf(evm, block, signal),
     scan: (cursor, signal) => scan(evm, address, depths, cursor, signal),
     beginsAt: beginningOf,
   };
@@ -132,7 +132,7 @@ type EvmTokenOptions = Depths &
   }>;
 
 /** Blocks whose logs are asked for at once; servers have limits of their own, which are found by trying. */
-const blocksAskedMax = 500;
+const blocksPerQueryMax = 500;
 
 /** Blocks looked through again: of several servers behind one address one may not have had the newest. */
 const blocksRepeated = 32;
@@ -151,7 +151,7 @@ export function createEvmToken({ token, address, contract, evm, ...depths }: Evm
     address,
     ...depths,
     look: (id, signal) => lookAtEvm(evm, reader, id, signal),
-    standing: (block, signal) => standingOf(evm, block, signal),
+    status: (block, signal) => statusOf(evm, block, signal),
     beginsAt: beginningOf,
     scan: async (cursor, signal) => {
       const range = await nextRange(evm, depths, cursor, signal);
@@ -200,22 +200,22 @@ function outlineOf({ to, amount }: TransferLog): Outline {
   return { target: to, amount };
 }
 
-type AskedLogs = Readonly<{ kind: "logs"; logs: readonly TransferLog[]; last: number }>;
+type LogQuery = Readonly<{ kind: "logs"; logs: readonly TransferLog[]; last: number }>;
 
 /** Asks for logs in as large ranges as the server gives. */
 function createLogQuestions(evm: EvmChain, { address, contract }: Receiver) {
-  let span = blocksAskedMax;
+  let span = blocksPerQueryMax;
   return async (
     begin: number,
     range: Readonly<{ first: number; last: number }>,
     signal: AbortSignal,
-  ): Promise<AskedLogs | Fault> => {
+  ): Promise<LogQuery | Fault> => {
     for (;;) {
       const first = atLeast(begin, range.first - span + 1);
       const last = atMost(range.last, range.first + span - 1);
       const asked = await evm.transfersTo({ contract, to: address, first, last }, signal);
       if (asked.kind === "ok") {
-        span = atMost(span * 2, blocksAskedMax);
+        span = atMost(span * 2, blocksPerQueryMax);
         return { kind: "logs", logs: asked.value, last };
       }
       const isTooMuch = asked.reason === "status" || asked.reason === "too_large";
@@ -228,12 +228,12 @@ function createLogQuestions(evm: EvmChain, { address, contract }: Receiver) {
 // A look at one transaction of an EVM chain, whatever it pays in.
 
 /** What a transaction pays us, and how it presents itself. */
-type Paid = Pick<MinedSight, "transfers" | "outline">;
+type Paid = Pick<MinedObservation, "transfers" | "outline">;
 
 /** How payments in one coin are read. */
 type EvmPaidReader = Readonly<{
   /** Of a transaction in no block; without `transfers` where only the block will show them. */
-  waiting: (transaction: EvmTransaction) => Pick<Extract<Sight, { kind: "waiting" }>, "transfers" | "outline">;
+  waiting: (transaction: EvmTransaction) => Pick<Extract<Observation, { kind: "waiting" }>, "transfers" | "outline">;
   /** Of one in a block; `undefined` when its logs cannot be read. */
   mined: (transaction: EvmTransaction, receipt: EvmReceipt) => Paid | undefined;
 }>;
@@ -244,7 +244,7 @@ async function lookAtEvm(
   reader: EvmPaidReader,
   id: string,
   signal: AbortSignal,
-): Promise<Sight | Fault> {
+): Promise<Observation | Fault> {
   const [transaction, receipt] = await Promise.all([evm.transaction(id, signal), evm.receipt(id, signal)]);
   if (transaction.kind === "trouble") return transaction;
   if (receipt.kind === "trouble") return receipt;
@@ -272,7 +272,11 @@ function confirmationsOf(height: number, latest: number): number {
 // Whether a block of an EVM chain is still there.
 
 /** Asks what stands at a block's height. */
-async function standingOf(evm: EvmChain, { height, hash }: BlockRef, signal: AbortSignal): Promise<Standing | Fault> {
+async function statusOf(
+  evm: EvmChain,
+  { height, hash }: BlockRef,
+  signal: AbortSignal,
+): Promise<TransferStatus | Fault> {
   const stored = await evm.blockHash(height, signal);
   if (stored.kind === "trouble") return stored;
   if (stored.value === undefined) return { kind: "unknown" };

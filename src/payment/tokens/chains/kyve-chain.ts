@@ -18,9 +18,9 @@ import {
   bySender,
   destinationInText,
   type Found,
-  type MinedSight,
+  type MinedObservation,
+  type Observation,
   type Outline,
-  type Sight,
   type TokenChain,
 } from "../token-chain.ts";
 import type { Depths } from "./block-range.ts";
@@ -49,7 +49,7 @@ export function createKyveChain({ address, denom, server, ...depths }: KyveChain
     ...depths,
     look: (id, signal) => look(server, { address, denom }, id, signal),
     // Final blocks are not replaced.
-    standing: () => Promise.resolve({ kind: "stands", confirmations: depths.finalConfirmations }),
+    status: () => Promise.resolve({ kind: "stands", confirmations: depths.finalConfirmations }),
     beginsAt: beginningOf,
     scan: (cursor, signal) => scan(server, address, cursor, signal),
   };
@@ -60,7 +60,7 @@ async function look(
   { address, denom }: Pick<KyveChainOptions, "address" | "denom">,
   id: string,
   signal: AbortSignal,
-): Promise<Sight | Fault> {
+): Promise<Observation | Fault> {
   const found = await server.transaction(id, signal);
   if (found.kind === "trouble") return found;
   if (found.value === undefined) return { kind: "absent" };
@@ -243,7 +243,7 @@ function readTransactionOrNone(
   return transaction?.id === id ? { transaction } : undefined;
 }
 
-/** A node refuses a page behind the last one, so the total decides whether there is another. */
+/** A node rejects a page behind the last one, so the total decides whether there is another. */
 function readPage({ body }: Response, page: number): KyvePage | undefined {
   const list = field(body, "tx_responses");
   if (!isJsonArray(list)) return undefined;
@@ -306,7 +306,7 @@ function kyvePaid(
   { moves, memo }: KyveTransaction,
   address: UserAddress,
   denom: string,
-): Pick<MinedSight, "transfers" | "outline"> {
+): Pick<MinedObservation, "transfers" | "outline"> {
   const received = moves.filter((move) => move.denom === denom && accountOf(move.to) === address);
   const shown = received[0] ?? moves.find((move) => move.denom === denom);
   const outline: Outline = { target: shown?.to ?? "", amount: shown?.amount ?? 0n };

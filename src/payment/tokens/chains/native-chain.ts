@@ -22,10 +22,10 @@ import {
   beginningOf,
   destinationTag,
   type Found,
-  type MinedSight,
-  type Sight,
-  type Standing,
+  type MinedObservation,
+  type Observation,
   type TokenChain,
+  type TransferStatus,
 } from "../token-chain.ts";
 
 /** What native payments are read from. */
@@ -76,9 +76,9 @@ export function createNativeChain(options: NativeChainOptions): TokenChain {
     look: async (text, signal) => {
       const id = isId(text) ? text : undefined;
       if (id === undefined) return { kind: "absent" };
-      return indexedSight(reader, id, address) ?? (await askedSight(options, id, signal));
+      return indexedObservation(reader, id, address) ?? (await requestedObservation(options, id, signal));
     },
-    standing: async (block, signal) => {
+    status: async (block, signal) => {
       const tip = reader.tip();
       if (tip === undefined || tip.height < block.height) return { kind: "unknown" };
       const stored = reader.block(block.height)?.hash ?? (await askHash(nodes, block.height, signal));
@@ -95,7 +95,7 @@ export function createNativeChain(options: NativeChainOptions): TokenChain {
   };
 }
 
-function indexedSight(reader: NativeChainOptions["reader"], id: Id, address: string): Sight | undefined {
+function indexedObservation(reader: NativeChainOptions["reader"], id: Id, address: string): Observation | undefined {
   const row = reader.row(id);
   if (row?.kind !== "transaction") return undefined;
   const status = reader.transactionStatus(id);
@@ -116,7 +116,7 @@ const carriedOut = { succeeded: true } as const;
 function paidBy(
   { ownerAddress, target, quantity, tags }: Statement,
   address: string,
-): Pick<MinedSight, "transfers" | "outline"> {
+): Pick<MinedObservation, "transfers" | "outline"> {
   const outline = { target, amount: quantity };
   const sender = readAddress(ownerAddress, "native")?.address;
   if (!addressSpellings(address).includes(target) || sender === undefined) return { transfers: [], outline };
@@ -138,11 +138,11 @@ function addressSpellings(address: string): readonly string[] {
     .filter((text) => bytes.equals(Buffer.from(text, "base64url")));
 }
 
-async function askedSight(
+async function requestedObservation(
   { reader, nodes, address }: NativeChainOptions,
   id: Id,
   signal: AbortSignal,
-): Promise<Sight | Fault> {
+): Promise<Observation | Fault> {
   const asked = await nodes.ask((node, own) => askTransaction(node, id, own), signal);
   if (asked.kind === "trouble") return asked;
   if (asked.kind !== "ok") return { kind: "absent" };
@@ -185,7 +185,7 @@ async function askHash(
   nodes: NativeChainOptions["nodes"],
   height: number,
   signal: AbortSignal,
-): Promise<string | Fault | Extract<Standing, { kind: "unknown" }>> {
+): Promise<string | Fault | Extract<TransferStatus, { kind: "unknown" }>> {
   const response = await askOwn(nodes, (node, own) => node.blockText(height, own), signal);
   if (response.kind === "trouble") return response;
   const block = response.kind === "ok" ? readJson(response.value) : undefined;

@@ -15,9 +15,9 @@ import {
   bySender,
   destinationInText,
   type Found,
-  type MinedSight,
+  type MinedObservation,
+  type Observation,
   type Outline,
-  type Sight,
   type TokenChain,
 } from "../token-chain.ts";
 
@@ -48,7 +48,7 @@ export function createSolanaChain(options: SolanaChainOptions): TokenChain {
     confirmations: 1,
     finalConfirmations: 1,
     look: (id, signal) => lookAt(server, paid, id, signal),
-    standing: () => Promise.resolve({ kind: "stands", confirmations: 1 }),
+    status: () => Promise.resolve({ kind: "stands", confirmations: 1 }),
     beginsAt: beginningOf,
     scan: async (cursor, signal) => {
       const accounts = await receivers(signal);
@@ -63,7 +63,7 @@ async function lookAt(
   paid: (transaction: SolanaTransaction) => SolanaPayment,
   id: string,
   signal: AbortSignal,
-): Promise<Sight | Fault> {
+): Promise<Observation | Fault> {
   const final = await server.transaction(id, "finalized", signal);
   if (final.kind === "trouble") return final;
   if (final.value !== undefined) {
@@ -312,7 +312,7 @@ type Instruction = Readonly<{ program: string; parsed: JsonValue }>;
 type Move = Readonly<{ from: string; to: string; amount: bigint }>;
 
 /** What a transaction pays. */
-type SolanaPayment = Pick<MinedSight, "transfers" | "outline">;
+type SolanaPayment = Pick<MinedObservation, "transfers" | "outline">;
 
 /** More instructions than fit a transaction, whose programs may call others. */
 const instructionsMax = 1_000;

@@ -1,10 +1,10 @@
 /**
- * What a payer is refused, in words that say why.
+ * What a payer is rejected, in words that say why.
  * @module
  */
 import { Failure } from "../failures.ts";
 
 /** The failure whose message is a reason. @param reason - Said to the caller as it is. */
-export function refused(reason: string): Failure {
+export function rejected(reason: string): Failure {
   return new Failure("payment_rejected", { reason });
 }
