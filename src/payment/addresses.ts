@@ -1,5 +1,5 @@
 /**
- * Accounts' addresses and chains' transaction ids, each as the one text that stands for it, and the tokens' names.
+ * Accounts' addresses and chains' transaction ids, each in its canonical text, and the names of tokens.
  *
  * Whoever keeps or compares an address or a transaction id reads it here first: two spellings of one payment must
  * never be two payments, and two spellings of one Ethereum or KYVE address never two accounts. A native address is its

@@ -1,10 +1,10 @@
 /**
- * What a payer is rejected, in words that say why.
+ * The failure of a payment that is rejected for a stated reason.
  * @module
  */
 import { Failure } from "../failures.ts";
 
-/** The failure whose message is a reason. @param reason - Said to the caller as it is. */
+/** @param reason - Sent to the client as it is. */
 export function rejected(reason: string): Failure {
   return new Failure("payment_rejected", { reason });
 }

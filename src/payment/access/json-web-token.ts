@@ -1,5 +1,5 @@
 /**
- * The tokens that a signed request for a balance is answered with, so that its wallet need not sign again for an hour.
+ * Tokens sent in response to a signed balance request, so that the wallet need not sign again for an hour.
  *
  * One algorithm, one audience, one lifetime: what a token's header says of itself is compared, never followed.
  * Source: docs/reference/payment.md#tokens-of-a-session; RFC 7519; RFC 7515 §3; RFC 8725 §3.1 (algorithms), §3.9

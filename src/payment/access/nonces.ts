@@ -3,7 +3,8 @@
  * it.
  *
  * Those of accounts are stored for ever, so each account may use only so many a day. Of strangers there is no end: the
- * newest of all of them are stored, so that a signature that was caught before its key had an account is not good later.
+ * newest of all of them are stored, so that a signature that was caught before its key had an account is not good
+ * later.
  * Source: docs/reference/payment.md#signed-requests.
  * @module
  */

@@ -130,7 +130,7 @@ function ethereumSigner(message: Uint8Array, key: Uint8Array, signature: Uint8Ar
 /**
  * Ed25519 over the message in hexadecimal, as wallets show it, or over the message itself.
  *
- * A message that is hexadecimal text itself is the same as the one that the text stands for: one signature fits both.
+ * A message that is hexadecimal text equals the message whose bytes it encodes: one signature fits both.
  */
 function solanaSigner(message: Uint8Array, key: Uint8Array, signature: Uint8Array): Signed | undefined {
   const isKeys = (signed: Uint8Array) => verifyEd25519(signed, key, signature).valid;

@@ -17,7 +17,7 @@ export type AdmittedWallet = Readonly<{
   address: UserAddress;
   /** Whether credits were ever there. */
   hasAccount: boolean;
-  /** A token was shown, which is not answered with another one. */
+  /** A token was sent; the response has no new one. */
   by: "signature" | "token";
 }>;
 

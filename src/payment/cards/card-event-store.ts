@@ -10,7 +10,7 @@
 import { assert } from "../../lib/assert.ts";
 import { readTime, type Tx } from "../../store/ledger/ledger-database.ts";
 
-/** How a dispute stands. An inquiry moves no money; an open or lost dispute holds the money back, a won one not. */
+/** The status of a dispute. An inquiry moves no money; an open or lost dispute holds the money back, a won one not. */
 const disputeStatuses = ["inquiry", "inquiry_closed", "open", "won", "lost"] as const;
 export type DisputeStatus = (typeof disputeStatuses)[number];
 
@@ -121,7 +121,7 @@ export async function wantRefund(tx: Tx, paymentId: string): Promise<void> {
 }
 
 /**
- * Payments that are to be given back and of which the provider was not told yet, in the order of their ids.
+ * Payments whose refund was not requested from the provider yet, in the order of their ids.
  * @param after - Only those behind this one; "" for all.
  */
 export async function refundsWanted(tx: Tx, after: string, limit: number): Promise<string[]> {
@@ -133,7 +133,7 @@ export async function refundsWanted(tx: Tx, after: string, limit: number): Promi
   return rows.map(({ id }) => id);
 }
 
-/** The provider was told. */
+/** The refund was requested from the provider. */
 export async function refundRequested(tx: Tx, paymentId: string): Promise<void> {
   await tx.run("UPDATE card_payments SET refund = 'asked' WHERE id = ?", paymentId);
 }

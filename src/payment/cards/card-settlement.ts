@@ -70,7 +70,7 @@ async function settleReport(tx: Tx, report: CardReport, now: number, parts: Sett
   const payment = await findPayment(tx, report.paymentId);
   if (payment?.paid === undefined || payment.quoteId === undefined) return "nothing";
   const quote = await findQuote(tx, payment.quoteId);
-  // Another program may sell by the same account at the provider: its payments are not ours to judge.
+  // Another program may sell by the same account at the provider: we ignore its payments.
   if (quote === undefined) return "nothing";
   const accepted = await accept(tx, quote, payment, now, parts);
   if (accepted === undefined) return "rejected";
@@ -214,7 +214,7 @@ export type CardEvents = Readonly<{
   take: (event: StripeEvent) => Promise<Settled>;
   /** Those of the events, at most a page of them, that were not taken in yet and say something. */
   unseen: (events: readonly StripeEvent[]) => Promise<StripeEvent[]>;
-  /** Takes in what the provider answered when it was asked. */
+  /** Settles a report from the provider's response to a request. */
   learn: (report: CardReport) => Promise<Settled>;
 }>;
 
@@ -223,7 +223,7 @@ const source = "stripe";
 
 /** Creates it. Its calls reject as the ledger's `write` does. */
 export function createCardEvents({ ledger, clock, log, ...parts }: CardEventParts): CardEvents {
-  const told = (settled: Settled, reports: Readonly<Record<string, unknown>>): Settled => {
+  const logged = (settled: Settled, reports: Readonly<Record<string, unknown>>): Settled => {
     if (settled === "rejected") log.warn("a card payment goes back to its payer", reports);
     else if (settled !== "nothing") log.info("a card payment was settled", { ...reports, settled });
     return settled;
@@ -237,7 +237,7 @@ export function createCardEvents({ ledger, clock, log, ...parts }: CardEventPart
         if (!(await claimEvent(tx, source, event.id, now))) return "nothing";
         return await settleReport(tx, report, now, parts);
       });
-      return told(settled, { event: event.id, type: event.type, ...namesOf(report) });
+      return logged(settled, { event: event.id, type: event.type, ...namesOf(report) });
     },
     unseen: async (events) => {
       const telling = events.filter((event) => reportOf(event) !== undefined);
@@ -256,7 +256,7 @@ export function createCardEvents({ ledger, clock, log, ...parts }: CardEventPart
     },
     learn: async (report) => {
       const now = clock();
-      return told(await ledger.write((tx) => settleReport(tx, report, now, parts)), namesOf(report));
+      return logged(await ledger.write((tx) => settleReport(tx, report, now, parts)), namesOf(report));
     },
   };
 }

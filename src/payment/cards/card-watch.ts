@@ -1,5 +1,6 @@
 /**
- * The watch over card payments: finds what no webhook told, ends what expired, gives back what is not ours to keep.
+ * Checks card payments in the background: finds events without a webhook, ends expired quotes, and refunds payments
+ * without a quote.
  *
  * Open quotes are asked for by themselves, and the provider's list of events is read in steps of time, so that a
  * lost message about anything is found within minutes. All of it is repeatable: what was known changes nothing.
@@ -77,7 +78,7 @@ const ledgerFaults: readonly FailureCode[] = ["database_unavailable", "busy"];
 /** The mark up to which the list was read. */
 const mark = "events";
 
-/** Creates a watch that looks when told to. */
+/** Creates a watch; its caller starts each round. */
 export function createCardWatch(parts: CardWatchParts): CardWatch {
   const { ledger, clock } = parts;
   let blindSince: number | undefined;
@@ -132,7 +133,7 @@ export function runCardWatch(parts: CardWatchParts, pauseMs: number): RunningCar
 }
 
 /**
- * One step, whose troubles are said and do not keep the others from being done: the next look tries again. Where the
+ * One step. Its errors are logged and do not stop the other steps; the next round tries again. Where the
  * ledger cannot be reached there is nothing more to be done.
  */
 async function attempt(
@@ -154,7 +155,7 @@ async function attempt(
   }
 }
 
-/** Asks how an open quote stands; one that expired is ended there first, so that nobody pays it any more. */
+/** Requests the status of an open quote. An expired one is ended at the provider first, so that it cannot be paid. */
 async function askFor(parts: CardWatchParts, quote: Quote, signal: AbortSignal): Promise<void> {
   const { ledger, events, clock } = parts;
   const now = clock();
@@ -169,7 +170,7 @@ async function askFor(parts: CardWatchParts, quote: Quote, signal: AbortSignal):
   else await learnPaid(parts, quote, status, status.paidAt);
 }
 
-/** @returns The payment; undefined while there is none to judge; `gone` when none can come any more. */
+/** @returns The payment; undefined while there is none; `gone` when none can follow. */
 async function statusOf(
   { provider }: CardWatchParts,
   quote: Quote,

@@ -66,7 +66,7 @@ export type Step = Readonly<{
 /** As many approvals may be active from one address for one other: what a revocation or a spending reads is bounded. */
 export const activeApprovalsMax = 1_000;
 
-/** The two databases sort NULL differently unless told. */
+/** The two databases sort NULL differently by default. */
 const soonestFirst = "CASE WHEN expires_at IS NULL THEN 1 ELSE 0 END, expires_at, created_at, id";
 
 /** Expired approvals that end in one transaction, so that the others need not wait long. */
@@ -123,7 +123,7 @@ async function rejectApproval(tx: Tx, request: ApprovalRequest, now: number): Pr
  * Revokes what is active from one address for another: what nobody has spent goes back to the payer. What uploads in
  * flight hold goes back when they fail.
  *
- * @returns The approvals that this data item revoked, now or earlier: asked again, it answers the same.
+ * @returns The approvals that this data item revoked, now or earlier; idempotent.
  * @throws Failure `payment_rejected` {reason} when there are none.
  */
 export async function revokeApprovals(tx: Tx, request: RevocationRequest, step: Step): Promise<Approval[]> {

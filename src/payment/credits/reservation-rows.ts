@@ -38,7 +38,7 @@ export async function findReservation(tx: Tx, itemId: string): Promise<Reservati
 
 /** The row of the newest reservation of an item. */
 export async function lastAttempt(tx: Tx, itemId: string): Promise<ReservationRow | undefined> {
-  // Nearly every item is new: a look at one key costs less than one at all attempts, which lie behind it.
+  // Nearly every item is new: reading one key costs less than reading all attempts after it.
   const first = await tx.get("SELECT id FROM reservations WHERE id = ?", attemptId(itemId, 1n));
   if (first === undefined) return undefined;
   return await tx.get<ReservationRow>(
@@ -66,7 +66,7 @@ export async function partsOf(
   return rows.map((row) => ({ payer: row.payer, approvalId: row.approval_id ?? undefined, winc: row.winc }));
 }
 
-/** A row, as it lies in the ledger. */
+/** A row as stored. */
 export type ReservationRow = {
   id: string;
   item_id: string;

@@ -2,7 +2,7 @@
  * Reservations: credits that are held for a data item while it is uploaded, then spent or given back, once. An item
  * that is there already when it is paid for has one that was never pending.
  *
- * Asked again for the same item, the same reservation answers: an item is paid for once however often it is sent.
+ * A repeated request for an item returns the same reservation: an item is paid for once however often it is sent.
  * After an attempt that failed the next one is a reservation of its own, so that a late word about the old one cannot
  * touch it. Whether a reservation is still pending is decided by its one change of state in the ledger, not by the
  * clock: one that has passed its expiry holds its credits until `expireReservations` gives them back, or until it is
@@ -68,7 +68,7 @@ export const paidByMax = 90;
 export const partsMax = 200;
 
 /**
- * Holds credits for an item, all of them or none. A pending or posted reservation of the item answers as it is, its
+ * Holds credits for an item, all of them or none. A pending or posted reservation of the item is returned as it is, its
  * price too; a later expiry is taken over.
  *
  * @throws Failure `insufficient_balance` {needed, available} when payers and approvals do not cover it, `available`

@@ -29,7 +29,7 @@ import {
 import type { Asked } from "./json-rpc.ts";
 import { writeAuthorizationCall } from "./wallet-signature.ts";
 
-/** A block, as far as payments are judged by it. */
+/** The height and time of a block. */
 export type ChainTime = Readonly<{
   height: number;
   /** Unix seconds. */
@@ -44,7 +44,7 @@ export type EndPlace = Readonly<{
   confirmations: number;
 }>;
 
-/** How it stands with an authorization. */
+/** The status of an authorization on the chain. */
 export type AuthorizationStatus =
   /** It moved the coins that it names. */
   | (Readonly<{ kind: "moved" }> & EndPlace)
@@ -99,7 +99,7 @@ export function createAuthorizationChain(options: AuthorizationChainOptions): Au
       const gas = gasMax === undefined ? {} : { gas: writeQuantity(gasMax) };
       const request = { to, data: writeHexBytes(data), ...gas };
       const response = await client.call("eth_call", [request, "latest"], signal);
-      // A call to an address without a contract succeeds, and answers nothing.
+      // A call to an address without a contract succeeds with an empty result.
       const isEmpty = hasResult && response.kind === "ok" && response.value === "0x";
       if (isEmpty) return { kind: "reverts", reason: `the chain has no contract at ${to}` };
       if (response.kind === "ok") return { kind: "fits" };

@@ -32,7 +32,7 @@ export type Authorization = Readonly<{
   to: UserAddress;
   /** Smallest unit. */
   value: bigint;
-  /** Unix seconds, both exclusive: the block's time lies between them. */
+  /** Unix seconds, both exclusive bounds of the block's time. */
   validAfter: bigint;
   validBefore: bigint;
   /** 32 bytes by the owner's choice, `0x` and lower case; an owner's nonce is used once. */
@@ -85,7 +85,7 @@ function wordsOf({ from, to, value, validAfter, validBefore, nonce }: Authorizat
   ];
 }
 
-/** Calldata that asks whether a nonce was used; the answer is a word, 0 or 1. */
+/** Calldata that asks whether a nonce was used; the result is a word, 0 or 1. */
 export function writeStateCall({ from, nonce }: Pick<Authorization, "from" | "nonce">): Uint8Array {
   return joinBytes([stateSelector, wordOfAddress(from), wordOfHash(nonce)]);
 }
@@ -221,7 +221,7 @@ export type TransferLog = Readonly<{
   from: UserAddress;
   to: UserAddress;
   amount: bigint;
-  /** The block it stood in was taken back. */
+  /** A reorg removed its block. */
   isRemoved: boolean;
 }>;
 

@@ -1,7 +1,7 @@
 /**
- * Questions to one EVM chain, each answer read and held to what was asked.
+ * Reads of one EVM chain. Each response is parsed and checked against its request.
  *
- * Nothing is answered before the server has shown that it is of the chain that is meant: coins of a test network look
+ * No read succeeds before the server has proven its chain id: coins of a test network look
  * like any others.
  * Source: the Ethereum JSON-RPC API (execution-apis).
  * @module
@@ -111,7 +111,7 @@ async function askAccount(
   return { kind: "ok", value: { balance: balance.value, nonce: nonce.value, hasCode } };
 }
 
-/** A server that answers with another transaction has not answered. */
+/** A response with another transaction is malformed. */
 function readTransaction(value: JsonValue, hash: string): EvmTransaction | undefined {
   if (!isJsonObject(value) || readHash(value["hash"]) !== hash) return undefined;
   const from = readEvmAddress(value["from"]);
@@ -173,7 +173,7 @@ export type EvmClient = Readonly<{
     read: (value: JsonValue) => Value | undefined,
     signal: AbortSignal,
   ) => Promise<Asked<Value | undefined>>;
-  /** Asks where a server's error is an answer. */
+  /** Calls a method whose JSON-RPC error is a result. */
   call: (method: string, params: readonly JsonValue[], signal: AbortSignal) => Promise<RpcResponse>;
 }>;
 

@@ -63,7 +63,7 @@ type EvmSenderOptions = Readonly<{
   clock: Clock;
 }>;
 
-/** Calls that may wait for their turn. */
+/** Calls in the queue. */
 const waitingMax = 1_000;
 
 /** A transaction but for its number. */
@@ -104,9 +104,9 @@ export function createEvmSender(options: EvmSenderOptions): EvmSender {
       if (fees.kind === "trouble") return fees;
       // Other calls may come before it in a block and make it dearer; what is not used is not paid for.
       const gasMax = (gas.value * 5n) / 4n;
-      const turn = semaphore.take(signal);
-      if (turn === undefined) return fault("busy", `${waitingMax} transactions wait already`);
-      const release = await turn;
+      const waiting = semaphore.take(signal);
+      if (waiting === undefined) return fault("busy", `${waitingMax} transactions wait already`);
+      const release = await waiting;
       try {
         return await sendInOrder({ call, gasMax, fees: fees.value }, onSending, signal);
       } finally {
@@ -131,7 +131,9 @@ async function estimateGas(
       ? { kind: "reverts", reason: response.message }
       : fault("status", `eth_estimateGas: ${response.code} ${response.message}`);
   const value = readQuantity(response.value);
-  return value === undefined ? fault("malformed", "eth_estimateGas: the answer cannot be read") : { kind: "ok", value };
+  return value === undefined
+    ? fault("malformed", "eth_estimateGas: the response cannot be read")
+    : { kind: "ok", value };
 }
 
 /** A fee that stays enough while the chain's doubles, which takes it six full blocks at least. */

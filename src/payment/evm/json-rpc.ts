@@ -1,7 +1,7 @@
 /**
  * JSON-RPC 2.0 over HTTP: typed calls with limits of time and size, and numbers that lose no digit.
  *
- * A server's own error is an answer; that it cannot be reached, is late, or answers what is no JSON-RPC is trouble.
+ * A JSON-RPC error is a result. A server that is unreachable, late, or does not send JSON-RPC is a fault.
  * The URL often carries a key, so nothing here writes more of it than its host.
  * Source: https://www.jsonrpc.org/specification.
  * @module
@@ -9,7 +9,7 @@
 import { type Fault, fault, type HttpTimeouts, openHttp } from "../../lib/http-client.ts";
 import { isJsonObject, type JsonValue, readJson, writeJson } from "../../lib/json.ts";
 
-/** What a server answered. */
+/** The response of a server. */
 export type RpcResponse =
   | Readonly<{ kind: "ok"; value: JsonValue }>
   | Readonly<{ kind: "error"; code: number; message: string; data: JsonValue | undefined }>
@@ -25,7 +25,7 @@ export type JsonRpc = Readonly<{
    */
   call: (method: string, params: readonly JsonValue[], signal: AbortSignal) => Promise<RpcResponse>;
   /**
-   * Asks, and takes only an answer that can be read.
+   * Calls a method and parses its result.
    * @param read - The answer's meaning; `undefined` when it has none, which is trouble `malformed`.
    */
   ask: <Value>(question: Question<Value>, signal: AbortSignal) => Promise<Asked<Value>>;
@@ -33,7 +33,7 @@ export type JsonRpc = Readonly<{
   close: () => void;
 }>;
 
-/** A question whose answer is read. */
+/** A call with a parser for its result. */
 export type Question<Value> = Readonly<{
   method: string;
   params: readonly JsonValue[];
@@ -46,7 +46,7 @@ export type Asked<Value> = Readonly<{ kind: "ok"; value: Value }> | Fault;
 /** How a server is asked. */
 export type JsonRpcOptions = Readonly<{
   timeouts?: HttpTimeouts;
-  /** Largest answer. Bytes. */
+  /** Largest response. Bytes. */
   responseBytesMax?: number;
 }>;
 
@@ -85,7 +85,7 @@ export function openJsonRpc(url: string, options: JsonRpcOptions = {}): JsonRpc 
       if (response.kind === "trouble") return response;
       if (response.kind === "error") return fault("status", `${method}: ${response.code} ${response.message}`);
       const value = read(response.value);
-      return value === undefined ? fault("malformed", `${method}: the answer cannot be read`) : { kind: "ok", value };
+      return value === undefined ? fault("malformed", `${method}: the response cannot be read`) : { kind: "ok", value };
     },
     close: http.close,
   };
@@ -95,8 +95,7 @@ function readResponse(response: JsonValue | undefined, id: number, status: numbe
   if (!isJsonObject(response)) return fault("status", `status ${status}, and no JSON-RPC`, status);
   const { error, result } = response;
   if (isJsonObject(error)) return readError(error);
-  if (response["id"] !== id || result === undefined)
-    return fault("malformed", "the answer is not to this question", status);
+  if (response["id"] !== id || result === undefined) return fault("malformed", "the response has another id", status);
   return { kind: "ok", value: result };
 }
 

@@ -37,7 +37,7 @@ export type AuthorizationCall = Readonly<{
   data: Uint8Array;
   /** The most gas that it may need; unset for a plain key's signature, which always needs the same. */
   gasMax?: bigint;
-  /** Whether the contract at `to` answers with bytes; without, no contract is there. */
+  /** Whether the contract at `to` returns bytes; an empty result means that there is no contract. */
   hasResult: boolean;
 }>;
 
@@ -149,7 +149,7 @@ function readWord(bytes: Uint8Array): Uint8Array | undefined {
   return wordAt(bytes, 0);
 }
 
-/** The first word that the second call of a batch answered; `undefined` where it failed or answered less. */
+/** The first word that the second call of a batch returned; `undefined` where it failed or returned less. */
 function readSecondWord(bytes: Uint8Array): Uint8Array | undefined {
   const list = offsetAt(bytes, 0);
   if (list === undefined || offsetAt(bytes, list) !== 2) return undefined;

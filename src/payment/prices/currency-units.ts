@@ -40,7 +40,7 @@ export function writeMoney(amount: bigint, code: string): string {
 /**
  * What is wrong with a word on the unit of a currency.
  *
- * @param code - Three small letters. @param isZeroDecimal - Whether its smallest unit is said to be the whole one.
+ * @param code - ISO 4217, lower case. @param isZeroDecimal - Whether its smallest unit is said to be the whole one.
  * @returns What would be right; `undefined` when it is, or when the currency is counted both ways.
  */
 export function unitFault(code: string, isZeroDecimal: boolean): string | undefined {

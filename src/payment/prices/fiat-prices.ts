@@ -49,7 +49,7 @@ export function createFiatPrices(parts: FiatPricesParts): FiatPrices {
     const pairs = currencies.map(([currency]) => ({ coin: native, currency }));
     const prices = await feed.prices([...pairs, { coin: native, currency: "usd" }], signal);
     const usd = prices.at(-1);
-    assert(usd !== undefined, "the feed answers every pair");
+    assert(usd !== undefined, "the feed has every pair");
     const rows = currencies.map(([currency, { isZeroDecimal }], index) => {
       const here = prices[index] ?? usd;
       return [currency, { isZeroDecimal, rates: { here, usd } }] as const;
@@ -70,7 +70,7 @@ export function createFiatPrices(parts: FiatPricesParts): FiatPrices {
   const priceOf = async (question: Question, buyer: Buyer, signal: AbortSignal): Promise<PaymentPrice> => {
     const pairs = [question.currency, "usd"].map((currency) => ({ coin: native, currency }));
     const [here, usd] = await feed.prices(pairs, signal);
-    assert(here !== undefined && usd !== undefined, "the feed answers every pair");
+    assert(here !== undefined && usd !== undefined, "the feed has every pair");
     const { isZeroDecimal } = question.own;
     return await fiatPriceFor(question.amount, { isZeroDecimal, rates: { here, usd } }, buyer, parts);
   };
@@ -92,7 +92,7 @@ export function createFiatPrices(parts: FiatPricesParts): FiatPrices {
     rate: async (currency, signal) => {
       if (!rules.currencies.has(currency)) throw new Failure("invalid_currency", { currency });
       const [price] = await feed.prices([{ coin: native, currency }], signal);
-      assert(price !== undefined, "the feed answers every pair");
+      assert(price !== undefined, "the feed has every pair");
       return writeDecimal(price, ratePlaces);
     },
   };
@@ -158,7 +158,7 @@ function tooSmall(currency: string, amount: bigint, minimum: bigint): Failure {
   return new Failure("top_up_amount_invalid", { reason });
 }
 
-// What one payment in a currency may be, after today's rates: the dollar's limits, turned into the currency and
+// What one payment in a currency may be, after today's rates: the dollar's limits, converted to the currency and
 // made round, unless the rules' own are about the same.
 // Source: docs/reference/payment.md#limits-of-payments.
 

@@ -292,7 +292,7 @@ function byPriority<Kind extends Rule>(rules: readonly Kind[]): readonly Kind[] 
 
 // Fields of an operator's rules: a value with its path, and readers that say of a wrong one what would be right.
 
-/** A value, and where it stands: `fees[0].operatorMagnitude`; "" is the whole text. */
+/** A value and its path: `fees[0].operatorMagnitude`; "" is the whole text. */
 type Field = Readonly<{ value: WrittenJson; path: string }>;
 
 /** The fields of an object. */

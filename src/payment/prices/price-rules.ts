@@ -95,7 +95,7 @@ export function decimalsOf({ tokens }: Pick<PriceRules, "tokens">, token: Token)
   return isKnownToken(token) ? BigInt(knownTokens[token].exponent) : tokens.get(token)?.erc20?.decimals;
 }
 
-/** The one spelling of a promo code; `undefined` for text that is none. Other letters than ASCII's have several. */
+/** The canonical spelling of a promo code; `undefined` for invalid text. Only ASCII has one spelling. */
 export function canonicalCode(code: string): string | undefined {
   return /^[\x21-\x2b\x2d-\x7e]{1,64}$/.test(code) ? code.toUpperCase() : undefined;
 }
@@ -103,7 +103,7 @@ export function canonicalCode(code: string): string | undefined {
 // The rules of prices that hold unless an operator replaces them.
 // Source: docs/price-rules.md.
 
-/** Where a rule stands among others that says nothing of it. */
+/** The default priority of a rule. */
 export const priorityDefault = 500n;
 
 const currencies: readonly (readonly [string, CurrencyLimits])[] = [

@@ -1,7 +1,7 @@
 /**
- * A value of the outside world, asked for again and again in the background, so that those who need it find it there.
+ * Prices from outside: the price feed and the network price, refreshed in the background.
  *
- * Nobody's request asks the outside world: a caller waits for the attempt under way at most, or has the rest between
+ * No client's request asks a source directly: a caller waits for the attempt under way at most, or has the rest between
  * two attempts cut short where the last one is some time ago.
  * @module
  */
@@ -27,7 +27,7 @@ type RefreshOptions = Readonly<{
   everyMs: number;
   /** Longest that one attempt may take. Milliseconds. */
   timeoutMs: number;
-  /** Attempts that callers may bring about are at least so far apart. Milliseconds; five seconds unless told. */
+  /** Attempts that callers may bring about are at least so far apart. Milliseconds; five seconds by default. */
   wokenEveryMs?: number;
   /** In [0, 1). */
   random: () => number;
@@ -150,7 +150,7 @@ const everyMsDefault = 60_000;
 /** Callers wait for an attempt at most so long. */
 const timeoutMsDefault = 5_000;
 
-/** An answer of 8 coins in 10 currencies has 2 KiB. */
+/** A response with 8 coins in 10 currencies has 2 KiB. */
 const responseBytesMax = 256 * 1_024;
 
 /** No coin that is paid with costs less than a billionth, or more than a billion, of any currency. */
@@ -223,17 +223,17 @@ export function openPriceFeed(options: PriceFeedOptions): PriceFeed {
   };
 }
 
-/** What an answer says of the pairs, by {@link keyOf}, and what is wrong with the others. */
+/** The prices of a response by {@link keyOf}, and the faults of the other pairs. */
 type FeedReadings = Readonly<{ readings: ReadonlyMap<string, Reading>; faults: readonly string[] }>;
 
 /**
- * Reads an answer of `/simple/price`.
+ * Parses a response of `/simple/price`.
  *
  * @param now - Unix milliseconds. @param ageMaxMs - Oldest time that the feed may give for a coin.
  */
 export function readFeed(body: Uint8Array, pairs: readonly FeedPair[], now: bigint, ageMaxMs: bigint): FeedReadings {
   const response = isUtf8(body) ? readWrittenJson(new TextDecoder().decode(body)) : undefined;
-  if (response === undefined) return { readings: new Map(), faults: ["the answer is not JSON"] };
+  if (response === undefined) return { readings: new Map(), faults: ["the response is not JSON"] };
   const readings = new Map<string, Reading>();
   const faults: string[] = [];
   for (const pair of pairs) {
@@ -265,7 +265,7 @@ function readPrice(value: WrittenJson | undefined, updatedAt: WrittenJson | unde
   return { price, at: smaller(at, now) };
 }
 
-/** Asks for every coin in every currency: a feed knows no pairs, and answers more than is wanted. */
+/** Asks for every coin in every currency: a feed has no parameter for pairs. */
 function questionOf(pairs: readonly FeedPair[]): string {
   const list = (values: readonly string[]) => [...new Set(values)].map(encodeURIComponent).join(",");
   const coins = list(pairs.map(({ coin }) => coin));

@@ -61,7 +61,7 @@ export function bytesPrice(network: bigint, size: bigint, rules: readonly Upload
  * What a payment in fiat money buys.
  *
  * Discounts lower what is charged, one after the other. Fees are taken from the amount before discounts, for that is
- * what the buyer is given; only then is it turned into winc, and rounded once more.
+ * what the buyer is given; only then is it converted to winc, and rounded once more.
  * @param amount - Smallest unit.
  * @param discounts - In force and in order; promo codes last.
  * @param fees - In force and in order.
@@ -120,7 +120,7 @@ export function storagePrice(amount: Winc, money: Money, fees: readonly Rule[]):
   return rational(floor(multiply(rational(amount), perAr)), winstonPerAr);
 }
 
-/** How a token's smallest unit turns into winc. */
+/** The conversion of a token's smallest unit to winc. */
 export type TokenRate = Readonly<{
   /** Winc for one smallest unit. */
   wincEach: Rational;

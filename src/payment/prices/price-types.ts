@@ -13,14 +13,14 @@ export type Adjustment = Readonly<{
   name: string;
   description: string;
   operator: Operator;
-  /** As it stands in the rules, a decimal. */
+  /** The decimal text of the rules. */
   operatorMagnitude: string;
   /**
    * What the step added; below 0 where it took away. Winc for uploads and token payments, the currency's smallest
    * unit for fiat payments.
    */
   adjustmentAmount: bigint;
-  /** Only of a promo code: the code as it stands in the rules. */
+  /** Only of a promo code: the code as written in the rules. */
   promoCode?: string;
 }>;
 
@@ -75,7 +75,7 @@ export type Rates = Readonly<{
 }>;
 
 /**
- * Answers what things cost. No call waits while a price that is young enough is held; else it waits for its source
+ * Returns prices. No call waits while a price that is young enough is held; else it waits for its source
  * for some seconds at most.
  */
 export type Prices = Readonly<{
@@ -87,13 +87,13 @@ export type Prices = Readonly<{
   bytes: (size: bigint, signal: AbortSignal) => Promise<BytesPrice>;
   /**
    * What a payment by card buys; limits are not looked at.
-   * @param currency - lower case. @param amount - as it stands in the path: the smallest unit, 0 to 2^53 − 1.
+   * @param currency - lower case. @param amount - as written in the path: the smallest unit, 0 to 2^53 − 1.
    * @throws Failure `payment_rejected` for an unknown currency and promo codes; `price_amount_invalid`;
    *   `fiat_oracle_unavailable`.
    */
   fiat: (currency: string, amount: string, buyer: Buyer, signal: AbortSignal) => Promise<PaymentPrice>;
   /**
-   * The same for a top-up, whose amount must lie within the limits.
+   * The same for a top-up, whose amount must be within the limits.
    * @throws Failure as `fiat`, with `top_up_amount_invalid` and its reason in the place of `price_amount_invalid`.
    */
   topUp: (currency: string, amount: string, buyer: Buyer, signal: AbortSignal) => Promise<PaymentPrice>;

@@ -94,7 +94,7 @@ function createTokenPrices(parts: TokenPricesParts): Pick<Prices, "token" | "tok
       coins.map((coin) => ({ coin, currency: "usd" })),
       signal,
     );
-    assert(own !== undefined && ar !== undefined, "the feed answers every pair");
+    assert(own !== undefined && ar !== undefined, "the feed has every pair");
     return tokenRate(token === "native" ? one : divide(own, ar), exponent, () => wincOfUsdCent(ar));
   };
 

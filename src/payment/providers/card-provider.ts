@@ -1,5 +1,5 @@
 /**
- * What is asked of the card provider, and what it answers, in our own words.
+ * The interface of a card provider: requests, responses and events in our own types.
  * @module
  */
 import type { JsonObject } from "../../lib/json.ts";
@@ -21,7 +21,7 @@ export type CheckoutReturn =
 /** The provider's session; "" for what the kind of session does not have. */
 export type PaymentSession = Readonly<{ id: string; clientSecret: string; url: string }>;
 
-/** How a payment stands at the provider. */
+/** The status of a payment at the provider. */
 export type PaymentStatus = Readonly<{
   paymentId: string;
   quoteId: string | undefined;
@@ -33,7 +33,7 @@ export type PaymentStatus = Readonly<{
   paidAt: number | undefined;
 }>;
 
-/** How a checkout session stands at the provider. */
+/** The status of a checkout session at the provider. */
 export type CheckoutStatus = Readonly<{
   sessionId: string;
   state: "open" | "complete" | "expired";
@@ -48,7 +48,7 @@ export type CardEventPage = Readonly<{
 }>;
 
 /**
- * The card provider. Every call rejects with Failure `payment_session_failed` when it comes to no answer, or to a
+ * The card provider. Every call rejects with Failure `payment_session_failed` when it gets no response, or a
  * rejection, and with the signal's reason.
  */
 export type CardProvider = Readonly<{
@@ -63,7 +63,7 @@ export type CardProvider = Readonly<{
   /** Undefined when the provider has no such payment. */
   findPayment: (paymentId: string, signal: AbortSignal) => Promise<PaymentStatus | undefined>;
   findCheckout: (sessionId: string, signal: AbortSignal) => Promise<CheckoutStatus | undefined>;
-  /** Makes sure that an unpaid one is never paid; answers how it stands then. */
+  /** Cancels an unpaid one. @returns Its status afterwards. */
   endPayment: (paymentId: string, signal: AbortSignal) => Promise<PaymentStatus | undefined>;
   endCheckout: (sessionId: string, signal: AbortSignal) => Promise<CheckoutStatus | undefined>;
   /** Gives a payment back whole; client twice gives it back once. */

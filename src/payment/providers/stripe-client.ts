@@ -20,13 +20,13 @@ type StripeOptions = Readonly<{
   random: () => number;
 }>;
 
-/** Answers have the shape of this version, whatever the account's own is. */
+/** Responses have the shape of this version, regardless of the account's default. */
 const apiVersion = "2023-10-16";
 
 /** A session is made while a caller waits; Stripe's own slowest calls take seconds. */
 const timeouts = { firstByteMs: 15_000, stallMs: 5_000, totalMs: 20_000 };
 
-/** The largest answer is a page of a hundred events. Bytes. */
+/** The largest response is a page of a hundred events. Bytes. */
 const responseBytesMax = 4 * 2 ** 20;
 
 const plan: RetryPlan = { attempts: 3, firstMs: 250, longestMs: 2_000 };
@@ -55,7 +55,7 @@ export function openStripe({ url, secretKey, random }: StripeOptions): CardProvi
     findPayment: async (id, signal) => found(readPayment, await get(call, paymentPath(id), signal)),
     findCheckout: async (id, signal) => found(readCheckout, await get(call, checkoutPath(id), signal)),
     endPayment: async (id, signal) => {
-      // Rejected when it is paid or was ended before: how it stands then is the answer.
+      // Stripe rejects this for a paid or ended payment; the status below tells which.
       await tryPost(call, `/v1/payment_intents/${id}/cancel`, signal);
       return found(readPayment, await get(call, paymentPath(id), signal));
     },
@@ -85,7 +85,7 @@ export function openStripe({ url, secretKey, random }: StripeOptions): CardProvi
 /** One call, before it is known where to and with which key. */
 type Ask = Readonly<{ method: "GET" | "POST"; path: string; form?: string; key?: string }>;
 
-/** An answer of Stripe's: JSON, with a status that it chose. */
+/** A response of Stripe: a status and JSON. */
 type Responded = Readonly<{ status: number; body: JsonObject }>;
 
 type Call = (ask: Ask, signal: AbortSignal) => Promise<Responded>;
@@ -119,7 +119,7 @@ function returnFields(back: CheckoutReturn): Record<string, FormValue> {
   return back.returnUrl === undefined ? { redirect_on_completion: "never" } : { return_url: back.returnUrl };
 }
 
-/** The charge is where refunds are counted, and where the time of payment stands. */
+/** The charge has the sum of refunds and the time of payment. */
 const paymentPath = (id: string): string => `/v1/payment_intents/${id}?expand%5B0%5D=latest_charge`;
 const checkoutPath = (id: string): string => `/v1/checkout/sessions/${id}`;
 

@@ -54,14 +54,14 @@ export function reportOf({ type, object, createdAt }: StripeEvent): CardReport |
   return Object.hasOwn(reportReaders, type) ? reportReaders[type]?.(object, createdAt) : undefined;
 }
 
-/** The session that a payer continues with; undefined when the answer is none. */
+/** The session that a payer continues with; undefined when the response is not one. */
 export function readSession(value: JsonObject): PaymentSession | undefined {
   const id = readId(value["id"]);
   if (id === undefined) return undefined;
   return { id, clientSecret: readText(value["client_secret"]) ?? "", url: readText(value["url"]) ?? "" };
 }
 
-/** How a payment intent stands; its `latest_charge` is expanded where the refunds are to be known. */
+/** The status of a payment intent; refunds need an expanded `latest_charge`. */
 export function readPayment(value: JsonObject): PaymentStatus | undefined {
   const paymentId = readId(value["id"]);
   const currency = readCurrency(value["currency"]);
@@ -81,7 +81,7 @@ export function readPayment(value: JsonObject): PaymentStatus | undefined {
   };
 }
 
-/** How a checkout session stands. */
+/** The status of a checkout session. */
 export function readCheckout(value: JsonObject): CheckoutStatus | undefined {
   const sessionId = readId(value["id"]);
   const state = (["open", "complete", "expired"] as const).find((known) => known === value["status"]);
@@ -153,7 +153,7 @@ function disputeStatus(text: string | undefined): DisputeStatus | undefined {
     case "under_review":
       return "open";
     case "won":
-    // The payer was given the money back by a refund, which is told by itself and counted there.
+    // The payer got the money back by a refund, which has its own event and is counted there.
     case "charge_refunded":
       return "won";
     case "lost":
@@ -172,7 +172,7 @@ function quoteIdOf(object: JsonObject): string | undefined {
   return readId(objectOf(object["metadata"])?.[quoteKey]);
 }
 
-/** An id, or the object itself where the answer holds it whole. */
+/** An id, or the expanded object that has it. */
 function readReference(value: JsonValue | undefined): string | undefined {
   return readId(isJsonObject(value) ? value["id"] : value);
 }
@@ -186,7 +186,7 @@ function readText(value: JsonValue | undefined): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** A code of three letters; it is written down, which not every text can be. Source: ISO 4217. */
+/** A currency code; it is stored, so arbitrary text is rejected. Source: ISO 4217. */
 function readCurrency(value: JsonValue | undefined): string | undefined {
   return typeof value === "string" && /^[A-Za-z]{3}$/.test(value) ? value : undefined;
 }
@@ -209,7 +209,7 @@ function objectOf(value: JsonValue | undefined): JsonObject | undefined {
 // The signature covers the body's bytes as they came, so it is checked before the body is read.
 // Source: Stripe's "Verify webhook signatures manually": HMAC-SHA-256 of `{t}.{body}`, hex, in `t=…,v1=…`.
 
-/** How far a signature's time may lie from ours, either way. Seconds. */
+/** Largest difference between a signature's time and ours, in either direction. Seconds. */
 const toleranceSeconds = 300;
 
 /** Signatures in one header: one for each secret in use while secrets are exchanged. */

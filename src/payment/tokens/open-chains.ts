@@ -117,7 +117,7 @@ export function readExcluded(texts: readonly string[]): ReadonlySet<string> | un
   return addresses.includes(undefined) ? undefined : new Set(addresses.filter((each) => each !== undefined));
 }
 
-// How deep a transaction must lie: to be credited, and to be left alone afterwards.
+// Confirmations of a transaction before it is credited, and before it is final.
 //
 // The first is a rule that an operator can replace. The second is how far back each chain has ever gone, or says that
 // it can go: nodes of the native chain keep 50 blocks in consensus; Ethereum is final after two epochs of 32; Polygon

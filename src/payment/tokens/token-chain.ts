@@ -15,7 +15,7 @@ export type TokenTransfer = Readonly<{
   destination: string | undefined;
 }>;
 
-/** The block in which a transaction stands. */
+/** The block of a transaction. */
 export type BlockRef = Readonly<{ height: number; hash: string }>;
 
 /** A transaction as it presents itself, for saying why it is rejected. */
@@ -48,8 +48,8 @@ export type MinedObservation = Readonly<{
 
 /** Whether a block that held a payment is still the chain's. */
 export type TransferStatus =
-  | Readonly<{ kind: "stands"; confirmations: number }>
-  /** Another block stands at its height; the confirmations are that one's. */
+  | Readonly<{ kind: "unchanged"; confirmations: number }>
+  /** Another block is at its height; the confirmations are those of the other block. */
   | Readonly<{ kind: "replaced"; confirmations: number }>
   /** Nothing is known of its height: the chain may be behind, or shorter. */
   | Readonly<{ kind: "unknown" }>;

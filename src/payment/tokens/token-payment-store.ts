@@ -16,7 +16,7 @@ import type { AddressType, Token, UserAddress } from "../addresses.ts";
 import type { Adjustment } from "../prices/price-types.ts";
 import type { BlockRef } from "./token-chain.ts";
 
-/** Where a payment stands. `reversed`: it was credited, and the chain took it back. */
+/** The state of a payment. `reversed`: it was credited, and a reorg removed it. */
 export type PaymentState = "pending" | "credited" | "reversed" | "failed";
 
 /** A payment as it is stored: what one sender paid in one transaction. */
@@ -38,7 +38,7 @@ export type TokenPayment = Readonly<{
   /** Fixed when the payment was first seen. */
   winc: bigint;
   fees: readonly Adjustment[];
-  /** Where it stands on the chain; the last place for one that was taken back. */
+  /** Its block on the chain; the last one for a payment that a reorg removed. */
   block: BlockRef | undefined;
   /** Times are Unix milliseconds. */
   seenAt: number;
@@ -228,7 +228,7 @@ export async function failPayment(tx: Tx, payment: TokenPayment, reason: string,
   );
 }
 
-/** Notes where a payment stands on the chain, and when it is to be looked at again. */
+/** Stores the block of a payment and the time of its next check. */
 export async function placePayment(
   tx: Tx,
   payment: TokenPayment,

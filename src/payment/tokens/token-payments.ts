@@ -29,7 +29,7 @@ import {
 /** What a report of a payment came to. */
 export type Submitted = Readonly<{
   payment: TokenPayment;
-  /** Whether it stood like this before the report. */
+  /** Whether it had this state before the report. */
   isKnown: boolean;
 }>;
 
@@ -139,15 +139,15 @@ export function createTokenPayments(options: TokenPaymentsOptions): TokenPayment
   };
 }
 
-/** Whether a look at the chain can change where a payment stands; what was credited is followed by the watcher. */
+/** Whether a check of the chain can change the payment's state; the watcher follows credited payments. */
 function isOpen({ state, failureReason }: TokenPayment): boolean {
   if (state === "failed") return failureReason === notFoundReason;
   return state === "pending" || state === "reversed";
 }
 
 /**
- * Whether a transaction stands below where the watch over the address began: what the address was paid before is its
- * owner's, for whatever it was. Blocks that may still be replaced count as later ones.
+ * Whether a transaction is below the height at which the watch over the address began: what the address was paid
+ * before is its owner's, for whatever it was. Blocks that may still be replaced count as later ones.
  */
 function isEarly(chain: TokenChain, observation: Observation, mark: string | undefined): boolean {
   const begin = mark === undefined ? undefined : chain.beginsAt(mark);

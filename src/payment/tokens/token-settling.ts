@@ -139,7 +139,7 @@ function excludedSender(transactionId: string, sender: string): Failure {
 //
 //   pending  → credited   enough blocks confirm it
 //   pending  → failed     the chain did not carry it out, or does not know it for a day
-//   credited → reversed   another block stands where it stood, and it stands nowhere else
+//   credited → reversed   another block is at its height, and no block has it
 //   reversed → credited   the chain has it again
 // Source: docs/reference/payment.md#token-payments.
 
@@ -154,7 +154,7 @@ type Step =
 /** One look. */
 type Look = Readonly<{
   observation: Observation;
-  /** Whether another block stands where a credited payment stood, with as many on top as confirm a payment. */
+  /** Whether another block replaced that of a credited payment, with enough confirmations to confirm a payment. */
   isReplaced: boolean;
   chain: Pick<TokenChain, "confirmations" | "finalConfirmations">;
   /** Unix milliseconds. */
@@ -188,9 +188,9 @@ function stepOf(payment: TokenPayment, look: Look): Step {
 const priceHeldMs = 60 * 60_000;
 
 /**
- * The transfers of a observation that have to be priced, with their parts: those that have no payment yet, or another one
- * than was seen before, and those that come into a block when their price holds no longer. What was credited once is
- * never replaced.
+ * The transfers of a observation that have to be priced, with their parts: those that have no payment yet, or
+ * another one than was seen before, and those that come into a block when their price holds no longer. What was
+ * credited once is never replaced.
  *
  * @param now - Unix milliseconds.
  */
@@ -312,7 +312,7 @@ export function createSettling(options: SettlingOptions, offersOf: Offering): Se
   };
 }
 
-/** When a payment is worth another look: the longer it stands as it does, the less often. */
+/** When a payment is checked next: less often the longer its state has not changed. */
 function nextLookAt(payment: TokenPayment, now: number, lookAgainMs: number): number {
   const since = payment.endedAt ?? payment.creditedAt ?? payment.seenAt;
   const age = atLeast(now - since, 0);
@@ -385,7 +385,7 @@ export function createFollowing(options: SettlingOptions, settle: Settle): Follo
       await postpone(payments);
       return problem;
     }
-    if (status?.kind === "stands" && !payments.some(isWaiting)) {
+    if (status?.kind === "unchanged" && !payments.some(isWaiting)) {
       await stay(payments, status.confirmations >= chain.finalConfirmations);
       return undefined;
     }
@@ -446,7 +446,7 @@ function isWaiting({ state, dueAt }: TokenPayment): boolean {
   return state !== "credited" && dueAt !== undefined;
 }
 
-function standsAlike(one: TokenPayment, other: TokenPayment): boolean {
+function hasSameState(one: TokenPayment, other: TokenPayment): boolean {
   return one.state === other.state && one.credits === other.credits && one.block?.hash === other.block?.hash;
 }
 
@@ -460,7 +460,7 @@ async function setDue(
   await ledger.write(async (tx) => {
     for (const seen of payments) {
       const stored = await paymentsOf(tx, seen.token, seen.transactionId);
-      const payment = stored.find((each) => each.id === seen.id && standsAlike(each, seen));
+      const payment = stored.find((each) => each.id === seen.id && hasSameState(each, seen));
       if (payment !== undefined) await placePayment(tx, payment, payment.block, dueAtOf(payment));
     }
   });

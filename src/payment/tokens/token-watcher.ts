@@ -2,8 +2,8 @@
  * The watcher: for every token, again and again, follows the payments that are stored and looks for those that nobody
  * reported. Each token has a loop of its own, so that a chain in trouble holds up no other.
  *
- * A step ends with its mark in the ledger, after what it found is stored: whenever the program ends, the next one begins
- * at the last mark and finds a payment twice rather than never.
+ * A step ends with its mark in the ledger, after what it found is stored: whenever the program ends, the next one
+ * begins at the last mark and finds a payment twice rather than never.
  * Source: docs/decisions/074-token-payments.md.
  * @module
  */
@@ -18,7 +18,7 @@ import type { TokenChain } from "./token-chain.ts";
 import { keepMark, markOf } from "./token-payment-store.ts";
 import type { TokenPayments } from "./token-payments.ts";
 
-/** How it stands with one token. */
+/** The status of one token. */
 export type WatchStatus = Readonly<{
   token: Token;
   /** When a step last came to its end, Unix milliseconds; undefined before the first. */

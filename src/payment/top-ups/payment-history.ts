@@ -15,7 +15,7 @@ export type PaymentMade = TokenPaymentMade | CardPaymentMade;
 
 /** What every payment has. */
 type Credited = Readonly<{
-  /** Where it stands in the history. */
+  /** Its position in the history. */
   place: PaymentPlace;
   /** Above 0. */
   winc: bigint;
@@ -46,7 +46,7 @@ export type CardPaymentMade = Credited &
     giftMessage: string | undefined;
   }>;
 
-/** Where a payment stands in a history: later times first, then the kinds in a fixed order, then ids. */
+/** The position of a payment in a history: later times first, then the kinds in a fixed order, then ids. */
 export type PaymentPlace = Readonly<{
   /** Unix milliseconds. */
   at: number;

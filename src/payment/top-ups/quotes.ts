@@ -15,7 +15,7 @@ export const topUpMethods = ["payment-intent", "checkout-session"] as const;
 export type TopUpMethod = (typeof topUpMethods)[number];
 
 /**
- * Where a quote stands. open → paid | expired | failed; an expired one whose payment was made in time is paid after
+ * The state of a quote. open → paid | expired | failed; an expired one whose payment was made in time is paid after
  * all. What is taken back later is `takenBackWinc`; the quote stays paid.
  */
 export const quoteStates = ["open", "paid", "expired", "failed"] as const;
@@ -66,7 +66,7 @@ export const giftWord = "gift";
 
 /**
  * Keeps a quote, and the gift that it is for.
- * @param lookAt - When the provider is to be asked how it stands, Unix ms.
+ * @param lookAt - When to request its status from the provider, Unix ms.
  */
 export async function keepQuote(tx: Tx, terms: QuoteTerms, lookAt: number): Promise<void> {
   const { destination } = terms;

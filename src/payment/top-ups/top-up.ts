@@ -24,7 +24,7 @@ export type Recipient =
 export type TopUpRequest = Readonly<{
   recipient: Recipient;
   currency: string;
-  /** As it stands in the path. */
+  /** As written in the path. */
   amount: string;
   promoCodes: readonly string[];
   session:
@@ -38,7 +38,7 @@ export type TopUp = Readonly<{
   session: PaymentSession;
   adjustments: readonly Adjustment[];
   fees: readonly Adjustment[];
-  /** What redeems the gift once it is paid for; told only here. */
+  /** Redeems the gift once it is paid for; returned only here. */
   giftSecret: string | undefined;
 }>;
 
@@ -49,7 +49,7 @@ export type TopUpParts = Readonly<{
   provider: CardProvider;
   /** From chance that nobody guesses: quotes and gifts are named by it. */
   randomBytes: (size: number) => Uint8Array;
-  /** Quotes that may be open at once; 100,000 unless told. */
+  /** Quotes that may be open at once; 100,000 by default. */
   openQuotesMax?: number;
   clock: Clock;
   log: Log;
@@ -112,7 +112,7 @@ export function createTopUps(parts: TopUpParts): TopUps {
 async function priceOf({ prices }: TopUpParts, request: TopUpRequest, signal: AbortSignal): Promise<PaymentPrice> {
   const { recipient, promoCodes } = request;
   const address = recipient.kind === "account" ? recipient.address : undefined;
-  // That the feed is out of reach is told before what is wrong with the amount.
+  // An unreachable feed is reported before an invalid amount.
   await prices.limits(signal);
   return await prices.topUp(request.currency, request.amount, { promoCodes, address }, signal);
 }

@@ -86,7 +86,7 @@ export function openX402(options: X402Options): OpenX402 {
 // The watch over payments by x402: brings to an end what requests have left open, and looks after those that are
 // settled until their blocks are final.
 //
-// A request that is cut off, a process that is killed, a facilitator that does not answer: each leaves a row that is
+// A disconnected request, a killed process, a facilitator that does not respond: each leaves a row that is
 // due. Pauses grow with its age.
 // Source: docs/reference/payment.md#x402; docs/reference/threats.md (L4).
 
@@ -100,7 +100,7 @@ type X402WatchOptions = Readonly<{
   log: Log;
 }>;
 
-/** A watch that looks when told to. */
+/** A watch whose caller starts each round. */
 type X402Watch = Readonly<{
   /** Follows what is due. Nothing that happens to one payment ends it. @throws Failure of the ledger. */
   look: (signal: AbortSignal) => Promise<void>;

@@ -2,7 +2,7 @@
  * What is stored of a payment that comes for the first time, or why it is rejected: by its words, by its price, and by
  * what the chain would do with it.
  *
- * A rejection here leaves nothing behind: strangers cannot fill the ledger with signatures that no dollar stands behind.
+ * A rejection here leaves nothing behind: strangers cannot fill the ledger with signatures that no dollar covers.
  * @module
  */
 
@@ -111,11 +111,11 @@ function unixSeconds(clock: Clock): bigint {
   return BigInt(clock()) / 1_000n;
 }
 
-// What things cost by x402, and which of the prices that were told lately a payment pays.
+// Prices for x402, and which of the recently quoted prices a payment pays.
 //
-// A payer signs the amount that it was told a moment ago, and version 2 takes no other: so a price is held for as long
-// as a payment may take, whatever it would be by then. Held prices are this process's own; another takes the payment
-// at its own price, or rejects it before anything has moved.
+// A payer signs the amount that it was quoted a moment ago, and version 2 takes no other: so a price is held for as
+// long as a payment may take, whatever it would be by then. Held prices are this process's own; another takes the
+// payment at its own price, or rejects it before anything has moved.
 
 /** What a payment buys. */
 type Bought = Readonly<{
@@ -147,10 +147,10 @@ type X402QuotesOptions = Readonly<{
   clock: Clock;
 }>;
 
-/** A price that was told, and until when it is held; Unix milliseconds. */
+/** A quoted price and its expiry, Unix milliseconds. */
 type Held = Readonly<{ amount: bigint; winc: bigint; credited: bigint; until: number }>;
 
-/** Things whose prices are held; of more, those that were told longest ago are forgotten. */
+/** Things whose prices are held; beyond that, the oldest quotes are dropped. */
 const wantsHeldMax = 10_000;
 
 /** Prices of one thing: a source that changes every half minute tells ten in five. */
@@ -167,7 +167,7 @@ export function createX402Quotes({ prices, token, heldMs, clock }: X402QuotesOpt
 
   function hold(key: string, price: Omit<Held, "until">): void {
     const others = heldFor(key).filter(({ amount, winc: bought }) => amount !== price.amount || bought !== price.winc);
-    held.delete(key); // and in again at the end: those at the front were told longest ago
+    held.delete(key); // and in again at the end: those at the front are the oldest
     held.set(key, [...others, { ...price, until: clock() + heldMs }].slice(-pricesHeldMax));
     if (held.size <= wantsHeldMax) return;
     for (const oldest of held.keys()) {

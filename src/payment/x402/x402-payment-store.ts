@@ -17,7 +17,7 @@ import type { EndPlace } from "../evm/authorization-chain.ts";
 import { writeHexBytes } from "../evm/evm-values.ts";
 import type { X402Purpose } from "./x402.ts";
 
-/** Where a payment stands. */
+/** The state of a payment. */
 export type X402State = "seen" | "settling" | "settled" | "rejected" | "reversed";
 
 /** A payment as it is first stored. */
@@ -220,7 +220,7 @@ export async function reverseX402(tx: Tx, payment: X402Stored, reason: string, t
   );
 }
 
-/** Notes where a settled payment stands on its chain, and when it is to be looked at again. */
+/** Stores the block of a settled payment and the time of its next check. */
 export async function placeX402(
   tx: Tx,
   { id }: X402Stored,

@@ -154,7 +154,7 @@ type FacilitatorOptions = Readonly<{
 /** It waits for a block, which takes a chain some seconds. */
 const timeoutsDefault: HttpTimeouts = { firstByteMs: 25_000, stallMs: 5_000, totalMs: 30_000 };
 
-/** An answer has a few hundred bytes. */
+/** A response has a few hundred bytes. */
 const responseBytesMax = 64 * 2 ** 10;
 
 const reasonLengthMax = 300;
@@ -216,8 +216,9 @@ function readSettlement(value: JsonValue | undefined, status: number): Carried {
   const response = isJsonObject(value) ? value : {};
   const transaction = readHash(response["transaction"]);
   if (response["success"] === true && status < 300) return { kind: "sent", transaction };
-  const told = response["errorReason"];
-  const reason = typeof told === "string" && told !== "" ? told.slice(0, reasonLengthMax) : `status ${status}`;
+  const errorReason = response["errorReason"];
+  const reason =
+    typeof errorReason === "string" && errorReason !== "" ? errorReason.slice(0, reasonLengthMax) : `status ${status}`;
   if (response["success"] === false && transaction === undefined) return { kind: "rejected", reason };
   // It does not take orders from us, so it has carried nothing out.
   if (status === 401 || status === 403)

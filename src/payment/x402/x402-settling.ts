@@ -94,9 +94,9 @@ export function openX402Settling(options: X402SettlingOptions): X402Settling {
     const invalid = new Failure("invalid_signature", { payer: payment.authorization.from });
     // The chain is not asked about a payment that is rejected whoever has signed it.
     if (faultOf(terms, payment, BigInt(clock()) / 1_000n) !== undefined) throw invalid;
-    const turn = checks.take(signal);
-    if (turn === undefined) throw new Failure("busy", { checks: checksWaitingMax });
-    const end = await turn;
+    const waiting = checks.take(signal);
+    if (waiting === undefined) throw new Failure("busy", { checks: checksWaitingMax });
+    const end = await waiting;
     try {
       const isSigned = await isSignedByWallet(options.client, domainOf(terms), payment, signal);
       if (isSigned.kind === "trouble") throw new Failure("settlement_unknown", { ...isSigned });
@@ -149,7 +149,7 @@ export function openX402Settling(options: X402SettlingOptions): X402Settling {
   };
 }
 
-/** What a request is answered, from where its payment stands. */
+/** The response to a request, from the state of its payment. */
 function responseOf(stored: X402Stored, { payment, purpose }: X402Request, isReplay: boolean): X402Settled {
   // Whoever has seen a payment on the chain can send it again, but not for something else.
   if (!isSame(stored, payment)) throw x402Rejection("the nonce was used for another payment");
@@ -236,7 +236,7 @@ export function createX402Following(options: FollowingOptions): FollowX402 {
   const byChain = (status: AuthorizationStatus) => (stored: X402Stored) =>
     stepOf(stored, status, options.finalConfirmations);
 
-  /** Where it stands on the chain, or why that could not be asked: then it is put off. */
+  /** Its status on the chain, or why the chain could not be asked: then the check is postponed. */
   async function statusOf(payment: X402Stored, signal: AbortSignal) {
     const status = await look(payment, payment.transaction, signal);
     if (status.kind === "ok") return status.value;

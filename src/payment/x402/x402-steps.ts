@@ -1,5 +1,5 @@
 /**
- * What is to be done with a payment, from where it stands in the ledger and on the chain.
+ * The next step of a payment, from its state in the ledger and on the chain.
  * @module
  */
 
@@ -74,8 +74,8 @@ export function stepOf(
 /**
  * Decides after a rejection to carry a payment out.
  *
- * It ends the payment when this was the first attempt. After another, whose outcome nobody knew, the rejection may be of
- * what that one has sent.
+ * It ends the payment when this was the first attempt. After another, whose outcome nobody knew, the rejection may
+ * be of what that one has sent.
  * @param step - What the chain asks for.
  * @param attemptsBefore - How often it had been sent before this attempt began.
  */
@@ -141,7 +141,7 @@ export function createStepWriter({ ledger, clock, makeId, log }: StepWriterOptio
   };
 }
 
-/** Open payments are somebody's wait; those that have an answer are only watched. Milliseconds. */
+/** A client waits for an open payment; others are only watched. Milliseconds. */
 const openPauses = { ageDivisor: 10, leastMs: 2_000, mostMs: 60_000 };
 const watchedPauses = { ageDivisor: 2, leastMs: 30_000, mostMs: 10 * 60_000 };
 

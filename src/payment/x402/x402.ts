@@ -22,7 +22,9 @@ export type X402Want =
   /** Whatever an amount of the asset buys, `x402AmountMin` or more of its smallest unit. */
   | Readonly<{ kind: "dollars"; amount: bigint }>;
 
-/** A price. It is held for as long as a payment may take, so that the one who signs it is not rejected for a new one. */
+/**
+ * A price. It is held for as long as a payment may take, so that the one who signs it is not rejected for a new one.
+ */
 export type X402Quote = Readonly<{
   want: X402Want;
   /** What is asked for, smallest unit of the asset; at least `x402AmountMin`. */
@@ -80,7 +82,7 @@ export type X402 = Readonly<{
    */
   quote: (want: X402Want, signal: AbortSignal) => Promise<X402Quote>;
   /**
-   * Settles a payment and credits its payer, once ever; the same payment for the same purpose is answered the same
+   * Settles a payment and credits its payer, once ever; the same payment for the same purpose gets the same response
    * again.
    *
    * Once money may move, the signal only ends the caller's wait: the payment is followed until the chain has decided.
@@ -116,7 +118,7 @@ export function readingPurpose(client: string): X402Purpose {
 // What a payment must be, as both versions of the protocol write it.
 // Source: docs/reference/payment.md#x402.
 
-/** What is paid for, as the one who pays is told. */
+/** The resource as described to the payer. */
 export type X402Resource = Readonly<{
   /** Absolute, or relative where no address of ours is known. */
   url: string;
@@ -141,7 +143,7 @@ export function requirementV1(terms: X402Terms, amount: bigint, resource: X402Re
   } as const;
 }
 
-/** Version 2, where what is paid for stands apart. */
+/** Version 2, where the resource is a separate object. */
 export function requirementV2({ network, payTo, timeoutSeconds }: X402Terms, amount: bigint) {
   return {
     scheme: "exact",

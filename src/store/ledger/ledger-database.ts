@@ -51,7 +51,7 @@ export type LedgerDatabase = Readonly<{
 }>;
 
 /**
- * Amounts and balances lie within ±(2^62 − 1), 4.6 million AR: the sum of any two still fits the 64 bits of both
+ * Amounts and balances are within ±(2^62 − 1), 4.6 million AR: the sum of any two still fits the 64 bits of both
  * databases. SQLite would silently continue in floating point.
  */
 export const amountMax = 2n ** 62n - 1n;
@@ -66,9 +66,8 @@ export const workTimeoutMs = 10_000;
 export function checkValues(values: readonly Value[]): void {
   for (const value of values) {
     if (typeof value === "bigint")
-      assert(value <= amountMax && value >= -amountMax, "an integer of the ledger lies within ±(2^62 − 1)");
-    else if (value !== null)
-      assert(!value.includes("\0"), "a text of the ledger holds no NUL, which PostgreSQL refuses");
+      assert(value <= amountMax && value >= -amountMax, "an integer of the ledger is within ±(2^62 − 1)");
+    else if (value !== null) assert(!value.includes("\0"), "a text of the ledger has no NUL, which PostgreSQL rejects");
   }
 }
 

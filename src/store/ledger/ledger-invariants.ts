@@ -271,7 +271,7 @@ export const tokenPaymentChecks: readonly LedgerCheck[] = [
       "LEFT JOIN token_payments p ON p.id = t.change_id WHERE p.id IS NULL AND t.kind = 'token_payment'",
   },
   {
-    rule: "a token payment that was credited stands in a block, and one that failed says why",
+    rule: "a credited token payment has a block, and a failed one has a reason",
     violations:
       "SELECT id AS subject, state AS found FROM token_payments WHERE " +
       "(state = 'credited' AND (block_height IS NULL OR credited_at IS NULL OR credits = 0)) OR " +
@@ -522,7 +522,7 @@ export const uploadChecks: readonly LedgerCheck[] = [
       "HAVING COUNT(u.id) <> b.item_count OR COALESCE(SUM(u.size), 0) <> b.items_size",
   },
   {
-    rule: "an item stands right behind those before it in its bundle",
+    rule: "an item directly follows those before it in its bundle",
     violations:
       "SELECT p.id AS subject, p.behind AS found FROM (SELECT u.id, u.behind, u.position, " +
       "SUM(u.size) OVER (PARTITION BY u.bundle_id ORDER BY u.position) - u.size AS before_it, " +

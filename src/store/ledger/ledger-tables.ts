@@ -8,7 +8,7 @@
 
 // The tables of double entry.
 //
-// accounts   balance is the sum of the account's entries, kept in the same transaction; created with its first entry
+// accounts   balance is the sum of the account's entries, updated in the same transaction; created with its first entry
 // transfers  one row a movement; id sorts by time; change_id names what caused it (an item, a payment, an approval)
 // entries    one row a leg: + into the account, − out of it; the legs of a transfer sum to zero
 // events     what happened outside, once each: a chain's transaction, a webhook, an authorization
@@ -114,7 +114,7 @@ CREATE INDEX reservation_parts_drawn ON reservation_parts (approval_id) WHERE ap
 
 // The tables of nonces: what a key has signed once and may not use again.
 //
-// nonces      digest: SHA-256 of the account's address and the nonce, base64url; kept for ever
+// nonces      digest: SHA-256 of the account's address and the nonce, base64url; stored for ever
 // nonce_days  how many nonces an account has used on the day that it last used one; day: Unix days
 export const nonceTables = `
 CREATE TABLE nonces (
@@ -218,7 +218,7 @@ CREATE INDEX gifts_of_redeemer ON gifts (redeemed_by);
 // The tables of promo codes: which account has paid with which code.
 //
 // promo_uses    one row an account and code, for ever; code: its one spelling (src/payment/prices/price-rules.ts)
-// promo_counts  how many rows of promo_uses a code has, kept in the same transaction
+// promo_counts  how many rows of promo_uses a code has, updated in the same transaction
 export const promoTables = `
 CREATE TABLE promo_uses (
   address TEXT NOT NULL,
@@ -281,7 +281,7 @@ CREATE TABLE token_marks (
 // deadline_height, winc) never changes, so that it can be signed again to the byte. How far an item is on its way is
 // said once, by the row of its bundle.
 //
-// id              unique, and not the key that rows lie by: they lie in the order in which they came, so that a bundle
+// id              unique, and not the primary key: rows are in order of arrival, so that a bundle
 //                 of thousands is planned in a few pages (measured: a third of the time, bench/bundles.ts)
 // store           the folder of uploads that has its bytes: several programs may share a ledger, not their disks
 // file            below that folder; the item is `size` bytes from `file_offset` on, as it was sent
@@ -372,12 +372,12 @@ CREATE INDEX bundles_due ON bundles (store, state, next_at) WHERE state NOT IN (
 // The tables of multipart uploads: items that come in parts, until they are whole, and the parts that are on the disk.
 //
 // state           open: takes parts; finalizing: its whole file is being checked and charged for, a restart goes on
-//                 with it; failed: it was refused for `failure`, a part or another try reopens it; finalized: it is
+//                 with it; failed: it was rejected for `failure`, a part or another try reopens it; finalized: it is
 // an item store           the folder of uploads that has its file (`uploads`)
 // part_count      rows of its parts; they are gone when it is finalized
 // size            of the whole item, from the moment at which it is finalized
 // payer, paid_…   set where it was paid for when it was made: whose credits, how many, and for how many bytes;
-//                 `reservation_id` holds them until it is finalized, refused, or expires; `payment` names the payment
+//                 `reservation_id` holds them until it is finalized, rejected, or expires; `payment` names the payment
 // paid_by, …      JSON list of who else pays, whether the signer does, and the token that was named: what the last
 //                 finalization was asked with
 // expires_at      the time at which it is forgotten, unless it is finalized

@@ -51,7 +51,7 @@ export type Statements = Readonly<{
 }>;
 
 const lateName = "LateWork";
-const lateText = "ledger work waits for something other than its transaction, or its database does not answer";
+const lateText = "ledger work waits for something other than its transaction, or its database does not respond";
 
 /** Whether work was given up because it took too long. */
 export function isLate(error: unknown): boolean {
@@ -124,8 +124,8 @@ function createTx(statements: Statements) {
 /**
  * Writes through one session: a queue, and groups of transactions that share a commit and a wait for the disk.
  *
- * Each transaction is undone or kept alone. No caller gets a result or its own failure before the group is durable:
- * a rejection may depend on what another transaction of the group did.
+ * Each transaction is committed or undone alone. No caller gets a result or its own failure before the group is
+ * durable: a rejection may depend on what another transaction of the group did.
  */
 export type Writes = Readonly<{
   write: LedgerDatabase["write"];
@@ -318,7 +318,7 @@ export type Reads = Readonly<{
   finish: () => Promise<void>;
 }>;
 
-/** Creates them. @param snapshot - Runs work that sees one state; it may wait for its turn. */
+/** @param snapshot - Runs work on one snapshot; it may wait in a queue. */
 export function createReads(snapshot: <Result>(work: Work<Result>) => Promise<Result>): Reads {
   const running = new Set<Promise<unknown>>();
   let finished = false;

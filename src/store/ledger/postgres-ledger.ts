@@ -21,7 +21,7 @@ import {
   withinTime,
 } from "./ledger-transactions.ts";
 
-/** Connections for reads; each answers some 5,000 a second. */
+/** Connections for reads; each takes some 5,000 a second. */
 const readersMax = 4;
 
 /** SQLSTATEs of a table, or its row type, that another process creates at the same moment. */

@@ -112,7 +112,7 @@ export function createScriptedChain(options: ScriptedOptions = {}): ScriptedChai
       const block = blocks[at];
       if (block === undefined) return problem() ?? { kind: "unknown" };
       const depth = height() - at + 1;
-      return problem() ?? { kind: block.hash === hash ? "stands" : "replaced", confirmations: depth };
+      return problem() ?? { kind: block.hash === hash ? "unchanged" : "replaced", confirmations: depth };
     },
     beginsAt: () => options.begin,
     scan: async (cursor) => {

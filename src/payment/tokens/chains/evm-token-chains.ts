@@ -41,7 +41,7 @@ const blocksPassedMax = 4_096;
 
 /** Creates the chain of a coin. */
 export function createEvmCoin({ token, address, evm, ...depths }: EvmCoinOptions): TokenChain {
-  // What it pays stands in the transaction itself, in a block or not.
+  // The amount is in the transaction itself, in a block or not.
   const paid = (transaction: EvmTransaction) => paidBy(transaction, address);
   return {
     token,
@@ -271,7 +271,7 @@ function confirmationsOf(height: number, latest: number): number {
 
 // Whether a block of an EVM chain is still there.
 
-/** Asks what stands at a block's height. */
+/** Compares the block at this height with the expected hash. */
 async function statusOf(
   evm: EvmChain,
   { height, hash }: BlockRef,
@@ -283,5 +283,5 @@ async function statusOf(
   const latest = await evm.latest(signal);
   if (latest.kind === "trouble") return latest;
   const confirmations = confirmationsOf(height, latest.value);
-  return { kind: stored.value === hash ? "stands" : "replaced", confirmations };
+  return { kind: stored.value === hash ? "unchanged" : "replaced", confirmations };
 }

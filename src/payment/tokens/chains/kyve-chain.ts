@@ -49,7 +49,7 @@ export function createKyveChain({ address, denom, server, ...depths }: KyveChain
     ...depths,
     look: (id, signal) => look(server, { address, denom }, id, signal),
     // Final blocks are not replaced.
-    status: () => Promise.resolve({ kind: "stands", confirmations: depths.finalConfirmations }),
+    status: () => Promise.resolve({ kind: "unchanged", confirmations: depths.finalConfirmations }),
     beginsAt: beginningOf,
     scan: (cursor, signal) => scan(server, address, cursor, signal),
   };
@@ -229,7 +229,7 @@ function readNetwork({ body }: Response): string | undefined {
 }
 
 function readHeight({ body }: Response): number | undefined {
-  // Since 0.47 a block stands in `sdk_block`; `block` is still written.
+  // Since 0.47 a block is in `sdk_block`; `block` is still written.
   const block = field(body, "sdk_block") ?? field(body, "block");
   return heightOf(field(field(block, "header"), "height"));
 }

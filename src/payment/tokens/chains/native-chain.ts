@@ -46,7 +46,7 @@ const jsonBytesMax = 256 * 1_024;
 /** Payments found in one step: more than a block has transactions, so that each step gets past a block. */
 const foundMax = 1_001;
 
-/** Blocks below the mark in which a transaction may still turn up: sources were late, or blocks were replaced. */
+/** Blocks below the mark in which a transaction may still appear: sources were late, or blocks were replaced. */
 const lateBlocks = 50;
 
 /** Seconds by which the index's word of when it took a row in may be early. */
@@ -84,7 +84,7 @@ export function createNativeChain(options: NativeChainOptions): TokenChain {
       const stored = reader.block(block.height)?.hash ?? (await askHash(nodes, block.height, signal));
       if (typeof stored !== "string") return stored;
       const confirmations = tip.height - block.height + 1;
-      return { kind: stored === block.hash ? "stands" : "replaced", confirmations };
+      return { kind: stored === block.hash ? "unchanged" : "replaced", confirmations };
     },
     scan: async (cursor, signal) => {
       signal.throwIfAborted();
@@ -193,7 +193,7 @@ async function askHash(
   return typeof hash === "string" ? hash : { kind: "unknown" };
 }
 
-/** Asks nodes that an operator has chosen: that a block is the chain's cannot be proven by the answer itself. */
+/** Asks nodes that an operator has chosen: a response cannot prove that its block is on the chain. */
 function askOwn<Value>(
   nodes: NativeChainOptions["nodes"],
   call: (node: Node, signal: AbortSignal) => Promise<NodeResponse<Value>>,

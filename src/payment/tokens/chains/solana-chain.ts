@@ -48,7 +48,7 @@ export function createSolanaChain(options: SolanaChainOptions): TokenChain {
     confirmations: 1,
     finalConfirmations: 1,
     look: (id, signal) => lookAt(server, paid, id, signal),
-    status: () => Promise.resolve({ kind: "stands", confirmations: 1 }),
+    status: () => Promise.resolve({ kind: "unchanged", confirmations: 1 }),
     beginsAt: beginningOf,
     scan: async (cursor, signal) => {
       const accounts = await receivers(signal);
@@ -76,9 +76,9 @@ async function lookAt(
   return confirmed.value === undefined ? { kind: "absent" } : { kind: "waiting", ...paid(confirmed.value) };
 }
 
-// Questions to a Solana server, each answer read.
+// Calls to a Solana server, with parsed responses.
 //
-// Nothing is answered before the server has shown that it is of the cluster that is meant: coins of a test cluster look
+// No call succeeds before the server has proven its cluster: coins of a test cluster look
 // like any others.
 // Source: https://solana.com/docs/rpc.
 
