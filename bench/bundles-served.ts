@@ -18,9 +18,9 @@ import { createLog } from "../src/lib/log.ts";
 import { openLedger } from "../src/store/ledger/open-ledger.ts";
 import { createTransferIds } from "../src/store/ledger/transfers.ts";
 import { openPool } from "../src/threads/pool.ts";
-import type { BundleChain } from "../src/upload/pipeline/parts.ts";
-import { openPipeline } from "../src/upload/pipeline/pipeline.ts";
-import { bundleBytesMax, bundleItemsMax } from "../src/upload/pipeline/plan.ts";
+import { openPipeline } from "../src/upload/pipeline/bundle-pipeline.ts";
+import type { BundleChain } from "../src/upload/pipeline/pipeline-context.ts";
+import { bundleBytesMax, bundleItemsMax } from "../src/upload/pipeline/plan-bundles.ts";
 import { type BundleSteps, files, storeName } from "./bundles.ts";
 
 const [folder = "", nodeUrl = ""] = process.argv.slice(2);

@@ -12,7 +12,7 @@ import { bundleEntrySize, writeBundleHeader } from "../src/arweave/bundle.ts";
 import { createDataItem } from "../src/arweave/data-item.ts";
 import { addressOf, blockHashFromBytes, idFromBytes, idOfSignature } from "../src/arweave/id.ts";
 import { createEd25519Signer } from "../src/arweave/signers/ed25519.ts";
-import { bundleRetryDefault, openBundles } from "../src/indexing/bundles.ts";
+import { bundleRetryDefault, openBundles } from "../src/indexing/bundle-queue.ts";
 import { bundleLimitsDefault } from "../src/indexing/unbundle.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { createClosers } from "../src/lib/closers.ts";

@@ -38,9 +38,9 @@ const ledgerTests = [
   "test/upload/intake/two-processes.test.ts",
   "test/upload/multipart/multipart-kill.test.ts",
   "test/upload/multipart/multipart-model.test.ts",
-  "test/upload/pipeline/confirm.test.ts",
-  "test/upload/pipeline/plan.test.ts",
-  "test/upload/pipeline/removal.test.ts",
+  "test/upload/pipeline/confirm-bundle.test.ts",
+  "test/upload/pipeline/plan-bundles.test.ts",
+  "test/upload/pipeline/file-removal.test.ts",
 ];
 
 /**
@@ -62,7 +62,7 @@ const steps: readonly Step[] = [
   { cwd: root, command: [...test, ...longTests] },
   ...sizes.map(([file, environment]) => ({ cwd: root, command: [...test, file], environment })),
   { cwd: root, command: [...test, ...ledgerTests], environment: { LEDGER_KINDS: "postgres" } },
-  { cwd: root, command: [...test, "test/upload/whole-kill.test.ts"], environment: { KILLS: "40" } },
+  { cwd: root, command: [...test, "test/upload/service-kill.test.ts"], environment: { KILLS: "40" } },
 ];
 
 // One run shows all that is wrong.

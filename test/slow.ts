@@ -41,7 +41,7 @@ const steps: readonly (readonly [folder: string, sizes: Readonly<Record<string, 
   ["test/clients/turbo-upload.test.ts", { CHUNKED_MIB: "200" }],
   ["test/payment/tokens", { RUNS: "10000", KILLS: "200" }],
   ["test/upload/intake/intake-kill.test.ts", { KILLS: "1000", LEDGER_KINDS: "sqlite,postgres" }],
-  ["test/upload/whole-kill.test.ts", { KILLS: "1000" }],
+  ["test/upload/service-kill.test.ts", { KILLS: "1000" }],
   ["test/upload/intake/memory.test.ts", { BYTES: String(2 ** 30) }],
   ["test/upload/multipart/multipart-memory.test.ts", { BYTES: String(960 * 2 ** 20) }],
 ];

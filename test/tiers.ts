@@ -56,7 +56,7 @@ export const longTests: readonly string[] = [
   "test/upload/multipart/multipart-kill.test.ts",
   "test/upload/multipart/multipart-model.test.ts",
   "test/upload/pipeline/bad-node.test.ts",
-  "test/upload/whole-kill.test.ts",
+  "test/upload/service-kill.test.ts",
   "test/upload/x402/kill.test.ts",
 ];
 

@@ -10,7 +10,7 @@ import { createSpread, isTaken, type PostResult } from "../gateway/spread.ts";
 import { isJsonObject, readJson } from "../lib/json.ts";
 import type { IndexWriterCalls } from "../store/index/thread.ts";
 import type { IndexReader } from "../store/index/types.ts";
-import type { Anchor, BundleChain, Posted } from "../upload/pipeline/parts.ts";
+import type { Anchor, BundleChain, Posted } from "../upload/pipeline/pipeline-context.ts";
 
 /** What it is made of. */
 export type BundleChainParts = Readonly<{

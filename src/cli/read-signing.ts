@@ -18,7 +18,7 @@ import { Failure } from "../failures.ts";
 import { concatBytes } from "../lib/bytes.ts";
 import { type Http, openHttp } from "../lib/http-client.ts";
 import type { ReadSigning } from "../upload/double-charges.ts";
-import type { Upload } from "../upload/uploads.ts";
+import type { Upload } from "../upload/upload-rows.ts";
 
 /** Reads signing ids; `close` ends every call. */
 export type SigningReader = Readonly<{ read: ReadSigning; close: () => void }>;

@@ -10,8 +10,8 @@ import type { ByteSpan } from "../lib/range.ts";
 import { createSemaphore, type Release } from "../lib/semaphore.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import { isTimeout, linkedController, withDeadline } from "../lib/stop.ts";
+import { extentCallBytesMax } from "../store/extents/extent-reads.ts";
 import type { Extents } from "../store/extents/extents.ts";
-import { extentCallBytesMax } from "../store/extents/read.ts";
 import type { RootSpec } from "../store/root-spec.ts";
 import { type Bodies, isAbsence } from "./bodies.ts";
 

@@ -21,7 +21,7 @@ import { fault, faultFrom } from "../lib/http-client.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
 import { type Walked, type WalkedItem, walkToItem } from "./bundle-walk.ts";
 import { likelyChunk } from "./fill.ts";
-import { type ReadParts, readWhole } from "./read.ts";
+import { type ReadParts, readWhole } from "./root-reads.ts";
 import type { RootTransaction, RootTransactions } from "./root-transactions.ts";
 
 /** An item that was found in the data of a transaction. Bytes of the root's data, unless said otherwise. */

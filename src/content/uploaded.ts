@@ -18,8 +18,8 @@ import type { ByteSpan } from "../lib/range.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import type { BlockGuard } from "./block-guard.ts";
-import { contentBufferBytesMax } from "./open.ts";
 import type { OpenContent } from "./open-content.ts";
+import { contentBufferBytesMax } from "./open-place.ts";
 import { bytesOf, missingIsBusy, piecesOf, type UploadedPayload } from "./uploaded-bytes.ts";
 import { createSumReader, type SumReader, summedBytesMax } from "./uploaded-sums.ts";
 

@@ -12,7 +12,7 @@ import type { Extents } from "../store/extents/extents.ts";
 import type { RootSpec } from "../store/root-spec.ts";
 import type { Elsewhere } from "./elsewhere.ts";
 import type { FoundItem } from "./find-item.ts";
-import { type ReadParts, readWhole } from "./read.ts";
+import { type ReadParts, readWhole } from "./root-reads.ts";
 
 /** Content going by. */
 export type WholeHash = Readonly<{

@@ -1,6 +1,6 @@
 /**
  * What an operator asks of indexing: a transaction, or a bundle, before its turn. What the index has is
- * queued at once; what it has not is staged, to be found on the chain (staged.ts).
+ * queued at once; what it has not is staged, to be found on the chain (staged-transactions.ts).
  * Source: docs/reference/gateway.md#queueing.
  * @module
  */
@@ -12,7 +12,7 @@ import { Failure } from "../failures.ts";
 import type { BundleRow } from "../store/index/rows.ts";
 import type { IndexWriterCalls } from "../store/index/thread.ts";
 import type { IndexReader } from "../store/index/types.ts";
-import type { Staged, StagedWish } from "../store/staged.ts";
+import type { Staged, StagedWish } from "../store/staged-rows.ts";
 import { isWanted } from "./bundle-filter.ts";
 
 /** What became of a bundle. */

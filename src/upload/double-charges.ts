@@ -17,7 +17,7 @@ import { refundReservation } from "../payment/credits/refunds.ts";
 import { partsOf } from "../payment/credits/reservation-rows.ts";
 import type { LedgerDatabase, Tx } from "../store/ledger/ledger-database.ts";
 import { adjustment, escrow, type Leg, transfer, user } from "../store/ledger/transfers.ts";
-import { findUpload, type Upload } from "./uploads.ts";
+import { findUpload, type Upload } from "./upload-rows.ts";
 
 /** Reads the signing id of an upload from its bytes; a sentence when they cannot be had. */
 export type ReadSigning = (upload: Upload, signal: AbortSignal) => Promise<Id | Readonly<{ unread: string }>>;

@@ -4,7 +4,7 @@
  */
 import type { Id } from "../arweave/id.ts";
 import type { Tx } from "../store/ledger/ledger-database.ts";
-import { findUpload, type Upload } from "./uploads.ts";
+import { findUpload, type Upload } from "./upload-rows.ts";
 
 /** An item, and the transaction that carries it, where nodes have taken one. */
 export type UploadStanding = Readonly<{ upload: Upload; transactionId: Id | undefined }>;

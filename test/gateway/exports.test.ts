@@ -10,7 +10,7 @@ import { Failure } from "../../src/failures.ts";
 import { findExportFolder } from "../../src/gateway/administration/export-folder.ts";
 import { type ExportsOptions, type ExportWish, openExports } from "../../src/gateway/administration/exports.ts";
 import { silentLog } from "../../src/lib/log.ts";
-import { openAdministration } from "../../src/store/administration.ts";
+import { openAdministration } from "../../src/store/administration-database.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "cairn-exports-"));
 const root = join(folder, "root");

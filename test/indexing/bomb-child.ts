@@ -9,7 +9,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { writeBundle } from "../../src/arweave/bundle.ts";
-import { bundleRetryDefault, openBundles } from "../../src/indexing/bundles.ts";
+import { bundleRetryDefault, openBundles } from "../../src/indexing/bundle-queue.ts";
 import { bundleLimitsDefault } from "../../src/indexing/unbundle.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { silentLog } from "../../src/lib/log.ts";

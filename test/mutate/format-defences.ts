@@ -27,7 +27,7 @@ const bundles: readonly Defence[] = [
     file: "src/indexing/unbundle.ts",
     text: "if (job.depth > limits.depthMax)",
     instead: "if (false)",
-    tests: ["test/indexing/bundles.test.ts", "test/indexing/bombs.test.ts"],
+    tests: ["test/indexing/bundle-queue.test.ts", "test/indexing/bombs.test.ts"],
     only: "nested|tenth level|one in another",
   },
   {

@@ -40,7 +40,7 @@ export const readingDefences: readonly Defence[] = [
   {
     threat: "C1",
     name: "bytes of a format 1 transaction or an item that end otherwise than its hash says",
-    file: "src/content/open.ts",
+    file: "src/content/open-place.ts",
     text: "if (left === 0) await hash?.finish();",
     instead: "",
     tests: ["test/content/content.test.ts", "test/content/faults.test.ts"],
@@ -114,7 +114,7 @@ export const readingDefences: readonly Defence[] = [
   {
     threat: "C4",
     name: "the checksum of cached bytes",
-    file: "src/store/extents/read.ts",
+    file: "src/store/extents/extent-reads.ts",
     text: "const wrong = stepsOf(span).filter((step) => !isRight(root, step, result.bytes, from));",
     instead: "const wrong: number[] = [];",
     tests: ["test/content/disk.test.ts"],
@@ -122,7 +122,7 @@ export const readingDefences: readonly Defence[] = [
   {
     threat: "C4",
     name: "a file that was replaced by another",
-    file: "src/store/extents/read.ts",
+    file: "src/store/extents/extent-reads.ts",
     text: "if ((await files.identity(root.name)) === undefined) await lose(root);",
     instead: "if (false) await lose(root);",
     tests: ["test/store/extents/extents.test.ts"],
@@ -170,7 +170,7 @@ export const readingDefences: readonly Defence[] = [
   {
     threat: "C6",
     name: "the disk that stays free",
-    file: "src/store/extents/quota.ts",
+    file: "src/store/extents/extent-quota.ts",
     text: "const underFloor = limits.freeBytesMin + bytes - freeNow;",
     instead: "const underFloor = 0;",
     tests: ["test/store/extents/extents.test.ts", "test/content/starved.test.ts"],
@@ -178,7 +178,7 @@ export const readingDefences: readonly Defence[] = [
   {
     threat: "C6",
     name: "the disk that cached content may take",
-    file: "src/store/extents/quota.ts",
+    file: "src/store/extents/extent-quota.ts",
     text: "const overBudget = roots.totalBytes() + taken + bytes - limits.bytesMax;",
     instead: "const overBudget = 0;",
     tests: ["test/store/extents/extents.test.ts"],
@@ -391,7 +391,7 @@ export const readingDefences: readonly Defence[] = [
   {
     threat: "P1",
     name: "content of gateways that is blocked by its hash",
-    file: "src/content/open.ts",
+    file: "src/content/open-place.ts",
     text: "if (size > 0 && guard.mustHash(size)) guard.checkId(id, id, digests.get(id) ?? (await learnDigest(signal)));",
     instead: "",
     tests: ["test/content/content.test.ts"],

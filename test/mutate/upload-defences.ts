@@ -25,7 +25,7 @@ export const uploadDefences: readonly Defence[] = [
   {
     threat: "U1",
     name: "uploads that are too large",
-    file: "src/upload/intake/intake.ts",
+    file: "src/upload/intake/item-intake.ts",
     text: "if (size !== undefined) refuseTooLarge(size, itemBytesMax);",
     instead: "",
     tests: ["test/http/upload/transfer.test.ts"],
@@ -42,7 +42,7 @@ export const uploadDefences: readonly Defence[] = [
   {
     threat: "U1",
     name: "bytes of an upload that was taken before",
-    file: "src/upload/intake/intake.ts",
+    file: "src/upload/intake/item-intake.ts",
     text: "if (!isItsOwn(taken, item)) await store.discard(item);",
     instead: "",
     tests: ["test/http/upload/duplicates.test.ts"],
@@ -50,7 +50,7 @@ export const uploadDefences: readonly Defence[] = [
   {
     threat: "U1",
     name: "funds before a byte is written",
-    file: "src/upload/intake/intake.ts",
+    file: "src/upload/intake/item-intake.ts",
     text: 'if (available < needed) throw new Failure("insufficient_balance", { account, needed, available });',
     instead: "",
     tests: ["test/http/upload/charges.test.ts"],
@@ -61,12 +61,12 @@ export const uploadDefences: readonly Defence[] = [
     file: "src/upload/intake/upload-quota.ts",
     text: 'if (reason !== undefined) throw new Failure("no_space", { reason, size });',
     instead: "",
-    tests: ["test/upload/intake/no-room.test.ts"],
+    tests: ["test/upload/intake/disk-full.test.ts"],
   },
   {
     threat: "U1",
     name: "signers that are refused",
-    file: "src/upload/intake/intake.ts",
+    file: "src/upload/intake/item-intake.ts",
     text: 'if (names.some((name) => rules.blocked.has(name))) throw new Failure("upload_forbidden", { account });',
     instead: "",
     tests: ["test/http/upload/charges.test.ts"],
@@ -106,7 +106,7 @@ export const uploadDefences: readonly Defence[] = [
   {
     threat: "U1",
     name: "parts with gaps between them",
-    file: "src/upload/multipart/multipart.ts",
+    file: "src/upload/multipart/multipart-uploads.ts",
     text: "if (start > end) throw incomplete(",
     instead: "if (false) throw incomplete(",
     tests: ["test/http/upload/chunks.test.ts", "test/upload/multipart/multipart.test.ts"],
@@ -114,7 +114,7 @@ export const uploadDefences: readonly Defence[] = [
   {
     threat: "U1",
     name: "parts beyond what was paid",
-    file: "src/upload/multipart/multipart.ts",
+    file: "src/upload/multipart/multipart-uploads.ts",
     text: "if (upload.paid !== undefined && end > upload.paid.size)",
     instead: "if (false)",
     tests: ["test/upload/multipart/multipart.test.ts"],
@@ -122,7 +122,7 @@ export const uploadDefences: readonly Defence[] = [
   {
     threat: "U1",
     name: "too many parts",
-    file: "src/upload/multipart/multipart.ts",
+    file: "src/upload/multipart/multipart-uploads.ts",
     text: "if (isNew && upload.partCount >= partsMax) throw",
     instead: "if (false) throw",
     tests: ["test/upload/multipart/multipart.test.ts"],
@@ -138,7 +138,7 @@ export const uploadDefences: readonly Defence[] = [
   {
     threat: "U1",
     name: "disk that parts take before they are paid for",
-    file: "src/upload/multipart/multipart.ts",
+    file: "src/upload/multipart/multipart-uploads.ts",
     text: 'throw new Failure("no_space", { reason, size });',
     instead: "",
     tests: ["test/upload/multipart/multipart.test.ts"],
@@ -146,10 +146,10 @@ export const uploadDefences: readonly Defence[] = [
   {
     threat: "U1",
     name: "items that were damaged before they are bundled",
-    file: "src/upload/pipeline/prepare.ts",
+    file: "src/upload/pipeline/prepare-bundle.ts",
     text: "await failItems(parts, bundle, response.items);",
     instead: "return undefined;",
-    tests: ["test/upload/pipeline/prepare.test.ts"],
+    tests: ["test/upload/pipeline/prepare-bundle.test.ts"],
   },
   {
     threat: "P1",
@@ -202,18 +202,18 @@ export const uploadDefences: readonly Defence[] = [
   {
     threat: "P2",
     name: "bundles that were signed before an item of them was blocked",
-    file: "src/upload/pipeline/post.ts",
+    file: "src/upload/pipeline/post-bundle.ts",
     text: "if (!bundle.wasSent && (await blockedItems(parts, bundle)).length > 0) {",
     instead: "if (false) {",
-    tests: ["test/upload/pipeline/prepare.test.ts"],
+    tests: ["test/upload/pipeline/prepare-bundle.test.ts"],
   },
   {
     threat: "P2",
     name: "items that are blocked while they wait",
-    file: "src/upload/pipeline/prepare.ts",
+    file: "src/upload/pipeline/prepare-bundle.ts",
     text: "if (await failBlocked(parts, bundle)) return;",
     instead: "",
-    tests: ["test/upload/pipeline/prepare.test.ts"],
+    tests: ["test/upload/pipeline/prepare-bundle.test.ts"],
   },
   {
     threat: "P2",
@@ -221,12 +221,12 @@ export const uploadDefences: readonly Defence[] = [
     file: "src/upload/pipeline/blocked-items.ts",
     text: "list.isBlockedId(id))) blocked.push(item);",
     instead: "list.isBlockedId(id))) continue;",
-    tests: ["test/upload/pipeline/prepare.test.ts"],
+    tests: ["test/upload/pipeline/prepare-bundle.test.ts"],
   },
   {
     threat: "P2",
     name: "blocked content before anything of it is taken",
-    file: "src/upload/intake/intake.ts",
+    file: "src/upload/intake/item-intake.ts",
     text: "for (const id of signingOfHeader(arriving.header).itemIds) checkNotBlocked(parts.blockList, { id });",
     instead: "return { known, payer: { ...signer, ...state } };",
     tests: ["test/upload/blocked-uploads.test.ts"],
@@ -234,7 +234,7 @@ export const uploadDefences: readonly Defence[] = [
   {
     threat: "U2",
     name: "another subset of the signatures of type 6",
-    file: "src/upload/uploads.ts",
+    file: "src/upload/upload-rows.ts",
     text: "if (isSignedByMessage(item.signatureType) && item.size !== undefined) {",
     instead: "if (false) {",
     tests: ["test/http/upload/encodings.test.ts"],

@@ -8,10 +8,10 @@
  */
 import { describe, expect, test } from "bun:test";
 import { checkLedger } from "../../src/store/ledger/ledger-check.ts";
-import { nextBundles } from "../../src/upload/pipeline/bundles.ts";
-import type { Posted } from "../../src/upload/pipeline/parts.ts";
-import type { Pipeline } from "../../src/upload/pipeline/pipeline.ts";
-import { findUpload } from "../../src/upload/uploads.ts";
+import type { Pipeline } from "../../src/upload/pipeline/bundle-pipeline.ts";
+import { nextBundles } from "../../src/upload/pipeline/bundle-rows.ts";
+import type { Posted } from "../../src/upload/pipeline/pipeline-context.ts";
+import { findUpload } from "../../src/upload/upload-rows.ts";
 import { createRandom, type Random } from "../support/random.ts";
 import { seedsOr } from "../support/seed.ts";
 import { until } from "../support/until.ts";

@@ -6,7 +6,7 @@
 import { writeSync } from "node:fs";
 import { silentLog } from "../../src/lib/log.ts";
 import { createTransferIds } from "../../src/store/ledger/transfers.ts";
-import { openRemoval } from "../../src/upload/pipeline/removal.ts";
+import { openRemoval } from "../../src/upload/pipeline/file-removal.ts";
 import { openPlace } from "../support/ledger-place.ts";
 import { openPaymentServer } from "../support/payment-server.ts";
 import { openUploadParts } from "../support/upload-parts.ts";

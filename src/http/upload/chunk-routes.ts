@@ -8,8 +8,13 @@ import { Failure } from "../../failures.ts";
 import { ignoreRejection } from "../../lib/stop.ts";
 import type { Token } from "../../payment/addresses.ts";
 import type { Taken } from "../../upload/intake/charge.ts";
-import { chunkSizeMax, chunkSizeMin, type Multipart, type MultipartStatus } from "../../upload/multipart/multipart.ts";
-import type { MultipartUpload } from "../../upload/multipart/rows.ts";
+import type { MultipartUpload } from "../../upload/multipart/multipart-rows.ts";
+import {
+  chunkSizeMax,
+  chunkSizeMin,
+  type Multipart,
+  type MultipartStatus,
+} from "../../upload/multipart/multipart-uploads.ts";
 import { piecesOf } from "../body-pieces.ts";
 import { addressBlock } from "../client-address.ts";
 import { contextOf } from "../context.ts";

@@ -6,7 +6,7 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import type { Token } from "../../payment/addresses.ts";
-import type { Intake } from "../../upload/intake/intake.ts";
+import type { Intake } from "../../upload/intake/item-intake.ts";
 import { type Pace, piecesOf } from "../body-pieces.ts";
 import { contextOf } from "../context.ts";
 import { jsonResponse } from "../responses.ts";

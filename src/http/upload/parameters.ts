@@ -11,7 +11,7 @@ import { signatureSchemes } from "../../arweave/signature.ts";
 import { digitsReading, narrowed, type Reading, textKind } from "../../lib/kind.ts";
 import { accountText, tokenText } from "../../payment/addresses.ts";
 import { byteCountText } from "../../payment/amounts.ts";
-import { chunkSizeMax, chunkSizeMin } from "../../upload/multipart/multipart.ts";
+import { chunkSizeMax, chunkSizeMin } from "../../upload/multipart/multipart-uploads.ts";
 import { pathParameter, queryParameter } from "../parameter.ts";
 import { sampleId } from "../reference/words.ts";
 

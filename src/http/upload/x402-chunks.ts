@@ -6,8 +6,8 @@
 import { signatureLayout } from "../../arweave/signature.ts";
 import { Failure } from "../../failures.ts";
 import type { UserAddress } from "../../payment/addresses.ts";
-import type { MultipartUpload } from "../../upload/multipart/rows.ts";
-import type { X402Uploads } from "../../upload/x402/uploads.ts";
+import type { MultipartUpload } from "../../upload/multipart/multipart-rows.ts";
+import type { X402Uploads } from "../../upload/x402/x402-uploads.ts";
 import type { PublicUrl } from "../public-url.ts";
 import { x402PaymentOf } from "../x402-responses.ts";
 import { queryParameters } from "./parameters.ts";

@@ -13,15 +13,15 @@ import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import type { ByteSpan } from "../../lib/range.ts";
 import type { RootSpec } from "../root-spec.ts";
-import { type ExtentFiles, openExtentFiles } from "./files.ts";
+import { type ExtentFiles, openExtentFiles } from "./extent-files.ts";
+import { type ExtentMap, openExtentMap } from "./extent-map.ts";
+import { createQuota, diskFreeBytes, type Quota, type QuotaLimits } from "./extent-quota.ts";
+import { createReading, extentCallBytesMax, sampleSteps } from "./extent-reads.ts";
+import { createRoots, type Root, type Roots } from "./extent-roots.ts";
+import { checksumOf } from "./extent-steps.ts";
 import { startFlush } from "./flush.ts";
 import { createFragments, type Fragments, splitSteps } from "./fragments.ts";
-import { type ExtentMap, openExtentMap } from "./map.ts";
 import { createPaths } from "./paths.ts";
-import { createQuota, diskFreeBytes, type Quota, type QuotaLimits } from "./quota.ts";
-import { createReading, extentCallBytesMax, sampleSteps } from "./read.ts";
-import { createRoots, type Root, type Roots } from "./roots.ts";
-import { checksumOf } from "./steps.ts";
 
 /** Figures of the cache. */
 export type ExtentStats = Readonly<{

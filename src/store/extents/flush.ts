@@ -4,9 +4,9 @@
  * @module
  */
 import type { Log } from "../../lib/log.ts";
-import type { ExtentFiles } from "./files.ts";
-import type { ExtentMap, RootChange } from "./map.ts";
-import { type Root, type Roots, takeChange } from "./roots.ts";
+import type { ExtentFiles } from "./extent-files.ts";
+import type { ExtentMap, RootChange } from "./extent-map.ts";
+import { type Root, type Roots, takeChange } from "./extent-roots.ts";
 
 /** The writer of what is unwritten. */
 export type Flush = Readonly<{

@@ -5,7 +5,7 @@
  */
 import { LRUCache } from "lru-cache";
 import type { ByteSpan } from "../../lib/range.ts";
-import { stepBytes, stepSpan } from "./steps.ts";
+import { stepBytes, stepSpan } from "./extent-steps.ts";
 
 /** Parts that wait. */
 export type Fragments = Readonly<{

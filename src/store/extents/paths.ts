@@ -5,9 +5,9 @@
  */
 import type { Clock } from "../../lib/clock.ts";
 import type { ByteSpan } from "../../lib/range.ts";
-import type { ExtentFiles, FileIdentity } from "./files.ts";
-import { extentCallBytesMax, type Reading, stepsOf } from "./read.ts";
-import type { Root } from "./roots.ts";
+import type { ExtentFiles, FileIdentity } from "./extent-files.ts";
+import { extentCallBytesMax, type Reading, stepsOf } from "./extent-reads.ts";
+import type { Root } from "./extent-roots.ts";
 
 /** What one call compares at most, in about 40 ms when the system has it in memory. */
 export const comparedBytesMax = 64 * 2 ** 20;

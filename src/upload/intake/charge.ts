@@ -36,7 +36,7 @@ import {
   type TakenItem,
   type Upload,
   uploadsOfSigning,
-} from "../uploads.ts";
+} from "../upload-rows.ts";
 import { type ApprovalWish, readApprovalWish } from "./approval-tags.ts";
 import { accountOf, namesOf } from "./signer-account.ts";
 

@@ -18,8 +18,7 @@ import type { MakeId } from "../../store/ledger/transfers.ts";
 import type { PartFile } from "../../store/uploads/part-files.ts";
 import type { Taken, Terms } from "../intake/charge.ts";
 import type { CheckFile } from "../intake/file-check.ts";
-import type { Intake } from "../intake/intake.ts";
-import type { PartWriters } from "./part-writers.ts";
+import type { Intake } from "../intake/item-intake.ts";
 import {
   becomeItem,
   failMultipart,
@@ -27,7 +26,8 @@ import {
   type MultipartFailure,
   type MultipartUpload,
   reopenMultipart,
-} from "./rows.ts";
+} from "./multipart-rows.ts";
+import type { PartWriters } from "./part-writers.ts";
 
 /** How far a finalization is: the item is being checked, or charged for. */
 export type FinalizeStage = "VALIDATING" | "FINALIZING";

@@ -2,7 +2,7 @@
  * Writing a stream of any size into an upload: in as many parts as it takes.
  * @module
  */
-import { chunkSizeMax, type Multipart } from "./multipart.ts";
+import { chunkSizeMax, type Multipart } from "./multipart-uploads.ts";
 import type { ArrivingPart } from "./part-writers.ts";
 
 /** Parts are cut so large. Bytes. */

@@ -12,7 +12,6 @@ import type { LedgerDatabase } from "../../store/ledger/ledger-database.ts";
 import type { MakeId } from "../../store/ledger/transfers.ts";
 import type { PartFiles } from "../../store/uploads/part-files.ts";
 import type { Finalizer } from "./finalize.ts";
-import type { PartWriters } from "./part-writers.ts";
 import {
   deleteFinalized,
   deleteMultipart,
@@ -23,7 +22,8 @@ import {
   overdueMultiparts,
   ownerOfFile,
   refuseElsewhere,
-} from "./rows.ts";
+} from "./multipart-rows.ts";
+import type { PartWriters } from "./part-writers.ts";
 
 /** The sweep, at work. */
 export type MultipartSweep = Readonly<{

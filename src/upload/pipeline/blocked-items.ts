@@ -15,9 +15,9 @@ import { isMalleable, signingOfHeader } from "../../arweave/signing.ts";
 import { assert } from "../../lib/assert.ts";
 import { decodeBase64url } from "../../lib/base64url.ts";
 import { canBlock, isBlocked, type UploadBlockList } from "../blocked-uploads.ts";
-import { itemsOfBundle } from "../uploads.ts";
-import type { Bundle } from "./bundles.ts";
-import type { StepParts } from "./parts.ts";
+import { itemsOfBundle } from "../upload-rows.ts";
+import type { Bundle } from "./bundle-rows.ts";
+import type { StepParts } from "./pipeline-context.ts";
 
 /** An item begins with its signature type, little-endian, and its signature. Source: ANS-104 §2. */
 const typeSize = 2;

@@ -5,8 +5,8 @@
  * @module
  */
 import { stableDepth } from "../../store/index/rows.ts";
-import type { BundleTransaction } from "./bundles.ts";
-import { anchorBlocks, type BundleChain } from "./parts.ts";
+import type { BundleTransaction } from "./bundle-rows.ts";
+import { anchorBlocks, type BundleChain } from "./pipeline-context.ts";
 
 /** As far as what is in no block may still come into one: nodes' heights differ by less. */
 const heightsApartMax = 2;

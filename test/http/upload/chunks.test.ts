@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Failure } from "../../../src/failures.ts";
 import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
-import { findUpload } from "../../../src/upload/uploads.ts";
+import { findUpload } from "../../../src/upload/upload-rows.ts";
 import { validEncodings } from "../../support/encodings.ts";
 import { openTestPayment, type TestPayment } from "../../support/payment.ts";
 import { createMultiAptosSigner, signers, testKey } from "../../support/signers.ts";

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { createDataItem } from "../../../src/arweave/data-item.ts";
 import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import { revenue } from "../../../src/store/ledger/transfers.ts";
-import { lifeMs } from "../../../src/upload/multipart/multipart.ts";
+import { lifeMs } from "../../../src/upload/multipart/multipart-uploads.ts";
 import { funded, openX402Fixture, type X402Fixture } from "../../payment/x402/x402-fixture.ts";
 import { rsaKey, signers } from "../../support/signers.ts";
 import { eventually } from "../../support/until.ts";

@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import { revenue } from "../../../src/store/ledger/transfers.ts";
-import { findUpload } from "../../../src/upload/uploads.ts";
+import { findUpload } from "../../../src/upload/upload-rows.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { ledgerKinds } from "../../support/ledger-databases.ts";
 import { openTestPayment, type TestPayment } from "../../support/payment.ts";

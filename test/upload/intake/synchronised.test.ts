@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import { revenue } from "../../../src/store/ledger/transfers.ts";
-import { findUpload } from "../../../src/upload/uploads.ts";
+import { findUpload } from "../../../src/upload/upload-rows.ts";
 import { describeWith, type Need } from "../../support/helpers.ts";
 import { openTestPayment, type TestPayment } from "../../support/payment.ts";
 import { eventually } from "../../support/until.ts";

@@ -27,12 +27,12 @@ import { openPartFiles, type PartFile, type PartFiles } from "../../../src/store
 import { openPool } from "../../../src/threads/pool.ts";
 import type { UploadBlockList } from "../../../src/upload/blocked-uploads.ts";
 import { createFileCheck } from "../../../src/upload/intake/file-check.ts";
-import { createIntake, type Intake, type IntakeRules } from "../../../src/upload/intake/intake.ts";
+import { createIntake, type Intake, type IntakeRules } from "../../../src/upload/intake/item-intake.ts";
 import { createItemStore } from "../../../src/upload/intake/item-store.ts";
 import { accountOf } from "../../../src/upload/intake/signer-account.ts";
 import { createUploadQuota } from "../../../src/upload/intake/upload-quota.ts";
 import { createFinalizer } from "../../../src/upload/multipart/finalize.ts";
-import { createMultipart, type Multipart } from "../../../src/upload/multipart/multipart.ts";
+import { createMultipart, type Multipart } from "../../../src/upload/multipart/multipart-uploads.ts";
 import { createPartWriters, type PartWriters } from "../../../src/upload/multipart/part-writers.ts";
 import { type MultipartSweep, openMultipartSweep } from "../../../src/upload/multipart/sweep.ts";
 import { createBlockList } from "../../support/block-lists.ts";

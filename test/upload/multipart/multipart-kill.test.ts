@@ -11,7 +11,7 @@ import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import { user } from "../../../src/store/ledger/transfers.ts";
-import { findUpload } from "../../../src/upload/uploads.ts";
+import { findUpload } from "../../../src/upload/upload-rows.ts";
 import { openTestPayment, type TestPayment, testStart } from "../../support/payment.ts";
 import { createRandom } from "../../support/random.ts";
 import { newSeed } from "../../support/seed.ts";

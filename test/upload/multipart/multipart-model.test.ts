@@ -10,7 +10,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Failure } from "../../../src/failures.ts";
 import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
-import type { Part, Payers } from "../../../src/upload/multipart/rows.ts";
+import type { Part, Payers } from "../../../src/upload/multipart/multipart-rows.ts";
 import { openTestPayment, type TestPayment } from "../../support/payment.ts";
 import { createRandom } from "../../support/random.ts";
 import { newSeed } from "../../support/seed.ts";

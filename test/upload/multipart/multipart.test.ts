@@ -11,9 +11,14 @@ import { createLog } from "../../../src/lib/log.ts";
 import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import { openPartFiles, type PartFile, type PartFiles } from "../../../src/store/uploads/part-files.ts";
 import { createUploadQuota } from "../../../src/upload/intake/upload-quota.ts";
-import { chunkSizeMax, lifeMs, partsMax, unfinishedPerClientMax } from "../../../src/upload/multipart/multipart.ts";
+import type { Payers } from "../../../src/upload/multipart/multipart-rows.ts";
+import {
+  chunkSizeMax,
+  lifeMs,
+  partsMax,
+  unfinishedPerClientMax,
+} from "../../../src/upload/multipart/multipart-uploads.ts";
 import { createPartWriters } from "../../../src/upload/multipart/part-writers.ts";
-import type { Payers } from "../../../src/upload/multipart/rows.ts";
 import { openTestPayment, type TestPayment, testAddress } from "../../support/payment.ts";
 import { eventually } from "../../support/until.ts";
 import {

@@ -8,7 +8,7 @@ import type { Id } from "../../../src/arweave/id.ts";
 import { openNode } from "../../../src/chain/node.ts";
 import { createNodes } from "../../../src/chain/nodes.ts";
 import { silentLog } from "../../../src/lib/log.ts";
-import type { Posted } from "../../../src/upload/pipeline/parts.ts";
+import type { Posted } from "../../../src/upload/pipeline/pipeline-context.ts";
 
 const never = new AbortController().signal;
 const someId = "A".repeat(43) as Id;

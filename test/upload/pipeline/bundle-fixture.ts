@@ -17,9 +17,9 @@ import type { LedgerDatabase } from "../../../src/store/ledger/ledger-database.t
 import { createTransferIds, type MakeId } from "../../../src/store/ledger/transfers.ts";
 import { itemFolder, makeItemFolders, openSegments } from "../../../src/store/uploads/item-files.ts";
 import { openPool, type Pool, type Workers } from "../../../src/threads/pool.ts";
-import type { BundleChain, PipelineRules, StepParts } from "../../../src/upload/pipeline/parts.ts";
-import { openPipeline, type Pipeline } from "../../../src/upload/pipeline/pipeline.ts";
-import { insertUpload, type Upload } from "../../../src/upload/uploads.ts";
+import { openPipeline, type Pipeline } from "../../../src/upload/pipeline/bundle-pipeline.ts";
+import type { BundleChain, PipelineRules, StepParts } from "../../../src/upload/pipeline/pipeline-context.ts";
+import { insertUpload, type Upload } from "../../../src/upload/upload-rows.ts";
 import { rsaJwk } from "../../dev/devnet/support.ts";
 import { createBlockList, type TestBlockList } from "../../support/block-lists.ts";
 import { type LedgerKind, ledgerKinds, type TestLedger } from "../../support/ledger-databases.ts";

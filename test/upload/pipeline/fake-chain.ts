@@ -10,7 +10,7 @@ import type { Id } from "../../../src/arweave/id.ts";
 import { readTransactionHeader, type Transaction, verifyTransaction } from "../../../src/arweave/transaction.ts";
 import { Failure } from "../../../src/failures.ts";
 import { encodeBase64url } from "../../../src/lib/base64url.ts";
-import { anchorBlocks, type BundleChain, type Posted } from "../../../src/upload/pipeline/parts.ts";
+import { anchorBlocks, type BundleChain, type Posted } from "../../../src/upload/pipeline/pipeline-context.ts";
 
 /** What becomes of something that was posted, before the chain itself looks at it. */
 export type PostFault = "taken and dropped" | Posted | undefined;

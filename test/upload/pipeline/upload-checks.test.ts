@@ -6,7 +6,7 @@ import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import { uploadChecks } from "../../../src/store/ledger/ledger-invariants.ts";
-import { createPlanner } from "../../../src/upload/pipeline/plan.ts";
+import { createPlanner } from "../../../src/upload/pipeline/plan-bundles.ts";
 import { paidIn, testAddress } from "../../support/payment.ts";
 import { type BundleFixture, openBundleFixture, quickRules, storeName } from "./bundle-fixture.ts";
 

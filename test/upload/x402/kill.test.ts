@@ -12,7 +12,7 @@ import { join, resolve } from "node:path";
 import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import type { LedgerDatabase } from "../../../src/store/ledger/ledger-database.ts";
 import { balanceOf, user } from "../../../src/store/ledger/transfers.ts";
-import { lifeMs } from "../../../src/upload/multipart/multipart.ts";
+import { lifeMs } from "../../../src/upload/multipart/multipart-uploads.ts";
 import { type EvmNode, openEvmNode } from "../../payment/x402/evm-node.ts";
 import { openFakeFacilitator } from "../../payment/x402/facilitators.ts";
 import { authorizationRecord, headerOf, nonce, type Payer, payer, payTo, sign } from "../../payment/x402/payers.ts";

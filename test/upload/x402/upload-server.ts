@@ -18,7 +18,7 @@ import type { Credits } from "../../../src/payment/credits/credits.ts";
 import type { X402 } from "../../../src/payment/x402/x402.ts";
 import { openPool } from "../../../src/threads/pool.ts";
 import { createItemSigner } from "../../../src/upload/item-signing.ts";
-import { createX402Uploads, type X402UploadsParts } from "../../../src/upload/x402/uploads.ts";
+import { createX402Uploads, type X402UploadsParts } from "../../../src/upload/x402/x402-uploads.ts";
 import { createBlockList } from "../../support/block-lists.ts";
 import type { MultipartFixture } from "../multipart/multipart-fixture.ts";
 

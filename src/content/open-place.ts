@@ -1,0 +1,279 @@
+/**
+ * Content that was found: what may leave of it, and how its bytes are read.
+ * @module
+ */
+import type { Id } from "../arweave/id.ts";
+import type { GatewayContent, Gateways } from "../chain/gateways.ts";
+import { Failure } from "../failures.ts";
+import { assert } from "../lib/assert.ts";
+import type { ByteSpan } from "../lib/range.ts";
+import type { Place } from "../store/index/place.ts";
+import type { Located } from "../store/index/rows.ts";
+import type { RootSpec } from "../store/root-spec.ts";
+import type { BlockGuard } from "./block-guard.ts";
+import { isAbsence } from "./bodies.ts";
+import type { Found } from "./elsewhere.ts";
+import type { Fill } from "./fill.ts";
+import type { FoundItem } from "./find-item.ts";
+import type { OpenContent } from "./open-content.ts";
+import { type ReadParts, readSpan, readWhole } from "./root-reads.ts";
+import { type BeginWhole, beginItem, beginRoot, createLearning, type ItemWholeParts } from "./whole.ts";
+
+/** What opening needs. */
+export type OpenParts = ReadParts &
+  Readonly<{
+    guard: BlockGuard;
+    gateways: Gateways;
+    /** SHA-256 of what gateways gave. */
+    digests: Pick<Map<Id, Uint8Array>, "get"> & Readonly<{ set: (id: Id, digest: Uint8Array) => unknown }>;
+  }> &
+  ItemWholeParts;
+
+/** `bytes` gives no more: a caller that wants more reads it as it comes. */
+export const contentBufferBytesMax = 256 * 2 ** 20;
+
+/** The hash of larger content is learnt only from a reader that takes all of it. */
+const learntBytesMax = 64 * 2 ** 20;
+
+/** A slice of a root's data, and what is known of it. */
+type Slice = Omit<OpenContent, "check" | "cached" | "fetched" | "read" | "inspect" | "bytes" | "file" | "root"> &
+  Readonly<{
+    root: RootSpec;
+    place: Place | undefined; // where the index has it, or its root
+    parents: readonly Id[]; // nested bundles around it, where the index does not know them
+    beginWhole: BeginWhole | undefined; // what to learn when all of it goes by
+  }>;
+
+/** Opens what the index has; undefined when it does not know in which data the bytes lie. */
+export function openLocated(parts: OpenParts, located: Located): OpenContent | undefined {
+  const { id, rootId, kind, size, dataOffset, rootSize, weaveStart, dataRoot, pending } = located;
+  // An uploaded or announced item has no root yet.
+  if (dataOffset + size > rootSize || (pending && kind === "item")) return undefined;
+  const root: RootSpec = {
+    id: rootId,
+    dataRoot,
+    size: rootSize,
+    ...(weaveStart === undefined ? {} : { weaveStart }),
+  };
+  const isWhole = kind === "transaction";
+  // Format 1 is proven by its signature, no data needs no proof.
+  const isProvable = rootSize === 0 || dataRoot !== "" || located.rootFormat === 1;
+  return openSlice(pending ? withAbsence(parts) : parts, {
+    id,
+    root,
+    place: located.place,
+    parents: [],
+    beginWhole: isWhole ? beginRoot(parts.extents, root) : undefined,
+    dataOffset,
+    size,
+    contentType: located.contentType,
+    contentEncoding: located.contentEncoding,
+    digest: located.digest ?? (isWhole ? parts.extents.digest(root) : undefined),
+    verified: located.verified && isProvable && !pending,
+    stable: located.stable,
+    trusted: true,
+  });
+}
+
+/** No block says that the data of a pending transaction exists: what no source has is not found. */
+function withAbsence(parts: OpenParts): OpenParts {
+  const at: Fill["at"] = async (root, position, signal) => {
+    try {
+      return await parts.fill.at(root, position, signal);
+    } catch (error) {
+      throw isAbsence(error) ? new Failure("not_found", { id: root.id }, error) : error;
+    }
+  };
+  return { ...parts, fill: { ...parts.fill, at } };
+}
+
+/** Opens what was found elsewhere. */
+export function openFound(parts: OpenParts, id: Id, found: Found): OpenContent {
+  if (found.kind === "gateway") return openAtGateway(parts, id, found.content);
+  if (found.kind === "item") return openItem(parts, id, found.item);
+  const { root, contentType, contentEncoding } = found;
+  return openSlice(parts, {
+    id,
+    root,
+    place: undefined,
+    parents: [],
+    beginWhole: beginRoot(parts.extents, root),
+    dataOffset: 0,
+    size: root.size,
+    contentType,
+    contentEncoding,
+    digest: parts.extents.digest(root),
+    verified: false, // its bytes are proven, but the block it is in was not accepted here
+    stable: false,
+    trusted: true,
+  });
+}
+
+/** Opens an item that was found in a transaction's data. */
+function openItem(parts: OpenParts, id: Id, item: FoundItem): OpenContent {
+  const { root, itemOffset, headerSize, itemSize, parentStart, digest } = item;
+  return openSlice(parts, {
+    id,
+    root: root.spec,
+    place: root.place,
+    parents: item.parents,
+    beginWhole: beginItem(parts, id, item),
+    dataOffset: itemOffset + headerSize,
+    size: itemSize - headerSize,
+    contentType: item.contentType,
+    contentEncoding: item.contentEncoding,
+    digest,
+    verified: root.isAccepted && digest !== undefined,
+    stable: root.isStable,
+    trusted: true,
+    found: { itemOffset, headerSize, parentStart },
+  });
+}
+
+function openSlice(given: OpenParts, slice: Slice): OpenContent {
+  const { parts, fetched } = withFetchNote(given);
+  const { extents, guard } = parts;
+  const { root, place, parents, beginWhole, dataOffset, size, ...facts } = slice;
+  const isWholeRoot = size === root.size;
+  const rootSpan = ({ start, end }: ByteSpan): ByteSpan => {
+    assert(start >= 0 && start <= end && end <= size, "a span lies within its content");
+    return { start: start + dataOffset, end: end + dataOffset };
+  };
+  const all = (signal: AbortSignal) => readSpan(parts, root, rootSpan({ start: 0, end: size }), signal);
+  const learning = createLearning(
+    beginWhole,
+    () => slice.digest ?? (isWholeRoot ? extents.digest(root) : undefined),
+    all,
+  );
+
+  /** The hash of the data in which an item lies, where it is known or all of that data is here. */
+  async function rootDigest(signal: AbortSignal): Promise<Uint8Array | undefined> {
+    const known = extents.digest(root);
+    const whole = { start: 0, end: root.size };
+    if (known !== undefined || !guard.mustHash(root.size) || !extents.present(root, whole)) return known;
+    const digest = await digestOf(readSpan(parts, root, whole, signal));
+    extents.setDigest(root, digest);
+    return digest;
+  }
+
+  /** Rejects with Failure `blocked` unless the span may leave. */
+  async function mayLeave(span: ByteSpan, signal: AbortSignal): Promise<void> {
+    if (!guard.isActive()) return;
+    guard.checkId(slice.id, root.id, learning.digest());
+    for (const parent of parents) guard.checkId(parent, root.id, undefined);
+    await guard.checkSpan(root.id, place, rootSpan(span));
+    if (learning.digest() === undefined && guard.mustHash(size))
+      guard.checkId(slice.id, root.id, await learning.readAll(signal));
+    if (!isWholeRoot) guard.checkId(slice.id, root.id, await rootDigest(signal));
+  }
+
+  async function* read(span: ByteSpan, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    await mayLeave(span, signal);
+    let left = span.end - span.start;
+    const hash = left === size ? await learning.begin(signal) : undefined;
+    for await (const piece of readSpan(parts, root, rootSpan(span), signal)) {
+      hash?.update(piece);
+      left -= piece.length;
+      // What is not what it should be never ends as if it were: its last piece stays here.
+      if (left === 0) await hash?.finish();
+      yield piece;
+    }
+  }
+
+  return {
+    ...facts,
+    root,
+    dataOffset,
+    size,
+    check: mayLeave,
+    cached: (span) => extents.present(root, rootSpan(span)),
+    fetched,
+    read,
+    inspect: (span, signal) => readSpan(parts, root, rootSpan(span), signal),
+    async bytes(span, signal) {
+      assert(span.end - span.start <= contentBufferBytesMax, "a buffer is bounded");
+      await mayLeave(span, signal);
+      const bytes = await readWhole(parts, root, rootSpan(span), signal);
+      if (bytes.length === size && size <= learntBytesMax) await learning.take(bytes, signal);
+      return bytes;
+    },
+    async file(span, signal) {
+      await mayLeave(span, signal);
+      const within = rootSpan(span);
+      if (!extents.present(root, within)) return undefined;
+      const isAll = span.end - span.start === size && size <= learntBytesMax;
+      if (isAll && beginWhole !== undefined && learning.digest() === undefined) await learning.readAll(signal);
+      const path = await extents.file(root, within);
+      return path === undefined ? undefined : { path, start: within.start };
+    },
+  };
+}
+
+/** Notes whether anything is fetched. */
+function withFetchNote(parts: OpenParts): Readonly<{ parts: OpenParts; fetched: () => boolean }> {
+  let hasFetched = false;
+  const at: Fill["at"] = (...asked) => {
+    hasFetched = true;
+    return parts.fill.at(...asked);
+  };
+  return { parts: { ...parts, fill: { ...parts.fill, at } }, fetched: () => hasFetched };
+}
+
+/** Content on a gateway's word: passed through, never kept, never verified. */
+function openAtGateway(parts: OpenParts, id: Id, content: GatewayContent): OpenContent {
+  const { gateways, guard, digests } = parts;
+  const { size, contentType, contentEncoding } = content;
+
+  async function learnDigest(signal: AbortSignal): Promise<Uint8Array> {
+    const digest = await digestOf(gateways.read(id, content, { start: 0, end: size }, signal));
+    digests.set(id, digest);
+    return digest;
+  }
+
+  /** Rejects with Failure `blocked` unless the content may leave. */
+  async function mayLeave(signal: AbortSignal): Promise<void> {
+    if (!guard.isActive()) return;
+    guard.checkId(id, id, undefined);
+    if (size > 0 && guard.mustHash(size)) guard.checkId(id, id, digests.get(id) ?? (await learnDigest(signal)));
+  }
+
+  async function* read(span: ByteSpan, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    await mayLeave(signal);
+    if (span.start < span.end) yield* gateways.read(id, content, span, signal);
+  }
+
+  return {
+    id,
+    root: undefined,
+    dataOffset: 0,
+    size,
+    contentType,
+    contentEncoding,
+    digest: undefined,
+    verified: false,
+    stable: false,
+    trusted: content.trusted,
+    check: (_span, signal) => mayLeave(signal),
+    cached: ({ start, end }) => start === end,
+    fetched: () => size > 0,
+    read,
+    inspect: (span, signal) => gateways.read(id, content, span, signal),
+    async bytes(span, signal) {
+      assert(span.end - span.start <= contentBufferBytesMax, "a buffer is bounded");
+      const bytes = new Uint8Array(span.end - span.start);
+      let at = 0;
+      for await (const piece of read(span, signal)) {
+        bytes.set(piece, at);
+        at += piece.length;
+      }
+      return bytes;
+    },
+    file: async () => undefined,
+  };
+}
+
+async function digestOf(pieces: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+  const hasher = new Bun.CryptoHasher("sha256");
+  for await (const piece of pieces) hasher.update(piece);
+  return new Uint8Array(hasher.digest());
+}

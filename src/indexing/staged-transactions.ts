@@ -1,0 +1,237 @@
+/**
+ * Transactions that an operator asked for: each is looked for on the chain, verified with its block, and
+ * indexed, wherever the follower is.
+ *
+ * A block at such a height stands in the index for these transactions alone, until the follower comes to it.
+ * That it is a block of the chain is the nodes' word; that it is a valid one, and that the transaction is in
+ * it, is checked.
+ * Source: docs/reference/gateway.md#queueing.
+ * @module
+ */
+import { deserialize } from "bun:jsc";
+import type { CheckBlockJob } from "../../workers/verify.ts";
+import { readBlock } from "../arweave/block.ts";
+import type { Id } from "../arweave/id.ts";
+import type { Node, NodeResponse, TransactionStatus } from "../chain/node.ts";
+import type { Nodes } from "../chain/nodes.ts";
+import type { Content } from "../content/content.ts";
+import { explainError, Failure } from "../failures.ts";
+import { assert } from "../lib/assert.ts";
+import { type Clock, unixSeconds } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import { type Loop, openLoop, type StepOutcome } from "../lib/loop.ts";
+import { type RetryPlan, retryWaitMs } from "../lib/retry.ts";
+import { type BlockRows, type BundleRow, stableDepth, type TransactionRow } from "../store/index/rows.ts";
+import type { IndexWriterCalls } from "../store/index/thread.ts";
+import type { IndexReader } from "../store/index/types.ts";
+import type { Staged, StagedRow } from "../store/staged-rows.ts";
+import type { Pool, Workers } from "../threads/pool.ts";
+import { createChainQuestions } from "./ask-chain.ts";
+import { describeResponse } from "./fetch-transaction.ts";
+import { isUnfinishedBundle } from "./pending-requests.ts";
+
+/** What the search is made of. */
+export type StagedOptions = Readonly<{
+  staged: Staged;
+  nodes: Pick<Nodes, "ask" | "distrust">;
+  /** Threads of `workers/verify.ts`. */
+  verify: Pick<Pool<Workers["verify"]>, "run">;
+  index: Pick<IndexWriterCalls, "addStrayBlock" | "addMissingTransaction" | "queueBundles">;
+  reader: Pick<IndexReader, "block" | "bundleRow" | "bundleStatus" | "row" | "tip">;
+  content: Pick<Content, "keep">;
+  /**
+   * Called with what is in the index from now on: whether it is a bundle that is now queued, and whether this search
+   * wrote it. Called again when the process ended before the request was taken out.
+   */
+  onFound: (id: Id, outcome: StagedOutcome) => void;
+  clock: Clock;
+  random: () => number;
+  log: Log;
+}>;
+
+/** What was done for a request. */
+export type StagedOutcome = Readonly<{ hasBundle: boolean; isNew: boolean }>;
+
+/** Looked for at once. */
+const atOnce = 4;
+
+/** How often the list is looked at when nobody says that something was added. Milliseconds. */
+const intervalMs = 60_000;
+
+/** A transaction may have to be mined first, or its nodes to come back. */
+const waits: Omit<RetryPlan, "attempts"> = { firstMs: 1_000, longestMs: 60 * 60_000 };
+
+/** After so long without success nobody waits for it any more. Seconds. */
+const patienceSeconds = 48 * 60 * 60;
+
+/** Starts the search. */
+export function openStagedSearch(options: StagedOptions): Loop {
+  const { staged, clock, random, log } = options;
+  const { isMainNet } = createChainQuestions(options.nodes);
+  const step = async (signal: AbortSignal): Promise<StepOutcome> => {
+    const rows = staged.due(clock(), atOnce);
+    if (rows.length === 0) {
+      const nextAt = staged.nextDueAt() ?? Number.POSITIVE_INFINITY;
+      return { restMs: Math.min(intervalMs, Math.max(0, nextAt - clock())) };
+    }
+    await Promise.all(rows.map((row) => settle(row, { ...options, isMainNet }, signal)));
+    return "again";
+  };
+  return openLoop({
+    name: "staged transactions",
+    step,
+    intervalMs,
+    backoff: { firstMs: 1_000, longestMs: 60_000 },
+    stepTimeoutMs: 10 * 60_000,
+    clock,
+    random,
+    log,
+  });
+}
+
+type Parts = StagedOptions & Readonly<{ isMainNet: (signal: AbortSignal) => Promise<boolean> }>;
+
+/** Looks for one, and writes down how that ended. */
+async function settle(row: StagedRow, parts: Parts, signal: AbortSignal): Promise<void> {
+  const { staged, clock, random, log } = parts;
+  const { id } = row;
+  let reason: string | undefined;
+  try {
+    reason = (await queueKnown(row, parts)) ? undefined : await findAndAdd(row, parts, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    reason = explainError(error);
+  }
+  if (reason === undefined) {
+    staged.remove(row);
+    log.info("staged transaction indexed", { id });
+  } else if (unixSeconds(clock) - row.lastStagedAt > patienceSeconds) {
+    staged.remove(row);
+    log.warn("staged transaction given up", { id, reason });
+  } else {
+    const waitMs = retryWaitMs({ ...waits, attempts: 1 }, row.attempts + 1, random);
+    staged.postpone(row, clock() + waitMs, reason);
+    log.debug("staged transaction postponed", { id, reason, waitMs });
+  }
+}
+
+/** Queues what the index has by now; false when it has not. */
+async function queueKnown(row: StagedRow, { reader, index, onFound }: Parts): Promise<boolean> {
+  const { id, isBundle, bypassFilter, isFound } = row;
+  const known = reader.bundleRow(id);
+  if (known === undefined) return false;
+  const isWanted = isBundle || isUnfinishedBundle(id, reader);
+  if (isWanted) await index.queueBundles([{ ...known, bypassFilter }]);
+  onFound(id, { hasBundle: isWanted, isNew: isFound });
+  return true;
+}
+
+/** Why it is not in the index yet; undefined when it is. */
+async function findAndAdd(row: StagedRow, parts: Parts, signal: AbortSignal): Promise<string | undefined> {
+  const { nodes, reader } = parts;
+  const { id } = row;
+  const status = await nodes.ask((node, own) => node.txStatus(id, own), signal);
+  if (status.kind !== "ok") return describeResponse(status);
+  const { height, confirmations } = status.value;
+  const tip = reader.tip()?.height ?? -1;
+  // A block that may still be forked away is the follower's.
+  if (height > tip && confirmations <= stableDepth) return `block ${height} has not been followed yet`;
+  const found = await fetchWithBlock(id, status.value, parts, signal);
+  if (typeof found === "string") return found;
+  return await add(row, found, parts);
+}
+
+/** A transaction with its block, both checked. */
+type Found = Readonly<{ rows: BlockRows; transaction: TransactionRow; data: Uint8Array | undefined }>;
+
+type Given = Readonly<{ node: Node; text: string; bytes: Uint8Array }>;
+
+/** Has one node give both, so that they fit; why there is nothing, when there is not. */
+async function fetchWithBlock(
+  id: Id,
+  { height, blockHash }: TransactionStatus,
+  { nodes, verify, isMainNet }: Parts,
+  signal: AbortSignal,
+): Promise<Found | string> {
+  const call = async (node: Node, own: AbortSignal): Promise<NodeResponse<Given>> => {
+    const block = await node.blockText(height, own);
+    if (block.kind !== "ok") return block;
+    const transaction = await node.txJson(id, own);
+    if (transaction.kind !== "ok") return transaction;
+    return { kind: "ok", value: { node, text: block.value, bytes: transaction.value } };
+  };
+  const given = await nodes.ask(call, signal);
+  if (given.kind !== "ok") return describeResponse(given);
+  const { node, text, bytes } = given.value;
+  const response = await check(id, blockHash, text, bytes, { verify, isMainNet }, signal);
+  if (typeof response !== "string") return response;
+  nodes.distrust(node, `transaction ${id} in block ${height}: ${response}`);
+  return response;
+}
+
+async function check(
+  id: Id,
+  blockHash: string,
+  text: string,
+  bytes: Uint8Array,
+  { verify, isMainNet }: Pick<Parts, "verify" | "isMainNet">,
+  signal: AbortSignal,
+): Promise<Found | string> {
+  const ids = idsOf(text, blockHash);
+  if (typeof ids === "string") return ids;
+  if (!ids.includes(id)) return "the block does not name the transaction";
+  const transactions = ids.map((each) => (each === id ? bytes : null));
+  const job: CheckBlockJob = {
+    block: text,
+    transactions,
+    previous: undefined,
+    isMainNet: await isMainNet(signal),
+  };
+  const response = await verify.run("checkBlock", job, { signal });
+  if (response.kind === "refused") return response.reason;
+  if (response.kind === "faulty") return response.transactions[0]?.reason ?? "the transaction is not valid";
+  const rows: BlockRows = deserialize(response.rows);
+  const [transaction] = rows.transactions;
+  assert(transaction !== undefined, "an accepted block has the transaction that came with it");
+  return { rows, transaction, data: response.data[0]?.bytes };
+}
+
+function idsOf(text: string, blockHash: string): readonly Id[] | string {
+  try {
+    const { hash, txs } = readBlock(text);
+    return hash === blockHash ? txs : "another block stands at the height";
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    return String(error.context["reason"] ?? error.message);
+  }
+}
+
+/** Writes what was found; why it could not be, when it could not. */
+async function add(row: StagedRow, found: Found, parts: Parts): Promise<string | undefined> {
+  const { reader, index, content, staged, onFound } = parts;
+  const { rows, transaction, data } = found;
+  const { block } = rows;
+  const standing = reader.block(block.height);
+  if (standing !== undefined && standing.hash !== block.hash)
+    return `the index has another block at height ${block.height}`;
+  const place = { height: block.height, txIndex: transaction.txIndex, offset: -1 };
+  const bundles = bundlesOf(row, transaction, { ...rows, place });
+  if (data !== undefined) await content.keep({ id: row.id, dataRoot: "", size: data.length }, data);
+  const ref = { height: block.height, hash: block.hash };
+  const isNew = reader.bundleRow(row.id) === undefined;
+  if (isNew) staged.found(row.id);
+  const wasMissing = standing !== undefined && (await index.addMissingTransaction(ref, transaction, bundles));
+  if (!wasMissing) await index.addStrayBlock({ block, transactions: [transaction], missing: [], bundles });
+  onFound(row.id, { hasBundle: bundles.length > 0, isNew });
+  return undefined;
+}
+
+/** The bundle to queue: when the tags say so, or the operator does. */
+function bundlesOf(
+  { isBundle, bypassFilter }: StagedRow,
+  { id, dataSize }: TransactionRow,
+  { bundles, place }: Readonly<{ bundles: readonly BundleRow[]; place: BundleRow["place"] }>,
+): BundleRow[] {
+  if (dataSize === 0 || !(isBundle || bundles.length > 0)) return [];
+  return [{ id, place, parentOffset: null, headerSize: 0, size: dataSize, depth: 0, bypassFilter }];
+}

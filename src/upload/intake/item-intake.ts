@@ -1,0 +1,333 @@
+/**
+ * Taking a data item in: from the first bytes of a stream to a durable row that its receipt can be made of.
+ *
+ * What can be refused is refused as soon as the header is read. The bytes are verified and on the disk before the one
+ * transaction that charges for the item, carries out what its tags say of approvals, and writes its row. An item that
+ * comes again, in whichever encoding of its signature, is answered with the row of the first time, and nothing is
+ * charged: also when both come at once, and from two processes.
+ * Source: docs/reference/upload.md#from-a-post-to-a-receipt.
+ * @module
+ */
+
+import type { WrittenItem } from "../../../workers/intake.ts";
+import { signingOfHeader } from "../../arweave/signing.ts";
+import { Failure } from "../../failures.ts";
+import { sha256 } from "../../lib/hash.ts";
+import type { UserAddress } from "../../payment/addresses.ts";
+import type { Balance } from "../../payment/credits/balances.ts";
+import { checkNotBlocked, type UploadBlockList } from "../blocked-uploads.ts";
+import { refuseTooLarge } from "../item-size.ts";
+import type { SignedItem } from "../upload-rows.ts";
+import { readApprovalWish } from "./approval-tags.ts";
+import { type ArrivingItem, allOf, chained, invalidItem, joinedPieces, readArriving } from "./arriving-item.ts";
+import {
+  type ChargeParts,
+  charge,
+  deadlineFrom,
+  findAgain,
+  isItsOwn,
+  type Prepaid,
+  type PriceRules,
+  priceOf,
+  type Taken,
+  type Terms,
+} from "./charge.ts";
+import type { ItemSession } from "./item-session.ts";
+import { type ItemStore, smallItemBytesMax } from "./item-store.ts";
+import { accountOf, namesOf } from "./signer-account.ts";
+import type { QuotaHeld, UploadQuota } from "./upload-quota.ts";
+
+/** An item as it arrives. */
+export type Arrival = Terms &
+  Readonly<{
+    /** Its bytes, in any pieces; it throws what ends it early. */
+    pieces: AsyncIterable<Uint8Array>;
+    /** Of the whole item, as announced; `undefined` where only the end will tell. */
+    size: number | undefined;
+    /**
+     * Has it paid for: asked once, when its header is well and there is room, and before any more of it is taken. Not
+     * asked for an item that is there already. Only with a size.
+     */
+    prepay?: ((id: string, signal: AbortSignal) => Promise<Prepaid>) | undefined;
+  }>;
+
+/** An item whose bytes are in a file that will be its own. */
+export type StagedItem = Terms &
+  Readonly<{
+    /** Its first bytes, in any pieces. */
+    head: AsyncIterable<Uint8Array>;
+    size: number;
+    /** Walks over all of it and answers when it is verified and on the disk. */
+    verify: (signal: AbortSignal) => Promise<WrittenItem>;
+  }>;
+
+/** Takes items. */
+export type Intake = Readonly<{
+  /**
+   * Takes an item. When it resolves, its bytes, its row and its payment are durable.
+   *
+   * @throws Failure `upload_rejected` {reason}, `item_too_large` {reason}, `upload_forbidden`, `blocked`,
+   *   `insufficient_balance`
+   *   {needed, available}, `payment_rejected` {reason}, `no_room`, `disk_failed`, `busy`, `not_synced`,
+   *   `pricing_oracle_unavailable`; what the pieces throw. Then nothing was charged and nothing is kept.
+   *   `database_unavailable`: then that is not known, and the item is to be sent again.
+   */
+  take: (arrival: Arrival, signal: AbortSignal) => Promise<Taken>;
+  /**
+   * Takes an item whose bytes are on the disk already. The file is the item's when the row that is answered names it;
+   * else, and after a failure, it is still the caller's. The caller holds the room.
+   *
+   * @throws Failure as `take` does, but for `no_room`; what `verify` throws.
+   */
+  acceptStaged: (staged: StagedItem, signal: AbortSignal) => Promise<Taken>;
+}>;
+
+/** What intake is made of. */
+export type IntakeParts = ChargeParts &
+  Readonly<{
+    store: ItemStore;
+    quota: UploadQuota;
+    balance: (address: UserAddress) => Promise<Balance | undefined>;
+    rules: IntakeRules;
+    blockList: UploadBlockList;
+  }>;
+
+/** What is taken, and from whom. */
+export type IntakeRules = PriceRules &
+  Readonly<{
+    itemBytesMax: number;
+    /** Names of signers whose items are refused (`namesOf`). */
+    blocked: ReadonlySet<string>;
+  }>;
+
+/** An item whose size is not told is small until more than this has come of it. */
+const pieceBytes = smallItemBytesMax;
+
+/** Creates the intake. */
+export function createIntake(parts: IntakeParts): Intake {
+  const { quota, store, rules } = parts;
+
+  async function take(arrival: Arrival, signal: AbortSignal): Promise<Taken> {
+    refuseSize(arrival.size, rules);
+    const arriving = await readArriving(arrival.pieces, arrival.size);
+    try {
+      const { known, payer } = await admit(arriving, arrival.size, arrival);
+      if (known !== undefined) return known;
+      if (arrival.size !== undefined && arrival.prepay === undefined)
+        await checkFunds(parts, payer, arrival, arrival.size, signal);
+      return await takeNew(arriving, payer, arrival, signal);
+    } finally {
+      // What has not come of it is not waited for: the listener answers, and takes it off the connection.
+      await arriving.rest.return?.();
+    }
+  }
+
+  async function takeNew(
+    arriving: ArrivingItem,
+    payer: ItemPayer,
+    arrival: Arrival,
+    signal: AbortSignal,
+  ): Promise<Taken> {
+    deadlineFrom(parts.height()); // a receipt could not be written
+    const held = quota.take(arrival.size ?? 0);
+    let storedBytes = 0;
+    try {
+      const prepaid = await arrival.prepay?.(arriving.header.id, signal);
+      const terms = prepaid === undefined ? arrival : { ...arrival, prepaid };
+      const allow = createAllowance(arrival.size ?? 0, held, (size) => checkFunds(parts, payer, arrival, size, signal));
+      const item = await write(parts, arriving, { size: arrival.size, allow, held }, signal);
+      const taken = await chargeOrDiscard(item, terms, signal);
+      if (isItsOwn(taken, item)) storedBytes = item.size;
+      return taken;
+    } finally {
+      held.release(storedBytes);
+    }
+  }
+
+  /** Bytes that became nobody's do not stay. */
+  async function chargeOrDiscard(item: WrittenItem, terms: Terms, signal: AbortSignal): Promise<Taken> {
+    try {
+      checkNotBlocked(parts.blockList, item.row);
+      const taken = await charge(parts, item, terms, signal);
+      if (!isItsOwn(taken, item)) await store.discard(item);
+      return taken;
+    } catch (error) {
+      if (isRefusal(error, signal)) await store.discard(item);
+      throw error;
+    }
+  }
+
+  async function acceptStaged(staged: StagedItem, signal: AbortSignal): Promise<Taken> {
+    const { head, size, verify } = staged;
+    refuseSize(size, rules);
+    const arriving = await readArriving(head, size);
+    await arriving.rest.return?.();
+    const { known, payer } = await admit(arriving, size, staged);
+    if (known !== undefined) return known;
+    await checkFunds(parts, payer, staged, size, signal);
+    const item = await verify(signal);
+    checkNotBlocked(parts.blockList, item.row);
+    return await charge(parts, item, staged, signal);
+  }
+
+  /** Finds an item that was taken before, or refuses what can be refused by the header alone. */
+  async function admit(arriving: ArrivingItem, size: number | undefined, terms: Terms): Promise<Admitted> {
+    const signer = refuseSigner(parts, arriving.header, terms);
+    const { known, ...state } = await findAgain(parts, signedBy(arriving, size), signer.account, terms);
+    // A blocked item stays blocked under the other ids that its signature can be encoded to.
+    if (known === undefined)
+      for (const id of signingOfHeader(arriving.header).itemIds) checkNotBlocked(parts.blockList, { id });
+    return { known, payer: { ...signer, ...state } };
+  }
+
+  return { take, acceptStaged };
+}
+
+/** Who signed an item, as far as its header says. */
+type ItemSigner = Readonly<{ account: UserAddress; names: readonly string[] }>;
+
+/** The signer, and what its account has of its own. */
+type ItemPayer = ItemSigner &
+  Readonly<{
+    ownWinc: bigint;
+    /** Whether the item may turn out to be one that was paid for before. */
+    mayBeKnown: boolean;
+  }>;
+
+function signedBy({ header }: ArrivingItem, size: number | undefined): SignedItem {
+  const { signatureType, ownerAddress, headerSize } = header;
+  return { signing: signingOfHeader(header), signatureType, ownerAddress, headerSize, size };
+}
+
+/** Who signed an item and pays for it; or the item itself, which was taken before. */
+type Admitted = Readonly<{ known: Taken | undefined; payer: ItemPayer }>;
+
+/** Refuses an item for its signer, or for what it says of approvals. */
+function refuseSigner(
+  { rules, clock }: Pick<IntakeParts, "rules" | "clock">,
+  { id, signatureType, owner, tags }: ArrivingItem["header"],
+  { token }: Terms,
+): ItemSigner {
+  const account = accountOf(signatureType, owner, token);
+  const names = namesOf(signatureType, owner, account);
+  if (names.some((name) => rules.blocked.has(name))) throw new Failure("upload_forbidden", { account });
+  readApprovalWish(id, tags, account, clock());
+  return { account, names };
+}
+
+function refuseSize(size: number | undefined, { itemBytesMax }: IntakeRules): void {
+  if (size !== undefined) refuseTooLarge(size, itemBytesMax);
+}
+
+/**
+ * Early word to those who cannot pay, whoever else is to pay for them: nothing of theirs is read or written. What
+ * counts is decided by `charge`.
+ */
+async function checkFunds(
+  parts: IntakeParts,
+  { account, names, ownWinc, mayBeKnown }: ItemPayer,
+  { prepaid }: Terms,
+  size: number,
+  signal: AbortSignal,
+): Promise<void> {
+  if (prepaid !== undefined || mayBeKnown) return;
+  const needed = await priceOf(parts, names, size, signal);
+  // What others approved is looked for only where it matters.
+  if (needed <= ownWinc || needed === 0n) return;
+  const available = spendableOf(await parts.balance(account));
+  if (available < needed) throw new Failure("insufficient_balance", { account, needed, available });
+}
+
+/** What an account can spend at most. Who is in debt has nothing of its own, and still what others approved. */
+function spendableOf(balance: Balance | undefined): bigint {
+  if (balance === undefined) return 0n;
+  const { winc, effectiveBalance } = balance;
+  return winc < 0n ? effectiveBalance - winc : effectiveBalance;
+}
+
+/** Asked before so many bytes of an item are written. */
+type Allow = (size: number) => Promise<void>;
+
+/**
+ * Lets an item grow of which only its end will tell how large it is: each time to twice of what has come, when there
+ * are credits for what has come and room for the double.
+ *
+ * @param announced - What was allowed before it came. Bytes.
+ */
+function createAllowance(announced: number, held: QuotaHeld, checkFundsFor: Allow): Allow {
+  let allowed = announced;
+  return async (size) => {
+    if (size <= allowed) return;
+    await checkFundsFor(size);
+    allowed = 2 * size;
+    held.grow(allowed);
+  };
+}
+
+type Writing = Readonly<{ size: number | undefined; allow: Allow; held: QuotaHeld }>;
+
+/** Brings the item to the disk, verified. */
+async function write(
+  { store, rules, blockList }: IntakeParts,
+  arriving: ArrivingItem,
+  writing: Writing,
+  signal: AbortSignal,
+): Promise<WrittenItem> {
+  const { size, allow } = writing;
+  const refuse = (come: number) => refuseSize(come, rules);
+  const begin = () => store.begin(size, arriving.header.headerSize);
+  if (size !== undefined && size > smallItemBytesMax)
+    return await feedAll(begin(), allOf(arriving), writing, refuse, signal);
+  const pieces = joinedPieces(arriving, size ?? pieceBytes, pieceBytes, refuse);
+  const first = await pieces.next();
+  if (first.done === true) throw invalidItem("the item is cut short");
+  const second = await pieces.next();
+  if (second.done !== true) {
+    const all = chained([first.value, second.value], pieces);
+    return await feedAll(begin(), all, writing, refuse, signal);
+  }
+  const come = first.value.length;
+  if (size !== undefined && come !== size) throw invalidItem(`it has ${come} bytes, ${size} were announced`);
+  await allow(come);
+  refuseBlockedBytes(blockList, arriving, first.value);
+  return await store.take(first.value, signal);
+}
+
+/**
+ * Refuses a small item by its hash before it is written: its file is shared, and would keep the bytes for as long as
+ * others are in it. Hashed here, at most a mebibyte, and only where any hash is blocked.
+ */
+function refuseBlockedBytes(blockList: UploadBlockList, { header }: ArrivingItem, item: Uint8Array): void {
+  if (blockList.has("hash"))
+    checkNotBlocked(blockList, { id: header.id, digest: sha256(item.subarray(header.headerSize)) });
+}
+
+async function feedAll(
+  session: ItemSession,
+  pieces: AsyncIterable<Uint8Array>,
+  { allow, held }: Writing,
+  refuse: (come: number) => void,
+  signal: AbortSignal,
+): Promise<WrittenItem> {
+  let fed = 0;
+  try {
+    for await (const piece of pieces) {
+      signal.throwIfAborted();
+      fed += piece.length;
+      refuse(fed);
+      await allow(fed);
+      await session.feed(piece);
+      held.wrote(piece.length);
+    }
+    return await session.finish();
+  } catch (error) {
+    await session.drop();
+    throw error;
+  }
+}
+
+/** Whether nothing of an item was kept for sure: a ledger that fails may have written its row all the same. */
+function isRefusal(error: unknown, signal: AbortSignal): boolean {
+  if (signal.aborted && error === signal.reason) return true;
+  return error instanceof Failure && error.code !== "database_unavailable" && error.code !== "busy";
+}

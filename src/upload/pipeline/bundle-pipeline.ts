@@ -1,0 +1,113 @@
+/**
+ * The way of items to the chain: each step reads one state of a bundle's row and writes the next; a crash repeats the
+ * step, and what fails is tried again, later and later.
+ *
+ * state      what holds                      moved on by                    goes back to
+ * (none)     an item waits for a bundle      plan: puts it into one
+ * filling    takes items                     plan: full, or waited enough
+ * planned    its items are chosen            prepare: read, and signed      dropped: an item is damaged
+ * prepared   signed; it may have left        post: a node took it           planned: refused by all at once,
+ *            this machine (sent_at)                                         or can never be mined
+ * posted     nodes have the transaction      seed: nodes took all chunks    prepared: nodes do not know it;
+ *                                                                           dropped: an item is damaged
+ * seeded     nodes have its bytes; it may    confirm: deep enough, and      posted: cannot be read back;
+ *            be in a block (block_height)    read back whole                prepared: nobody knows it;
+ *                                                                           planned: can never be mined
+ * permanent  it is on the chain for good, and its files may go
+ * dropped    its items wait again; those that are damaged have failed, and are paid back
+ *
+ * Several bundles are worked on at once. Steps that read or send all of a bundle have lanes of their own, so that those
+ * that only look never wait behind them.
+ * Source: docs/reference/upload.md#from-an-item-to-the-chain.
+ * @module
+ */
+import { createIdleWait } from "../../lib/loop.ts";
+import { confirm } from "./confirm-bundle.ts";
+import type { PipelineParts } from "./pipeline-context.ts";
+import { createPlanner } from "./plan-bundles.ts";
+import { post } from "./post-bundle.ts";
+import { prepare } from "./prepare-bundle.ts";
+import { seed } from "./seed-bundle.ts";
+import { createSlots, type SlotGroup } from "./step-slots.ts";
+
+/** The pipeline, at work. */
+export type Pipeline = Readonly<{
+  /** Says that an item was taken. @param size - Of the whole item. Bytes. */
+  onItem: (size: number) => void;
+  /** Why bundles do not get on, in sentences; none while they do. */
+  reasons: () => readonly string[];
+  close: () => Promise<void>;
+}>;
+
+/** A seeding holds 4 MB, a laying out as much for its 10,000 items. */
+const groups: readonly SlotGroup[] = [
+  { steps: { planned: prepare, posted: seed }, count: 4 },
+  { steps: { prepared: post, seeded: confirm }, count: 8 },
+];
+
+/** Longest time without a look, whatever the rows say. Milliseconds. */
+const idleMs = 30_000;
+
+/** Pause after a look that failed. Milliseconds. */
+const retryMs = 500;
+
+/** Reasons that are told at once: with more, the first ones are what matters. */
+const reasonsMax = 5;
+
+/** Starts the pipeline. */
+export function openPipeline(parts: PipelineParts): Pipeline {
+  const { clock, log } = parts;
+  const life = new AbortController();
+  const planner = createPlanner({ ...parts, rules: parts.rules.plan });
+  const rest = createIdleWait(life.signal);
+  const stepParts = { ...parts, planAgain: planner.again, inOrder: createTurn() };
+  const slots = groups.map((group) => createSlots(stepParts, group, life.signal, rest.end));
+
+  /** Does what is due. @returns When something is due next, Unix milliseconds. */
+  async function look(): Promise<number> {
+    if (planner.isDue()) await planner.look();
+    const dueAt = await Promise.all(slots.map(({ fill }) => fill()));
+    return Math.min(planner.nextAt(), ...dueAt);
+  }
+
+  async function run(): Promise<void> {
+    while (!life.signal.aborted) {
+      let nextAt: number;
+      try {
+        nextAt = await look();
+      } catch (error) {
+        log.error("bundles could not be worked on", { error });
+        nextAt = clock() + retryMs;
+      }
+      await rest.wait(Math.max(0, Math.min(idleMs, nextAt - clock())));
+    }
+    await Promise.all(slots.map(({ ended }) => ended()));
+  }
+
+  const ended = run();
+  return {
+    onItem: (size) => {
+      if (planner.note(size)) rest.end();
+    },
+    reasons: () => [...new Set(slots.flatMap(({ faults }) => faults()))].slice(0, reasonsMax),
+    close: async () => {
+      life.abort(new DOMException("uploads were closed", "AbortError"));
+      await ended;
+    },
+  };
+}
+
+/** Work one after another, however the one before ends. */
+function createTurn(): (work: () => Promise<void>) => Promise<void> {
+  let last: Promise<void> = Promise.resolve();
+  return (work) => {
+    const mine = last.then(work);
+    // How it ends is told to whose work it is.
+    last = mine.then(nothing, nothing);
+    return mine;
+  };
+}
+
+function nothing(): void {
+  // The next one begins.
+}

@@ -1,0 +1,173 @@
+/**
+ * Preparing a bundle: from chosen items to a signed transaction.
+ *
+ * Every item is read and compared with its digest. Those whose bytes are not what they were fail alone, and are paid
+ * back; the others are planned anew.
+ * Source: docs/reference/upload.md#from-an-item-to-the-chain.
+ * @module
+ */
+
+import type { LaidBundle, LayBundleJob, SignBundleJob } from "../../../workers/bundles.ts";
+import { isId } from "../../arweave/id.ts";
+import type { Tag } from "../../arweave/tags.ts";
+import { readTransactionHeader } from "../../arweave/transaction.ts";
+import { Failure, failures } from "../../failures.ts";
+import { assert } from "../../lib/assert.ts";
+import type { Tx } from "../../store/ledger/ledger-database.ts";
+import { layoutFolder } from "../../store/uploads/bundle-layout.ts";
+import { version } from "../../version.ts";
+import { failUpload, itemsOfBundle, type Upload } from "../upload-rows.ts";
+import { blockedItems } from "./blocked-items.ts";
+import { type Bundle, dropBundle, nextBundles, stepBundle } from "./bundle-rows.ts";
+import type { StepParts } from "./pipeline-context.ts";
+
+/** What is said of every bundle. Source: ANS-104 §2. */
+const tags: readonly Tag[] = [
+  { name: "Bundle-Format", value: "binary" },
+  { name: "Bundle-Version", value: "2.0.0" },
+  { name: "App-Name", value: "Cairn" },
+  { name: "App-Version", value: version },
+];
+
+/**
+ * Signs a transaction for a planned bundle, or fails the items that cannot be in it.
+ *
+ * What is signed was read and compared just before, also where it is signed anew: from the first post on, damage would
+ * leave a transaction on the chain whose data nobody has.
+ */
+export async function prepare(parts: StepParts, bundle: Bundle, signal: AbortSignal): Promise<void> {
+  const { chain } = parts;
+  if (await failBlocked(parts, bundle)) return;
+  // While it could not be signed anyway, nothing is read.
+  await chain.anchor(signal);
+  await checkBalance(parts, await chain.price(bundle.dataSize, signal), signal);
+  const laid = await layOut(parts, bundle, signal);
+  if (laid === undefined) return;
+  assert(laid.dataSize === bundle.dataSize, "a bundle is laid out as it was planned");
+  await parts.inOrder(() => sign(parts, bundle, laid, signal));
+}
+
+/** Fails the items that were blocked while they waited; the others are planned anew. @returns Whether any was. */
+async function failBlocked(parts: StepParts, bundle: Bundle): Promise<boolean> {
+  const blocked = await blockedItems(parts, bundle);
+  if (blocked.length === 0) return false;
+  const reason = failures.blocked.message;
+  parts.log.warn("items of a bundle are blocked", {
+    bundleId: bundle.id,
+    items: blocked.map(({ id }) => id),
+  });
+  await failItems(
+    parts,
+    bundle,
+    blocked.map(({ id }) => ({ id, reason })),
+  );
+  return true;
+}
+
+async function sign(
+  parts: StepParts,
+  bundle: Bundle,
+  { dataRoot, dataSize }: LaidBundle,
+  signal: AbortSignal,
+): Promise<void> {
+  const { ledger, threads, chain, walletFile, clock } = parts;
+  signal.throwIfAborted();
+  const anchor = await chain.anchor(signal);
+  const reward = await chain.price(dataSize, signal);
+  await checkBalance(parts, reward, signal);
+  const unsigned: SignBundleJob = { walletFile, anchor: anchor.hash, reward, tags, dataRoot, dataSize };
+  const { transactionId, text } = await threads.run("signBundle", unsigned, { signal });
+  assert(isId(transactionId), "a signed transaction has an id");
+  const transaction = { id: transactionId, text, anchorHeight: anchor.height };
+  const now = clock();
+  await ledger.write((tx) => stepBundle(tx, { bundle, to: "prepared", now, nextAt: now, transaction }));
+}
+
+/**
+ * Reads all items of a bundle and keeps its layout.
+ *
+ * @returns `undefined` when some are not what they were: they have failed, and the bundle is dropped.
+ * @throws Failure `busy` {reason} when files cannot be read now.
+ */
+export async function layOut(parts: StepParts, bundle: Bundle, signal: AbortSignal): Promise<LaidBundle | undefined> {
+  const { ledger, threads, folder, log } = parts;
+  const items = await itemsOfBundle(ledger, bundle.id);
+  if (items.length < bundle.itemCount) {
+    // The program ended while it failed the others.
+    await drop(parts, bundle);
+    return undefined;
+  }
+  const job: LayBundleJob = { folder, bundleId: bundle.id, items };
+  const response = await threads.run("layBundle", job, { signal });
+  if (response.kind === "trouble")
+    throw new Failure("busy", { reason: `the items of a bundle cannot be read: ${response.reason}` });
+  if (response.kind === "laid") return response;
+  log.error("items of a bundle are not what they were", { bundleId: bundle.id, items: response.items });
+  await failItems(parts, bundle, response.items);
+  return undefined;
+}
+
+/** @throws Failure `busy` when the wallet cannot pay for this bundle beside those that are on their way. */
+async function checkBalance(parts: StepParts, reward: bigint, signal: AbortSignal): Promise<void> {
+  const balance = await parts.chain.balance(signal);
+  const owed = await owedRewards(parts);
+  if (balance < owed + reward)
+    throw new Failure("busy", {
+      reason:
+        `the wallet holds ${balance} winston; ${reward} are needed for the next bundle` +
+        (owed === 0n ? "" : ` and ${owed} for those that no block has yet`),
+    });
+}
+
+/** More bundles than this on their way at once are not looked at: their blocks come first. */
+const owedMax = 1_000;
+
+/** What bundles cost that are signed and in no block yet: nodes count it as the wallet's still. */
+async function owedRewards({ ledger, chain, storeName }: StepParts): Promise<bigint> {
+  const states = ["prepared", "posted", "seeded"] as const;
+  const signed = await ledger.read((tx) => nextBundles(tx, { store: storeName, states, limit: owedMax }));
+  return signed
+    .flatMap(({ transaction }) => transaction ?? [])
+    .filter(({ id }) => chain.status(id) === undefined)
+    .reduce((sum, { text }) => sum + readTransactionHeader(text).reward, 0n);
+}
+
+/** Items that fail in one transaction: each is paid back in it. */
+const failedAtOnce = 50;
+
+async function failItems(
+  parts: StepParts,
+  bundle: Bundle,
+  items: readonly Readonly<{ id: string; reason: string }>[],
+): Promise<void> {
+  for (let at = 0; at < items.length; at += failedAtOnce) {
+    const some = items.slice(at, at + failedAtOnce);
+    const failed = await parts.ledger.write((tx) => failSome(parts, tx, bundle, some));
+    parts.onEnded("failed", failed.length);
+    parts.onLeft(failed.map(({ bytes }) => bytes.file));
+    await parts.chain.forgetPending(failed.map(({ id }) => id));
+  }
+  await drop(parts, bundle);
+}
+
+async function failSome(
+  { refund, clock, makeId }: StepParts,
+  tx: Tx,
+  bundle: Bundle,
+  items: readonly Readonly<{ id: string; reason: string }>[],
+): Promise<Upload[]> {
+  const failed: Upload[] = [];
+  for (const { id, reason } of items) {
+    const upload = await failUpload(tx, id, bundle.id, reason);
+    if (upload === undefined) continue;
+    if (upload.reservationId !== undefined) await refund(tx, upload.reservationId, { now: clock(), makeId });
+    failed.push(upload);
+  }
+  return failed;
+}
+
+async function drop({ ledger, clock, onLeft, planAgain }: StepParts, bundle: Bundle): Promise<void> {
+  await ledger.write((tx) => dropBundle(tx, bundle, clock(), "some of its items are not what they were"));
+  planAgain();
+  onLeft([`${layoutFolder}/${bundle.id}`]);
+}

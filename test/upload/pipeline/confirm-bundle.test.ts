@@ -1,0 +1,405 @@
+/**
+ * From a signed transaction to a permanent bundle: what nodes refuse, forget and take back, and that nothing is on the
+ * chain twice for it.
+ * @module
+ */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import type { Transaction } from "../../../src/arweave/transaction.ts";
+import { type Bundle, nextBundles } from "../../../src/upload/pipeline/bundle-rows.ts";
+import { findUpload, itemsOfBundle } from "../../../src/upload/upload-rows.ts";
+import { until } from "../../support/until.ts";
+import { type BundleFixture, openBundleFixture, type SignedItem, storeName } from "./bundle-fixture.ts";
+import { createFakeChain, type FakeChain, type PostFault } from "./fake-chain.ts";
+
+let fixture: BundleFixture;
+let chain: FakeChain;
+beforeEach(async () => {
+  fixture = await openBundleFixture();
+  chain = createFakeChain(100);
+});
+afterEach(() => fixture.close());
+
+const every = ["filling", "planned", "prepared", "posted", "seeded"] as const;
+const unfinished = (states: readonly Bundle["state"][] = every) =>
+  fixture.database.read((tx) => nextBundles(tx, { store: storeName, states, limit: 100 }));
+
+/** Mines a block every few milliseconds until all is permanent. */
+async function minedUntilPermanent(items: number): Promise<void> {
+  await until(async () => {
+    chain.mine();
+    await Bun.sleep(2);
+    return fixture.ended.permanent === items;
+  }, `${items} items are permanent`);
+}
+
+/** Every item is on the chain once, with its bytes. */
+function expectOnceEach(items: readonly SignedItem[]): void {
+  const carried = chain.mined().flatMap((transaction) => {
+    const data = chain.dataOf(transaction);
+    return data === undefined ? [] : items.filter(({ bytes }) => Buffer.from(data).includes(bytes));
+  });
+  expect(carried.map(({ id }) => id).sort()).toEqual(items.map(({ id }) => id).sort());
+}
+
+async function taken(sizes: readonly number[]): Promise<SignedItem[]> {
+  const items = fixture.sign(sizes);
+  await fixture.take(items);
+  return items;
+}
+
+describe("a transaction", () => {
+  test("that nodes take goes its way in one post, and what it left behind is told", async () => {
+    const items = await taken([10, 300_000]);
+    fixture.start(chain);
+    await minedUntilPermanent(2);
+    expect(chain.posts.tx).toBe(1);
+    expect(chain.posts.chunk).toBe(2);
+    expectOnceEach(items);
+    const [mined] = chain.mined();
+    for (const { id } of items)
+      expect(await fixture.database.read((tx) => findUpload(tx, id))).toMatchObject({
+        state: "permanent",
+        place: { transactionId: mined?.id ?? "" },
+      });
+    expect(chain.forgotten.toSorted()).toEqual(items.map(({ id }) => id).sort());
+    expect(fixture.left.filter((file) => file.startsWith("bundles/"))).toHaveLength(1);
+    expect(fixture.left.filter((file) => file.startsWith("segments/"))).toHaveLength(1);
+    expect(chain.wanted).toEqual([mined?.id ?? ""]);
+  });
+
+  test("that every node refuses at once is signed anew: nobody has the first", async () => {
+    const items = await taken([10]);
+    const refusals: string[] = [];
+    chain.fixture.faults = {
+      tx: ({ id }): PostFault => {
+        if (refusals.length > 0) return undefined;
+        refusals.push(id);
+        return { kind: "refused", reason: "400 tx_too_cheap", word: "", isByAll: true };
+      },
+    };
+    const pipeline = fixture.start(chain);
+    await minedUntilPermanent(1);
+    expect(chain.mined().map(({ id }) => id)).not.toContain(refusals[0] ?? "");
+    expectOnceEach(items);
+    expect(pipeline.reasons()).toEqual([]);
+  });
+
+  test("that one node refuses while another is silent stays the one: the silent one may have it", async () => {
+    const items = await taken([10]);
+    const posted = new Set<string>();
+    let refusals = 0;
+    chain.fixture.faults = {
+      tx: ({ id }): PostFault => {
+        posted.add(id);
+        refusals += 1;
+        if (refusals > 3) return undefined;
+        return { kind: "refused", reason: "400 Invalid anchor", word: "", isByAll: false };
+      },
+    };
+    fixture.start(chain);
+    await until(() => chain.waiting().length === 1, "it is taken");
+    await minedUntilPermanent(1);
+    expect(posted.size).toBe(1);
+    expectOnceEach(items);
+  });
+
+  test("that was sent before the program ended, and is refused afterwards, stays the one", async () => {
+    const items = await taken([10]);
+    const posted = new Set<string>();
+    chain.fixture.faults = {
+      tx: ({ id }): PostFault => {
+        posted.add(id);
+        return { kind: "trouble", reason: "no answer" };
+      },
+    };
+    const first = fixture.start(chain);
+    await until(() => posted.size === 1, "it was sent");
+    await first.close();
+    let refusals = 0;
+    chain.fixture.faults = {
+      tx: ({ id }): PostFault => {
+        posted.add(id);
+        refusals += 1;
+        if (refusals > 2) return undefined;
+        return { kind: "refused", reason: "400 overspend", word: "", isByAll: true };
+      },
+    };
+    const second = fixture.start(chain);
+    await until(() => second.reasons().length > 0, "the refusal is told");
+    expect(second.reasons()).toEqual(["the nodes refuse the transaction: 400 overspend"]);
+    await until(() => chain.waiting().length === 1, "it is taken");
+    await minedUntilPermanent(1);
+    expect(posted.size).toBe(1);
+    expectOnceEach(items);
+  });
+
+  test("that waited here for too long is signed anew before it is sent", async () => {
+    const items = await taken([10]);
+    let isHeld = true;
+    const slow: FakeChain = {
+      ...chain,
+      anchor: async (signal) => {
+        const anchor = await chain.anchor(signal);
+        // The nodes go on while it is signed.
+        if (isHeld) chain.mine(45);
+        isHeld = false;
+        return anchor;
+      },
+    };
+    fixture.start(slow);
+    await minedUntilPermanent(1);
+    expect(chain.posts.tx).toBe(1);
+    expectOnceEach(items);
+  });
+
+  test("that nodes forget is posted and seeded again, the same one", async () => {
+    const items = await taken([10, 500_000]);
+    let drops = 2;
+    chain.fixture.faults = {
+      tx: (): PostFault => {
+        drops -= 1;
+        return drops >= 0 ? "taken and dropped" : undefined;
+      },
+    };
+    fixture.start(chain);
+    await until(() => chain.waiting().length === 1, "it waits at the nodes");
+    await minedUntilPermanent(2);
+    expect(chain.seen.size).toBe(1);
+    expectOnceEach(items);
+  });
+
+  test("that nodes forget when it is seeded is posted and seeded again, the same one", async () => {
+    const items = await taken([10, 700_000]);
+    fixture.start(chain);
+    await until(async () => (await unfinished(["seeded"])).length === 1, "it is seeded");
+    for (const id of chain.waiting()) chain.forgetTx(id);
+    await until(() => chain.waiting().length === 1, "it is back", 10_000);
+    await minedUntilPermanent(2);
+    expect(chain.seen.size).toBe(1);
+    expectOnceEach(items);
+  });
+
+  test("that nobody knows is not given up while somebody could still mine it, and is then not there twice", async () => {
+    const items = await taken([10]);
+    let isDropped = true;
+    chain.fixture.faults = { tx: (): PostFault => (isDropped ? "taken and dropped" : undefined) };
+    fixture.start(chain);
+    await until(() => chain.seen.size === 1, "it was sent");
+    const [first] = chain.seen.keys();
+    // Up to the last block that may have it, and as many again as branches live.
+    chain.mine(43);
+    await Bun.sleep(300);
+    expect([...chain.seen.keys()]).toEqual([first ?? ""]);
+    expect(chain.mineForgotten(([id]) => id)).toBe(first ?? "");
+    isDropped = false;
+    await minedUntilPermanent(1);
+    expect(chain.seen.size).toBe(1);
+    expectOnceEach(items);
+  });
+
+  test("that can never be mined any more is signed anew", async () => {
+    const items = await taken([10, 20]);
+    let isDropped = true;
+    chain.fixture.faults = { tx: (): PostFault => (isDropped ? "taken and dropped" : undefined) };
+    fixture.start(chain);
+    await until(() => chain.seen.size === 1, "it was sent");
+    chain.mine(60);
+    await Bun.sleep(100);
+    expect(chain.seen.size).toBe(1);
+    isDropped = false;
+    chain.mine(20);
+    await minedUntilPermanent(2);
+    expect(chain.seen.size).toBe(2);
+    expectOnceEach(items);
+  });
+
+  test("is not given up while nodes do not answer", async () => {
+    await taken([10]);
+    chain.fixture.faults = { tx: (): PostFault => "taken and dropped" };
+    fixture.start(chain);
+    await until(() => chain.seen.size === 1, "it was sent");
+    chain.fixture.areNodesSilent = true;
+    chain.mine(100);
+    await Bun.sleep(500);
+    expect(chain.seen.size).toBe(1);
+    chain.fixture.areNodesSilent = false;
+    chain.fixture.faults = {};
+    await minedUntilPermanent(1);
+    expect(chain.seen.size).toBe(2);
+  });
+
+  test("of a chain that was begun anew is signed anew", async () => {
+    const items = await taken([10]);
+    fixture.start(chain);
+    await until(async () => (await unfinished(["seeded"])).length === 1, "it is seeded");
+    chain.reset();
+    await minedUntilPermanent(1);
+    expect(chain.seen.size).toBe(2);
+    expectOnceEach(items);
+  });
+});
+
+describe("chunks", () => {
+  test("of which nodes lose some are sent again, until our own index has read all of them", async () => {
+    const items = await taken([2_000_000]);
+    const random = fixture.random;
+    chain.fixture.faults = { chunk: () => (random.chance(0.3) ? "taken and dropped" : undefined) };
+    fixture.start(chain);
+    await minedUntilPermanent(1);
+    expect(chain.posts.tx).toBe(1);
+    expect(chain.posts.chunk).toBeGreaterThan(8);
+    expectOnceEach(items);
+  });
+
+  test("that nodes forget after the block are sent again", async () => {
+    const items = await taken([1_000_000]);
+    chain.fixture.canReadBack = false;
+    fixture.start(chain);
+    await until(async () => (await unfinished(["seeded"])).length === 1, "it is seeded");
+    chain.mine(5);
+    const [transaction] = chain.mined() as [Transaction];
+    chain.forgetChunks(transaction.dataRoot, () => true);
+    chain.fixture.canReadBack = true;
+    await minedUntilPermanent(1);
+    expect(chain.posts.tx).toBe(1);
+    expectOnceEach(items);
+  });
+
+  test("are sent from where it stopped when the program ended", async () => {
+    // A thread that still starts would leave a gap among the first chunks: what counts is up to the first one missing.
+    await Promise.all([1, 2].map(() => fixture.threads.ping()));
+    await taken([60 * 262_144]);
+    const sent: number[] = [];
+    let fails = true;
+    chain.fixture.faults = {
+      chunk: (_, start): PostFault => {
+        if (fails && sent.length >= 30) return { kind: "trouble", reason: "away" };
+        sent.push(start);
+        return undefined;
+      },
+    };
+    const first = fixture.start(chain);
+    await until(() => first.reasons().length > 0, "it gave up");
+    await first.close();
+    const [bundle] = await unfinished(["posted"]);
+    expect(bundle?.seededChunks).toBeGreaterThan(0);
+    expect(bundle?.seededChunks).toBeLessThanOrEqual(sent.length);
+    const before = sent.length;
+    fails = false;
+    fixture.start(chain);
+    await minedUntilPermanent(1);
+    expect(sent.length - before).toBe(61 - (bundle?.seededChunks ?? 0));
+  });
+
+  test("of one bundle that no node takes do not hold up the others", async () => {
+    const [stuck] = await taken([400_000]);
+    let stuckRoot: string | undefined;
+    chain.fixture.faults = {
+      chunk: (root): PostFault => {
+        stuckRoot ??= root;
+        return root === stuckRoot ? { kind: "trouble", reason: "503" } : undefined;
+      },
+    };
+    const pipeline = fixture.start(chain);
+    await until(() => stuckRoot !== undefined, "the first is stuck");
+    const others: SignedItem[] = [];
+    for (let turn = 0; turn < 12; turn += 1) {
+      const [item] = await taken([1_000 + turn]);
+      others.push(item as SignedItem);
+      pipeline.onItem(1_000);
+      await Bun.sleep(30);
+    }
+    await minedUntilPermanent(12);
+    expect((await fixture.database.read((tx) => findUpload(tx, stuck?.id ?? "")))?.state).toBe("posted");
+    await until(() => pipeline.reasons().length === 1, "the reason is told");
+    expect(pipeline.reasons()).toEqual(["a chunk was not taken: 503"]);
+    chain.fixture.faults = {};
+    await minedUntilPermanent(13);
+    expectOnceEach([stuck as SignedItem, ...others]);
+  });
+
+  test("are few in memory, however large the bundle", async () => {
+    await taken([50 * 262_144]);
+    const sizes: number[] = [];
+    let under = 0;
+    const counting: FakeChain = {
+      ...chain,
+      post: async (path, body, signal) => {
+        under += body.length;
+        sizes.push(under);
+        await Bun.sleep(1);
+        const posted = await chain.post(path, body, signal);
+        under -= body.length;
+        return posted;
+      },
+    };
+    fixture.start(counting);
+    // Blocks that come faster than chunks can be sent would leave its anchor behind.
+    await until(async () => (await unfinished(["seeded"])).length === 1, "it is seeded");
+    await minedUntilPermanent(1);
+    expect(Math.max(...sizes)).toBeLessThan(6 * 2 ** 20);
+  });
+});
+
+describe("a block", () => {
+  test("that is taken back takes the bundle with it, and the next one that has it counts anew", async () => {
+    const items = await taken([10, 20]);
+    chain.fixture.canReadBack = false;
+    fixture.start(chain, { confirmations: 4 });
+    await until(async () => (await unfinished(["seeded"])).length === 1, "it is seeded");
+    chain.mine(2);
+    await until(async () => (await unfinished()).every((each) => each.blockHeight === 101), "its block is seen");
+    chain.turnBack(2, () => true);
+    await until(async () => (await unfinished()).every((each) => each.blockHeight === undefined), "it is in no block");
+    chain.fixture.canReadBack = true;
+    await minedUntilPermanent(2);
+    expect(chain.seen.size).toBe(1);
+    expectOnceEach(items);
+  });
+
+  test("that is taken back, and whose transactions nodes forget, has its bundle posted again", async () => {
+    const items = await taken([10, 20]);
+    fixture.start(chain, { confirmations: 4 });
+    await until(async () => (await unfinished(["seeded"])).length === 1, "it is seeded");
+    chain.mine(3);
+    await until(async () => (await unfinished()).every((each) => each.blockHeight === 101), "its block is seen");
+    chain.turnBack(3, () => false);
+    await minedUntilPermanent(2);
+    expect(chain.seen.size).toBe(1);
+    expectOnceEach(items);
+  });
+
+  test("makes nothing permanent before it is deep enough, and read back", async () => {
+    await taken([10]);
+    fixture.start(chain, { confirmations: 5 });
+    await until(async () => (await unfinished(["seeded"])).length === 1, "it is seeded");
+    chain.mine(4);
+    await Bun.sleep(100);
+    expect(fixture.ended.permanent).toBe(0);
+    chain.fixture.canReadBack = false;
+    chain.mine(4);
+    await Bun.sleep(100);
+    expect(fixture.ended.permanent).toBe(0);
+    chain.fixture.canReadBack = true;
+    await until(() => fixture.ended.permanent === 1, "it is permanent");
+  });
+});
+
+test("what fails again and again is tried later and later", async () => {
+  await taken([10]);
+  const at: number[] = [];
+  chain.fixture.faults = {
+    tx: (): PostFault => {
+      at.push(Date.now());
+      return { kind: "trouble", reason: "away" };
+    },
+  };
+  fixture.start(chain);
+  await until(() => at.length === 3, "it was tried three times");
+  const [first = 0, second = 0, third = 0] = at;
+  expect(second - first).toBeGreaterThanOrEqual(490);
+  expect(third - second).toBeGreaterThanOrEqual(990);
+  const [bundle] = await unfinished();
+  expect(bundle).toMatchObject({ state: "prepared", attempts: expect.any(Number) });
+  expect(await itemsOfBundle(fixture.database, bundle?.id ?? "")).toHaveLength(1);
+});
