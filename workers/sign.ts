@@ -13,8 +13,7 @@ import { createArweaveSigner } from "../src/arweave/signers/arweave.ts";
 import type { Signer } from "../src/arweave/signers/scheme.ts";
 import { Failure } from "../src/failures.ts";
 import { isJsonObject, readJson } from "../src/lib/json.ts";
-import { createFileSessions } from "../src/store/file-sessions.ts";
-import { type FileSteps, openFileSteps } from "../src/store/file-steps.ts";
+import { createFileSessions, type FileSteps, openFileSteps } from "../src/store/file-sessions.ts";
 
 /** A step of signing an item whose payload lies in a file. */
 export type SignItemJob = Readonly<{

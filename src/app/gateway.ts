@@ -8,7 +8,7 @@ import type { AnyElysia } from "elysia";
 import type { Id } from "../arweave/id.ts";
 import type { Wallet } from "../arweave/wallet.ts";
 import type { Config } from "../config/settings.ts";
-import { checksIn } from "../content/checks.ts";
+import { checksIn } from "../content/content.ts";
 import { createChunkKeeper, createDataKeeper } from "../gateway/chunk-keeper.ts";
 import { createConcerns } from "../gateway/concerns.ts";
 import { addGatewayMetrics, createForkMetrics } from "../gateway/gateway-metrics.ts";

@@ -8,6 +8,7 @@
  * @module
  */
 import { LRUCache } from "lru-cache";
+import type { CheckTransactionsJob } from "../../workers/verify.ts";
 import type { Id } from "../arweave/id.ts";
 import { createChunks } from "../chain/chunks.ts";
 import type { Gateways } from "../chain/gateways.ts";
@@ -21,16 +22,17 @@ import type { Extents } from "../store/extents/extents.ts";
 import type { FoundItems } from "../store/found-items.ts";
 import type { IndexReader } from "../store/index/types.ts";
 import type { RootSpec } from "../store/root-spec.ts";
+import type { Pool, Workers } from "../threads/pool.ts";
 import { type ContentBlockList, createBlockGuard } from "./block-guard.ts";
-import { type Bodies, createBodies } from "./bodies.ts";
-import type { ContentChecks } from "./checks.ts";
+import { type Bodies, type CheckTransaction, createBodies } from "./bodies.ts";
 import { createElsewhere, type Elsewhere, type LookupStats } from "./elsewhere.ts";
 import { createFill, type Fill } from "./fill.ts";
-import { createItemFinder } from "./find-item.ts";
+import { type CheckItem, createItemFinder } from "./find-item.ts";
 import type { OpenContent } from "./open-content.ts";
 import { openFound, openLocated } from "./open-place.ts";
-import { createRootTransactions } from "./root-transactions.ts";
+import { type CheckBlockNames, createRootTransactions } from "./root-transactions.ts";
 import { createUploadedContent, type FindUploaded } from "./uploaded.ts";
+import type { CheckItemMessage } from "./whole.ts";
 
 /** Data on this disk that stays until it is released. */
 export type EnsuredData = Readonly<{ path: string; release: () => void }>;
@@ -207,4 +209,27 @@ function presentParts(span: ByteSpan, missing: readonly ByteSpan[]): ByteSpan[] 
   }
   if (at < span.end) parts.push({ start: at, end: span.end });
   return parts;
+}
+
+/** Checks that take a thread's time. */
+export type ContentChecks = Readonly<{
+  transaction: CheckTransaction;
+  blockNames: CheckBlockNames;
+  item: CheckItem;
+  itemMessage: CheckItemMessage;
+}>;
+
+/** Runs the checks in the threads of `workers/verify.ts`. */
+export function checksIn(verify: Pool<Workers["verify"]>): ContentChecks {
+  return {
+    transaction: async (id, text, signal) => {
+      const job: CheckTransactionsJob = { transactions: [{ id, text }] };
+      const [checked] = await verify.run("checkTransactions", job, { signal });
+      assert(checked !== undefined, "one transaction asked about is one answer");
+      return checked;
+    },
+    blockNames: (job, signal) => verify.run("checkBlockNames", job, { signal }),
+    item: (job, signal) => verify.run("checkItem", job, { signal }),
+    itemMessage: (job, signal) => verify.run("checkItemMessage", job, { signal }),
+  };
 }

@@ -8,20 +8,20 @@
  * Source: docs/reference/gateway.md#verification; docs/decisions/020-content-checksums.md.
  * @module
  */
-import { stat } from "node:fs/promises";
+
+import { type FileHandle, open, stat } from "node:fs/promises";
 import { LRUCache } from "lru-cache";
 import type { Id } from "../arweave/id.ts";
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import { equalBytes } from "../lib/bytes.ts";
+import { sha256 } from "../lib/hash.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import type { BlockGuard } from "./block-guard.ts";
 import type { OpenContent } from "./open-content.ts";
 import { contentBufferBytesMax } from "./open-place.ts";
-import { bytesOf, missingIsBusy, piecesOf, type UploadedPayload } from "./uploaded-bytes.ts";
-import { createSumReader, type SumReader, summedBytesMax } from "./uploaded-sums.ts";
 
 /** Finds payloads by id; undefined for what was not uploaded, or is no longer kept. */
 export type FindUploaded = (id: Id) => Promise<UploadedPayload | undefined>;
@@ -156,4 +156,176 @@ function opened(
       return sums === undefined ? { path, start: start + span.start } : undefined;
     },
   };
+}
+
+/** Reads small items, compared. Calls reject with Failure `source_failed` when an item is not what it was, `busy`. */
+export type SumReader = Readonly<{
+  /** Compares an item with its SHA-256, unless that was done. */
+  learn: (payload: UploadedPayload) => Promise<void>;
+  /** Gives a span whole. */
+  bytes: (payload: UploadedPayload, span: ByteSpan) => Promise<Uint8Array>;
+  /** Gives a span step by step. */
+  pieces: (payload: UploadedPayload, span: ByteSpan) => AsyncGenerator<Uint8Array>;
+}>;
+
+/** Larger items have a file of their own, which never changes once written. Source: src/upload/intake/item-store.ts. */
+export const summedBytesMax = 2 ** 20;
+
+/** What a checksum covers; a range reads at most this much more at either end. */
+const stepBytes = 64 * 2 ** 10;
+
+/** Checksums that are remembered: a few megabytes, of 6 GiB in items. */
+const sumsMax = 100_000;
+
+/** Items that are hashed at once, each in memory meanwhile, and that wait for it. */
+const learningMax = 4;
+const learningWaitingMax = 8_192;
+
+/** Creates a reader. */
+export function createSumReader(): SumReader {
+  const sums = new LRUCache<string, BigUint64Array>({
+    maxSize: sumsMax,
+    sizeCalculation: ({ length }) => length + 1,
+  });
+  const learning = createSingleFlight<BigUint64Array>();
+  const semaphore = createSemaphore(learningMax, learningWaitingMax);
+
+  async function hash(payload: UploadedPayload, signal: AbortSignal): Promise<BigUint64Array> {
+    const turn = semaphore.take(signal);
+    if (turn === undefined) throw new Failure("busy", { waiting: semaphore.waiting() });
+    const release = await turn;
+    try {
+      const bytes = await bytesOf(payload, { start: 0, end: payload.size });
+      if (!equalBytes(sha256(bytes), payload.digest)) throw damage(payload);
+      const learnt = sumsOf(bytes);
+      sums.set(nameOf(payload), learnt);
+      return learnt;
+    } finally {
+      release();
+    }
+  }
+
+  const sumsFor = async (payload: UploadedPayload): Promise<BigUint64Array> => {
+    const name = nameOf(payload);
+    return sums.get(name) ?? (await learning.run(name, never, (signal) => hash(payload, signal)));
+  };
+
+  async function bytes(payload: UploadedPayload, span: ByteSpan): Promise<Uint8Array> {
+    assert(payload.size <= summedBytesMax, "what has checksums is small");
+    const known = await sumsFor(payload);
+    const start = span.start - (span.start % stepBytes);
+    const end = Math.min(payload.size, Math.ceil(span.end / stepBytes) * stepBytes);
+    const read = await bytesOf(payload, { start, end });
+    const first = start / stepBytes;
+    for (const [at, sum] of sumsOf(read).entries())
+      if (sum !== known[first + at]) {
+        sums.delete(nameOf(payload));
+        throw damage(payload);
+      }
+    return read.subarray(span.start - start, span.end - start);
+  }
+
+  return {
+    learn: async (payload) => {
+      await sumsFor(payload);
+    },
+    bytes,
+    async *pieces(payload, span) {
+      for (let at = span.start; at < span.end; ) {
+        const end = Math.min(span.end, at - (at % stepBytes) + stepBytes);
+        yield await bytes(payload, { start: at, end });
+        at = end;
+      }
+    },
+  };
+}
+
+/** An item that lies elsewhere, sent again after its first bytes were lost, is compared anew. */
+function nameOf({ id, path, start }: UploadedPayload): string {
+  return `${id} ${start} ${path}`;
+}
+
+function sumsOf(bytes: Uint8Array): BigUint64Array {
+  return BigUint64Array.from({ length: Math.ceil(bytes.length / stepBytes) }, (_, step) =>
+    Bun.hash.xxHash3(bytes.subarray(step * stepBytes, (step + 1) * stepBytes)),
+  );
+}
+
+function damage({ id, path }: Pick<UploadedPayload, "path"> & Readonly<{ id: Id }>): Failure {
+  return new Failure("source_failed", { id, path, reason: "the file of an upload was damaged" });
+}
+
+/** An item's payload on this disk. */
+export type UploadedPayload = Readonly<{
+  id: Id;
+  path: string;
+  /** Of the payload, in the file. */
+  start: number;
+  /** Of the item's header, which ends where the payload begins. Bytes. */
+  headerSize: number;
+  size: number;
+  contentType: string | undefined;
+  contentEncoding: string | undefined;
+  /** SHA-256 of the payload. */
+  digest: Uint8Array;
+  /** A moment after this process verified and wrote the item, Unix milliseconds; `undefined`: another one did. */
+  verifiedAt: number | undefined;
+}>;
+
+/** A file, and the byte in it from which spans count. */
+type FilePlace = Pick<UploadedPayload, "path" | "start">;
+
+const pieceBytes = 256 * 2 ** 10;
+
+/** Gives a span whole; the caller bounds it. @throws Failure `busy`, `source_failed`. */
+export async function bytesOf(place: FilePlace, span: ByteSpan): Promise<Uint8Array> {
+  const bytes = Buffer.allocUnsafeSlow(span.end - span.start); // wholly written below, or thrown away
+  await withFile(place, async (file) => {
+    for (let at = 0; at < bytes.length; ) at += await readSome(file, place, bytes.subarray(at), span.start + at);
+  });
+  return bytes;
+}
+
+/** Gives a span in pieces of 256 KiB, made as they are taken. @throws Failure `busy`, `source_failed`. */
+export async function* piecesOf(place: FilePlace, span: ByteSpan): AsyncGenerator<Uint8Array> {
+  const file = await openPlace(place);
+  try {
+    for (let at = span.start; at < span.end; ) {
+      const piece = new Uint8Array(Math.min(pieceBytes, span.end - at));
+      const bytesRead = await readSome(file, place, piece, at);
+      yield piece.subarray(0, bytesRead);
+      at += bytesRead;
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+/** A file that has gone went because its item is on the chain: it is found elsewhere next time. */
+export async function missingIsBusy<Result>(path: string, work: Promise<Result>): Promise<Result> {
+  try {
+    return await work;
+  } catch (error) {
+    throw new Failure("busy", { path }, error);
+  }
+}
+
+function openPlace({ path }: FilePlace): Promise<FileHandle> {
+  return missingIsBusy(path, open(path, "r"));
+}
+
+async function withFile(place: FilePlace, work: (file: FileHandle) => Promise<void>): Promise<void> {
+  const file = await openPlace(place);
+  try {
+    await work(file);
+  } finally {
+    await file.close();
+  }
+}
+
+/** @returns How many bytes came, 1 or more. */
+async function readSome(file: FileHandle, { path, start }: FilePlace, into: Uint8Array, at: number): Promise<number> {
+  const { bytesRead } = await file.read(into, 0, into.length, start + at);
+  if (bytesRead === 0) throw new Failure("source_failed", { path, reason: "the file of an upload was cut short" });
+  return bytesRead;
 }

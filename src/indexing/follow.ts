@@ -16,8 +16,6 @@ import type { IndexReader } from "../store/index/types.ts";
 import type { ChainQuestions, NodeTip } from "./ask-chain.ts";
 import { openWindow } from "./block-window.ts";
 import { type FetchedBlock, type FetchParts, fetchBlock } from "./fetch-block.ts";
-import { planFollow, type StartHeight, type Tip } from "./follow-plan.ts";
-import { findCommonAncestor } from "./reorganise.ts";
 
 /** A block that the index has from now on. */
 export type FollowedBlock = Pick<
@@ -309,4 +307,81 @@ async function removeFrom(height: number, options: FollowerOptions): Promise<voi
   await options.beforeRollback(height);
   await options.index.rollback(height);
   options.onRollback(height);
+}
+
+/** The top of a chain. */
+export type Tip = Readonly<{ height: number; hash: string }>;
+
+/** Where to begin on an empty index: a height, or `latest` for some blocks below the tip. */
+export type StartHeight = number | "latest";
+
+/** `latest` begins this far below the tip, so that a restart soon after still has something to stand on. */
+export const latestDepth = 50;
+
+/** What is known when a step begins. */
+export type FollowView = Readonly<{
+  /** Highest block in our index; undefined when it is empty. */
+  ours: Tip | undefined;
+  /** Highest block of the node; `hash` undefined when the node does not say. */
+  theirs: Readonly<{ height: number; hash: string | undefined }>;
+  start: StartHeight;
+  /** Last height to index, inclusive. */
+  stop: number | undefined;
+}>;
+
+/** What to do. */
+export type FollowStep =
+  /** Nothing new. */
+  | Readonly<{ kind: "wait" }>
+  /** Fetch and write these heights, both inclusive. */
+  | Readonly<{ kind: "follow"; from: number; to: number }>
+  /** Ask whether the node's block at this height is ours; a difference is a reorganisation. */
+  | Readonly<{ kind: "compare"; height: number }>;
+
+/** Decides the next step. */
+export function planFollow({ ours, theirs, start, stop }: FollowView): FollowStep {
+  const top = stop === undefined ? theirs.height : Math.min(theirs.height, stop);
+  if (ours === undefined) {
+    const from = start === "latest" ? Math.max(0, theirs.height - latestDepth) : start;
+    return from <= top ? { kind: "follow", from, to: top } : { kind: "wait" };
+  }
+  if (ours.height < top) return { kind: "follow", from: ours.height + 1, to: top };
+  if (theirs.height < ours.height) return { kind: "compare", height: theirs.height };
+  // The node stands above our last height: whether ours is still canonical shows only by asking for it.
+  if (theirs.height > ours.height) return { kind: "compare", height: ours.height };
+  return theirs.hash === ours.hash ? { kind: "wait" } : { kind: "compare", height: ours.height };
+}
+
+/** One search. */
+export type ForkSearch = Readonly<{
+  /** A height at which both chains have a block and the two differ. */
+  differsAt: number;
+  /** The lowest height that our index holds. */
+  lowest: number;
+  /** Whether the node's block at a height is ours; asked only for `[lowest, differsAt)`. */
+  sameAt: (height: number) => Promise<boolean>;
+}>;
+
+/**
+ * Finds the common ancestor.
+ *
+ * @returns The highest height at which both chains hold the same block; `lowest - 1` when there is none.
+ */
+export async function findCommonAncestor({ differsAt, lowest, sameAt }: ForkSearch): Promise<number> {
+  let different = differsAt;
+  let same = lowest - 1;
+  for (let step = 1; different - 1 > same; step *= 2) {
+    const probe = Math.max(lowest, different - step);
+    if (await sameAt(probe)) {
+      same = probe;
+      break;
+    }
+    different = probe;
+  }
+  while (different - 1 > same) {
+    const middle = same + Math.floor((different - same) / 2);
+    if (await sameAt(middle)) same = middle;
+    else different = middle;
+  }
+  return same;
 }

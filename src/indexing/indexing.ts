@@ -8,23 +8,22 @@ import { canonical, type Filter } from "../arweave/filter.ts";
 import type { Id } from "../arweave/id.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import type { Content } from "../content/content.ts";
-import type { Clock } from "../lib/clock.ts";
+import { type Clock, unixSeconds } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import type { Loop, LoopStatus } from "../lib/loop.ts";
+import { type Loop, type LoopStatus, openLoop } from "../lib/loop.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
+import type { BundlePassBounds } from "../store/index/bundle-passes.ts";
+import type { BundleFilters } from "../store/index/rows.ts";
 import type { IndexWriterCalls } from "../store/index/thread.ts";
 import type { IndexReader } from "../store/index/types.ts";
 import type { Pool, Workers } from "../threads/pool.ts";
 import { createChainQuestions } from "./ask-chain.ts";
 import { type Bundles, type BundlesStatus, bundleRetryDefault, openBundles } from "./bundle-queue.ts";
 import type { FetchParts } from "./fetch-block.ts";
-import { type FollowedBlock, type Follower, type FollowStatus, openFollower } from "./follow.ts";
-import type { StartHeight } from "./follow-plan.ts";
+import { type FollowedBlock, type Follower, type FollowStatus, openFollower, type StartHeight } from "./follow.ts";
 import { type Mempool, openMempool } from "./mempool-watcher.ts";
 import { openMissing } from "./missing.ts";
-import { openReevaluation } from "./reevaluate.ts";
 import { type BundleLimits, bundleLimitsDefault } from "./unbundle.ts";
-import { openUpkeep } from "./upkeep.ts";
 
 /** Who is told what the index gained or lost; called in order, and must not throw. */
 export type IndexingHooks = Readonly<{
@@ -289,4 +288,94 @@ function loopReasons(name: string, loop: LoopStatus, now: number): string[] {
   return stepSince !== undefined && now - stepSince > stepMsMax && !name.startsWith("bundles")
     ? [`${name}: a step has been running for ${Math.round((now - stepSince) / 1_000)} s`]
     : [];
+}
+
+/** What the evaluation works with. */
+export type ReevaluateOptions = Readonly<{
+  index: Pick<IndexWriterCalls, "bundleFiltersChanged" | "stepBundlePass">;
+  reader: Pick<IndexReader, "bundlePasses">;
+  filters: BundleFilters;
+  /** Whether changed filters begin a pass; ranges of an operator are evaluated all the same. */
+  onFilterChange: boolean;
+  /** Called when bundles were queued. */
+  onQueued: () => void;
+  /** Between two looks, milliseconds. */
+  intervalMs: number;
+  clock: Clock;
+  random: () => number;
+  log: Log;
+}>;
+
+/** A step reads for about 20 ms. */
+const bounds: BundlePassBounds = { waitingMax: 256, readMax: 5_000 };
+
+/** Starts the evaluation. */
+export function openReevaluation(options: ReevaluateOptions): Loop {
+  const { index, reader, filters, onFilterChange, onQueued, intervalMs, clock, random, log } = options;
+  let isCompared = !onFilterChange;
+  return openLoop({
+    name: "evaluation of bundles",
+    step: async () => {
+      if (!isCompared && (await index.bundleFiltersChanged(filters)))
+        log.info("the filters are new to this index: its bundles are evaluated again");
+      isCompared = true;
+      if (reader.bundlePasses().length === 0) return "rest";
+      const { queued, goesOn } = await index.stepBundlePass(filters, bounds);
+      if (queued > 0) onQueued();
+      return goesOn ? "again" : "rest";
+    },
+    intervalMs,
+    backoff: { firstMs: 100, longestMs: 30_000 },
+    stepTimeoutMs: 10 * 60_000,
+    clock,
+    random,
+    log,
+  });
+}
+
+/** What upkeep is made of. */
+export type UpkeepOptions = Readonly<{
+  index: Pick<IndexWriterCalls, "expireAnnounced" | "expirePending" | "checkpoint">;
+  reader: Pick<IndexReader, "nextBundleAt">;
+  /** How often, milliseconds. */
+  intervalMs: number;
+  /**
+   * Called when pending transactions may have been removed: those that are still in the mempool are to be
+   * added again.
+   */
+  onExpired: () => void;
+  clock: Clock;
+  random: () => number;
+  log: Log;
+}>;
+
+/** An announced item that no bundle has brought by then never comes. Seconds. */
+const announcedSeconds = 2 * 60 * 60;
+
+/**
+ * A pending transaction lives for at most 50 blocks after its anchor, some two hours; a day is beyond any
+ * doubt. Seconds.
+ */
+const pendingSeconds = 24 * 60 * 60;
+
+/** Starts upkeep. */
+export function openUpkeep(options: UpkeepOptions): Loop {
+  const { index, reader, intervalMs, clock, random, log } = options;
+  return openLoop({
+    name: "upkeep",
+    step: async () => {
+      const now = unixSeconds(clock);
+      await index.expireAnnounced(now - announcedSeconds);
+      if ((await index.expirePending(now - pendingSeconds)) > 0) options.onExpired();
+      const nextAt = reader.nextBundleAt();
+      if (nextAt === undefined || nextAt > clock()) await index.checkpoint();
+      return "rest";
+    },
+    intervalMs,
+    backoff: { firstMs: 1_000, longestMs: 60_000 },
+    stepTimeoutMs: 10 * 60_000,
+    clock,
+    random,
+    log,
+  });
 }

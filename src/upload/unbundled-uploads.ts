@@ -22,7 +22,7 @@ import type { Clock } from "../lib/clock.ts";
 import { withDeadline } from "../lib/stop.ts";
 import type { IndexReader } from "../store/index/types.ts";
 import type { FindUnbundled, NestedItem } from "./nested-offsets.ts";
-import type { UploadStanding } from "./upload-status.ts";
+import type { UploadStanding } from "./upload-rows.ts";
 
 /** What is asked. */
 export type UnbundledParts = Readonly<{

@@ -1,8 +1,8 @@
 /**
- * Rows of uploads: data items that were taken, where their bytes lie, and how far they are on their way to the chain.
+ * Rows of accepted uploads: where the bytes of an item are stored, and the state of the item.
  *
- * An item goes its way with its bundle, whose row says how far that is (pipeline/bundle-rows.ts): of ten thousand items one row
- * moves.
+ * After planning, the state is that of the item's bundle (pipeline/bundle-rows.ts): one row changes for ten thousand
+ * items.
  * @module
  */
 
@@ -405,4 +405,13 @@ function readPlace(row: UploadRow, state: UploadState): BundlePlace | undefined 
     // Written from an `Id`.
     transactionId: transaction_id === null || state === "planned" ? undefined : (transaction_id as Id),
   };
+}
+
+/** An item, and the transaction that carries it, where nodes have taken one. */
+export type UploadStanding = Readonly<{ upload: Upload; transactionId: Id | undefined }>;
+
+/** Finds where an item stands; `undefined` for one that was never taken. */
+export async function findStanding(tx: Tx, id: string): Promise<UploadStanding | undefined> {
+  const upload = await findUpload(tx, id);
+  return upload === undefined ? undefined : { upload, transactionId: upload.place?.transactionId };
 }

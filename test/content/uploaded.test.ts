@@ -10,8 +10,7 @@ import { appendFileSync, readFileSync, truncateSync, unlinkSync, writeFileSync }
 import { join } from "node:path";
 import { type Id, idFromBytes } from "../../src/arweave/id.ts";
 import { createBlockGuard } from "../../src/content/block-guard.ts";
-import { createUploadedContent } from "../../src/content/uploaded.ts";
-import type { UploadedPayload } from "../../src/content/uploaded-bytes.ts";
+import { createUploadedContent, type UploadedPayload } from "../../src/content/uploaded.ts";
 import { Failure } from "../../src/failures.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 import { temporaryFolder } from "../store/folder.ts";

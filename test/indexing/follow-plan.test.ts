@@ -3,12 +3,12 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { type FollowState, type FollowStep, planFollow } from "../../src/indexing/follow-plan.ts";
+import { type FollowStep, type FollowView, planFollow } from "../../src/indexing/follow.ts";
 
 const a = "a".repeat(64);
 const b = "b".repeat(64);
 
-const rows: readonly (readonly [string, Partial<FollowState>, FollowStep])[] = [
+const rows: readonly (readonly [string, Partial<FollowView>, FollowStep])[] = [
   [
     "an empty index begins at its start height",
     { ours: undefined, theirs: { height: 9, hash: b }, start: 3 },

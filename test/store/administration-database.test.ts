@@ -3,9 +3,7 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { openAdministration } from "../../src/store/administration-database.ts";
-import type { ExportRequest } from "../../src/store/export-records.ts";
-import { stagedMax } from "../../src/store/staged-rows.ts";
+import { type ExportRequest, openAdministration, stagedMax } from "../../src/store/administration-database.ts";
 import { idOf } from "../support/memory-content.ts";
 import { temporaryFolder } from "./folder.ts";
 

@@ -17,7 +17,7 @@ import { checkItem, createDataItem } from "../../src/arweave/data-item.ts";
 import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
 import { checkLedger } from "../../src/store/ledger/ledger-check.ts";
 import { createTransferIds } from "../../src/store/ledger/transfers.ts";
-import { accountOf } from "../../src/upload/intake/signer-account.ts";
+import { accountOf } from "../../src/upload/intake/charge.ts";
 import { openTestDevnet, rsaJwk, serve } from "../dev/devnet/support.ts";
 import { bundledOnChain } from "../support/items-on-chain.ts";
 import { openPlace } from "../support/ledger-place.ts";
@@ -138,9 +138,12 @@ async function fund(ledgerFile: string): Promise<void> {
 }
 
 async function startChild(folder: string, nodeUrl: string, walletFile: string) {
-  const child = Bun.spawn([process.execPath, resolve(import.meta.dir, "service-child.ts"), folder, nodeUrl, walletFile], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
+  const child = Bun.spawn(
+    [process.execPath, resolve(import.meta.dir, "service-child.ts"), folder, nodeUrl, walletFile],
+    {
+      stdio: ["ignore", "pipe", "inherit"],
+    },
+  );
   children.push(child);
   const { done, value } = await child.stdout.getReader().read();
   if (done) throw new Error(`the program ended by itself: ${await child.exited}`);

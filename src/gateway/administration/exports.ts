@@ -5,7 +5,7 @@
  */
 import { Failure } from "../../failures.ts";
 import type { Log } from "../../lib/log.ts";
-import type { ExportRecord, ExportRecords, ExportRequest } from "../../store/export-records.ts";
+import type { ExportRecord, ExportRecords, ExportRequest } from "../../store/administration-database.ts";
 import { findExportFolder } from "./export-folder.ts";
 
 /** What an operator asks for. */

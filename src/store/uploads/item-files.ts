@@ -15,6 +15,7 @@ import {
   ftruncateSync,
   mkdirSync,
   openSync,
+  readFileSync,
   unlinkSync,
   writeSync,
 } from "node:fs";
@@ -22,6 +23,7 @@ import { type FileHandle, open, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { concatBytes } from "../../lib/bytes.ts";
 import { ignoreRejection } from "../../lib/stop.ts";
+import { replaceFile } from "../durable-file.ts";
 
 /** Folders below that of uploads. */
 export const segmentFolder = "segments";
@@ -208,5 +210,35 @@ async function syncFolderLater(folder: string): Promise<void> {
     await handle.sync();
   } finally {
     await handle.close();
+  }
+}
+
+const fileName = "name";
+const namePattern = /^[0-9a-f-]{36}$/;
+
+/**
+ * Answers the folder's name; makes both where they are missing.
+ *
+ * @param makeName - Answers a UUID that nobody else has.
+ * @throws Error when the file holds no name; what the system says.
+ */
+export function storedStoreName(folder: string, makeName: () => string): string {
+  const path = join(folder, fileName);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const stored = readName(path);
+  if (stored !== undefined) return stored;
+  const name = makeName();
+  replaceFile(path, name);
+  return name;
+}
+
+function readName(path: string): string | undefined {
+  try {
+    const name = readFileSync(path, "utf8");
+    if (!namePattern.test(name)) throw new Error(`${path} holds no name of a folder of uploads`);
+    return name;
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    throw error;
   }
 }

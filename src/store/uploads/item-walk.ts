@@ -6,7 +6,7 @@
 import { createItemHash, type ItemHash, type ItemHeader, readItemHeader, verifyItem } from "../../arweave/data-item.ts";
 import { type Signing, signingOfItem } from "../../arweave/signing.ts";
 import { concatBytes } from "../../lib/bytes.ts";
-import { openFileSteps } from "../file-steps.ts";
+import { openFileSteps } from "../file-sessions.ts";
 
 /** How far a walk is. */
 export type WalkStep =

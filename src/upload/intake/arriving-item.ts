@@ -104,3 +104,15 @@ export async function* joinedPieces(
 export function invalidItem(reason: string): Failure {
   return new Failure("upload_rejected", { reason: `Invalid Data Item! ${reason}` });
 }
+
+/**
+ * Refuses an item by its size.
+ *
+ * @param size - Of the whole item, as far as it is known. Bytes.
+ * @throws Failure `item_too_large` {reason}.
+ */
+export function refuseTooLarge(size: number, itemBytesMax: number): void {
+  if (size <= itemBytesMax) return;
+  const reason = `Data item is too large, this service only accepts data items up to ${itemBytesMax} bytes!`;
+  throw new Failure("item_too_large", { reason, size });
+}

@@ -7,14 +7,17 @@
  */
 
 import type { WrittenItem } from "../../../workers/intake.ts";
-import type { Id } from "../../arweave/id.ts";
+import { addressOf, type Id } from "../../arweave/id.ts";
+import { signatureLayout } from "../../arweave/signature.ts";
+import { ethereum } from "../../arweave/signers/ethereum.ts";
+import { kyve } from "../../arweave/signers/kyve.ts";
 import { isMalleable } from "../../arweave/signing.ts";
 import { tagValue } from "../../arweave/tags.ts";
 import { type Winc, winc } from "../../arweave/winston.ts";
 import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
 import type { Clock } from "../../lib/clock.ts";
-import type { Token, UserAddress } from "../../payment/addresses.ts";
+import { readAddress, type Token, type UserAddress } from "../../payment/addresses.ts";
 import {
   type Approval,
   approvalsRevokedBy,
@@ -38,7 +41,6 @@ import {
   uploadsOfSigning,
 } from "../upload-rows.ts";
 import { type ApprovalWish, readApprovalWish } from "./approval-tags.ts";
-import { accountOf, namesOf } from "./signer-account.ts";
 
 /** Who pays for an item, and what else belongs to its transaction. */
 export type Terms = Readonly<{
@@ -307,4 +309,30 @@ function takenItem({ file, offset, size, row, signing }: WrittenItem, charged: C
 /** The tag's value unless it holds a NUL, which no header carries and no text of the ledger may hold. */
 function headerText(value: string | undefined): string | undefined {
   return value?.includes("\0") === true ? undefined : value;
+}
+
+/**
+ * Tells whose item it is. Whoever charges for it must have checked its signature.
+ *
+ * @param token - The one by whose name the item was sent: an Ethereum key that came as KYVE's pays with that account.
+ * @throws Failure `upload_rejected` for an owner that is no account: a key that is on no curve.
+ */
+export function accountOf(signatureType: number, owner: Uint8Array, token?: Token): UserAddress {
+  const isKyve = token === "kyve" && signatureType === ethereum.type;
+  const scheme = isKyve ? kyve : signatureLayout(signatureType);
+  const address = readAddress(scheme?.nativeAddress(owner) ?? "");
+  if (address === undefined)
+    throw new Failure("upload_rejected", { reason: "Invalid Data Item! its owner is no account" });
+  return address.address;
+}
+
+/**
+ * Every name of who signed an item, canonical: under whichever an operator has listed it, it is meant.
+ *
+ * @param account - What `accountOf` told.
+ */
+export function namesOf(signatureType: number, owner: Uint8Array, account: UserAddress): readonly string[] {
+  const names = [account, addressOf(owner)];
+  const hasTwoChains = signatureType === ethereum.type || signatureType === kyve.type;
+  return hasTwoChains ? [...names, ethereum.nativeAddress(owner), kyve.nativeAddress(owner)] : names;
 }

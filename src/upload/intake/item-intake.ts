@@ -16,25 +16,32 @@ import { sha256 } from "../../lib/hash.ts";
 import type { UserAddress } from "../../payment/addresses.ts";
 import type { Balance } from "../../payment/credits/balances.ts";
 import { checkNotBlocked, type UploadBlockList } from "../blocked-uploads.ts";
-import { refuseTooLarge } from "../item-size.ts";
 import type { SignedItem } from "../upload-rows.ts";
 import { readApprovalWish } from "./approval-tags.ts";
-import { type ArrivingItem, allOf, chained, invalidItem, joinedPieces, readArriving } from "./arriving-item.ts";
 import {
+  type ArrivingItem,
+  allOf,
+  chained,
+  invalidItem,
+  joinedPieces,
+  readArriving,
+  refuseTooLarge,
+} from "./arriving-item.ts";
+import {
+  accountOf,
   type ChargeParts,
   charge,
   deadlineFrom,
   findAgain,
   isItsOwn,
+  namesOf,
   type Prepaid,
   type PriceRules,
   priceOf,
   type Taken,
   type Terms,
 } from "./charge.ts";
-import type { ItemSession } from "./item-session.ts";
-import { type ItemStore, smallItemBytesMax } from "./item-store.ts";
-import { accountOf, namesOf } from "./signer-account.ts";
+import { type ItemSession, type ItemStore, smallItemBytesMax } from "./item-store.ts";
 import type { QuotaHeld, UploadQuota } from "./upload-quota.ts";
 
 /** An item as it arrives. */

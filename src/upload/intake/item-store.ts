@@ -7,13 +7,14 @@
  * @module
  */
 
-import type { WrittenItem } from "../../../workers/intake.ts";
+import type { DigestItemJob, NotTaken, WrittenItem } from "../../../workers/intake.ts";
 import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
-import { untilStopped } from "../../lib/stop.ts";
+import { ignoreRejection, untilStopped } from "../../lib/stop.ts";
 import { itemFolder, removeItemFile } from "../../store/uploads/item-files.ts";
 import type { Pool, Workers } from "../../threads/pool.ts";
-import { askedAgain, createItemSession, failureOf, type ItemSession, isThreadLost } from "./item-session.ts";
+import { invalidItem } from "./arriving-item.ts";
+import { diskFailure } from "./upload-quota.ts";
 
 /** Takes items in. Calls may reject with Failure `upload_rejected` {reason}, `no_room`, `disk_failed`, `busy`. */
 export type ItemStore = Readonly<{
@@ -141,4 +142,253 @@ async function takeBatch(folder: string, pool: Pool<Workers["intake"]>, batch: r
     if (batch.length > 1 && isThreadLost(error)) for (const waiter of batch) await takeBatch(folder, pool, [waiter]);
     else for (const { reject } of batch) reject(askedAgain(error));
   }
+}
+
+/** An item that comes in pieces. It ends by `finish`, or by `drop` after anything that rejected. */
+export type ItemSession = Readonly<{
+  /**
+   * Takes the next bytes, which are the caller's again when it resolves: when there is room for them. What became of
+   * those before them is told here.
+   */
+  feed: (bytes: Uint8Array) => Promise<void>;
+  /** Ends the item. @returns Where it lies, on the disk. */
+  finish: () => Promise<WrittenItem>;
+  /** Lets it go; nothing of it stays. Never rejects: what cannot be removed is found at the next start. */
+  drop: () => Promise<void>;
+}>;
+
+/** What a session is made of. */
+export type ItemSessionParts = Readonly<{
+  /** That of uploads, as an absolute path. */
+  folder: string;
+  /** Of the whole item; `undefined` where only the end will tell. Bytes. */
+  size: number | undefined;
+  /** Where its payload begins. Bytes. */
+  headerSize: number;
+  /** Of one thread each, entry `intake`; may be the same. */
+  pool: Pool<Workers["intake"]>;
+  digestPool: Pool<Workers["intake"]>;
+  /** Pieces that all sessions together have beyond their first two. */
+  shared: PieceCount;
+}>;
+
+/** How many pieces there are. */
+export type PieceCount = { pieces: number };
+
+/** A piece of an item. */
+const pieceBytes = 2 ** 20;
+
+/** One is at work while the other is filled: every session has these. */
+const piecesMin = 2;
+
+/** Half of these are at work while the other half is filled: a job that takes several costs one hand-over. */
+const piecesMax = 8;
+
+/** Beyond the first two of each: bounds the memory of all sessions. */
+const sharedPiecesMax = 128;
+
+type Piece = Uint8Array<SharedArrayBuffer>;
+
+/** Begins one. @param onEnd - Told once, when it has ended. */
+export function createItemSession(parts: ItemSessionParts, onEnd: () => void): ItemSession {
+  const session = crypto.randomUUID();
+  const threads = createThreads(parts, session);
+  const pieces = createPieces(parts.shared);
+  let failure: { error: unknown } | undefined;
+  let working: Promise<void> | undefined;
+  let isOpen = true;
+  const end = () => {
+    if (!isOpen) return;
+    isOpen = false;
+    pieces.letGo();
+    onEnd();
+  };
+
+  /** Hands over what is full, unless the threads are still at work: then what gathers meanwhile goes together. */
+  function work(): void {
+    const full = working === undefined && failure === undefined ? pieces.takeFull() : [];
+    if (full.length === 0) return;
+    working = threads
+      .feed(full)
+      .then(
+        () => pieces.giveBack(full),
+        (error) => {
+          failure ??= { error };
+        },
+      )
+      .then(() => {
+        working = undefined;
+        work();
+      });
+  }
+
+  async function untilDone(): Promise<void> {
+    work();
+    while (working !== undefined) await working;
+    if (failure !== undefined) throw failure.error;
+  }
+
+  return {
+    feed: async (bytes) => {
+      for (let at = 0; at < bytes.length; ) {
+        if (failure !== undefined) throw failure.error;
+        at += pieces.fill(bytes.subarray(at));
+        work();
+        // What arrives while the threads are at work waits in the connection, and holds its sender back.
+        if (at < bytes.length && !pieces.hasSpace()) await working;
+      }
+    },
+    finish: async () => {
+      pieces.endLast();
+      await untilDone();
+      const item = await threads.finish();
+      end();
+      return item;
+    },
+    drop: async () => {
+      failure ??= { error: new Failure("busy", { reason: "the item was let go" }) };
+      // Nothing is written behind what is removed.
+      while (working !== undefined) await working;
+      await threads.drop();
+      end();
+    },
+  };
+}
+
+/** The pieces of an item: free, being filled, or full. */
+function createPieces(shared: PieceCount) {
+  const free: Piece[] = [];
+  let full: Piece[] = [];
+  let filling: Piece | undefined;
+  let filled = 0;
+  let made = 0;
+
+  const mayMake = () => made < piecesMin || (made < piecesMax && shared.pieces < sharedPiecesMax);
+
+  function take(): Piece | undefined {
+    const known = free.pop();
+    if (known !== undefined || !mayMake()) return known;
+    made += 1;
+    if (made > piecesMin) shared.pieces += 1;
+    return new Uint8Array(new SharedArrayBuffer(pieceBytes));
+  }
+
+  return {
+    hasSpace: () => filling !== undefined || free.length > 0 || mayMake(),
+    /** Copies as much as there is room for in one piece. @returns How much. Bytes. */
+    fill: (bytes: Uint8Array): number => {
+      filling ??= take();
+      if (filling === undefined) return 0;
+      const part = bytes.subarray(0, pieceBytes - filled);
+      filling.set(part, filled);
+      filled += part.length;
+      if (filled === pieceBytes) {
+        full.push(filling);
+        filling = undefined;
+        filled = 0;
+      }
+      return part.length;
+    },
+    takeFull: (): readonly Piece[] => {
+      const taken = full;
+      full = [];
+      return taken;
+    },
+    giveBack: (pieces: readonly Piece[]) => {
+      free.push(...pieces);
+    },
+    /** The session has ended: they are no longer counted. */
+    letGo: () => {
+      shared.pieces -= Math.max(0, made - piecesMin);
+    },
+    /** The last one is full where the item ends. */
+    endLast: () => {
+      if (filling !== undefined && filled > 0) full.push(filling.subarray(0, filled));
+      filling = undefined;
+      filled = 0;
+    },
+  };
+}
+
+/** The two threads of an item. */
+function createThreads({ folder, size, headerSize, pool, digestPool }: ItemSessionParts, session: string) {
+  let come = 0;
+  const begun = step(pool.run("beginItem", { folder, session, size }));
+  ignoreRejection(begun); // heard by the first piece, or at the end
+
+  function digestJob(pieces: readonly Uint8Array[]): DigestItemJob {
+    const ofHeader = Math.max(0, headerSize - come);
+    const start = Math.max(0, come - headerSize);
+    let left = ofHeader;
+    const payload = pieces.map((piece) => {
+      const skipped = Math.min(left, piece.length);
+      left -= skipped;
+      return piece.subarray(skipped);
+    });
+    return { session, start, pieces: payload };
+  }
+
+  return {
+    /** Resolves when both are done with the pieces, and rejects then with what went wrong. */
+    feed: async (pieces: readonly Uint8Array[]): Promise<void> => {
+      await begun;
+      const digested = step(digestPool.run("digestItem", digestJob(pieces)));
+      const fed = step(pool.run("feedItem", { session, pieces }));
+      for (const { length } of pieces) come += length;
+      const results = await Promise.allSettled([fed, digested]);
+      for (const result of results) if (result.status === "rejected") throw result.reason;
+    },
+    finish: async (): Promise<WrittenItem> => {
+      await begun;
+      const { digest } = await step(digestPool.run("endDigest", { session }));
+      const { item } = await step(pool.run("finishItem", { session, digest }));
+      return item;
+    },
+    drop: async (): Promise<void> => {
+      const heard = () => undefined;
+      await Promise.all([
+        pool.run("dropItem", { folder, session }).then(heard, heard),
+        digestPool.run("endDigest", { session }).then(heard, heard),
+      ]);
+    },
+  };
+}
+
+async function step<Result extends Readonly<{ kind: string }>>(
+  running: Promise<Result | NotTaken>,
+): Promise<Exclude<Result, NotTaken>> {
+  try {
+    const response = await running;
+    if (isRefusal(response)) throw failureOf(response);
+    return response as Exclude<Result, NotTaken>;
+  } catch (error) {
+    throw askedAgain(error);
+  }
+}
+
+function isRefusal(response: Readonly<{ kind: string }>): response is NotTaken {
+  return response.kind === "invalid" || response.kind === "unwritten" || response.kind === "lost";
+}
+
+/** Why an item was not taken, as its sender is told. */
+export function failureOf(response: NotTaken): Failure {
+  const { reason } = response;
+  switch (response.kind) {
+    case "invalid":
+      return invalidItem(reason);
+    case "unwritten":
+      return diskFailure(response.code, reason);
+    case "lost":
+      return new Failure("busy", { reason });
+  }
+}
+
+/** Whether an error says that a thread ended, and its job with it. */
+export function isThreadLost(error: unknown): boolean {
+  return error instanceof Failure && error.code === "worker_failed";
+}
+
+/** A thread that ended is replaced: the sender may come again. */
+export function askedAgain(error: unknown): unknown {
+  return isThreadLost(error) ? new Failure("busy", { reason: "a thread ended" }, error) : error;
 }

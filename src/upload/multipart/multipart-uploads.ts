@@ -16,9 +16,8 @@ import type { UserAddress } from "../../payment/addresses.ts";
 import { reserve } from "../../payment/credits/reservations.ts";
 import type { LedgerDatabase, Tx } from "../../store/ledger/ledger-database.ts";
 import { type MakeId, transfer, user } from "../../store/ledger/transfers.ts";
+import { refuseTooLarge } from "../intake/arriving-item.ts";
 import { readTakenById, type Taken } from "../intake/charge.ts";
-import { refuseTooLarge } from "../item-size.ts";
-import { createClientShares } from "./client-shares.ts";
 import type { Finalizer, FinalizeStage } from "./finalize.ts";
 import {
   beginFinalizing,
@@ -337,3 +336,33 @@ function notFound(id: string): Failure {
 
 /** What is said of an id that is none: as much as an id has. */
 const idLengthShown = 43;
+
+/** What clients hold. */
+export type ClientShares = Readonly<{
+  /** Notes that a client holds a thing. @throws Failure `too_many_requests` when it holds as many as one may. */
+  take: (client: string, thing: string) => void;
+  /** Notes that nobody holds a thing any more. */
+  release: (thing: string) => void;
+}>;
+
+/** Creates shares. @param perClientMax - Things that one client may hold. */
+export function createClientShares(perClientMax: number): ClientShares {
+  const counts = new Map<string, number>();
+  const holders = new Map<string, string>();
+  return {
+    take: (client, thing) => {
+      const count = counts.get(client) ?? 0;
+      if (count >= perClientMax) throw new Failure("too_many_requests", { client, count });
+      counts.set(client, count + 1);
+      holders.set(thing, client);
+    },
+    release: (thing) => {
+      const client = holders.get(thing);
+      if (client === undefined) return;
+      holders.delete(thing);
+      const left = (counts.get(client) ?? 1) - 1;
+      if (left === 0) counts.delete(client);
+      else counts.set(client, left);
+    },
+  };
+}

@@ -10,8 +10,7 @@ import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
 import { ignoreRejection, linkedController, untilStopped } from "../../lib/stop.ts";
 import type { PartFile, PartFiles } from "../../store/uploads/part-files.ts";
-import { diskFailure } from "../intake/disk-failure.ts";
-import type { QuotaHeld, UploadQuota } from "../intake/upload-quota.ts";
+import { diskFailure, type QuotaHeld, type UploadQuota } from "../intake/upload-quota.ts";
 
 /** A part as it arrives. */
 export type ArrivingPart = Readonly<{

@@ -9,11 +9,18 @@
  */
 import type { Id } from "../../arweave/id.ts";
 import { assert } from "../../lib/assert.ts";
+import { stableDepth } from "../../store/index/rows.ts";
 import { layoutFolder } from "../../store/uploads/bundle-layout.ts";
 import { itemsOfBundle } from "../upload-rows.ts";
-import { type Bundle, noteBlock, postponeBundle, returnBundle, stepBundle } from "./bundle-rows.ts";
-import { isLost } from "./lost.ts";
-import type { StepParts } from "./pipeline-context.ts";
+import {
+  type Bundle,
+  type BundleTransaction,
+  noteBlock,
+  postponeBundle,
+  returnBundle,
+  stepBundle,
+} from "./bundle-rows.ts";
+import { anchorBlocks, type BundleChain, type StepParts } from "./pipeline-context.ts";
 
 /** Looks whether the bundle is where it has to be, and does something about it when it is not. */
 export async function confirm(parts: StepParts, bundle: Bundle, signal: AbortSignal): Promise<void> {
@@ -76,4 +83,26 @@ async function finish(parts: StepParts, bundle: Bundle): Promise<void> {
   await ledger.write((tx) => stepBundle(tx, { bundle, to: "permanent", now, nextAt: now }));
   parts.onEnded("permanent", bundle.itemCount);
   parts.onLeft([...new Set(items.map(({ file }) => file)), `${layoutFolder}/${bundle.id}`]);
+}
+
+/** As far as what is in no block may still come into one: nodes' heights differ by less. */
+const heightsApartMax = 2;
+
+/**
+ * Tells whether a transaction can never be mined any more, on whichever branch of the chain: its anchor has been too
+ * old for longer than branches live, or the chain itself was begun anew. In doubt it can.
+ */
+export async function isLost(
+  chain: Pick<BundleChain, "height" | "status" | "isUnknown" | "nodesHeight">,
+  { id, anchorHeight }: BundleTransaction,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const height = chain.height();
+  if (height === undefined || chain.status(id) !== undefined) return false;
+  const isExpired = height > anchorHeight + anchorBlocks + stableDepth;
+  const isBelow = height < anchorHeight - stableDepth;
+  if (!isExpired && !isBelow) return false;
+  // An index that is only behind its nodes says nothing of where the chain is.
+  if (isBelow && (await chain.nodesHeight(signal)) > height + heightsApartMax) return false;
+  return await chain.isUnknown(id, signal);
 }

@@ -11,7 +11,7 @@ import { assert } from "../../lib/assert.ts";
 import { utf8Bytes } from "../../lib/bytes.ts";
 import { blockedItems } from "./blocked-items.ts";
 import { type Bundle, type BundleTransaction, noteSent, returnBundle, stepBundle } from "./bundle-rows.ts";
-import { isLost } from "./lost.ts";
+import { isLost } from "./confirm-bundle.ts";
 import { anchorBlocks, type StepParts } from "./pipeline-context.ts";
 
 /** A transaction that has not left this machine is not sent any more when so few blocks are left to it. */

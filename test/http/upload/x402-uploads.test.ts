@@ -15,7 +15,7 @@ import { sha256 } from "../../../src/lib/hash.ts";
 import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import { lifeMs } from "../../../src/upload/multipart/multipart-uploads.ts";
 import { findUpload } from "../../../src/upload/upload-rows.ts";
-import { boundBytesMax } from "../../../src/upload/x402/unsigned-uploads.ts";
+import { boundBytesMax } from "../../../src/upload/x402/x402-uploads.ts";
 import { type Payer, readHeader } from "../../payment/x402/payers.ts";
 import { funded, openX402Fixture, type X402Fixture } from "../../payment/x402/x402-fixture.ts";
 import { createBlockList } from "../../support/block-lists.ts";
