@@ -5,8 +5,7 @@
  */
 import { Failure, failures } from "../../failures.ts";
 import type { X402, X402Payment, X402Resource, X402Settled } from "../../payment/x402/x402.ts";
-import type { X402Outcome } from "../../upload/x402/sent.ts";
-import type { X402Uploads } from "../../upload/x402/uploads.ts";
+import type { X402Outcome, X402Uploads } from "../../upload/x402/x402-uploads.ts";
 import { failureResponse } from "../responses.ts";
 import { x402RequiredResponse, x402SettledHeaders } from "../x402-responses.ts";
 import { fromUpload } from "./refusals.ts";

@@ -15,7 +15,7 @@ import type { Log } from "../../lib/log.ts";
 import type { UserAddress } from "../../payment/addresses.ts";
 import type { Credits } from "../../payment/credits/credits.ts";
 import { voidReservation } from "../../payment/credits/reservations.ts";
-import type { X402Payment } from "../../payment/x402/payload.ts";
+import type { X402Payment } from "../../payment/x402/x402.ts";
 import { uploadPurpose, type X402, type X402Settled } from "../../payment/x402/x402.ts";
 import type { UploadBlockList } from "../blocked-uploads.ts";
 import { refuseTooLarge } from "../intake/arriving-item.ts";
