@@ -14,7 +14,7 @@ import { openExports } from "../gateway/administration/exports.ts";
 import { createPrune } from "../gateway/administration/prune.ts";
 import { createAdminGuard } from "../http/admin-guard.ts";
 import { type AdminQueue, createAdminRoutes } from "../http/gateway/admin-routes.ts";
-import { createWishes } from "../indexing/pending-requests.ts";
+import { createIndexingRequests } from "../indexing/pending-requests.ts";
 import { openStagedSearch } from "../indexing/staged-transactions.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
@@ -133,7 +133,7 @@ function queueOf(parts: AdministrationParts, { staged }: Administration, index: 
     log,
   });
   closers.add("search for staged transactions", search.close);
-  const wishes = createWishes({
+  const wishes = createIndexingRequests({
     reader,
     index,
     staged,

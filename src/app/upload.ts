@@ -37,7 +37,7 @@ import { deadlineFrom, readTakenById } from "../upload/intake/charge.ts";
 import { createFileCheck } from "../upload/intake/file-check.ts";
 import { createIntake, type Intake } from "../upload/intake/item-intake.ts";
 import { createItemStore } from "../upload/intake/item-store.ts";
-import { type TellParts, tellAll, tellBundle } from "../upload/intake/missed-items.ts";
+import { type MissedItemsParts, announceMissedItems, announceItemsOfBundle } from "../upload/intake/missed-items.ts";
 import { createUploadQuota, type UploadQuota } from "../upload/intake/upload-quota.ts";
 import { createItemSigner } from "../upload/item-signing.ts";
 import { createFinalizer } from "../upload/multipart/finalize.ts";
@@ -52,7 +52,7 @@ import { createReceiptSigner } from "../upload/receipt-signer.ts";
 import { createUnbundledSearch } from "../upload/unbundled-uploads.ts";
 import { createUploadHealth, watchDisk } from "../upload/upload-health.ts";
 import { createUploadMetrics, type UploadMetrics } from "../upload/upload-metrics.ts";
-import { findStanding, findUpload, storedBytes, type UploadStanding } from "../upload/upload-rows.ts";
+import { findUploadStatus, findUpload, storedBytes, type UploadStatus } from "../upload/upload-rows.ts";
 import { createX402Uploads, type X402Uploads } from "../upload/x402/x402-uploads.ts";
 import { version } from "../version.ts";
 import { readAddressList } from "./address-settings.ts";
@@ -130,7 +130,7 @@ export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
     writeReceipt,
     semaphore: createSemaphore(receiptSemaphore.atWorkMax, receiptSemaphore.waitingMax),
   };
-  const standing = (id: string) => ledger.read((tx) => findStanding(tx, id));
+  const standing = (id: string) => ledger.read((tx) => findUploadStatus(tx, id));
   const nested = createNested(parts, standing);
   const service: Service = {
     reference: uploadReference,
@@ -165,11 +165,11 @@ export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
 /** Finds items that lie in uploads. */
 function createNested(
   { base }: UploadParts,
-  standing: (id: string) => Promise<UploadStanding | undefined>,
+  standing: (id: string) => Promise<UploadStatus | undefined>,
 ): (id: string) => Promise<NestedItem | undefined> {
   const { reader, sources } = base;
   const findUnbundled = createUnbundledSearch({
-    ...{ reader, standing },
+    ...{ reader, findStatus: standing },
     open: sources.content.openIndexed,
     clock: systemClock,
   });
@@ -394,7 +394,7 @@ export async function openX402Uploads(setup: X402UploadsSetup): Promise<X402Uplo
       freeBytesMax: config.FREE_UPLOAD_BYTES,
       blocked: readAddressList("UPLOAD_BLOCKED_ADDRESSES", config.UPLOAD_BLOCKED_ADDRESSES),
     },
-    refuseAll: (size) => {
+    checkReady: (size) => {
       deadlineFrom(base.reader.tip()?.height);
       quota.take(size).release();
     },
@@ -455,7 +455,7 @@ export function startPipeline(parts: PipelineSetup): Pipeline {
       log,
       addPending: index.addPending,
       forgetPending: chain.forgetPending,
-      standing: (id) => {
+      statusOf: (id) => {
         const place = base.reader.placeOf(id);
         if (place === undefined) return undefined;
         return place.height === pendingHeight ? "pending" : "mined";
@@ -490,7 +490,7 @@ export function startPipeline(parts: PipelineSetup): Pipeline {
 }
 
 /** Tells the index of what it missed while nobody ran. @returns Tells it of the items of one bundle. */
-function startTelling(parts: TellParts, closers: Closers): (bundleId: string) => void {
+function startTelling(parts: MissedItemsParts, closers: Closers): (bundleId: string) => void {
   const life = new AbortController();
   const { log } = parts;
   let last: Promise<void> = Promise.resolve();
@@ -499,10 +499,10 @@ function startTelling(parts: TellParts, closers: Closers): (bundleId: string) =>
       if (!life.signal.aborted) log.error("the index was not told of uploads", { error });
     });
   };
-  queue(() => tellAll(parts, life.signal));
+  queue(() => announceMissedItems(parts, life.signal));
   closers.add("telling of uploads", async () => {
     life.abort(new DOMException("uploads were closed", "AbortError"));
     await last;
   });
-  return (bundleId) => queue(() => tellBundle(parts, bundleId, life.signal));
+  return (bundleId) => queue(() => announceItemsOfBundle(parts, bundleId, life.signal));
 }

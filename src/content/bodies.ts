@@ -99,8 +99,8 @@ export function isAbsence(error: unknown): boolean {
 }
 
 function bodyFailure(response: NodeResponse<unknown>, root: RootSpec): Failure {
-  const facts = { id: root.id, size: root.size };
-  if (response.kind === "trouble") return failureOf(response, facts);
+  const context = { id: root.id, size: root.size };
+  if (response.kind === "trouble") return failureOf(response, context);
   const isAbsent = response.kind === "absent" || response.kind === "pending";
-  return new Failure("source_failed", { ...facts, sources: response.kind, ...(isAbsent && { isAbsent }) });
+  return new Failure("source_failed", { ...context, sources: response.kind, ...(isAbsent && { isAbsent }) });
 }

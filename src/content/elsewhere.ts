@@ -49,7 +49,7 @@ export type Elsewhere = Readonly<{
   /** Notes what an item's payload is, its signature having been checked over all of it. */
   learnt: (id: Id, item: FoundItem, digest: Uint8Array) => void;
   /** Notes that an item that was found is not what it should be. */
-  refuse: (id: Id, item: FoundItem) => void;
+  markWrong: (id: Id, item: FoundItem) => void;
   forget: (id: Id) => void;
   forgetAll: () => void;
 }>;
@@ -133,7 +133,7 @@ export function createElsewhere(parts: ElsewhereParts): Elsewhere {
     const isUnknown = unknown.has(id);
     const own = [
       ...stages.fromStored(id),
-      ...(hint === undefined ? [] : [stages.asTold(id, hint)]),
+      ...(hint === undefined ? [] : [stages.byHint(id, hint)]),
       ...(isUnknown ? [] : stages.of(id)),
     ];
     const { found, others } = await askStages(own, id, findMsMax, signal);
@@ -181,8 +181,8 @@ export function createElsewhere(parts: ElsewhereParts): Elsewhere {
       return await flights.run(key, signal, (own) => ask(id, hint, own));
     },
     learnt: (id, item, digest) => void remember(id, { kind: "item", item: { ...item, digest } }),
-    refuse: (id, item) => {
-      parts.items.refuse(id, item);
+    markWrong: (id, item) => {
+      parts.items.markWrong(id, item);
       parts.foundItems?.drop(id);
       known.delete(id);
     },
@@ -253,7 +253,7 @@ function createStages(parts: ElsewhereParts) {
   return {
     fromStored,
     /** As whoever asks says: untrue or not, that it leads nowhere says nothing. */
-    asTold: (id: Id, hint: Hint): Stage => {
+    byHint: (id: Id, hint: Hint): Stage => {
       const stage: Stage = async (signal) => {
         const response = itemFound(await items.follow(id, hint, "anyone", signal));
         const isFault = response.kind === "trouble" && !["wrong", "too_large"].includes(response.reason);

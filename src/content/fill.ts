@@ -135,9 +135,9 @@ function createFetches({ extents, chunks, bodies, life, fetchMsMax = fetchMsDefa
     let release: Release | undefined;
     try {
       return await withDeadline(own.controller.signal, fetchMsMax, async (bounded) => {
-        const turn = semaphore.take(bounded);
-        if (turn === undefined) throw new Failure("busy", { waiting: fetchesWaitingMax });
-        release = await turn;
+        const permit = semaphore.take(bounded);
+        if (permit === undefined) throw new Failure("busy", { waiting: fetchesWaitingMax });
+        release = await permit;
         return await work(bounded);
       });
     } catch (error) {

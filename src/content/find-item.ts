@@ -58,7 +58,7 @@ export type ItemFinder = Readonly<{
    */
   follow: (id: Id, hint: Hint, giver: HintGiver, signal: AbortSignal) => Promise<NodeResponse<FoundItem>>;
   /** Notes that what lies at a place is not the item after all: it is not found there again. */
-  refuse: (id: Id, item: FoundItem) => void;
+  markWrong: (id: Id, item: FoundItem) => void;
 }>;
 
 /** What finding is made of. */
@@ -78,13 +78,13 @@ const walksWaitingMax = 256;
 const tagLengthMax = 1_024;
 
 /** Places that hold something else. */
-const refusedMax = 10_000;
+const wrongPlacesMax = 10_000;
 
 /** Makes the finding. */
 export function createItemFinder(parts: ItemFinderParts): ItemFinder {
   const { roots, checkItem } = parts;
   const semaphore = createSemaphore(walksMax, walksWaitingMax);
-  const refused = new LRUCache<string, true>({ max: refusedMax });
+  const wrongPlaces = new LRUCache<string, true>({ max: wrongPlacesMax });
 
   async function followInOrder(
     id: Id,
@@ -120,7 +120,7 @@ export function createItemFinder(parts: ItemFinderParts): ItemFinder {
     signal: AbortSignal,
   ): Promise<NodeResponse<FoundItem>> {
     const item = foundItem(root, walked);
-    if (refused.has(placeKey(id, item))) return fault("wrong", `${id} is not where it is said to be`);
+    if (wrongPlaces.has(placeKey(id, item))) return fault("wrong", `${id} is not where it is said to be`);
     const { itemOffset, itemSize } = item;
     const sizeMax = giver === "anyone" ? checkedForAnyoneBytesMax : checkedBytesMax;
     if (itemSize > sizeMax) return giver === "anyone" ? { kind: "absent" } : { kind: "ok", value: item };
@@ -128,16 +128,16 @@ export function createItemFinder(parts: ItemFinderParts): ItemFinder {
     const bytes = await readWhole(parts, root.spec, span, signal);
     const verdict = await checkItem({ id, bytes }, signal);
     if (verdict.kind === "valid") return { kind: "ok", value: { ...item, digest: verdict.digest } };
-    refused.set(placeKey(id, item), true);
+    wrongPlaces.set(placeKey(id, item), true);
     return fault("wrong", `${id}: ${verdict.reason}`);
   }
 
   return {
     async follow(id, hint, giver, signal) {
       if (hint.rootId === id) return { kind: "absent" }; // a transaction, which nodes were asked for
-      const turn = semaphore.take(signal);
-      if (turn === undefined) return fault("busy", `${walksWaitingMax} walks wait already`);
-      const release = await turn;
+      const permit = semaphore.take(signal);
+      if (permit === undefined) return fault("busy", `${walksWaitingMax} walks wait already`);
+      const release = await permit;
       try {
         return await followInOrder(id, hint, giver, signal);
       } catch (error) {
@@ -148,7 +148,7 @@ export function createItemFinder(parts: ItemFinderParts): ItemFinder {
         release();
       }
     },
-    refuse: (id, item) => refused.set(placeKey(id, item), true),
+    markWrong: (id, item) => wrongPlaces.set(placeKey(id, item), true),
   };
 }
 

@@ -133,7 +133,7 @@ function openItem(parts: OpenParts, id: Id, item: FoundItem): OpenContent {
 function openSlice(given: OpenParts, slice: Slice): OpenContent {
   const { parts, fetched } = withFetchNote(given);
   const { extents, guard } = parts;
-  const { root, place, parents, beginWhole, dataOffset, size, ...facts } = slice;
+  const { root, place, parents, beginWhole, dataOffset, size, ...description } = slice;
   const isWholeRoot = size === root.size;
   const rootSpan = ({ start, end }: ByteSpan): ByteSpan => {
     assert(start >= 0 && start <= end && end <= size, "a span lies within its content");
@@ -181,7 +181,7 @@ function openSlice(given: OpenParts, slice: Slice): OpenContent {
   }
 
   return {
-    ...facts,
+    ...description,
     root,
     dataOffset,
     size,

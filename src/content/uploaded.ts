@@ -64,13 +64,13 @@ function createComparison(): (payload: UploadedPayload) => Promise<boolean> {
   const comparing = createSingleFlight<void>();
   const semaphore = createSemaphore(comparingMax, waitingMax);
 
-  async function compareInOrder(payload: UploadedPayload, sight: string, signal: AbortSignal): Promise<void> {
-    const turn = semaphore.take(signal);
-    if (turn === undefined) throw new Failure("busy", { waiting: semaphore.waiting() });
-    const release = await turn;
+  async function compareInOrder(payload: UploadedPayload, stamp: string, signal: AbortSignal): Promise<void> {
+    const permit = semaphore.take(signal);
+    if (permit === undefined) throw new Failure("busy", { waiting: semaphore.waiting() });
+    const release = await permit;
     try {
       await compare(payload, signal);
-      compared.set(payload.id, sight);
+      compared.set(payload.id, stamp);
     } finally {
       release();
     }
@@ -78,7 +78,7 @@ function createComparison(): (payload: UploadedPayload) => Promise<boolean> {
 
   return async (payload) => {
     const { id, size } = payload;
-    const { text, isAsVerified } = await sightOf(payload);
+    const { text, isAsVerified } = await stampOf(payload);
     if (isAsVerified || compared.get(id) === text) return true;
     if (size > comparedBytesMax) return false;
     await comparing.run(`${id} ${text}`, never, (signal) => compareInOrder(payload, text, signal));
@@ -87,7 +87,7 @@ function createComparison(): (payload: UploadedPayload) => Promise<boolean> {
 }
 
 /** How a file is seen; another sight is another file, or one that was changed. */
-async function sightOf({ path, verifiedAt }: UploadedPayload) {
+async function stampOf({ path, verifiedAt }: UploadedPayload) {
   const { ino, size, ctimeMs } = await missingIsBusy(path, stat(path));
   const isAsVerified = verifiedAt !== undefined && Math.floor(ctimeMs) <= verifiedAt;
   return { text: `${ino} ${size} ${ctimeMs}`, isAsVerified };
@@ -191,9 +191,9 @@ export function createSumReader(): SumReader {
   const semaphore = createSemaphore(learningMax, learningWaitingMax);
 
   async function hash(payload: UploadedPayload, signal: AbortSignal): Promise<BigUint64Array> {
-    const turn = semaphore.take(signal);
-    if (turn === undefined) throw new Failure("busy", { waiting: semaphore.waiting() });
-    const release = await turn;
+    const permit = semaphore.take(signal);
+    if (permit === undefined) throw new Failure("busy", { waiting: semaphore.waiting() });
+    const release = await permit;
     try {
       const bytes = await bytesOf(payload, { start: 0, end: payload.size });
       if (!equalBytes(sha256(bytes), payload.digest)) throw damage(payload);

@@ -33,7 +33,7 @@ export type CheckItemMessage = (job: CheckItemMessageJob, signal: AbortSignal) =
 
 /** What is needed for items. */
 export type ItemWholeParts = ReadParts &
-  Readonly<{ elsewhere: Pick<Elsewhere, "learnt" | "refuse">; checkItemMessage: CheckItemMessage }>;
+  Readonly<{ elsewhere: Pick<Elsewhere, "learnt" | "markWrong">; checkItemMessage: CheckItemMessage }>;
 
 /** Hashed in one go on the calling thread. */
 const hashedAtOnceMax = 2 ** 20;
@@ -134,7 +134,7 @@ export function beginItem(parts: ItemWholeParts, id: Id, item: FoundItem): Begin
         parts.elsewhere.learnt(id, item, digest);
         return digest;
       }
-      parts.elsewhere.refuse(id, item);
+      parts.elsewhere.markWrong(id, item);
       throw new Failure("source_failed", { id, reason: fault });
     };
     return { update: hash.update, finish };

@@ -148,27 +148,27 @@ function createWork(options: BundlesOptions): (job: BundleJob, signal: AbortSign
   };
   const budget = createEntryBudget(limits.entriesPerRootMax, reader);
   const workerFailures = createCounts(countsMax);
-  const refusals = createCounts(countsMax);
+  const rejections = createCounts(countsMax);
   const parts: UnbundleParts = { ...options, budget };
 
   /** What opens into thousands is told once. */
-  const tellRefused = ({ id, rootId }: BundleJob, reason: string) => {
-    const isFirst = refusals.add(`${rootId} ${reason}`, 1) === 1;
+  const logRejected = ({ id, rootId }: BundleJob, reason: string) => {
+    const isFirst = rejections.add(`${rootId} ${reason}`, 1) === 1;
     log[isFirst ? "warn" : "debug"]("bundle refused", { bundle: id, root: rootId, reason });
   };
 
   const postpone = (job: BundleJob, error: unknown) => {
     const reason = explainError(error);
-    const facts = { bundle: job.id, root: job.rootId, attempts: job.attempts + 1, reason };
+    const context = { bundle: job.id, root: job.rootId, attempts: job.attempts + 1, reason };
     if (hasFailedThread(error) && workerFailures.add(keyOf(job.place), 1) >= workerFailuresMax) {
-      log.error("bundle set aside", facts);
+      log.error("bundle set aside", context);
       return () => index.failBundle(refOf(job), reason, null);
     }
     // Every wait comes twice: who uploads for a minute after the block is not made to wait for another
     // minute.
     const waits = Math.ceil((job.attempts + 1) / 2);
     const waitMs = retryWaitMs({ ...options.retry, attempts: 1 }, waits, random);
-    log.debug("bundle postponed", { ...facts, waitMs });
+    log.debug("bundle postponed", { ...context, waitMs });
     return () => index.failBundle(refOf(job), reason, clock() + waitMs);
   };
 
@@ -180,7 +180,7 @@ function createWork(options: BundlesOptions): (job: BundleJob, signal: AbortSign
       case "skipped":
         return () => index.skipBundle(refOf(job), filters);
       case "refused":
-        tellRefused(job, outcome.reason);
+        logRejected(job, outcome.reason);
         return () => index.failBundle(refOf(job), outcome.reason, null);
     }
   };

@@ -57,9 +57,9 @@ export async function askTransaction(
   { nodes, semaphore, random }: AskParts,
   signal: AbortSignal,
 ): Promise<AskedTransaction> {
-  const turn = semaphore.take(signal);
-  if (turn === undefined) throw new Failure("busy", { transaction: question.id });
-  const release = await turn;
+  const permit = semaphore.take(signal);
+  if (permit === undefined) throw new Failure("busy", { transaction: question.id });
+  const release = await permit;
   try {
     return await retry(
       attempts,

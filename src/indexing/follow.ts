@@ -173,7 +173,7 @@ async function compare(
   if (!isAbove && now - state.asideSince < options.shrinkGraceMs) return "rest";
   state.asideSince = undefined;
   state.compared = undefined;
-  if (differs) await turn(height, options, state, signal);
+  if (differs) await handleReorg(height, options, state, signal);
   else await removeFrom(height + 1, options);
   return "again";
 }
@@ -226,7 +226,7 @@ async function followRange(
     for (; height <= to; height += 1) {
       const block = await window.next();
       const before = options.reader.tip();
-      if (before !== undefined && block.previous !== before.hash) return await turn(height, options, state, signal);
+      if (before !== undefined && block.previous !== before.hash) return await handleReorg(height, options, state, signal);
       await writeBlock(block, options, state);
     }
   } catch (error) {
@@ -259,7 +259,7 @@ async function writeBlock(block: FetchedBlock, options: FollowerOptions, state: 
  * @param differsAt - A height at which their block is not ours, or one above our tip whose block does not
  *   follow it.
  */
-async function turn(
+async function handleReorg(
   differsAt: number,
   options: FollowerOptions,
   state: FollowState,

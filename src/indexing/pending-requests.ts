@@ -9,17 +9,17 @@ import { isBundleTags } from "../arweave/bundle.ts";
 import { canonical, type Filter } from "../arweave/filter.ts";
 import type { Id } from "../arweave/id.ts";
 import { Failure } from "../failures.ts";
-import type { Staged, StagedWish } from "../store/administration-database.ts";
+import type { Staged, StagingRequest } from "../store/administration-database.ts";
 import type { BundleRow } from "../store/index/rows.ts";
 import type { IndexWriterCalls } from "../store/index/thread.ts";
 import type { IndexReader } from "../store/index/types.ts";
 import { isWanted } from "./bundle-filter.ts";
 
 /** What became of a bundle. */
-export type BundleWish = "queued" | "skipped";
+export type QueueOutcome = "queued" | "skipped";
 
 /** An operator's wishes. What they ask for is written down when their promise is fulfilled. */
-export type Wishes = Readonly<{
+export type IndexingRequests = Readonly<{
   /** Rejects with Failure `too_many_requests` when too many wait. */
   queueTransaction: (id: Id) => Promise<void>;
   /**
@@ -27,11 +27,11 @@ export type Wishes = Readonly<{
    * @returns `skipped` when the unbundle filter does not choose the bundle, and when the bundle is done with these
    *   filters. Rejects as `queueTransaction` does.
    */
-  queueBundle: (id: Id, bypassFilter: boolean) => Promise<BundleWish>;
+  queueBundle: (id: Id, bypassFilter: boolean) => Promise<QueueOutcome>;
 }>;
 
 /** What wishes are made of. */
-export type WishesOptions = Readonly<{
+export type IndexingRequestsOptions = Readonly<{
   reader: Pick<IndexReader, "bundleRow" | "bundleStatus" | "locate" | "row" | "transactionText">;
   index: Pick<IndexWriterCalls, "queueBundles" | "requestBundle">;
   staged: Pick<Staged, "add">;
@@ -43,12 +43,12 @@ export type WishesOptions = Readonly<{
 }>;
 
 /** Takes wishes. */
-export function createWishes(options: WishesOptions): Wishes {
+export function createIndexingRequests(options: IndexingRequestsOptions): IndexingRequests {
   const { reader, index, staged, unbundleFilter, indexFilter, onBundle, onStaged } = options;
   const filters = { unbundleFilter: canonical(unbundleFilter), indexFilter: canonical(indexFilter) };
 
-  const stage = (wish: StagedWish): void => {
-    if (!staged.add(wish)) throw new Failure("too_many_requests", { staged: wish.id });
+  const stage = (request: StagingRequest): void => {
+    if (!staged.add(request)) throw new Failure("too_many_requests", { staged: request.id });
     onStaged();
   };
 

@@ -211,8 +211,8 @@ async function add(row: StagedRow, found: Found, parts: Parts): Promise<string |
   const { reader, index, content, staged, onFound } = parts;
   const { rows, transaction, data } = found;
   const { block } = rows;
-  const standing = reader.block(block.height);
-  if (standing !== undefined && standing.hash !== block.hash)
+  const followed = reader.block(block.height);
+  if (followed !== undefined && followed.hash !== block.hash)
     return `the index has another block at height ${block.height}`;
   const place = { height: block.height, txIndex: transaction.txIndex, offset: -1 };
   const bundles = bundlesOf(row, transaction, { ...rows, place });
@@ -220,7 +220,7 @@ async function add(row: StagedRow, found: Found, parts: Parts): Promise<string |
   const ref = { height: block.height, hash: block.hash };
   const isNew = reader.bundleRow(row.id) === undefined;
   if (isNew) staged.found(row.id);
-  const wasMissing = standing !== undefined && (await index.addMissingTransaction(ref, transaction, bundles));
+  const wasMissing = followed !== undefined && (await index.addMissingTransaction(ref, transaction, bundles));
   if (!wasMissing) await index.addStrayBlock({ block, transactions: [transaction], missing: [], bundles });
   onFound(row.id, { hasBundle: bundles.length > 0, isNew });
   return undefined;

@@ -156,7 +156,7 @@ async function readBatches(
     if (failed !== undefined) throw failed;
     if (response.kind === "malformed") return { kind: "refused", reason: response.reason };
     itemCount = response.count;
-    tellInvalid(job, response, parts.log);
+    logInvalid(job, response, parts.log);
     const entries = entriesRead(response, from.index);
     writing = write(job, response, parts).then(
       () => undefined,
@@ -224,7 +224,7 @@ export function refOf({ place, id, bypassFilter }: BundleJob): BundleRef {
   return { ...place, id, bypassFilter };
 }
 
-function tellInvalid(job: BundleJob, { invalidCount, invalid }: Batch, log: Log): void {
+function logInvalid(job: BundleJob, { invalidCount, invalid }: Batch, log: Log): void {
   if (invalidCount === 0) return;
   log.warn("items of a bundle are invalid", {
     bundle: job.id,

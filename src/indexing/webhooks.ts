@@ -68,7 +68,7 @@ export type Webhooks = Readonly<{
 export const deliveryAgeMax = 24 * 60 * 60;
 
 /** A target that says so often that a letter is wrong will not change its mind, and others wait behind it. */
-export const refusalsMax = 5;
+export const rejectionsMax = 5;
 
 /** Looked at between two turns of the event loop; each is one look-up in the index. */
 const portion = 25;
@@ -99,20 +99,20 @@ export function openWebhooks(options: WebhooksOptions): Webhooks {
     chooser.wake();
   };
   // What no letter would be about is not even announced.
-  const told = (ids: readonly Id[]) => (options.indexFilter.kind === "never" ? [] : ids);
+  const reported = (ids: readonly Id[]) => (options.indexFilter.kind === "never" ? [] : ids);
   const onBlock: Webhooks["onBlock"] = ({ height, ids }) => {
-    const transactions = told(ids).map((id) => ({ kind: "block transaction", key: id }) as const);
+    const transactions = reported(ids).map((id) => ({ kind: "block transaction", key: id }) as const);
     announce([{ kind: "block", key: String(height) }, ...transactions], height);
   };
   for (const block of missedBlocks(options)) onBlock(block);
   return {
     onBlock,
     onItems: (ids) => {
-      const items = told(ids).map((id) => ({ kind: "item", key: id }) as const);
+      const items = reported(ids).map((id) => ({ kind: "item", key: id }) as const);
       if (items.length > 0) announce(items);
     },
     onQueuedTransaction: (id) => {
-      const announced = told([id]).map((key) => ({ kind: "queued transaction", key }) as const);
+      const announced = reported([id]).map((key) => ({ kind: "queued transaction", key }) as const);
       if (announced.length > 0) announce(announced);
     },
     onRollback: outbox.rollback,
@@ -157,7 +157,7 @@ function openSender(target: string, options: WebhooksOptions, times: WebhookTime
     const delivery = outbox.first(target);
     if (delivery === undefined) return "rest";
     const outcome = await send(target, delivery, options, signal);
-    if (outcome === "refused" && delivery.refusals + 1 < refusalsMax) {
+    if (outcome === "refused" && delivery.refusals + 1 < rejectionsMax) {
       outbox.refused(delivery.number);
       throw new Failure("source_failed", { target: name, reason: "refused", number: delivery.number });
     }

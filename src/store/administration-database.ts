@@ -54,7 +54,7 @@ export function openAdministration(path: string, clock: Clock): Administration {
 }
 
 /** What is wanted of an id. */
-export type StagedWish = Readonly<{
+export type StagingRequest = Readonly<{
   id: Id;
   /** Whether it is to be unbundled, also when its tags do not say that it is a bundle. */
   isBundle: boolean;
@@ -63,7 +63,7 @@ export type StagedWish = Readonly<{
 }>;
 
 /** An id that waits. */
-export type StagedRow = StagedWish &
+export type StagedRow = StagingRequest &
   Readonly<{
     /** Unix seconds. */
     firstStagedAt: number;
@@ -81,7 +81,7 @@ export type StagedRow = StagedWish &
 /** The ids that wait. */
 export type Staged = Readonly<{
   /** Adds a wish, or adds to the one that is there and makes it due. Answers false when too many wait. */
-  add: (wish: StagedWish) => boolean;
+  add: (request: StagingRequest) => boolean;
   /** Those that are due, longest due first. */
   due: (nowMs: number, limit: number) => readonly StagedRow[];
   /** When the next one is due, Unix milliseconds; undefined when none waits. */

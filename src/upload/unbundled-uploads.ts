@@ -22,13 +22,13 @@ import type { Clock } from "../lib/clock.ts";
 import { withDeadline } from "../lib/stop.ts";
 import type { IndexReader } from "../store/index/types.ts";
 import type { FindUnbundled, NestedItem } from "./nested-offsets.ts";
-import type { UploadStanding } from "./upload-rows.ts";
+import type { UploadStatus } from "./upload-rows.ts";
 
 /** What is asked. */
 export type UnbundledParts = Readonly<{
   reader: Pick<IndexReader, "page">;
   /** `undefined` for an item that was never taken here. */
-  standing: (id: Id) => Promise<UploadStanding | undefined>;
+  findStatus: (id: Id) => Promise<UploadStatus | undefined>;
   open: (id: Id, signal: AbortSignal) => Promise<OpenContent>;
   clock: Clock;
 }>;
@@ -52,7 +52,7 @@ const headerBytesMax = 2 * 2 ** 20;
 type Entries = ReadonlyMap<Id, BundleEntry>;
 
 /** Creates the search. */
-export function createUnbundledSearch({ reader, standing, open, clock }: UnbundledParts): FindUnbundled {
+export function createUnbundledSearch({ reader, findStatus: standing, open, clock }: UnbundledParts): FindUnbundled {
   const known = new LRUCache<Id, Entries>({
     maxSize: entriesStoredMax,
     sizeCalculation: ({ size }) => size + 1,

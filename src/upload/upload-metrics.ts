@@ -15,7 +15,7 @@ export type UploadMetrics = Readonly<{
 }>;
 
 /** Where the figures come from. */
-export type FigureParts = Readonly<{
+export type UploadMetricsSources = Readonly<{
   ledger: LedgerDatabase;
   /** Of the folder of uploads (store/uploads/store-name.ts). */
   storeName: string;
@@ -29,7 +29,7 @@ const bundleStates = ["filling", "planned", "prepared", "posted", "seeded"] as c
 const freshMs = 1_000;
 
 /** Adds the figures to a registry. */
-export function createUploadMetrics(metrics: Metrics, parts: FigureParts): UploadMetrics {
+export function createUploadMetrics(metrics: Metrics, parts: UploadMetricsSources): UploadMetrics {
   const { ledger, storeName, clock } = parts;
   const items = metrics.counter({ name: "upload_items_taken_total", help: "Items that were taken." });
   const bytes = metrics.counter({

@@ -408,10 +408,10 @@ function readPlace(row: UploadRow, state: UploadState): BundlePlace | undefined 
 }
 
 /** An item, and the transaction that carries it, where nodes have taken one. */
-export type UploadStanding = Readonly<{ upload: Upload; transactionId: Id | undefined }>;
+export type UploadStatus = Readonly<{ upload: Upload; transactionId: Id | undefined }>;
 
 /** Finds where an item stands; `undefined` for one that was never taken. */
-export async function findStanding(tx: Tx, id: string): Promise<UploadStanding | undefined> {
+export async function findUploadStatus(tx: Tx, id: string): Promise<UploadStatus | undefined> {
   const upload = await findUpload(tx, id);
   return upload === undefined ? undefined : { upload, transactionId: upload.place?.transactionId };
 }

@@ -6,7 +6,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { writeBundle } from "../../src/arweave/bundle.ts";
 import { readFilter } from "../../src/arweave/filter.ts";
-import { createWishes } from "../../src/indexing/pending-requests.ts";
+import { createIndexingRequests } from "../../src/indexing/pending-requests.ts";
 import { bundleLimitsDefault } from "../../src/indexing/unbundle.ts";
 import type { IndexWriterCalls } from "../../src/store/index/thread.ts";
 import { openSimulation, openThreads, type Simulation, until } from "../sim/harness.ts";
@@ -85,7 +85,7 @@ async function withBundle(
     ...options,
   });
   const queue = (bypassFilter: boolean) =>
-    createWishes({
+    createIndexingRequests({
       reader: simulation.index.reader,
       index: simulation.index.calls,
       staged: { add: () => false },

@@ -11,7 +11,7 @@ import { writeBundle } from "../../src/arweave/bundle.ts";
 import { createDataItem } from "../../src/arweave/data-item.ts";
 import type { Filter } from "../../src/arweave/filter.ts";
 import type { Id } from "../../src/arweave/id.ts";
-import { deliveryHeaders, openWebhooks, refusalsMax, type Webhooks } from "../../src/indexing/webhooks.ts";
+import { deliveryHeaders, openWebhooks, rejectionsMax, type Webhooks } from "../../src/indexing/webhooks.ts";
 import { openHttp } from "../../src/lib/http-client.ts";
 import { openOutbox } from "../../src/store/outbox.ts";
 import { post, rsa } from "../dev/devnet/support.ts";
@@ -179,12 +179,12 @@ describe("a target", () => {
     await failing.close();
   });
 
-  test(`that refuses a letter ${refusalsMax} times is told the next one, and the log says so`, async () => {
-    target.responses.push(...Array.from({ length: refusalsMax }, () => 422));
+  test(`that refuses a letter ${rejectionsMax} times is told the next one, and the log says so`, async () => {
+    target.responses.push(...Array.from({ length: rejectionsMax }, () => 422));
     const webhooks = open();
     tell(webhooks, 1, 2);
-    await until(refusalsMax + 1);
-    expect(heights()).toEqual([...Array.from({ length: refusalsMax }, () => 1), 2]);
+    await until(rejectionsMax + 1);
+    expect(heights()).toEqual([...Array.from({ length: rejectionsMax }, () => 1), 2]);
     expect(recorded.lines).toContainEqual(
       expect.objectContaining({ message: expect.stringContaining("refused a letter for good") }),
     );

@@ -6,14 +6,14 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import type { NestedItem } from "../../upload/nested-offsets.ts";
-import type { UploadStanding, UploadState } from "../../upload/upload-rows.ts";
+import type { UploadStatus, UploadState } from "../../upload/upload-rows.ts";
 import { jsonResponse } from "../responses.ts";
 import { pathParameters } from "./parameters.ts";
 
 /** What the routes ask. */
 export type StatusRoutesOptions = Readonly<{
   /** `undefined` for an item that was never taken here. */
-  standing: (id: string) => Promise<UploadStanding | undefined>;
+  standing: (id: string) => Promise<UploadStatus | undefined>;
   /** `undefined` for an item that lies in no upload. */
   nested: (id: string) => Promise<NestedItem | undefined>;
 }>;
@@ -38,7 +38,7 @@ const words: Readonly<Record<UploadState, Readonly<{ status: string; info: strin
 /** Creates the routes. */
 export function createStatusRoutes({ standing, nested }: StatusRoutesOptions): AnyElysia {
   const uploadOf = async (id: string) => (pathParameters.id.is(id) ? await standing(id) : undefined);
-  const standingOf = async (id: string): Promise<UploadStanding> => {
+  const standingOf = async (id: string): Promise<UploadStatus> => {
     const found = await uploadOf(id);
     if (found === undefined) throw notFound(id);
     return found;
@@ -69,7 +69,7 @@ export function createStatusRoutes({ standing, nested }: StatusRoutesOptions): A
     });
 }
 
-function offsetsOf({ upload }: UploadStanding): Readonly<Record<string, unknown>> {
+function offsetsOf({ upload }: UploadStatus): Readonly<Record<string, unknown>> {
   const { bytes, headerSize, contentType, place } = upload;
   return {
     rawContentLength: bytes.size,

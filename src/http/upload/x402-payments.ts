@@ -31,7 +31,7 @@ const noPaymentText = "X-PAYMENT header is required";
 
 /** Asks for the payment of an upload that can be taken. @throws Failure as `X402Uploads.refuse` does. */
 export async function askForPayment(
-  { x402, refuse }: Pick<X402Uploads, "x402" | "refuse">,
+  { x402, checkSize: refuse }: Pick<X402Uploads, "x402" | "checkSize">,
   { size, resource }: UploadBill,
   signal: AbortSignal,
 ): Promise<Response> {

@@ -17,7 +17,7 @@ export type FileIdentity = Readonly<{ inode: bigint; size: bigint; changedNs: bi
 export type FileFault =
   | Readonly<{ kind: "lost" }> // there is no such file, or something else stands in its place
   | Readonly<{ kind: "full" }> // no space, no quota, no inodes
-  | Readonly<{ kind: "trouble"; code: string }>; // the disk or the system failed
+  | Readonly<{ kind: "fault"; code: string }>; // the disk or the system failed
 
 /** Files by the name of their root. */
 export type ExtentFiles = Readonly<{
@@ -125,7 +125,7 @@ export function openExtentFiles(folder: string): ExtentFiles {
       }),
     async identity(name) {
       const found = await use(name, undefined, async (handle) => {
-        const { isFile, identity } = standing(pathOf(name));
+        const { isFile, identity } = statusOf(pathOf(name));
         return isFile && identity.inode === handle.inode
           ? { kind: "same" as const, identity }
           : ({ kind: "lost" } as const);
@@ -174,7 +174,7 @@ async function openHandle(path: string, size: number | undefined): Promise<Handl
     descriptor = await system.open(path, flags, 0o640);
   }
   try {
-    const { isFile, identity } = await standingOf(descriptor);
+    const { isFile, identity } = await statusOfDescriptor(descriptor);
     if (!isFile) throw Object.assign(new Error(`${path} is not a file`), { code: "EISDIR" });
     // The whole length from the start: a file is never extended while it is read.
     if (size !== undefined && identity.size !== BigInt(size)) await system.ftruncate(descriptor, size);
@@ -185,10 +185,10 @@ async function openHandle(path: string, size: number | undefined): Promise<Handl
   }
 }
 
-type Standing = Readonly<{ isFile: boolean; identity: FileIdentity }>;
+type FileStatus = Readonly<{ isFile: boolean; identity: FileIdentity }>;
 
 /** What stands at a path. The file is open, so the system has this in memory: 3 µs, a thread's round trip is 17. */
-function standing(path: string): Standing {
+function statusOf(path: string): FileStatus {
   const stats = lstatSync(path, { bigint: true });
   return {
     isFile: stats.isFile(),
@@ -196,7 +196,7 @@ function standing(path: string): Standing {
   };
 }
 
-function standingOf(descriptor: number): Promise<Standing> {
+function statusOfDescriptor(descriptor: number): Promise<FileStatus> {
   return new Promise((resolve, reject) => {
     fstat(descriptor, { bigint: true }, (error, stats) => {
       if (error) return reject(error);
@@ -249,7 +249,7 @@ function faultOf(error: unknown): FileFault {
   const code = codeOf(error);
   if (code === undefined) throw error; // none of the system's: a defect
   if (lostCodes.has(code)) return { kind: "lost" };
-  return fullCodes.has(code) ? { kind: "full" } : { kind: "trouble", code };
+  return fullCodes.has(code) ? { kind: "full" } : { kind: "fault", code };
 }
 
 function codeOf(error: unknown): string | undefined {

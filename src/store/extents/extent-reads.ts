@@ -54,9 +54,9 @@ export function createReading(parts: { roots: Roots; files: ExtentFiles; log: Lo
         await lose(root);
         return undefined;
       case "full":
-      case "trouble":
+      case "fault":
         log.error("cached content could not be read", { file: root.name, ...result });
-        if (result.kind === "trouble" && result.code === "EIO") await damage(root, stepsOf(span));
+        if (result.kind === "fault" && result.code === "EIO") await damage(root, stepsOf(span));
         return undefined;
       case "bytes": {
         const wrong = stepsOf(span).filter((step) => !isRight(root, step, result.bytes, from));

@@ -218,7 +218,7 @@ function createWrites(parts: { roots: Roots; files: ExtentFiles; quota: Quota; l
       // What was written before the disk was full is of no use, and would take room that nobody counts.
       if (root.bytes === 0 && root.users === 1) await files.remove(root.name);
     }
-    if (result.kind === "trouble") log.error("content could not be written", { code: result.code });
+    if (result.kind === "fault") log.error("content could not be written", { code: result.code });
     if (result.kind === "lost") return "lost";
     if (result.kind !== "written" || root.isGone) return "refused";
     mark(roots, fragments, root, start, bytes);

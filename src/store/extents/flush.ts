@@ -72,7 +72,7 @@ export function startFlush(parts: { map: ExtentMap; roots: Roots; files: ExtentF
   async function sync(root: Root): Promise<boolean> {
     const result = await files.sync(root.name);
     if (result.kind === "lost") roots.forget(root.name);
-    if (result.kind === "trouble") log.error("a content file could not be synced", { code: result.code });
+    if (result.kind === "fault") log.error("a content file could not be synced", { code: result.code });
     return result.kind === "synced";
   }
 

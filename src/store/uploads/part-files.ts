@@ -61,8 +61,8 @@ export async function openPartFiles(folder: string): Promise<PartFiles> {
     open: async (upload) => openFile(nameOf(upload), await openOrMake(pathOf(upload), join(folder, partFolder))),
     list: () => readdir(join(folder, partFolder)),
     diskBytes: async (upload) => {
-      const facts = await orMissing(stat(pathOf(upload)));
-      return (facts?.blocks ?? 0) * blockBytes;
+      const status = await orMissing(stat(pathOf(upload)));
+      return (status?.blocks ?? 0) * blockBytes;
     },
     remove: async (upload) => {
       await orMissing(unlink(pathOf(upload)));

@@ -29,7 +29,7 @@ const waitingMax = 100_000;
 /** A receipt waits no longer for the index. Milliseconds. */
 const patienceMs = 1_000;
 
-type Waiting = Readonly<{ row: PendingRow; told: () => void }>;
+type Waiting = Readonly<{ row: PendingRow; done: () => void }>;
 
 /** Creates an announcer. */
 export function createAnnouncer({ addPending, log }: AnnouncerOptions): Announcer {
@@ -46,7 +46,7 @@ export function createAnnouncer({ addPending, log }: AnnouncerOptions): Announce
       } catch (error) {
         log.error("the index was not told of uploads", { count: batch.length, error });
       }
-      for (const { told } of batch) told();
+      for (const { done } of batch) done();
     }
     isWriting = false;
   }
@@ -58,7 +58,7 @@ export function createAnnouncer({ addPending, log }: AnnouncerOptions): Announce
       const timer = setTimeout(resolve, patienceMs);
       waiting.push({
         row,
-        told: () => {
+        done: () => {
           clearTimeout(timer);
           resolve();
         },

@@ -11,7 +11,7 @@ import { readAddress, type UserAddress } from "../../payment/addresses.ts";
 import type { ApprovalRequest, RevocationRequest } from "../../payment/credits/approvals.ts";
 
 /** What an item wants of approvals. */
-export type ApprovalWish =
+export type ApprovalChange =
   | Readonly<{ kind: "give"; request: ApprovalRequest }>
   | Readonly<{ kind: "revoke"; request: RevocationRequest }>;
 
@@ -24,12 +24,12 @@ const secondsMax = 100 * 366 * 86_400;
  * @param payer - The account of who signed it. @param now - Unix milliseconds: an approval's time begins with it.
  * @throws Failure `upload_rejected` for tags that make no sense: nothing may be charged for what was not meant.
  */
-export function readApprovalWish(
+export function readApprovalChange(
   id: Id,
   tags: readonly Tag[],
   payer: UserAddress,
   now: number,
-): ApprovalWish | undefined {
+): ApprovalChange | undefined {
   const given = tagValue(tags, "x-approve-payment");
   const revoked = tagValue(tags, "x-delete-payment-approval");
   if (given !== undefined && revoked !== undefined) throw refused("create", "one item cannot both approve and revoke");

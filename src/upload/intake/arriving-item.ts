@@ -111,7 +111,7 @@ export function invalidItem(reason: string): Failure {
  * @param size - Of the whole item, as far as it is known. Bytes.
  * @throws Failure `item_too_large` {reason}.
  */
-export function refuseTooLarge(size: number, itemBytesMax: number): void {
+export function checkItemSize(size: number, itemBytesMax: number): void {
   if (size <= itemBytesMax) return;
   const reason = `Data item is too large, this service only accepts data items up to ${itemBytesMax} bytes!`;
   throw new Failure("item_too_large", { reason, size });

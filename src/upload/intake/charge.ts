@@ -40,7 +40,7 @@ import {
   type Upload,
   uploadsOfSigning,
 } from "../upload-rows.ts";
-import { type ApprovalWish, readApprovalWish } from "./approval-tags.ts";
+import { type ApprovalChange, readApprovalChange } from "./approval-tags.ts";
 
 /** Who pays for an item, and what else belongs to its transaction. */
 export type Terms = Readonly<{
@@ -128,7 +128,7 @@ export async function charge(parts: ChargeParts, item: WrittenItem, terms: Terms
   const price = await priceWith(parts, names, item.size, terms.prepaid, signal);
   const deadlineHeight = deadlineFrom(parts.height());
   const step = { now: parts.clock(), makeId: parts.makeId };
-  const wish = readApprovalWish(row.id, row.tags, signer, step.now);
+  const change = readApprovalChange(row.id, row.tags, signer, step.now);
   const taken = await parts.ledger.write(async (tx) => {
     const known = await findTaken(tx, signedItemOf(item));
     const isTaken = known !== undefined && known.upload.state !== "failed";
@@ -145,7 +145,7 @@ export async function charge(parts: ChargeParts, item: WrittenItem, terms: Terms
     });
     const upload: Upload = { ...charged, state: "stored", place: undefined, failedReason: undefined };
     if (known === undefined) {
-      const approvals = wish === undefined ? noApprovals : await carryOut(tx, wish, step);
+      const approvals = change === undefined ? noApprovals : await carryOut(tx, change, step);
       await insertUpload(tx, charged);
       return { upload, ...approvals };
     }
@@ -277,14 +277,14 @@ async function pay(tx: Tx, { itemId, signer, price, terms, step }: Bill): Promis
 const noApprovals = { createdApproval: undefined, revokedApprovals: undefined } as const;
 
 /** Gives an approval, or takes some back. @returns What `readTaken` tells of them later. */
-async function carryOut(tx: Tx, wish: ApprovalWish, step: Step): Promise<Omit<Taken, "upload">> {
+async function carryOut(tx: Tx, change: ApprovalChange, step: Step): Promise<Omit<Taken, "upload">> {
   try {
-    return wish.kind === "give"
-      ? { ...noApprovals, createdApproval: await giveApproval(tx, wish.request, step) }
-      : { ...noApprovals, revokedApprovals: await revokeApprovals(tx, wish.request, step) };
+    return change.kind === "give"
+      ? { ...noApprovals, createdApproval: await giveApproval(tx, change.request, step) }
+      : { ...noApprovals, revokedApprovals: await revokeApprovals(tx, change.request, step) };
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    throw new Failure(error.code, { ...error.context, wish: wish.kind, payer: wish.request.payer }, error);
+    throw new Failure(error.code, { ...error.context, approval: change.kind, payer: change.request.payer }, error);
   }
 }
 

@@ -17,7 +17,7 @@ import type { UserAddress } from "../../payment/addresses.ts";
 import type { Balance } from "../../payment/credits/balances.ts";
 import { checkNotBlocked, type UploadBlockList } from "../blocked-uploads.ts";
 import type { SignedItem } from "../upload-rows.ts";
-import { readApprovalWish } from "./approval-tags.ts";
+import { readApprovalChange } from "./approval-tags.ts";
 import {
   type ArrivingItem,
   allOf,
@@ -25,7 +25,7 @@ import {
   invalidItem,
   joinedPieces,
   readArriving,
-  refuseTooLarge,
+  checkItemSize,
 } from "./arriving-item.ts";
 import {
   accountOf,
@@ -115,7 +115,7 @@ export function createIntake(parts: IntakeParts): Intake {
   const { quota, store, rules } = parts;
 
   async function take(arrival: Arrival, signal: AbortSignal): Promise<Taken> {
-    refuseSize(arrival.size, rules);
+    checkSize(arrival.size, rules);
     const arriving = await readArriving(arrival.pieces, arrival.size);
     try {
       const { known, payer } = await admit(arriving, arrival.size, arrival);
@@ -159,14 +159,14 @@ export function createIntake(parts: IntakeParts): Intake {
       if (!isItsOwn(taken, item)) await store.discard(item);
       return taken;
     } catch (error) {
-      if (isRefusal(error, signal)) await store.discard(item);
+      if (isRejection(error, signal)) await store.discard(item);
       throw error;
     }
   }
 
   async function acceptStaged(staged: StagedItem, signal: AbortSignal): Promise<Taken> {
     const { head, size, verify } = staged;
-    refuseSize(size, rules);
+    checkSize(size, rules);
     const arriving = await readArriving(head, size);
     await arriving.rest.return?.();
     const { known, payer } = await admit(arriving, size, staged);
@@ -179,7 +179,7 @@ export function createIntake(parts: IntakeParts): Intake {
 
   /** Finds an item that was taken before, or refuses what can be refused by the header alone. */
   async function admit(arriving: ArrivingItem, size: number | undefined, terms: Terms): Promise<Admitted> {
-    const signer = refuseSigner(parts, arriving.header, terms);
+    const signer = checkSigner(parts, arriving.header, terms);
     const { known, ...state } = await findAgain(parts, signedBy(arriving, size), signer.account, terms);
     // A blocked item stays blocked under the other ids that its signature can be encoded to.
     if (known === undefined)
@@ -210,7 +210,7 @@ function signedBy({ header }: ArrivingItem, size: number | undefined): SignedIte
 type Admitted = Readonly<{ known: Taken | undefined; payer: ItemPayer }>;
 
 /** Refuses an item for its signer, or for what it says of approvals. */
-function refuseSigner(
+function checkSigner(
   { rules, clock }: Pick<IntakeParts, "rules" | "clock">,
   { id, signatureType, owner, tags }: ArrivingItem["header"],
   { token }: Terms,
@@ -218,12 +218,12 @@ function refuseSigner(
   const account = accountOf(signatureType, owner, token);
   const names = namesOf(signatureType, owner, account);
   if (names.some((name) => rules.blocked.has(name))) throw new Failure("upload_forbidden", { account });
-  readApprovalWish(id, tags, account, clock());
+  readApprovalChange(id, tags, account, clock());
   return { account, names };
 }
 
-function refuseSize(size: number | undefined, { itemBytesMax }: IntakeRules): void {
-  if (size !== undefined) refuseTooLarge(size, itemBytesMax);
+function checkSize(size: number | undefined, { itemBytesMax }: IntakeRules): void {
+  if (size !== undefined) checkItemSize(size, itemBytesMax);
 }
 
 /**
@@ -281,22 +281,22 @@ async function write(
   signal: AbortSignal,
 ): Promise<WrittenItem> {
   const { size, allow } = writing;
-  const refuse = (come: number) => refuseSize(come, rules);
+  const checkBytes = (come: number) => checkSize(come, rules);
   const begin = () => store.begin(size, arriving.header.headerSize);
   if (size !== undefined && size > smallItemBytesMax)
-    return await feedAll(begin(), allOf(arriving), writing, refuse, signal);
-  const pieces = joinedPieces(arriving, size ?? pieceBytes, pieceBytes, refuse);
+    return await feedAll(begin(), allOf(arriving), writing, checkBytes, signal);
+  const pieces = joinedPieces(arriving, size ?? pieceBytes, pieceBytes, checkBytes);
   const first = await pieces.next();
   if (first.done === true) throw invalidItem("the item is cut short");
   const second = await pieces.next();
   if (second.done !== true) {
     const all = chained([first.value, second.value], pieces);
-    return await feedAll(begin(), all, writing, refuse, signal);
+    return await feedAll(begin(), all, writing, checkBytes, signal);
   }
   const come = first.value.length;
   if (size !== undefined && come !== size) throw invalidItem(`it has ${come} bytes, ${size} were announced`);
   await allow(come);
-  refuseBlockedBytes(blockList, arriving, first.value);
+  checkBytesNotBlocked(blockList, arriving, first.value);
   return await store.take(first.value, signal);
 }
 
@@ -304,7 +304,7 @@ async function write(
  * Refuses a small item by its hash before it is written: its file is shared, and would keep the bytes for as long as
  * others are in it. Hashed here, at most a mebibyte, and only where any hash is blocked.
  */
-function refuseBlockedBytes(blockList: UploadBlockList, { header }: ArrivingItem, item: Uint8Array): void {
+function checkBytesNotBlocked(blockList: UploadBlockList, { header }: ArrivingItem, item: Uint8Array): void {
   if (blockList.has("hash"))
     checkNotBlocked(blockList, { id: header.id, digest: sha256(item.subarray(header.headerSize)) });
 }
@@ -313,7 +313,7 @@ async function feedAll(
   session: ItemSession,
   pieces: AsyncIterable<Uint8Array>,
   { allow, held }: Writing,
-  refuse: (come: number) => void,
+  checkBytes: (come: number) => void,
   signal: AbortSignal,
 ): Promise<WrittenItem> {
   let fed = 0;
@@ -321,7 +321,7 @@ async function feedAll(
     for await (const piece of pieces) {
       signal.throwIfAborted();
       fed += piece.length;
-      refuse(fed);
+      checkBytes(fed);
       await allow(fed);
       await session.feed(piece);
       held.wrote(piece.length);
@@ -334,7 +334,7 @@ async function feedAll(
 }
 
 /** Whether nothing of an item was kept for sure: a ledger that fails may have written its row all the same. */
-function isRefusal(error: unknown, signal: AbortSignal): boolean {
+function isRejection(error: unknown, signal: AbortSignal): boolean {
   if (signal.aborted && error === signal.reason) return true;
   return error instanceof Failure && error.code !== "database_unavailable" && error.code !== "busy";
 }

@@ -66,7 +66,7 @@ export function createItemStore(folder: string, pools: readonly Pool<Workers["in
   let waitingBytes = 0;
   const idle = new Set(pools);
   let isWoken = false;
-  let turn = 0;
+  let nextPool = 0;
   let sessions = 0;
   const shared = { pieces: 0 };
 
@@ -100,10 +100,10 @@ export function createItemStore(folder: string, pools: readonly Pool<Workers["in
     },
     begin: (size, headerSize) => {
       if (sessions >= sessionsMax) throw new Failure("busy", { sessions });
-      const pool = pools[turn % pools.length];
-      turn += 1;
+      const pool = pools[nextPool % pools.length];
+      nextPool += 1;
       // The next one's turn to begin is this one's to hash beside it.
-      const digestPool = pools[turn % pools.length];
+      const digestPool = pools[nextPool % pools.length];
       sessions += 1;
       assert(pool !== undefined && digestPool !== undefined, "there is a thread for every item");
       return createItemSession({ folder, size, headerSize, pool, digestPool, shared }, () => {
@@ -345,10 +345,10 @@ function createThreads({ folder, size, headerSize, pool, digestPool }: ItemSessi
       return item;
     },
     drop: async (): Promise<void> => {
-      const heard = () => undefined;
+      const ignore = () => undefined;
       await Promise.all([
-        pool.run("dropItem", { folder, session }).then(heard, heard),
-        digestPool.run("endDigest", { session }).then(heard, heard),
+        pool.run("dropItem", { folder, session }).then(ignore, ignore),
+        digestPool.run("endDigest", { session }).then(ignore, ignore),
       ]);
     },
   };
@@ -359,14 +359,14 @@ async function step<Result extends Readonly<{ kind: string }>>(
 ): Promise<Exclude<Result, NotTaken>> {
   try {
     const response = await running;
-    if (isRefusal(response)) throw failureOf(response);
+    if (isNotTaken(response)) throw failureOf(response);
     return response as Exclude<Result, NotTaken>;
   } catch (error) {
     throw askedAgain(error);
   }
 }
 
-function isRefusal(response: Readonly<{ kind: string }>): response is NotTaken {
+function isNotTaken(response: Readonly<{ kind: string }>): response is NotTaken {
   return response.kind === "invalid" || response.kind === "unwritten" || response.kind === "lost";
 }
 

@@ -14,7 +14,7 @@ import { unfinishedBundles } from "../pipeline/bundle-rows.ts";
 import { failedItems, itemsOfBundle, type WaitingItem, waitingItems } from "../upload-rows.ts";
 
 /** What it needs. */
-export type TellParts = Readonly<{
+export type MissedItemsParts = Readonly<{
   ledger: LedgerDatabase;
   /** Of entry `bundles`. */
   threads: Pool<Workers["bundles"]>;
@@ -22,7 +22,7 @@ export type TellParts = Readonly<{
   folder: string;
   storeName: string;
   /** Where the index has an item: in a block, or among those that wait for one. */
-  standing: (id: Id) => "mined" | "pending" | undefined;
+  statusOf: (id: Id) => "mined" | "pending" | undefined;
   addPending: (rows: readonly PendingRow[]) => Promise<unknown>;
   forgetPending: (ids: readonly Id[]) => Promise<void>;
   log: Log;
@@ -36,36 +36,36 @@ const itemsPerJob = 100;
 const bytesPerJob = 16 * 2 ** 20;
 
 /** Tells of all that is on its way, and takes back what was told of items that have failed since. */
-export async function tellAll(parts: TellParts, signal: AbortSignal): Promise<void> {
+export async function announceMissedItems(parts: MissedItemsParts, signal: AbortSignal): Promise<void> {
   const { ledger, storeName } = parts;
   // Those that wait first: what is put into a bundle meanwhile is met there.
   for (let last: WaitingItem | undefined; ; ) {
     const page = await ledger.read((tx) => waitingItems(tx, storeName, last, pageItems));
-    await tellItems(parts, page, signal);
+    await announceItems(parts, page, signal);
     if (page.length < pageItems) break;
     last = page.at(-1);
   }
   for (const bundleId of await ledger.read((tx) => unfinishedBundles(tx, storeName)))
-    await tellBundle(parts, bundleId, signal);
+    await announceItemsOfBundle(parts, bundleId, signal);
   for (let last = ""; ; ) {
     const ids = await ledger.read((tx) => failedItems(tx, storeName, last, pageItems));
-    const told = ids.filter((id) => parts.standing(id) === "pending");
-    if (told.length > 0) await parts.forgetPending(told);
+    const announced = ids.filter((id) => parts.statusOf(id) === "pending");
+    if (announced.length > 0) await parts.forgetPending(announced);
     if (ids.length < pageItems) return;
     last = ids.at(-1) ?? last;
   }
 }
 
 /** Tells of the items of one bundle: it has left the block that it was in. */
-export async function tellBundle(parts: TellParts, bundleId: string, signal: AbortSignal): Promise<void> {
-  await tellItems(parts, await itemsOfBundle(parts.ledger, bundleId), signal);
+export async function announceItemsOfBundle(parts: MissedItemsParts, bundleId: string, signal: AbortSignal): Promise<void> {
+  await announceItems(parts, await itemsOfBundle(parts.ledger, bundleId), signal);
 }
 
-async function tellItems(parts: TellParts, items: readonly BundleItem[], signal: AbortSignal): Promise<void> {
+async function announceItems(parts: MissedItemsParts, items: readonly BundleItem[], signal: AbortSignal): Promise<void> {
   for (let at = 0; at < items.length; at += pageItems) {
     signal.throwIfAborted();
     await new Promise<void>((resolve) => setImmediate(resolve));
-    const missed = items.slice(at, at + pageItems).filter(({ id }) => isId(id) && parts.standing(id) === undefined);
+    const missed = items.slice(at, at + pageItems).filter(({ id }) => isId(id) && parts.statusOf(id) === undefined);
     for (const job of jobsOf(missed)) await tell(parts, job, signal);
   }
 }
@@ -85,7 +85,7 @@ function jobsOf(items: readonly BundleItem[]): BundleItem[][] {
   return jobs;
 }
 
-async function tell(parts: TellParts, items: readonly BundleItem[], signal: AbortSignal): Promise<void> {
+async function tell(parts: MissedItemsParts, items: readonly BundleItem[], signal: AbortSignal): Promise<void> {
   const job: ReadItemsJob = { folder: parts.folder, items };
   const { rows } = await parts.threads.run("readItems", job, { signal });
   await parts.addPending(rows);

@@ -85,9 +85,9 @@ export function createFinalizer(parts: FinalizerParts): Finalizer {
   const semaphore = createSemaphore(parts.atOnce, waitingMax);
 
   async function attempt(upload: MultipartUpload, job: Job): Promise<Taken> {
-    const turn = semaphore.take(life.signal);
-    assert(turn !== undefined, "there are no more finalizations than have room in line");
-    const release = await turn;
+    const permit = semaphore.take(life.signal);
+    assert(permit !== undefined, "there are no more finalizations than have room in line");
+    const release = await permit;
     try {
       return await writers.alone(upload.id, (file) => take(parts, upload, file, job, life.signal));
     } finally {
@@ -250,9 +250,9 @@ const finalCodes: readonly FailureCode[] = [
 /** The wire's word for a refusal; `undefined` for what can pass. */
 function failureWord(error: unknown): MultipartFailure | undefined {
   if (!(error instanceof Failure) || !finalCodes.includes(error.code)) return undefined;
-  const wish = error.context["wish"];
-  if (wish === "give") return "APPROVAL_FAILED";
-  if (wish === "revoke") return "REVOKE_FAILED";
+  const change = error.context["approval"];
+  if (change === "give") return "APPROVAL_FAILED";
+  if (change === "revoke") return "REVOKE_FAILED";
   return error.code === "insufficient_balance" ? "UNDERFUNDED" : "INVALID";
 }
 

@@ -74,7 +74,7 @@ export function isOver({ state, expiresAt }: MultipartUpload, now: number): bool
  * request there.
  * @throws Failure `busy`.
  */
-export function refuseElsewhere(storeName: string, { id, store }: MultipartUpload): void {
+export function checkOwnStore(storeName: string, { id, store }: MultipartUpload): void {
   if (store !== storeName) throw new Failure("busy", { reason: "the upload lies elsewhere", id, store });
 }
 

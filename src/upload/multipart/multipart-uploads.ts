@@ -16,7 +16,7 @@ import type { UserAddress } from "../../payment/addresses.ts";
 import { reserve } from "../../payment/credits/reservations.ts";
 import type { LedgerDatabase, Tx } from "../../store/ledger/ledger-database.ts";
 import { type MakeId, transfer, user } from "../../store/ledger/transfers.ts";
-import { refuseTooLarge } from "../intake/arriving-item.ts";
+import { checkItemSize } from "../intake/arriving-item.ts";
 import { readTakenById, type Taken } from "../intake/charge.ts";
 import type { Finalizer, FinalizeStage } from "./finalize.ts";
 import {
@@ -32,7 +32,7 @@ import {
   type Part,
   type Payers,
   partsOf,
-  refuseElsewhere,
+  checkOwnStore,
   reopenMultipart,
 } from "./multipart-rows.ts";
 import type { ArrivingPart, PartWriters } from "./part-writers.ts";
@@ -140,7 +140,7 @@ export function createMultipart(parts: MultipartParts): Multipart {
       const upload = await find(tx, id);
       if (upload.state === "finalized") return await takenOf(tx, upload);
       if (finalizer.stage(id) === undefined && finalizer.isFull()) throw new Failure("busy", { id });
-      refuseElsewhere(parts.storeName, upload);
+      checkOwnStore(parts.storeName, upload);
       if (upload.state === "finalizing") return upload;
       const size = wholeSize(await partsOf(tx, id));
       await beginFinalizing(tx, id, size, payers, parts.clock());
@@ -179,8 +179,8 @@ export function createMultipart(parts: MultipartParts): Multipart {
     findPaid: (payment) => ledger.read((tx) => findMultipartOfPayment(tx, payment)),
     put: async (id, part, signal) => {
       const upload = await ledger.read((tx) => find(tx, id));
-      refusePart(upload, part, itemBytesMax);
-      refuseElsewhere(parts.storeName, upload);
+      checkPart(upload, part, itemBytesMax);
+      checkOwnStore(parts.storeName, upload);
       const endHold = upload.paid === undefined ? holdUnpaid(part.size) : undefined;
       try {
         await writers.write(id, part, signal);
@@ -286,7 +286,7 @@ async function hold(
 
 async function addPart(parts: MultipartParts, tx: Tx, id: string, part: Part): Promise<void> {
   const upload = await findNow(parts, tx, id);
-  refusePart(upload, part, parts.itemBytesMax);
+  checkPart(upload, part, parts.itemBytesMax);
   if (upload.state === "failed") await reopenMultipart(tx, id, "failed", parts.clock());
   const isNew = await insertPart(tx, id, part);
   if (isNew && upload.partCount >= partsMax) throw invalidPart(`An upload has at most ${partsMax} parts.`);
@@ -299,7 +299,7 @@ async function takenOf(tx: Tx, { itemId }: MultipartUpload): Promise<Taken> {
 }
 
 /** Refuses a part by what is known before its bytes come. */
-function refusePart(upload: MultipartUpload, { start, size }: Part, itemBytesMax: number): void {
+function checkPart(upload: MultipartUpload, { start, size }: Part, itemBytesMax: number): void {
   if (upload.state === "finalizing") throw invalidPart("The upload is being finalized.");
   if (upload.state === "finalized") throw invalidPart("The upload is finalized.");
   const end = start + size;
@@ -307,7 +307,7 @@ function refusePart(upload: MultipartUpload, { start, size }: Part, itemBytesMax
     throw new Failure("item_too_large", { reason: `Chunks have at most ${chunkSizeMax} bytes!`, size });
   if (upload.paid !== undefined && end > upload.paid.size)
     throw invalidPart(`It ends at byte ${end}, and ${upload.paid.size} bytes are paid for.`);
-  refuseTooLarge(end, itemBytesMax);
+  checkItemSize(end, itemBytesMax);
 }
 
 /** The size of the whole. @param parts - In the order of their places. */

@@ -21,7 +21,7 @@ import {
   type MultipartUpload,
   overdueMultiparts,
   ownerOfFile,
-  refuseElsewhere,
+  checkOwnStore,
 } from "./multipart-rows.ts";
 import type { PartWriters } from "./part-writers.ts";
 
@@ -74,10 +74,10 @@ export async function openMultipartSweep(parts: MultipartSweepParts): Promise<Mu
   await sweepOnce();
 
   async function keepOn(): Promise<void> {
-    for (let turn = 1; await isOpenAfter(sweepMs, life.signal); turn += 1) {
+    for (let round = 1; await isOpenAfter(sweepMs, life.signal); round += 1) {
       try {
         await sweepOnce();
-        if (turn % sweepsPerTidying === 0) await tidyOnce();
+        if (round % sweepsPerTidying === 0) await tidyOnce();
       } catch (error) {
         log.error("uploads in parts could not be swept", { error });
       }
@@ -125,7 +125,7 @@ async function dropUpload(
   const isEnded = await ledger.write(async (tx) => {
     const upload = await findMultipart(tx, id);
     if (upload === undefined || upload.state === "finalized" || !isToEnd(upload)) return false;
-    refuseElsewhere(storeName, upload);
+    checkOwnStore(storeName, upload);
     if (!(await deleteMultipart(tx, id))) return false;
     if (upload.paid?.reservationId !== undefined) await voidReservation(tx, upload.paid.reservationId, step);
     return true;

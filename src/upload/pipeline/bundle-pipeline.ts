@@ -60,9 +60,9 @@ export function openPipeline(parts: PipelineParts): Pipeline {
   const { clock, log } = parts;
   const life = new AbortController();
   const planner = createPlanner({ ...parts, rules: parts.rules.plan });
-  const rest = createIdleWait(life.signal);
-  const stepParts = { ...parts, planAgain: planner.again, inOrder: createTurn() };
-  const slots = groups.map((group) => createSlots(stepParts, group, life.signal, rest.end));
+  const idle = createIdleWait(life.signal);
+  const stepParts = { ...parts, planAgain: planner.again, inOrder: createSequence() };
+  const slots = groups.map((group) => createSlots(stepParts, group, life.signal, idle.end));
 
   /** Does what is due. @returns When something is due next, Unix milliseconds. */
   async function look(): Promise<number> {
@@ -80,7 +80,7 @@ export function openPipeline(parts: PipelineParts): Pipeline {
         log.error("bundles could not be worked on", { error });
         nextAt = clock() + retryMs;
       }
-      await rest.wait(Math.max(0, Math.min(idleMs, nextAt - clock())));
+      await idle.wait(Math.max(0, Math.min(idleMs, nextAt - clock())));
     }
     await Promise.all(slots.map(({ ended }) => ended()));
   }
@@ -88,7 +88,7 @@ export function openPipeline(parts: PipelineParts): Pipeline {
   const ended = run();
   return {
     onItem: (size) => {
-      if (planner.note(size)) rest.end();
+      if (planner.note(size)) idle.end();
     },
     reasons: () => [...new Set(slots.flatMap(({ faults }) => faults()))].slice(0, reasonsMax),
     close: async () => {
@@ -99,7 +99,7 @@ export function openPipeline(parts: PipelineParts): Pipeline {
 }
 
 /** Work one after another, however the one before ends. */
-function createTurn(): (work: () => Promise<void>) => Promise<void> {
+function createSequence(): (work: () => Promise<void>) => Promise<void> {
   let last: Promise<void> = Promise.resolve();
   return (work) => {
     const mine = last.then(work);

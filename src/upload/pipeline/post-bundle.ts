@@ -18,7 +18,7 @@ import { anchorBlocks, type StepParts } from "./pipeline-context.ts";
 const blocksLeftMin = 10;
 
 /** Between a refusal and the next transaction: what nodes did not like may not be over at once. Milliseconds. */
-const refusedMs = 1_000;
+const rejectedPauseMs = 1_000;
 
 /** Posts the transaction. @throws Failure `source_failed` {reason} when nobody took it. */
 export async function post(parts: StepParts, bundle: Bundle, signal: AbortSignal): Promise<void> {
@@ -41,14 +41,14 @@ export async function post(parts: StepParts, bundle: Bundle, signal: AbortSignal
   if (posted.kind === "refused") {
     const reason = `the nodes refuse the transaction: ${posted.reason}`;
     if (sending === "again" || !posted.isByAll) throw new Failure("source_failed", { reason });
-    await giveUp(parts, bundle, refusedMs * 2 ** Math.min(bundle.attempts, refusedDoublingsMax), reason);
+    await giveUp(parts, bundle, rejectedPauseMs * 2 ** Math.min(bundle.attempts, rejectedDoublingsMax), reason);
     return;
   }
   const now = clock();
   await ledger.write((tx) => stepBundle(tx, { bundle, to: "posted", now, nextAt: now }));
 }
 
-const refusedDoublingsMax = 6;
+const rejectedDoublingsMax = 6;
 
 /** Whether there is no use in sending it, and no harm in another one. */
 async function isOver(

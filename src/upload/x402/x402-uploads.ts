@@ -18,7 +18,7 @@ import { voidReservation } from "../../payment/credits/reservations.ts";
 import type { X402Payment } from "../../payment/x402/x402.ts";
 import { uploadPurpose, type X402, type X402Settled } from "../../payment/x402/x402.ts";
 import type { UploadBlockList } from "../blocked-uploads.ts";
-import { refuseTooLarge } from "../intake/arriving-item.ts";
+import { checkItemSize } from "../intake/arriving-item.ts";
 import type { Taken } from "../intake/charge.ts";
 import type { Arrival, Intake } from "../intake/item-intake.ts";
 import type { ItemSigner } from "../item-signing.ts";
@@ -87,7 +87,7 @@ export type X402Uploads = Readonly<{
    * @param size - Of the whole item. Bytes.
    * @throws Failure `item_too_large` {reason}, `no_room`, `not_synced`.
    */
-  refuse: (size: number) => void;
+  checkSize: (size: number) => void;
   /** Whether a whole item costs nothing, whoever sends it. */
   isFree: (size: number) => boolean;
   /**
@@ -114,7 +114,7 @@ export type X402UploadsParts = UnsignedParts &
     credits: Pick<Credits, "reserve" | "void">;
     rules: Readonly<{ itemBytesMax: number; freeBytesMax: number; blocked: ReadonlySet<string> }>;
     /** @throws Failure `no_room`, `not_synced` while no item could be taken: before anybody pays. */
-    refuseAll: (size: number) => void;
+    checkReady: (size: number) => void;
     clock: Clock;
     log: Log;
   }>;
@@ -148,11 +148,11 @@ export function createX402Uploads(parts: X402UploadsParts): X402Uploads {
     }
   }
 
-  function refuse(size: number, ...addresses: readonly string[]): void {
-    refuseTooLarge(size, rules.itemBytesMax);
+  function checkTerms(size: number, ...addresses: readonly string[]): void {
+    checkItemSize(size, rules.itemBytesMax);
     const address = addresses.find((one) => rules.blocked.has(one));
     if (address !== undefined) throw new Failure("upload_forbidden", { address });
-    parts.refuseAll(size);
+    parts.checkReady(size);
   }
 
   const freeSize: X402Uploads["freeSize"] = ({ tags, size }) => size + signer.headerSize(tags);
@@ -160,29 +160,29 @@ export function createX402Uploads(parts: X402UploadsParts): X402Uploads {
 
   return {
     x402,
-    refuse: (size) => refuse(size),
+    checkSize: (size) => checkTerms(size),
     isFree: (size) => size <= rules.freeBytesMax,
     freeSize,
     paidSize,
     takeSigned: (item, sent, signal) => {
       const { payment } = sent;
-      refuse(item.size, payment.authorization.from);
+      checkTerms(item.size, payment.authorization.from);
       return first(paymentName(x402, payment), () => takeSigned(parts, item, sent, signal));
     },
     takeFree: async (upload, signal) => {
-      refuse(freeSize(upload));
+      checkTerms(freeSize(upload));
       const { id } = await multipart.create({ chunkSize: undefined, client: upload.client });
       return await bringUnsigned(parts, id, upload, signal);
     },
     takeUnsigned: async (upload, sent, signal) => {
       const { from } = sent.payment.authorization;
       const size = paidSize(upload);
-      refuse(size, from);
+      checkTerms(size, from);
       const paid = { ...upload, tags: paidTags(upload.tags, from) };
       return await first(paymentName(x402, sent.payment), () => takeUnsigned(parts, paid, size, sent, signal));
     },
     createChunked: async (upload, sent, signal) => {
-      refuse(upload.size, sent.payment.authorization.from, upload.refundTo);
+      checkTerms(upload.size, sent.payment.authorization.from, upload.refundTo);
       return await first(paymentName(x402, sent.payment), () => createChunked(parts, makers, upload, sent, signal));
     },
   };

@@ -14,7 +14,7 @@ import { openIndexReader } from "../../../src/store/index/reader.ts";
 import type { PendingRow } from "../../../src/store/index/rows.ts";
 import type { IndexReader } from "../../../src/store/index/types.ts";
 import { type IndexWriter, openIndexWriter } from "../../../src/store/index/writer.ts";
-import { type TellParts, tellAll, tellBundle } from "../../../src/upload/intake/missed-items.ts";
+import { type MissedItemsParts, announceMissedItems, announceItemsOfBundle } from "../../../src/upload/intake/missed-items.ts";
 import { createPlanner } from "../../../src/upload/pipeline/plan-bundles.ts";
 import { failUpload, findUpload } from "../../../src/upload/upload-rows.ts";
 import {
@@ -47,7 +47,7 @@ afterEach(async () => {
   await fixture.close();
 });
 
-function parts(): TellParts {
+function parts(): MissedItemsParts {
   const { database: ledger, threads, folder: uploads } = fixture;
   const log = createLog({ level: "error", format: "json", clock: Date.now, write: () => undefined });
   return {
@@ -56,7 +56,7 @@ function parts(): TellParts {
     folder: uploads,
     storeName,
     log,
-    standing: (id) => {
+    statusOf: (id) => {
       const place = reader.placeOf(id);
       if (place === undefined) return undefined;
       return place.height === pendingHeight ? "pending" : "mined";
@@ -82,7 +82,7 @@ test("items that it missed are told, verified, wherever they stand on their way"
   await plan();
   const waiting = fixture.sign([0, 30]);
   await fixture.take(waiting);
-  await tellAll(parts(), never);
+  await announceMissedItems(parts(), never);
   for (const { id, bytes } of [...bundled, ...waiting]) {
     const located = reader.locate(id);
     const upload = await fixture.database.read((tx) => findUpload(tx, id));
@@ -97,11 +97,11 @@ test("items that it missed are told, verified, wherever they stand on their way"
 test("those that it has are not read again, and many are told in steps", async () => {
   const items = fixture.sign(Array.from({ length: 620 }, () => 3));
   await fixture.take(items);
-  await tellAll(parts(), never);
+  await announceMissedItems(parts(), never);
   expect(items.every(({ id }) => isFound(id))).toBe(true);
   let jobs = 0;
   const { threads } = fixture;
-  const counting: TellParts = {
+  const counting: MissedItemsParts = {
     ...parts(),
     threads: {
       ...threads,
@@ -111,7 +111,7 @@ test("those that it has are not read again, and many are told in steps", async (
       },
     },
   };
-  await tellAll(counting, never);
+  await announceMissedItems(counting, never);
   expect(jobs).toBe(0);
 });
 
@@ -123,18 +123,18 @@ test("an item whose bytes have changed is not told, and keeps no other from it",
   const at = (place?.offset ?? 0) + (place?.size ?? 1) - 1;
   bytes[at] = (bytes[at] ?? 0) ^ 1;
   writeFileSync(path, bytes);
-  await tellAll(parts(), never);
+  await announceMissedItems(parts(), never);
   expect([isFound(bad.id), isFound(good.id)]).toEqual([false, true]);
 });
 
 test("one that has failed is taken back", async () => {
   const [item] = fixture.sign([10]) as [SignedItem];
   await fixture.take([item]);
-  await tellAll(parts(), never);
+  await announceMissedItems(parts(), never);
   await plan();
   const upload = await fixture.database.read((tx) => findUpload(tx, item.id));
   await fixture.database.write((tx) => failUpload(tx, item.id, upload?.place?.bundleId ?? "", "lost"));
-  await tellAll(parts(), never);
+  await announceMissedItems(parts(), never);
   expect(isFound(item.id)).toBe(false);
 });
 
@@ -143,7 +143,7 @@ test("a bundle that has left its block is told with all its items", async () => 
   await fixture.take(items);
   await plan();
   const upload = await fixture.database.read((tx) => findUpload(tx, items[0]?.id ?? ""));
-  await tellBundle(parts(), upload?.place?.bundleId ?? "", never);
+  await announceItemsOfBundle(parts(), upload?.place?.bundleId ?? "", never);
   expect(items.map(({ id }) => isFound(id))).toEqual([true, true]);
 });
 
@@ -154,7 +154,7 @@ describe("the row of an upload", () => {
     const [item] = fixture.sign([10]) as [SignedItem];
     await fixture.take([item]);
     const rows: PendingRow[] = [];
-    await tellAll({ ...parts(), addPending: async (added) => rows.push(...added) }, never);
+    await announceMissedItems({ ...parts(), addPending: async (added) => rows.push(...added) }, never);
     const [row] = rows;
     if (row === undefined) throw new Error("a row was told");
     return row;

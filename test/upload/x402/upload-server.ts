@@ -54,7 +54,7 @@ export function openX402UploadServer(options: X402UploadServerOptions): X402Uplo
     rules,
     log: silentLog,
     clock,
-    refuseAll: () => undefined,
+    checkReady: () => undefined,
     blockList: options.blockList ?? createBlockList(),
     signer: createItemSigner({ folder, pool, keyFile: key.file, key: { scheme: arweave, owner } }),
   });
