@@ -226,7 +226,8 @@ async function followRange(
     for (; height <= to; height += 1) {
       const block = await window.next();
       const before = options.reader.tip();
-      if (before !== undefined && block.previous !== before.hash) return await handleReorg(height, options, state, signal);
+      if (before !== undefined && block.previous !== before.hash)
+        return await handleReorg(height, options, state, signal);
       await writeBlock(block, options, state);
     }
   } catch (error) {

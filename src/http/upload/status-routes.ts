@@ -6,7 +6,7 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import type { NestedItem } from "../../upload/nested-offsets.ts";
-import type { UploadStatus, UploadState } from "../../upload/upload-rows.ts";
+import type { UploadState, UploadStatus } from "../../upload/upload-rows.ts";
 import { jsonResponse } from "../responses.ts";
 import { pathParameters } from "./parameters.ts";
 

@@ -22,10 +22,10 @@ import {
   type ArrivingItem,
   allOf,
   chained,
+  checkItemSize,
   invalidItem,
   joinedPieces,
   readArriving,
-  checkItemSize,
 } from "./arriving-item.ts";
 import {
   accountOf,

@@ -57,11 +57,19 @@ export async function announceMissedItems(parts: MissedItemsParts, signal: Abort
 }
 
 /** Tells of the items of one bundle: it has left the block that it was in. */
-export async function announceItemsOfBundle(parts: MissedItemsParts, bundleId: string, signal: AbortSignal): Promise<void> {
+export async function announceItemsOfBundle(
+  parts: MissedItemsParts,
+  bundleId: string,
+  signal: AbortSignal,
+): Promise<void> {
   await announceItems(parts, await itemsOfBundle(parts.ledger, bundleId), signal);
 }
 
-async function announceItems(parts: MissedItemsParts, items: readonly BundleItem[], signal: AbortSignal): Promise<void> {
+async function announceItems(
+  parts: MissedItemsParts,
+  items: readonly BundleItem[],
+  signal: AbortSignal,
+): Promise<void> {
   for (let at = 0; at < items.length; at += pageItems) {
     signal.throwIfAborted();
     await new Promise<void>((resolve) => setImmediate(resolve));

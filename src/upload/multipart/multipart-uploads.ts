@@ -21,6 +21,7 @@ import { readTakenById, type Taken } from "../intake/charge.ts";
 import type { Finalizer, FinalizeStage } from "./finalize.ts";
 import {
   beginFinalizing,
+  checkOwnStore,
   countUnfinished,
   findMultipart,
   findMultipartOfPayment,
@@ -32,7 +33,6 @@ import {
   type Part,
   type Payers,
   partsOf,
-  checkOwnStore,
   reopenMultipart,
 } from "./multipart-rows.ts";
 import type { ArrivingPart, PartWriters } from "./part-writers.ts";

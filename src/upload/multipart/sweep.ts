@@ -13,6 +13,7 @@ import type { MakeId } from "../../store/ledger/transfers.ts";
 import type { PartFiles } from "../../store/uploads/part-files.ts";
 import type { Finalizer } from "./finalize.ts";
 import {
+  checkOwnStore,
   deleteFinalized,
   deleteMultipart,
   finalizingMultiparts,
@@ -21,7 +22,6 @@ import {
   type MultipartUpload,
   overdueMultiparts,
   ownerOfFile,
-  checkOwnStore,
 } from "./multipart-rows.ts";
 import type { PartWriters } from "./part-writers.ts";
 

@@ -14,7 +14,11 @@ import { openIndexReader } from "../../../src/store/index/reader.ts";
 import type { PendingRow } from "../../../src/store/index/rows.ts";
 import type { IndexReader } from "../../../src/store/index/types.ts";
 import { type IndexWriter, openIndexWriter } from "../../../src/store/index/writer.ts";
-import { type MissedItemsParts, announceMissedItems, announceItemsOfBundle } from "../../../src/upload/intake/missed-items.ts";
+import {
+  announceItemsOfBundle,
+  announceMissedItems,
+  type MissedItemsParts,
+} from "../../../src/upload/intake/missed-items.ts";
 import { createPlanner } from "../../../src/upload/pipeline/plan-bundles.ts";
 import { failUpload, findUpload } from "../../../src/upload/upload-rows.ts";
 import {
