@@ -26,7 +26,7 @@ export const uploadDefences: readonly Defence[] = [
     threat: "U1",
     name: "uploads that are too large",
     file: "src/upload/intake/item-intake.ts",
-    text: "if (size !== undefined) refuseTooLarge(size, itemBytesMax);",
+    text: "if (size !== undefined) checkItemSize(size, itemBytesMax);",
     instead: "",
     tests: ["test/http/upload/transfer.test.ts"],
     only: "too large",
