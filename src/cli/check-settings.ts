@@ -1,7 +1,6 @@
 /**
- * What settings say beyond each text alone: filters, lists of addresses, files that are named, and those that need
- * one another, addresses that this machine has. All faults are told at once, before anything is opened; whoever reads
- * a setting again finds none.
+ * Checks of settings beyond their text: filters, address lists, files, settings that depend on each other, and
+ * addresses of this machine. All faults are reported at once, before anything is opened.
  * @module
  */
 
@@ -21,7 +20,7 @@ import { hostAndPort } from "../config/setting-readers.ts";
 import type { Config } from "../config/settings.ts";
 import { readMining } from "./mining.ts";
 
-/** Each throws Misuse with its complaints. */
+/** Each check throws Misuse with its complaints. */
 const checks: readonly ((config: Config) => unknown)[] = [
   readFilters,
   (config) => addressTest(config.TRUSTED_PROXIES, "TRUSTED_PROXIES"),
@@ -56,7 +55,7 @@ function checkRootSources({ CDB64_ROOT_TX_INDEX_SOURCES: sources }: Config): voi
   if (faults.length > 0) throw badSettings(faults.map((fault) => `CDB64_ROOT_TX_INDEX_SOURCES: ${fault}`));
 }
 
-/** Looks at all of them. @returns Every complaint. */
+/** Runs all checks. @returns All complaints. */
 export function settingsFaults(config: Config): readonly string[] {
   return checks.flatMap((check) => {
     try {

@@ -6,8 +6,8 @@ import { winstonPerAr } from "../arweave/winston.ts";
 import { type Config, settings } from "../config/settings.ts";
 import type { Sample } from "../dev/sample/sample-site.ts";
 import type { FundedWallet } from "./dev-wallets.ts";
-import { wincText } from "./quantities.ts";
-import { startedAs, typedProgram } from "./typed-program.ts";
+import { startedAs, typedProgram } from "./environment.ts";
+import { wincText } from "./terminal.ts";
 
 /** What there is to say. */
 export type DevRecord = Readonly<{

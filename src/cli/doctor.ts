@@ -1,13 +1,25 @@
 /**
- * `cairn doctor`: is the folder whole, do cached bytes have their checksums, does the index agree with the chain, do
- * the threads work.
+ * `cairn doctor`: checks databases, cached bytes, agreement of the index with the chain, and worker threads.
+ * `cairn doctor --accept-loss <name>`: removes a lost database from the folder's record. No file is deleted: an
+ * unusable file is renamed.
  * @module
  */
-
-import { existsSync } from "node:fs";
-import { exitCodes } from "../app/complaints.ts";
-import { type DatabaseName, type DataFolder, existingDataFolder, lockFolder } from "../app/data-folder.ts";
-import { examineDatabases, type KnownDatabase } from "../app/databases.ts";
+import { existsSync, renameSync, rmSync } from "node:fs";
+import { exitCodes, misuse } from "../app/complaints.ts";
+import {
+  type DatabaseName,
+  type DataFolder,
+  databaseNames,
+  existingDataFolder,
+  lockFolder,
+} from "../app/data-folder.ts";
+import {
+  type ExaminedDatabase,
+  examineDatabases,
+  type KnownDatabase,
+  shortName,
+  writeDatabaseRecord,
+} from "../app/databases.ts";
 import { systemRandom } from "../app/random.ts";
 import { openThreads, openUploadThreads } from "../app/threads.ts";
 import { openNode } from "../chain/node.ts";
@@ -16,29 +28,29 @@ import type { Config } from "../config/settings.ts";
 import { createChainQuestions } from "../indexing/ask-chain.ts";
 import { systemClock } from "../lib/clock.ts";
 import { type Closers, createClosers } from "../lib/closers.ts";
+import { invalidValue } from "../lib/invalid-value.ts";
 import { silentLog } from "../lib/log.ts";
 import { jsonText, printable, printableLines } from "../lib/printable.ts";
 import { secp256k1Implementation } from "../lib/secp256k1.ts";
 import { openExtents } from "../store/extents/extents.ts";
 import { openIndexReader } from "../store/index/reader.ts";
 import type { IndexReader } from "../store/index/types.ts";
-import { checkIntegrity, closeDatabase, openForReading } from "../store/sqlite.ts";
+import { checkIntegrity, closeDatabase, isDamage, openForReading } from "../store/sqlite.ts";
 import type { Pool } from "../threads/pool.ts";
-import { type PageRow, rowsText } from "./rows.ts";
+import { type PageRow, rowsText } from "./terminal.ts";
 
-/** How it is run. */
 export type DoctorOptions = Readonly<{
   json: boolean;
-  /** Asks no node. */
+  /** Sends no request to nodes. */
   offline: boolean;
 }>;
 
-/** What was found. Faults are sentences; none means well. */
+/** The findings. `faults` are sentences; none means that all is well. */
 type Report = {
   folder: string;
   secp256k1: "native" | "pure";
   threads: Record<string, string>;
-  /** What was found of each database of the folder. */
+  /** The state of each database of the folder. */
   databases: Record<string, string>;
   index: string;
   content: string;
@@ -46,22 +58,22 @@ type Report = {
   faults: string[];
 };
 
-/** Steps of cached content that are compared with their checksums: 25 MiB. */
+/** Steps of cached content whose checksums are verified: 25 MiB. */
 const sampledSteps = 100;
 
-/** Databases that are read through here; the index and the cache of content have their own examinations. */
+/** Databases with an integrity check of the whole file; index and content have their own checks. */
 const wholeFileChecked: readonly DatabaseName[] = ["ledger", "moderation", "administration", "webhooks"];
 
-/** Page cache of a walk over a whole file, bytes. */
+/** Page cache of an integrity check, bytes. */
 const walkCacheBytes = 16 * 2 ** 20;
 
-/** Lines of one damaged file. */
+/** Maximum number of faults that are reported for one file. */
 const fileFaultsMax = 5;
 
 /** Longest wait for the nodes. Milliseconds. */
 const chainMsMax = 15_000;
 
-/** Examines, prints, and answers the exit code: 1 when something is wrong. */
+/** Checks the folder and prints the report. @returns The exit code: 1 when there is a fault. */
 export async function runDoctor(config: Config, options: DoctorOptions): Promise<number> {
   const closers = createClosers((name, error) => report.faults.push(`${name} could not be closed: ${error}`));
   const folder = existingDataFolder(config.DATA_DIR);
@@ -72,14 +84,14 @@ export async function runDoctor(config: Config, options: DoctorOptions): Promise
     databases: {},
     index: "none yet",
     content: "none yet",
-    chain: options.offline ? "not asked" : "not known",
+    chain: options.offline ? "not compared" : "unknown",
     faults: [],
   };
   try {
     await examineThreads(config, report, closers);
     await checkDatabases(config, folder, report);
     const reader = examineIndex(folder, report, closers);
-    // Whether a program runs on the folder is seen by its lock, which is taken next.
+    // Before the folder is locked below: the lock shows whether a program runs on it.
     const nodes = nodesOf(config, folder);
     await examineContent(config, folder, report, closers);
     if (reader !== undefined && !options.offline) await examineChain(nodes, reader, report);
@@ -97,14 +109,14 @@ async function examineThreads(config: Config, report: Report, closers: Closers):
     try {
       report.threads[name] = await pool.ping();
     } catch (error) {
-      // What is wrong with the thread is the finding.
-      report.threads[name] = "does not answer";
-      report.faults.push(`the thread ${name} does not answer: ${Bun.inspect(error)}`);
+      // The error is a finding of the report.
+      report.threads[name] = "does not respond";
+      report.faults.push(`the thread ${name} does not respond: ${Bun.inspect(error)}`);
     }
   }
 }
 
-/** Compares the databases with what the folder remembers, and reads through those that nothing else reads here. */
+/** Compares the databases with the folder's record of them, and checks their files. */
 async function checkDatabases(config: Config, folder: DataFolder, report: Report): Promise<void> {
   try {
     const { databases, isRecordLost } = await examineDatabases(folder, config);
@@ -115,7 +127,7 @@ async function checkDatabases(config: Config, folder: DataFolder, report: Report
       else if (wholeFileChecked.includes(known.name)) report.faults.push(...fileFaults(known));
     }
   } catch (error) {
-    // A database that cannot be opened is the finding.
+    // A database that cannot be opened is a finding of the report.
     report.faults.push(`databases: ${error instanceof Error ? error.message : error}`);
   }
 }
@@ -152,7 +164,7 @@ function examineIndex(folder: DataFolder, report: Report, closers: Closers): Ind
     report.index = `${top}, ${blocks} blocks, ${transactions} transactions, ${items} items`;
     return reader;
   } catch (error) {
-    // A file that cannot be opened is the finding.
+    // A file that cannot be opened is a finding of the report.
     report.index = "cannot be read";
     report.faults.push(
       `index: ${error instanceof Error ? error.message : error}. To build it again: cairn doctor --accept-loss index`,
@@ -165,7 +177,7 @@ async function examineContent(config: Config, folder: DataFolder, report: Report
   if (!existsSync(folder.contentMap)) return;
   const unlock = lockFolder(folder);
   if (unlock === undefined) {
-    report.content = "in use by a running program, which compares what it serves; not sampled here";
+    report.content = "in use by a running program, which verifies it; not sampled here";
     return;
   }
   closers.add("folder", unlock);
@@ -186,7 +198,7 @@ async function examineContent(config: Config, folder: DataFolder, report: Report
 
 async function examineChain(urls: readonly string[] | undefined, reader: IndexReader, report: Report): Promise<void> {
   const tip = reader.tip();
-  if (urls === undefined) report.chain = "the development chain does not run: not asked";
+  if (urls === undefined) report.chain = "the development chain is not running: not compared";
   if (tip === undefined || urls === undefined) return;
   const nodes = createNodes(
     urls.map((url) => openNode(url)),
@@ -199,16 +211,16 @@ async function examineChain(urls: readonly string[] | undefined, reader: IndexRe
     else if (theirs !== tip.hash)
       report.faults.push(`chain: at height ${tip.height} the nodes have ${theirs}, we have ${tip.hash}`);
   } catch (error) {
-    // That no node answers is the finding.
-    report.chain = "no node answers";
+    // No response is a finding of the report.
+    report.chain = "no node responds";
     const why = error instanceof Error ? error.message : String(error);
-    report.faults.push(`chain: no answer from ${urls.join(", ")}: ${printable(why)}`);
+    report.faults.push(`chain: no response from ${urls.join(", ")}: ${printable(why)}`);
   } finally {
     nodes.close();
   }
 }
 
-/** Whom the folder's program follows: its own development chain, where it has one; `undefined` while that is down. */
+/** The nodes that the folder's program follows; `undefined` while its development chain is stopped. */
 function nodesOf(config: Config, folder: DataFolder): readonly string[] | undefined {
   if (!existsSync(folder.devnet)) return config.TRUSTED_NODE_URL;
   const unlock = lockFolder(folder);
@@ -231,4 +243,65 @@ function page(report: Report): string {
   const faults =
     report.faults.length === 0 ? ["All is well."] : report.faults.map((fault) => `FAULT ${printableLines(fault)}`);
   return `${rowsText(rows, 10)}\n${faults.join("\n")}\n`;
+}
+
+/**
+ * Removes a lost database from the folder's record, and prints what the next start does. @returns The exit code.
+ *
+ * @throws Misuse when the database does not exist or is not lost, or when a program runs on the folder.
+ */
+export async function acceptLoss(config: Config, name: string): Promise<number> {
+  const folder = existingDataFolder(config.DATA_DIR);
+  const known = databaseNames.find((each) => each === name);
+  if (known === undefined) throw misuse(invalidValue("--accept-loss", name, `one of ${databaseNames.join(", ")}`));
+  const unlock = lockFolder(folder);
+  if (unlock === undefined) throw misuse(`another program runs on the folder ${folder.root}: stop it first`);
+  try {
+    const { databases, record } = await examineDatabases(folder, config);
+    const examined = databases.find((each) => each.known.name === known);
+    const outcome = examined === undefined ? "the next start that uses it creates a new one" : setAside(examined);
+    const stored = new Map([...record].filter(([each]) => each !== known));
+    writeDatabaseRecord(folder.databases, stored);
+    process.stdout.write(`removed ${known} from the record of the data folder: ${outcome}\n`);
+    return exitCodes.done;
+  } finally {
+    unlock();
+  }
+}
+
+/** Renames an unusable file. @returns What the next start does. */
+function setAside({ known, found, finding }: ExaminedDatabase): string {
+  const name = shortName(known);
+  if (finding?.fault === "moved") return `the next start uses ${name}, and its credits`;
+  if (found.kind === "absent") return `the next start creates a new ${name}`;
+  if (known.place === "PostgreSQL") {
+    if (finding === undefined) throw nothingLost(name);
+    return `the next start uses the database of LEDGER_URL as it is`;
+  }
+  const isBroken = found.kind === "damaged" || found.kind === "empty" || isDamagedWithin(known.path);
+  if (!isBroken && finding?.fault === "foreign") return `the next start uses ${name} as it is`;
+  if (!isBroken && known.rebuilt === undefined) throw nothingLost(name);
+  const aside = `${known.path}.${new Date().toISOString().replace(/[:.]/g, "-")}`;
+  renameSync(known.path, aside);
+  if (existsSync(`${known.path}-wal`)) renameSync(`${known.path}-wal`, `${aside}-wal`);
+  rmSync(`${known.path}-shm`, { force: true });
+  return `the old file is now ${aside}, and the next start creates a new ${name}`;
+}
+
+function nothingLost(name: string): Error {
+  return misuse(`${name} is intact and belongs to this data folder: there is no loss to accept`);
+}
+
+function isDamagedWithin(path: string): boolean {
+  try {
+    const db = openForReading(path, walkCacheBytes);
+    try {
+      return checkIntegrity(db, 1).length > 0;
+    } finally {
+      closeDatabase(db);
+    }
+  } catch (error) {
+    if (isDamage(error)) return true;
+    throw error;
+  }
 }

@@ -1,35 +1,41 @@
 /**
- * `cairn ledger check`: is every credit where it must be. It may run beside the program that uses the ledger.
- * `cairn ledger repair` undoes double charges (ledger-repair.ts).
+ * `cairn ledger check`: verifies that the ledger is consistent; may run beside the program that uses the ledger.
+ * `cairn ledger repair`: undoes double charges of older versions; `--dry-run` lists the transfers and writes nothing.
  * @module
  */
-
 import { existsSync } from "node:fs";
 import { exitCodes, misuse } from "../app/complaints.ts";
 import { dataFolderAt, existingDataFolder } from "../app/data-folder.ts";
 import { type DatabaseFinding, examineDatabases } from "../app/databases.ts";
+import { systemRandom } from "../app/random.ts";
 import type { Config } from "../config/settings.ts";
+import { invalidValue } from "../lib/invalid-value.ts";
 import { jsonText, printable } from "../lib/printable.ts";
 import { checkLedger, type Finding } from "../store/ledger/ledger-check.ts";
 import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
 import { openLedger } from "../store/ledger/open-ledger.ts";
+import { createTransferIds } from "../store/ledger/transfers.ts";
 import { checkIntegrity, closeDatabase, openForReading } from "../store/sqlite.ts";
-import { type DoubleCharge, findDoubleCharges } from "../upload/double-charges.ts";
-import { repairLedger, unreadText } from "./ledger-repair.ts";
-import { createSigningReader, type SigningReader } from "./read-signing.ts";
+import {
+  type DoubleCharge,
+  type DoubleCharges,
+  findDoubleCharges,
+  undoDoubleCharge,
+  writeSignings,
+} from "../upload/double-charges.ts";
+import { createSigningReader, type SigningReader } from "./signing-reader.ts";
 
-/** How it is run. */
 export type LedgerOptions = Readonly<{
   /** `check` or `repair`. */
   action: string;
   json: boolean;
-  /** `repair` prints what it would do, and writes nothing. */
+  /** `repair` prints the transfers and writes nothing. */
   dryRun: boolean;
-  /** Where uploads that are on the chain are read; without a slash at its end. */
+  /** Gateway for uploads that are only on the chain; without a trailing slash. */
   gateway: string;
 }>;
 
-/** What was found; no findings means well. */
+/** The result of a check. */
 type Report = Readonly<{
   /** The file, or `PostgreSQL`; `none yet` before the first start. */
   ledger: string;
@@ -37,21 +43,20 @@ type Report = Readonly<{
   transfers: number;
   entries: number;
   findings: readonly Finding[];
-  /** What could not be checked; sentences. */
+  /** Sentences about uploads that could not be checked. */
   unchecked: readonly string[];
 }>;
 
-const wholeRule = "the ledger's file is whole";
-/** Lines of a damaged file that are told. */
+const wholeRule = "the ledger's file is intact";
+/** Maximum number of findings that are reported for a damaged file. */
 const faultsMax = 100;
-/** Page cache of the walk over the whole file, bytes. */
+/** Page cache of an integrity check, bytes. */
 const walkCacheBytes = 16 * 2 ** 20;
 
-/** Checks, prints, and answers the exit code: 1 when something is wrong. */
+/** Runs the action and prints its report. @returns The exit code: 1 when there are findings. */
 export async function runLedger(config: Config, options: LedgerOptions): Promise<number> {
   const { action } = options;
-  if (action !== "check" && action !== "repair")
-    throw misuse(`unknown action '${action}' of 'cairn ledger': expected check or repair`);
+  if (action !== "check" && action !== "repair") throw misuse(invalidValue("<action>", action, "check or repair"));
   if (action === "check" && options.dryRun) throw misuse("--dry-run belongs to 'cairn ledger repair'");
   const url = config.LEDGER_URL;
   // A ledger on PostgreSQL needs no folder.
@@ -80,10 +85,10 @@ const nothing: Report = {
   unchecked: [],
 };
 
-/** A ledger that is not the one of its folder is not opened: that would make tables in it. */
+/** A ledger that does not belong to the folder is not opened: opening it would create tables. */
 async function reportOf(loss: DatabaseFinding | undefined, examineIt: () => Report | Promise<Report>): Promise<Report> {
   if (loss === undefined) return await examineIt();
-  const rule = loss.fault === "damaged" ? wholeRule : "the data folder has the ledger that it remembers";
+  const rule = loss.fault === "damaged" ? wholeRule : "the ledger belongs to the data folder";
   return {
     ...nothing,
     ledger: loss.subject,
@@ -91,7 +96,7 @@ async function reportOf(loss: DatabaseFinding | undefined, examineIt: () => Repo
   };
 }
 
-/** Why the ledger is not the one that the folder remembers; an older copy of it is. */
+/** Why the ledger does not belong to the folder; an older copy of the same ledger does. */
 async function findLoss(config: Config): Promise<DatabaseFinding | undefined> {
   const { databases } = await examineDatabases(dataFolderAt(config.DATA_DIR), config);
   const finding = databases.find(({ known }) => known.name === "ledger")?.finding;
@@ -99,7 +104,7 @@ async function findLoss(config: Config): Promise<DatabaseFinding | undefined> {
 }
 
 async function examine(url: string | undefined, path: string, signings: SigningReader): Promise<Report> {
-  // A damaged file is told as such before anything is asked of its rows.
+  // Damage of the file is reported before its rows are read.
   const faults = url === undefined ? fileFaults(path) : [];
   const place = url === undefined ? path : "PostgreSQL";
   if (faults.length > 0) return { ...nothing, ledger: place, findings: faults };
@@ -116,8 +121,8 @@ async function examine(url: string | undefined, path: string, signings: SigningR
 }
 
 function findingOf({ id, firstId }: DoubleCharge): Finding {
-  const rule = "an act of signing is charged once";
-  return { rule, subject: id, found: `repeats ${firstId}; 'cairn ledger repair --dry-run' tells more` };
+  const rule = "a signature is charged once";
+  return { rule, subject: id, found: `repeats ${firstId}; see 'cairn ledger repair --dry-run'` };
 }
 
 function fileFaults(path: string): Finding[] {
@@ -130,7 +135,7 @@ function fileFaults(path: string): Finding[] {
       closeDatabase(db);
     }
   } catch (error) {
-    // A file that cannot be opened is the finding.
+    // A file that cannot be opened is a finding.
     return [{ rule, subject: path, found: error instanceof Error ? error.message : String(error) }];
   }
 }
@@ -150,9 +155,78 @@ function page({ ledger, accounts, transfers, entries, findings, unchecked }: Rep
   const lines = [
     `ledger     ${ledger}`,
     `holds      ${accounts} accounts, ${transfers} transfers, ${entries} entries`,
-    findings.length === 0 ? "found      every credit is where it must be" : `found      ${findings.length}:`,
-    ...findings.map(({ rule, subject, found }) => `  not so: ${printable(`${rule}; ${subject}: ${found}`)}`),
+    findings.length === 0 ? "found      no inconsistency" : `found      ${findings.length}:`,
+    ...findings.map(({ rule, subject, found }) => `  failed: ${printable(`${rule}; ${subject}: ${found}`)}`),
     ...unchecked.map((text) => `  ${text}`),
   ];
   return `${lines.join("\n")}\n`;
+}
+
+export type RepairOptions = Readonly<{
+  /** PostgreSQL; `undefined` selects the file. */
+  url: string | undefined;
+  path: string;
+  /** The folder of uploads. */
+  uploads: string;
+  /** Gateway for uploads that are only on the chain; without a trailing slash. */
+  gateway: string;
+  dryRun: boolean;
+  json: boolean;
+}>;
+
+/** Repairs the ledger and prints the transfers. @returns 1 when double charges remain, also after a dry run. */
+export async function repairLedger(options: RepairOptions): Promise<number> {
+  const { url, path, uploads, gateway, dryRun, json } = options;
+  const signings = createSigningReader(uploads, gateway);
+  const database = await openLedger({ url, path });
+  try {
+    const found = await findDoubleCharges(database, signings.read, new AbortController().signal);
+    const undone = new Set<string>();
+    if (!dryRun) {
+      const makeId = createTransferIds(Date.now, systemRandom);
+      for (const double of found.doubles)
+        if (await undoDoubleCharge(database, double, { now: Date.now(), makeId })) undone.add(double.id);
+      await writeSignings(database, found.signings);
+    }
+    const left = found.doubles.filter(({ id }) => !undone.has(id));
+    process.stdout.write(json ? `${repairRecord(found, undone)}\n` : repairPage(found, undone, dryRun));
+    return left.length === 0 ? exitCodes.done : exitCodes.failed;
+  } finally {
+    signings.close();
+    await database.close();
+  }
+}
+
+/** The line for an upload whose signature could not be read. */
+function unreadText({ id, reason }: DoubleCharges["unread"][number]): string {
+  return printable(`not compared: upload ${id}: ${reason}`);
+}
+
+function repairRecord({ doubles, unread }: DoubleCharges, undone: ReadonlySet<string>): string {
+  const records = doubles.map(({ id, firstId, transfers, notes }) => ({
+    id,
+    firstId,
+    undone: undone.has(id),
+    notes,
+    transfers: transfers.map(({ reason, to, winc }) => ({ reason, to, winc: winc.toString() })),
+  }));
+  return jsonText({ doubles: records, unread });
+}
+
+function repairPage({ doubles, unread }: DoubleCharges, undone: ReadonlySet<string>, dryRun: boolean): string {
+  const lines = [
+    doubles.length === 0 ? "every signature was charged once" : `charged twice: ${doubles.length}`,
+    ...doubles.flatMap((double) => linesOf(double, undone.has(double.id), dryRun)),
+    ...unread.map(unreadText),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+function linesOf({ id, firstId, transfers, notes }: DoubleCharge, isUndone: boolean, dryRun: boolean): string[] {
+  const state = isUndone ? "undone" : dryRun ? "would be undone" : "not undone";
+  return [
+    `upload ${id} repeats ${firstId}: ${state}`,
+    ...transfers.map(({ reason, to, winc }) => `  ${winc} winc to ${to} (${reason})`),
+    ...notes.map((note) => `  ${printable(note)}`),
+  ];
 }

@@ -1,6 +1,5 @@
 /**
- * Asking a service over HTTP for a command: again with patience where that may help, and in words for people where
- * it does not.
+ * HTTP client of the commands: retries with backoff, and readable messages for failures.
  * @module
  */
 
@@ -8,23 +7,24 @@ import { misuse } from "../app/complaints.ts";
 import { systemRandom } from "../app/random.ts";
 import { Failure } from "../failures.ts";
 import { type Fault, openHttp } from "../lib/http-client.ts";
+import { invalidValue } from "../lib/invalid-value.ts";
 import { isJsonObject, type JsonObject, type JsonValue, readJson } from "../lib/json.ts";
 import { printable } from "../lib/printable.ts";
 import { type RetryPlan, retryWaitMs } from "../lib/retry.ts";
 import { sleep } from "../lib/stop.ts";
-import { durationText } from "./quantities.ts";
+import { durationText } from "./terminal.ts";
 
-/** An answer, whatever its status. */
+/** A response of any status below 500. */
 export type ServiceResponse = Readonly<{
   status: number;
-  /** Its JSON; `undefined` for an answer that is none. */
+  /** The body as JSON; `undefined` for a body that is not JSON. */
   value: JsonValue | undefined;
   text: string;
 }>;
 
-/** A service. It is asked again while it is in trouble; trouble that lasts is a Failure with a reason. */
+/** A service. Failed requests are retried; the last failure is a Failure with a reason. */
 export type ServiceClient = Readonly<{
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   url: string;
   get: (path: string, signal: AbortSignal) => Promise<ServiceResponse>;
   post: (
@@ -36,77 +36,72 @@ export type ServiceClient = Readonly<{
   close: () => void;
 }>;
 
-/** How a service is asked. */
 export type ServiceClientOptions = Readonly<{
   url: string;
-  /** Tells of each attempt that is made again. */
+  /** Called before each retry. */
   onRetry?: (why: string, waitMs: number) => void;
   plan?: RetryPlan;
 }>;
 
-/** About a minute of trouble is sat out: a service that is started anew, or a line that is lost for a moment. */
-const usualPlan: RetryPlan = { attempts: 8, firstMs: 500, longestMs: 15_000 };
+/** About a minute of retries: enough for a restart of the service or a short loss of the network. */
+const defaultPlan: RetryPlan = { attempts: 8, firstMs: 500, longestMs: 15_000 };
 
 /** A part of some megabytes may take minutes on a slow line. Milliseconds. */
 const timeouts = { firstByteMs: 600_000, stallMs: 60_000, totalMs: 900_000 } as const;
 
-/** Lists of parts are the longest answers. Bytes. */
+/** Lists of parts are the longest responses. Bytes. */
 const responseBytesMax = 8 * 2 ** 20;
 
-/** What a service asks callers to wait is believed up to this. Milliseconds. */
-const askedWaitMsMax = 60_000;
+/** Upper bound for `Retry-After`. Milliseconds. */
+const retryAfterMsMax = 60_000;
 
-/** Of an answer that cannot be read, what is shown. Characters. */
-const saidMax = 300;
+/** Maximum length of a response text in a message. Characters. */
+const shownMax = 300;
 
-/**
- * Reads the address of a service as it was typed.
- *
- * @throws Misuse when it is no http or https URL.
- */
+/** Reads the URL of a service. @throws Misuse for a text that is not an http or https URL. */
 export function readServiceUrl(text: string, option = "--to"): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !["http:", "https:"].includes(url.protocol))
-    throw misuse(`${option} must be an http or https URL, got "${text}"`);
+    throw misuse(invalidValue(option, text, "an http or https URL"));
   return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
 }
 
-/** Tells whoever waits at a terminal why. */
-export function sayRetry(why: string, waitMs: number): void {
-  process.stderr.write(`again in ${durationText(waitMs)}: ${printable(why)}\n`);
+/** Prints a retry to standard error. */
+export function printRetry(why: string, waitMs: number): void {
+  process.stderr.write(`retry in ${durationText(waitMs)}: ${printable(why)}\n`);
 }
 
-/** Opens a client; its `close` ends every call. */
+/** Opens a client; `close` aborts all requests. */
 export function openServiceClient(options: ServiceClientOptions): ServiceClient {
-  const { url, plan = usualPlan, onRetry = () => undefined } = options;
+  const { url, plan = defaultPlan, onRetry = () => undefined } = options;
   const http = openHttp(timeouts);
   let wasReached = false;
 
-  async function attempt(request: Asked, signal: AbortSignal): Promise<Tried> {
+  async function attempt(request: ServiceRequest, signal: AbortSignal): Promise<Attempt> {
     const { method, path, ...rest } = request;
     const response = await http.whole({ method, url: url + path, ...rest }, responseBytesMax, signal);
     if (response.kind === "trouble") {
-      // Where nobody has ever answered, nobody is expected: waiting would only hide a mistyped address.
+      // A service that never responded is not retried: the URL may be mistyped.
       const isFinal = response.reason === "connect" && !wasReached;
-      return { kind: "trouble", why: wordsOf(response), waitMs: 0, isFinal };
+      return { kind: "fault", why: wordsOf(response), waitMs: 0, isFinal };
     }
     wasReached = true;
     const { status, headers, body } = response;
     if (status < 500 && ![408, 425, 429].includes(status)) {
       const text = new TextDecoder().decode(body);
-      return { kind: "answer", response: { status, value: readJson(text), text } };
+      return { kind: "response", response: { status, value: readJson(text), text } };
     }
-    const said = saidBy(new TextDecoder().decode(body));
-    const why = `it answered ${status} ${said}`.trim();
-    return { kind: "trouble", why, waitMs: askedWaitMs(headers), isFinal: false };
+    const said = messageOf(new TextDecoder().decode(body));
+    const why = `it responded ${status} ${said}`.trim();
+    return { kind: "fault", why, waitMs: retryAfterMs(headers), isFinal: false };
   }
 
-  async function ask(request: Asked, signal: AbortSignal): Promise<ServiceResponse> {
+  async function ask(request: ServiceRequest, signal: AbortSignal): Promise<ServiceResponse> {
     for (let made = 1; ; made += 1) {
       const tried = await attempt(request, signal);
-      if (tried.kind === "answer") return tried.response;
+      if (tried.kind === "response") return tried.response;
       if (tried.isFinal || made >= plan.attempts)
-        throw new Failure("source_failed", { reason: `${url} cannot be used: ${tried.why}` });
+        throw new Failure("source_failed", { reason: `${url} is unavailable: ${tried.why}` });
       const waitMs = Math.max(retryWaitMs(plan, made, systemRandom), tried.waitMs);
       onRetry(tried.why, waitMs);
       await sleep(waitMs, signal);
@@ -121,50 +116,50 @@ export function openServiceClient(options: ServiceClientOptions): ServiceClient 
   };
 }
 
-/** The object of a good answer. @throws Failure with what the service said instead. */
+/** The JSON object of a 200 response. @throws Failure with the message of any other response. */
 export function objectIn(response: ServiceResponse, url: string): JsonObject {
   if (response.status === 200 && isJsonObject(response.value)) return response.value;
-  throw refusal(response, url);
+  throw failedResponse(response, url);
 }
 
-/** What helps against want of credits. */
+/** Advice for missing credits. */
 export const creditsHint = "buy some (cairn topup), then run this again";
 
-/** Why a service did not do what it was asked. */
-export function refusal({ status, value, text }: ServiceResponse, url: string): Failure {
+/** The failure for a response that is not a success. */
+export function failedResponse({ status, value, text }: ServiceResponse, url: string): Failure {
   if (status === 402 && isJsonObject(value) && value["needed"] !== undefined) {
     const { needed, available } = value;
-    const amounts = `${shown(needed)} winc are needed, ${shown(available)} are there`;
+    const amounts = `${shown(needed)} winc are needed, ${shown(available)} are available`;
     return new Failure("insufficient_balance", {
       reason: `not enough credits: ${amounts}; ${creditsHint}`,
       needed,
       available,
     });
   }
-  const said = saidBy(text);
+  const said = messageOf(text);
   return new Failure("source_failed", {
-    reason: `${url} answered ${status}${said === "" ? "" : `: ${said}`}`,
+    reason: `${url} responded ${status}${said === "" ? "" : `: ${said}`}`,
     status,
   });
 }
 
-type Asked = Readonly<{
+type ServiceRequest = Readonly<{
   method: "GET" | "POST";
   path: string;
   body?: Uint8Array<ArrayBuffer>;
   headers?: Readonly<Record<string, string>>;
 }>;
 
-type Tried =
-  | Readonly<{ kind: "answer"; response: ServiceResponse }>
-  | Readonly<{ kind: "trouble"; why: string; waitMs: number; isFinal: boolean }>;
+type Attempt =
+  | Readonly<{ kind: "response"; response: ServiceResponse }>
+  | Readonly<{ kind: "fault"; why: string; waitMs: number; isFinal: boolean }>;
 
-/** A value of another machine as it is shown: bounded, and in one line that a terminal does not obey. */
+/** A value of a service for a message: bounded, in one line, without control characters. */
 export function shown(value: JsonValue | undefined): string {
-  return printable((typeof value === "string" ? value : JSON.stringify(value)) ?? "").slice(0, saidMax);
+  return printable((typeof value === "string" ? value : JSON.stringify(value)) ?? "").slice(0, shownMax);
 }
 
-/** An address of another machine, to be opened in a browser: nothing but http and https, written as URLs are. */
+/** A URL of a service that a browser may open: http or https only, in normal form. */
 export function webUrl(text: string): string | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   return url !== undefined && ["http:", "https:"].includes(url.protocol) ? url.href : undefined;
@@ -173,19 +168,19 @@ export function webUrl(text: string): string | undefined {
 function wordsOf({ reason, detail: said }: Fault): string {
   const detail = shown(said);
   if (reason !== "connect") return `${reason}: ${detail}`;
-  if (detail.includes("ECONNREFUSED")) return "nobody answers there";
+  if (detail.includes("ECONNREFUSED")) return "connection refused";
   // The runtime adds advice for programmers.
-  return `it cannot be reached (${detail.replace(/\. For more information, pass .*$/, "")})`;
+  return `connection failed (${detail.replace(/\. For more information, pass .*$/, "")})`;
 }
 
-/** The message of an answer: a JSON string, or the `message` or `error` of an object, or whatever it says. */
-function saidBy(text: string): string {
+/** The message of a response: a JSON string, the `message` or `error` of an object, or the text. */
+function messageOf(text: string): string {
   const value = readJson(text);
   const said = isJsonObject(value) ? (value["message"] ?? value["error"]) : value;
   return shown(typeof said === "string" ? said : text.trim());
 }
 
-function askedWaitMs(headers: Headers): number {
+function retryAfterMs(headers: Headers): number {
   const text = headers.get("retry-after");
-  return text !== null && /^\d{1,6}$/.test(text) ? Math.min(Number(text) * 1_000, askedWaitMsMax) : 0;
+  return text !== null && /^\d{1,6}$/.test(text) ? Math.min(Number(text) * 1_000, retryAfterMsMax) : 0;
 }

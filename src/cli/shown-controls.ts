@@ -1,8 +1,8 @@
 /**
- * What the controls of the development chain wait for under `cairn dev`: the gateway has followed the chain, has
- * indexed its bundles and has forgotten what it kept of responses.
+ * Waits of the development chain's controls under `cairn dev`: the gateway has followed the chain, has indexed its
+ * bundles and has cleared its response cache.
  *
- * A wait ends when the gateway stops, or makes no progress for a while: then the control responds all the same.
+ * A wait also ends when the gateway stops or makes no progress; the control then responds anyway.
  * @module
  */
 
@@ -12,16 +12,15 @@ import type { Devnet } from "../dev/devnet/devnet.ts";
 import type { Shown } from "../dev/devnet-routes/controls.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 
-/** The gateway, as far as a control waits for it. */
 type ShowingGateway = Pick<OpenGateway, "reader" | "indexing" | "forgetAll">;
 
-/** The wait of the controls; until `by` was called they respond at once. */
+/** The wait of the controls; before `by` is called they respond at once. */
 export type ShownControls = Readonly<{
   shown: Shown;
   by: (gateway: ShowingGateway, devnet: Pick<Devnet, "height" | "tipHash" | "pendingIds">) => void;
 }>;
 
-/** Longest wait without progress, and in all. Milliseconds. */
+/** Maximum wait without progress, and in total. Milliseconds. */
 const stillMsMax = 5_000;
 const waitMsMax = 60_000;
 
@@ -30,7 +29,6 @@ const askEveryMs = 5;
 type Heights = Pick<Config, "START_HEIGHT" | "STOP_HEIGHT">;
 type Chain = Pick<Devnet, "height" | "tipHash" | "pendingIds">;
 
-/** Creates it. */
 export function createShownControls(heights: Heights, clock: Clock = systemClock): ShownControls {
   let wait: Shown = async () => undefined;
   return {
@@ -38,7 +36,7 @@ export function createShownControls(heights: Heights, clock: Clock = systemClock
     by: (gateway, devnet) => {
       wait = async (control) => {
         if (control !== "mint") await untilFollowed(gateway, () => isShown(heights, gateway, devnet), clock);
-        // Anchors of the chain before are dead; what waits now was posted after it.
+        // Anchors of the old chain are invalid; pending transactions of the new chain stay.
         if (control === "reset") await gateway.indexing.removePendingBut(new Set(devnet.pendingIds()));
         gateway.forgetAll();
       };
@@ -62,7 +60,7 @@ async function untilFollowed({ reader, indexing }: ShowingGateway, isDone: () =>
   }
 }
 
-/** Whether the gateway has followed the chain, as far as it goes, and has indexed its bundles. */
+/** Whether the gateway has followed the chain up to STOP_HEIGHT and has indexed its bundles. */
 function isShown({ START_HEIGHT, STOP_HEIGHT }: Heights, gateway: ShowingGateway, devnet: Chain): boolean {
   const { reader, indexing } = gateway;
   const height = devnet.height();

@@ -1,5 +1,5 @@
 /**
- * Running until the system says stop: the first signal ends in order, the second at once. A start ends as well.
+ * Runs until a stop signal. The first signal shuts down gracefully, also during the start; the second ends at once.
  * @module
  */
 
@@ -9,46 +9,45 @@ import type { Log } from "../lib/log.ts";
 
 const signals = ["SIGTERM", "SIGINT"] as const;
 
-/** How long a start that was ended may take to notice it, before what is open is closed under it. Milliseconds. */
+/** Time for a stopped start to notice the signal before its open parts are closed. Milliseconds. */
 const openingMsMax = 1_000;
 
-/** What is closed in the end, and where it is said. */
 export type Running = Readonly<{ closers: Closers; log: Log }>;
 
 /**
- * Opens, and waits for the first signal; then closes everything.
+ * Opens the parts, waits for the first signal, and closes everything.
  *
- * @param open - Opens what runs. Its signal is aborted when the start is to end: nothing may be waited for any more.
- * @returns The exit code. Of a start that was ended the process exits itself: what still opens would keep it alive.
- * @throws What `open` throws, when everything is closed.
+ * @param open - Opens the parts. Its signal is aborted when the start must end.
+ * @returns The exit code. A stopped start exits the process here: parts that are still opening would keep it alive.
+ * @throws The error of `open`, after everything is closed.
  */
 export async function runUntilStopped(
   { closers, log }: Running,
   open: (stop: AbortSignal) => Promise<void>,
 ): Promise<number> {
-  const told = firstSignal();
+  const stopped = firstSignal();
   const stop = new AbortController();
   const opening = open(stop.signal);
   try {
-    const signal = await Promise.race([opening.then(() => undefined), told]);
-    if (signal === undefined) return await untilTold(told, { closers, log });
+    const signal = await Promise.race([opening.then(() => undefined), stopped]);
+    if (signal === undefined) return await untilStopped(stopped, { closers, log });
     log.info("stopping during the start", { signal });
   } catch (error) {
     await closers.closeAll();
     throw error;
   }
   stop.abort();
-  // How the start fails now is of no use to anybody.
+  // The result of the start is ignored from here on.
   await Promise.race([Promise.allSettled([opening]), Bun.sleep(openingMsMax)]);
   await closers.closeAll();
   process.exit(exitCodes.done);
 }
 
 /**
- * Listens for the first signal from now on, also while the program is still opening.
+ * Waits for the first signal, also during the start.
  *
- * From then on no signal is listened for: the system ends the process at a second one, whatever the process does at
- * that moment (exit status 143 for SIGTERM, 130 for SIGINT). @returns The signal's name.
+ * After the first signal the handlers are removed, so the system ends the process at a second one (exit status 143 for
+ * SIGTERM, 130 for SIGINT). @returns The signal's name.
  */
 function firstSignal(): Promise<string> {
   const first = Promise.withResolvers<string>();
@@ -60,7 +59,7 @@ function firstSignal(): Promise<string> {
   return first.promise;
 }
 
-async function untilTold(first: Promise<string>, { closers, log }: Running): Promise<number> {
+async function untilStopped(first: Promise<string>, { closers, log }: Running): Promise<number> {
   log.info("stopping", { signal: await first });
   await closers.closeAll();
   return exitCodes.done;

@@ -1,8 +1,9 @@
 /**
- * Verifying at a gateway: its proofs, part by part where the content is large, against its bytes, which are read once.
+ * Verifies content at a gateway: its proofs, in parts for large content, against its bytes, which are read once.
  * @module
  */
 import { createItemHash, type ItemHash, type ItemHeader } from "../arweave/data-item.ts";
+import type { Id } from "../arweave/id.ts";
 import { type Proof, proofRangeSizeMax, proofTextSizeMax, readProof } from "../arweave/proof.ts";
 import {
   type ProofQuestion,
@@ -19,24 +20,35 @@ import { assert } from "../lib/assert.ts";
 import { concatBytes, equalBytes } from "../lib/bytes.ts";
 import { failureOf, type Http } from "../lib/http-client.ts";
 import type { ByteSpan } from "../lib/range.ts";
-import { factsOf, type Verification } from "./verify-text.ts";
 
-/** What is to be verified, and where. */
+/** The result of a verification. */
+export type Verification = Readonly<{
+  id: Id;
+  outcome: ProofVerdict["outcome"] | "unavailable";
+  /** Size of the whole content and the verified range; absent when the gateway did not report them. */
+  size?: number;
+  range?: ByteSpan;
+  steps: ProofVerdict["steps"];
+  fault?: Readonly<{ step: string; reason: string }>;
+  trusted: readonly string[];
+  open: readonly string[];
+}>;
+
 export type GatewayQuestion = Pick<ProofQuestion, "id" | "anchor" | "owner"> &
   Readonly<{
     http: Http;
-    /** Without a slash at its end. */
+    /** Without a trailing slash. */
     gateway: string;
-    /** Of the content; undefined for all of it. It may reach beyond the end. */
+    /** Range of the content; undefined for the whole. It may extend beyond the end. */
     range: ByteSpan | undefined;
   }>;
 
-/** Of an answer that is no proof, what is shown. Characters. */
-const saidMax = 200;
+/** Maximum length of a response text in a message. Characters. */
+const shownMax = 200;
 
 const noBytes: Uint8Array = new Uint8Array(0);
 
-/** Verifies. What the gateway does not give is a verification that came to nothing, not an error. */
+/** Verifies content. A missing or invalid proof is an outcome, not an error. */
 export async function verifyAtGateway(question: GatewayQuestion, signal: AbortSignal): Promise<Verification> {
   const { id } = question;
   const open: string[] = [];
@@ -51,26 +63,26 @@ export async function verifyAtGateway(question: GatewayQuestion, signal: AbortSi
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
     const reason = String(error.context["reason"] ?? error.message);
-    const facts = { id, steps: [], trusted: [], open };
-    // What cannot be read was an answer; what did not come was none.
+    const known = { id, steps: [], trusted: [], open };
+    // Malformed input was a response; otherwise the gateway returned none.
     return error.code === "malformed_input"
-      ? { ...facts, outcome: "refused", fault: { step: "proof", reason } }
-      : { ...facts, outcome: "unavailable", fault: { step: "gateway", reason: saidOf(error, reason) } };
+      ? { ...known, outcome: "refused", fault: { step: "proof", reason } }
+      : { ...known, outcome: "unavailable", fault: { step: "gateway", reason: detailed(error, reason) } };
   }
 }
 
-type Facts = Pick<Verification, "outcome" | "steps" | "trusted" | "open" | "fault">;
+type Outcome = Pick<Verification, "outcome" | "steps" | "trusted" | "open" | "fault">;
 
 /**
- * Verifies a range in parts that one proof each can be about. Content whose signature is over all of it is read from
- * its first byte to its last.
+ * Verifies a range in parts, each with its own proof. Content with a signature over all of its bytes is read
+ * completely.
  */
 async function verifyParts(
   question: GatewayQuestion,
   first: Proof,
   range: ByteSpan,
   signal: AbortSignal,
-): Promise<Facts> {
+): Promise<Outcome> {
   const { id, anchor, owner } = question;
   const asked = { id, anchor, ...(owner === undefined ? {} : { owner }) };
   const whole = createWhole(first, range);
@@ -85,7 +97,7 @@ async function verifyParts(
     let count = 1;
     for (; proof.range.end < range.end; count++) {
       const verdict = verifyProof({ ...asked, proof, bytes });
-      if (verdict.outcome !== (whole === undefined ? "proven" : "placed")) return factsOf(verdict);
+      if (verdict.outcome !== (whole === undefined ? "proven" : "placed")) return verdictFields(verdict);
       const next = await proofFrom(question, { start: proof.range.end, end: range.end }, signal);
       checkSame(proof, next);
       proof = next;
@@ -95,20 +107,20 @@ async function verifyParts(
     await content.end();
     const all = whole?.finish();
     const verdict = verifyProof({ ...asked, proof, bytes, ...(all === undefined ? {} : { whole: all }) });
-    return factsOf(count === 1 ? verdict : { ...verdict, steps: [partsStep(count), ...verdict.steps] });
+    return verdictFields(count === 1 ? verdict : { ...verdict, steps: [partsStep(count), ...verdict.steps] });
   } finally {
     await body.return(undefined);
   }
 }
 
 function partsStep(count: number): ProofVerdict["steps"][number] {
-  return { step: "subject", says: `verified in ${count} parts; what follows is of the last` };
+  return { step: "subject", says: `verified in ${count} parts; the following steps are of the last part` };
 }
 
-/** All of the content on its way: hashed, or of format 1 kept. */
+/** The whole content while it is read: hashed, or stored for a transaction of format 1. */
 type Whole = Readonly<{ update: (piece: Uint8Array) => void; finish: () => WholeContent }>;
 
-/** Undefined where the parts that are verified are all that the signature needs. */
+/** Undefined when the signature needs no more than the verified parts. */
 function createWhole(first: Proof, range: ByteSpan): Whole | undefined {
   const { size } = first;
   const isOnePart = first.range.start === 0 && first.range.end === size && range.end === size;
@@ -132,7 +144,7 @@ function createWholeData(size: number): Whole {
   };
 }
 
-/** Parts are of one thing, or together they prove nothing. */
+/** All parts must be of the same content. */
 function checkSame(one: Proof, other: Proof): void {
   const headers = [one, other].map(({ items }) => items.at(-1)?.header ?? new Uint8Array(0));
   const isSame =
@@ -142,27 +154,27 @@ function checkSame(one: Proof, other: Proof): void {
     one.transaction?.id === other.transaction?.id &&
     one.items.at(-1)?.start === other.items.at(-1)?.start &&
     equalBytes(headers[0] ?? noBytes, headers[1] ?? noBytes);
-  if (!isSame) throw malformed("the proofs of two parts are not about the same place");
+  if (!isSame) throw malformed("the proofs of two parts are of different places");
 }
 
-/** The proof of all that was asked, or of the first part of it. */
+/** The proof of the whole range, or of its first part. */
 async function firstProof(question: GatewayQuestion, signal: AbortSignal): Promise<Proof> {
   if (question.range !== undefined) return await proofFrom(question, question.range, signal);
   const whole = await askProof(question, undefined, signal);
   return whole ?? (await proofFrom(question, { start: 0, end: Number.MAX_SAFE_INTEGER }, signal));
 }
 
-/** A proof of as much of a span, from its start, as one can be about. */
+/** The largest proof from the start of a span that the gateway accepts. */
 async function proofFrom(question: GatewayQuestion, span: ByteSpan, signal: AbortSignal): Promise<Proof> {
   const { start } = span;
   for (let size = Math.min(proofRangeSizeMax, span.end - start); size >= 1; size = Math.floor(size / 2)) {
     const proof = await askProof(question, { start, end: start + size }, signal);
     if (proof !== undefined) return proof;
   }
-  throw malformed("the gateway takes even one byte for too much");
+  throw malformed("the gateway rejects even a range of one byte as too large");
 }
 
-/** Asks for one proof; `undefined` when it would be too large. */
+/** Requests one proof; `undefined` when it would be too large. */
 async function askProof(
   { id, gateway, http }: GatewayQuestion,
   span: ByteSpan | undefined,
@@ -174,15 +186,15 @@ async function askProof(
   if (response.kind === "trouble") throw failureOf(response);
   const text = new TextDecoder().decode(response.body);
   if (response.status === 413) return undefined;
-  if (response.status !== 200) throw refused(response.status, text);
+  if (response.status !== 200) throw unexpected(response.status, text);
   const proof = readProof(text);
   const wanted = span ?? { start: 0, end: proof.size };
   if (proof.range.start !== wanted.start || proof.range.end !== Math.min(wanted.end, proof.size))
-    throw malformed("the gateway's proof is about another range");
+    throw malformed("the gateway's proof is of another range");
   return proof;
 }
 
-/** The bytes of the content, exactly those of the span. */
+/** Reads exactly the bytes of the span. */
 async function* openBody(
   { id, gateway, http }: GatewayQuestion,
   { start, end }: ByteSpan,
@@ -198,24 +210,24 @@ async function* openBody(
   const place = isWhole ? null : `bytes ${start}-${end - 1}/${size}`;
   if (response.status !== (isWhole ? 200 : 206) || response.headers.get("content-range") !== place) {
     response.cancel();
-    throw refused(response.status, "to the content");
+    throw unexpected(response.status, "to the request for content");
   }
   let left = end - start;
   for await (const piece of response.body) {
     left -= piece.length;
-    if (left < 0) throw malformed("the gateway gave more bytes than the content has");
+    if (left < 0) throw malformed("the gateway sent more bytes than the content has");
     yield piece;
   }
-  if (left > 0) throw malformed("the gateway gave fewer bytes than the content has");
+  if (left > 0) throw malformed("the gateway sent fewer bytes than the content has");
 }
 
-/** Takes bytes off a stream, as many as are wanted. */
-function createTaker(pieces: AsyncIterator<Uint8Array>, see: (piece: Uint8Array) => void) {
+/** Reads a given number of bytes from a stream. */
+function createTaker(pieces: AsyncIterator<Uint8Array>, onPiece: (piece: Uint8Array) => void) {
   let rest = noBytes;
   const next = async (): Promise<Uint8Array> => {
     const { value, done } = await pieces.next();
-    assert(done !== true, "a body is as long as what is taken of it");
-    see(value);
+    assert(done !== true, "a body is not shorter than the bytes that are read");
+    onPiece(value);
     return value;
   };
   const each = async (count: number, use: (piece: Uint8Array) => void): Promise<void> => {
@@ -238,19 +250,24 @@ function createTaker(pieces: AsyncIterator<Uint8Array>, see: (piece: Uint8Array)
       return bytes;
     },
     skip: (count: number) => each(count, () => undefined),
-    /** Lets the stream end, which it does at once or not well. */
+    /** Asserts that the stream has ended. */
     end: async (): Promise<void> => {
       const { done } = await pieces.next();
-      assert(rest.length === 0 && done === true, "all of a body is taken");
+      assert(rest.length === 0 && done === true, "a body is read completely");
     },
   };
 }
 
-/** What the machine's own words say of a failure to ask, beside ours. */
-function saidOf({ context }: Failure, reason: string): string {
+/** The reason of a failed request, with the system's message. */
+function detailed({ context }: Failure, reason: string): string {
   return typeof context["detail"] === "string" ? `${reason}: ${context["detail"]}` : reason;
 }
 
-function refused(status: number, text: string): Failure {
-  return new Failure("source_failed", { reason: `it answered ${status} ${text.slice(0, saidMax)}` });
+function unexpected(status: number, text: string): Failure {
+  return new Failure("source_failed", { reason: `it responded ${status} ${text.slice(0, shownMax)}` });
+}
+
+/** The fields of a verdict, without an undefined `fault`. */
+export function verdictFields({ outcome, steps, fault, trusted, open }: ProofVerdict) {
+  return { outcome, steps, trusted, open, ...(fault === undefined ? {} : { fault }) };
 }

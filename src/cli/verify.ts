@@ -1,8 +1,8 @@
 /**
- * `cairn verify`: is this the content of an id, and does a block hold it? Nobody is believed but a block that is named
- * by hand, and what had to be believed is said.
+ * `cairn verify`: verifies the content of an id by its proof. Only a block that the user names is trusted; other
+ * assumptions are printed.
  *
- * Works on a gateway, or on an answer of its proof route and the content in files, with no network at all.
+ * Reads the proof and the content from a gateway, or from files without network access.
  * @module
  */
 
@@ -14,11 +14,13 @@ import { type Anchor, type ProofQuestion, verifyProof } from "../arweave/proof-v
 import { Failure } from "../failures.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
 import { openHttp } from "../lib/http-client.ts";
+import { invalidValue } from "../lib/invalid-value.ts";
+import { jsonText } from "../lib/printable.ts";
 import type { ByteSpan } from "../lib/range.ts";
-import { verifyAtGateway } from "./verify-gateway.ts";
-import { factsOf, printVerification, type Verification } from "./verify-text.ts";
+import { readServiceUrl } from "./service-client.ts";
+import { rowsText } from "./terminal.ts";
+import { type Verification, verdictFields, verifyAtGateway } from "./verify-gateway.ts";
 
-/** The arguments as they were typed. */
 export type VerifyOptions = Readonly<{
   id: string;
   gateway: string | undefined;
@@ -26,11 +28,11 @@ export type VerifyOptions = Readonly<{
   txRoot: string | undefined;
   /** File with a block's JSON. */
   block: string | undefined;
-  /** Address of who must have signed. */
+  /** Expected address of the signer. */
   owner: string | undefined;
   /** First and last byte, as in a Range header. */
   range: string | undefined;
-  /** File with an answer of the proof route, and one with the content it is about or all of it. */
+  /** Files with a response of the proof route, and with the content of its range or the whole content. */
   proof: string | undefined;
   data: string | undefined;
   json: boolean;
@@ -39,18 +41,13 @@ export type VerifyOptions = Readonly<{
 /** Larger content is verified at a gateway, part by part. Bytes. */
 const dataFileSizeMax = 256 * 2 ** 20;
 
-/** A gateway may have to fetch what it proves. */
+/** A gateway may have to fetch the content first. */
 const timeouts = { firstByteMs: 120_000, stallMs: 60_000, totalMs: 300_000 } as const;
 
-/**
- * Verifies, and prints what was shown.
- *
- * @returns The exit code: 0 proven, 1 not.
- * @throws Misuse when the arguments do not name one thing to verify.
- */
+/** Verifies content and prints the steps. @returns The exit code: 0 proven, 1 not. @throws Misuse. */
 export async function runVerify(options: VerifyOptions): Promise<number> {
   const id = readId(options.id);
-  if (id === undefined) throw misuse(`"${options.id}" is no id: those have 43 characters of base64url`);
+  if (id === undefined) throw misuse(invalidValue("<id>", options.id, "an id of 43 base64url characters"));
   const anchor = await readAnchor(options);
   const owner = readOwner(options.owner);
   const verification = await verify(options, { id, anchor, ...(owner === undefined ? {} : { owner }) });
@@ -58,21 +55,21 @@ export async function runVerify(options: VerifyOptions): Promise<number> {
   return verification.outcome === "proven" ? exitCodes.done : exitCodes.failed;
 }
 
-type Beliefs = Pick<ProofQuestion, "id" | "anchor" | "owner">;
+type Assumptions = Pick<ProofQuestion, "id" | "anchor" | "owner">;
 
-async function verify(options: VerifyOptions, beliefs: Beliefs): Promise<Verification> {
+async function verify(options: VerifyOptions, assumptions: Assumptions): Promise<Verification> {
   const { gateway, proof, data, range } = options;
   if (proof !== undefined || data !== undefined) {
-    if (proof === undefined || data === undefined) throw misuse("--proof and --data go together");
-    if (gateway !== undefined) throw misuse("--gateway is not asked when --proof is given");
-    if (range !== undefined) throw misuse("a recorded proof has its own range: leave --range out");
-    return await verifyFiles(beliefs, proof, data);
+    if (proof === undefined || data === undefined) throw misuse("--proof and --data must be given together");
+    if (gateway !== undefined) throw misuse("--gateway and --proof exclude each other");
+    if (range !== undefined) throw misuse("--range and --proof exclude each other: a recorded proof has its own range");
+    return await verifyFiles(assumptions, proof, data);
   }
-  if (gateway === undefined) throw misuse("give --gateway, or --proof and --data");
+  if (gateway === undefined) throw misuse("missing option --gateway, or --proof and --data");
   const http = openHttp(timeouts);
   try {
     return await verifyAtGateway(
-      { ...beliefs, http, gateway: readOrigin(gateway), range: readRange(range) },
+      { ...assumptions, http, gateway: readServiceUrl(gateway, "--gateway"), range: readRange(range) },
       new AbortController().signal,
     );
   } finally {
@@ -80,14 +77,14 @@ async function verify(options: VerifyOptions, beliefs: Beliefs): Promise<Verific
   }
 }
 
-async function verifyFiles(beliefs: Beliefs, proofFile: string, dataFile: string): Promise<Verification> {
+async function verifyFiles(assumptions: Assumptions, proofFile: string, dataFile: string): Promise<Verification> {
   const proof = await readProofFile(proofFile);
   const bytes = new Uint8Array(await (await boundedFile(dataFile, dataFileSizeMax)).arrayBuffer());
   const { start, end } = proof.range;
   const isWhole = bytes.length === proof.size && end - start < proof.size;
   const parts = isWhole ? ({ bytes: bytes.subarray(start, end), whole: { kind: "bytes", bytes } } as const) : { bytes };
-  const verdict = verifyProof({ ...beliefs, proof, ...parts });
-  return { id: beliefs.id, size: proof.size, range: proof.range, ...factsOf(verdict) };
+  const verdict = verifyProof({ ...assumptions, proof, ...parts });
+  return { id: assumptions.id, size: proof.size, range: proof.range, ...verdictFields(verdict) };
 }
 
 async function readProofFile(path: string): Promise<Proof> {
@@ -96,50 +93,70 @@ async function readProofFile(path: string): Promise<Proof> {
     return readProof(text);
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    throw misuse(`${path} is no proof: ${String(error.context["reason"] ?? error.message)}`);
+    throw misuse(`${path} is not a valid proof: ${String(error.context["reason"] ?? error.message)}`);
   }
 }
 
 async function readAnchor({ blockHash, txRoot, block }: VerifyOptions): Promise<Anchor> {
   const given = [blockHash, txRoot, block].filter((each) => each !== undefined);
-  if (given.length > 1) throw misuse("give one of --block-hash, --tx-root and --block");
+  if (given.length > 1) throw misuse("--block-hash, --tx-root and --block exclude each other");
   if (block !== undefined) return { kind: "block", text: await (await boundedFile(block, blockTextSizeMax)).text() };
   if (blockHash !== undefined) {
     const hash = readBlockHash(blockHash);
-    if (hash === undefined) throw misuse(`"${blockHash}" is no block hash: those have 64 characters of base64url`);
+    if (hash === undefined)
+      throw misuse(invalidValue("--block-hash", blockHash, "a block hash of 64 base64url characters"));
     return { kind: "hash", hash };
   }
   if (txRoot === undefined) return { kind: "none" };
   const root = decodeBase64url(txRoot);
-  if (root?.length !== 32) throw misuse(`"${txRoot}" is no tx_root: those are 43 characters of base64url`);
+  if (root?.length !== 32) throw misuse(invalidValue("--tx-root", txRoot, "a tx_root of 43 base64url characters"));
   return { kind: "tx root", txRoot: root };
 }
 
 function readOwner(text: string | undefined): Address | undefined {
   const owner = text === undefined ? undefined : readAddress(text);
   if (text !== undefined && owner === undefined)
-    throw misuse(`"${text}" is no address: those have 43 characters of base64url`);
+    throw misuse(invalidValue("--owner", text, "an address of 43 base64url characters"));
   return owner;
 }
 
 async function boundedFile(path: string, sizeMax: number) {
   const file = Bun.file(path);
   if (!(await file.exists())) throw misuse(`${path} cannot be read`);
-  if (file.size > sizeMax) throw misuse(`${path} has ${file.size} bytes, ${sizeMax} is the most`);
+  if (file.size > sizeMax) throw misuse(`${path} has ${file.size} bytes, the maximum is ${sizeMax}`);
   return file;
-}
-
-function readOrigin(text: string): string {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined || !["http:", "https:"].includes(url.protocol))
-    throw misuse(`--gateway must be an http or https URL, got "${text}"`);
-  return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
 }
 
 function readRange(text: string | undefined): ByteSpan | undefined {
   if (text === undefined) return undefined;
   const [, first, last] = /^(\d{1,15})-(\d{1,15})$/.exec(text) ?? [];
   if (first === undefined || last === undefined || Number(first) > Number(last))
-    throw misuse(`--range must be the first and the last byte, as in 0-99, got "${text}"`);
+    throw misuse(invalidValue("--range", text, "the first and the last byte, such as 0-99"));
   return { start: Number(first), end: Number(last) + 1 };
+}
+
+const headlines: Readonly<Record<Verification["outcome"], string>> = {
+  proven: "proven",
+  signed: "not proven: signed by its owner, but not shown to be in a block",
+  placed: "not proven: these bytes are in a block, but not shown to be signed",
+  refused: "not proven",
+  unavailable: "not proven: the gateway returned no proof",
+};
+
+function printVerification(verification: Verification, json: boolean): string {
+  if (json) return `${jsonText(verification)}\n`;
+  const { id, outcome, steps, fault, trusted, open } = verification;
+  const rows: (readonly [string, string])[] = [
+    ...steps.map(({ step, says }) => [step, says] as const),
+    ...(fault === undefined ? [] : [["failed at", `${fault.step}: ${fault.reason}`] as const]),
+    ...trusted.map((assumption) => ["trusted", assumption] as const),
+    ...open.map((sentence) => ["not shown", sentence] as const),
+  ];
+  return `${headlines[outcome]}: ${id}${extent(verification)}\n${rowsText(rows, 12)}`;
+}
+
+function extent({ size, range }: Verification): string {
+  if (size === undefined || range === undefined) return "";
+  const isWhole = range.start === 0 && range.end === size;
+  return isWhole ? `, all ${size} bytes` : `, bytes ${range.start} to ${range.end - 1} of ${size}`;
 }

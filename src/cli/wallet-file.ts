@@ -1,7 +1,7 @@
 /**
- * The wallet that a command acts for: a key file of any chain whose keys sign data items, read into a signer.
+ * Reads a key file, of any chain whose keys sign data items, into a signer.
  *
- * Signatures carry no chance: the same content and tags give the same id whenever they are signed.
+ * Signatures are deterministic: the same content and tags always give the same id.
  * @module
  */
 import { existsSync, readFileSync, statSync } from "node:fs";
@@ -19,22 +19,20 @@ import { equalBytes } from "../lib/bytes.ts";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, readJson } from "../lib/json.ts";
 import { readAddress, type UserAddress } from "../payment/addresses.ts";
 
-/** The words by which services know what a wallet pays with. */
+/** The name of the wallet's token at services. */
 export type WalletToken = "arweave" | "ethereum" | "solana";
 
-/** A wallet that signs. */
 export type SigningWallet = Readonly<{
-  /** Where its key lies. */
+  /** Path of the key file. */
   file: string;
   token: WalletToken;
-  /** Its account. */
   address: UserAddress;
   signer: Signer;
-  /** What the file says, so that a copy of it is recognised. */
+  /** Text of the file, to recognise copies of the key. */
   text: string;
 }>;
 
-/** Key files have a few kilobytes. */
+/** Key files have a few kilobytes. Bytes. */
 const walletBytesMax = 64 * 1_024;
 
 const secretSize = 32;
@@ -48,31 +46,31 @@ const solanaTextLengthMax = 88;
 const shapes = "an RSA or secp256k1 JSON Web Key, an Ethereum key of 64 hexadecimal digits, or a Solana key pair";
 
 /**
- * Reads the wallet of a command: the one that is named, or the first one of a development chain in the data folder.
+ * Reads the wallet of a command: the named file, or the first wallet of a development chain in the data folder.
  *
- * @throws Misuse when it is absent, or no key.
+ * @throws Misuse when the file is missing or not a key.
  */
 export function readSigningWallet(named: string | undefined, dataDir: string): SigningWallet {
   const file = named ?? devWalletFile(dataDir);
   if (file === undefined)
     throw misuse(
-      `give --wallet with a key file: there is no development chain in ${dataDir} whose wallet could be used`,
+      `missing option --wallet <file>: there is no development chain in ${dataDir} whose wallet could be used`,
     );
   const text = readText(file);
   const found = walletOf(text);
-  if (found === undefined) throw misuse(`${file} is no wallet: that is ${shapes}`);
+  if (found === undefined) throw misuse(`${file} is not a valid wallet: expected ${shapes}`);
   const address = readAddress(found.signer.scheme.nativeAddress(found.signer.owner));
-  if (address === undefined) throw misuse(`${file} holds a key of which no account can be made`);
+  if (address === undefined) throw misuse(`${file} has a key without an account address`);
   return { file, ...found, address: address.address, text };
 }
 
-/** The funded wallet of the development chain in a data folder, where there is one. */
+/** The funded wallet of the development chain in a data folder, if there is one. */
 export function devWalletFile(dataDir: string): string | undefined {
   const file = join(dataFolderAt(dataDir).devnet, "wallet-rsa.json");
   return existsSync(file) ? file : undefined;
 }
 
-/** The account of a funded wallet of the development chain: what its key uploads and pays as. */
+/** The account address of a funded wallet of the development chain. */
 export function accountOfKey(jwk: JsonObject): UserAddress | undefined {
   const signer = keyOf(jwk)?.signer;
   return signer === undefined ? undefined : readAddress(signer.scheme.nativeAddress(signer.owner))?.address;
@@ -89,7 +87,7 @@ type Key = Readonly<{ token: WalletToken; signer: Signer }>;
 function readText(file: string): string {
   const size = statSync(file, { throwIfNoEntry: false })?.size;
   if (size === undefined) throw misuse(`${file} cannot be read`);
-  if (size > walletBytesMax) throw misuse(`${file} has ${size} bytes, a wallet has ${walletBytesMax} at most`);
+  if (size > walletBytesMax) throw misuse(`${file} has ${size} bytes, the maximum of a wallet is ${walletBytesMax}`);
   try {
     return readFileSync(file, "utf8");
   } catch (error) {
@@ -118,23 +116,23 @@ function arweaveKey(jwk: JsonObject): Key | undefined {
     const parts = Object.fromEntries(Object.entries(jwk).filter(([, part]) => typeof part === "string"));
     return { token: "arweave", signer: createArweaveSigner({ kty: "RSA", e: "AQAB", ...parts }, 0) };
   } catch (error) {
-    // The caller says what a key would be.
+    // The caller reports the valid formats.
     if (error instanceof Failure) return undefined;
     throw error;
   }
 }
 
-/** Nearly every number of 32 bytes is a key; what is not is refused by the curve's code. */
+/** Nearly every number of 32 bytes is a key; the curve's code rejects the others. */
 function ethereumKey(secret: Uint8Array): Key | undefined {
   try {
     return { token: "ethereum", signer: createEthereumSigner(secret) };
   } catch {
-    // The caller says what a key would be.
+    // The caller reports the valid formats.
     return undefined;
   }
 }
 
-/** The second half must be the public key of the first, or it is no key pair. */
+/** The second half of a key pair must be the public key of the first half. */
 function solanaKey(pair: Uint8Array): Key | undefined {
   const signer = createSolanaSigner(pair.subarray(0, secretSize));
   return equalBytes(signer.owner, pair.subarray(secretSize)) ? { token: "solana", signer } : undefined;

@@ -40,7 +40,7 @@ START_HEIHGT=1
 translated (1):
   TRUSTED_NODE_HOST: TRUSTED_NODE_URL=https://arweave.net
 
-not read, and the same here in any case (1):
+not read, same behaviour here (1):
   ARNS_RESOLVER_PRIORITY_ORDER: use NAMES_FILE and TRUSTED_ARNS_GATEWAY_URL, which are asked in this order; on-demand is not supported
 
 without effect here; what to use instead (1):

@@ -38,7 +38,7 @@ async function pay(): Promise<void> {
 }
 
 describe("cairn ledger check", () => {
-  test("says so before there is a ledger, and makes none", () => {
+  test("reports a missing ledger and creates none", () => {
     const { exitCode, said } = ledger("check", "--json");
     expect(JSON.parse(said)).toEqual({
       ledger: "none yet",
@@ -51,7 +51,7 @@ describe("cairn ledger check", () => {
     expect([exitCode, ledger("check").exitCode]).toEqual([0, 0]);
   });
 
-  test("answers 0 when every credit is where it must be, beside a program that uses the ledger", async () => {
+  test("exits with 0 for a consistent ledger, beside a program that uses the ledger", async () => {
     await pay();
     const beside = await openSqliteLedger({ path: join(folder, "ledger.sqlite") });
     expect(JSON.parse(ledger("check", "--json").said)).toEqual({
@@ -65,11 +65,11 @@ describe("cairn ledger check", () => {
     const { exitCode, said } = ledger("check");
     expect(exitCode).toBe(0);
     expect(said).toContain("2 accounts, 1 transfers, 2 entries");
-    expect(said).toContain("every credit is where it must be");
+    expect(said).toContain("no inconsistency");
     await beside.close();
   });
 
-  test("answers 1 and says what is wrong with which row", async () => {
+  test("exits with 1 and names the faulty row", async () => {
     await pay();
     const db = new Database(join(folder, "ledger.sqlite"));
     db.run("UPDATE accounts SET balance = 6 WHERE account = 'user:Anna'");
@@ -81,24 +81,24 @@ describe("cairn ledger check", () => {
     ]);
     const { exitCode, said } = ledger("check");
     expect(exitCode).toBe(1);
-    expect(said).toContain("not so: an account's balance is the sum of its entries; user:Anna: off by 1");
+    expect(said).toContain("failed: an account's balance is the sum of its entries; user:Anna: off by 1");
   });
 
-  test("answers 1 for a file that is no ledger", () => {
+  test("exits with 1 for a file that is not a ledger", () => {
     writeFileSync(join(folder, "ledger.sqlite"), "x".repeat(10_000));
     const { exitCode, said } = ledger("check", "--json");
     expect(exitCode).toBe(1);
-    expect(JSON.parse(said).findings).toMatchObject([{ rule: "the ledger's file is whole" }]);
+    expect(JSON.parse(said).findings).toMatchObject([{ rule: "the ledger's file is intact" }]);
   });
 
   test.each([
-    [["mend"], "unknown action 'mend' of 'cairn ledger': expected check or repair"],
+    [["mend"], "invalid value 'mend' for <action>: expected check or repair"],
     [["check", "--dry-run"], "--dry-run belongs to 'cairn ledger repair'"],
     [["repair"], "there is no ledger in"],
-    [["check", "--gateway", "no url"], "--gateway must be an http or https URL"],
-    [[], "Missing required positional argument"],
-    [["check", "--loud"], "--loud is no option of ledger"],
-  ])("answers 2 when it is asked for %p", (words, complaint) => {
+    [["check", "--gateway", "no url"], "invalid value 'no url' for --gateway: expected an http or https URL"],
+    [[], "missing argument <action> for 'cairn ledger'"],
+    [["check", "--loud"], "unknown option '--loud' for 'cairn ledger'"],
+  ])("exits with 2 for %p", (words, complaint) => {
     const { exitCode, complained } = ledger(...words);
     expect([exitCode, complained]).toEqual([2, expect.stringContaining(complaint)]);
   });

@@ -3,8 +3,7 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { createProgress } from "../../src/cli/progress.ts";
-import { bytesText, countText, durationText, wincText } from "../../src/cli/quantities.ts";
+import { bytesText, countText, createProgress, durationText, wincText } from "../../src/cli/terminal.ts";
 
 const mebibyte = 2 ** 20;
 

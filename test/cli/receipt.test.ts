@@ -25,7 +25,7 @@ function verify(receipt: unknown, ...words: string[]) {
   return runCairn(["receipt", "verify", file, ...words]);
 }
 
-test("a receipt that is signed is valid, and who signed it is told", async () => {
+test("a receipt with a valid signature is valid, and its signer is printed", async () => {
   const { code, out } = await verify(good, "--json");
   expect(JSON.parse(out)).toEqual({
     valid: true,
@@ -37,9 +37,9 @@ test("a receipt that is signed is valid, and who signed it is told", async () =>
   expect(code).toBe(0);
   const page = (await verify(good)).out;
   expect(page).toContain("valid\n");
-  expect(page).toContain("taken      2023-11-14T22:13:20.000Z");
+  expect(page).toContain("accepted   2023-11-14T22:13:20.000Z");
   expect(page).toContain("on the chain by height 1200");
-  expect(page).toContain("give --signer to pin it");
+  expect(page).toContain("set --signer to verify the address");
 });
 
 test("a dash reads the receipt from a pipe", async () => {
@@ -48,19 +48,19 @@ test("a dash reads the receipt from a pipe", async () => {
   expect([piped.exitCode, JSON.parse(piped.stdout.toString())]).toMatchObject([0, { valid: true, id }]);
 });
 
-test("with --signer it must be that one's", async () => {
+test("with --signer the signer must be that address", async () => {
   const pinned = await verify(good, "--signer", signer);
   expect([pinned.code, pinned.out.includes("--signer")]).toEqual([0, false]);
   const other = await verify(good, "--signer", stranger);
-  expect([other.code, other.out]).toEqual([1, "not valid: another wallet signed it\n"]);
+  expect([other.code, other.out]).toEqual([1, "not valid: it is signed by another wallet\n"]);
 });
 
 test.each([
-  ["another item", { ...good, id: stranger }, "its signature is not that of its key"],
-  ["a later deadline", { ...good, deadlineHeight: 1_201 }, "its signature is not that of its key"],
-  ["another time", { ...good, timestamp: 1_700_000_000_001 }, "its signature is not that of its key"],
+  ["another item", { ...good, id: stranger }, "its signature does not match its key"],
+  ["a later deadline", { ...good, deadlineHeight: 1_201 }, "its signature does not match its key"],
+  ["another time", { ...good, timestamp: 1_700_000_000_001 }, "its signature does not match its key"],
   ["another version", { ...good, version: "0.1.0" }, "its version is not 0.2.0"],
-  ["nothing of a receipt", { hello: "world" }, "it is no receipt: it has no version"],
+  ["nothing of a receipt", { hello: "world" }, "it is not a receipt: it has no version"],
   ["no id", { ...good, id: "x" }, "its id, timestamp or deadlineHeight is missing"],
   ["a time beyond dates", { ...good, timestamp: 2 ** 53 - 1 }, "its id, timestamp or deadlineHeight is missing"],
   ["no key", { ...good, public: 1 }, "its key or signature is missing"],
@@ -90,36 +90,36 @@ describe("what an upload printed", () => {
     ]);
   });
 
-  test("is not when one is not, and that one is named", async () => {
+  test("is invalid when one receipt is invalid, and that one is named", async () => {
     const { code, out } = await verify(printed({ ...good, deadlineHeight: 1 }));
     expect([code, out]).toEqual([1, expect.stringContaining("1 of 2 receipts")]);
-    expect(out).toContain(`  ${id}  its signature is not that of its key`);
+    expect(out).toContain(`  ${id}  its signature does not match its key`);
   });
 });
 
-describe("a kept receipt", () => {
+describe("a stored receipt", () => {
   const receipts = join(folder, "state", "cairn", "receipts");
   const file = join(receipts, `${id}.json`);
   const verifyStored = (item: string, ...words: string[]) =>
     runCairn(["receipt", "verify", item, ...words], {
       environment: { XDG_STATE_HOME: join(folder, "state") },
     });
-  const keep = (item: string, text: string) => {
+  const save = (item: string, text: string) => {
     mkdirSync(receipts, { recursive: true });
     writeFileSync(join(receipts, `${item}.json`), text);
   };
 
   const whole = JSON.stringify(good);
   const damages: [string, string, string][] = [
-    ["was cut off", whole.slice(0, -1), "is no receipt any more: that is a JSON object"],
-    ["is empty", "", "is no receipt any more: that is a JSON object"],
-    ["is a list", "[]", "is no receipt any more: that is a JSON object"],
-    ["has another letter", whole.replace("1200", "1201"), "is not good: its signature is not that of its key"],
-    ["is another item's", JSON.stringify(fakeReceipt(stranger)), "is not good: it is for another item"],
+    ["was cut off", whole.slice(0, -1), "is not a receipt any more: expected a JSON object"],
+    ["is empty", "", "is not a receipt any more: expected a JSON object"],
+    ["is a list", "[]", "is not a receipt any more: expected a JSON object"],
+    ["has another letter", whole.replace("1200", "1201"), "is not valid: its signature does not match its key"],
+    ["is another item's", JSON.stringify(fakeReceipt(stranger)), "is not valid: it is for another item"],
   ];
-  test.each(damages)("that %s is named with its file, and others are still good", async (_, text, fault) => {
-    keep(id, text);
-    keep(stranger, JSON.stringify(fakeReceipt(stranger)));
+  test.each(damages)("that %s is reported with its file, and other receipts stay valid", async (_, text, fault) => {
+    save(id, text);
+    save(stranger, JSON.stringify(fakeReceipt(stranger)));
     expect(await verifyStored(id)).toMatchObject({ code: 1, out: `not valid: ${file} ${fault}\n` });
     expect((await verifyStored(stranger)).code).toBe(0);
   });
@@ -136,21 +136,21 @@ describe("a kept receipt", () => {
     });
   });
 
-  test("that was never given is told as such", async () => {
+  test("that does not exist is reported", async () => {
     const unknown = Buffer.alloc(32, 8).toString("base64url");
     expect(await verifyStored(unknown)).toMatchObject({
       code: 2,
-      err: expect.stringContaining("is kept in"),
+      err: expect.stringContaining("is stored in"),
     });
   });
 });
 
 test.each([
-  ["what is no JSON", "{", [], "is no receipt"],
-  ["a list", "[]", [], "is no receipt"],
-  ["what an upload printed without receipts", `{"items":[{"id":"${id}"}]}`, [], "has no receipts of them"],
-  ["a signer that is no address", "{}", ["--signer", "x"], '"x" is no address'],
-])("%s is used wrongly", async (_name, text, words, says) => {
+  ["what is no JSON", "{", [], "is not a receipt"],
+  ["a list", "[]", [], "is not a receipt"],
+  ["what an upload printed without receipts", `{"items":[{"id":"${id}"}]}`, [], "lists items without receipts"],
+  ["a signer that is no address", "{}", ["--signer", "x"], "invalid value 'x' for --signer: expected an address"],
+])("%s is a misuse", async (_name, text, words, says) => {
   const { code, err } = await verify(text, ...words);
   expect([code, err]).toEqual([2, expect.stringContaining(says)]);
 });

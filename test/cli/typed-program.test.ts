@@ -6,7 +6,7 @@ import { expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startedAs, typedProgram } from "../../src/cli/typed-program.ts";
+import { startedAs, typedProgram } from "../../src/cli/environment.ts";
 
 const started = { main: "/home/me/cairn/src/main.ts", cwd: "/home/me/cairn", bunVersion: "1.4.5" };
 const bun = { execPath: "/usr/local/bin/bun", hasBun: true };

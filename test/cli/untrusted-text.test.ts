@@ -145,7 +145,7 @@ describe("a service that lies", () => {
     uploads.forget();
     uploads.fail(({ path }, times) => (path === "/info" && times === 1 ? json(evil, 503) : undefined));
     const { code, err } = await run(words);
-    expect([code, err]).toEqual([0, expect.stringContaining("it answered 503")]);
+    expect([code, err]).toEqual([0, expect.stringContaining("it responded 503")]);
   }, 60_000);
 
   test("by the names of its files", async () => {

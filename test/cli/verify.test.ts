@@ -8,8 +8,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readBlock } from "../../src/arweave/block.ts";
 import type { Anchor } from "../../src/arweave/proof-verify.ts";
+import { shieldNames } from "../../src/cli/arguments.ts";
 import { verifyAtGateway } from "../../src/cli/verify-gateway.ts";
-import { shieldNames } from "../../src/cli/words.ts";
 import { openHttp } from "../../src/lib/http-client.ts";
 import type { ByteSpan } from "../../src/lib/range.ts";
 import { ecdsa, rsa } from "../dev/devnet/support.ts";
@@ -93,7 +93,7 @@ describe("at a gateway", () => {
   });
 
   test.each([
-    ["A".repeat(43), "it answered 404"],
+    ["A".repeat(43), "it responded 404"],
     [chain.small.id, "connect"],
   ])("no proof is none: %p %p", async (id, reason) => {
     const at = reason === "connect" ? "http://127.0.0.1:1" : gateway;
@@ -136,7 +136,7 @@ describe("at a gateway that lies", () => {
     ["about a byte behind a part of an item", long.id, part, raw(flipped(17_000_000)), "signature"],
     ["with fewer bytes", deep.id, undefined, raw((body) => body.subarray(0, -1)), "fewer bytes"],
     ["with more bytes", deep.id, undefined, raw((body) => new Uint8Array([...body, 1])), "more bytes"],
-    ["with the whole for a part", chunked.id, { start: 1, end: 9 }, whole(), "200 to the content"],
+    ["with the whole for a part", chunked.id, { start: 1, end: 9 }, whole(), "200 to the request for content"],
     ["about the size", deep.id, undefined, proof((each) => ({ ...each, size: 18 })), "range"],
     [
       "about the range",
@@ -147,7 +147,7 @@ describe("at a gateway that lies", () => {
     ],
     ["about the id", deep.id, undefined, proof((each) => ({ ...each, id: chunked.id })), "the proof is about"],
     ["with something that is no proof", deep.id, undefined, proof(() => []), "no JSON object"],
-    ["with an endless refusal", chunked.id, undefined, tooLarge(), "even one byte"],
+    ["with an endless refusal", chunked.id, undefined, tooLarge(), "even a range of one byte"],
   ])("%s, nothing is proven", async (_name, id, range, told, reason) => {
     lie = told;
     const verification = await verify(id, range, `http://127.0.0.1:${liar.port}`);
@@ -160,7 +160,7 @@ describe("at a gateway that lies", () => {
     lie = proof((each, path) => (path.includes("range=16777216") ? { ...each, kind: "data_item", items: [] } : each));
     const verification = await verify(long.id, undefined, `http://127.0.0.1:${liar.port}`);
     lie = () => undefined;
-    expect(verification.fault?.reason).toContain("two parts are not about the same place");
+    expect(verification.fault?.reason).toContain("two parts are of different places");
   });
 
   function whole(): Lie {
@@ -253,19 +253,19 @@ describe("as a process", () => {
   }, 120_000);
 
   test.each([
-    [[], "ID"],
-    [["x"], "is no id"],
-    [[deep.id, "--gateway", "ftp://a"], "--gateway must be"],
-    [[deep.id, "--proof", "a"], "go together"],
+    [[], "missing argument <id>"],
+    [["x"], "invalid value 'x' for <id>"],
+    [[deep.id, "--gateway", "ftp://a"], "for --gateway: expected"],
+    [[deep.id, "--proof", "a"], "must be given together"],
     [[deep.id, "--proof", "a", "--data", "b"], "cannot be read"],
-    [[deep.id, "--gateway", "http://a", "--proof", "a", "--data", "b"], "is not asked"],
-    [[deep.id, "--gateway", "http://a", "--block-hash", "a"], "is no block hash"],
-    [[deep.id, "--gateway", "http://a", "--tx-root", "a"], "is no tx_root"],
+    [[deep.id, "--gateway", "http://a", "--proof", "a", "--data", "b"], "exclude each other"],
+    [[deep.id, "--gateway", "http://a", "--block-hash", "a"], "expected a block hash"],
+    [[deep.id, "--gateway", "http://a", "--tx-root", "a"], "expected a tx_root"],
     [[deep.id, "--gateway", "http://a", "--block", "none"], "cannot be read"],
-    [[deep.id, "--gateway", "http://a", "--block", "a", "--tx-root", "b"], "give one of"],
-    [[deep.id, "--gateway", "http://a", "--range", "9-1"], "--range must be"],
-    [[deep.id, "--gateway", "http://a", "--owner", "a"], "is no address"],
-    [[deep.id, "--gateway", "http://a", "--blockhash", "a"], "is no option"],
+    [[deep.id, "--gateway", "http://a", "--block", "a", "--tx-root", "b"], "exclude each other"],
+    [[deep.id, "--gateway", "http://a", "--range", "9-1"], "for --range: expected"],
+    [[deep.id, "--gateway", "http://a", "--owner", "a"], "for --owner: expected an address"],
+    [[deep.id, "--gateway", "http://a", "--blockhash", "a"], "unknown option '--blockhash'"],
   ])("%p is a misuse", async (words, reason) => {
     const { errors, code } = await run(...words);
     expect(code).toBe(2);

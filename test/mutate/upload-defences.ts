@@ -170,7 +170,7 @@ export const uploadDefences: readonly Defence[] = [
   {
     threat: "W2",
     name: "the wallet and the data folder",
-    file: "src/cli/upload/files.ts",
+    file: "src/cli/upload/local-files.ts",
     text: 'if (rules.isSecret(real)) return leftOut("key");',
     instead: "",
     tests: ["test/cli/upload/private-keys.test.ts", "test/cli/upload/links.test.ts", "test/cli/upload/upload.test.ts"],
@@ -178,7 +178,7 @@ export const uploadDefences: readonly Defence[] = [
   {
     threat: "W2",
     name: "private keys in an uploaded folder",
-    file: "src/cli/upload/files.ts",
+    file: "src/cli/upload/local-files.ts",
     text: 'if (isKey) leftOut.push({ path, reason: "key" });\n  else files.push',
     instead: "files.push",
     tests: ["test/cli/upload/private-keys.test.ts"],
@@ -186,7 +186,7 @@ export const uploadDefences: readonly Defence[] = [
   {
     threat: "W1",
     name: "links in circles",
-    file: "src/cli/upload/files.ts",
+    file: "src/cli/upload/local-files.ts",
     text: "if (around.includes(real))",
     instead: "if (false)",
     tests: ["test/cli/upload/links.test.ts"],
@@ -194,7 +194,7 @@ export const uploadDefences: readonly Defence[] = [
   {
     threat: "W1",
     name: "links that lead out of an uploaded folder",
-    file: "src/cli/upload/files.ts",
+    file: "src/cli/upload/local-files.ts",
     text: "if (!isInside && rules.outside)",
     instead: "if (false)",
     tests: ["test/cli/upload/links.test.ts"],

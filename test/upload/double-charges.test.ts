@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";
 import type { Tag } from "../../src/arweave/tags.ts";
-import { createSigningReader } from "../../src/cli/read-signing.ts";
+import { createSigningReader } from "../../src/cli/signing-reader.ts";
 import { adjustment, user } from "../../src/store/ledger/transfers.ts";
 import { validEncodings } from "../support/encodings.ts";
 import { testAddress } from "../support/payment.ts";
@@ -107,9 +107,7 @@ describe.each(malleable)("U2: an item by %s that was charged twice", (_name, by)
 
     const checked = command("check", "--json");
     expect(checked.exitCode).toBe(1);
-    expect(JSON.parse(checked.said).findings).toMatchObject([
-      { rule: "an act of signing is charged once", subject: double },
-    ]);
+    expect(JSON.parse(checked.said).findings).toMatchObject([{ rule: "a signature is charged once", subject: double }]);
 
     const dry = command("repair", "--dry-run", "--json");
     const planned = {
@@ -184,7 +182,7 @@ test("a double whose approval holds credits for uploads under way is left until 
   await upload.payment.credits.reserve({ ...spend, itemId: "under way", winc: 150n, expiresAt });
   const repaired = command("repair");
   expect(repaired.exitCode).toBe(1);
-  expect(repaired.said).toContain("left as it is");
+  expect(repaired.said).toContain("not undone");
   expect(repaired.said).toContain("its approval holds 50 winc for uploads under way: try again later");
 });
 
@@ -209,8 +207,8 @@ test("an upload whose bytes are gone is named, and nothing is undone on a guess"
   const { exitCode, said } = command("check", "--json");
   expect(exitCode).toBe(0);
   expect(JSON.parse(said).unchecked).toEqual([
-    expect.stringContaining("its file is gone, and it is not on the chain"),
-    expect.stringContaining("its file is gone, and it is not on the chain"),
+    expect.stringContaining("its file is missing, and it is not on the chain"),
+    expect.stringContaining("its file is missing, and it is not on the chain"),
   ]);
 });
 
@@ -250,11 +248,11 @@ test.each(malleable)("of an item by %s on the chain the signing is read from a g
     // Bytes of another id are not believed.
     bundle.set(other ?? item.bytes, first);
     expect(await reader.read({ ...row, place }, signal)).toEqual({
-      unread: "its bytes are not those that were taken",
+      unread: "its bytes are not those that were uploaded",
     });
     const elsewhere = { ...place, transactionId: "elsewhere" as typeof row.id };
     expect(await reader.read({ ...row, place: elsewhere }, signal)).toEqual({
-      unread: expect.stringContaining("answered 404"),
+      unread: expect.stringContaining("responded 404"),
     });
   } finally {
     reader.close();

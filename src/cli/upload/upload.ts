@@ -1,35 +1,41 @@
 /**
- * `cairn upload`: a file, or a folder with its manifest, signed here and taken by an upload service.
+ * `cairn upload`: signs a file, or a folder with its manifest, and sends it to an upload service.
  *
- * The same content, wallet and tags give the same ids, so that a run that was cut short is gone on with by running it
- * again: what the service has is not sent, and nothing is charged twice.
+ * The same content, wallet and tags give the same ids, so an interrupted run continues when it is started again: items
+ * that the service has are not sent, and nothing is charged twice.
  * @module
  */
 import { join, resolve } from "node:path";
 import { exitCodes, misuse } from "../../app/complaints.ts";
 import { dataFolderAt } from "../../app/data-folder.ts";
 import type { Id } from "../../arweave/id.ts";
-import { manifestContentType } from "../../arweave/manifest.ts";
+import { manifestContentType, manifestSizeMax } from "../../arweave/manifest.ts";
 import { type Tag, tagsFault } from "../../arweave/tags.ts";
 import { Failure } from "../../failures.ts";
 import { systemClock } from "../../lib/clock.ts";
+import { invalidValue } from "../../lib/invalid-value.ts";
+import { printable } from "../../lib/printable.ts";
 import { createSemaphore } from "../../lib/semaphore.ts";
-import { createProgress, errorScreen, type Progress } from "../progress.ts";
-import { bytesText, durationText } from "../quantities.ts";
-import { ownTerminal } from "../question.ts";
+import { createStoredReceipts } from "../receipts.ts";
 import { objectIn, openServiceClient, readServiceUrl, type ServiceClient, webUrl } from "../service-client.ts";
-import { createStoredReceipts } from "../stored-receipts.ts";
+import {
+  askYesNo,
+  bytesText,
+  countText,
+  createProgress,
+  durationText,
+  errorScreen,
+  ownTerminal,
+  type Progress,
+  type Terminal,
+} from "../terminal.ts";
 import { readSigningWallet, type SigningWallet } from "../wallet-file.ts";
-import { eachAtOnce } from "./at-once.ts";
-import { type LocalFile, type LocalFiles, listLocalFiles } from "./files.ts";
-import { isWanted } from "./go-ahead.ts";
-import { signBytes, signFile, wholePayloadBytesMax } from "./item.ts";
-import { chooseFolderPages, type FolderPages, writeManifest } from "./manifest.ts";
+import { eachAtOnce, type ItemSender, type SentItem, sendItem } from "./item-sender.ts";
+import { type LocalFile, type LocalFiles, listLocalFiles } from "./local-files.ts";
+import { signBytes, signFile, wholePayloadBytesMax } from "./local-item.ts";
 import { createKeyTest, type KeyTest } from "./private-keys.ts";
-import { type ItemSender, type SentItem, sendItem } from "./send.ts";
-import { printUpload, type UploadedFile } from "./text.ts";
+import { printUpload, type UploadedFile } from "./upload-report.ts";
 
-/** The arguments as they were typed, and what stands where none was. */
 export type UploadOptions = Readonly<{
   path: string;
   wallet: string | undefined;
@@ -42,35 +48,34 @@ export type UploadOptions = Readonly<{
   hidden: boolean;
   /** Whether links that lead out of the folder are followed. */
   followLinks: boolean;
-  /** Whether nothing is asked. */
+  /** Skips the confirmation. */
   yes: boolean;
   json: boolean;
-  /** Where a development chain may lie, whose wallet is used when none is named. */
+  /** Data folder of a development chain, whose wallet is used by default. */
   dataDir: string;
-  /** Where ids of uploads in parts are kept, and receipts. */
+  /** Folder of the ids of uploads in parts, and of receipts. */
   stateFolder: string;
 }>;
 
-/** Requests at once: enough to fill a line, few enough that their bodies fit in memory. */
+/** Concurrent requests: enough to use the bandwidth, few enough that their bodies fit in memory. */
 const requestsAtOnce = 6;
 
-/** Files that are signed or sent at once. */
+/** Files that are signed or sent concurrently. */
 const filesAtOnce = 8;
 
-/** Parts of large files that may wait for their turn. */
+/** Parts of large files that may wait for a request slot. */
 const requestsWaitingMax = 1_000;
 
-/** What one run works with. */
 type Run = Readonly<{
   wallet: SigningWallet;
   tags: readonly Tag[];
   progress: Progress;
   sender: ItemSender;
-  /** What no file may have become since it was examined. */
+  /** A file must not have become a key since it was examined. */
   isKey: KeyTest;
 }>;
 
-/** Uploads, prints what came of it, and answers the exit code. */
+/** Uploads and prints a report. @returns The exit code. */
 export async function runUpload(options: UploadOptions): Promise<number> {
   const wallet = readSigningWallet(options.wallet, options.dataDir);
   const isKey = createKeyTest(wallet.text);
@@ -82,7 +87,7 @@ export async function runUpload(options: UploadOptions): Promise<number> {
   });
   const tags = readTags(options.tags);
   const pages = pagesOf(found, options);
-  if (!(await isWanted(found, options.yes, ownTerminal()))) return exitCodes.failed;
+  if (!(await confirmUpload(found, options.yes, ownTerminal()))) return exitCodes.failed;
   const { files, leftOut } = found;
   const { signatureSize, ownerSize } = wallet.signer.scheme;
   const bytesTotal = files.reduce((sum, { size }) => sum + size + signatureSize + ownerSize, 0);
@@ -93,12 +98,12 @@ export async function runUpload(options: UploadOptions): Promise<number> {
     bytesTotal,
     filesTotal: files.length,
   });
-  const onRetry = sayOnce((why, waitMs) => progress.say(`again in ${durationText(waitMs)}: ${why}`));
+  const onRetry = sayOnce((why, waitMs) => progress.say(`retry in ${durationText(waitMs)}: ${why}`));
   const client = openServiceClient({ url: readServiceUrl(options.to), onRetry });
   const stop = new AbortController();
   const unhook = onInterrupt(() => {
     progress.end();
-    progress.say("stopped; run it again, and it goes on");
+    progress.say("stopped; run the command again to continue");
   });
   try {
     const gateway = await askService(client, files, stop.signal);
@@ -118,10 +123,10 @@ export async function runUpload(options: UploadOptions): Promise<number> {
   }
 }
 
-/** 128 and the number of SIGINT, as shells have it. */
+/** 128 plus the number of SIGINT, as in shells. */
 const interruptedCode = 130;
 
-/** Ends the program at Ctrl-C with a word: nothing needs to be tidied up. @returns Takes that back. */
+/** Ends the program at Ctrl-C with a message; nothing needs cleanup. @returns Removes the handler. */
 function onInterrupt(say: () => void): () => void {
   const end = () => {
     say();
@@ -131,7 +136,7 @@ function onInterrupt(say: () => void): () => void {
   return () => process.off("SIGINT", end);
 }
 
-/** Requests that are under way together fail together: what the first says need not be said by the others. */
+/** Reports the same fault of concurrent requests only once. */
 function sayOnce(say: (why: string, waitMs: number) => void): (why: string, waitMs: number) => void {
   const said = new Map<string, number>();
   return (why, waitMs) => {
@@ -150,11 +155,11 @@ function createSender(
 ): ItemSender {
   const semaphore = createSemaphore(requestsAtOnce, requestsWaitingMax);
   const receipts = createStoredReceipts(stateFolder);
-  const told = { onSent: progress.add, onThere: progress.pass };
-  return { client, token, semaphore, stateFolder: join(stateFolder, "uploads"), receipts, ...told };
+  const callbacks = { onSent: progress.add, onThere: progress.pass };
+  return { client, token, semaphore, stateFolder: join(stateFolder, "uploads"), receipts, ...callbacks };
 }
 
-/** Asks the service who it is: nothing is signed for one that is none, or that takes no file of this size. */
+/** Requests `/info`. @returns The gateway's URL. @throws Failure for a file above the limit; Misuse for a gateway. */
 async function askService(
   client: ServiceClient,
   files: readonly LocalFile[],
@@ -166,13 +171,14 @@ async function askService(
   const limit = typeof uploadLimitBytes === "number" ? uploadLimitBytes : Number.POSITIVE_INFINITY;
   const tooLarge = files.find(({ size }) => size > limit);
   if (tooLarge !== undefined) {
-    const reason = `${tooLarge.path} has ${bytesText(tooLarge.size)}, ${client.url} takes at most ${bytesText(limit)}`;
+    const size = bytesText(tooLarge.size);
+    const reason = `${tooLarge.path} has ${size}, ${client.url} accepts at most ${bytesText(limit)}`;
     throw new Failure("item_too_large", { reason });
   }
   return typeof gateway === "string" ? webUrl(gateway)?.replace(/\/+$/, "") : undefined;
 }
 
-/** Sends every file; the first that fails ends the others. Answers them in their order. */
+/** Sends all files; the first failure stops the others. @returns The results in the order of the files. */
 async function sendFiles(run: Run, files: readonly LocalFile[], stop: AbortController): Promise<UploadedFile[]> {
   const sent: UploadedFile[] = [];
   // Files with the same content are one item: it is sent, and counted, once.
@@ -224,11 +230,11 @@ function pagesOf({ kind, files }: LocalFiles, { index, fallback }: UploadOptions
       files.map(({ path }) => path),
       { index, fallback },
     );
-  if (index !== undefined || fallback !== undefined) throw misuse("--index and --fallback are of folders");
+  if (index !== undefined || fallback !== undefined) throw misuse("--index and --fallback require a folder");
   return undefined;
 }
 
-/** The type by the file's extension, unless the tags name one. */
+/** Adds the content type of the file's extension, unless the tags have one. */
 function withContentType(tags: readonly Tag[], type: string): readonly Tag[] {
   const name = "Content-Type";
   const isNamed = type !== manifestContentType && tags.some((tag) => tag.name === name);
@@ -247,6 +253,86 @@ function readTags(text: string | undefined): Tag[] {
 
 function readTag(text: string): Tag {
   const at = text.indexOf("=");
-  if (at < 1) throw misuse(`--tags must be name=value, separated by commas, got "${text}"`);
+  if (at < 1) throw misuse(invalidValue("--tags", text, "name=value, separated by commas"));
   return { name: text.slice(0, at), value: text.slice(at + 1) };
+}
+
+/** Larger uploads need confirmation. */
+const filesUnconfirmedMax = 1_000;
+const bytesUnconfirmedMax = 2 ** 30;
+
+/**
+ * Asks for confirmation of a large upload or a private key: both are public and permanent. Without a terminal, as in a
+ * script, prints the size and continues.
+ *
+ * @param yes - Whether the command line confirms the upload.
+ */
+export async function confirmUpload(
+  { kind, files, isKey }: LocalFiles,
+  yes: boolean,
+  terminal: Terminal,
+): Promise<boolean> {
+  const size = files.reduce((sum, file) => sum + file.size, 0);
+  const isLarge = files.length > filesUnconfirmedMax || size > bytesUnconfirmedMax;
+  if (!isLarge && !isKey) return true;
+  const name = kind === "file" ? printable(files[0]?.path ?? "") : countText(files.length, "file");
+  const what = `${name}, ${bytesText(size)}${isKey ? ", a private key," : ""}`;
+  const says = `${what} will be public, and cannot be removed.`;
+  if (yes) return true;
+  if (!terminal.isTerminal) {
+    terminal.output.write(`${says}\n`);
+    return true;
+  }
+  if (await askYesNo(terminal, `${says} Upload?`)) return true;
+  terminal.output.write("nothing was uploaded\n");
+  return false;
+}
+
+/** The special pages of a folder. */
+export type FolderPages = Readonly<{
+  /** Path that is served for the folder itself. */
+  index: string;
+  /** Path that is served for unknown paths; `undefined` responds 404. */
+  fallback: string | undefined;
+}>;
+
+const indexDefault = "index.html";
+const fallbackDefault = "404.html";
+
+/**
+ * Chooses the pages: from the options, else by name; a folder without an index serves its first file.
+ *
+ * @param paths - In order; at least one.
+ * @throws Misuse when an option names a path that is not in the folder.
+ */
+export function chooseFolderPages(
+  paths: readonly string[],
+  named: Readonly<{ index: string | undefined; fallback: string | undefined }>,
+): FolderPages {
+  const has = new Set(paths);
+  for (const [option, path] of Object.entries(named))
+    if (path !== undefined && !has.has(path)) throw misuse(invalidValue(`--${option}`, path, "a file of the folder"));
+  const [first = indexDefault] = paths;
+  const index = named.index ?? (has.has(indexDefault) ? indexDefault : first);
+  const fallback = named.fallback ?? (has.has(fallbackDefault) ? fallbackDefault : undefined);
+  return { index, fallback };
+}
+
+/**
+ * Writes the manifest; the same files give the same text in any order of upload.
+ *
+ * @param ids - The id of each path, in order.
+ * @throws Misuse when the manifest would be too large.
+ */
+export function writeManifest(ids: ReadonlyMap<string, Id>, { index, fallback }: FolderPages): string {
+  const fallbackId = fallback === undefined ? undefined : ids.get(fallback);
+  const text = JSON.stringify({
+    manifest: "arweave/paths",
+    version: "0.2.0",
+    index: { path: index },
+    ...(fallbackId === undefined ? {} : { fallback: { id: fallbackId } }),
+    paths: Object.fromEntries([...ids].map(([path, id]) => [path, { id }])),
+  });
+  if (Buffer.byteLength(text) > manifestSizeMax) throw misuse("the folder has more paths than a manifest can hold");
+  return text;
 }

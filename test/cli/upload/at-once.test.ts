@@ -3,7 +3,7 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { eachAtOnce } from "../../../src/cli/upload/at-once.ts";
+import { eachAtOnce } from "../../../src/cli/upload/item-sender.ts";
 
 test("each thing is worked on once, so many at a time", async () => {
   const things = Array.from({ length: 20 }, (_, index) => index);

@@ -157,14 +157,14 @@ describe("W2: cairn upload", () => {
     const { code, out, err } = await upload("site/d.pem", "--json");
     expect([code, JSON.parse(out).items[0].path]).toEqual([0, "d.pem"]);
     expect(err).toContain("a private key, will be public, and cannot be removed");
-    expect(await upload(wallet)).toMatchObject({ code: 2, err: expect.stringContaining("holds keys") });
+    expect(await upload(wallet)).toMatchObject({ code: 2, err: expect.stringContaining("contains keys") });
   });
 
   test("takes nothing of a folder of keys alone", async () => {
     write("keys-only/a.pem", pem(rsa.privateKey, "pkcs8"));
     expect(await upload("keys-only")).toMatchObject({
       code: 2,
-      err: "keys-only holds no files but what is left out: a.pem (key)\n",
+      err: "keys-only contains no files except those that are left out: a.pem (key)\n",
     });
   });
 });

@@ -6,8 +6,8 @@ import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { PassThrough } from "node:stream";
-import { askYesNo } from "../../../src/cli/question.ts";
-import { isWanted } from "../../../src/cli/upload/go-ahead.ts";
+import { askYesNo } from "../../../src/cli/terminal.ts";
+import { confirmUpload } from "../../../src/cli/upload/upload.ts";
 import { repositoryRoot } from "../../support/program.ts";
 import { rsaKey } from "../../support/signers.ts";
 import { openFakeUploadService } from "../upload-service.ts";
@@ -48,7 +48,7 @@ async function atTerminal(words: readonly string[], typed: string) {
 
 describe("W1: at a terminal", () => {
   // The service takes less than that, so that nothing is sent when the answer is yes.
-  const refused = "takes at most 1.0 GiB";
+  const refused = "accepts at most 1.0 GiB";
   test.each([
     ["no", "n\r", 1, "nothing was uploaded"],
     ["nothing", "\r", 1, "nothing was uploaded"],
@@ -74,7 +74,7 @@ describe("W1: at a terminal", () => {
     expect(service.asked).toEqual([]);
   }, 60_000);
 
-  test("nothing is asked with --yes", async () => {
+  test("--yes skips the confirmation", async () => {
     const { shown } = await atTerminal(["--yes"], "");
     expect(shown).not.toContain("[y/N]");
     expect(shown).toContain(refused);
@@ -84,7 +84,7 @@ describe("W1: at a terminal", () => {
 describe("whether an upload is meant", () => {
   const file = { file: "/x", path: "x", size: 1, changedAtMs: 0, device: 0, inode: 0 };
   const files = (count: number, size = 1) => Array.from({ length: count }, () => ({ ...file, size }));
-  const rows: [string, Parameters<typeof isWanted>[0], boolean][] = [
+  const rows: [string, Parameters<typeof confirmUpload>[0], boolean][] = [
     ["1,000 files", { kind: "folder", files: files(1_000), leftOut: [], isKey: false }, false],
     ["1,001 files", { kind: "folder", files: files(1_001), leftOut: [], isKey: false }, true],
     ["1 GiB", { kind: "file", files: files(1, 2 ** 30), leftOut: [], isKey: false }, false],
@@ -96,7 +96,7 @@ describe("whether an upload is meant", () => {
       const input = new PassThrough();
       const output = new PassThrough();
       input.end("n\n");
-      const isMeant = await isWanted(found, yes, { isTerminal, input, output });
+      const isMeant = await confirmUpload(found, yes, { isTerminal, input, output });
       return [isMeant, String(output.read() ?? "").includes("[y/N]")];
     };
     expect(await ask(true, false)).toEqual([!isAsked, isAsked]);
@@ -104,7 +104,7 @@ describe("whether an upload is meant", () => {
     expect(await ask(false, false)).toEqual([true, false]);
   });
 
-  test("no answer in time means no", async () => {
+  test("a timeout means no", async () => {
     let shown = "";
     const output = new PassThrough().on("data", (piece) => {
       shown += String(piece);
@@ -112,6 +112,6 @@ describe("whether an upload is meant", () => {
     const terminal = { isTerminal: true, input: new PassThrough(), output };
     expect(await askYesNo(terminal, "Upload?", 20)).toBe(false);
     await new Promise(setImmediate);
-    expect(shown).toBe("Upload? [y/N] \nno answer in 1 s\n");
+    expect(shown).toBe("Upload? [y/N] \nno response in 1 s\n");
   });
 });

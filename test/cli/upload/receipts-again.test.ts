@@ -74,7 +74,7 @@ describe.each([
     const { receipt, receiptFault } = await upload(file);
     expect([receipt, receiptFault]).toEqual([
       undefined,
-      `the receipt of ${id} that ${service.url} gave is not good: its signature is not that of its key`,
+      `the receipt of ${id} from ${service.url} is not valid: its signature does not match its key`,
     ]);
     expect(existsSync(join(state, "receipts", `${id}.json`))).toBe(false);
   });

@@ -124,7 +124,7 @@ describe("a file", () => {
     rmSync(stored, { recursive: true });
     expect(await verify()).toMatchObject({
       code: 2,
-      err: expect.stringContaining(`no receipt of ${id} is kept`),
+      err: expect.stringContaining(`no receipt of ${id} is stored`),
     });
   });
 
@@ -134,7 +134,7 @@ describe("a file", () => {
     const { items, manifest } = JSON.parse((await upload("pair", "--json")).out);
     const file = join(state, "cairn", "receipts", `${items[0].id}.json`);
     writeFileSync(file, "{");
-    const fault = `${file} is no receipt any more: that is a JSON object`;
+    const fault = `${file} is not a receipt any more: expected a JSON object`;
     expect(await upload("pair")).toMatchObject({
       code: 0,
       out: expect.stringContaining(`damaged   ${fault}`),
@@ -146,7 +146,7 @@ describe("a file", () => {
       manifest: { receipt: manifest.receipt },
     });
     const { code, out } = await runCairn(["receipt", "verify", write("printed.json", printed)]);
-    expect([code, out]).toEqual([1, expect.stringContaining(`2 of 3 receipts are good`)]);
+    expect([code, out]).toEqual([1, expect.stringContaining(`2 of 3 receipts are valid`)]);
     expect(out).toContain(`  ${items[0].id}  ${fault}\n`);
   });
 
@@ -247,7 +247,7 @@ describe("a folder", () => {
     expect(asked.items.map(({ path }: { path: string }) => path)).toEqual([".hidden", "page.txt"]);
     for (const secret of ["data", "data/devnet/wallet-rsa.json", "mixed/key.json"]) {
       const { code, err } = await upload(secret, "--wallet", wallet);
-      expect([code, err]).toEqual([2, expect.stringContaining("holds keys")]);
+      expect([code, err]).toEqual([2, expect.stringContaining("contains keys")]);
     }
     const whole = JSON.parse((await upload(".", "--json")).out);
     expect(whole.leftOut).toContain("data");
@@ -268,16 +268,24 @@ describe("used wrongly, it says so and sends nothing", () => {
   const nothing = write("keys/nothing.json", "{}");
   test.each([
     ["nothing there", ["absent"], "neither a file nor a folder"],
-    ["an empty name, as of a variable that is not set", [""], "the path is empty"],
-    ["an empty folder", ["void"], "holds no files"],
+    ["an empty name, as of a variable that is not set", [""], "missing argument <path>"],
+    ["an empty folder", ["void"], "contains no files"],
     ["no wallet", ["file.txt", "--wallet", "absent.json"], "absent.json cannot be read"],
-    ["a wallet that is none", ["file.txt", "--wallet", nothing], "is no wallet"],
-    ["tags that are none", ["file.txt", "--tags", "novalue"], "--tags must be name=value"],
+    ["a wallet that is none", ["file.txt", "--wallet", nothing], "is not a valid wallet"],
+    [
+      "tags that are none",
+      ["file.txt", "--tags", "novalue"],
+      "invalid value 'novalue' for --tags: expected name=value",
+    ],
     ["tags that are too long", ["file.txt", "--tags", `a=${"b".repeat(4_000)}`], "--tags: "],
-    ["an index that is not there", ["site", "--index", "no.html"], "--index no.html is no file of the folder"],
-    ["an index of a file", ["file.txt", "--index", "file.txt"], "--index and --fallback are of folders"],
-    ["an option that is none", ["file.txt", "--walet", "x"], "--walet is no option of upload"],
-    ["a file whose name looks like an option", ["-o.txt"], "; the file of that name is ./-o.txt"],
+    [
+      "an index that is not there",
+      ["site", "--index", "no.html"],
+      "invalid value 'no.html' for --index: expected a file of the folder",
+    ],
+    ["an index of a file", ["file.txt", "--index", "file.txt"], "--index and --fallback require a folder"],
+    ["an option that is none", ["file.txt", "--walet", "x"], "unknown option '--walet' for 'cairn upload'"],
+    ["a file whose name looks like an option", ["-o.txt"], "; to name the file, write ./-o.txt"],
   ])("%s", async (_name, words, says) => {
     const { code, out, err } = await upload(words[0] ?? "", ...words.slice(1));
     expect([code, out]).toEqual([2, ""]);
@@ -289,15 +297,15 @@ describe("used wrongly, it says so and sends nothing", () => {
     const words = ["upload", "file.txt", "--to", service.url];
     const environment = { XDG_STATE_HOME: join(folder, "file.txt") };
     const { code, err } = await runCairn(words, { cwd: folder, environment });
-    expect([code, err]).toEqual([2, expect.stringContaining("XDG_STATE_HOME can name another place")]);
+    expect([code, err]).toEqual([2, expect.stringContaining("set XDG_STATE_HOME to use another folder")]);
     expect(service.items.size).toBe(0);
   });
 
   test("a service that is none", async () => {
     for (const [to, code, says] of [
-      ["ftp://x", 2, "--to must be an http or https URL"],
-      ["http://127.0.0.1:1", 1, "nobody answers there"],
-      [`${service.url}/elsewhere`, 1, "answered 404: Not Found"],
+      ["ftp://x", 2, "invalid value 'ftp://x' for --to: expected an http or https URL"],
+      ["http://127.0.0.1:1", 1, "connection refused"],
+      [`${service.url}/elsewhere`, 1, "responded 404: Not Found"],
     ] as const) {
       const ran = await runCairn(["upload", "file.txt", "--to", to], { cwd: folder });
       expect([ran.code, ran.err]).toEqual([code, expect.stringContaining(says)]);
@@ -314,8 +322,8 @@ describe("a service in trouble", () => {
     });
     const { code, err, out } = await upload(write("again.txt", "again"), "--json");
     expect([code, service.items.size]).toEqual([0, 1]);
-    expect(err).toContain("it answered 503 Service busy");
-    expect(err).toContain("it answered 502 bad gateway");
+    expect(err).toContain("it responded 503 Service busy");
+    expect(err).toContain("it responded 502 bad gateway");
     expect(JSON.parse(out).items[0].state).toBe("uploaded");
   });
 
@@ -330,7 +338,7 @@ describe("a service in trouble", () => {
     for (let file = 0; file < 40; file += 1) write(`many/${file}.txt`, `file ${file}`);
     const { code, out, err } = await upload("many");
     expect([code, out]).toEqual([1, ""]);
-    expect(err).toContain("not enough credits: 123 winc are needed, 45 are there");
+    expect(err).toContain("not enough credits: 123 winc are needed, 45 are available");
     expect(service.asked.filter(({ method }) => method === "POST").length).toBeLessThanOrEqual(8);
   });
 
@@ -338,9 +346,9 @@ describe("a service in trouble", () => {
     [
       "400 with a reason",
       () => Response.json("Invalid Data Item! no", { status: 400 }),
-      "answered 400: Invalid Data Item! no",
+      "responded 400: Invalid Data Item! no",
     ],
-    ["no JSON", () => new Response("fine", { status: 200 }), "answered 200: fine"],
+    ["no JSON", () => new Response("fine", { status: 200 }), "responded 200: fine"],
     ["a receipt for something else", () => Response.json(fakeReceipt("A".repeat(43))), "it is for another item"],
   ])("that answers %s fails", async (_name, response, says) => {
     service.fail(({ path }) => (path === "/tx" ? response() : undefined));
@@ -354,7 +362,7 @@ describe("a service in trouble", () => {
     const forged = fakeReceipt(id, { deadlineHeight: 9_999 });
     service.fail(({ path }) => (path === "/tx" ? Response.json(forged) : undefined));
     const { code, err } = await upload(join(folder, "forged.txt"));
-    expect([code, err]).toEqual([1, expect.stringContaining("its signature is not that of its key")]);
+    expect([code, err]).toEqual([1, expect.stringContaining("its signature does not match its key")]);
   });
 
   test("that is no upload service but a gateway is sent nothing", async () => {
@@ -367,7 +375,7 @@ describe("a service in trouble", () => {
   test("that takes no file of this size is not sent any", async () => {
     service.fail(({ path }) => (path === "/info" ? Response.json({ uploadLimitBytes: 3 }) : undefined));
     const { code, err } = await upload(write("four.txt", "four"));
-    expect([code, err]).toEqual([1, expect.stringContaining("takes at most 3 B")]);
+    expect([code, err]).toEqual([1, expect.stringContaining("accepts at most 3 B")]);
     expect(service.asked.length).toBe(1);
   });
 });
@@ -393,7 +401,7 @@ describe("a large file goes in parts", () => {
       /\/(16777216|25165824)$/.test(path) && times <= 1 ? Response.json("no", { status: 400 }) : undefined,
     );
     const first = await upload(file);
-    expect([first.code, first.err]).toEqual([1, expect.stringContaining("answered 400: no")]);
+    expect([first.code, first.err]).toEqual([1, expect.stringContaining("responded 400: no")]);
     const [stored = ""] = readdirSync(join(state, "cairn", "uploads"));
     const there = service.uploads.get("upload-1")?.size ?? 0;
     expect(there).toBeLessThan(6);
@@ -409,7 +417,7 @@ describe("a large file goes in parts", () => {
 
   test.each([
     ["killed", "SIGKILL", 137, ""],
-    ["interrupted", "SIGINT", 130, "stopped; run it again, and it goes on\n"],
+    ["interrupted", "SIGINT", 130, "stopped; run the command again to continue\n"],
   ] as const)("%s in the middle, it goes on", async (_how, signal, code, says) => {
     const reached = Promise.withResolvers<void>();
     service.fail(({ path }) => {
@@ -443,10 +451,10 @@ describe("a large file goes in parts", () => {
   test.each([
     [
       { status: "UNDERFUNDED", needed: "7", available: "3" },
-      "not enough credits: 7 winc are needed, 3 are there; buy some (cairn topup), then run this again",
+      "not enough credits: 7 winc are needed, 3 are available; buy some (cairn topup), then run this again",
     ],
-    [{ status: "INVALID", reason: "its signature" }, "takes it for no valid item: its signature"],
-    [{ status: "APPROVAL_FAILED" }, "says APPROVAL_FAILED"],
+    [{ status: "INVALID", reason: "its signature" }, "rejects the item as invalid: its signature"],
+    [{ status: "APPROVAL_FAILED" }, "reports APPROVAL_FAILED"],
   ])("that ends as %p fails", async (status, says) => {
     service.endAs(status);
     const { code, err } = await upload(file);

@@ -1,14 +1,15 @@
 /**
- * Words that a command does not know, and that a process which gets one says so and does nothing.
+ * Unknown options, unexpected arguments and missing arguments end the process with exit code 2.
  * @module
  */
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
-import { unknownWord } from "../../src/cli/words.ts";
+import { missingArgument, unknownWord } from "../../src/cli/arguments.ts";
 import { repositoryRoot } from "../support/program.ts";
 
+const known = { valued: ["port", "range"], flags: ["json"], positionals: ["id"], required: 1 };
+
 describe("unknownWord", () => {
-  const known = { valued: ["port", "range"], flags: ["json"], positionals: 1 };
   test.each([
     [[], undefined],
     [["id"], undefined],
@@ -31,15 +32,25 @@ describe("unknownWord", () => {
   });
 });
 
+test.each([
+  [[], "id"],
+  [["--json"], "id"],
+  [["--port", "0"], "id"],
+  [["id"], undefined],
+  [["--", "-id"], undefined],
+])("the missing argument of %p is %p", (words, missing) => {
+  expect(missingArgument(words, known)).toBe(missing);
+});
+
 describe("a command line", () => {
   test.each([
-    [["dev", "--ephemral"], "--ephemral is no option of dev"],
-    [["serve", "4000"], "4000 is no argument of serve"],
-    [["doctor", "--ofline"], "--ofline is no option of doctor"],
-    [["config", "--dev=maybe"], "--dev=maybe is no option of config"],
-    [["version", "please"], "please is no argument of version"],
-    [["upload"], "Missing required positional argument: PATH; cairn upload --help says more"],
-    [["sevre"], "sevre is not a command; the commands are "],
+    [["dev", "--ephemral"], "unknown option '--ephemral' for 'cairn dev'"],
+    [["serve", "4000"], "unexpected argument '4000' for 'cairn serve'"],
+    [["doctor", "--ofline"], "unknown option '--ofline' for 'cairn doctor'"],
+    [["config", "--dev=maybe"], "unknown option '--dev=maybe' for 'cairn config'"],
+    [["version", "please"], "unexpected argument 'please' for 'cairn version'"],
+    [["upload"], "missing argument <path> for 'cairn upload'; see cairn upload --help"],
+    [["sevre"], "unknown command 'sevre': expected one of dev, serve, "],
   ])("%p is a misuse", async (words, reason) => {
     const child = Bun.spawn([process.execPath, join(repositoryRoot, "src/main.ts"), ...words], {
       stdout: "pipe",

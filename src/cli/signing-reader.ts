@@ -1,6 +1,6 @@
 /**
- * The signing id of an upload, read from its bytes: from the folder of uploads, or once it is on the chain from a
- * gateway.
+ * Reads the signing id of an upload from its bytes: in the folder of uploads, or from a gateway once the upload is on
+ * the chain.
  * @module
  */
 import { createReadStream, existsSync } from "node:fs";
@@ -20,12 +20,12 @@ import { type Http, openHttp } from "../lib/http-client.ts";
 import type { ReadSigning } from "../upload/double-charges.ts";
 import type { Upload } from "../upload/upload-rows.ts";
 
-/** Reads signing ids; `close` ends every call. */
+/** Reads signing ids; `close` aborts all requests. */
 export type SigningReader = Readonly<{ read: ReadSigning; close: () => void }>;
 
 const timeouts = { firstByteMs: 30_000, stallMs: 30_000, totalMs: 600_000 } as const;
 
-/** Creates a reader. @param folder - That of uploads. @param gateway - Its URL, without a slash at its end. */
+/** @param folder - The folder of uploads. @param gateway - URL without a trailing slash. */
 export function createSigningReader(folder: string, gateway: string): SigningReader {
   const http = openHttp(timeouts);
   return {
@@ -36,7 +36,7 @@ export function createSigningReader(folder: string, gateway: string): SigningRea
           : piecesOfGateway(http, gateway, upload, signal);
         return await signingOf(pieces, upload);
       } catch (error) {
-        // Whatever keeps the bytes away is the reason that the operator is told.
+        // The operator sees why the bytes are unavailable.
         const reason = error instanceof Failure ? error.context["reason"] : undefined;
         return { unread: String(reason ?? (error instanceof Error ? error.message : error)) };
       }
@@ -45,7 +45,7 @@ export function createSigningReader(folder: string, gateway: string): SigningRea
   };
 }
 
-/** Bytes from which an upload's signing is read: all of it only where its content identifies it. */
+/** Bytes that are needed for the signing id: the whole item only when its content is part of the id. */
 function sizeNeeded({ signatureType, headerSize, bytes }: Upload): number {
   return isSignedByMessage(signatureType) ? bytes.size : headerSize;
 }
@@ -63,13 +63,13 @@ async function* piecesOfGateway(
 ): AsyncGenerator<Uint8Array> {
   const { transactionId, offset } = upload.place ?? {};
   if (transactionId === undefined || offset === undefined)
-    throw new Error("its file is gone, and it is not on the chain");
+    throw new Error("its file is missing, and it is not on the chain");
   const range = `bytes=${offset}-${offset + sizeNeeded(upload) - 1}`;
   const url = `${gateway}/raw/${transactionId}`;
   const found = await http.stream({ method: "GET", url, headers: { range } }, signal);
   if (found.kind === "trouble") throw new Error(`${url} cannot be read: ${found.detail}`);
   try {
-    if (found.status !== 206) throw new Error(`${url} answered ${found.status} to ${range}`);
+    if (found.status !== 206) throw new Error(`${url} responded ${found.status} to ${range}`);
     yield* found.body;
   } finally {
     found.cancel();
@@ -101,7 +101,7 @@ async function signingOf(pieces: AsyncIterable<Uint8Array>, upload: Upload): Pro
   return signingOfItem(header, signed).id;
 }
 
-const otherBytes = "its bytes are not those that were taken";
+const otherBytes = "its bytes are not those that were uploaded";
 
 function headerOf(begun: Uint8Array, { bytes }: Upload): ItemHeader {
   const read = readItemHeader(begun, "strict", bytes.size);

@@ -1,6 +1,6 @@
 /**
- * A file made into a signed data item: small ones whole in memory, large ones read once to be signed and again to be
- * sent, so that memory does not grow with them, and nothing is sent before its id has told whether it is there.
+ * Signs a file as a data item. Small items are held in memory; large files are read once for the signature and again
+ * for sending, so memory stays bounded and the id is known before anything is sent.
  * @module
  */
 import { type FileHandle, open } from "node:fs/promises";
@@ -9,34 +9,33 @@ import { createDataItem, createItemSigning, type SignedHeader } from "../../arwe
 import { type Id, idOfSignature } from "../../arweave/id.ts";
 import type { Signer } from "../../arweave/signers/scheme.ts";
 import type { Tag } from "../../arweave/tags.ts";
-import type { LocalFile } from "./files.ts";
-import { changedFile, isUnchanged, openFlags, unreadableFile } from "./opened-file.ts";
+import type { LocalFile } from "./local-files.ts";
+import { changedFile, isUnchanged, openFlags, unreadableFile } from "./local-files.ts";
 import type { KeyTest } from "./private-keys.ts";
 
-/** A signed item, whole. */
+/** A signed item in memory. */
 export type WholeItem = Readonly<{ kind: "whole"; id: Id; size: number; bytes: Uint8Array<ArrayBuffer> }>;
 
-/** A signed item whose payload stays in its file. */
+/** A signed item whose payload is read from its file. */
 export type FileItem = Readonly<{
   kind: "file";
   id: Id;
   size: number;
-  /** Reads bytes [start, end) of the item. @throws Failure when the file is not what was signed any more. */
+  /** Reads bytes [start, end) of the item. @throws Failure when the file changed since it was signed. */
   read: (start: number, end: number) => Promise<Uint8Array<ArrayBuffer>>;
 }>;
 
-/** A signed item. */
 export type LocalItem = WholeItem | FileItem;
 
 /** A payload up to this size is sent in one request. Bytes. */
 export const wholePayloadBytesMax = 10 * 2 ** 20;
 
-/** How much of a large file is read at a time for its signature. Bytes. */
+/** Read size of large files. Bytes. */
 const pieceBytes = 2 ** 20;
 
 const typeSize = 2;
 
-/** Signs bytes that are at hand. @throws Failure `malformed_input` when the tags break the format. */
+/** Signs bytes in memory. @throws Failure `malformed_input` when the tags break the format. */
 export function signBytes(data: Uint8Array | string, tags: readonly Tag[], signer: Signer): WholeItem {
   const bytes = Uint8Array.from(createDataItem({ data, tags }, signer));
   const signature = bytes.subarray(typeSize, typeSize + signer.scheme.signatureSize);
@@ -46,7 +45,7 @@ export function signBytes(data: Uint8Array | string, tags: readonly Tag[], signe
 /**
  * Signs a file.
  *
- * @param isKey - What the file must not have become since it was examined.
+ * @param isKey - The file must not have become a key since it was examined.
  * @throws Failure `malformed_input` when the tags break the format, `source_failed` {reason} when the file changes.
  */
 export async function signFile(
@@ -136,10 +135,7 @@ async function readExactly(
   return bytes;
 }
 
-/**
- * The signature is over what the file was; the service would refuse what it has become. Another file in its place is
- * never sent: not what a link leads to that was put there meanwhile.
- */
+/** A changed file no longer matches its signature. Another file at its path, also behind a link, is never sent. */
 async function checkUnchanged(handle: FileHandle, file: LocalFile): Promise<void> {
   if (!isUnchanged(file, await handle.stat())) throw changedFile(file.file);
 }

@@ -1,39 +1,36 @@
 /**
- * What `cairn upload` says when all is taken: ids, what it cost, and where to open it.
+ * The report of `cairn upload`: ids, cost, and the URL of the content.
  * @module
  */
 import { jsonText } from "../../lib/printable.ts";
-import { bytesText, countText, wincText } from "../quantities.ts";
-import { rowsText } from "../rows.ts";
+import { bytesText, countText, rowsText, wincText } from "../terminal.ts";
 import type { SigningWallet } from "../wallet-file.ts";
-import type { LeftOut, LeftOutReason } from "./files.ts";
-import type { SentItem } from "./send.ts";
+import type { SentItem } from "./item-sender.ts";
+import type { LeftOut, LeftOutReason } from "./local-files.ts";
 
-/** A file and what became of it. */
 export type UploadedFile = Readonly<{
   path: string;
-  /** Of the file, bytes. */
+  /** Size of the file, bytes. */
   size: number;
-  /** Whether another file of this run has the same content, and is the same item. */
+  /** Whether another file of this run has the same content, and so is the same item. */
   isCopy: boolean;
   sent: SentItem;
 }>;
 
-/** What there is to say. */
 export type UploadReport = Readonly<{
   wallet: Pick<SigningWallet, "address" | "file">;
   to: string;
-  /** Where items are read; `undefined` where the service names no gateway. */
+  /** Gateway of the service; `undefined` if it reports none. */
   gateway: string | undefined;
   files: readonly UploadedFile[];
-  /** Of a folder. */
+  /** Only of a folder. */
   manifest: SentItem | undefined;
   leftOut: readonly LeftOut[];
-  /** The folder where receipts are kept. */
+  /** Folder of stored receipts. */
   receipts: string;
 }>;
 
-/** As text for people, or as one line of JSON. */
+/** The report as text or as one line of JSON. */
 export function printUpload(report: UploadReport, json: boolean): string {
   return json ? `${jsonText(recordOf(report))}\n` : page(report);
 }
@@ -57,18 +54,18 @@ function recordOf(report: UploadReport) {
 
 function itemRecord({ id, wasThere, winc, receipt, receiptFault }: SentItem, isCopy: boolean) {
   const state = wasThere ? "there" : isCopy ? "copy" : "uploaded";
-  const told = { ...(receipt && { receipt }), ...(receiptFault !== undefined && { receiptFault }) };
-  return { id, state, winc: winc.toString(), ...(isCopy ? {} : told) };
+  const receipts = { ...(receipt && { receipt }), ...(receiptFault !== undefined && { receiptFault }) };
+  return { id, state, winc: winc.toString(), ...(isCopy ? {} : receipts) };
 }
 
-/** What this run was charged. */
+/** The charge of this run. */
 function chargedFor({ files, manifest }: UploadReport): bigint {
   const charged = files.filter(({ isCopy }) => !isCopy).map(({ sent }) => sent);
   const all = manifest === undefined ? charged : [...charged, manifest];
   return all.reduce((sum, { wasThere, winc }) => sum + (wasThere ? 0n : winc), 0n);
 }
 
-/** The id to be passed on: the folder's, or the lone file's. */
+/** The id of the folder's manifest, or of the single file. */
 function mainIdOf({ files, manifest }: UploadReport): string | undefined {
   return manifest?.id ?? files[0]?.sent.id;
 }
@@ -111,17 +108,17 @@ function receiptFaults({ files, manifest }: UploadReport): string[] {
   return [...faults.slice(0, receiptFaultsShown), ...(rest > 0 ? [`and ${rest} more`] : [])];
 }
 
-/** What each reason means, and which option takes such paths along. */
+/** The text of each reason, with the option that includes such paths. */
 const reasonTexts: Readonly<Record<LeftOutReason, string>> = {
   key: "keys, which would be public",
-  outside: "links out of the folder; --follow-links takes them",
-  hidden: "hidden; --hidden takes them",
-  loop: "links that lead back",
+  outside: "links out of the folder; included by --follow-links",
+  hidden: "hidden; included by --hidden",
+  loop: "circular links",
   broken: "links to nothing",
   special: "neither files nor folders",
 };
 
-/** Hidden ones are many and seldom missed; what else is left out is named in full, up to a bound. */
+/** How many paths are listed for each reason: hidden files are many and rarely missed. */
 const shownMax: Readonly<Record<LeftOutReason, number>> = {
   key: 100,
   outside: 100,

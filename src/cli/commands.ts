@@ -1,0 +1,387 @@
+/**
+ * The commands of `cairn`: arguments, descriptions and the settings that each reads.
+ *
+ * The code of a command is imported when it runs, so that `cairn version` does not load what `cairn serve` needs.
+ * Without options the client commands use a running `cairn dev`: its ports and its funded wallet.
+ * @module
+ */
+import { type CommandDef, defineCommand } from "citty";
+import { badSettings, exitCodes } from "../app/complaints.ts";
+import { explainEnvironment, type Mode, printConfig, type ReadConfig, readConfig } from "../config/config.ts";
+import type { Config } from "../config/settings.ts";
+import { printableLines } from "../lib/printable.ts";
+import { version } from "../version.ts";
+import { type Environment, explainReport, type ReadEnvironment, readEnvFile, stateFolderOf } from "./environment.ts";
+
+/** Reads the environment, for a command that needs it. */
+export type AskEnvironment = () => ReadEnvironment;
+
+/** Reads settings and environment when a command runs. */
+type ReadSettings = Readonly<{ config: () => Config; environment: () => Environment }>;
+
+const portArgument = {
+  type: "string",
+  description: "Port of the gateway; 0 picks free ports for all services",
+  valueHint: "port",
+} as const;
+const jsonArgument = { type: "boolean", description: "Print JSON instead of text" } as const;
+
+/** The program with all its commands. */
+export function commands(environment: AskEnvironment): CommandDef {
+  const settings: ReadSettings = {
+    environment: () => environment().values,
+    config: () => configOf(environment(), "dev", {}),
+  };
+  return defineCommand({
+    meta: {
+      name: "cairn",
+      version,
+      description:
+        "Permanent storage on your own machine: gateway, uploads, payment and a development chain in one program",
+    },
+    subCommands: {
+      dev: devCommand(environment),
+      serve: serveCommand(environment),
+      upload: uploadCommand(settings),
+      balance: balanceCommand(settings),
+      topup: topUpCommand(settings),
+      receipt: receiptCommand(settings),
+      verify: verifyCommand(settings),
+      doctor: doctorCommand(environment),
+      ledger: ledgerCommand(environment),
+      config: configCommand(environment),
+      version: defineCommand({
+        meta: { name: "version", description: "Print the version" },
+        run: () => {
+          process.stdout.write(`${version}\n`);
+        },
+      }),
+    },
+  });
+}
+
+function devCommand(environment: AskEnvironment) {
+  return defineCommand({
+    meta: { name: "dev", description: "Run all services with a development chain and sample content" },
+    args: {
+      ephemeral: { type: "boolean", description: "Use a temporary folder that is removed at the end" },
+      port: portArgument,
+      json: { type: "boolean", description: "Print one line of addresses and wallets" },
+    },
+    run: async ({ args }) => {
+      const config = await checkedConfig(environment(), "dev", portOverride(args.port));
+      const options = { ephemeral: args.ephemeral === true, json: args.json === true };
+      const { beginDevKeys } = await import("./dev-keys.ts");
+      const makeRsaKey = beginDevKeys(config, options);
+      const { runDev } = await import("./dev.ts");
+      const path = environment().values["PATH"] ?? "";
+      return runDev(config, { ...options, path, makeRsaKey });
+    },
+  });
+}
+
+function serveCommand(environment: AskEnvironment) {
+  return defineCommand({
+    meta: { name: "serve", description: "Run the gateway against the nodes of TRUSTED_NODE_URL" },
+    args: { port: portArgument, json: { type: "boolean", description: "Print one line of addresses" } },
+    run: async ({ args }) => {
+      const config = await checkedConfig(environment(), "serve", portOverride(args.port));
+      const { runServe } = await import("./serve.ts");
+      return runServe(config, { json: args.json === true });
+    },
+  });
+}
+
+const verifyArguments = {
+  id: { type: "positional", description: "Id of a transaction or data item", required: true },
+  gateway: {
+    type: "string",
+    description: "Gateway for proof and content; default: this machine, GATEWAY_PORT",
+    valueHint: "url",
+  },
+  range: { type: "string", description: "First and last byte, such as 0-99", valueHint: "a-b" },
+  "block-hash": { type: "string", description: "Trusted hash of the block", valueHint: "hash" },
+  "tx-root": { type: "string", description: "Trusted tx_root of the block", valueHint: "root" },
+  block: { type: "string", description: "Trusted JSON of the block", valueHint: "file" },
+  owner: {
+    type: "string",
+    description: "Expected address of the signer; required for ECDSA transactions",
+    valueHint: "address",
+  },
+  proof: { type: "string", description: "Recorded response of /svc/proof/{id}", valueHint: "file" },
+  data: { type: "string", description: "Content of the proof's range, or the whole content", valueHint: "file" },
+  json: jsonArgument,
+} as const;
+
+function verifyCommand({ config }: ReadSettings) {
+  return defineCommand({
+    meta: { name: "verify", description: "Verify content by its proof, trusting only a block" },
+    args: verifyArguments,
+    run: async ({ args }) => {
+      const { id, range, block, owner, proof, data } = args;
+      const isOffline = proof !== undefined || data !== undefined;
+      const gateway = args.gateway ?? (isOffline ? undefined : localUrl(config().GATEWAY_PORT));
+      const options = { id, gateway, range, block, owner, proof, data, json: args.json === true };
+      const { runVerify } = await import("./verify.ts");
+      return runVerify({ ...options, blockHash: args["block-hash"], txRoot: args["tx-root"] });
+    },
+  });
+}
+
+function doctorCommand(environment: AskEnvironment) {
+  return defineCommand({
+    meta: {
+      name: "doctor",
+      description: "Check the data folder: databases, cached bytes, agreement with the chain",
+    },
+    args: {
+      json: jsonArgument,
+      offline: { type: "boolean", description: "Send no request to nodes" },
+      "accept-loss": {
+        type: "string",
+        description: "Give up a lost or damaged database, so that the next start creates a new one",
+        valueHint: "name",
+      },
+    },
+    run: async ({ args }) => {
+      const config = configOf(environment(), "serve", {});
+      const lost = args["accept-loss"];
+      if (lost !== undefined) {
+        const { acceptLoss } = await import("./doctor.ts");
+        return acceptLoss(config, lost);
+      }
+      const { runDoctor } = await import("./doctor.ts");
+      return runDoctor(config, { json: args.json === true, offline: args.offline === true });
+    },
+  });
+}
+
+function ledgerCommand(environment: AskEnvironment) {
+  return defineCommand({
+    meta: {
+      name: "ledger",
+      description: "Check that the ledger is consistent, or undo double charges",
+    },
+    args: {
+      action: { type: "positional", description: "check or repair", required: true },
+      json: jsonArgument,
+      "dry-run": { type: "boolean", description: "repair: print the transfers, write nothing" },
+      gateway: { type: "string", description: "Gateway for uploads that are only on the chain", valueHint: "url" },
+    },
+    run: async ({ args }) => {
+      const config = configOf(environment(), "serve", {});
+      const { runLedger } = await import("./ledger.ts");
+      const { readServiceUrl } = await import("./service-client.ts");
+      const gateway = args.gateway ?? localUrl(config.GATEWAY_PORT);
+      const options = { action: args.action, json: args.json === true, dryRun: args["dry-run"] === true };
+      return runLedger(config, { ...options, gateway: readServiceUrl(gateway, "--gateway") });
+    },
+  });
+}
+
+function configCommand(environment: AskEnvironment) {
+  return defineCommand({
+    meta: {
+      name: "config",
+      description: "Print the settings in force, secrets hidden; exit code 2 for an invalid one",
+    },
+    args: {
+      dev: { type: "boolean", description: "With the defaults of `cairn dev`" },
+      "explain-env": {
+        type: "string",
+        description: "Explain each name of a .env file, also of ar-io-node",
+        valueHint: "file",
+      },
+    },
+    run: async ({ args }) => {
+      const path = args["explain-env"];
+      if (path !== undefined) return await explainEnv(path, args.dev === true ? "dev" : "serve");
+      const config = await checkedConfig(environment(), args.dev === true ? "dev" : "serve", {});
+      process.stdout.write(`${printConfig(config)}\n`);
+      return exitCodes.done;
+    },
+  });
+}
+
+async function explainEnv(path: string, mode: Mode): Promise<number> {
+  const { settingsFaults } = await import("./check-settings.ts");
+  const environment = readEnvFile(path);
+  const { filled, complaints } = readConfig(environment, mode);
+  const faults = [...new Set([...complaints, ...settingsFaults(filled)])];
+  process.stdout.write(`${explainReport(explainEnvironment(environment), faults)}\n`);
+  return faults.length === 0 ? exitCodes.done : exitCodes.misused;
+}
+
+const walletArgument = {
+  type: "string",
+  description:
+    "Key file: an Arweave or secp256k1 JSON Web Key, an Ethereum or a Solana key; default: the wallet of cairn dev",
+  valueHint: "file",
+} as const;
+const addressArgument = {
+  type: "positional",
+  description: "Address of the account; default: the wallet",
+  required: false,
+} as const;
+
+function uploadCommand({ config, environment }: ReadSettings) {
+  return defineCommand({
+    meta: { name: "upload", description: "Upload a file, or a folder as a site; a second run continues" },
+    args: {
+      path: { type: "positional", description: "File or folder", required: true },
+      wallet: walletArgument,
+      to: toArgument("upload", "UPLOAD_PORT"),
+      index: { type: "string", description: "File that is served for the folder itself", valueHint: "path" },
+      fallback: { type: "string", description: "File that is served for unknown paths", valueHint: "path" },
+      tags: { type: "string", description: "Tags of every item: name=value,…", valueHint: "tags" },
+      hidden: { type: "boolean", description: "Include files whose names start with a dot" },
+      "follow-links": { type: "boolean", description: "Include targets of links out of the folder" },
+      yes: { type: "boolean", description: "Skip the confirmation of large uploads and private keys" },
+      json: jsonArgument,
+    },
+    run: async ({ args }) => {
+      const { UPLOAD_PORT, DATA_DIR } = config();
+      const { runUpload } = await import("./upload/upload.ts");
+      const { path, wallet, index, fallback, tags } = args;
+      const given = { path, wallet, index, fallback, tags, hidden: args.hidden === true };
+      const asked = { followLinks: args["follow-links"] === true, yes: args.yes === true };
+      const to = args.to ?? localUrl(UPLOAD_PORT);
+      const stateFolder = stateFolderOf(environment());
+      const json = args.json === true;
+      return runUpload({ ...given, ...asked, to, json, dataDir: DATA_DIR, stateFolder });
+    },
+  });
+}
+
+function balanceCommand({ config }: ReadSettings) {
+  return defineCommand({
+    meta: { name: "balance", description: "Print the credits of a wallet or an address" },
+    args: {
+      address: addressArgument,
+      wallet: walletArgument,
+      to: toArgument("payment", "PAYMENT_PORT"),
+      json: jsonArgument,
+    },
+    run: async ({ args }) => {
+      const { PAYMENT_PORT, DATA_DIR } = config();
+      const { runBalance } = await import("./credits.ts");
+      const { address, wallet } = args;
+      const to = args.to ?? localUrl(PAYMENT_PORT);
+      return runBalance({ address, wallet, to, json: args.json === true, dataDir: DATA_DIR });
+    },
+  });
+}
+
+function topUpCommand({ config }: ReadSettings) {
+  return defineCommand({
+    meta: {
+      name: "topup",
+      description: "Buy credits by card: print the payment page, wait for the credits",
+    },
+    args: {
+      amount: { type: "positional", description: "Amount, such as 10 or 10.50", required: true },
+      currency: { type: "positional", description: "Currency, such as usd", required: true },
+      address: addressArgument,
+      wallet: walletArgument,
+      to: toArgument("payment", "PAYMENT_PORT"),
+      wait: { type: "string", description: "Maximum wait for the credits; 0 does not wait", valueHint: "seconds" },
+      json: jsonArgument,
+    },
+    run: async ({ args }) => {
+      const { PAYMENT_PORT, DATA_DIR } = config();
+      const { runTopUp } = await import("./credits.ts");
+      const { amount, currency, address, wallet, wait } = args;
+      const to = args.to ?? localUrl(PAYMENT_PORT);
+      return runTopUp({
+        amount,
+        currency,
+        address,
+        wallet,
+        wait,
+        to,
+        json: args.json === true,
+        dataDir: DATA_DIR,
+      });
+    },
+  });
+}
+
+function receiptCommand({ environment }: Pick<ReadSettings, "environment">) {
+  return defineCommand({
+    meta: { name: "receipt", description: "Verify receipts of uploads: cairn receipt verify" },
+    args: {
+      action: { type: "positional", description: "verify", required: true },
+      file: {
+        type: "positional",
+        description: "File with a receipt or the output of `cairn upload --json`; - is standard input; or an item's id",
+        required: true,
+      },
+      signer: {
+        type: "string",
+        description: "Expected address of the signing wallet",
+        valueHint: "address",
+      },
+      json: jsonArgument,
+    },
+    run: async ({ args }) => {
+      const { runReceipt } = await import("./receipts.ts");
+      const { action, file, signer } = args;
+      const stateFolder = stateFolderOf(environment());
+      return runReceipt({ action, file, signer, json: args.json === true, stateFolder });
+    },
+  });
+}
+
+function toArgument(service: string, port: string) {
+  return {
+    type: "string",
+    description: `URL of the ${service} service; default: this machine, ${port}`,
+    valueHint: "url",
+  } as const;
+}
+
+/** A service of this machine. */
+function localUrl(port: number): string {
+  return `http://localhost:${port}`;
+}
+
+const freePorts: Environment = {
+  GATEWAY_PORT: "0",
+  PAYMENT_PORT: "0",
+  UPLOAD_PORT: "0",
+  DEVNET_PORT: "0",
+  SANDBOX_PORT: "0",
+};
+
+function portOverride(port: string | undefined): Environment {
+  if (port === undefined) return {};
+  return port === "0" ? freePorts : { GATEWAY_PORT: port };
+}
+
+/** The settings, for commands that do not open the program. */
+function configOf(environment: ReadEnvironment, mode: Mode, overrides: Environment): Config {
+  const { config, warnings, complaints } = readAll(environment, mode, overrides);
+  warn(warnings);
+  if (complaints.length > 0) throw badSettings(complaints);
+  return config;
+}
+
+/** The settings after all checks; every fault is reported at once. */
+async function checkedConfig(environment: ReadEnvironment, mode: Mode, overrides: Environment): Promise<Config> {
+  const { config, filled, warnings, complaints } = readAll(environment, mode, overrides);
+  warn(warnings);
+  // Imported here because it imports every part of the program.
+  const { settingsFaults } = await import("./check-settings.ts");
+  const all = [...complaints, ...settingsFaults(filled)];
+  if (all.length > 0) throw badSettings([...new Set(all)]);
+  return config;
+}
+
+function readAll({ values, complaints }: ReadEnvironment, mode: Mode, overrides: Environment): ReadConfig {
+  const read = readConfig({ ...values, ...overrides }, mode);
+  return { ...read, complaints: [...complaints, ...read.complaints] };
+}
+
+function warn(warnings: readonly string[]): void {
+  for (const warning of warnings) process.stderr.write(`warning: ${printableLines(warning)}\n`);
+}
