@@ -236,7 +236,7 @@ function learnPeers({ config, nodes, chunkNodes, log, closers }: PeerListParts):
     gateways: chunkNodes.all.filter(({ url }) => !chosen.has(url)),
     chunkNodes,
     reach: createReach(rules),
-    isRefused: createRefusal(rules),
+    isBlockedUrl: createRefusal(rules),
     // On a closed network one machine may be all there is.
     perHostMax: config.PEER_PRIVATE_ADDRESSES ? Number.POSITIVE_INFINITY : perHostMax,
     clock: systemClock,

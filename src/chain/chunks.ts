@@ -43,7 +43,7 @@ const retryPlan = { attempts: 3, firstMs: 100, longestMs: 400 };
 /**
  * Makes the chunks of nodes. Gateways that serve `/chunk` are nodes here.
  *
- * @param placeNodes - Asked where data lies, which cannot be proven: a wrong place makes honest nodes look like liars.
+ * @param placeNodes - Asked for places of data. They cannot be proven; with a wrong one, honest nodes look dishonest.
  */
 export function createChunks(nodes: Nodes, placeNodes: Nodes): Chunks {
   const places = new LRUCache<Id, bigint>({ max: placesMax });
@@ -62,7 +62,7 @@ export function createChunks(nodes: Nodes, placeNodes: Nodes): Chunks {
     );
     if (response.kind !== "ok") throw failureFor(response, { id: data.id, asked: "offset" });
     const start = response.value.end - BigInt(data.size);
-    places.set(data.id, start); // a hint: what lies there is proven, or refused
+    places.set(data.id, start); // a hint: the bytes at this place are proven, or rejected
     return start;
   }
 
@@ -83,7 +83,7 @@ export function createChunks(nodes: Nodes, placeNodes: Nodes): Chunks {
       const response = await retry(
         retryPlan,
         signal,
-        () => 1, // fetches are bounded: nobody needs to be kept from coming back together
+        () => 1, // fetches are bounded, so retries need no jitter
         () => nodes.ask((node, own) => node.chunk(offset, own), signal, prove),
         isLasting,
       );
@@ -105,16 +105,16 @@ function isLasting(response: NodeResponse<ChunkResponse>): boolean {
  * What nodes say of data. Nobody having what a block says exists is trouble, never absence: only the fact `isAbsent`
  * says so, for data that no block has yet.
  */
-function failureFor(response: NodeResponse<unknown>, facts: Readonly<Record<string, unknown>>) {
+function failureFor(response: NodeResponse<unknown>, context: Readonly<Record<string, unknown>>) {
   switch (response.kind) {
     case "trouble":
-      return failureOf(response, facts);
+      return failureOf(response, context);
     case "refused":
-      return failureOf(fault("status", response.text, response.status), facts);
+      return failureOf(fault("status", response.text, response.status), context);
     case "pending":
     case "absent":
-      return failureOf(fault("status", `nodes say: ${response.kind}`), { ...facts, isAbsent: true });
+      return failureOf(fault("status", `nodes say: ${response.kind}`), { ...context, isAbsent: true });
     case "ok":
-      return failureOf(fault("status", "nodes say: ok"), facts);
+      return failureOf(fault("status", "nodes say: ok"), context);
   }
 }

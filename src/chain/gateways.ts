@@ -22,7 +22,7 @@ export type GatewayContent = Readonly<{
   size: number; // bytes
   contentType: string | undefined;
   contentEncoding: string | undefined;
-  /** Where it says that the item lies; undefined for a transaction, and when it does not say. */
+  /** The place of the item as the gateway states it; undefined for a transaction, or when it is not stated. */
   hint: Hint | undefined;
 }>;
 
@@ -31,7 +31,7 @@ export type Gateways = Readonly<{
   urls: readonly string[];
   /**
    * Asks what an id's content is; absent only when all gateways say so.
-   * @param check - Makes of what a gateway says what is wanted; trouble `wrong` when it lied: the next one is asked.
+   * @param check - Validates and converts the response; after fault `wrong`, the next gateway is asked.
    */
   find: <Value>(
     id: string,
@@ -154,7 +154,7 @@ async function whole(
   return { kind: "ok", value: response.body };
 }
 
-/** A gateway's refusals (451, 403) are its own matter: only 404 and 410 say that something is not there. */
+/** Only 404 and 410 report an absence; 451 and 403 are the policy of one gateway. */
 function otherStatus(status: number): NodeResponse<never> {
   if (status === 202) return { kind: "pending" };
   return status === 404 || status === 410 ? { kind: "absent" } : fault("status", `status ${status}`, status);
@@ -166,20 +166,20 @@ async function* exactly(
   span: ByteSpan,
   size: number,
   isWhole: boolean,
-  facts: Readonly<Record<string, unknown>>,
+  context: Readonly<Record<string, unknown>>,
 ): AsyncGenerator<Uint8Array> {
   const problem = headProblem(response, span, size, isWhole);
   if (problem !== undefined) {
     response.cancel();
-    throw failureOf(problem, facts);
+    throw failureOf(problem, context);
   }
   let left = span.end - span.start;
   for await (const piece of response.body) {
     left -= piece.length;
-    if (left < 0) throw failureOf(fault("wrong", "more bytes than the span has"), facts);
+    if (left < 0) throw failureOf(fault("wrong", "more bytes than the span has"), context);
     yield piece;
   }
-  if (left > 0) throw failureOf(fault("cut", `${left} bytes are missing`), facts);
+  if (left > 0) throw failureOf(fault("cut", `${left} bytes are missing`), context);
 }
 
 function headProblem(response: HttpStream, span: ByteSpan, size: number, isWhole: boolean): Fault | undefined {

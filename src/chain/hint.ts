@@ -1,8 +1,8 @@
 /**
- * What others say about where a data item lies. Nothing of it is believed before the bytes at that place were
- * checked.
+ * Hints from other machines about the place of a data item. A hint is used only after the bytes at that place are
+ * verified.
  *
- * Where it can be asked in which transaction an item lies.
+ * Sources of such hints.
  * Source: docs/reference/gateway.md#items-on-demand; docs/reference/formats.md#cdb64.
  * @module
  */
@@ -12,7 +12,7 @@ import type { NodeResponse } from "./node.ts";
 
 /** A place that may be an item's. */
 export type Hint = Readonly<{
-  /** The transaction in whose data the item is said to lie. */
+  /** The transaction whose data contains the item, according to the hint. */
   rootId: Id;
   /** Nested bundles around the item, the outermost first; empty when none or not said. */
   path: readonly Id[];
@@ -20,7 +20,7 @@ export type Hint = Readonly<{
   itemOffset: number | undefined;
 }>;
 
-/** Bundles that a clue may name, the root included. Source: the CDB64 format. */
+/** Bundles that a hint may name, the root included. Source: the CDB64 format. */
 const pathLengthMax = 10;
 
 /** Names under which gateways tell, and clients ask. */
@@ -33,7 +33,7 @@ const names = {
 const offsetPattern = /^\d{1,16}$/;
 
 /**
- * Reads a clue from headers of a request or an answer.
+ * Reads a hint from headers of a request or a response.
  *
  * @returns `undefined` when there is none, or none that can be read.
  */

@@ -1,8 +1,8 @@
 /**
- * Names as other gateways resolve them: a HEAD to the address that a name has there, answered in headers.
+ * Names as other gateways resolve them: a HEAD request for the name's address; the headers hold the result.
  *
  * A gateway's word is all there is to a name, so only gateways that an operator trusts are asked, and only what has
- * the shape of an answer is believed.
+ * a response of the right shape is trusted.
  * Source: docs/reference/gateway.md#names-of-the-registry.
  * @module
  */
@@ -10,14 +10,14 @@ import { type Id, readId } from "../arweave/id.ts";
 import { type Fault, fault, type HttpResponse, type HttpTimeouts, openHttp } from "../lib/http-client.ts";
 import { askInOrder } from "./nodes.ts";
 
-/** What a name stands for, as a registry or an operator says it. */
+/** The record of a name, from a registry or an operator. */
 export type NameRecord = Readonly<{
   id: Id;
   /** How long others may keep it. Seconds, 1 to {@link ttlSecondsMax}. */
   ttlSeconds: number;
   /** The process that the name belongs to. */
   processId?: string;
-  /** Where the record stands among those of its base name: 0 is the base name itself. */
+  /** The position of the record among those of its base name: 0 is the base name itself. */
   index?: number;
   /** How many undernames the base name may have. */
   limit?: number;
@@ -28,7 +28,7 @@ export type NameResponse =
   | Readonly<{ kind: "resolved"; record: NameRecord }>
   | Readonly<{ kind: "absent" }>
   | Readonly<{ kind: "refused" }> // by that gateway's policy
-  | Readonly<{ kind: "over limit" }> // one undername too many, and not told what it stands for
+  | Readonly<{ kind: "over limit" }> // beyond the limit of undernames; the record is not given
   | Fault;
 
 /** Gateways that resolve names. */
@@ -43,10 +43,10 @@ export type NameGateways = Readonly<{
   close: () => void;
 }>;
 
-/** Stands for the name in a gateway's address. */
+/** The placeholder of the name in a gateway's address. */
 export const namePlaceholder = "__NAME__";
 
-/** Seconds that a name is kept whose gateway does not say how long. */
+/** Time to live of a name when the gateway states none. Seconds. */
 export const ttlSecondsDefault = 900;
 
 /** A day: names change, whatever their registry says. */
@@ -61,7 +61,7 @@ const processIdPattern = /^[A-Za-z0-9_-]{1,64}$/;
 /**
  * Opens gateways.
  *
- * @param templates - Their addresses, with {@link namePlaceholder} where the name stands: in the host, or in the path
+ * @param templates - Their addresses, with {@link namePlaceholder} for the name: in the host, or in the path
  * of a gateway's resolver.
  * @param timeoutMs - Longest that one of them may take. Milliseconds.
  */

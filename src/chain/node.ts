@@ -1,8 +1,8 @@
 /**
  * One node of the chain over HTTP: typed calls, each with its limits of time and size.
  *
- * It believes nothing: whoever asks checks the answer. What a node does not have, what it does not have yet, what it
- * refuses, and what merely failed are four different answers; a failure is never taken for an absence.
+ * It trusts nothing: the caller checks the response. What a node does not have, what it does not have yet, what it
+ * rejects, and what merely failed are four different results; a failure is never taken for an absence.
  * Source: the node's HTTP interface (ArweaveTeam/arweave, ar_http_iface_middleware.erl).
  * @module
  */
@@ -21,24 +21,24 @@ import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, readJson } 
 /** Time-outs for a node across the Internet; blocks are small, chunks have 350 KB. */
 export const nodeTimeoutsDefault: HttpTimeouts = { firstByteMs: 10_000, stallMs: 10_000, totalMs: 60_000 };
 
-/** What a node answered. */
+/** The response of a node. */
 export type NodeResponse<Value> =
   | Readonly<{ kind: "ok"; value: Value }>
   | Readonly<{ kind: "pending" }> // 202: in the mempool, not in a block
   | Readonly<{ kind: "absent" }> // 404: the node does not have it
-  | Readonly<{ kind: "refused"; status: number; text: string }> // another 4xx; those that say "later" are trouble
+  | Readonly<{ kind: "refused"; status: number; text: string }> // another 4xx without a hint to retry
   | Fault;
 
-/** Where a transaction's data lies in the weave: bytes `[end - size, end)`, absolute. */
+/** The place of a transaction's data in the weave: bytes `[end - size, end)`, absolute. */
 export type DataPlace = Readonly<{ end: bigint; size: number }>;
 
-/** Where a mined transaction stands. */
+/** The place of a mined transaction. */
 export type TransactionStatus = Readonly<{ height: number; blockHash: string; confirmations: number }>;
 
 /** A chunk as a node sent it, decoded and not yet checked. */
 export type ChunkResponse = Readonly<{ chunk: Uint8Array; dataPath: Uint8Array; txPath: Uint8Array }>;
 
-/** A node's answer unchanged, for relaying. */
+/** A node's response unchanged, for relaying. */
 export type RawResponse = Readonly<{ status: number; headers: Headers; body: Uint8Array }>;
 
 /** What to relay. */
@@ -47,11 +47,11 @@ export type RawRequest = Readonly<{
   path: string; // begins with "/", query included; sent as it is
   headers?: Readonly<Record<string, string>>;
   body?: Uint8Array<ArrayBuffer>;
-  bodyBytesMax?: number; // of the answer; 16 MiB unless told
-  hold?: HttpRequest["hold"]; // takes memory for the answer's bytes
+  bodyBytesMax?: number; // of the response; 16 MiB by default
+  hold?: HttpRequest["hold"]; // reserves memory for the response's bytes
 }>;
 
-/** A node's answer to a relayed request: a whole answer of whatever status, or trouble. */
+/** A node's response to a relayed request: a whole response of any status, or a fault. */
 export type Relayed = Readonly<{ kind: "ok"; value: RawResponse }> | Fault;
 
 /** Questions about the chain. */
@@ -100,7 +100,7 @@ export type Node = ChainCalls &
     postChunk: (
       json: Uint8Array<ArrayBuffer>,
       signal: AbortSignal,
-    ) => Promise<NodeResponse<"kept" | "kept for a time">>;
+    ) => Promise<NodeResponse<"stored" | "stored for a time">>;
     relay: (request: RawRequest, signal: AbortSignal) => Promise<Relayed>;
     /** Ends every call under way. */
     close: () => void;
@@ -149,7 +149,7 @@ export type NodeOptions = Readonly<{
 /**
  * Makes a client of a node.
  *
- * @param url - Origin, `http://host:port` or `https://host`; a path prefix is kept.
+ * @param url - Origin, `http://host:port` or `https://host`; a path prefix is used.
  */
 export function openNode(url: string, timeouts: HttpTimeouts = nodeTimeoutsDefault, options: NodeOptions = {}): Node {
   const base = url.replace(/\/+$/, "");
@@ -246,9 +246,9 @@ const postTxMeanings: ReadonlyMap<number, "accepted" | "known already"> = new Ma
   [208, "known already"],
 ]);
 
-const postChunkMeanings: ReadonlyMap<number, "kept" | "kept for a time"> = new Map([
-  [200, "kept"],
-  [303, "kept for a time"],
+const postChunkMeanings: ReadonlyMap<number, "stored" | "stored for a time"> = new Map([
+  [200, "stored"],
+  [303, "stored for a time"],
 ]);
 
 /** Statuses of 4xx that say nothing about what was asked for: too slow, too early, too many. */
@@ -268,7 +268,7 @@ function readResponse<Value>(response: HttpResponse, good: readonly number[], re
   return fault("status", `status ${status}`, status);
 }
 
-const decoder = new TextDecoder(); // 57 µs for a chunk's answer, Buffer.toString 320 µs (measured)
+const decoder = new TextDecoder(); // 57 µs for a chunk's response, Buffer.toString 320 µs (measured)
 
 function textOf(body: Uint8Array): string {
   return decoder.decode(body);

@@ -3,7 +3,7 @@
  *
  * Asking several sources one question: one after the other, the next one early when one is slow, until one has it.
  *
- * Which of several sources to ask first: by how often and how fast they answered, with rests after trouble and
+ * Which of several sources to ask first: by how often and how fast they responded, with a backoff after a fault and
  * longer ones after untruth. Every source is asked some time, so that one that recovers is found.
  * @module
  */
@@ -22,19 +22,19 @@ export type Nodes = Readonly<{
   all: readonly Node[];
   /**
    * The nodes in the order in which to ask them: better ones mostly first, then some of those that help out,
-   * those that were in trouble or lied last.
+   * those with recent faults or false responses last.
    */
   inOrder: () => readonly Node[];
-  /** Whether a node was in trouble, or lied, a short time ago. */
+  /** Whether a node is in backoff after a fault or a false response. */
   rests: (node: Node) => boolean;
   /** Takes in a node that helps out: one that nobody here has chosen, so that whatever it says must be proven. */
   join: (node: Node) => void;
   /** Lets such a node go; it is closed by who opened it. */
   leave: (node: Node) => void;
   /**
-   * Asks nodes until one answers with a value that passes its check; the next one also when one is slow. A
-   * call may check for itself and answer trouble `wrong`: the node is then distrusted.
-   * @returns The value; else `pending`, trouble if anyone was in trouble, a refusal, or `absent` when all say so.
+   * Asks nodes until one responds with a value that passes its check; the next one also when one is slow. A
+   * call may check for itself and return fault `wrong`: the node is then distrusted.
+   * @returns The value; else `pending`, a fault if any node had one, a rejection, or `absent` when all say so.
    */
   ask: <Value>(
     call: (node: Node, signal: AbortSignal) => Promise<NodeResponse<Value>>,
@@ -140,19 +140,19 @@ export type Question<Source, Result> = Readonly<{
   sources: readonly Source[];
   /** Must heed its signal, which is aborted when another source was sooner. */
   ask: (source: Source, signal: AbortSignal) => Promise<Result>;
-  /** Whether an answer ends the asking. */
+  /** Whether a response ends the search. */
   isFinal: (response: Result) => boolean;
   /** How long to wait for a source before the next one is asked as well. Milliseconds. */
   hedgeAfterMs: (source: Source) => number;
-  /** Told of each source that took longer than that, and that another one was sooner than. */
+  /** Called with each source that took longer than that while another one was faster. */
   onOutrun?: (source: Source) => void;
 }>;
 
-/** The final answer, if there was one, and those that were not final, in the order in which they came. */
+/** The final response, if there was one, and the others in order of arrival. */
 export type Asked<Result> = Readonly<{ final: Result | undefined; others: readonly Result[] }>;
 
 /**
- * Asks until an answer is final or every source has answered.
+ * Asks until a response is final or every source has responded.
  *
  * @throws The signal's reason; what `ask` throws of itself.
  */
@@ -205,8 +205,8 @@ function run<Source, Result>(question: Question<Source, Result>, signal: AbortSi
 }
 
 /**
- * What several answers that have no value amount to. That something is absent is believed only when nobody was in
- * trouble; a time-out is told from other trouble only when there was nothing else.
+ * Combines several responses without a value. The result is an absence only when there was no fault, and a timeout
+ * only when all faults were timeouts.
  */
 export function summarize<Value>(responses: readonly NodeResponse<Value>[]): NodeResponse<Value> {
   const faults = responses.filter((response) => response.kind === "trouble");
@@ -232,13 +232,13 @@ export type Standing = Readonly<{
 export type Ranking<Source> = Readonly<{
   /** All sources: those that rest last, the others by chance, weighted by how good they are. */
   inOrder: () => Source[];
-  /** Notes an answer, and how long it took. That a source does not have something is an answer too. */
+  /** Records a response and its duration. An absence is a response too. */
   noteResponse: (source: Source, ms: number) => void;
-  /** Notes that a source did not come to an answer. */
+  /** Records a call without a response. */
   noteFault: (source: Source) => void;
   /** Notes that a source was so slow that another one was asked too, and was sooner. */
   noteOutrun: (source: Source) => void;
-  /** Notes that a source answered what is provably not true. */
+  /** Records a response that is provably false. */
   noteWrong: (source: Source) => void;
   standing: (source: Source) => Standing;
   /** Takes a source in, or lets one go. */
@@ -253,11 +253,11 @@ type Record = {
   latencyMs: number;
   faults: number;
   wrongs: number;
-  inRow: number; // troubles since the last answer
+  inRow: number; // faults since the last response
   restsUntil: number;
 };
 
-/** The weight of the newest answer in the averages. */
+/** The weight of the newest response in the averages. */
 const newestShare = 0.2;
 
 /** Latency of a source that was not asked yet. */
@@ -275,7 +275,7 @@ const restAfterWrongMs = 300_000;
 const hedgeShortestMs = 500;
 const hedgeLongestMs = 4_000;
 
-/** A source that never answers keeps this much of its weight. */
+/** The least weight of a source that never responds. */
 const successShareMin = 0.05;
 
 /** Makes an order. @param random - in [0, 1). */

@@ -22,7 +22,7 @@ import { type Node, openNode } from "./node.ts";
 import type { Nodes } from "./nodes.ts";
 import { portOf } from "./reach.ts";
 
-/** A machine that others named and that has answered. */
+/** A machine that others named and that has responded. */
 export type Peer = Readonly<{
   /** Origin, without a final slash. */
   url: string;
@@ -30,14 +30,14 @@ export type Peer = Readonly<{
   /** As it said of itself at last. */
   height: number;
   blocks: number;
-  /** When it last answered. Milliseconds since the epoch. */
+  /** Time of its last response. Milliseconds since the epoch. */
   seenAt: number;
 }>;
 
 /** Machines that others named. */
 export type Peers = Readonly<{
   list: () => readonly Peer[];
-  /** Learns what is new if it is time, and asks those whose turn it is. Rejects with the signal's reason only. */
+  /** Learns new peers and asks known ones, each when due. Rejects with the signal's reason only. */
   round: (signal: AbortSignal) => Promise<void>;
   /** Makes rounds until it is closed. */
   start: () => void;
@@ -52,8 +52,8 @@ export type PeersOptions = Readonly<{
   /** Peers help out here. */
   chunkNodes: Pick<Nodes, "join" | "leave" | "noteResponse" | "noteFault">;
   reach: Reach;
-  /** Whether a URL can be told to be out of reach without asking anyone. */
-  isRefused: (url: URL) => boolean;
+  /** Whether a URL alone shows that it may not be reached. */
+  isBlockedUrl: (url: URL) => boolean;
   /** Machines at one host: ports are cheap. */
   perHostMax: number;
   clock: Clock;
@@ -78,7 +78,7 @@ const perListMax = 50;
 /** Learned machines of each kind that are asked for their lists, each time. */
 const askedForListsMax = 4;
 
-/** One that gave no answer so often in a row is let go, and not taken in again for an hour. */
+/** A peer without a response so often in a row is removed, and not added again for an hour. */
 const silencesMax = 4;
 const goneMs = 3_600_000;
 const goneMax = 10_000;
@@ -125,7 +125,7 @@ export function openPeers(options: PeersOptions): Peers {
   }
 
   async function askInfo(entry: Entry, signal: AbortSignal): Promise<void> {
-    const release = await semaphore.take(signal); // there is room for all of them to wait
+    const release = await semaphore.take(signal); // the queue has space for all of them
     try {
       entry.askedAt = clock();
       const startedAt = performance.now();
@@ -192,7 +192,7 @@ function createTable(options: PeersOptions) {
     if (entry.silences < silencesMax) return;
     gone.set(entry.key, true);
     end(entry);
-    log.debug("a peer that does not answer was let go", { peer: entry.node.url });
+    log.debug("peer removed: it does not respond", { peer: entry.node.url });
   }
 
   return {
@@ -201,7 +201,7 @@ function createTable(options: PeersOptions) {
       const key = keyOf(url);
       const host = url.hostname;
       const isKnown = entries.has(key) || chosen.has(key) || gone.has(key);
-      if (isKnown || entries.size >= peersStoredMax || options.isRefused(url)) return;
+      if (isKnown || entries.size >= peersStoredMax || options.isBlockedUrl(url)) return;
       const atHost = [...entries.values()].filter((entry) => entry.host === host).length;
       if (atHost >= options.perHostMax) return;
       const node = openNode(url.origin, timeouts, { reach, headers: hopHeaders });

@@ -35,8 +35,10 @@ export function createReach({ ports, allowsPrivate, resolve = resolveHere }: Rea
     const [first] = addresses;
     if (first === undefined) return fault("connect", `${hostname} has no address`);
     // A name with one address of each kind is a trap, whichever would be taken.
-    const refused = allowsPrivate ? undefined : addresses.find((address) => !isPublicAddress(address));
-    return refused === undefined ? first : fault("connect", `${hostname} is at ${refused}, which is not public`);
+    const privateAddress = allowsPrivate ? undefined : addresses.find((address) => !isPublicAddress(address));
+    return privateAddress === undefined
+      ? first
+      : fault("connect", `${hostname} is at ${privateAddress}, which is not public`);
   }
 
   return async (url, signal) => {
@@ -51,7 +53,7 @@ export function createReach({ ports, allowsPrivate, resolve = resolveHere }: Rea
   };
 }
 
-/** Makes a test of URLs that can be told to be out of reach without asking anyone. */
+/** Creates a test of URLs that may not be reached, without resolving their names. */
 export function createRefusal({ ports, allowsPrivate }: ReachRules): (url: URL) => boolean {
   return (url) => {
     const literal = literalOf(url.hostname);
@@ -79,7 +81,7 @@ function literalOf(hostname: string): string {
   return hostname.replace(/^\[(.*)\]$/, "$1");
 }
 
-/** Whether an address is one of the public Internet; what stands for another address counts as that one or as none. */
+/** Whether an address is one of the public Internet; an embedded address counts, or the whole is not public. */
 export function isPublicAddress(address: string): boolean {
   return ipaddr.isValid(address) && ipaddr.process(address).range() === "unicast";
 }

@@ -2,7 +2,7 @@
  * Indexes of data items in CDB64 files: on this machine, read by ranges from a URL, or content of an id; whole, or
  * in partitions that a manifest names.
  *
- * The beginning of a file is kept; a look-up then takes two short reads. A file that was replaced is recognized by
+ * The beginning of a file is cached; a look-up then takes two short reads. A file that was replaced is recognized by
  * its size, on this machine also by its time.
  * Source: docs/reference/formats.md#cdb64.
  * @module
@@ -81,7 +81,7 @@ type RootIndex = Readonly<{
   close: () => void;
 }>;
 
-/** What is kept of a file: its beginning, and by what to know it again. */
+/** The cached part of a file: its beginning, and its identity. */
 type Head = Readonly<{ header: Uint8Array; size: number; mark: string }>;
 
 /**
@@ -146,7 +146,7 @@ type ReadManifest = Readonly<{
   fault: string;
 }>;
 
-/** An index in partitions; each is opened with the first key that lies in it. */
+/** An index in partitions; each is opened with the first key that belongs to it. */
 function openPartitioned(location: RootLocation, file: RootFile, parts: RootFilesParts): RootIndex {
   const { clock, log }: Readonly<{ clock: Clock; log: Log }> = parts;
   const url = nameOf(location);
@@ -372,6 +372,6 @@ async function readRange(http: Http, url: string, start: number, end: number, si
   const [, first, last, size] = rangePattern.exec(response.headers.get("content-range") ?? "") ?? [];
   const isAsked = Number(first) === start && Number(last) === end - 1 && response.body.length === end - start;
   if (response.status !== 206 || !isAsked || !Number.isSafeInteger(Number(size)))
-    throw fileFailure(url, `no answer to a range: status ${response.status}, ${response.body.length} bytes`);
+    throw fileFailure(url, `no response to a range: status ${response.status}, ${response.body.length} bytes`);
   return { bytes: response.body, size: Number(size), mark: response.headers.get("etag") ?? "" };
 }

@@ -42,7 +42,7 @@ const looseFilesMax = 256;
 const rangePattern = /^([\w-]{43})(?::(\d{1,16}):(\d{1,16}))?$/;
 
 /**
- * The sources that a text of the setting stands for; a directory without a manifest stands for each of its files.
+ * The sources that a text of the setting names; a directory without a manifest names each of its files.
  *
  * @throws Error with a sentence for the operator when an id's range or a local directory cannot be used.
  */

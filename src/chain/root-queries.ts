@@ -16,7 +16,7 @@ import { createSources, type SourceParts } from "./sources.ts";
 /** Bundles around an item. Source: the walk's own limit (src/content/bundle-walk.ts). */
 const levelsMax = 4;
 
-/** One record of an answer. */
+/** One record of a response. */
 const responseBytesMax = 64 * 1_024;
 
 const timeoutsDefault: HttpTimeouts = { firstByteMs: 4_000, stallMs: 2_000, totalMs: 5_000 };
@@ -28,7 +28,7 @@ const query = "query($id: ID!) { transaction(id: $id) { id bundledIn { id } } }"
 
 type Client = Readonly<{ url: string; priority: number; http: Http }>;
 
-/** What a gateway says of an id: the bundle that it lies in, or that it lies in none. */
+/** The record of a gateway for an id: the bundle that contains it, or none. */
 type Bundled = Readonly<{ in: Id | undefined }>;
 
 const inNoBundle: NodeResponse<Bundled> = { kind: "ok", value: { in: undefined } };
@@ -97,8 +97,10 @@ export function openRootQueries(
 
 /** Why the way up does not go on to a bundle. */
 function stepFault(id: Id, path: readonly Id[], parent: Id): Fault | undefined {
-  if (parent === id || path.includes(parent)) return problem("wrong", `${parent} is said to lie in itself`);
-  return path.length < levelsMax ? undefined : problem("malformed", `${id} lies deeper than ${levelsMax} bundles`);
+  if (parent === id || path.includes(parent)) return problem("wrong", `${parent} is said to contain itself`);
+  return path.length < levelsMax
+    ? undefined
+    : problem("malformed", `${id} is nested in more than ${levelsMax} bundles`);
 }
 
 /** What is in no bundle is a transaction, of which the chain's nodes know more. */
@@ -108,12 +110,12 @@ function hintOf([rootId, ...path]: readonly Id[]): NodeResponse<Hint> {
 
 function readResponse(id: Id, response: JsonValue | undefined): NodeResponse<Bundled> {
   if (!isJsonObject(response) || response["errors"] !== undefined)
-    return problem("malformed", "the query was not answered");
+    return problem("malformed", "the query has no result");
   const { data } = response;
   const transaction = isJsonObject(data) ? data["transaction"] : undefined;
   if (transaction === null) return { kind: "absent" };
   if (!isJsonObject(transaction) || transaction["id"] !== id)
-    return problem("malformed", "the answer is of another shape");
+    return problem("malformed", "the response has another shape");
   const bundle = transaction["bundledIn"];
   if (bundle === null) return inNoBundle;
   const parent = isJsonObject(bundle) ? bundle["id"] : undefined;

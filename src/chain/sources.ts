@@ -1,7 +1,7 @@
 /**
  * Several sources of one kind that are asked by URL: the better ones first, the next one early when one is
  * slow; what they
- * say is checked, and those that lie or fail are asked less.
+ * say is checked, and those with false responses or faults are asked less.
  * @module
  */
 import type { Clock } from "../lib/clock.ts";
@@ -18,7 +18,7 @@ export type Sources<Source> = Readonly<{
   /**
    * Asks until what one says is true.
    *
-   * @param question - Its trouble is the source's.
+   * @param question - Its fault counts against the source.
    * @param check - Makes of what was said what is wanted. Trouble `wrong` is the source's lie, `absent` that what it
    *   names cannot be found, which is trouble with the source; other trouble came up in checking, and is nobody's.
    * @returns The value; else what {@link summarize} makes of the answers; `absent` when there is no source.

@@ -8,7 +8,7 @@
  *
  * @param condition - What must be true.
  * @param invariant - The invariant as a positive sentence.
- * @throws Error always loud: answered 500 and logged whole.
+ * @throws Error that is logged whole; the response is 500.
  */
 export function assert(condition: boolean, invariant: string): asserts condition {
   if (!condition) throw new Error(`invariant broken: ${invariant}`);

@@ -25,7 +25,7 @@ export function decodeBase64url(text: string): Uint8Array | undefined {
   return bytes.toString("base64url") === text ? bytes : undefined;
 }
 
-/** How many bytes base64url text stands for, whatever it is made of; exact for the canonical spelling. */
+/** The decoded size of base64url text; exact for the canonical spelling. */
 export function decodedSize(text: string): number {
   return Math.floor((text.length * 3) / 4);
 }

@@ -1,5 +1,5 @@
 /**
- * Counts, heights and waits held within bounds. Amounts of money are no numbers, and have no part in this.
+ * Minimum and maximum of counts, heights and waits. Amounts of money are `bigint` and are not handled here.
  * @module
  */
 

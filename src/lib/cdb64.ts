@@ -17,7 +17,7 @@ export type Cdb64File = Readonly<{
   size: number;
   /** The first {@link cdb64HeaderSize} bytes. */
   header: Uint8Array;
-  /** Gives exactly the bytes `[start, end)`, which lie in the file; throws what it wants. */
+  /** Returns exactly the bytes `[start, end)`, which are within the file. */
   read: (start: number, end: number) => Promise<Uint8Array>;
 }>;
 
@@ -45,7 +45,7 @@ const valueSizeMax = 4_096;
 
 const mask64 = (1n << 64n) - 1n;
 
-/** The hash of a key: multiplied by 33, each byte in turn exclusively or-ed in, from 5381 on, of 64 bits. */
+/** The hash of a key: multiplied by 33, then XORed with each byte in order, from 5381 on, in 64 bits. */
 export function cdb64Hash(key: Uint8Array): bigint {
   let hash = 5_381n;
   for (const byte of key) hash = (((hash << 5n) + hash) & mask64) ^ BigInt(byte);
@@ -92,14 +92,14 @@ function tableOf(file: Cdb64File, hash: bigint) {
   const [place, slots] = [readNumber(file.header, at), readNumber(file.header, at + 8)];
   if (slots === 0n) return { kind: "absent" } as const;
   const isWithin = place >= cdb64HeaderSize && place + slots * BigInt(slotSize) <= BigInt(file.size);
-  if (!isWithin) return malformed("a table lies beyond the file");
+  if (!isWithin) return malformed("a table is beyond the file");
   return { kind: "table", start: Number(place), slots: Number(slots) } as const;
 }
 
 /** Reads a record; `undefined` when it is another key's. */
 async function readRecord(file: Cdb64File, place: bigint, key: Uint8Array): Promise<Cdb64Response | undefined> {
   const quota = BigInt(file.size) - place;
-  if (place < cdb64HeaderSize || quota < recordHeadSize) return malformed("a record lies beyond the file");
+  if (place < cdb64HeaderSize || quota < recordHeadSize) return malformed("a record is beyond the file");
   const start = Number(place);
   // One read for nearly every record: what is longer takes a second.
   const guess = Math.min(Number(quota), recordHeadSize + key.length + 512);

@@ -1,8 +1,6 @@
 /**
- * Giving way to the event loop in the middle of long work.
- *
- * Composing bodies in memory without keeping the event loop from other requests: one slice of work in each turn of
- * the loop, and large copies in a thread.
+ * Long work that does not block the event loop. Bodies are composed in memory one slice per turn of the loop, and
+ * large copies run in a thread.
  * Source: docs/decisions/091-body-memory.md.
  * @module
  */
@@ -10,14 +8,14 @@ import { assert } from "./assert.ts";
 import { blobOf } from "./bytes.ts";
 import { createSemaphore, type Release } from "./semaphore.ts";
 
-/** Resolves in the next turn of the event loop: requests that have come meanwhile are served before. */
+/** Resolves in the next turn of the event loop, after the requests that have arrived. */
 export function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);
   });
 }
 
-/** Gives values in their order, so many in each turn of the event loop. */
+/** Yields values in order, at most `countEach` in each turn of the event loop. */
 export async function* inOrder<Value>(values: readonly Value[], countEach: number): AsyncGenerator<Value> {
   for (const [index, value] of values.entries()) {
     if (index > 0 && index % countEach === 0) await yieldToEventLoop();
@@ -33,10 +31,11 @@ export type Composing = Compositions &
     hold: (bytes: number) => Promise<void>;
   }>;
 
-/** What all compositions share. */
+/** The shared state of all compositions. */
 export type Compositions = Readonly<{
   /**
-   * Waits until a body of that size may be composed: {@link largeAtOnce} large ones at once. Its memory is held before.
+   * Waits until a body of that size may be composed: {@link largeAtOnce} large ones at once. Its memory is
+   * reserved first.
    * @returns Ends the composition.
    * @throws The signal's reason.
    */
@@ -66,7 +65,7 @@ const largeAtOnce = 4;
 const heldBytesDefault = 2 ** 30;
 
 /**
- * Creates what compositions share.
+ * Creates the shared state of compositions.
  *
  * @param heldBytesMax - Memory that all bodies may hold.
  * @param inThread - Absent, Blobs of any size are made at once.
@@ -78,9 +77,9 @@ export function createCompositions(heldBytesMax = heldBytesDefault, inThread?: B
   return {
     begin: async (bytes, signal) => {
       if (bytes < largeBytesMin) return () => undefined;
-      const turn = semaphore.take(signal);
-      assert(turn !== undefined, "a body that waits holds its memory, which bounds how many wait");
-      return await turn;
+      const permit = semaphore.take(signal);
+      assert(permit !== undefined, "a body that waits holds its memory, which bounds how many wait");
+      return await permit;
     },
     slice: (bytes) => {
       last = last.then(async () => {

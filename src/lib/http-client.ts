@@ -16,25 +16,25 @@ import { isTimeout, timeout } from "./stop.ts";
 
 /** How long each phase of a call may take, in milliseconds. */
 export type HttpTimeouts = Readonly<{
-  firstByteMs: number; // connecting, sending, and waiting for the answer's headers
+  firstByteMs: number; // connecting, sending, and waiting for the response's headers
   stallMs: number; // the longest pause between two pieces of a body
   totalMs: number; // the whole call
 }>;
 
-/** Why a call did not come to an answer. Every one may succeed when asked again, or elsewhere. */
+/** Why a call has no response. Every one may succeed on a retry, or elsewhere. */
 export const faultReasons = [
-  "connect", // refused, reset, no such name, bad certificate
+  "connect", // connection closed, reset, no such name, bad certificate
   "timeout",
   "status", // 5xx, 408, 425, 429, or a status that the call does not know
   "too_large",
-  "malformed", // an answer that cannot be read
-  "wrong", // an answer that can be read and is not true
+  "malformed", // a response that is not valid
+  "wrong", // a valid response that is provably false
   "cut", // a body that ended before its length
   "busy", // our own line is full
 ] as const;
 export type FaultReason = (typeof faultReasons)[number];
 
-/** A call that came to no answer. */
+/** A call without a response. */
 export type Fault = Readonly<{ kind: "trouble"; reason: FaultReason; status?: number; detail: string }>;
 
 /** What to ask. */
@@ -48,15 +48,15 @@ export type HttpRequest = Readonly<{
    * A stream's body is always as it is.
    */
   keepsCoding?: true;
-  /** Takes memory for bytes of a whole body before they are kept. The call rejects with what it throws. */
+  /** Reserves memory for bytes of a whole body before they are stored. The call rejects with what it throws. */
   hold?: (bytes: number) => Promise<void>;
 }>;
 
-/** A whole answer, whatever its status. */
+/** A whole response of any status. */
 export type HttpResponse = Readonly<{ kind: "answer"; status: number; headers: Headers; body: Uint8Array }>;
 
 /**
- * An answer whose body is still to come. The body throws Failure `source_failed` when it is cut, `source_timeout`
+ * A response whose body is still to come. The body throws Failure `source_failed` when it is cut, `source_timeout`
  * when it stalls. Whoever does not read it to its end must call `cancel`.
  */
 export type HttpStream = Readonly<{
@@ -72,7 +72,7 @@ export type Reached = Readonly<{
   kind: "reached";
   /** The URL with the address that was checked. */
   url: string;
-  /** What the server is to be told that it is: the `Host` header. */
+  /** The `Host` header, when it differs from the URL's host. */
   host: string;
   /** The name that its certificate must have. */
   serverName: string;
@@ -83,9 +83,9 @@ export type Reach = (url: string, signal: AbortSignal) => Promise<Reached | Faul
 
 /** A client of one other machine. An aborted call rejects with the signal's reason; nothing else but `hold` rejects. */
 export type Http = Readonly<{
-  /** Asks and waits for the whole answer, of at most `bodyBytesMax`. */
+  /** Waits for the whole response, of at most `bodyBytesMax`. */
   whole: (request: HttpRequest, bodyBytesMax: number, signal: AbortSignal) => Promise<HttpResponse | Fault>;
-  /** Asks and answers at the headers. `totalMs` does not bound the body, `stallMs` does. */
+  /** Resolves at the headers. `totalMs` does not bound the body, `stallMs` does. */
   stream: (request: HttpRequest, signal: AbortSignal) => Promise<HttpStream | Fault>;
   /** Ends every call under way. */
   close: () => void;
@@ -97,11 +97,11 @@ const callsAtOnceMax = 64;
 /** Calls that wait for one of these; beyond, a caller is better off elsewhere. */
 const callsWaitingMax = 4_096;
 
-/** A call under way: its turn, and the signal that ends it. */
+/** A running call: its permit, and the signal that ends it. */
 type Call = Readonly<{
   signal: AbortSignal; // aborted by the caller, by close, or when time is up
   phase: (ms: number) => void; // begins the next phase: it may take so long
-  rest: () => void; // it is the caller's turn: no clock runs
+  rest: () => void; // the caller is reading: no timeout runs
   stop: (reason: unknown) => void;
   end: () => void;
 }>;
@@ -117,9 +117,9 @@ export function openHttp(timeouts: HttpTimeouts, reach?: Reach): Http {
   const semaphore = createSemaphore(callsAtOnceMax, callsWaitingMax);
 
   async function begin(signal: AbortSignal): Promise<Call | Fault> {
-    const turn = semaphore.take(signal);
-    if (turn === undefined) return fault("busy", `${callsWaitingMax} calls wait already`);
-    return beginCall(await turn, signal, life.signal);
+    const permit = semaphore.take(signal);
+    if (permit === undefined) return fault("busy", `${callsWaitingMax} calls wait already`);
+    return beginCall(await permit, signal, life.signal);
   }
 
   return {
@@ -154,7 +154,6 @@ export function openHttp(timeouts: HttpTimeouts, reach?: Reach): Http {
   };
 }
 
-/** Makes a trouble. */
 export function fault(reason: FaultReason, detail: string, status?: number): Fault {
   return { kind: "trouble", reason, detail, ...(status === undefined ? {} : { status }) };
 }
@@ -166,7 +165,7 @@ export function failureOf(problem: Fault, context: Readonly<Record<string, unkno
   return new Failure(code, { ...context, reason: problem.reason, detail: problem.detail, ...status });
 }
 
-/** The fault that a source's failure stands for, for a caller that tries several sources. */
+/** The fault that a source's failure reports, for a caller that tries several sources. */
 export function faultFrom({ code, message, context }: Failure): Fault {
   const reason = code === "source_timeout" ? "timeout" : code === "busy" ? "busy" : "status";
   return fault(reason, String(context["detail"] ?? message));
@@ -415,7 +414,7 @@ const decoders: ReadonlyMap<string, Decode> = new Map<string, Decode>([
 /**
  * Decodes a body, in a thread of the runtime's, which stops at the bound.
  *
- * @param coding - The value of Content-Encoding; one coding, in any letter case, or null.
+ * @param coding - The value of Content-Encoding; one coding, case-insensitive, or null.
  * @param bytesMax - Bytes of the decoded body.
  */
 export async function decodeBody(body: Uint8Array, coding: string | null, bytesMax: number): Promise<Decoded> {

@@ -29,14 +29,14 @@ export type JsonEvents = Readonly<{
   plain: () => void;
 }>;
 
-/** Why a text was refused. */
+/** Why a text is not valid. */
 export type JsonFault = "not json" | "too many brackets";
 
 /** A scan under way. */
 export type JsonScan = Readonly<{
-  /** Goes on with the next bytes. @returns Why the text is refused, from then on; `undefined` while it is not. */
+  /** Reads the next bytes. @returns Why the text is not valid, from then on; `undefined` while it may be. */
   take: (bytes: Uint8Array) => JsonFault | undefined;
-  /** Ends the text. @returns Why it is refused; `undefined` when it was one whole JSON text. */
+  /** Ends the text. @returns Why it is not valid; `undefined` when it was one whole JSON text. */
   finish: () => JsonFault | undefined;
 }>;
 
@@ -111,14 +111,14 @@ export function createJsonScan(events: JsonEvents, bracketsMax: number): JsonSca
     },
     finish() {
       const isCut = state.token === inNumber ? !endNumber(state) : state.token !== between;
-      if (isCut || state.expected !== afterValue || state.levels.top() !== undefined) refuse(state);
+      if (isCut || state.expected !== afterValue || state.levels.top() !== undefined) fail(state);
       return state.fault;
     },
   };
 }
 
 /** @returns A place behind every byte: nothing more is read. */
-function refuse(state: State, reason: JsonFault = "not json"): number {
+function fail(state: State, reason: JsonFault = "not json"): number {
   state.fault ??= reason;
   return Number.MAX_SAFE_INTEGER;
 }
@@ -126,10 +126,10 @@ function refuse(state: State, reason: JsonFault = "not json"): number {
 function countBrackets(state: State, lists: number, objects: number): void {
   state.listCount += lists;
   state.objectCount += objects;
-  if (state.listCount > state.bracketsMax || state.objectCount > state.bracketsMax) refuse(state, "too many brackets");
+  if (state.listCount > state.bracketsMax || state.objectCount > state.bracketsMax) fail(state, "too many brackets");
 }
 
-// Each of these takes bytes of one token from a place on, and answers the place after them.
+// Each function reads bytes of one token from an offset, and returns the offset after them.
 
 const takeToken = [takeStructure, takeText, takeNumber, takeWord] as const;
 
@@ -142,7 +142,7 @@ function takeStructure(state: State, bytes: Uint8Array, at: number): number {
       return takeAfterValue(state, byte, at);
     case aColon:
       state.expected = aValue;
-      return byte === colon ? at + 1 : refuse(state);
+      return byte === colon ? at + 1 : fail(state);
     case keyOrEnd:
       return byte === closeObject ? leave(state, at) : takeQuote(state, byte, at);
     case aKey:
@@ -158,13 +158,13 @@ function takeAfterValue(state: State, byte: number, at: number): number {
   const level = state.levels.top();
   if (byte === closeList && level === "list") return leave(state, at);
   if (byte === closeObject && level === "object") return leave(state, at);
-  if (byte !== comma || level === undefined) return refuse(state);
+  if (byte !== comma || level === undefined) return fail(state);
   state.expected = level === "object" ? aKey : aValue;
   return at + 1;
 }
 
 function takeQuote(state: State, byte: number, at: number): number {
-  return byte === quote ? beginText(state, true, at) : refuse(state);
+  return byte === quote ? beginText(state, true, at) : fail(state);
 }
 
 function beginValue(state: State, byte: number, at: number): number {
@@ -172,7 +172,7 @@ function beginValue(state: State, byte: number, at: number): number {
   if (byte === openList) return enter(state, "list", at);
   if (byte === openObject) return enter(state, "object", at);
   const word = words.get(byte);
-  if (word === undefined && byte !== minus && (byte < 0x30 || byte > 0x39)) return refuse(state);
+  if (word === undefined && byte !== minus && (byte < 0x30 || byte > 0x39)) return fail(state);
   state.events.plain();
   if (word !== undefined) return beginWord(state, word, at);
   state.token = inNumber;
@@ -182,7 +182,7 @@ function beginValue(state: State, byte: number, at: number): number {
 
 function enter(state: State, kind: "object" | "list", at: number): number {
   countBrackets(state, kind === "list" ? 1 : 0, kind === "list" ? 0 : 1);
-  if (state.fault !== undefined) return refuse(state);
+  if (state.fault !== undefined) return fail(state);
   state.levels.push(kind);
   state.expected = kind === "list" ? itemOrEnd : keyOrEnd;
   state.events.enter(kind);
@@ -205,7 +205,7 @@ function beginText(state: State, isKey: boolean, at: number): number {
 
 function takeText(state: State, bytes: Uint8Array, from: number): number {
   const { text } = state;
-  if (text.isEscaped()) return text.escape(bytes[from] ?? 0) ? from + 1 : refuse(state);
+  if (text.isEscaped()) return text.escape(bytes[from] ?? 0) ? from + 1 : fail(state);
   let at = from;
   let seen = 0;
   for (; at < bytes.length; at += 1) {
@@ -230,7 +230,7 @@ function countWithin(state: State, bytes: Uint8Array, from: number, to: number):
 }
 
 function endRun(state: State, byte: number, at: number): number {
-  if (byte !== quote && byte !== backslash) return refuse(state);
+  if (byte !== quote && byte !== backslash) return fail(state);
   if (byte === backslash) {
     state.text.beginEscape();
     return at + 1;
@@ -245,7 +245,7 @@ function endRun(state: State, byte: number, at: number): number {
 function takeNumber(state: State, bytes: Uint8Array, from: number): number {
   for (let at = from; at < bytes.length; at += 1) {
     const next = numberStep(state.numberState, bytes[at] ?? 0);
-    if (next === 0) return endNumber(state) ? at : refuse(state);
+    if (next === 0) return endNumber(state) ? at : fail(state);
     state.numberState = next;
   }
   return bytes.length;
@@ -266,7 +266,7 @@ function beginWord(state: State, word: Uint8Array, at: number): number {
 }
 
 function takeWord(state: State, bytes: Uint8Array, at: number): number {
-  if (bytes[at] !== state.word[state.wordAt]) return refuse(state);
+  if (bytes[at] !== state.word[state.wordAt]) return fail(state);
   state.wordAt += 1;
   if (state.wordAt === state.word.length) {
     state.token = between;
@@ -388,7 +388,7 @@ function giveText(sink: TextSink | undefined, text: string): void {
 function createUnits() {
   const few = new Uint8Array(4);
   let sink: TextSink | undefined;
-  /** Of an escape, bytes that are still to come: 5 before the letter after the backslash, then digits. */
+  /** Of an escape, bytes that are still to come: 5 before the character after the backslash, then digits. */
   let left = 0;
   let unit = 0;
   /** The first half of a pair, whose second may follow. */

@@ -16,12 +16,12 @@ export type JsonValue = null | boolean | number | bigint | string | readonly Jso
 /** A JSON object. */
 export type JsonObject = { readonly [key: string]: JsonValue };
 
-/** Sixteen digits in a row outside of a word: the least that can lie beyond 2^53. May also match inside of strings. */
+/** Sixteen digits in a row outside of a word: the least that can exceed 2^53. May also match inside of strings. */
 const longDigits = /(?:^|[[:,\s-])\d{16}/;
 
 const integerPattern = /^-?\d+$/;
 
-/** Longer integers are refused: making a `bigint` of a million digits takes seconds, and nobody means one. */
+/** Longer integers are rejected: making a `bigint` of a million digits takes seconds. */
 const integerDigitsMax = 1_000;
 
 /**
@@ -34,13 +34,13 @@ export function readJson(text: string): JsonValue | undefined {
   try {
     return longDigits.test(text) ? JSON.parse(text, keepInteger) : JSON.parse(text);
   } catch (error) {
-    // `undefined` says so, and every caller must answer it.
+    // Every caller must handle `undefined`.
     if (isJsonFault(error)) return undefined;
     throw error;
   }
 }
 
-/** Whether an error says that a text is no JSON, or lies beyond a bound: the engine's depth and memory, or ours. */
+/** Whether an error reports a text that is not valid JSON or exceeds a bound of the engine or of ours. */
 export function isJsonFault(error: unknown): boolean {
   return error instanceof SyntaxError || error instanceof RangeError;
 }
@@ -72,13 +72,13 @@ function keepInteger(_key: string, value: unknown, context?: { source?: string }
   return BigInt(source);
 }
 
-/** One open object or list: the keys seen so far (none in a list), and where in it the scan stands. */
+/** One open object or list: the keys seen so far (none in a list), and the position of the scan. */
 type Level = { readonly keys: Set<string> | undefined; step: string | number };
 
 const tokenPattern = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|[{}[\],]/g;
 
 /**
- * Finds the first key that stands twice in one object.
+ * Finds the first key that occurs twice in one object.
  *
  * @param text - A valid JSON text.
  * @returns The path of the repeated key, such as `$.and[0].tags`, or `undefined`.
@@ -116,7 +116,7 @@ function pathOf(levels: readonly Level[]): string {
   return `$${steps.join("")}`;
 }
 
-/** The key under which a number's text lies: no text makes an object that has it. */
+/** The key that holds a number's text; no JSON text makes an object with this key. */
 const written = Symbol("a number as it was written");
 
 /** A number, as its digits. */
@@ -138,7 +138,7 @@ export function readWrittenJson(text: string): WrittenJson | undefined {
   try {
     return JSON.parse(text, keepNumber);
   } catch (error) {
-    // `undefined` says so, and every caller must answer it.
+    // Every caller must handle `undefined`.
     if (isJsonFault(error)) return undefined;
     throw error;
   }

@@ -66,7 +66,7 @@ export const silentLog: Log = createLog({
   write: () => undefined,
 });
 
-/** A writer of lines that gathers what one turn of the event loop says and writes it at once. */
+/** A writer that buffers the lines of one turn of the event loop and writes them at once. */
 export type LineWriter = Readonly<{
   write: (line: string) => void;
   /** Lines that were given up because the reader of the log did not keep up. */
@@ -84,7 +84,7 @@ const retryAfterMs = 20;
 /** Opens a writer to a file descriptor, such as 1 for standard output. */
 export function openLineWriter(descriptor: number): LineWriter {
   let waiting = "";
-  let left: Uint8Array = new Uint8Array(0); // bytes that a full pipe has not taken; they may begin within a letter
+  let left: Uint8Array = new Uint8Array(0); // bytes that a full pipe has not taken; they may begin within a character
   let scheduled = false;
   let closed = false;
   let dropped = 0;
@@ -142,14 +142,14 @@ function jsonLine(level: LogLevel, time: string, message: string, fields: LogFie
   try {
     return `${jsonText(line, writable)}\n`;
   } catch {
-    // A cycle among the facts; the message is still worth a line.
+    // The fields have a cycle; the message is still worth a line.
     return `${jsonText({ level, time, message, facts: Bun.inspect(fields, { depth: 2 }) })}\n`;
   }
 }
 
 function prettyLine(level: LogLevel, time: string, message: string, fields: LogFields): string {
-  const facts = Object.entries(fields).map(([name, value]) => `${name}=${prettyValue(value)}`);
-  return `${time.slice(11, 23)} ${level.padEnd(5)} ${[printable(message), ...facts].join("  ")}\n`;
+  const pairs = Object.entries(fields).map(([name, value]) => `${name}=${prettyValue(value)}`);
+  return `${time.slice(11, 23)} ${level.padEnd(5)} ${[printable(message), ...pairs].join("  ")}\n`;
 }
 
 function prettyValue(value: unknown): string {
@@ -161,7 +161,7 @@ function prettyValue(value: unknown): string {
  * JSON.stringify's replacer: integers beyond 2^53 as decimal text, errors as objects, bytes by their count.
  */
 function writable(this: unknown, name: string, value: unknown): unknown {
-  const own: unknown = Reflect.get(Object(this), name); // a Buffer has turned itself into a list by now
+  const own: unknown = Reflect.get(Object(this), name); // a Buffer has become a list by now
   if (own instanceof Uint8Array) return `${own.byteLength} bytes`;
   if (typeof value === "bigint") return value.toString();
   return value instanceof Error ? writableError(value, causesMax) : value;

@@ -1,6 +1,6 @@
 /**
  * MessagePack values, read within bounds: maps with text keys, lists, byte strings, texts and whole numbers.
- * What else the format has is refused, since nothing that is read here is made of it.
+ * The rest of the format is rejected: no value that is read here uses it.
  * Source: github.com/msgpack/msgpack/blob/master/spec.md.
  * @module
  */
@@ -17,7 +17,7 @@ const depthMax = 4;
 /** Members of one map or list. */
 const membersMax = 64;
 
-/** Where reading stands. It throws {@link unreadable} and nothing else. */
+/** The position of the reader. It throws {@link unreadable} and nothing else. */
 type Cursor = { readonly bytes: Uint8Array; readonly view: DataView; at: number };
 
 const unreadable = Symbol("unreadable");

@@ -1,5 +1,5 @@
 /**
- * Figures about the running program, in the Prometheus text format.
+ * Metrics of the running program, in the Prometheus text format.
  *
  * Names are the peer's where it has them, so that operators' dashboards carry over.
  *
@@ -16,27 +16,27 @@ import { yieldToEventLoop } from "./event-loop.ts";
 /** Labels, each with all values that it may have; any other value is counted as {@link otherValue}. */
 type LabelTable<Label extends string> = Readonly<Record<Label, readonly string[]>>;
 
-/** Stands for every value that a label's table does not have. */
+/** Replaces every value that a label's table does not have. */
 const otherValue = "other";
 
-/** What a figure is called and means. */
+/** The name and meaning of a metric. */
 export type MetricRow<Label extends string> = Readonly<{
   name: string;
   help: string;
   labels?: LabelTable<Label>;
 }>;
 
-/** A figure that is kept elsewhere and asked for when the figures are read. */
+/** A metric whose value is read from elsewhere when the metrics are read. */
 export type ReadRow = Readonly<{ name: string; help: string; read: () => number }>;
 
-/** Such figures by the value of one label. */
+/** Such metrics by the value of one label. */
 export type ReadRows = Readonly<{
   name: string;
   help: string;
   label: string;
-  /** All values that the label may have; figures of others are added up as {@link otherValue}. */
+  /** All values that the label may have; other values are added up as {@link otherValue}. */
   values: readonly string[];
-  /** With a promise, the figures wait for it; when it fails, there are none of this row. */
+  /** The metrics wait for a promise; when it fails, this row has no values. */
   read: () => Readonly<Record<string, number>> | Promise<Readonly<Record<string, number>>>;
 }>;
 
@@ -46,23 +46,23 @@ type LabelledCounter<Label extends string> = Readonly<{
 }>;
 
 /**
- * A registry of its own: two programs in one process (tests) do not mix their figures. No label has a value that
- * is not in its table, so that what strangers send cannot make the figures grow.
+ * A separate registry: two programs in one process (tests) do not mix their metrics. A label has only values of its
+ * table, so clients cannot make the number of series grow.
  */
 export type Metrics = Readonly<{
   /** A count that only grows. */
   counter: <Label extends string = never>(row: MetricRow<Label>) => LabelledCounter<Label>;
-  /** A count that is kept elsewhere. */
+  /** A counter whose value is read from elsewhere. */
   countOf: (row: ReadRow) => void;
-  /** A figure that rises and falls. */
+  /** A gauge. */
   gauge: (row: MetricRow<never>) => Readonly<{ set: (value: number) => void }>;
-  /** A figure that rises and falls and is kept elsewhere. */
+  /** A gauge whose value is read from elsewhere. */
   gaugeOf: (row: ReadRow) => void;
-  /** Such figures by the value of one label. */
+  /** Such metrics by the value of one label. */
   gaugesOf: (row: ReadRows) => void;
   /** How values spread over buckets. Its series have the values that its owner asks for: these must be of a table. */
   histogram: <Label extends string = never>(row: HistogramOptions<Label>) => Histogram<Label>;
-  /** All figures as text, written in several turns of the event loop. */
+  /** All metrics as text, written in several turns of the event loop. */
   text: () => Promise<string>;
 }>;
 
@@ -92,7 +92,7 @@ export function createMetrics(): Metrics {
           try {
             this.inc(read());
           } catch {
-            this.remove(); // what cannot be read has no value; the other figures do
+            this.remove(); // a metric that cannot be read has no value; the others do
           }
         },
       });
@@ -167,11 +167,11 @@ async function readOrNothing(read: ReadRows["read"]): Promise<Readonly<Record<st
   try {
     return await read();
   } catch {
-    return {}; // what cannot be read has no value; the other figures do
+    return {}; // a metric that cannot be read has no value; the others do
   }
 }
 
-/** Adds the figures of this process: CPU, memory, open files, start, delay of the event loop. */
+/** Adds the metrics of this process: CPU, memory, open files, start, delay of the event loop. */
 export function addProcessMetrics(metrics: Metrics): void {
   const startedAt = Date.now() / 1_000 - process.uptime();
   const delay = monitorEventLoopDelay({ resolution: 10 });
@@ -209,12 +209,12 @@ export function addProcessMetrics(metrics: Metrics): void {
   });
   metrics.gaugeOf({
     name: "nodejs_eventloop_lag_max_seconds",
-    help: "Longest delay of the event loop since the figures were last read, in seconds.",
+    help: "Longest delay of the event loop since the last scrape, in seconds.",
     read: () => delay.max / 1e9,
   });
   metrics.gaugeOf({
     name: "nodejs_eventloop_lag_p99_seconds",
-    help: "99th percentile of the event loop's delay since the figures were last read, in seconds.",
+    help: "99th percentile of the event loop's delay since the last scrape, in seconds.",
     read: () => {
       const lag = delay.percentile(99) / 1e9;
       delay.reset();

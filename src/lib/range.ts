@@ -48,7 +48,7 @@ export function readRange(header: string | null, size: number): RangeMeaning {
 
 /** Writes one span as the value of `Content-Range`. */
 export function contentRange(span: ByteSpan, size: number): string {
-  assert(span.start < span.end && span.end <= size, "a span lies within its body");
+  assert(span.start < span.end && span.end <= size, "a span is within its body");
   return `bytes ${span.start}-${span.end - 1}/${size}`;
 }
 
@@ -56,7 +56,7 @@ export function contentRange(span: ByteSpan, size: number): string {
  * Merges spans that overlap (spans that merely touch stay apart: they were asked for as two parts).
  *
  * @param spans - Non-empty spans in the order asked for.
- * @returns Disjoint spans; each stands where the first of the spans it was merged from stood.
+ * @returns Disjoint spans; in the order of the first span that each was merged from.
  */
 export function mergeOverlaps(spans: readonly ByteSpan[]): ByteSpan[] {
   const merged: ByteSpan[] = [];

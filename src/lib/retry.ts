@@ -1,10 +1,10 @@
 /**
- * Trying again: how long to wait before which attempt.
+ * Retries with exponential backoff.
  * @module
  */
 import { sleep } from "./stop.ts";
 
-/** How often and how patiently. */
+/** The number of attempts and the waits between them. */
 export type RetryPlan = Readonly<{
   attempts: number; // at least 1, the first included
   firstMs: number; // wait before the second attempt
@@ -12,8 +12,8 @@ export type RetryPlan = Readonly<{
 }>;
 
 /**
- * Gives the wait before an attempt: doubling, and between half and all of that by chance, so that those who failed
- * together do not come back together.
+ * The wait before an attempt: it doubles each time, less a random part of up to a half, so that clients that failed
+ * together do not retry together.
  *
  * @param attempt - Attempts already made, 1 or more.
  * @param random - In [0, 1).

@@ -11,7 +11,7 @@ import { constants, createPublicKey, createVerify, generateKeyPair, type KeyObje
 import { promisify } from "node:util";
 import type { JsonObject } from "./json.ts";
 
-/** Keys kept ready: owners repeat within a block, and a ready key verifies in 58 instead of 66 µs (measured). */
+/** Keys in the cache: owners repeat within a block, and a ready key verifies in 58 instead of 66 µs (measured). */
 const readyKeysMax = 256;
 
 const readyKeys = new Map<string, KeyObject>();
@@ -120,7 +120,7 @@ export async function makeRsaJwk(): Promise<JsonObject> {
 export function beginRsaJwks(count: number): MakeRsaJwk {
   const begun = Array.from({ length: count }, () => {
     const key = makeRsaJwk();
-    key.catch(() => "told to whoever takes the key");
+    key.catch(() => "reported to the caller that takes the key");
     return key;
   });
   return async () => await (begun.shift() ?? makeRsaJwk());

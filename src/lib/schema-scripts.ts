@@ -1,25 +1,24 @@
 /**
- * The scripts that make a database's tables, and which of them a database that exists has yet to run.
+ * Migration scripts of a database, and the selection of those that an existing database has not run yet.
  *
- * A script that was released is never edited. One that was not may be, and a database that was made by it before has
- * then the same version and other tables: a fingerprint of the scripts is kept beside the version, so that this is
- * told when it is opened, and not by a statement that fails some day.
+ * A released script is never edited. An unreleased script may be, so a database of the same version may have other
+ * tables. A fingerprint of the scripts is stored beside the version, and opening such a database fails at once.
  * @module
  */
 import { sha256 } from "./hash.ts";
 
-/** What a database says of its tables. */
+/** The schema version that a database states. */
 export type StoredSchema = Readonly<{
   /** How many scripts it has run; 0 when it is new. */
   version: number;
-  /** Of those scripts; `undefined` where none was kept. */
+  /** Of those scripts; `undefined` when none is stored. */
   fingerprint: string | undefined;
 }>;
 
 const fingerprintDigits = 16;
 
 /**
- * Names what scripts make.
+ * The fingerprint of scripts.
  *
  * @returns 16 hexadecimal digits; comments and white space do not change them.
  */
@@ -29,11 +28,11 @@ export function schemaFingerprint(scripts: readonly string[]): string {
   return Buffer.from(digest).toString("hex").slice(0, fingerprintDigits);
 }
 
-/** What both refusals say, and nothing else does. */
-const refusal = "this build knows";
+/** A phrase that both errors have, and no other error. */
+const knownPhrase = "this build knows";
 
 /**
- * Chooses what a database has yet to run to be of the newest version.
+ * Selects the scripts that a database must run to reach the newest version.
  *
  * @param scripts - All of them, in order; the n-th takes it from version n to n + 1.
  * @throws Error when a newer program made it, or scripts that are not the first ones of these.
@@ -41,17 +40,17 @@ const refusal = "this build knows";
 export function scriptsToRun(scripts: readonly string[], stored: StoredSchema): readonly string[] {
   const { version, fingerprint } = stored;
   if (version > scripts.length)
-    throw new Error(`a newer program made it: its version is ${version}, ${refusal} ${scripts.length}`);
+    throw new Error(`a newer program made it: its version is ${version}, ${knownPhrase} ${scripts.length}`);
   const here = schemaFingerprint(scripts.slice(0, version));
   if (version === 0 || fingerprint === here) return scripts.slice(version);
   throw new Error(
     `a build of this program that was not released made its tables: version ${version} has the fingerprint ` +
-      `${fingerprint ?? "none"}, ${refusal} ${here}; use the build that made it, or begin anew with an empty ` +
+      `${fingerprint ?? "none"}, ${knownPhrase} ${here}; use the build that made it, or begin anew with an empty ` +
       "folder (DATA_DIR) or, where the ledger is on PostgreSQL, an empty database (LEDGER_URL)",
   );
 }
 
-/** Whether an error, or what it was made of, is such a refusal. One from a thread has its message, and no more. */
+/** Whether an error, or its message alone (from a thread), reports an incompatible schema. */
 export function isSchemaRefusal(error: Error): boolean {
-  return error.message.includes(refusal);
+  return error.message.includes(knownPhrase);
 }

@@ -13,7 +13,7 @@ import { assert } from "./assert.ts";
 /** A signature from which the public key can be recovered. `recovery` is 0 to 3. */
 export type RecoverableSignature = Readonly<{ signature: Uint8Array; recovery: number }>;
 
-/** What both implementations do. Inputs of a wrong length are answered, never thrown at. */
+/** Both implementations. Inputs of a wrong length give a result and never throw. */
 export type Secp256k1 = Readonly<{
   /** True for a valid signature with a low S by that key (33 or 65 bytes). */
   verify(signature: Uint8Array, hash: Uint8Array, publicKey: Uint8Array): boolean;
@@ -67,7 +67,7 @@ function implementation(): Secp256k1 {
   return loaded;
 }
 
-/** Which implementation answers; stated at start-up, because a silent fallback costs a factor of six. */
+/** The implementation in use; logged at start-up, because a silent fallback costs a factor of six. */
 export function secp256k1Implementation(): "native" | "pure" {
   return implementation() === pureSecp256k1 ? "pure" : "native";
 }
@@ -103,7 +103,7 @@ function recoverPurely(signature: Uint8Array, recovery: number, hash: Uint8Array
   return curve.Point.fromBytes(curve.recoverPublicKey(whole, hash, { prehash: false })).toBytes(false);
 }
 
-/** The pure code throws on points and scalars that are none; here that is an answer like any other. */
+/** The pure code throws for invalid points and scalars; here they give a result. */
 function attempt<Value>(compute: () => Value): Value | undefined {
   try {
     return compute();
@@ -129,7 +129,7 @@ function loadNative(): Secp256k1 | undefined {
     const addon = construct(requirePrebuilt());
     return addon === undefined ? undefined : overAddon(addon);
   } catch {
-    // No prebuilt file for this machine, or its C library is another: the pure code answers in its place.
+    // No prebuilt file for this machine, or its C library is another: the pure code is used instead.
     return undefined;
   }
 }
@@ -180,14 +180,14 @@ function overAddon(addon: Addon): Secp256k1 {
         signature: new Uint8Array(64),
         recid: null,
       };
-      assert(addon.ecdsaSign(output, hash, privateKey) === 0, "the private key lies in [1, n)");
+      assert(addon.ecdsaSign(output, hash, privateKey) === 0, "the private key is in [1, n)");
       return { signature: output.signature, recovery: output.recid ?? 0 };
     },
 
     publicKeyOf: (privateKey) => {
       assert(privateKey.length === 32, "a private key has 32 bytes");
       const publicKey = new Uint8Array(65);
-      assert(addon.publicKeyCreate(publicKey, privateKey) === 0, "the private key lies in [1, n)");
+      assert(addon.publicKeyCreate(publicKey, privateKey) === 0, "the private key is in [1, n)");
       return publicKey;
     },
   };

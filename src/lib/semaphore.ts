@@ -1,17 +1,17 @@
 /**
- * Turns: a bounded number at work, a bounded number waiting, first come first served.
+ * Semaphores with a bounded queue, first come first served.
  * @module
  */
 
-/** Gives a turn back. Calling it twice does nothing more. */
+/** Releases a permit. A second call does nothing. */
 export type Release = () => void;
 
-/** A line with a counter behind which a bounded number are served. */
+/** A semaphore. */
 export type Semaphore = Readonly<{
   /**
-   * Asks for a turn.
-   * @returns undefined at once when the line is full; else a promise of the turn, which the holder must end.
-   * The promise rejects with the signal's reason when that is aborted before the turn came.
+   * Requests a permit.
+   * @returns undefined at once when the queue is full; else a promise of the permit, which the holder must release.
+   * The promise rejects with the signal's reason when the signal is aborted before.
    */
   take: (signal: AbortSignal) => Promise<Release> | undefined;
   atWork: () => number;
@@ -21,13 +21,13 @@ export type Semaphore = Readonly<{
 type Waiter = Readonly<{ start: () => void }>;
 
 /**
- * Makes a line.
+ * Creates a semaphore.
  *
- * @param atWorkMax - Turns held at once, 1 or more.
- * @param waitingMax - Callers in line, 0 or more.
+ * @param atWorkMax - Permits in use at once, 1 or more.
+ * @param waitingMax - Callers in the queue, 0 or more.
  */
 export function createSemaphore(atWorkMax: number, waitingMax: number): Semaphore {
-  const line = new Set<Waiter>(); // in order of arrival; leaving the middle costs nothing
+  const queue = new Set<Waiter>(); // in order of arrival; leaving the middle costs nothing
   let atWork = 0;
 
   function begin(): Release {
@@ -37,9 +37,9 @@ export function createSemaphore(atWorkMax: number, waitingMax: number): Semaphor
       if (ended) return;
       ended = true;
       atWork -= 1;
-      const [next] = line;
+      const [next] = queue;
       if (next !== undefined) {
-        line.delete(next);
+        queue.delete(next);
         next.start();
       }
     };
@@ -48,7 +48,7 @@ export function createSemaphore(atWorkMax: number, waitingMax: number): Semaphor
   function wait(signal: AbortSignal): Promise<Release> {
     return new Promise((resolve, reject) => {
       const leave = () => {
-        line.delete(waiter);
+        queue.delete(waiter);
         reject(signal.reason);
       };
       const waiter: Waiter = {
@@ -58,7 +58,7 @@ export function createSemaphore(atWorkMax: number, waitingMax: number): Semaphor
         },
       };
       signal.addEventListener("abort", leave, { once: true });
-      line.add(waiter);
+      queue.add(waiter);
     });
   }
 
@@ -66,9 +66,9 @@ export function createSemaphore(atWorkMax: number, waitingMax: number): Semaphor
     take(signal) {
       if (signal.aborted) return Promise.reject(signal.reason);
       if (atWork < atWorkMax) return Promise.resolve(begin());
-      return line.size < waitingMax ? wait(signal) : undefined;
+      return queue.size < waitingMax ? wait(signal) : undefined;
     },
     atWork: () => atWork,
-    waiting: () => line.size,
+    waiting: () => queue.size,
   };
 }

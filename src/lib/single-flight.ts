@@ -1,16 +1,16 @@
 /**
- * Work that many ask for and that is done once.
- * Who leaves stops nothing that others wait for; when the last has left, the work is aborted.
+ * Work that runs once per key for all concurrent callers.
+ * A caller that stops waiting does not stop the work for others; without callers, the work is aborted.
  * @module
  */
 import { ignoreRejection, untilStopped } from "./stop.ts";
 
-/** Runs work once per key, however many ask while it is under way. */
+/** Runs work once per key at a time. */
 export type SingleFlight<Value> = Readonly<{
   /**
    * Joins the work of a key, or starts it.
    * @param signal - Ends this caller's wait only.
-   * @param work - Must heed its signal, which is aborted when nobody waits any more.
+   * @param work - Must observe its signal, which is aborted when the last caller has left.
    */
   run: (key: string, signal: AbortSignal, work: (signal: AbortSignal) => Promise<Value>) => Promise<Value>;
   /** How many keys are under way. */
@@ -23,7 +23,7 @@ type Flight<Value> = {
   readonly controller: AbortController;
 };
 
-/** Makes an empty table of work under way. It is bounded by those who wait. */
+/** Creates an empty table of running work. Its size is bounded by the number of callers. */
 export function createSingleFlight<Value>(): SingleFlight<Value> {
   const flights = new Map<string, Flight<Value>>();
 
@@ -43,8 +43,8 @@ export function createSingleFlight<Value>(): SingleFlight<Value> {
   function leave(key: string, flight: Flight<Value>): void {
     flight.waiting -= 1;
     if (flight.waiting > 0) return;
-    if (flights.get(key) === flight) flights.delete(key); // who comes now starts afresh, not into a dying flight
-    flight.controller.abort(new DOMException("nobody waits for it any more", "AbortError"));
+    if (flights.get(key) === flight) flights.delete(key); // a new caller must not join work that is being aborted
+    flight.controller.abort(new DOMException("all callers have left", "AbortError"));
   }
 
   return {

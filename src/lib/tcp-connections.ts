@@ -1,8 +1,8 @@
 /**
- * TCP connections of this process as the kernel sees them: how much the other side has taken, and an end to them. The
+ * TCP connections of this process in the kernel: bytes that the peer has acknowledged, and a way to close them. The
  * runtime offers neither for connections of its HTTP server.
  *
- * Only on Linux; elsewhere there is none of it.
+ * Linux only.
  * Source: Linux tcp(7) `TCP_INFO`, getpeername(2), shutdown(2); docs/decisions/091-body-memory.md.
  * @module
  */
@@ -16,7 +16,7 @@ export type Peer = Readonly<{ address: readonly number[]; port: number }>;
 export type TcpConnection = Readonly<{
   /** Its other side, as {@link peerKey} writes it. */
   peer: string;
-  /** Bytes that the other side has acknowledged since it began; infinite when the kernel does not tell. */
+  /** Bytes that the other side has acknowledged since it began; infinite when the kernel does not report it. */
   bytesTaken: () => number;
   /** Ends it in both directions. */
   cut: () => void;
@@ -37,10 +37,10 @@ const protocolTcp = 6;
 const optionTcpInfo = 11;
 const bothDirections = 2;
 
-/** Where `tcpi_bytes_acked` stands in `struct tcp_info` (Linux 4.1 and later). */
+/** The offset of `tcpi_bytes_acked` in `struct tcp_info` (Linux 4.1 and later). */
 const bytesAckedAt = 120;
 
-/** Opens the kernel's view. Returns undefined where there is none. */
+/** Returns undefined where the kernel interface is not available. */
 export function openTcpConnections(): TcpConnections | undefined {
   const system = process.platform === "linux" ? openLibrary() : undefined;
   if (system === undefined) return undefined;

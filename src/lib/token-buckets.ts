@@ -1,15 +1,15 @@
 /**
  * Token buckets by key: each fills at a steady rate up to its capacity, and what is done costs tokens.
  *
- * What something costs is often known only when it is done, so a bucket may go below zero, by as much as it
- * holds: whoever took much waits long, but never for good.
+ * The cost of a request is often known only afterwards, so a bucket may go below zero, by at most its capacity.
+ * A client that took much waits long, but never forever.
  * @module
  */
 import { LRUCache } from "lru-cache";
 import { assert } from "./assert.ts";
 import type { Clock } from "./clock.ts";
 
-/** Buckets in memory; of more, those that were not used for longest are forgotten, which is to say full. */
+/** Buckets in memory. Beyond the limit, the least recently used bucket is dropped, which makes it full. */
 export type TokenBuckets = Readonly<{
   /** Milliseconds until the bucket has a token; 0 when it has one. */
   waitMs: (key: string) => number;
@@ -26,7 +26,7 @@ export type TokenBucketsOptions = Readonly<{
   refillPerSecond: number;
   /** Buckets that are remembered. */
   countMax: number;
-  /** Makes what keys are remembered by known to nobody, so that none can be made to share a bucket. */
+  /** Seeds the hash of the keys with a secret, so that no client can choose a key that shares another's bucket. */
   seed: number;
   clock: Clock;
 }>;
@@ -37,7 +37,7 @@ type Bucket = { tokens: number; at: number };
 export function createTokenBuckets(options: TokenBucketsOptions): TokenBuckets {
   const { capacity, refillPerSecond, countMax, seed, clock } = options;
   assert(capacity >= 1 && refillPerSecond > 0, "a bucket can hold a token and gets new ones");
-  // Keys are as long as their senders like; a hash is not.
+  // Clients choose the length of a key; a hash bounds it.
   const buckets = new LRUCache<bigint, Bucket>({ max: countMax });
   const hashOf = (key: string) => BigInt(Bun.hash(key, seed));
 

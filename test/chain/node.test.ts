@@ -138,8 +138,8 @@ describe("posting", () => {
   });
 
   test.each([
-    [200, "kept"],
-    [303, "kept for a time"],
+    [200, "stored"],
+    [303, "stored for a time"],
   ])("a chunk: %p means %p", async (status, value) => {
     usual = { status };
     expect(await node.postChunk(json, none)).toEqual({ kind: "ok", value } as never);

@@ -57,7 +57,7 @@ function peersOf(chosen: Chosen, rules: Partial<ReachRules> = {}, perHostMax = 1
     gateways,
     chunkNodes,
     reach: createReach(all),
-    isRefused: createRefusal(all),
+    isBlockedUrl: createRefusal(all),
     perHostMax,
     timeouts,
   });
@@ -305,7 +305,7 @@ describe("three local gateways of which one lies", () => {
       gateways: [openNode(node.url, timeouts)],
       chunkNodes: harness.nodes,
       reach: createReach(rules),
-      isRefused: createRefusal(rules),
+      isBlockedUrl: createRefusal(rules),
       perHostMax: 3,
       clock: Date.now,
       random: seeded(5),

@@ -88,13 +88,13 @@ describe("a CDB64 file", () => {
     return numbersAt(numbersAt(long, table, ...body), at, BigInt(table), BigInt(count));
   };
   const hostile: readonly (readonly [string, Uint8Array, RegExp])[] = [
-    ["a table before the records", numbersAt(good, at, 0n, 2n), /table lies beyond/],
-    ["a table beyond the end", numbersAt(good, at, BigInt(good.length), 1n), /table lies beyond/],
-    ["a table of 2^60 slots", numbersAt(good, at, 4_200n, 2n ** 60n), /table lies beyond/],
-    ["a table of 2^64 - 1 slots", numbersAt(good, at, 4_200n, 2n ** 64n - 1n), /table lies beyond/],
-    ["a record in the header", slots(1, 16n), /record lies beyond/],
-    ["a record beyond the end", slots(1, 2n ** 63n), /record lies beyond/],
-    ["a record without room for its head", slots(1, BigInt(good.length + 1)), /record lies beyond/],
+    ["a table before the records", numbersAt(good, at, 0n, 2n), /table is beyond/],
+    ["a table beyond the end", numbersAt(good, at, BigInt(good.length), 1n), /table is beyond/],
+    ["a table of 2^60 slots", numbersAt(good, at, 4_200n, 2n ** 60n), /table is beyond/],
+    ["a table of 2^64 - 1 slots", numbersAt(good, at, 4_200n, 2n ** 64n - 1n), /table is beyond/],
+    ["a record in the header", slots(1, 16n), /record is beyond/],
+    ["a record beyond the end", slots(1, 2n ** 63n), /record is beyond/],
+    ["a record without room for its head", slots(1, BigInt(good.length + 1)), /record is beyond/],
     ["a key of 2^63 bytes", numbersAt(good, record, 2n ** 63n), /reaches beyond/],
     ["a value of 2^63 bytes", numbersAt(good, record, 32n, 2n ** 63n), /reaches beyond/],
     ["a value of 5,000 bytes", writeCdb64([[key, new Uint8Array(5_000)]]), /more than 4096 bytes/],

@@ -33,8 +33,8 @@ export const operationDefences: readonly Defence[] = [
     threat: "S1",
     name: "private addresses",
     file: "src/chain/reach.ts",
-    text: "const refused = allowsPrivate ? undefined : addresses.find((address) => !isPublicAddress(address));",
-    instead: "const refused = undefined;",
+    text: "const privateAddress = allowsPrivate ? undefined : addresses.find((address) => !isPublicAddress(address));",
+    instead: "const privateAddress = undefined;",
     tests: ["test/chain/reach.test.ts"],
   },
   {

@@ -107,7 +107,7 @@ export const readingDefences: readonly Defence[] = [
     threat: "C3",
     name: "a fetch that nobody waits for",
     file: "src/lib/single-flight.ts",
-    text: 'flight.controller.abort(new DOMException("nobody waits for it any more", "AbortError"));',
+    text: 'flight.controller.abort(new DOMException("all callers have left", "AbortError"));',
     instead: "",
     tests: ["test/lib/single-flight.test.ts"],
   },
