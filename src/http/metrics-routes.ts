@@ -5,7 +5,9 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { type Metrics, metricsContentType } from "../lib/metrics.ts";
 import { withBodySize } from "./body-size.ts";
+import { text } from "./reference/words.ts";
 import { servicePrefixes } from "./reserved.ts";
+import { described } from "./route-schema.ts";
 
 /** Where the gateway has its metrics: for collectors, and under the peer's address in both spellings. */
 export const gatewayMetricsPaths = ["/metrics", ...servicePrefixes.map((prefix) => `${prefix}/__gateway_metrics`)];
@@ -21,6 +23,15 @@ const bytesPerMs = bytesAtOnce / 8_000;
 
 /** What a page is taken for until one was written. Bytes. */
 const firstPageBytes = 64 * 2 ** 10;
+
+/** The API reference has one spelling of the path. */
+const documentedPath = "/metrics";
+
+const detail = described({
+  tag: "Information",
+  summary: "Metrics",
+  responses: { 200: text("The metrics in the exposition format of Prometheus.") },
+});
 
 /**
  * Creates the routes.
@@ -41,7 +52,7 @@ export function createMetricsRoutes(
     const headers = { "Content-Type": metricsContentType, "Cache-Control": "no-store" };
     return withBodySize(new Response(body, { headers }), body);
   };
-  for (const path of paths) routes.get(path, respond);
+  for (const path of paths) routes.get(path, respond, path === documentedPath ? { detail } : {});
   return routes;
 }
 

@@ -6,7 +6,12 @@
 import { isAdministration } from "./cors.ts";
 
 /** A registered route. */
-export type RegisteredRoute = Readonly<{ method: string; path: string }>;
+export type RegisteredRoute = Readonly<{
+  method: string;
+  path: string;
+  /** The schemas and the description that the route declares. */
+  hooks?: Readonly<{ detail?: unknown; params?: unknown }>;
+}>;
 
 /** Looks up methods by path. */
 export type RouteTable = Readonly<{

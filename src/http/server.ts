@@ -8,7 +8,7 @@
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";
-import { Failure, failures } from "../failures.ts";
+import { type Failure, failures } from "../failures.ts";
 import type { Log } from "../lib/log.ts";
 import type { BodyMemory } from "./body-memory.ts";
 import { callerLeft, reportsDisconnect } from "./client-disconnect.ts";
@@ -24,6 +24,7 @@ import { askerOf, hasSeveralHosts, type Received, receive } from "./receive.ts";
 import type { RequestMetrics } from "./request-metrics.ts";
 import { codeResponse, failureResponse } from "./responses.ts";
 import { createRouteLabels, type RouteLabel, type RouteLabels, type ServiceName, unrouted } from "./route-labels.ts";
+import { failureOf } from "./route-schema.ts";
 import { createRouteTable, type RouteTable } from "./routes.ts";
 import type { Target } from "./target.ts";
 
@@ -196,7 +197,8 @@ function surface(app: AnyElysia, table: RouteTable, log: Log): AnyElysia {
       routes.set(request, code === "NOT_FOUND" ? unrouted : route);
       if (code === "NOT_FOUND") return routeless(request.method, table.methodsOf(target.path));
       if (reportsDisconnect(error, request.signal)) return new Response(null, { status: callerLeft });
-      if (error instanceof Failure) return failed(error, requestId, log);
+      const failure = failureOf(error);
+      if (failure !== undefined) return failed(failure, requestId, log);
       log.error("defect", { requestId, error });
       return codeResponse("internal");
     })

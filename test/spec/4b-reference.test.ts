@@ -4,7 +4,7 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { paymentReference } from "../../src/http/reference/payment-reference.ts";
+import { createPriceRoutes } from "../../src/http/payment/price-routes.ts";
 import { type RunningProgram, startDev } from "../support/program.ts";
 import { closed, faultsOf } from "../support/schema.ts";
 import { wrongTexts, wrongValues } from "../support/wrong-values.ts";
@@ -78,11 +78,26 @@ describe("the document", () => {
     expect(found.map(unnamed).toSorted()).toEqual(wanted.map(unnamed).toSorted());
   });
 
-  test("has every route that is described, for only those that are registered are in it", () => {
-    const described = paymentReference.descriptions.map(({ method, path }) =>
-      named(method, path.replace(/:\w+/g, "{}")),
-    );
-    expect(operations.map(([method, path]) => unnamed(named(method, path))).toSorted()).toEqual(described.toSorted());
+  test("describes every route of prices", () => {
+    const unasked = () => {
+      throw new Error("only the descriptions of the routes are read");
+    };
+    const prices = {
+      bytes: unasked,
+      token: unasked,
+      fiat: unasked,
+      rates: unasked,
+      rate: unasked,
+      limits: unasked,
+      topUp: unasked,
+      tokenFor: unasked,
+    };
+    const { routes } = createPriceRoutes({ prices, promoGuard: { guarded: unasked } });
+    const served = routes.map(({ method, path }) => named(method, path.replace(/:(\w+)/g, "{$1}")));
+    const found = operations
+      .map(([method, path]) => named(method, path))
+      .filter((name) => /^GET \/(price|rates|currencies)/.test(name));
+    expect(found.toSorted()).toEqual(served.toSorted());
   });
 
   test("says of each what it is for, and gives an example of what it needs", () => {

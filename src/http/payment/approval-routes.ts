@@ -1,29 +1,47 @@
 /**
- * Approvals as they stand: between two addresses, and of one.
+ * Approvals over HTTP: those between two addresses, and those of one.
  * Source: docs/reference/payment.md#approvals.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";
-import { Failure } from "../../failures.ts";
-import type { UserAddress } from "../../payment/addresses.ts";
 import type { Credits } from "../../payment/credits/credits.ts";
-import { contextOf } from "../context.ts";
+import { json, ref, refusals } from "../reference/words.ts";
 import { jsonResponse } from "../responses.ts";
+import { described, type RouteDescription, readQuery } from "../route-schema.ts";
 import { approvalRecord } from "./credit-records.ts";
-import { accountParameters } from "./parameters.ts";
+import { accountQuery } from "./payment-schemas.ts";
 import { noStore } from "./signer.ts";
 import { fromLedger } from "./unavailable.ts";
 
-/** What the routes ask. */
 export type ApprovalRoutesOptions = Readonly<{ credits: Pick<Credits, "approvals" | "balance"> }>;
 
-/** Creates the routes. */
+const pairQuery = {
+  payer: accountQuery("payingAddress", "The account that pays."),
+  approved: accountQuery("approvedAddress", "The account that may spend."),
+};
+const addressQuery = { address: accountQuery("userAddress", "The account.") };
+
+const tag = "Approvals";
+const invalid = refusals("invalid_paying_address", "approvals_unavailable");
+
+const ofPair: RouteDescription = {
+  tag,
+  summary: "Approvals from one account to another",
+  parameters: Object.values(pairQuery),
+  responses: { 200: json("The approvals, earliest expiry first.", ref("Approvals")), ...invalid },
+};
+
+const ofAddress: RouteDescription = {
+  tag,
+  summary: "Approvals that an account has given and received",
+  parameters: Object.values(addressQuery),
+  responses: { 200: json("The approvals.", ref("ApprovalsOfAddress")), ...invalid },
+};
+
 export function createApprovalRoutes({ credits }: ApprovalRoutesOptions): AnyElysia {
   async function between(request: Request): Promise<Response> {
-    const payer = readNamed(request, accountParameters.payingAddress);
-    const approved = readNamed(request, accountParameters.approvedAddress);
-    const { approvals, unusedWinc } = await credits.approvals({ payer, approved });
-    // The soonest expiry comes first, and what never expires last.
+    const { approvals, unusedWinc } = await credits.approvals(readQuery(request, pairQuery));
+    // The earliest expiry comes first; approvals that never expire come last.
     const expiresBy = approvals[0]?.expiresAt;
     const record = {
       approvals: approvals.map(approvalRecord),
@@ -33,9 +51,10 @@ export function createApprovalRoutes({ credits }: ApprovalRoutesOptions): AnyEly
     return jsonResponse(record, 200, noStore);
   }
 
-  async function ofOne(request: Request): Promise<Response> {
-    // An address that is in an approval, on either side, has a balance.
-    const balance = await credits.balance(readNamed(request, accountParameters.userAddress));
+  async function approvalsOf(request: Request): Promise<Response> {
+    const { address } = readQuery(request, addressQuery);
+    // Every address of an approval, on either side, has a balance.
+    const balance = await credits.balance(address);
     const record = {
       givenApprovals: balance?.givenApprovals.map(approvalRecord) ?? [],
       receivedApprovals: balance?.receivedApprovals.map(approvalRecord) ?? [],
@@ -43,19 +62,9 @@ export function createApprovalRoutes({ credits }: ApprovalRoutesOptions): AnyEly
     return jsonResponse(record, 200, noStore);
   }
 
-  const inWords = <Result>(response: Promise<Result>) => fromLedger("approvals_unavailable", response);
+  const guarded = <Result>(response: Promise<Result>) => fromLedger("approvals_unavailable", response);
   return new Elysia({ strictPath: true })
-    .get("/account/approvals", ({ request }) => inWords(between(request)))
-    .get("/account/approval", ({ request }) => inWords(between(request)))
-    .get("/account/approvals/get", ({ request }) => inWords(ofOne(request)));
-}
-
-function readNamed(
-  request: Request,
-  { name, read }: Pick<typeof accountParameters.address, "name" | "read">,
-): UserAddress {
-  const text = new URLSearchParams(contextOf(request).target.query).get(name);
-  const address = text === null ? undefined : read(text);
-  if (address === undefined) throw new Failure("invalid_paying_address", { name });
-  return address;
+    .get("/account/approvals", ({ request }) => guarded(between(request)), { detail: described(ofPair) })
+    .get("/account/approval", ({ request }) => guarded(between(request)), { detail: described(ofPair) })
+    .get("/account/approvals/get", ({ request }) => guarded(approvalsOf(request)), { detail: described(ofAddress) });
 }

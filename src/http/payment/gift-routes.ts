@@ -1,26 +1,29 @@
 /**
- * Gifts over HTTP: what a link holds goes to an address, once.
+ * Gifts over HTTP: the credits of a link go to one address, once.
  *
- * Whoever has the link may redeem it. GET redeems because published pages ask so; what opens links without being asked
- * (previews, prefetches, questions about headers) redeems nothing, and a person who opens one is asked for an address.
+ * The link is the only credential. GET redeems because published pages send GET; previews, prefetches and HEAD redeem
+ * nothing, and a browser without an address gets a form.
  * Source: docs/reference/payment.md#gifts.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure, failures } from "../../failures.ts";
-import { readAddressOfWord, type UserAddress } from "../../payment/addresses.ts";
+import { textKind, wordKind } from "../../lib/kind.ts";
+import { readAddressOfWord, tokenWords, type UserAddress } from "../../payment/addresses.ts";
 import { rejected } from "../../payment/rejection.ts";
 import type { Gifts, Redemption } from "../../payment/top-ups/gifts.ts";
 import { readBody } from "../body.ts";
 import { contextOf } from "../context.ts";
+import { queryParameter, requiredParameter } from "../parameter.ts";
+import { json, record, ref, refusals, type Schema, textSchema } from "../reference/words.ts";
 import { jsonResponse } from "../responses.ts";
+import { described, type RouteDescription } from "../route-schema.ts";
 import { isoDate } from "./credit-records.ts";
 import { giftForm, giftOutcome } from "./gift-page.ts";
-import { giftParameters as parameters } from "./parameters.ts";
+import { dateTime, winc } from "./payment-schemas.ts";
 import { noStore } from "./signer.ts";
 import { fromLedger } from "./unavailable.ts";
 
-/** What the routes ask. */
 export type GiftRoutesOptions = Readonly<{ gifts: Gifts }>;
 
 /** Path of the routes, below the service's address. */
@@ -29,32 +32,70 @@ export const redeemPath = "/redeem";
 /** A form of two short fields. Bytes. */
 const formBytesMax = 4_096;
 
-/** What is asked for. */
-type Wish = Readonly<{ secret: string; address: UserAddress }>;
+const giftSecret = textKind({ pattern: "^[A-Za-z0-9_-]{43}$" });
+const sampleBytes = "A".repeat(43);
 
-/** Creates the routes. */
+/** Distinguishes an email address from other text. */
+const email = textKind({ pattern: "^[^\\s@]{1,64}@[^\\s@]{1,255}$" });
+
+/** Parameters of the query or of the form; the word beside it decides which destinations are valid. */
+const parameters = {
+  secret: requiredParameter(queryParameter("id", giftSecret, "`giftId` of the top-up."), sampleBytes),
+  destination: requiredParameter(
+    queryParameter("destinationAddress", textKind({ minLength: 1 }), "The account that gets the credits."),
+    sampleBytes,
+  ),
+  token: queryParameter("token", wordKind(tokenWords), "Type of the address; `native` when absent."),
+  addressType: queryParameter("destinationAddressType", wordKind(tokenWords), "The same; `token` takes precedence."),
+  email: queryParameter("email", email, "Not needed: no mail is sent."),
+} as const;
+
+/** The record of a redemption, as a component of the API reference. */
+export const giftSchemas: Readonly<Record<string, Schema>> = {
+  Redemption: record({
+    message: textSchema,
+    userBalance: winc,
+    userAddress: textSchema,
+    userCreationDate: dateTime,
+  }),
+};
+
+const ofRedemption: RouteDescription = {
+  tag: "Top-ups",
+  summary: "Redeem a gift",
+  description: "The gift's id redeems it, once. A browser that opens it without an address is shown a form.",
+  parameters: Object.values(parameters),
+  responses: {
+    200: json("It is redeemed.", ref("Redemption")),
+    ...refusals("payment_rejected", "database_unavailable"),
+  },
+};
+
+type RedeemRequest = Readonly<{ secret: string; address: UserAddress }>;
+
 export function createGiftRoutes({ gifts }: GiftRoutesOptions): AnyElysia {
-  const redeem = ({ secret, address }: Wish) => fromLedger("database_unavailable", gifts.redeem(secret, address));
+  const redeem = ({ secret, address }: RedeemRequest) =>
+    fromLedger("database_unavailable", gifts.redeem(secret, address));
 
   async function onGet(request: Request): Promise<Response> {
     const query = queryOf(request);
     const secret = query.get(parameters.secret.name) ?? "";
     const isOpened = wantsPage(request) && !query.has(parameters.destination.name) && parameters.secret.is(secret);
     if (isOpened) return giftForm(secret);
-    const wish = readWish(query);
-    if (isUnasked(request)) return jsonResponse({ message: "Not redeemed" }, 200, noStore);
-    return redeemedResponse(await redeem(wish), wish);
+    const wanted = readRequest(query);
+    if (isPrefetch(request)) return jsonResponse({ message: "Not redeemed" }, 200, noStore);
+    return redeemedResponse(await redeem(wanted), wanted);
   }
 
   async function onPost(request: Request): Promise<Response> {
     const form = new URLSearchParams(new TextDecoder().decode(await readBody(request, formBytesMax)));
     const isPage = wantsPage(request);
     try {
-      const wish = readWish(new URLSearchParams([...queryOf(request), ...form]));
-      const redemption = await redeem(wish);
+      const wanted = readRequest(new URLSearchParams([...queryOf(request), ...form]));
+      const redemption = await redeem(wanted);
       return isPage
         ? giftOutcome(`${redemption.winc} winc are on the account`, 200)
-        : redeemedResponse(redemption, wish);
+        : redeemedResponse(redemption, wanted);
     } catch (error) {
       if (!isPage || !(error instanceof Failure) || error.code !== "payment_rejected") throw error;
       return giftOutcome(String(error.context["reason"]), failures.payment_rejected.status);
@@ -62,12 +103,15 @@ export function createGiftRoutes({ gifts }: GiftRoutesOptions): AnyElysia {
   }
 
   return new Elysia({ strictPath: true })
-    .get(redeemPath, ({ request }) => onGet(request))
-    .post(redeemPath, ({ request }) => onPost(request), { parse: "none" });
+    .get(redeemPath, ({ request }) => onGet(request), { detail: described(ofRedemption) })
+    .post(redeemPath, ({ request }) => onPost(request), {
+      parse: "none",
+      detail: described({ ...ofRedemption, description: `${ofRedemption.description} Also as a form.` }),
+    });
 }
 
 /** @throws Failure `payment_rejected` with the reason. */
-function readWish(query: URLSearchParams): Wish {
+function readRequest(query: URLSearchParams): RedeemRequest {
   const secret = single(query, parameters.secret.name);
   const destination = single(query, parameters.destination.name);
   const word = query.get(parameters.token.name) ?? query.get(parameters.addressType.name) ?? "native";
@@ -79,7 +123,7 @@ function readWish(query: URLSearchParams): Wish {
   return { secret, address };
 }
 
-function redeemedResponse({ winc, balance, since }: Redemption, { address }: Wish): Response {
+function redeemedResponse({ winc, balance, since }: Redemption, { address }: RedeemRequest): Response {
   return jsonResponse(
     {
       message: `Payment receipt redeemed for ${winc} winc!`,
@@ -92,13 +136,13 @@ function redeemedResponse({ winc, balance, since }: Redemption, { address }: Wis
   );
 }
 
-/** Whether a person looks. */
+/** Whether a browser shows the response. */
 function wantsPage(request: Request): boolean {
   return (request.headers.get("accept") ?? "").includes("text/html");
 }
 
-/** Whether a program looks before a person does. */
-function isUnasked(request: Request): boolean {
+/** Whether a program opens the link before a person does. */
+function isPrefetch(request: Request): boolean {
   const purpose = request.headers.get("sec-purpose") ?? request.headers.get("purpose") ?? "";
   return contextOf(request).headOnly || purpose.includes("prefetch") || purpose.includes("preview");
 }
@@ -107,10 +151,9 @@ function queryOf(request: Request): URLSearchParams {
   return new URLSearchParams(contextOf(request).target.query);
 }
 
-/** @throws Failure `payment_rejected` where it is missing or stands twice. */
+/** @throws Failure `payment_rejected` for an absent, empty or repeated parameter. */
 function single(query: URLSearchParams, name: string): string {
   const [value, ...more] = query.getAll(name);
-  // Any text that is not empty: what it is for says its caller.
   if (!parameters.destination.is(value) || more.length > 0) throw rejected("Invalid or missing parameters");
   return value;
 }

@@ -1,5 +1,5 @@
 /**
- * What the payment service says of itself: addresses that it is paid at, countries, health, figures.
+ * Information about the payment service: its addresses, supported countries, health and metrics.
  * Source: docs/reference/payment.md#routes; docs/reference/gateway.md#names-and-aliases.
  * @module
  */
@@ -9,9 +9,11 @@ import type { Metrics } from "../../lib/metrics.ts";
 import { type Token, wordsOf } from "../../payment/addresses.ts";
 import { supportedCountries } from "../../payment/cards/countries.ts";
 import { createMetricsRoutes, serviceMetricsPaths } from "../metrics-routes.ts";
+import { json, record, ref, type Schema, textSchema } from "../reference/words.ts";
 import { jsonResponse } from "../responses.ts";
+import { described } from "../route-schema.ts";
+import { dateTime } from "./payment-schemas.ts";
 
-/** What the routes ask. */
 export type InformationRoutesOptions = Readonly<{
   release: string;
   /** Where the gateway is, as this caller reaches it. */
@@ -27,10 +29,36 @@ export type InformationRoutesOptions = Readonly<{
 
 const countriesAgeSeconds = 3_600;
 
-/** Health and figures are of the moment. */
+/** Health and metrics change at any moment. */
 const noStore = { "Cache-Control": "no-store" } as const;
 
-/** Creates the routes. */
+/** The records of the service's information, as components of the API reference. */
+export const informationSchemas: Readonly<Record<string, Schema>> = {
+  Health: record({
+    status: textSchema,
+    uptime: { type: "number" },
+    date: dateTime,
+    reasons: { type: "array", items: textSchema },
+  }),
+  PaymentInfo: record({
+    version: textSchema,
+    gateway: textSchema,
+    freeUploadLimitBytes: { type: "integer" },
+    addresses: {
+      type: "object",
+      additionalProperties: textSchema,
+      description: "Addresses that take payments, by every name of their token.",
+    },
+  }),
+};
+
+const tag = "Information";
+const infoDetail = described({
+  tag,
+  summary: "Information about this service",
+  responses: { 200: json("The record.", ref("PaymentInfo")) },
+});
+
 export function createInformationRoutes(options: InformationRoutesOptions): AnyElysia {
   const { release, gatewayUrl, freeUploadBytes, health, metrics } = options;
   const addresses = byEveryWord(options.addresses);
@@ -43,12 +71,26 @@ export function createInformationRoutes(options: InformationRoutesOptions): AnyE
     });
   return new Elysia({ strictPath: true })
     .get("", information) // "/v1" has no slash at its end
-    .get("/", information)
-    .get("/info", information)
-    .get("/countries", () =>
-      jsonResponse(supportedCountries, 200, { "Cache-Control": `public, max-age=${countriesAgeSeconds}` }),
+    .get("/", information, { detail: infoDetail })
+    .get("/info", information, { detail: infoDetail })
+    .get(
+      "/countries",
+      () => jsonResponse(supportedCountries, 200, { "Cache-Control": `public, max-age=${countriesAgeSeconds}` }),
+      {
+        detail: described({
+          tag,
+          summary: "Countries from which cards are accepted",
+          responses: { 200: json("Their names.", { type: "array", items: textSchema }) },
+        }),
+      },
     )
-    .get("/health", () => jsonResponse(health.record(), 200, noStore))
+    .get("/health", () => jsonResponse(health.record(), 200, noStore), {
+      detail: described({
+        tag,
+        summary: "Health, with reasons",
+        responses: { 200: json("The health.", ref("Health")) },
+      }),
+    })
     .use(createMetricsRoutes(metrics, serviceMetricsPaths));
 }
 

@@ -1,101 +1,186 @@
 /**
- * Prices over HTTP: of bytes, of credits, of tokens; rates, and what payments may be.
+ * Prices over HTTP: of bytes, of payments, exchange rates, and limits of payments.
  * Source: docs/reference/payment.md#routes.
  * @module
  */
-import { type AnyElysia, Elysia } from "elysia";
+import { type AnyElysia, Elysia, t } from "elysia";
 import { Failure } from "../../failures.ts";
 import { isSigned, readSigner } from "../../payment/access/signed-request.ts";
 import { readAddress, readToken, type UserAddress } from "../../payment/addresses.ts";
-import { invalidAmountText } from "../../payment/amounts.ts";
+import { amountText, byteCountText, invalidAmountText } from "../../payment/amounts.ts";
 import type { Buyer, Prices } from "../../payment/prices/price-types.ts";
 import { contextOf } from "../context.ts";
+import { pathParameter } from "../parameter.ts";
+import { inPath, inQuery, json, ref, refusals, textSchema } from "../reference/words.ts";
 import { jsonResponse, jsonTextResponse } from "../responses.ts";
-import { priceParameters } from "./parameters.ts";
+import { described, parsedText, plainText, type RouteDescription } from "../route-schema.ts";
+import { signatureHeaders } from "./payment-schemas.ts";
 import { bytesPriceRecord, currenciesRecord, paymentPriceRecord, ratesText, rateText } from "./price-records.ts";
 import type { PromoGuard } from "./promo-guard.ts";
 import { noStore, signedRequestOf } from "./signer.ts";
 
-/** What the routes ask. */
 export type PriceRoutesOptions = Readonly<{
   prices: Prices;
   promoGuard: PromoGuard;
 }>;
 
-/** How long others may keep an answer: prices change with every question to the feed, limits by the hour. */
-const ofMinutes = { "Cache-Control": "public, max-age=60" } as const;
-const ofHours = { "Cache-Control": "public, max-age=3600" } as const;
+/** How long shared caches may store a response: rates change with the feed, limits by the hour. */
+const cachedMinute = { "Cache-Control": "public, max-age=60" } as const;
+const cachedHour = { "Cache-Control": "public, max-age=3600" } as const;
 
-/** The currency that the word stands for which is none. */
+/** The word `fiat` stands for this currency. */
 const fiatWord = "fiat";
 const fiatCurrency = "usd";
 
-/** Creates the routes. */
-export function createPriceRoutes({ prices, promoGuard }: PriceRoutesOptions): AnyElysia {
-  const ofBytes = async (text: string, request: Request): Promise<Response> => {
-    const size = priceParameters.bytes.read(text);
-    if (size === undefined) throw new Failure("invalid_byte_count", { text: text.slice(0, 100) });
-    const price = await prices.bytes(size, request.signal);
-    return jsonResponse(bytesPriceRecord(price), 200, ageOf(request));
-  };
+const byteCount = parsedText(
+  { description: "Bytes.", example: "1048576" },
+  {
+    schema: byteCountText.schema,
+    parse: byteCountText.read,
+    invalid: (text) => new Failure("invalid_byte_count", { text: text.slice(0, 100) }),
+  },
+);
 
-  const ofToken = async (word: string, text: string, request: Request): Promise<Response | undefined> => {
+/** Amount of a payment; the token decides how it is parsed, so the handler does. */
+export const paymentAmount = pathParameter(
+  "amount",
+  amountText,
+  "1000",
+  "In the smallest unit; an exponent is allowed, as in `1e+21`.",
+);
+
+const tag = "Prices";
+const feedFault = refusals("fiat_oracle_unavailable");
+
+const ofBytes: RouteDescription = {
+  tag,
+  summary: "Price of an upload in bytes",
+  responses: {
+    200: json("The price.", ref("BytesPrice")),
+    ...refusals("invalid_byte_count", "pricing_oracle_unavailable"),
+  },
+};
+
+const ofPayment: RouteDescription = {
+  tag,
+  summary: "Credits that a payment buys",
+  description: "Promo codes apply to the given destination address, or to the address that signed the request.",
+  parameters: [
+    inPath("type", textSchema, "usd", "A currency, `fiat` for US dollars, or a token."),
+    paymentAmount,
+    inQuery("promoCode", textSchema, "Promo codes, separated by commas; currencies only."),
+    inQuery("destinationAddress", textSchema, "The account to credit; it takes precedence over the one that signed."),
+    ...signatureHeaders,
+  ],
+  responses: {
+    200: json("The credits.", ref("PaymentPrice")),
+    ...refusals("price_amount_invalid", "payment_rejected", "invalid_signature", "too_many_requests"),
+    ...feedFault,
+  },
+};
+
+const ofRates: RouteDescription = {
+  tag,
+  summary: "Price of a gibibyte in every currency",
+  responses: {
+    200: json("The rates.", ref("Rates")),
+    ...refusals("pricing_oracle_unavailable", "fiat_oracle_unavailable"),
+  },
+};
+
+const ofRate: RouteDescription = {
+  tag,
+  summary: "Price of one native token, without fees",
+  responses: { 200: json("The rate.", ref("Rate")), ...refusals("invalid_currency"), ...feedFault },
+};
+
+const ofCurrencies: RouteDescription = {
+  tag,
+  summary: "Currencies, and limits of payments in them",
+  responses: { 200: json("The limits, at the present rates.", ref("Currencies")), ...feedFault },
+};
+
+export function createPriceRoutes({ prices, promoGuard }: PriceRoutesOptions): AnyElysia {
+  const bytesPrice = async (size: bigint, request: Request): Promise<Response> =>
+    jsonResponse(bytesPriceRecord(await prices.bytes(size, request.signal)), 200, cacheOf(request));
+
+  const tokenPrice = async (word: string, text: string, request: Request): Promise<Response | undefined> => {
     const token = readToken(word);
     if (token === undefined) return undefined;
-    const amount = priceParameters.amount.read(text);
+    const amount = amountText.read(text);
     if (amount === undefined) throw new Failure("price_amount_invalid", { reason: invalidAmountText(text) });
     const price = await prices.token(token, amount, request.signal);
-    return jsonResponse(paymentPriceRecord(price), 200, ageOf(request));
+    return jsonResponse(paymentPriceRecord(price), 200, cacheOf(request));
   };
 
-  const ofFiat = async (word: string, text: string, request: Request): Promise<Response> => {
+  const fiatPrice = async (word: string, text: string, request: Request): Promise<Response> => {
     const currency = word === fiatWord ? fiatCurrency : word.toLowerCase();
     const buyer = buyerOf(request);
-    const ask = () => prices.fiat(currency, text, buyer, request.signal);
-    const hasCodes = buyer !== nobody;
-    const price = await (hasCodes ? promoGuard.guarded(request, ask) : ask());
-    return jsonResponse(paymentPriceRecord(price), 200, hasCodes ? noStore : ageOf(request));
+    const quote = () => prices.fiat(currency, text, buyer, request.signal);
+    const hasCodes = buyer !== anyBuyer;
+    const price = await (hasCodes ? promoGuard.guarded(request, quote) : quote());
+    return jsonResponse(paymentPriceRecord(price), 200, hasCodes ? noStore : cacheOf(request));
   };
 
   return new Elysia({ strictPath: true })
-    .get("/price/bytes/:amount", ({ params, request }) => ofBytes(params.amount, request))
-    .get("/price/:type", ({ params, request }) => ofBytes(params.type, request))
+    .get("/price/bytes/:amount", ({ params, request }) => bytesPrice(params.amount, request), {
+      params: t.Object({ amount: byteCount }),
+      detail: described(ofBytes),
+    })
+    .get("/price/:type", ({ params, request }) => bytesPrice(params.type, request), {
+      params: t.Object({ type: byteCount }),
+      detail: described(ofBytes),
+    })
     .get(
       "/price/:type/:amount",
       async ({ params, request }) =>
-        (await ofToken(params.type, params.amount, request)) ?? (await ofFiat(params.type, params.amount, request)),
+        (await tokenPrice(params.type, params.amount, request)) ??
+        (await fiatPrice(params.type, params.amount, request)),
+      { detail: described(ofPayment) },
     )
-    .get("/rates", async ({ request }) =>
-      jsonTextResponse(ratesText(await prices.rates(request.signal)), 200, ageOf(request)),
+    .get(
+      "/rates",
+      async ({ request }) => jsonTextResponse(ratesText(await prices.rates(request.signal)), 200, cacheOf(request)),
+      { detail: described(ofRates) },
     )
-    .get("/rates/:currency", async ({ params, request }) => {
-      const currency = params.currency.toLowerCase();
-      return jsonTextResponse(rateText(currency, await prices.rate(currency, request.signal)), 200, ageOf(request));
-    })
-    .get("/currencies", async ({ request }) =>
-      jsonResponse(currenciesRecord(await prices.limits(request.signal)), 200, ofHours),
+    .get(
+      "/rates/:currency",
+      async ({ params, request }) => {
+        const currency = params.currency.toLowerCase();
+        const text = rateText(currency, await prices.rate(currency, request.signal));
+        return jsonTextResponse(text, 200, cacheOf(request));
+      },
+      {
+        params: t.Object({ currency: plainText({ description: "A currency.", example: "usd" }) }),
+        detail: described(ofRate),
+      },
+    )
+    .get(
+      "/currencies",
+      async ({ request }) => jsonResponse(currenciesRecord(await prices.limits(request.signal)), 200, cachedHour),
+      { detail: described(ofCurrencies) },
     );
 }
 
-/** Nobody but its caller may keep what a signed request is answered with. */
-function ageOf(request: Request): Readonly<{ "Cache-Control": string }> {
-  return isSigned(request.headers) ? noStore : ofMinutes;
+/** Only the client itself may store the response to a signed request. */
+function cacheOf(request: Request): Readonly<{ "Cache-Control": string }> {
+  return isSigned(request.headers) ? noStore : cachedMinute;
 }
 
-/** A question without promo codes: then it is the same for everybody. */
-const nobody: Buyer = {};
+/** The buyer of a request without promo codes: the price is then the same for everybody. */
+const anyBuyer: Buyer = {};
 
-/** Who asks for promo codes. @throws Failure `invalid_signature`. */
+/** The promo codes and the account of a request. @throws Failure `invalid_signature`. */
 function buyerOf(request: Request): Buyer {
   const { query } = contextOf(request).target;
-  if (query === "") return nobody;
+  if (query === "") return anyBuyer;
   const parameters = new URLSearchParams(query);
   const promoCodes = readPromoCodes(parameters);
-  if (promoCodes.length === 0) return nobody;
+  if (promoCodes.length === 0) return anyBuyer;
   return { promoCodes, address: addressOf(parameters.get("destinationAddress"), request) };
 }
 
-/** The address that is named, which stands before the signer's; text that is no address is nobody's. */
+/** The given address takes precedence over the signer's; an invalid one is no account. */
 function addressOf(named: string | null, request: Request): UserAddress | undefined {
   if (named !== null) return readAddress(named)?.address;
   return isSigned(request.headers) ? readSigner(signedRequestOf(request)).address : undefined;

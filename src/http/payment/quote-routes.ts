@@ -1,46 +1,92 @@
 /**
- * The state of a quote, as JSON and as the pages that checkouts return to. It is shown to whoever knows the quote's id,
- * which cannot be guessed: a payer sees the payment arrive without watching a balance that other payments change.
+ * The state of a quote, as JSON and as the pages that checkouts return to. The id, which cannot be guessed, is the only
+ * credential: a payer sees the payment arrive without watching a balance that other payments change.
  * @module
  */
-import { type AnyElysia, Elysia } from "elysia";
+import { type AnyElysia, Elysia, t } from "elysia";
 import { Failure } from "../../failures.ts";
 import type { Quote } from "../../payment/top-ups/quotes.ts";
 import { contextOf } from "../context.ts";
+import { json, record, ref, refusals, type Schema, textSchema } from "../reference/words.ts";
 import { jsonResponse } from "../responses.ts";
+import { described, plainText, type RouteDescription } from "../route-schema.ts";
 import { cancelledPage, donePage } from "./checkout-return-page.ts";
 import { isoDate } from "./credit-records.ts";
-import { topUpParameters } from "./parameters.ts";
+import { dateTime, winc } from "./payment-schemas.ts";
 import { noStore } from "./signer.ts";
 import { cancelledPath, donePath, quoteParameter } from "./top-up-request.ts";
 import { fromLedger } from "./unavailable.ts";
 
-/** What the routes ask. */
 export type QuoteRoutesOptions = Readonly<{
-  /** `undefined` for one that was never made, or was removed since. */
+  /** Returns `undefined` for a quote that never existed or was removed. */
   quote: (id: string) => Promise<Quote | undefined>;
 }>;
 
-/** Creates the routes. */
+/** The record of a quote, as a component of the API reference. */
+export const quoteSchemas: Readonly<Record<string, Schema>> = {
+  QuoteStanding: record({
+    topUpQuoteId: textSchema,
+    status: { type: "string", enum: ["open", "paid", "expired", "failed"] },
+    wincCredited: winc,
+    wincTakenBack: { ...winc, description: "The part that a refund or a dispute took back." },
+    quoteExpirationDate: dateTime,
+  }),
+};
+
+const idPattern = "^[0-9a-f]{32}$";
+const idShape = new RegExp(idPattern);
+
+const tag = "Top-ups";
+const page = { 200: { description: "The page.", content: { "text/html": { schema: textSchema } } } };
+
+const ofQuote: RouteDescription = {
+  tag,
+  summary: "State of a quote",
+  description: "The id is the only credential. Quotes that ended unpaid are removed after a while.",
+  responses: { 200: json("The state.", ref("QuoteStanding")), ...refusals("not_found", "database_unavailable") },
+};
+
+const ofDonePage: RouteDescription = {
+  tag,
+  summary: "Return page of completed checkouts",
+  description: "Amount, credits, account and state of the quote that `topUpQuoteId` names.",
+  responses: page,
+};
+
 export function createQuoteRoutes({ quote }: QuoteRoutesOptions): AnyElysia {
-  const find = async (id: string) =>
-    topUpParameters.quoteId.is(id) ? await fromLedger("database_unavailable", quote(id)) : undefined;
-  const findNamed = (request: Request) =>
-    find(new URLSearchParams(contextOf(request).target.query).get(quoteParameter) ?? "");
+  const find = (id: string) => fromLedger("database_unavailable", quote(id));
+  const findNamed = async (request: Request) => {
+    const id = new URLSearchParams(contextOf(request).target.query).get(quoteParameter) ?? "";
+    return idShape.test(id) ? await find(id) : undefined;
+  };
   return new Elysia({ strictPath: true })
-    .get(donePath, async ({ request }) => donePage(await findNamed(request)))
-    .get(cancelledPath, async ({ request }) => cancelledPage(await findNamed(request)))
-    .get("/top-up-quote/:id", async ({ params: { id } }) => {
-      const found = await find(id);
-      if (found === undefined) throw new Failure("not_found", {});
-      const { state, creditedWinc, takenBackWinc, expiresAt } = found;
-      const record = {
-        topUpQuoteId: found.id,
-        status: state,
-        wincCredited: creditedWinc.toString(),
-        wincTakenBack: takenBackWinc.toString(),
-        quoteExpirationDate: isoDate(expiresAt),
-      };
-      return jsonResponse(record, 200, noStore);
-    });
+    .get(donePath, async ({ request }) => donePage(await findNamed(request)), { detail: described(ofDonePage) })
+    .get(cancelledPath, async ({ request }) => cancelledPage(await findNamed(request)), {
+      detail: described({ tag, summary: "Return page of abandoned checkouts", responses: page }),
+    })
+    .get(
+      "/top-up-quote/:id",
+      async ({ params }) => {
+        const found = await find(params.id);
+        if (found === undefined) throw new Failure("not_found", {});
+        const { id, state, creditedWinc, takenBackWinc, expiresAt } = found;
+        return jsonResponse(
+          {
+            topUpQuoteId: id,
+            status: state,
+            wincCredited: creditedWinc.toString(),
+            wincTakenBack: takenBackWinc.toString(),
+            quoteExpirationDate: isoDate(expiresAt),
+          },
+          200,
+          noStore,
+        );
+      },
+      {
+        params: t.Object({
+          id: plainText({ description: "`topUpQuoteId`.", example: "0".repeat(32), pattern: idPattern }, "not_found"),
+        }),
+        detail: described(ofQuote),
+      },
+    );
 }

@@ -1,18 +1,54 @@
 /**
- * Payments in tokens as they stand on the wire: the pending, the credited and the failed record.
+ * Payments in tokens in their wire format, and its schemas: the pending, the credited and the failed record.
  * Source: docs/reference/payment.md#routes.
  * @module
  */
 import { type AddressType, addressTypesOf } from "../../payment/addresses.ts";
 import type { TokenPayment } from "../../payment/tokens/token-payment-store.ts";
 import type { Submitted } from "../../payment/tokens/token-payments.ts";
+import { record, type Schema, textSchema } from "../reference/words.ts";
 import { isoDate } from "./credit-records.ts";
+import { adjustments, dateTime, winc } from "./payment-schemas.ts";
 import { adjustmentRecord, wireInteger } from "./price-records.ts";
 
-/** What a report of a payment is answered with, and the status that goes with it. */
+const paymentFields = {
+  transactionId: textSchema,
+  transactionQuantity: {
+    oneOf: [{ type: "integer" }, textSchema],
+    description: "Smallest unit of the token; decimal text from 2^53 up.",
+  },
+  transactionSenderAddress: textSchema,
+  createdAt: dateTime,
+  createdDate: dateTime,
+  tokenType: textSchema,
+  destinationAddress: textSchema,
+  destinationAddressType: textSchema,
+  winstonCreditAmount: winc,
+  adjustments,
+};
+
+/** The records of payments in tokens, as components of the API reference. */
+export const tokenSchemas: Readonly<Record<string, Schema>> = {
+  PendingTransaction: record(paymentFields),
+  CreditedTransaction: record({
+    ...paymentFields,
+    blockHeight: { type: "integer" },
+    creditedAt: dateTime,
+    creditedDate: dateTime,
+  }),
+  FailedTransaction: record({
+    ...paymentFields,
+    failedAt: dateTime,
+    failedDate: dateTime,
+    failureReason: textSchema,
+    failedReason: textSchema,
+  }),
+};
+
+/** The response to a report of a payment. */
 export type SubmittedResponse = Readonly<{ status: number; body: Readonly<Record<string, unknown>> }>;
 
-/** Writes the answer. @param word - The token's name as the request has it. */
+/** @param word - The token's name as the request has it. */
 export function submittedResponse({ payment, isKnown }: Submitted, word: string): SubmittedResponse {
   const already = isKnown ? "already " : "";
   switch (payment.state) {
@@ -44,7 +80,7 @@ export function submittedResponse({ payment, isKnown }: Submitted, word: string)
   }
 }
 
-/** What all three records have; the peer's clients read other names of the dates than the specification has. */
+/** Clients of other services read the dates under a second name. */
 function paymentRecord(payment: TokenPayment, word: string) {
   const seen = isoDate(payment.seenAt);
   return {
@@ -71,11 +107,11 @@ function failedPart({ endedAt, failureReason }: TokenPayment) {
   return { failedAt: failed, failedDate: failed, failureReason, failedReason: failureReason };
 }
 
-/** A request that names its token with an alias of the address's type is answered in that word. */
+/** The address type, in the request's own word where that word names both a token and an address type. */
 function typeInWordsOf(type: AddressType, word: string): string {
   const isNamed = addressTypesOf(word)?.includes(type) === true && aliases.includes(word);
   return isNamed ? word : type;
 }
 
-/** Words for both a token and a type of address. */
+/** Words that name both a token and an address type. */
 const aliases: readonly string[] = ["native", "arweave", "ethereum", "solana", "kyve"];

@@ -1,46 +1,78 @@
 /**
- * A top-up as it is asked for: path and query read, in the order in which faults are told.
+ * Parses the path and the query of a top-up, in the order in which the specification reports their faults.
  * Source: docs/reference/payment.md#top-ups; docs/reference/threats.md (X3).
  * @module
  */
 import { Failure } from "../../failures.ts";
-import { readAddressOfWord } from "../../payment/addresses.ts";
+import { narrowed, textKind, wordKind } from "../../lib/kind.ts";
+import { readAddressOfWord, tokenWords } from "../../payment/addresses.ts";
 import type { CheckoutReturn } from "../../payment/providers/card-provider.ts";
 import { rejected } from "../../payment/rejection.ts";
 import { giftWord, type TopUpMethod, topUpMethods } from "../../payment/top-ups/quotes.ts";
 import type { Recipient, TopUpRequest } from "../../payment/top-ups/top-up.ts";
-import { topUpParameters as parameters, uiModes, uiModeUsual } from "./parameters.ts";
-import { readPromoCodes } from "./price-routes.ts";
+import { pathParameter, queryParameter } from "../parameter.ts";
+import { paymentAmount, readPromoCodes } from "./price-routes.ts";
+
+const addressKinds = "Type of the address; `native` when absent.";
+
+/** Pages that a checkout may lead to: printable ASCII without backslashes, which URL parsers treat differently. */
+const page = textKind({
+  pattern: "^[hH][tT][tT][pP][sS]?://[\\x21-\\x5b\\x5d-\\x7e]+$",
+  maxLength: 2_048,
+  description: "Https, or http on this machine; of an origin that the operator allows.",
+});
+const destinations = wordKind([...tokenWords, giftWord, "email"]);
+
+/** Where a checkout is shown. */
+const uiModes = ["hosted", "embedded"] as const;
+const uiModeDefault = "hosted";
+
+/** PostgreSQL text cannot hold a NUL. */
+const giftMessage = narrowed(
+  textKind({ minLength: 1, maxLength: 250 }),
+  (text): text is string => !text.includes("\0"),
+  "1 to 250 characters, none of them NUL.",
+);
+
+/** Of top-ups by card. */
+export const topUpParameters = {
+  method: pathParameter("method", wordKind(topUpMethods), "checkout-session", "Kind of the payment session."),
+  amount: paymentAmount,
+  token: queryParameter("token", destinations, addressKinds),
+  addressType: queryParameter("destinationAddressType", destinations, "The same; takes precedence."),
+  giftMessage: queryParameter("giftMessage", giftMessage, "Stored with a gift."),
+  uiMode: queryParameter("uiMode", wordKind(uiModes), "Where the checkout is shown.", uiModeDefault),
+  successUrl: queryParameter("successUrl", page, "Where a hosted checkout redirects after payment."),
+  cancelUrl: queryParameter("cancelUrl", page, "Where a hosted checkout redirects when it is abandoned."),
+  returnUrl: queryParameter("returnUrl", page, "Where an embedded checkout redirects."),
+} as const;
 
 /** The path of a request for a top-up. */
 export type TopUpPath = Readonly<{ method: string; address: string; currency: string; amount: string }>;
 
-/** Where checkouts may return to. */
+/** Limits on the addresses that checkouts return to. */
 export type ReturnRules = Readonly<{
-  /** Address of this service without a slash at its end; "" where it is not known. */
+  /** Address of this service without a trailing slash; "" when it is not known. */
   publicUrl: string;
-  /** The only origins that may be named; empty: any. */
+  /** The only allowed origins; empty allows any. */
   origins: readonly string[];
 }>;
 
-/** Pages of this service that a checkout returns to when the request names none: paid, and given up. */
+/** Default return pages of a checkout: paid, and abandoned. */
 export const donePath = "/done";
 export const cancelledPath = "/cancelled";
 
-/** Query parameter by which these pages know what the checkout was for. */
+/** Query parameter with which these pages find the quote. */
 export const quoteParameter = "topUpQuoteId";
 
-/** What of a caller's text is said back. Characters. */
+/** Longest part of a client's text that a message repeats. Characters. */
 const echoedMax = 200;
 
-/**
- * Reads a request.
- *
- * @throws Failure `payment_rejected` with the reason, `gifting_by_email_off`, `invalid_destination`.
- */
+/** @throws Failure `payment_rejected` with the reason, `gifting_by_email_off`, `invalid_destination`. */
 export function readTopUp(path: TopUpPath, query: URLSearchParams, rules: ReturnRules): TopUpRequest {
   const { method } = path;
-  if (!parameters.method.is(method)) throw rejected(`Payment method must include one of: ${topUpMethods.join(",")}!`);
+  if (!topUpParameters.method.is(method))
+    throw rejected(`Payment method must include one of: ${topUpMethods.join(",")}!`);
   const word = readDestinationWord(query);
   const message = readGiftMessage(query);
   const session = readSession(method, query, rules);
@@ -53,17 +85,17 @@ export function readTopUp(path: TopUpPath, query: URLSearchParams, rules: Return
   };
 }
 
-/** The word for what the destination is; checked, for its messages come first. */
+/** The type of the destination, whose faults are reported first. */
 function readDestinationWord(query: URLSearchParams): string {
-  const word = single(query, parameters.addressType.name) ?? single(query, parameters.token.name) ?? "native";
-  if (!parameters.addressType.is(word)) throw rejected(`Invalid destination address type: ${echo(word)}`);
+  const word = single(query, topUpParameters.addressType.name) ?? single(query, topUpParameters.token.name) ?? "native";
+  if (!topUpParameters.addressType.is(word)) throw rejected(`Invalid destination address type: ${echo(word)}`);
   return word;
 }
 
 function readGiftMessage(query: URLSearchParams): string | undefined {
-  const message = single(query, parameters.giftMessage.name);
+  const message = single(query, topUpParameters.giftMessage.name);
   if (message === undefined) return undefined;
-  if (!parameters.giftMessage.is(message)) throw rejected("Invalid gift message!");
+  if (!topUpParameters.giftMessage.is(message)) throw rejected("Invalid gift message!");
   return message;
 }
 
@@ -75,13 +107,13 @@ function readRecipient(text: string, word: string, message: string | undefined):
   return { kind: "account", address, type: word };
 }
 
-/** What is said of pages is checked also where the method has none. */
+/** Return addresses are validated even when the payment method has no checkout page. */
 function readSession(method: TopUpMethod, query: URLSearchParams, rules: ReturnRules): TopUpRequest["session"] {
-  const uiMode = single(query, parameters.uiMode.name) ?? uiModeUsual;
-  if (!parameters.uiMode.is(uiMode)) throw rejected(`Invalid ui mode! Allowed modes: "${uiModes.join(",")}"`);
-  const successUrl = readUrl(query, parameters.successUrl.name, rules);
-  const cancelUrl = readUrl(query, parameters.cancelUrl.name, rules);
-  const returnUrl = readUrl(query, parameters.returnUrl.name, rules);
+  const uiMode = single(query, topUpParameters.uiMode.name) ?? uiModeDefault;
+  if (!topUpParameters.uiMode.is(uiMode)) throw rejected(`Invalid ui mode! Allowed modes: "${uiModes.join(",")}"`);
+  const successUrl = readUrl(query, topUpParameters.successUrl.name, rules);
+  const cancelUrl = readUrl(query, topUpParameters.cancelUrl.name, rules);
+  const returnUrl = readUrl(query, topUpParameters.returnUrl.name, rules);
   if (method === "payment-intent") return { method };
   if (uiMode === "embedded") return { method, back: () => ({ uiMode, returnUrl }) };
   if (rules.publicUrl === "" && (successUrl === undefined || cancelUrl === undefined))
@@ -98,7 +130,7 @@ function ownPage({ publicUrl }: ReturnRules, path: string, quoteId: string): str
   return `${publicUrl}${path}?${quoteParameter}=${quoteId}`;
 }
 
-/** An address that a checkout may send its payer to. @throws Failure `payment_rejected`. */
+/** @throws Failure `payment_rejected`. */
 function readUrl(query: URLSearchParams, name: string, rules: ReturnRules): string | undefined {
   const text = single(query, name);
   if (text === undefined) return undefined;
@@ -106,13 +138,9 @@ function readUrl(query: URLSearchParams, name: string, rules: ReturnRules): stri
   return text;
 }
 
-/**
- * Whether a checkout may return to an address.
- *
- * Absolute, https, http on this machine alone, without user information.
- */
+/** Whether a checkout may return to an address: absolute, https (http on this machine only), without user information. */
 export function mayReturnTo(text: string, { publicUrl, origins }: ReturnRules): boolean {
-  if (!parameters.successUrl.is(text) || !URL.canParse(text)) return false;
+  if (!topUpParameters.successUrl.is(text) || !URL.canParse(text)) return false;
   const { protocol, hostname, username, password, origin } = new URL(text);
   const authority = text.split("/", 3)[2] ?? "";
   if (username !== "" || password !== "" || authority.includes("@")) return false;
@@ -129,7 +157,7 @@ function isLoopback(host: string): boolean {
   return host === "localhost" || host.endsWith(".localhost") || host === "[::1]" || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
-/** A parameter that may stand once. @throws Failure `payment_rejected`. */
+/** The value of a parameter that must not be repeated. @throws Failure `payment_rejected`. */
 function single(query: URLSearchParams, name: string): string | undefined {
   const values = query.getAll(name);
   if (values.length > 1)

@@ -1,5 +1,5 @@
 /**
- * Top-ups over HTTP: a quote with its session for a request.
+ * Top-ups over HTTP: a quote, and a session at the card provider.
  * Source: docs/reference/payment.md#top-ups.
  * @module
  */
@@ -9,17 +9,19 @@ import { giftWord, type QuoteTerms } from "../../payment/top-ups/quotes.ts";
 import type { TopUp, TopUpRequest, TopUps } from "../../payment/top-ups/top-up.ts";
 import { contextOf } from "../context.ts";
 import type { PublicUrl } from "../public-url.ts";
+import { inPath, inQuery, json, record, ref, refusals, type Schema, textSchema } from "../reference/words.ts";
 import { jsonResponse } from "../responses.ts";
+import { described, type RouteDescription } from "../route-schema.ts";
 import { isoDate } from "./credit-records.ts";
 import { redeemPath } from "./gift-routes.ts";
+import { adjustments, dateTime, winc } from "./payment-schemas.ts";
 import { adjustmentRecord, wireInteger } from "./price-records.ts";
 import type { PromoGuard } from "./promo-guard.ts";
 import type { SessionGuard } from "./session-guard.ts";
 import { noStore } from "./signer.ts";
-import { readTopUp } from "./top-up-request.ts";
+import { readTopUp, topUpParameters } from "./top-up-request.ts";
 import { fromLedger } from "./unavailable.ts";
 
-/** What the routes ask. */
 export type TopUpRoutesOptions = Readonly<{
   /** Undefined: no cards are taken. */
   topUps: TopUps | undefined;
@@ -30,10 +32,74 @@ export type TopUpRoutesOptions = Readonly<{
   returnOrigins: readonly string[];
 }>;
 
-/** The provider may take its time, and is asked again. */
+/** The provider can be slow, and requests to it are retried. */
 const silenceSeconds = 120;
 
-/** Creates the routes. */
+/** The records of top-ups, as components of the API reference. */
+export const topUpSchemas: Readonly<Record<string, Schema>> = {
+  TopUpQuote: record({
+    topUpQuoteId: textSchema,
+    destinationAddress: textSchema,
+    destinationAddressType: textSchema,
+    paymentAmount: { type: "integer", description: "What is charged, in the currency's smallest unit." },
+    quotedPaymentAmount: { type: "integer", description: "The price without promo codes." },
+    currencyType: textSchema,
+    winstonCreditAmount: winc,
+    quoteExpirationDate: dateTime,
+    paymentProvider: textSchema,
+    "giftMessage?": textSchema,
+  }),
+  PaymentSession: record(
+    { id: textSchema, client_secret: textSchema, url: textSchema },
+    "The session at Stripe; an empty text where it has none.",
+  ),
+  TopUp: record({
+    topUpQuote: ref("TopUpQuote"),
+    paymentSession: ref("PaymentSession"),
+    adjustments,
+    fees: adjustments,
+    "giftId?": { type: "string", description: "Redeems the gift once it is paid for; returned only here." },
+    "giftUrl?": { type: "string", description: "The page on which a person redeems it." },
+  }),
+};
+
+const ofTopUp: RouteDescription = {
+  tag: "Top-ups",
+  summary: "A quote, and a session to pay it with",
+  description:
+    "The quote holds until it expires; a payment made in time is credited whenever Stripe reports it. With " +
+    "`destinationAddressType=gift` and the address `gift` the credits wait for the person who gets `giftId`.",
+  parameters: [
+    topUpParameters.method,
+    inPath("address", textSchema, "A".repeat(43), "The account that gets the credits."),
+    inPath("currency", textSchema, "usd", "Currency."),
+    topUpParameters.amount,
+    topUpParameters.token,
+    topUpParameters.addressType,
+    topUpParameters.giftMessage,
+    inQuery("promoCode", textSchema, "Promo codes, separated by commas."),
+    topUpParameters.uiMode,
+    topUpParameters.successUrl,
+    topUpParameters.cancelUrl,
+    topUpParameters.returnUrl,
+  ],
+  responses: {
+    200: json("The quote and its session.", ref("TopUp")),
+    ...refusals(
+      "top_up_amount_invalid",
+      "payment_rejected",
+      "invalid_destination",
+      "gifting_by_email_off",
+      "too_many_requests",
+      "fiat_oracle_unavailable",
+      "payment_session_failed",
+      "busy",
+      "fiat_off",
+      "database_unavailable",
+    ),
+  },
+};
+
 export function createTopUpRoutes(options: TopUpRoutesOptions): AnyElysia {
   const { topUps, promoGuard, sessionGuard, publicUrl, returnOrigins } = options;
   return new Elysia({ strictPath: true }).get(
@@ -46,13 +112,14 @@ export function createTopUpRoutes(options: TopUpRoutesOptions): AnyElysia {
       if (!context.headOnly) sessionGuard.admit(request);
       context.allowSilence(silenceSeconds);
       const work = () => start(topUps, wish, rules.publicUrl, context.headOnly, request.signal);
-      const record = await (wish.promoCodes.length > 0 ? promoGuard.guarded(request, work) : work());
-      return jsonResponse(record, 200, noStore);
+      const topUp = await (wish.promoCodes.length > 0 ? promoGuard.guarded(request, work) : work());
+      return jsonResponse(topUp, 200, noStore);
     },
+    { detail: described(ofTopUp) },
   );
 }
 
-/** A question about headers alone opens no session. */
+/** A HEAD request opens no session. */
 async function start(
   topUps: TopUps,
   wish: TopUpRequest,
@@ -68,17 +135,17 @@ async function start(
 }
 
 function topUpRecord(topUp: TopUp, publicUrl: string): Readonly<Record<string, unknown>> {
-  const { quote, session, adjustments, fees, giftSecret } = topUp;
+  const { quote, session, fees, giftSecret } = topUp;
   return {
     topUpQuote: quoteRecord(quote),
     paymentSession: { id: session.id, client_secret: session.clientSecret, url: session.url },
-    adjustments: adjustments.map(adjustmentRecord),
+    adjustments: topUp.adjustments.map(adjustmentRecord),
     fees: fees.map(adjustmentRecord),
     ...(giftSecret === undefined ? {} : giftRecord(giftSecret, publicUrl)),
   };
 }
 
-/** What redeems a gift, and the page on which a person does so. */
+/** The secret that redeems a gift, and the page on which a person does so. */
 function giftRecord(secret: string, publicUrl: string): Readonly<Record<string, string>> {
   return { giftId: secret, giftUrl: `${publicUrl}${redeemPath}?id=${secret}` };
 }

@@ -1,7 +1,7 @@
 /**
- * What the card provider reports: checked over the bytes as they came, taken in before it is answered.
+ * Webhooks of the card provider: the signature covers the raw bytes, and the event is stored before the response.
  *
- * 2xx is said only of what is on the disk; everything else makes the provider tell it again.
+ * 2xx confirms that the event is on the disk; after any other status the provider sends it again.
  * Source: docs/reference/payment.md#card-payments; docs/reference/threats.md (L3).
  * @module
  */
@@ -13,19 +13,32 @@ import type { CardEvents } from "../../payment/cards/card-settlement.ts";
 import { isSignedByStripe, readEvent } from "../../payment/providers/stripe-objects.ts";
 import { readBody } from "../body.ts";
 import { limits } from "../limits.ts";
+import { empty, inHeader, refusals, textSchema } from "../reference/words.ts";
+import { described, type RouteDescription } from "../route-schema.ts";
 import { noStore } from "./signer.ts";
 import { fromLedger } from "./unavailable.ts";
 
 /** What the route asks. */
 export type WebhookRoutesOptions = Readonly<{
-  /** Undefined: no cards are taken. */
+  /** Undefined when cards are off. */
   events: Pick<CardEvents, "take"> | undefined;
-  /** Any of them may have signed: two while they are exchanged. */
+  /** Any of these may have signed: there are two during a rotation. */
   secrets: readonly string[];
   clock: Clock;
 }>;
 
-/** Creates the route. */
+const ofWebhook: RouteDescription = {
+  tag: "Top-ups",
+  summary: "Webhook of Stripe",
+  description: "Signed by Stripe; the response is sent when the event and its effects are on the disk.",
+  parameters: [inHeader("stripe-signature", textSchema, "`t=…,v1=…`")],
+  body: { type: "application/json", schema: { type: "object" }, example: {} },
+  responses: {
+    200: empty("The event is stored, now or before."),
+    ...refusals("payment_rejected", "too_large", "fiat_off", "database_unavailable"),
+  },
+};
+
 export function createWebhookRoutes({ events, secrets, clock }: WebhookRoutesOptions): AnyElysia {
   return new Elysia({ strictPath: true }).post(
     "/stripe-webhook",
@@ -36,17 +49,17 @@ export function createWebhookRoutes({ events, secrets, clock }: WebhookRoutesOpt
       const now = clock();
       if (!secrets.some((secret) => isSignedByStripe(body, signature, secret, now)))
         throw refused("the signature is missing, wrong or too old");
-      // What is signed is text in UTF-8; what is not, becomes no event.
+      // Bytes that are not UTF-8 give no valid event.
       const event = readEvent(readJson(new TextDecoder().decode(body)));
-      if (event === undefined) throw refused("the body is no event");
+      if (event === undefined) throw refused("the body is not an event");
       await fromLedger("database_unavailable", events.take(event));
       return new Response(null, { status: 200, headers: noStore });
     },
-    { parse: "none" },
+    { parse: "none", detail: described(ofWebhook) },
   );
 }
 
-/** The caller hears no more than that it was refused. */
+/** The response gives no reason. */
 function refused(fault: string): Failure {
   return new Failure("payment_rejected", { reason: "Webhook Error!", fault });
 }

@@ -1,54 +1,138 @@
 /**
  * `GET /x402/top-up`: credits for a payment that comes with the request.
  *
- * Without one the answer says what to pay. With one it settles it, so this GET writes; whoever repeats it with the same
- * payment gets the same answer.
+ * Without a payment the response is the price. With one, this GET settles it and so writes; a repeated request with the
+ * same payment gets the same response.
  * Source: docs/reference/payment.md#x402.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
-import { safeMax } from "../../payment/amounts.ts";
-import {
-  topUpPurpose,
-  type X402,
-  type X402Payment,
-  type X402Resource,
-  type X402Settled,
-  type X402Want,
-} from "../../payment/x402/x402.ts";
+import { wordKind } from "../../lib/kind.ts";
+import { amountUpText, safeMax } from "../../payment/amounts.ts";
+import type { X402Payment, X402Resource } from "../../payment/x402/x402.ts";
+import { topUpPurpose, type X402, type X402Settled, type X402Want } from "../../payment/x402/x402.ts";
 import { amountMax } from "../../store/ledger/ledger-database.ts";
 import { contextOf } from "../context.ts";
+import { queryParameter, requiredParameter } from "../parameter.ts";
 import type { PublicUrl } from "../public-url.ts";
+import { inHeader, json, record, ref, refusals, type Schema, textSchema } from "../reference/words.ts";
 import { jsonResponse } from "../responses.ts";
+import { described, type RouteDescription } from "../route-schema.ts";
 import { x402PaymentOf, x402RequiredResponse, x402SettledHeaders } from "../x402-responses.ts";
-import { x402Parameters as parameters } from "./parameters.ts";
+import { winc } from "./payment-schemas.ts";
 
-/** What the route asks. */
 export type X402RoutesOptions = Readonly<{
   /** Undefined: x402 is off. */
   x402: X402 | undefined;
-  /** Where a caller reaches the payment service. */
+  /** Address of the payment service as the client reaches it. */
   publicUrl: PublicUrl;
 }>;
 
-/** What a first request is told. */
+const parameters = {
+  type: requiredParameter(queryParameter("type", wordKind(["bytes", "credits"]), "Unit of `qty`."), "bytes"),
+  quantity: requiredParameter(
+    queryParameter("qty", amountUpText, "Bytes to upload, or winc. The lowest price is a tenth of a cent."),
+    "1048576",
+  ),
+} as const;
+
+const base64 = (description: string): Schema => ({
+  type: "string",
+  description: `Base64 of JSON: ${description}`,
+});
+
+const requirementFields = {
+  scheme: { type: "string", enum: ["exact"] },
+  description: textSchema,
+  network: textSchema,
+  maxAmountRequired: { type: "string", pattern: "^[0-9]+$", description: "Smallest unit of the asset." },
+  payTo: textSchema,
+  asset: textSchema,
+  resource: textSchema,
+  mimeType: textSchema,
+  maxTimeoutSeconds: { type: "integer" },
+  extra: record({ name: textSchema, version: textSchema }, "The EIP-712 domain of the asset."),
+} as const satisfies Readonly<Record<string, Schema>>;
+
+/** The records of payments by x402, as components of the API reference. */
+export const x402Schemas = {
+  X402Requirement: record(requirementFields),
+  X402Required: record(
+    {
+      ...requirementFields,
+      x402Version: { type: "integer", enum: [1] },
+      error: textSchema,
+      accepts: { type: "array", items: ref("X402Requirement") },
+    },
+    "The requirement itself, and the same as version 1 of the protocol has it.",
+  ),
+  X402TopUp: record({
+    walletAddress: { type: "string", description: "The payer, whose account was credited." },
+    balance: { ...winc, pattern: "^-?[0-9]+$", description: "Balance of the account right after, in winc." },
+    creditedWinc: winc,
+    x402SettlementResponse: record({ transaction: textSchema, network: textSchema, payTo: textSchema }),
+  }),
+} as const satisfies Readonly<Record<string, Schema>>;
+
+const responseHeaders = {
+  "X-PAYMENT-RESPONSE": { schema: base64("the settlement, for a payment of version 1.") },
+  "PAYMENT-RESPONSE": { schema: base64("the settlement, for a payment of version 2.") },
+};
+
+const ofTopUp: RouteDescription = {
+  tag: "x402",
+  summary: "Credits for a payment by x402",
+  description:
+    "Without a payment the response is the price; it is held for `maxTimeoutSeconds`. With one (an EIP-3009 " +
+    "authorization of the asked amount) it settles the payment and credits the payer. The same payment sent again " +
+    "gets the same response and credits nothing. While it is not known whether a payment was carried out, the " +
+    "status is 503: sending the same payment again is safe, signing another one pays twice.",
+  parameters: [
+    parameters.type,
+    parameters.quantity,
+    inHeader("X-PAYMENT", base64("a payment of version 1."), "A payment."),
+    inHeader("PAYMENT-SIGNATURE", base64("a payment of version 2."), "A payment; takes precedence."),
+  ],
+  responses: {
+    200: { ...json("It is settled and credited.", ref("X402TopUp")), headers: responseHeaders },
+    ...refusals(
+      "invalid_quantity",
+      "invalid_signature",
+      "pricing_oracle_unavailable",
+      "fiat_oracle_unavailable",
+      "settlement_unknown",
+      "payment_method_off",
+      "database_unavailable",
+    ),
+    402: {
+      ...json("The price; also when the payment did not settle: `Payment settlement failed`.", ref("X402Required")),
+      headers: {
+        "PAYMENT-REQUIRED": { schema: base64("the price, in the format of version 2.") },
+        ...responseHeaders,
+      },
+    },
+  },
+};
+
 const noPaymentText = "X-PAYMENT header is required";
 
-/** Creates the route. */
 export function createX402Routes({ x402, publicUrl }: X402RoutesOptions): AnyElysia {
-  return new Elysia({ strictPath: true }).get("/x402/top-up", async ({ request }) => {
-    if (x402 === undefined) throw new Failure("payment_method_off", { method: "x402" });
-    const want = readWant(contextOf(request).target.query);
-    const payment = x402PaymentOf(request);
-    const resource = resourceOf(publicUrl(request), want);
-    if (payment !== undefined) return await paidResponse(x402, { payment, want, resource }, request.signal);
-    const quote = await x402.quote(want, request.signal);
-    return x402RequiredResponse({ terms: x402.terms, quote, resource, error: noPaymentText });
-  });
+  return new Elysia({ strictPath: true }).get(
+    "/x402/top-up",
+    async ({ request }) => {
+      if (x402 === undefined) throw new Failure("payment_method_off", { method: "x402" });
+      const want = readWant(contextOf(request).target.query);
+      const payment = x402PaymentOf(request);
+      const resource = resourceOf(publicUrl(request), want);
+      if (payment !== undefined) return await paidResponse(x402, { payment, want, resource }, request.signal);
+      const quote = await x402.quote(want, request.signal);
+      return x402RequiredResponse({ terms: x402.terms, quote, resource, error: noPaymentText });
+    },
+    { detail: described(ofTopUp) },
+  );
 }
 
-/** What a top-up may be for. */
 type TopUp = Exclude<X402Want, { kind: "dollars" }>;
 
 type Paid = Readonly<{ payment: X402Payment; want: TopUp; resource: X402Resource }>;
@@ -83,7 +167,7 @@ function topUpRecord({ terms }: X402, { version }: X402Payment, settled: X402Set
 }
 
 function readWant(query: string): TopUp {
-  // A bare plus is meant as one, `1e+21`, and not as the space of forms.
+  // A plus is part of the number, `1e+21`, and not the space of forms.
   const asked = new URLSearchParams(query.replaceAll("+", "%2B"));
   const type = asked.get(parameters.type.name);
   const quantity = parameters.quantity.read(asked.get(parameters.quantity.name) ?? "");

@@ -1,9 +1,8 @@
 /**
- * The API reference as an OpenAPI document: of every route that is registered and described, made by the
- * swagger plugin.
+ * The API reference as an OpenAPI document, derived by the swagger plugin from the routes that are served.
  *
- * The plugin works on a sheet of its own, with the same methods and paths, because its page would load
- * scripts from elsewhere.
+ * The plugin works on an application of its own, with the methods, paths and descriptions of those routes, because the
+ * plugin's page would load scripts from other hosts.
  * Source: docs/decisions/080-api-reference.md.
  * @module
  */
@@ -11,8 +10,9 @@ import { swagger } from "@elysiajs/swagger";
 import { type AnyElysia, Elysia } from "elysia";
 import { assert } from "../../lib/assert.ts";
 import { version } from "../../version.ts";
+import { pathParametersOf } from "../route-schema.ts";
 import type { RegisteredRoute } from "../routes.ts";
-import type { Description, Responses, Schema } from "./words.ts";
+import type { Description, Parameter, Responses, Schema } from "./words.ts";
 
 /** What one service says of itself. */
 export type Reference = Readonly<{
@@ -43,6 +43,8 @@ export async function writeReference(
   const { title, introduction, descriptions, records, securitySchemes } = reference;
   const registered = new Set(routes.flatMap(({ method, path }) => methodsOf(method).map((each) => `${each} ${path}`)));
   const document = new Elysia();
+  for (const { method, path, ...operation } of operationsOf(routes))
+    document.route(method, path, () => "", { detail: JSON.parse(JSON.stringify(operation)) });
   for (const each of descriptions)
     if (registered.has(`${each.method} ${each.servedBy ?? each.path}`)) note(document, each);
   document.use(
@@ -93,4 +95,29 @@ function withoutBodies(replies: Responses): Responses {
 function methodsOf(method: string): readonly string[] {
   if (method === "GET") return ["GET", "HEAD"];
   return method === "ALL" ? ["GET", "HEAD", "POST"] : [method];
+}
+
+/** One operation of the document. */
+export type Operation = Readonly<{
+  method: string;
+  path: string;
+  summary: string;
+  tags: readonly string[];
+  description?: string;
+  parameters?: readonly Parameter[];
+  requestBody?: Readonly<{ content: Readonly<Record<string, Readonly<{ schema: Schema; example?: unknown }>>> }>;
+  responses: Responses;
+}>;
+
+/** The operations of those routes that describe themselves. */
+export function operationsOf(routes: readonly RegisteredRoute[]): readonly Operation[] {
+  return routes.flatMap(({ method, path, hooks: { detail, params } = {} }) => {
+    if (!isOperation(detail) || path === "") return [];
+    const parameters = [...pathParametersOf(params), ...(detail.parameters ?? [])];
+    return { ...detail, ...(parameters.length === 0 ? {} : { parameters }), method, path };
+  });
+}
+
+function isOperation(detail: unknown): detail is Omit<Operation, "method" | "path"> {
+  return typeof detail === "object" && detail !== null && "summary" in detail && "responses" in detail;
 }

@@ -46,7 +46,6 @@ const ofItself: readonly Description[] = [
   says("/svc/__gateway_metrics", "Figures", stats),
   says("/health", "How it is, under the address of orchestrators", health),
   says("/ready", "Whether it can serve", health, { 503: json("Not yet.", ref("Health")) }),
-  says("/metrics", "Figures, under the address of collectors", stats),
 ];
 
 const content: Responses = {

@@ -4,8 +4,8 @@
  * @module
  */
 import { paidByMax } from "../../payment/credits/reservations.ts";
+import { approvalSchema } from "../payment/credit-records.ts";
 import { pathParameters } from "../upload/parameters.ts";
-import { approvalSchema } from "./payment-account-descriptions.ts";
 import {
   countSchema,
   type Description,

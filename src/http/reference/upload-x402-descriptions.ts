@@ -3,7 +3,7 @@
  * Source: docs/reference/upload.md#paying-with-the-request.
  * @module
  */
-import { paymentX402Records } from "./payment-x402-descriptions.ts";
+import { x402Schemas } from "../payment/x402-routes.ts";
 import { itemRefusals, receiptFields } from "./upload-descriptions.ts";
 import {
   type Description,
@@ -20,7 +20,7 @@ import {
   textSchema,
 } from "./words.ts";
 
-const { X402Required, X402Requirement } = paymentX402Records;
+const { X402Required, X402Requirement } = x402Schemas;
 
 /** Records that the descriptions below refer to. */
 export const uploadX402Records: Readonly<Record<string, Schema>> = {

@@ -9,10 +9,8 @@ import { createApprovalRoutes } from "../../../src/http/payment/approval-routes.
 import { createBalanceRoutes } from "../../../src/http/payment/balance-routes.ts";
 import { createHistoryRoutes } from "../../../src/http/payment/history-routes.ts";
 import { createInformationRoutes } from "../../../src/http/payment/information-routes.ts";
-import {
-  paymentAccountDescriptions as descriptions,
-  paymentAccountRecords as records,
-} from "../../../src/http/reference/payment-account-descriptions.ts";
+import { paymentReference } from "../../../src/http/payment/payment-reference.ts";
+import { type Operation, operationsOf } from "../../../src/http/reference/document.ts";
 import { createMetrics } from "../../../src/lib/metrics.ts";
 import { createWalletTokens } from "../../../src/payment/access/json-web-token.ts";
 import { createWalletAccess } from "../../../src/payment/access/wallet-access.ts";
@@ -34,6 +32,8 @@ const approved = testAddress("approved");
 let payment: TestPayment;
 let server: PaymentServer;
 let create: () => readonly AnyElysia[];
+let descriptions: readonly Operation[];
+const { records } = paymentReference;
 
 beforeAll(async () => {
   payment = await openTestPayment();
@@ -58,6 +58,7 @@ beforeAll(async () => {
     }),
   ];
   server = openPaymentServer(create);
+  descriptions = operationsOf(create().flatMap(({ routes }) => routes));
   await payment.credit(address, 1_000n);
   await credits.approve({ approvalId: "one", payer: address, approved, winc: 5n });
   const expiresAt = clock.now() + 60_000;

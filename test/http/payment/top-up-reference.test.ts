@@ -5,33 +5,24 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
 import { type AnyElysia, Elysia } from "elysia";
 import { createGiftRoutes } from "../../../src/http/payment/gift-routes.ts";
+import { paymentReference } from "../../../src/http/payment/payment-reference.ts";
 import { createPromoGuard } from "../../../src/http/payment/promo-guard.ts";
 import { createQuoteRoutes } from "../../../src/http/payment/quote-routes.ts";
 import { createSessionGuard } from "../../../src/http/payment/session-guard.ts";
 import { createTopUpRoutes } from "../../../src/http/payment/top-up-routes.ts";
 import { createWebhookRoutes } from "../../../src/http/payment/webhook-routes.ts";
-import { paymentReference } from "../../../src/http/reference/payment-reference.ts";
-import {
-  paymentTopUpDescriptions as descriptions,
-  paymentTopUpRecords,
-} from "../../../src/http/reference/payment-top-up-descriptions.ts";
+import { type Operation, operationsOf } from "../../../src/http/reference/document.ts";
 import { type CardFixture, openCardFixture, sandboxKey, webhookSecret } from "../../payment/cards/card-fixture.ts";
 import { testAddress, testStart } from "../../support/payment.ts";
 import { closed, faultsOf } from "../../support/schema.ts";
 
 const records = closed(paymentReference.records);
 let fixture: CardFixture;
+let app: AnyElysia;
+let descriptions: readonly Operation[];
 
 beforeAll(async () => {
   fixture = await openCardFixture();
-});
-
-afterAll(() => fixture.close());
-
-const schemaOf = (path: string) =>
-  descriptions.find((each) => each.path === path)?.responses[200]?.content?.["application/json"]?.schema ?? {};
-
-test("it has every route and nothing else", () => {
   const routes: readonly AnyElysia[] = [
     createTopUpRoutes({
       topUps: undefined,
@@ -44,7 +35,16 @@ test("it has every route and nothing else", () => {
     createWebhookRoutes({ events: undefined, secrets: [], clock: Date.now }),
     createGiftRoutes({ gifts: fixture.gifts }),
   ];
-  const app = routes.reduce((all, each) => all.use(each), new Elysia() as AnyElysia);
+  app = routes.reduce((all, each) => all.use(each), new Elysia() as AnyElysia);
+  descriptions = operationsOf(app.routes);
+});
+
+afterAll(() => fixture.close());
+
+const schemaOf = (path: string) =>
+  descriptions.find((each) => each.path === path)?.responses[200]?.content?.["application/json"]?.schema ?? {};
+
+test("it has every route and nothing else", () => {
   const found = app.routes.map(({ method, path }) => `${method} ${path}`);
   expect(descriptions.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(found.sort());
 });
@@ -94,7 +94,7 @@ test("a gift is taken as it says, and a report is answered without a body", asyn
 });
 
 test("every record that is named is there, and every required parameter has an example", () => {
-  const text = JSON.stringify([descriptions, paymentTopUpRecords]);
+  const text = JSON.stringify([descriptions, paymentReference.records]);
   for (const [, name] of text.matchAll(/"#\/components\/schemas\/(\w+)"/g))
     expect(Object.keys(records)).toContain(name ?? "");
   for (const { parameters = [] } of descriptions)

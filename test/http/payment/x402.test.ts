@@ -4,9 +4,9 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Elysia } from "elysia";
+import { paymentReference } from "../../../src/http/payment/payment-reference.ts";
 import { createX402Routes } from "../../../src/http/payment/x402-routes.ts";
-import { paymentReference } from "../../../src/http/reference/payment-reference.ts";
-import { paymentX402Descriptions as descriptions } from "../../../src/http/reference/payment-x402-descriptions.ts";
+import { operationsOf } from "../../../src/http/reference/document.ts";
 import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import { amountMax } from "../../../src/store/ledger/ledger-database.ts";
 import { authorizationRecord, headerOf, payer, payTo, readHeader, sign } from "../../payment/x402/payers.ts";
@@ -30,6 +30,8 @@ const newPayer = () => {
   return funded(fixture, payers);
 };
 const asset = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913";
+const described = new Elysia().use(createX402Routes({ x402: undefined, publicUrl: () => "" }));
+const descriptions = operationsOf(described.routes);
 const schemaOf = (status: number) => descriptions[0]?.responses[status]?.content?.["application/json"]?.schema ?? {};
 const faults = (status: number, body: unknown) =>
   faultsOf(body, closed(schemaOf(status)), closed(paymentReference.records));
@@ -353,8 +355,7 @@ test("switched off, it says so, whatever it is asked", async () => {
 });
 
 test("the reference has the route and nothing else", () => {
-  const app = new Elysia().use(createX402Routes({ x402: undefined, publicUrl: () => "" }));
-  const found = app.routes.map(({ method, path }) => `${method} ${path}`);
+  const found = described.routes.map(({ method, path }) => `${method} ${path}`);
   expect(descriptions.map(({ method, path }) => `${method} ${path}`)).toEqual(found);
 });
 

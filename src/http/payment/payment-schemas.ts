@@ -1,0 +1,53 @@
+/**
+ * Schemas that several routes of the payment service declare: accounts, amounts, and headers of signed requests.
+ * Source: docs/reference/payment.md#routes.
+ * @module
+ */
+import { Failure, type FailureCode } from "../../failures.ts";
+import { nonceLengthMax } from "../../payment/access/signed-request.ts";
+import { accountText, type UserAddress } from "../../payment/addresses.ts";
+import type { Parameter } from "../parameter.ts";
+import { inHeader, patterns, ref, type Schema, textSchema } from "../reference/words.ts";
+import { type QueryParameter, requiredQuery } from "../route-schema.ts";
+
+/** A valid account that nobody owns. */
+export const sampleAccount = "0x19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A";
+
+/** An account in a query. @param invalid - The failure of a text that is not an address. */
+export function accountQuery(
+  name: string,
+  description: string,
+  invalid: FailureCode = "invalid_paying_address",
+  missing?: () => Failure,
+): QueryParameter<UserAddress> {
+  return requiredQuery(
+    name,
+    { description, example: sampleAccount },
+    {
+      schema: accountText.schema,
+      parse: accountText.read,
+      invalid: () => new Failure(invalid, {}),
+      ...(missing === undefined ? {} : { missing }),
+    },
+  );
+}
+
+export const winc: Schema = { type: "string", pattern: patterns.digits, description: "Winc." };
+export const signedWinc: Schema = { type: "string", pattern: "^-?[0-9]+$", description: "Winc." };
+export const dateTime: Schema = { type: "string", format: "date-time" };
+export const adjustments: Schema = { type: "array", items: ref("Adjustment") };
+export const largeInteger: Schema = {
+  oneOf: [
+    { type: "integer", minimum: 0 },
+    { type: "string", pattern: patterns.digits },
+  ],
+  description: "As text from 2^53 up.",
+};
+
+/** The headers of a signed request; signed-request.ts validates them together, each against the others. */
+export const signatureHeaders: readonly Parameter[] = [
+  inHeader("x-signature", textSchema, "Base64url. Over the nonce, or over method, space, path with query and nonce."),
+  inHeader("x-nonce", { type: "string", minLength: 1, maxLength: nonceLengthMax }, "Never used before with this key."),
+  inHeader("x-public-key", textSchema, "Base64url; of Ethereum keys also hexadecimal after 0x."),
+  inHeader("x-signature-type", { type: "integer", enum: [1, 3, 4], default: 1 }, "1 Arweave, 3 Ethereum, 4 Solana."),
+];
