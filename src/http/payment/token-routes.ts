@@ -38,7 +38,7 @@ const ofReport: RouteDescription = {
     "A transfer to one of the addresses of `/info`. The price is fixed when the payment is first seen, for an hour " +
     "if no block has it by then; the credits come when it is confirmed, reported or not. They go to the account " +
     "that the transfer names (a tag `Turbo-Credit-Destination-Address`; calldata or a memo " +
-    "`turboCreditDestinationAddress=…`), or to its sender. Payments from before the service accepted them are rejected.",
+    "`turboCreditDestinationAddress=…`), or to its sender. Earlier payments than the service accepts are rejected.",
   parameters: [tokenParameter],
   body: { type: "application/json", schema: report.schema, example: { tx_id: "A".repeat(43) } },
   responses: {

@@ -138,7 +138,7 @@ function readUrl(query: URLSearchParams, name: string, rules: ReturnRules): stri
   return text;
 }
 
-/** Whether a checkout may return to an address: absolute, https (http on this machine only), without user information. */
+/** Valid return addresses are absolute, https (http on this machine only), without user information. */
 export function mayReturnTo(text: string, { publicUrl, origins }: ReturnRules): boolean {
   if (!topUpParameters.successUrl.is(text) || !URL.canParse(text)) return false;
   const { protocol, hostname, username, password, origin } = new URL(text);
