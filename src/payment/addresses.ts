@@ -1,7 +1,7 @@
 /**
  * Accounts' addresses and chains' transaction ids, each in its canonical text, and the names of tokens.
  *
- * Whoever keeps or compares an address or a transaction id reads it here first: two spellings of one payment must
+ * Every address or transaction id is parsed here before it is stored or compared: two spellings of one payment must
  * never be two payments, and two spellings of one Ethereum or KYVE address never two accounts. A native address is its
  * text, as given: any 43 characters of base64url name one account.
  * Source: docs/compatibility.md (addresses); EIP-55, BIP-173.
@@ -17,7 +17,7 @@ import { type Reading, reading, textKind } from "../lib/kind.ts";
 /** An address as the text that names its account. Equal texts are the same account. */
 export type UserAddress = string & { readonly __brand: "UserAddress" };
 
-/** What an address is made of. Chains with the same kind of address share their accounts. */
+/** The format of an address. Chains with the same format share their accounts. */
 export type AddressType = "native" | "ethereum" | "solana" | "ed25519" | "kyve";
 
 /** An address and what it is made of. */
@@ -57,7 +57,7 @@ const tokenTable = {
 /** A token that needs no row of the price rules to be known. */
 export type KnownToken = keyof typeof tokenTable;
 
-/** What can be paid with; the canonical words. */
+/** The canonical names of tokens. */
 export type Token = KnownToken | Erc20Token;
 
 /** Every known token. Which of them an operator takes is decided elsewhere. */

@@ -53,13 +53,13 @@ export const amountUpText: Reading<bigint> = reading(
   readAmountUp,
 );
 
-/** What is said of text that is no amount; much of it is not said back. */
+/** The message for an invalid amount; it echoes a bounded part of the text. */
 export function invalidAmountText(text: string): string {
   const said = text.slice(0, echoedMax);
   return `The provided payment amount (${said}) is invalid; it must be a positive non-decimal integer!`;
 }
 
-/** What of a caller's text is said back. Characters. */
+/** Characters of a client's text that a message echoes. */
 const echoedMax = 64;
 
 /** Digits, and the power of ten that they are multiplied with. */

@@ -81,7 +81,7 @@ function readPart(part: string): JsonObject | undefined {
     const value = readJson(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
     return isJsonObject(value) ? value : undefined;
   } catch {
-    // What is no JSON is no token.
+    // Text that is not JSON is not a token.
     return undefined;
   }
 }

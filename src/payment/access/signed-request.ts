@@ -1,5 +1,5 @@
 /**
- * Who signed a request: the three headers that carry a signature, checked against what may have been signed.
+ * The signer of a request: three signature headers, verified against the messages that may have been signed.
  *
  * A signature over the nonce alone says nothing of the request, so whoever sees it can repeat it: what discloses,
  * issues or moves something must also claim the nonce and what was signed (nonces.ts).
@@ -31,7 +31,6 @@ export type SignedRequest = Readonly<{
   body?: Uint8Array | undefined;
 }>;
 
-/** Who signed. */
 export type RequestSigner = Readonly<{
   address: UserAddress;
   nonce: string;
@@ -77,9 +76,9 @@ export function isSigned(headers: Headers): boolean {
 }
 
 /**
- * Reads who signed a request. Costs at most six checks of an RSA signature, 0.4 ms.
+ * Verifies the signature of a request. Costs at most six checks of an RSA signature, 0.4 ms.
  *
- * @throws Failure `invalid_signature`, whose report `reason` is for the log.
+ * @throws Failure `invalid_signature`, whose context `reason` is for the log.
  */
 export function readSigner(request: SignedRequest): RequestSigner {
   const { headers } = request;
@@ -96,13 +95,13 @@ export function readSigner(request: SignedRequest): RequestSigner {
     const signed = way.signerOf(message, key, signature);
     if (signed === undefined) continue;
     const address = readAddress(signed.address, way.addressType)?.address;
-    assert(address !== undefined, "who can sign has an address");
+    assert(address !== undefined, "a signer has an address");
     return { address, nonce, message: signed.message };
   }
   throw invalid("the signature is not the key's over any of the messages");
 }
 
-/** What may have been signed, in the order in which it is tried. */
+/** The messages that may have been signed, in the order of the attempts. */
 function messagesOf({ method, pathWithQuery, body }: SignedRequest, nonce: string): Uint8Array[] {
   return [
     utf8Bytes(nonce),

@@ -34,7 +34,6 @@ export type WalletAccess = Readonly<{
   issue: (address: UserAddress) => string;
 }>;
 
-/** What access is made of. */
 export type WalletAccessOptions = Readonly<{ database: LedgerDatabase; tokens: WalletTokens; clock: Clock }>;
 
 const bearerPattern = /^Bearer +(\S+)$/i;

@@ -1,5 +1,5 @@
 /**
- * What the card provider's messages say of payments, stored so that their order does not matter.
+ * Reports of the card provider about payments, stored so that their order does not matter.
  *
  * Every kind of report is joined with what is known already by a rule that gives the same whichever comes first: the
  * first word on a payment, the newest word on the sum of its refunds and on each dispute. What follows for the

@@ -1,9 +1,9 @@
 /**
- * What the known reports of a payment mean for the credits, and the movement that brings the ledger there.
+ * Computes the credits of a card payment from all its reports, and makes the transfer that brings the ledger there.
  *
  * The plan is a function of the reports alone, so that any order of messages ends in the same balances: a payment is
  * either what its quote asked for, and credited, or given back; of what was credited, refunds and disputes that hold
- * money back hold back the same share, from whoever was credited.
+ * money back hold back the same share, from the credited account.
  * Source: docs/reference/payment.md#card-payments; docs/reference/threats.md (L3).
  * @module
  */
@@ -36,10 +36,9 @@ import {
   wantRefund,
 } from "./card-event-store.ts";
 
-/** What settling needs. */
 type SettlementParts = Readonly<{ makeId: MakeId; countPromo: CountPromo }>;
 
-/** What a report came to. */
+/** The outcome of a report. */
 type Settled =
   | "credited"
   | "taken_back"
@@ -54,7 +53,7 @@ type Settled =
  */
 const lateMsMax = 15 * 60_000;
 
-/** Where card money comes from. */
+/** The source of credits bought by card. */
 const cards = provider("stripe");
 
 /**
@@ -177,7 +176,7 @@ async function hold(tx: Tx, quote: Quote, payment: CardPayment, now: number, mak
   return more > 0n ? "taken_back" : "given_back";
 }
 
-/** What was given by promotion goes back there, in its share. */
+/** The promotional share goes back to the promotion account. */
 function holdingLegs(quote: Quote, target: bigint, holder: Account): Leg[] {
   const { creditedWinc, promoWinc, takenBackWinc } = quote;
   const ofPromo = (winc: bigint) => (creditedWinc === 0n ? 0n : (promoWinc * winc) / creditedWinc);
@@ -201,11 +200,10 @@ async function holderOf(tx: Tx, quote: Quote): Promise<Account> {
   return row.redeemed_by === null ? gift(row.id) : user(row.redeemed_by);
 }
 
-// What happened at the card provider, taken in: each event once for ever, with all that follows from it in one
+// Events of the card provider: each is processed once, with all its effects in one
 // transaction, durable before the answer.
 // Source: docs/reference/payment.md#card-payments; docs/reference/threats.md (L3).
 
-/** What taking events in needs. */
 type CardEventParts = SettlementParts & Readonly<{ ledger: LedgerDatabase; clock: Clock; log: Log }>;
 
 /** Takes in what the provider says. */
@@ -261,7 +259,7 @@ export function createCardEvents({ ledger, clock, log, ...parts }: CardEventPart
   };
 }
 
-/** What a line of the log names. */
+/** Identifiers for a log line. */
 function namesOf(report: CardReport): Readonly<Record<string, unknown>> {
   return report.kind === "ended" ? { quoteId: report.quoteId } : { paymentId: report.paymentId };
 }

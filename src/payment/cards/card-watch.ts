@@ -17,7 +17,6 @@ import { endQuote, lookAgainAt, type Quote, quotesToLookAt, removeEndedQuotes } 
 import { doubtEnded, refundRequested, refundsInDoubt, refundsWanted } from "./card-event-store.ts";
 import type { CardEvents } from "./card-settlement.ts";
 
-/** What the watch needs. */
 type CardWatchParts = Readonly<{
   ledger: LedgerDatabase;
   provider: CardProvider;

@@ -36,7 +36,7 @@ export type Approval = Readonly<{
   expiresAt: number | undefined;
 }>;
 
-/** What is asked when an approval is given. */
+/** A request to create an approval. */
 export type ApprovalRequest = Readonly<{
   /** Id of the data item that gives it. */
   approvalId: string;
@@ -48,7 +48,7 @@ export type ApprovalRequest = Readonly<{
   expiresAt?: number | undefined;
 }>;
 
-/** What is asked when the approvals of one address for another are taken back. */
+/** A request to revoke the approvals of one address for another. */
 export type RevocationRequest = Readonly<{
   payer: UserAddress;
   approved: UserAddress;
@@ -229,10 +229,10 @@ async function expire(tx: Tx, row: ApprovalRow, { now, makeId }: Step): Promise<
   });
 }
 
-/** What can be drawn from an approval. */
+/** Credits that can be drawn from an approval. */
 export type Drawable = Readonly<{ approvalId: string; winc: bigint }>;
 
-/** What an address may spend of another's, soonest expiry first, those without one last. */
+/** Approvals that an address can spend, soonest expiry first, those without expiry last. */
 export async function drawableApprovals(
   tx: Tx,
   payer: UserAddress,
@@ -312,16 +312,16 @@ export async function approvalsRevokedBy(tx: Tx, revokeId: string): Promise<Appr
   return rows.map(readApproval);
 }
 
-/** What a list of approvals is about. */
+/** The subject of a list of approvals. */
 export type ApprovalSide = Readonly<{ payer?: UserAddress; approved?: UserAddress }>;
 
 /** Approvals of one payer, for one address, or both, as they stand at a moment. */
 export type ApprovalsNow = Readonly<{
   /** Those of which something is left, soonest expiry first; at most `activeApprovalsMax`. */
   approvals: readonly Approval[];
-  /** What is left of all of them, winc, also of those that are not listed. */
+  /** The remainder of all of them, winc, including those that are not listed. */
   unusedWinc: bigint;
-  /** What is left of those that have expired and not been given back yet, winc. */
+  /** The remainder of expired ones that were not returned yet, winc. */
   expiredWinc: bigint;
 }>;
 

@@ -9,9 +9,9 @@ import { findBalance, user } from "../../store/ledger/transfers.ts";
 import type { UserAddress } from "../addresses.ts";
 import { type Approval, approvalsNow } from "./approvals.ts";
 
-/** What an address has, all amounts winc. */
+/** The balances of an address, winc. */
 export type Balance = Readonly<{
-  /** What it can spend itself; below 0 after a payment was taken back. Expired approvals count as given back. */
+  /** Its spendable credits; below 0 after a payment was reversed. Expired approvals count as returned. */
   winc: bigint;
   /** `winc` and what is left of the approvals that it gave. */
   controlledWinc: bigint;

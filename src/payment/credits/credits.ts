@@ -27,7 +27,7 @@ import { type Balance, readBalance } from "./balances.ts";
 import { findReservation, type Reservation, type ReservationState } from "./reservation-rows.ts";
 import { expireReservations, post, type ReservationRequest, reserve, voidReservation } from "./reservations.ts";
 
-/** What the services ask of credits. Failures are those of the functions that each names. */
+/** The interface of credits for the services. Failures are those of the named functions. */
 export type Credits = Readonly<{
   /** `readBalance`: what an address has; `undefined` for a stranger. Writes nothing. */
   balance: (address: UserAddress) => Promise<Balance | undefined>;
@@ -67,7 +67,6 @@ export const historyPageMax = 1_000;
 /** Reservations or approvals that end in one transaction: others wait no longer than these take. */
 const expiredPerStep = 50;
 
-/** What credits are made of. */
 export type CreditsOptions = Readonly<{ database: LedgerDatabase; clock: Clock; makeId: MakeId }>;
 
 /** Creates the credits of a ledger. The ledger stays the caller's to close. */

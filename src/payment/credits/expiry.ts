@@ -9,7 +9,7 @@ import type { Log } from "../../lib/log.ts";
 import { sleep } from "../../lib/stop.ts";
 import type { Credits } from "./credits.ts";
 
-/** What is ended, and how often. */
+/** What expires, and how often. */
 export type ExpiryOptions = Readonly<{
   credits: Pick<Credits, "expire">;
   /** Rest between two rounds. Milliseconds. */

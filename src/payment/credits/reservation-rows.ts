@@ -53,7 +53,7 @@ export function attemptId(itemId: string, attempt: bigint): string {
   return `${itemId}.${attempt}`;
 }
 
-/** Where the winc of a reservation came from, in order. */
+/** The sources of a reservation's winc, in order. */
 export async function partsOf(
   tx: Tx,
   { id, payer, winc }: Readonly<{ id: string; payer: UserAddress; winc: bigint }>,

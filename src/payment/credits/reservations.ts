@@ -38,14 +38,14 @@ import {
   reservationColumns,
 } from "./reservation-rows.ts";
 
-/** Who may be drawn on: those who are listed, or after them the signer too. A listed signer pays in its place. */
+/** The payers: the listed ones, or after them the signer too. A listed signer pays in its place. */
 export type PaymentDirective = "list-only" | "list-or-signer";
 
-/** What is to be paid, and by whom. */
+/** A charge and its payers. */
 export type ItemPayment = Readonly<{
   /** Id of the data item. */
   itemId: string;
-  /** Who signed the item. */
+  /** The signer of the item. */
   signer: UserAddress;
   /** Whose approvals are drawn on, in this order; repeated ones count once. At most `paidByMax`. */
   paidBy: readonly UserAddress[];
@@ -54,7 +54,7 @@ export type ItemPayment = Readonly<{
   winc: bigint;
 }>;
 
-/** What is asked when credits are reserved. */
+/** A request to reserve credits. */
 export type ReservationRequest = ItemPayment &
   Readonly<{
     /** Unix milliseconds from which the reservation may be expired. */

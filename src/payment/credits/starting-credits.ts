@@ -7,7 +7,6 @@ import type { LedgerDatabase } from "../../store/ledger/ledger-database.ts";
 import { claimEvent, type MakeId, promo, transfer, user } from "../../store/ledger/transfers.ts";
 import type { UserAddress } from "../addresses.ts";
 
-/** What it is done with. */
 export type StartingCreditsParts = Readonly<{ ledger: LedgerDatabase; clock: Clock; makeId: MakeId }>;
 
 /** The event that each account is claimed under. */

@@ -1,5 +1,5 @@
 /**
- * What a chain says of authorizations to move one coin: whether one could be carried out now, and what became of it.
+ * The status of authorizations for one coin on its chain: whether one would succeed now, and how it ended.
  *
  * That a nonce was used is not that it paid: its owner may have cancelled it, or used it for another transfer. So what
  * counts is the contract's own word of the transfer, in the transaction that used the nonce.
@@ -36,7 +36,7 @@ export type ChainTime = Readonly<{
   time: bigint;
 }>;
 
-/** Where an authorization ended. */
+/** The transaction and block that ended an authorization. */
 export type EndPlace = Readonly<{
   transaction: string;
   block: Readonly<{ height: number; hash: string }>;
@@ -56,7 +56,7 @@ export type AuthorizationStatus =
 /** Whether an authorization could be carried out in the newest block. */
 export type Trial = Readonly<{ kind: "fits" }> | Readonly<{ kind: "reverts"; reason: string }> | Fault;
 
-/** Where to look for an authorization. */
+/** Hints for finding the end of an authorization. */
 export type Whereabouts = Readonly<{
   /** A transaction that may have used it. */
   transaction: string | undefined;
@@ -70,11 +70,10 @@ export type AuthorizationChain = Readonly<{
   newest: (signal: AbortSignal) => Promise<Asked<ChainTime>>;
   /** Carries an authorization out as if, on the newest block. */
   try: (authorization: Authorization, signature: Uint8Array, signal: AbortSignal) => Promise<Trial>;
-  /** Finds out what became of it. Trouble also when it was used and nobody can say by which transaction. */
+  /** Reads its status. A fault also when it was used by a transaction that cannot be found. */
   look: (authorization: Authorization, where: Whereabouts, signal: AbortSignal) => Promise<Asked<AuthorizationStatus>>;
 }>;
 
-/** What it asks. */
 export type AuthorizationChainOptions = Readonly<{
   client: Pick<EvmClient, "ask" | "call">;
   evm: Pick<EvmChain, "receipt">;
@@ -88,7 +87,6 @@ const blocksPerQueryMax = 1_000;
 /** JSON-RPC's code of a call that the contract rejected. */
 const revertedCode = 3;
 
-/** Creates the questions. */
 export function createAuthorizationChain(options: AuthorizationChainOptions): AuthorizationChain {
   const { client, domain } = options;
   const newest = (signal: AbortSignal) => client.ask("eth_getBlockByNumber", ["latest", false], readChainTime, signal);
@@ -127,7 +125,7 @@ export function isRevert(code: number, message: string): boolean {
 
 type Found = Readonly<{ end: "moved" | "otherwise"; transaction: string; block: EndPlace["block"] }>;
 
-/** What one transaction did with the authorization; undefined when it is not mined or did nothing. */
+/** The effect of one transaction on the authorization; undefined when it is not mined or has none. */
 async function endIn(
   { evm, domain: { contract } }: AuthorizationChainOptions,
   authorization: Authorization,

@@ -25,7 +25,7 @@ import {
   writeHexBytes,
 } from "./evm-values.ts";
 
-/** What an owner of coins allows, once. */
+/** A one-time permission of a coin's owner. */
 export type Authorization = Readonly<{
   /** The owner. */
   from: UserAddress;
@@ -39,7 +39,7 @@ export type Authorization = Readonly<{
   nonce: string;
 }>;
 
-/** What became of an authorization that can no longer be used: it moved what it said, or anything else. */
+/** The end of an authorization: it moved the authorized amount, or not. */
 type AuthorizationEnd = "moved" | "otherwise";
 
 /** The first bytes of `keccak256("transferWithAuthorization(address,address,uint256,…,uint8,bytes32,bytes32)")`. */
@@ -139,7 +139,7 @@ function topicsOf(log: JsonValue | undefined): readonly (string | undefined)[] {
 // another signer.
 // Source: EIP-712; EIP-3009.
 
-/** What the signatures of a coin are bound to. */
+/** The EIP-712 domain of a coin. */
 export type TypedDomain = Readonly<{
   /** As the contract names itself. */
   name: string;
@@ -215,7 +215,7 @@ type TransferCall = Readonly<{
   rest: Uint8Array;
 }>;
 
-/** What a token's contract says that it moved. */
+/** A transfer event of a token's contract. */
 export type TransferLog = Readonly<{
   transactionHash: string;
   from: UserAddress;

@@ -23,7 +23,7 @@ export type EvmTransaction = Readonly<{
   input: Uint8Array;
 }>;
 
-/** What became of a transaction that was mined. */
+/** The receipt of a mined transaction. */
 export type EvmReceipt = Readonly<{
   height: number;
   blockHash: string;
@@ -36,7 +36,7 @@ export type EvmReceipt = Readonly<{
 /** Transactions of a block that pay an address coins, by their hashes. */
 type EvmPayments = Readonly<{ hash: string; transactions: readonly string[] }>;
 
-/** What can be seen to change when an account is paid or pays. */
+/** The state of an account that payments change. */
 export type EvmAccount = Readonly<{ balance: bigint; nonce: bigint; hasCode: boolean }>;
 
 /** One chain. Calls reject with the signal's reason when aborted, with nothing else. */
@@ -53,7 +53,7 @@ export type EvmChain = Readonly<{
     filter: Readonly<{ contract: UserAddress; to: UserAddress; first: number; last: number }>,
     signal: AbortSignal,
   ) => Promise<Asked<readonly TransferLog[]>>;
-  /** An account as it was after a block; trouble where the server no longer knows. */
+  /** An account as it was after a block; a fault when the server no longer has that state. */
   account: (address: UserAddress, height: number, signal: AbortSignal) => Promise<Asked<EvmAccount>>;
 }>;
 
@@ -151,7 +151,7 @@ function lowerText(value: JsonValue | undefined): string | undefined {
   return typeof value === "string" ? value.toLowerCase() : undefined;
 }
 
-// How one EVM chain is asked: nothing before its server has shown that it is of the chain that is meant.
+// Calls to one EVM chain. The first call proves the server's chain id.
 //
 // Coins of a test network look like any others, and a transaction sent to another chain may be carried out there.
 

@@ -1,8 +1,8 @@
 /**
  * Sends transactions of one account, one after another.
  *
- * One that the chain does not take up is replaced by the next that is sent; whoever wanted it finds that it did not
- * happen, and sends it again.
+ * A transaction that no block includes is replaced by the next one; its caller finds that it was not mined and sends
+ * it again.
  * Source: EIP-1559; docs/reference/payment.md#x402.
  * @module
  */
@@ -28,7 +28,7 @@ type ContractCall = Readonly<{
   gasMax?: bigint;
 }>;
 
-/** What came of sending. */
+/** The outcome of sending. */
 type SendOutcome =
   /** A server has it; whether it is carried out, the chain will tell. */
   | Readonly<{ kind: "sent"; transaction: string }>
@@ -52,7 +52,6 @@ export type EvmSender = Readonly<{
   send: (call: ContractCall, onSending: OnSending, signal: AbortSignal) => Promise<SendOutcome>;
 }>;
 
-/** What it is made of. */
 type EvmSenderOptions = Readonly<{
   client: EvmClient;
   chainId: bigint;
@@ -175,7 +174,7 @@ function isKnown(reason: string): boolean {
 type Fees = Readonly<{
   /** The most that is paid, the tip included. */
   feeMax: bigint;
-  /** What of it may go to the block's maker. */
+  /** The part of it that may go to the block's producer. */
   tipMax: bigint;
 }>;
 
@@ -203,7 +202,6 @@ export const stuckMs = 60_000;
 
 type Sent = Fees & Readonly<{ at: number }>;
 
-/** Creates numbers. */
 export function createNumbering(clock: Clock): Numbering {
   const waiting = new Map<bigint, Sent>();
   // What waits first may be another process's: then only that it stays so tells that it is stuck.
@@ -254,7 +252,7 @@ type UnsignedTransaction = Readonly<{
   nonce: bigint;
   /** The most that is paid for a unit of gas, the tip included. Wei. */
   feeMax: bigint;
-  /** What of it may go to the block's maker. Wei. */
+  /** The part of it that may go to the block's producer. Wei. */
   tipMax: bigint;
   /** The most gas that it may take. */
   gasMax: bigint;

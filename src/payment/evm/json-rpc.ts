@@ -17,7 +17,7 @@ export type RpcResponse =
 
 /** A client of one server. An aborted call rejects with the signal's reason, nothing else rejects. */
 export type JsonRpc = Readonly<{
-  /** Where it is, without what may be secret. */
+  /** Its host, without secrets of the URL. */
   host: string;
   /**
    * Asks.
@@ -26,7 +26,7 @@ export type JsonRpc = Readonly<{
   call: (method: string, params: readonly JsonValue[], signal: AbortSignal) => Promise<RpcResponse>;
   /**
    * Calls a method and parses its result.
-   * @param read - The answer's meaning; `undefined` when it has none, which is trouble `malformed`.
+   * @param read - The answer's meaning; `undefined` when it has none, which is fault `malformed`.
    */
   ask: <Value>(question: Question<Value>, signal: AbortSignal) => Promise<Asked<Value>>;
   /** Ends every call under way. */
@@ -40,10 +40,9 @@ export type Question<Value> = Readonly<{
   read: (value: JsonValue) => Value | undefined;
 }>;
 
-/** A value, or why there is none; a server's error is trouble here. */
+/** A value, or why there is none; a server's error is a fault here. */
 export type Asked<Value> = Readonly<{ kind: "ok"; value: Value }> | Fault;
 
-/** How a server is asked. */
 export type JsonRpcOptions = Readonly<{
   timeouts?: HttpTimeouts;
   /** Largest response. Bytes. */

@@ -43,7 +43,7 @@ export type AuthorizationCall = Readonly<{
 
 /** A wallet's signature, taken apart. */
 type WalletSignature = Readonly<{
-  /** What the wallet checks. */
+  /** The signature that the wallet checks. */
   inner: Uint8Array;
   /** The call that makes the wallet. */
   making: Readonly<{ factory: UserAddress; data: Uint8Array }> | undefined;

@@ -1,5 +1,5 @@
 /**
- * What the smallest unit of a currency is: the whole one, its hundredth, or its thousandth.
+ * The smallest unit of each currency: the whole one, its hundredth, or its thousandth.
  *
  * The card provider counts payments in it, so that a wrong word on it sells credits at a hundred times the price, or
  * at a hundredth.

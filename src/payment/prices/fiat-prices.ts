@@ -15,7 +15,6 @@ import { fiatPrice, isEnoughFor, type Money } from "./price-steps.ts";
 import type { Buyer, CurrencyLimits, PaymentPrice, Prices } from "./price-types.ts";
 import { divide, larger, multiply, nearest, type Rational, rational, writeDecimal } from "./rational.ts";
 
-/** What they are made of. */
 export type FiatPricesParts = Readonly<{
   rules: PriceRules;
   feed: Pick<PriceFeed, "prices">;
@@ -26,20 +25,19 @@ export type FiatPricesParts = Readonly<{
 /** Prices in fiat money. */
 type FiatPrices = Pick<Prices, "fiat" | "topUp" | "rate" | "limits"> &
   Readonly<{
-    /** What one AR costs now, in each currency. @throws Failure `fiat_oracle_unavailable`. */
+    /** The current price of one AR in each currency. @throws Failure `fiat_oracle_unavailable`. */
     money: (signal: AbortSignal) => Promise<ReadonlyMap<string, Money>>;
   }>;
 
 /** Places of a price that the feed gives: all of them, for it bounds its own. */
 const ratePlaces = 60n;
 
-/** What of a caller's text is said back. Characters. */
+/** Characters of a client's text that a message echoes. */
 const echoedMax = 64;
 
-/** Which of the two questions is asked: they have messages of their own. */
+/** The failure code of the request; the two requests have different messages. */
 type Asked = "price_amount_invalid" | "top_up_amount_invalid";
 
-/** Creates them. */
 export function createFiatPrices(parts: FiatPricesParts): FiatPrices {
   const { rules, feed } = parts;
   const native = feedIdOf(rules, "native");
@@ -103,7 +101,7 @@ export function unknownCurrencyText(word: string): string {
   return `The currency type '${word.slice(0, echoedMax)}' is currently not supported by this API!`;
 }
 
-/** What a caller asks about, read. */
+/** A parsed request. */
 type Question = Readonly<{ currency: string; own: CurrencyLimits; amount: bigint }>;
 
 /** @throws Failure `payment_rejected`, `code`. */
@@ -158,7 +156,7 @@ function tooSmall(currency: string, amount: bigint, minimum: bigint): Failure {
   return new Failure("top_up_amount_invalid", { reason });
 }
 
-// What one payment in a currency may be, after today's rates: the dollar's limits, converted to the currency and
+// Limits of one payment in a currency at today's rates: the dollar's limits, converted to the currency and
 // made round, unless the rules' own are about the same.
 // Source: docs/reference/payment.md#limits-of-payments.
 

@@ -311,7 +311,7 @@ const placesMax = 120n;
 /** Items of a list. */
 const itemsMax = 10_000;
 
-/** What is wrong, for the operator. */
+/** A fault, as text for the operator. */
 export function fault({ path }: Pick<Field, "path">, wanted: string): Failure {
   return new Failure("malformed_input", { reason: path === "" ? `it ${wanted}` : `${path} ${wanted}` });
 }

@@ -11,7 +11,10 @@ import { type Rational, readDecimal } from "./rational.ts";
 /** A decimal and the text that it was written as. */
 export type Magnitude = Readonly<{ text: string; value: Rational }>;
 
-/** What every rule has. It is in force from `startsAt` (inclusive) to `endsAt` (exclusive), Unix milliseconds. */
+/**
+ * The common part of rules. A rule is in force from `startsAt` (inclusive) to `endsAt` (exclusive), Unix
+ * milliseconds.
+ */
 export type Rule = Readonly<{
   name: string;
   description: string;
@@ -24,10 +27,10 @@ export type Rule = Readonly<{
   priority: bigint;
 }>;
 
-/** What is stored of payments. */
+/** A fee on payments. */
 export type FeeRule = Rule & Readonly<{ payments: ReadonlySet<"fiat" | Token> }>;
 
-/** What changes the price of an upload. */
+/** A rule for the price of uploads. */
 export type UploadRule = Rule &
   Readonly<{
     /** Larger items keep their price; 0 is no such limit. Bytes. */
@@ -59,7 +62,7 @@ export type TokenRule = Readonly<{
   erc20?: Erc20;
 }>;
 
-/** What the rules say of an ERC-20 token. */
+/** The contract of an ERC-20 token. */
 type Erc20 = Readonly<{
   contract: UserAddress;
   /** Power of ten between the smallest unit and the whole one, as the contract's `decimals()`. */
@@ -72,7 +75,7 @@ export type PriceRules = Readonly<{
   currencies: ReadonlyMap<string, CurrencyLimits>;
   tokens: ReadonlyMap<Token, TokenRule>;
   fees: readonly FeeRule[];
-  /** What lowers payments in fiat money without a code. */
+  /** Discounts on payments in fiat money without a code. */
   discounts: readonly Rule[];
   uploads: readonly UploadRule[];
   promos: readonly PromoRule[];

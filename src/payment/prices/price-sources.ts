@@ -17,7 +17,6 @@ import { type RetryPlan, retryWaitMs } from "../../lib/retry.ts";
 import { ignoreRejection, isTimeout, untilStopped, withDeadline } from "../../lib/stop.ts";
 import { compare, type Rational, rational, readDecimal, smaller } from "./rational.ts";
 
-/** What is asked for, and how often. */
 type RefreshOptions = Readonly<{
   /** For the log. */
   name: string;
@@ -68,7 +67,7 @@ export function openRefresh(options: RefreshOptions): Refresh {
       if (failed > 0) log.info("a price can be had again", { source: name, failed });
       failed = 0;
     } catch (error) {
-      if (life.signal.aborted) return; // closed: nobody wants to know
+      if (life.signal.aborted) return; // closed
       failed += 1;
       const reports = { source: name, ...(isTimeout(error) ? { timeoutMs } : { error }) };
       if (failed === 1) log.warn("a price cannot be had; the last one is used while it may be", reports);
@@ -103,7 +102,7 @@ export function openRefresh(options: RefreshOptions): Refresh {
   };
 }
 
-// What tokens cost in fiat money, as a feed says it that speaks CoinGecko's `/simple/price`.
+// Token prices in fiat money, from a feed with CoinGecko's `/simple/price`.
 //
 // Every price is read from the text of its number, checked by itself, and stored with its time: one that is missing or
 // absurd leaves the last good one in its place, and that one too is too old some day.
@@ -124,7 +123,6 @@ export type PriceFeed = Readonly<{
   close: () => Promise<void>;
 }>;
 
-/** How a feed is asked. */
 type PriceFeedOptions = Readonly<{
   /** Its address, to which `/simple/price` is added. */
   url: string;
@@ -260,7 +258,7 @@ function readPrice(value: WrittenJson | undefined, updatedAt: WrittenJson | unde
     return `it is absurd: ${text.slice(0, 40)}`;
   if (updatedAt === undefined) return { price, at: now }; // a feed that does not say when its prices were current
   const seconds = numberText(updatedAt) ?? "";
-  if (!/^\d{1,12}$/.test(seconds)) return "its time is no number of seconds";
+  if (!/^\d{1,12}$/.test(seconds)) return "its time is not a number of seconds";
   const at = BigInt(seconds) * 1_000n;
   return { price, at: smaller(at, now) };
 }
@@ -277,7 +275,7 @@ function unusable(reason: string): Failure {
   return new Failure("fiat_oracle_unavailable", { reason });
 }
 
-// What the chain asks for storage, as our own nodes say it: the price of one large size, of which every item's price
+// The network's storage price from our own nodes: the price of one large size, of which every item's price
 // is a part.
 // Source: docs/reference/payment.md#prices-of-storage.
 
@@ -296,7 +294,6 @@ export type NetworkPrice = Readonly<{
   close: () => Promise<void>;
 }>;
 
-/** How it is asked for. */
 type NetworkPriceOptions = Readonly<{
   nodes: Pick<Nodes, "ask">;
   /** Oldest price that is used. Milliseconds. */

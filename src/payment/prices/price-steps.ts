@@ -24,7 +24,7 @@ import {
 /** The size whose price the network is asked for: prices of items are its part. */
 const networkPriceSize = 10n * 2n ** 30n;
 
-/** What one AR costs. */
+/** The price of one AR. */
 type ArRates = Readonly<{
   /** In the payment's currency, whole units. */
   here: Rational;
@@ -58,7 +58,7 @@ export function bytesPrice(network: bigint, size: bigint, rules: readonly Upload
 }
 
 /**
- * What a payment in fiat money buys.
+ * The credits for a payment in fiat money.
  *
  * Discounts lower what is charged, one after the other. Fees are taken from the amount before discounts, for that is
  * what the buyer is given; only then is it converted to winc, and rounded once more.
@@ -107,7 +107,7 @@ export function isEnoughFor(rule: PromoRule, amount: bigint, money: Money): bool
 }
 
 /**
- * What an amount of winc costs in fiat money, fees in it: what they leave of it buys so much. Whole units, exact to
+ * The price of an amount of winc in fiat money, fees included. Whole units, exact to
  * the winc: it is rounded down as if each were worth the price of one AR.
  * @param fees - In force and in order.
  */
@@ -139,7 +139,7 @@ export function wincOfUsdCent(usd: Rational): Rational {
 }
 
 /**
- * What a payment in a token buys: its worth in winc, rounded down, less fees, rounded down.
+ * The credits for a token payment: its value in winc, rounded down, less fees, rounded down.
  *
  * @param amount - Smallest unit.
  * @returns `undefined` when it is worth less than one winc.
@@ -194,7 +194,7 @@ function step(amount: bigint, { operator }: Rule, value: Rational, round: (exact
   return larger(next, 0n);
 }
 
-/** What a rule multiplies by, or adds; what it adds is written in US cents. */
+/** The factor or the amount of a rule; an amount is in US cents. */
 function addend({ operator, magnitude }: Rule, ofUsdCents: (cents: Rational) => Rational): Rational {
   return operator === "multiply" ? magnitude.value : ofUsdCents(magnitude.value);
 }

@@ -1,5 +1,5 @@
 /**
- * What things cost: bytes, credits for fiat money, credits for tokens. The types that all of them share.
+ * Types of prices: of bytes, and of credits for fiat money and for tokens.
  * @module
  */
 import type { Winc } from "../../arweave/winston.ts";
@@ -26,20 +26,20 @@ export type Adjustment = Readonly<{
 
 /** The price of storing. */
 export type BytesPrice = Readonly<{
-  /** What an upload pays. */
+  /** The price of an upload. */
   winc: Winc;
-  /** What the chain asks for that many bytes. */
+  /** The network's price for these bytes. */
   networkWinc: Winc;
   adjustments: readonly Adjustment[];
 }>;
 
-/** What a payment buys; a decimal amount that is too large for a ledger is for the ledger to reject. */
+/** The result of a payment. The ledger rejects amounts that are too large for it. */
 export type PaymentPrice = Readonly<{
-  /** What the account is credited with. */
+  /** Credits of the account. */
   winc: Winc;
-  /** What changed the amount that is charged: promo codes. */
+  /** Changes of the charged amount: promo codes. */
   adjustments: readonly Adjustment[];
-  /** What is stored of the payment. */
+  /** Fees on the payment. */
   fees: readonly Adjustment[];
   /** Fiat: what is charged, smallest unit. Tokens: the payment's worth in winc, before fees. */
   actualPaymentAmount: bigint;
@@ -51,11 +51,11 @@ export type PaymentPrice = Readonly<{
 export type Buyer = Readonly<{
   /** Codes in the order in which they apply; spelled as the caller did. */
   promoCodes?: readonly string[];
-  /** The account that is credited; absent, or text that is no address, no promo code applies. */
+  /** The credited account. Without a valid address no promo code applies. */
   address?: UserAddress | undefined;
 }>;
 
-/** What one payment in a currency may be, in its smallest unit, both inclusive. */
+/** Limits of one payment in a currency, in its smallest unit, both inclusive. */
 export type CurrencyLimits = Readonly<{
   minimum: bigint;
   maximum: bigint;
@@ -121,10 +121,10 @@ export type Prices = Readonly<{
   limits: (signal: AbortSignal) => Promise<ReadonlyMap<string, CurrencyLimits>>;
 }>;
 
-// What may be uploaded without paying: items up to a size, as many as one likes.
+// Free uploads: items up to a size, without a limit on their number.
 // Source: docs/reference/upload.md#posting-an-item; the published SDK's `getFreeStatus`.
 
-/** What an address may still upload free of charge. */
+/** The free allowance of an address. */
 export type FreeAllowance = Readonly<{
   /** The largest item that costs nothing, in bytes; 0 where nothing is free. */
   itemBytesMax: number;

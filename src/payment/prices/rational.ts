@@ -12,7 +12,7 @@ export type Rational = Readonly<{ over: bigint; under: bigint }>;
 
 export const one: Rational = { over: 1n, under: 1n };
 
-/** Digits of a decimal text, and how far its exponent may reach: what nobody means is not worked out. */
+/** Limits of a decimal text: its digits and its exponent. */
 const digitsMax = 60;
 const exponentMax = 60n;
 

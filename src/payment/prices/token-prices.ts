@@ -24,7 +24,6 @@ import {
 import type { Prices } from "./price-types.ts";
 import { divide, one, writeDecimal } from "./rational.ts";
 
-/** What prices are made of. */
 type PricingParts = FiatPricesParts & Readonly<{ network: Pick<NetworkPrice, "price"> }>;
 
 /** The size whose price the rates are. Bytes. */
@@ -71,14 +70,12 @@ export function createPrices(parts: PricingParts): Prices {
 // Prices of payments in tokens.
 // Source: docs/reference/payment.md#prices-of-payments-in-tokens.
 
-/** What they are made of. */
 type TokenPricesParts = Readonly<{
   rules: PriceRules;
   feed: Pick<PriceFeed, "prices">;
   clock: Clock;
 }>;
 
-/** Creates them. */
 function createTokenPrices(parts: TokenPricesParts): Pick<Prices, "token" | "tokenFor"> {
   const { rules, feed, clock } = parts;
   const feesOf = (token: Token) => inForce(rules.fees, BigInt(clock())).filter(({ payments }) => payments.has(token));

@@ -4,7 +4,7 @@
  */
 import type { JsonObject } from "../../lib/json.ts";
 
-/** What a payer is to be shown and charged. */
+/** The description and amount of a payment session. */
 export type SessionRequest = Readonly<{
   quoteId: string; // also the key that makes client twice harmless
   currency: string;
@@ -13,7 +13,7 @@ export type SessionRequest = Readonly<{
   metadata: Readonly<Record<string, string>>;
 }>;
 
-/** Where a checkout page returns to. Absolute URLs. */
+/** The return URLs of a checkout page, absolute. */
 export type CheckoutReturn =
   | Readonly<{ uiMode: "hosted"; successUrl: string; cancelUrl: string }>
   | Readonly<{ uiMode: "embedded"; returnUrl: string | undefined }>;
@@ -68,7 +68,7 @@ export type CardProvider = Readonly<{
   endCheckout: (sessionId: string, signal: AbortSignal) => Promise<CheckoutStatus | undefined>;
   /** Gives a payment back whole; client twice gives it back once. */
   refund: (paymentId: string, signal: AbortSignal) => Promise<void>;
-  /** What happened from (inclusive) to (exclusive), Unix ms. @param after - `next` of the page before. */
+  /** Events from (inclusive) to (exclusive), Unix ms. @param after - `next` of the page before. */
   events: (from: number, to: number, after: string | undefined, signal: AbortSignal) => Promise<CardEventPage>;
   close: () => void;
 }>;
@@ -81,6 +81,6 @@ export type StripeEvent = Readonly<{
   type: string;
   /** Unix ms. */
   createdAt: number;
-  /** What it happened to, as it was then. */
+  /** The object at the time of the event. */
   object: JsonObject;
 }>;

@@ -12,7 +12,6 @@ import { type RetryPlan, retry } from "../../lib/retry.ts";
 import type { CardEventPage, CardProvider, CheckoutReturn, SessionRequest } from "./card-provider.ts";
 import { eventTypes, quoteKey, readCheckout, readEvent, readPayment, readSession } from "./stripe-objects.ts";
 
-/** How Stripe is reached. */
 type StripeOptions = Readonly<{
   /** Origin, without a path. */
   url: string;
@@ -33,7 +32,6 @@ const plan: RetryPlan = { attempts: 3, firstMs: 250, longestMs: 2_000 };
 
 const eventsPerPage = 100n;
 
-/** Opens the provider. */
 export function openStripe({ url, secretKey, random }: StripeOptions): CardProvider {
   const http = openHttp(timeouts);
   const call: Call = (request, signal) => responseOf(http, { ...request, origin: url, secretKey }, signal, random);
@@ -204,7 +202,7 @@ function eventPage(response: Responded): CardEventPage {
   return { events, next: response.body["has_more"] === true ? events.at(-1)?.id : undefined };
 }
 
-/** What Stripe said, for the log: its texts name parameters, never secrets. */
+/** Stripe's error for the log. Its texts name parameters, never secrets. */
 function rejection({ status, body }: Responded): Failure {
   const error = isJsonObject(body["error"]) ? body["error"] : {};
   const { code, message, param } = { code: error["code"], message: error["message"], param: error["param"] };
@@ -223,7 +221,7 @@ function seconds(ms: number): bigint {
 // Bodies as Stripe reads them: forms whose names spell out the place of a value, `line_items[0][quantity]=1`.
 // Source: Stripe's API reference, "application/x-www-form-urlencoded"; RFC 1866 §8.2.1.
 
-/** What a form can say; `undefined` is left out. */
+/** A value of a form; `undefined` is left out. */
 type FormValue = string | bigint | boolean | undefined | readonly FormValue[] | { readonly [name: string]: FormValue };
 
 /** Writes a form. */

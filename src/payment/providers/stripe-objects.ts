@@ -28,7 +28,7 @@ export function readEvent(value: JsonValue | undefined): StripeEvent | undefined
 
 type ReadReport = (object: JsonObject, createdAt: number) => CardReport | undefined;
 
-/** What each kind of event says. */
+/** Parsers by type of event. */
 const reportReaders: Readonly<Record<string, ReadReport>> = {
   "payment_intent.succeeded": (payment, at) => paidReport(payment, payment["id"], payment["amount_received"], at),
   "payment_intent.canceled": (payment) => endedReport(payment, "expired"),
@@ -49,7 +49,7 @@ const reportReaders: Readonly<Record<string, ReadReport>> = {
 /** The kinds of event of which we make something; to be asked for in lists. */
 export const eventTypes: readonly string[] = Object.keys(reportReaders);
 
-/** What an event says; undefined when it says nothing that concerns us. */
+/** The report of an event; undefined when it is not relevant. */
 export function reportOf({ type, object, createdAt }: StripeEvent): CardReport | undefined {
   return Object.hasOwn(reportReaders, type) ? reportReaders[type]?.(object, createdAt) : undefined;
 }

@@ -52,7 +52,7 @@ export type SolanaSource = Readonly<{
   mint: string;
 }>;
 
-/** What is taken. */
+/** The accepted tokens. */
 export type ChainSources = Readonly<{
   rules: Pick<PriceRules, "tokens">;
   native: NativeSource | undefined;

@@ -1,12 +1,12 @@
 /**
- * What a chain says of one transaction that may pay us, in one form for every chain.
+ * The observation of a transaction that may pay us, in one form for every chain.
  * @module
  */
 import type { Fault } from "../../lib/http-client.ts";
 import { isJsonObject, readJson } from "../../lib/json.ts";
 import { type AddressType, readAddress, type Token, type TypedAddress, type UserAddress } from "../addresses.ts";
 
-/** What one sender pays us in one transaction. A transaction of several senders has one for each. */
+/** The payment of one sender in one transaction. A transaction of several senders has one for each. */
 export type TokenTransfer = Readonly<{
   sender: UserAddress;
   /** Smallest unit, 0 or more. */
@@ -20,20 +20,20 @@ export type BlockRef = Readonly<{ height: number; hash: string }>;
 
 /** A transaction as it presents itself, for saying why it is rejected. */
 export type Outline = Readonly<{
-  /** Whom it says it pays; "" for nobody. */
+  /** The recipient that it names; "" for none. */
   target: string;
-  /** What it moves there, smallest unit. */
+  /** The amount, smallest unit. */
   amount: bigint;
 }>;
 
-/** What a chain says. */
+/** The observation of a transaction on its chain. */
 export type Observation =
   | Readonly<{ kind: "absent" }>
   /** Known to nodes and in no block. Of some it shows only in the block what they pay: no `transfers`. */
   | Readonly<{ kind: "waiting"; transfers: readonly TokenTransfer[] | undefined; outline: Outline }>
   | MinedObservation;
 
-/** What a chain says of a transaction in a block. */
+/** The observation of a mined transaction. */
 export type MinedObservation = Readonly<{
   kind: "mined";
   block: BlockRef;
@@ -41,7 +41,7 @@ export type MinedObservation = Readonly<{
   confirmations: number;
   /** Whether the chain carried it out. */
   succeeded: boolean;
-  /** What it pays us, in the chain's own order; none when it pays us nothing. At most `sendersMax`. */
+  /** Its payments to us, in the chain's order; at most `sendersMax`. */
   transfers: readonly TokenTransfer[];
   outline: Outline;
 }>;
@@ -54,12 +54,12 @@ export type TransferStatus =
   /** Nothing is known of its height: the chain may be behind, or shorter. */
   | Readonly<{ kind: "unknown" }>;
 
-/** What a step of looking for payments found. */
+/** The payments that one step of a scan found. */
 export type Found = Readonly<{
   kind: "found";
   /** Canonical transaction ids, each once; the same one may be found again by a later step. */
   ids: readonly string[];
-  /** Where the next step begins, once these are dealt with. */
+  /** The cursor of the next step, once these are stored. */
   cursor: string;
   /** Whether the next step has work at once. */
   hasMore: boolean;
@@ -68,9 +68,9 @@ export type Found = Readonly<{
 /** One token on one chain. Calls reject with the signal's reason when aborted, with nothing else. */
 export type TokenChain = Readonly<{
   token: Token;
-  /** What its senders' addresses are made of. */
+  /** The format of its senders' addresses. */
   addressType: AddressType;
-  /** Where payments go; names the watch together with the token. */
+  /** The address of payments; it names the watch together with the token. */
   address: string;
   /** Confirmations at which a payment is credited, 1 or more. */
   confirmations: number;
@@ -88,7 +88,7 @@ export type TokenChain = Readonly<{
   beginsAt: (cursor: string) => number | undefined;
 }>;
 
-/** Senders of one transaction that are credited; nobody gathers more in good faith. */
+/** Senders of one transaction that are credited; honest transactions have fewer. */
 const sendersMax = 100;
 
 /**
@@ -110,7 +110,7 @@ export function bySender(
   }));
 }
 
-// How senders name the account that is to be credited in place of their own.
+// Senders may name an account that is credited in place of their own.
 //
 // The chain's own: a tag. EVM: text as calldata, after the arguments of an ERC-20 transfer. Solana: a memo.
 // Source: docs/reference/payment.md#destinations.
@@ -120,7 +120,7 @@ export const destinationTag = "Turbo-Credit-Destination-Address";
 
 const destinationText = /^turboCreditDestinationAddress=([A-Za-z0-9_-]{1,64})\0*$/;
 
-/** Longer texts name nobody. Bytes. */
+/** Longer texts are ignored. Bytes. */
 const textSizeMax = 256;
 
 const decoder = new TextDecoder("utf-8", { fatal: true });
@@ -149,7 +149,7 @@ export function creditedAccount(
   return named ?? { address: sender, type: senderType };
 }
 
-// Where the looking for payments began, in the cursors of every chain.
+// The height at which the scan for payments began, in the cursors of every chain.
 
 /** The height below which no payment is ours. @returns `undefined` when nothing has begun. */
 export function beginningOf(cursor: string): number | undefined {

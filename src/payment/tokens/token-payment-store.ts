@@ -244,7 +244,7 @@ export async function placePayment(
   );
 }
 
-/** How far a chain was looked through for payments to an address. */
+/** The cursor of the scan for payments to an address. */
 export async function markOf(tx: Tx, token: Token, address: string): Promise<string | undefined> {
   const row = await tx.get<{ cursor: string }>(
     "SELECT cursor FROM token_marks WHERE token = ? AND address = ?",

@@ -26,7 +26,7 @@ import {
   unminedRejection,
 } from "./token-settling.ts";
 
-/** What a report of a payment came to. */
+/** The result of a reported payment. */
 export type Submitted = Readonly<{
   payment: TokenPayment;
   /** Whether it had this state before the report. */
@@ -35,7 +35,7 @@ export type Submitted = Readonly<{
 
 /** Payments in tokens. Calls that are aborted reject with the signal's reason. */
 export type TokenPayments = Readonly<{
-  /** What can be paid with. */
+  /** The accepted tokens. */
   chains: readonly TokenChain[];
   /**
    * Takes a report of a payment: looks at the chain, keeps it, credits it when it is confirmed.
@@ -55,7 +55,6 @@ export type TokenPayments = Readonly<{
   follow: Follow;
 }>;
 
-/** What payments are made of. */
 type TokenPaymentsOptions = SettlingOptions &
   Readonly<{
     prices: Pick<Prices, "token">;
@@ -63,7 +62,7 @@ type TokenPaymentsOptions = SettlingOptions &
     /** Addresses whose payments are rejected, canonical. */
     excluded: ReadonlySet<string>;
     random: () => number;
-    /** How patiently a transaction is looked for that nobody has seen yet. */
+    /** Retries for a transaction that no server has seen yet. */
     firstObservation?: RetryPlan;
   }>;
 
@@ -81,7 +80,6 @@ const saidOfReports: ReadonlySet<FailureCode> = new Set([
   "sender_excluded",
 ]);
 
-/** Creates payments. */
 export function createTokenPayments(options: TokenPaymentsOptions): TokenPayments {
   const { ledger, chains, random, log } = options;
   const settle = createSettling(options, createOffering(options));

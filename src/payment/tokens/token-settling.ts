@@ -1,5 +1,5 @@
 /**
- * What a transfer that was just seen is credited with, or why it is not.
+ * Settlement of token payments: the credits of a transfer or its rejection, the steps of a payment, and their writes.
  *
  * The order of the checks and their texts are the peer's: quantity, sender, target, price.
  * Source: docs/reference/payment.md#reports; docs/reference/payment.md#prices-of-payments-in-tokens.
@@ -39,7 +39,7 @@ import {
 /** A transfer and its place among those of its transaction. */
 type PlacedTransfer = Readonly<{ part: number; transfer: TokenTransfer }>;
 
-/** What can be credited, and why the first of the rest cannot. */
+/** The transfers that can be credited, and why the first of the others cannot. */
 type Offered = Readonly<{ offers: readonly Offer[]; rejection: Failure | undefined }>;
 
 /** Prices transfers. @throws Failure `fiat_oracle_unavailable`. */
@@ -62,7 +62,7 @@ export function createOffering(
   ): Promise<Offer | Failure> {
     const { sender, amount } = transfer;
     if (amount <= 0n) return noQuantity();
-    // What we send ourselves is no payment.
+    // Our own transfers are not payments.
     if (parts.excluded.has(sender) || sender === chain.address) return excludedSender(transactionId, sender);
     const price = await priceOf(parts.prices, chain, amount, signal);
     if (price instanceof Failure) return price;
@@ -106,7 +106,7 @@ export function earlyRejection(transactionId: string): Failure {
   return new Failure("payment_rejected", { reason });
 }
 
-/** Why a transaction is rejected of which nobody can tell yet whom it pays. */
+/** Why a transaction with an unknown recipient is rejected. */
 export function unminedRejection(transactionId: string): Failure {
   const reason = `Transaction with id '${transactionId}' has not been mined yet!`;
   return new Failure("payment_rejected", { reason });
@@ -135,7 +135,7 @@ function excludedSender(transactionId: string, sender: string): Failure {
   return new Failure("sender_excluded", { reason });
 }
 
-// What becomes of a payment after a look at the chain. Decides; writes nothing.
+// The next step of a payment after an observation of the chain. Pure.
 //
 //   pending  → credited   enough blocks confirm it
 //   pending  → failed     the chain did not carry it out, or does not know it for a day
@@ -143,7 +143,7 @@ function excludedSender(transactionId: string, sender: string): Failure {
 //   reversed → credited   the chain has it again
 // Source: docs/reference/payment.md#token-payments.
 
-/** What to do with a payment. `isFinal`: the chain need not be asked again. */
+/** The next step of a payment. `isFinal`: the chain need not be asked again. */
 type Step =
   | Readonly<{ kind: "credit"; block: BlockRef; isFinal: boolean }>
   | Readonly<{ kind: "reverse" }>
@@ -164,7 +164,7 @@ type Look = Readonly<{
 const revertedReason = "The chain did not carry the transaction out";
 const elsewhereReason = "The transaction pays nothing to this address";
 
-/** How long a transaction may be unknown to the chain before its payment is given up. Milliseconds. */
+/** Time after which a payment fails when its transaction stays unknown. Milliseconds. */
 const absentMsMax = 24 * 60 * 60_000;
 
 /** Decides. */
@@ -258,7 +258,7 @@ function isSame({ sender, quantity }: TokenPayment, transfer: TokenTransfer): bo
 // Settling a payment after a look at the chain: what is new is priced and stored, then every payment of the transaction
 // takes its step, in one transaction of the ledger.
 
-/** What was seen of a transaction. */
+/** The observation of a transaction. */
 type Seen = Pick<Look, "observation" | "isReplaced">;
 
 /** Payments of one transaction after a look. */
@@ -271,12 +271,11 @@ type Settled = Readonly<{
 /** Writes what a look means. @throws Failure of the prices or the ledger. */
 type Settle = (chain: TokenChain, transactionId: string, seen: Seen, signal: AbortSignal) => Promise<Settled>;
 
-/** What settling needs. */
 export type SettlingOptions = Readonly<{
   ledger: LedgerDatabase;
   clock: Clock;
   makeId: MakeId;
-  /** The shortest time between two looks at a payment that nobody reports. Milliseconds. */
+  /** The shortest time between two checks of an unreported payment. Milliseconds. */
   lookAgainMs: number;
   log: Log;
 }>;
@@ -287,7 +286,6 @@ const lookAgainMsMax = 10 * 60_000;
 /** A payment is looked at again when it is this part older. */
 const ageDivisor = 10;
 
-/** Creates the settling. */
 export function createSettling(options: SettlingOptions, offersOf: Offering): Settle {
   const { ledger, clock, makeId, lookAgainMs } = options;
   return async (chain, transactionId, seen, signal) => {
@@ -366,7 +364,6 @@ export type Follow = (chain: TokenChain, limit: number, signal: AbortSignal) => 
 /** Transactions looked at at once. */
 const slots = 4;
 
-/** Creates the following. */
 export function createFollowing(options: SettlingOptions, settle: Settle): Follow {
   const { ledger, clock, lookAgainMs } = options;
 

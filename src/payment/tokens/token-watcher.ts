@@ -1,5 +1,5 @@
 /**
- * The watcher: for every token, again and again, follows the payments that are stored and looks for those that nobody
+ * The watcher: for every token, periodically follows stored payments and scans for those that nobody
  * reported. Each token has a loop of its own, so that a chain in trouble holds up no other.
  *
  * A step ends with its mark in the ledger, after what it found is stored: whenever the program ends, the next one
@@ -36,7 +36,6 @@ export type TokenWatcher = Readonly<{
   close: () => Promise<void>;
 }>;
 
-/** What the watcher is made of. */
 type TokenWatcherOptions = Readonly<{
   payments: TokenPayments;
   ledger: LedgerDatabase;
@@ -50,7 +49,7 @@ type TokenWatcherOptions = Readonly<{
 /** Transactions whose payments are followed in one step. */
 const followedMax = 100;
 
-/** How patiently a chain in trouble is tried again. */
+/** Backoff after an error of a chain. */
 const faulty: RetryPlan = { attempts: 1, firstMs: 1_000, longestMs: 5 * 60_000 };
 
 /** One token's loop. */

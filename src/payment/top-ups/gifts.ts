@@ -1,8 +1,8 @@
 /**
- * Gifts: credits that were paid for by somebody and wait for whoever knows the secret of their link.
+ * Gifts: paid credits that the holder of a link's secret can redeem.
  *
- * The ledger knows a gift by the hash of its secret: who reads the ledger cannot redeem it. No mail is sent; the
- * secret is told once, to whoever asked for the top-up.
+ * The ledger knows a gift by the hash of its secret: the ledger alone does not allow redemption. No mail is sent; the
+ * secret is returned once, in the response to the top-up.
  * Source: docs/reference/payment.md#gifts.
  * @module
  */
@@ -17,16 +17,15 @@ import { rejected } from "../rejection.ts";
 /** A gift's secret and the id that the ledger knows it by. */
 export type NewGift = Readonly<{ secret: string; giftId: string }>;
 
-/** What redeeming came to. */
+/** The result of a redemption. */
 export type Redemption = Readonly<{
   winc: bigint;
-  /** What the account holds now. */
+  /** The balance of the account. */
   balance: bigint;
   /** When credits first moved there, Unix ms. */
   since: number;
 }>;
 
-/** What redeeming needs. */
 export type GiftParts = Readonly<{ ledger: LedgerDatabase; makeId: MakeId; clock: Clock }>;
 
 /** Redeems gifts. */
@@ -47,7 +46,6 @@ export function createGift(randomBytes: (size: number) => Uint8Array): NewGift {
   return { secret: encodeBase64url(bytes), giftId: encodeBase64url(sha256(bytes)) };
 }
 
-/** Creates it. */
 export function createGifts({ ledger, makeId, clock }: GiftParts): Gifts {
   return {
     redeem: async (secret, address) => {

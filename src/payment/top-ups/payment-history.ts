@@ -13,7 +13,6 @@ import { rational, writeDecimal } from "../prices/rational.ts";
 /** A payment that was credited. */
 export type PaymentMade = TokenPaymentMade | CardPaymentMade;
 
-/** What every payment has. */
 type Credited = Readonly<{
   /** Its position in the history. */
   place: PaymentPlace;

@@ -1,5 +1,5 @@
 /**
- * Promo codes: who may use them, and the count of those that were paid with.
+ * Promo codes: their eligible users, and the count of their uses.
  *
  * A code is looked up when a price is asked for and counted when the payment is credited, in the same transaction:
  * a quote that is never paid uses nothing up.
@@ -39,13 +39,13 @@ export type Promos = Readonly<{
    * Finds the rules of codes, as far as an account may use them now; the size of the payment is not looked at.
    * @param codes - As the caller spells them; one that comes twice counts once.
    * @returns In the order of the codes.
-   * @throws Failure `payment_rejected` with the reason; its report `isUnknownCode` is true where there is no such code.
+   * @throws Failure `payment_rejected` with the reason; its context `isUnknownCode` is true where there is no such
+   * code.
    */
   find: (address: UserAddress, codes: readonly string[]) => Promise<readonly PromoRule[]>;
   count: CountPromo;
 }>;
 
-/** What promo codes are made of. */
 export type PromosOptions = Readonly<{
   database: Pick<LedgerDatabase, "read">;
   rules: readonly PromoRule[];
@@ -57,7 +57,6 @@ export type PromosOptions = Readonly<{
 /** Codes of one payment: each is a question to the ledger. */
 const codesMax = 5;
 
-/** Creates promo codes. */
 export function createPromos({ database, rules, hasPaid, clock }: PromosOptions): Promos {
   const ruleOf = new Map(rules.map((rule) => [canonicalCode(rule.code), rule]));
 

@@ -10,7 +10,7 @@ import { isJsonArray, readJson, writeJson } from "../../lib/json.ts";
 import { readTime, type Tx } from "../../store/ledger/ledger-database.ts";
 import { readAddress, type UserAddress } from "../addresses.ts";
 
-/** How the payer meets the provider. */
+/** The kind of payment session. */
 export const topUpMethods = ["payment-intent", "checkout-session"] as const;
 export type TopUpMethod = (typeof topUpMethods)[number];
 
@@ -21,20 +21,20 @@ export type TopUpMethod = (typeof topUpMethods)[number];
 export const quoteStates = ["open", "paid", "expired", "failed"] as const;
 export type QuoteState = (typeof quoteStates)[number];
 
-/** Who is credited: an account, or a gift that somebody will redeem. */
+/** The credited account, or a gift. */
 export type Destination =
   | Readonly<{ kind: "account"; address: UserAddress; type: string /* the request's word */ }>
   | Readonly<{ kind: "gift"; giftId: string; message: string | undefined }>;
 
-/** What a quote promises. */
+/** The terms of a quote. */
 export type QuoteTerms = Readonly<{
   id: string;
   method: TopUpMethod;
   destination: Destination;
   currency: string; // lower case
-  /** What is charged, in the currency's smallest unit. */
+  /** The charged amount, in the currency's smallest unit. */
   paymentAmount: bigint;
-  /** What it would cost without promo codes. */
+  /** The amount without promo codes. */
   quotedPaymentAmount: bigint;
   winc: bigint;
   /** Codes that lowered the price, as they stand in the rules. */
@@ -61,7 +61,7 @@ export type Quote = Omit<QuoteTerms, "destination"> &
     takenBackWinc: bigint;
   }>;
 
-/** What `address_type` says of a quote for a gift. */
+/** The `address_type` of a quote for a gift. */
 export const giftWord = "gift";
 
 /**
@@ -99,7 +99,7 @@ export async function keepQuote(tx: Tx, terms: QuoteTerms, lookAt: number): Prom
   );
 }
 
-/** Whether so many quotes are open already. @param count - At least 1. */
+/** Whether at least `count` quotes are open. @param count - At least 1. */
 export async function areQuotesOpen(tx: Tx, count: number): Promise<boolean> {
   const row = await tx.get<{ id: string }>(
     "SELECT id FROM quotes WHERE state = 'open' ORDER BY expires_at LIMIT 1 OFFSET ?",

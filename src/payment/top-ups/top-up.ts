@@ -15,7 +15,7 @@ import type { CardProvider, CheckoutReturn, PaymentSession, SessionRequest } fro
 import { createGift } from "./gifts.ts";
 import { areQuotesOpen, type Destination, endQuote, keepQuote, keepSession, type QuoteTerms } from "./quotes.ts";
 
-/** Whom a top-up is for: an account, or whoever will know a gift's secret. */
+/** The recipient of a top-up: an account, or the holder of a gift's secret. */
 export type Recipient =
   | Extract<Destination, { kind: "account" }>
   | Readonly<{ kind: "gift"; message: string | undefined }>;
@@ -32,7 +32,7 @@ export type TopUpRequest = Readonly<{
     | Readonly<{ method: "checkout-session"; back: (quoteId: string) => CheckoutReturn }>;
 }>;
 
-/** What was made of it. */
+/** The result of a top-up. */
 export type TopUp = Readonly<{
   quote: QuoteTerms;
   session: PaymentSession;
@@ -42,12 +42,11 @@ export type TopUp = Readonly<{
   giftSecret: string | undefined;
 }>;
 
-/** What top-ups need. */
 export type TopUpParts = Readonly<{
   ledger: LedgerDatabase;
   prices: Pick<Prices, "limits" | "topUp">;
   provider: CardProvider;
-  /** From chance that nobody guesses: quotes and gifts are named by it. */
+  /** Cryptographically random bytes for the ids of quotes and gifts. */
   randomBytes: (size: number) => Uint8Array;
   /** Quotes that may be open at once; 100,000 by default. */
   openQuotesMax?: number;
@@ -85,7 +84,6 @@ const openQuotesMaxDefault = 100_000;
 /** Bytes of chance in a quote's id. */
 const quoteIdSize = 16;
 
-/** Creates it. */
 export function createTopUps(parts: TopUpParts): TopUps {
   const { openQuotesMax = openQuotesMaxDefault } = parts;
   const price = (request: TopUpRequest, signal: AbortSignal) => priceOf(parts, request, signal);

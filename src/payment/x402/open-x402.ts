@@ -29,7 +29,6 @@ export type OpenX402 = X402 &
     close: () => Promise<void>;
   }>;
 
-/** What it is made of. */
 export type X402Options = Readonly<{
   terms: X402Terms;
   ledger: LedgerDatabase;
@@ -40,7 +39,7 @@ export type X402Options = Readonly<{
   settle: Settler;
   /** Confirmations from which on the chain never goes back. */
   finalConfirmations: number;
-  /** Payers who are rejected, canonical. */
+  /** Blocked payers, canonical addresses. */
   excluded: ReadonlySet<string>;
   clock: Clock;
   makeId: MakeId;
@@ -48,7 +47,7 @@ export type X402Options = Readonly<{
   patience?: Patience;
   /** Between two looks of the watch. Milliseconds. */
   watchMs?: number;
-  /** How long a request waits for its payment. Milliseconds. */
+  /** Longest wait of a request for its payment. Milliseconds. */
   responseMs?: number;
 }>;
 
@@ -57,7 +56,7 @@ const watchMsDefault = 2_000;
 /** A price is held a little longer than a payment for it may take. Milliseconds. */
 const heldSlackMs = 30_000;
 
-/** Opens it. What is asked of stays the caller's to close. */
+/** Opens x402 payments. The caller closes the clients that it passed. */
 export function openX402(options: X402Options): OpenX402 {
   const { terms, ledger, clock, log } = options;
   const chain = createAuthorizationChain({ ...options, domain: domainOf(terms) });
@@ -90,7 +89,6 @@ export function openX402(options: X402Options): OpenX402 {
 // due. Pauses grow with its age.
 // Source: docs/reference/payment.md#x402; docs/reference/threats.md (L4).
 
-/** What is watched. */
 type X402WatchOptions = Readonly<{
   /** Whose chain is asked: payments of other terms wait for them. */
   terms: X402Terms;
@@ -115,12 +113,11 @@ type RunningX402Watch = X402Watch & Readonly<{ close: () => Promise<void> }>;
 const followedPerLook = 100;
 const followedAtOnce = 10;
 
-/** What was rejected for good is stored for those who ask why. Milliseconds. */
+/** Rejected payments are stored for this time. Milliseconds. */
 const rejectedStoredMs = 7 * 86_400_000;
 const removedPerLook = 100;
 const removeEveryMs = 3_600_000;
 
-/** Creates a watch. */
 function createX402Watch({ terms, ledger, follow, clock, log }: X402WatchOptions): X402Watch {
   const { name: network, asset } = terms.network;
   const whose = { network, asset: asset.address };

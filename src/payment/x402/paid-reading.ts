@@ -45,15 +45,14 @@ export type PaidReading = Readonly<{
   take: (reader: string, bytes: number) => Promise<number>;
 }>;
 
-/** What it is made of. */
 type PaidReadingOptions = Readonly<{
   x402: X402;
   ledger: LedgerDatabase;
-  /** What is asked for, smallest unit of the asset. */
+  /** The price, smallest unit of the asset. */
   amount: bigint;
-  /** What that buys. */
+  /** The bytes for that price. */
   bytes: number;
-  /** Makes hashes of addresses known to nobody. */
+  /** Secret key for the hashes of addresses. */
   key: Uint8Array;
   clock: Clock;
   makeId: MakeId;
@@ -67,7 +66,7 @@ const allowancesTakenMax = 64n;
 
 type AllowanceRow = { payment_id: string; client: string; bytes_left: bigint };
 
-/** Opens it. Rejects when the ledger cannot be read. */
+/** Rejects when the ledger cannot be read. */
 export async function openPaidReading(options: PaidReadingOptions): Promise<PaidReading> {
   const { x402, ledger, amount, bytes, key, clock, makeId } = options;
   const want = { kind: "dollars", amount } as const;

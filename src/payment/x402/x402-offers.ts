@@ -1,5 +1,5 @@
 /**
- * What is stored of a payment that comes for the first time, or why it is rejected: by its words, by its price, and by
+ * Accepts a new payment or rejects it: by its fields, by its price, and by
  * what the chain would do with it.
  *
  * A rejection here leaves nothing behind: strangers cannot fill the ledger with signatures that no dollar covers.
@@ -25,12 +25,11 @@ import {
 } from "./x402.ts";
 import type { X402Offer } from "./x402-payment-store.ts";
 
-/** What it asks. */
 type X402OffersOptions = Readonly<{
   terms: X402Terms;
   quotes: X402Quotes;
   chain: AuthorizationChain;
-  /** Payers who are rejected, canonical. */
+  /** Blocked payers, canonical addresses. */
   excluded: ReadonlySet<string>;
   clock: Clock;
 }>;
@@ -48,7 +47,6 @@ const blocksBack = 5_000;
 /** Servers behind one address differ by some blocks. */
 const blocksOverlap = 64;
 
-/** Creates it. */
 export function createX402Offers(options: X402OffersOptions): OfferX402 {
   const { terms, quotes, chain, clock } = options;
 
@@ -117,11 +115,11 @@ function unixSeconds(clock: Clock): bigint {
 // long as a payment may take, whatever it would be by then. Held prices are this process's own; another takes the
 // payment at its own price, or rejects it before anything has moved.
 
-/** What a payment buys. */
+/** The result of a payment. */
 type Bought = Readonly<{
-  /** What is credited: all that was paid, at the price of the quote. */
+  /** The credits for the whole payment, at the price of the quote. */
   winc: bigint;
-  /** What the quote was for. */
+  /** The credits that the quote promised. */
   quotedWinc: bigint;
 }>;
 
@@ -137,12 +135,11 @@ export type X402Quotes = Readonly<{
   bought: (want: X402Want, version: 1 | 2, paid: bigint) => Bought | undefined;
 }>;
 
-/** What they are made of. */
 type X402QuotesOptions = Readonly<{
   prices: Pick<Prices, "bytes" | "token" | "tokenFor">;
   /** By whose price the asset is sold. */
   token: Token;
-  /** How long a price is held. */
+  /** Lifetime of a quoted price. */
   heldMs: number;
   clock: Clock;
 }>;
@@ -156,7 +153,6 @@ const wantsHeldMax = 10_000;
 /** Prices of one thing: a source that changes every half minute tells ten in five. */
 const pricesHeldMax = 16;
 
-/** Creates them. */
 export function createX402Quotes({ prices, token, heldMs, clock }: X402QuotesOptions): X402Quotes {
   const held = new Map<string, readonly Held[]>();
 

@@ -32,9 +32,9 @@ export type X402Offer = Readonly<{
   signature: Uint8Array;
   resource: string;
   purpose: X402Purpose;
-  /** What the payer is credited with. */
+  /** The payer's credits. */
   winc: bigint;
-  /** What the quote was for. */
+  /** The credits that the quote promised. */
   quotedWinc: bigint;
   /** The newest block when it was seen, or an earlier one. */
   fromHeight: number;
@@ -50,7 +50,7 @@ export type X402Stored = X402Offer &
     attempts: number;
     /** That of its settlement; before, one that may become it. */
     transaction: string | undefined;
-    /** What the payer's balance was right after the credit. */
+    /** The payer's balance right after the credit. */
     balance: bigint | undefined;
     reason: string | undefined;
     dueAt: number | undefined;

@@ -1,5 +1,5 @@
 /**
- * How an authorization is carried out. Types only.
+ * Settlement of authorizations: by our own transaction, or by a facilitator.
  * @module
  */
 
@@ -15,16 +15,16 @@ import { readHash, writeHexBytes } from "../evm/evm-values.ts";
 import { writeAuthorizationCall } from "../evm/wallet-signature.ts";
 import { domainOf, requirementV1, requirementV2, type X402Terms } from "./x402.ts";
 
-/** What is to be carried out. */
+/** A settlement request. */
 type SettlementOrder = Readonly<{
   version: 1 | 2;
   authorization: Authorization;
   signature: Uint8Array;
-  /** What was asked for; the authorization's value, or less in version 1. */
+  /** The required amount: the authorization's value, or less in version 1. */
   resource: string;
 }>;
 
-/** What came of it. None of these is believed without the chain. */
+/** The outcome. The chain must confirm it. */
 type Carried =
   /** It is said to be on its way, or done. */
   | Readonly<{ kind: "sent"; transaction: string | undefined }>
@@ -51,7 +51,6 @@ export type Settler = (
 
 // Carrying authorizations out ourselves: a transaction of an account of ours, which pays for the gas.
 
-/** Creates it. */
 export function createDirectSettler(sender: Pick<EvmSender, "send">, terms: X402Terms): Settler {
   const domain = domainOf(terms);
   return async ({ authorization, signature }, onSending, signal) => {
@@ -70,17 +69,17 @@ export function createDirectSettler(sender: Pick<EvmSender, "send">, terms: X402
   };
 }
 
-// How a facilitator knows its customer: a bearer key, or a token of Coinbase's Developer Platform that is signed for
+// Authentication at a facilitator: a bearer key, or a token of Coinbase's Developer Platform that is signed for
 // each request with the customer's Ed25519 key and holds for two minutes.
 // Source: RFC 6750; RFC 7519 and RFC 8037 (EdDSA); https://docs.cdp.coinbase.com/api-reference/v2/authentication.
 
-/** What a facilitator wants with each request. */
+/** The credentials of requests to a facilitator. */
 export type FacilitatorAccess =
   | Readonly<{ kind: "bearer"; key: string }>
   /** @see readPlatformSecret */
   | Readonly<{ kind: "platform"; keyId: string; privateKey: Uint8Array }>;
 
-/** How long a token holds. Seconds. */
+/** Lifetime of a token. Seconds. */
 const tokenSeconds = 120n;
 
 const nonceSize = 16;
@@ -140,12 +139,11 @@ function encoded(value: JsonValue): string {
 /** A facilitator, open. */
 type Facilitator = Readonly<{ settle: Settler; close: () => void }>;
 
-/** What it is asked with. */
 type FacilitatorOptions = Readonly<{
   /** `http:` or `https:`; `/settle` is put after it. */
   url: string;
   terms: X402Terms;
-  /** Undefined: it asks nobody who they are. */
+  /** Undefined for a facilitator without authentication. */
   access?: FacilitatorAccess | undefined;
   clock?: Clock;
   timeouts?: HttpTimeouts;
@@ -162,7 +160,6 @@ const reasonLengthMax = 300;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** Opens the client of one. */
 export function openFacilitator(options: FacilitatorOptions): Facilitator {
   const { url, terms, access, clock = systemClock, timeouts = timeoutsDefault } = options;
   const http = openHttp(timeouts);
@@ -188,7 +185,7 @@ function withoutKey(carried: Carried, access: FacilitatorAccess | undefined): Ca
   return { ...carried, reason: carried.reason.replaceAll(access.key, "…") };
 }
 
-/** What it is asked: the payment as its version writes it, and what was asked for, which is exactly that. */
+/** The body of a request: the payment in the format of its version, and the matching requirement. */
 function settleBody(terms: X402Terms, { version, authorization, signature, resource }: SettlementOrder): JsonValue {
   const payload = { signature: writeHexBytes(signature), authorization: writeAuthorization(authorization) };
   const what = { url: resource, description: "", mimeType: "application/json" };

@@ -33,7 +33,6 @@ import { findX402, keepX402, type X402Stored, x402IdOf } from "./x402-payment-st
 import type { Settler } from "./x402-settlers.ts";
 import { createStepWriter, inHandMs, rejectedStep, type StepWriterOptions, stepOf } from "./x402-steps.ts";
 
-/** What it needs. */
 type X402SettlingOptions = Readonly<{
   terms: X402Terms;
   client: Pick<EvmClient, "call">;
@@ -43,7 +42,7 @@ type X402SettlingOptions = Readonly<{
   clock: Clock;
   makeId: MakeId;
   log: Log;
-  /** How long a request waits for its payment. Milliseconds. */
+  /** Longest wait of a request for its payment. Milliseconds. */
   responseMs?: number;
 }>;
 
@@ -64,7 +63,6 @@ const underWayMax = 256;
 const checksMax = 16;
 const checksWaitingMax = 256;
 
-/** Creates it. */
 export function openX402Settling(options: X402SettlingOptions): X402Settling {
   const { terms, ledger, offer, follow, clock, log } = options;
   const responseMs = options.responseMs ?? responseMsDefault;
@@ -127,7 +125,7 @@ export function openX402Settling(options: X402SettlingOptions): X402Settling {
     try {
       await withDeadline(signal, responseMs, (own) => untilStopped(work, own));
     } catch {
-      // The time is up: the ledger says how far it is. Who has gone hears nothing either way.
+      // The time is up: the ledger says how far it is. A disconnected client gets nothing either way.
       signal.throwIfAborted();
     }
   }
@@ -151,7 +149,7 @@ export function openX402Settling(options: X402SettlingOptions): X402Settling {
 
 /** The response to a request, from the state of its payment. */
 function responseOf(stored: X402Stored, { payment, purpose }: X402Request, isReplay: boolean): X402Settled {
-  // Whoever has seen a payment on the chain can send it again, but not for something else.
+  // A payment seen on the chain can be sent again by anyone, but not for another purpose.
   if (!isSame(stored, payment)) throw x402Rejection("the nonce was used for another payment");
   if (stored.purpose !== purpose) throw x402Rejection("the payment was made for something else");
   switch (stored.state) {
@@ -188,10 +186,9 @@ function isSame({ authorization: stored }: X402Stored, { authorization: sent }: 
 
 // Following a payment to its end: client the chain, carrying the authorization out, crediting the payer.
 //
-// Whoever follows decides by the ledger's row as it is in the transaction that changes it, so any number may: two
+// A follower decides by the ledger's row within the transaction that changes it, so several may run: two
 // requests, the loop, another process. What a facilitator says is a hint; what the chain says counts.
 
-/** What following needs. */
 type FollowingOptions = StepWriterOptions &
   Readonly<{
     chain: Pick<AuthorizationChain, "look">;
@@ -201,11 +198,11 @@ type FollowingOptions = StepWriterOptions &
     patience?: Patience;
   }>;
 
-/** How long a payment that is on its way is waited for. Milliseconds. */
+/** Waits for a payment on its way. Milliseconds. */
 export type Patience = Readonly<{
   /** When it is said to be sent. */
   sentMs: number;
-  /** When nobody knows. */
+  /** When its outcome is unknown. */
   unknownMs: number;
   /** Between two questions to the chain. */
   pauseMs: number;

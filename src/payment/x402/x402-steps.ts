@@ -21,7 +21,7 @@ import {
   type X402Time,
 } from "./x402-payment-store.ts";
 
-/** What is to be done. */
+/** The next step. */
 type X402Step =
   /** The chain has moved the dollars: credit the payer. */
   | Readonly<{ kind: "credit"; end: EndPlace; isFinal: boolean }>
@@ -100,7 +100,6 @@ function endedStep(state: X402Stored["state"], reason: string, isFinal: boolean)
 
 // Steps of payments, written to the ledger: each in one transaction, by the row as it is then.
 
-/** What it needs. */
 export type StepWriterOptions = Readonly<{ ledger: LedgerDatabase; clock: Clock; makeId: MakeId; log: Log }>;
 
 /** Writes steps. @throws Failure of the ledger. */
@@ -119,7 +118,6 @@ type StepWriter = Readonly<{
 /** Longer than a payment is ever in one's hands: a facilitator's time-out, and the patience after it. Milliseconds. */
 export const inHandMs = 60_000;
 
-/** Creates it. */
 export function createStepWriter({ ledger, clock, makeId, log }: StepWriterOptions): StepWriter {
   return {
     take: async (payment, decide) => {

@@ -2,7 +2,7 @@
  * Payments by the x402 protocol: what is asked for, what came, and the one step that settles it. Types only.
  *
  * A payment is an authorization to move dollars, signed by the payer (EIP-3009). Settling moves them once and credits
- * the payer's account once, whoever asks how often; a service that sells something for the payment reserves its price
+ * the payer's account once, however often it is sent; a service that sells something for the payment reserves its price
  * from that account afterwards, so that a rejection leaves the payer the credits.
  * Source: docs/reference/payment.md#x402.
  * @module
@@ -13,9 +13,9 @@ import { readAddress, type Token, type UserAddress } from "../addresses.ts";
 import { type Authorization, isSignedByOwner, type TypedDomain } from "../evm/authorization.ts";
 import { readEvmAddress, readHash, readHexBytes } from "../evm/evm-values.ts";
 
-/** What somebody wants to pay for. */
+/** The subject of a payment. */
 export type X402Want =
-  /** Storing so many bytes, 1 or more. */
+  /** Storage of this number of bytes, 1 or more. */
   | Readonly<{ kind: "bytes"; size: bigint }>
   /** Credits, winc, 1 or more. */
   | Readonly<{ kind: "credits"; winc: bigint }>
@@ -27,9 +27,9 @@ export type X402Want =
  */
 export type X402Quote = Readonly<{
   want: X402Want;
-  /** What is asked for, smallest unit of the asset; at least `x402AmountMin`. */
+  /** The price, smallest unit of the asset; at least `x402AmountMin`. */
   amount: bigint;
-  /** What the payment is meant to buy: 1 or more. A payment of `amount` credits at least this. */
+  /** Credits for the payment, 1 or more. A payment of `amount` credits at least this. */
   winc: bigint;
 }>;
 
@@ -37,17 +37,17 @@ export type X402Quote = Readonly<{
 export type X402Terms = Readonly<{
   network: X402Network;
   payTo: UserAddress;
-  /** How long a payment may take from quote to settlement. Seconds. */
+  /** Longest time from quote to settlement. Seconds. */
   timeoutSeconds: number;
 }>;
 
-/** What a payment is for: `topUpPurpose`, or what `uploadPurpose` says. The first that it is sent for binds it. */
+/** The purpose of a payment: `topUpPurpose`, or an `uploadPurpose`. The first purpose binds it. */
 export type X402Purpose = string & { readonly __brand: "X402Purpose" };
 
 /** A payment and what it is for. */
 export type X402Request = Readonly<{
   payment: X402Payment;
-  /** What is bought. Payments for quotes that are still held are taken, whatever it costs by now. */
+  /** The purchase. Payments for quotes that are still held are accepted at their price. */
   want: X402Want;
   purpose: X402Purpose;
   /** Address of what is paid for, absolute; for the facilitator's eyes. */
@@ -58,11 +58,11 @@ export type X402Request = Readonly<{
 export type X402Settled = Readonly<{
   /** Whose account was credited. */
   payer: UserAddress;
-  /** What it was credited with: what was paid, at the quote's price. */
+  /** The credits: the whole payment, at the quote's price. */
   creditedWinc: bigint;
-  /** What the quote was for; `creditedWinc` or less. An upload reserves this. */
+  /** The credits that the quote promised; `creditedWinc` or less. An upload reserves this. */
   quotedWinc: bigint;
-  /** What the payer's own balance was right after. */
+  /** The payer's own balance right after. */
   balance: bigint;
   /** Hash of the chain's transaction. */
   transaction: string;
@@ -115,7 +115,7 @@ export function readingPurpose(client: string): X402Purpose {
   return `reading:${client}` as X402Purpose;
 }
 
-// What a payment must be, as both versions of the protocol write it.
+// The payment requirement in both versions of the protocol.
 // Source: docs/reference/payment.md#x402.
 
 /** The resource as described to the payer. */
@@ -176,12 +176,12 @@ export type X402Network = Readonly<{
   chainId: bigint;
   /** CAIP-2: `eip155:8453`. What version 2 says, and what the ledger keeps. */
   name: string;
-  /** What version 1 says: `base`; the CAIP-2 name where it has none. */
+  /** The network's name in version 1: `base`; its CAIP-2 name where version 1 has none. */
   nameV1: string;
   asset: X402Asset;
 }>;
 
-/** What an operator may set in the place of the known coin. */
+/** An operator's coin in place of the known one. */
 type AssetSettings = Readonly<{
   address: string | undefined;
   name: string | undefined;
@@ -273,7 +273,7 @@ export type X402Accepted = Readonly<{ amount: bigint; asset: UserAddress; payTo:
 /** Longer headers are not looked into; honest ones have about 1,000 characters. */
 const textLengthMax = 8_192;
 
-/** A smart wallet's signature may wrap another; a longer one than this is nobody's. Bytes. */
+/** Longest signature; a smart wallet's signature may wrap another. Bytes. */
 const signatureBytesMax = 2_048;
 
 const uintPattern = /^\d{1,78}$/;
@@ -283,7 +283,7 @@ const uintMax = 2n ** 256n - 1n;
  * Reads a payment.
  *
  * @param version - By the header that carried it.
- * @returns `undefined` for a text that is no payment of this version by EIP-3009.
+ * @returns `undefined` for text that is not an EIP-3009 payment of this version.
  */
 export function readX402Payment(text: string, version: 1 | 2): X402Payment | undefined {
   const value = readBase64Json(text);
@@ -363,7 +363,7 @@ const timeLeftMax = 86_400n;
 /** Clocks differ by seconds between payers, chains and us. */
 const clockSlack = 60n;
 
-/** What the signatures of the terms' coin are bound to. */
+/** The EIP-712 domain of the coin. */
 export function domainOf({ network }: X402Terms): TypedDomain {
   const { chainId, asset } = network;
   return { name: asset.name, version: asset.version, chainId, contract: asset.address };

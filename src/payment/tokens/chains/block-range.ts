@@ -21,7 +21,7 @@ type BlockRange = Readonly<{
   last: number;
 }>;
 
-/** What is known of how blocks are confirmed and replaced. */
+/** Confirmations for crediting a payment and for the end of watching it. */
 export type Depths = Readonly<{ confirmations: number; finalConfirmations: number }>;
 
 type Mark = Readonly<{ from: number; height: number; hash: string }>;

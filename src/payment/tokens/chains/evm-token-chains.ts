@@ -25,7 +25,6 @@ import {
 } from "../token-chain.ts";
 import { type Depths, foundUpTo, nextRange } from "./block-range.ts";
 
-/** What payments in a coin are read from. */
 type EvmCoinOptions = Depths &
   Readonly<{
     token: Token;
@@ -39,7 +38,6 @@ const blocksReadMax = 16;
 /** Blocks passed over in one step when nothing in them can be ours. */
 const blocksPassedMax = 4_096;
 
-/** Creates the chain of a coin. */
 export function createEvmCoin({ token, address, evm, ...depths }: EvmCoinOptions): TokenChain {
   // The amount is in the transaction itself, in a block or not.
   const paid = (transaction: EvmTransaction) => paidBy(transaction, address);
@@ -121,7 +119,6 @@ function halfOf(count: number): number {
 // call of `transfer` shows what it will move.
 // Source: EIP-20; docs/reference/payment.md#sources-of-payments.
 
-/** What payments in a token are read from. */
 type EvmTokenOptions = Depths &
   Readonly<{
     token: Token;
@@ -137,7 +134,6 @@ const blocksPerQueryMax = 500;
 /** Blocks looked through again: of several servers behind one address one may not have had the newest. */
 const blocksRepeated = 32;
 
-/** Creates the chain of a token. */
 export function createEvmToken({ token, address, contract, evm, ...depths }: EvmTokenOptions): TokenChain {
   const receiver = { address, contract };
   const ask = createLogQuestions(evm, receiver);
@@ -227,10 +223,10 @@ function createLogQuestions(evm: EvmChain, { address, contract }: Receiver) {
 
 // A look at one transaction of an EVM chain, whatever it pays in.
 
-/** What a transaction pays us, and how it presents itself. */
+/** The payment of a transaction, and its outline. */
 type Paid = Pick<MinedObservation, "transfers" | "outline">;
 
-/** How payments in one coin are read. */
+/** A parser of payments in one coin. */
 type EvmPaidReader = Readonly<{
   /** Of a transaction in no block; without `transfers` where only the block will show them. */
   waiting: (transaction: EvmTransaction) => Pick<Extract<Observation, { kind: "waiting" }>, "transfers" | "outline">;

@@ -25,7 +25,6 @@ import {
 } from "../token-chain.ts";
 import type { Depths } from "./block-range.ts";
 
-/** What payments in KYVE are read from. */
 type KyveChainOptions = Depths &
   Readonly<{
     address: UserAddress;
@@ -40,7 +39,6 @@ const blocksRepeated = 32;
 /** Heights searched in one step. */
 const blocksSearchedMax = 50_000;
 
-/** Creates the chain. */
 export function createKyveChain({ address, denom, server, ...depths }: KyveChainOptions): TokenChain {
   return {
     token: "kyve",
@@ -301,7 +299,7 @@ function heightOf(value: JsonValue | undefined): number | undefined {
   return typeof value === "string" && /^\d{1,15}$/.test(value) ? readCount(BigInt(value)) : undefined;
 }
 
-/** What a transaction pays an address. @param denom - Name of the coin's smallest unit. */
+/** The payments of a transaction to an address. @param denom - Name of the coin's smallest unit. */
 function kyvePaid(
   { moves, memo }: KyveTransaction,
   address: UserAddress,

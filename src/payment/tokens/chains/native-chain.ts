@@ -28,7 +28,6 @@ import {
   type TransferStatus,
 } from "../token-chain.ts";
 
-/** What native payments are read from. */
 export type NativeChainOptions = Readonly<{
   /** Canonical. */
   address: string;
@@ -56,7 +55,7 @@ const base64urlAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0
 
 const noColumns = { tags: false, ownerKey: false, parent: false, block: false } as const;
 
-/** What a payment says. */
+/** The content of a payment. */
 type Statement = Readonly<{
   ownerAddress: string;
   target: string;
@@ -64,7 +63,6 @@ type Statement = Readonly<{
   tags: readonly Tag[];
 }>;
 
-/** Creates the native token's chain. */
 export function createNativeChain(options: NativeChainOptions): TokenChain {
   const { address, reader, nodes } = options;
   return {
@@ -202,7 +200,7 @@ function askOwn<Value>(
   return nodes.ask(async (node, own) => (nodes.all.includes(node) ? call(node, own) : { kind: "absent" }), signal);
 }
 
-/** How far the index was looked through. */
+/** The cursor of the scan through the index. */
 type Mark = Readonly<{
   /** Blocks below are none of ours: they were there before payments were taken. */
   from: number;

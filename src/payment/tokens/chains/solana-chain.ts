@@ -21,7 +21,6 @@ import {
   type TokenChain,
 } from "../token-chain.ts";
 
-/** What payments on Solana are read from. */
 type SolanaChainOptions = Readonly<{
   token: Token;
   /** The owner's address. */
@@ -195,7 +194,7 @@ async function sweepSignatures(
   return await goOn(server, accounts, sweep, signal);
 }
 
-/** How far the signatures of one account were looked through. */
+/** The cursor of the scan through the signatures of one account. */
 type AccountMark = Readonly<{
   /** The newest signature of a sweep that is complete. */
   done?: string;
@@ -311,7 +310,7 @@ type TokenBalance = Readonly<{ account: string; mint: string; owner: string; amo
 type Instruction = Readonly<{ program: string; parsed: JsonValue }>;
 type Move = Readonly<{ from: string; to: string; amount: bigint }>;
 
-/** What a transaction pays. */
+/** A payment of a transaction. */
 type SolanaPayment = Pick<MinedObservation, "transfers" | "outline">;
 
 /** More instructions than fit a transaction, whose programs may call others. */
@@ -346,7 +345,7 @@ function readSolanaTransaction(value: JsonValue): SolanaTransaction | undefined 
   };
 }
 
-/** What a transaction pays an address in the chain's coin. */
+/** The payment of a transaction to an address in the chain's coin. */
 function coinsPaid(transaction: SolanaTransaction, address: string): SolanaPayment {
   const moves = transaction.instructions.flatMap((each) => coinMove(each) ?? []);
   const index = transaction.accounts.indexOf(address);
@@ -354,7 +353,7 @@ function coinsPaid(transaction: SolanaTransaction, address: string): SolanaPayme
   return payment(transaction, moves, new Set([address]), gained);
 }
 
-/** What a transaction pays an owner in a token. */
+/** The payment of a transaction to an owner in a token. */
 function tokensPaid(transaction: SolanaTransaction, owner: string, mint: string): SolanaPayment {
   const isOurs = (balance: TokenBalance) => balance.owner === owner && balance.mint === mint;
   const stored = [...transaction.tokensBefore, ...transaction.tokensAfter].filter(isOurs);
@@ -382,7 +381,7 @@ function payment(
   return { transfers: isTrue ? bySender(sent, memoOf(transaction)) : [], outline };
 }
 
-/** Accounts of programs hold no keys: whoever signed first for the transaction is credited in their place. */
+/** Accounts of programs have no keys: the first signer of the transaction is credited in their place. */
 function senderOf(from: string, { accounts }: SolanaTransaction): UserAddress | undefined {
   return (readAddress(from, "solana") ?? readAddress(accounts[0] ?? "", "solana"))?.address;
 }
