@@ -23,7 +23,7 @@ import { isTimeout, sleep, withDeadline } from "../lib/stop.ts";
 import { type Administration, openAdministration } from "../store/administration-database.ts";
 import type { BlockedPlace } from "../store/block-list.ts";
 import type { BundleStatus, PendingRow } from "../store/index/rows.ts";
-import { createIndexWriterCalls, type IndexWriterCalls, type WriteJob } from "../store/index/thread.ts";
+import type { IndexWriterCalls } from "../store/index/thread.ts";
 import type { IndexReader } from "../store/index/types.ts";
 import type { Sources } from "./base.ts";
 import type { DataFolder } from "./data-folder.ts";
@@ -39,6 +39,7 @@ export type AdministrationParts = Readonly<{
   filters: SetFilters;
   threads: Threads;
   reader: IndexReader;
+  index: IndexWriterCalls;
   sources: Sources;
   listeners: AdministrationListeners;
   log: Log;
@@ -77,9 +78,8 @@ export type OpenAdministration = Readonly<{
 
 /** Opens administration; it is closed by `closers`. */
 export function openAdministrationRoutes(parts: AdministrationParts): OpenAdministration {
-  const { config, folder, reader, threads, sources, listeners, log, closers } = parts;
+  const { config, folder, reader, index, sources, listeners, log, closers } = parts;
   const { blockList } = sources;
-  const index = createIndexWriterCalls(folder.index, (job: WriteJob) => threads.index.run("write", job));
   const administration = openAdministration(folder.administration, systemClock);
   closers.add("administration", administration.close);
   const exports = openExports({
@@ -89,7 +89,7 @@ export function openAdministrationRoutes(parts: AdministrationParts): OpenAdmini
     log,
   });
   closers.add("exports", exports.close);
-  const queue = queueOf(parts, administration, index);
+  const queue = queueOf(parts, administration);
   const routes = createAdminRoutes({
     guard: createAdminGuard({ key: parts.key, clock: systemClock, sleep }),
     debug: createDebug({
@@ -114,8 +114,8 @@ export function openAdministrationRoutes(parts: AdministrationParts): OpenAdmini
   return { routes, wantBundle };
 }
 
-function queueOf(parts: AdministrationParts, { staged }: Administration, index: IndexWriterCalls): AdminQueue {
-  const { filters, threads, reader, sources, listeners, log, closers } = parts;
+function queueOf(parts: AdministrationParts, { staged }: Administration): AdminQueue {
+  const { filters, threads, reader, index, sources, listeners, log, closers } = parts;
   const search = openStagedSearch({
     staged,
     nodes: sources.nodes,

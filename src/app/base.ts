@@ -13,6 +13,7 @@ import type { Config } from "../config/settings.ts";
 import { checksIn, type GatewayContentStore, openContent } from "../content/content.ts";
 import type { FindUploaded } from "../content/uploaded.ts";
 import { createLookupMetrics } from "../gateway/gateway-metrics.ts";
+import type { HealthCheck } from "../gateway/health.ts";
 import type { PeerList } from "../gateway/peers.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
@@ -23,6 +24,7 @@ import { type BlockList, openBlockList } from "../store/block-list.ts";
 import { type Extents, openExtents } from "../store/extents/extents.ts";
 import { openFoundItems } from "../store/found-items.ts";
 import { openIndexReader } from "../store/index/reader.ts";
+import { createIndexWriterCalls, type IndexWriterCalls } from "../store/index/thread.ts";
 import type { IndexReader } from "../store/index/types.ts";
 import { openIndexWriter } from "../store/index/writer.ts";
 import type { Pool, Workers } from "../threads/pool.ts";
@@ -34,13 +36,32 @@ import { openThreads, type Threads } from "./threads.ts";
 /** What the base is opened with. */
 export type BaseParts = Readonly<{
   config: Config;
-  /** Taken for this process. */
+  /** Locked by this process. */
   folder: DataFolder;
-  /** Chain nodes, in the order in which they are asked. */
+  /** Chain nodes, in the order of requests. */
   nodeUrls: readonly string[];
+  /** Finds uploads that are stored here; none without an upload service. */
+  findUploaded?: FindUploaded;
   log: Log;
   closers: Closers;
 }>;
+
+/**
+ * Creates the list of health checks of parts that open one after another: each part adds its own when it is open.
+ *
+ * @param first - Checks of what is open already.
+ */
+export function createCheckList(
+  first: readonly HealthCheck[],
+): Readonly<{ check: HealthCheck; add: (check: HealthCheck) => void }> {
+  const checks = [...first];
+  return {
+    check: () => checks.flatMap((check) => check()),
+    add: (check) => {
+      checks.push(check);
+    },
+  };
+}
 
 /** The base, open. */
 export type Base = Readonly<{
@@ -48,9 +69,9 @@ export type Base = Readonly<{
   metrics: Metrics;
   threads: Threads;
   reader: IndexReader;
+  /** The one client of the thread that writes the index. */
+  index: IndexWriterCalls;
   sources: Sources;
-  /** Says who finds what was uploaded; until then nothing was. */
-  findUploadedBy: (find: FindUploaded) => void;
 }>;
 
 /**
@@ -58,14 +79,21 @@ export type Base = Readonly<{
  *
  * @throws Misuse when a filter is no filter.
  */
-export function openBase({ config, folder, nodeUrls, log, closers }: BaseParts): Base {
+export function openBase({
+  config,
+  folder,
+  nodeUrls,
+  findUploaded = async () => undefined,
+  log,
+  closers,
+}: BaseParts): Base {
   const filters = readFilters(config);
   log.info("signatures over secp256k1", { implementation: secp256k1Implementation() });
   const metrics = createMetrics();
   addProcessMetrics(metrics);
   const threads = openThreads(config, closers);
   const reader = openIndex(folder, threads.index, closers);
-  const told: { find?: FindUploaded } = {};
+  const index = createIndexWriterCalls(folder.index, (job) => threads.index.run("write", job));
   const sources = openSources({
     config,
     folder,
@@ -75,15 +103,12 @@ export function openBase({ config, folder, nodeUrls, log, closers }: BaseParts):
     log,
     closers,
     metrics,
-    findUploaded: async (id) => await told.find?.(id),
+    findUploaded,
   });
-  const findUploadedBy = (find: FindUploaded) => {
-    told.find = find;
-  };
-  return { filters, metrics, threads, reader, sources, findUploadedBy };
+  return { filters, metrics, threads, reader, index, sources };
 }
 
-/** The file is made here, so that answers need not wait for the thread that will write it. */
+/** Creates the index file, so that responses need not wait for the thread that writes it. */
 function openIndex(folder: DataFolder, pool: Pool<Workers["index"]>, closers: Closers): IndexReader {
   openIndexWriter(folder.index, { clock: systemClock }).close();
   closers.add("index", () => pool.run("close", { path: folder.index }));
@@ -110,7 +135,7 @@ export type SourceParts = Readonly<{
   nodeUrls: readonly string[];
   reader: IndexReader;
   verify: Pool<Workers["verify"]>;
-  /** Finds what was uploaded here; told when the upload service is open, which itself needs what is opened here. */
+  /** Finds uploads that are stored here. */
   findUploaded: FindUploaded;
   metrics: Metrics;
   log: Log;

@@ -3,6 +3,7 @@
  * reverse order.
  * @module
  */
+import { EventEmitter } from "node:events";
 
 import type { AnyElysia } from "elysia";
 import type { Id } from "../arweave/id.ts";
@@ -27,13 +28,12 @@ import type { Closers } from "../lib/closers.ts";
 import { openHttp } from "../lib/http-client.ts";
 import type { Log } from "../lib/log.ts";
 import type { Metrics } from "../lib/metrics.ts";
-import { createIndexWriterCalls, type WriteJob } from "../store/index/thread.ts";
 import type { IndexReader } from "../store/index/types.ts";
 import { openManifestIndexes } from "../store/manifests/manifest-indexes.ts";
 import { openOutbox } from "../store/outbox.ts";
 import { version } from "../version.ts";
-import { openAdministrationRoutes } from "./administration.ts";
-import { type Base, type BaseParts, openBase, type Sources } from "./base.ts";
+import { type OpenAdministration, openAdministrationRoutes } from "./administration.ts";
+import { type Base, type BaseParts, createCheckList, openBase, type Sources } from "./base.ts";
 import { certificateFiles, firstCertificate, renewOnHangup } from "./certificate.ts";
 import { badSettings } from "./complaints.ts";
 import type { DataFolder } from "./data-folder.ts";
@@ -59,14 +59,30 @@ export type GatewayParts = BaseParts &
     /** Hosts whose subdomains are names and sandboxes. */
     rootHosts: readonly string[];
     /** Why the start is not over yet, though the gateway is open; none when it is. */
-    starting?: HealthCheck;
+    starting?: HealthCheck | undefined;
     /** The wallet of uploads, where there is one. */
     wallet?: Readonly<{ wallet: Pick<Wallet, "address"> }> | undefined;
     /** Says which databases were found damaged since the start. */
     damage?: HealthCheck;
     /** What readers can pay for beyond the limits, and where they reach the gateway. */
     paid?: SoldReading | undefined;
+    /** Notified of each listener with its address; the port of a setting of 0 is known only then. */
+    onListening?: (name: ListenerName, url: string) => void;
   }>;
+
+/** A listener of the program. */
+export type ListenerName = "gateway" | ServicePlace["name"];
+
+/** Events of administration and of posts, for the parts that are opened after their sources. */
+type GatewayEvents = {
+  blockListChanged: [];
+  /** Ids are in the index from now on. */
+  items: [ids: readonly Id[]];
+  /** A requested transaction was found, verified and indexed. */
+  queuedTransaction: [id: Id];
+  bundleQueued: [];
+  transactionPosted: [];
+};
 
 /** A gateway that runs. */
 export type OpenGateway = Readonly<{
@@ -106,56 +122,45 @@ export function openGateway(
   const { filters, metrics, threads, reader, sources } = base;
   const named = openNames({ config, blockList: sources.blockList, metrics, log, closers });
 
-  // The listener and indexing tell each other: items that arrive leave memory, posts that arrive wake the follower.
-  const told: { gateway?: Gateway; indexing?: Indexing; webhooks?: Webhooks } = {};
-  const shortages = createConcerns({ ...sources, pools: threads });
-  const concerns = () => [...shortages(), ...(told.indexing?.status().reasons ?? [])];
+  const events = new EventEmitter<GatewayEvents>();
+  const { content, extents, nodes } = sources;
+  const concerns = createCheckList([createConcerns({ extents, nodes, pools: threads })]);
   const queryStart = createQueryStart(config, threads);
-  const checks = [concerns, parts.damage ?? (() => [])];
+  const checks = [concerns.check, parts.damage ?? (() => [])];
   const health = healthOf(parts, reader, [named.notes], checks, [queryStart.check]);
   const key = adminKeyOf(config);
-  const administration = openAdministrationRoutes({
-    ...{ ...parts, ...base, key: key.key },
-    listeners: {
-      onBlockListChange: () => told.gateway?.forgetAll(),
-      onItems: (ids) => forget(ids, told.gateway, sources),
-      onQueuedTransaction: (id) => told.webhooks?.onQueuedTransaction(id),
-      onBundle: () => told.indexing?.wakeBundles(),
-      concerns,
-    },
-  });
+  const administration = administrationOf(parts, base, key.key, events, concerns.check);
   const isApart = config.ADMIN_LISTEN !== undefined;
-  const gateway = surfaceOf(
-    { ...parts, ...base, health, named, services },
-    isApart ? undefined : administration.routes,
-    () => told.indexing?.wake(),
+  const gateway = surfaceOf(parts, base, {
+    health,
+    named,
+    services,
+    administration: isApart ? undefined : administration.routes,
+    onPosted: () => events.emit("transactionPosted"),
+  });
+  events.on("blockListChanged", gateway.forgetAll);
+  events.on("items", (ids) => forget(ids, gateway, sources));
+  const { server, adminServer, serviceServers, servers } = openListeners(
+    parts,
+    metrics,
+    gateway,
+    services,
+    isApart ? administration.routes : undefined,
   );
-  told.gateway = gateway;
-  const stats = createRequestMetrics(metrics, log, config.LOG_MEMORY_HITS);
-  const files = certificateFiles(config);
-  const certificate = files && firstCertificate(files, systemClock, log);
-  const limiter = limiterOf(config, metrics);
-  const limits = { limiter, memory: bodyMemoryOf(config, metrics, openBlobThread(closers)) };
-  const listening = { config, certificate, stats, ...limits, log, closers };
-  const server = listenForGateway(listening, gateway, services, paidReadsOf(parts.paid, limiter, log));
-  const apart = config.METRICS_ON_ADMIN_LISTEN ? metrics : undefined;
-  const adminServer = isApart ? listenForAdmin(listening, administration.routes, apart) : undefined;
-  const serviceServers = services.map((each) => [each.name, listenForService(listening, each)] as const);
-  const servers = [server, ...serviceServers.map(([, each]) => each)];
-  if (adminServer !== undefined) servers.push(adminServer);
-  if (files !== undefined) renewOnHangup(files, servers, { clock: systemClock, log, closers });
-  const webhooks = openSetWebhooks({ ...parts, filters, reader, metrics });
-  if (webhooks !== undefined) told.webhooks = webhooks;
-  const indexing = startIndexing({ ...parts, ...base }, gateway, webhooks);
-  told.indexing = indexing;
+  const webhooks = openSetWebhooks({ config, folder: parts.folder, filters, reader, metrics, log, closers });
+  if (webhooks !== undefined) events.on("queuedTransaction", webhooks.onQueuedTransaction);
+  const indexing = startIndexing(parts, base, gateway, webhooks);
+  events.on("bundleQueued", indexing.wakeBundles);
+  events.on("transactionPosted", indexing.wake);
+  concerns.add(() => indexing.status().reasons);
   closers.add("indexing", indexing.close);
   closeInOrder(parts, servers, health);
   addGatewayMetrics(metrics, {
     reader,
     isFollowing: () => indexing.status().follow.running,
-    nodes: sources.nodes,
-    cache: sources.extents.stats,
-    fetches: sources.content.stats,
+    nodes,
+    cache: extents.stats,
+    fetches: content.stats,
     jobs: () => loadsOf(threads, "open"),
     threads: () => loadsOf(threads, "threads"),
   });
@@ -175,9 +180,64 @@ export function openGateway(
     sources,
     forgetAll: () => {
       gateway.forgetAll();
-      sources.content.forgetAll();
+      content.forgetAll();
     },
   };
+}
+
+function administrationOf(
+  { config, folder, log, closers }: GatewayParts,
+  { filters, threads, reader, index, sources }: Base,
+  key: string,
+  events: EventEmitter<GatewayEvents>,
+  concerns: HealthCheck,
+): OpenAdministration {
+  return openAdministrationRoutes({
+    config,
+    key,
+    folder,
+    filters,
+    threads,
+    reader,
+    index,
+    sources,
+    listeners: {
+      onBlockListChange: () => events.emit("blockListChanged"),
+      onItems: (ids) => events.emit("items", ids),
+      onQueuedTransaction: (id) => events.emit("queuedTransaction", id),
+      onBundle: () => events.emit("bundleQueued"),
+      concerns,
+    },
+    log,
+    closers,
+  });
+}
+
+/** Opens all listeners. @param administration - Routes for a listener of their own. */
+function openListeners(
+  parts: GatewayParts,
+  metrics: Metrics,
+  gateway: Gateway,
+  services: readonly ServicePlace[],
+  administration: AnyElysia | undefined,
+) {
+  const { config, log, closers } = parts;
+  const stats = createRequestMetrics(metrics, log, config.LOG_MEMORY_HITS);
+  const files = certificateFiles(config);
+  const certificate = files && firstCertificate(files, systemClock, log);
+  const limiter = limiterOf(config, metrics);
+  const memory = bodyMemoryOf(config, metrics, openBlobThread(closers));
+  const listening = { config, certificate, stats, limiter, memory, log, closers };
+  const server = listenForGateway(listening, gateway, services, paidReadsOf(parts.paid, limiter, log));
+  const apart = config.METRICS_ON_ADMIN_LISTEN ? metrics : undefined;
+  const adminServer = administration && listenForAdmin(listening, administration, apart);
+  const serviceServers = services.map((each) => [each.name, listenForService(listening, each)] as const);
+  const servers = [server, ...serviceServers.map(([, each]) => each)];
+  if (adminServer !== undefined) servers.push(adminServer);
+  if (files !== undefined) renewOnHangup(files, servers, { clock: systemClock, log, closers });
+  parts.onListening?.("gateway", server.url);
+  for (const [name, { url }] of serviceServers) parts.onListening?.(name, url);
+  return { server, adminServer, serviceServers, servers };
 }
 
 type Closing = Pick<ReturnType<typeof listenForGateway>, "close" | "drain">;
@@ -233,18 +293,21 @@ function healthOf(
   });
 }
 
-type SurfaceParts = GatewayParts &
-  Base &
-  Readonly<{
-    health: Health;
-    named: OpenNames;
-    services: readonly ServicePlace[];
-  }>;
+type SurfaceNeeds = Readonly<{
+  health: Health;
+  named: OpenNames;
+  services: readonly ServicePlace[];
+  /** Undefined: served by a listener of its own. */
+  administration: AnyElysia | undefined;
+  onPosted: () => void;
+}>;
 
-function surfaceOf(parts: SurfaceParts, administration: AnyElysia | undefined, onPosted: () => void): Gateway {
-  const { config, filters, threads, reader, sources, metrics, health, named } = parts;
+function surfaceOf(parts: GatewayParts, base: Base, needs: SurfaceNeeds): Gateway {
+  const { config, folder, log, closers } = parts;
+  const { filters, threads, reader, sources, metrics } = base;
+  const { health, named, services, administration, onPosted } = needs;
   const check = checksIn(threads.verify).transaction;
-  const keepData = createDataKeeper({ check, content: sources.content, log: parts.log });
+  const keepData = createDataKeeper({ check, content: sources.content, log });
   return createGateway({
     reader,
     content: sources.content,
@@ -254,24 +317,24 @@ function surfaceOf(parts: SurfaceParts, administration: AnyElysia | undefined, o
     names: named.names,
     peers: sources.peers,
     checkRelayed: (job, signal) => threads.verify.run("checkRelayed", job, { signal }),
-    largeManifests: openLargeManifests(parts),
+    largeManifests: openLargeManifests({ config, folder, log, closers }),
     listeners: {
       onTransaction: async (transaction, body, signal) => {
         await keepData(transaction, body, signal);
         onPosted(); // the data is there before the transaction is pending in the index
       },
-      onChunk: createChunkKeeper(sources.extents, parts.log),
+      onChunk: createChunkKeeper(sources.extents, log),
     },
-    graphql: queriesOf(parts),
+    graphql: queriesOf(parts, threads),
     administration,
-    services: mountsOf(parts),
+    services: mountsOf(config, services),
     info: {
       wallet: config.AR_IO_WALLET ?? parts.wallet?.wallet.address,
       processId: config.IO_PROCESS_ID,
       unbundleFilter: filters.unbundle.json,
       indexFilter: filters.index.json,
       release: version,
-      services: servicesOf(parts),
+      services: servicesOf(config, services),
       features: featuresOf(config),
       limits: config.ENABLE_RATE_LIMITER ? rateLimitsOf(config) : undefined,
     },
@@ -306,7 +369,7 @@ function featuresOf(config: Config): readonly string[] {
 }
 
 /** Queries are answered here, or by the host that an operator names. */
-function queriesOf({ config, folder, threads, log, closers }: SurfaceParts): AnyElysia {
+function queriesOf({ config, folder, log, closers }: GatewayParts, threads: Threads): AnyElysia {
   if (config.GRAPHQL_HOST === undefined) {
     return graphql({
       pool: threads.query,
@@ -335,7 +398,7 @@ export function graphqlOriginOf(host: string, port: number): string {
 }
 
 /** Where the other services are, as far as it can be said of all callers: a public address, or a place on this port. */
-function servicesOf({ config, services }: SurfaceParts): Readonly<Record<string, string>> {
+function servicesOf(config: Config, services: readonly ServicePlace[]): Readonly<Record<string, string>> {
   const publicUrls = { payment: config.PAYMENT_PUBLIC_URL, upload: config.UPLOAD_PUBLIC_URL };
   return Object.fromEntries(
     services.flatMap(({ name }) => {
@@ -345,20 +408,22 @@ function servicesOf({ config, services }: SurfaceParts): Readonly<Record<string,
   );
 }
 
-function mountsOf({ config, services }: SurfaceParts): AnyElysia[] {
+function mountsOf(config: Config, services: readonly ServicePlace[]): AnyElysia[] {
   return config.MOUNT_SERVICES ? services.map((each) => createServiceApp(each.service, `/${each.name}`)) : [];
 }
 
-type IndexingParts = GatewayParts & Base;
-
-function startIndexing(parts: IndexingParts, gateway: Gateway, webhooks: Webhooks | undefined): Indexing {
-  const { config, folder, filters, metrics, threads, reader, sources, log } = parts;
+function startIndexing(
+  { config, log }: GatewayParts,
+  { filters, metrics, threads, reader, index, sources }: Base,
+  gateway: Gateway,
+  webhooks: Webhooks | undefined,
+): Indexing {
   const forks = createForkMetrics(metrics, reader.tip()?.height ?? -1);
   return openIndexing({
     nodes: sources.nodes,
     verify: threads.verify,
     unbundle: threads.unbundle,
-    index: createIndexWriterCalls(folder.index, (job: WriteJob) => threads.index.run("write", job)),
+    index,
     reader,
     content: sources.content,
     start: config.START_HEIGHT,
@@ -392,9 +457,9 @@ function startIndexing(parts: IndexingParts, gateway: Gateway, webhooks: Webhook
 }
 
 /** What is said of ids changes: nothing that was remembered of them holds. */
-function forget(ids: readonly Id[], gateway: Gateway | undefined, { content }: Sources): void {
+function forget(ids: readonly Id[], gateway: Gateway, { content }: Sources): void {
   for (const id of ids) {
-    gateway?.forget(id);
+    gateway.forget(id);
     content.forget(id);
   }
 }

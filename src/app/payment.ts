@@ -50,12 +50,12 @@ import { type CountPromo, createPromos, type Promos } from "../payment/top-ups/p
 import { findQuote, hasPaid } from "../payment/top-ups/quotes.ts";
 import { createTopUps } from "../payment/top-ups/top-up.ts";
 import type { X402 } from "../payment/x402/x402.ts";
+import type { IndexReader } from "../store/index/types.ts";
 import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
-import { openLedger } from "../store/ledger/open-ledger.ts";
 import { createTransferIds, type MakeId } from "../store/ledger/transfers.ts";
 import { version } from "../version.ts";
-import type { Base, BaseParts } from "./base.ts";
 import { badSettings } from "./complaints.ts";
+import type { DataFolder } from "./data-folder.ts";
 import { storedKey } from "./keys.ts";
 import { systemRandom } from "./random.ts";
 import type { OpenSandbox } from "./sandbox.ts";
@@ -63,29 +63,34 @@ import { openTokens } from "./tokens.ts";
 import { openX402 } from "./x402.ts";
 
 /** What the payment service is opened with. */
-export type PaymentParts = BaseParts &
-  Readonly<{
-    base: Base;
-    /** Where a caller reaches the gateway, and this service. */
-    gatewayUrl: PublicUrl;
-    publicUrl: PublicUrl;
-    /** Native payments go to it where no other address is set. */
-    wallet?: Readonly<{ wallet: Pick<Wallet, "address"> }> | undefined;
-    /** Under `dev`: what stands for Stripe and for the price feed. */
-    sandbox?: Pick<OpenSandbox, "stripe" | "feedUrl"> | undefined;
-    /** Says which databases were found damaged since the start. */
-    damage?: HealthCheck;
-  }>;
+export type PaymentParts = Readonly<{
+  config: Config;
+  folder: Pick<DataFolder, "keys">;
+  ledger: LedgerDatabase;
+  reader: IndexReader;
+  nodes: Nodes;
+  metrics: Metrics;
+  /** The address at which clients reach the gateway, and this service. */
+  gatewayUrl: PublicUrl;
+  publicUrl: PublicUrl;
+  /** Receives native payments unless another address is set. */
+  wallet: Readonly<{ wallet: Pick<Wallet, "address"> }> | undefined;
+  /** Under `dev`: replaces Stripe and the price feed. */
+  sandbox: Pick<OpenSandbox, "stripe" | "feedUrl"> | undefined;
+  /** Databases that were found damaged since the start. */
+  damage: HealthCheck;
+  log: Log;
+  closers: Closers;
+}>;
 
 /** The payment service, open. */
 export type OpenPayment = Readonly<{
   service: Service;
-  ledger: LedgerDatabase;
   credits: Credits;
   prices: Prices;
-  /** Whether what storage costs can be told. */
+  /** Whether the price of storage is known and not too old. */
   isNetworkPriceKnown: () => boolean;
-  /** Where payments in each token go. */
+  /** The receiving address of each token. */
   addresses: ReadonlyMap<Token, string>;
   /** Undefined: x402 is off. */
   x402: X402 | undefined;
@@ -94,45 +99,47 @@ export type OpenPayment = Readonly<{
 /** Between two looks for abandoned reservations: far below the time that they are held. */
 const expiryEveryMs = 30_000;
 
-/** Opens it; everything is closed by `closers`. Rejects when the ledger cannot be had. */
-export async function openPayment(parts: PaymentParts): Promise<OpenPayment> {
-  const { config, folder, base, sandbox, closers } = parts;
-  const ledger = await openLedger({ url: config.LEDGER_URL, path: folder.ledger });
-  closers.add("ledger", ledger.close);
+/** Opens the service; everything is closed by `closers`. */
+export function openPayment(parts: PaymentParts): OpenPayment {
+  const { config, folder, ledger, reader, nodes, metrics, gatewayUrl, publicUrl, wallet, sandbox } = parts;
+  const { log, closers } = parts;
   const makeId = createTransferIds(systemClock, systemRandom);
   const credits = createCredits({ database: ledger, clock: systemClock, makeId });
-  closers.add("expiry", openExpiry({ credits, everyMs: expiryEveryMs, log: parts.log }).close);
-  const tokens = createWalletTokens(tokenSecret(parts), systemClock);
+  closers.add("expiry", openExpiry({ credits, everyMs: expiryEveryMs, log }).close);
+  const tokens = createWalletTokens(tokenSecret(config, folder), systemClock);
   const access = createWalletAccess({ database: ledger, tokens, clock: systemClock });
-  const priced = openPrices({
-    ...parts,
-    ledger,
-    nodes: base.sources.nodes,
-    feedUrl: sandbox?.feedUrl,
-    metrics: base.metrics,
-  });
-  const { prices } = priced;
+  const priced = openPrices({ config, nodes, ledger, feedUrl: sandbox?.feedUrl, metrics, log, closers });
+  const { prices, rules } = priced;
   const promoGuard = createPromoGuard(systemClock, Math.floor(systemRandom() * 2 ** 32));
   const reportGuard = createReportGuard(systemClock, Math.floor(systemRandom() * 2 ** 32));
   const cards = openCards({
-    ...parts,
+    config,
     ledger,
     makeId,
     prices,
-    promoGuard,
     countPromo: priced.promos.count,
+    promoGuard,
+    publicUrl,
     sandbox: sandbox?.stripe,
+    log,
+    closers,
   });
-  const tokenPayments = openTokens({ ...parts, ledger, makeId, prices, rules: priced.rules });
-  const x402Payments = openX402({ ...parts, ledger, makeId, prices, rules: priced.rules });
-  const checks = [
-    parts.damage ?? (() => []),
-    ledger.faults,
-    priced.check,
-    cards.check,
-    tokenPayments.check,
-    x402Payments.check,
-  ];
+  const tokenPayments = openTokens({
+    config,
+    reader,
+    nodes,
+    metrics,
+    ledger,
+    makeId,
+    prices,
+    rules,
+    wallet,
+    log,
+    closers,
+  });
+  const { payments, addresses } = tokenPayments;
+  const x402Payments = openX402({ config, ledger, makeId, prices, rules, log, closers });
+  const checks = [parts.damage, ledger.faults, priced.check, cards.check, tokenPayments.check, x402Payments.check];
   const health = createHealth({ clock: systemClock, checks, notes: [], readiness: [] });
   const service: Service = {
     reference: paymentReference,
@@ -141,16 +148,16 @@ export async function openPayment(parts: PaymentParts): Promise<OpenPayment> {
       () =>
         createInformationRoutes({
           release: version,
-          gatewayUrl: parts.gatewayUrl,
-          addresses: tokenPayments.addresses,
+          gatewayUrl,
+          addresses,
           freeUploadBytes: config.FREE_UPLOAD_BYTES,
           health,
-          metrics: config.METRICS_ON_ADMIN_LISTEN ? undefined : base.metrics,
+          metrics: config.METRICS_ON_ADMIN_LISTEN ? undefined : metrics,
         }),
       () => createPriceRoutes({ prices, promoGuard }),
       ...cards.routes,
-      () => createTokenRoutes({ ...tokenPayments, reportGuard }),
-      () => createX402Routes({ x402: x402Payments.x402, publicUrl: parts.publicUrl }),
+      () => createTokenRoutes({ payments, reportGuard }),
+      () => createX402Routes({ x402: x402Payments.x402, publicUrl }),
       () => createBalanceRoutes({ credits, access, free: () => freeAllowance(config.FREE_UPLOAD_BYTES) }),
       () => createApprovalRoutes({ credits }),
       () =>
@@ -161,13 +168,12 @@ export async function openPayment(parts: PaymentParts): Promise<OpenPayment> {
         }),
     ],
   };
-  const { addresses } = tokenPayments;
   const { isNetworkPriceKnown } = priced;
-  return { service, ledger, credits, prices, isNetworkPriceKnown, addresses, x402: x402Payments.x402 };
+  return { service, credits, prices, isNetworkPriceKnown, addresses, x402: x402Payments.x402 };
 }
 
 /** Wallets keep their tokens over a restart. */
-function tokenSecret({ config, folder }: PaymentParts): Uint8Array {
+function tokenSecret(config: Config, folder: PaymentParts["folder"]): Uint8Array {
   if (config.JWT_SECRET !== undefined) return new TextEncoder().encode(config.JWT_SECRET);
   return storedKey(folder.keys, "wallet-tokens");
 }

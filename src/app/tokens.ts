@@ -3,9 +3,13 @@
  * @module
  */
 import type { Wallet } from "../arweave/wallet.ts";
+import type { Nodes } from "../chain/nodes.ts";
 import type { Config } from "../config/settings.ts";
 import type { HealthCheck } from "../gateway/health.ts";
 import { systemClock } from "../lib/clock.ts";
+import type { Closers } from "../lib/closers.ts";
+import type { Log } from "../lib/log.ts";
+import type { Metrics } from "../lib/metrics.ts";
 import { chainOf, readAddress, type Token, type UserAddress } from "../payment/addresses.ts";
 import type { PriceRules } from "../payment/prices/price-rules.ts";
 import type { Prices } from "../payment/prices/price-types.ts";
@@ -20,23 +24,27 @@ import {
 } from "../payment/tokens/open-chains.ts";
 import { createTokenPayments, type TokenPayments } from "../payment/tokens/token-payments.ts";
 import { openTokenWatcher, type WatchStatus } from "../payment/tokens/token-watcher.ts";
+import type { IndexReader } from "../store/index/types.ts";
 import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
 import type { MakeId } from "../store/ledger/transfers.ts";
-import type { Base, BaseParts } from "./base.ts";
 import { badSettings } from "./complaints.ts";
 import { systemRandom } from "./random.ts";
 
 /** What they are opened with. */
-export type TokensParts = Pick<BaseParts, "config" | "log" | "closers"> &
-  Readonly<{
-    base: Pick<Base, "metrics" | "reader" | "sources">;
-    ledger: LedgerDatabase;
-    makeId: MakeId;
-    prices: Pick<Prices, "token">;
-    rules: Pick<PriceRules, "tokens">;
-    /** Native payments go to it where no other address is set. */
-    wallet?: Readonly<{ wallet: Pick<Wallet, "address"> }> | undefined;
-  }>;
+export type TokensParts = Readonly<{
+  config: Config;
+  reader: IndexReader;
+  nodes: Nodes;
+  metrics: Metrics;
+  ledger: LedgerDatabase;
+  makeId: MakeId;
+  prices: Pick<Prices, "token">;
+  rules: Pick<PriceRules, "tokens">;
+  /** Receives native payments unless another address is set. */
+  wallet?: Readonly<{ wallet: Pick<Wallet, "address"> }> | undefined;
+  log: Log;
+  closers: Closers;
+}>;
 
 /** Payments in tokens, open. */
 export type OpenTokens = Readonly<{
@@ -56,7 +64,7 @@ const faultNotedMs = 5 * 60_000;
  * @throws Misuse when an address is none, or has no way to its chain.
  */
 export function openTokens(parts: TokensParts): OpenTokens {
-  const { config, base, ledger, makeId, prices, log, closers } = parts;
+  const { config, metrics, ledger, makeId, prices, log, closers } = parts;
   const { sources, excluded } = readSources(parts);
   const { chains, close } = openTokenChains(sources);
   closers.add("chains of token payments", close);
@@ -80,7 +88,7 @@ export function openTokens(parts: TokensParts): OpenTokens {
     random: systemRandom,
   });
   closers.add("token watcher", watcher.close);
-  base.metrics.gaugesOf({
+  metrics.gaugesOf({
     name: "payment_token_watch_age_seconds",
     help: "Seconds since a token's chain was last looked through; absent before the first time.",
     label: "token",
@@ -106,7 +114,7 @@ function noteOf({ token, doneAt, fault }: WatchStatus): readonly string[] {
 
 type ReadSources = Readonly<{ sources: ChainSources; excluded: ReadonlySet<string> }>;
 
-function readSources({ config, rules, base, wallet }: TokensParts): ReadSources {
+function readSources({ config, rules, reader, nodes, wallet }: TokensParts): ReadSources {
   const { native: set, excluded, ...chains } = readTokenSettings(config);
   const own = wallet === undefined ? undefined : readAddress(wallet.wallet.address, "native")?.address;
   const native = set ?? own;
@@ -114,8 +122,8 @@ function readSources({ config, rules, base, wallet }: TokensParts): ReadSources 
     rules,
     native: native && {
       address: native,
-      reader: base.reader,
-      nodes: base.sources.nodes,
+      reader,
+      nodes,
       clock: systemClock,
       blocksOnTop: config.NATIVE_CONFIRMATIONS,
     },

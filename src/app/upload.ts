@@ -4,10 +4,14 @@
  * @module
  */
 
+import { EventEmitter } from "node:events";
 import { join } from "node:path";
 import type { Id } from "../arweave/id.ts";
 import { arweave } from "../arweave/signers/arweave.ts";
-import type { UploadedPayload } from "../content/uploaded.ts";
+import type { Nodes } from "../chain/nodes.ts";
+import type { Config } from "../config/settings.ts";
+import type { GatewayContentStore } from "../content/content.ts";
+import type { FindUploaded } from "../content/uploaded.ts";
 import { createHealth } from "../gateway/health.ts";
 import type { PublicUrl } from "../http/public-url.ts";
 import { uploadReference } from "../http/reference/upload-reference.ts";
@@ -24,14 +28,18 @@ import { createX402UploadRoutes } from "../http/upload/x402-upload-routes.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
+import type { Log } from "../lib/log.ts";
+import type { Metrics } from "../lib/metrics.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
 import { refundReservation } from "../payment/credits/refunds.ts";
+import type { BlockList } from "../store/block-list.ts";
 import { pendingHeight } from "../store/index/place.ts";
-import { createIndexWriterCalls, type WriteJob } from "../store/index/thread.ts";
+import type { IndexWriterCalls } from "../store/index/thread.ts";
+import type { IndexReader } from "../store/index/types.ts";
 import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
 import { createTransferIds, type MakeId } from "../store/ledger/transfers.ts";
-import { makeItemFolders, storedStoreName } from "../store/uploads/item-files.ts";
-import { openPartFiles } from "../store/uploads/part-files.ts";
+import { makeItemFolders } from "../store/uploads/item-files.ts";
+import { openPartFiles, type PartFiles } from "../store/uploads/part-files.ts";
 import { createAnnouncer } from "../upload/intake/announcer.ts";
 import { deadlineFrom, readTakenById } from "../upload/intake/charge.ts";
 import { createFileCheck } from "../upload/intake/file-check.ts";
@@ -42,7 +50,7 @@ import { createUploadQuota, type UploadQuota } from "../upload/intake/upload-quo
 import { createItemSigner } from "../upload/item-signing.ts";
 import { createFinalizer } from "../upload/multipart/finalize.ts";
 import { createMultipart, type Multipart } from "../upload/multipart/multipart-uploads.ts";
-import { createPartWriters } from "../upload/multipart/part-writers.ts";
+import { createPartWriters, type PartWriters } from "../upload/multipart/part-writers.ts";
 import { openMultipartSweep } from "../upload/multipart/sweep.ts";
 import { findNested, type NestedItem } from "../upload/nested-offsets.ts";
 import { openPipeline, type Pipeline } from "../upload/pipeline/bundle-pipeline.ts";
@@ -56,80 +64,93 @@ import { findUpload, findUploadStatus, storedBytes, type UploadStatus } from "..
 import { createX402Uploads, type X402Uploads } from "../upload/x402/x402-uploads.ts";
 import { version } from "../version.ts";
 import { readAddressList } from "./address-settings.ts";
-import type { Base, BaseParts } from "./base.ts";
+import { createCheckList } from "./base.ts";
 import { openBundleChain } from "./bundle-chain.ts";
+import type { DataFolder } from "./data-folder.ts";
 import { readUploadWallet, storedSigningWallet, type UploadWallet } from "./keys.ts";
 import type { OpenPayment } from "./payment.ts";
 import { systemRandom } from "./random.ts";
 import { openUploadThreads, type UploadThreads } from "./threads.ts";
 
 /** What the upload service is opened with. */
-export type UploadParts = BaseParts &
-  Readonly<{
-    base: Base;
-    payment: OpenPayment;
-    /** Undefined: uploads are off. */
-    wallet: UploadWallet | undefined;
-    /** Where a caller reaches the gateway, and this service. */
-    gatewayUrl: PublicUrl;
-    publicUrl: PublicUrl;
-  }>;
+export type UploadParts = Readonly<{
+  config: Config;
+  folder: Pick<DataFolder, "uploads">;
+  ledger: LedgerDatabase;
+  /** Of the folder of uploads (store/uploads/item-files.ts). */
+  storeName: string;
+  reader: IndexReader;
+  index: IndexWriterCalls;
+  nodes: Nodes;
+  content: Pick<GatewayContentStore, "openIndexed">;
+  blockList: BlockList;
+  metrics: Metrics;
+  payment: OpenPayment;
+  /** Undefined: uploads are off. */
+  wallet: UploadWallet | undefined;
+  /** The address at which clients reach the gateway, and this service. */
+  gatewayUrl: PublicUrl;
+  publicUrl: PublicUrl;
+  log: Log;
+  closers: Closers;
+}>;
 
 /** Has a bundle indexed, whatever the gateway's filters say. */
-export type WantBundle = (id: Id) => Promise<void>;
+type WantBundle = (id: Id) => Promise<void>;
 
 /** The upload service, open. */
 export type OpenUpload = Readonly<{
   service: Service;
-  /** Begins to bring items to the chain; the gateway's index, which reads them back, must be at work. */
+  /** Starts to bring items to the chain; the gateway's index, which reads them back, must be open. */
   start: (wantBundle: WantBundle) => void;
 }>;
 
-/** Opens it; everything is closed by `closers`. Rejects when the ledger cannot be read. */
+/** Opens the service; everything is closed by `closers`. Rejects when the ledger cannot be read. */
 export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
-  const { config, base, payment, wallet, gatewayUrl, closers } = parts;
-  const { ledger, prices } = payment;
+  const { config, folder, ledger, storeName, reader, metrics, payment, wallet, closers } = parts;
+  const { gatewayUrl, publicUrl } = parts;
   const threads = openUploadThreads(config, closers);
   const makeId = createTransferIds(systemClock, systemRandom);
-  const running: { pipeline?: Pipeline } = {};
-  const storeName = storedStoreName(parts.folder.uploads, () => crypto.randomUUID());
   const removal = await openItemRemoval(parts);
-  const stats = createUploadMetrics(base.metrics, { ledger, storeName, clock: systemClock });
-  const onItem = (size: number) => {
-    stats.onTaken(size);
-    running.pipeline?.onItem(size);
-  };
-  const common = { ...parts, threads, makeId, storeName };
-  const opened: { parts?: OpenMultipart } = {};
-  const partBytes = () => opened.parts?.diskBytes() ?? 0;
-  const { intake, quota, writeReceipt, diskFailure } = await openIntake({ ...common, partBytes, onItem });
-  if (intake !== undefined) opened.parts = await openMultipart({ ...common, intake, quota });
-  await quota.recount();
-  const paid =
-    intake === undefined || opened.parts === undefined
-      ? undefined
-      : await openX402Uploads({ ...common, intake, quota, parts: opened.parts });
-  const { publicUrl } = parts;
-  const createPaid = paid === undefined ? undefined : createPaidChunks(paid, publicUrl);
-  const health = createHealth({
+  const stats = createUploadMetrics(metrics, { ledger, storeName, clock: systemClock });
+  const items = new EventEmitter<{ taken: [size: number] }>();
+  items.on("taken", stats.onTaken);
+
+  makeItemFolders(folder.uploads);
+  const files = wallet === undefined ? undefined : await openPartFiles(folder.uploads);
+  const countItems = () => ledger.read((tx) => storedBytes(tx, storeName));
+  const quota = createUploadQuota({
+    folder: folder.uploads,
+    countStored: async () => (await countItems()) + (writers?.diskBytes() ?? 0),
+    storedBytes: await countItems(),
+    bytesMax: config.UPLOAD_DISK_BYTES_MAX,
+    freeBytesMin: config.UPLOAD_FREE_BYTES_MIN,
     clock: systemClock,
-    checks: [
-      createUploadHealth({
-        ...{ quota, diskFailure, hasWallet: wallet !== undefined, ledgerFaults: ledger.faults },
-        height: () => base.reader.tip()?.height,
-        isPriceKnown: payment.isNetworkPriceKnown,
-        freeBytesMax: config.FREE_UPLOAD_BYTES,
-      }),
-      () => running.pipeline?.reasons() ?? [],
-    ],
-    notes: [],
-    readiness: [],
+    log: parts.log,
   });
-  const receipts = {
-    find: intake === undefined ? undefined : (id: string) => ledger.read((tx) => readTakenById(tx, id)),
-    writeReceipt,
-    semaphore: createSemaphore(receiptSemaphore.atWorkMax, receiptSemaphore.waitingMax),
-  };
+  const writers = files && createPartWriters(files, quota);
+  const writeReceipt = openReceipts(parts, threads);
+  const onTaken = (size: number) => items.emit("taken", size);
+  const { intake, diskFailure } = openIntake(parts, { quota, threads, makeId, onTaken });
+  const multipart =
+    intake && files && writers && (await openMultipart(parts, { intake, files, writers, threads, makeId }));
+  await quota.recount();
+  const paid = intake && multipart && (await openX402Uploads(parts, { intake, multipart, quota, threads }));
+  const createPaid = paid && createPaidChunks(paid, publicUrl);
+  const checks = createCheckList([
+    createUploadHealth({
+      quota,
+      diskFailure,
+      hasWallet: wallet !== undefined,
+      ledgerFaults: ledger.faults,
+      height: () => reader.tip()?.height,
+      isPriceKnown: payment.isNetworkPriceKnown,
+      freeBytesMax: config.FREE_UPLOAD_BYTES,
+    }),
+  ]);
+  const health = createHealth({ clock: systemClock, checks: [checks.check], notes: [], readiness: [] });
+  const find = intake && ((id: string) => ledger.read((tx) => readTakenById(tx, id)));
+  const semaphore = createSemaphore(receiptSemaphore.atWorkMax, receiptSemaphore.waitingMax);
   const standing = (id: string) => ledger.read((tx) => findUploadStatus(tx, id));
   const nested = createNested(parts, standing);
   const service: Service = {
@@ -138,102 +159,77 @@ export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
     routes: [
       () =>
         createUploadInformationRoutes({
-          ...{ release: version, gatewayUrl, health },
+          release: version,
+          gatewayUrl,
+          health,
           addresses: payment.addresses,
           freeBytesMax: config.FREE_UPLOAD_BYTES,
           itemBytesMax: config.UPLOAD_BYTES_MAX,
-          metrics: config.METRICS_ON_ADMIN_LISTEN ? undefined : base.metrics,
+          metrics: config.METRICS_ON_ADMIN_LISTEN ? undefined : metrics,
         }),
-      () => createUploadPriceRoutes({ prices }),
+      () => createUploadPriceRoutes({ prices: payment.prices }),
       () => createStatusRoutes({ standing, nested }),
-      () => createReceiptRoutes(receipts),
+      () => createReceiptRoutes({ find, writeReceipt, semaphore }),
       () => createItemRoutes({ intake, writeReceipt }),
-      () => createChunkRoutes({ multipart: opened.parts?.multipart, createPaid, writeReceipt }),
+      () => createChunkRoutes({ multipart: multipart?.multipart, createPaid, writeReceipt }),
       () => createX402UploadRoutes({ uploads: paid, intake, writeReceipt, publicUrl }),
     ],
   };
   const start = (wantBundle: WantBundle) => {
-    if (wallet !== undefined)
-      running.pipeline = startPipeline({
-        ...{ ...common, wallet },
-        ...{ removal, stats, wantBundle },
-      });
+    if (wallet === undefined) return;
+    const pipeline = startPipeline(parts, { wallet, threads, makeId, removal, stats, wantBundle });
+    items.on("taken", pipeline.onItem);
+    checks.add(pipeline.reasons);
   };
   return { service, start };
 }
 
-/** Finds items that lie in uploads. */
+/** Finds items that are nested in uploads. */
 function createNested(
-  { base }: UploadParts,
+  { reader, content }: UploadParts,
   standing: (id: string) => Promise<UploadStatus | undefined>,
 ): (id: string) => Promise<NestedItem | undefined> {
-  const { reader, sources } = base;
   const findUnbundled = createUnbundledSearch({
-    ...{ reader, findStatus: standing },
-    open: sources.content.openIndexed,
+    reader,
+    findStatus: standing,
+    open: content.openIndexed,
     clock: systemClock,
   });
   const isUpload = async (id: string) => (await standing(id)) !== undefined;
   return (id) => findNested(id, { locate: reader.locate, isUpload, findUnbundled });
 }
 
-/** What it is opened with. */
-export type IntakeSetup = UploadParts &
-  Readonly<{
-    threads: UploadThreads;
-    makeId: MakeId;
-    /** Of the folder of uploads (store/uploads/store-name.ts). */
-    storeName: string;
-    /** What uploads in parts take of the disk. Bytes. */
-    partBytes: () => number;
-    /** Told when there is a new item to be bundled. */
-    onItem: (size: number) => void;
-  }>;
+type IntakeNeeds = Readonly<{
+  quota: UploadQuota;
+  threads: UploadThreads;
+  makeId: MakeId;
+  /** Notified when there is a new item to be bundled. */
+  onTaken: (size: number) => void;
+}>;
 
-/** What takes items in, open. */
-export type OpenIntake = Readonly<{
+type OpenIntake = Readonly<{
   /** Undefined: no wallet is set, and uploads are off. */
   intake: Intake | undefined;
-  quota: UploadQuota;
-  writeReceipt: ReceiptWriter;
   /** Why the last item could not be written; `undefined` when it could. */
   diskFailure: () => string | undefined;
 }>;
 
-/** Opens it. Rejects when the ledger cannot be read. */
-export async function openIntake(parts: IntakeSetup): Promise<OpenIntake> {
-  const { config, folder, base, payment, wallet, threads, makeId, storeName, log } = parts;
-  const { ledger, credits, prices } = payment;
-  makeItemFolders(folder.uploads);
-  const startedAt = systemClock();
-  base.findUploadedBy((id) => findPayload(ledger, { path: folder.uploads, name: storeName }, startedAt, id));
-  const countStored = async () => (await ledger.read((tx) => storedBytes(tx, storeName))) + parts.partBytes();
-  const quota = createUploadQuota({
-    folder: folder.uploads,
-    countStored,
-    storedBytes: await countStored(),
-    bytesMax: config.UPLOAD_DISK_BYTES_MAX,
-    freeBytesMin: config.UPLOAD_FREE_BYTES_MIN,
-    clock: systemClock,
-    log,
-  });
-  const writeReceipt = openReceipts(parts);
-  if (wallet === undefined) return { intake: undefined, quota, writeReceipt, diskFailure: () => undefined };
-
-  const index = createIndexWriterCalls(folder.index, (job: WriteJob) => base.threads.index.run("write", job));
+function openIntake(parts: UploadParts, { quota, threads, makeId, onTaken }: IntakeNeeds): OpenIntake {
+  const { config, folder, ledger, storeName, reader, index, blockList, payment, wallet, log } = parts;
+  if (wallet === undefined) return { intake: undefined, diskFailure: () => undefined };
   const announcer = createAnnouncer({ addPending: index.addPending, log });
   const { intake, failure } = watchDisk(
     createIntake({
       ledger,
       quota,
-      prices,
+      prices: payment.prices,
       makeId,
       storeName,
       clock: systemClock,
       store: createItemStore(folder.uploads, threads.intake),
-      balance: credits.balance,
-      blockList: base.sources.blockList,
-      height: () => base.reader.tip()?.height,
+      balance: payment.credits.balance,
+      blockList,
+      height: () => reader.tip()?.height,
       rules: {
         itemBytesMax: config.UPLOAD_BYTES_MAX,
         freeBytesMax: config.FREE_UPLOAD_BYTES,
@@ -241,16 +237,16 @@ export async function openIntake(parts: IntakeSetup): Promise<OpenIntake> {
         blocked: readAddressList("UPLOAD_BLOCKED_ADDRESSES", config.UPLOAD_BLOCKED_ADDRESSES),
       },
       onTaken: (item) => {
-        parts.onItem(item.size);
+        onTaken(item.size);
         return announcer.announce(item.row);
       },
     }),
   );
-  return { intake, quota, writeReceipt, diskFailure: failure };
+  return { intake, diskFailure: failure };
 }
 
 /** Receipts are signed in a thread, by the wallet that posts bundles unless another is set. */
-function openReceipts({ config, wallet, threads, gatewayUrl }: IntakeSetup): ReceiptWriter {
+function openReceipts({ config, wallet, gatewayUrl }: UploadParts, threads: UploadThreads): ReceiptWriter {
   const file = config.RECEIPT_WALLET_FILE;
   const signer = file === undefined ? wallet : readUploadWallet("RECEIPT_WALLET_FILE", file);
   return createReceiptWriter({
@@ -263,72 +259,66 @@ function openReceipts({ config, wallet, threads, gatewayUrl }: IntakeSetup): Rec
   });
 }
 
-/** The bytes of an item that is not on the chain for good yet. */
-async function findPayload(
+/**
+ * Creates the search for uploads: items that are not permanent on the chain are served from their files.
+ *
+ * @param storeName - Of the folder of uploads (store/uploads/item-files.ts).
+ */
+export function createUploadSearch(
   ledger: LedgerDatabase,
-  uploads: Readonly<{ path: string; name: string }>,
-  startedAt: number,
-  id: Id,
-): Promise<UploadedPayload | undefined> {
-  const upload = await ledger.read((tx) => findUpload(tx, id));
-  // Another program of the same ledger has what lies elsewhere.
-  if (upload === undefined || upload.store !== uploads.name) return undefined;
-  if (upload.state === "failed" || upload.state === "permanent") return undefined;
-  const { bytes, headerSize, contentType, contentEncoding, digest } = upload;
-  return {
-    id,
-    contentType,
-    contentEncoding,
-    digest,
-    path: join(uploads.path, bytes.file),
-    start: bytes.offset + headerSize,
-    headerSize,
-    size: bytes.size - headerSize,
-    // The folder is this process's alone.
-    verifiedAt: upload.receivedAt >= startedAt ? upload.receivedAt : undefined,
+  folder: Pick<DataFolder, "uploads">,
+  storeName: string,
+): FindUploaded {
+  const startedAt = systemClock();
+  return async (id) => {
+    const upload = await ledger.read((tx) => findUpload(tx, id));
+    // Uploads of other stores belong to other programs on the same ledger.
+    if (upload === undefined || upload.store !== storeName) return undefined;
+    if (upload.state === "failed" || upload.state === "permanent") return undefined;
+    const { bytes, headerSize, contentType, contentEncoding, digest } = upload;
+    return {
+      id,
+      contentType,
+      contentEncoding,
+      digest,
+      path: join(folder.uploads, bytes.file),
+      start: bytes.offset + headerSize,
+      headerSize,
+      size: bytes.size - headerSize,
+      // Only this process writes to the folder.
+      verifiedAt: upload.receivedAt >= startedAt ? upload.receivedAt : undefined,
+    };
   };
 }
 
-/** What they are opened with. */
-export type MultipartSetup = UploadParts &
-  Readonly<{
-    intake: Intake;
-    quota: UploadQuota;
-    threads: UploadThreads;
-    makeId: MakeId;
-    /** Of the folder of uploads (store/uploads/store-name.ts). */
-    storeName: string;
-  }>;
+type MultipartNeeds = Readonly<{
+  intake: Intake;
+  files: PartFiles;
+  writers: PartWriters;
+  threads: UploadThreads;
+  makeId: MakeId;
+}>;
 
-/** Uploads in parts, open. */
-export type OpenMultipart = Readonly<{
+type OpenMultipart = Readonly<{
   multipart: Multipart;
   /** Ends an upload before its time. */
   drop: (id: string) => Promise<void>;
-  /** What the file of an upload is called below the folder of uploads. */
+  /** The name of an upload's file below the folder of uploads. */
   nameOf: (id: string) => string;
-  /** What they take of the disk. Bytes. */
-  diskBytes: () => number;
 }>;
 
 /**
  * Half of what uploads may take: whoever fills it with what nobody pays for leaves the other half to those who do. The
  * largest item has room in any case.
  */
-function unpaidBytesOf({ UPLOAD_DISK_BYTES_MAX: all, UPLOAD_BYTES_MAX: item }: UploadParts["config"]): number {
+function unpaidBytesOf({ UPLOAD_DISK_BYTES_MAX: all, UPLOAD_BYTES_MAX: item }: Config): number {
   return Math.max(Math.floor(all / 2), Math.min(item, all));
 }
 
-/**
- * Opens them; everything is closed by `closers`. What they take of the disk is still to be told to the room.
- *
- * Rejects when the ledger or the folder cannot be read.
- */
-export async function openMultipart(parts: MultipartSetup): Promise<OpenMultipart> {
-  const { config, folder, payment, intake, quota, threads, makeId, storeName, log, closers } = parts;
-  const { ledger } = payment;
-  const files = await openPartFiles(folder.uploads);
-  const writers = createPartWriters(files, quota);
+/** Opens uploads in parts; everything is closed by `closers`. Rejects when the ledger or the folder cannot be read. */
+async function openMultipart(parts: UploadParts, needs: MultipartNeeds): Promise<OpenMultipart> {
+  const { config, folder, ledger, storeName, log, closers } = parts;
+  const { intake, files, writers, threads, makeId } = needs;
   const finalizer = createFinalizer({
     ledger,
     writers,
@@ -363,21 +353,25 @@ export async function openMultipart(parts: MultipartSetup): Promise<OpenMultipar
     onEnded: multipart.forget,
   });
   closers.add("sweep of uploads in parts", sweep.close);
-  return { multipart, drop: sweep.drop, nameOf: writers.nameOf, diskBytes: writers.diskBytes };
+  return { multipart, drop: sweep.drop, nameOf: writers.nameOf };
 }
 
-/** What they are opened with. */
-export type X402UploadsSetup = UploadParts &
-  Readonly<{ intake: Intake; parts: OpenMultipart; quota: UploadQuota; threads: UploadThreads }>;
+type X402UploadsNeeds = Readonly<{
+  intake: Intake;
+  multipart: OpenMultipart;
+  quota: UploadQuota;
+  threads: UploadThreads;
+}>;
 
-/** Opens them; undefined where x402 is off. */
-export async function openX402Uploads(setup: X402UploadsSetup): Promise<X402Uploads | undefined> {
-  const { config, folder, base, payment, intake, parts, quota, threads, log } = setup;
+/** Opens uploads that are paid for by x402; undefined where x402 is off. */
+async function openX402Uploads(
+  { config, folder, reader, blockList, payment, log }: UploadParts,
+  { intake, multipart: { multipart, drop, nameOf }, quota, threads }: X402UploadsNeeds,
+): Promise<X402Uploads | undefined> {
   const { x402, credits } = payment;
   if (x402 === undefined) return undefined;
   const { file: keyFile, wallet } = await storedSigningWallet(folder.uploads);
   const key = { scheme: arweave, owner: wallet.owner };
-  const { multipart, drop, nameOf } = parts;
   return createX402Uploads({
     x402,
     intake,
@@ -387,7 +381,7 @@ export async function openX402Uploads(setup: X402UploadsSetup): Promise<X402Uplo
     credits,
     log,
     clock: systemClock,
-    blockList: base.sources.blockList,
+    blockList,
     signer: createItemSigner({ folder: folder.uploads, pool: threads.signing, keyFile, key }),
     rules: {
       itemBytesMax: config.UPLOAD_BYTES_MAX,
@@ -395,25 +389,20 @@ export async function openX402Uploads(setup: X402UploadsSetup): Promise<X402Uplo
       blocked: readAddressList("UPLOAD_BLOCKED_ADDRESSES", config.UPLOAD_BLOCKED_ADDRESSES),
     },
     checkReady: (size) => {
-      deadlineFrom(base.reader.tip()?.height);
+      deadlineFrom(reader.tip()?.height);
       quota.take(size).release();
     },
   });
 }
 
-/** What it is opened with. */
-export type PipelineSetup = UploadParts &
-  Readonly<{
-    wallet: UploadWallet;
-    threads: UploadThreads;
-    makeId: MakeId;
-    /** Of the folder of uploads (store/uploads/store-name.ts). */
-    storeName: string;
-    removal: Removal;
-    stats: UploadMetrics;
-    /** Has a bundle indexed, whatever the gateway's filters say. */
-    wantBundle: (id: Id) => Promise<void>;
-  }>;
+type PipelineNeeds = Readonly<{
+  wallet: UploadWallet;
+  threads: UploadThreads;
+  makeId: MakeId;
+  removal: Removal;
+  stats: UploadMetrics;
+  wantBundle: WantBundle;
+}>;
 
 /** A bundle that so many looks did not see on the chain, or not whole, is sent again. */
 const againLooks = 20;
@@ -422,9 +411,9 @@ const againLooks = 20;
 const removalGraceMs = 60_000;
 
 /** Starts to remove files that nobody needs; to be opened before anything is taken in. Closed by `closers`. */
-export async function openItemRemoval({ folder, payment, log, closers }: UploadParts): Promise<Removal> {
+async function openItemRemoval({ folder, ledger, log, closers }: UploadParts): Promise<Removal> {
   const removal = await openRemoval({
-    ledger: payment.ledger,
+    ledger,
     folder: folder.uploads,
     graceMs: removalGraceMs,
     clock: systemClock,
@@ -434,18 +423,11 @@ export async function openItemRemoval({ folder, payment, log, closers }: UploadP
   return removal;
 }
 
-/** Starts it; everything is closed by `closers`. */
-export function startPipeline(parts: PipelineSetup): Pipeline {
-  const { config, folder, base, payment, wallet, threads, makeId, storeName, log, closers } = parts;
-  const { ledger } = payment;
-  const index = createIndexWriterCalls(folder.index, (job: WriteJob) => base.threads.index.run("write", job));
-  const chain = openBundleChain({
-    nodes: base.sources.nodes,
-    reader: base.reader,
-    index,
-    address: wallet.wallet.address,
-    wantBundle: parts.wantBundle,
-  });
+/** Starts the pipeline; everything is closed by `closers`. */
+function startPipeline(parts: UploadParts, needs: PipelineNeeds): Pipeline {
+  const { config, folder, ledger, storeName, reader, index, nodes, blockList, log, closers } = parts;
+  const { wallet, threads, makeId, removal, stats, wantBundle } = needs;
+  const chain = openBundleChain({ nodes, reader, index, address: wallet.wallet.address, wantBundle });
   const tell = startTelling(
     {
       ledger,
@@ -456,7 +438,7 @@ export function startPipeline(parts: PipelineSetup): Pipeline {
       addPending: index.addPending,
       forgetPending: chain.forgetPending,
       statusOf: (id) => {
-        const place = base.reader.placeOf(id);
+        const place = reader.placeOf(id);
         if (place === undefined) return undefined;
         return place.height === pendingHeight ? "pending" : "mined";
       },
@@ -474,9 +456,9 @@ export function startPipeline(parts: PipelineSetup): Pipeline {
     folder: folder.uploads,
     walletFile: wallet.file,
     refund: refundReservation,
-    blockList: base.sources.blockList,
-    onLeft: parts.removal.note,
-    onEnded: parts.stats.onEnded,
+    blockList,
+    onLeft: removal.note,
+    onEnded: stats.onEnded,
     onLeftBlock: tell,
     rules: {
       plan: { itemsMax: bundleItemsMax, bytesMax: bundleBytesMax, waitMs: config.UPLOAD_BUNDLE_WAIT_MS },

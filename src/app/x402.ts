@@ -74,7 +74,7 @@ type X402Source = Readonly<{ terms: X402Terms; rpcUrl: string; carrier: Carrier 
  * @throws Misuse when an address is none, when nobody would carry payments out, or when the chain cannot be asked.
  */
 export function openX402(parts: X402Parts): OpenX402 {
-  const { config, closers, rules, log } = parts;
+  const { config, ledger, makeId, prices, rules, log, closers } = parts;
   const source = readX402Source(config);
   if (source === undefined) return { x402: undefined, check: () => [] };
   const { terms, rpcUrl, carrier } = source;
@@ -83,9 +83,12 @@ export function openX402(parts: X402Parts): OpenX402 {
   closers.add("chain of x402 payments", rpc.close);
   const client = createEvmClient(rpc, chainId);
   const x402 = openX402Payments({
-    ...parts,
     terms,
     client,
+    ledger,
+    makeId,
+    prices,
+    log,
     evm: createEvmChain(rpc, chainId),
     settle: settlerOf(carrier, terms, client, parts),
     finalConfirmations: depthsOf(asset.token, rules).finalConfirmations,

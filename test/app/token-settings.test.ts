@@ -41,7 +41,9 @@ async function open(environment: Readonly<Record<string, string>>) {
       makeId: payment.makeId,
       log: silentLog,
       closers,
-      base: { metrics: { gaugesOf: () => undefined } as never, reader: {} as never, sources: {} as never },
+      metrics: { gaugesOf: () => undefined } as never,
+      reader: {} as never,
+      nodes: {} as never,
       prices: { token: nobody },
       rules: { tokens: new Map() },
     });
