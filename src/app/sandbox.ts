@@ -10,7 +10,7 @@ import type { Config } from "../config/settings.ts";
 import { createSandboxPriceFeed } from "../dev/sandbox/price-feed.ts";
 import { openStripeSandbox } from "../dev/sandbox/stripe.ts";
 import { createSandboxRoutes } from "../dev/sandbox-routes/sandbox-routes.ts";
-import { refuseTakenPort } from "../http/listener.ts";
+import { checkPortFree } from "../http/listener.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
@@ -52,7 +52,7 @@ export function openSandbox({ config, folder, log, closers }: SandboxParts): Ope
   let url = "";
   const { SANDBOX_PORT } = config;
   const place = { name: "SANDBOX_PORT", value: SANDBOX_PORT };
-  claimPort(place, place, () => refuseTakenPort("127.0.0.1", SANDBOX_PORT));
+  claimPort(place, place, () => checkPortFree("127.0.0.1", SANDBOX_PORT));
   const server = Bun.serve({
     hostname: "127.0.0.1",
     port: config.SANDBOX_PORT,

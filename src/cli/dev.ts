@@ -18,7 +18,7 @@ import type { Config } from "../config/settings.ts";
 import { type Devnet, openDevnet } from "../dev/devnet/devnet.ts";
 import type { Shown } from "../dev/devnet-routes/controls.ts";
 import { createDevnetRoutes } from "../dev/devnet-routes/node-routes.ts";
-import { reachableHost, refuseTakenPort } from "../http/listener.ts";
+import { checkPortFree, reachableHost } from "../http/listener.ts";
 import { systemClock } from "../lib/clock.ts";
 import { type Closers, createClosers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
@@ -141,7 +141,7 @@ async function openChain(parts: ChainParts): Promise<Readonly<{ devnet: Devnet; 
   closers.add("development chain", devnet.close);
   const { HOST, DEVNET_PORT } = config;
   const serve = () => {
-    refuseTakenPort(HOST, DEVNET_PORT);
+    checkPortFree(HOST, DEVNET_PORT);
     return Bun.serve({
       hostname: HOST,
       port: DEVNET_PORT,

@@ -49,8 +49,8 @@ export function createBroadcast(spread: Spread, listeners: BroadcastListeners): 
       const summary = summaryOf(results);
       if (taken) return jsonOf(JSON.stringify(summary));
       const { rejectReason } = response;
-      const refusal = jsonOf(JSON.stringify({ error: errorOf(response), ...summary }), response.status);
-      return rejectReason === undefined ? refusal : { ...refusal, rejectReason };
+      const rejection = jsonOf(JSON.stringify({ error: errorOf(response), ...summary }), response.status);
+      return rejectReason === undefined ? rejection : { ...rejection, rejectReason };
     },
   };
 }
@@ -64,9 +64,9 @@ function bestResponse(asked: string, results: readonly PostResult[]): RelayRespo
   const responses = results.flatMap((result) => (result.kind === "answer" ? [result.response] : []));
   const taken = responses.find(({ status }) => status === 200) ?? responses.find(isTaken);
   if (taken !== undefined) return taken;
-  const refusals = responses.filter(({ status }) => status < 500);
-  const commonest = refusals.toSorted(
-    (a, b) => countOf(refusals, b) - countOf(refusals, a) || Number(isReasoned(b)) - Number(isReasoned(a)),
+  const rejections = responses.filter(({ status }) => status < 500);
+  const commonest = rejections.toSorted(
+    (a, b) => countOf(rejections, b) - countOf(rejections, a) || Number(isReasoned(b)) - Number(isReasoned(a)),
   )[0];
   if (commonest !== undefined) return commonest;
   const faults = results.flatMap((result) => (result.kind === "trouble" ? [result.fault] : []));
@@ -85,10 +85,10 @@ const reasonTextMax = 500;
 function withBoundedReasons(response: ChainResponse): ChainResponse {
   const { status, form, body } = response;
   if (status < 400 || form !== "json" || !(body instanceof Uint8Array)) return response;
-  const refusal = readJson(new TextDecoder().decode(body));
-  if (!isJsonObject(refusal) || !isJsonArray(refusal["reasons"])) return response;
-  const error = textOf(refusal["error"]);
-  const reasons = refusal["reasons"]
+  const rejection = readJson(new TextDecoder().decode(body));
+  if (!isJsonObject(rejection) || !isJsonArray(rejection["reasons"])) return response;
+  const error = textOf(rejection["error"]);
+  const reasons = rejection["reasons"]
     .slice(0, reasonsMax)
     .filter(isJsonObject)
     .map(({ code, detail }) => ({ code: textOf(code), detail: textOf(detail) }));

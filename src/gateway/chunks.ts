@@ -20,7 +20,7 @@ import { stableDepth } from "../store/index/rows.ts";
 import type { IndexReader, WeaveSpan } from "../store/index/types.ts";
 import type { ChunkProofs, DataProof } from "./chunk-proofs.ts";
 import type { Relay } from "./relay.ts";
-import type { RelayedData } from "./relayed-data.ts";
+import type { RelayGuard } from "./relayed-data.ts";
 
 /** A chunk with its proofs. */
 export type FoundChunk = Readonly<{
@@ -60,7 +60,7 @@ export type ChunksOptions = Readonly<{
   ownChunks: ProvenChunks;
   relay: Relay;
   proofs: ChunkProofs;
-  relayedData: RelayedData;
+  relayedData: RelayGuard;
   /** Keeps a chunk that proves itself; `start` is its first byte in the data. */
   keep: (chunk: PostedChunk, start: number) => void;
 }>;

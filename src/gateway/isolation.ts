@@ -21,7 +21,7 @@ export type IsolationRules = Readonly<{
 }>;
 
 /** What a browser says about a request. */
-export type FetchFacts = Readonly<{
+export type FetchMetadata = Readonly<{
   destination: string | null; // Sec-Fetch-Dest
   otherFetchMetadata: boolean; // whether any Sec-Fetch header came
   accept: string | null;
@@ -32,19 +32,19 @@ export type FetchFacts = Readonly<{
 const pageDestinations: ReadonlySet<string> = new Set(["document", "iframe", "frame", "embed", "object"]);
 
 /** Whether the browser is about to open the answer as a page. */
-export function isNavigation(facts: FetchFacts): boolean {
-  if (facts.destination !== null) return pageDestinations.has(facts.destination);
-  return !facts.otherFetchMetadata && (facts.accept ?? "").toLowerCase().includes("text/html");
+export function isNavigation(metadata: FetchMetadata): boolean {
+  if (metadata.destination !== null) return pageDestinations.has(metadata.destination);
+  return !metadata.otherFetchMetadata && (metadata.accept ?? "").toLowerCase().includes("text/html");
 }
 
 /** Whether content asked for at a shared host is sent to the id's own host. */
-export function leavesSharedHost(rules: IsolationRules, facts: FetchFacts): boolean {
-  return rules.mode !== "off" && rules.hasRootHost && (rules.redirectAll || isNavigation(facts));
+export function leavesSharedHost(rules: IsolationRules, metadata: FetchMetadata): boolean {
+  return rules.mode !== "off" && rules.hasRootHost && (rules.redirectAll || isNavigation(metadata));
 }
 
 /** Whether a script asks to become a service worker of a host that many ids share. */
-export function asksForServiceWorker(facts: FetchFacts): boolean {
-  return facts.serviceWorker?.trim().toLowerCase() === "script";
+export function isServiceWorkerRequest(metadata: FetchMetadata): boolean {
+  return metadata.serviceWorker?.trim().toLowerCase() === "script";
 }
 
 /** What an operator should know about the chosen rules; empty when ids are kept apart. */

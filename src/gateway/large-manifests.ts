@@ -145,9 +145,9 @@ function createBuilders({ indexes, builders, randomBytes, clock, log }: LargeMan
   const semaphore = createSemaphore(builders.length, buildsMax);
 
   async function takePermit(signal: AbortSignal): Promise<Release> {
-    const turn = semaphore.take(signal);
-    if (turn === undefined) throw new Failure("busy", { waiting: semaphore.waiting() });
-    return await turn;
+    const slot = semaphore.take(signal);
+    if (slot === undefined) throw new Failure("busy", { waiting: semaphore.waiting() });
+    return await slot;
   }
 
   async function buildWith(builder: Builder, key: IndexKey, manifest: OpenContent): Promise<void> {

@@ -15,7 +15,7 @@ import type { ChunkProofs } from "./chunk-proofs.ts";
 export type ProofChunksParts = Readonly<{ chunkProofs: ChunkProofs; provenChunks: ProvenChunks }>;
 
 /** Which chunks are wanted. Spans are of the root transaction's data. */
-export type ProofChunksWish = Readonly<{
+export type ProofChunksRequest = Readonly<{
   weaveSpan: WeaveSpan;
   /** The root transaction's data. */
   root: OpenContent;
@@ -38,14 +38,14 @@ type FoundChunk = Readonly<{ start: number; end: number; path: Uint8Array }>;
  */
 export async function collectChunks(
   parts: ProofChunksParts,
-  wish: ProofChunksWish,
+  request: ProofChunksRequest,
   signal: AbortSignal,
 ): Promise<readonly ProofChunk[]> {
-  const { root, weaveSpan, asked } = wish;
-  const spans = [asked, ...wish.shown];
+  const { root, weaveSpan, asked } = request;
+  const spans = [asked, ...request.shown];
   const found = new Map<number, FoundChunk>();
   const find = async (at: number) => {
-    const chunk = await findChunk(parts, wish, at, signal);
+    const chunk = await findChunk(parts, request, at, signal);
     if (chunk !== undefined) found.set(chunk.start, chunk);
     if (found.size > proofChunksMax) throw new Failure("proof_too_large", { id: weaveSpan.id });
     return chunk;
@@ -94,7 +94,7 @@ function holding(found: ReadonlyMap<number, FoundChunk>, at: number): FoundChunk
 
 async function findChunk(
   { chunkProofs, provenChunks }: ProofChunksParts,
-  { weaveSpan, root }: ProofChunksWish,
+  { weaveSpan, root }: ProofChunksRequest,
   at: number,
   signal: AbortSignal,
 ): Promise<FoundChunk | undefined> {

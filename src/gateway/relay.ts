@@ -92,7 +92,7 @@ export function createRelay(
       else heldBytes += bytes;
     };
     const askOne = async (node: Node, own: AbortSignal): Promise<NodeResponse<RelayResponse>> => {
-      const said = await judged(readRelayed(await node.relay({ method: "GET", path, hold }, own)), check, own);
+      const said = await checked(readRelayed(await node.relay({ method: "GET", path, hold }, own)), check, own);
       if (said.kind === "trouble") faults.push(said);
       else if (said.value.status === 404) absent = said.value;
       return said.kind === "ok" && said.value.status === 404 ? { kind: "absent" } : said;
@@ -156,7 +156,7 @@ function readRelayed(said: Relayed): Readonly<{ kind: "ok"; value: RelayResponse
 const nothingKnown: RelayCheck = () => undefined;
 
 /** An answer that is not one to the question, as that trouble. */
-async function judged(
+async function checked(
   said: Readonly<{ kind: "ok"; value: RelayResponse }> | Fault,
   check: RelayCheck,
   signal: AbortSignal,

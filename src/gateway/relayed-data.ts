@@ -20,7 +20,7 @@ export type RelayBlockList = Pick<
 >;
 
 /** Stands between a node's data and a reader. Each throws Failure `blocked`. */
-export type RelayedData = Readonly<{
+export type RelayGuard = Readonly<{
   checkId: (id: Id) => void;
   /** @param answer - The data as base64url. */
   checkData: (id: Id, response: RelayResponse) => void;
@@ -30,7 +30,7 @@ export type RelayedData = Readonly<{
 }>;
 
 /** Makes the gate. */
-export function createRelayedData(blockList: RelayBlockList): RelayedData {
+export function createRelayGuard(blockList: RelayBlockList): RelayGuard {
   const checkBytes = (bytes: Uint8Array): void => {
     if (bytes.byteLength > 0 && blockList.hasBlockedDigests() && blockList.isBlockedDigest(sha256(bytes)))
       throw new Failure("blocked", { size: bytes.byteLength });

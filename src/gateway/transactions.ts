@@ -16,7 +16,7 @@ import { type ChainResponse, jsonOf, nodeTexts, relayed, textResponseOf } from "
 import { encodedBody } from "./encoded-data.ts";
 import type { Relay, RelayCheck, RelayResponse } from "./relay.ts";
 import type { CheckRelayed } from "./relayed-check.ts";
-import type { RelayedData } from "./relayed-data.ts";
+import type { RelayGuard } from "./relayed-data.ts";
 import { relayedShapes } from "./relayed-shapes.ts";
 
 /** Transactions in a node's words. */
@@ -35,7 +35,7 @@ export type TransactionsOptions = Readonly<{
   reader: Pick<IndexReader, "transactionStatus" | "transactionText" | "weaveSpan">;
   content: Pick<Content, "open">;
   relay: Relay;
-  relayedData: RelayedData;
+  relayedData: RelayGuard;
   /** Runs `checkRelayed` (workers/verify.ts) in a thread. */
   checkRelayed: CheckRelayed;
 }>;

@@ -90,13 +90,13 @@ export function readBlocksPlan(given: BlocksArguments): BlocksPlan | typeof noth
 }
 
 /** An error that is the caller's: its message is shown. */
-export function refuse(message: string): GraphQLError {
+export function badInput(message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code: "BAD_USER_INPUT" } });
 }
 
 function readFirst(first: number | null | undefined): number {
   const rows = first ?? defaultRows;
-  if (rows < 1) throw refuse(`"first" is ${rows}; it must be 1 or more.`);
+  if (rows < 1) throw badInput(`"first" is ${rows}; it must be 1 or more.`);
   return Math.min(rows, pageRowsMax);
 }
 
@@ -112,7 +112,7 @@ function readAfter<Position>(
   // ar-gql sends "" for the first page.
   if (text === undefined || text === null || text === "") return undefined;
   const position = read(text);
-  if (position === undefined) throw refuse(`Invalid ${what} cursor`);
+  if (position === undefined) throw badInput(`Invalid ${what} cursor`);
   return position;
 }
 
@@ -124,7 +124,7 @@ function readList<Name extends string>(
   isName: (text: string) => text is Name,
 ): readonly Name[] | undefined | typeof nothing {
   if (list === undefined || list === null || list.length === 0) return undefined;
-  refuseLong(argument, list.length, max);
+  checkLength(argument, list.length, max);
   const names = [...new Set(list)].filter(isName);
   return names.length === 0 ? nothing : names;
 }
@@ -137,9 +137,9 @@ function readBundledIn(given: TransactionsArguments): ReturnType<typeof readList
 
 function readTags(filters: readonly TagFilterArgument[] | null | undefined): readonly TagPlan[] | undefined {
   if (filters === undefined || filters === null || filters.length === 0) return undefined;
-  refuseLong("tags", filters.length, tagFiltersMax);
+  checkLength("tags", filters.length, tagFiltersMax);
   return filters.map(({ name, values, op }) => {
-    refuseLong("values", values.length, listMax);
+    checkLength("values", values.length, listMax);
     return { name, values: [...new Set(values)], op: op ?? "EQ" };
   });
 }
@@ -152,8 +152,8 @@ function readBounds(range: RangeArgument | null | undefined, max: number): Bound
   return bounds.min > bounds.max ? nothing : bounds;
 }
 
-function refuseLong(argument: string, length: number, max: number): void {
-  if (length > max) throw refuse(`"${argument}" has ${length} entries; at most ${max} are allowed.`);
+function checkLength(argument: string, length: number, max: number): void {
+  if (length > max) throw badInput(`"${argument}" has ${length} entries; at most ${max} are allowed.`);
 }
 
 /** The same fields without those that are undefined. */

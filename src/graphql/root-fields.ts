@@ -11,10 +11,10 @@ import type { PageBlock, PageColumns, PagePlan, PageRow } from "../store/index/r
 import type { IndexReader } from "../store/index/types.ts";
 import {
   type BlocksArguments,
+  badInput,
   nothing,
   readBlocksPlan,
   readTransactionsPlan,
-  refuse,
   type TransactionsArguments,
 } from "./page-query.ts";
 import { requestRowsMax } from "./query-limits.ts";
@@ -151,7 +151,7 @@ function isUnfiltered(plan: PagePlan): boolean {
 function takeRows(rows: number, context: RootContext): void {
   context.rowsLeft -= rows;
   if (context.rowsLeft < 0)
-    throw refuse(`The query asks for more than ${requestRowsMax} rows; ask for fewer with "first".`);
+    throw badInput(`The query asks for more than ${requestRowsMax} rows; ask for fewer with "first".`);
 }
 
 function columnsOf(names: ReadonlySet<string>): PageColumns {

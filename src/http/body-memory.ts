@@ -116,8 +116,8 @@ function countersIn(metrics: Metrics) {
     help: "Connections that were cut because they took too little of what was held for them.",
   });
   return {
-    refusedResponse: () => response.inc(),
-    refusedRequest: () => request.inc(),
+    rejectedResponse: () => response.inc(),
+    rejectedRequest: () => request.inc(),
     cut: (connections: number) => cut.inc(connections),
   };
 }

@@ -12,7 +12,7 @@ import { corsHeaders } from "./cors.ts";
 import { contentCodingsOf, digestField, isActiveType, mediaTypeOf, unknownType } from "./header-values.ts";
 
 /** What is said about content. */
-export type ContentFacts = Readonly<{
+export type ContentDescription = Readonly<{
   id: Id;
   contentType: string | undefined;
   contentEncoding: string | undefined;
@@ -57,31 +57,31 @@ const immutableAge = "public, max-age=2592000, immutable";
 const mutableAge = "public, max-age=7200";
 
 /** Headers of a whole answer (200), without its length. */
-export function contentHeaders(facts: ContentFacts): Headers {
-  const type = mediaTypeOf(facts.contentType);
-  const codings = contentCodingsOf(facts.contentEncoding);
+export function contentHeaders(description: ContentDescription): Headers {
+  const type = mediaTypeOf(description.contentType);
+  const codings = contentCodingsOf(description.contentEncoding);
   const headers = new Headers({
     "Content-Type": type,
-    ETag: contentTag(facts.id, facts.verified),
-    "Cache-Control": cacheControl(facts),
+    ETag: contentTag(description.id, description.verified),
+    "Cache-Control": cacheControl(description),
     "Accept-Ranges": "bytes",
     "X-Content-Type-Options": "nosniff",
-    "X-AR-IO-Data-Id": facts.id,
-    "X-AR-IO-Verified": String(facts.verified),
-    "X-AR-IO-Stable": String(facts.stable),
-    "X-AR-IO-Trusted": String(facts.trusted),
+    "X-AR-IO-Data-Id": description.id,
+    "X-AR-IO-Verified": String(description.verified),
+    "X-AR-IO-Stable": String(description.stable),
+    "X-AR-IO-Trusted": String(description.trusted),
     "X-AR-IO-Hops": "1",
-    "X-Cache": facts.cached ? "HIT" : "MISS",
+    "X-Cache": description.cached ? "HIT" : "MISS",
     ...corsHeaders,
   });
   if (codings !== undefined) headers.set("Content-Encoding", codings);
   // Bun names the cache's file in Content-Disposition of this type unless it is told otherwise.
   if (type === unknownType) headers.set("Content-Disposition", "inline");
-  if (facts.digest !== undefined) setDigest(headers, facts.digest);
-  if (facts.item !== undefined) setItem(headers, facts.item);
-  if (facts.policy.sandbox !== undefined && isActiveType(type))
-    headers.set("Content-Security-Policy", facts.policy.sandbox);
-  if (facts.policy.variesByDestination) headers.set("Vary", "Sec-Fetch-Dest, Accept");
+  if (description.digest !== undefined) setDigest(headers, description.digest);
+  if (description.item !== undefined) setItem(headers, description.item);
+  if (description.policy.sandbox !== undefined && isActiveType(type))
+    headers.set("Content-Security-Policy", description.policy.sandbox);
+  if (description.policy.variesByDestination) headers.set("Vary", "Sec-Fetch-Dest, Accept");
   return headers;
 }
 
@@ -101,7 +101,7 @@ export function notModifiedHeaders(whole: Headers): Headers {
   return headers;
 }
 
-function cacheControl({ keep, verified, stable }: ContentFacts): string {
+function cacheControl({ keep, verified, stable }: ContentDescription): string {
   if (keep.kind === "for a time") return `public, max-age=${keep.seconds}`;
   return verified && stable ? immutableAge : mutableAge;
 }

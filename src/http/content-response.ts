@@ -16,7 +16,7 @@ import { unknownType } from "./header-values.ts";
 import { jsonResponse } from "./responses.ts";
 
 /** What a request wants of content. */
-export type ContentWish = Readonly<{
+export type ContentRequest = Readonly<{
   headOnly: boolean;
   /** The Range header; null also when it is not to be heeded. */
   range: string | null;
@@ -29,7 +29,7 @@ export type ContentWish = Readonly<{
 }>;
 
 /** Reads what a request wants. */
-export function readWish(request: Request, { headOnly }: RequestContext): ContentWish {
+export function readContentRequest(request: Request, { headOnly }: RequestContext): ContentRequest {
   const { headers } = request;
   return {
     headOnly,
@@ -53,28 +53,29 @@ export function readWish(request: Request, { headOnly }: RequestContext): Conten
 export async function contentResponse(
   content: ReadableContent,
   whole: Headers,
-  wish: ContentWish,
+  request: ContentRequest,
   bufferBytesMax: number,
   wholeStatus = 200,
 ): Promise<Response> {
   const tag = whole.get("ETag") ?? "";
   const { size } = content;
-  const reading = { bufferBytesMax, ...wish.composing };
-  const meaning = readRange(rangeThatCounts(wish.range, wish.ifRange, tag), size);
+  const reading = { bufferBytesMax, ...request.composing };
+  const meaning = readRange(rangeThatCounts(request.range, request.ifRange, tag), size);
   const spans = spansOf(meaning, size);
   // Before the check, which may bring the bytes here.
   const isCached = spans.every(content.cached);
   // An answer without a body tells no more than the one with it, and the second of two spans no more than
   // both.
   for (const span of spans) await content.check(span, reading.signal);
-  if (!allowsTag(wish.ifMatch, tag)) throw new Failure("precondition_failed", { tag });
-  if (namesTag(wish.ifNoneMatch, tag)) return new Response(null, { status: 304, headers: notModifiedHeaders(whole) });
+  if (!allowsTag(request.ifMatch, tag)) throw new Failure("precondition_failed", { tag });
+  if (namesTag(request.ifNoneMatch, tag))
+    return new Response(null, { status: 304, headers: notModifiedHeaders(whole) });
   if (meaning.kind === "unsatisfiable") return unsatisfiable(size, whole);
   if (meaning.kind === "whole") {
     const headers = new Headers(whole);
-    const sent = wholeStatus === 200 ? rangeIgnored(content, wish) : content;
+    const sent = wholeStatus === 200 ? rangeIgnored(content, request) : content;
     const read = () => spanBody(sent, { start: 0, end: size }, reading);
-    return await send(sent, wholeStatus, headers, size, wish.headOnly, read);
+    return await send(sent, wholeStatus, headers, size, request.headOnly, read);
   }
   const headers = partHeaders(whole);
   headers.set("X-Cache", isCached ? "HIT" : "MISS");
@@ -82,9 +83,9 @@ export async function contentResponse(
   if (only !== undefined && others.length === 0) {
     headers.set("Content-Range", contentRange(only, size));
     const read = () => spanBody(content, only, reading);
-    return await send(content, 206, headers, only.end - only.start, wish.headOnly, read);
+    return await send(content, 206, headers, only.end - only.start, request.headOnly, read);
   }
-  return await sendSpans(content, headers, tag, meaning.spans, wish.headOnly, reading);
+  return await sendSpans(content, headers, tag, meaning.spans, request.headOnly, reading);
 }
 
 /** What a request asks to see. */
@@ -100,7 +101,7 @@ const rangeToRuntime = /^\s*bytes/i;
  * Content whose Range is ignored must not leave as a file when Bun would heed that Range: it does so by itself for a
  * 200 that is a whole file.
  */
-function rangeIgnored(content: ReadableContent, { arrivedRange }: ContentWish): ReadableContent {
+function rangeIgnored(content: ReadableContent, { arrivedRange }: ContentRequest): ReadableContent {
   const isHeeded = arrivedRange !== null && rangeToRuntime.test(arrivedRange);
   return isHeeded ? { ...content, file: async () => undefined } : content;
 }

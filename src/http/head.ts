@@ -26,7 +26,7 @@ export function allowCookies(): void {
 }
 
 /** @throws Failure `headers_too_large` when the head without its cookies is above the limit. */
-export function refuseLargeHead({ method, headers }: Request, { path, query }: Target): void {
+export function checkHeadSize({ method, headers }: Request, { path, query }: Target): void {
   let size = method.length + path.length + query.length + requestLineBytes;
   headers.forEach((value, name) => {
     if (name !== "cookie") size += name.length + value.length + lineBytes;

@@ -46,7 +46,7 @@ export type Listener = Readonly<{
 
 /** Opens the socket. Throws when the port is taken, or when the certificate and the key do not belong together. */
 export function openListener(options: ListenerOptions): Listener {
-  refuseTakenPort(options.hostname, options.port);
+  checkPortFree(options.hostname, options.port);
   let current = serveAt(options, options.port, options.certificate);
   const port = current.port ?? options.port;
   const ending = new Set<BunServer>();
@@ -92,7 +92,7 @@ function serveAt(options: ListenerOptions, port: number, certificate: Certificat
  * @param port - 0, which takes a free one, is never refused.
  * @throws Error with the system's code when it is taken, or not allowed.
  */
-export function refuseTakenPort(hostname: string, port: number): void {
+export function checkPortFree(hostname: string, port: number): void {
   if (port !== 0) Bun.listen({ hostname, port, socket: { data: () => undefined } }).stop(true);
 }
 

@@ -47,7 +47,7 @@ export type AccountParts = Readonly<{
   requests: ByteBudget;
   shared: SharedBlobs;
   underWay: Pick<ResponsesUnderWay, "keep" | "keepUncounted">;
-  count: Readonly<{ refusedResponse: () => void; refusedRequest: () => void }>;
+  count: Readonly<{ rejectedResponse: () => void; rejectedRequest: () => void }>;
 }>;
 
 /** What a request under way takes besides its bodies: connection, headers, promises (measured). Bytes. */
@@ -71,17 +71,17 @@ export function openMemoryAccount(parts: AccountParts, request: Request, listene
   };
   const held = createHolding(parts.responses, clientOf, request.signal);
   let requestBytes = 0;
-  let isRefused = false;
+  let isRejected = false;
 
   /** A client that has left is refused nothing. */
-  const noteRefused = (): void => {
-    if (!request.signal.aborted) count.refusedResponse();
+  const countRejected = (): void => {
+    if (!request.signal.aborted) count.rejectedResponse();
   };
   const holdResponse = async (bytes: number, heldBytes: number): Promise<void> => {
     if (bytes < countedBytesMin || (await held.set(held.bytes() + bytes, heldBytes))) return;
     if (request.signal.aborted) throw request.signal.reason;
-    isRefused = true;
-    noteRefused();
+    isRejected = true;
+    countRejected();
     throw new Failure("busy", { bytes, reason: "response bodies use all the memory that they may" });
   };
   const keep = (blob: Blob | undefined, isStream: boolean): void => {
@@ -115,7 +115,7 @@ export function openMemoryAccount(parts: AccountParts, request: Request, listene
         return;
       }
       if (request.signal.aborted) throw request.signal.reason;
-      count.refusedRequest();
+      count.rejectedRequest();
       throw new Failure("busy", { bytes, reason: "request bodies use all the memory that they may" });
     },
     settle: async (response) => {
@@ -123,10 +123,10 @@ export function openMemoryAccount(parts: AccountParts, request: Request, listene
       requestBytes = 0;
       const memory = heldMemoryOf(response);
       // Thousands of clients that find no room would hold their connections, too.
-      if (isRefused) response.headers.set("Connection", "close");
+      if (isRejected) response.headers.set("Connection", "close");
       if (memory !== undefined && !(await takeFor(memory))) {
         await held.set(0, 0);
-        noteRefused();
+        countRejected();
         if (memory.kind === "stream") await response.body?.cancel();
         return codeResponse("busy", { Connection: "close" });
       }

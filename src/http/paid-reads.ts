@@ -21,7 +21,7 @@ import { x402PaymentOf, x402RequiredResponse, x402SettledHeaders } from "./x402-
 /** How a request goes on. */
 export type Entry = Readonly<{
   /** It does not. */
-  refused?: Response | undefined;
+  rejected?: Response | undefined;
   /** The reader whose allowance pays for the response. */
   reader?: string;
   /** Of the response, where a payment was settled for it. */
@@ -59,7 +59,7 @@ export function createPaidReads(options: PaidReadsOptions): PaidReads {
   async function required(
     request: Request,
     lack: Lack,
-    refused?: Readonly<{ version: 1 | 2; payer: string; reason: string }>,
+    rejected?: Readonly<{ version: 1 | 2; payer: string; reason: string }>,
   ): Promise<Response> {
     const limited = rateLimitedResponse(lack);
     try {
@@ -70,7 +70,7 @@ export function createPaidReads(options: PaidReadsOptions): PaidReads {
         mimeType: "application/octet-stream",
       };
       const { message } = await limited.json();
-      const failed = refused === undefined ? {} : { refused };
+      const failed = rejected === undefined ? {} : { rejected };
       const response = x402RequiredResponse({
         terms: reading.terms,
         quote,
@@ -88,26 +88,26 @@ export function createPaidReads(options: PaidReadsOptions): PaidReads {
   }
 
   async function paid(request: Request, lack: Lack, payment: X402Payment): Promise<Entry> {
-    if (tries.waitMs(lack.client) > 0) return { refused: rateLimitedResponse(lack) };
+    if (tries.waitMs(lack.client) > 0) return { rejected: rateLimitedResponse(lack) };
     tries.take(lack.client, 1);
     try {
       const settled = await reading.pay(lack.client, payment, `${publicUrl(request)}/`, request.signal);
       // A payment whose allowance is used up buys nothing again.
-      if (reading.left(lack.client) === 0) return { refused: await required(request, lack) };
+      if (reading.left(lack.client) === 0) return { rejected: await required(request, lack) };
       return { reader: lack.client, headers: x402SettledHeaders(payment, reading.terms, settled) };
     } catch (error) {
-      if (reportsDisconnect(error, request.signal)) return { refused: new Response(null, { status: callerLeft }) };
+      if (reportsDisconnect(error, request.signal)) return { rejected: new Response(null, { status: callerLeft }) };
       if (!(error instanceof Failure)) throw error;
-      if (error.code !== "settlement_failed") return { refused: failureResponse(error) };
+      if (error.code !== "settlement_failed") return { rejected: failureResponse(error) };
       const { version, authorization } = payment;
-      const refused = { version, payer: authorization.from, reason: String(error.context["reason"]) };
-      return { refused: await required(request, lack, refused) };
+      const rejected = { version, payer: authorization.from, reason: String(error.context["reason"]) };
+      return { rejected: await required(request, lack, rejected) };
     }
   }
 
   return {
     enter: async (request, method, context) => {
-      if (!isRead(method, context.target.path)) return { refused: limiter.refuse(method, context) };
+      if (!isRead(method, context.target.path)) return { rejected: limiter.reject(method, context) };
       const lack = limiter.lack(method, context);
       if (lack === undefined) return {};
       if (reading.left(lack.client) > 0) return { reader: lack.client };
@@ -116,9 +116,9 @@ export function createPaidReads(options: PaidReadsOptions): PaidReads {
         payment = x402PaymentOf(request);
       } catch (error) {
         if (!(error instanceof Failure)) throw error;
-        return { refused: failureResponse(error) };
+        return { rejected: failureResponse(error) };
       }
-      if (payment === undefined) return { refused: await required(request, lack) };
+      if (payment === undefined) return { rejected: await required(request, lack) };
       return await paid(request, lack, payment);
     },
     charge: async (reader, context, response) => {

@@ -39,7 +39,7 @@ export type RateLimiter = Readonly<{
   /** Takes a token, and says whether there was one; for whoever asks again when there was none. */
   admits: (method: string, asker: Asker) => boolean;
   /** Takes a token, or answers that there is none. */
-  refuse: (method: string, asker: Asker) => Response | undefined;
+  reject: (method: string, asker: Asker) => Response | undefined;
   /** Takes a token, or tells who has none. */
   lack: (method: string, asker: Asker) => Lack | undefined;
   /** Takes tokens of a client, also where there are none. @param tokens - 0 or more. */
@@ -99,7 +99,7 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
       const keys = keysOf(method, asker);
       return keys === undefined || takeOne(keys) === undefined;
     },
-    refuse: (method, asker) => {
+    reject: (method, asker) => {
       const lack = lackOf(method, asker);
       return lack && rateLimitedResponse(lack);
     },

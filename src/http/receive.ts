@@ -6,7 +6,7 @@
 import { Failure } from "../failures.ts";
 import { clientAddressOf } from "./client-address.ts";
 import { type Asker, type RequestContext, setContext } from "./context.ts";
-import { refuseLargeHead } from "./head.ts";
+import { checkHeadSize } from "./head.ts";
 import { type RequestMemory, unlimitedMemory } from "./memory-account.ts";
 import { requestIdOf } from "./request-id.ts";
 import { hostPort, readSegments, readTarget, type Target, writePath } from "./target.ts";
@@ -21,7 +21,7 @@ export type Connection = Readonly<{
 }>;
 
 /** A request with its facts; `refused` when no route may see it. */
-export type Received = Readonly<{ request: Request; context: RequestContext; refused?: Failure }>;
+export type Received = Readonly<{ request: Request; context: RequestContext; rejected?: Failure }>;
 
 /**
  * Elysia looks for the path behind the shortest host that is usual on the Internet; a shorter one is
@@ -48,7 +48,7 @@ export function receive(
   pathOf: (target: Target) => string = ({ path }) => path,
 ): Received {
   const { target: raw, ...asker } = askerOf(arrived, connection);
-  const facts = {
+  const parts = {
     ...asker,
     requestId: requestIdOf(arrived.headers.get("x-request-id")),
     scheme: schemeOf(arrived, raw, connection),
@@ -58,17 +58,17 @@ export function receive(
   };
   try {
     const target = { ...raw, path: pathOf({ ...raw, path: spelledOnce(raw.path) }) };
-    refuseBadHost(arrived, raw);
-    refuseLargeHead(arrived, raw);
-    const context = { ...facts, target, segments: readSegments(target.path) };
+    checkHost(arrived, raw);
+    checkHeadSize(arrived, raw);
+    const context = { ...parts, target, segments: readSegments(target.path) };
     const request = routable(arrived, raw, target);
     setContext(request, context);
     return { request, context };
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    const context = { ...facts, target: raw, segments: [] };
+    const context = { ...parts, target: raw, segments: [] };
     setContext(arrived, context);
-    return { request: arrived, context, refused: error };
+    return { request: arrived, context, rejected: error };
   }
 }
 
@@ -81,7 +81,7 @@ function spelledOnce(path: string): string {
  * Bun gives a bare path for a missing Host (HTTP/1.0 may) and for one that is no host (nobody may). Of several it takes
  * the first, where a proxy may have taken another.
  */
-function refuseBadHost(request: Request, target: Target): void {
+function checkHost(request: Request, target: Target): void {
   const sent = request.headers.get("host");
   if (sent === null || sent === "") return;
   if (target.host === "" || hasSeveralHosts(request.headers)) throw new Failure("malformed_host", { host: sent });

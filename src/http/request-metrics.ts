@@ -53,8 +53,8 @@ function statusLabel(status: number): string {
   return knownStatuses.has(text) ? text : `${text.slice(0, 1)}xx`;
 }
 
-/** Creates the figures of all listeners. @param logsHits - Whether responses from memory have a log line each. */
-export function createRequestMetrics(metrics: Metrics, log: Log, logsHits = true): RequestMetrics {
+/** Creates the figures of all listeners. @param logsCacheHits - Whether responses from memory have a log line each. */
+export function createRequestMetrics(metrics: Metrics, log: Log, logsCacheHits = true): RequestMetrics {
   const duration = metrics.histogram({
     name: "http_request_duration_seconds",
     help: "Time until the headers of a response were ready, in seconds; every response is counted once.",
@@ -79,7 +79,7 @@ export function createRequestMetrics(metrics: Metrics, log: Log, logsHits = true
       status_code: statusLabel(status),
     });
   const hitSeries = new Map<RouteLabel, Series>();
-  const writesHits = logsHits && log.writes("info");
+  const writesCacheHits = logsCacheHits && log.writes("info");
   return {
     responded: ({ method, context, label, status, durationMs }) => {
       if (status === callerLeft) left.inc();
@@ -104,7 +104,7 @@ export function createRequestMetrics(metrics: Metrics, log: Log, logsHits = true
         hitSeries.set(label, series);
       }
       series.observe(0);
-      if (!writesHits) return;
+      if (!writesCacheHits) return;
       const { service, route } = label;
       const path = url.slice(url.indexOf("/", url.indexOf("//") + 2)).split("?", 1)[0];
       const responded = { method: "GET", path, service, route, status: 200, durationMs: 0 };

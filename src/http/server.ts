@@ -117,8 +117,8 @@ export function openServer(options: ServerOptions): HttpServer {
     const received = receive(arrived, connections.of(arrived, server), account, options.pathOf);
     const { context } = received;
     const entry = await enter(options, received, arrived.method);
-    const { refused } = entry;
-    const made = refused ?? (await route(received, root, table));
+    const { rejected } = entry;
+    const made = rejected ?? (await route(received, root, table));
     const settled = account === undefined ? made : await account.settle(made);
     connections.endSilence(arrived, server, settled);
     const response = finish(settled, context, draining);
@@ -126,7 +126,7 @@ export function openServer(options: ServerOptions): HttpServer {
     await charge(options, entry, received, arrived.method, response);
     stats.responded({
       ...{ method: arrived.method, context, status: response.status },
-      label: refused === undefined ? labelOf(received, labels) : labels.ofNone(context.target.path),
+      label: rejected === undefined ? labelOf(received, labels) : labels.ofNone(context.target.path),
       durationMs: performance.now() - startedAt,
     });
     return context.headOnly ? await headersOnly(response) : response;
@@ -172,20 +172,20 @@ type Limits = Pick<ServerOptions, "limiter" | "paidReads">;
 /** Lets a request in, within the limits or for a payment. */
 async function enter({ limiter, paidReads }: Limits, { request, context }: Received, method: string): Promise<Entry> {
   if (paidReads !== undefined) return await paidReads.enter(request, method, context);
-  return { refused: limiter?.refuse(method, context) };
+  return { rejected: limiter?.reject(method, context) };
 }
 
 /** Takes what a response costs. */
 async function charge(
   { limiter, paidReads }: Limits,
-  { refused, reader, headers = {} }: Entry,
+  { rejected, reader, headers = {} }: Entry,
   { context }: Received,
   method: string,
   response: Response,
 ): Promise<void> {
   for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
   if (reader !== undefined) await paidReads?.charge(reader, context, response);
-  else if (refused === undefined) limiter?.charge(method, context, response);
+  else if (rejected === undefined) limiter?.charge(method, context, response);
 }
 
 /** The routes with the one place where what they throw becomes an answer. */
@@ -208,16 +208,16 @@ function surface(app: AnyElysia, table: RouteTable, log: Log): AnyElysia {
 /** Patterns of the routes that took requests. Absent: content on a host of its own, or refused before any route. */
 const routes = new WeakMap<Request, string>();
 
-function labelOf({ request, context, refused }: Received, labels: RouteLabels): RouteLabel {
+function labelOf({ request, context, rejected }: Received, labels: RouteLabels): RouteLabel {
   const { path } = context.target;
   const pattern = routes.get(request);
-  if (refused !== undefined || pattern === unrouted) return labels.ofNone(path);
+  if (rejected !== undefined || pattern === unrouted) return labels.ofNone(path);
   return labels.ofRoute(pattern, path);
 }
 
 async function route(received: Received, root: AnyElysia, table: RouteTable): Promise<Response> {
-  const { request, context, refused } = received;
-  if (refused !== undefined) return failureResponse(refused);
+  const { request, context, rejected } = received;
+  if (rejected !== undefined) return failureResponse(rejected);
   const { path } = context.target;
   if (request.method !== "OPTIONS" || isAdministration(path)) return await root.fetch(request);
   routes.set(request, unrouted);
@@ -238,7 +238,7 @@ function routeless(method: string, methods: readonly string[]): Response {
 function failed(failure: Failure, requestId: string, log: Log): Response {
   const { code, context, cause } = failure;
   if (failures[code].status >= 500) log.warn("request failed", { requestId, code, context, cause });
-  else log.debug("request refused", { requestId, code, context });
+  else log.debug("request rejected", { requestId, code, context });
   return failureResponse(failure);
 }
 

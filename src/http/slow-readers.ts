@@ -65,7 +65,7 @@ export function createSlowReaders(connections: TcpConnections): SlowReaders {
       const bytes = held.get(connection?.peer ?? "");
       if (connection === undefined || bytes === undefined) continue;
       const { peer } = connection;
-      const sample = judge(samples.get(peer), { bytes: connection.bytesTaken(), at: now });
+      const sample = classify(samples.get(peer), { bytes: connection.bytesTaken(), at: now });
       if (sample === "slow") cuts += cut(descriptor, peer);
       else next.set(peer, sample);
       if (sample !== "slow" && isLong(sample, bytes))
@@ -99,7 +99,7 @@ export function createSlowReaders(connections: TcpConnections): SlowReaders {
 }
 
 /** What a connection is measured by from now on, unless it took too little. */
-function judge(before: Sample | undefined, now: Sample): Sample | "slow" {
+function classify(before: Sample | undefined, now: Sample): Sample | "slow" {
   if (before === undefined || now.bytes < before.bytes) return now; // the second is another connection's
   if (now.at - before.at < readerWindowMs) return before;
   const taken = now.bytes - before.bytes;

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Failure } from "../../src/failures.ts";
 import { findExportFolder } from "../../src/gateway/administration/export-folder.ts";
-import { type ExportsOptions, type ExportWish, openExports } from "../../src/gateway/administration/exports.ts";
+import { type ExportOptions, type ExportsOptions, openExports } from "../../src/gateway/administration/exports.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { openAdministration } from "../../src/store/administration-database.ts";
 
@@ -82,7 +82,7 @@ describe("F1: a folder to export to", () => {
   });
 });
 
-const wish: ExportWish = {
+const options: ExportOptions = {
   outputDir: "a",
   startHeight: 0,
   endHeight: 5,
@@ -118,21 +118,21 @@ describe("F1: an export", () => {
   test("runs alone, and tells how long it took", async () => {
     const { exports, writer, time, close } = openHarness(join(folder, "one.sqlite"));
     expect(exports.status()).toEqual({ status: "not_started" });
-    await exports.start(wish);
-    expect(exports.status()).toEqual({ status: "running", ...wish });
-    expect(await exports.start({ ...wish, outputDir: "b" }).catch(codeOf)).toBe("export_running");
-    expect(await exports.start({ ...wish, outputDir: ".." }).catch(codeOf)).toBe("export_rejected");
+    await exports.start(options);
+    expect(exports.status()).toEqual({ status: "running", ...options });
+    expect(await exports.start({ ...options, outputDir: "b" }).catch(codeOf)).toBe("export_running");
+    expect(await exports.start({ ...options, outputDir: ".." }).catch(codeOf)).toBe("export_rejected");
     time.now += 12_345;
     writer.resolve();
     await Bun.sleep(0);
     expect(exports.status()).toEqual({
       status: "completed",
-      ...wish,
+      ...options,
       durationInSeconds: 12.345,
       endTime: "2023-11-14T22:13:32.345Z",
       endTimestamp: 1_700_000_012_345,
     });
-    await exports.start({ ...wish, outputDir: "b" });
+    await exports.start({ ...options, outputDir: "b" });
     expect(exports.status()).toMatchObject({ status: "running", outputDir: "b" });
     writer.reject(new Error("the disk is full"));
     await Bun.sleep(0);
@@ -144,7 +144,7 @@ describe("F1: an export", () => {
     const { exports, writer, close } = openHarness(join(folder, "two.sqlite"));
     const outcomes = await Promise.all(
       ["a", "b"].map((outputDir) =>
-        exports.start({ ...wish, outputDir }).then(
+        exports.start({ ...options, outputDir }).then(
           () => "started",
           (error: unknown) => codeOf(error),
         ),
@@ -159,13 +159,13 @@ describe("F1: an export", () => {
   test("that runs when the gateway stops is interrupted, and its writer told", async () => {
     const path = join(folder, "three.sqlite");
     const { exports, signals, close } = openHarness(path);
-    await exports.start(wish);
+    await exports.start(options);
     await exports.close();
     expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
     expect(exports.status()).toMatchObject({ status: "interrupted", endTimestamp: 1_700_000_000_000 });
     close();
     const again = openHarness(path);
-    expect(again.exports.status()).toMatchObject({ status: "interrupted", ...wish });
+    expect(again.exports.status()).toMatchObject({ status: "interrupted", ...options });
     again.close();
   });
 });

@@ -4,13 +4,13 @@
  */
 import { describe, expect, test } from "bun:test";
 import {
-  asksForServiceWorker,
-  type FetchFacts,
+  type FetchMetadata,
   isolationReasons,
+  isServiceWorkerRequest,
   leavesSharedHost,
 } from "../../src/gateway/isolation.ts";
 
-const none: FetchFacts = { destination: null, otherFetchMetadata: false, accept: null, serviceWorker: null };
+const none: FetchMetadata = { destination: null, otherFetchMetadata: false, accept: null, serviceWorker: null };
 const page = "text/html,application/xhtml+xml,*/*;q=0.8";
 
 describe("with a root host", () => {
@@ -52,7 +52,7 @@ test.each([
   [" SCRIPT ", true],
   ["style", false],
 ])("Service-Worker %p asks to become one: %p", (serviceWorker, asks) => {
-  expect(asksForServiceWorker({ ...none, serviceWorker })).toBe(asks);
+  expect(isServiceWorkerRequest({ ...none, serviceWorker })).toBe(asks);
 });
 
 test("an operator is told when all ids share one origin", () => {

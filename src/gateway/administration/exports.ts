@@ -9,7 +9,7 @@ import type { ExportRecord, ExportRecords, ExportRequest } from "../../store/adm
 import { findExportFolder } from "./export-folder.ts";
 
 /** What an operator asks for. */
-export type ExportWish = Omit<ExportRequest, "folder">;
+export type ExportOptions = Omit<ExportRequest, "folder">;
 
 /** Writes an export. Rejects with an Error whose message says to the operator why it could not. */
 export type ExportWriter = (request: ExportRequest, signal: AbortSignal) => Promise<void>;
@@ -38,7 +38,7 @@ export type Exports = Readonly<{
    * Starts one; it runs on after the promise is fulfilled.
    * Rejects with Failure `export_rejected` when the folder may not be written to, `export_running`.
    */
-  start: (wish: ExportWish) => Promise<void>;
+  start: (options: ExportOptions) => Promise<void>;
   status: () => ExportStatus;
   /** Ends the one that runs, which is interrupted. */
   close: () => Promise<void>;
@@ -70,11 +70,11 @@ export function openExports({ records, root, write, log }: ExportsOptions): Expo
   };
 
   return {
-    start: async (wish) => {
-      const folder = await findExportFolder(root, wish.outputDir);
-      if (folder === undefined) throw new Failure("export_rejected", { outputDir: wish.outputDir, root });
+    start: async (options) => {
+      const folder = await findExportFolder(root, options.outputDir);
+      if (folder === undefined) throw new Failure("export_rejected", { outputDir: options.outputDir, root });
       if (running !== undefined) throw new Failure("export_running");
-      const request = { ...wish, folder };
+      const request = { ...options, folder };
       records.begin(request);
       running = run(request).finally(() => {
         running = undefined;
@@ -91,10 +91,10 @@ export function openExports({ records, root, write, log }: ExportsOptions): Expo
 function statusOf(record: ExportRecord | undefined): ExportStatus {
   if (record === undefined) return { status: "not_started" };
   const { state, request, startedAt, endedAt, error } = record;
-  const { folder: _folder, ...wish } = request;
+  const { folder: _folder, ...options } = request;
   return {
     status: state,
-    ...wish,
+    ...options,
     ...(endedAt === null
       ? {}
       : {

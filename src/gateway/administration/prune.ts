@@ -11,31 +11,29 @@ import { stableDepth } from "../../store/index/rows.ts";
 import type { IndexWriterCalls } from "../../store/index/thread.ts";
 import type { IndexReader } from "../../store/index/types.ts";
 
-/** Which items go: those that were indexed before a time, of a range of heights, both ends included. */
-export type PruneWish = Readonly<{
+/** Selects the items indexed before a time, in a range of heights (inclusive). */
+export type PruneOptions = Readonly<{
   /** Unix seconds. */
   indexedBefore: number;
   startHeight: number;
   endHeight: number;
 }>;
 
-/** What pruning works with. */
-export type PruneOptions = Readonly<{
+export type PruneParts = Readonly<{
   reader: Pick<IndexReader, "tip" | "heightsWithItems">;
   index: Pick<IndexWriterCalls, "pruneItems">;
 }>;
 
-/** Removes items; answers how many went. Rejects with Failure `busy`, or the signal's reason between two steps. */
-export type Prune = (wish: PruneWish, signal: AbortSignal) => Promise<number>;
+/** Removes items and returns their number. Rejects with Failure `busy`, or with the signal's reason between two steps. */
+export type Prune = (options: PruneOptions, signal: AbortSignal) => Promise<number>;
 
-/** Items that one call of the writer looks at, but for a block that has more: about 100 ms of its time. */
+/** Items that one call of the writer reads, about 100 ms of its time; a larger block is read whole. */
 const itemsPerStep = 10_000;
 
-/** Blocks of one step: bounds the list of their heights. */
+/** Blocks of one step; bounds the list of their heights. */
 const blocksPerStep = 1_000;
 
-/** Creates the pruning. */
-export function createPrune({ reader, index }: PruneOptions): Prune {
+export function createPrune({ reader, index }: PruneParts): Prune {
   return async ({ indexedBefore, startHeight, endHeight }, signal) => {
     const tip = reader.tip();
     if (tip === undefined) return 0;

@@ -7,8 +7,8 @@
 import { idKind } from "../../arweave/id.ts";
 import { Failure } from "../../failures.ts";
 import type { BlockedData } from "../../gateway/administration/block-list-admin.ts";
-import type { ExportWish } from "../../gateway/administration/exports.ts";
-import type { PruneWish } from "../../gateway/administration/prune.ts";
+import type { ExportOptions } from "../../gateway/administration/exports.ts";
+import type { PruneOptions } from "../../gateway/administration/prune.ts";
 import { isJsonArray, readJson } from "../../lib/json.ts";
 import { countKind, flagKind, orNull, textKind } from "../../lib/kind.ts";
 import type { BlockedPosition, BlockNote } from "../../store/block-list.ts";
@@ -93,14 +93,14 @@ export function readNote(fields: Fields): BlockNote {
 }
 
 /** Reads what to export, and where to. @throws Failure `export_rejected`. */
-export function readExportWish(fields: Fields): ExportWish {
+export function readExportWish(fields: Fields): ExportOptions {
   const wish = adminBodies.export.read(fields);
   if (wish.startHeight > wish.endHeight) throw new Failure("export_rejected", fields);
   return wish;
 }
 
 /** Reads what to prune. @throws Failure `invalid_threshold`, `invalid_start_height`, `invalid_end_height`. */
-export function readPruneWish(fields: Fields): PruneWish {
+export function readPruneWish(fields: Fields): PruneOptions {
   const { indexedAtThreshold, startHeight, endHeight = Number.MAX_SAFE_INTEGER } = adminBodies.pruning.read(fields);
   if (endHeight < startHeight) throw new Failure("invalid_end_height", fields);
   return { indexedBefore: indexedAtThreshold, startHeight, endHeight };

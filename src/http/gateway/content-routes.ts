@@ -7,7 +7,7 @@ import { type AnyElysia, Elysia, NotFoundError } from "elysia";
 import type { Id } from "../../arweave/id.ts";
 import type { GatewayContentStore } from "../../content/content.ts";
 import { Failure } from "../../failures.ts";
-import { asksForServiceWorker, type IsolationRules, leavesSharedHost } from "../../gateway/isolation.ts";
+import { type IsolationRules, isServiceWorkerRequest, leavesSharedHost } from "../../gateway/isolation.ts";
 import type { ItemPlace } from "../../gateway/item-place.ts";
 import type { Names } from "../../gateway/names/names.ts";
 import type { Resolver } from "../../gateway/resolve.ts";
@@ -16,7 +16,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { withBodySize } from "../body-size.ts";
 import { type ContentPolicy, sandboxClosed, sandboxWithScripts } from "../content-headers.ts";
 import { contextOf, type RequestContext } from "../context.ts";
-import { readFetchFacts } from "../fetch-facts.ts";
+import { readFetchMetadata } from "../fetch-metadata.ts";
 import { type HostMeaning, type Hosts, sandboxLabel } from "../hosts.ts";
 import { codeResponse } from "../responses.ts";
 import { hostPort } from "../target.ts";
@@ -83,7 +83,7 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
   const serveContent = async (address: ContentPath | NamedPath, host: HostMeaning, request: Request) => {
     const context = contextOf(request);
     const { target } = context;
-    if (host.kind === "shared" && asksForServiceWorker(readFetchFacts(request.headers)))
+    if (host.kind === "shared" && isServiceWorkerRequest(readFetchMetadata(request.headers)))
       throw new Failure("service_worker_rejected", { path: target.path });
     const policy = policyOf(address, host, isolation, isolates);
     if (address.kind === "named") return await named.response(request, address, policy);
@@ -94,9 +94,9 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
   };
 
   const redirectOf = (address: ContentPath, host: HostMeaning, request: Request, context: RequestContext) => {
-    const facts = readFetchFacts(request.headers);
+    const metadata = readFetchMetadata(request.headers);
     const isHome = host.kind === "sandbox" && host.id === address.id;
-    if (address.raw || address.changing || isHome || !leavesSharedHost(isolation, facts)) return undefined;
+    if (address.raw || address.changing || isHome || !leavesSharedHost(isolation, metadata)) return undefined;
     const scheme = options.sandboxScheme ?? context.scheme;
     const { path, query, host: asked } = context.target;
     const origin = `${scheme}://${sandboxLabel(address.id)}.${host.root}${hostPort(asked)}`;
@@ -112,7 +112,7 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
     const host = hosts.meaningOf(url.slice(hostStart, pathStart));
     const found = memory.get(url.slice(host.kind === "shared" ? pathStart : hostStart));
     if (found === undefined || !isPlain(request.headers)) return undefined;
-    if (isolates && leavesSharedHost(isolation, readFetchFacts(request.headers))) return undefined;
+    if (isolates && leavesSharedHost(isolation, readFetchMetadata(request.headers))) return undefined;
     return withBodySize(new Response(found.body, found), found.body);
   };
 

@@ -5,7 +5,7 @@
  */
 import { readHintHeaders } from "../../chain/hint.ts";
 import type { ContentPolicy } from "../content-headers.ts";
-import { type ContentWish, contentResponse, readWish } from "../content-response.ts";
+import { type ContentRequest, contentResponse, readContentRequest } from "../content-response.ts";
 import { contextOf, type RequestContext } from "../context.ts";
 import { contentDisposition } from "../header-values.ts";
 import type { ContentPath } from "./content-address.ts";
@@ -61,11 +61,11 @@ export function createContentSender({ finder, coldBufferBytes, note }: ContentSe
   return {
     send: async (request, sending) => {
       const context = contextOf(request);
-      const wish = readWish(request, context);
-      const found = await find(request, sending, isUnconditional(wish));
+      const asked = readContentRequest(request, context);
+      const found = await find(request, sending, isUnconditional(asked));
       if (found.kind === "folder") return folderResponse(context);
       const headers = decorated(found.headers, request, sending.decorate);
-      const response = await contentResponse(found.content, headers, wish, coldBufferBytes);
+      const response = await contentResponse(found.content, headers, asked, coldBufferBytes);
       note?.(response);
       return response;
     },
@@ -74,15 +74,15 @@ export function createContentSender({ finder, coldBufferBytes, note }: ContentSe
       const found = await find(request, sending, true);
       if (found.kind === "folder") return folderResponse(context);
       const unconditional = { range: null, ifRange: null, ifMatch: null, ifNoneMatch: null };
-      const wish = { ...readWish(request, context), ...unconditional };
+      const asked = { ...readContentRequest(request, context), ...unconditional };
       const headers = decorated(found.headers, request, sending.decorate);
-      return await contentResponse(found.content, headers, wish, coldBufferBytes, status);
+      return await contentResponse(found.content, headers, asked, coldBufferBytes, status);
     },
   };
 }
 
 /** Whether nothing but the whole body can be the answer; else it may be one without, for which none is fetched. */
-function isUnconditional({ range, ifNoneMatch, ifMatch }: ContentWish): boolean {
+function isUnconditional({ range, ifNoneMatch, ifMatch }: ContentRequest): boolean {
   return range === null && ifNoneMatch === null && ifMatch === null;
 }
 

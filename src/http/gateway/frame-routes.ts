@@ -8,11 +8,11 @@ import { type AnyElysia, Elysia } from "elysia";
 import { isId } from "../../arweave/id.ts";
 import { Failure } from "../../failures.ts";
 import type { Frames } from "../../gateway/frames.ts";
-import { asksForServiceWorker } from "../../gateway/isolation.ts";
+import { isServiceWorkerRequest } from "../../gateway/isolation.ts";
 import { readBody, readJsonBody } from "../body.ts";
 import { sandboxWithScripts } from "../content-headers.ts";
 import { composingOf } from "../context.ts";
-import { readFetchFacts } from "../fetch-facts.ts";
+import { readFetchMetadata } from "../fetch-metadata.ts";
 import { bareMediaType } from "../header-values.ts";
 import { limits } from "../limits.ts";
 import { jsonTextResponse } from "../responses.ts";
@@ -32,7 +32,7 @@ export function createFrameRoutes({ frames, sender }: FrameRoutesOptions): AnyEl
     if (!isId(text)) throw new Failure("not_found", { id: text });
     if (wantsRecord(request.headers.get("accept")))
       return jsonTextResponse(await frames.record(text, composingOf(request)), 200, { Vary: "Accept" });
-    if (asksForServiceWorker(readFetchFacts(request.headers)))
+    if (isServiceWorkerRequest(readFetchMetadata(request.headers)))
       throw new Failure("service_worker_rejected", { id: text });
     const sending: Sending = {
       address: { kind: "content", id: text, path: "", raw: false, changing: false },

@@ -26,7 +26,7 @@ import { type PeerList, peerRecord } from "../../gateway/peers.ts";
 import { createProofs } from "../../gateway/proofs.ts";
 import { createRelay } from "../../gateway/relay.ts";
 import type { CheckRelayed } from "../../gateway/relayed-check.ts";
-import { createRelayedData, type RelayBlockList } from "../../gateway/relayed-data.ts";
+import { createRelayGuard, type RelayBlockList } from "../../gateway/relayed-data.ts";
 import { createResolver } from "../../gateway/resolve.ts";
 import { createSignedContent } from "../../gateway/signed-content.ts";
 import { createSpread } from "../../gateway/spread.ts";
@@ -140,7 +140,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const memory = createMemory(settings.responseCacheBytesMax, clock);
   const relay = createRelay(nodes);
   const network = createNetwork(nodes, reader, clock);
-  const relayedData = createRelayedData(options.blockList);
+  const relayedData = createRelayGuard(options.blockList);
   const proofs = createChunkProofs(reader, content);
   const provenChunks = createProvenChunks(options.chunkNodes, nodes);
   const ownChunks = createProvenChunks(nodes, nodes);

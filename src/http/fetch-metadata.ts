@@ -3,10 +3,10 @@
  * Source: Fetch Metadata Request Headers (W3C).
  * @module
  */
-import type { FetchFacts } from "../gateway/isolation.ts";
+import type { FetchMetadata } from "../gateway/isolation.ts";
 
 /** Reads the facts by which content is kept apart (gateway/isolation.ts). */
-export function readFetchFacts(headers: Headers): FetchFacts {
+export function readFetchMetadata(headers: Headers): FetchMetadata {
   return {
     destination: headers.get("sec-fetch-dest"),
     otherFetchMetadata: headers.has("sec-fetch-mode") || headers.has("sec-fetch-site"),
