@@ -1,5 +1,5 @@
 /**
- * Blocks by height and hash: from the index where it has them, else from nodes.
+ * Blocks by height and hash, from the index or else from nodes.
  * @module
  */
 import type { BlockHash } from "../arweave/id.ts";
@@ -10,17 +10,16 @@ import type { Network } from "./network.ts";
 import type { Relay } from "./relay.ts";
 import type { CheckRelayed } from "./relayed-check.ts";
 
-/** Blocks as JSON in the node's own words, lossless. */
+/** Blocks as the node's own JSON, lossless. */
 export type Blocks = Readonly<{
   byHeight: (height: number, signal: AbortSignal) => Promise<ChainResponse>;
   byHash: (hash: BlockHash, signal: AbortSignal) => Promise<ChainResponse>;
   current: (signal: AbortSignal) => Promise<ChainResponse>;
 }>;
 
-/** How long a node's current block, or a block that may be forked away, is given again. Milliseconds. */
+/** Time to live of a current block, or of a block that a fork may replace. Milliseconds. */
 const retentionMs = 1_000;
 
-/** Creates the reader of blocks. */
 export function createBlocks(
   reader: Pick<IndexReader, "blockText" | "tip">,
   network: Network,
@@ -29,7 +28,7 @@ export function createBlocks(
 ): Blocks {
   const isFinal = (height: number) => height <= (reader.tip()?.height ?? 0) - stableDepth;
 
-  /** A block as a node has it, whose fields make its hash; whether it is on the chain cannot be told. */
+  /** A node's block whose fields match its hash. Whether the block is on the chain is not known. */
   const ask = async (path: string, asked: Readonly<{ hash?: string; height?: number }>, signal: AbortSignal) =>
     relayed(
       await relay.get(path, retentionMs, signal, (body, own) => checkRelayed({ kind: "block", ...asked, body }, own)),
@@ -38,7 +37,7 @@ export function createBlocks(
   const current = async (signal: AbortSignal): Promise<ChainResponse> => {
     const tip = reader.tip();
     const indexed = tip === undefined ? undefined : reader.blockText(tip.height);
-    // Nodes that do not answer leave the index as the furthest.
+    // Without responses of nodes, the index is the furthest.
     if (indexed !== undefined && tip !== undefined && (await network.height(signal)) <= tip.height)
       return jsonOf(indexed.text);
     return await ask("/block/current", {}, signal);

@@ -1,5 +1,5 @@
 /**
- * Transactions and chunks that readers post, handed to the nodes; what the nodes said is put together.
+ * Posts the transactions and chunks of clients to the nodes, and combines the nodes' responses.
  * Source: docs/reference/node-api.md#posting-transactions.
  * @module
  */
@@ -11,22 +11,20 @@ import { type ChainResponse, jsonOf, relayed } from "./chain-response.ts";
 import { noResponse, type RelayResponse } from "./relay.ts";
 import { isTaken, type PostResult, type Spread } from "./spread.ts";
 
-/** Posts to the chain. */
 export type Broadcast = Readonly<{
-  /** @param accept - The media type that the client takes, where it takes only one. */
+  /** @param accept - The media type that the client accepts, if it accepts only one. */
   transaction: (body: Uint8Array<ArrayBuffer>, signal: AbortSignal, accept?: string) => Promise<ChainResponse>;
   chunk: (body: Uint8Array<ArrayBuffer>, signal: AbortSignal) => Promise<ChainResponse>;
 }>;
 
-/** Who wants to know what was posted and taken. */
+/** Callbacks after a node has accepted a post. */
 export type BroadcastListeners = Readonly<{
-  /** A transaction that a node took, and its JSON. The response waits for this; it must not reject. */
+  /** A transaction that a node accepted, and its JSON. The response waits for this callback, which must not reject. */
   onTransaction: (transaction: Transaction, body: Uint8Array<ArrayBuffer>, signal: AbortSignal) => Promise<void>;
-  /** A chunk that proves itself, and that a node took; `start` is its first byte in the data. */
+  /** A chunk with a valid proof that a node accepted; `start` is its first byte in the data. */
   onChunk: (chunk: PostedChunk, start: number) => void;
 }>;
 
-/** Creates the poster. */
 export function createBroadcast(spread: Spread, listeners: BroadcastListeners): Broadcast {
   return {
     transaction: async (body, signal, accept) => {
@@ -59,7 +57,7 @@ function nodeError(error: string): ChainResponse {
   return jsonOf(JSON.stringify({ error }), 400);
 }
 
-/** The answer of a node that took it; else what most nodes said, a refusal before trouble of theirs. */
+/** The response of a node that accepted; else the most frequent response, rejections before faults of nodes. */
 function bestResponse(asked: string, results: readonly PostResult[]): RelayResponse {
   const responses = results.flatMap((result) => (result.kind === "answer" ? [result.response] : []));
   const taken = responses.find(({ status }) => status === 200) ?? responses.find(isTaken);
@@ -77,11 +75,11 @@ function isReasoned({ rejectReason }: RelayResponse): boolean {
   return rejectReason !== undefined;
 }
 
-/** Reasons of a refusal that are passed on, and characters of each text. */
+/** Reasons of a rejection that are returned, and characters of each. */
 const reasonsMax = 32;
 const reasonTextMax = 500;
 
-/** A refusal with reasons in its JSON, with these and nothing else of it; every other answer as it is. */
+/** Reduces a rejection with reasons in its JSON to these reasons; returns other responses unchanged. */
 function withBoundedReasons(response: ChainResponse): ChainResponse {
   const { status, form, body } = response;
   if (status < 400 || form !== "json" || !(body instanceof Uint8Array)) return response;
@@ -130,14 +128,14 @@ function recordOf(result: PostResult) {
   }
 }
 
-/** The node's own word for what is wrong, which uploaders compare with. */
+/** The node's own error code, which upload clients compare with. */
 function errorOf({ body }: RelayResponse): string {
   const text = new TextDecoder().decode(body);
   const named = /"error"\s*:\s*"([a-z_0-9]{1,64})"/.exec(text)?.[1];
   return named ?? text.slice(0, 200);
 }
 
-/** The chunk, or the node's word for why it is none. */
+/** The chunk, or the node's error code when it is invalid. */
 function readPosted(text: string): PostedChunk | string {
   try {
     return readPostedChunk(text);
@@ -147,7 +145,7 @@ function readPosted(text: string): PostedChunk | string {
   }
 }
 
-/** The transaction of a taken body, where we can read it too; a node may take what we cannot. */
+/** The transaction of an accepted body; undefined when only the node can parse it. */
 function readPostedTransaction(text: string): Transaction | undefined {
   try {
     return readTransaction(text);

@@ -1,23 +1,22 @@
 /**
- * Answers about the chain as a node words them.
+ * Responses about the chain in the format of a node.
  * Source: docs/reference/node-api.md#conventions.
  * @module
  */
 import type { RelayResponse } from "./relay.ts";
 
-/** An answer in a node's words. */
 export type ChainResponse = Readonly<{
   status: number;
-  /** What the body is: JSON, or bare text. */
+  /** Whether the body is JSON or plain text. */
   form: "json" | "text";
   body: string | Uint8Array<ArrayBuffer> | Blob;
-  /** Whether it can never change: then anyone may keep it. */
+  /** Whether the response never changes and may be cached by anyone. */
   isFinal: boolean;
-  /** Why nodes refuse what was posted, for `X-Reject-Reason`. */
+  /** Why nodes reject a post, for `X-Reject-Reason`. */
   rejectReason?: string;
 }>;
 
-/** What a node says in other cases than success. */
+/** Error texts of a node. */
 export const nodeTexts = {
   invalidHash: textResponseOf(400, "Invalid hash."),
   invalidAddress: textResponseOf(400, "Invalid address."),
@@ -31,17 +30,15 @@ export const nodeTexts = {
   dataTooBig: jsonOf('{"error":"tx_data_too_big"}', 400),
 } as const;
 
-/** An answer of JSON text. */
 export function jsonOf(body: ChainResponse["body"], status = 200, isFinal = false): ChainResponse {
   return { status, form: "json", body, isFinal };
 }
 
-/** An answer of bare text. */
 export function textResponseOf(status: number, body: ChainResponse["body"], isFinal = false): ChainResponse {
   return { status, form: "text", body, isFinal };
 }
 
-/** What a node answered; a node names no media type, so JSON is told by its first character. */
+/** A node's response. Nodes send no media type, so JSON is detected by the first character. */
 export function relayed({ status, body, rejectReason }: RelayResponse): ChainResponse {
   const first = String.fromCharCode(body[0] ?? 0x20);
   const form = first === "{" || first === "[" ? "json" : "text";

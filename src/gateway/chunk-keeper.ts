@@ -1,8 +1,8 @@
 /**
- * Chunks that readers posted, and data that came with transactions, kept on this disk: what was uploaded through this
- * gateway is read from it without asking anybody.
- *
- * Only what a node has taken is kept: a node takes chunks of transactions that it knows and that are paid for, so that
+ * Stores posted chunks, and data that came with transactions, on this disk: uploads through this gateway are served from
+ * it without a request to other machines.
+ * Only data that a node accepted is stored. Nodes accept chunks of known and paid transactions, so nobody can evict other
+ * content for free.
  * nobody can push others' content out of the cache for nothing.
  * @module
  */
@@ -16,13 +16,13 @@ import { encodeBase64url } from "../lib/base64url.ts";
 import type { Log } from "../lib/log.ts";
 import type { Extents } from "../store/extents/extents.ts";
 
-/** Keeps a chunk that was proven; `start` is its first byte in the data. */
+/** Stores a proven chunk; `start` is its first byte in the data. */
 export type KeepChunk = (chunk: PostedChunk, start: number) => void;
 
-/** Creates the keeper. A chunk for which there is no room is not kept; it can be had from nodes. */
+/** A chunk that exceeds the free space is not stored; nodes still have it. */
 export function createChunkKeeper(extents: Pick<Extents, "write">, log: Log): KeepChunk {
   return ({ dataRoot, dataSize, chunk }, start) => {
-    // Data with a root is filed under it; which transaction brings it is not known yet, and not asked.
+    // Data with a root is stored under that root; its transaction is not known yet.
     const root = { id: idFromBytes(dataRoot), dataRoot: encodeBase64url(dataRoot), size: dataSize };
     extents.write(root, start, chunk).catch((error: unknown) => {
       log.warn("a posted chunk could not be kept", { dataRoot: root.dataRoot, start, error });
@@ -30,10 +30,10 @@ export function createChunkKeeper(extents: Pick<Extents, "write">, log: Log): Ke
   };
 }
 
-/** What the keeper of data works with; `check` runs in a thread. */
+/** `check` runs in a thread. */
 export type DataKeeperParts = Readonly<{ check: CheckTransaction; content: Pick<Content, "keep">; log: Log }>;
 
-/** Keeps the data that a posted transaction carries; never rejects. */
+/** Stores the data of a posted transaction; never rejects. */
 export type KeepPostedData = (
   transaction: Transaction,
   body: Uint8Array<ArrayBuffer>,
@@ -41,8 +41,8 @@ export type KeepPostedData = (
 ) => Promise<void>;
 
 /**
- * Creates the keeper of data that came with a transaction: nodes do not serve it before a block has the transaction.
- * Only data that the transaction's signature or data root proves is kept.
+ * Stores data that came with a transaction: nodes do not serve it before a block contains the transaction.
+ * Data that neither the transaction's signature nor its data root proves is not stored.
  */
 export function createDataKeeper({ check, content, log }: DataKeeperParts): KeepPostedData {
   const keep: KeepPostedData = async ({ id }, body, signal) => {
@@ -57,7 +57,7 @@ export function createDataKeeper({ check, content, log }: DataKeeperParts): Keep
     try {
       await keep(transaction, body, signal);
     } catch (error) {
-      // The node has taken it: its data can be read when a block has it.
+      // The node accepted it: its data can be read once a block contains it.
       const isExpected = signal.aborted || error instanceof Failure;
       log[isExpected ? "debug" : "error"]("posted data was not kept", { id: transaction.id, error });
     }

@@ -1,8 +1,8 @@
 /**
- * Proofs of chunks made from what was followed: the path from a block's root to a transaction, and from a transaction's
+ * Proofs of chunks from the followed chain: the path from a block's root to a transaction, and from a transaction's
  * data root to a chunk.
  *
- * Format 1 states no data root; where a block holds such a transaction, its root is made from its data.
+ * Format 1 has no data root field; the root of such a transaction is computed from its data.
  * @module
  */
 import { LRUCache } from "lru-cache";
@@ -27,14 +27,13 @@ import type { IndexReader, WeaveSpan } from "../store/index/types.ts";
 /** A transaction's proof under its block's root. */
 export type TxProof = Readonly<{
   path: Uint8Array;
-  /** What it leads to: the root over the transaction's chunks, base64url. */
+  /** The proven root over the transaction's chunks, base64url. */
   dataRoot: string;
 }>;
 
 /** A chunk's proof under its data root. */
 export type DataProof = Readonly<{ span: ChunkSpan; path: Uint8Array }>;
 
-/** Makes proofs. */
 export type ChunkProofs = Readonly<{
   /**
    * Proves a transaction in its block's tree; `undefined` where the block has none (before 2.0), or its transactions or
@@ -42,8 +41,8 @@ export type ChunkProofs = Readonly<{
    */
   txProof: (transaction: WeaveSpan, signal: AbortSignal) => Promise<TxProof | undefined>;
   /**
-   * The path to the chunk that holds a byte, from data that lies on this disk; `undefined` when it does not, or is
-   * split in a way of its own.
+   * The path to the chunk that contains a byte, from data on this disk; `undefined` when the data is not here, or is
+   * split irregularly.
    *
    * @param at - Byte of the data.
    */
@@ -55,30 +54,28 @@ export type ChunkProofs = Readonly<{
   ) => Promise<DataProof | undefined>;
 }>;
 
-/** Trees of blocks that are kept; one of a thousand transactions takes 0.2 MiB. */
+/** Cached trees of blocks; one of a thousand transactions takes 0.2 MiB. */
 const blockTreesMax = 64;
 
-/** Chunks under the data trees that are kept; each takes about 200 bytes. */
+/** Chunks under the cached data trees; each takes about 200 bytes. */
 const leavesStoredMax = 100_000;
 
-/** Data that is hashed for a proof nobody else has; more would keep a reader waiting. Bytes. */
+/** Data hashed for a proof that no other source has; more would delay the response. Bytes. */
 const hashedBytesMax = 64 * 2 ** 20;
 
-/** A block whose tree could not be made is tried again after this long: its data may be at hand then. Milliseconds. */
+/** Retry delay for a block whose tree could not be built: its data may be available then. Milliseconds. */
 const missingStoredMs = 30_000;
 
-/** Data that is split in a way of its own is hashed once; ids remembered. */
+/** Irregularly split data is hashed once; number of cached ids. */
 const oddMax = 10_000;
 
 type DataTree = Readonly<{ spans: readonly ChunkSpan[]; tree: MerkleTree }>;
 
-/** A block's tree, and the data roots in it. */
 type BlockTree = Readonly<{ tree: TxTree; roots: ReadonlyMap<Id, string> }>;
 
-/** The root of a data tree without data, which a format 1 transaction still has. */
+/** The data root of a format 1 transaction without data. */
 const emptyRoot = encodeBase64url(dataRootOf(new Uint8Array(0), "plain"));
 
-/** Creates the maker of proofs. */
 export function createChunkProofs(
   reader: Pick<IndexReader, "block" | "blockText" | "transactionsOfBlock">,
   content: Pick<Content, "open">,
@@ -91,7 +88,7 @@ export function createChunkProofs(
   const dataFlights = createSingleFlight<DataTree | undefined>();
 
   const blockTree = async (height: number, signal: AbortSignal): Promise<BlockTree | undefined> => {
-    // By hash: after a reorganisation another block stands at this height.
+    // By hash: after a reorg another block has this height.
     const hash = reader.block(height)?.hash;
     if (hash === undefined || blocksWithout.has(hash)) return undefined;
     const known = blockTrees.get(hash);
@@ -152,7 +149,7 @@ export function createChunkProofs(
   };
 }
 
-/** The transactions with the roots that format 1 does not state; `undefined` when data for one cannot be had. */
+/** The transactions with the computed roots of format 1; `undefined` when the data of one is not available. */
 async function withRoots(
   transactions: readonly PlacedTransaction[],
   content: Pick<Content, "open">,
@@ -179,7 +176,7 @@ async function rootOfData(id: Id, content: Pick<Content, "open">, signal: AbortS
     const { tree } = await hashTree(await content.open(id, signal), "plain", signal);
     return encodeBase64url(tree.root);
   } catch (error) {
-    // Refused by an operator, or no source has it: the block's tree cannot be made, as the caller is told.
+    // Blocked, or no source has it: the block's tree cannot be built, and the caller gets `undefined`.
     if (error instanceof Failure) return undefined;
     throw error;
   }

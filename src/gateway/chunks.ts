@@ -1,9 +1,8 @@
 /**
- * Chunks of the weave by absolute offset, each checked against the data root of a transaction that was
- * followed.
+ * Chunks of the weave by absolute offset, each verified against the data root of a followed transaction.
  *
- * Both proofs are made from what is here where that is possible; then a chunk is served also with every node
- * stopped. What has to be fetched is fetched once for all who ask at the same time, and kept.
+ * Where possible, both proofs are computed from local data, so chunks are served even when every node is down. A chunk
+ * that must be fetched is fetched once for all concurrent requests, and stored.
  * Source: docs/reference/gateway.md#chunks; docs/reference/node-api.md#routes.
  * @module
  */
@@ -22,35 +21,32 @@ import type { ChunkProofs, DataProof } from "./chunk-proofs.ts";
 import type { Relay } from "./relay.ts";
 import type { RelayGuard } from "./relayed-data.ts";
 
-/** A chunk with its proofs. */
 export type FoundChunk = Readonly<{
   served: ServedChunk;
   /** Weave offset after the chunk's last byte. */
   end: bigint;
   /**
-   * Whether the chunk was proven against a transaction that was followed; else only a node vouches for it.
+   * Whether the chunk was verified against a followed transaction; otherwise a node's response is the only evidence.
    */
   verified: boolean;
-  /** Whether no fork can put another chunk at its place any more. */
+  /** Whether the chunk is deep enough that no fork can replace it. */
   stable: boolean;
-  /** The transaction in whose data it lies, when it was followed. */
+  /** The transaction that contains it, if followed. */
   transaction: WeaveSpan | undefined;
   /** Bytes of the data before the chunk. */
   dataStart: number;
 }>;
 
-/** Finds chunks. */
 export type Chunks = Readonly<{
   /**
-   * @param offset - Absolute, counted from 1 as on the wire; of whichever byte of the chunk.
+   * @param offset - Absolute, counted from 1 as in the node API; of any byte of the chunk.
    * @throws Failure `not_found`, `blocked`, `source_failed`, `source_timeout`, `busy`.
    */
   at: (offset: bigint, signal: AbortSignal) => Promise<FoundChunk>;
-  /** As `at`, for askers that are gateways themselves: no other gateway is asked, which may ask us. */
+  /** As `at`, for requests of gateways: no other gateway is asked, because it could ask this one. */
   atForGateway: (offset: bigint, signal: AbortSignal) => Promise<FoundChunk>;
 }>;
 
-/** What chunks are found with. */
 export type ChunksOptions = Readonly<{
   reader: Pick<IndexReader, "transactionAt" | "tip">;
   content: Pick<Content, "open">;
@@ -61,20 +57,19 @@ export type ChunksOptions = Readonly<{
   relay: Relay;
   proofs: ChunkProofs;
   relayedData: RelayGuard;
-  /** Keeps a chunk that proves itself; `start` is its first byte in the data. */
+  /** Stores a chunk with a valid proof; `start` is its first byte in the data. */
   keep: (chunk: PostedChunk, start: number) => void;
 }>;
 
-/** Bytes of the proofs of fetched chunks that are kept; each has a few hundred. */
+/** Cached proofs of fetched chunks; each has a few hundred bytes. Bytes. */
 const proofBytesMax = 16 * 2 ** 20;
 
-/** Where the weave ends for good: what the index and its nodes can count to. */
+/** Largest offset that the index and the nodes can represent. */
 const offsetMax = 2n ** 63n - 1n;
 
-/** How long a node's chunk that cannot be checked is given again. Milliseconds. */
+/** Time to live of a chunk that cannot be verified. Milliseconds. */
 const retentionMs = 10_000;
 
-/** Creates the finder of chunks. */
 export function createChunks(options: ChunksOptions): Chunks {
   const { reader, content, relay, proofs, relayedData } = options;
   const fetched = createFetched(options.keep);
@@ -86,7 +81,7 @@ export function createChunks(options: ChunksOptions): Chunks {
     signal: AbortSignal,
   ): Promise<FoundChunk> => {
     const at = Number(offset - 1n - transaction.start);
-    // Opening refuses what is blocked, and knows what lies on this disk.
+    // Opening rejects blocked content, and knows which bytes are on this disk.
     const data = await content.open(transaction.id, signal);
     const { id, dataRoot, start, end } = transaction;
     const chunked = { id, dataRoot, size: Number(end - start), weaveStart: start };
@@ -98,10 +93,10 @@ export function createChunks(options: ChunksOptions): Chunks {
       const served = { chunk, dataPath: made.path, txPath: new Uint8Array(0) };
       return await found(transaction, served, made.span.start, signal);
     }
-    // Data of format 1 before 2.0 has no root to prove it by: whoever serves it could serve anything.
+    // Data of format 1 before 2.0 has no root that could verify it: a source could serve any bytes.
     if (dataRoot === "") return await relayed(offset, signal);
     const chunk = await fetched.fetch(source, chunked, at, signal);
-    // Asking for the span's file refuses what is blocked within it.
+    // The request for the span's file rejects blocked content within it.
     await data.file({ start: chunk.start, end: chunk.end }, signal);
     const served = { chunk: chunk.bytes, dataPath: chunk.dataPath, txPath: new Uint8Array(0) };
     return await found(transaction, served, chunk.start, signal);
@@ -127,7 +122,7 @@ export function createChunks(options: ChunksOptions): Chunks {
   const relayed = async (offset: bigint, signal: AbortSignal): Promise<FoundChunk> => {
     const response = await relay.get(`/chunk/${offset}`, retentionMs, signal);
     const { status } = response;
-    // 400 is what a node says of an offset beyond its weave.
+    // Nodes respond 400 for an offset beyond their weave.
     if (status === 404 || status === 400) throw new Failure("not_found", { offset, status });
     if (status !== 200) throw new Failure("source_failed", { offset, sourceStatus: status });
     const text = new TextDecoder().decode(response.body);
@@ -150,7 +145,7 @@ export function createChunks(options: ChunksOptions): Chunks {
   };
 }
 
-/** Chunks that are fetched: once for all who ask, with their proofs remembered and their bytes kept. */
+/** Fetches each chunk once for all concurrent requests, caches its proofs and stores its bytes. */
 function createFetched(keep: ChunksOptions["keep"]) {
   const proofs = new LRUCache<string, DataProof>({ maxSize: proofBytesMax });
   const flights = new Map<ProvenChunks, ReturnType<typeof createSingleFlight<ProvenChunk>>>();
@@ -169,7 +164,7 @@ function createFetched(keep: ChunksOptions["keep"]) {
   };
 
   return {
-    /** The proof of the chunk that holds a byte, when it was fetched before. */
+    /** The cached proof of the chunk that contains a byte. */
     proof: (data: ChunkedData, at: number): DataProof | undefined =>
       proofs.get(keyOf(data, likelyChunk(data.size, at).start)),
     fetch: async (source: ProvenChunks, data: ChunkedData, at: number, signal: AbortSignal) => {
@@ -179,13 +174,13 @@ function createFetched(keep: ChunksOptions["keep"]) {
         note(data, at, fetched);
         return fetched;
       });
-      // Data that was cut in a way of its own: the chunk that another one asked for may not hold this byte.
+      // Irregularly split data: the chunk of a concurrent request may not contain this byte.
       return chunk.start <= at && at < chunk.end ? chunk : await source.fetch(data, at, signal);
     },
   };
 }
 
-/** A node's chunk whose transaction was not followed: read, but vouched for by the node alone. */
+/** A node's chunk whose transaction was not followed: parsed, but not verified. */
 function readUnfollowed(text: string, offset: bigint): Readonly<{ served: ServedChunk; end: bigint }> {
   try {
     const served = readServedChunk(text);

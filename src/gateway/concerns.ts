@@ -1,5 +1,5 @@
 /**
- * What the gateway is short of, in sentences: a disk, nodes that answer, threads that are free.
+ * Reasons for bad health, in sentences: free disk space, responding nodes, free threads.
  * Source: docs/reference/gateway.md#information-and-health.
  * @module
  */
@@ -8,21 +8,19 @@ import type { Extents } from "../store/extents/extents.ts";
 import type { Pool } from "../threads/pool.ts";
 import type { HealthCheck } from "./health.ts";
 
-/** What is looked at. */
 export type ConcernParts = Readonly<{
   nodes: Pick<Nodes, "all" | "standing">;
   extents: Pick<Extents, "hasSpace" | "stats">;
-  /** By the name of what they do. */
+  /** Keyed by the name of their task. */
   pools: Readonly<Record<string, Pick<Pool<unknown>, "load">>>;
 }>;
 
-/** A node of which fewer answers came than this is in trouble; one that failed once is not. Share of the latest. */
+/** A node with a lower share of successful recent requests counts as failing; one failure alone does not suffice. */
 const responsesShareMin = 0.5;
 
-/** Jobs that wait for threads: more than any burst of requests makes of itself. */
+/** Jobs waiting for threads: more than a burst of requests causes. */
 const jobsMax = 512;
 
-/** Creates the check. */
 export function createConcerns({ nodes, extents, pools }: ConcernParts): HealthCheck {
   const nodesSay = (): string[] => {
     const shares = new Map(nodes.standing().map(({ url, successShare }) => [url, successShare]));

@@ -1,12 +1,12 @@
 /**
- * Content as base64url inside of a text, written piece by piece so that no turn of the event loop is long.
+ * Content as base64url within a text, written piece by piece so that the event loop is not blocked.
  * @module
  */
 import { beginComposing, bringToDisk, type OpenContent } from "../content/open-content.ts";
 import { assert } from "../lib/assert.ts";
 import { type Composing, sliceBytesMax } from "../lib/event-loop.ts";
 
-/** Bytes that stand for three: a piece is cut to a multiple of them, so that pieces join without padding. */
+/** Pieces are cut to a multiple of this size, so that they join without padding. Bytes. */
 const groupSize = 3;
 
 /**
@@ -42,7 +42,7 @@ async function encode(
   bodySize: number,
   { signal, slice, blobOf }: Composing,
 ): Promise<Blob> {
-  // Every byte is written, or nothing of it is sent; the buffer is of this body alone, for it moves to a thread.
+  // Safe: every byte is written before it is sent. The buffer is not pooled, because it moves to a thread.
   const body = Buffer.allocUnsafeSlow(bodySize);
   let at = body.write(before);
   let held = Buffer.alloc(0);

@@ -1,5 +1,5 @@
 /**
- * The transaction record of an id: a transaction's own, or one that is built from the header of a data item.
+ * The transaction record of an id: of a transaction, or built from the header of a data item.
  * Source: docs/reference/gateway.md#social-frames.
  * @module
  */
@@ -17,14 +17,12 @@ import type { IndexReader } from "../store/index/types.ts";
 import type { ChainResponse } from "./chain-response.ts";
 import type { Transactions } from "./transactions.ts";
 
-/** What frames read. */
 export type FramesOptions = Readonly<{
   reader: Pick<IndexReader, "locate">;
   content: Pick<Content, "open">;
   transactions: Pick<Transactions, "record">;
 }>;
 
-/** Records of transactions and items. */
 export type Frames = Readonly<{
   /**
    * The record as JSON.
@@ -34,10 +32,9 @@ export type Frames = Readonly<{
   record: (id: Id, composing: Composing) => Promise<ChainResponse["body"]>;
 }>;
 
-/** Creates the reader of records. */
 export function createFrames({ reader, content, transactions }: FramesOptions): Frames {
   const headerOf = async (item: Located, opened: OpenContent, signal: AbortSignal): Promise<Uint8Array> => {
-    // What is in no block lies in no transaction's data.
+    // An id that is in no block has no place in a transaction's data.
     if (opened.header !== undefined) return await opened.header();
     const root = await content.open(item.rootId, signal);
     const start = item.itemOffset;
@@ -59,7 +56,7 @@ export function createFrames({ reader, content, transactions }: FramesOptions): 
     record: async (id, composing) => {
       const { signal } = composing;
       const located = reader.locate(id);
-      // A record tells of its content: what refuses one refuses the other.
+      // A record reveals its content, so the block list covers both.
       if (located !== undefined) {
         const opened = await content.open(id, signal);
         await opened.check({ start: 0, end: opened.size }, signal);
@@ -72,7 +69,7 @@ export function createFrames({ reader, content, transactions }: FramesOptions): 
   };
 }
 
-/** Fields that a data item has no counterpart of are as in a transaction without them. */
+/** Fields that data items do not have are as in a transaction without them. */
 function writeItemRecord(header: ItemHeader): string {
   const { id, anchor, owner, tags, target, signature } = header;
   return writeJson({

@@ -1,9 +1,9 @@
 /**
- * Headers of data items that an operator announces before their bundle is found: read in a thread, because
- * thousands of them take a second to parse and hash.
+ * Headers of data items that an operator announces before their bundle is found. A thread parses them, because thousands of
+ * them take a second to parse and hash.
  *
- * A header names itself truly (its id is the hash of its signature, its address that of its owner) or is
- * refused; that the owner signed it can only be seen when the payload is there.
+ * A header is rejected unless its id is the hash of its signature and its address that of its owner. The owner's
+ * signature can only be verified when the payload is available.
  * Source: docs/reference/gateway.md#queueing.
  * @module
  */
@@ -16,34 +16,31 @@ import { isJsonFault } from "../../lib/json.ts";
 import { countKind, type Kind, listKind, narrowed, objectKind, orNull, recordKind, textKind } from "../../lib/kind.ts";
 import type { PendingRow } from "../../store/index/rows.ts";
 
-/** A body as it came. */
 export type AnnouncementsJob = Readonly<{ body: Uint8Array }>;
 
-/** What a body turned out to be. */
 export type AnnouncementsResponse =
   | Readonly<{ kind: "rows"; rows: readonly PendingRow[] }>
   | Readonly<{ kind: "no JSON" }>
   | Readonly<{ kind: "too many" }>
   | Readonly<{ kind: "malformed"; reason: string }>;
 
-/** Headers of one body. */
 export const announcementsMax = 10_000;
 
-/** Longest of what any signature type has. Bytes. */
+/** Longest signature of any type. Bytes. */
 const signatureSizeMax = Math.max(...signatureSchemes.map(({ signatureSize }) => signatureSize));
 const ownerSizeMax = Math.max(...signatureSchemes.map(({ ownerSize }) => ownerSize));
 
-/** As many tags, and characters in all of their names and values, as an item may have. */
+/** Tags of an item, and characters of all their names and values. */
 const tagsMax = 128;
 const tagCharactersMax = 8_192;
 
-/** An anchor has 32 bytes, or as much text. */
+/** An anchor has 32 bytes, or as many characters. */
 const anchorLengthMax = 64;
 
 const bytesKind = (sizeMax: number, description: string) =>
   textKind({ minLength: 1, maxLength: Math.ceil((sizeMax * 4) / 3), description });
 
-/** A header need not say it, and what it says may be anything. */
+/** Optional field; any value is accepted. */
 const statedType: Kind<unknown> = {
   schema: {
     description: "The number of the signature's type; of no effect where the sizes are another type's.",
@@ -51,7 +48,7 @@ const statedType: Kind<unknown> = {
   is: (value): value is unknown => value !== undefined,
 };
 
-/** A header, as it is judged and as the API reference shows it. */
+/** Schema of a header; also shown in the API reference. */
 export const announcementKind = objectKind(
   {
     signature: bytesKind(signatureSizeMax, "Base64url."),
@@ -68,10 +65,9 @@ export const announcementKind = objectKind(
   },
 );
 
-/** A body. */
 export const announcementsSchema = listKind(announcementKind, 1, announcementsMax).schema;
 
-/** Reads the headers of a body, all or none. */
+/** Parses all headers of a body, or none. */
 export function readAnnouncements({ body }: AnnouncementsJob): AnnouncementsResponse {
   const headers = parse(body);
   if (headers === undefined) return { kind: "no JSON" };
@@ -86,13 +82,13 @@ export function readAnnouncements({ body }: AnnouncementsJob): AnnouncementsResp
   return { kind: "rows", rows };
 }
 
-/** Undefined when the bytes are no JSON; an empty body is an empty list. */
+/** Undefined when the bytes are not JSON; an empty body is an empty list. */
 function parse(body: Uint8Array): unknown {
   if (body.byteLength === 0) return [];
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
   } catch (error) {
-    // No JSON, or no UTF-8: the caller says so.
+    // Not JSON or not UTF-8: the caller reports it.
     if (isJsonFault(error) || error instanceof TypeError) return undefined;
     throw error;
   }
@@ -142,7 +138,7 @@ function isTarget(text: string): text is string {
   return text === "" || isId(text);
 }
 
-/** The type that is stated, or the first whose sizes these are: a header need not say it. */
+/** The stated signature type, or else the first one with these sizes. */
 function typeOf(signature: Uint8Array, owner: Uint8Array, stated: unknown): number {
   const fitting = signatureSchemes.filter(
     ({ signatureSize, ownerSize }) => signatureSize === signature.length && ownerSize === owner.length,
@@ -155,7 +151,7 @@ function readBytes(text: string): Uint8Array | undefined {
   return bytes === undefined || bytes.length === 0 ? undefined : bytes;
 }
 
-/** Names and values travel as base64url, as in a transaction's JSON. */
+/** Names and values are base64url, as in a transaction's JSON. */
 function readTags(tags: readonly Tag[]): Tag[] | undefined {
   let characters = 0;
   const raw = [];

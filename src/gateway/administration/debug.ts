@@ -1,7 +1,7 @@
 /**
- * The debug record: what the index holds, how far it is, and what an operator should look at.
+ * The debug record: contents of the index, progress, and warnings for the operator.
  *
- * All of it comes from numbers that are kept as they change, so that it costs the same for a hundred rows and
+ * All numbers are maintained as they change, so the cost does not depend on the number of rows.
  * a billion.
  * Source: docs/reference/gateway.md#debug.
  * @module
@@ -10,23 +10,21 @@ import { type Clock, unixSeconds } from "../../lib/clock.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import type { HeightCounts, IndexCounts, IndexReader, IndexTimes } from "../../store/index/types.ts";
 
-/** What the record is made from. */
 export type DebugOptions = Readonly<{
   reader: Pick<IndexReader, "counts" | "times" | "tip" | "bundlePasses">;
-  /** What is wrong with indexing, in sentences. */
+  /** Faults of indexing, in sentences. */
   concerns: () => readonly string[];
-  /** Transactions that an operator asked for and that are not found yet. */
+  /** Transactions that an operator requested and that are not found yet. */
   stagedCount: () => number;
   clock: Clock;
 }>;
 
-/** Stands for what is not there, or is not counted. */
+/** Value of a field that is absent or not counted. */
 const absent = -1;
 
-/** A gateway that unbundles and has finished nothing for so long has a problem. Seconds. */
+/** Unbundling that has finished nothing for this long is reported. Seconds. */
 const bundleSilenceMax = 24 * 60 * 60;
 
-/** Creates the maker of debug records. */
 export function createDebug({ reader, concerns, stagedCount, clock }: DebugOptions): () => JsonObject {
   return () => {
     const counts = reader.counts();
@@ -97,7 +95,7 @@ function timesRecord(times: IndexTimes, now: number): JsonObject {
   };
 }
 
-/** Heights from the lowest to the highest, both counted. */
+/** Number of heights, both ends included. */
 function heightsIn({ minHeight, maxHeight }: HeightCounts): number {
   return minHeight === null || maxHeight === null ? 0 : maxHeight - minHeight + 1;
 }

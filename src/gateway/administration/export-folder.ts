@@ -1,23 +1,23 @@
 /**
- * Where an export may write: folders under one root, by their real path, so that neither `..` nor a link leads out.
+ * Folders that an export may write to: under one root, by their real path, so that neither `..` nor a link leads out.
  * Source: docs/reference/threats.md (F1).
  * @module
  */
 import { lstat, mkdir, realpath, stat } from "node:fs/promises";
 import { dirname, join, relative, resolve, sep } from "node:path";
 
-/** Longer paths are refused by some systems, and wanted by nobody. Bytes. */
+/** Longest path; some systems reject longer ones. Bytes. */
 const pathBytesMax = 1_024;
 
 /** Longest name of one folder on the usual file systems. Bytes. */
 const nameBytesMax = 255;
 
 /**
- * Finds the real path of a folder to export to; makes the root when it is absent, and nothing else.
+ * Finds the real path of a folder to export to. Creates the root when it is absent, and no other folder.
  *
  * @param root - Absolute.
- * @param outputDir - As an operator wrote it: under the root when relative.
- * @returns Undefined when it is no path, leads out of the root, or runs into something that is no folder.
+ * @param outputDir - As the operator wrote it; a relative path is under the root.
+ * @returns Undefined when it is not a valid path, leads out of the root, or contains a part that is not a folder.
  */
 export async function findExportFolder(root: string, outputDir: string): Promise<string | undefined> {
   if (!isPath(outputDir)) return undefined;
@@ -28,14 +28,14 @@ export async function findExportFolder(root: string, outputDir: string): Promise
   return real !== undefined && isWithin(await realpath(root), real) ? real : undefined;
 }
 
-/** A tilde is a shell's word for a home, which nobody means to have as a folder's name. */
+/** A tilde is shell syntax for a home directory and is not meant as a folder name. */
 function isPath(text: string): boolean {
   const isNamed = text !== "" && !text.includes("\0") && !text.startsWith("~");
   const isShort = Buffer.byteLength(text) <= pathBytesMax;
   return isNamed && isShort && text.split(sep).every((name) => Buffer.byteLength(name) <= nameBytesMax);
 }
 
-/** The real path of the part that is there, with the rest as it is; undefined when that part is no folder. */
+/** The real path of the existing part, followed by the rest; undefined when the existing part is not a folder. */
 async function realPathOf(path: string): Promise<string | undefined> {
   let there = path;
   while (!(await isThere(there))) {
@@ -47,12 +47,12 @@ async function realPathOf(path: string): Promise<string | undefined> {
     const real = await realpath(there);
     return (await stat(real)).isDirectory() ? join(real, relative(there, path)) : undefined;
   } catch (error) {
-    if (isMissing(error)) return undefined; // a link to nothing: whoever makes its target chooses where it leads
+    if (isMissing(error)) return undefined; // a dangling link: the creator of its target decides where it leads
     throw error;
   }
 }
 
-/** Whether something has the name, be it a link to nothing. */
+/** Whether the name exists, even as a dangling link. */
 async function isThere(path: string): Promise<boolean> {
   try {
     await lstat(path);

@@ -8,13 +8,12 @@ import type { Log } from "../../lib/log.ts";
 import type { ExportRecord, ExportRecords, ExportRequest } from "../../store/administration-database.ts";
 import { findExportFolder } from "./export-folder.ts";
 
-/** What an operator asks for. */
 export type ExportOptions = Omit<ExportRequest, "folder">;
 
-/** Writes an export. Rejects with an Error whose message says to the operator why it could not. */
+/** Writes an export. Rejects with an Error whose message tells the operator the reason. */
 export type ExportWriter = (request: ExportRequest, signal: AbortSignal) => Promise<void>;
 
-/** How the last export stands; what is not known of it is left out. */
+/** Status of the last export; unknown fields are absent. */
 export type ExportStatus = Readonly<{
   status: ExportRecord["state"] | "not_started";
   outputDir?: string;
@@ -32,19 +31,17 @@ export type ExportStatus = Readonly<{
   error?: string;
 }>;
 
-/** Exports. */
 export type Exports = Readonly<{
   /**
-   * Starts one; it runs on after the promise is fulfilled.
-   * Rejects with Failure `export_rejected` when the folder may not be written to, `export_running`.
+   * Starts an export; it continues after the promise is fulfilled.
+   * Rejects with Failure `export_rejected` when the folder is not allowed, `export_running` while another export runs.
    */
   start: (options: ExportOptions) => Promise<void>;
   status: () => ExportStatus;
-  /** Ends the one that runs, which is interrupted. */
+  /** Interrupts the running export. */
   close: () => Promise<void>;
 }>;
 
-/** What exports are made of. */
 export type ExportsOptions = Readonly<{
   records: ExportRecords;
   /** Absolute path under which exports are written. */
@@ -53,7 +50,6 @@ export type ExportsOptions = Readonly<{
   log: Log;
 }>;
 
-/** Opens exports. */
 export function openExports({ records, root, write, log }: ExportsOptions): Exports {
   const closing = new AbortController();
   let running: Promise<void> | undefined;

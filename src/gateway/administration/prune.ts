@@ -1,8 +1,8 @@
 /**
- * Removing the index rows of stable data items that were indexed long ago. Transactions stay. Of each item a compact
- * place stays, by which its content is served by id, and refused where it is blocked.
+ * Removes index rows of stable data items that were indexed long ago. Transactions remain. A compact place of each item
+ * remains: its content is still served by id, and still blocked where the block list has it.
  *
- * It is done by a few blocks at a time, so that indexing goes on in between.
+ * Each step removes a few blocks, so that indexing continues in between.
  * Source: docs/reference/gateway.md#exports-and-pruning.
  * @module
  */
