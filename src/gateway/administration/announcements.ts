@@ -1,6 +1,6 @@
 /**
- * Headers of data items that an operator announces before their bundle is found. A thread parses them, because thousands of
- * them take a second to parse and hash.
+ * Headers of data items that an operator announces before their bundle is found. A thread parses them:
+ * thousands of them take a second to parse and hash.
  *
  * A header is rejected unless its id is the hash of its signature and its address that of its owner. The owner's
  * signature can only be verified when the payload is available.
