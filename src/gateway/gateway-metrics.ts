@@ -1,7 +1,7 @@
 /**
- * Figures about the index and the content, under the names of the peer's dashboards where it has them.
+ * Metrics of the index and the content, under the names of ar-io-node's dashboards where these exist.
  *
- * Counts come from the index: they are totals of what it holds, and go on after a restart where the peer's begin anew.
+ * Counts are totals of the index, so they continue after a restart; ar-io-node's start at zero.
  * Source: docs/metrics.md.
  * @module
  */
@@ -17,7 +17,6 @@ import type { IndexReader } from "../store/index/types.ts";
 import type { Chunks, FoundChunk } from "./chunks.ts";
 import { isTaken, type PostResult } from "./spread.ts";
 
-/** What is read when the figures are. */
 export type GatewayMetrics = Readonly<{
   reader: Pick<IndexReader, "counts" | "tip" | "times">;
   /** Whether the chain is being followed. */
@@ -33,7 +32,6 @@ export type GatewayMetrics = Readonly<{
   threads: () => Readonly<Record<string, number>>;
 }>;
 
-/** Adds the figures to a registry. */
 export function addGatewayMetrics(metrics: Metrics, stats: GatewayMetrics): void {
   addIndexMetrics(metrics, stats);
   addContentMetrics(metrics, stats);
@@ -66,7 +64,7 @@ function addIndexMetrics(metrics: Metrics, { reader, isFollowing, jobs, threads 
     ["bundles_total", "Bundles that were met.", () => counts().bundles],
     ["bundles_failed_total", "Bundles that failed and are tried again later.", () => counts().bundlesFailed],
   ] as const;
-  // Totals of an index can shrink: a reorganisation takes blocks back.
+  // Totals of an index can shrink: a reorg removes blocks.
   for (const [name, help, read] of totals) metrics.gaugeOf({ name, help, read });
   metrics.gaugeOf({
     name: "data_item_last_indexed_timestamp_seconds",
@@ -136,7 +134,6 @@ function addNodeMetrics(metrics: Metrics, { nodes }: GatewayMetrics): void {
   });
 }
 
-/** Creates the figures of look-ups. */
 export function createLookupMetrics(metrics: Metrics): LookupStats {
   const lookups = metrics.counter({
     name: "root_tx_lookup_total",
@@ -146,13 +143,12 @@ export function createLookupMetrics(metrics: Metrics): LookupStats {
   return (source, status) => lookups.inc({ source, status });
 }
 
-/** Takes note of blocks that come and go. */
 export type ForkMetrics = Readonly<{
   onBlock: (height: number) => void;
   onRollback: (fromHeight: number) => void;
 }>;
 
-/** Creates the figures of forks. @param tip - Height of the newest block at the start; -1 when there is none. */
+/** @param tip - Height of the newest block at the start; -1 without any. */
 export function createForkMetrics(metrics: Metrics, tip: number): ForkMetrics {
   const forks = metrics.counter({ name: "forks_total", help: "Forks that were followed since the start." });
   const depth = metrics.gauge({ name: "last_fork_depth", help: "Blocks that the last fork took back." });
@@ -169,10 +165,10 @@ export function createForkMetrics(metrics: Metrics, tip: number): ForkMetrics {
   };
 }
 
-/** Takes note of what nodes made of something that was sent to all of them. */
+/** Counts the nodes' responses to a post. */
 export type PostMetrics = (path: string, results: readonly PostResult[]) => void;
 
-/** Creates the figures of posts. @param nodes - Addresses of the nodes that are posted to. */
+/** @param nodes - Addresses of the nodes that receive posts. */
 export function createPostMetrics(metrics: Metrics, nodes: readonly string[]): PostMetrics {
   const posts = metrics.counter({
     name: "arweave_chunk_post_total",
@@ -199,7 +195,7 @@ export function createPostMetrics(metrics: Metrics, nodes: readonly string[]): P
   };
 }
 
-/** Counts what becomes of chunks that are looked for. */
+/** Counts the results of chunk requests. */
 export function countChunks(chunks: Chunks, metrics: Metrics): Chunks {
   const found = metrics.counter({
     name: "get_chunk_total",

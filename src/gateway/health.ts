@@ -1,11 +1,11 @@
 /**
- * Whether the gateway is well, and whether it should be sent requests.
+ * Health and readiness of the gateway.
  * Source: docs/reference/gateway.md#information-and-health.
  * @module
  */
 import type { Clock } from "../lib/clock.ts";
 
-/** Something that may be wrong; each answers with sentences, none while all is well. */
+/** A check; returns the faults as sentences, none while healthy. */
 export type HealthCheck = () => readonly string[];
 
 /** The health record. */
@@ -20,24 +20,22 @@ export type HealthRecord = Readonly<{
 /** The gateway's health. */
 export type Health = Readonly<{
   record: () => HealthRecord;
-  /** Whether requests should be sent here: not before the start is complete, not while stopping. */
+  /** Readiness: false until the start is complete, and while stopping. */
   isReady: () => boolean;
-  /** From now on not ready: for a stop that lets others take over first. */
+  /** Ends readiness, so that load balancers stop sending requests before the gateway stops. */
   stop: () => void;
 }>;
 
-/** What health is made of. */
 export type HealthOptions = Readonly<{
   clock: Clock;
-  /** What makes the gateway unhealthy. */
+  /** Faults that make the gateway unhealthy. */
   checks: readonly HealthCheck[];
-  /** What an operator should know though nothing is broken, such as one origin for all content. */
+  /** Warnings that do not affect health, such as one origin for all content. */
   notes: readonly HealthCheck[];
-  /** What must be there before requests make sense; also unhealthy while it is not. */
+  /** Conditions of readiness; the gateway is also unhealthy while one fails. */
   readiness: readonly HealthCheck[];
 }>;
 
-/** Creates the view on health; it keeps nothing but whether it was told to stop. */
 export function createHealth({ clock, checks, notes, readiness }: HealthOptions): Health {
   const startedAt = clock();
   let stopping = false;
@@ -60,7 +58,7 @@ export function createHealth({ clock, checks, notes, readiness }: HealthOptions)
   };
 }
 
-/** A check that fails, on a damaged database for instance, is itself a reason. */
+/** A check that throws, for instance on a damaged database, counts as a fault. */
 function sentencesOf(check: HealthCheck): readonly string[] {
   try {
     return check();

@@ -1,25 +1,24 @@
 /**
- * What the gateway says of itself.
+ * The gateway's information record.
  * Source: docs/reference/gateway.md#information-and-health.
  * @module
  */
 import { manifestVersions } from "../arweave/manifest.ts";
 import type { JsonValue } from "../lib/json.ts";
 
-/** What an operator set, and what is switched on. */
 export type InfoOptions = Readonly<{
   /** Address of the gateway's wallet. */
   wallet: string | undefined;
   processId: string | undefined;
-  /** The filters as they were set, parsed JSON. */
+  /** The configured filters, parsed JSON. */
   unbundleFilter: JsonValue;
   indexFilter: JsonValue;
   release: string;
-  /** Other services that this program offers, and where; only what is switched on. */
+  /** Enabled services of this program, and their addresses. */
   services: Readonly<Record<string, JsonValue>>;
-  /** What an operator switched on, by name. */
+  /** Names of enabled features. */
   features: readonly string[];
-  /** Limits of clients and resources; undefined where there are none. */
+  /** Limits of clients and resources; undefined without limits. */
   limits: RateLimits | undefined;
 }>;
 
@@ -31,7 +30,7 @@ type BucketLimit = Readonly<{ capacity: number; refillPerSecond: number }>;
 /** Bytes of a token. */
 const tokenBytes = 1_024;
 
-/** The gateway information record: all six fields always, then what is switched on. */
+/** The information record: six fields always, then the enabled features. */
 export function gatewayInfo(options: InfoOptions): JsonValue {
   return {
     wallet: options.wallet ?? "",
@@ -46,7 +45,7 @@ export function gatewayInfo(options: InfoOptions): JsonValue {
   };
 }
 
-/** The limits in the form that clients of other gateways read. */
+/** The limits in the format of other gateways. */
 function limiterRecord({ ip, resource }: RateLimits): JsonValue {
   const buckets = { resource: bucketRecord(resource), ip: bucketRecord(ip) };
   return { enabled: true, dataEgress: { buckets } };

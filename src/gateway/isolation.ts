@@ -1,26 +1,26 @@
 /**
- * How pages of different ids are kept apart in a browser: whether a request is answered where it was asked or
- * sent to the id's own host.
+ * Isolates pages of different ids in a browser: a request is served where it was sent, or redirected to the id's own
+ * host.
  *
  * A script at `/{id}` shares its origin with every other id on the same host: it could read their storage,
+ * and a service worker could respond in their place.
  * and a service worker could answer in their place.
  * Source: docs/reference/gateway.md#isolation.
  * @module
  */
 
-/** By host where a root host is known; with a content security policy as well; or not at all. */
+/** By host where a root host is known; with a content security policy as well; or off. */
 export type IsolationMode = "auto" | "csp" | "off";
 
-/** What decides. */
 export type IsolationRules = Readonly<{
   mode: IsolationMode;
-  /** Whether ids have hosts of their own. */
+  /** Whether each id has its own host. */
   hasRootHost: boolean;
-  /** Whether everything is sent to the id's own host, not only what a browser opens as a page. */
+  /** Whether all requests are redirected to the id's own host, not only page navigations. */
   redirectAll: boolean;
 }>;
 
-/** What a browser says about a request. */
+/** Fetch metadata that a browser sends. */
 export type FetchMetadata = Readonly<{
   destination: string | null; // Sec-Fetch-Dest
   otherFetchMetadata: boolean; // whether any Sec-Fetch header came
@@ -28,26 +28,26 @@ export type FetchMetadata = Readonly<{
   serviceWorker: string | null; // the Service-Worker header
 }>;
 
-/** Destinations that give content an origin of its own. */
+/** Destinations that open content as a document. */
 const pageDestinations: ReadonlySet<string> = new Set(["document", "iframe", "frame", "embed", "object"]);
 
-/** Whether the browser is about to open the answer as a page. */
+/** Whether the browser opens the response as a page. */
 export function isNavigation(metadata: FetchMetadata): boolean {
   if (metadata.destination !== null) return pageDestinations.has(metadata.destination);
   return !metadata.otherFetchMetadata && (metadata.accept ?? "").toLowerCase().includes("text/html");
 }
 
-/** Whether content asked for at a shared host is sent to the id's own host. */
+/** Whether a request at a shared host is redirected to the id's own host. */
 export function leavesSharedHost(rules: IsolationRules, metadata: FetchMetadata): boolean {
   return rules.mode !== "off" && rules.hasRootHost && (rules.redirectAll || isNavigation(metadata));
 }
 
-/** Whether a script asks to become a service worker of a host that many ids share. */
+/** Whether a request registers a service worker, which a shared host does not allow. */
 export function isServiceWorkerRequest(metadata: FetchMetadata): boolean {
   return metadata.serviceWorker?.trim().toLowerCase() === "script";
 }
 
-/** What an operator should know about the chosen rules; empty when ids are kept apart. */
+/** Warnings about the chosen rules; empty when ids are isolated. */
 export function isolationReasons(rules: IsolationRules): string[] {
   if (rules.mode === "off") return ["Content isolation is off: all ids share one origin."];
   if (rules.hasRootHost || rules.mode === "csp") return [];

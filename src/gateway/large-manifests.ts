@@ -26,10 +26,9 @@ import {
 import type { IndexKey, ManifestIndexes } from "../store/manifests/manifest-indexes.ts";
 import type { Pool, Workers } from "../threads/pool.ts";
 
-/** Looks paths up in large manifests. */
 export type LargeManifests = Readonly<{
   /**
-   * @returns Undefined when the manifest knows nothing of the path.
+   * @returns Undefined when the manifest does not contain the path.
    * Rejects with Failure `manifest_too_large`; `malformed_input` with `context.reason` when it cannot be read; `busy`
    * when its index cannot be built now; as reading its content does; with the signal's reason.
    */
@@ -38,31 +37,29 @@ export type LargeManifests = Readonly<{
   close: () => Promise<void>;
 }>;
 
-/** What they are made of. */
 export type LargeManifestsOptions = Readonly<{
   indexes: ManifestIndexes;
   /** Of one thread each, entry `manifests`: as many indexes are built at once. */
   builders: readonly Pick<Pool<Workers["manifests"]>, "run">[];
-  /** Answers bytes that nobody can guess. */
+  /** Returns unpredictable bytes. */
   randomBytes: (size: number) => Uint8Array;
   clock: Clock;
   log: Log;
 }>;
 
-/** Manifests that are built or wait for it; each further one is refused. */
+/** Limit of running and waiting builds; further ones are rejected. */
 const buildsMax = 32;
 
-/** Longest that a manifest waits for a builder. Milliseconds. */
+/** Timeout of the wait for a builder. Milliseconds. */
 const waitMsMax = 20_000;
 
-/** Longest that its content is fetched, and then that it is built. Milliseconds. */
+/** Timeout of fetching the content, and of building the index. Milliseconds. */
 const fetchMsMax = 60_000;
 const buildMsMax = 60_000;
 
-/** An index that was evicted or damaged since it was built is built again; not for ever. */
+/** Attempts to rebuild an index that was evicted or damaged. */
 const attemptsMax = 3;
 
-/** Creates the look-up. */
 export function createLargeManifests(options: LargeManifestsOptions): LargeManifests {
   const { indexes } = options;
   const life = new AbortController();
@@ -113,7 +110,7 @@ function keyOf({ id, verified }: OpenContent): IndexKey {
   return { id, verified };
 }
 
-/** Brings a manifest onto this disk, so that no builder waits for a slow source. */
+/** Stores a manifest on this disk, so that no builder waits for a slow source. */
 async function bring(manifest: OpenContent, life: AbortSignal): Promise<void> {
   const whole = { start: 0, end: manifest.size };
   if (manifest.root === undefined || manifest.cached(whole)) return;
@@ -123,7 +120,6 @@ async function bring(manifest: OpenContent, life: AbortSignal): Promise<void> {
   });
 }
 
-/** Runs work under a deadline, after which it fails as told. */
 async function ended<Value>(
   code: "source_timeout" | "busy",
   life: AbortSignal,
@@ -178,7 +174,7 @@ function createBuilders({ indexes, builders, randomBytes, clock, log }: LargeMan
   };
 }
 
-/** Gives a builder the bytes of a manifest, piece by piece, until it has an index or wants no more. */
+/** Passes a manifest to a builder piece by piece, until the index is complete or the builder stops. */
 async function feed(
   { pool, shared }: Builder,
   begin: BeginIndex,
@@ -195,7 +191,7 @@ async function feed(
     const job: BuildIndexJob = { session, shared, size: held, isLast, ...first };
     given += held;
     held = 0;
-    // Not ended with the wait: the buffer is the builder's until it answers.
+    // Not aborted with the wait: the builder owns the buffer until it responds.
     return await pool.run("buildIndex", job);
   }
 

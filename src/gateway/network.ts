@@ -1,5 +1,5 @@
 /**
- * What the chain's nodes say of themselves: how far they are, and which of them is furthest.
+ * Status of the chain's nodes: their heights, and the furthest node.
  * @module
  */
 
@@ -14,7 +14,7 @@ import { withDeadline } from "../lib/stop.ts";
 import type { IndexReader, Tip } from "../store/index/types.ts";
 import { noResponse } from "./relay.ts";
 
-/** What a node last said of itself. */
+/** A node's last status. */
 export type NodeState = Readonly<{
   url: string;
   height: number;
@@ -25,40 +25,39 @@ export type NodeState = Readonly<{
   text: string;
 }>;
 
-/** The chain as seen from here. */
 export type Network = Readonly<{
   /**
-   * The `/info` record of the node that is furthest, else one made from the index.
+   * The `/info` record of the furthest node, or one made from the index.
    *
-   * @throws Failure `not_synced` when no node answers and nothing was ever followed.
+   * @throws Failure `not_synced` when no node responds and the index is empty.
    */
   infoText: (signal: AbortSignal) => Promise<string>;
   /** The greatest height that a node or the index knows. Throws as {@link Network.infoText}. */
   height: (signal: AbortSignal) => Promise<number>;
-  /** Asks every node for its state, unless that was done a moment ago; that none answers is not a failure. */
+  /** Requests every node's status unless it is fresh; does not fail when no node responds. */
   look: (signal: AbortSignal) => Promise<void>;
-  /** Asks again when it is asked next: the chain has changed. */
+  /** Drops the cached statuses: the chain has changed. */
   forget: () => void;
-  /** What each node last said; nodes that never answered are absent. */
+  /** Last status of each node; nodes that never responded are absent. */
   nodes: () => readonly NodeState[];
 }>;
 
-/** What nodes say is believed for this long. Milliseconds. */
+/** Time to live of the statuses. Milliseconds. */
 const retentionMs = 1_000;
 
 /**
- * The longest wait for a node's word on itself; a slow node must not hold up the others' answer.
+ * Timeout of a status request; a slow node must not delay the response.
  * Milliseconds.
  */
 const waitMsMax = 3_000;
 
-/** Creates the view; the index is asked when no node answers, and when it is ahead of them. */
+/** Uses the index when no node responds, and when it is ahead of the nodes. */
 export function createNetwork(nodes: Pick<Nodes, "all">, reader: Pick<IndexReader, "tip">, clock: Clock): Network {
   const states = new Map<string, NodeState>();
   const flights = createSingleFlight<NodeState | undefined>();
   let furthest: NodeState | undefined;
   let askedAt = Number.NEGATIVE_INFINITY;
-  /** Answers under way when the chain changed are not kept, and nobody who asks later waits for them. */
+  /** Results of requests that began before a chain change are neither cached nor shared with later requests. */
   let generation = 0;
 
   const ask = async (node: Node, signal: AbortSignal): Promise<NodeState | Fault> => {
@@ -75,7 +74,7 @@ export function createNetwork(nodes: Pick<Nodes, "all">, reader: Pick<IndexReade
     const responses = await Promise.all(
       nodes.all.map((node) => withDeadline(signal, waitMsMax, (own) => quiet(ask(node, own), own))),
     );
-    signal.throwIfAborted(); // nobody waits any more, and nothing was learnt
+    signal.throwIfAborted(); // every caller has left
     const alive = responses.filter((response) => response !== undefined && "height" in response);
     const found = alive.toSorted((a, b) => b.height - a.height)[0];
     if (asked === generation) {
@@ -115,7 +114,7 @@ export function createNetwork(nodes: Pick<Nodes, "all">, reader: Pick<IndexReade
   };
 }
 
-/** A node that does not answer in time is like one that does not answer; a caller who left ends the wait. */
+/** A timeout counts as no response; the wait ends when the caller leaves. */
 async function quiet<Value>(asking: Promise<Value>, own: AbortSignal): Promise<Value | undefined> {
   try {
     return await asking;
@@ -139,7 +138,7 @@ function wholeNumber(record: JsonObject, name: string): number | undefined {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }
 
-/** The node status record of the specification, from what was followed. */
+/** The node status record of the specification, from the index. */
 function infoOfIndex({ height, hash }: Tip): JsonObject {
   return {
     network: "arweave.N.1",

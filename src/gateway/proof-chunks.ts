@@ -1,5 +1,5 @@
 /**
- * The chunks that a proof shows: those that hold the asked bytes, and those that the walk to an item is checked in.
+ * The chunks of a proof: those with the requested bytes, and those that prove the walk to an item.
  * @module
  */
 import { type ProofChunk, proofChunksMax } from "../arweave/proof.ts";
@@ -11,20 +11,19 @@ import type { ByteSpan } from "../lib/range.ts";
 import type { WeaveSpan } from "../store/index/types.ts";
 import type { ChunkProofs } from "./chunk-proofs.ts";
 
-/** What chunks are found with. */
 export type ProofChunksParts = Readonly<{ chunkProofs: ChunkProofs; provenChunks: ProvenChunks }>;
 
-/** Which chunks are wanted. Spans are of the root transaction's data. */
+/** Spans are of the root transaction's data. */
 export type ProofChunksRequest = Readonly<{
   weaveSpan: WeaveSpan;
   /** The root transaction's data. */
   root: OpenContent;
-  /** Bytes that the reader has; chunks that lie wholly in them are shown without their own. */
+  /** The requested bytes, which the client already has: chunks entirely within them are sent without bytes. */
   asked: ByteSpan;
   shown: readonly ByteSpan[];
 }>;
 
-/** Nodes asked at once for one proof. */
+/** Concurrent node requests of one proof. */
 const chunksAtOnce = 4;
 
 type FoundChunk = Readonly<{ start: number; end: number; path: Uint8Array }>;
@@ -32,7 +31,7 @@ type FoundChunk = Readonly<{ start: number; end: number; path: Uint8Array }>;
 /**
  * Finds the chunks and their paths, ascending.
  *
- * Chunks of format 1 whose data is not here are left out: nobody else has their paths.
+ * Chunks of format 1 whose data is not on this disk are omitted: no other source has their paths.
  *
  * @throws Failure `proof_too_large`, `source_failed`, `source_timeout`, `busy`.
  */
@@ -54,12 +53,12 @@ export async function collectChunks(
   const starts = likelyStarts(spans, root.size);
   if (starts.length > proofChunksMax) throw new Failure("proof_too_large", { id: weaveSpan.id });
   const [first, ...others] = starts;
-  // The first makes the tree that the others are taken from, where the data lies here.
+  // The first call builds the tree for the others, if the data is on this disk.
   if (first === undefined || (await find(first)) === undefined) return [];
   for (let index = 0; index < others.length; index += chunksAtOnce) {
     await Promise.all(others.slice(index, index + chunksAtOnce).map(find));
   }
-  // Where the data is split in a way of its own, the guess has left holes.
+  // Irregularly split data leaves gaps after the first pass.
   for (const { start, end } of spans) {
     for (let at = start; at < end; ) at = (holding(found, at) ?? (await find(at)))?.end ?? end;
   }
@@ -74,7 +73,7 @@ export async function collectChunks(
   return shown;
 }
 
-/** A byte of each chunk that the spans touch, if the data is split as nearly all is. */
+/** One byte of each chunk that the spans touch, for regularly split data. */
 function likelyStarts(spans: readonly ByteSpan[], size: number): number[] {
   const starts = new Map<number, number>();
   for (const { start, end } of spans) {
@@ -106,7 +105,7 @@ async function findChunk(
   return { start: chunk.start, end: chunk.end, path: chunk.dataPath };
 }
 
-/** A chunk's bytes, unless something that is blocked lies in it beside what was asked for. */
+/** A chunk's bytes, unless it also contains blocked content. */
 async function bytesUnlessBlocked(
   root: OpenContent,
   span: ByteSpan,
@@ -115,7 +114,7 @@ async function bytesUnlessBlocked(
   try {
     return await root.bytes(span, signal);
   } catch (error) {
-    // The proof is made without them, and its reader sees that they are withheld.
+    // The proof omits these bytes and marks them as withheld.
     if (error instanceof Failure && error.code === "blocked") return undefined;
     throw error;
   }

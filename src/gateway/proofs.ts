@@ -1,8 +1,8 @@
 /**
- * Proofs of content made from what was followed: the block, the paths, the chunks in part, the walk to an item.
+ * Proofs of content from the followed chain: the block, the paths, partial chunks, the walk to an item.
  *
- * Bytes get into a proof through `content` alone, which refuses those that are blocked; a chunk in which something else
- * is blocked is shown without its bytes.
+ * Bytes enter a proof only through `content`, which rejects blocked ones. A chunk that also contains other blocked
+ * content is sent without its bytes.
  * Source: docs/reference/gateway.md#proofs.
  * @module
  */
@@ -32,17 +32,15 @@ import type { IndexReader, ItemSpan } from "../store/index/types.ts";
 import type { ChunkProofs } from "./chunk-proofs.ts";
 import { collectChunks } from "./proof-chunks.ts";
 
-/** Makes proofs. */
 export type Proofs = Readonly<{
   /**
-   * @param range - As a Range header has it; null for all of the content.
+   * @param range - The value of a Range header; null for all of the content.
    * @throws Failure `blocked`, `not_found`, `range_not_satisfiable` also for more than one range, `proof_too_large`,
    *   `source_failed`, `source_timeout`, `busy`.
    */
   of: (id: Id, range: string | null, composing: Composing) => Promise<Proof>;
 }>;
 
-/** What proofs are made with. */
 export type ProofsOptions = Readonly<{
   reader: Pick<IndexReader, "block" | "blockText" | "itemsWithin" | "locate" | "transactionText" | "weaveSpan">;
   content: Pick<Content, "open">;
@@ -50,26 +48,25 @@ export type ProofsOptions = Readonly<{
   provenChunks: ProvenChunks;
 }>;
 
-/** Of all bundles' indices together, what a proof shows. Bytes: 65,000 entries. */
+/** Limit of all bundle indices in a proof, 65,000 entries. Bytes. */
 const indexSizeMax = 4 * 2 ** 20;
 
 /** Entries read in one go. */
 const entriesAtOnce = 1_024;
 
-/** What a proof takes while it is written, beside the bytes that it proves: chunks in part, paths, the block. Bytes. */
+/** Memory of a proof besides the proven bytes: partial chunks, paths, the block. Bytes. */
 const partsHoldBytes = 2 ** 20;
 
-/** Proven bytes are in memory as themselves and as base64url in a text. */
+/** Proven bytes are in memory twice: raw, and as base64url. */
 const textsPerByte = 3;
 
 const noBytes = new Uint8Array(0);
 
-/** Creates the maker of proofs. */
 export function createProofs(options: ProofsOptions): Proofs {
   const { reader, content, chunkProofs } = options;
 
   const mined = async (located: Located, opened: OpenContent, span: ByteSpan, signal: AbortSignal): Promise<Proof> => {
-    // Asking for the span's file refuses what is blocked within it.
+    // The request for the span's file rejects blocked content within it.
     await opened.file(span, signal);
     const isItem = located.kind === "item";
     const root = isItem ? await content.open(located.rootId, signal) : opened;
@@ -96,7 +93,7 @@ export function createProofs(options: ProofsOptions): Proofs {
     };
   };
 
-  /** What is in no block yet is shown by its header alone; an item that was only announced, not at all. */
+  /** Content in no block yet is proven by its header alone; an item that was only announced, not at all. */
   const pending = async (located: Located, opened: OpenContent | undefined, span: ByteSpan): Promise<Proof> => ({
     ...subject(located, span),
     block: undefined,
@@ -108,7 +105,7 @@ export function createProofs(options: ProofsOptions): Proofs {
 
   const blockOf = (height: number): ProofBlock => {
     const text = reader.blockText(height)?.text;
-    // It went with a reorganisation since the item was looked up.
+    // A reorg removed the block after the item was looked up.
     if (text === undefined) throw new Failure("busy", { height });
     return { height, hash: readBlock(text).hash, text };
   };
@@ -116,7 +113,7 @@ export function createProofs(options: ProofsOptions): Proofs {
   return {
     of: async (id, range, { signal, hold }) => {
       const located = reader.locate(id);
-      // Opening refuses what is blocked; what is found elsewhere is in no block that was followed.
+      // Opening rejects blocked content; content found elsewhere is in no followed block.
       const opened = await openUnlessAnnounced(content, located, id, signal);
       if (located === undefined) throw new Failure("not_found", { id });
       const span = spanOf(range, located.size);
@@ -129,7 +126,7 @@ export function createProofs(options: ProofsOptions): Proofs {
   };
 }
 
-/** Opens an id; `undefined` for an item that was announced and whose bytes nobody has yet. */
+/** Opens an id; `undefined` for an announced item whose bytes no source has yet. */
 async function openUnlessAnnounced(
   content: Pick<Content, "open">,
   located: Located | undefined,
@@ -140,7 +137,7 @@ async function openUnlessAnnounced(
     return await content.open(id, signal);
   } catch (error) {
     const isAnnounced = located?.pending === true && located.kind === "item";
-    // That no source has it is no trouble here: there is nothing to prove, and the answer says so.
+    // Not an error here: without a source there is nothing to prove, and the response says so.
     if (isAnnounced && error instanceof Failure && error.code !== "blocked") return undefined;
     throw error;
   }
@@ -180,7 +177,7 @@ function spanOf(range: string | null, size: number): ByteSpan {
 
 type Walk = Readonly<{ items: readonly ProofItem[]; shown: readonly ByteSpan[]; header?: ItemHeader }>;
 
-/** From the transaction down to an item; `shown` are the spans of the data that the steps can be checked in. */
+/** The walk from the transaction to an item; `shown` are the spans of the data that verify its steps. */
 async function walkTo(
   reader: Pick<IndexReader, "itemsWithin">,
   located: Located,
@@ -188,7 +185,7 @@ async function walkTo(
   signal: AbortSignal,
 ): Promise<Walk> {
   const { itemOffset, place, rootId, rootSize } = located;
-  // Every item that holds the first byte of this one, outermost first, and this one at last.
+  // Every item that contains the first byte of this one, outermost first, then this one.
   const spans = reader.itemsWithin(place, itemOffset, itemOffset + 1, proofItemsMax + 1);
   const last = spans.at(-1);
   if (last?.start !== itemOffset || last.id !== located.id || spans.length > proofItemsMax)
@@ -219,7 +216,7 @@ async function walkTo(
 
 type Bundle = Readonly<{ id: Id; start: number; end: number }>;
 
-/** Finds an item in its bundle's index; `undefined` beyond `sizeMax` bytes of it. */
+/** Finds an item in its bundle's index; `undefined` beyond its first `sizeMax` bytes. */
 async function findEntry(
   root: OpenContent,
   bundle: Bundle,
@@ -245,12 +242,12 @@ async function findEntry(
   return undefined;
 }
 
-/** Bytes of an index up to and with an entry. */
+/** Bytes of an index up to and including an entry. */
 function indexSizeTo(entry: number): number {
   return bundleCountSize + (entry + 1) * bundleEntrySize;
 }
 
-/** Reads a header, and not a byte beyond it: what follows may be blocked. */
+/** Reads a header and no byte beyond it: the bytes after it may be blocked. */
 async function readHeader(root: OpenContent, { id, start, end }: ItemSpan, signal: AbortSignal) {
   for (let size = Math.min(itemSizeMin, end - start); ; ) {
     const bytes = await root.bytes({ start, end: start + size }, signal);

@@ -1,8 +1,8 @@
 /**
- * Asking chain nodes in a reader's name: those of best standing first, the next one also when one is slow,
- * many askers with one question, answers kept for a moment.
+ * Relays requests to chain nodes: best rated first, the next one also after a timeout, concurrent requests shared,
+ * responses cached briefly.
  *
- * An answer that a node gave is passed on with its status and text; only when no node answers is it trouble
+ * A node's response is relayed with its status and text. Only when no node responds, the request fails.
  * of ours.
  * @module
  */
@@ -15,54 +15,53 @@ import { type Fault, fault as problem } from "../lib/http-client.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import { isTimeout, withDeadline } from "../lib/stop.ts";
 
-/** What a node answered. */
+/** A node's response. */
 export type RelayResponse = Readonly<{
   status: number;
   body: Uint8Array<ArrayBuffer>;
-  /** Why it refused a post, where the node says so in `X-Reject-Reason`: one bounded line of printable ASCII. */
+  /** Reason of a rejected post from `X-Reject-Reason`: one bounded line of printable ASCII. */
   rejectReason?: string;
 }>;
 
-/** Asks nodes. */
 export type Relay = Readonly<{
   /**
-   * Asks for a path.
+   * Requests a path.
    *
-   * @param keptMs - How long an answer of 200 is given again without asking; 0 asks each time.
-   * @param check - Says why an answer of 200 cannot be true: then the node is distrusted and the next one asked. Always
-   * the same for the same path.
-   * @throws Failure `source_failed`, `source_timeout`, `busy` when no node answered; also when one says that it has not
-   * what is asked for while another could not be asked, which may have it.
+   * @param keptMs - Time to live of a response with status 200; 0 disables the cache.
+   * @param check - Finds the fault of a response with status 200: the node is then rated down and the next one asked.
+   * Always the same for the same path.
+   * @throws Failure `source_failed`, `source_timeout`, `busy` when no node responded; also when one responds 404 while
+   * another, which may have the resource, is unreachable.
    */
   get: (path: string, retentionMs: number, signal: AbortSignal, check?: RelayCheck) => Promise<RelayResponse>;
-  /** Forgets every answer, also those of questions under way: the chain has changed. */
+  /** Drops cached and pending responses: the chain has changed. */
   forgetAll: () => void;
 }>;
 
-/** Says why a node's answer of 200 is not one to the question; `undefined` when nothing is wrong with it. */
+/** Returns the fault of a response with status 200; `undefined` when it is valid. */
 export type RelayCheck = (
   body: RelayResponse["body"],
   signal: AbortSignal,
 ) => Promise<string | undefined> | string | undefined;
 
-/** The longest that a reader waits for nodes. Milliseconds. */
+/** Timeout of a relayed request. Milliseconds. */
 export const nodesWaitMsMax = 20_000;
 
-/** Bytes of answers that are read at once. Of small ones there may be any number that nodes are asked for. */
+/** Memory of responses being read. Small ones are not limited in number. */
 const readBytesMax = 64 * 2 ** 20;
 const smallBytesMax = 64 * 2 ** 10;
 
-/** Longest wait until an answer may be read. Milliseconds. */
+/** Longest wait for this memory. Milliseconds. */
 const readWaitMsMax = 3_000;
 
-/** Bytes of answers that are kept. */
+/** Bytes of cached responses. */
 const storedBytesMax = 16 * 2 ** 20;
 
 /**
  * Creates a relay to nodes.
  *
- * @param waitMs - Longest wait for all of them.
- * @param reads - Memory of answers that are being read.
+ * @param waitMs - Timeout for all nodes together.
+ * @param reads - Memory of responses being read.
  */
 export function createRelay(
   nodes: Pick<Nodes, "ask">,
@@ -86,9 +85,9 @@ export function createRelay(
       readBytes += bytes;
       if (readBytes <= smallBytesMax) return;
       if (!(await reads.takeSoon(everybody, bytes, 0, signal)))
-        throw new Failure("busy", { path, bytes, reason: "nodes' answers use all the memory that they may" });
+        throw new Failure("busy", { path, bytes, reason: "responses of nodes use all of their memory" });
       if (isOver)
-        reads.release(everybody, bytes); // another node has answered meanwhile
+        reads.release(everybody, bytes); // another node has responded meanwhile
       else heldBytes += bytes;
     };
     const askOne = async (node: Node, own: AbortSignal): Promise<NodeResponse<RelayResponse>> => {
@@ -102,7 +101,7 @@ export function createRelay(
       if (found.kind === "ok") return found.value;
     } catch (error) {
       if (signal.aborted || !isTimeout(error)) throw error;
-      faults.push(problem("timeout", `no node answered within ${waitMs} ms`));
+      faults.push(problem("timeout", `no node responded within ${waitMs} ms`));
     } finally {
       if (heldBytes > 0) reads.release(everybody, heldBytes);
       isOver = true;
@@ -130,10 +129,10 @@ export function createRelay(
   };
 }
 
-/** Answers are shared by those who ask: no client of ours has a share of their memory. */
+/** Responses are shared by requests, so their memory is not charged to a client. */
 const everybody = "";
 
-/** The failure that troubles amount to: a time-out only when nothing else went wrong. */
+/** The failure for a list of faults: a timeout only when every fault is one. */
 export function noResponse(asked: string, faults: readonly Fault[]): Failure {
   const reasons = faults.map(({ reason, detail }) => `${reason}: ${detail}`);
   const every = (wanted: Fault["reason"]) => faults.length > 0 && faults.every(({ reason }) => reason === wanted);
@@ -141,10 +140,10 @@ export function noResponse(asked: string, faults: readonly Fault[]): Failure {
   return new Failure(every("busy") ? "busy" : "source_failed", { asked, reasons });
 }
 
-/** Statuses of 4xx that say nothing about what was asked for: too slow, too early, too many. */
+/** Statuses 4xx that do not concern the resource: too slow, too early, too many. */
 const laterStatuses: ReadonlySet<number> = new Set([408, 425, 429]);
 
-/** An answer that only says that the node is in trouble, as that trouble; every other one as it is. */
+/** Turns a response about the node's own state into a fault; returns others unchanged. */
 function readRelayed(said: Relayed): Readonly<{ kind: "ok"; value: RelayResponse }> | Fault {
   if (said.kind === "trouble") return said;
   const { status } = said.value;
@@ -155,7 +154,7 @@ function readRelayed(said: Relayed): Readonly<{ kind: "ok"; value: RelayResponse
 
 const nothingKnown: RelayCheck = () => undefined;
 
-/** An answer that is not one to the question, as that trouble. */
+/** Turns an invalid response into a fault. */
 async function checked(
   said: Readonly<{ kind: "ok"; value: RelayResponse }> | Fault,
   check: RelayCheck,
@@ -166,13 +165,13 @@ async function checked(
   return fault === undefined ? said : problem("wrong", fault);
 }
 
-/** What is passed on of a node's answer. */
+/** The parts of a node's response that are relayed. */
 export function relayResponse({ status, headers, body }: RawResponse): RelayResponse {
   const rejectReason = rejectReasonOf(headers);
   return { status, body: new Uint8Array(body), ...(rejectReason !== undefined && { rejectReason }) };
 }
 
-/** Characters of a reason that are passed on. */
+/** Characters of a relayed reason. */
 const rejectReasonLengthMax = 1_000;
 
 function rejectReasonOf(headers: Headers): string | undefined {

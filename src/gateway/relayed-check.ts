@@ -1,8 +1,8 @@
 /**
- * Whether what a node says of a transaction or a block is provably about that one: asked before it is relayed.
+ * Verifies a node's record of a transaction or a block before it is relayed.
  *
- * Runs in a thread (workers/verify.ts, `checkRelayed`): a record may have 15 MiB. What cannot be proven of a record is
- * told in docs/reference/relayed-routes.md.
+ * Runs in a thread (workers/verify.ts, `checkRelayed`): a record may have 15 MiB. docs/reference/relayed-routes.md
+ * lists the parts of a record that cannot be verified.
  * @module
  */
 import { readBlock } from "../arweave/block.ts";
@@ -12,7 +12,7 @@ import { readTransaction, type Transaction, verifyTransaction } from "../arweave
 import { Failure } from "../failures.ts";
 import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
 
-/** A node's answer of 200, and what was asked for. */
+/** A node's response with status 200, and the requested resource. */
 export type RelayedJob =
   | Readonly<{ kind: "transaction"; id: string; body: Uint8Array }>
   /** The data of format 2, as base64url. @see Transaction */
@@ -22,10 +22,10 @@ export type RelayedJob =
 /** Runs `relayedFault` in a thread. */
 export type CheckRelayed = (job: RelayedJob, signal: AbortSignal) => Promise<string | undefined>;
 
-/** How the last chunks of data may be cut: each rule makes another root. */
+/** Rules of splitting the last chunks; each gives another root. */
 const tailRules: readonly TailRule[] = ["halved", "plain"];
 
-/** Says why an answer is not about what was asked for; `undefined` when it is. */
+/** Returns the fault of a response; `undefined` when it is the requested record. */
 export function relayedFault(job: RelayedJob): string | undefined {
   try {
     switch (job.kind) {
@@ -46,7 +46,7 @@ function transactionFault(id: string, transaction: Transaction): string | undefi
   if (transaction.id !== id) return "the transaction is another one";
   const verdict = verifyTransaction(transaction);
   if (!verdict.valid) return verdict.reason;
-  // A signature of format 2 covers the root of the data, and not what stands in the record.
+  // A signature of format 2 covers the data root, not the data in the record.
   if (transaction.format === 1 || transaction.data === "") return undefined;
   return dataFault(transaction, transaction.data);
 }

@@ -1,6 +1,5 @@
 /**
- * Data that this gateway has not and a node would give: refused by id before it is asked for, and by hash
- * before it is passed on.
+ * Block-list checks of relayed data: by id before the request to a node, and by hash before the response is sent.
  * Source: docs/reference/gateway.md#block-list.
  * @module
  */
@@ -13,13 +12,13 @@ import type { BlockList } from "../store/block-list.ts";
 import { cutData } from "../store/index/headers.ts";
 import type { RelayResponse } from "./relay.ts";
 
-/** What of the refusals is asked. */
+/** The queries on the block list that relayed data needs. */
 export type RelayBlockList = Pick<
   BlockList,
   "isBlockedId" | "isBlockedDigest" | "isBlockedWithin" | "isBlockedUnder" | "hasBlockedDigests"
 >;
 
-/** Stands between a node's data and a reader. Each throws Failure `blocked`. */
+/** Checks data of nodes. Each function throws Failure `blocked`. */
 export type RelayGuard = Readonly<{
   checkId: (id: Id) => void;
   /** @param answer - The data as base64url. */
@@ -29,7 +28,6 @@ export type RelayGuard = Readonly<{
   checkChunk: (chunk: ServedChunk) => void;
 }>;
 
-/** Makes the gate. */
 export function createRelayGuard(blockList: RelayBlockList): RelayGuard {
   const checkBytes = (bytes: Uint8Array): void => {
     if (bytes.byteLength > 0 && blockList.hasBlockedDigests() && blockList.isBlockedDigest(sha256(bytes)))
@@ -66,7 +64,7 @@ export function createRelayGuard(blockList: RelayBlockList): RelayGuard {
 const noteSize = 32;
 const leafSize = 32 + noteSize;
 
-/** Where a chunk ends in its data, as its path says; undefined when it says nothing that could be. */
+/** End of a chunk in its data by its path; undefined when the path is invalid. */
 function noteOf(path: Uint8Array): number | undefined {
   const hex = path.subarray(-noteSize).toHex();
   const end = hex === "" ? Number.NaN : Number(BigInt(`0x${hex}`));

@@ -1,6 +1,6 @@
 /**
- * What nodes' small answers look like: nothing else is relayed, whatever a node sends. Whether such an answer is true
- * cannot be told here (docs/reference/relayed-routes.md).
+ * Formats of the nodes' small responses; other texts are not relayed. Whether a response is true cannot be verified
+ * here (docs/reference/relayed-routes.md).
  * Source: ArweaveTeam/arweave, ar_http_iface_middleware.
  * @module
  */
@@ -12,7 +12,7 @@ const blockHash = /^[A-Za-z0-9_-]{64}$/;
 const digits = /^\d{1,40}$/;
 const peer = /^[0-9A-Za-z.:[\]-]{1,300}$/;
 
-/** Checks by what is asked for. */
+/** Checks by resource. */
 export const relayedShapes = {
   status: ofObject(
     (record) =>

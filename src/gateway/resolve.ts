@@ -1,7 +1,7 @@
 /**
- * What an id, or a path below it, means: content, a folder that wants its slash, or nothing.
+ * Resolves an id or a path below it: content, a folder that needs its slash, or absent.
  *
- * A manifest is followed once: what a path leads to is content, also when it is a manifest itself.
+ * Manifests are followed once: the target of a path is content, even if it is a manifest.
  * Source: docs/reference/gateway.md#manifest-paths.
  * @module
  */
@@ -20,26 +20,24 @@ import { Failure } from "../failures.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import type { LargeManifests } from "./large-manifests.ts";
 
-/** What an address means. */
 export type Resolution =
   | Readonly<{ kind: "folder" }> // a manifest asked for without its slash: relative links would miss it
   | Readonly<{
       kind: "content";
       content: OpenContent;
-      /** Only because the path is not in the manifest. */
+      /** Absent because the path is not in the manifest. */
       fallback: boolean;
       /** The manifest that the path was looked up in. */
       manifestId: Id | undefined;
-      /** Whether the bytes of the manifest were checked; where there was none, nothing can mislead. */
+      /** Whether the bytes of the manifest were verified; true without a manifest. */
       isPathVerified: boolean;
     }>;
 
-/** Finds content by id and path. */
 export type Resolver = Readonly<{
   /**
    * @param path - Below the id, decoded, without its leading slash; "" after a slash, `undefined` without
    * one.
-   * @param open - Opens an id; how far it looks is the caller's choice.
+   * @param open - Opens an id; the caller chooses the sources.
    * @throws Failure `not_found`, `blocked`, `source_failed`, `source_timeout`, `busy`.
    */
   resolve: (id: Id, path: string | undefined, open: Content["open"], signal: AbortSignal) => Promise<Resolution>;
@@ -48,13 +46,13 @@ export type Resolver = Readonly<{
 /** Manifests up to this size are read here; reading takes 3 ms a MiB (measured). Bytes. */
 export const readHereBytesMax = 2 ** 20;
 
-/** Bytes of manifests that are kept read. */
+/** Bytes of cached parsed manifests. */
 const storedBytesMax = 16 * 2 ** 20;
 
-/** Bytes that nobody has checked may be replaced by others. Milliseconds. */
+/** Time to live of unverified manifests. Milliseconds. */
 const unverifiedStoredMs = 60_000;
 
-/** A small manifest as it was read; one that cannot be read is not read again either. */
+/** A parsed small manifest; failures are cached as well. */
 type Read = Readonly<{ kind: "manifest"; manifest: Manifest }> | Readonly<{ kind: "unreadable"; reason: unknown }>;
 
 /** Creates a resolver. @param large - Looks up in manifests above {@link readHereBytesMax}. */
@@ -63,11 +61,11 @@ export function createResolver(large: Pick<LargeManifests, "resolve">): Resolver
   const reading = createSingleFlight<Read>();
 
   const lookUp = async (manifest: OpenContent, path: string, signal: AbortSignal) => {
-    // What is kept of a manifest says nothing once the manifest itself may not leave.
+    // A cached manifest is not used once the manifest is blocked.
     const mayLeave = () => manifest.check({ start: 0, end: manifest.size }, signal);
     await mayLeave();
     const target = await lookUpIn(manifest, path, signal);
-    // Reading it may have taken seconds, in which it was blocked.
+    // It may have been blocked while it was read.
     await mayLeave();
     return target;
   };
@@ -114,17 +112,17 @@ export function createResolver(large: Pick<LargeManifests, "resolve">): Resolver
   };
 }
 
-/** Whether content says of itself that it is a manifest. */
+/** Whether the content type is that of manifests. */
 function isManifest({ contentType }: OpenContent): boolean {
   return (contentType?.split(";")[0] ?? "").trim().toLowerCase() === manifestContentType;
 }
 
-/** How a manifest is kept: what is checked never stands behind what was not. */
+/** Cache key of a manifest: verified and unverified ones are separate. */
 function keeping({ id, verified }: OpenContent): Readonly<{ name: string; retentionMs: number }> {
   return verified ? { name: id, retentionMs: 0 } : { name: `${id}.u`, retentionMs: unverifiedStoredMs };
 }
 
-/** Reads a manifest. One that cannot be read is an outcome. */
+/** Parses a manifest; an invalid one is a result, not an error. */
 function readOrSay(bytes: Uint8Array): Read {
   try {
     return { kind: "manifest", manifest: readManifest(bytes) };
@@ -134,7 +132,7 @@ function readOrSay(bytes: Uint8Array): Read {
   }
 }
 
-/** A manifest that cannot be read leads nowhere; its bytes are at `/raw`. */
+/** An invalid manifest resolves no path; its bytes are at `/raw`. */
 async function readable(looking: Promise<ResolvedPath | undefined>, id: Id): Promise<ResolvedPath | undefined> {
   try {
     return await looking;

@@ -1,5 +1,5 @@
 /**
- * Who signed content, and what beside its bytes: the fields of its transaction, or of its data item's header.
+ * The signed fields of content: of its transaction, or of its data item's header.
  * @module
  */
 import { readItemHeader } from "../arweave/data-item.ts";
@@ -13,33 +13,32 @@ import { encodeBase64url } from "../lib/base64url.ts";
 import { isTimeout, withDeadline } from "../lib/stop.ts";
 import type { IndexReader } from "../store/index/types.ts";
 
-/** The fields; "" for what there is none of. */
+/** The fields; "" for absent ones. */
 export type SignedContent = Readonly<{
   ownerAddress: Address;
   /** The public key, base64url. */
   owner: string;
   /** base64url. */
   signature: string;
-  /** ANS-104's number; undefined for kinds that it has none of. */
+  /** Number in ANS-104; undefined for types without one. */
   signatureType: number | undefined;
   target: string;
   anchor: string;
   tags: readonly Tag[];
 }>;
 
-/** What is read for it. */
 export type SignedContentParts = Readonly<{
   reader: Pick<IndexReader, "locate" | "transactionText">;
   content: Pick<Content, "open">;
 }>;
 
-/** Finds the fields of content that is open; undefined where they cannot be had in time. */
+/** Finds the fields of open content; undefined when they are not available in time. */
 export type FindSignedContent = (content: OpenContent, signal: AbortSignal) => Promise<SignedContent | undefined>;
 
-/** A header of an item is on this disk or a chunk away; content does not wait longer for it. Milliseconds. */
+/** Longest wait of a content response for these fields. Milliseconds. */
 const headerMsMax = 2_000;
 
-/** Creates the finder. Nothing that hinders it keeps content from being served. */
+/** Faults here never prevent the content from being served. */
 export function createSignedContent({ reader, content }: SignedContentParts): FindSignedContent {
   const headerBytes = async (opened: OpenContent, signal: AbortSignal): Promise<Uint8Array | undefined> => {
     if (opened.header !== undefined) return await opened.header();
@@ -56,7 +55,7 @@ export function createSignedContent({ reader, content }: SignedContentParts): Fi
       const bytes = await withDeadline(signal, headerMsMax, (own) => headerBytes(opened, own));
       return bytes === undefined ? undefined : ofItem(opened.id, bytes);
     } catch (error) {
-      // The content itself may be had all the same: its response goes without these headers.
+      // The content is still available: its response is sent without these headers.
       if (error instanceof Failure || isTimeout(error)) return undefined;
       throw error;
     }

@@ -1,9 +1,9 @@
 /**
- * Sending a body to every node: answered when enough of them took it; the others are waited for in the
- * background, each for a bounded time, all of them with a bounded number of bytes.
+ * Sends a body to every node and returns when enough of them accepted it. The others continue in the background,
+ * with a timeout each and a limit on their bytes.
  *
- * One silent node would else cost every chunk of an upload the whole time-out. A node in trouble is left out
- * while others are not.
+ * Otherwise one silent node would cost every chunk of an upload the whole timeout. A failing node is skipped while
+ * others work.
  * @module
  */
 
@@ -13,23 +13,22 @@ import { type Fault, fault } from "../lib/http-client.ts";
 import { ignoreRejection, isTimeout, linkedController, untilStopped, withDeadline } from "../lib/stop.ts";
 import { nodesWaitMsMax, type RelayResponse, relayResponse } from "./relay.ts";
 
-/** What one node made of something that was sent to all of them. */
+/** Result of one node. */
 export type PostResult = Readonly<{ peer: string }> &
   (
     | Readonly<{ kind: "answer"; response: RelayResponse }>
     | Readonly<{ kind: "trouble"; fault: Fault }>
-    /** Not asked, or not waited for; why. */
+    /** Skipped, or not waited for; with the reason. */
     | Readonly<{ kind: "skipped"; reason: string }>
   );
 
-/** Sends to nodes. */
 export type Spread = Readonly<{
   /**
    * Sends a body to every node.
    *
-   * @param signal - Ends the sending; not what goes on in the background.
-   * @param accept - The media type to ask nodes for; any, unless given.
-   * @returns How each node took it, in the nodes' order. While none has taken it all are waited for.
+   * @param signal - Aborts the call, but not the requests in the background.
+   * @param accept - The media type to request; any by default.
+   * @returns The result of each node, in the nodes' order. While no node has accepted, all are waited for.
    */
   post: (
     path: string,
@@ -39,44 +38,42 @@ export type Spread = Readonly<{
   ) => Promise<readonly PostResult[]>;
 }>;
 
-/** How long. Milliseconds. */
+/** Timeouts. Milliseconds. */
 export type SpreadTimes = Readonly<{
   /** Longest wait for a node. */
   waitMs: number;
-  /** Longest wait for the others once one has taken it. */
+  /** Longest wait for the others once one has accepted. */
   graceMs: number;
 }>;
 
-/** A node that has taken it is as far away as others are: who takes longer than this is slow, or dead. */
+/** Grace after the first accepting node; slower nodes count as slow or dead. */
 const timesDefault: SpreadTimes = { waitMs: nodesWaitMsMax, graceMs: 1_000 };
 
-/** So many that took it are enough: what one node has reaches all in time. */
+/** Number of accepting nodes that suffices: the network distributes the body from there. */
 const enough = 3;
 
-/** Bodies that are held for nodes nobody waits for any more; beyond, the sender waits for them. Bytes. */
+/** Memory of bodies sent in the background; beyond it, callers wait. Bytes. */
 const backgroundBytesMax = 64 * 2 ** 20;
 
-/** Statuses by which a node says that it has what was posted: taken, known already, kept for a time. */
+/** Statuses of acceptance: accepted, already known, stored temporarily. */
 const takenStatuses: ReadonlySet<number> = new Set([200, 208, 303]);
 
-/** Whether a node has what was posted. */
+/** Whether a node has the posted body. */
 export function isTaken({ status }: RelayResponse): boolean {
   return takenStatuses.has(status);
 }
 
-/** What is sent to a node. */
 type Post = Readonly<{ path: string; body: Uint8Array<ArrayBuffer>; accept: string | undefined }>;
 
-/** One body on its way. */
 type Sending = Readonly<{
-  /** By node; absent while it has not answered. */
+  /** By node; absent until it has responded. */
   results: ReadonlyMap<Node, PostResult>;
-  /** When enough have taken it, or one has and the grace is over, or all have answered. */
+  /** Fulfilled when enough nodes accepted, when one accepted and the grace is over, or when all responded. */
   answerable: Promise<void>;
   all: Promise<unknown>;
 }>;
 
-/** Creates the sender. @param note - Told of each sending, once it is answered. */
+/** @param note - Called with the results of each post. */
 export function createSpread(
   nodes: Pick<Nodes, "all" | "rests" | "noteResponse" | "noteFault">,
   times = timesDefault,
@@ -84,7 +81,7 @@ export function createSpread(
 ): Spread {
   let backgroundBytes = 0;
 
-  /** Sends to one node, and notes how it did. Rejects with the signal's reason only. */
+  /** Sends to one node and records the result. Rejects with the signal's reason only. */
   async function sendTo(node: Node, post: Post, signal: AbortSignal) {
     const startedAt = performance.now();
     const said = await askWithin(node, post, times.waitMs, signal);
@@ -116,7 +113,7 @@ export function createSpread(
     return { results, answerable, all };
   }
 
-  /** Waits as long as the sender must; afterwards the rest, if any, goes on without it. */
+  /** Waits until the call may return; remaining requests continue in the background. */
   async function settle({ answerable, all }: Sending, size: number): Promise<void> {
     await answerable;
     if (backgroundBytes + size > backgroundBytesMax) await all;
@@ -138,8 +135,7 @@ export function createSpread(
       } finally {
         own.unlink();
       }
-      const skipped = (node: Node) =>
-        asked.includes(node) ? "it has not answered yet" : "it was in trouble a moment ago";
+      const skipped = (node: Node) => (asked.includes(node) ? "it has not responded yet" : "it failed a moment ago");
       const results = nodes.all.map(
         (node): PostResult => sending.results.get(node) ?? { peer: node.url, kind: "skipped", reason: skipped(node) },
       );
@@ -149,13 +145,13 @@ export function createSpread(
   };
 }
 
-/** Sends for as long as there is time: a node that is slow is trouble, as one is that says nothing. */
+/** Sends within a timeout; a slow node counts as failed. */
 async function askWithin(node: Node, { path, body, accept }: Post, ms: number, signal: AbortSignal): Promise<Relayed> {
   const headers = { "content-type": "application/json", ...(accept !== undefined && { accept }) };
   try {
     return await withDeadline(signal, ms, (own) => node.relay({ method: "POST", path, headers, body }, own));
   } catch (error) {
     if (signal.aborted || !isTimeout(error)) throw error;
-    return fault("timeout", `${node.url} did not answer in time`);
+    return fault("timeout", `${node.url} did not respond in time`);
   }
 }

@@ -1,8 +1,7 @@
 /**
- * Transactions, their status, place, fields and data: from the index where it has them, else from nodes.
+ * Transactions with their status, place, fields and data, from the index or else from nodes.
  *
- * Only transactions of blocks are here: a data item is none on a node either, and what waits in the mempool
- * is a node's to tell.
+ * The index serves only transactions of blocks: nodes do not have data items, and the mempool is read from nodes.
  * Source: docs/reference/node-api.md#routes; docs/reference/relayed-routes.md.
  * @module
  */
@@ -19,18 +18,16 @@ import type { CheckRelayed } from "./relayed-check.ts";
 import type { RelayGuard } from "./relayed-data.ts";
 import { relayedShapes } from "./relayed-shapes.ts";
 
-/** Transactions in a node's words. */
 export type Transactions = Readonly<{
   record: (id: Id, composing: Composing) => Promise<ChainResponse>;
   unconfirmed: (id: Id, composing: Composing) => Promise<ChainResponse>;
   status: (id: Id, signal: AbortSignal) => Promise<ChainResponse>;
   offset: (id: Id, signal: AbortSignal) => Promise<ChainResponse>;
-  /** @param field - Its name; "data" gives the data. */
+  /** @param field - Its name; "data" returns the data. */
   field: (id: Id, field: string, composing: Composing) => Promise<ChainResponse>;
   pending: (signal: AbortSignal) => Promise<ChainResponse>;
 }>;
 
-/** What transactions are read from. */
 export type TransactionsOptions = Readonly<{
   reader: Pick<IndexReader, "transactionStatus" | "transactionText" | "weaveSpan">;
   content: Pick<Content, "open">;
@@ -40,19 +37,18 @@ export type TransactionsOptions = Readonly<{
   checkRelayed: CheckRelayed;
 }>;
 
-/** Largest data that `/tx/{id}/data` gives, as a node does. Bytes. */
+/** Largest data that `/tx/{id}/data` returns, as on a node. Bytes. */
 const dataSizeMax = 12 * 2 ** 20;
 
-/** How long a node's answer about something that can change soon is given again. Milliseconds. */
+/** Time to live of a node's response that may change soon. Milliseconds. */
 const retentionMs = 500;
 
-/** Creates the reader of transactions. */
 export function createTransactions(options: TransactionsOptions): Transactions {
   const { reader, content } = options;
   const { ask, askRecord, askData, askField } = createAsking(options);
 
   /**
-   * The JSON as the node wrote it, its data put back; `undefined` for what is in no block that was followed.
+   * The node's own JSON with its data; `undefined` for a transaction in no followed block.
    */
   const indexed = async (id: Id, composing: Composing): Promise<ChainResponse | undefined> => {
     if (reader.transactionStatus(id) === undefined) return undefined;
@@ -92,7 +88,7 @@ export function createTransactions(options: TransactionsOptions): Transactions {
     offset: async (id, signal) => {
       const span = reader.weaveSpan(id);
       if (span === undefined) return await ask(`/tx/${id}/offset`, relayedShapes.offset, signal);
-      // The wire's offset counts from one: it is that of the last byte.
+      // The offset in the API counts from one: it is that of the last byte.
       return jsonOf(writeJson({ size: (span.end - span.start).toString(), offset: span.end.toString() }));
     },
     field: async (id, field, composing) => {
@@ -104,18 +100,18 @@ export function createTransactions(options: TransactionsOptions): Transactions {
   };
 }
 
-/** Asks nodes for what is in no block that was followed; what can be checked of their answers is. */
+/** Requests a transaction in no followed block from nodes, and verifies the response as far as possible. */
 function createAsking({ relay, relayedData, checkRelayed }: TransactionsOptions) {
   const ask = async (path: string, shape: RelayCheck, signal: AbortSignal) =>
     relayed(await relay.get(path, retentionMs, signal, shape));
 
-  /** A transaction as a node has it: that of the id, signed by its owner. */
+  /** A node's transaction with a verified id and signature. */
   const relayRecord = (route: string, id: Id, signal: AbortSignal): Promise<RelayResponse> =>
     relay.get(`/${route}/${id}`, retentionMs, signal, (body, own) =>
       checkRelayed({ kind: "transaction", id, body }, own),
     );
 
-  /** The same, unless it would carry what is refused. */
+  /** The same, unless it would contain blocked data. */
   const askRecord = async (route: string, id: Id, signal: AbortSignal): Promise<ChainResponse> => {
     relayedData.checkId(id);
     const response = await relayRecord(route, id, signal);
@@ -123,12 +119,12 @@ function createAsking({ relay, relayedData, checkRelayed }: TransactionsOptions)
     return relayed(response);
   };
 
-  /** The data that a record signs for; of what is in no block the node's word for it. */
+  /** The data that a record's signature covers; for a transaction in no block, as the node sent it. */
   const askData = async (id: Id, { signal, hold }: Composing): Promise<ChainResponse> => {
     relayedData.checkId(id);
     const response = await relayRecord("tx", id, signal);
     if (response.status !== 200) return relayed(response);
-    await hold(response.body.byteLength); // its text is everybody's own
+    await hold(response.body.byteLength); // each request has its own text
     const { format, data, dataRoot, dataSize } = readTransaction(textOf(response));
     if (dataSize > dataSizeMax) return nodeTexts.dataTooBig;
     if (format === 1 || dataSize === 0) {

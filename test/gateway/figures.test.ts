@@ -34,7 +34,7 @@ test("a chunk counts once for each node, and once for whoever posted it", async 
     { peer: "a", kind: "answer", response: { status: 200, body } },
     { peer: "b", kind: "answer", response: { status: 400, body } },
     { peer: "c", kind: "trouble", fault: { kind: "trouble", reason: "timeout", detail: "" } },
-    { peer: "d", kind: "skipped", reason: "it has not answered yet" },
+    { peer: "d", kind: "skipped", reason: "it has not responded yet" },
   ]);
   note("/chunk", [{ peer: "a", kind: "answer", response: { status: 400, body } }]);
   const of = (peer: string, status: string) =>

@@ -348,7 +348,7 @@ describe("a post to all nodes", () => {
           canceled: false,
           timedOut: false,
           skipped: true,
-          skipReason: "it has not answered yet",
+          skipReason: "it has not responded yet",
         },
       ],
     });
@@ -382,7 +382,7 @@ describe("a post to all nodes", () => {
     );
     const { body } = await broadcast.chunk(bytes(chunk), never);
     expect(JSON.parse(String(body)).results[1]).toMatchObject({
-      skipReason: "it was in trouble a moment ago",
+      skipReason: "it failed a moment ago",
     });
     expect(two.requests).toHaveLength(1);
     one.setFault(() => ({ kind: "reset" }));

@@ -24,7 +24,7 @@ export type PruneParts = Readonly<{
   index: Pick<IndexWriterCalls, "pruneItems">;
 }>;
 
-/** Removes items and returns their number. Rejects with Failure `busy`, or with the signal's reason between two steps. */
+/** Removes items and returns their number. Rejects with Failure `busy`, or with the signal's reason. */
 export type Prune = (options: PruneOptions, signal: AbortSignal) => Promise<number>;
 
 /** Items that one call of the writer reads, about 100 ms of its time; a larger block is read whole. */

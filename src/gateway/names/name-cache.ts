@@ -1,7 +1,7 @@
 /**
- * What trusted gateways said of names, kept for as long as it is good, and asked for once however many want it.
+ * Cache of the name records of trusted gateways; concurrent requests for a name share one query.
  *
- * What is old is given while a new answer is slow or cannot be had; that nobody could say is never kept.
+ * A stale record is returned while a new one is slow or unavailable. Failures are not cached.
  * @module
  */
 import { LRUCache } from "lru-cache";
@@ -13,53 +13,49 @@ import type { Metrics } from "../../lib/metrics.ts";
 import { createSingleFlight } from "../../lib/single-flight.ts";
 import { ignoreRejection, isTimeout, untilStopped, withDeadline } from "../../lib/stop.ts";
 
-/** What was said of a name, and when. */
 export type StoredName = Readonly<{
   response: Exclude<NameResponse, { kind: "trouble" }>;
   /** Milliseconds since the epoch. */
   resolvedAt: number;
 }>;
 
-/** Names of trusted gateways. */
 export type StoredNames = Readonly<{
   /**
-   * @param hops - How many gateways stand between the reader and us.
-   * @throws Failure `source_failed`, `source_timeout`, `busy` when nobody could say and nothing is kept.
+   * @param hops - Number of gateways that forwarded the request.
+   * @throws Failure `source_failed`, `source_timeout`, `busy` when no gateway responds and nothing is cached.
    */
   find: (name: string, hops: number, signal: AbortSignal) => Promise<StoredName>;
-  /** Ends every asking under way. */
+  /** Aborts all queries. */
   close: () => void;
 }>;
 
-/** What it is made of. */
 export type StoredNamesOptions = Readonly<{
   gateways: Pick<NameGateways, "ask">;
-  /** How long what is old is given when nobody can say otherwise. Milliseconds since it was resolved. */
+  /** Maximum age of a stale record that is still returned. Milliseconds since it was resolved. */
   retentionMs: number;
-  /** Names that are kept, at least 1. */
+  /** Cached names, at least 1. */
   storedMax: number;
-  /** How long a reader waits for a new answer where an old one is there. Milliseconds. */
+  /** Wait for a new record while a stale one is cached. Milliseconds. */
   patienceMs: number;
   metrics: Metrics;
   clock: Clock;
   log: Log;
 }>;
 
-/** That nobody has a name is asked again after this long: it may be registered any moment. Milliseconds. */
+/** Time to live of an absent name, which may be registered at any time. Milliseconds. */
 const absentMs = 10_000;
 
-/** Gateways that were in trouble are left alone for this long where an old answer is there. Milliseconds. */
+/** Backoff after a fault of the gateways while a stale record is cached. Milliseconds. */
 const faultMs = 5_000;
 
-/** Gateways that ask one another: the third in a row asks no further. */
+/** Maximum chain of gateways that forward a name query. */
 const hopsMax = 3;
 
-/** Until when it is given without asking. Milliseconds since the epoch. */
+/** Fresh until then. Milliseconds since the epoch. */
 type Entry = StoredName & Readonly<{ freshUntil: number }>;
 
 type Asked = StoredName | Fault;
 
-/** Creates the keeper. */
 export function createStoredNames(options: StoredNamesOptions): StoredNames {
   const { gateways, clock, log } = options;
   const entries = new LRUCache<string, Entry>({ max: Math.max(1, options.storedMax) });
@@ -67,7 +63,7 @@ export function createStoredNames(options: StoredNamesOptions): StoredNames {
   const life = new AbortController();
   const stats = metricsIn(options.metrics);
 
-  /** Hops are told apart, or two gateways that trust each other would each wait for the other's one asking. */
+  /** Keyed by hops: otherwise two gateways that trust each other would wait for each other's query. */
   const ask = (name: string, hops: number, signal: AbortSignal): Promise<Asked> =>
     flights.run(`${name} ${hops}`, signal, async (own) => {
       const startedAt = performance.now();
@@ -86,7 +82,7 @@ export function createStoredNames(options: StoredNamesOptions): StoredNames {
     return { response, resolvedAt };
   };
 
-  /** Lets an old answer be given for a moment, but not for longer than anything is. */
+  /** Extends a stale record for a moment, up to the maximum age. */
   const postpone = (name: string): void => {
     const old = entries.peek(name);
     if (old === undefined) return;
@@ -97,7 +93,7 @@ export function createStoredNames(options: StoredNamesOptions): StoredNames {
   const isUsable = (entry: Entry | undefined): entry is Entry =>
     entry?.response.kind === "resolved" && clock() < entry.resolvedAt + options.retentionMs;
 
-  /** Waits a moment; the asking goes on behind. */
+  /** Waits a moment; the query continues in the background. */
   const askPatiently = async (name: string, hops: number, signal: AbortSignal): Promise<Asked> => {
     const asking = ask(name, hops, life.signal);
     ignoreRejection(asking);
@@ -129,11 +125,11 @@ export function createStoredNames(options: StoredNamesOptions): StoredNames {
   };
 }
 
-/** Upper bounds of the histogram: from next door to beyond the time-out. Milliseconds. */
+/** Upper bounds of the histogram. Milliseconds. */
 const buckets = [10, 50, 100, 250, 500, 1_000, 3_000, 10_000];
 
 function metricsIn(metrics: Metrics) {
-  const stored = metrics.counter({ name: "arns_cache_hit_total", help: "Names given as they were kept." });
+  const stored = metrics.counter({ name: "arns_cache_hit_total", help: "Names served from the cache." });
   const asked = metrics.counter({
     name: "arns_cache_miss_total",
     help: "Names that gateways were asked for.",

@@ -1,26 +1,26 @@
 /**
- * Names taken apart: a base name, or an undername that stands before it.
+ * Parsed names: a base name, or an undername before it.
  * Source: docs/reference/gateway.md#names-of-the-registry.
  * @module
  */
 
-/** A name as it stands in a host. */
+/** A name from a host. */
 export type Name = Readonly<{
-  /** The whole of it, in lower case. */
+  /** The whole name, in lower case. */
   text: string;
-  /** What follows the last "_". */
+  /** The part after the last "_". */
   base: string;
-  /** What stands before it; {@link baseRecord} for the base name itself. */
+  /** The part before it; {@link baseRecord} for the base name itself. */
   record: string;
 }>;
 
 /** The record of a base name. */
 export const baseRecord = "@";
 
-/** A label of a host; "_" parts undernames from their base. Characters. */
+/** Longest label of a host. "_" separates an undername from its base. Characters. */
 const namePattern = /^[a-z0-9_-]{1,63}$/;
 
-/** Reads a name; `undefined` when nothing can have it. */
+/** Parses a name; `undefined` when it is not valid. */
 export function readName(given: string): Name | undefined {
   const text = given.toLowerCase();
   if (!namePattern.test(text)) return undefined;

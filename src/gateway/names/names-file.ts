@@ -1,5 +1,5 @@
 /**
- * The file of an operator's own names, read again when it changes. What cannot be read leaves what was read before.
+ * The file of the operator's names, read again when it changes. An invalid file leaves the previous names in force.
  * @module
  */
 import { readFileSync, statSync } from "node:fs";
@@ -10,21 +10,20 @@ import type { Log } from "../../lib/log.ts";
 import type { Name } from "./name.ts";
 import { type GivenNames, readNamesText } from "./names-text.ts";
 
-/** What the file says of a name; absent where the base name is the operator's and has no such undername. */
+/** Record of a name; absent when the file has the base name without this undername. */
 export type FileResponse = Readonly<{ kind: "resolved"; record: NameRecord }> | Readonly<{ kind: "absent" }>;
 
-/** Names of a file. */
 export type NamesFile = Readonly<{
-  /** Looks a name up; `undefined` when the file has nothing to do with it. */
+  /** Looks up a name; `undefined` when the file does not have its base name. */
   find: (name: Name) => FileResponse | undefined;
-  /** Why the file that is there is not the one in force; empty while it is. */
+  /** Why the present file is not in force; empty while it is. */
   reasons: () => readonly string[];
 }>;
 
-/** Read and taken apart in one go, on the thread that answers. Bytes. */
+/** Largest file; it is parsed in one go on the main thread. Bytes. */
 export const namesFileBytesMax = 2 ** 20;
 
-/** How often the file is looked at, at most. Milliseconds. */
+/** Shortest interval between checks of the file. Milliseconds. */
 const lookEveryMs = 1_000;
 
 /**
@@ -84,13 +83,13 @@ export function readNamesFile(path: string): GivenNames {
   return readNamesText(text);
 }
 
-/** What changes when the file does: also when another was put in its place. */
+/** Fingerprint of the file; changes also when the file is replaced. */
 function markOf(path: string): string {
   try {
     const { ino, mtimeNs, size } = statSync(path, { bigint: true });
     return `${ino} ${mtimeNs} ${size}`;
   } catch (error) {
-    // Reading it, which follows, says why it is not there.
+    // The read that follows reports why the file is missing.
     if (error instanceof Error && "syscall" in error) return "";
     throw error;
   }

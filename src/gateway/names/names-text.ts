@@ -1,5 +1,5 @@
 /**
- * The text of an operator's own names: a JSON object of names, each with the id that it stands for.
+ * The text of the operator's names: a JSON object of names with their ids.
  *
  * ```json
  * { "docs": "<id>",
@@ -13,11 +13,10 @@ import { Failure } from "../../failures.ts";
 import { isJsonObject, type JsonObject, type JsonValue, readJson, repeatedKey } from "../../lib/json.ts";
 import { baseRecord, readName } from "./name.ts";
 
-/** Names that an operator gave. */
 export type GivenNames = Readonly<{
   /** By whole name, undernames included. */
   records: ReadonlyMap<string, NameRecord>;
-  /** Base names: what the file does not have below one of them is not there. */
+  /** Base names: undernames of them that the file does not have are absent. */
   bases: ReadonlySet<string>;
 }>;
 
@@ -25,10 +24,9 @@ const recordKeys: ReadonlySet<string> = new Set(["id", "ttlSeconds", "processId"
 const undernameKeys: ReadonlySet<string> = new Set(["id", "ttlSeconds", "index"]);
 const processIdPattern = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** Undernames that one base name may be said to have. */
+/** Largest undername limit of a base name. */
 const undernamesMax = 1_000_000;
 
-/** What all names of one base have in common. */
 type Shared = Pick<NameRecord, "processId" | "limit">;
 
 /**
@@ -78,7 +76,7 @@ function readBase(base: string, value: JsonValue, path: string, records: Map<str
   }
 }
 
-/** An id alone says everything that has to be said. */
+/** An id alone is a complete record. */
 function fieldsOf(value: JsonValue, keys: ReadonlySet<string>, path: string): JsonObject {
   if (typeof value === "string") return { id: value };
   if (!isJsonObject(value)) throw fault(path, "must be an id, or an object with one");

@@ -1,6 +1,5 @@
 /**
- * What a name stands for: nothing that is refused, else what the operator's own file has, else what trusted
- * gateways say.
+ * Resolves names: blocked names fail; others come from the operator's file, or else from trusted gateways.
  * Source: docs/reference/gateway.md#names-of-the-registry.
  * @module
  */
@@ -12,35 +11,31 @@ import { type Name, readName } from "./name.ts";
 import type { StoredName, StoredNames } from "./name-cache.ts";
 import type { NamesFile } from "./names-file.ts";
 
-/** A name and what it stands for. */
 export type ResolvedName = Readonly<{
   name: Name;
   record: NameRecord;
   /** Milliseconds since the epoch. */
   resolvedAt: number;
-  /** How long others may keep it: its time to live, 0 when it is older than that. Seconds. */
+  /** Remaining time to live for caches; 0 when expired. Seconds. */
   keepSeconds: number;
   /** Whether it is an undername beyond the limit of its base name. */
   isOverLimit: boolean;
 }>;
 
-/** What a name means. */
 export type NameMeaning =
   | Readonly<{ kind: "resolved"; resolved: ResolvedName }>
   | Readonly<{ kind: "absent" }>
   | Readonly<{ kind: "over limit" }>; // as a gateway says that does not tell what it would stand for
 
-/** Resolves names. */
 export type Names = Readonly<{
   /**
-   * @param text - As it stands in a host or a path, whatever it is.
-   * @param hops - How many gateways stand between the reader and us.
-   * @throws Failure `blocked`; `source_failed`, `source_timeout`, `busy` when nobody could say.
+   * @param text - From a host or a path; may be invalid.
+   * @param hops - Number of gateways that forwarded the request.
+   * @throws Failure `blocked`; `source_failed`, `source_timeout`, `busy` when no gateway responds.
    */
   resolve: (text: string, hops: number, signal: AbortSignal) => Promise<NameMeaning>;
 }>;
 
-/** What names are resolved with. */
 export type NamesOptions = Readonly<{
   blockList: Pick<BlockList, "isBlockedName">;
   file: NamesFile | undefined;
@@ -50,7 +45,6 @@ export type NamesOptions = Readonly<{
   clock: Clock;
 }>;
 
-/** Creates the resolver of names. */
 export function createNames({ blockList, file, gateways, isLimitEnforced, clock }: NamesOptions): Names {
   const meaningOf = (name: Name, { response, resolvedAt }: StoredName): NameMeaning => {
     if (response.kind === "refused") throw new Failure("blocked", { name: name.text, by: "a trusted gateway" });
@@ -69,7 +63,7 @@ export function createNames({ blockList, file, gateways, isLimitEnforced, clock 
       if (name === undefined) return { kind: "absent" };
       const blocked = [name.text, name.base].find((each) => blockList.isBlockedName(each));
       if (blocked !== undefined) throw new Failure("blocked", { name: name.text, blocked });
-      // The file is looked at with every question: nothing of it is ever old.
+      // The file is checked on each request, so its records are never stale.
       const given = file?.find(name);
       if (given !== undefined) return meaningOf(name, { response: given, resolvedAt: clock() });
       if (gateways === undefined) return { kind: "absent" };
