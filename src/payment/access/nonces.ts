@@ -61,15 +61,15 @@ export async function claimStrangersNonce(
   storedMax = strangersNoncesMax,
 ): Promise<void> {
   const last = await tx.get<{ turn: bigint }>("SELECT turn FROM strangers_nonces ORDER BY turn DESC LIMIT 1");
-  let turn = last?.turn ?? 0n;
+  let position = last?.turn ?? 0n;
   for (const digest of digestsOf(signer)) {
     // An address that was only lent credits, and has them no longer, is a stranger again.
     const known = await tx.get<{ digest: string }>("SELECT digest FROM nonces WHERE digest = ?", digest);
     if (known !== undefined || (await isStrangers(tx, digest))) throw usedBefore(signer.address);
-    turn += 1n;
-    await tx.run("INSERT INTO strangers_nonces (digest, turn) VALUES (?, ?)", digest, turn);
+    position += 1n;
+    await tx.run("INSERT INTO strangers_nonces (digest, turn) VALUES (?, ?)", digest, position);
   }
-  await tx.run("DELETE FROM strangers_nonces WHERE turn <= ?", turn - BigInt(storedMax));
+  await tx.run("DELETE FROM strangers_nonces WHERE turn <= ?", position - BigInt(storedMax));
 }
 
 async function isStrangers(tx: Tx, digest: string): Promise<boolean> {

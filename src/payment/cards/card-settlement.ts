@@ -49,7 +49,7 @@ type Settled =
 
 /**
  * An authentication by the payer's bank that began while the quote held may end this much later. Checkouts need no
- * such room: the provider ends them by itself.
+ * such allowance: the provider ends them by itself.
  */
 const lateMsMax = 15 * 60_000;
 
@@ -201,7 +201,7 @@ async function holderOf(tx: Tx, quote: Quote): Promise<Account> {
 }
 
 // Events of the card provider: each is processed once, with all its effects in one
-// transaction, durable before the answer.
+// transaction, durable before the response.
 // Source: docs/reference/payment.md#card-payments; docs/reference/threats.md (L3).
 
 type CardEventParts = SettlementParts & Readonly<{ ledger: LedgerDatabase; clock: Clock; log: Log }>;

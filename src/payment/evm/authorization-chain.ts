@@ -6,7 +6,6 @@
  * @module
  */
 
-import { atLeast, atMost } from "../../lib/bounds.ts";
 import { type Fault, fault } from "../../lib/http-client.ts";
 import { isJsonArray, isJsonObject, type JsonValue } from "../../lib/json.ts";
 import {
@@ -177,7 +176,7 @@ async function findEnd(
   let span = blocksPerQueryMax;
   let last = toHeight;
   while (last >= fromHeight) {
-    const first = atLeast(last - span + 1, fromHeight);
+    const first = Math.max(last - span + 1, fromHeight);
     const range = { fromBlock: writeQuantity(first), toBlock: writeQuantity(last) };
     const asked = await client.ask(
       "eth_getLogs",
@@ -188,7 +187,7 @@ async function findEnd(
     if (asked.kind === "ok") {
       if (asked.value.length > 0) return asked;
       last = first - 1;
-      span = atMost(span * 2, blocksPerQueryMax);
+      span = Math.min(span * 2, blocksPerQueryMax);
       continue;
     }
     const isTooMuch = asked.reason === "status" || asked.reason === "too_large";
@@ -199,7 +198,7 @@ async function findEnd(
 }
 
 function placed({ end, transaction, block }: Found, now: ChainTime): AuthorizationStatus {
-  return { kind: end, transaction, block, confirmations: atLeast(now.height - block.height + 1, 1) };
+  return { kind: end, transaction, block, confirmations: Math.max(now.height - block.height + 1, 1) };
 }
 
 function readChainTime(value: JsonValue): ChainTime | undefined {

@@ -26,7 +26,7 @@ export type JsonRpc = Readonly<{
   call: (method: string, params: readonly JsonValue[], signal: AbortSignal) => Promise<RpcResponse>;
   /**
    * Calls a method and parses its result.
-   * @param read - The answer's meaning; `undefined` when it has none, which is fault `malformed`.
+   * @param read - Parses the result; `undefined` becomes the fault `malformed`.
    */
   ask: <Value>(question: Question<Value>, signal: AbortSignal) => Promise<Asked<Value>>;
   /** Ends every call under way. */

@@ -79,7 +79,7 @@ const limitKeys = [
 function readCurrencies(field: Field | undefined, base: PriceRules["currencies"]): PriceRules["currencies"] {
   const currencies = new Map(base);
   for (const [code, row] of field === undefined ? [] : readEntries(field)) {
-    if (!/^[a-z]{3}$/.test(code)) throw fault(row, "must be named by three small letters");
+    if (!/^[a-z]{3}$/.test(code)) throw fault(row, "must be named by three lower-case letters");
     if (row.value !== null) currencies.set(code, readLimits(code, row));
     else if (code === "usd") throw fault(row, "cannot be taken away: limits are worked out from the dollar's");
     else currencies.delete(code);

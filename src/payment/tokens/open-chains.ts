@@ -3,7 +3,6 @@
  * @module
  */
 
-import { atLeast } from "../../lib/bounds.ts";
 import { readCount } from "../../store/ledger/ledger-database.ts";
 import { type Chain, chainOf, readAddress, type Token, type UserAddress } from "../addresses.ts";
 import { createEvmChain } from "../evm/evm-chain.ts";
@@ -149,5 +148,5 @@ export function depthsOf(
   const ruled = readCount(rules.tokens.get(token)?.confirmations ?? blocksOnTopOtherwise);
   const confirmations = (blocksOnTop ?? ruled) + 1;
   const final = finalConfirmations[chainOf(token)];
-  return { confirmations, finalConfirmations: atLeast(final, confirmations) };
+  return { confirmations, finalConfirmations: Math.max(final, confirmations) };
 }

@@ -6,7 +6,6 @@
  * @module
  */
 import { Failure } from "../../failures.ts";
-import { atLeast, atMost } from "../../lib/bounds.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Fault } from "../../lib/http-client.ts";
 import type { Log } from "../../lib/log.ts";
@@ -313,9 +312,9 @@ export function createSettling(options: SettlingOptions, offersOf: Offering): Se
 /** When a payment is checked next: less often the longer its state has not changed. */
 function nextLookAt(payment: TokenPayment, now: number, lookAgainMs: number): number {
   const since = payment.endedAt ?? payment.creditedAt ?? payment.seenAt;
-  const age = atLeast(now - since, 0);
+  const age = Math.max(now - since, 0);
   const wait = (age - (age % ageDivisor)) / ageDivisor;
-  return now + atLeast(atMost(wait, lookAgainMsMax), lookAgainMs);
+  return now + Math.max(Math.min(wait, lookAgainMsMax), lookAgainMs);
 }
 
 async function takeStep(tx: Tx, payment: TokenPayment, look: Look, time: ChangeTime): Promise<void> {

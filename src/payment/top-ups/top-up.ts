@@ -2,7 +2,7 @@
  * Top-ups: from a request to a quote that is stored and a payment session at the card provider.
  *
  * The quote is on the disk before the provider hears of it: whatever the payer pays finds its promise. A session
- * whose answer was lost is never paid, for nobody was told where; its quote expires.
+ * whose response was lost is never paid, because no client knows its URL; its quote expires.
  * Source: docs/reference/payment.md#top-ups.
  * @module
  */
@@ -71,7 +71,7 @@ export type TopUps = Readonly<{
 
 /**
  * How long a price is promised. Stripe ends a checkout no sooner than 30 minutes after it was made, by its own clock;
- * the rest is room for the call and for clocks.
+ * the rest allows for the call and for clock differences.
  */
 export const quoteLifeMs = 35 * 60_000;
 

@@ -8,7 +8,6 @@
 
 import { winc } from "../../arweave/winston.ts";
 import { Failure } from "../../failures.ts";
-import { atLeast } from "../../lib/bounds.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { amountMax } from "../../store/ledger/ledger-database.ts";
 import type { Token } from "../addresses.ts";
@@ -66,9 +65,9 @@ export function createX402Offers(options: X402OffersOptions): OfferX402 {
     if (newest.kind === "trouble") throw new Failure("settlement_unknown", { ...newest });
     if (trial.kind === "trouble") throw new Failure("settlement_unknown", { ...trial });
     const { height } = newest.value;
-    if (trial.kind === "fits") return atLeast(height - blocksOverlap, 0);
+    if (trial.kind === "fits") return Math.max(height - blocksOverlap, 0);
     // It may be that somebody has carried it out already: then it has paid.
-    const fromHeight = atLeast(height - blocksBack, 0);
+    const fromHeight = Math.max(height - blocksBack, 0);
     const status = await chain.look(authorization, { transaction: undefined, fromHeight }, signal);
     if (status.kind === "ok" && status.value.kind === "moved") return fromHeight;
     throw x402Rejection(trial.reason);

@@ -3,7 +3,6 @@
  * @module
  */
 
-import { atLeast, atMost } from "../../lib/bounds.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import type { LedgerDatabase, Tx } from "../../store/ledger/ledger-database.ts";
@@ -149,9 +148,9 @@ function lookAgainAt({ state, seenAt }: X402Stored, step: X402Step, now: number)
   if (isOver) return undefined;
   const isOpen = (state === "seen" || state === "settling") && (step.kind === "wait" || step.kind === "send");
   const { ageDivisor, leastMs, mostMs } = isOpen ? openPauses : watchedPauses;
-  const age = atLeast(now - seenAt, 0);
+  const age = Math.max(now - seenAt, 0);
   const wait = (age - (age % ageDivisor)) / ageDivisor;
-  return now + atLeast(atMost(wait, mostMs), leastMs);
+  return now + Math.max(Math.min(wait, mostMs), leastMs);
 }
 
 async function writeStep(tx: Tx, payment: X402Stored, step: X402Step, time: X402Time): Promise<void> {

@@ -465,7 +465,7 @@ CREATE INDEX x402_payments_of_account ON x402_payments (payer, settled_at);
 
 // The table of nonces that keys without an account have signed: the newest of them.
 //
-// digest: as in `nonces`; turn: larger for what came later
+// digest: as in `nonces`; turn: increases with each nonce
 export const strangersNonceTables = `
 CREATE TABLE strangers_nonces (
   digest TEXT NOT NULL PRIMARY KEY,

@@ -194,7 +194,7 @@ describe("rules of an operator", () => {
       { promoCodes: [{ ...promo, operatorMagnitude: 2 }] },
       "promoCodes[0].operatorMagnitude must lower what is charged",
     ],
-    [{ currencies: { USD: limits } }, "currencies.USD must be named by three small letters"],
+    [{ currencies: { USD: limits } }, "currencies.USD must be named by three lower-case letters"],
     [{ currencies: { usd: null } }, "currencies.usd cannot be taken away: limits are worked out from the dollar's"],
     [
       { currencies: { usd: { ...limits, minimumPaymentAmount: 0 } } },

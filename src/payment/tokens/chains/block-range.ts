@@ -5,7 +5,6 @@
  * replaced all the same, the mark goes back as far as blocks are ever replaced; finding a payment twice does nothing.
  * @module
  */
-import { atLeast } from "../../../lib/bounds.ts";
 import { type Fault, fault } from "../../../lib/http-client.ts";
 import { isJsonObject, readJson, writeJson } from "../../../lib/json.ts";
 import type { EvmChain } from "../../evm/evm-chain.ts";
@@ -47,7 +46,7 @@ export async function nextRange(
   const stored = height < 0 ? noHash : await evm.blockHash(height, signal);
   if (stored.kind === "trouble") return stored;
   const done = stored.value === mark.hash ? height : height - finalConfirmations;
-  return { kind: "range", from, first: atLeast(done + 1, from), last };
+  return { kind: "range", from, first: Math.max(done + 1, from), last };
 }
 
 /** Says what was found in blocks of a range. @param reached - The last block that was looked through. */

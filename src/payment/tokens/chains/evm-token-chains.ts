@@ -6,7 +6,6 @@
  * Source: docs/reference/payment.md#sources-of-payments.
  * @module
  */
-import { atLeast, atMost } from "../../../lib/bounds.ts";
 import { type Fault, fault } from "../../../lib/http-client.ts";
 import type { Token, UserAddress } from "../../addresses.ts";
 import { readTransferCall, readTransferLogs, type TransferLog } from "../../evm/authorization.ts";
@@ -69,13 +68,13 @@ async function scan(
   const range = await nextRange(evm, depths, cursor, signal);
   if (range.kind !== "range") return range;
   const { first } = range;
-  let last = atMost(range.last, first + blocksPassedMax - 1);
+  let last = Math.min(range.last, first + blocksPassedMax - 1);
   while (first <= last) {
     const change = await changeOf(evm, address, first - 1, last, signal);
     if (change === "none") return await foundUpTo(evm, range, last, [], signal);
     if (last - first < blocksReadMax) break;
     const count = change === "unknown" ? 0 : halfOf(last - first + 1);
-    last = first - 1 + atLeast(count, blocksReadMax);
+    last = first - 1 + Math.max(count, blocksReadMax);
   }
   const ids: string[] = [];
   for (let height = first; height <= last; height += 1) {
@@ -153,7 +152,7 @@ export function createEvmToken({ token, address, contract, evm, ...depths }: Evm
       const range = await nextRange(evm, depths, cursor, signal);
       if (range.kind !== "range") return range;
       if (range.first > range.last) return await foundUpTo(evm, range, range.last, [], signal);
-      const asked = await ask(atLeast(range.first - blocksRepeated, range.from), range, signal);
+      const asked = await ask(Math.max(range.first - blocksRepeated, range.from), range, signal);
       if (asked.kind === "trouble") return asked;
       // Transfers of nothing are made in order to be seen.
       const ids = asked.logs.filter(({ amount }) => amount > 0n).map((log) => log.transactionHash);
@@ -207,11 +206,11 @@ function createLogQuestions(evm: EvmChain, { address, contract }: Receiver) {
     signal: AbortSignal,
   ): Promise<LogQuery | Fault> => {
     for (;;) {
-      const first = atLeast(begin, range.first - span + 1);
-      const last = atMost(range.last, range.first + span - 1);
+      const first = Math.max(begin, range.first - span + 1);
+      const last = Math.min(range.last, range.first + span - 1);
       const asked = await evm.transfersTo({ contract, to: address, first, last }, signal);
       if (asked.kind === "ok") {
-        span = atMost(span * 2, blocksPerQueryMax);
+        span = Math.min(span * 2, blocksPerQueryMax);
         return { kind: "logs", logs: asked.value, last };
       }
       const isTooMuch = asked.reason === "status" || asked.reason === "too_large";
@@ -262,7 +261,7 @@ async function lookAtEvm(
 
 /** Confirmations of a block that is there: of several servers behind one address the next one may be behind it. */
 function confirmationsOf(height: number, latest: number): number {
-  return atLeast(latest - height + 1, 1);
+  return Math.max(latest - height + 1, 1);
 }
 
 // Whether a block of an EVM chain is still there.

@@ -7,7 +7,6 @@
  * Source: docs/decisions/074-token-payments.md.
  * @module
  */
-import { atLeast, atMost } from "../../../lib/bounds.ts";
 import { type Fault, fault, type HttpTimeouts, openHttp } from "../../../lib/http-client.ts";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, readJson, writeJson } from "../../../lib/json.ts";
 import { readCount } from "../../../store/ledger/ledger-database.ts";
@@ -69,7 +68,7 @@ async function look(
     kind: "mined",
     block: { height, hash: "" },
     // Of several nodes behind one address, the next one may be behind.
-    confirmations: atLeast(latest.value - height + 1, 1),
+    confirmations: Math.max(latest.value - height + 1, 1),
     succeeded,
     ...kyvePaid(found.value, address, denom),
   };
@@ -92,13 +91,13 @@ async function scan(
     return { kind: "found", ids: [], cursor: writeJson(begun), hasMore: false };
   }
   const { from, height, page = 1 } = mark;
-  const last = mark.last ?? atMost(latest.value, height + blocksSearchedMax);
-  const first = atLeast(height + 1 - blocksRepeated, from);
+  const last = mark.last ?? Math.min(latest.value, height + blocksSearchedMax);
+  const first = Math.max(height + 1 - blocksRepeated, from);
   if (last < first) return { kind: "found", ids: [], cursor, hasMore: false };
   const found = await server.search({ recipient, first, last, page }, signal);
   if (found.kind === "trouble") return found;
   const { ids, hasMore: hasPage } = found.value;
-  const next: Mark = hasPage ? { from, height, last, page: page + 1 } : { from, height: atLeast(last, height) };
+  const next: Mark = hasPage ? { from, height, last, page: page + 1 } : { from, height: Math.max(last, height) };
   return {
     kind: "found",
     ids: [...new Set(ids)],

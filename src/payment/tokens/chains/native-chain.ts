@@ -12,7 +12,6 @@ import { readTransaction, type Transaction, verifyTransaction } from "../../../a
 import type { Node, NodeResponse } from "../../../chain/node.ts";
 import type { Nodes } from "../../../chain/nodes.ts";
 import { Failure } from "../../../failures.ts";
-import { atLeast, atMost } from "../../../lib/bounds.ts";
 import { type Clock, unixSeconds } from "../../../lib/clock.ts";
 import { type Fault, fault } from "../../../lib/http-client.ts";
 import { isJsonObject, readJson, writeJson } from "../../../lib/json.ts";
@@ -234,7 +233,7 @@ async function chainHeight(
   if (tipHeight === undefined || (mark !== undefined && tipHeight >= mark.from - 1)) return tipHeight;
   const asked = await askOwn(nodes, (node, own) => node.height(own), signal);
   if (asked.kind === "trouble") return asked;
-  return asked.kind === "ok" ? atLeast(asked.value, tipHeight) : tipHeight;
+  return asked.kind === "ok" ? Math.max(asked.value, tipHeight) : tipHeight;
 }
 
 function scanIndex(options: NativeChainOptions, chainTip: number | undefined, mark: Mark | undefined): Found {
@@ -250,11 +249,11 @@ function scanIndex(options: NativeChainOptions, chainTip: number | undefined, ma
   const plan = { recipients, bundledIn: null, order: "asc", limit: foundMax, columns: noColumns } as const;
   const confirmed = tipHeight - confirmations + 1;
   // Of a chain that has become shorter than where we began, everything is new.
-  const from = atMost(mark.from, chainTip + 1);
-  const fresh = reader.page({ ...plan, block: { min: atLeast(mark.height + 1, from), max: confirmed } });
+  const from = Math.min(mark.from, chainTip + 1);
+  const fresh = reader.page({ ...plan, block: { min: Math.max(mark.height + 1, from), max: confirmed } });
   const late = reader.page({
     ...plan,
-    block: { min: atLeast(mark.height - lateBlocks, from), max: atMost(mark.height, confirmed) },
+    block: { min: Math.max(mark.height - lateBlocks, from), max: Math.min(mark.height, confirmed) },
     ingestedAt: { min: mark.at - slackSeconds },
   });
   const ids = [...new Set([...late.rows, ...fresh.rows].map((row) => row.id))];
