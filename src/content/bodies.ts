@@ -1,6 +1,6 @@
 /**
- * Whole data of a transaction where it cannot be had by proven chunks: of format 1 from the transaction itself, whose
- * signature covers it; of format 2 from gateways, if the data root of what they give is the transaction's.
+ * Whole data of a transaction that proven chunks cannot provide. Format 1: from the transaction itself, whose signature
+ * covers the data. Format 2: from gateways, if the data root of their response is the transaction's.
  * @module
  */
 
@@ -34,10 +34,9 @@ export type Bodies = Readonly<{
   canHave: (root: RootSpec) => boolean;
 }>;
 
-/** A whole body stands in memory until it is checked; what is larger comes in chunks or not at all. */
+/** A whole body is in memory until it is checked; larger data is fetched in chunks or not at all. */
 const gatewayBodyBytesMax = 16 * 2 ** 20;
 
-/** Makes the bodies of nodes and gateways. */
 export function createBodies(nodes: Nodes, gateways: Gateways, checkTransaction: CheckTransaction): Bodies {
   async function transaction(id: Id, signal: AbortSignal): Promise<NodeResponse<ValidTransaction>> {
     return nodes.ask(async (node, own): Promise<NodeResponse<ValidTransaction>> => {
@@ -93,7 +92,7 @@ function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Whether a failure says that every source answered, and that none has the data. */
+/** Whether a failure says that every source responded, and that none has the data. */
 export function isAbsence(error: unknown): boolean {
   return error instanceof Failure && error.context["isAbsent"] === true;
 }

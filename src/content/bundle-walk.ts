@@ -1,11 +1,9 @@
 /**
- * The way through bundles to a data item: indexes are read by pages, headers of items where they must be,
- * and nothing else.
+ * Walks through bundles to a data item. Reads only pages of bundle indexes, and the item headers that are needed.
  *
- * Where a clue says which nested bundles lead there, or at which byte the item begins, only these are
- * entered; without, every item that is a bundle is, those of one level before those below. What is read is
- * proven to be the root's data; what it says is held to the item's id, which is the hash of the signature in
- * its header.
+ * A hint may name the nested bundles around the item, or the byte at which the item begins: then only those bundles are
+ * entered. Without a hint every nested bundle is entered, level by level. The bytes are proven to be the root's data;
+ * an item is accepted only if the hash of the signature in its header is the id.
  * Source: docs/reference/gateway.md#items-on-demand; ANS-104 §1.
  * @module
  */
@@ -50,7 +48,7 @@ export type WalkedItem = Readonly<{
 /** What a walk came to. */
 export type Walked =
   | Readonly<{ kind: "found"; item: WalkedItem }>
-  | Readonly<{ kind: "not there"; reason: string }> // whoever sent us there was wrong
+  | Readonly<{ kind: "not there"; reason: string }> // the hint was wrong
   | Readonly<{ kind: "too far"; reason: string }>; // a limit ended the walk
 
 /** Bundles in bundles. */
@@ -91,7 +89,7 @@ const readsUsedUp: Walked = { kind: "too far", reason: `more than ${walkReadsMax
 /**
  * Walks to an item.
  *
- * @param data - Of the transaction that the clue names.
+ * @param data - Of the transaction that the hint names.
  * @throws What `data.read` throws.
  */
 export async function walkToItem(data: WalkedData, id: Id, hint: Hint): Promise<Walked> {
@@ -194,7 +192,7 @@ function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Reads the item that an entry names; `undefined` when something else stands there. */
+/** Reads the item that an entry names; `undefined` when other bytes are there. */
 async function itemAt(walk: Walk, bundle: Bundle, entry: BundleEntry): Promise<Walked | undefined> {
   const read = await readHeader(walk, bundle, entry);
   if (read.kind === "too far") return read;
@@ -209,7 +207,7 @@ async function itemAt(walk: Walk, bundle: Bundle, entry: BundleEntry): Promise<W
   return { kind: "found", item };
 }
 
-/** Which of some entries are bundles, and where their payloads lie. */
+/** The entries that are bundles, with the positions of their payloads. */
 async function enter(walk: Walk, bundle: Bundle, entries: readonly BundleEntry[]): Promise<Look> {
   const bundles: Bundle[] = [];
   for (const entry of entries) {

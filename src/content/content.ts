@@ -1,9 +1,9 @@
 /**
- * The bytes of an id, from wherever they are: this disk, chunks from nodes, other gateways.
+ * The bytes of an id from any source: this disk, chunks from nodes, other gateways.
  *
- * The index knows where an id lies; its bytes are a slice of its root transaction's data. Nothing leaves as
- * verified that was not checked: chunks against the data root when they come, what is on disk against its
- * checksums when it is read. Opening transfers nothing when the index knows the id.
+ * The index knows the place of an id: a slice of its root transaction's data. Only checked bytes are served as
+ * verified: chunks are checked against the data root when they arrive, stored bytes against their checksums when they are read.
+ * Opening an id that the index knows transfers nothing.
  * Source: docs/reference/gateway.md#verification.
  * @module
  */
@@ -43,17 +43,17 @@ export type Content = Readonly<{
    * Finds an id. Transfers nothing when the index knows it.
    * Rejects with Failure `not_found`, `blocked`; for ids that the index does not have also `source_failed`,
    * `source_timeout`, `busy`.
-   * @param clue - Where whoever asks says that it lies, if the index does not have it. Checked before it is believed.
+   * @param hint - The client's hint of the item's position, for an id that the index does not have. Always checked.
    */
   open: (id: Id, signal: AbortSignal, hint?: Hint) => Promise<OpenContent>;
   /**
    * Brings a span of a root's data onto this disk, checked, and keeps it until `release`. Rejects with
-   * Failure `source_failed`, `source_timeout`, `busy` when there is no room; the signal's reason.
+   * Failure `source_failed`, `source_timeout`, `busy` when there is no space; the signal's reason.
    */
   ensure: (root: RootSpec, span: ByteSpan, signal: AbortSignal) => Promise<EnsuredData>;
   /**
    * Stores the whole data of a root that the caller has verified otherwise (format 1).
-   * Answers false when it could not be kept.
+   * Returns false when it could not be stored.
    */
   keep: (root: RootSpec, bytes: Uint8Array) => Promise<boolean>;
   /** Forgets that an id was unknown: to be called when it is announced or uploaded. What is indexed is found anyway. */
@@ -87,26 +87,26 @@ export type ContentParts = Readonly<{
   gateways: Gateways;
   /** Finds what was uploaded here and is in no block yet. */
   findUploaded?: FindUploaded;
-  /** Asked where items lie that the index does not have. */
+  /** Sources of hints for items that the index does not have. */
   rootFiles: HintSources;
   rootQueries: HintSources;
   /** Where items were found before. */
   foundItems?: FoundItems;
   /** Run in threads. */
   checks: ContentChecks;
-  /** Longest that an id which the index does not have is looked for elsewhere. Milliseconds; 10 s unless told. */
+  /** Longest search for an id that the index does not have. Milliseconds; 10 s by default. */
   findMsMax?: number;
-  /** Longest that a fetch takes, its wait for a turn included. Milliseconds; a minute unless told. */
+  /** Longest time of a fetch, its wait in the queue included. Milliseconds; a minute by default. */
   fetchMsMax?: number;
-  /** Told of each look-up of an id that the index does not have. */
+  /** Called for each look-up of an id that the index does not have. */
   onLookup?: LookupStats;
 }>;
 
-/** Hashes of what gateways gave, which is not kept, are remembered for as long as its description is. Milliseconds. */
+/** Hashes of content from gateways, which is not stored, are remembered as long as its description. Milliseconds. */
 const digestStoredMs = 60_000;
 const digestsMax = 10_000;
 
-/** Puts content together. Its parts are closed by who opened them. */
+/** Opens the content. The caller closes the parts that it passes. */
 export function openContent(parts: ContentParts): GatewayContentStore {
   const { reader, extents, nodes, gateways } = parts;
   const chunks = createChunks(parts.chunkNodes, nodes);
@@ -181,7 +181,7 @@ async function ensure(
   span: ByteSpan,
   signal: AbortSignal,
 ): Promise<EnsuredData> {
-  assert(span.start >= 0 && span.end <= root.size, "a span lies within its root");
+  assert(span.start >= 0 && span.end <= root.size, "a span is within its root");
   const release = extents.hold(root);
   try {
     // What was here before is compared; what comes now was checked a moment ago.
@@ -225,7 +225,7 @@ export function checksIn(verify: Pool<Workers["verify"]>): ContentChecks {
     transaction: async (id, text, signal) => {
       const job: CheckTransactionsJob = { transactions: [{ id, text }] };
       const [checked] = await verify.run("checkTransactions", job, { signal });
-      assert(checked !== undefined, "one transaction asked about is one answer");
+      assert(checked !== undefined, "one transaction gets one result");
       return checked;
     },
     blockNames: (job, signal) => verify.run("checkBlockNames", job, { signal }),

@@ -1,9 +1,7 @@
 /**
- * Ids that the index does not have: transactions that a node has, data items in them by whatever tells
- * where they lie, and
- * what a trusted gateway gives on its word. What nobody has is remembered for a moment, so that asking for
- * nonsense costs
- * others nothing.
+ * Finds ids that the index does not have: transactions at nodes, data items by hints of their position, and unproven
+ * content of trusted gateways. Ids that no source has are remembered for a moment, so that requests for them cost the
+ * sources nothing.
  * @module
  */
 import { LRUCache } from "lru-cache";
@@ -34,14 +32,12 @@ export type Found =
     }>
   /** A data item, as far as it was checked. */
   | Readonly<{ kind: "item"; item: FoundItem }>
-  /** Bytes on a gateway's word. */
   | Readonly<{ kind: "gateway"; content: GatewayContent }>;
 
-/** Finding ids elsewhere. */
 export type Elsewhere = Readonly<{
   /**
-   * @param clue - Of whoever asks, who may be anyone.
-   * @throws Failure `not_found` when all say so, `source_failed`, `source_timeout`, `busy` when any is in trouble.
+   * @param hint - Of the client, which is not trusted.
+   * @throws Failure `not_found` when all sources say so; `source_failed`, `source_timeout`, `busy` when any failed.
    */
   find: (id: Id, hint: Hint | undefined, signal: AbortSignal) => Promise<Found>;
   /** As `find`, but asks no index files: for their own content, which they would ask for themselves. */
@@ -54,7 +50,6 @@ export type Elsewhere = Readonly<{
   forgetAll: () => void;
 }>;
 
-/** What finding is made of. */
 export type ElsewhereParts = Readonly<{
   bodies: Bodies;
   gateways: Gateways;
@@ -66,13 +61,13 @@ export type ElsewhereParts = Readonly<{
   /** What it remembers is forgotten with the rest. */
   roots: Pick<RootTransactions, "forget" | "forgetAll">;
   fill: Pick<Fill, "keep">;
-  /** Longest that an id is looked for, over all sources. Milliseconds; {@link findMsMaxDefault} unless told. */
+  /** Longest search for an id, over all sources. Milliseconds; {@link findMsMaxDefault} by default. */
   findMsMax?: number | undefined;
-  /** Told what each source said. */
+  /** Called with the outcome at each source. */
   onLookup?: LookupStats | undefined;
 }>;
 
-/** Where an id was looked for: in what was remembered, as its asker said, and with whom. */
+/** Where an id was looked for: in memory, by the client's hint, and at each kind of source. */
 export const lookupSources = ["memory", "hints", "nodes", "gateways", "cdb64", "graphql"] as const;
 export type LookupSource = (typeof lookupSources)[number];
 
@@ -104,13 +99,13 @@ const findMsMaxDefault = 10_000;
 /** A stage that takes longer than this is joined by the next. Milliseconds. */
 const stageMs = 1_500;
 
-/** Content on a gateway's word waits no longer than this for a proof of where it lies. Milliseconds. */
+/** Unproven content of a gateway waits no longer than this for a proof of its position. Milliseconds. */
 const betterMsMax = 2_000;
 
 /** One way to find an id. */
 type Stage = (signal: AbortSignal) => Promise<NodeResponse<Found>>;
 
-/** A way to find an id, whose answers are counted; who is no longer waited for has no answer. */
+/** A stage whose responses are counted; an aborted stage has no response. */
 function counted(source: LookupSource, stage: Stage, note: LookupStats | undefined): Stage {
   if (note === undefined) return stage;
   return async (signal) => {
@@ -120,7 +115,6 @@ function counted(source: LookupSource, stage: Stage, note: LookupStats | undefin
   };
 }
 
-/** Makes the finding. */
 export function createElsewhere(parts: ElsewhereParts): Elsewhere {
   const unknown = new LRUCache<Id, true>({ max: unknownMax, ttl: unknownMs });
   const known = new LRUCache<Id, Found>({ max: foundMax, ttl: foundMs });
@@ -176,7 +170,7 @@ export function createElsewhere(parts: ElsewhereParts): Elsewhere {
         parts.onLookup?.("memory", "not_found");
         throw new Failure("not_found", { id, remembered: true });
       }
-      // What one asker was told must not spoil what another one finds.
+      // A hint of one client must not affect the result of another.
       const key = hint === undefined ? id : [id, hint.rootId, ...hint.path, hint.itemOffset].join(" ");
       return await flights.run(key, signal, (own) => ask(id, hint, own));
     },
@@ -212,7 +206,7 @@ function createStages(parts: ElsewhereParts) {
 
   async function transactionFound({ row, data }: ValidTransaction): Promise<Found> {
     const root: RootSpec = { id: row.id, dataRoot: row.dataRoot, size: row.dataSize };
-    if (data !== undefined) await fill.keep(root, data.bytes); // it came with the answer
+    if (data !== undefined) await fill.keep(root, data.bytes); // it came with the response
     const tagged = (name: string) => row.tags.find((tag) => tag.name.toLowerCase() === name)?.value;
     const [contentType, contentEncoding] = [tagged("content-type"), tagged("content-encoding")];
     return { kind: "transaction", root, contentType, contentEncoding };
@@ -221,7 +215,7 @@ function createStages(parts: ElsewhereParts) {
   const follow = (id: Id) => async (hint: Hint, signal: AbortSignal) =>
     itemFound(await items.follow(id, hint, "chosen", signal));
 
-  /** A gateway that says where the item lies is held to it; where it cannot be, its word has to do. */
+  /** A gateway's hint of the item's position is followed. If it cannot be, the gateway's unproven content is used. */
   const weigh =
     (id: Id) =>
     async (content: GatewayContent, signal: AbortSignal): Promise<NodeResponse<Found>> => {
@@ -232,7 +226,7 @@ function createStages(parts: ElsewhereParts) {
       return followed.kind === "ok" || isUntrue ? followed : word;
     };
 
-  /** Who was not named is not asked, and counts no answer. */
+  /** A source that is not configured is not asked, and counts nothing. */
   function named(count: number, source: LookupSource, stage: Stage): readonly Stage[] {
     return count === 0 ? [] : [counted(source, stage, onLookup)];
   }
@@ -252,7 +246,7 @@ function createStages(parts: ElsewhereParts) {
 
   return {
     fromStored,
-    /** As whoever asks says: untrue or not, that it leads nowhere says nothing. */
+    /** By the client's hint. A hint that leads nowhere does not prove that the id does not exist. */
     byHint: (id: Id, hint: Hint): Stage => {
       const stage: Stage = async (signal) => {
         const response = itemFound(await items.follow(id, hint, "anyone", signal));

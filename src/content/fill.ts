@@ -1,6 +1,6 @@
 /**
- * Bringing bytes of roots onto this disk: each is fetched once however many ask, checked, stored, and given to those
- * who wait. Who leaves stops nothing that others wait for.
+ * Fetches bytes of roots to this disk. Concurrent requests for one byte share one fetch; the bytes are checked and
+ * stored. A reader that leaves does not abort a fetch that others wait for.
  * @module
  */
 import { chunkSize } from "../arweave/merkle.ts";
@@ -21,7 +21,7 @@ export type FilledPiece = Readonly<{ start: number; bytes: Uint8Array; isStored:
 /** The filling of the cache. */
 export type Fill = Readonly<{
   /**
-   * Gives checked bytes that cover a byte of a root, from upstream; they are stored if there is room.
+   * Gives checked bytes that cover a byte of a root, from upstream; they are stored if there is space.
    * @throws Failure `source_failed`, `source_timeout`, `busy`; the signal's reason.
    */
   at: (root: RootSpec, at: number, signal: AbortSignal) => Promise<FilledPiece>;
@@ -29,9 +29,9 @@ export type Fill = Readonly<{
    * Makes a span present. Throws as `at`; Failure `busy` when it cannot be stored.
    */
   ensure: (root: RootSpec, span: ByteSpan, signal: AbortSignal) => Promise<void>;
-  /** Keeps a whole body that is checked already. Answers false when some of it could not be stored. */
+  /** Stores a whole body that is checked already. Returns false when some of it could not be stored. */
   keep: (root: RootSpec, body: Uint8Array) => Promise<boolean>;
-  /** Fetches under way, and those that wait for a turn. */
+  /** Fetches under way, and those that wait. */
   stats: () => FillStats;
 }>;
 
@@ -48,30 +48,28 @@ export type FillStats = Readonly<{
 /** Fetches at once over all roots: 8 MiB on the way, enough for 1 Gbit/s at 60 ms. */
 const fetchesAtOnceMax = 32;
 
-/** Fetches that wait for a turn; beyond, a reader is told to come later. */
+/** Fetches that may wait; beyond, a request is rejected as busy. */
 const fetchesWaitingMax = 4_096;
 
-/** Fetches at once for one `ensure`, so that bulk work leaves turns to readers. */
+/** Fetches at once for one `ensure`, so that bulk work leaves capacity to readers. */
 const fetchesPerEnsureMax = 8;
 
-/** Longest that a fetch takes, its wait for a turn and all sources and attempts together. Milliseconds. */
+/** Longest time of a fetch: its wait, all sources and all attempts together. Milliseconds. */
 const fetchMsDefault = 60_000;
 
 /** A last chunk under this takes half of its predecessor where a client library cut the data. */
 const lastChunkSizeMin = 32_768;
 
-/** What the filling is made of. */
 export type FillParts = Readonly<{
   extents: Extents;
   chunks: Chunks;
   bodies: Bodies;
   /** Ends every fetch when it is aborted. */
   life: AbortSignal;
-  /** Longest that a fetch takes, its wait for a turn included. Milliseconds; a minute unless told. */
+  /** Longest time of a fetch, its wait included. Milliseconds; a minute by default. */
   fetchMsMax?: number | undefined;
 }>;
 
-/** Makes the filling of a cache. */
 export function createFill(parts: FillParts): Fill {
   const { extents } = parts;
   const fetches = createFetches(parts);
@@ -93,7 +91,7 @@ export function createFill(parts: FillParts): Fill {
       for (const { start, end } of positions) {
         for (let position = start; position < end; ) {
           const piece = await at(root, position, own.controller.signal);
-          if (!piece.isStored) throw new Failure("busy", { id: root.id, reason: "no room for content" });
+          if (!piece.isStored) throw new Failure("busy", { id: root.id, reason: "no space for content" });
           position = piece.start + piece.bytes.length;
         }
       }
@@ -122,7 +120,7 @@ export function createFill(parts: FillParts): Fill {
   };
 }
 
-/** Fetches, each in its turn, and stores what came. */
+/** Fetches within the limit of concurrent fetches, and stores the bytes. */
 function createFetches({ extents, chunks, bodies, life, fetchMsMax = fetchMsDefault }: FillParts) {
   const bodyFlights = createSingleFlight<FilledPiece>();
   const semaphore = createSemaphore(fetchesAtOnceMax, fetchesWaitingMax);
@@ -143,7 +141,7 @@ function createFetches({ extents, chunks, bodies, life, fetchMsMax = fetchMsDefa
     } catch (error) {
       if (!signal.aborted) failed += 1;
       if (!isTimeout(error)) throw error;
-      // Who never had a turn learnt nothing of the sources.
+      // A fetch that never began says nothing about the sources.
       throw new Failure(release === undefined ? "busy" : "source_timeout", { withinMs: fetchMsMax }, error);
     } finally {
       own.unlink();
@@ -206,8 +204,8 @@ async function keepBody(extents: Extents, root: RootSpec, body: Uint8Array): Pro
 }
 
 /**
- * Where a byte's chunk lies if the data was cut as client libraries do it: by 256 KiB, the last two even when the last
- * one were small.
+ * The chunk of a byte if the data was split as client libraries do: by 256 KiB, with the last two of equal size when
+ * the last one would be small.
  */
 export function likelyChunk(size: number, position: number): ByteSpan {
   const rest = size % chunkSize;

@@ -1,13 +1,10 @@
 /**
- * Finding data items that the index does not have: a clue is followed to the bytes that it names, and these
- * are held to the item's id. What is found is served as any item of the index is: as a slice of its root's
- * data.
+ * Finds data items that the index does not have: follows a hint to the bytes that it names, and checks them against the
+ * item's id. A found item is served as any item of the index: as a slice of its root's data.
  *
- * Small items are found only when their signature holds over the whole payload. Of a larger one the header
- * is known to be
- * right, so that a range of it needs no more than its chunks; where a clue is a stranger's, its payload is
- * checked too, since
- * anyone can put another's signature before other bytes.
+ * A small item is found only when its signature is valid over the whole payload. Of a larger item only the header is
+ * checked, so that a range of it needs only its chunks. With a client's hint the payload is checked too, since anyone
+ * can put another's signature before other bytes.
  * Source: docs/reference/gateway.md#items-on-demand; docs/reference/gateway.md#verification.
  * @module
  */
@@ -42,7 +39,7 @@ export type FoundItem = Readonly<{
   digest: Uint8Array | undefined;
 }>;
 
-/** Who gave a clue: one whom the operator chose, or anyone. */
+/** Source of a hint: one that the operator chose, or anyone. */
 export type HintGiver = "chosen" | "anyone";
 
 /** Checks an item whole; a thread's work. */
@@ -51,23 +48,22 @@ export type CheckItem = (job: CheckItemJob, signal: AbortSignal) => Promise<Chec
 /** The finding of items. */
 export type ItemFinder = Readonly<{
   /**
-   * Follows a clue.
+   * Follows a hint.
    *
-   * @returns The item; trouble `wrong` when the clue is untrue, other trouble when it could not be followed; `absent`
+   * @returns The item; fault `wrong` when the hint is wrong, another fault when it could not be followed; `absent`
    *   when what it names is not on the chain, as far as nodes know.
    */
   follow: (id: Id, hint: Hint, giver: HintGiver, signal: AbortSignal) => Promise<NodeResponse<FoundItem>>;
-  /** Notes that what lies at a place is not the item after all: it is not found there again. */
+  /** Notes that the bytes at a place are not the item: it is not found there again. */
   markWrong: (id: Id, item: FoundItem) => void;
 }>;
 
-/** What finding is made of. */
 export type ItemFinderParts = ReadParts & Readonly<{ roots: RootTransactions; checkItem: CheckItem }>;
 
 /** Items up to this size are checked whole when they are found: five chunks. Bytes of header and payload. */
 const checkedBytesMax = 2 ** 20;
 
-/** The same for clues of anyone; larger items are looked for without. */
+/** The same for hints of anyone; the search for larger items ignores such hints. */
 const checkedForAnyoneBytesMax = 16 * 2 ** 20;
 
 /** Walks at once, and those that wait: a walk reads up to 64 MiB. */
@@ -77,10 +73,9 @@ const walksWaitingMax = 256;
 /** Tags that become headers are far shorter; what is longer is no media type. Characters. */
 const tagLengthMax = 1_024;
 
-/** Places that hold something else. */
+/** Places that do not hold the item that a hint named. */
 const wrongPlacesMax = 10_000;
 
-/** Makes the finding. */
 export function createItemFinder(parts: ItemFinderParts): ItemFinder {
   const { roots, checkItem } = parts;
   const semaphore = createSemaphore(walksMax, walksWaitingMax);
@@ -93,8 +88,8 @@ export function createItemFinder(parts: ItemFinderParts): ItemFinder {
     signal: AbortSignal,
   ): Promise<NodeResponse<FoundItem>> {
     const root = await roots.find(hint.rootId, signal);
-    if (root.kind === "no bundle") return fault("wrong", `${hint.rootId} is no bundle`);
-    // A node that lies is its own matter: who gave the clue did not.
+    if (root.kind === "no bundle") return fault("wrong", `${hint.rootId} is not a bundle`);
+    // A wrong response of a node does not make the hint wrong.
     if (root.kind === "trouble" && root.reason === "wrong") return fault("status", root.detail);
     if (root.kind !== "ok") return root;
     const walked = await walk(root.value, id, hint, signal);
@@ -152,7 +147,7 @@ export function createItemFinder(parts: ItemFinderParts): ItemFinder {
   };
 }
 
-/** What is kept of an item: the header itself may be a mebibyte of tags. */
+/** The part of an item that stays in memory: the header itself may be a mebibyte of tags. */
 function foundItem(root: RootTransaction, { header, ...walked }: WalkedItem): FoundItem {
   const tagged = (name: string) =>
     header.tags.find((tag) => tag.name.toLowerCase() === name)?.value.slice(0, tagLengthMax);

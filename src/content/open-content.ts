@@ -1,5 +1,5 @@
 /**
- * An id's content as those see it who read it: what it is, how far it is checked, and its bytes by span.
+ * An id's content as its readers see it: description, verification status, and bytes by span.
  * Source: docs/reference/gateway.md#verification.
  * @module
  */
@@ -9,10 +9,10 @@ import type { ByteSpan } from "../lib/range.ts";
 import type { Release } from "../lib/semaphore.ts";
 import type { RootSpec } from "../store/root-spec.ts";
 
-/** An id's content, found but not yet read. Spans are bytes of the content, half-open, and lie within it. */
+/** An id's content, found but not yet read. Spans are bytes of the content, half-open, and within it. */
 export type OpenContent = Readonly<{
   id: Id;
-  /** The root transaction's data in which the content lies; undefined when only a trusted gateway knows it. */
+  /** The root transaction whose data contains the content; undefined when only a trusted gateway has it. */
   root: RootSpec | undefined;
   /** Byte of the root's data at which the content begins. */
   dataOffset: number;
@@ -39,11 +39,11 @@ export type OpenContent = Readonly<{
     parentStart: number; // of the payload of the bundle around it
   }>;
   /**
-   * Rejects with Failure `blocked` unless a span may leave. The three below ask for themselves; this is for answers
-   * that carry no bytes, and for all spans of an answer before the first of them leaves.
+   * Rejects with Failure `blocked` unless a span may be served. `read`, `bytes` and `file` call it themselves. Routes
+   * call it for responses without a body, and for all spans of a response before the first one is sent.
    */
   check: (span: ByteSpan, signal: AbortSignal) => Promise<void>;
-  /** Whether a span can be answered from this disk. */
+  /** Whether a span can be served from this disk. */
   cached: (span: ByteSpan) => boolean;
   /** Whether any byte was fetched from another machine through this object: also one that was damaged on the disk. */
   fetched: () => boolean;
@@ -52,21 +52,21 @@ export type OpenContent = Readonly<{
    * Throws Failure `blocked`, `source_failed`, `source_timeout`, `busy`; the signal's reason.
    */
   read: (span: ByteSpan, signal: AbortSignal) => AsyncIterable<Uint8Array>;
-  /** As `read`, also of what is refused: for hashes and proofs, which give no byte away. */
+  /** As `read`, also for blocked content: for hashes and proofs, which contain no byte of it. */
   inspect: (span: ByteSpan, signal: AbortSignal) => AsyncIterable<Uint8Array>;
   /** Gives a span of at most `contentBufferBytesMax` whole. Rejects as `read` throws. */
   bytes: (span: ByteSpan, signal: AbortSignal) => Promise<Uint8Array>;
   /** Gives the item's header, of content that was uploaded and is in no block. Rejects as `read` throws. */
   header?: () => Promise<Uint8Array>;
   /**
-   * Gives a file and the byte in it at which a span begins, when the span lies wholly on this disk and every byte of
-   * it was checked. The file is to be opened within 5 s. Undefined: use `read` or `bytes`.
+   * Returns a file and the byte in it at which a span begins, when all of the span is on this disk and was checked. The
+   * caller opens the file within 5 s. Undefined: use `read` or `bytes`.
    * Rejects with Failure `blocked`.
    */
   file: (span: ByteSpan, signal: AbortSignal) => Promise<Readonly<{ path: string; start: number }> | undefined>;
 }>;
 
-/** Brings a span to this disk where it can be kept, so that reading it afterwards waits for no source. */
+/** Fetches a span to this disk where it can be stored, so that reading it afterwards waits for no source. */
 export async function bringToDisk(
   content: Pick<OpenContent, "root" | "cached" | "read">,
   span: ByteSpan,
@@ -78,8 +78,8 @@ export async function bringToDisk(
 }
 
 /**
- * Begins to compose spans into one body: in its turn where they are on this disk. What another machine sends is waited
- * for without a turn, or a few slow sources would keep all other bodies from theirs.
+ * Begins to compose spans into one body. Spans on this disk wait for a slot. Spans from other machines take no slot:
+ * otherwise a few slow sources would hold all slots.
  */
 export async function beginComposing(
   content: Pick<OpenContent, "cached">,

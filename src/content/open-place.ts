@@ -1,5 +1,5 @@
 /**
- * Content that was found: what may leave of it, and how its bytes are read.
+ * Opens content at its place: checks what may be served, and reads the bytes.
  * @module
  */
 import type { Id } from "../arweave/id.ts";
@@ -44,7 +44,7 @@ type Slice = Omit<OpenContent, "check" | "cached" | "fetched" | "read" | "inspec
     beginWhole: BeginWhole | undefined; // what to learn when all of it goes by
   }>;
 
-/** Opens what the index has; undefined when it does not know in which data the bytes lie. */
+/** Opens content of the index; undefined when the index does not know which data contains the bytes. */
 export function openLocated(parts: OpenParts, located: Located): OpenContent | undefined {
   const { id, rootId, kind, size, dataOffset, rootSize, weaveStart, dataRoot, pending } = located;
   // An uploaded or announced item has no root yet.
@@ -136,7 +136,7 @@ function openSlice(given: OpenParts, slice: Slice): OpenContent {
   const { root, place, parents, beginWhole, dataOffset, size, ...description } = slice;
   const isWholeRoot = size === root.size;
   const rootSpan = ({ start, end }: ByteSpan): ByteSpan => {
-    assert(start >= 0 && start <= end && end <= size, "a span lies within its content");
+    assert(start >= 0 && start <= end && end <= size, "a span is within its content");
     return { start: start + dataOffset, end: end + dataOffset };
   };
   const all = (signal: AbortSignal) => readSpan(parts, root, rootSpan({ start: 0, end: size }), signal);
@@ -146,7 +146,7 @@ function openSlice(given: OpenParts, slice: Slice): OpenContent {
     all,
   );
 
-  /** The hash of the data in which an item lies, where it is known or all of that data is here. */
+  /** The hash of the root's data around an item, if it is known or all of that data is here. */
   async function rootDigest(signal: AbortSignal): Promise<Uint8Array | undefined> {
     const known = extents.digest(root);
     const whole = { start: 0, end: root.size };
@@ -174,7 +174,7 @@ function openSlice(given: OpenParts, slice: Slice): OpenContent {
     for await (const piece of readSpan(parts, root, rootSpan(span), signal)) {
       hash?.update(piece);
       left -= piece.length;
-      // What is not what it should be never ends as if it were: its last piece stays here.
+      // Content that fails its check is never completed: the last piece is not sent.
       if (left === 0) await hash?.finish();
       yield piece;
     }
@@ -219,7 +219,7 @@ function withFetchNote(parts: OpenParts): Readonly<{ parts: OpenParts; fetched: 
   return { parts: { ...parts, fill: { ...parts.fill, at } }, fetched: () => hasFetched };
 }
 
-/** Content on a gateway's word: passed through, never kept, never verified. */
+/** Unproven content of a gateway: passed through, never stored, never verified. */
 function openAtGateway(parts: OpenParts, id: Id, content: GatewayContent): OpenContent {
   const { gateways, guard, digests } = parts;
   const { size, contentType, contentEncoding } = content;

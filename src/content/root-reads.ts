@@ -71,7 +71,7 @@ export async function readWhole(
     const stored = await parts.extents.read(root, span);
     if (stored !== undefined) return stored;
   }
-  const bytes = Buffer.allocUnsafeSlow(size); // wholly written below, or thrown away
+  const bytes = Buffer.allocUnsafeSlow(size); // overwritten below, or discarded
   let at = span.start;
   while (at < span.end) {
     const part = { start: at, end: Math.min(span.end, at + extentCallBytesMax) };

@@ -1,12 +1,10 @@
 /**
- * The transactions in whose data items are looked for: from the index, or from nodes with id, signature and
- * block checked.
+ * Root transactions whose data is searched for items: from the index, or from nodes with id, signature and block
+ * checked.
  *
- * A block that was never followed is accepted when its hash is what it says, it names the transaction, and
- * the operator's
- * nodes say that it stands on the chain: that is what following it would rest on too. Where the index knows
- * another block
- * at that height, it is not.
+ * A block that was never followed is accepted when its hash is correct, it names the transaction, and the operator's
+ * nodes say that it is on the chain: following the chain relies on the same. It is not accepted when the index has
+ * another block at that height.
  * Source: docs/reference/gateway.md#verification; docs/reference/formats.md#blocks.
  * @module
  */
@@ -27,7 +25,7 @@ import type { Fill } from "./fill.ts";
 /** A transaction that holds bundles. */
 export type RootTransaction = Readonly<{
   spec: RootSpec;
-  /** Whether it stands in a block that we accept. */
+  /** Whether it is in a block that we accept. */
   isAccepted: boolean;
   /** Too deep to be forked away; of transactions in the index only. */
   isStable: boolean;
@@ -46,7 +44,6 @@ export type RootTransactions = Readonly<{
 /** Says why a block's text is not what was asked for; a thread's work. */
 export type CheckBlockNames = (job: CheckBlockNamesJob, signal: AbortSignal) => Promise<string | undefined>;
 
-/** What finding is made of. */
 export type RootTransactionsParts = Readonly<{
   reader: Pick<IndexReader, "locate" | "block">;
   bodies: Bodies;
@@ -59,10 +56,9 @@ export type RootTransactionsParts = Readonly<{
 const storedMax = 2_000;
 const acceptedStoredMs = 600_000;
 
-/** What is not accepted may be a moment later: it was too new, or a node was in trouble. */
+/** A transaction that is not accepted may be soon: it was too new, or a node failed. */
 const otherStoredMs = 10_000;
 
-/** Makes the finding. */
 export function createRootTransactions(parts: RootTransactionsParts): RootTransactions {
   const { reader, bodies, nodes } = parts;
   const stored = new LRUCache<Id, RootTransaction>({ max: storedMax });
@@ -74,7 +70,7 @@ export function createRootTransactions(parts: RootTransactionsParts): RootTransa
     const { row, data } = response.value;
     if (row.dataSize === 0 || !isBundleTags(row.tags)) return { kind: "no bundle" };
     const spec: RootSpec = { id, dataRoot: row.dataRoot, size: row.dataSize };
-    if (data !== undefined) await parts.keep(spec, data.bytes); // it came with the answer
+    if (data !== undefined) await parts.keep(spec, data.bytes); // it came with the response
     const root = {
       spec,
       isAccepted: isProvable(row) && (await isInBlock(id, signal)),
@@ -85,7 +81,7 @@ export function createRootTransactions(parts: RootTransactionsParts): RootTransa
     return { kind: "ok", value: root };
   }
 
-  /** Whether a block that we accept names the transaction. Trouble leaves it open, which is no. */
+  /** Whether a block that we accept names the transaction; false also when a node failed. */
   async function isInBlock(id: Id, signal: AbortSignal): Promise<boolean> {
     const status = await nodes.ask((node, own) => node.txStatus(id, own), signal);
     if (status.kind !== "ok") return false;

@@ -1,10 +1,10 @@
 /**
- * Content that was uploaded here and is not in a block yet: a slice of a file whose item was verified when it came.
+ * Content that was uploaded here and is not in a block yet: a slice of a file whose item was verified on upload.
  *
  * Content is compared with its SHA-256 once, and again when its file may have changed. Of small content, which shares
- * its file with items that are still being added, checksums of each 64 KiB are kept from then on, and every byte is
- * compared with them when it is read (uploaded-sums.ts). Of larger content the file's inode, size and change time tell;
- * what is too large to be compared after a restart leaves as not verified.
+ * its file with items that are still being added, checksums of each 64 KiB are remembered, and every byte is compared
+ * with them when it is read. Of larger content the file's inode, size and change time are compared. Content that is too
+ * large to be compared after a restart is served as not verified.
  * Source: docs/reference/gateway.md#verification; docs/decisions/020-content-checksums.md.
  * @module
  */
@@ -23,13 +23,13 @@ import type { BlockGuard } from "./block-guard.ts";
 import type { OpenContent } from "./open-content.ts";
 import { contentBufferBytesMax } from "./open-place.ts";
 
-/** Finds payloads by id; undefined for what was not uploaded, or is no longer kept. */
+/** Finds payloads by id; undefined for what was not uploaded, or is no longer stored. */
 export type FindUploaded = (id: Id) => Promise<UploadedPayload | undefined>;
 
 /** Opens what was uploaded. */
 export type UploadedContent = Readonly<{ open: (id: Id) => Promise<OpenContent | undefined> }>;
 
-/** Compared within a tenth of a second; more than that is for those who read it all. */
+/** Compared within a tenth of a second; larger content is not compared before it is read. */
 const comparedBytesMax = 64 * 2 ** 20;
 
 /** Large contents that are compared at once, and that wait for it. */
@@ -86,7 +86,7 @@ function createComparison(): (payload: UploadedPayload) => Promise<boolean> {
   };
 }
 
-/** How a file is seen; another sight is another file, or one that was changed. */
+/** Identity of a file's state; another stamp means another file, or one that was changed. */
 async function stampOf({ path, verifiedAt }: UploadedPayload) {
   const { ino, size, ctimeMs } = await missingIsBusy(path, stat(path));
   const isAsVerified = verifiedAt !== undefined && Math.floor(ctimeMs) <= verifiedAt;
@@ -240,7 +240,7 @@ export function createSumReader(): SumReader {
   };
 }
 
-/** An item that lies elsewhere, sent again after its first bytes were lost, is compared anew. */
+/** An item at another place, sent again after its first bytes were lost, is compared anew. */
 function nameOf({ id, path, start }: UploadedPayload): string {
   return `${id} ${start} ${path}`;
 }
@@ -279,7 +279,7 @@ const pieceBytes = 256 * 2 ** 10;
 
 /** Gives a span whole; the caller bounds it. @throws Failure `busy`, `source_failed`. */
 export async function bytesOf(place: FilePlace, span: ByteSpan): Promise<Uint8Array> {
-  const bytes = Buffer.allocUnsafeSlow(span.end - span.start); // wholly written below, or thrown away
+  const bytes = Buffer.allocUnsafeSlow(span.end - span.start); // overwritten below, or discarded
   await withFile(place, async (file) => {
     for (let at = 0; at < bytes.length; ) at += await readSome(file, place, bytes.subarray(at), span.start + at);
   });
@@ -301,7 +301,7 @@ export async function* piecesOf(place: FilePlace, span: ByteSpan): AsyncGenerato
   }
 }
 
-/** A file that has gone went because its item is on the chain: it is found elsewhere next time. */
+/** A file is removed when its item is on the chain: the next request finds the item there. */
 export async function missingIsBusy<Result>(path: string, work: Promise<Result>): Promise<Result> {
   try {
     return await work;

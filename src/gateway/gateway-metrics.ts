@@ -97,7 +97,7 @@ function addContentMetrics(metrics: Metrics, { cache, fetches }: GatewayMetrics)
     ["cache_evictions_total", "Transactions whose data made room for others.", () => cache().evictedRoots],
     ["files_cleaned_total", "Files of content that were removed for others.", () => cache().evictedRoots],
     ["cache_damaged_total", "Pieces found different from their checksum.", () => cache().damagedSteps],
-    ["cache_refused_total", "Writes for which there was no room.", () => cache().refusedWrites],
+    ["cache_refused_total", "Writes for which there was no room.", () => cache().rejectedWrites],
   ] as const;
   for (const [name, help, read] of sinceStart) metrics.countOf({ name, help, read });
   metrics.countOf({

@@ -1,5 +1,5 @@
 /**
- * Short questions about the chain, asked of the nodes in order until one answers: its tip, a block's hash,
+ * Short questions about the chain, asked of the nodes in order until one responds: its tip, a block's hash,
  * its first block.
  * @module
  */
@@ -67,7 +67,7 @@ export function createChainQuestions(nodes: Pick<Nodes, "ask">): ChainQuestions 
       try {
         firstHash ??= await hashAt(0, signal);
       } catch (error) {
-        // A node in trouble with its first block alone must not keep the others from being followed.
+        // A node that only fails to serve its first block must not keep the others from being followed.
         if (!(error instanceof Failure)) throw error;
       }
       return firstHash === mainNetGenesis;

@@ -55,7 +55,7 @@ export function openWindow(options: WindowOptions): BlockWindow {
         heldBytes += block.heldBytes;
         return block;
       },
-      // Kept until its turn: the blocks before it are still good.
+      // Held until the follower comes to it: the blocks before it are still good.
       (error: unknown) => ({ error }),
     );
     // A block that never came leaves the next one without a text to be checked by, not waiting.

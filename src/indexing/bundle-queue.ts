@@ -89,7 +89,7 @@ export function openBundles(options: BundlesOptions): Bundles {
   const step = async (signal: AbortSignal): Promise<StepOutcome> => {
     const job = await index.takeBundle();
     if (job === undefined) return { restMs: restOf(reader.nextBundleAt(), clock(), intervalMs) };
-    // The index's thread, begun anew after a failure, gives out again what another lane still works on: that
+    // The index's thread, restarted after a failure, returns again what another slot still works on: that
     // one ends it.
     if ([...working].some((work) => keyOf(work.job.place) === keyOf(job.place))) return "again";
     const { controller: stop, unlink } = linkedController(signal);
@@ -151,10 +151,10 @@ function createWork(options: BundlesOptions): (job: BundleJob, signal: AbortSign
   const rejections = createCounts(countsMax);
   const parts: UnbundleParts = { ...options, budget };
 
-  /** What opens into thousands is told once. */
+  /** One root can hold thousands of such bundles: it is logged as a warning once. */
   const logRejected = ({ id, rootId }: BundleJob, reason: string) => {
     const isFirst = rejections.add(`${rootId} ${reason}`, 1) === 1;
-    log[isFirst ? "warn" : "debug"]("bundle refused", { bundle: id, root: rootId, reason });
+    log[isFirst ? "warn" : "debug"]("bundle rejected", { bundle: id, root: rootId, reason });
   };
 
   const postpone = (job: BundleJob, error: unknown) => {
@@ -179,7 +179,7 @@ function createWork(options: BundlesOptions): (job: BundleJob, signal: AbortSign
         return () => index.finishBundle(refOf(job), { ...filters, itemCount: outcome.itemCount });
       case "skipped":
         return () => index.skipBundle(refOf(job), filters);
-      case "refused":
+      case "rejected":
         logRejected(job, outcome.reason);
         return () => index.failBundle(refOf(job), outcome.reason, null);
     }
@@ -195,7 +195,7 @@ function createWork(options: BundlesOptions): (job: BundleJob, signal: AbortSign
   };
 
   /**
-   * A bundle whose outcome cannot be written (a full disk) keeps its lane: taking more would only add to it.
+   * A bundle whose outcome cannot be written (a full disk) keeps its slot: taking more would only add to it.
    */
   const persist = (writeDown: () => Promise<unknown>, signal: AbortSignal) =>
     retry(

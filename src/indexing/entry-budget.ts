@@ -26,7 +26,7 @@ export type EntryBudget = Readonly<{
   begin: (rootId: Id) => void;
   /** Whether a bundle's root has nothing left. */
   isSpent: (job: BundleJob) => boolean;
-  /** Gives back entries that were used and could not be kept. */
+  /** Returns entries that were used and could not be stored. */
   giveBack: (job: BundleJob, entries: number) => void;
   /**
    * Takes what is left under a bundle's root, at most `wanted`; waits while some may still come back from others.

@@ -37,11 +37,11 @@ export type BlockQuestion = Readonly<{
    * looks.
    */
   follows: BlockHash | undefined;
-  /** Told the block's JSON as soon as it is there, so that the next block can be checked by it. */
+  /** Called with the block's JSON as soon as it has arrived, so that the next block can be checked against it. */
   onText: (text: string) => void;
   /** Whether the chain's first block is the main network's. */
   isMainNet: boolean;
-  /** Whether transactions that nodes have trouble with are taken for missing: they were waited for. */
+  /** Whether transactions that nodes fail to serve are treated as missing: the patience for them is over. */
   isPatienceOver: boolean;
 }>;
 
@@ -55,7 +55,7 @@ export type FetchedBlock = Readonly<{
   rows: SerialisedRows;
   bundleCount: number;
   missing: readonly Readonly<{ id: Id; reason: string }>[];
-  /** Data of format 1, to be kept. */
+  /** Data of format 1, to be stored. */
   data: readonly CarriedData[];
   checked: readonly string[];
   unchecked: readonly string[];
@@ -85,7 +85,7 @@ export async function fetchBlock(
     const outcome = await fetchFrom(text, question, parts, signal);
     if (typeof outcome !== "string") return outcome;
     responses.push(`${node.url}: ${outcome}`);
-    parts.log.error("block refused", { height, node: node.url, reason: outcome });
+    parts.log.error("block rejected", { height, node: node.url, reason: outcome });
     parts.nodes.distrust(node, `block ${height}: ${outcome}`);
     refused.add(node);
   }
@@ -93,7 +93,7 @@ export async function fetchBlock(
 
 type GivenBlock = Readonly<{ node: Node; text: string }>;
 
-/** A block's JSON from a node that was not refused, or why there is none. */
+/** A block's JSON from a node whose block was not rejected, or why there is none. */
 async function askBlock(
   height: number,
   nodes: FetchParts["nodes"],
@@ -118,7 +118,7 @@ type Slot = {
   fault: string;
 };
 
-/** The block with transactions, or why the node's block is refused. */
+/** The block with transactions, or why the node's block is rejected. */
 async function fetchFrom(
   text: string,
   question: BlockQuestion,
@@ -204,7 +204,7 @@ function largeBuffer({ buffer, byteLength }: Uint8Array): ArrayBuffer[] {
 function blame(slot: Slot | undefined, reason: string, parts: FetchParts): void {
   if (slot?.asked?.kind !== "ok") return;
   const { node } = slot.asked;
-  parts.log.error("transaction refused", { id: slot.id, node: node.url, reason });
+  parts.log.error("transaction rejected", { id: slot.id, node: node.url, reason });
   parts.nodes.distrust(node, `transaction ${slot.id}: ${reason}`);
   slot.wrong.add(node);
   slot.fault = `${node.url}: ${reason}`;

@@ -18,7 +18,7 @@ import type { Pool, Workers } from "../threads/pool.ts";
 /** What came of asking. */
 export type AskedTransaction =
   | Readonly<{ kind: "ok"; bytes: Uint8Array; node: Node }>
-  /** Every node answered, and none has it (yet). */
+  /** Every node responded, and none has it (yet). */
   | Readonly<{ kind: "absent"; reason: string }>
   /** At least one node might have it, but could not be asked. */
   | Readonly<{ kind: "trouble"; reason: string }>;
@@ -47,10 +47,10 @@ export type AskParts = Readonly<{
 }>;
 
 /**
- * Asks nodes for a transaction, in its turn, until one gives it; again for a while when one is in trouble.
+ * Asks nodes for a transaction, in order, until one returns it; retries for a while when one fails.
  *
  * @returns Bytes that begin and end as a JSON object does.
- * @throws Failure `busy` when too many wait for a turn; the signal's reason.
+ * @throws Failure `busy` when too many requests wait; the signal's reason.
  */
 export async function askTransaction(
   question: TransactionQuestion,
@@ -120,7 +120,7 @@ async function askNode(
     : fault("malformed", "the body is no whole JSON object", status);
 }
 
-/** Says in a few words what an answer without a value is. */
+/** Describes a response without a value in a few words. */
 export function describeResponse(response: Exclude<NodeResponse<unknown>, { kind: "ok" }>): string {
   switch (response.kind) {
     case "trouble":
@@ -132,14 +132,14 @@ export function describeResponse(response: Exclude<NodeResponse<unknown>, { kind
   }
 }
 
-/** Refused as malformed, not there, rejected by the mempool. */
+/** Rejected as malformed, not found, rejected by the mempool. */
 const absentStatuses: ReadonlySet<number> = new Set([400, 404, 410]);
 
 const braceOpen = 0x7b;
 const braceClose = 0x7d;
 const spaces: ReadonlySet<number | undefined> = new Set([0x20, 0x09, 0x0a, 0x0d]);
 
-/** Whether the bytes begin and end as an object does: what was cut short is no answer at all. */
+/** Whether the bytes begin and end as an object does: a truncated response is not a response. */
 function isObject(bytes: Uint8Array): boolean {
   let start = 0;
   let end = bytes.length - 1;

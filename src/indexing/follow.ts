@@ -79,14 +79,14 @@ export type Follower = Readonly<{
 const blocksAhead = 16;
 const heldBytesMax = 64 * 2 ** 20;
 
-/** After this many failures at one height, transactions that nodes have trouble with count as missing. */
+/** After this many failures at one height, transactions that nodes fail to serve count as missing. */
 const patience = 5;
 
 /** Blocks followed in one step, so that the tip is looked at again while catching up. */
 const blocksPerStepMax = 1_000;
 
 /**
- * How long an answer that a node's block is still ours is good for, while nothing else has changed.
+ * How long a response that a node's block is still ours is valid, while nothing else has changed.
  * Milliseconds.
  */
 const compareIntervalMs = 30_000;
@@ -164,7 +164,7 @@ async function compare(
   state: FollowState,
   signal: AbortSignal,
 ): Promise<StepOutcome> {
-  const differs = await isTurned(height, ours, theirs, options, state, signal);
+  const differs = await isReorg(height, ours, theirs, options, state, signal);
   // Above our last height they go on without us: whether ours is in their chain is certain.
   const isAbove = theirs.height > ours.height;
   if (differs === undefined || (isAbove && !differs)) return "rest";
@@ -181,7 +181,7 @@ async function compare(
 /**
  * Whether the nodes' block at a height is another than ours; undefined when they have none there any more.
  */
-async function isTurned(
+async function isReorg(
   height: number,
   ours: Tip,
   theirs: NodeTip,
@@ -244,7 +244,7 @@ async function writeBlock(block: FetchedBlock, options: FollowerOptions, state: 
   const { height, hash, ids, bundleCount, missing, checked, unchecked } = block;
   for (const { id, bytes } of block.data) {
     const isStored = await content.keep({ id, dataRoot: "", size: bytes.length }, bytes);
-    if (!isStored) log.warn("data of a transaction was not kept", { id, size: bytes.length });
+    if (!isStored) log.warn("data of a transaction was not stored", { id, size: bytes.length });
   }
   await index.addBlock(block.rows);
   state.lastBlockAt = options.clock();
@@ -255,7 +255,7 @@ async function writeBlock(block: FetchedBlock, options: FollowerOptions, state: 
 }
 
 /**
- * Turns to the nodes' chain.
+ * Handles a reorg: rolls the index back to the common ancestor with the nodes' chain.
  *
  * @param differsAt - A height at which their block is not ours, or one above our tip whose block does not
  *   follow it.
@@ -279,7 +279,7 @@ async function handleReorg(
     },
   });
   const first = await fetchLinked(ancestor + 1, options, signal);
-  log[ours.height - ancestor > 1 ? "warn" : "info"]("the chain turned", {
+  log[ours.height - ancestor > 1 ? "warn" : "info"]("reorg: the index was rolled back", {
     ancestor,
     depth: ours.height - ancestor,
     from: ours.hash,
@@ -348,7 +348,7 @@ export function planFollow({ ours, theirs, start, stop }: FollowView): FollowSte
   }
   if (ours.height < top) return { kind: "follow", from: ours.height + 1, to: top };
   if (theirs.height < ours.height) return { kind: "compare", height: theirs.height };
-  // The node stands above our last height: whether ours is still canonical shows only by asking for it.
+  // The node is above our last height: only a request for our block shows whether it is still canonical.
   if (theirs.height > ours.height) return { kind: "compare", height: ours.height };
   return theirs.hash === ours.hash ? { kind: "wait" } : { kind: "compare", height: ours.height };
 }

@@ -25,7 +25,7 @@ import { type Mempool, openMempool } from "./mempool-watcher.ts";
 import { openMissing } from "./missing.ts";
 import { type BundleLimits, bundleLimitsDefault } from "./unbundle.ts";
 
-/** Who is told what the index gained or lost; called in order, and must not throw. */
+/** Callbacks for what the index gained or lost; called in order, and must not throw. */
 export type IndexingHooks = Readonly<{
   onBlock: (block: FollowedBlock) => void;
   /**
@@ -84,7 +84,7 @@ export type IndexingOptions = Readonly<{
   stop: number | undefined;
   unbundleFilter: Filter;
   indexFilter: Filter;
-  /** Whether bundles are evaluated again when the filters have changed; true unless told. */
+  /** Whether bundles are evaluated again when the filters have changed; true by default. */
   reevaluateOnChange?: boolean;
   /** Bundles that are worked on at once; most of them wait for their bytes. */
   slots?: number;
@@ -115,7 +115,7 @@ export type Indexing = Readonly<{
   wake: () => void;
   /** Looks at the queue of bundles now. */
   wakeBundles: () => void;
-  /** Removes pending transactions that are not among the ids: the chain began anew. Answers how many. */
+  /** Removes pending transactions that are not among the ids: the chain began anew. Returns how many. */
   removePendingBut: (ids: ReadonlySet<string>) => Promise<number>;
   status: () => IndexingStatus;
   close: () => Promise<void>;
@@ -130,7 +130,7 @@ const transactionsAtOnce = 32;
 /** Transactions that wait to be asked for: a window of blocks with a thousand each, twice. */
 const transactionsWaitingMax = 32_000;
 
-/** Bundles that wait for bytes which nobody gives hold a lane until every source has been tried. */
+/** Bundles that wait for unavailable bytes hold a slot until every source has been tried. */
 const slotsDefault = 8;
 
 /**

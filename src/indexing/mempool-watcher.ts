@@ -38,7 +38,7 @@ export type MempoolOptions = Readonly<{
   log: Log;
 }>;
 
-/** Pending transactions that are kept; a mempool with more shows its first ones. */
+/** Pending transactions that are stored; of a larger mempool, the first ones. */
 const pendingMax = 10_000;
 
 /** Fetched and verified in one step. */
@@ -51,7 +51,7 @@ type Watched = {
   /** Pending in the index, and since when they are not in the mempool. */
   readonly held: Map<Id, { goneSince: number | undefined }>;
   /** What was asked for and is no valid transaction: not asked for again while it stays in the mempool. */
-  readonly refused: Set<Id>;
+  readonly rejected: Set<Id>;
   isLoaded: boolean;
 };
 
@@ -60,14 +60,14 @@ export type Mempool = Loop &
   Readonly<{
     /** To be called after a rollback: rows have gone. */
     reload: () => void;
-    /** Removes pending transactions that are not among the ids, without the usual grace. Answers how many. */
+    /** Removes pending transactions that are not among the ids, without the usual grace. Returns how many. */
     removeAllBut: (ids: ReadonlySet<string>) => Promise<number>;
   }>;
 
 /** Starts watching the mempool. */
 export function openMempool(options: MempoolOptions): Mempool {
   const { intervalMs, clock, random, log } = options;
-  const watched: Watched = { held: new Map(), refused: new Set(), isLoaded: false };
+  const watched: Watched = { held: new Map(), rejected: new Set(), isLoaded: false };
   const loop = openLoop({
     name: "mempool",
     step: (signal) => watch(options, watched, signal),
@@ -100,7 +100,7 @@ async function watch(options: MempoolOptions, watched: Watched, signal: AbortSig
   const fresh = [...listed].filter((id) => isNew(id, options, watched)).slice(0, perStepMax);
   await addFresh(fresh, options, watched, signal);
   await removeGone(listed, options, watched);
-  for (const id of watched.refused) if (!listed.has(id)) watched.refused.delete(id);
+  for (const id of watched.rejected) if (!listed.has(id)) watched.rejected.delete(id);
   return fresh.length === perStepMax ? "again" : "rest";
 }
 
@@ -124,8 +124,8 @@ async function listPending({ fetch, log }: MempoolOptions, signal: AbortSignal):
   return undefined;
 }
 
-function isNew(id: Id, { reader }: MempoolOptions, { held, refused }: Watched): boolean {
-  return !held.has(id) && !refused.has(id) && held.size < pendingMax && reader.placeOf(id) === undefined;
+function isNew(id: Id, { reader }: MempoolOptions, { held, rejected }: Watched): boolean {
+  return !held.has(id) && !rejected.has(id) && held.size < pendingMax && reader.placeOf(id) === undefined;
 }
 
 const nobody: ReadonlySet<Node> = new Set();
@@ -150,8 +150,8 @@ async function addFresh(
   for (const [at, { id }] of transactions.entries()) {
     const outcome = outcomes[at];
     if (outcome?.kind !== "valid") {
-      log.warn("pending transaction refused", { id, reason: outcome?.reason });
-      watched.refused.add(id);
+      log.warn("pending transaction rejected", { id, reason: outcome?.reason });
+      watched.rejected.add(id);
       continue;
     }
     const { row, data } = outcome;

@@ -44,7 +44,7 @@ export type MissingOptions = Readonly<{
 const askedAtOnce = 32;
 
 /**
- * A block that cannot be had whole for so long gets its last transaction without knowing where its data lies.
+ * A block that stays incomplete for so long gets its last transaction without the position of its data.
  */
 const layoutAttemptsMax = 10;
 
@@ -103,14 +103,14 @@ async function find(
     const outcome = outcomes[index];
     if (outcome?.kind === "valid") return [{ missing, valid: outcome }];
     const reason = outcome?.reason ?? "it was not checked";
-    log.error("transaction refused", { id: missing.id, node: response.node.url, reason });
+    log.error("transaction rejected", { id: missing.id, node: response.node.url, reason });
     fetch.nodes.distrust(response.node, `transaction ${missing.id}: ${reason}`);
     return [];
   });
 }
 
 /**
- * Adds transactions to their block. Where a block's data lies in the weave follows from all of its
+ * Adds transactions to their block. The position of a block's data in the weave follows from all of its
  * transactions, so with the last of them the block is fetched and verified again as a whole; what that says
  * is written before the last is, so that a crash in between leaves it missing and the step is made again.
  */
@@ -142,7 +142,7 @@ async function addToBlock(
   );
 }
 
-/** Where a block's data lies, and what was checked of it; undefined when it could not be had whole. */
+/** The position of a block's data, and what was checked of it; undefined when the block is incomplete. */
 async function layOut(block: Block, { reader, fetch, log }: MissingOptions, signal: AbortSignal) {
   const { height, hash } = block;
   const question = {

@@ -1,5 +1,5 @@
 /**
- * What an operator asks of indexing: a transaction, or a bundle, before its turn. What the index has is
+ * An operator's requests to index a transaction or a bundle ahead of the queue. What the index has is
  * queued at once; what it has not is staged, to be found on the chain (staged-transactions.ts).
  * Source: docs/reference/gateway.md#queueing.
  * @module
@@ -18,7 +18,7 @@ import { isWanted } from "./bundle-filter.ts";
 /** What became of a bundle. */
 export type QueueOutcome = "queued" | "skipped";
 
-/** An operator's wishes. What they ask for is written down when their promise is fulfilled. */
+/** An operator's requests. A request is durable when its promise is fulfilled. */
 export type IndexingRequests = Readonly<{
   /** Rejects with Failure `too_many_requests` when too many wait. */
   queueTransaction: (id: Id) => Promise<void>;
@@ -30,7 +30,6 @@ export type IndexingRequests = Readonly<{
   queueBundle: (id: Id, bypassFilter: boolean) => Promise<QueueOutcome>;
 }>;
 
-/** What wishes are made of. */
 export type IndexingRequestsOptions = Readonly<{
   reader: Pick<IndexReader, "bundleRow" | "bundleStatus" | "locate" | "row" | "transactionText">;
   index: Pick<IndexWriterCalls, "queueBundles" | "requestBundle">;
@@ -42,7 +41,6 @@ export type IndexingRequestsOptions = Readonly<{
   onStaged: () => void;
 }>;
 
-/** Takes wishes. */
 export function createIndexingRequests(options: IndexingRequestsOptions): IndexingRequests {
   const { reader, index, staged, unbundleFilter, indexFilter, onBundle, onStaged } = options;
   const filters = { unbundleFilter: canonical(unbundleFilter), indexFilter: canonical(indexFilter) };

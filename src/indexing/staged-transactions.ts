@@ -2,7 +2,7 @@
  * Transactions that an operator asked for: each is looked for on the chain, verified with its block, and
  * indexed, wherever the follower is.
  *
- * A block at such a height stands in the index for these transactions alone, until the follower comes to it.
+ * A block at such a height is in the index for these transactions alone, until the follower comes to it.
  * That it is a block of the chain is the nodes' word; that it is a valid one, and that the transaction is in
  * it, is checked.
  * Source: docs/reference/gateway.md#queueing.
@@ -199,7 +199,7 @@ async function check(
 function idsOf(text: string, blockHash: string): readonly Id[] | string {
   try {
     const { hash, txs } = readBlock(text);
-    return hash === blockHash ? txs : "another block stands at the height";
+    return hash === blockHash ? txs : "another block is at the height";
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
     return String(error.context["reason"] ?? error.message);

@@ -70,7 +70,7 @@ export type BundleOutcome =
   | Readonly<{ kind: "done"; itemCount: number }>
   | Readonly<{ kind: "skipped" }>
   /** It will never succeed; why. */
-  | Readonly<{ kind: "refused"; reason: string }>;
+  | Readonly<{ kind: "rejected"; reason: string }>;
 
 /**
  * Works on one bundle, from the entry its job names to the last.
@@ -83,7 +83,7 @@ export type BundleOutcome =
 export async function unbundleOne(job: BundleJob, parts: UnbundleParts, signal: AbortSignal): Promise<BundleOutcome> {
   const { limits, reader } = parts;
   if (job.depth > limits.depthMax)
-    return { kind: "refused", reason: `bundles are nested deeper than ${limits.depthMax}` };
+    return { kind: "rejected", reason: `bundles are nested deeper than ${limits.depthMax}` };
   if (!isWanted(parts.unbundleFilter, job, reader)) return { kind: "skipped" };
   // Before its bytes are asked for: what a root can make others do ends with its budget too.
   if (parts.budget.isSpent(job)) return overBudget(limits);
@@ -101,10 +101,10 @@ export async function unbundleOne(job: BundleJob, parts: UnbundleParts, signal: 
 }
 
 function overBudget({ entriesPerRootMax }: BundleLimits): BundleOutcome {
-  return { kind: "refused", reason: `more than ${entriesPerRootMax} entries under one root` };
+  return { kind: "rejected", reason: `more than ${entriesPerRootMax} entries under one root` };
 }
 
-/** A reorganisation may have put the same transaction elsewhere while the bundle stood in the queue. */
+/** A reorganisation may have moved the same transaction while the bundle was in the queue. */
 function isSameRoot(root: Located, job: BundleJob): boolean {
   return root.place.height === job.place.height && root.place.txIndex === job.place.txIndex;
 }
@@ -154,7 +154,7 @@ async function readBatches(
     const response: UnbundleResult = await readGranted({ ...first, from }, grant, parts, signal);
     const failed = await writing;
     if (failed !== undefined) throw failed;
-    if (response.kind === "malformed") return { kind: "refused", reason: response.reason };
+    if (response.kind === "malformed") return { kind: "rejected", reason: response.reason };
     itemCount = response.count;
     logInvalid(job, response, parts.log);
     const entries = entriesRead(response, from.index);

@@ -1,5 +1,5 @@
 /**
- * Webhooks: what the index gains, told to servers that an operator names; at least once, to each in order.
+ * Webhooks: reports what the index gains to servers that an operator names; at least once, to each in order.
  *
  * What the index tells is written down at once by its key; a loop looks at it in small portions, asks the
  * filters, and writes a letter for each target; a loop for each target sends its letters one after the
@@ -27,10 +27,10 @@ import type { AnnouncedRow, Announcement, Delivery, Outbox, OutboxRow } from "..
 /** What webhooks are made of. */
 export type WebhooksOptions = Readonly<{
   targets: readonly string[];
-  /** Which transactions and data items, and which blocks, are told of. */
+  /** Which transactions, data items and blocks are reported. */
   indexFilter: Filter;
   blockFilter: Filter;
-  /** Signs letters; a text, or `whsec_` and base64. Undefined leaves them unsigned. */
+  /** The key that signs deliveries: text, or `whsec_` and base64. Undefined leaves them unsigned. */
   secret: string | undefined;
   outbox: Outbox;
   reader: Pick<IndexReader, "row" | "locate" | "blockText" | "tip" | "transactionsOfBlock">;
@@ -43,7 +43,7 @@ export type WebhooksOptions = Readonly<{
 
 /** How long; milliseconds. */
 export type WebhookTimes = Readonly<{
-  /** The first wait after a letter did not arrive; later ones double. */
+  /** The first wait after a delivery failed; later ones double. */
   retryMs: number;
   longestMs: number;
   /** Between two looks when nobody wakes the loops. */
@@ -59,18 +59,18 @@ export type Webhooks = Readonly<{
   /** A transaction that an operator requested is announced once: its block does not announce it again. */
   onQueuedTransaction: (id: Id) => void;
   onRollback: (fromHeight: number) => void;
-  /** Letters under way, for figures. */
+  /** Pending deliveries, for metrics. */
   waiting: () => number;
   close: () => Promise<void>;
 }>;
 
-/** A letter that could not be delivered for so long is given up. Seconds. */
+/** An event that could not be delivered for so long is dropped. Seconds. */
 export const deliveryAgeMax = 24 * 60 * 60;
 
-/** A target that says so often that a letter is wrong will not change its mind, and others wait behind it. */
+/** A delivery that its target has rejected this often is dropped: the deliveries behind it wait. */
 export const rejectionsMax = 5;
 
-/** Looked at between two turns of the event loop; each is one look-up in the index. */
+/** Announcements handled between two iterations of the event loop; each is one look-up in the index. */
 const portion = 25;
 
 /** Blocks that may have been indexed and not announced when the process ended; one, and some to spare. */
@@ -78,7 +78,7 @@ const missedBlocksMax = 10;
 
 const sendTimeoutMs = 30_000;
 
-/** Statuses of 400 to 499 that speak of the moment or of the address, not of the letter. */
+/** Statuses of 400 to 499 that concern the moment or the address, and not the delivery. */
 const passing: ReadonlySet<number> = new Set([401, 403, 404, 405, 407, 408, 421, 423, 425, 429]);
 
 /** Opens webhooks: tells what was missed when the process ended, and starts to send. */
@@ -87,7 +87,7 @@ export function openWebhooks(options: WebhooksOptions): Webhooks {
   const times = { ...timesDefault, ...options.times };
   if (options.secret === undefined) log.warn("webhooks are not signed: WEBHOOK_SECRET is unset");
   const senders = options.targets.map((target) => openSender(target, options, times));
-  // A sender whose target fails keeps to its rest: new letters come after the one that failed anyway.
+  // A sender whose target fails keeps its backoff: new deliveries come after the one that failed anyway.
   const wakeSenders = () => {
     for (const sender of senders) if (sender.status().failures === 0) sender.wake();
   };
@@ -98,7 +98,7 @@ export function openWebhooks(options: WebhooksOptions): Webhooks {
     if (lost > 0) log.error("webhooks: too much at once, the oldest announcements went", { count: lost });
     chooser.wake();
   };
-  // What no letter would be about is not even announced.
+  // Events that no delivery would report are not announced.
   const reported = (ids: readonly Id[]) => (options.indexFilter.kind === "never" ? [] : ids);
   const onBlock: Webhooks["onBlock"] = ({ height, ids }) => {
     const transactions = reported(ids).map((id) => ({ kind: "block transaction", key: id }) as const);
@@ -142,7 +142,7 @@ async function chooseSome(options: WebhooksOptions, wakeSenders: () => void): Pr
   const filters = { index: options.indexFilter, block: options.blockFilter };
   const deliveries = rows.map((row) => deliveryOf(row, filters, reader)).filter((delivery) => delivery !== undefined);
   const lost = outbox.choose(last.number, deliveries);
-  if (lost > 0) log.error("webhooks: the outbox is full, the oldest letters went", { count: lost });
+  if (lost > 0) log.error("webhooks: the outbox is full, the oldest deliveries were dropped", { count: lost });
   if (deliveries.length > 0) wakeSenders();
   await setImmediate();
   return "again";
@@ -153,27 +153,28 @@ function openSender(target: string, options: WebhooksOptions, times: WebhookTime
   const name = `webhook ${new URL(target).origin}`; // a path may hold a secret
   return loopOf(name, options, times, async (signal) => {
     const late = outbox.expire(deliveryAgeMax);
-    if (late > 0) log.error("webhooks: letters were too old and went", { count: late });
+    if (late > 0) log.error("webhooks: deliveries expired and were dropped", { count: late });
     const delivery = outbox.first(target);
     if (delivery === undefined) return "rest";
     const outcome = await send(target, delivery, options, signal);
-    if (outcome === "refused" && delivery.refusals + 1 < rejectionsMax) {
+    if (outcome === "rejected" && delivery.refusals + 1 < rejectionsMax) {
       outbox.refused(delivery.number);
-      throw new Failure("source_failed", { target: name, reason: "refused", number: delivery.number });
+      throw new Failure("source_failed", { target: name, reason: "rejected", number: delivery.number });
     }
-    if (outcome === "refused") log.error(`${name} refused a letter for good`, { event: delivery.event });
+    if (outcome === "rejected")
+      log.error(`${name} rejected a delivery repeatedly; it was dropped`, { event: delivery.event });
     outbox.remove(delivery.number);
     return "again";
   });
 }
 
-/** Sends a letter. @throws Failure when it did not arrive, or when the target may take it later. */
+/** Sends a delivery. @throws Failure when it did not arrive, or when the target may accept it later. */
 async function send(
   target: string,
   delivery: OutboxRow,
   { http, secret, clock }: WebhooksOptions,
   signal: AbortSignal,
-): Promise<"taken" | "refused"> {
+): Promise<"taken" | "rejected"> {
   const headers = deliveryHeaders(delivery, unixSeconds(clock), secret);
   const body = new Uint8Array(new TextEncoder().encode(delivery.body));
   const response = await http.stream({ method: "POST", url: target, headers, body }, signal);
@@ -181,12 +182,12 @@ async function send(
   response.cancel(); // what a target has to say beyond its status is not read
   const { status } = response;
   if (status >= 200 && status < 300) return "taken";
-  if (status >= 400 && status < 500 && !passing.has(status)) return "refused";
+  if (status >= 400 && status < 500 && !passing.has(status)) return "rejected";
   throw new Failure("source_failed", { reason: "status", status });
 }
 
 /**
- * The headers of a letter, after Standard Webhooks: the signature covers id, moment and body.
+ * The headers of a delivery, after Standard Webhooks: the signature covers id, time and body.
  *
  * @param at - Unix seconds.
  */
@@ -232,7 +233,7 @@ export type DeliveryFilters = Readonly<{ index: Filter; block: Filter }>;
 export type DeliveryReader = Pick<IndexReader, "row" | "locate" | "blockText">;
 
 /**
- * The letter about an announcement.
+ * The delivery for an announcement.
  *
  * @returns Undefined when no filter chooses it, and for what the index no longer has.
  */
@@ -244,7 +245,7 @@ export function deliveryOf(
   if (kind === "block") return blockDelivery(Number(key), filters.block, reader);
   const id = filters.index.kind === "never" ? undefined : readId(key);
   const row = id === undefined ? undefined : reader.row(id);
-  // A transaction that waits for a block is told of when it is in one.
+  // A pending transaction is reported when it is in a block.
   if (row === undefined || (row.kind === "transaction" && row.place.height === pendingHeight)) return undefined;
   return matches(filters.index, subjectOf(row, reader)) ? rowDelivery(row) : undefined;
 }

@@ -1,8 +1,8 @@
 /**
- * What an operator has asked for beside refusals: transactions to be found and indexed, and exports.
+ * Requests of an operator, except for the block list: transactions to be found and indexed, and exports.
  *
- * The index can be rebuilt from the chain, an operator's wishes cannot: this file is of its own, and synced
- * before a call returns. One process holds it.
+ * The index can be rebuilt from the chain, an operator's requests cannot: they have a file of their own,
+ * synced before a call returns. One process opens it.
  * @module
  */
 import type { Database } from "bun:sqlite";
@@ -10,7 +10,7 @@ import type { Id } from "../arweave/id.ts";
 import { type Clock, unixSeconds } from "../lib/clock.ts";
 import { closeDatabase, openForWriting, prepare, prepareQuery } from "./sqlite.ts";
 
-/** An operator's wishes. */
+/** An operator's requests. */
 export type Administration = Readonly<{ staged: Staged; exports: ExportRecords; close: () => void }>;
 
 const migrations = [
@@ -80,7 +80,7 @@ export type StagedRow = StagingRequest &
 
 /** The ids that wait. */
 export type Staged = Readonly<{
-  /** Adds a wish, or adds to the one that is there and makes it due. Answers false when too many wait. */
+  /** Adds a request, or merges it into the existing one and makes that due. Returns false when too many wait. */
   add: (request: StagingRequest) => boolean;
   /** Those that are due, longest due first. */
   due: (nowMs: number, limit: number) => readonly StagedRow[];
@@ -174,7 +174,7 @@ export type ExportRequest = Readonly<{
   skipL1Tags: boolean;
 }>;
 
-/** How an export stands. `interrupted`: the process ended before the export did. */
+/** State of an export. `interrupted`: the process ended before the export did. */
 export type ExportState = "running" | "completed" | "errored" | "interrupted";
 
 /** One export. Times are Unix milliseconds. */

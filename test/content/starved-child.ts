@@ -16,7 +16,7 @@ const report: Report = {
   fault: 0,
   wrong: [],
   cachedAgain: 0,
-  refusedWrites: 0,
+  rejectedWrites: 0,
   lost: 0,
   faults: [],
 };
@@ -114,8 +114,8 @@ async function withBadWrites(): Promise<void> {
 if (mode === "space") await withoutSpace();
 else if (mode === "handles") await withoutHandles();
 else await withBadWrites();
-const { refusedWrites, lostFiles, damagedSteps } = harness.extents.stats();
-report.refusedWrites = refusedWrites;
+const { rejectedWrites, lostFiles, damagedSteps } = harness.extents.stats();
+report.rejectedWrites = rejectedWrites;
 report.lost = lostFiles + damagedSteps;
 harness = await harness.restart();
 for (let number = 0; number < 30; number++) if (harness.index.has(starvedData(number).root.id)) await read(number);

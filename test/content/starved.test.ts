@@ -72,7 +72,7 @@ describe("C6: without", () => {
       const report = await run("space", ["unshare", "-m", "sh", "-c", script]);
       expect(report).toMatchObject({ fault: 0, wrong: [], faults: [] });
       expect(report.right).toBeGreaterThanOrEqual(17 * starvedCycles);
-      expect(report.refusedWrites).toBeGreaterThan(0);
+      expect(report.rejectedWrites).toBeGreaterThan(0);
       expect(report.cachedAgain).toBe(starvedCycles);
     },
     patienceMs,
@@ -105,7 +105,7 @@ describe("C6: without", () => {
       const report = await run("writes", [...traced, ...words]);
       expect(report).toMatchObject({ fault: 0, wrong: [], faults: [] });
       expect(report.right).toBeGreaterThanOrEqual(30);
-      expect(report.refusedWrites).toBeGreaterThan(0);
+      expect(report.rejectedWrites).toBeGreaterThan(0);
     },
     patienceMs,
   );

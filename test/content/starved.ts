@@ -12,7 +12,7 @@ export type Report = {
   wrong: string[];
   /** Readings after which, or data of which, everything was on the disk although it had run out. */
   cachedAgain: number;
-  refusedWrites: number;
+  rejectedWrites: number;
   /** Files and steps that were found lost or damaged. */
   lost: number;
   /** What is wrong with the map and with the disk at the end. */

@@ -8,7 +8,7 @@ import { createNodes } from "../../src/chain/nodes.ts";
 import { createConcerns } from "../../src/gateway/concerns.ts";
 import { silentLog } from "../../src/lib/log.ts";
 
-const stats = { bytesMax: 0, damagedSteps: 0, lostFiles: 0, evictedRoots: 0, refusedWrites: 0 };
+const stats = { bytesMax: 0, damagedSteps: 0, lostFiles: 0, evictedRoots: 0, rejectedWrites: 0 };
 const roomy = { hasSpace: () => true, stats: () => ({ ...stats, bytes: 1, freeBytes: 1 }) };
 const idle = { load: () => ({ open: 3, threads: 1 }) };
 

@@ -33,7 +33,7 @@ test("B2: ten thousand bundles one in another: ten are opened, the eleventh is r
   // Of the chain its eleven outermost, and what lies beside it.
   expect(items - itemsBeside).toBe(11 + 1);
   expect([bundles, refused]).toEqual([1 + 11 + 2, 1]);
-  expect(warned).toEqual(["bundle refused: bundles are nested deeper than 10"]);
+  expect(warned).toEqual(["bundle rejected: bundles are nested deeper than 10"]);
 }, 120_000);
 
 test("B2: a bundle that contains itself by its id is no valid item: its id is a signature's, which it cannot have", async () => {
@@ -53,5 +53,5 @@ test("B2: beyond the budget of its root it is indexed up to there, and the rest 
   expect(items - itemsBeside).toBe(budget);
   // The budget is the root's own entries, and bundles that were read whole or in part.
   expect(refused).toBeGreaterThanOrEqual(fan - Math.floor((budget - fan) / fan));
-  expect(warned).toEqual([`bundle refused: more than ${budget} entries under one root`]);
+  expect(warned).toEqual([`bundle rejected: more than ${budget} entries under one root`]);
 }, 3_600_000);

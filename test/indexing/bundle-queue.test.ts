@@ -244,7 +244,7 @@ describe("bundles", () => {
       // The root's 40, and 360 of what is in them: nine bundles whole, or more of them in part.
       expect(counts(simulation).items).toBe(400 + 5);
       expect(counts(simulation).bundlesFailed).toBeGreaterThanOrEqual(40 - 9);
-      expect(warned).toEqual(["bundle refused"]);
+      expect(warned).toEqual(["bundle rejected"]);
     });
   });
 

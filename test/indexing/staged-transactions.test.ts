@@ -287,7 +287,7 @@ describe("a transaction that cannot be had", () => {
     [
       "another block of that height",
       (path, text) => (path === "/block/height/1" ? blockText(2) : text),
-      /another block stands at the height/,
+      /another block is at the height/,
     ],
     [
       "a block with another hash",

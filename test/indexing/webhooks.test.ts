@@ -186,7 +186,7 @@ describe("a target", () => {
     await until(rejectionsMax + 1);
     expect(heights()).toEqual([...Array.from({ length: rejectionsMax }, () => 1), 2]);
     expect(recorded.lines).toContainEqual(
-      expect.objectContaining({ message: expect.stringContaining("refused a letter for good") }),
+      expect.objectContaining({ message: expect.stringContaining("rejected a delivery repeatedly") }),
     );
     await webhooks.close();
   });

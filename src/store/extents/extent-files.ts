@@ -15,7 +15,7 @@ export type FileIdentity = Readonly<{ inode: bigint; size: bigint; changedNs: bi
 
 /** What became of a reading or writing. */
 export type FileFault =
-  | Readonly<{ kind: "lost" }> // there is no such file, or something else stands in its place
+  | Readonly<{ kind: "lost" }> // there is no such file, or something else is in its place
   | Readonly<{ kind: "full" }> // no space, no quota, no inodes
   | Readonly<{ kind: "fault"; code: string }>; // the disk or the system failed
 
@@ -35,11 +35,11 @@ export type ExtentFiles = Readonly<{
     start: number,
     bytes: Uint8Array,
   ) => Promise<Readonly<{ kind: "written" }> | FileFault>;
-  /** What stands at the file's path now; undefined when that is not the regular file that is open here. */
+  /** Status of the file at the path now; undefined when that is not the regular file that is open here. */
   identity: (name: string) => Promise<FileIdentity | undefined>;
   /** Brings what was written onto the disk. */
   sync: (name: string) => Promise<Readonly<{ kind: "synced" }> | FileFault>;
-  /** Unlinks whatever stands at the file's path. */
+  /** Unlinks whatever is at the file's path. */
   remove: (name: string) => Promise<void>;
   /** Names of all files, by folder: to be compared with the rows. */
   walk: () => AsyncIterable<readonly string[]>;
@@ -131,7 +131,7 @@ export function openExtentFiles(folder: string): ExtentFiles {
           : ({ kind: "lost" } as const);
       });
       if (found.kind === "same") return found.identity;
-      handles.delete(name); // what is open is not what stands there; the next use finds out what does
+      handles.delete(name); // the open file is not the one at the path; the next use finds out which one is
       return undefined;
     },
     sync: (name) =>
@@ -187,7 +187,7 @@ async function openHandle(path: string, size: number | undefined): Promise<Handl
 
 type FileStatus = Readonly<{ isFile: boolean; identity: FileIdentity }>;
 
-/** What stands at a path. The file is open, so the system has this in memory: 3 µs, a thread's round trip is 17. */
+/** Status of a path. The file is open, so the system has this in memory: 3 µs; a thread's round trip is 17. */
 function statusOf(path: string): FileStatus {
   const stats = lstatSync(path, { bigint: true });
   return {
@@ -241,7 +241,7 @@ function writeSome(descriptor: number, bytes: Uint8Array, at: number, position: 
   });
 }
 
-/** Codes that say that the file is not there, or that something stands there that is none of ours. */
+/** Codes that say that the file is missing, or that something else is at its path. */
 const lostCodes: ReadonlySet<string> = new Set(["ENOENT", "EISDIR", "ELOOP", "ENOTDIR", "EACCES", "EPERM", "ENXIO"]);
 const fullCodes: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 

@@ -83,7 +83,7 @@ type StoredRoot = Omit<RootRow, "pinned" | "digest"> & Readonly<{ pinned: number
  * Opens the rows, or begins anew where the file is damaged or of a version that is not known: it is a cache's.
  *
  * @param path - The SQLite file.
- * @param onReset - Told why everything was forgotten; the files that the rows named are then orphans.
+ * @param onReset - Called with the reason when everything was forgotten; the files of the rows are then orphans.
  */
 export function openExtentMap(path: string, onReset: (reason: string) => void): ExtentMap {
   const db = openOrReset(path, onReset);
@@ -161,7 +161,7 @@ function openOrReset(path: string, onReset: (reason: string) => void): Database 
   return open();
 }
 
-/** Whether the file is not what it was: damage in SQLite's words, or a version that `openForWriting` refuses. */
+/** Whether the file is damaged, as SQLite reports it, or of a version that `openForWriting` rejects. */
 function isDamage(cause: unknown): boolean {
   if (!(cause instanceof Error)) return false;
   return "code" in cause && typeof cause.code === "string" ? /^SQLITE_(CORRUPT|NOTADB)/.test(cause.code) : true;

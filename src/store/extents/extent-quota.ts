@@ -1,5 +1,5 @@
 /**
- * Room for cached content: its byte budget, the disk that must stay free, and what is evicted for it.
+ * Quota of the content cache: its byte budget, the disk space that must stay free, and eviction.
  * @module
  */
 import { statfs } from "node:fs/promises";
@@ -15,17 +15,17 @@ export type QuotaLimits = Readonly<{
   freeBytesMin: number; // that must stay free on the disk
 }>;
 
-/** Room, made by evicting the roots that were not used for longest. */
+/** Space, made by evicting the least recently used roots. */
 export type Quota = Readonly<{
   /**
-   * Takes room for bytes that are about to be written.
+   * Reserves space for bytes that are about to be written.
    * @returns What gives it back, once they are written and counted, or were not; undefined when there is no room, and
    * for a while after the disk was full.
    */
   take: (bytes: number) => Promise<(() => void) | undefined>;
-  /** Notes that the disk refused a writing. */
+  /** Notes that a write to the disk failed. */
   noteFull: () => void;
-  /** Whether the last making of room did not fail a moment ago. */
+  /** Whether the last attempt to make space did not fail a moment ago. */
   isOpen: () => boolean;
   evictedCount: () => number;
   /** Free bytes as last asked; undefined before the first time. */
@@ -51,7 +51,7 @@ const looksMax = 100;
 /** A root whose path was given away so recently may not have been opened yet. */
 const handedOutMs = 5_000;
 
-/** Makes the room of a folder. @param freeBytesOf - asks the disk. */
+/** @param freeBytesOf - Asks the disk. */
 export function createQuota(parts: {
   limits: QuotaLimits;
   map: ExtentMap;
@@ -132,7 +132,7 @@ export function createQuota(parts: {
         if (evictedCount === before) break;
       }
       fullUntil = clock() + restAfterFullMs;
-      log.warn("no room for content", { totalBytes: roots.totalBytes(), freeBytes: free?.bytes });
+      log.warn("no space for content", { totalBytes: roots.totalBytes(), freeBytes: free?.bytes });
       return undefined;
     },
     noteFull() {

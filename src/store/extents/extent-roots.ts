@@ -159,7 +159,7 @@ export function createRoots(map: ExtentMap, clock: Clock, log: Log): Roots {
   };
 }
 
-/** Names whose rows are to be removed: at once, or later when the disk has no room even for that. */
+/** Names whose rows are to be removed: at once, or later when the disk has no space even for that. */
 function createForgotten(map: ExtentMap, log: Log) {
   const names = new Set<string>();
   function save(): void {
@@ -199,7 +199,7 @@ function createUses(map: ExtentMap, clock: Clock) {
 }
 
 function load(map: ExtentMap, row: RootRow | undefined, name: string, size: number, now: number): Root {
-  assert(row === undefined || row.size === size, "a name stands for one size");
+  assert(row === undefined || row.size === size, "a name has one size");
   const number = row?.root;
   return {
     name,

@@ -1,7 +1,7 @@
 /**
  * Which steps of one root's data are on disk, and the checksum of each: what is known, without touching a file.
  *
- * A step is present exactly when it has a checksum. Checksums are kept by pages, so that little is loaded and written.
+ * A step is present exactly when it has a checksum. Checksums are stored by pages: little is loaded and written.
  * @module
  */
 import { assert } from "../../lib/assert.ts";
@@ -172,7 +172,7 @@ function gather(
   doneCount: (page: Page) => number,
   isDone: (page: Page, index: number) => boolean,
 ): ByteSpan[] {
-  assert(span.start >= 0 && span.end <= size, "a span lies within its root");
+  assert(span.start >= 0 && span.end <= size, "a span is within its root");
   const found: { start: number; end: number }[] = [];
   const last = Math.ceil(span.end / stepBytes);
   const stepCount = Math.ceil(size / stepBytes);

@@ -23,7 +23,7 @@ import { startFlush } from "./flush.ts";
 import { createFragments, type Fragments, splitSteps } from "./fragments.ts";
 import { createPaths } from "./paths.ts";
 
-/** Figures of the cache. */
+/** Metrics of the cache. */
 export type ExtentStats = Readonly<{
   bytes: number; // of disk that present steps take
   bytesMax: number;
@@ -31,18 +31,18 @@ export type ExtentStats = Readonly<{
   damagedSteps: number; // found different from their checksum, and dropped
   lostFiles: number; // found missing or replaced
   evictedRoots: number;
-  refusedWrites: number; // not stored: no room, or disk trouble
+  rejectedWrites: number; // not stored: no space, or a disk fault
 }>;
 
 /** The cache of root data on this disk. All spans are bytes of the root's data, half-open. */
 export type Extents = Readonly<{
   /** Which parts of a span are not present: disjoint, ascending, widened to whole steps. Empty when all is present. */
   missing: (root: RootSpec, span: ByteSpan) => ByteSpan[];
-  /** Whether a span is wholly present. */
+  /** Whether every byte of a span is present. */
   present: (root: RootSpec, span: ByteSpan) => boolean;
   /**
    * Stores checked bytes that begin at `start`, at most 1 MiB.
-   * Answers false when they could not be stored (no room, disk trouble).
+   * Returns false when they could not be stored (no space, disk fault).
    */
   write: (root: RootSpec, start: number, bytes: Uint8Array) => Promise<boolean>;
   /**
@@ -53,11 +53,11 @@ export type Extents = Readonly<{
   /**
    * Gives the path of the file that holds a span, once every step of the span was compared with its checksum since
    * the file changed last: at most {@link comparedBytesMax} are compared for one call.
-   * The file stands for at least 5 s from then.
+   * The file exists for at least 5 s from then.
    * @returns undefined when the span is not present, or is too large to be compared now, or is being written.
    */
   file: (root: RootSpec, span: ByteSpan) => Promise<string | undefined>;
-  /** The path at which a root's file stands or will stand. */
+  /** The path of a root's file, whether or not it exists. */
   path: (root: RootSpec) => string;
   /** Keeps a root from being evicted until the returned function is called. */
   hold: (root: RootSpec) => () => void;
@@ -69,19 +69,19 @@ export type Extents = Readonly<{
   /** SHA-256 of the whole data, if it was ever set. */
   digest: (root: RootSpec) => Uint8Array | undefined;
   setDigest: (root: RootSpec, digest: Uint8Array) => void;
-  /** Whether there was room lately. */
+  /** Whether there was space lately. */
   hasSpace: () => boolean;
   stats: () => ExtentStats;
   /** Compares up to `count` present steps, chosen by `random`, with their checksums; drops the damaged ones. */
   sample: (count: number, random: () => number) => Promise<Readonly<{ compared: number; damaged: number }>>;
   /** Texts of what is wrong with the map; empty when it is whole. */
   integrity: () => string[];
-  /** Writes down what is unwritten. Answers false when that failed. */
+  /** Writes what is unwritten. Returns false when that failed. */
   flush: () => Promise<boolean>;
   close: () => Promise<void>;
 }>;
 
-/** Where the cache lies and what it may take. */
+/** Location and limits of the cache. */
 export type ExtentsOptions = QuotaLimits &
   Readonly<{
     folder: string; // of the files
@@ -143,7 +143,7 @@ export function openExtents(options: ExtentsOptions): Extents {
       bytesMax: options.bytesMax,
       freeBytes: quota.freeBytes(),
       evictedRoots: quota.evictedCount(),
-      refusedWrites: writes.refused(),
+      rejectedWrites: writes.rejected(),
       ...reading.stats(),
     }),
     sample: (count, random) => sampleSteps({ map, roots, reading }, count, random),
@@ -194,18 +194,18 @@ async function sweep(files: ExtentFiles, roots: Roots, map: ExtentMap): Promise<
   }
 }
 
-type Stored = "stored" | "refused" | "lost";
+type Stored = "stored" | "rejected" | "lost";
 
 function createWrites(parts: { roots: Roots; files: ExtentFiles; quota: Quota; log: Log }) {
   const { roots, files, quota, log } = parts;
   const fragments = createFragments();
-  let refused = 0;
+  let rejected = 0;
 
   async function store(root: Root, start: number, bytes: Uint8Array): Promise<Stored> {
     const giveBack = await quota.take(bytes.length);
-    if (giveBack === undefined) return "refused";
+    if (giveBack === undefined) return "rejected";
     try {
-      return root.isGone ? "refused" : await storeInQuota(root, start, bytes);
+      return root.isGone ? "rejected" : await storeInQuota(root, start, bytes);
     } finally {
       giveBack();
     }
@@ -220,7 +220,7 @@ function createWrites(parts: { roots: Roots; files: ExtentFiles; quota: Quota; l
     }
     if (result.kind === "fault") log.error("content could not be written", { code: result.code });
     if (result.kind === "lost") return "lost";
-    if (result.kind !== "written" || root.isGone) return "refused";
+    if (result.kind !== "written" || root.isGone) return "rejected";
     mark(roots, fragments, root, start, bytes);
     return "stored";
   }
@@ -237,20 +237,20 @@ function createWrites(parts: { roots: Roots; files: ExtentFiles; quota: Quota; l
   return {
     async write(spec: RootSpec, start: number, bytes: Uint8Array): Promise<boolean> {
       assert(bytes.length <= extentCallBytesMax, "a writing is at most 1 MiB");
-      assert(start >= 0 && start + bytes.length <= spec.size, "what is written lies within its root");
+      assert(start >= 0 && start + bytes.length <= spec.size, "a write is within its root");
       if (bytes.length === 0) return true;
       const root = roots.find(spec);
       let result = await storeInUse(root, start, bytes);
       if (result === "lost") {
-        // Something that is no file stands in its place; with it went whatever was present.
+        // Something that is not a file is in its place: whatever was present is lost.
         roots.forget(root.name);
         await files.remove(root.name);
         result = await storeInUse(roots.find(spec), start, bytes);
       }
-      if (result !== "stored") refused += 1;
+      if (result !== "stored") rejected += 1;
       return result === "stored";
     },
-    refused: () => refused,
+    rejected: () => rejected,
   };
 }
 

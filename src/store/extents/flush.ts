@@ -10,7 +10,7 @@ import { type Root, type Roots, takeChange } from "./extent-roots.ts";
 
 /** The writer of what is unwritten. */
 export type Flush = Readonly<{
-  /** Writes all that is unwritten now. Answers false when some of it could not be written; it stays unwritten. */
+  /** Writes all that is unwritten now. Returns false when some of it could not be written; it stays unwritten. */
   run: () => Promise<boolean>;
   /** Ends the regular writing. */
   stop: () => void;

@@ -22,7 +22,6 @@ const fragmentsMax = 256;
 
 type Fragment = { readonly bytes: Uint8Array; covered: ByteSpan[] };
 
-/** Makes an empty waiting room. */
 export function createFragments(): Fragments {
   const waiting = new LRUCache<string, Fragment>({ max: fragmentsMax });
   return {

@@ -509,7 +509,7 @@ describe("room", () => {
     const large = rootOf(91, 4 * mebibyte);
     expect(await extents.write(large, 0, bytesOf(91, mebibyte))).toBe(false);
     expect(extents.hasSpace()).toBe(false);
-    expect(extents.stats().refusedWrites).toBe(1);
+    expect(extents.stats().rejectedWrites).toBe(1);
     expect(await readAll(extents, small)).toEqual(bytesOf(90, step));
     release();
   });
