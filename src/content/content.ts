@@ -2,8 +2,8 @@
  * The bytes of an id from any source: this disk, chunks from nodes, other gateways.
  *
  * The index knows the place of an id: a slice of its root transaction's data. Only checked bytes are served as
- * verified: chunks are checked against the data root when they arrive, stored bytes against their checksums when they are read.
- * Opening an id that the index knows transfers nothing.
+ * verified: chunks are checked against the data root when they arrive, stored bytes against their checksums when
+ * they are read. Opening an id that the index knows transfers nothing.
  * Source: docs/reference/gateway.md#verification.
  * @module
  */
