@@ -250,11 +250,11 @@ describe("N7: the commands", () => {
   }, 60_000);
 
   test.each([
-    ["moderation", "missing", "the next start makes a new moderation.sqlite", false],
-    ["ledger", "emptied", "is what was there, and the next start makes a new ledger.sqlite", true],
-    ["ledger", "damaged", "is what was there, and the next start makes a new ledger.sqlite", true],
+    ["moderation", "missing", "the next start creates a new moderation.sqlite", false],
+    ["ledger", "emptied", "and the next start creates a new ledger.sqlite", true],
+    ["ledger", "damaged", "and the next start creates a new ledger.sqlite", true],
     ["ledger", "foreign", "the next start uses ledger.sqlite as it is", false],
-    ["index", "damaged", "is what was there, and the next start makes a new index.sqlite", true],
+    ["index", "damaged", "and the next start creates a new index.sqlite", true],
   ] as const)("doctor --accept-loss %s, which is %s: %s", async (name, fault, says, isSetAside) => {
     const root = copyOf();
     faults[fault](fileOf(root, name), name);
@@ -271,7 +271,7 @@ describe("N7: the commands", () => {
   });
 
   test.each([
-    [["ledger"], "ledger.sqlite is whole and belongs to this data folder: there is no loss to accept"],
+    [["ledger"], "ledger.sqlite is intact and belongs to this data folder: there is no loss to accept"],
     [["credits"], "invalid value 'credits' for --accept-loss: expected one of ledger, moderation"],
   ])("doctor --accept-loss %p is refused", (words, says) => {
     const root = copyOf();
