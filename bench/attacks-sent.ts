@@ -1,6 +1,6 @@
 /**
- * Attackers of bench/attacks.ts: each sends the next GraphQL query made to hurt when the last was answered, until they
- * are told to stop; then they say how many there were, and end when all are answered.
+ * Attackers of bench/attacks.ts: each sends an expensive GraphQL query after the response to the last one, until
+ * the stop signal; then they print the count and end when all responses have arrived.
  * @module
  */
 import { attackSet } from "../test/http/graphql-attack-set.ts";

@@ -1,6 +1,6 @@
 /**
  * What readers of content feel of GraphQL queries made to hurt: latency of small cached bodies at a steady pace, with
- * and without attackers, in turn in one process.
+ * and without attackers, alternately in one process.
  * @module
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -70,7 +70,7 @@ function writeBodies(folder: string): string[] {
   });
 }
 
-/** Asks at a steady pace, whether or not the last answer is there; answers the times until all of a body was. */
+/** Sends requests at a steady rate. @returns The time to the end of each body. */
 async function latencies(url: string, ids: readonly string[], count: number): Promise<number[]> {
   const asked: Promise<number>[] = [];
   const start = performance.now();
@@ -85,7 +85,7 @@ async function latencies(url: string, ids: readonly string[], count: number): Pr
 async function timeOf(url: string): Promise<number> {
   const start = performance.now();
   const response = await fetch(url);
-  if (response.status !== 200) throw new Error(`content was answered ${response.status}`);
+  if (response.status !== 200) throw new Error(`content responded ${response.status}`);
   await response.bytes();
   return performance.now() - start;
 }
@@ -99,7 +99,7 @@ async function underAttack<Result>(url: string, sent: number, work: () => Promis
   const response = await work();
   child.kill("SIGTERM");
   const { value } = await output.read();
-  await child.exited; // with the last answer: what is still being answered would count as idle
+  await child.exited; // after the last response: running requests would count as idle
   return { response, queries: Number(Buffer.from(value ?? []).toString()) };
 }
 

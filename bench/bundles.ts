@@ -131,7 +131,7 @@ async function writeUploads(folder: string, batches: Iterable<readonly Uint8Arra
       for (const [index, bytes] of items.entries()) {
         const checked = checkItem(bytes, "strict");
         const at = places[index];
-        assert(checked.kind === "item" && at !== undefined, "an item is one, and lies somewhere");
+        assert(checked.kind === "item" && at !== undefined, "a valid item has a place");
         const { id, headerSize, signatureType, ownerAddress } = checked.header;
         await insertUpload(tx, {
           id,
@@ -171,7 +171,7 @@ function* makeItems(count: number, bytes: number, seed: number): Generator<Uint8
   for (let first = 0; first < count; first += itemsAtOnce)
     yield Array.from({ length: Math.min(itemsAtOnce, count - first) }, (_, index) => {
       const data = new Uint8Array(bytes);
-      // Not to be told from what people upload by how it hashes, or by how it is written.
+      // Hashed and written like real uploads.
       for (let at = 0; at < bytes; at += 65_536) crypto.getRandomValues(data.subarray(at, at + 65_536));
       const tags = [{ name: "Number", value: `${seed} ${first + index}` }];
       return createDataItem({ data, tags }, signer);

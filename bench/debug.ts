@@ -1,5 +1,5 @@
 /**
- * The debug record over a small index and a large one: it is made of kept numbers, so both take the same time.
+ * The debug record over a small index and a large one: it is made of stored counts, so both take the same time.
  * @module
  */
 import { mkdtempSync, rmSync } from "node:fs";

@@ -75,7 +75,7 @@ async function measureEngines(reader: IndexReader, execute: QueryExecutor, size:
   const cursors = cursorsOf(reader, pages);
   const work = (page: (after: string) => Uint8Array) => (): Outcome => {
     let digest = 0n;
-    // Quick, so that the figure is the page's.
+    // Quick, so that the page dominates the measurement.
     for (const after of cursors) digest ^= Bun.hash.xxHash64(page(after));
     return { amount: pages, digest: digest.toString(16) };
   };
@@ -89,7 +89,7 @@ async function measureEngines(reader: IndexReader, execute: QueryExecutor, size:
     ),
   );
   const check = await timed(theirs);
-  assert((await timed(mine)).digest === check.digest, "both engines answer the same bytes");
+  assert((await timed(mine)).digest === check.digest, "both engines return the same bytes");
   const { rate, against, ratio } = await inOrder(mine, theirs, rounds);
   return {
     name: "GraphQL page of 100, all fields, one thread",

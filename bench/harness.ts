@@ -1,7 +1,7 @@
 /**
  * What every bench shares: rounds that alternate with a reference in the same run, medians, and rows for the table.
  *
- * These machines are noisy, so the ratio is the figure; absolute numbers are for orientation. A bench runs small in
+ * These machines are noisy, so the ratio is the result; absolute numbers are for orientation. A bench runs small in
  * the tests, so that it does not rot, and large in `bun run bench`.
  * @module
  */
@@ -9,11 +9,11 @@
 /** One line of the table. */
 export type BenchRow = Readonly<{
   name: string;
-  /** The measured figure with its unit. */
+  /** The measured value with its unit. */
   metric: string;
-  /** What it was measured against in the same run, with its figure. */
+  /** The reference of the same run, with its value. */
   reference?: string;
-  /** Figure over reference. */
+  /** Value divided by reference. */
   ratio?: number;
   /** The target. */
   target?: string;
@@ -22,7 +22,7 @@ export type BenchRow = Readonly<{
 /** How large a bench runs. */
 export type BenchSize = "small" | "large";
 
-/** A bench: measures and answers its rows; throws when what it measured was wrong. */
+/** A bench: measures and returns its rows; throws when the measured work gave a wrong result. */
 export type Bench = Readonly<{ name: string; measure: (size: BenchSize) => Promise<readonly BenchRow[]> }>;
 
 /** The middle of some numbers. */
@@ -38,7 +38,7 @@ export type Outcome = Readonly<{ amount: number; digest: string }>;
 export type Work = () => Outcome | Promise<Outcome>;
 
 /**
- * Runs two works in turn, A B A B …, after one uncounted round of each.
+ * Runs two works alternately, A B A B …, after one uncounted round of each.
  *
  * @returns Medians of units a second, and of the ratio round by round.
  * @throws Error when a work's rounds do not agree on their digest.
@@ -86,7 +86,7 @@ export function table(rows: readonly BenchRow[]): string {
     row.ratio === undefined ? "" : row.ratio.toFixed(2),
     row.target ?? "",
   ]);
-  const head = ["what", "figure", "reference", "ratio", "target"];
+  const head = ["what", "value", "reference", "ratio", "target"];
   const widths = head.map((title, column) => Math.max(title.length, ...cells.map((cell) => cell[column]?.length ?? 0)));
   const line = (parts: readonly string[]) =>
     `| ${parts.map((part, column) => part.padEnd(widths[column] ?? 0)).join(" | ")} |`;

@@ -16,7 +16,7 @@ export type Load = Readonly<{
   requests: number;
 }>;
 
-/** Runs a load; rejects when an answer is not 200 or not as long as it should be. */
+/** Runs a load; rejects when a response is not 200 or has the wrong length. */
 export async function runLoad(load: Load): Promise<void> {
   let left = load.requests;
   let next = 0;
@@ -31,7 +31,7 @@ export async function runLoad(load: Load): Promise<void> {
 }
 
 /**
- * How far one answer has come: bytes that are still to be read, or none known while the head is incomplete.
+ * The state of one response: bytes that are still to be read, or unknown while the head is incomplete.
  */
 type Progress = { head: Buffer; left: number | undefined };
 
@@ -69,7 +69,7 @@ async function runConnection(load: Load, take: () => string | undefined): Promis
   await done.promise;
 }
 
-/** Takes in what arrived; true when the answer is complete. */
+/** Processes received bytes; true when the response is complete. */
 function readResponse(progress: Progress, bytes: Buffer, bodyBytes: number): boolean {
   if (progress.left !== undefined) progress.left -= bytes.length;
   else {
@@ -78,9 +78,9 @@ function readResponse(progress: Progress, bytes: Buffer, bodyBytes: number): boo
     if (headEnd === -1) return false;
     const head = progress.head.subarray(0, headEnd).toString("latin1");
     const length = Number(/content-length: (\d+)/i.exec(head)?.[1]);
-    if (!head.startsWith("HTTP/1.1 200") || length !== bodyBytes) throw new Error(`a wrong answer: ${head}`);
+    if (!head.startsWith("HTTP/1.1 200") || length !== bodyBytes) throw new Error(`a wrong response: ${head}`);
     progress.left = length - (progress.head.length - headEnd - 4);
   }
-  if (progress.left < 0) throw new Error("an answer was longer than it said");
+  if (progress.left < 0) throw new Error("a response was longer than its Content-Length");
   return progress.left === 0;
 }

@@ -1,5 +1,5 @@
 /**
- * Cached bodies over HTTP against nginx, in turn on the same machine: CPU a request of the serving process,
+ * Cached bodies over HTTP against nginx, alternately on the same machine: CPU a request of the serving process,
  * and throughput of large bodies.
  *
  * CPU is user and system time of all threads of the server (of nginx: its worker), over a fixed number of
@@ -132,7 +132,7 @@ async function startCairn(folder: string, bodies: ReadonlyMap<string, readonly s
   return { port, pid, pathOf: (id: string) => `/${id}`, stop };
 }
 
-/** One worker, sendfile, open files kept, as many headers as ours. */
+/** One worker, sendfile, open files cached, as many headers as ours. */
 async function startNginx(folder: string) {
   const port = await freePort();
   const headers = Array.from({ length: 13 }, (_, index) => `add_header X-Header-${index} "value of header ${index}";`);

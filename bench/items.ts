@@ -66,7 +66,7 @@ export const verifyBench: Bench = {
     for (let round = 0; round < rounds; round += 1) {
       const against = opensslVerifies(size);
       const { rate, digest } = await timed(check);
-      if (digest !== String(items)) throw new Error("an item that is valid was refused");
+      if (digest !== String(items)) throw new Error("a valid item was rejected");
       pairs.push({ rate, against });
     }
     const against = median(pairs.map((pair) => pair.against));
@@ -103,6 +103,6 @@ function opensslVerifies(size: BenchSize): number {
     stderr: "ignore",
   });
   const rate = /rsa 4096 bits\s+\S+\s+\S+\s+\S+\s+([\d.]+)/.exec(stdout.toString())?.[1];
-  if (rate === undefined) throw new Error("openssl speed gave no figure");
+  if (rate === undefined) throw new Error("openssl speed printed no rate");
   return Number(rate);
 }

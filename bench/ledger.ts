@@ -2,8 +2,8 @@
  * The ledger: durable credits a second, each an outside event claimed and two accounts moved, against a loop that does
  * the least that a durable credit can be: two rows of bun:sqlite in a transaction that waits for the disk.
  *
- * The loop answers one after another; the ledger answers 16 at once, as requests come, and its transactions share
- * their wait for the disk. One at a time it is shown too. PostgreSQL stands beside it where there is a server.
+ * The loop runs one request after another; the ledger runs 16 at once, as requests arrive, and its transactions share
+ * their wait for the disk. One at a time it is shown too. PostgreSQL is measured too if there is a server.
  * @module
  */
 import { Database } from "bun:sqlite";
@@ -23,7 +23,7 @@ const sizes: Readonly<Record<BenchSize, { credits: number; rounds: number }>> = 
   large: { credits: 20_000, rounds: 5 },
 };
 
-/** Requests that wait for their answer at once. */
+/** Concurrent requests. */
 const streams = 16;
 /** Addresses that are paid for. */
 const addresses = 1_000;

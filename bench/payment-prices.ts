@@ -1,5 +1,5 @@
 /**
- * Prices over HTTP against a route of the same server that answers a fixed text: CPU a request, in turn.
+ * Prices over HTTP against a route of the same server that returns a fixed text: CPU per request, alternately.
  *
  * What is measured beside the text is the price: rules, arithmetic without floating point, JSON.
  * @module
@@ -68,7 +68,7 @@ async function measurePath(served: Served, path: string, size: BenchSize): Promi
 async function openLoad({ port, pid }: Served, path: string, requests: number): Promise<() => Promise<number>> {
   const response = await fetch(`http://127.0.0.1:${port}${path}`);
   const bodyBytes = (await response.arrayBuffer()).byteLength;
-  if (response.status !== 200) throw new Error(`${path} is answered ${response.status}`);
+  if (response.status !== 200) throw new Error(`${path} responded ${response.status}`);
   return async () => {
     const before = cpuSeconds(pid);
     await runLoad({ port, paths: [path], bodyBytes, connections, requests });

@@ -1,6 +1,6 @@
 /**
  * What other routes to cached bytes cost beside the shortest one: a manifest's path, a chunk, a client with a limit;
- * each in turn with a body of the same size asked for by its id.
+ * each alternately with a body of the same size that is requested by its id.
  *
  * CPU is user and system time of the server over a fixed number of requests, as in bench/http.ts.
  * @module
@@ -31,7 +31,7 @@ type Route = Readonly<{
   /** What the plain way is called. */
   beside: string;
   plain: readonly string[];
-  /** Of a large run: CPU time is told in hundredths of a second. */
+  /** Requests of a large run: CPU time is reported in hundredths of a second. */
   requests: number;
   target?: string;
 }>;

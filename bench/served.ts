@@ -1,5 +1,5 @@
 /**
- * Servers under measurement: started in a process of their own, kept to one core, their CPU time read.
+ * Servers under measurement: each in its own process on one core, with its CPU time.
  * @module
  */
 import { readFileSync, writeFileSync } from "node:fs";
@@ -16,7 +16,7 @@ export type ServedFixture = Readonly<{
   chunks: number;
   /** Whether every client has a limit, which none reaches. */
   isLimited: boolean;
-  /** An index file, where /graphql is to answer. */
+  /** An index file, for /graphql. */
   indexPath: string | undefined;
 }>;
 
@@ -29,7 +29,7 @@ export type ServedLine = Readonly<{
   chunkEnds: readonly string[];
 }>;
 
-/** Starts one; `folder` is where it is told what it has, `before` the words before its command. */
+/** Starts one; `folder` holds its configuration, `before` is the command prefix. */
 export async function startServed(folder: string, fixture: Partial<ServedFixture>, before = pinned(0)) {
   const whole: ServedFixture = {
     bodies: join(folder, "bodies"),
@@ -40,7 +40,7 @@ export async function startServed(folder: string, fixture: Partial<ServedFixture
     indexPath: undefined,
     ...fixture,
   };
-  const path = join(folder, `world-${crypto.randomUUID()}.json`);
+  const path = join(folder, `served-${crypto.randomUUID()}.json`);
   writeFileSync(path, JSON.stringify(whole));
   const program = resolve(import.meta.dir, "http-served.ts");
   const child = Bun.spawn([...before, process.execPath, program, path], { stdout: "pipe" });

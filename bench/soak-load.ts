@@ -2,7 +2,7 @@
  * The streams of a mixed load on a whole program: reads, queries, uploads, uploads in parts, payments, observation.
  *
  * Every stream repeats one step with a pause, so that the load is bounded. A response that is not as it must be is
- * counted by what was wrong; its first occurrence is kept as text.
+ * counted by what was wrong; its first occurrence is stored as text.
  * @module
  */
 import { createDataItem } from "../src/arweave/data-item.ts";
@@ -32,7 +32,7 @@ export type RunningLoad = Readonly<{ counts: () => LoadCounts; stop: () => Promi
 /** Uploads that reads choose from: the newest. */
 const knownMax = 2_000;
 
-/** Larger items are not kept to be sent again. Bytes. */
+/** Larger items are not stored for a second send. Bytes. */
 const resentBytesMax = 64 * 2 ** 10;
 
 /** A request that takes longer is an error. Milliseconds. */

@@ -1,7 +1,7 @@
 /**
  * A mixed load on a whole program for a long time: whether memory and descriptors grow, and whether anything fails.
  *
- * `SOAK_MINUTES=60 bun run bench soak`; 2 minutes unless told. The program is `cairn dev` in a process of its own, on
+ * `SOAK_MINUTES=60 bun run bench soak`; 2 minutes by default. The program is `cairn dev` in a process of its own, on
  * loopback, with a block every two seconds. Memory is that of the process; the slope is a line through its samples
  * after the warm-up, the first sixth of the time. Afterwards the program must end with 0 and its ledger add up.
  * @module
@@ -12,7 +12,7 @@ import { newSeed } from "../test/support/seed.ts";
 import type { Bench, BenchRow, BenchSize } from "./harness.ts";
 import { type LoadCounts, startLoad } from "./soak-load.ts";
 
-/** Unless told by SOAK_MINUTES. */
+/** Default of SOAK_MINUTES. */
 const minutesUsual: Readonly<Record<BenchSize, number>> = { small: 0.1, large: 2 };
 
 const sampleMs = 2_000;
@@ -48,15 +48,15 @@ async function soak(program: RunningProgram, minutes: number, seed: number): Pro
   const load = startLoad(program.line, seed);
   const startedAt = performance.now();
   const samples: Sample[] = [];
-  let told = 0;
+  let reported = 0;
   for (let passed = 0; passed < minutes; ) {
     await Bun.sleep(sampleMs);
     passed = (performance.now() - startedAt) / minuteMs;
     const sample = { minutes: passed, ...measure(program.pid) };
     samples.push(sample);
-    if (passed >= told + 1) {
-      told = Math.floor(passed);
-      process.stderr.write(`${told} min: ${lineOf(sample, load.counts())}\n`);
+    if (passed >= reported + 1) {
+      reported = Math.floor(passed);
+      process.stderr.write(`${reported} min: ${lineOf(sample, load.counts())}\n`);
     }
   }
   const counts = load.counts();

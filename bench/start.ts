@@ -1,5 +1,5 @@
 /**
- * How long the program takes from nothing to its first answer, and how much memory it holds when it has nothing to do.
+ * How long the program takes from nothing to its first response, and how much memory it uses when idle.
  * @module
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -35,7 +35,7 @@ async function measureStarts(
   const responseMs = median(starts.map((start) => start.responseMs));
   return [
     {
-      name: `start to first answer, ${name}`,
+      name: `start to first response, ${name}`,
       metric: `${responseMs.toFixed(0)} ms`,
       ...(target ? { target } : {}),
     },
@@ -59,7 +59,7 @@ async function startOnce(command: readonly string[], readsMemory: boolean) {
   try {
     const { gateway } = JSON.parse(await firstLine(child.stdout));
     const response = await fetch(`${gateway}/svc/healthcheck`);
-    if (response.status !== 200) throw new Error(`the healthcheck answered ${response.status}`);
+    if (response.status !== 200) throw new Error(`the healthcheck responded ${response.status}`);
     const responseMs = performance.now() - startedAt;
     if (readsMemory) await Bun.sleep(idleMs);
     return { responseMs, idleMiB: residentMiB(child.pid) };

@@ -234,7 +234,7 @@ async function sendLarge(url: string, header: Uint8Array, size: number): Promise
   const responded = new Promise<string>((resolve, reject) => {
     socket.once("data", (bytes) => resolve(bytes.toString("latin1")));
     socket.once("error", reject);
-    socket.once("close", () => reject(new Error("the connection ended before an answer")));
+    socket.once("close", () => reject(new Error("the connection ended before a response")));
   });
   const write = async (bytes: Uint8Array | string) => {
     if (!socket.write(bytes)) await new Promise((resolve) => socket.once("drain", resolve));

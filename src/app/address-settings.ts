@@ -3,6 +3,7 @@
  * @module
  */
 import ipaddr from "ipaddr.js";
+import { invalidValue } from "../lib/invalid-value.ts";
 import { readAddress } from "../payment/addresses.ts";
 import { badSettings } from "./complaints.ts";
 
@@ -48,7 +49,7 @@ export function proxyTest(trusted: readonly string[]): (address: string) => bool
 
 function readBlock(text: string, setting: AddressSetting): Block {
   if (ipaddr.isValidCIDR(text)) return ipaddr.parseCIDR(text);
-  if (!ipaddr.isValid(text)) throw badSettings([`${setting} must list addresses or CIDR blocks, got "${text}"`]);
+  if (!ipaddr.isValid(text)) throw badSettings([invalidValue(setting, text, "an address or a CIDR block")]);
   const address = ipaddr.process(text);
   return [address, address.kind() === "ipv4" ? 32 : 128];
 }

@@ -26,6 +26,7 @@ import { openWebhooks, type Webhooks } from "../indexing/webhooks.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
 import { openHttp } from "../lib/http-client.ts";
+import { invalidValue } from "../lib/invalid-value.ts";
 import type { Log } from "../lib/log.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import type { IndexReader } from "../store/index/types.ts";
@@ -393,7 +394,7 @@ function queriesOf({ config, folder, log, closers }: GatewayParts, threads: Thre
 /** Where queries are sent. @throws Misuse when it is no host. */
 export function graphqlOriginOf(host: string, port: number): string {
   const origin = graphqlOrigin(host, port);
-  if (origin === undefined) throw badSettings([`GRAPHQL_HOST must be a host or an origin, got "${host}"`]);
+  if (origin === undefined) throw badSettings([invalidValue("GRAPHQL_HOST", host, "a host or an origin")]);
   return origin;
 }
 

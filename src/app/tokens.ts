@@ -8,6 +8,7 @@ import type { Config } from "../config/settings.ts";
 import type { HealthCheck } from "../gateway/health.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
+import { invalidValue } from "../lib/invalid-value.ts";
 import type { Log } from "../lib/log.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import { chainOf, readAddress, type Token, type UserAddress } from "../payment/addresses.ts";
@@ -231,8 +232,7 @@ function addressOf(
 ): UserAddress | undefined {
   const text = config[name];
   const address = text === undefined ? undefined : readAddress(text, type)?.address;
-  if (text !== undefined && address === undefined)
-    complaints.push(`${name} must be an address of ${type}, got ${JSON.stringify(text)}`);
+  if (text !== undefined && address === undefined) complaints.push(invalidValue(name, text, `an address of ${type}`));
   return address;
 }
 

@@ -9,6 +9,7 @@ import type { PublicUrl } from "../http/public-url.ts";
 import type { RateLimiter } from "../http/rate-limiter.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
+import { invalidValue } from "../lib/invalid-value.ts";
 import type { Log } from "../lib/log.ts";
 import { secp256k1 } from "../lib/secp256k1.ts";
 import { readAddress } from "../payment/addresses.ts";
@@ -123,8 +124,7 @@ export function readX402Source(config: Config): X402Source | undefined {
   if (config.X402_PAY_TO === undefined) return undefined;
   const complaints: string[] = [];
   const payTo = readAddress(config.X402_PAY_TO, "ethereum")?.address;
-  if (payTo === undefined)
-    complaints.push(`X402_PAY_TO must be an address of ethereum, got ${JSON.stringify(config.X402_PAY_TO)}`);
+  if (payTo === undefined) complaints.push(invalidValue("X402_PAY_TO", config.X402_PAY_TO, "an address of ethereum"));
   const network = networkOf(config, complaints);
   const rpcUrl = network && rpcUrlOf(config, network, complaints);
   const carrier = carrierOf(config, complaints);
@@ -278,7 +278,7 @@ export function checkPaidReading(config: Config): void {
   if (config.X402_PAY_TO === undefined) complaints.push("RATE_LIMITER_PAYMENT needs X402_PAY_TO");
   if (BigInt(config.RATE_LIMITER_PAYMENT_PRICE) < x402AmountMin)
     complaints.push(
-      `RATE_LIMITER_PAYMENT_PRICE must be ${x402AmountMin} or more, got "${config.RATE_LIMITER_PAYMENT_PRICE}"`,
+      invalidValue("RATE_LIMITER_PAYMENT_PRICE", String(config.RATE_LIMITER_PAYMENT_PRICE), `${x402AmountMin} or more`),
     );
   if (complaints.length > 0) throw badSettings(complaints);
 }

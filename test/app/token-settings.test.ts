@@ -76,7 +76,7 @@ test("KYVE is taken at an address of its chain, with a node", async () => {
   const kyve = { PAYMENT_ADDRESS_KYVE: encodeBech32("kyve", new Uint8Array(20)), KYVE_REST_URL: rpc };
   expect(await open(kyve)).toEqual(["kyve"]);
   for (const [environment, complaint] of [
-    [{ ...kyve, PAYMENT_ADDRESS_KYVE: address }, "PAYMENT_ADDRESS_KYVE must be an address of kyve"],
+    [{ ...kyve, PAYMENT_ADDRESS_KYVE: address }, "for PAYMENT_ADDRESS_KYVE: expected an address of kyve"],
     [{ PAYMENT_ADDRESS_KYVE: kyve.PAYMENT_ADDRESS_KYVE }, "PAYMENT_ADDRESS_KYVE needs KYVE_REST_URL"],
   ] as const) {
     const { complaints, config } = readConfig(environment, "serve");

@@ -34,7 +34,9 @@ describe("the binary, away from its tree", () => {
     const { exitCode, stderr } = run(["serve"], { GATEWAY_PORT: "x", LOG_LEVEL: "loud" });
     expect({ exitCode, stderr }).toEqual({
       exitCode: 2,
-      stderr: expect.stringMatching(/^Bad settings:\n {2}invalid value .* for GATEWAY_PORT: .*\n {2}invalid value .* for LOG_LEVEL: .*\n$/),
+      stderr: expect.stringMatching(
+        /^Bad settings:\n {2}invalid value .* for GATEWAY_PORT: .*\n {2}invalid value .* for LOG_LEVEL: .*\n$/,
+      ),
     });
   });
 
