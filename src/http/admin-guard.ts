@@ -1,10 +1,8 @@
 /**
- * The bearer key of administration. Keys are compared as hashes in constant time, and guessing slows down by
- * address.
+ * The bearer key of administration. Keys are compared as hashes in constant time, and wrong keys slow an address down.
  *
- * A wrong key is answered late, and later with each one; while such answers are due to an address, no further
- * key of it is looked at beyond what the waits allow, so that guessing in parallel gains nothing. A right key
- * waits for nothing.
+ * The response to each wrong key is delayed longer. While responses to an address are pending, further keys are not
+ * compared beyond the limit of waits, so parallel guessing gains nothing. A correct key is never delayed.
  * Source: docs/reference/gateway.md#administration; docs/reference/threats.md (S2).
  * @module
  */
@@ -15,19 +13,16 @@ import type { Clock } from "../lib/clock.ts";
 import { sha256 } from "../lib/hash.ts";
 import { addressBlock } from "./client-address.ts";
 
-/** Lets the owner of the key in. */
 export type AdminGuard = Readonly<{
   /**
-   * Rejects with Failure `unauthorized`; `too_many_requests` when the address has guessed too much to be
-   * heard.
+   * Rejects with Failure `unauthorized`; `too_many_requests` when the address has sent too many wrong keys.
    *
    * @param authorization - The header's value, or null.
-   * @param address - Of who asks.
+   * @param address - Address of the client.
    */
   admit: (authorization: string | null, address: string, signal: AbortSignal) => Promise<void>;
 }>;
 
-/** What a guard is made of. */
 export type AdminGuardOptions = Readonly<{
   key: string;
   clock: Clock;
@@ -37,28 +32,27 @@ export type AdminGuardOptions = Readonly<{
   isSame?: (one: Uint8Array, other: Uint8Array) => boolean;
 }>;
 
-/** Wrong keys of an address that cost nothing: a script with an old key, a mistyped one, a suite of tests. */
+/** Wrong keys of an address without a delay: a script with an old key, a typing error, a test suite. */
 export const freeGuesses = 100;
 
-/** What the next wrong key costs, doubled by each one after it, up to the longest. Milliseconds. */
+/** Delay of the next wrong key; doubles with each one, up to the maximum. Milliseconds. */
 const firstWaitMs = 100;
 const longestWaitMs = 5_000;
 
-/** Answers that may be due to one address; beyond, its keys are not looked at. Milliseconds. */
+/** Pending delay of one address; beyond it, its keys are not compared. Milliseconds. */
 const dueMsMax = 10_000;
 
-/** An address that has not guessed for so long is forgotten. Milliseconds. */
+/** An address without wrong keys for this long is forgotten. Milliseconds. */
 const rememberedMs = 60 * 60_000;
 
-/** Addresses that are remembered, those that guessed last: 2 MiB. */
+/** Remembered addresses, the most recent ones: 2 MiB. */
 const addressesMax = 10_000;
 
-/** Longer keys are nobody's. Characters. */
+/** Longest key. Characters. */
 const keyLengthMax = 4_096;
 
 type Guesses = Readonly<{ wrong: number; respondedAt: number }>;
 
-/** Creates a guard. */
 export function createAdminGuard(options: AdminGuardOptions): AdminGuard {
   const { key, clock, sleep, isSame = timingSafeEqual } = options;
   const expected = hashOf(key);
@@ -72,7 +66,7 @@ export function createAdminGuard(options: AdminGuardOptions): AdminGuard {
   return {
     admit: async (authorization, address, signal) => {
       const given = bearerKey(authorization);
-      if (given === undefined) throw new Failure("unauthorized", { address }); // nothing was guessed
+      if (given === undefined) throw new Failure("unauthorized", { address }); // no key was sent
       const block = addressBlock(address);
       const before = guesses.get(block) ?? { wrong: 0, respondedAt: 0 };
       const now = clock();

@@ -1,12 +1,12 @@
 /**
- * What was signed with content, as `X-Arweave-…` response headers: owner, signature and tags. Whoever signed chose
- * names and values, so each is checked, and all of them together are bounded.
+ * Owner, signature and tags of content as `X-Arweave-…` response headers. Signers choose names and values freely, so
+ * each is validated and their total size is limited.
  * Source: RFC 9110 §5.1, §5.5 (field names and values); docs/operating.md, "Headers of tags".
  * @module
  */
 import type { SignedContent } from "../gateway/signed-content.ts";
 
-/** Bytes that all of these headers may take, names included: proxies refuse heads of more than 8 to 16 KiB. */
+/** Bytes of all these headers, names included: proxies reject heads of more than 8 to 16 KiB. */
 export const arweaveHeaderBytesMax = 8_192;
 
 /** Tags of one response. */
@@ -20,10 +20,10 @@ const valueLengthMax = 4_096;
 
 const tagPrefix = "X-Arweave-Tag-";
 
-/** Headers of our own that begin as those of tags do: a tag may not pretend to be one. */
+/** Own headers with the same prefix as those of tags: a tag may not imitate them. */
 const reservedNames: ReadonlySet<string> = new Set(["count"]);
 
-/** What a header's line takes beside name and value: ": " and its end. */
+/** Bytes of a header line besides name and value: ": " and the line end. */
 const lineBytes = 4;
 
 /** Printable Latin-1 without spaces at the ends, which a reader of headers would remove. */

@@ -1,6 +1,5 @@
 /**
- * Files of our own pages: inside the binary where there is one, else made when somebody first asks; kept
- * compressed.
+ * Files of the program's own pages: embedded in the binary, or built on the first request; cached compressed.
  * @module
  */
 import { createHash } from "node:crypto";
@@ -17,18 +16,18 @@ export type Assets<Name extends string> = Readonly<{
   version: string;
 }>;
 
-/** Gives the files; the first call reads or makes them. */
+/** Returns the files; the first call reads or builds them. */
 export type AssetSource<Name extends string> = () => Promise<Assets<Name>>;
 
-/** The address of a file carries its version, so that it may be kept for good. */
+/** The URL of a file contains its version, so it is cached without expiry. */
 const storedForGood = "public, max-age=31536000, immutable";
 
 const expand = promisify(gunzip);
 
 /**
- * Creates the source. What failed is tried again by the next call.
+ * Creates the source. The next call retries after a failure.
  *
- * @param make - Makes the files where they are not inside the binary.
+ * @param make - Builds the files if they are not embedded in the binary.
  */
 export function createAssetSource<Name extends string>(
   names: readonly Name[],
@@ -44,7 +43,7 @@ export function createAssetSource<Name extends string>(
   };
 }
 
-/** Answers with a file, compressed where the client reads that. */
+/** Responds with a file, compressed if the client accepts that. */
 export async function assetResponse<Name extends string>(
   request: Request,
   source: AssetSource<Name>,
@@ -74,7 +73,7 @@ async function load<Name extends string>(
   return { files, version: hash.digest("base64url").slice(0, 16) };
 }
 
-/** All of the files, or none: a part of them is of no use. */
+/** All of the files, or none. */
 async function readEmbedded<Name extends string>(names: readonly Name[]): Promise<AssetFiles<Name> | undefined> {
   const found: Partial<Record<Name, Uint8Array<ArrayBuffer>>> = {};
   for (const name of names) {

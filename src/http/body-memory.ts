@@ -1,6 +1,6 @@
 /**
- * Memory that bodies hold: of responses until their client has taken them, of requests until they are answered. All
- * listeners share one budget for each, and a client address has a share of it.
+ * Memory of bodies: of responses until the client has received them, of requests until the response. All listeners
+ * share one budget for each, and each client address has a share of it.
  * Source: docs/decisions/091-body-memory.md.
  * @module
  */
@@ -80,7 +80,7 @@ export function createBodyMemory(options: BodyMemoryOptions): BodyMemory {
     },
     isUsedUp: (request, listener) => {
       const bytes = responses.bytes();
-      if (bytes <= responseBytesMax / responseShare) return false; // nobody is over a share
+      if (bytes <= responseBytesMax / responseShare) return false; // no client exceeds its share
       if (bytes >= responseBytesMax) return true;
       return responses.isOverShare(addressBlock(listener.clientAddressOf(request)));
     },
@@ -105,11 +105,11 @@ function addGauges(metrics: Metrics, responseBytes: () => number, requestBytes: 
 function countersIn(metrics: Metrics) {
   const response = metrics.counter({
     name: "http_response_body_refused_total",
-    help: "Responses replaced by 503 because bodies of responses used all the memory that they may.",
+    help: "Responses replaced by 503 because bodies of responses used all of their memory.",
   });
   const request = metrics.counter({
     name: "http_request_body_refused_total",
-    help: "Requests answered 503 because bodies of requests used all the memory that they may.",
+    help: "Requests rejected with 503 because bodies of requests used all of their memory.",
   });
   const cut = metrics.counter({
     name: "http_slow_readers_cut_total",

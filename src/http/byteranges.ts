@@ -1,15 +1,15 @@
 /**
- * Several ranges in one answer, `multipart/byteranges`, with a length that is known before a byte is read.
+ * Several ranges in one response, `multipart/byteranges`, with a length that is known before a byte is read.
  * Source: RFC 9110 §14.6; RFC 2046 §5.1.
  * @module
  */
 import { createHash } from "node:crypto";
 import { type ByteSpan, contentRange } from "../lib/range.ts";
 
-/** The frame around the parts of one answer. */
+/** The frame around the parts of one response. */
 export type MultipartFrame = Readonly<{
   contentType: string;
-  /** What stands before each part's bytes, in order. */
+  /** The header before each part's bytes, in order. */
   heads: readonly Uint8Array<ArrayBuffer>[];
   tail: Uint8Array<ArrayBuffer>;
   /** Bytes of the whole body. */
@@ -17,8 +17,7 @@ export type MultipartFrame = Readonly<{
 }>;
 
 /**
- * What the boundary is made from besides the answer's own facts, so that no content can contain it on
- * purpose.
+ * Secret part of the boundary, so that no content can contain the boundary on purpose.
  */
 const boundarySecret = crypto.getRandomValues(new Uint8Array(32));
 

@@ -1,5 +1,5 @@
 /**
- * The address of who asks, also behind proxies that the operator trusts; nobody else's word about it counts.
+ * The address of the client, also behind proxies that the operator trusts. Headers of other peers are ignored.
  * Source: docs/reference/gateway.md#client-addresses; docs/reference/threats.md (S2).
  * @module
  */
@@ -9,11 +9,11 @@ import ipaddr from "ipaddr.js";
 const proxiesMax = 16;
 
 /**
- * Reads who asks.
+ * Reads the client's address.
  *
  * @param peer - Address at the other end of the connection; "" when it is not known.
  * @param forwarded - The value of X-Forwarded-For, or null.
- * @param isTrusted - Whether an address is a proxy whose word is believed.
+ * @param isTrusted - Whether an address is a trusted proxy.
  * @returns The last address that no trusted proxy has; the peer's when a proxy names none.
  */
 export function clientAddressOf(
@@ -32,14 +32,13 @@ export function clientAddressOf(
 }
 
 /**
- * What of an address belongs to one customer: of IPv6 the first 64 bits, because the rest is theirs to
- * choose.
+ * The part of an address that identifies one customer: of IPv6 the first 64 bits, because customers choose the rest.
  *
  * @returns The text itself when it is no address.
  */
 export function addressBlock(address: string): string {
   if (!ipaddr.isValid(address)) return address;
-  const read = ipaddr.process(address); // an IPv4 address in IPv6 clothes counts as what it is
+  const read = ipaddr.process(address); // an IPv4-mapped IPv6 address counts as IPv4
   return read instanceof ipaddr.IPv6 ? `${prefixOf(read)}::/64` : read.toString();
 }
 

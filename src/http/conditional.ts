@@ -19,8 +19,7 @@ export function contentTag(id: string, verified: boolean): string {
 }
 
 /**
- * Whether If-None-Match names what would be sent, so that 304 is the answer. Tags are compared weakly; `*` is
- * any.
+ * Whether If-None-Match contains the tag, so that the response is 304. Tags are compared weakly; `*` matches any.
  *
  * @param header - The header's value; `null` when absent. A list that cannot be read matches up to its fault.
  */
@@ -29,7 +28,7 @@ export function namesTag(header: string | null, tag: string): boolean {
 }
 
 /**
- * Whether If-Match allows an answer: it is absent, `*`, or names what would be sent. Tags are compared strongly.
+ * Whether If-Match allows the response: it is absent, `*`, or contains the tag. Tags are compared strongly.
  */
 export function allowsTag(header: string | null, tag: string): boolean {
   return header === null || listHas(header, (found) => found.tag === tag && !found.isWeak);

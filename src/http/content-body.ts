@@ -1,5 +1,5 @@
 /**
- * The bytes of content as bodies of answers, by the way that costs least for their size and place.
+ * The bytes of content as response bodies, in the cheapest form for their size and location.
  *
  * Bun drops Content-Length from streams made in JavaScript (oven-sh/bun#10507), so a stream is the last
  * resort: a large body that is not on this disk. A large body on disk is a slice of its file, which the
@@ -16,7 +16,7 @@ import type { Release } from "../lib/semaphore.ts";
 import type { HeldMemory } from "./body-size.ts";
 import type { MultipartFrame } from "./byteranges.ts";
 
-/** As much of content as an answer reads. */
+/** The parts of content that a response reads. */
 export type ReadableContent = Pick<
   OpenContent,
   "root" | "size" | "check" | "cached" | "fetched" | "bytes" | "read" | "file"
@@ -35,7 +35,7 @@ export type ContentBody = Readonly<{
 /** How a body is read. */
 export type BodyReading = Composing &
   Readonly<{
-    /** A span up to this size that is not on disk is answered when it is complete, a larger one while it arrives. */
+    /** A span up to this size that is not on disk is sent when complete; a larger one is streamed. */
     bufferBytesMax: number;
   }>;
 
@@ -55,10 +55,10 @@ const comparedAtOnce = 32 * 2 ** 20;
 const streamHoldsBytes = 128 * 2 ** 10;
 
 /**
- * Gives one span of content.
+ * Returns one span of content.
  *
- * @throws Failure `source_failed`, `source_timeout`, `busy`, `blocked` before the first byte; later trouble
- * errors the stream, which cuts the connection.
+ * @throws Failure `source_failed`, `source_timeout`, `busy`, `blocked` before the first byte; later faults
+ * abort the stream, which cuts the connection.
  */
 export async function spanBody(content: ReadableContent, span: ByteSpan, reading: BodyReading): Promise<ContentBody> {
   const { bufferBytesMax, hold, signal } = reading;
@@ -155,8 +155,7 @@ const pieceTakenWithinMs = 60_000;
  * A stream that takes a piece when its reader wants one, and ends with an error, which cuts the connection, when its
  * reader takes too little.
  *
- * The first piece is taken before the stream is given: while nothing was sent, trouble can still be an
- * answer.
+ * The first piece is read before the stream is returned: until then, a fault can still be a response.
  */
 async function streamOf(pieces: AsyncIterable<Uint8Array>): Promise<ContentBody> {
   const iterator = pieces[Symbol.asyncIterator]();
@@ -186,7 +185,7 @@ async function streamOf(pieces: AsyncIterable<Uint8Array>): Promise<ContentBody>
   return { body, held: { kind: "stream", bytes: streamHoldsBytes } };
 }
 
-/** The same bytes under the type that a body has; the runtime copies them into the answer. */
+/** The same bytes with the type of a body; the runtime copies them into the response. */
 function viewOf(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   const { buffer, byteOffset, byteLength } = bytes;
   return buffer instanceof ArrayBuffer ? new Uint8Array(buffer, byteOffset, byteLength) : new Uint8Array(bytes);

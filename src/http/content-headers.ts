@@ -1,5 +1,5 @@
 /**
- * Response headers of content: what the bytes are, how far they were checked, how long they may be kept.
+ * Response headers of content: type, verification, and caching.
  * Source: docs/reference/gateway.md#content-responses; RFC 9530 (digests).
  * @module
  */
@@ -11,7 +11,6 @@ import { contentTag } from "./conditional.ts";
 import { corsHeaders } from "./cors.ts";
 import { contentCodingsOf, digestField, isActiveType, mediaTypeOf, unknownType } from "./header-values.ts";
 
-/** What is said about content. */
 export type ContentDescription = Readonly<{
   id: Id;
   contentType: string | undefined;
@@ -22,15 +21,14 @@ export type ContentDescription = Readonly<{
   trusted: boolean;
   cached: boolean;
   item: ItemPlace | undefined;
-  /** How long others may keep the answer. */
+  /** How long caches may store the response. */
   keep: Keep;
   /** What a browser may do with it. */
   policy: ContentPolicy;
 }>;
 
 /**
- * How long others may keep an answer: by what is known of the bytes, or for a time because the address may
- * change its mind.
+ * How long caches may store a response: by the state of the bytes, or for a time because the address may change.
  */
 export type Keep = Readonly<{ kind: "by content" }> | Readonly<{ kind: "for a time"; seconds: number }>;
 
@@ -38,25 +36,25 @@ export type Keep = Readonly<{ kind: "by content" }> | Readonly<{ kind: "for a ti
 export type ContentPolicy = Readonly<{
   /** Sandbox for active types; `undefined` leaves them free. */
   sandbox: string | undefined;
-  /** Whether the same address answers pages differently, so that a shared cache must tell them apart. */
+  /** Whether the response varies by destination, so that shared caches separate them. */
   variesByDestination: boolean;
 }>;
 
-/** Nothing runs: what `/raw` of an active type carries. */
+/** No scripts: for `/raw` of an active type. */
 export const sandboxClosed = "sandbox";
 
 /** Scripts run in an origin of their own that stores nothing. */
 export const sandboxWithScripts = "sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads";
 
 /**
- * Seconds that answers from an address that may change its mind are kept: apex, names without TTL, fallbacks.
+ * Max-age of responses from an address that may change: apex, names without TTL, fallbacks. Seconds.
  */
 export const changingAgeSeconds = 300;
 
 const immutableAge = "public, max-age=2592000, immutable";
 const mutableAge = "public, max-age=7200";
 
-/** Headers of a whole answer (200), without its length. */
+/** Headers of a whole response (200), without its length. */
 export function contentHeaders(description: ContentDescription): Headers {
   const type = mediaTypeOf(description.contentType);
   const codings = contentCodingsOf(description.contentEncoding);
@@ -92,7 +90,7 @@ export function partHeaders(whole: Headers): Headers {
   return headers;
 }
 
-/** Headers that a 304 repeats; those that describe a body stay behind. Source: RFC 9110 §15.4.5. */
+/** Headers of a 304: those that describe a body are removed. Source: RFC 9110 §15.4.5. */
 export function notModifiedHeaders(whole: Headers): Headers {
   const headers = new Headers(whole);
   for (const name of ["Content-Type", "Content-Encoding", "Content-Digest", "Repr-Digest", "Content-Disposition"])

@@ -1,5 +1,5 @@
 /**
- * Content as an answer: whole, in parts, not modified, or not satisfiable, with GET and HEAD alike.
+ * Content as a response: whole, in parts, not modified, or not satisfiable, for GET and HEAD.
  * Source: RFC 9110 §13, §14, §15.3.7; docs/reference/gateway.md#ranges.
  * @module
  */
@@ -15,10 +15,9 @@ import { composingOf, type RequestContext } from "./context.ts";
 import { unknownType } from "./header-values.ts";
 import { jsonResponse } from "./responses.ts";
 
-/** What a request wants of content. */
 export type ContentRequest = Readonly<{
   headOnly: boolean;
-  /** The Range header; null also when it is not to be heeded. */
+  /** The Range header; null also when it is ignored. */
   range: string | null;
   /** The Range header that the runtime sees. */
   arrivedRange: string | null;
@@ -28,7 +27,6 @@ export type ContentRequest = Readonly<{
   composing: Composing;
 }>;
 
-/** Reads what a request wants. */
 export function readContentRequest(request: Request, { headOnly }: RequestContext): ContentRequest {
   const { headers } = request;
   return {
@@ -43,9 +41,9 @@ export function readContentRequest(request: Request, { headOnly }: RequestContex
 }
 
 /**
- * Answers with content.
+ * Responds with content.
  *
- * @param whole - Headers of the whole answer (content-headers.ts).
+ * @param whole - Headers of the whole response (content-headers.ts).
  * @param bufferBytesMax - As in content-body.ts.
  * @param wholeStatus - Status of a response with all of the content.
  * @throws What reading throws before the first byte.
@@ -62,10 +60,9 @@ export async function contentResponse(
   const reading = { bufferBytesMax, ...request.composing };
   const meaning = readRange(rangeThatCounts(request.range, request.ifRange, tag), size);
   const spans = spansOf(meaning, size);
-  // Before the check, which may bring the bytes here.
+  // Read before the check, which may fetch the bytes.
   const isCached = spans.every(content.cached);
-  // An answer without a body tells no more than the one with it, and the second of two spans no more than
-  // both.
+  // HEAD and each requested range pass the same block-list check as a full GET.
   for (const span of spans) await content.check(span, reading.signal);
   if (!allowsTag(request.ifMatch, tag)) throw new Failure("precondition_failed", { tag });
   if (namesTag(request.ifNoneMatch, tag))
@@ -88,7 +85,6 @@ export async function contentResponse(
   return await sendSpans(content, headers, tag, meaning.spans, request.headOnly, reading);
 }
 
-/** What a request asks to see. */
 function spansOf(meaning: RangeMeaning, size: number): readonly ByteSpan[] {
   if (meaning.kind === "spans") return meaning.spans;
   return meaning.kind === "whole" ? [{ start: 0, end: size }] : [];
@@ -139,7 +135,7 @@ async function send(
   return withHeldMemory(new Response(body, { status, headers }), size, held);
 }
 
-/** 416 says how large the body is and what it is, so that a player can ask again. */
+/** 416 includes the size and the type of the body, so that a player can retry. */
 function unsatisfiable(size: number, whole: Headers): Response {
   const { status, message } = failures.range_not_satisfiable;
   const stored = [

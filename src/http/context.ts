@@ -1,6 +1,5 @@
 /**
- * What is known of a request beside the request itself: its id for the logs, whether only headers are wanted,
- * and how long the connection may wait.
+ * The context of a request: its id for the logs, whether it is HEAD, and how long the connection may be silent.
  * @module
  */
 import type { Composing } from "../lib/event-loop.ts";
@@ -8,7 +7,6 @@ import { type RequestMemory, unlimitedMemory } from "./memory-account.ts";
 import { requestIdOf } from "./request-id.ts";
 import { readSegments, readTarget, type Target } from "./target.ts";
 
-/** Facts of one request. */
 export type RequestContext = Readonly<{
   requestId: string;
   /** The path is in its one spelling: escapes only where they are needed. */
@@ -17,11 +15,11 @@ export type RequestContext = Readonly<{
   segments: readonly string[];
   /** HEAD: routes see a GET, and those for which a body is costly leave it out and set Content-Length. */
   headOnly: boolean;
-  /** Scheme under which the caller sees us, also behind a proxy. */
+  /** Scheme of the client's URL, also behind a proxy. */
   scheme: string;
-  /** Host under which the caller sees us, its port included where it is not the scheme's own; "" when not known. */
+  /** Host of the client's URL, with its port unless it is the default; "" when unknown. */
   host: string;
-  /** Address of who asks, as far as proxies that we trust tell it; "" when it is not known. */
+  /** Address of the client, by trusted proxies; "" when unknown. */
   clientAddress: () => string;
   /**
    * Lets the connection be silent for this many seconds, 0 to 255; sources take longer than the usual limit.
@@ -31,18 +29,17 @@ export type RequestContext = Readonly<{
   memory: RequestMemory;
 }>;
 
-/** Who asks for what. */
 export type Asker = Pick<RequestContext, "target" | "headOnly" | "clientAddress">;
 
 const contexts = new WeakMap<Request, RequestContext>();
 
-/** Keeps the facts of a request for as long as it lives. */
+/** Attaches the context to a request. */
 export function setContext(request: Request, context: RequestContext): void {
   contexts.set(request, context);
 }
 
 /**
- * The facts of a request; made on the spot for one that came through no server (a test's `app.handle`).
+ * The context of a request; created for one that came through no server (a test's `app.handle`).
  *
  * @throws Failure `malformed_path` for a request that came through no server.
  */
@@ -65,7 +62,7 @@ export function contextOf(request: Request): RequestContext {
   return context;
 }
 
-/** How a body is composed that answers a request: until its client leaves, within the memory of responses. */
+/** How a response body is composed: until the client disconnects, within the memory of responses. */
 export function composingOf(request: Request): Composing {
   const { holdResponse: hold, ...compositions } = contextOf(request).memory;
   return { signal: request.signal, hold, ...compositions };

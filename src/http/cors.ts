@@ -1,6 +1,5 @@
 /**
- * Which browsers' pages may read answers: all of them, everywhere but in administration, never with
- * credentials.
+ * CORS: pages of all origins may read responses except those of administration, never with credentials.
  * Source: docs/reference/gateway.md#cors; Fetch standard, "CORS protocol".
  * @module
  */
@@ -8,7 +7,7 @@
 /** Response headers that pages may read: all; `Authorization` has to be named beside the wildcard. */
 const exposedHeaders = "*, Authorization";
 
-/** What every answer outside administration carries. */
+/** Headers of every response outside administration. */
 export const corsHeaders = {
   "Access-Control-Allow-Origin": "*",
   "Access-Control-Expose-Headers": exposedHeaders,
@@ -46,9 +45,9 @@ const familyNamesMax = 16;
 const preflightAge = "86400";
 
 /**
- * Answers a preflight.
+ * Responds to a preflight.
  *
- * @param methods - What the path answers to.
+ * @param methods - Methods of the path.
  * @param asked - The preflight's `Access-Control-Request-Headers`.
  */
 export function preflightResponse(methods: readonly string[], asked: string | null): Response {

@@ -1,11 +1,11 @@
 /**
- * What a browser says about why it asks.
+ * Fetch metadata of a browser's request.
  * Source: Fetch Metadata Request Headers (W3C).
  * @module
  */
 import type { FetchMetadata } from "../gateway/isolation.ts";
 
-/** Reads the facts by which content is kept apart (gateway/isolation.ts). */
+/** Reads the metadata that isolates content (gateway/isolation.ts). */
 export function readFetchMetadata(headers: Headers): FetchMetadata {
   return {
     destination: headers.get("sec-fetch-dest"),

@@ -1,5 +1,5 @@
 /**
- * The last hand on an answer: headers that every answer has, and HEAD.
+ * The final step of a response: headers of every response, and HEAD.
  * Source: docs/reference/gateway.md#request-ids; RFC 9110 §9.3.2 (HEAD).
  * @module
  */
@@ -21,14 +21,14 @@ export function finish(response: Response, context: RequestContext, draining: bo
 }
 
 /**
- * The headers of an answer without its body, with the length that the body would have.
+ * The headers of a response without its body, with the length of the body.
  *
  * Routes for whose bodies that would be costly leave the body out and set Content-Length themselves.
  */
 export async function headersOnly(response: Response): Promise<Response> {
   const { status } = response;
   const headers = new Headers(response.headers);
-  // Bun dates every answer but those to HEAD.
+  // Bun sets Date on every response except those to HEAD.
   if (!headers.has("Date")) headers.set("Date", new Date().toUTCString());
   if (!headers.has("Content-Length") && hasBody(status))
     headers.set("Content-Length", String((await response.arrayBuffer()).byteLength));
@@ -36,7 +36,7 @@ export async function headersOnly(response: Response): Promise<Response> {
   return new Response(null, { status, headers });
 }
 
-/** Whether answers of this status have a body, and so a length. */
+/** Whether responses of this status have a body. */
 function hasBody(status: number): boolean {
   return status >= 200 && status !== 204 && status !== 304;
 }

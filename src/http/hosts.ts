@@ -1,5 +1,5 @@
 /**
- * Whose host a request was sent to: ours, or one that belongs to the content of a single id or name.
+ * The host of a request: the gateway's own, or that of a single id or name.
  * Source: docs/reference/gateway.md#which-route-answers; RFC 4648 §6 (base32).
  * @module
  */
@@ -7,9 +7,8 @@ import { type Id, idBytes, idFromBytes } from "../arweave/id.ts";
 import { decodeBase32, encodeBase32 } from "../lib/base-encodings.ts";
 import { hostName } from "./target.ts";
 
-/** What a host stands for. */
 export type HostMeaning =
-  /** Ours: every surface answers here. `root` is where ids have hosts of their own; undefined when nowhere. */
+  /** The gateway's own, with all routes. `root` is the parent of the ids' hosts; undefined without one. */
   | Readonly<{ kind: "shared"; root: string | undefined }>
   | Readonly<{ kind: "sandbox"; id: Id; root: string }> // the host of one id's content
   | Readonly<{ kind: "name"; label: string; root: string }>; // the host of a name or undername
@@ -17,7 +16,7 @@ export type HostMeaning =
 /** Characters of 32 bytes in base32 without padding. */
 const sandboxLabelLength = 52;
 
-/** Labels that are our own front door, not a name. */
+/** Labels of the gateway itself, not of names. */
 const ownLabels: ReadonlySet<string> = new Set(["www"]);
 
 /** Hosts whose meaning is remembered; requests come from a few of them. */

@@ -5,7 +5,7 @@
  */
 import { bodyBytesMax as graphqlBytesMax } from "../graphql/query-limits.ts";
 
-/** Bytes; a larger body is answered 413. */
+/** Bytes; a larger body gets 413. */
 export const limits = {
   /** JSON of administration. */
   adminBytesMax: 8 * 2 ** 20,
@@ -21,8 +21,8 @@ export const limits = {
   paymentBytesMax: 64 * 2 ** 10,
   /** What the card provider reports. */
   webhookBytesMax: 2 ** 20,
-  /** Request line and headers of a request, its cookies left out; more is answered 431. */
+  /** Request line and headers of a request without cookies; more gets 431. */
   headerBytesMax: 16 * 2 ** 10,
-  /** The same with its cookies, which the runtime answers 431 by itself: some 30 cookies of the largest size. */
+  /** The same with cookies: some 30 cookies of the largest size. The runtime itself responds 431. */
   headerBytesWithCookiesMax: 128 * 2 ** 10,
 } as const;

@@ -21,7 +21,6 @@ import { jsonResponse } from "./responses.ts";
 /** Tokens of one kind of bucket. */
 export type BucketSize = Readonly<{ capacity: number; refillPerSecond: number }>;
 
-/** What a limiter is made of. */
 export type RateLimiterOptions = Readonly<{
   client: BucketSize;
   resource: BucketSize;
@@ -38,7 +37,7 @@ export type RateLimiterOptions = Readonly<{
 export type RateLimiter = Readonly<{
   /** Takes a token, and says whether there was one; for whoever asks again when there was none. */
   admits: (method: string, asker: Asker) => boolean;
-  /** Takes a token, or answers that there is none. */
+  /** Takes a token, or returns the response when there is none. */
   reject: (method: string, asker: Asker) => Response | undefined;
   /** Takes a token, or tells who has none. */
   lack: (method: string, asker: Asker) => Lack | undefined;
@@ -130,7 +129,7 @@ function metricsIn(metrics: Metrics) {
     }),
     exceeded: metrics.counter({
       name: "rate_limit_exceeded_total",
-      help: "Requests that were refused, by whose limit was reached.",
+      help: "Requests that were rejected, by whose limit was reached.",
       labels: { limit_type: ["ip", "resource"] },
     }),
     tokens: metrics.counter({ name: "rate_limit_tokens_consumed_total", help: "Tokens that were taken." }),
@@ -142,7 +141,7 @@ export function tokensOf({ headOnly }: Asker, response: Response): number {
   return headOnly ? 1 : Math.ceil(bodySizeOf(response) / tokenBytes);
 }
 
-/** Says that a limit is reached. */
+/** The response when a limit is reached. */
 export function rateLimitedResponse({ of, waitMs }: Lack): Response {
   const message = `${of === "ip" ? "IP" : "Resource"} rate limit exceeded`;
   const headers = { "Retry-After": String(Math.ceil(waitMs / 1_000)), "Cache-Control": "no-store" };

@@ -1,5 +1,5 @@
 /**
- * A request as it arrives, brought into the one form that routes see, with its facts kept beside it.
+ * Normalises an incoming request for the routes and attaches its context.
  * Source: docs/reference/gateway.md#which-route-answers; docs/reference/gateway.md#request-ids; RFC 9112 §3.2 (Host).
  * @module
  */
@@ -20,7 +20,7 @@ export type Connection = Readonly<{
   allowSilence: (seconds: number) => void;
 }>;
 
-/** A request with its facts; `refused` when no route may see it. */
+/** A request with its context; `rejected` when no route may handle it. */
 export type Received = Readonly<{ request: Request; context: RequestContext; rejected?: Failure }>;
 
 /**
@@ -30,7 +30,7 @@ export type Received = Readonly<{ request: Request; context: RequestContext; rej
 const hostLengthMin = 4;
 const standIn = "localhost";
 
-/** Who asks for what: as much of a request as limits are about. Its path is as it arrived. */
+/** The parts of a request that limits apply to. Its path is as it arrived. */
 export function askerOf(arrived: Request, connection: Connection): Asker {
   return {
     target: readTarget(arrived.url),

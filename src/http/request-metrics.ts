@@ -19,7 +19,6 @@ export type CompletedRequest = Readonly<{
   durationMs: number;
 }>;
 
-/** Takes note of requests. */
 export type RequestMetrics = Readonly<{
   responded: (request: CompletedRequest) => void;
   /**
@@ -63,7 +62,7 @@ export function createRequestMetrics(metrics: Metrics, log: Log, logsCacheHits =
   });
   const left = metrics.counter({
     name: "client_disconnects_total",
-    help: "Requests whose client left before it was answered.",
+    help: "Requests whose client left before the response.",
   });
   let responseCache = 0;
   metrics.countOf({

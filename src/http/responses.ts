@@ -1,5 +1,5 @@
 /**
- * Answers in the forms of the contract: JSON strings for failures, bare text where a node gives bare text.
+ * Responses in the formats of the API: JSON strings for failures, plain text where nodes send plain text.
  * Source: docs/reference/gateway.md#errors.
  * @module
  */
@@ -11,12 +11,11 @@ export const textType = "text/plain; charset=utf-8";
 
 type HeaderRecord = Readonly<Record<string, string>>;
 
-/** Answers with a value as JSON. */
 export function jsonResponse(value: unknown, status = 200, headers: HeaderRecord = {}): Response {
   return jsonTextResponse(JSON.stringify(value), status, headers);
 }
 
-/** Answers with text that is JSON already, unchanged. */
+/** Responds with text that is JSON already. */
 export function jsonTextResponse(
   text: string | Uint8Array<ArrayBuffer> | Blob,
   status = 200,
@@ -26,18 +25,17 @@ export function jsonTextResponse(
   return withBodySize(reply, sizeOf(text));
 }
 
-/** Bytes of a body; of a text about as many. */
+/** Size of a body in bytes; approximate for a text. */
 export function sizeOf(body: string | Uint8Array | Blob): number {
   return body instanceof Blob ? body.size : body.length;
 }
 
-/** Answers with bare text. */
 export function textResponse(text: string, status = 200, headers: HeaderRecord = {}): Response {
   const response = new Response(text, { status, headers: { "Content-Type": textType, ...headers } });
   return withBodySize(response, text.length);
 }
 
-/** Answers with a page of our own, which nobody may frame and which loads nothing from elsewhere. */
+/** Responds with an own page, which cannot be framed and loads nothing from other origins. */
 export function pageResponse(html: string, contentSecurityPolicy: string): Response {
   return new Response(html, {
     headers: {
@@ -49,7 +47,7 @@ export function pageResponse(html: string, contentSecurityPolicy: string): Respo
   });
 }
 
-/** Turns an expected failure into its answer: the fixed message as a JSON string, with the cause if it may follow. */
+/** The response of an expected failure: the fixed message as a JSON string, with the reason if it is public. */
 export function failureResponse(failure: Failure, headers: HeaderRecord = {}): Response {
   const row: FailureRow = failures[failure.code];
   const reason = failure.context["reason"];
@@ -58,7 +56,7 @@ export function failureResponse(failure: Failure, headers: HeaderRecord = {}): R
   return jsonResponse(message, row.status, { ...failureHeaders(row), ...headers });
 }
 
-/** The answer of one row of the failures table. */
+/** The response of one row of the failures table. */
 export function codeResponse(code: FailureCode, headers: HeaderRecord = {}): Response {
   const row: FailureRow = failures[code];
   const all = { ...failureHeaders(row), ...headers };
@@ -66,7 +64,7 @@ export function codeResponse(code: FailureCode, headers: HeaderRecord = {}): Res
   return jsonResponse(row.message, row.status, all);
 }
 
-/** Nobody may keep a failure that can pass: absence, and trouble of ours. */
+/** Errors that may resolve by themselves (404, 5xx) are sent with `no-store`. */
 function failureHeaders(row: FailureRow): HeaderRecord {
   return {
     ...(row.status === 404 || row.status >= 500 ? { "Cache-Control": "no-store" } : {}),

@@ -1,9 +1,9 @@
 /**
- * A listener: from a socket's request to an answer, the same for every surface.
+ * A listener: from a socket's request to a response, the same for every service.
  *
- * Here, and nowhere else, a Failure becomes an answer, and an unknown path is told from a wrong method.
- * Answers from memory pass by all of it: a header that is set per request costs more than such an answer
- * takes (8 µs against 5 µs, measured; bench/http.ts).
+ * Only here a Failure becomes a response, and 404 is distinguished from 405.
+ * Responses from the response cache bypass all of it: setting one header per request costs more than such a response
+ * (8 µs against 5 µs, measured; bench/http.ts).
  * Source: docs/reference/gateway.md#which-route-answers; docs/reference/gateway.md#errors.
  * @module
  */
@@ -28,7 +28,6 @@ import { failureOf } from "./route-schema.ts";
 import { createRouteTable, type RouteTable } from "./routes.ts";
 import type { Target } from "./target.ts";
 
-/** What a listener is made of. */
 export type ServerOptions = Readonly<{
   hostname: string;
   /** 0 takes a free port. */
@@ -68,9 +67,9 @@ export type HttpServer = Readonly<{
    * @throws Error when they are no certificate and its key; then the old one stays.
    */
   renew: (certificate: Certificate) => void;
-  /** From now on every answer ends its connection, so that keep-alive clients go elsewhere. */
+  /** From now on every response closes its connection, so that keep-alive clients reconnect elsewhere. */
   drain: () => void;
-  /** Takes no new connections, waits for answers under way at most `graceMs`, then cuts them. Once, however often. */
+  /** Accepts no new connections, waits at most `graceMs` for responses, then cuts connections. Idempotent. */
   close: (graceMs: number) => Promise<void>;
 }>;
 
@@ -97,7 +96,7 @@ export function openServer(options: ServerOptions): HttpServer {
   let draining = false;
   let closing: Promise<void> | undefined;
 
-  /** Gives an answer from memory where there is one and whoever asks may have it; all else goes the long way. */
+  /** Responds from the response cache if the client may have the response; otherwise through the routes. */
   const fromMemory = (request: Request, server: BunServer): Response | undefined => {
     const ready = draining ? undefined : options.hit?.(request);
     if (ready === undefined || hasSeveralHosts(request.headers)) return undefined;
@@ -146,7 +145,7 @@ export function openServer(options: ServerOptions): HttpServer {
       return ready;
     },
     error: (error) => {
-      log.error("answer could not be sent", { error });
+      log.error("response could not be sent", { error });
       return codeResponse(isMissingFile(error) ? "busy" : "internal");
     },
   });
@@ -188,7 +187,7 @@ async function charge(
   else if (rejected === undefined) limiter?.charge(method, context, response);
 }
 
-/** The routes with the one place where what they throw becomes an answer. */
+/** The routes, with the error handler that turns thrown errors into responses. */
 function surface(app: AnyElysia, table: RouteTable, log: Log): AnyElysia {
   return new Elysia({ strictPath: true })
     .onTransform({ as: "global" }, ({ request, route }) => void routes.set(request, route))
@@ -205,7 +204,7 @@ function surface(app: AnyElysia, table: RouteTable, log: Log): AnyElysia {
     .use(app);
 }
 
-/** Patterns of the routes that took requests. Absent: content on a host of its own, or refused before any route. */
+/** Patterns of matched routes. Absent: content on a host of its own, or a request rejected before any route. */
 const routes = new WeakMap<Request, string>();
 
 function labelOf({ request, context, rejected }: Received, labels: RouteLabels): RouteLabel {

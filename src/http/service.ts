@@ -1,5 +1,5 @@
 /**
- * A service that answers at the root of its own port, below `/v1` there, and below a prefix on the gateway's port.
+ * A service at the root of its own port, below `/v1` there, and below a prefix on the gateway's port.
  * Source: docs/reference/gateway.md#which-route-answers.
  * @module
  */
@@ -7,7 +7,6 @@ import { type AnyElysia, Elysia } from "elysia";
 import type { Reference } from "./reference/document.ts";
 import { createReferenceRoutes } from "./reference/reference-routes.ts";
 
-/** What a service is made of. */
 export type Service = Readonly<{
   reference: Reference;
   /** Where the operator says that the service is. */

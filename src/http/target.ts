@@ -1,5 +1,5 @@
 /**
- * A request's address taken apart: host, path and query as they arrived, segments decoded once.
+ * A parsed request URL: host, path and query as they arrived, segments decoded once.
  *
  * Bun gives `request.url` absolute and normalised (host in lower case, dot segments removed), but gives the
  * bare path when the Host header is missing or is no host.

@@ -21,8 +21,7 @@ import { type HostMeaning, type Hosts, sandboxLabel } from "../hosts.ts";
 import { codeResponse } from "../responses.ts";
 import { hostPort } from "../target.ts";
 import { type Apex, type ContentPath, type NamedPath, readContentAddress } from "./content-address.ts";
-import { createContentFinder } from "./content-finder.ts";
-import { type ContentSender, createContentSender, queryPart } from "./content-sender.ts";
+import { type ContentSender, createContentFinder, createContentSender, queryPart } from "./content-sender.ts";
 import { createNamedContent, type NotFoundPage } from "./named-content.ts";
 import type { Memory } from "./response-cache.ts";
 

@@ -1,47 +1,203 @@
 /**
- * Content that was asked for, sent: found, with the headers of its address, whole or in parts.
+ * Content by its address: found, cached in memory where small, and sent whole or in parts.
  * Source: docs/reference/gateway.md#content-responses.
  * @module
  */
-import { readHintHeaders } from "../../chain/hint.ts";
-import type { ContentPolicy } from "../content-headers.ts";
+import type { Id } from "../../arweave/id.ts";
+import { type Hint, readHintHeaders } from "../../chain/hint.ts";
+import type { Content, GatewayContentStore } from "../../content/content.ts";
+import type { OpenContent } from "../../content/open-content.ts";
+import { foundItemPlace, type ItemPlace } from "../../gateway/item-place.ts";
+import type { Resolver } from "../../gateway/resolve.ts";
+import type { FindSignedContent, SignedContent } from "../../gateway/signed-content.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { sha256 } from "../../lib/hash.ts";
+import type { ByteSpan } from "../../lib/range.ts";
+import { setArweaveHeaders } from "../arweave-headers.ts";
+import type { ReadableContent } from "../content-body.ts";
+import { type ContentPolicy, changingAgeSeconds, contentHeaders, type Keep } from "../content-headers.ts";
 import { type ContentRequest, contentResponse, readContentRequest } from "../content-response.ts";
 import { contextOf, type RequestContext } from "../context.ts";
 import { contentDisposition } from "../header-values.ts";
 import type { ContentPath } from "./content-address.ts";
-import type { ContentFinder } from "./content-finder.ts";
+import { type Hit, hitBytesMax, type ResponseCache } from "./response-cache.ts";
 
-/** What is to be sent, and how. */
+export type Found =
+  | Readonly<{ kind: "folder" }>
+  | Readonly<{ kind: "content"; content: ReadableContent; headers: Headers }>;
+
+export type FindRequest = Readonly<{
+  address: ContentPath;
+  policy: ContentPolicy;
+  /** Key of the address in the response cache. */
+  key: string;
+  /** Whether the whole body will be sent, so that it may be cached in memory. */
+  wantsWhole: boolean;
+  /** A request of another gateway: content that is not in the index is not requested from third ones. */
+  isForGateway: boolean;
+  /** The client's hint about the place of the id. */
+  hint: Hint | undefined;
+  signal: AbortSignal;
+}>;
+
+export type ContentFinder = Readonly<{
+  /** @throws Failure `not_found`, `blocked`, `source_failed`, `source_timeout`, `busy`. */
+  find: (request: FindRequest) => Promise<Found>;
+}>;
+
+export type ContentFinderOptions = Readonly<{
+  resolver: Resolver;
+  content: Pick<GatewayContentStore, "open" | "openIndexed">;
+  itemPlaceOf: (id: Id) => ItemPlace | undefined;
+  /** Finds the signed fields of content for headers; undefined when these headers are disabled. */
+  signedContentOf: FindSignedContent | undefined;
+  responseCache: ResponseCache;
+  clock: Clock;
+}>;
+
+/** Time to live of cached content that is not yet stable or verified. Milliseconds. */
+const changeableTtlMs = 5_000;
+
+type Circumstances = Readonly<{
+  fallback: boolean;
+  manifestId: Id | undefined;
+  isPathVerified: boolean;
+  keep: Keep;
+  policy: ContentPolicy;
+  signed: SignedContent | undefined;
+  /** Whether all of the body was on this disk before anything was read for the response. */
+  wasCached: boolean;
+}>;
+
+export function createContentFinder(options: ContentFinderOptions): ContentFinder {
+  const { responseCache, clock } = options;
+
+  const headersOf = (content: OpenContent, digest: Uint8Array | undefined, cached: boolean, about: Circumstances) => {
+    const item = options.itemPlaceOf(content.id) ?? foundItemPlace(content);
+    const headers = contentHeaders({
+      ...content,
+      digest,
+      cached,
+      item,
+      keep: about.keep,
+      policy: about.policy,
+    });
+    if (about.signed !== undefined) setArweaveHeaders(headers, about.signed);
+    if (about.fallback) headers.set("X-AR-IO-Manifest-Fallback", "true");
+    return headers;
+  };
+
+  const remember = async (
+    content: OpenContent,
+    about: Circumstances,
+    request: FindRequest,
+    since: number,
+  ): Promise<Found> => {
+    const bytes = await content.bytes({ start: 0, end: content.size }, request.signal);
+    const cached = about.wasCached && !content.fetched();
+    const digest = content.digest ?? sha256(bytes);
+    const body = new Blob([new Uint8Array(bytes)]);
+    const hit: Hit = {
+      body,
+      headers: headersOf(content, digest, true, about),
+      dependsOn: about.manifestId === undefined ? [content.id] : [content.id, about.manifestId],
+      goodUntil:
+        content.stable && content.verified && about.isPathVerified
+          ? Number.POSITIVE_INFINITY
+          : clock() + changeableTtlMs,
+    };
+    // Content that was blocked or changed meanwhile must not be cached in its old state.
+    responseCache.put(request.key, hit, since);
+    const headers = cached ? hit.headers : headersOf(content, digest, false, about);
+    return { kind: "content", content: contentInMemory(body), headers };
+  };
+
+  return {
+    find: async (request) => {
+      const ready = responseCache.get(request.key);
+      if (ready !== undefined) return { kind: "content", content: contentInMemory(ready.body), headers: ready.headers };
+      const since = responseCache.moment();
+      const found = await resolve(options, request);
+      if (found.kind === "folder") return found;
+      const { content, fallback, manifestId, isPathVerified } = found;
+      const keep: Keep =
+        fallback || request.address.changing || !isPathVerified
+          ? { kind: "for a time", seconds: changingAgeSeconds }
+          : { kind: "by content" };
+      const wasCached = content.cached({ start: 0, end: content.size });
+      const signed = await options.signedContentOf?.(content, request.signal);
+      const { policy } = request;
+      const about = { fallback, manifestId, isPathVerified, keep, policy, signed, wasCached };
+      if (request.wantsWhole && content.size <= hitBytesMax) return await remember(content, about, request, since);
+      return { kind: "content", content, headers: headersOf(content, content.digest, wasCached, about) };
+    },
+  };
+}
+
+async function resolve({ resolver, content }: ContentFinderOptions, request: FindRequest) {
+  const { address, signal } = request;
+  const open = request.isForGateway ? content.openIndexed : openWith(content.open, address.id, request.hint);
+  if (!address.raw) return await resolver.resolve(address.id, address.path, open, signal);
+  const found = await open(address.id, signal);
+  return {
+    kind: "content",
+    content: found,
+    fallback: false,
+    manifestId: undefined,
+    isPathVerified: true,
+  } as const;
+}
+
+/** The hint with its id. */
+function openWith(open: Content["open"], about: Id, hint: Hint | undefined): Content["open"] {
+  return hint === undefined ? open : (id, signal) => open(id, signal, id === about ? hint : undefined);
+}
+
+function contentInMemory(body: Blob): ReadableContent {
+  const part = ({ start, end }: ByteSpan) => body.slice(start, end);
+  return {
+    root: undefined,
+    size: body.size,
+    // Cached content was checked when it was cached, and is dropped with every change of the block list.
+    check: async () => undefined,
+    cached: () => true,
+    fetched: () => false,
+    inMemory: body,
+    bytes: (span) => part(span).bytes(),
+    read: async function* (span) {
+      yield await part(span).bytes();
+    },
+    file: async () => undefined,
+  };
+}
+
 export type Sending = Readonly<{
   address: ContentPath;
   policy: ContentPolicy;
-  /** The address as memory knows it (hits.ts). */
+  /** Key of the address in the response cache. */
   key: string;
-  /** Adds what the address says of itself; gets headers of its own to change. */
+  /** Adds headers of the address; receives a copy of the headers. */
   decorate?: (headers: Headers) => void;
 }>;
 
-/** Sends content. */
 export type ContentSender = Readonly<{
   /** @throws Failure `not_found`, `blocked`, `source_failed`, `source_timeout`, `busy`. */
   send: (request: Request, sending: Sending) => Promise<Response>;
-  /** Sends all of it, whatever part of it was asked for and whatever the reader has; a status of its own. */
+  /** Sends the whole content with the given status; ignores Range and conditional headers. */
   sendWhole: (request: Request, sending: Sending, status: number) => Promise<Response>;
 }>;
 
-/** What a sender is made of. */
 export type ContentSenderOptions = Readonly<{
   finder: ContentFinder;
-  /** A body up to this size that is not on disk is answered when complete. Bytes. */
+  /** A body up to this size that is not on disk is sent when complete. Bytes. */
   coldBufferBytes: number;
-  /** Told of each answer that gives content. */
+  /** Called with each response that contains content. */
   note?: ((response: Response) => void) | undefined;
 }>;
 
-/** How long a source may keep a reader waiting before the connection is closed, in seconds. */
+/** Silence of a source before the connection is closed. Seconds. */
 const sourceSilenceSeconds = 120;
 
-/** Creates a sender. */
 export function createContentSender({ finder, coldBufferBytes, note }: ContentSenderOptions): ContentSender {
   const find = async (request: Request, sending: Sending, wantsWhole: boolean) => {
     const context = contextOf(request);
@@ -81,12 +237,12 @@ export function createContentSender({ finder, coldBufferBytes, note }: ContentSe
   };
 }
 
-/** Whether nothing but the whole body can be the answer; else it may be one without, for which none is fetched. */
+/** Whether the response must be the whole body; otherwise it may need no body, and none is fetched. */
 function isUnconditional({ range, ifNoneMatch, ifMatch }: ContentRequest): boolean {
   return range === null && ifNoneMatch === null && ifMatch === null;
 }
 
-/** How many gateways stand between the reader and us, as far as they say. */
+/** Number of gateways that forwarded the request, by their headers. */
 export function hopsOf(request: Request): number {
   const text = request.headers.get("x-ar-io-hops") ?? "";
   return /^\d{1,3}$/.test(text) ? Number(text) : 0;
@@ -97,13 +253,13 @@ export function queryPart(query: string): string {
   return query === "" ? "" : `?${query}`;
 }
 
-/** A manifest without its slash: links in its pages are relative to the slash. */
+/** Redirects a manifest without its slash: links in its pages are relative to the slash. */
 function folderResponse({ target }: RequestContext): Response {
   const Location = `${target.path}/${queryPart(target.query)}`;
   return new Response(null, { status: 301, headers: { Location, "Cache-Control": "public, max-age=7200" } });
 }
 
-/** Headers in memory are shared by answers: they are copied before they change. */
+/** Cached headers are shared by responses, so they are copied before a change. */
 function decorated(found: Headers, request: Request, decorate: Sending["decorate"]): Headers {
   const { query } = contextOf(request).target;
   const hops = hopsOf(request);
@@ -116,7 +272,7 @@ function decorated(found: Headers, request: Request, decorate: Sending["decorate
   return headers;
 }
 
-/** `?download=1` and `?filename=` say how a browser should take the bytes, as IPFS gateways do. */
+/** `?download=1` and `?filename=` set Content-Disposition, as on IPFS gateways. */
 function dispositionOf(query: string): string | undefined {
   const asked = new URLSearchParams(query);
   const fileName = asked.get("filename") ?? undefined;
