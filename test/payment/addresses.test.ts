@@ -67,7 +67,7 @@ describe("readAddress", () => {
     expect(readAddress(text)).toBeUndefined();
   });
 
-  test("refuses an address of another type than was asked for, unless it has the shape of a native one", () => {
+  test("rejects an address of another type than was asked for, unless it has the shape of a native one", () => {
     const types: AddressType[] = ["native", "ethereum", "solana", "kyve"];
     const addresses = [native, ethereum, solana, kyve];
     for (const [index, type] of types.entries()) {

@@ -56,7 +56,7 @@ describe("a token", () => {
   });
 });
 
-describe("S3: refused is a token", () => {
+describe("S3: a token is rejected", () => {
   const claims = { walletAddress: address, aud: "payment", iat: issuedAt, exp: issuedAt + 60 };
 
   test("of the same claims, made by hand, only where something is wrong with it", () => {

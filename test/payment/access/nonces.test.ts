@@ -61,7 +61,7 @@ for (const kind of ledgerKinds()) {
       expect(await claim(signerOf(alice, "c"))).toBe("claimed");
     });
 
-    test(`is refused to who has used ${noncesPerDayMax} on that day, and to nobody else, until the next`, async () => {
+    test(`is rejected for an account that used ${noncesPerDayMax} on that day, and for no other, until the next day`, async () => {
       await ledger.database.write((tx) =>
         tx.run("UPDATE nonce_days SET used = ? WHERE address = ?", BigInt(noncesPerDayMax - 1), alice),
       );

@@ -144,7 +144,7 @@ describe("a signature", () => {
   );
 });
 
-describe("S3: refused is", () => {
+describe("S3: a request is rejected", () => {
   const good = (wallet: RequestWallet) => signedHeaders(wallet, nonce);
   const all = [arweave, ethereum, solana];
 

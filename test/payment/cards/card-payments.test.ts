@@ -430,7 +430,7 @@ describe("a report that is lost", () => {
     expect(await fixture.balance(alice)).toBe(tenDollars);
   });
 
-  test("holds up no other by being refused again and again: neither a payment's return nor a quote's question", async () => {
+  test("does not block others when it is rejected again and again: neither a refund nor the check of a quote", async () => {
     const fixture = await fixtureOf({ isTold: false });
     const { database: ledger, clock } = fixture.payment;
     const refuse = async () => {
@@ -468,7 +468,7 @@ describe("a report that is lost", () => {
     for (let look = 0; look < 3; look += 1) await watch.look(signal);
     expect(refunded).toEqual([good]);
     expect(await fixture.balance(bob)).toBe(tenDollars);
-    // What was refused is tried again.
+    // What was rejected is tried again.
     await watch.look(signal);
     const wanted = await ledger.read((tx) => tx.all("SELECT id FROM card_payments WHERE refund = 'wanted'"));
     expect(wanted).toHaveLength(25);
@@ -556,7 +556,7 @@ describe("a promo code", () => {
     expect(await fixture.payment.held(promo)).toBe(-tenDollars / 2n);
   });
 
-  test("for new users is refused to who has paid", async () => {
+  test("for new users is rejected for an account that has paid", async () => {
     const fixture = await fixtureOf({ rules });
     await paidBy(fixture, intentPath(alice));
     expect((await fixture.ask(`${intentPath(alice)}?promoCode=NEW`)).status).toBe(400);
@@ -655,7 +655,7 @@ describe("a gift", () => {
     expect([status, body]).toEqual([400, message]);
   });
 
-  test("that is not paid for yet is refused, and redeemed when it is", async () => {
+  test("that is not paid for yet is rejected, and redeemed when it is", async () => {
     const fixture = await fixtureOf();
     const top = await fixture.topUp(giftPath);
     expect((await redeem(fixture, top.giftId, alice)).body).toBe("Failure to redeem payment receipt!");

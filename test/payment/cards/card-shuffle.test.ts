@@ -102,7 +102,7 @@ async function tellAll(random: Random): Promise<void> {
   for (const secret of giftIds) await tryRedeem(secret);
 }
 
-/** A gift that is not paid for, or is taken back, is refused; it is tried again at the end. */
+/** A gift that is not paid for, or is taken back, is rejected; it is tried again at the end. */
 async function tryRedeem(secret: string): Promise<void> {
   await fixture.gifts.redeem(secret, redeemer).then(
     () => undefined,

@@ -77,7 +77,7 @@ for (const kind of ledgerKinds())
       expect(await payment.held(escrow("first"))).toBe(300n);
     });
 
-    test("approvals are refused that nobody could mean", async () => {
+    test("invalid approvals are rejected", async () => {
       const rows: readonly (readonly [() => Promise<unknown>, object])[] = [
         [() => give("none", 0n), { code: "payment_rejected" }],
         [() => give("less", -1n), { code: "payment_rejected" }],

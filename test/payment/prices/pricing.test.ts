@@ -196,7 +196,7 @@ describe("tokens", () => {
   test("AR is worth AR also where the feed is silent", async () =>
     expect<bigint>((await pricesIn({ feed: {} }).token("native", 1_000n, signal)).winc).toBe(766n));
 
-  test("what is worth less than a winc is refused", async () => {
+  test("what is worth less than a winc is rejected", async () => {
     for (const [token, amount] of [
       ["native", 0n],
       ["ethereum", 1n],

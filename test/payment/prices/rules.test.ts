@@ -220,11 +220,11 @@ describe("rules of an operator", () => {
     [{ tokens: { bitcoin: {} } }, "tokens.bitcoin names no token"],
     [{ tokens: { native: { confirmations: -1 } } }, "tokens.native.confirmations must be a whole number, 0 or more"],
   ];
-  test.each(faults)("of %j are refused by name", (value, reason) => {
+  test.each(faults)("of %j are rejected by name", (value, reason) => {
     expect(reasonOf(() => read(value))).toBe(reason);
   });
 
-  test("that are no JSON are refused", () => {
+  test("that are no JSON are rejected", () => {
     expect(reasonOf(() => readRules("{", defaultRules))).toBe("it is not JSON");
     expect(reasonOf(() => readRules('{"__proto__":{}}', defaultRules))).toStartWith("__proto__ is not known");
   });

@@ -118,7 +118,7 @@ describe("a payment in KYVE", () => {
     expect(await balance(known(alice))).toBe(0n);
   });
 
-  test("of nothing, of another coin or to somebody else is refused; one that is in no block is not found", async () => {
+  test("of nothing, of another coin or to somebody else is rejected; one that is in no block is not found", async () => {
     const { node, pay, submit } = await open();
     const nothing = "Transaction quantity must be greater than 0";
     expect((await rejectionOf(submit(pay(0n))))[1]).toBe(nothing);

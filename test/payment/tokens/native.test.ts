@@ -167,7 +167,7 @@ describe("a native payment", () => {
     expect(await recipients(ours)).not.toContainEqual({ id, recipient: other });
   });
 
-  test("to somebody else, of nothing, or of data is refused in the peer's words", async () => {
+  test("to somebody else, of nothing, or of data is rejected in the peer's words", async () => {
     const { submit } = await open();
     const elsewhere = await post(stack.devnet, rsa, { target: ecdsa.address, quantity: 5n });
     const nothing = await post(stack.devnet, ecdsa, { data: new Uint8Array([1]) });

@@ -1,5 +1,5 @@
 /**
- * Payments in tokens from first observation on: what is refused, when they are credited, how often, and what becomes of them
+ * Payments in tokens from first observation on: what is rejected, when they are credited, how often, and what becomes of them
  * when the chain changes its mind.
  * @module
  */
@@ -125,7 +125,7 @@ describe("a payment that is reported", () => {
     expect(await stateOf()).toEqual([]);
   });
 
-  test("worth less than a winc is refused with the reason of the prices", async () => {
+  test("worth less than a winc is rejected with the reason of the prices", async () => {
     const { chain, submit, price } = await open();
     price.perUnit = 0n;
     chain.send(hash, { transfers: [transferOf(alice, 1n)] });
@@ -142,7 +142,7 @@ describe("a payment that is reported", () => {
     expect((await stored(chain, hash))[0]?.quantity).toBe(amount);
   });
 
-  test("from an excluded sender, or from ourselves, is refused", async () => {
+  test("from an excluded sender, or from ourselves, is rejected", async () => {
     const { chain, submit } = await open({ excluded: [bob] });
     const ours = ethereumAddressOf(0xaa);
     for (const sender of [bob, ours]) {
@@ -152,7 +152,7 @@ describe("a payment that is reported", () => {
     }
   });
 
-  test("that pays somebody else is refused with that address", async () => {
+  test("that pays somebody else is rejected with that address", async () => {
     const { chain, submit } = await open();
     const elsewhere = { target: bob, amount: 7n };
     chain.send(hash, { transfers: [] });
@@ -169,7 +169,7 @@ describe("a payment that is reported", () => {
     expect((await rejectionOf(submit()))[1]).toBe("Transaction quantity must be greater than 0");
   });
 
-  test("of which only its block will tell what it pays is refused until it is mined", async () => {
+  test("of which only its block will tell what it pays is rejected until it is mined", async () => {
     const { chain, submit, balance } = await open();
     chain.send(hash, { transfers: [transferOf(alice, 5n)], shown: "nothing" });
     expect(await rejectionOf(submit())).toEqual([
@@ -197,7 +197,7 @@ describe("a payment that is reported", () => {
     expect(await stateOf()).toEqual([]);
   });
 
-  test("in a token that is not taken is refused", async () => {
+  test("in a token that is not taken is rejected", async () => {
     const { payments } = await open();
     expect(await rejectionOf(payments.submit("kyve", hash, never))).toEqual(["token_not_supported", undefined]);
   });

@@ -21,7 +21,7 @@ const memoProgram = "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr";
 /** The system program's number for a transfer. */
 const transferInstruction = 2;
 
-/** Reads a transaction. @returns Why it is refused, where it is. */
+/** Reads a transaction. @returns Why it is rejected, where it is. */
 export function readSignedSolana(bytes: Uint8Array): SignedSolana | string {
   const reader = createReader(bytes);
   const signatures = Array.from({ length: reader.length() }, () => reader.bytes(64));

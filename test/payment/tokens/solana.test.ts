@@ -153,7 +153,7 @@ describe("a payment in SOL", () => {
     expect(await balance(known(alice))).toBe(0n);
   });
 
-  test("of nothing is refused, and one that nobody knows is not found", async () => {
+  test("of nothing is rejected, and one that nobody knows is not found", async () => {
     const { submit, final, node } = await open();
     expect((await rejectionOf(submit(final(pay(0n)))))[1]).toBe("Transaction quantity must be greater than 0");
     const unknown = openSolanaNode(9).send(pay(5n));
@@ -220,7 +220,7 @@ describe("a payment in USDC on Solana", () => {
     expect(await balance(known(alice))).toBe(6_000_000n);
   });
 
-  test("of another mint, to somebody else, or in SOL is refused", async () => {
+  test("of another mint, to somebody else, or in SOL is rejected", async () => {
     const { submit, final } = await open("solana-usdc");
     for (const plan of [dollars(5n, alice, ours, otherMint), dollars(5n, alice, bob), pay(5n)])
       expect((await rejectionOf(submit(final(plan))))[0]).toBe("payment_rejected");

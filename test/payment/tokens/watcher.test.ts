@@ -82,7 +82,7 @@ test("what came while nothing ran is found by the next one, in steps", async () 
   await balanceIs(60n);
 });
 
-test("a mark is kept only when what was found is: without a price nothing is passed over", async () => {
+test("a mark is stored only when what was found is: without a price nothing is passed over", async () => {
   const { chain, watch, begun, balanceIs, pay, price } = await open();
   const watcher = watch();
   await begun(watcher);

@@ -1,5 +1,5 @@
 /**
- * Payments by x402 while facilitators lie, break off, refuse and say nothing: what is answered at once, what a repeat
+ * Payments by x402 while facilitators lie, break off, reject and say nothing: what is answered at once, what a repeat
  * is answered, and what is left when the authorization is over. Whoever has paid is credited, once; nobody else is.
  * @module
  */
@@ -118,7 +118,7 @@ test("a payment that waits for its block is 503 until a block has it, and is sen
   expect(await checkLedger(fixture.payment.database)).toEqual([]);
 });
 
-test("a refusal after an attempt of which nobody knew is not believed: that attempt may still be mined", async () => {
+test("a rejection after an attempt with an unknown outcome is not believed: that attempt may still be mined", async () => {
   fixture.node.setManual(true);
   fixture.facilitator.behave("is silent after it has sent");
   const authorization = fixture.authorize(somebody, bytesCost);
@@ -132,7 +132,7 @@ test("a refusal after an attempt of which nobody knew is not believed: that atte
   expect(await fixture.balance(somebody)).toBe(credited);
 });
 
-test("a refusal that names a transaction is of one that was lost from observation: it is waited for", async () => {
+test("a rejection that names a transaction is of one that the chain does not show yet: it is waited for", async () => {
   fixture.node.setManual(true);
   fixture.facilitator.behave("refuses with the hash of what it has sent");
   const authorization = fixture.authorize(somebody, bytesCost);
@@ -148,7 +148,7 @@ test("a refusal that names a transaction is of one that was lost from observatio
   expect(await fixture.balance(somebody)).toBe(credited);
 });
 
-test("a payment that was refused is credited all the same when somebody carries it out", async () => {
+test("a rejected payment is credited when somebody settles it on the chain", async () => {
   fixture.facilitator.behave("refuses");
   const authorization = fixture.authorize(somebody, bytesCost);
   expect((await fixture.pay(authorization, somebody)).status).toBe(402);
@@ -169,7 +169,7 @@ test("a payment that somebody has carried out before it came here has paid", asy
   expect(await fixture.balance(somebody)).toBe(credited);
 });
 
-test("a payment whose nonce is cancelled while it settles is refused", async () => {
+test("a payment whose nonce is cancelled while it settles is rejected", async () => {
   fixture.facilitator.behave("is silent, and settles nothing");
   const authorization = fixture.authorize(somebody, bytesCost);
   expect((await fixture.pay(authorization, somebody)).status).toBe(503);

@@ -95,7 +95,7 @@ for (const kind of ledgerKinds())
       expect([await fixture.balance(one), await fixture.balance(two)]).toEqual([credited, credited]);
     });
 
-    test("another payment of the same payer with the same nonce is refused, and credits nothing", async () => {
+    test("another payment of the same payer with the same nonce is rejected, and credits nothing", async () => {
       const somebody = newPayer();
       const authorization = fixture.authorize(somebody, bytesCost);
       expect((await fixture.pay(authorization, somebody)).status).toBe(200);
@@ -123,7 +123,7 @@ for (const kind of ledgerKinds())
         }
       }
 
-      test("is bound to it: sent again it is the same, sent for another it is refused", async () => {
+      test("is bound to it: sent again it is the same, sent for another it is rejected", async () => {
         const somebody = newPayer();
         const authorization = fixture.authorize(somebody, bytesCost);
         await fixture.x402.quote(want, never);

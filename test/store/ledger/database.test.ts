@@ -84,7 +84,7 @@ for (const kind of ledgerKinds())
       expect(await database.write((tx) => add(tx, "card", "4"))).toBe(1);
     });
 
-    test("refuses a transaction that has ended", async () => {
+    test("rejects a transaction that has ended", async () => {
       const stored: Tx[] = [];
       await database.write(async (tx) => {
         stored.push(tx);
@@ -125,7 +125,7 @@ for (const kind of ledgerKinds())
       expect(await idsOf(database, "card")).toEqual(["1"]);
     });
 
-    test("refuses to write within a read", async () => {
+    test("rejects a write within a read", async () => {
       await expect(database.read((tx) => add(tx, "card", "1"))).rejects.toThrow(/read.?only/i);
       expect(await idsOf(database, "card")).toEqual([]);
     });
@@ -145,7 +145,7 @@ for (const kind of ledgerKinds())
       await other.close();
     });
 
-    test("finishes what it accepted when it is closed, and refuses what comes then", async () => {
+    test("finishes accepted transactions when it is closed, and rejects later ones", async () => {
       const works = Array.from({ length: 50 }, (_, index) => database.write((tx) => add(tx, "card", `${index}`)));
       const closing = database.close();
       const late = { code: "database_unavailable", context: { reason: "the ledger is closed" } };
@@ -158,7 +158,7 @@ for (const kind of ledgerKinds())
       await other.close();
     });
 
-    test("refuses what is more than it lets wait", async () => {
+    test("rejects transactions beyond the limit of its queue", async () => {
       const gate = Promise.withResolvers<void>();
       const first = database.write(() => gate.promise);
       const many = Array.from({ length: 10_100 }, () => database.write(async () => "waited"));
@@ -195,7 +195,7 @@ for (const kind of ledgerKinds())
         expect(row).toEqual({ stored: value });
       });
 
-      test("and refuses an integer that its sums could not hold", async () => {
+      test("and rejects an integer that its sums could not hold", async () => {
         for (const value of [amountMax + 1n, -amountMax - 1n, 2n ** 63n, 2n ** 64n])
           await expect(
             database.write((tx) => tx.run("INSERT INTO events (source, event_id, at) VALUES ('v', '1', ?)", value)),
@@ -204,7 +204,7 @@ for (const kind of ledgerKinds())
       });
     });
 
-    test("refuses a sum that leaves 64 bits, in SQL too", async () => {
+    test("rejects a sum that leaves 64 bits, in SQL too", async () => {
       const work = database.write(async (tx) => {
         await tx.run("INSERT INTO accounts (account, balance) VALUES ('sum', ?)", amountMax);
         await tx.run("UPDATE accounts SET balance = balance + balance + balance");
@@ -257,7 +257,7 @@ for (const kind of ledgerKinds())
       ]);
     });
 
-    test("refuses a ledger that a newer program wrote", async () => {
+    test("rejects a ledger that a newer program wrote", async () => {
       await database.write((tx) => tx.run("UPDATE ledger_version SET version = version + 1"));
       await expect(ledger.openAgain()).rejects.toThrow(
         /a newer program made it: its version is \d+, this build knows \d+/,

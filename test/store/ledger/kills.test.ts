@@ -86,8 +86,8 @@ async function judge(ledger: TestLedger, seed: number, streams: readonly Stream[
         for (const { index, response } of responded) {
           const operation = operationAt(seed, stream, index);
           const found = stateOf(traces, operation);
-          // A refusal leaves nothing; what it is about may have been done by an earlier operation of that name.
-          const isRight = response === "refused" ? found !== "broken" : found === "whole";
+          // A rejection leaves nothing; what it is about may have been done by an earlier operation of that name.
+          const isRight = response === "rejected" ? found !== "broken" : found === "whole";
           if (!isRight) throw new Error(`${response}, but found ${found}: ${Bun.inspect(operation)}`);
         }
         const unanswered = operationAt(seed, stream, next);

@@ -130,7 +130,7 @@ describe("a synchronisation that fails", () => {
     await ledger.close();
     const again = await openAt(path);
     await again.write(add("5"));
-    // What had failed may be there; what was refused is not.
+    // What had failed may be there; what was rejected is not.
     const rows = await again.read((tx) => tx.all<{ event_id: string }>("SELECT event_id FROM events"));
     const ids = rows.map(({ event_id }) => event_id);
     expect(ids).toContain("1");
@@ -186,13 +186,13 @@ describe("another process's lock", () => {
 });
 
 describe("a file", () => {
-  test("that is no ledger is refused by its name", async () => {
+  test("that is not a ledger is rejected by its name", async () => {
     const path = newPath();
     writeFileSync(path, "x".repeat(10_000));
     await expect(openSqliteLedger({ path })).rejects.toThrow(`cannot open the ledger ${path}: file is not a database`);
   });
 
-  test("in no folder is refused by its name", async () => {
+  test("in no folder is rejected by its name", async () => {
     const path = join(newPath(), "none", "ledger.sqlite");
     await expect(openSqliteLedger({ path })).rejects.toThrow(`cannot open the ledger ${path}`);
   });

@@ -21,8 +21,8 @@ export type Operation = Readonly<{
   winc: bigint;
 }>;
 
-/** What an operation answers: what it did, `again` when a dead process had done it, `refused` when it cannot be. */
-export type Result = "done" | "again" | "refused";
+/** What an operation answers: what it did, `again` when a dead process had done it, `rejected` when it cannot be. */
+export type Result = "done" | "again" | "rejected";
 
 /** What operations need. */
 export type Bench = Readonly<{ database: LedgerDatabase; credits: Credits; makeId: MakeId; now: number }>;
@@ -94,14 +94,14 @@ export async function perform(bench: Bench, operation: Operation): Promise<Resul
     case "post":
     case "void": {
       const reservation = await credits.reservation(name);
-      if (reservation === undefined) return "refused";
+      if (reservation === undefined) return "rejected";
       const state = await credits[kind](reservation.id);
       if (state !== (kind === "post" ? "posted" : "voided")) throw new Error(`${name} is ${state} after ${kind}`);
       return reservation.state === "pending" ? "done" : "again";
     }
     case "expire": {
       const reservation = await credits.reservation(name);
-      if (reservation === undefined) return "refused";
+      if (reservation === undefined) return "rejected";
       await credits.expire(new AbortController().signal);
       return reservation.state === "pending" ? "done" : "again";
     }
@@ -133,7 +133,7 @@ async function unlessRefused(act: () => Promise<unknown>, wasDone: () => Promise
   } catch (error) {
     const code = error instanceof Error && "code" in error ? error.code : "";
     if (code !== "insufficient_balance" && code !== "payment_rejected") throw error;
-    return (await wasDone()) ? "again" : "refused";
+    return (await wasDone()) ? "again" : "rejected";
   }
 }
 

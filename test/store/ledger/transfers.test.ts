@@ -145,7 +145,7 @@ for (const kind of ledgerKinds())
       });
     });
 
-    test("lets a caller go on after a refusal, of which nothing is left", async () => {
+    test("lets a caller go on after a rejection, of which nothing is left", async () => {
       const before = await database.read((tx) => tx.get("SELECT COUNT(*) AS count FROM transfers"));
       await database.write(async (tx) => {
         const refused = {
