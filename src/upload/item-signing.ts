@@ -1,5 +1,5 @@
 /**
- * Signing items for those who upload without a key: in a thread, over a payload that lies in a file.
+ * Signs items for clients that upload without a key: in a thread, over a payload in a file.
  * @module
  */
 

@@ -1,12 +1,12 @@
 /**
- * Items that lie in a bundle that was itself uploaded as an item: where they are, from the index of the gateway, or
+ * Items in a bundle that was itself uploaded as an item: their positions, from the index of the gateway, or
  * from the bytes of the upload while the gateway has not unbundled it.
  * @module
  */
 import { type Id, readId } from "../arweave/id.ts";
 import type { Located } from "../store/index/rows.ts";
 
-/** Where an item within an uploaded item lies. Bytes. */
+/** Position of an item within an uploaded item. Bytes. */
 export type NestedItem = Readonly<{
   size: number; // header and payload
   headerSize: number;
@@ -18,7 +18,7 @@ export type NestedItem = Readonly<{
   isStable: boolean;
 }>;
 
-/** Finds an item in an upload that is not unbundled yet; undefined for one that lies in none. */
+/** Finds an item in an upload that is not unbundled yet; undefined if no upload contains it. */
 export type FindUnbundled = (id: Id) => Promise<NestedItem | undefined>;
 
 /** What is asked. */
@@ -33,7 +33,7 @@ export type NestedParts = Readonly<{
 /** Bundles nest at most ten deep; the gateway unbundles no deeper. */
 const depthMax = 16;
 
-/** Finds an item in an upload; undefined for one that lies in none, or that the index does not have. */
+/** Finds an item in an upload; undefined if no upload contains it, or the index does not have it. */
 export async function findNested(
   text: string,
   { locate, isUpload, findUnbundled }: NestedParts,
@@ -65,7 +65,7 @@ function nestedOf(item: Located, parent: Located): NestedItem {
   };
 }
 
-/** The item that holds another; undefined for what lies in a transaction itself, or in no block. */
+/** The item that contains another; undefined for an item directly in a transaction, or in no block. */
 function parentOf(item: Located | undefined, locate: NestedParts["locate"]): Located | undefined {
   if (item?.kind !== "item" || item.pending || item.parentId === undefined) return undefined;
   const parent = locate(item.parentId);

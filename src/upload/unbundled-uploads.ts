@@ -52,7 +52,7 @@ const headerBytesMax = 2 * 2 ** 20;
 type Entries = ReadonlyMap<Id, BundleEntry>;
 
 /** Creates the search. */
-export function createUnbundledSearch({ reader, findStatus: standing, open, clock }: UnbundledParts): FindUnbundled {
+export function createUnbundledSearch({ reader, findStatus, open, clock }: UnbundledParts): FindUnbundled {
   const known = new LRUCache<Id, Entries>({
     maxSize: entriesStoredMax,
     sizeCalculation: ({ size }) => size + 1,
@@ -72,7 +72,7 @@ export function createUnbundledSearch({ reader, findStatus: standing, open, cloc
   const entriesOf = async (id: Id, signal: AbortSignal): Promise<Entries> => {
     const before = known.get(id);
     if (before !== undefined) return before;
-    const upload = (await standing(id))?.upload;
+    const upload = (await findStatus(id))?.upload;
     const isHere = upload !== undefined && upload.state !== "failed" && upload.state !== "permanent";
     const entries = isHere ? await readEntries(await open(id, signal), signal) : noEntries;
     known.set(id, entries);
@@ -81,7 +81,7 @@ export function createUnbundledSearch({ reader, findStatus: standing, open, cloc
 
   const findIn = async (id: Id, bundleId: Id, signal: AbortSignal): Promise<NestedItem | undefined> => {
     const entry = (await entriesOf(bundleId, signal)).get(id);
-    const parent = entry === undefined ? undefined : await standing(bundleId);
+    const parent = entry === undefined ? undefined : await findStatus(bundleId);
     if (entry === undefined || parent === undefined) return undefined;
     const header = await readHeader(await open(bundleId, signal), entry, signal);
     if (header?.id !== id) return undefined;

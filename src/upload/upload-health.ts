@@ -1,5 +1,5 @@
 /**
- * Why uploads are refused, in sentences: what every upload, or every one that costs something, is answered 503 for.
+ * Reasons to reject every upload, or every paid upload, with status 503; each is a sentence.
  * @module
  */
 import { Failure } from "../failures.ts";
@@ -21,15 +21,16 @@ export type UploadNeeds = Readonly<{
   diskFailure: () => string | undefined;
 }>;
 
-/** Creates the check. */
 export function createUploadHealth(needs: UploadNeeds): () => readonly string[] {
   const { hasWallet, height, isPriceKnown, freeBytesMax, quota, ledgerFaults, diskFailure } = needs;
   return () => {
     const disk = diskFailure();
     return [
       ...(hasWallet ? [] : ["Uploads are off: WALLET_FILE is not set."]),
-      ...(height() === undefined ? ["Uploads are refused: no block has been followed yet."] : []),
-      ...(isPriceKnown() ? [] : [`Uploads above ${freeBytesMax} bytes are refused: the network's price is not known.`]),
+      ...(height() === undefined ? ["Uploads are rejected: no block has been followed yet."] : []),
+      ...(isPriceKnown()
+        ? []
+        : [`Uploads above ${freeBytesMax} bytes are rejected: the network's price is not known.`]),
       ...ledgerFaults(),
       ...quota.reasons(),
       ...(disk === undefined ? [] : [`The last upload could not be written: ${disk}.`]),

@@ -1,5 +1,5 @@
 /**
- * Figures of the upload service: what was taken, how far it is on its way, and how long the oldest of it waits.
+ * Metrics of the upload service: accepted items, their progress, and the age of the oldest waiting item.
  * @module
  */
 import type { Clock } from "../lib/clock.ts";
@@ -14,7 +14,6 @@ export type UploadMetrics = Readonly<{
   onEnded: (how: "permanent" | "failed", itemCount: number) => void;
 }>;
 
-/** Where the figures come from. */
 export type UploadMetricsSources = Readonly<{
   ledger: LedgerDatabase;
   /** Of the folder of uploads (store/uploads/store-name.ts). */
@@ -25,10 +24,10 @@ export type UploadMetricsSources = Readonly<{
 /** States of bundles that are on their way. */
 const bundleStates = ["filling", "planned", "prepared", "posted", "seeded"] as const;
 
-/** The figures of one reading share one look at the ledger. Milliseconds. */
+/** The metrics of one scrape share one read of the ledger. Milliseconds. */
 const freshMs = 1_000;
 
-/** Adds the figures to a registry. */
+/** Adds the metrics to a registry. */
 export function createUploadMetrics(metrics: Metrics, parts: UploadMetricsSources): UploadMetrics {
   const { ledger, storeName, clock } = parts;
   const items = metrics.counter({ name: "upload_items_taken_total", help: "Items that were taken." });

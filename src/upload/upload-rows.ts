@@ -72,7 +72,7 @@ export type TakenItem = Readonly<{
 /** An item that waits for a bundle. */
 export type WaitingItem = BundleItem & Readonly<{ receivedAt: number }>;
 
-/** Where an item stands in a bundle. */
+/** Position of an item in a bundle. */
 export type BundlePlace = Readonly<{
   bundleId: string;
   /** Among the bundle's items, from 0. */
@@ -410,7 +410,7 @@ function readPlace(row: UploadRow, state: UploadState): BundlePlace | undefined 
 /** An item, and the transaction that carries it, where nodes have taken one. */
 export type UploadStatus = Readonly<{ upload: Upload; transactionId: Id | undefined }>;
 
-/** Finds where an item stands; `undefined` for one that was never taken. */
+/** Finds an item's status; `undefined` for one that was never accepted. */
 export async function findUploadStatus(tx: Tx, id: string): Promise<UploadStatus | undefined> {
   const upload = await findUpload(tx, id);
   return upload === undefined ? undefined : { upload, transactionId: upload.place?.transactionId };

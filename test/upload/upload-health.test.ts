@@ -1,5 +1,5 @@
 /**
- * The health of the upload service says why uploads are refused: whatever every upload is answered 503 for.
+ * The health of the upload service says why every upload is rejected with status 503.
  * @module
  */
 import { expect, test } from "bun:test";
@@ -32,7 +32,7 @@ const rows: readonly (readonly [
     { ...noNode, environment: { FREE_UPLOAD_BYTES: "0" } },
     () => undefined,
     "Pricing Oracle Unavailable",
-    /above 0 bytes are refused: the network's price/,
+    /above 0 bytes are rejected: the network's price/,
   ],
   [
     "there is no room",
@@ -51,7 +51,7 @@ const rows: readonly (readonly [
 ];
 
 test.each(rows)(
-  "uploads are refused and health says why: %s",
+  "uploads are rejected and health says why: %s",
   async (_, options, spoil, message, reason) => {
     const stack = await openUploadStack(options);
     try {

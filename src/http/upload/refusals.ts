@@ -4,7 +4,7 @@
  * @module
  */
 import { Failure, failures } from "../../failures.ts";
-import { refused } from "../../upload/intake/approval-tags.ts";
+import { invalidApproval } from "../../upload/intake/approval-tags.ts";
 import { jsonResponse } from "../responses.ts";
 
 /**
@@ -17,8 +17,8 @@ export async function fromUpload(work: () => Promise<Response>): Promise<Respons
     return await work();
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    const { wish } = error.context;
-    if (wish === "give" || wish === "revoke") throw refusedWish(wish, error);
+    const { approval } = error.context;
+    if (approval === "give" || approval === "revoke") throw approvalFailure(approval, error);
     if (error.code !== "insufficient_balance") throw error;
     const { status, message } = failures.insufficient_balance;
     const { needed, available } = error.context;
@@ -27,9 +27,9 @@ export async function fromUpload(work: () => Promise<Response>): Promise<Respons
   }
 }
 
-function refusedWish(wish: "give" | "revoke", failure: Failure): Failure {
+function approvalFailure(approval: "give" | "revoke", failure: Failure): Failure {
   const { reason, payer } = failure.context;
   const why =
     failure.code === "insufficient_balance" ? `Insufficient balance for '${payer}'` : String(reason ?? failure.message);
-  return refused(wish === "give" ? "create" : "revoke", why);
+  return invalidApproval(approval === "give" ? "create" : "revoke", why);
 }

@@ -1,8 +1,8 @@
 /**
- * Tells the index of items that were taken, so that queries show them before any block does.
+ * Announces accepted items to the index, so that queries show them before any block does.
  *
- * Items that come at once share a write. That the index has not heard of one yet changes nothing of its receipt: the
- * row of the upload is what counts, and what the index missed is told again at the next start.
+ * Concurrent items share a write. A receipt does not depend on the index: the row of the upload is authoritative, and
+ * items that the index missed are announced again at the next start.
  * @module
  */
 import type { Log } from "../../lib/log.ts";
@@ -23,7 +23,7 @@ export type AnnouncerOptions = Readonly<{
 /** Rows that one write takes. */
 const rowsPerWrite = 1_000;
 
-/** Rows that wait while the index is busy; those beyond are told at the next start. */
+/** Rows that wait while the index is busy; those beyond are announced at the next start. */
 const waitingMax = 100_000;
 
 /** A receipt waits no longer for the index. Milliseconds. */
@@ -44,7 +44,7 @@ export function createAnnouncer({ addPending, log }: AnnouncerOptions): Announce
       try {
         await addPending(batch.map(({ row }) => row));
       } catch (error) {
-        log.error("the index was not told of uploads", { count: batch.length, error });
+        log.error("uploads could not be announced to the index", { count: batch.length, error });
       }
       for (const { done } of batch) done();
     }

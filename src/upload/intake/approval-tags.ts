@@ -19,7 +19,7 @@ export type ApprovalChange =
 const secondsMax = 100 * 366 * 86_400;
 
 /**
- * Reads the wish of an item, if it has one.
+ * Reads the approval or revocation in an item's tags, if there is one.
  *
  * @param payer - The account of who signed it. @param now - Unix milliseconds: an approval's time begins with it.
  * @throws Failure `upload_rejected` for tags that make no sense: nothing may be charged for what was not meant.
@@ -32,16 +32,17 @@ export function readApprovalChange(
 ): ApprovalChange | undefined {
   const given = tagValue(tags, "x-approve-payment");
   const revoked = tagValue(tags, "x-delete-payment-approval");
-  if (given !== undefined && revoked !== undefined) throw refused("create", "one item cannot both approve and revoke");
+  if (given !== undefined && revoked !== undefined)
+    throw invalidApproval("create", "one item cannot both approve and revoke");
   if (given !== undefined) {
     const approved = addressIn(given);
-    if (approved === undefined) throw refused("create", "Invalid approved address");
+    if (approved === undefined) throw invalidApproval("create", "Invalid approved address");
     const request = { approvalId: id, payer, approved };
     return { kind: "give", request: { ...request, winc: amountIn(tags), expiresAt: expiryIn(tags, now) } };
   }
   if (revoked === undefined) return undefined;
   const approved = addressIn(revoked);
-  if (approved === undefined) throw refused("revoke", "Invalid approved address");
+  if (approved === undefined) throw invalidApproval("revoke", "Invalid approved address");
   return { kind: "revoke", request: { payer, approved, revokeId: id } };
 }
 
@@ -54,7 +55,8 @@ function amountIn(tags: readonly Tag[]): bigint {
   if (text === undefined)
     throw new Failure("upload_rejected", { reason: "Approval x-amount tag missing a winc value!" });
   const amount = readWinc(text);
-  if (amount === undefined || amount === 0n) throw refused("create", "the tag x-amount is not a valid winc amount");
+  if (amount === undefined || amount === 0n)
+    throw invalidApproval("create", "the tag x-amount is not a valid winc amount");
   return amount;
 }
 
@@ -62,11 +64,11 @@ function expiryIn(tags: readonly Tag[], now: number): number | undefined {
   const text = tagValue(tags, "x-expires-seconds");
   if (text === undefined) return undefined;
   const seconds = /^\d{1,12}$/.test(text) ? Number(text) : 0;
-  if (seconds < 1) throw refused("create", "the tag x-expires-seconds is not a valid number of seconds");
+  if (seconds < 1) throw invalidApproval("create", "the tag x-expires-seconds is not a valid number of seconds");
   return seconds > secondsMax ? undefined : now + seconds * 1_000;
 }
 
 /** Why an approval was not given or revoked. @param why - Follows ` : `, which the published clients expect. */
-export function refused(what: "create" | "revoke", why: string): Failure {
+export function invalidApproval(what: "create" | "revoke", why: string): Failure {
   return new Failure("upload_rejected", { reason: `Unable to ${what} delegated payment approval : ${why}` });
 }

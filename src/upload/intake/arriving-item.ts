@@ -68,7 +68,7 @@ export async function* chained(
  *
  * @param expected - Bytes that are expected; no buffer is larger than that.
  * @param pieceBytes - Size of a piece.
- * @param onSize - Told how much has come before any of it is given on; what it throws ends the item.
+ * @param onSize - Called with the bytes received so far, before a piece is passed on; an exception ends the item.
  */
 export async function* joinedPieces(
   { head, rest }: ArrivingItem,
@@ -106,7 +106,7 @@ export function invalidItem(reason: string): Failure {
 }
 
 /**
- * Refuses an item by its size.
+ * Checks the size of an item.
  *
  * @param size - Of the whole item, as far as it is known. Bytes.
  * @throws Failure `item_too_large` {reason}.

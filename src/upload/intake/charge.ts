@@ -91,8 +91,8 @@ export type ChargeParts = Readonly<{
   storeName: string;
   rules: PriceRules;
   /**
-   * Told of every item that was taken for the first time, when it is durable; its receipt waits for it. Never
-   * rejects.
+   * Called for every item that was accepted for the first time, when it is durable; its receipt waits for the call.
+   * Never rejects.
    */
   onTaken: (item: WrittenItem, upload: Upload) => Promise<void>;
   makeId: MakeId;
@@ -118,7 +118,7 @@ export async function priceOf(
  *
  * @param item - Verified, and on the disk.
  * @throws Failure `insufficient_balance` {needed, available}, `payment_rejected` {reason}, `upload_rejected` {reason};
- *   with the fact `wish` where it was the item's approval or revocation that failed; `pricing_oracle_unavailable`,
+ *   with `approval` in the context if the item's approval or revocation failed; `pricing_oracle_unavailable`,
  *   `not_synced`. Then nothing was charged. `database_unavailable`, `busy`: then that is not known.
  */
 export async function charge(parts: ChargeParts, item: WrittenItem, terms: Terms, signal: AbortSignal): Promise<Taken> {
@@ -177,7 +177,7 @@ export function deadlineFrom(height: number | undefined): number {
  * Finds an item that was taken before and has not failed, under whichever id; what belongs to its transaction is done
  * for it too.
  *
- * @returns Also what the account has of its own, and whether an item that is not found may turn out to be known.
+ * @returns Also the account's own balance, and whether an item that is not found may still prove to be known.
  */
 export async function findAgain(
   { ledger, clock, makeId }: Pick<ChargeParts, "ledger" | "clock" | "makeId">,
@@ -312,10 +312,10 @@ function headerText(value: string | undefined): string | undefined {
 }
 
 /**
- * Tells whose item it is. Whoever charges for it must have checked its signature.
+ * Returns the account that signed an item. The caller must check the signature before it charges.
  *
  * @param token - The one by whose name the item was sent: an Ethereum key that came as KYVE's pays with that account.
- * @throws Failure `upload_rejected` for an owner that is no account: a key that is on no curve.
+ * @throws Failure `upload_rejected` for an owner that is not an account: a key that is not on the curve.
  */
 export function accountOf(signatureType: number, owner: Uint8Array, token?: Token): UserAddress {
   const isKyve = token === "kyve" && signatureType === ethereum.type;
@@ -327,9 +327,9 @@ export function accountOf(signatureType: number, owner: Uint8Array, token?: Toke
 }
 
 /**
- * Every name of who signed an item, canonical: under whichever an operator has listed it, it is meant.
+ * Every canonical name of an item's signer: an operator may list the signer under any of them.
  *
- * @param account - What `accountOf` told.
+ * @param account - The result of `accountOf`.
  */
 export function namesOf(signatureType: number, owner: Uint8Array, account: UserAddress): readonly string[] {
   const names = [account, addressOf(owner)];

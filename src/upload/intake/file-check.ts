@@ -1,6 +1,5 @@
 /**
- * Checking a data item that lies in a file: one walk over it in a thread, in steps, between which the thread serves
- * others.
+ * Checks a data item in a file: one walk over it in a thread, in steps, between which the thread serves other items.
  * Source: docs/reference/upload.md#files.
  * @module
  */

@@ -1,10 +1,10 @@
 /**
- * Taking a data item in: from the first bytes of a stream to a durable row that its receipt can be made of.
+ * Accepts a data item: from the first bytes of a stream to a durable row, from which its receipt is made.
  *
- * What can be refused is refused as soon as the header is read. The bytes are verified and on the disk before the one
- * transaction that charges for the item, carries out what its tags say of approvals, and writes its row. An item that
- * comes again, in whichever encoding of its signature, is answered with the row of the first time, and nothing is
- * charged: also when both come at once, and from two processes.
+ * An item is rejected as early as possible: most checks need only the header. The bytes are verified and on the disk
+ * before one transaction charges for the item, applies its approval tags, and writes its row. A repeated item, in any
+ * encoding of its signature, returns the row of the first upload and is not charged: also when both arrive at once, and
+ * at two processes.
  * Source: docs/reference/upload.md#from-a-post-to-a-receipt.
  * @module
  */
@@ -52,8 +52,8 @@ export type Arrival = Terms &
     /** Of the whole item, as announced; `undefined` where only the end will tell. */
     size: number | undefined;
     /**
-     * Has it paid for: asked once, when its header is well and there is room, and before any more of it is taken. Not
-     * asked for an item that is there already. Only with a size.
+     * Takes the payment: called once, when the header is valid and there is space, before more bytes are read. Not
+     * called for an item that was accepted before. Only with a size.
      */
     prepay?: ((id: string, signal: AbortSignal) => Promise<Prepaid>) | undefined;
   }>;
@@ -64,7 +64,7 @@ export type StagedItem = Terms &
     /** Its first bytes, in any pieces. */
     head: AsyncIterable<Uint8Array>;
     size: number;
-    /** Walks over all of it and answers when it is verified and on the disk. */
+    /** Walks over all of it; resolves when it is verified and on the disk. */
     verify: (signal: AbortSignal) => Promise<WrittenItem>;
   }>;
 
@@ -75,16 +75,16 @@ export type Intake = Readonly<{
    *
    * @throws Failure `upload_rejected` {reason}, `item_too_large` {reason}, `upload_forbidden`, `blocked`,
    *   `insufficient_balance`
-   *   {needed, available}, `payment_rejected` {reason}, `no_room`, `disk_failed`, `busy`, `not_synced`,
-   *   `pricing_oracle_unavailable`; what the pieces throw. Then nothing was charged and nothing is kept.
+   *   {needed, available}, `payment_rejected` {reason}, `no_space`, `disk_failed`, `busy`, `not_synced`,
+   *   `pricing_oracle_unavailable`; what the pieces throw. Then nothing was charged and nothing is stored.
    *   `database_unavailable`: then that is not known, and the item is to be sent again.
    */
   take: (arrival: Arrival, signal: AbortSignal) => Promise<Taken>;
   /**
-   * Takes an item whose bytes are on the disk already. The file is the item's when the row that is answered names it;
-   * else, and after a failure, it is still the caller's. The caller holds the room.
+   * Accepts an item whose bytes are on the disk already. The file belongs to the item if the returned row names it;
+   * otherwise, and after a failure, it still belongs to the caller. The caller holds the quota.
    *
-   * @throws Failure as `take` does, but for `no_room`; what `verify` throws.
+   * @throws Failure as `take` does, except `no_space`; what `verify` throws.
    */
   acceptStaged: (staged: StagedItem, signal: AbortSignal) => Promise<Taken>;
 }>;
@@ -103,11 +103,11 @@ export type IntakeParts = ChargeParts &
 export type IntakeRules = PriceRules &
   Readonly<{
     itemBytesMax: number;
-    /** Names of signers whose items are refused (`namesOf`). */
+    /** Names of signers whose items are rejected (`namesOf`). */
     blocked: ReadonlySet<string>;
   }>;
 
-/** An item whose size is not told is small until more than this has come of it. */
+/** An item of unannounced size is small until more than this has arrived. */
 const pieceBytes = smallItemBytesMax;
 
 /** Creates the intake. */
@@ -124,7 +124,7 @@ export function createIntake(parts: IntakeParts): Intake {
         await checkFunds(parts, payer, arrival, arrival.size, signal);
       return await takeNew(arriving, payer, arrival, signal);
     } finally {
-      // What has not come of it is not waited for: the listener answers, and takes it off the connection.
+      // The remaining bytes are not awaited: the listener responds, and discards them.
       await arriving.rest.return?.();
     }
   }
@@ -177,7 +177,7 @@ export function createIntake(parts: IntakeParts): Intake {
     return await charge(parts, item, staged, signal);
   }
 
-  /** Finds an item that was taken before, or refuses what can be refused by the header alone. */
+  /** Finds an item that was accepted before, or runs the checks that need only the header. */
   async function admit(arriving: ArrivingItem, size: number | undefined, terms: Terms): Promise<Admitted> {
     const signer = checkSigner(parts, arriving.header, terms);
     const { known, ...state } = await findAgain(parts, signedBy(arriving, size), signer.account, terms);
@@ -209,7 +209,7 @@ function signedBy({ header }: ArrivingItem, size: number | undefined): SignedIte
 /** Who signed an item and pays for it; or the item itself, which was taken before. */
 type Admitted = Readonly<{ known: Taken | undefined; payer: ItemPayer }>;
 
-/** Refuses an item for its signer, or for what it says of approvals. */
+/** Checks the signer of an item, and its approval tags. */
 function checkSigner(
   { rules, clock }: Pick<IntakeParts, "rules" | "clock">,
   { id, signatureType, owner, tags }: ArrivingItem["header"],
@@ -227,8 +227,8 @@ function checkSize(size: number | undefined, { itemBytesMax }: IntakeRules): voi
 }
 
 /**
- * Early word to those who cannot pay, whoever else is to pay for them: nothing of theirs is read or written. What
- * counts is decided by `charge`.
+ * Rejects an item early when its signer cannot pay, before more of it is read or written. The final decision is
+ * `charge`'s.
  */
 async function checkFunds(
   parts: IntakeParts,
@@ -257,7 +257,7 @@ type Allow = (size: number) => Promise<void>;
 
 /**
  * Lets an item grow of which only its end will tell how large it is: each time to twice of what has come, when there
- * are credits for what has come and room for the double.
+ * are credits for the bytes so far and space for the double.
  *
  * @param announced - What was allowed before it came. Bytes.
  */
@@ -301,7 +301,7 @@ async function write(
 }
 
 /**
- * Refuses a small item by its hash before it is written: its file is shared, and would keep the bytes for as long as
+ * Rejects a small item by its hash before it is written: its file is shared, and would store the bytes for as long as
  * others are in it. Hashed here, at most a mebibyte, and only where any hash is blocked.
  */
 function checkBytesNotBlocked(blockList: UploadBlockList, { header }: ArrivingItem, item: Uint8Array): void {
@@ -333,7 +333,7 @@ async function feedAll(
   }
 }
 
-/** Whether nothing of an item was kept for sure: a ledger that fails may have written its row all the same. */
+/** Whether an item was certainly not stored: a ledger that fails may have written the row all the same. */
 function isRejection(error: unknown, signal: AbortSignal): boolean {
   if (signal.aborted && error === signal.reason) return true;
   return error instanceof Failure && error.code !== "database_unavailable" && error.code !== "busy";

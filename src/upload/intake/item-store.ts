@@ -16,13 +16,13 @@ import type { Pool, Workers } from "../../threads/pool.ts";
 import { invalidItem } from "./arriving-item.ts";
 import { diskFailure } from "./upload-quota.ts";
 
-/** Takes items in. Calls may reject with Failure `upload_rejected` {reason}, `no_room`, `disk_failed`, `busy`. */
+/** Takes items in. Calls may reject with Failure `upload_rejected` {reason}, `no_space`, `disk_failed`, `busy`. */
 export type ItemStore = Readonly<{
   /**
    * Takes a whole item.
    *
    * @param bytes - The item, at most `smallItemBytesMax`; not to be changed any more.
-   * @returns Where it lies, on the disk.
+   * @returns Its place on the disk.
    */
   take: (bytes: Uint8Array, signal: AbortSignal) => Promise<WrittenItem>;
   /**
@@ -30,7 +30,7 @@ export type ItemStore = Readonly<{
    * @param size - Of the whole item; `undefined` where only the end will tell. @param headerSize - Bytes.
    */
   begin: (size: number | undefined, headerSize: number) => ItemSession;
-  /** Removes what `finish` or `take` answered and nobody's row names. What shares its file with others stays there. */
+  /** Removes an item of `finish` or `take` that no row names. An item in a shared file stays there. */
   discard: (item: WrittenItem) => Promise<void>;
 }>;
 
@@ -93,7 +93,7 @@ export function createItemStore(folder: string, pools: readonly Pool<Workers["in
         waiting.push({ bytes, resolve, reject });
       });
       waitingBytes += bytes.length;
-      // Those of one turn of the event loop go together.
+      // Items of one iteration of the event loop share a batch.
       if (!isWoken && idle.size > 0) setImmediate(serve);
       isWoken = true;
       return untilStopped(taken, signal);
@@ -102,7 +102,7 @@ export function createItemStore(folder: string, pools: readonly Pool<Workers["in
       if (sessions >= sessionsMax) throw new Failure("busy", { sessions });
       const pool = pools[nextPool % pools.length];
       nextPool += 1;
-      // The next one's turn to begin is this one's to hash beside it.
+      // The pool that begins the next item computes this item's digest.
       const digestPool = pools[nextPool % pools.length];
       sessions += 1;
       assert(pool !== undefined && digestPool !== undefined, "there is a thread for every item");
@@ -134,7 +134,7 @@ async function takeBatch(folder: string, pool: Pool<Workers["intake"]>, batch: r
     const responses = await pool.run("takeItems", job);
     for (const [index, { resolve, reject }] of batch.entries()) {
       const response = responses[index];
-      assert(response !== undefined, "every item of a batch is answered");
+      assert(response !== undefined, "every item of a batch has a result");
       if (response.kind === "written") resolve(response.item);
       else reject(failureOf(response));
     }
@@ -147,11 +147,11 @@ async function takeBatch(folder: string, pool: Pool<Workers["intake"]>, batch: r
 /** An item that comes in pieces. It ends by `finish`, or by `drop` after anything that rejected. */
 export type ItemSession = Readonly<{
   /**
-   * Takes the next bytes, which are the caller's again when it resolves: when there is room for them. What became of
-   * those before them is told here.
+   * Takes the next bytes; resolves when they were copied, and the caller may reuse them. Rejects if earlier bytes
+   * failed.
    */
   feed: (bytes: Uint8Array) => Promise<void>;
-  /** Ends the item. @returns Where it lies, on the disk. */
+  /** Ends the item. @returns Its place on the disk. */
   finish: () => Promise<WrittenItem>;
   /** Lets it go; nothing of it stays. Never rejects: what cannot be removed is found at the next start. */
   drop: () => Promise<void>;
@@ -189,7 +189,7 @@ const sharedPiecesMax = 128;
 
 type Piece = Uint8Array<SharedArrayBuffer>;
 
-/** Begins one. @param onEnd - Told once, when it has ended. */
+/** Begins a session. @param onEnd - Called once, when it has ended. */
 export function createItemSession(parts: ItemSessionParts, onEnd: () => void): ItemSession {
   const session = crypto.randomUUID();
   const threads = createThreads(parts, session);
@@ -275,7 +275,7 @@ function createPieces(shared: PieceCount) {
 
   return {
     hasSpace: () => filling !== undefined || free.length > 0 || mayMake(),
-    /** Copies as much as there is room for in one piece. @returns How much. Bytes. */
+    /** Copies as many bytes as fit into one piece. @returns How many. */
     fill: (bytes: Uint8Array): number => {
       filling ??= take();
       if (filling === undefined) return 0;
@@ -370,7 +370,7 @@ function isNotTaken(response: Readonly<{ kind: string }>): response is NotTaken 
   return response.kind === "invalid" || response.kind === "unwritten" || response.kind === "lost";
 }
 
-/** Why an item was not taken, as its sender is told. */
+/** The failure of an item that was not accepted. */
 export function failureOf(response: NotTaken): Failure {
   const { reason } = response;
   switch (response.kind) {

@@ -35,7 +35,7 @@ const pageItems = 500;
 const itemsPerJob = 100;
 const bytesPerJob = 16 * 2 ** 20;
 
-/** Tells of all that is on its way, and takes back what was told of items that have failed since. */
+/** Announces all items that are not on the chain yet, and withdraws those that have failed since. */
 export async function announceMissedItems(parts: MissedItemsParts, signal: AbortSignal): Promise<void> {
   const { ledger, storeName } = parts;
   // Those that wait first: what is put into a bundle meanwhile is met there.
@@ -97,5 +97,5 @@ async function tell(parts: MissedItemsParts, items: readonly BundleItem[], signa
   const job: ReadItemsJob = { folder: parts.folder, items };
   const { rows } = await parts.threads.run("readItems", job, { signal });
   await parts.addPending(rows);
-  parts.log.info("the index was told of uploads again", { count: rows.length, of: items.length });
+  parts.log.info("uploads were announced to the index again", { count: rows.length, of: items.length });
 }

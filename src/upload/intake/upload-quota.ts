@@ -1,5 +1,5 @@
 /**
- * Room for uploads: how much of the disk their bytes may take, those under way included.
+ * Quota of uploads: how much of the disk their bytes may take, including uploads under way.
  * Source: docs/reference/upload.md#posting-an-item; docs/reference/threats.md (C6).
  * @module
  */
@@ -8,38 +8,36 @@ import { Failure } from "../../failures.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 
-/** A part of the room, held while an item arrives. */
+/** A part of the quota, held while an item arrives. */
 export type QuotaHeld = Readonly<{
   /**
    * Holds more, for an item of which more comes than was thought.
    * @param size - Of all that it will take. Bytes.
-   * @throws Failure `no_room`; what was held stays held.
+   * @throws Failure `no_space`; what was held stays held.
    */
   grow: (size: number) => void;
   /** So many more bytes of it are on the disk, where the system counts them. */
   wrote: (size: number) => void;
-  /** Gives it back. A second call does nothing. @param keptBytes - Of the item that came of it; 0 where none did. */
+  /** Releases it. A second call does nothing. @param storedBytes - Size of the stored item; 0 if there is none. */
   release: (storedBytes?: number) => void;
 }>;
 
-/** The room. */
 export type UploadQuota = Readonly<{
   /**
-   * Holds room for an item that begins to arrive.
+   * Holds quota for an item that begins to arrive.
    * @param size - What it will take at most. Bytes.
-   * @throws Failure `no_room`.
+   * @throws Failure `no_space`.
    */
   take: (size: number) => QuotaHeld;
-  /** Counts what is kept now, and not when it is time for it. Never rejects. */
+  /** Counts the stored bytes now, ahead of time. Never rejects. */
   recount: () => Promise<void>;
-  /** Why uploads are refused, in a sentence; none while there is room. */
+  /** Why uploads are rejected, in a sentence; none while there is space. */
   reasons: () => readonly string[];
 }>;
 
-/** What the room is measured by. */
 export type QuotaOptions = Readonly<{
   folder: string;
-  /** Counts the bytes of items that are kept. */
+  /** Counts the bytes of stored items. */
   countStored: () => Promise<number>;
   /** What that was when it was last counted. */
   storedBytes: number;
@@ -53,13 +51,12 @@ export type QuotaOptions = Readonly<{
 /** The system is asked how much is free at most so often: it costs more than the rest. Milliseconds. */
 const freeFreshMs = 500;
 
-/** What is kept is counted again at most so often: items leave the disk when they are permanent. Milliseconds. */
+/** Shortest time between counts of the stored bytes: items leave the disk when they are permanent. Milliseconds. */
 const storedFreshMs = 15_000;
 
-/** The smallest item: while it finds no room, every upload is refused. Source: ANS-104 §2, signature type 2. */
+/** The smallest item: while it does not fit, every upload is rejected. Source: ANS-104 §2, signature type 2. */
 const smallestItemBytes = 2 + 64 + 32 + 2 + 16;
 
-/** Creates the room. */
 export function createUploadQuota(options: QuotaOptions): UploadQuota {
   const { folder, bytesMax, freeBytesMin, clock } = options;
   const stored = createStored(options);
@@ -130,7 +127,7 @@ export function createUploadQuota(options: QuotaOptions): UploadQuota {
   };
 }
 
-/** Bytes of items that are kept: counted now and then, with what came since. */
+/** Bytes of stored items: the last count, plus the items since. */
 function createStored({ countStored, storedBytes, clock, log }: QuotaOptions) {
   let bytes = storedBytes;
   let countedAt = clock();
@@ -141,7 +138,7 @@ function createStored({ countStored, storedBytes, clock, log }: QuotaOptions) {
     try {
       bytes = await countStored();
     } catch (error) {
-      log.warn("the room that uploads take could not be counted", { error });
+      log.warn("the disk space of uploads could not be counted", { error });
     } finally {
       countedAt = clock();
       isCounting = false;
@@ -184,17 +181,17 @@ function statOf(folder: string): Readonly<{ bavail: number; bsize: number }> {
   }
 }
 
-/** What the system says where there is no more room, for anybody or for us. */
+/** Error codes of a full disk or an exhausted quota. */
 const fullCodes: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 
-/** What it says where too much is open at once. */
+/** Error codes of too many open files. */
 const crowdedCodes: ReadonlySet<string> = new Set(["EMFILE", "ENFILE"]);
 
 /**
  * The failure for an error of the system.
  *
  * @param code - Its name: `ENOSPC`. @param reason - What the system said, for the log.
- * @returns `no_room`, `busy` where too many files are open, else `disk_failed`.
+ * @returns `no_space`, `busy` where too many files are open, else `disk_failed`.
  */
 export function diskFailure(code: string, reason: string, cause?: unknown): Failure {
   if (fullCodes.has(code)) return new Failure("no_space", { reason }, cause);

@@ -40,7 +40,8 @@ export type Finalizer = Readonly<{
    * @param upload - Its row, taken for finalization.
    * @param isPromised - Somebody was told that it will be done: what can pass is tried again until it has. Otherwise
    *   the upload is open again then, and the caller is told.
-   * @throws Failure as `Intake.takeLying` does, with the row saying that it failed; what can pass (status 500 or more).
+   * @throws Failure as `Intake.acceptStaged` does, with the row saying that it failed; what can pass (status 500 or
+   *   more).
    */
   run: (upload: MultipartUpload, isPromised: boolean) => Promise<Taken>;
   /** How far it is; `undefined` when nobody works on it here. */
@@ -86,7 +87,7 @@ export function createFinalizer(parts: FinalizerParts): Finalizer {
 
   async function attempt(upload: MultipartUpload, job: Job): Promise<Taken> {
     const permit = semaphore.take(life.signal);
-    assert(permit !== undefined, "there are no more finalizations than have room in line");
+    assert(permit !== undefined, "the queue holds every finalization");
     const release = await permit;
     try {
       return await writers.alone(upload.id, (file) => take(parts, upload, file, job, life.signal));
@@ -110,7 +111,7 @@ export function createFinalizer(parts: FinalizerParts): Finalizer {
   /** Waits for another try; where there is none, writes down how it ended, and throws. */
   async function afterFailure(upload: MultipartUpload, job: Job, tries: number, error: unknown) {
     const word = failureWord(error);
-    if (word !== undefined) await refuse(parts, upload, word, error);
+    if (word !== undefined) await reject(parts, upload, word, error);
     if (isBlocked(error)) await dropParts(parts, upload);
     if (word !== undefined || life.signal.aborted) throw error;
     log.warn("an upload could not be finalized", { uploadId: upload.id, tries, error });
@@ -194,7 +195,7 @@ async function* headOf(file: PartFile): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** A file that has become the item's is kept; of an item that was there already nobody needs a second one. */
+/** A file that belongs to the item now stays; a second copy of an item that was stored already is removed. */
 async function leaveFile({ writers, log }: FinalizerParts, { id }: MultipartUpload, { upload }: Taken): Promise<void> {
   if (upload.bytes.file === writers.nameOf(id)) {
     writers.forget(id);
@@ -208,8 +209,8 @@ async function leaveFile({ writers, log }: FinalizerParts, { id }: MultipartUplo
   }
 }
 
-/** Writes down that an upload was refused, and gives back what it held. */
-async function refuse(
+/** Marks an upload as rejected, and releases what it held. */
+async function reject(
   { ledger, clock, makeId }: FinalizerParts,
   { id, paid }: MultipartUpload,
   word: MultipartFailure,
@@ -237,7 +238,7 @@ function isBlocked(error: unknown): boolean {
   return error instanceof Failure && error.code === "blocked";
 }
 
-/** Refusals that trying again does not change. */
+/** Failures that a retry does not change. */
 const finalCodes: readonly FailureCode[] = [
   "upload_rejected",
   "item_too_large",
@@ -247,7 +248,7 @@ const finalCodes: readonly FailureCode[] = [
   "insufficient_balance",
 ];
 
-/** The wire's word for a refusal; `undefined` for what can pass. */
+/** The wire's word for a permanent failure; `undefined` for one that may pass. */
 function failureWord(error: unknown): MultipartFailure | undefined {
   if (!(error instanceof Failure) || !finalCodes.includes(error.code)) return undefined;
   const change = error.context["approval"];

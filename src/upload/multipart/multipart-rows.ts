@@ -17,7 +17,7 @@ const failureWords = ["INVALID", "UNDERFUNDED", "APPROVAL_FAILED", "REVOKE_FAILE
 /** Whether an upload takes parts, or how far it is beyond that. */
 export type MultipartState = (typeof states)[number];
 
-/** Why the whole was refused; the wire's word. */
+/** Why the item was rejected; the wire's word. */
 export type MultipartFailure = (typeof failureWords)[number];
 
 /** What was paid when an upload was made. */
@@ -70,12 +70,12 @@ export function isOver({ state, expiresAt }: MultipartUpload, now: number): bool
 }
 
 /**
- * Refuses an upload whose file another program of the same ledger has: whoever balances the load may send the next
+ * Rejects an upload whose file another program of the same ledger has: a load balancer may send the next
  * request there.
  * @throws Failure `busy`.
  */
 export function checkOwnStore(storeName: string, { id, store }: MultipartUpload): void {
-  if (store !== storeName) throw new Failure("busy", { reason: "the upload lies elsewhere", id, store });
+  if (store !== storeName) throw new Failure("busy", { reason: "the upload is stored by another program", id, store });
 }
 
 /** A part: its first byte in the item, and its size. */
@@ -136,7 +136,7 @@ export async function insertPart(tx: Tx, id: string, { start, size }: Part): Pro
   return true;
 }
 
-/** Opens an upload again that was refused, or that could not be finalized yet. */
+/** Reopens an upload that was rejected, or that could not be finalized yet. */
 export async function reopenMultipart(tx: Tx, id: string, from: MultipartState, now: number): Promise<void> {
   await tx.run(
     "UPDATE multipart_uploads SET state = 'open', failure = NULL, failed_reason = NULL, size = NULL, changed_at = ? " +
@@ -160,7 +160,7 @@ export async function beginFinalizing(
   );
 }
 
-/** Ends an upload as an item. Its parts are no longer told apart. */
+/** Ends an upload as an item. Its parts are no longer distinguished. */
 export async function becomeItem(tx: Tx, id: string, itemId: string, now: number): Promise<void> {
   await tx.run(
     "UPDATE multipart_uploads SET state = 'finalized', item_id = ?, reservation_id = NULL, part_count = 0, " +
@@ -170,7 +170,7 @@ export async function becomeItem(tx: Tx, id: string, itemId: string, now: number
   await tx.run("DELETE FROM multipart_parts WHERE upload_id = ?", id);
 }
 
-/** Refuses the whole. What it holds must have been given back. @returns Whether it was this call. */
+/** Marks the upload as failed. What it held must have been released. @returns Whether this call did it. */
 export async function failMultipart(
   tx: Tx,
   id: string,
@@ -185,7 +185,7 @@ export async function failMultipart(
   return changed === 1;
 }
 
-/** Forgets the parts of an upload that was refused; those that come later are its first again. */
+/** Forgets the parts of a rejected upload; later parts are its first again. */
 export async function forgetParts(tx: Tx, id: string): Promise<void> {
   await tx.run("DELETE FROM multipart_parts WHERE upload_id = ?", id);
   await tx.run("UPDATE multipart_uploads SET part_count = 0 WHERE id = ?", id);

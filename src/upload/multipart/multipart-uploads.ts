@@ -39,7 +39,7 @@ import type { ArrivingPart, PartWriters } from "./part-writers.ts";
 
 /** What is said when an upload is made. */
 export type MultipartRequest = Readonly<{
-  /** Size that the parts are going to have; `chunkSizeDefault` unless told. */
+  /** Size of the parts; `chunkSizeDefault` by default. */
   chunkSize: number | undefined;
   /** Who asks, as far as limits are about it. */
   client: string;
@@ -65,7 +65,7 @@ export type Multipart = Readonly<{
   /** Makes an upload. @throws Failure `busy`, `too_many_requests`. */
   create: (request: MultipartRequest) => Promise<MultipartUpload>;
   /**
-   * Makes an upload that was paid for, and holds the credits. For the same payment the same upload answers again.
+   * Creates a paid upload, and holds the credits. The same payment returns the same upload again.
    * @throws Failure `insufficient_balance` when the credits were spent meanwhile; `busy`.
    */
   createPaid: (request: PaidRequest) => Promise<MultipartUpload>;
@@ -74,7 +74,7 @@ export type Multipart = Readonly<{
   /**
    * Takes a part. When it resolves, the part is on the disk and in the list.
    *
-   * @throws Failure `upload_rejected` {reason}, `item_too_large` {reason}, `no_room`, `busy`; what the pieces throw.
+   * @throws Failure `upload_rejected` {reason}, `item_too_large` {reason}, `no_space`, `busy`; what the pieces throw.
    */
   put: (id: string, part: ArrivingPart, signal: AbortSignal) => Promise<void>;
   /** An upload, and its parts in the order of their places. */
@@ -83,7 +83,7 @@ export type Multipart = Readonly<{
   /**
    * Makes an item of an upload, and waits until it is one.
    *
-   * @throws Failure as `Intake.takeLying` does; `upload_rejected` {reason} while bytes are missing.
+   * @throws Failure as `Intake.acceptStaged` does; `upload_rejected` {reason} while bytes are missing.
    */
   finalize: (id: string, payers: Payers, signal: AbortSignal) => Promise<Taken>;
   /** The same without waiting: `status` tells how it goes. @returns The item, when it is one already. */
@@ -121,7 +121,7 @@ export type MultipartParts = Readonly<{
   itemBytesMax: number;
   /** Disk that parts may take while nobody has paid for them, so that they never take all of it. Bytes. */
   unpaidBytesMax: number;
-  /** Answers names that nobody else has, and that nobody guesses: who knows one may write. */
+  /** Makes unique, unguessable upload ids: the id authorizes writes. */
   makeUploadId: () => string;
   makeId: MakeId;
   clock: Clock;
@@ -298,7 +298,7 @@ async function takenOf(tx: Tx, { itemId }: MultipartUpload): Promise<Taken> {
   return taken;
 }
 
-/** Refuses a part by what is known before its bytes come. */
+/** Checks a part before its bytes arrive. */
 function checkPart(upload: MultipartUpload, { start, size }: Part, itemBytesMax: number): void {
   if (upload.state === "finalizing") throw invalidPart("The upload is being finalized.");
   if (upload.state === "finalized") throw invalidPart("The upload is finalized.");

@@ -27,7 +27,7 @@ export type PartWriters = Readonly<{
   /**
    * Writes a part. When it resolves, its bytes are on the disk.
    *
-   * @throws Failure `no_room` {reason}, `disk_failed` {reason}, `busy`; `upload_rejected` {reason} when the file is
+   * @throws Failure `no_space` {reason}, `disk_failed` {reason}, `busy`; `upload_rejected` {reason} when the file is
    *   needed alone, or when the part has another size than was announced; what the pieces throw; the signal's reason.
    */
   write: (upload: string, part: ArrivingPart, signal: AbortSignal) => Promise<void>;
@@ -224,7 +224,7 @@ async function writePieces(file: PartFile, part: ArrivingPart, held: QuotaHeld, 
   assert(written === size, "a part is written whole");
 }
 
-/** What the system refuses is a Failure; everything else stays what it is. */
+/** Turns errors of the system into failures; other errors stay as they are. */
 async function onDisk<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();

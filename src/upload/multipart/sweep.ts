@@ -1,6 +1,6 @@
 /**
- * What is done about uploads in parts without being asked: those whose time is over end, with their files and what they
- * hold; what was being finalized goes on; files that belong to nobody are removed.
+ * Expires multipart uploads: deletes their files and releases their reservations. Continues interrupted finalizations,
+ * and removes orphaned files.
  * Source: docs/reference/upload.md#uploads-in-parts.
  * @module
  */
@@ -47,7 +47,7 @@ export type MultipartSweepParts = Readonly<{
   files: PartFiles;
   writers: PartWriters;
   finalizer: Finalizer;
-  /** Told of every upload that has ended without becoming an item. */
+  /** Called for every upload that has ended without becoming an item. */
   onEnded: (id: string) => void;
   makeId: MakeId;
   clock: Clock;

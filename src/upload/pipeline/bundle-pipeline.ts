@@ -1,12 +1,12 @@
 /**
- * The way of items to the chain: each step reads one state of a bundle's row and writes the next; a crash repeats the
- * step, and what fails is tried again, later and later.
+ * Brings items to the chain: each step reads one state of a bundle's row and writes the next. A crash repeats the step;
+ * a failed step is retried with backoff.
  *
  * state      what holds                      moved on by                    goes back to
  * (none)     an item waits for a bundle      plan: puts it into one
  * filling    takes items                     plan: full, or waited enough
  * planned    its items are chosen            prepare: read, and signed      dropped: an item is damaged
- * prepared   signed; it may have left        post: a node took it           planned: refused by all at once,
+ * prepared   signed; it may have left        post: a node took it           planned: rejected by all at once,
  *            this machine (sent_at)                                         or can never be mined
  * posted     nodes have the transaction      seed: nodes took all chunks    prepared: nodes do not know it;
  *                                                                           dropped: an item is damaged
@@ -16,7 +16,7 @@
  * permanent  it is on the chain for good, and its files may go
  * dropped    its items wait again; those that are damaged have failed, and are paid back
  *
- * Several bundles are worked on at once. Steps that read or send all of a bundle have lanes of their own, so that those
+ * Several bundles are worked on at once. Steps that read or send all of a bundle have slots of their own, so that those
  * that only look never wait behind them.
  * Source: docs/reference/upload.md#from-an-item-to-the-chain.
  * @module
@@ -52,7 +52,7 @@ const idleMs = 30_000;
 /** Pause after a look that failed. Milliseconds. */
 const retryMs = 500;
 
-/** Reasons that are told at once: with more, the first ones are what matters. */
+/** Reasons that are reported at once. */
 const reasonsMax = 5;
 
 /** Starts the pipeline. */
@@ -103,7 +103,7 @@ function createSequence(): (work: () => Promise<void>) => Promise<void> {
   let last: Promise<void> = Promise.resolve();
   return (work) => {
     const mine = last.then(work);
-    // How it ends is told to whose work it is.
+    // The caller of the work gets its error.
     last = mine.then(nothing, nothing);
     return mine;
   };
@@ -116,16 +116,16 @@ function nothing(): void {
 /** Takes a bundle from its state to another one, or notes when to look again. */
 export type BundleStepper = (parts: StepParts, bundle: Bundle, signal: AbortSignal) => Promise<void>;
 
-/** Steps that share lanes. */
+/** Steps that share slots. */
 export type SlotGroup = Readonly<{
   steps: Readonly<Partial<Record<BundleState, BundleStepper>>>;
   /** Bundles that are in these steps at once. */
   count: number;
 }>;
 
-/** Lanes of one group. */
+/** Slots of one group. */
 export type Slots = Readonly<{
-  /** Starts what is due as far as there are lanes. @returns When the next one is due, Unix milliseconds. */
+  /** Starts due steps while there are free slots. @returns When the next one is due, Unix milliseconds. */
   fill: () => Promise<number>;
   /** Why bundles do not get on. */
   faults: () => readonly string[];
@@ -138,7 +138,7 @@ const firstPauseMs = 500;
 const longestPauseMs = 60_000;
 const doublingsMax = 7;
 
-/** Creates lanes. @param onEnd - Called when a step has ended. */
+/** @param onEnd - Called when a step has ended. */
 export function createSlots(
   parts: StepParts,
   { steps, count }: SlotGroup,

@@ -166,7 +166,7 @@ export async function noteSeeded(tx: Tx, bundle: Bundle, chunks: number): Promis
   );
 }
 
-/** Notes the block that a bundle stands in, or that it stands in none any more. */
+/** Stores the block that contains a bundle, or that no block does any more. */
 export async function noteBlock(
   tx: Tx,
   bundle: Bundle,

@@ -1,6 +1,5 @@
 /**
- * Looking after a bundle that was seeded, until it is permanent: in a block that is deep enough, and read back whole by
- * our own index.
+ * Watches a seeded bundle until it is permanent: in a block that is deep enough, and read back whole by our own index.
  *
  * What nodes forgot is posted and seeded again: the same transaction while it can still be mined, and only then another
  * one, so that nothing is on the chain twice.
@@ -73,7 +72,7 @@ async function goBack(
   await ledger.write((tx) => returnBundle(tx, { bundle, to, now, nextAt: now, reason }));
 }
 
-/** The bundle is permanent: nothing of it is kept here for the chain any more. */
+/** The bundle is permanent: its files may be removed. */
 async function finish(parts: StepParts, bundle: Bundle): Promise<void> {
   const { ledger, chain, clock } = parts;
   const items = await itemsOfBundle(ledger, bundle.id);

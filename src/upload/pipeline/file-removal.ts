@@ -131,7 +131,7 @@ async function namesIn(folder: string): Promise<string[]> {
   }
 }
 
-/** A file of parts that no item has yet is not ours to judge. */
+/** A file of parts without an item belongs to the multipart uploads: it is not removed here. */
 async function wasItem(ledger: LedgerDatabase, file: string): Promise<boolean> {
   const row = await ledger.read((tx) => tx.get("SELECT id FROM uploads WHERE file = ? LIMIT 1", file));
   return row !== undefined;

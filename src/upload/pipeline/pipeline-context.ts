@@ -85,11 +85,11 @@ export type PipelineParts = Readonly<{
   blockList: UploadBlockList;
   /** Gives back what was paid for an item; in the transaction in which it fails. */
   refund: (tx: Tx, reservationId: string, step: Step) => Promise<void>;
-  /** Told of files that may not be needed any more, when that is durable; it looks before it removes. */
+  /** Called with files that may be unneeded, when that is durable; the callback checks before it removes a file. */
   onLeft: (files: readonly string[]) => void;
-  /** Told of items that ended, when that is durable. */
+  /** Called for items that ended, when that is durable. */
   onEnded: (how: "permanent" | "failed", itemCount: number) => void;
-  /** Told of a bundle that has left its block: nothing may stand for its items in the index. Never rejects. */
+  /** Called for a bundle that has left its block: the index may have no rows of its items. Never rejects. */
   onLeftBlock: (bundleId: string) => void;
   /** That of uploads, as an absolute path, its name, and the file of the wallet that pays. */
   folder: string;

@@ -1,5 +1,5 @@
 /**
- * Planning: which items go into a bundle together, and where in it each stands.
+ * Plans bundles: chooses the items of a bundle, and their order.
  *
  * Items go in the order in which they came. Those that wait are put into the one bundle of their store that is filling,
  * a slice at a time, so that nobody waits for the ledger while thousands are moved; it is closed when it is full, or

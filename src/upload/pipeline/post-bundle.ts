@@ -1,8 +1,8 @@
 /**
  * Posting a bundle's transaction.
  *
- * From the moment at which it is first sent, it may be mined whatever the nodes answer; only a transaction that all of
- * them refuse at once, or that is lost for good, is given up for another one.
+ * Once sent, a transaction may be mined whatever the nodes respond. Another one replaces it only when all nodes
+ * reject it at once, or when it is lost for good.
  * Source: docs/reference/upload.md#from-an-item-to-the-chain; docs/reference/node-api.md#posting-transactions.
  * @module
  */
@@ -17,7 +17,7 @@ import { anchorBlocks, type StepParts } from "./pipeline-context.ts";
 /** A transaction that has not left this machine is not sent any more when so few blocks are left to it. */
 const blocksLeftMin = 10;
 
-/** Between a refusal and the next transaction: what nodes did not like may not be over at once. Milliseconds. */
+/** Pause between a rejection and the next transaction: its cause may last a while. Milliseconds. */
 const rejectedPauseMs = 1_000;
 
 /** Posts the transaction. @throws Failure `source_failed` {reason} when nobody took it. */
@@ -39,7 +39,7 @@ export async function post(parts: StepParts, bundle: Bundle, signal: AbortSignal
   if (posted.kind === "trouble")
     throw new Failure("source_failed", { reason: `the transaction was not taken: ${posted.reason}` });
   if (posted.kind === "refused") {
-    const reason = `the nodes refuse the transaction: ${posted.reason}`;
+    const reason = `the nodes rejected the transaction: ${posted.reason}`;
     if (sending === "again" || !posted.isByAll) throw new Failure("source_failed", { reason });
     await giveUp(parts, bundle, rejectedPauseMs * 2 ** Math.min(bundle.attempts, rejectedDoublingsMax), reason);
     return;

@@ -20,7 +20,7 @@ import { layOut } from "./prepare-bundle.ts";
 const chunksPerJob = 4;
 const slots = 3;
 
-/** The ledger is told after so many chunks: 32 MiB, which a restart sends again. */
+/** Progress is written to the ledger after so many chunks: 32 MiB, which a restart sends again. */
 const chunksPerNote = 128;
 
 /** A chunk that nobody could be reached for is tried so often, after longer and longer pauses. */

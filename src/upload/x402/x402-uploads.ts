@@ -1,6 +1,6 @@
 /**
  * Uploads that are paid for by x402 as they come: settled before anything is stored, held until the item is there, and
- * credited where it is refused.
+ * credited to the payer if it is rejected.
  * Source: docs/reference/upload.md#paying-with-the-request.
  * @module
  */
@@ -83,9 +83,9 @@ export type ChunkedUpload = Readonly<{
 export type X402Uploads = Readonly<{
   x402: UnsignedParts["x402"];
   /**
-   * Refuses what would not be taken whoever pays for it: before anybody is asked to.
+   * Rejects an upload that would not be accepted from any payer, before a payment is requested.
    * @param size - Of the whole item. Bytes.
-   * @throws Failure `item_too_large` {reason}, `no_room`, `not_synced`.
+   * @throws Failure `item_too_large` {reason}, `no_space`, `not_synced`.
    */
   checkSize: (size: number) => void;
   /** Whether a whole item costs nothing, whoever sends it. */
@@ -113,7 +113,7 @@ export type X402UploadsParts = UnsignedParts &
     intake: Pick<Intake, "take">;
     credits: Pick<Credits, "reserve" | "void">;
     rules: Readonly<{ itemBytesMax: number; freeBytesMax: number; blocked: ReadonlySet<string> }>;
-    /** @throws Failure `no_room`, `not_synced` while no item could be taken: before anybody pays. */
+    /** @throws Failure `no_space`, `not_synced` while no item could be taken: before anybody pays. */
     checkReady: (size: number) => void;
     clock: Clock;
     log: Log;
@@ -124,7 +124,7 @@ export type X402UploadsParts = UnsignedParts &
  */
 const holdMs = 3_600_000;
 
-/** Who made an upload in parts may ask for it again for so long, when the answer was lost. Milliseconds. */
+/** A client that lost the response may request its multipart upload again for so long. Milliseconds. */
 const askAgainMs = 10 * 60_000;
 const makersMax = 1_000;
 
@@ -236,7 +236,7 @@ async function createChunked(
   const payment = paymentName(x402, sent.payment);
   try {
     const known = await multipart.findPaid(payment);
-    // Who knows an upload's name may write to it: so it is told again only to who was told before.
+    // The upload id authorizes writes, so it is returned again only to the client that created the upload.
     if (known !== undefined && makers.isMaker(payment, client)) return { kind: "done", response: known, settled };
     if (known !== undefined || settled.isReplay) throw usedBefore();
     const paid = { payer: refundTo, size, winc: winc(settled.quotedWinc), payment };
@@ -328,7 +328,7 @@ export async function takeUnsigned(
     const known = await multipart.findPaid(payment);
     const taken = known === undefined ? undefined : await takenBefore(parts, known, signal);
     if (taken !== undefined) return { kind: "done", response: taken, settled };
-    // It broke off with its program. What had come of it cannot be told from what anybody else may send now.
+    // The program ended during the upload. Its bytes cannot be distinguished from what another client may send now.
     if (bound === undefined && (known !== undefined || settled.isReplay)) throw usedBefore();
     const paid = { payer: settled.payer, size, winc: winc(settled.quotedWinc), payment };
     const made = await multipart.createPaid({ chunkSize: undefined, paid, from: settled.payer });

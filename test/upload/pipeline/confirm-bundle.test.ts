@@ -126,7 +126,7 @@ describe("a transaction", () => {
     };
     const second = fixture.start(chain);
     await until(() => second.reasons().length > 0, "the refusal is told");
-    expect(second.reasons()).toEqual(["the nodes refuse the transaction: 400 overspend"]);
+    expect(second.reasons()).toEqual(["the nodes rejected the transaction: 400 overspend"]);
     await until(() => chain.waiting().length === 1, "it is taken");
     await minedUntilPermanent(1);
     expect(posted.size).toBe(1);
