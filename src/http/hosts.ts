@@ -1,6 +1,6 @@
 /**
  * The host of a request: the gateway's own, or that of a single id or name.
- * Source: docs/reference/gateway.md#which-route-answers; RFC 4648 §6 (base32).
+ * Source: docs/reference/gateway.md#which-route-serves-a-request; RFC 4648 §6 (base32).
  * @module
  */
 import { type Id, idBytes, idFromBytes } from "../arweave/id.ts";

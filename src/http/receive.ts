@@ -1,6 +1,7 @@
 /**
  * Normalises an incoming request for the routes and attaches its context.
- * Source: docs/reference/gateway.md#which-route-answers; docs/reference/gateway.md#request-ids; RFC 9112 §3.2 (Host).
+ * Source: docs/reference/gateway.md#which-route-serves-a-request; docs/reference/gateway.md#request-ids;
+ *   RFC 9112 §3.2 (Host).
  * @module
  */
 import { Failure } from "../failures.ts";

@@ -1,6 +1,6 @@
 /**
  * First segments of the path that are never content, and the other spellings that clients use for them.
- * Source: docs/reference/gateway.md#which-route-answers.
+ * Source: docs/reference/gateway.md#which-route-serves-a-request.
  * @module
  */
 

@@ -4,7 +4,7 @@
  * Only here a Failure becomes a response, and 404 is distinguished from 405.
  * Responses from the response cache bypass all of it: setting one header per request costs more than such a response
  * (8 µs against 5 µs, measured; bench/http.ts).
- * Source: docs/reference/gateway.md#which-route-answers; docs/reference/gateway.md#errors.
+ * Source: docs/reference/gateway.md#which-route-serves-a-request; docs/reference/gateway.md#errors.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";

@@ -1,6 +1,6 @@
 /**
  * A service at the root of its own port, below `/v1` there, and below a prefix on the gateway's port.
- * Source: docs/reference/gateway.md#which-route-answers.
+ * Source: docs/reference/gateway.md#which-route-serves-a-request.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";

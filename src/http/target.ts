@@ -3,7 +3,7 @@
  *
  * Bun gives `request.url` absolute and normalised (host in lower case, dot segments removed), but gives the
  * bare path when the Host header is missing or is no host.
- * Source: docs/reference/gateway.md#which-route-answers.
+ * Source: docs/reference/gateway.md#which-route-serves-a-request.
  * @module
  */
 import { Failure } from "../failures.ts";

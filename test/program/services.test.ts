@@ -1,6 +1,6 @@
 /**
  * The services of one program: each on a port of its own, and below a prefix of the gateway's.
- * Source: docs/reference/gateway.md#which-route-answers; docs/reference/gateway.md#information-and-health.
+ * Source: docs/reference/gateway.md#which-route-serves-a-request; docs/reference/gateway.md#information-and-health.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type RunningProgram, startDev } from "../support/program.ts";

@@ -1,6 +1,6 @@
 /**
  * Which content an address names: by host, by first segment, by apex, or none.
- * Source: docs/reference/gateway.md#which-route-answers.
+ * Source: docs/reference/gateway.md#which-route-serves-a-request.
  * @module
  */
 import { type Id, idShape, isId } from "../../arweave/id.ts";

@@ -1,6 +1,6 @@
 /**
  * `GET` and `HEAD` of `/{id}`, `/{id}/{path}`, `/raw/{id}`, and of everything on a host of an id's or a name's own.
- * Source: docs/reference/gateway.md#content-responses; docs/reference/gateway.md#which-route-answers.
+ * Source: docs/reference/gateway.md#content-responses; docs/reference/gateway.md#which-route-serves-a-request.
  * @module
  */
 import { type AnyElysia, Elysia, NotFoundError } from "elysia";

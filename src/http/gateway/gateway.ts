@@ -1,7 +1,7 @@
 /**
  * The gateway's surface: content, the chain, queries and what the gateway says of itself, as one Elysia
  * plugin.
- * Source: docs/reference/gateway.md#which-route-answers.
+ * Source: docs/reference/gateway.md#which-route-serves-a-request.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";
