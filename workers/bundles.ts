@@ -50,7 +50,7 @@ export type BundleItem = Readonly<{
 }>;
 
 /** Files could not be read for a reason that says nothing of their bytes: it is to be tried again. */
-export type FilesFault = Readonly<{ kind: "trouble"; reason: string }>;
+export type FilesFault = Readonly<{ kind: "fault"; reason: string }>;
 
 /** A bundle whose items are chosen, to be laid out: each is read once, compared, and hashed. */
 export type LayBundleJob = Readonly<{ folder: string; bundleId: string; items: readonly BundleItem[] }>;
@@ -214,7 +214,7 @@ function readAgain(reader: ItemReader, items: readonly BundleItem[], poisoned: r
   const ids = new Set(poisoned.map(({ id }) => id));
   reader.close();
   const isWell = items.some((item) => ids.has(item.id) && walkItem(reader, item, ignore) === undefined);
-  if (isWell) return { kind: "trouble", reason: "the disk gives different bytes at different times" };
+  if (isWell) return { kind: "fault", reason: "the disk gives different bytes at different times" };
   return { kind: "poisoned", items: poisoned };
 }
 
@@ -368,7 +368,7 @@ function storedLayout(folder: string, bundleId: string): BundleLayout | undefine
 
 function faultOf(error: unknown): FilesFault {
   if (error instanceof Failure && error.code === "source_failed")
-    return { kind: "trouble", reason: String(error.context["reason"]) };
-  if (error instanceof Error && "syscall" in error) return { kind: "trouble", reason: error.message };
+    return { kind: "fault", reason: String(error.context["reason"]) };
+  if (error instanceof Error && "syscall" in error) return { kind: "fault", reason: error.message };
   throw error;
 }

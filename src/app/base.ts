@@ -231,13 +231,14 @@ const perHostMax = 2;
 /** Opens the list; learning, where it is switched on, is ended by `closers`. */
 export function openPeerList({ config, nodes, chunkNodes, gateways, log, closers }: PeerListParts): PeerList {
   const learnt = learnPeers({ config, nodes, chunkNodes, gateways, log, closers });
-  const weights = () => new Map(chunkNodes.standing().map((standing) => [standing.url, weightOf(standing)]));
+  const weights = () =>
+    new Map(chunkNodes.sourceStatus().map((sourceStatus) => [sourceStatus.url, weightOf(sourceStatus)]));
   return {
     gateways: () => {
       const chunkWeights = weights();
-      const chosen = gateways.standing().map((standing) => {
-        const chunkWeight = chunkWeights.get(standing.url) ?? 1;
-        return { url: standing.url, dataWeight: weightOf(standing), chunkWeight };
+      const chosen = gateways.sourceStatus().map((sourceStatus) => {
+        const chunkWeight = chunkWeights.get(sourceStatus.url) ?? 1;
+        return { url: sourceStatus.url, dataWeight: weightOf(sourceStatus), chunkWeight };
       });
       const others = learnt().filter(({ kind }) => kind === "gateway");
       return [

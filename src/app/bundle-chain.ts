@@ -94,7 +94,7 @@ export function postedOf(results: readonly PostResult[]): Posted {
   if (responses.some(isTaken)) return { kind: "taken" };
   const refusals = responses.filter(({ status }) => isRefusal(status));
   const [refusal] = refusals;
-  if (refusal === undefined) return { kind: "trouble", reason: `none of ${results.length} nodes took it` };
+  if (refusal === undefined) return { kind: "fault", reason: `none of ${results.length} nodes took it` };
   const text = new TextDecoder().decode(refusal.body.subarray(0, textBytesMax));
   return {
     kind: "refused",

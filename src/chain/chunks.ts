@@ -98,7 +98,7 @@ export function createChunks(nodes: Nodes, placeNodes: Nodes): Chunks {
 
 /** Whether asking again at once would be in vain: what broke on the way may go through, the rest is what it is. */
 function isLasting(response: NodeResponse<ChunkResponse>): boolean {
-  return response.kind !== "trouble" || !["connect", "cut", "status"].includes(response.reason);
+  return response.kind !== "fault" || !["connect", "cut", "status"].includes(response.reason);
 }
 
 /**
@@ -107,7 +107,7 @@ function isLasting(response: NodeResponse<ChunkResponse>): boolean {
  */
 function failureFor(response: NodeResponse<unknown>, context: Readonly<Record<string, unknown>>) {
   switch (response.kind) {
-    case "trouble":
+    case "fault":
       return failureOf(response, context);
     case "refused":
       return failureOf(fault("status", response.text, response.status), context);

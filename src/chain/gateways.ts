@@ -11,7 +11,7 @@ import { type Fault, failureOf, fault, type HttpStream, type HttpTimeouts, openH
 import type { ByteSpan } from "../lib/range.ts";
 import { type Hint, readHintHeaders } from "./hint.ts";
 import type { NodeResponse } from "./node.ts";
-import type { Standing } from "./nodes.ts";
+import type { SourceStatus } from "./nodes.ts";
 import { createSources, type SourceParts } from "./sources.ts";
 
 /** What a gateway says of an id's content. */
@@ -51,7 +51,7 @@ export type Gateways = Readonly<{
     signal: AbortSignal,
   ) => Promise<NodeResponse<Uint8Array>>;
   /** How each has done. */
-  standing: () => readonly (Standing & Readonly<{ url: string }>)[];
+  sourceStatus: () => readonly (SourceStatus & Readonly<{ url: string }>)[];
   close: () => void;
 }>;
 
@@ -92,7 +92,7 @@ export function openGateways(
     const url = `${client.url}/raw/${encodeURIComponent(id)}`;
     const asked = { method: "GET", url, headers: { ...hopHeaders, ...range }, keepsCoding } as const;
     const response = await client.http.stream(asked, signal);
-    if (response.kind === "trouble") {
+    if (response.kind === "fault") {
       sources.noteFault(client);
       throw failureOf(response, { id, gateway: client.url });
     }
@@ -112,7 +112,7 @@ export function openGateways(
         },
         signal,
       ),
-    standing: () => clients.map((client) => ({ url: client.url, ...sources.standing(client) })),
+    sourceStatus: () => clients.map((client) => ({ url: client.url, ...sources.sourceStatus(client) })),
     close: () => {
       for (const { http } of clients) http.close();
     },
@@ -124,7 +124,7 @@ type HttpClient = GatewayAddress & Readonly<{ http: ReturnType<typeof openHttp> 
 async function head(client: HttpClient, id: string, signal: AbortSignal): Promise<NodeResponse<GatewayContent>> {
   const url = `${client.url}/raw/${encodeURIComponent(id)}`;
   const response = await client.http.whole({ method: "HEAD", url, headers: hopHeaders, keepsCoding }, 0, signal);
-  if (response.kind === "trouble") return response;
+  if (response.kind === "fault") return response;
   if (response.status !== 200) return otherStatus(response.status);
   const size = Number(response.headers.get("content-length") ?? "none");
   if (!Number.isSafeInteger(size) || size < 0) return fault("malformed", "no Content-Length", response.status);
@@ -148,7 +148,7 @@ async function whole(
   const url = `${client.url}/raw/${encodeURIComponent(id)}`;
   const asked = { method: "GET", url, headers: hopHeaders, keepsCoding } as const;
   const response = await client.http.whole(asked, size, signal);
-  if (response.kind === "trouble") return response;
+  if (response.kind === "fault") return response;
   if (response.status !== 200) return otherStatus(response.status);
   if (response.body.length !== size) return fault("wrong", `${response.body.length} of ${size} bytes`, response.status);
   return { kind: "ok", value: response.body };

@@ -74,7 +74,7 @@ export function openNameGateways(templates: readonly string[], timeoutMs: number
     const url = client.template.replaceAll(namePlaceholder, name);
     const headers = { "x-ar-io-hops": String(hops + 1) };
     const response = await client.http.whole({ method: "HEAD", url, headers }, 0, signal);
-    return response.kind === "trouble" ? response : readNameResponse(name, response);
+    return response.kind === "fault" ? response : readNameResponse(name, response);
   }
 
   return {
@@ -83,12 +83,12 @@ export function openNameGateways(templates: readonly string[], timeoutMs: number
         {
           sources: clients,
           ask: (client, own) => askOne(client, name, hops, own),
-          isFinal: ({ kind }) => kind !== "absent" && kind !== "trouble",
+          isFinal: ({ kind }) => kind !== "absent" && kind !== "fault",
           hedgeAfterMs: () => timeoutMs * hedgeAfterPart,
         },
         signal,
       );
-      return final ?? others.find(({ kind }) => kind === "trouble") ?? { kind: "absent" };
+      return final ?? others.find(({ kind }) => kind === "fault") ?? { kind: "absent" };
     },
     close: () => {
       for (const { http } of clients) http.close();

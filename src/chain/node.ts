@@ -165,7 +165,7 @@ export function openNode(url: string, timeouts: HttpTimeouts = nodeTimeoutsDefau
   ): Promise<NodeResponse<Value>> {
     const headers = { ...options.headers, ...request.headers };
     const response = await http.whole({ ...request, headers, url: base + path }, bytesMax, signal);
-    return response.kind === "trouble" ? response : readResponse(response, good, read);
+    return response.kind === "fault" ? response : readResponse(response, good, read);
   }
 
   const get: Get = (path, bytesMax, read, signal) =>
@@ -190,7 +190,7 @@ export function openNode(url: string, timeouts: HttpTimeouts = nodeTimeoutsDefau
     const more = { ...(headers && { headers }), ...(body && { body }), ...(hold && { hold }) };
     const asked = { method, url: base + path, ...more };
     const response = await http.whole(asked, request.bodyBytesMax ?? bodyBytesMax.relay, signal);
-    return response.kind === "trouble" ? response : { kind: "ok", value: response };
+    return response.kind === "fault" ? response : { kind: "ok", value: response };
   }
 
   return {

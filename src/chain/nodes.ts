@@ -47,7 +47,7 @@ export type Nodes = Readonly<{
   noteResponse: (node: Node, ms: number) => void;
   noteFault: (node: Node) => void;
   /** Of all, also of those that help out. */
-  standing: () => readonly (Standing & Readonly<{ url: string }>)[];
+  sourceStatus: () => readonly (SourceStatus & Readonly<{ url: string }>)[];
   /** Ends every call under way. */
   close: () => void;
 }>;
@@ -64,7 +64,7 @@ export function createNodes(
   const ranking = createRanking(all, clock, random);
   const helpers = new Set<Node>();
 
-  const rests = (node: Node): boolean => ranking.standing(node).restsUntil > clock();
+  const rests = (node: Node): boolean => ranking.sourceStatus(node).restsUntil > clock();
 
   function inOrder(): readonly Node[] {
     const ordered = ranking.inOrder();
@@ -88,7 +88,7 @@ export function createNodes(
   ): Promise<NodeResponse<Value>> {
     const startedAt = performance.now();
     const response = await call(node, signal);
-    if (response.kind === "trouble") {
+    if (response.kind === "fault") {
       if (response.reason === "wrong") distrust(node, response.detail);
       else if (response.reason !== "busy") ranking.noteFault(node);
       return response;
@@ -127,7 +127,7 @@ export function createNodes(
     distrust,
     noteResponse: ranking.noteResponse,
     noteFault: ranking.noteFault,
-    standing: () => [...all, ...helpers].map((node) => ({ url: node.url, ...ranking.standing(node) })),
+    sourceStatus: () => [...all, ...helpers].map((node) => ({ url: node.url, ...ranking.sourceStatus(node) })),
     close: () => {
       for (const node of all) node.close();
     },
@@ -209,18 +209,18 @@ function run<Source, Result>(question: Question<Source, Result>, signal: AbortSi
  * only when all faults were timeouts.
  */
 export function summarize<Value>(responses: readonly NodeResponse<Value>[]): NodeResponse<Value> {
-  const faults = responses.filter((response) => response.kind === "trouble");
+  const faults = responses.filter((response) => response.kind === "fault");
   const found =
     responses.find(({ kind }) => kind === "ok" || kind === "pending") ??
     faults.find(({ reason }) => reason !== "timeout") ??
     faults[0] ??
     responses.find(({ kind }) => kind === "refused") ??
     responses[0];
-  return found ?? { kind: "trouble", reason: "connect", detail: "there is no source" };
+  return found ?? { kind: "fault", reason: "connect", detail: "there is no source" };
 }
 
 /** What is known of a source. */
-export type Standing = Readonly<{
+export type SourceStatus = Readonly<{
   successShare: number; // of late, 0 to 1
   latencyMs: number; // of late
   faults: number; // since the start
@@ -240,7 +240,7 @@ export type Ranking<Source> = Readonly<{
   noteOutrun: (source: Source) => void;
   /** Records a response that is provably false. */
   noteWrong: (source: Source) => void;
-  standing: (source: Source) => Standing;
+  sourceStatus: (source: Source) => SourceStatus;
   /** Takes a source in, or lets one go. */
   add: (source: Source) => void;
   remove: (source: Source) => void;
@@ -327,7 +327,7 @@ export function createRanking<Source>(sources: readonly Source[], clock: Clock, 
       record.wrongs += 1;
       rest(record, restAfterWrongMs);
     },
-    standing: (source) => ({ ...recordOf(source) }),
+    sourceStatus: (source) => ({ ...recordOf(source) }),
     add: (source) => {
       records.set(source, newRecord());
     },
@@ -342,8 +342,8 @@ function newRecord(): Record {
   return { successShare: 1, latencyMs: firstLatencyMs, faults: 0, wrongs: 0, inRow: 0, restsUntil: 0 };
 }
 
-/** What a standing weighs, 1 to 100: half at a latency of 200 ms, and less with every failure. */
-export function weightOf({ successShare, latencyMs }: Standing): number {
+/** What a sourceStatus weighs, 1 to 100: half at a latency of 200 ms, and less with every failure. */
+export function weightOf({ successShare, latencyMs }: SourceStatus): number {
   const weight = (100 * successShare ** 2 * firstLatencyMs) / (firstLatencyMs + latencyMs);
   return Math.min(100, Math.max(1, Math.round(weight)));
 }

@@ -355,7 +355,7 @@ function openRemote(url: string, timeouts: HttpTimeouts, reach: Reach | undefine
     },
     async whole(signal) {
       const response = await http.whole({ method: "GET", url }, rootManifestBytesMax, signal);
-      if (response.kind === "trouble") throw failureOf(response, { source: url });
+      if (response.kind === "fault") throw failureOf(response, { source: url });
       if (response.status !== 200) throw fileFailure(url, `status ${response.status}`);
       return response.body;
     },
@@ -368,7 +368,7 @@ const rangePattern = /^bytes (\d{1,16})-(\d{1,16})\/(\d{1,16})$/;
 async function readRange(http: Http, url: string, start: number, end: number, signal: AbortSignal) {
   const headers = { range: `bytes=${start}-${end - 1}` };
   const response = await http.whole({ method: "GET", url, headers }, end - start, signal);
-  if (response.kind === "trouble") throw failureOf(response, { source: url });
+  if (response.kind === "fault") throw failureOf(response, { source: url });
   const [, first, last, size] = rangePattern.exec(response.headers.get("content-range") ?? "") ?? [];
   const isAsked = Number(first) === start && Number(last) === end - 1 && response.body.length === end - start;
   if (response.status !== 206 || !isAsked || !Number.isSafeInteger(Number(size)))

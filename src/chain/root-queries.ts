@@ -60,7 +60,7 @@ export function openRootQueries(
       body: new TextEncoder().encode(JSON.stringify({ query, variables: { id } })),
     } as const;
     const response = await client.http.whole(request, responseBytesMax, signal);
-    if (response.kind === "trouble") return response;
+    if (response.kind === "fault") return response;
     if ([404, 405, 410].includes(response.status)) {
       without.set(client.url, true); // it has no queries, and so no opinion
       return { kind: "absent" };

@@ -8,7 +8,7 @@ import type { Clock } from "../lib/clock.ts";
 import { fault } from "../lib/http-client.ts";
 import type { Log } from "../lib/log.ts";
 import type { NodeResponse } from "./node.ts";
-import { askInOrder, createRanking, type Standing, summarize } from "./nodes.ts";
+import { askInOrder, createRanking, type SourceStatus, summarize } from "./nodes.ts";
 
 /** What sources are made with. @param random - in [0, 1). */
 export type SourceParts = Readonly<{ clock: Clock; random: () => number; log: Log }>;
@@ -30,7 +30,7 @@ export type Sources<Source> = Readonly<{
   ) => Promise<NodeResponse<Value>>;
   /** Notes that a source did not give what it had announced. */
   noteFault: (source: Source) => void;
-  standing: (source: Source) => Standing;
+  sourceStatus: (source: Source) => SourceStatus;
 }>;
 
 /** Joins sources. @param sources - Those of a lower priority are asked first, unless they rest. */
@@ -43,7 +43,7 @@ export function createSources<Source extends Readonly<{ url: string; priority?: 
   function inOrder(): readonly Source[] {
     const now = clock();
     const placed = ranking.inOrder().map((source) => {
-      const rests = ranking.standing(source).restsUntil > now;
+      const rests = ranking.sourceStatus(source).restsUntil > now;
       return { source, rests, priority: rests ? 0 : (source.priority ?? 0) };
     });
     // Sorting is stable: equals stay in the order of the ranking, and those that rest stay last.
@@ -59,7 +59,7 @@ export function createSources<Source extends Readonly<{ url: string; priority?: 
   ): Promise<NodeResponse<Value>> {
     const startedAt = performance.now();
     const said = await question(source, signal);
-    if (said.kind === "trouble") {
+    if (said.kind === "fault") {
       if (said.reason === "wrong") noteWrong(source, said.detail);
       else if (said.reason !== "busy") ranking.noteFault(source);
       return said;
@@ -67,7 +67,7 @@ export function createSources<Source extends Readonly<{ url: string; priority?: 
     ranking.noteResponse(source, performance.now() - startedAt);
     if (said.kind !== "ok") return said;
     const checked = await check(said.value, signal);
-    if (checked.kind === "trouble" && checked.reason === "wrong") noteWrong(source, checked.detail);
+    if (checked.kind === "fault" && checked.reason === "wrong") noteWrong(source, checked.detail);
     if (checked.kind !== "absent") return checked;
     ranking.noteFault(source);
     return fault("status", `${source.url} names what cannot be found`);
@@ -93,6 +93,6 @@ export function createSources<Source extends Readonly<{ url: string; priority?: 
       return final ?? (others.length > 0 ? summarize(others) : { kind: "absent" });
     },
     noteFault: ranking.noteFault,
-    standing: ranking.standing,
+    sourceStatus: ranking.sourceStatus,
   };
 }

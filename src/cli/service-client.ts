@@ -80,7 +80,7 @@ export function openServiceClient(options: ServiceClientOptions): ServiceClient 
   async function attempt(request: ServiceRequest, signal: AbortSignal): Promise<Attempt> {
     const { method, path, ...rest } = request;
     const response = await http.whole({ method, url: url + path, ...rest }, responseBytesMax, signal);
-    if (response.kind === "trouble") {
+    if (response.kind === "fault") {
       // A service that never responded is not retried: the URL may be mistyped.
       const isFinal = response.reason === "connect" && !wasReached;
       return { kind: "fault", why: wordsOf(response), waitMs: 0, isFinal };

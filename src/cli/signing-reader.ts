@@ -67,7 +67,7 @@ async function* piecesOfGateway(
   const range = `bytes=${offset}-${offset + sizeNeeded(upload) - 1}`;
   const url = `${gateway}/raw/${transactionId}`;
   const found = await http.stream({ method: "GET", url, headers: { range } }, signal);
-  if (found.kind === "trouble") throw new Error(`${url} cannot be read: ${found.detail}`);
+  if (found.kind === "fault") throw new Error(`${url} cannot be read: ${found.detail}`);
   try {
     if (found.status !== 206) throw new Error(`${url} responded ${found.status} to ${range}`);
     yield* found.body;

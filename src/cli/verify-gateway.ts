@@ -183,7 +183,7 @@ async function askProof(
   const range = span === undefined ? "" : `?range=${span.start}-${span.end - 1}`;
   const request = { method: "GET", url: `${gateway}/svc/proof/${id}${range}` } as const;
   const response = await http.whole(request, proofTextSizeMax, signal);
-  if (response.kind === "trouble") throw failureOf(response);
+  if (response.kind === "fault") throw failureOf(response);
   const text = new TextDecoder().decode(response.body);
   if (response.status === 413) return undefined;
   if (response.status !== 200) throw unexpected(response.status, text);
@@ -206,7 +206,7 @@ async function* openBody(
   const headers = isWhole ? {} : { range: `bytes=${start}-${end - 1}` };
   const url = `${gateway}/raw/${id}`;
   const response = await http.stream({ method: "GET", url, headers, keepsCoding: true }, signal);
-  if (response.kind === "trouble") throw failureOf(response);
+  if (response.kind === "fault") throw failureOf(response);
   const place = isWhole ? null : `bytes ${start}-${end - 1}/${size}`;
   if (response.status !== (isWhole ? 200 : 206) || response.headers.get("content-range") !== place) {
     response.cancel();

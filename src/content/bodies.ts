@@ -99,7 +99,7 @@ export function isAbsence(error: unknown): boolean {
 
 function bodyFailure(response: NodeResponse<unknown>, root: RootSpec): Failure {
   const context = { id: root.id, size: root.size };
-  if (response.kind === "trouble") return failureOf(response, context);
+  if (response.kind === "fault") return failureOf(response, context);
   const isAbsent = response.kind === "absent" || response.kind === "pending";
   return new Failure("source_failed", { ...context, sources: response.kind, ...(isAbsent && { isAbsent }) });
 }

@@ -110,7 +110,7 @@ function counted(source: LookupSource, stage: Stage, note: LookupStats | undefin
   if (note === undefined) return stage;
   return async (signal) => {
     const response = await stage(signal);
-    note(source, response.kind === "ok" ? "found" : response.kind === "trouble" ? "error" : "not_found");
+    note(source, response.kind === "ok" ? "found" : response.kind === "fault" ? "error" : "not_found");
     return response;
   };
 }
@@ -132,7 +132,7 @@ export function createElsewhere(parts: ElsewhereParts): Elsewhere {
     ];
     const { found, others } = await askStages(own, id, findMsMax, signal);
     if (found !== undefined) return remember(id, found);
-    for (const response of others) if (response.kind === "trouble") throw failureOf(response, { id });
+    for (const response of others) if (response.kind === "fault") throw failureOf(response, { id });
     // A pending transaction's data cannot be had yet; that it is unknown will not hold for long.
     if (!isUnknown && others.every(({ kind }) => kind !== "pending")) unknown.set(id, true);
     throw new Failure("not_found", { id });
@@ -148,7 +148,7 @@ export function createElsewhere(parts: ElsewhereParts): Elsewhere {
   async function askWithoutFiles(id: Id, signal: AbortSignal): Promise<Found> {
     const { found, others } = await askStages(stages.withoutFiles(id), id, findMsMax, signal);
     if (found !== undefined) return remember(id, found);
-    for (const response of others) if (response.kind === "trouble") throw failureOf(response, { id });
+    for (const response of others) if (response.kind === "fault") throw failureOf(response, { id });
     absentFiles.set(id, true);
     throw new Failure("not_found", { id });
   }
@@ -222,7 +222,7 @@ function createStages(parts: ElsewhereParts) {
       const word: NodeResponse<Found> = { kind: "ok", value: { kind: "gateway", content } };
       if (content.hint === undefined || content.hint.rootId === id) return word;
       const followed = await follow(id)(content.hint, signal);
-      const isUntrue = followed.kind === "trouble" && followed.reason === "wrong";
+      const isUntrue = followed.kind === "fault" && followed.reason === "wrong";
       return followed.kind === "ok" || isUntrue ? followed : word;
     };
 
@@ -250,7 +250,7 @@ function createStages(parts: ElsewhereParts) {
     byHint: (id: Id, hint: Hint): Stage => {
       const stage: Stage = async (signal) => {
         const response = itemFound(await items.follow(id, hint, "anyone", signal));
-        const isFault = response.kind === "trouble" && !["wrong", "too_large"].includes(response.reason);
+        const isFault = response.kind === "fault" && !["wrong", "too_large"].includes(response.reason);
         return response.kind === "ok" || isFault ? response : { kind: "absent" };
       };
       return counted("hints", stage, onLookup);
@@ -272,7 +272,7 @@ async function atStored(
   signal: AbortSignal,
 ): Promise<NodeResponse<Found>> {
   const response = await items.follow(id, stored, "chosen", signal);
-  if (response.kind === "trouble" && response.reason === "wrong") {
+  if (response.kind === "fault" && response.reason === "wrong") {
     foundItems?.drop(id);
     return { kind: "absent" };
   }

@@ -90,7 +90,7 @@ export function createItemFinder(parts: ItemFinderParts): ItemFinder {
     const root = await roots.find(hint.rootId, signal);
     if (root.kind === "no bundle") return fault("wrong", `${hint.rootId} is not a bundle`);
     // A wrong response of a node does not make the hint wrong.
-    if (root.kind === "trouble" && root.reason === "wrong") return fault("status", root.detail);
+    if (root.kind === "fault" && root.reason === "wrong") return fault("status", root.detail);
     if (root.kind !== "ok") return root;
     const walked = await walk(root.value, id, hint, signal);
     if (walked.kind === "not there") return fault("wrong", walked.reason);

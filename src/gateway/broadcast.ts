@@ -67,7 +67,7 @@ function bestResponse(asked: string, results: readonly PostResult[]): RelayRespo
     (a, b) => countOf(rejections, b) - countOf(rejections, a) || Number(isReasoned(b)) - Number(isReasoned(a)),
   )[0];
   if (commonest !== undefined) return commonest;
-  const faults = results.flatMap((result) => (result.kind === "trouble" ? [result.fault] : []));
+  const faults = results.flatMap((result) => (result.kind === "fault" ? [result.fault] : []));
   throw noResponse(asked, faults);
 }
 
@@ -119,7 +119,7 @@ function recordOf(result: PostResult) {
   switch (result.kind) {
     case "answer":
       return { ...unasked, success: isTaken(result.response), statusCode: result.response.status };
-    case "trouble": {
+    case "fault": {
       const { status = 0, reason } = result.fault;
       return { ...unasked, statusCode: status, timedOut: reason === "timeout" };
     }

@@ -9,7 +9,7 @@ import type { Pool } from "../threads/pool.ts";
 import type { HealthCheck } from "./health.ts";
 
 export type ConcernParts = Readonly<{
-  nodes: Pick<Nodes, "all" | "standing">;
+  nodes: Pick<Nodes, "all" | "sourceStatus">;
   extents: Pick<Extents, "hasSpace" | "stats">;
   /** Keyed by the name of their task. */
   pools: Readonly<Record<string, Pick<Pool<unknown>, "load">>>;
@@ -23,7 +23,7 @@ const jobsMax = 512;
 
 export function createConcerns({ nodes, extents, pools }: ConcernParts): HealthCheck {
   const nodesSay = (): string[] => {
-    const shares = new Map(nodes.standing().map(({ url, successShare }) => [url, successShare]));
+    const shares = new Map(nodes.sourceStatus().map(({ url, successShare }) => [url, successShare]));
     const isSilent = nodes.all.every(({ url }) => (shares.get(url) ?? 1) < responsesShareMin);
     return isSilent ? [`no node of the chain answers: ${nodes.all.map(({ url }) => url).join(", ")}`] : [];
   };

@@ -62,9 +62,9 @@ export function createNetwork(nodes: Pick<Nodes, "all">, reader: Pick<IndexReade
 
   const ask = async (node: Node, signal: AbortSignal): Promise<NodeState | Fault> => {
     const response = await node.info(signal);
-    if (response.kind === "trouble") return response;
+    if (response.kind === "fault") return response;
     const state = response.kind === "ok" ? readState(node.url, response.value, clock()) : undefined;
-    if (state === undefined) return { kind: "trouble", reason: "malformed", detail: `${node.url} gave no /info` };
+    if (state === undefined) return { kind: "fault", reason: "malformed", detail: `${node.url} gave no /info` };
     states.set(node.url, state);
     return state;
   };

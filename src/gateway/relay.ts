@@ -92,7 +92,7 @@ export function createRelay(
     };
     const askOne = async (node: Node, own: AbortSignal): Promise<NodeResponse<RelayResponse>> => {
       const said = await checked(readRelayed(await node.relay({ method: "GET", path, hold }, own)), check, own);
-      if (said.kind === "trouble") faults.push(said);
+      if (said.kind === "fault") faults.push(said);
       else if (said.value.status === 404) absent = said.value;
       return said.kind === "ok" && said.value.status === 404 ? { kind: "absent" } : said;
     };
@@ -145,7 +145,7 @@ const laterStatuses: ReadonlySet<number> = new Set([408, 425, 429]);
 
 /** Turns a response about the node's own state into a fault; returns others unchanged. */
 function readRelayed(said: Relayed): Readonly<{ kind: "ok"; value: RelayResponse }> | Fault {
-  if (said.kind === "trouble") return said;
+  if (said.kind === "fault") return said;
   const { status } = said.value;
   return status >= 500 || laterStatuses.has(status)
     ? problem("status", `status ${status}`, status)
@@ -160,7 +160,7 @@ async function checked(
   check: RelayCheck,
   signal: AbortSignal,
 ): Promise<Readonly<{ kind: "ok"; value: RelayResponse }> | Fault> {
-  if (said.kind === "trouble" || said.value.status !== 200) return said;
+  if (said.kind === "fault" || said.value.status !== 200) return said;
   const fault = await check(said.value.body, signal);
   return fault === undefined ? said : problem("wrong", fault);
 }

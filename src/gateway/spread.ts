@@ -17,7 +17,7 @@ import { nodesWaitMsMax, type RelayResponse, relayResponse } from "./relay.ts";
 export type PostResult = Readonly<{ peer: string }> &
   (
     | Readonly<{ kind: "answer"; response: RelayResponse }>
-    | Readonly<{ kind: "trouble"; fault: Fault }>
+    | Readonly<{ kind: "fault"; fault: Fault }>
     /** Skipped, or not waited for; with the reason. */
     | Readonly<{ kind: "skipped"; reason: string }>
   );
@@ -86,9 +86,9 @@ export function createSpread(
     const startedAt = performance.now();
     const said = await askWithin(node, post, times.waitMs, signal);
     const peer = node.url;
-    if (said.kind === "trouble") {
+    if (said.kind === "fault") {
       if (said.reason !== "busy") nodes.noteFault(node);
-      return { peer, kind: "trouble", fault: said } as const;
+      return { peer, kind: "fault", fault: said } as const;
     }
     if (said.value.status >= 500) nodes.noteFault(node);
     else nodes.noteResponse(node, performance.now() - startedAt);

@@ -42,7 +42,7 @@ export function createChainQuestions(nodes: Pick<Nodes, "ask">): ChainQuestions 
   ): Promise<Value | undefined> => {
     const response = await nodes.ask(call, signal);
     if (response.kind === "ok") return response.value;
-    if (response.kind === "trouble")
+    if (response.kind === "fault")
       throw new Failure("source_failed", { question, responses: [describeResponse(response)] });
     return undefined;
   };

@@ -165,8 +165,8 @@ async function fetchSlots(
       slot.asked = await askTransaction(asked, parts, signal);
     }),
   );
-  const faulty = slots.find(({ asked }) => asked?.kind === "trouble");
-  if (faulty?.asked?.kind === "trouble" && !question.isPatienceOver)
+  const faulty = slots.find(({ asked }) => asked?.kind === "fault");
+  if (faulty?.asked?.kind === "fault" && !question.isPatienceOver)
     throw new Failure("source_failed", {
       height: question.height,
       transaction: faulty.id,

@@ -21,7 +21,7 @@ export type AskedTransaction =
   /** Every node responded, and none has it (yet). */
   | Readonly<{ kind: "absent"; reason: string }>
   /** At least one node might have it, but could not be asked. */
-  | Readonly<{ kind: "trouble"; reason: string }>;
+  | Readonly<{ kind: "fault"; reason: string }>;
 
 /** One question. */
 export type TransactionQuestion = Readonly<{
@@ -66,7 +66,7 @@ export async function askTransaction(
       signal,
       random,
       () => askOnce(question, nodes, signal),
-      ({ kind }) => kind !== "trouble",
+      ({ kind }) => kind !== "fault",
     );
   } finally {
     release();
@@ -80,8 +80,8 @@ async function askOnce(
 ): Promise<AskedTransaction> {
   const response = await nodes.ask((node, own) => askNode(question, node, own), signal);
   if (response.kind === "ok") return { kind: "ok", ...response.value };
-  return response.kind === "trouble"
-    ? { kind: "trouble", reason: response.detail }
+  return response.kind === "fault"
+    ? { kind: "fault", reason: response.detail }
     : { kind: "absent", reason: describeResponse(response) };
 }
 
@@ -110,7 +110,7 @@ async function askNode(
 ): Promise<NodeResponse<Given>> {
   if (wrong.has(node)) return { kind: "absent" };
   const response = await node.relay({ method: "GET", path: `/${route}/${id}` }, signal);
-  if (response.kind === "trouble") return response;
+  if (response.kind === "fault") return response;
   const { status, body: bytes } = response.value;
   if (status === 202) return { kind: "pending" };
   if (status !== 200)
@@ -123,7 +123,7 @@ async function askNode(
 /** Describes a response without a value in a few words. */
 export function describeResponse(response: Exclude<NodeResponse<unknown>, { kind: "ok" }>): string {
   switch (response.kind) {
-    case "trouble":
+    case "fault":
       return response.detail;
     case "refused":
       return `status ${response.status}: ${response.text.slice(0, 100)}`;

@@ -178,7 +178,7 @@ async function send(
   const headers = deliveryHeaders(delivery, unixSeconds(clock), secret);
   const body = new Uint8Array(new TextEncoder().encode(delivery.body));
   const response = await http.stream({ method: "POST", url: target, headers, body }, signal);
-  if (response.kind === "trouble") throw failureOf(response);
+  if (response.kind === "fault") throw failureOf(response);
   response.cancel(); // what a target has to say beyond its status is not read
   const { status } = response;
   if (status >= 200 && status < 300) return "taken";

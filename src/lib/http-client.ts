@@ -35,7 +35,7 @@ export const faultReasons = [
 export type FaultReason = (typeof faultReasons)[number];
 
 /** A call without a response. */
-export type Fault = Readonly<{ kind: "trouble"; reason: FaultReason; status?: number; detail: string }>;
+export type Fault = Readonly<{ kind: "fault"; reason: FaultReason; status?: number; detail: string }>;
 
 /** What to ask. */
 export type HttpRequest = Readonly<{
@@ -131,7 +131,7 @@ export function openHttp(timeouts: HttpTimeouts, reach?: Reach): Http {
       try {
         const asked = await ask(request, call, timeouts.firstByteMs, reach);
         const reply =
-          asked.kind === "trouble"
+          asked.kind === "fault"
             ? asked
             : await readWhole({ request, response: asked.response, bodyBytesMax, stallMs }, call);
         signal.throwIfAborted();
@@ -155,7 +155,7 @@ export function openHttp(timeouts: HttpTimeouts, reach?: Reach): Http {
 }
 
 export function fault(reason: FaultReason, detail: string, status?: number): Fault {
-  return { kind: "trouble", reason, detail, ...(status === undefined ? {} : { status }) };
+  return { kind: "fault", reason, detail, ...(status === undefined ? {} : { status }) };
 }
 
 /** The failure that clients of this server get for a fault of another server. */
@@ -226,7 +226,7 @@ async function ask(request: HttpRequest, call: Call, firstByteMs: number, reach:
   call.phase(firstByteMs);
   try {
     const reached = await reach?.(request.url, call.signal);
-    if (reached?.kind === "trouble") return reached;
+    if (reached?.kind === "fault") return reached;
     const response = await fetch(reached?.url ?? request.url, {
       method: request.method,
       headers: {
@@ -271,7 +271,7 @@ async function readWhole(reading: Reading, call: Call): Promise<HttpResponse | F
   const { request, bodyBytesMax } = reading;
   const hold = createHold(request, call);
   const reply = await readAsSent(reading, call, hold);
-  if (reply.kind === "trouble" || request.keepsCoding === true) return reply;
+  if (reply.kind === "fault" || request.keepsCoding === true) return reply;
   const { status, headers } = reply;
   const decoded = await decodeBody(reply.body, headers.get("content-encoding"), bodyBytesMax);
   if (decoded.kind === "too_large") return tooLarge(bodyBytesMax, status);

@@ -26,7 +26,7 @@ const ask = async (templates: readonly string[], name = "name", hops = 0, timeou
   const gateways = openNameGateways(templates, timeoutMs);
   try {
     const response = await gateways.ask(name, hops, never);
-    return response.kind === "trouble" ? `${response.kind}: ${response.reason}` : response;
+    return response.kind === "fault" ? `${response.kind}: ${response.reason}` : response;
   } finally {
     gateways.close();
   }
@@ -77,17 +77,17 @@ describe("a gateway's answer", () => {
     ],
     ["a process id that is none", resolved({ "X-ArNS-Process-Id": "a b; c" }), { kind: "resolved", record }],
     ["206", resolved({}, 206), { kind: "resolved", record }],
-    ["an id that is not canonical", resolved({ "X-ArNS-Resolved-Id": nonCanonical }), "trouble: wrong"],
-    ["an id of another length", resolved({ "X-ArNS-Resolved-Id": "abc" }), "trouble: wrong"],
-    ["200 without an id", { status: 200 }, "trouble: malformed"],
+    ["an id that is not canonical", resolved({ "X-ArNS-Resolved-Id": nonCanonical }), "fault: wrong"],
+    ["an id of another length", resolved({ "X-ArNS-Resolved-Id": "abc" }), "fault: wrong"],
+    ["200 without an id", { status: 200 }, "fault: malformed"],
     ["404", { status: 404 }, { kind: "absent" }],
     ["410", { status: 410 }, { kind: "absent" }],
     ["404 with the headers of its own page", resolved({ "X-ArNS-Name": "unregistered_arns" }, 404), { kind: "absent" }],
     ["404 of content whose name is there", resolved({ "X-ArNS-Name": "Name" }, 404), { kind: "resolved", record }],
     ["502 of content whose name is there", resolved({ "X-ArNS-Name": "name" }, 502), { kind: "resolved", record }],
-    ["502", resolved({}, 502), "trouble: status"],
-    ["429", { status: 429 }, "trouble: status"],
-    ["a redirect", { status: 302, headers: { Location: "http://169.254.169.254/" } }, "trouble: status"],
+    ["502", resolved({}, 502), "fault: status"],
+    ["429", { status: 429 }, "fault: status"],
+    ["a redirect", { status: 302, headers: { Location: "http://169.254.169.254/" } }, "fault: status"],
     ["402", { status: 402 }, { kind: "over limit" }],
     [
       "402 with its reasons",
@@ -114,13 +114,13 @@ describe("a gateway's answer", () => {
 
   test("that does not come is a time-out", async () => {
     first.scripts.set("name", "silent");
-    expect(await ask([first.template], "name", 0, 50)).toBe("trouble: timeout");
+    expect(await ask([first.template], "name", 0, 50)).toBe("fault: timeout");
   });
 
-  test("of a port where nobody listens is trouble", async () => {
+  test("of a port where nobody listens is a fault", async () => {
     const gone = openNameGateway();
     await gone.close();
-    expect(await ask([gone.template])).toBe("trouble: connect");
+    expect(await ask([gone.template])).toBe("fault: connect");
   });
 });
 
@@ -130,11 +130,11 @@ describe("several gateways", () => {
   test.each<readonly [string, NameScript, NameScript, unknown]>([
     ["the first has it", resolved(), { status: 500 }, here],
     ["the second has it", { status: 404 }, resolved(), here],
-    ["the first is in trouble", { status: 503 }, resolved(), here],
+    ["the first has a fault", { status: 503 }, resolved(), here],
     ["the first is silent", "silent", resolved(), here],
     ["neither has it", { status: 404 }, { status: 404 }, { kind: "absent" }],
-    ["one has it not, the other is in trouble", { status: 404 }, { status: 503 }, "trouble: status"],
-    ["the other way about", { status: 503 }, { status: 404 }, "trouble: status"],
+    ["one has it not, the other has a fault", { status: 404 }, { status: 503 }, "fault: status"],
+    ["the other way about", { status: 503 }, { status: 404 }, "fault: status"],
     ["one refuses it", { status: 451 }, resolved(), { kind: "refused" }],
   ])("%s", async (_name, one, two, response) => {
     first.scripts.set("name", one);

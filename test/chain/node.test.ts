@@ -110,7 +110,7 @@ describe("each call", () => {
     expect(server.requests.at(-1)).toBe(`GET ${path}`);
     for (const wrong of unreadable) {
       usual = { status: 200, body: wrong };
-      expect(await call(none)).toMatchObject({ kind: "trouble", reason: "malformed" });
+      expect(await call(none)).toMatchObject({ kind: "fault", reason: "malformed" });
     }
     usual = { status: 202, body: "Pending" };
     expect(await call(none)).toEqual({ kind: "pending" });
@@ -120,7 +120,7 @@ describe("each call", () => {
     expect(await call(none)).toEqual({ kind: "refused", status: 400, text: "Invalid hash." });
     for (const status of [204, 301, 303, 408, 425, 429, 500, 502, 503, 504]) {
       usual = { status, body: "{}" };
-      expect(await call(none)).toMatchObject({ kind: "trouble", reason: "status", status });
+      expect(await call(none)).toMatchObject({ kind: "fault", reason: "status", status });
     }
   });
 });
@@ -169,14 +169,14 @@ describe("relay", () => {
   test("a body beyond the bound is trouble, announced or not", async () => {
     usual = { status: 200, body: new Uint8Array(1_001) };
     const request = { method: "GET", path: "/", bodyBytesMax: 1_000 } as const;
-    expect(await node.relay(request, none)).toMatchObject({ kind: "trouble", reason: "too_large" });
+    expect(await node.relay(request, none)).toMatchObject({ kind: "fault", reason: "too_large" });
     expect((await node.relay({ ...request, bodyBytesMax: 1_001 }, none)).kind).toBe("ok");
     usual = { status: 200, headers: { "content-length": "99999999999" }, body: "" };
-    expect(await node.relay(request, none)).toMatchObject({ kind: "trouble", reason: "too_large" });
+    expect(await node.relay(request, none)).toMatchObject({ kind: "fault", reason: "too_large" });
   });
 });
 
-describe("trouble", () => {
+describe("fault", () => {
   const faults: readonly (readonly [string, Fault, string])[] = [
     ["a reset connection", { kind: "reset" }, "connect"],
     ["a silent one", { kind: "hang", at: "headers" }, "timeout"],
@@ -188,16 +188,16 @@ describe("trouble", () => {
   test.each(faults)("%s", async (_name, fault, reason) => {
     usual = { status: 200, body: '{"a":"0123456789"}' };
     server.setFault(() => fault);
-    expect(await hasty.info(none)).toMatchObject({ kind: "trouble", reason });
+    expect(await hasty.info(none)).toMatchObject({ kind: "fault", reason });
     await until(() => server.openSockets() === 0);
   });
 
   test("nobody listening, and no such name", async () => {
     const gone = await openFaultServer(() => usual);
     await gone.stop();
-    expect(await openNode(gone.url).height(none)).toMatchObject({ kind: "trouble", reason: "connect" });
+    expect(await openNode(gone.url).height(none)).toMatchObject({ kind: "fault", reason: "connect" });
     const nameless = openNode("http://no-such-host.invalid:1984");
-    expect(await nameless.height(none)).toMatchObject({ kind: "trouble", reason: "connect" });
+    expect(await nameless.height(none)).toMatchObject({ kind: "fault", reason: "connect" });
   });
 
   test("a caller that leaves rejects with its own reason, and the socket is let go", async () => {
@@ -222,7 +222,7 @@ describe("trouble", () => {
     server.setFault(() => kinds[count++ % kinds.length]);
     const patient = openNode(server.url, { firstByteMs: 100, stallMs: 100, totalMs: 60_000 });
     const all = await Promise.all(Array.from({ length: 1_000 }, () => patient.height(none)));
-    expect(all.every(({ kind }) => kind === "trouble")).toBe(true);
+    expect(all.every(({ kind }) => kind === "fault")).toBe(true);
     await until(() => server.openSockets() === 0);
     server.setFault(() => undefined);
     expect(await patient.height(none)).toEqual({ kind: "ok", value: 12_345 });
@@ -234,6 +234,6 @@ describe("trouble", () => {
     const call = closing.height(none);
     await until(() => server.openSockets() !== 0);
     closing.close();
-    expect((await call).kind).toBe("trouble");
+    expect((await call).kind).toBe("fault");
   });
 });

@@ -65,7 +65,7 @@ describe("ranking", () => {
     expect(firsts(100).b).toBe(0);
     pass(2_000);
     expect(firsts(1_000).b).toBeGreaterThan(0);
-    expect(ranking.standing("b").wrongs).toBe(1);
+    expect(ranking.sourceStatus("b").wrongs).toBe(1);
   });
 });
 
@@ -166,8 +166,8 @@ describe("summarize", () => {
   const absent: NodeResponse<number> = { kind: "absent" };
   const pending: NodeResponse<number> = { kind: "pending" };
   const refused: NodeResponse<number> = { kind: "refused", status: 400, text: "Invalid hash." };
-  const late: NodeResponse<number> = { kind: "trouble", reason: "timeout", detail: "" };
-  const broken: NodeResponse<number> = { kind: "trouble", reason: "status", status: 500, detail: "" };
+  const late: NodeResponse<number> = { kind: "fault", reason: "timeout", detail: "" };
+  const broken: NodeResponse<number> = { kind: "fault", reason: "status", status: 500, detail: "" };
 
   test.each([
     ["all say it is absent", [absent, absent], absent],
@@ -181,6 +181,6 @@ describe("summarize", () => {
   });
 
   test("nobody was asked: trouble", () => {
-    expect(summarize([]).kind).toBe("trouble");
+    expect(summarize([]).kind).toBe("fault");
   });
 });

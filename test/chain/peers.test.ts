@@ -213,12 +213,12 @@ describe("a peer", () => {
     const peer = await machine({ info: () => state.info });
     const node = await machine({ nodes: [`127.0.0.1:${portOf(peer)}`] });
     const { peers, chunkNodes, time } = peersOf({ nodes: [node] }, { ports: [portOf(peer)] });
-    const helps = () => chunkNodes.standing().some(({ url }) => url === peer.url);
+    const helps = () => chunkNodes.sourceStatus().some(({ url }) => url === peer.url);
     await peers.round(none);
     expect([peers.list().length, helps()]).toEqual([1, true]);
     const weight = () => {
-      const standing = chunkNodes.standing().find(({ url }) => url === peer.url);
-      return standing === undefined ? 0 : weightOf(standing);
+      const sourceStatus = chunkNodes.sourceStatus().find(({ url }) => url === peer.url);
+      return sourceStatus === undefined ? 0 : weightOf(sourceStatus);
     };
     const before = weight();
     state.info = undefined;
@@ -257,7 +257,7 @@ describe("a peer", () => {
   });
 
   test("weighs 1 to 100 by success and latency", () => {
-    const standing = { successShare: 1, latencyMs: 200, faults: 0, wrongs: 0, restsUntil: 0 };
+    const sourceStatus = { successShare: 1, latencyMs: 200, faults: 0, wrongs: 0, restsUntil: 0 };
     const weights: readonly (readonly [number, number, number])[] = [
       [1, 0, 100],
       [1, 200, 50],
@@ -267,7 +267,7 @@ describe("a peer", () => {
       [1, 1e9, 1],
     ];
     for (const [successShare, latencyMs, weight] of weights)
-      expect(weightOf({ ...standing, successShare, latencyMs })).toBe(weight);
+      expect(weightOf({ ...sourceStatus, successShare, latencyMs })).toBe(weight);
   });
 });
 
@@ -326,14 +326,14 @@ describe("three local gateways of which one lies", () => {
     expect(isSame(await joined(opened.read({ start: 0, end: 24 * chunk }, none)), data.bytes)).toBe(true);
     expect(liar.chunkRequests()).toBeLessThanOrEqual(8); // those that were under way when it was found out
     expect(honest.reduce((sum, peer) => sum + peer.chunkRequests(), 0)).toBeGreaterThanOrEqual(24);
-    const standing = (url: string) => harness.nodes.standing().find((each) => each.url === url);
-    expect(standing(liar.url)?.wrongs).toBeGreaterThan(0);
+    const sourceStatus = (url: string) => harness.nodes.sourceStatus().find((each) => each.url === url);
+    expect(sourceStatus(liar.url)?.wrongs).toBeGreaterThan(0);
     const [liarWeight, ...weights] = [liar, ...honest].map(({ url }) => {
-      const each = standing(url);
+      const each = sourceStatus(url);
       return each === undefined ? 0 : weightOf(each);
     });
     for (const weight of weights) expect(liarWeight).toBeLessThan(weight);
-    expect(standing(node.url)?.wrongs).toBe(0);
+    expect(sourceStatus(node.url)?.wrongs).toBe(0);
     // Nobody but the operator's node is asked for what cannot be proven.
     for (const { requests } of [liar, ...honest])
       expect(requests.filter((line) => !/^GET \/(chunk\/|info|ar-io\/peers)/.test(line))).toEqual([]);

@@ -19,7 +19,7 @@ const said: unknown[] = [];
 for (const name of ["localhost", "peer.example", "localhost"]) {
   const node = openNode(`https://${name}:${port}`, undefined, { reach });
   const response = await node.height(new AbortController().signal);
-  said.push(response.kind === "ok" ? response.value : response.kind === "trouble" ? response.reason : response.kind);
+  said.push(response.kind === "ok" ? response.value : response.kind === "fault" ? response.reason : response.kind);
   node.close();
 }
 console.log(JSON.stringify(said));

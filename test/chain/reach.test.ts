@@ -124,20 +124,20 @@ describe("S1: a URL", () => {
   test.each(urls)("%s leads to %p", async (url, wanted) => {
     const reached = await reachOf(names).reach(url, none);
     if (typeof wanted === "string") expect(reached).toMatchObject({ kind: "reached", url: wanted });
-    else expect(reached).toMatchObject({ kind: "trouble", detail: expect.stringMatching(wanted) });
+    else expect(reached).toMatchObject({ kind: "fault", detail: expect.stringMatching(wanted) });
   });
 
   test("is reached in private where an operator allows it, and by its ports only", async () => {
     const { reach } = reachOf({ "peer.example": ["127.0.0.1"] }, { allowsPrivate: true });
     expect(await reach(`http://peer.example:${port}/`, none)).toMatchObject({ kind: "reached" });
-    expect(await reach("http://127.0.0.1:22/", none)).toMatchObject({ kind: "trouble" });
+    expect(await reach("http://127.0.0.1:22/", none)).toMatchObject({ kind: "fault" });
   });
 });
 
 describe("S1: a call", () => {
   test("to what may not be reached never connects", async () => {
     const node = openNode(server.url, timeouts, { reach: reachOf({}).reach });
-    expect(await node.height(none)).toMatchObject({ kind: "trouble", reason: "connect" });
+    expect(await node.height(none)).toMatchObject({ kind: "fault", reason: "connect" });
     expect(server.requests).toEqual([]);
     node.close();
   });
@@ -149,7 +149,7 @@ describe("S1: a call", () => {
     const { reach } = reachOf({}, { resolve: rebinding });
     const first = await reach("http://rebinds.example/", none);
     expect(first).toMatchObject({ kind: "reached", url: "http://93.184.216.34/", host: "rebinds.example" });
-    expect(await reach("http://rebinds.example/", none)).toMatchObject({ kind: "trouble" });
+    expect(await reach("http://rebinds.example/", none)).toMatchObject({ kind: "fault" });
 
     let host: string | undefined;
     server.setFault(({ headers }) => {
@@ -173,7 +173,7 @@ describe("S1: a call", () => {
     );
     const { reach } = reachOf({}, { allowsPrivate: true });
     const node = openNode(server.url, timeouts, { reach });
-    expect(await node.height(none)).toMatchObject({ kind: "trouble", reason: "status" });
+    expect(await node.height(none)).toMatchObject({ kind: "fault", reason: "status" });
     expect(server.requests).toEqual(["GET /height"]);
     node.close();
   });
@@ -195,7 +195,7 @@ describe("S1: a call", () => {
     const { reach } = reachOf({}, { resolve: () => new Promise(() => undefined) });
     const http = openHttp({ firstByteMs: 50, stallMs: 50, totalMs: 100 }, reach);
     const request = { method: "GET", url: "http://slow.example/" } as const;
-    expect(await http.whole(request, 10, none)).toMatchObject({ kind: "trouble", reason: "timeout" });
+    expect(await http.whole(request, 10, none)).toMatchObject({ kind: "fault", reason: "timeout" });
     http.close();
   });
 });

@@ -65,7 +65,7 @@ describeWith(anvilNeed, "an EVM chain", () => {
       /** A step of the watcher. */
       look: async () => {
         const found = await chain.scan(mark, never);
-        if (found.kind === "trouble") throw new Error(found.detail);
+        if (found.kind === "fault") throw new Error(found.detail);
         expect(await fixture.payments.take(chain, found.ids, never)).toBeUndefined();
         mark = found.cursor;
         return found;
@@ -400,7 +400,7 @@ describeWith(anvilNeed, "an EVM chain", () => {
     await anvil.mine(3);
     const { submit } = await open(chain);
     expect((await rejectionOf(submit(hash)))[0]).toBe("transaction_fault");
-    expect(await chain.scan(undefined, never)).toMatchObject({ kind: "trouble", reason: "wrong" });
+    expect(await chain.scan(undefined, never)).toMatchObject({ kind: "fault", reason: "wrong" });
     expect(await chain.status({ height: 1, hash: "" }, never)).toMatchObject({ reason: "wrong" });
   });
 });

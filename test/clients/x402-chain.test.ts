@@ -284,13 +284,13 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "x402 on a chain", (
     const other = createAuthorizationChain({ client, domain: domain(), evm: createEvmChain(rpc, 1n) });
     const { authorization, signature, data } = await authorize();
     expect(await other.try(authorization, signature, never)).toMatchObject({
-      kind: "trouble",
+      kind: "fault",
       reason: "wrong",
     });
     const privateKey = Uint8Array.fromHex(settler.key.slice(2));
     const strange = createEvmSender({ client, chainId: 1n, privateKey, clock: clock.now });
     expect(await strange.send({ to: contract, data }, async () => true, never)).toMatchObject({
-      kind: "trouble",
+      kind: "fault",
     });
   });
 });

@@ -227,7 +227,7 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "a smart wallet that
     const elsewhere = openJsonRpc("http://127.0.0.1:1");
     const nobody = createEvmClient(elsewhere, BigInt(anvil.chainId));
     expect(await isSignedByWallet(nobody, domain(), { authorization, signature }, never)).toMatchObject({
-      kind: "trouble",
+      kind: "fault",
     });
     elsewhere.close();
   });

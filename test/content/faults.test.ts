@@ -115,7 +115,7 @@ describe("C2: chunks from a source that fails", () => {
     const opened = await harness.content.open(data.root.id, none);
     expect(isSame(await joined(opened.read({ start: 0, end: 40 * chunk }, none)), data.bytes)).toBe(true);
     expect(bad.chunkRequests()).toBeLessThanOrEqual(6); // those that were under way when it was found out
-    expect(harness.nodes.standing().find(({ url }) => url === bad.url)?.wrongs).toBeGreaterThan(0);
+    expect(harness.nodes.sourceStatus().find(({ url }) => url === bad.url)?.wrongs).toBeGreaterThan(0);
   });
 
   test("a slow node is helped out by another one", async () => {
@@ -228,7 +228,7 @@ describe("C1: a source that lies", () => {
     }
     expect([...outcomes]).toEqual([["source_failed", count]]);
     expect(harness.extents.stats().bytes).toBe(0);
-    expect(harness.nodes.standing()[0]?.wrongs).toBeGreaterThan(count / 2);
+    expect(harness.nodes.sourceStatus()[0]?.wrongs).toBeGreaterThan(count / 2);
     node.setFault(() => undefined);
     for (const data of all.slice(0, 50)) {
       const opened = await harness.content.open(data.root.id, none);

@@ -406,14 +406,14 @@ describe("who says what is not so", () => {
     plainId = await fixture.postData(small.bytes, [{ name: "Content-Type", value: "text/plain" }]);
   });
 
-  const lies: readonly (readonly [string, () => Hint, "wrong" | "trouble"])[] = [
+  const lies: readonly (readonly [string, () => Hint, "wrong" | "fault"])[] = [
     ["that it lies in what is no bundle", () => hintTo(plainId), "wrong"],
     ["that it lies in a bundle where it does not", () => hintTo(bundle.rootId), "wrong"],
     ["that it lies at another byte", () => ({ ...hintTo(honest.rootId), itemOffset: decoyByte() }), "wrong"],
     ["that it lies in another bundle", () => ({ ...hintTo(honest.rootId), path: [decoy.id] }), "wrong"],
     ["where something else stands under its name", () => hintTo(fake.rootId), "wrong"],
-    ["that it lies in what is nowhere", () => hintTo(madeId(77)), "trouble"],
-    ["that it lies in a data item", () => hintTo(direct.id), "trouble"],
+    ["that it lies in what is nowhere", () => hintTo(madeId(77)), "fault"],
+    ["that it lies in a data item", () => hintTo(direct.id), "fault"],
   ];
 
   const decoyByte = () => honest.place(decoy.id).itemOffset + 500;
@@ -451,10 +451,10 @@ describe("who says what is not so", () => {
         asked += 1;
         if (asked > 50) break;
       }
-      const standing = both.gateways.standing();
-      expect(standing.find(({ url }) => url === other.url)?.wrongs).toBe(0);
-      expect(alone.gateways.standing()[0]?.wrongs).toBe(1);
-      expect(alone.gateways.standing()[0]?.restsUntil ?? 0).toBeGreaterThan(Date.now() + 60_000);
+      const sourceStatus = both.gateways.sourceStatus();
+      expect(sourceStatus.find(({ url }) => url === other.url)?.wrongs).toBe(0);
+      expect(alone.gateways.sourceStatus()[0]?.wrongs).toBe(1);
+      expect(alone.gateways.sourceStatus()[0]?.restsUntil ?? 0).toBeGreaterThan(Date.now() + 60_000);
     },
   );
 
@@ -556,7 +556,7 @@ describe("who says what is not so", () => {
   });
 });
 
-describe("trouble", () => {
+describe("fault", () => {
   const faults: readonly (readonly [string, Fault])[] = [
     ["the connection is reset", { kind: "reset" }],
     ["nothing is answered", { kind: "hang", at: "headers" }],

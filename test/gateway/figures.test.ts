@@ -33,7 +33,7 @@ test("a chunk counts once for each node, and once for whoever posted it", async 
   note("/chunk", [
     { peer: "a", kind: "answer", response: { status: 200, body } },
     { peer: "b", kind: "answer", response: { status: 400, body } },
-    { peer: "c", kind: "trouble", fault: { kind: "trouble", reason: "timeout", detail: "" } },
+    { peer: "c", kind: "fault", fault: { kind: "fault", reason: "timeout", detail: "" } },
     { peer: "d", kind: "skipped", reason: "it has not responded yet" },
   ]);
   note("/chunk", [{ peer: "a", kind: "answer", response: { status: 400, body } }]);

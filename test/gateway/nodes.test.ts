@@ -46,7 +46,7 @@ afterAll(async () => {
   for (const server of servers) await server.stop();
 });
 
-/** Nodes whose standing is fresh, so that they are asked in their order. */
+/** Nodes whose sourceStatus is fresh, so that they are asked in their order. */
 function nodesOf(...urls: string[]) {
   return nodesWith(patient, urls);
 }

@@ -310,8 +310,8 @@ describe("a name that nobody can say anything about", () => {
   });
 
   test("of content that cannot be had is trouble, and of content that is not there names its id", async () => {
-    content.fail(idOf("trouble"), new Failure("source_timeout"));
-    upstream.scripts.set("troubled", says(idOf("trouble")));
+    content.fail(idOf("fault"), new Failure("source_timeout"));
+    upstream.scripts.set("troubled", says(idOf("fault")));
     expect((await ask("/", "troubled.gw.test")).status).toBe(504);
     const gone = await ask("/", "gone.gw.test");
     expect([gone.status, header(gone, "x-arns-resolved-id")]).toEqual([404, idOf("nothing")]);

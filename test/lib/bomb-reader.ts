@@ -18,6 +18,6 @@ const signal = AbortSignal.timeout(60_000);
 const responses = await Promise.all(
   Array.from({ length: Number(count) }, () => http.whole({ method: "GET", url }, 1e6, signal)),
 );
-const outcomes = new Set(responses.map((response) => (response.kind === "trouble" ? response.reason : response.kind)));
+const outcomes = new Set(responses.map((response) => (response.kind === "fault" ? response.reason : response.kind)));
 process.stdout.write(JSON.stringify({ outcomes: [...outcomes], grownMiB: peakMiB() - before }));
 http.close();

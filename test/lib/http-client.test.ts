@@ -88,7 +88,7 @@ describe("C2: a body that is larger than its caller takes", () => {
       const http = openHttp({ firstByteMs: 20_000, stallMs: 20_000, totalMs: 20_000 });
       const request = { method: "GET", url: `http://127.0.0.1:${endless.port}/${kind}` } as const;
       const response = await http.whole(request, 100_000, AbortSignal.timeout(30_000));
-      expect(response).toMatchObject({ kind: "trouble", reason: "too_large" });
+      expect(response).toMatchObject({ kind: "fault", reason: "too_large" });
       http.close();
     },
     60_000,
@@ -151,7 +151,7 @@ describe("C3: a source that hangs", () => {
       const http = openHttp({ ...patient, ...limit });
       const request = { method: "GET", url: `http://127.0.0.1:${hanging.port}/${path}` } as const;
       const response = await http.whole(request, 2 ** 20, AbortSignal.timeout(25_000));
-      expect(response).toMatchObject({ kind: "trouble", reason: "timeout" });
+      expect(response).toMatchObject({ kind: "fault", reason: "timeout" });
       http.close();
     },
     60_000,

@@ -58,7 +58,7 @@ async function run(fixture: BundleFixture, chain: FakeChain, random: Random): Pr
   const note = (what: string) => {
     told[what] = (told[what] ?? 0) + 1;
   };
-  const fault: Posted = { kind: "trouble", reason: "by chance" };
+  const fault: Posted = { kind: "fault", reason: "by chance" };
   const refusal: Posted = { kind: "refused", reason: "400 by chance", word: "", isByAll: false };
   chain.fixture.faults = {
     tx: () => {

@@ -14,7 +14,7 @@ import { createSingleFlight } from "../../lib/single-flight.ts";
 import { ignoreRejection, isTimeout, untilStopped, withDeadline } from "../../lib/stop.ts";
 
 export type StoredName = Readonly<{
-  response: Exclude<NameResponse, { kind: "trouble" }>;
+  response: Exclude<NameResponse, { kind: "fault" }>;
   /** Milliseconds since the epoch. */
   resolvedAt: number;
 }>;
@@ -69,7 +69,7 @@ export function createStoredNames(options: StoredNamesOptions): StoredNames {
       const startedAt = performance.now();
       const response = await gateways.ask(name, hops, own);
       stats.asked(performance.now() - startedAt);
-      if (response.kind !== "trouble") return keep(name, response);
+      if (response.kind !== "fault") return keep(name, response);
       log.warn("a name could not be resolved", { name, reason: response.reason, detail: response.detail });
       postpone(name);
       return response;

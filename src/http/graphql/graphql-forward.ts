@@ -77,7 +77,7 @@ async function forward(request: Request, { origin, http, name, log }: GraphqlFor
   const { requestId } = contextOf(request);
   const details = reply.kind === "answer" ? { status: reply.status, type: reply.headers.get("content-type") } : reply;
   log.warn("query could not be forwarded", { requestId, origin, ...details });
-  return reply.kind === "trouble" && reply.reason === "timeout"
+  return reply.kind === "fault" && reply.reason === "timeout"
     ? errorResponse(504, "The query host did not respond in time.", notStored)
     : errorResponse(502, "The query host sent no valid response.", notStored);
 }

@@ -100,7 +100,7 @@ export function createAuthorizationChain(options: AuthorizationChainOptions): Au
       const isEmpty = hasResult && response.kind === "ok" && response.value === "0x";
       if (isEmpty) return { kind: "reverts", reason: `the chain has no contract at ${to}` };
       if (response.kind === "ok") return { kind: "fits" };
-      if (response.kind === "trouble") return response;
+      if (response.kind === "fault") return response;
       return isRevert(response.code, response.message)
         ? { kind: "reverts", reason: response.message }
         : fault("status", `eth_call: ${response.code} ${response.message}`);
@@ -108,9 +108,9 @@ export function createAuthorizationChain(options: AuthorizationChainOptions): Au
     look: async (authorization, where, signal) => {
       const hinted =
         where.transaction === undefined ? undefined : await endIn(options, authorization, where.transaction, signal);
-      if (hinted?.kind === "trouble") return hinted;
+      if (hinted?.kind === "fault") return hinted;
       const now = await newest(signal);
-      if (now.kind === "trouble") return now;
+      if (now.kind === "fault") return now;
       if (hinted?.value !== undefined) return { kind: "ok", value: placed(hinted.value, now.value) };
       return await lookThrough(options, authorization, { ...where, now: now.value }, signal);
     },
@@ -132,7 +132,7 @@ async function endIn(
   signal: AbortSignal,
 ): Promise<Asked<Found | undefined>> {
   const response = await evm.receipt(transaction, signal);
-  if (response.kind === "trouble") return response;
+  if (response.kind === "fault") return response;
   const receipt = response.value;
   const end = receipt?.succeeded ? readAuthorizationEnd(receipt.logs, contract, authorization) : undefined;
   if (receipt === undefined || end === undefined) return { kind: "ok", value: undefined };
@@ -152,13 +152,13 @@ async function lookThrough(
   const call = { to: contract, data: writeHexBytes(writeStateCall(authorization)) };
   // Of this very block: of several servers behind one address another may be behind it.
   const used = await client.ask("eth_call", [call, writeQuantity(now.height)], readTruth, signal);
-  if (used.kind === "trouble") return used;
+  if (used.kind === "fault") return used;
   if (!used.value) return { kind: "ok", value: { kind: "unused", ...now } };
   const ids = await findEnd(options, authorization, fromHeight, now.height, signal);
-  if (ids.kind === "trouble") return ids;
+  if (ids.kind === "fault") return ids;
   for (const id of ids.value) {
     const found = await endIn(options, authorization, id, signal);
-    if (found.kind === "trouble") return found;
+    if (found.kind === "fault") return found;
     if (found.value !== undefined) return { kind: "ok", value: placed(found.value, now) };
   }
   return fault("wrong", `the authorization was used, and no block from ${fromHeight} on tells of it`);

@@ -104,9 +104,9 @@ async function askAccount(
     ask("eth_getTransactionCount", at, readQuantity, signal),
     ask("eth_getCode", at, readHexBytes, signal),
   ]);
-  if (balance.kind === "trouble") return balance;
-  if (nonce.kind === "trouble") return nonce;
-  if (code.kind === "trouble") return code;
+  if (balance.kind === "fault") return balance;
+  if (nonce.kind === "fault") return nonce;
+  if (code.kind === "fault") return code;
   const hasCode = code.value.length > 0;
   return { kind: "ok", value: { balance: balance.value, nonce: nonce.value, hasCode } };
 }
@@ -184,7 +184,7 @@ export function createEvmClient(rpc: JsonRpc, chainId: bigint): EvmClient {
   async function prove(signal: AbortSignal): Promise<Fault | undefined> {
     if (isProven) return undefined;
     const found = await rpc.ask({ method: "eth_chainId", params: [], read: readQuantity }, signal);
-    if (found.kind === "trouble") return found;
+    if (found.kind === "fault") return found;
     if (found.value !== chainId)
       return fault("wrong", `${rpc.host} is of chain ${found.value}, and ${chainId} is meant`);
     isProven = true;
@@ -206,7 +206,7 @@ export function createEvmClient(rpc: JsonRpc, chainId: bigint): EvmClient {
       return found === undefined ? undefined : { found };
     };
     const response = await ask(method, params, readOrNone, signal);
-    return response.kind === "trouble" ? response : { kind: "ok", value: response.value.found };
+    return response.kind === "fault" ? response : { kind: "ok", value: response.value.found };
   }
 
   return {

@@ -77,7 +77,7 @@ export function createEvmSender(options: EvmSenderOptions): EvmSender {
 
   async function sendInOrder(draft: Draft, onSending: OnSending, signal: AbortSignal): Promise<SendOutcome> {
     const counts = await askCounts(client, address, signal);
-    if (counts.kind === "trouble") return counts;
+    if (counts.kind === "fault") return counts;
     const numbered = numbering.next(draft.fees, counts.value);
     const { call, gasMax } = draft;
     const cost = gasMax * numbered.feeMax;
@@ -100,7 +100,7 @@ export function createEvmSender(options: EvmSenderOptions): EvmSender {
       if (call.gasMax !== undefined && gas.value > call.gasMax)
         return { kind: "reverts", reason: `it needs ${gas.value} gas, at most ${call.gasMax} is paid for` };
       const fees = await askFees(client, signal);
-      if (fees.kind === "trouble") return fees;
+      if (fees.kind === "fault") return fees;
       // Other calls may come before it in a block and make it dearer; what is not used is not paid for.
       const gasMax = (gas.value * 5n) / 4n;
       const waiting = semaphore.take(signal);
@@ -124,7 +124,7 @@ async function estimateGas(
   signal: AbortSignal,
 ): Promise<Estimate> {
   const response = await client.call("eth_estimateGas", [{ from, to, data: writeHexBytes(data) }], signal);
-  if (response.kind === "trouble") return response;
+  if (response.kind === "fault") return response;
   if (response.kind === "error")
     return isRevert(response.code, response.message)
       ? { kind: "reverts", reason: response.message }
@@ -141,8 +141,8 @@ async function askFees(client: EvmClient, signal: AbortSignal): Promise<Asked<Fe
     client.ask("eth_getBlockByNumber", ["latest", false], readBaseFee, signal),
     client.ask("eth_maxPriorityFeePerGas", [], readQuantity, signal),
   ]);
-  if (base.kind === "trouble") return base;
-  if (tip.kind === "trouble") return tip;
+  if (base.kind === "fault") return base;
+  if (tip.kind === "fault") return tip;
   return { kind: "ok", value: { feeMax: base.value * 2n + tip.value, tipMax: tip.value } };
 }
 
@@ -151,8 +151,8 @@ async function askCounts(client: EvmClient, address: UserAddress, signal: AbortS
     client.ask("eth_getTransactionCount", [address, "latest"], readQuantity, signal),
     client.ask("eth_getTransactionCount", [address, "pending"], readQuantity, signal),
   ]);
-  if (mined.kind === "trouble") return mined;
-  if (known.kind === "trouble") return known;
+  if (mined.kind === "fault") return mined;
+  if (known.kind === "fault") return known;
   return { kind: "ok", value: { mined: mined.value, known: known.value } };
 }
 

@@ -71,7 +71,7 @@ export function openJsonRpc(url: string, options: JsonRpcOptions = {}): JsonRpc 
     const body = encoder.encode(writeJson({ jsonrpc: "2.0", id, method, params }));
     const headers = { "content-type": "application/json", accept: "application/json" };
     const response = await http.whole({ method: "POST", url, headers, body }, responseBytesMax, signal);
-    if (response.kind === "trouble") return response;
+    if (response.kind === "fault") return response;
     // Servers differ in the status that goes with an error; the body says what it is.
     return readResponse(readJson(decoder.decode(response.body)), id, response.status);
   }
@@ -81,7 +81,7 @@ export function openJsonRpc(url: string, options: JsonRpcOptions = {}): JsonRpc 
     call,
     ask: async ({ method, params, read }, signal) => {
       const response = await call(method, params, signal);
-      if (response.kind === "trouble") return response;
+      if (response.kind === "fault") return response;
       if (response.kind === "error") return fault("status", `${method}: ${response.code} ${response.message}`);
       const value = read(response.value);
       return value === undefined ? fault("malformed", `${method}: the response cannot be read`) : { kind: "ok", value };

@@ -134,7 +134,7 @@ const rejectionPattern = /revert|out of gas|outofgas|gas required exceeds|invali
 const revertedCode = 3;
 
 function isYes(response: RpcResponse, read: (bytes: Uint8Array) => Uint8Array | undefined): Asked<boolean> {
-  if (response.kind === "trouble") return response;
+  if (response.kind === "fault") return response;
   if (response.kind === "error")
     return response.code === revertedCode || rejectionPattern.test(response.message)
       ? { kind: "ok", value: false }

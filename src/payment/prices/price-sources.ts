@@ -168,7 +168,7 @@ export function openPriceFeed(options: PriceFeedOptions): PriceFeed {
 
   const ask = async (signal: AbortSignal): Promise<void> => {
     const response = await http.whole({ method: "GET", url: address }, responseBytesMax, signal);
-    if (response.kind === "trouble") throw unusable(`${response.reason}: ${response.detail}`);
+    if (response.kind === "fault") throw unusable(`${response.reason}: ${response.detail}`);
     if (response.status !== 200) throw unusable(`status ${response.status}`);
     const { readings, faults } = readFeed(response.body, pairs, now(), ageMaxMs);
     for (const [key, reading] of readings) held.set(key, reading);

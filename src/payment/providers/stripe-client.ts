@@ -175,7 +175,7 @@ function isPassing(status: number): boolean {
 }
 
 function readResponse(response: HttpResponse | Fault, path: string): Responded {
-  if (response.kind === "trouble") {
+  if (response.kind === "fault") {
     const { reason, detail } = response;
     throw new Failure("payment_session_failed", { path, fault: reason, detail });
   }

@@ -100,7 +100,7 @@ export function createTokenPayments(options: TokenPaymentsOptions): TokenPayment
       () => chain.look(id, signal),
       ({ kind }) => kind !== "absent" || first !== undefined,
     );
-    if (observation.kind === "trouble") throw new Failure("transaction_fault", { ...observation, token: chain.token });
+    if (observation.kind === "fault") throw new Failure("transaction_fault", { ...observation, token: chain.token });
     if (first === undefined && isEarly(chain, observation, mark)) throw earlyRejection(id);
     const { payments, rejection } = await settle(chain, id, { observation, isReplaced: false }, signal);
     const [payment] = payments;
@@ -127,7 +127,7 @@ export function createTokenPayments(options: TokenPaymentsOptions): TokenPayment
       for (const id of ids) {
         if (known.has(id)) continue;
         const observation = await chain.look(id, signal);
-        if (observation.kind !== "trouble") await settle(chain, id, { observation, isReplaced: false }, signal);
+        if (observation.kind !== "fault") await settle(chain, id, { observation, isReplaced: false }, signal);
         else if (lastingFaults.has(observation.reason)) log.error("a payment cannot be read", { id, ...observation });
         else return observation;
       }

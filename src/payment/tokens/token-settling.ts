@@ -376,7 +376,7 @@ export function createFollowing(options: SettlingOptions, settle: Settle): Follo
     const payments = await ledger.read((tx) => paymentsOf(tx, chain.token, transactionId));
     const block = payments.find(isCreditedAndDue)?.block;
     const status = block === undefined ? undefined : await statusOf(block);
-    const problem = status?.kind === "trouble" ? status : undefined;
+    const problem = status?.kind === "fault" ? status : undefined;
     if (problem !== undefined || status?.kind === "unknown") {
       await postpone(payments);
       return problem;
@@ -386,7 +386,7 @@ export function createFollowing(options: SettlingOptions, settle: Settle): Follo
       return undefined;
     }
     const observation = await chain.look(transactionId, signal);
-    if (observation.kind === "trouble") {
+    if (observation.kind === "fault") {
       await postpone(payments);
       return observation;
     }

@@ -119,7 +119,7 @@ async function step(
   const followed = await payments.follow(chain, followedMax, signal);
   const mark = await ledger.read((tx) => markOf(tx, token, address));
   const found = await chain.scan(mark, signal);
-  if (found.kind === "trouble") return { fault: found.detail, hasMore: false };
+  if (found.kind === "fault") return { fault: found.detail, hasMore: false };
   const taken = await payments.take(chain, found.ids, signal);
   if (taken !== undefined) return { fault: taken.detail, hasMore: false };
   if (found.cursor !== mark) await ledger.write((tx) => keepMark(tx, token, address, found.cursor, clock()));

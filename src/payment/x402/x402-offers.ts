@@ -62,8 +62,8 @@ export function createX402Offers(options: X402OffersOptions): OfferX402 {
   /** @returns A block below which the authorization was not used. */
   async function tryOnChain({ authorization, signature }: X402Payment, signal: AbortSignal): Promise<number> {
     const [newest, trial] = await Promise.all([chain.newest(signal), chain.try(authorization, signature, signal)]);
-    if (newest.kind === "trouble") throw new Failure("settlement_unknown", { ...newest });
-    if (trial.kind === "trouble") throw new Failure("settlement_unknown", { ...trial });
+    if (newest.kind === "fault") throw new Failure("settlement_unknown", { ...newest });
+    if (trial.kind === "fault") throw new Failure("settlement_unknown", { ...trial });
     const { height } = newest.value;
     if (trial.kind === "fits") return Math.max(height - blocksOverlap, 0);
     // It may be that somebody has carried it out already: then it has paid.

@@ -63,7 +63,7 @@ export function createDirectSettler(sender: Pick<EvmSender, "send">, terms: X402
         return outcome;
       case "reverts":
         return { kind: "rejected", reason: outcome.reason };
-      case "trouble":
+      case "fault":
         return { kind: "untried", reason: outcome.detail };
     }
   };
@@ -172,7 +172,7 @@ export function openFacilitator(options: FacilitatorOptions): Facilitator {
       const headers = { "content-type": "application/json", accept: "application/json", ...identified() };
       if (!(await onSending(undefined))) return { kind: "withheld" };
       const response = await http.whole({ method: "POST", url: settleUrl, headers, body }, responseBytesMax, signal);
-      if (response.kind === "trouble") return { kind: "unknown", transaction: undefined, reason: response.detail };
+      if (response.kind === "fault") return { kind: "unknown", transaction: undefined, reason: response.detail };
       return withoutKey(readSettlement(readJson(decoder.decode(response.body)), response.status), access);
     },
     close: http.close,

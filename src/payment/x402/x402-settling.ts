@@ -97,7 +97,7 @@ export function openX402Settling(options: X402SettlingOptions): X402Settling {
     const end = await waiting;
     try {
       const isSigned = await isSignedByWallet(options.client, domainOf(terms), payment, signal);
-      if (isSigned.kind === "trouble") throw new Failure("settlement_unknown", { ...isSigned });
+      if (isSigned.kind === "fault") throw new Failure("settlement_unknown", { ...isSigned });
       if (!isSigned.value) throw invalid;
     } finally {
       end();
@@ -286,7 +286,7 @@ export function createX402Following(options: FollowingOptions): FollowX402 {
       }
       if (performance.now() >= until) {
         await putOff(payment, transaction);
-        return status.kind === "trouble" ? status.detail : undefined;
+        return status.kind === "fault" ? status.detail : undefined;
       }
       await sleep(patience.pauseMs, signal);
     }

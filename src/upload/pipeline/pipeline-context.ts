@@ -28,7 +28,7 @@ export type Posted =
       isByAll: boolean;
     }>
   /** Nobody could be reached, or all are busy. */
-  | Readonly<{ kind: "trouble"; reason: string }>;
+  | Readonly<{ kind: "fault"; reason: string }>;
 
 /** A block that transactions are anchored to: its hash, base64url. */
 export type Anchor = Readonly<{ hash: string; height: number }>;

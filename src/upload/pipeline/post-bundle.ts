@@ -36,7 +36,7 @@ export async function post(parts: StepParts, bundle: Bundle, signal: AbortSignal
   const sending = await ledger.write((tx) => noteSent(tx, bundle, clock()));
   if (sending === "gone") return;
   const posted = await chain.post("/tx", utf8Bytes(transaction.text), signal);
-  if (posted.kind === "trouble")
+  if (posted.kind === "fault")
     throw new Failure("source_failed", { reason: `the transaction was not taken: ${posted.reason}` });
   if (posted.kind === "refused") {
     const reason = `the nodes rejected the transaction: ${posted.reason}`;

@@ -99,7 +99,7 @@ export async function layOut(parts: StepParts, bundle: Bundle, signal: AbortSign
   }
   const job: LayBundleJob = { folder, bundleId: bundle.id, items };
   const response = await threads.run("layBundle", job, { signal });
-  if (response.kind === "trouble")
+  if (response.kind === "fault")
     throw new Failure("busy", { reason: `the items of a bundle cannot be read: ${response.reason}` });
   if (response.kind === "laid") return response;
   log.error("items of a bundle are not what they were", { bundleId: bundle.id, items: response.items });

@@ -153,7 +153,7 @@ async function makeRun(
     const job: BundleChunksJob = { folder, bundleId: bundle.id, ...run, port };
     const response = await threads.run("bundleChunks", job, { signal, transfer: [port] });
     if (response.kind === "unlaid") return { kind: "unlaid", reason: "its layout is not there" };
-    if (response.kind === "trouble") return { kind: "unlaid", reason: response.reason };
+    if (response.kind === "fault") return { kind: "unlaid", reason: response.reason };
     const bodies = parcel.take();
     assert(bodies?.length === run.count, "as many chunks are made as were asked for");
     return { kind: "made", bodies };

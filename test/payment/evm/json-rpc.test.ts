@@ -86,16 +86,16 @@ test.each<[name: string, response: (ask: Ask) => Response, meaning: unknown]>([
 test("an answer larger than is taken is trouble", async () => {
   const large = ({ id }: Ask) => json({ jsonrpc: "2.0", id, result: "x".repeat(2_000) });
   expect(await call(large, { responseBytesMax: 1_000 })).toMatchObject({
-    kind: "trouble",
+    kind: "fault",
     reason: "too_large",
   });
 });
 
 test("a server that is late, or not there, is trouble", async () => {
   const late = () => new Promise<Response>(() => undefined);
-  expect(await call(late, { timeouts: hasty })).toMatchObject({ kind: "trouble", reason: "timeout" });
+  expect(await call(late, { timeouts: hasty })).toMatchObject({ kind: "fault", reason: "timeout" });
   const nobody = openJsonRpc("http://127.0.0.1:1/", { timeouts });
-  expect(await nobody.call("method", [], never)).toMatchObject({ kind: "trouble", reason: "connect" });
+  expect(await nobody.call("method", [], never)).toMatchObject({ kind: "fault", reason: "connect" });
 });
 
 test("a question ends with its caller", async () => {

@@ -58,7 +58,7 @@ test.each([
     },
     never,
   );
-  expect([outcome.kind, sent.length, told.length]).toEqual(isSent ? ["sent", 1, 1] : ["trouble", 0, 0]);
+  expect([outcome.kind, sent.length, told.length]).toEqual(isSent ? ["sent", 1, 1] : ["fault", 0, 0]);
 });
 
 test("what was too dear is sent when it is not any more, with the number that it would have had", async () => {
@@ -68,7 +68,7 @@ test("what was too dear is sent when it is not any more, with the number that it
   const sender = createEvmSender({ client, chainId: 1n, privateKey, costMax: costAt(60n), clock: Date.now });
   const send = () => sender.send(call, async () => true, never);
   expect(await send()).toMatchObject({
-    kind: "trouble",
+    kind: "fault",
     detail: `gas is too dear: up to ${costAt(100n)} wei, ${costAt(60n)} are allowed`,
   });
   fee = 60n;

@@ -45,7 +45,7 @@ async function open(options: Parameters<typeof openKyveNode>[0] = {}, chainId = 
     },
     look: async () => {
       const found = await chain.scan(mark, never);
-      if (found.kind === "trouble") throw new Error(found.detail);
+      if (found.kind === "fault") throw new Error(found.detail);
       expect(await fixture.payments.take(chain, found.ids, never)).toBeUndefined();
       mark = found.cursor;
       return found;
@@ -195,7 +195,7 @@ describe("a payment in KYVE", () => {
   test("of another chain is trouble, and nothing of it is believed", async () => {
     const { chain, pay, submit } = await open({ chainId: "kaon-1" });
     expect((await rejectionOf(submit(pay(5n))))[0]).toBe("transaction_fault");
-    expect(await chain.scan(undefined, never)).toMatchObject({ kind: "trouble", reason: "wrong" });
+    expect(await chain.scan(undefined, never)).toMatchObject({ kind: "fault", reason: "wrong" });
   });
 });
 
@@ -214,7 +214,7 @@ test("a node that answers with another transaction has not answered", async () =
   try {
     expect(await server.transaction(id, never)).toMatchObject({ kind: "ok", value: { id } });
     expect(await server.transaction("AB".repeat(32), never)).toMatchObject({
-      kind: "trouble",
+      kind: "fault",
       reason: "malformed",
     });
   } finally {

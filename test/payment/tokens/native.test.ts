@@ -78,7 +78,7 @@ async function open(options: Partial<NativeChainOptions> = {}) {
   const look = async () => {
     await stack.settled();
     const found = await chain.scan(mark, never);
-    if (found.kind === "trouble") throw new Error(found.detail);
+    if (found.kind === "fault") throw new Error(found.detail);
     expect(await fixture.payments.take(chain, found.ids, never)).toBeUndefined();
     mark = found.cursor;
     return found.ids;
@@ -247,7 +247,7 @@ describe("looking through the index", () => {
     let steps = 0;
     for (let hasMore = true; hasMore; steps += 1) {
       const found = await chain.scan(cursor, never);
-      if (found.kind === "trouble") throw new Error(found.detail);
+      if (found.kind === "fault") throw new Error(found.detail);
       for (const id of found.ids) seen.add(id);
       ({ cursor, hasMore } = found);
     }
@@ -277,11 +277,11 @@ describe("looking through the index", () => {
     };
     const { chain } = await open({ reader: { ...reader, page } });
     const first = await chain.scan(undefined, never);
-    if (first.kind === "trouble") throw new Error(first.detail);
+    if (first.kind === "fault") throw new Error(first.detail);
     expect(chain.beginsAt(first.cursor)).toBe(height + 1);
     tip = 2;
     const second = await chain.scan(first.cursor, never);
-    if (second.kind === "trouble") throw new Error(second.detail);
+    if (second.kind === "fault") throw new Error(second.detail);
     expect(chain.beginsAt(second.cursor)).toBe(height + 1);
     // Nothing below is asked for.
     expect(asked).toEqual([
@@ -383,7 +383,7 @@ describe("a payment that the index does not have", () => {
       const server = Bun.serve({ port: 0, fetch: () => new Response(body) });
       const staged = createNodes([openNode(`http://127.0.0.1:${server.port}`)], nodeParts);
       const { chain } = await open({ reader: blind, nodes: staged });
-      expect((await chain.look(one.id, never)).kind).toBe("trouble");
+      expect((await chain.look(one.id, never)).kind).toBe("fault");
       await server.stop(true);
     }
   });

@@ -108,7 +108,7 @@ async function report({ handles, sent, random, tally }: Run): Promise<void> {
 /** Everything that is deep enough, found again. */
 async function find({ handles, chain, random, tally }: Run): Promise<void> {
   const found = await chain.scan("0", never);
-  if (found.kind === "trouble") return;
+  if (found.kind === "fault") return;
   count1(tally, "found");
   await random.pick(handles).take(chain, found.ids, never);
 }
@@ -119,7 +119,7 @@ async function comeToRest({ chain, fixture, sent }: Run): Promise<void> {
   let cursor: string | undefined = "0";
   for (;;) {
     const found = await chain.scan(cursor, never);
-    if (found.kind === "trouble") throw new Error("it fails no more");
+    if (found.kind === "fault") throw new Error("it fails no more");
     await fixture.payments.take(chain, found.ids, never);
     cursor = found.cursor;
     if (!found.hasMore) break;

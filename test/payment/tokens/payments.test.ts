@@ -525,7 +525,7 @@ describe("a credited payment", () => {
     chain.send(hash, { transfers: [transferOf(bob, 5n)] });
     await submit();
     chain.mine(3);
-    expect(await follow()).toMatchObject({ kind: "trouble", reason: "malformed" });
+    expect(await follow()).toMatchObject({ kind: "fault", reason: "malformed" });
     expect([await stateOf(stuck), await stateOf()]).toEqual([["pending"], ["credited"]]);
     chain.unreadable.clear();
     await follow();

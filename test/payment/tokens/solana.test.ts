@@ -50,7 +50,7 @@ async function open(token: "solana" | "solana-usdc" = "solana") {
     },
     look: async () => {
       const found = await chain.scan(mark, never);
-      if (found.kind === "trouble") throw new Error(found.detail);
+      if (found.kind === "fault") throw new Error(found.detail);
       expect(await fixture.payments.take(chain, found.ids, never)).toBeUndefined();
       mark = found.cursor;
       return found;
@@ -249,8 +249,8 @@ test("a node of another cluster is trouble, and nothing of it is believed", asyn
     genesisHash: "another",
   });
   const signature = node.send(pay(5n));
-  expect(await chain.look(signature, never)).toMatchObject({ kind: "trouble", reason: "wrong" });
-  expect(await chain.scan(undefined, never)).toMatchObject({ kind: "trouble", reason: "wrong" });
+  expect(await chain.look(signature, never)).toMatchObject({ kind: "fault", reason: "wrong" });
+  expect(await chain.scan(undefined, never)).toMatchObject({ kind: "fault", reason: "wrong" });
 });
 
 function known(text: string): UserAddress {

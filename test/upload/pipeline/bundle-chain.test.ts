@@ -74,9 +74,9 @@ const posts: readonly (readonly [what: string, responses: readonly Result[], pos
   ],
   ["refused by one while another is away", [unknownRoot, undefined], { kind: "refused", isByAll: false }],
   ["refused by one while another fails", [unknownRoot, { status: 500 }], { kind: "refused", isByAll: false }],
-  ["too many", [{ status: 429 }], { kind: "trouble" }],
-  ["busy", [{ status: 503 }], { kind: "trouble" }],
-  ["nobody there", [undefined, undefined], { kind: "trouble" }],
+  ["too many", [{ status: 429 }], { kind: "fault" }],
+  ["busy", [{ status: 503 }], { kind: "fault" }],
+  ["nobody there", [undefined, undefined], { kind: "fault" }],
 ];
 
 describe("a post to several nodes", () => {

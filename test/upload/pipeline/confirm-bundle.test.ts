@@ -109,7 +109,7 @@ describe("a transaction", () => {
     chain.fixture.faults = {
       tx: ({ id }): PostFault => {
         posted.add(id);
-        return { kind: "trouble", reason: "no answer" };
+        return { kind: "fault", reason: "no answer" };
       },
     };
     const first = fixture.start(chain);
@@ -273,7 +273,7 @@ describe("chunks", () => {
     let fails = true;
     chain.fixture.faults = {
       chunk: (_, start): PostFault => {
-        if (fails && sent.length >= 30) return { kind: "trouble", reason: "away" };
+        if (fails && sent.length >= 30) return { kind: "fault", reason: "away" };
         sent.push(start);
         return undefined;
       },
@@ -297,7 +297,7 @@ describe("chunks", () => {
     chain.fixture.faults = {
       chunk: (root): PostFault => {
         stuckRoot ??= root;
-        return root === stuckRoot ? { kind: "trouble", reason: "503" } : undefined;
+        return root === stuckRoot ? { kind: "fault", reason: "503" } : undefined;
       },
     };
     const pipeline = fixture.start(chain);
@@ -391,7 +391,7 @@ test("what fails again and again is tried later and later", async () => {
   chain.fixture.faults = {
     tx: (): PostFault => {
       at.push(Date.now());
-      return { kind: "trouble", reason: "away" };
+      return { kind: "fault", reason: "away" };
     },
   };
   fixture.start(chain);

@@ -308,7 +308,7 @@ describe("an item that is not what it was", () => {
     const places = await fixture.take(items, { apart: true });
     const bad = places[1] as Place;
     chain.fixture.faults = {
-      chunk: () => ({ kind: "trouble", reason: "the disk is slow" }),
+      chunk: () => ({ kind: "fault", reason: "the disk is slow" }),
     };
     const pipeline = fixture.start(chain);
     await until(() => chain.posts.chunk > 0, "the transaction is posted");
@@ -363,7 +363,7 @@ describe("a wallet that is too poor", () => {
 test("a layout that is damaged is made again", async () => {
   const [item] = fixture.sign([600_000]);
   await fixture.take([item as SignedItem]);
-  chain.fixture.faults = { chunk: () => ({ kind: "trouble", reason: "away" }) };
+  chain.fixture.faults = { chunk: () => ({ kind: "fault", reason: "away" }) };
   const pipeline = fixture.start(chain);
   await until(() => chain.posts.chunk > 0, "chunks are sent");
   await pipeline.close();

@@ -33,7 +33,7 @@ export async function nextRange(
   signal: AbortSignal,
 ): Promise<BlockRange | Found | Fault> {
   const latest = await evm.latest(signal);
-  if (latest.kind === "trouble") return latest;
+  if (latest.kind === "fault") return latest;
   const last = latest.value - confirmations + 1;
   const mark = readMark(cursor);
   if (cursor === undefined || mark === undefined) {
@@ -44,7 +44,7 @@ export async function nextRange(
   // The server is behind, or the chain has become shorter: either way there will be more.
   if (last < height) return { kind: "found", ids: [], cursor, hasMore: false };
   const stored = height < 0 ? noHash : await evm.blockHash(height, signal);
-  if (stored.kind === "trouble") return stored;
+  if (stored.kind === "fault") return stored;
   const done = stored.value === mark.hash ? height : height - finalConfirmations;
   return { kind: "range", from, first: Math.max(done + 1, from), last };
 }
@@ -58,7 +58,7 @@ export async function foundUpTo(
   signal: AbortSignal,
 ): Promise<Found | Fault> {
   const hash = reached < 0 ? noHash : await evm.blockHash(reached, signal);
-  if (hash.kind === "trouble") return hash;
+  if (hash.kind === "fault") return hash;
   if (hash.value === undefined) return fault("status", `there is no block ${reached} any more`);
   const mark: Mark = { from: range.from, height: reached, hash: hash.value };
   return { kind: "found", ids: [...new Set(ids)], cursor: writeJson(mark), hasMore: reached < range.last };

@@ -79,7 +79,7 @@ async function scan(
   const ids: string[] = [];
   for (let height = first; height <= last; height += 1) {
     const payments = await evm.paymentsTo(address, height, signal);
-    if (payments.kind === "trouble") return payments;
+    if (payments.kind === "fault") return payments;
     if (payments.value === undefined) return fault("status", `there is no block ${height} any more`);
     ids.push(...payments.value.transactions);
   }
@@ -99,7 +99,7 @@ async function changeOf(
 ): Promise<"none" | "some" | "unknown"> {
   if (before < 0) return "unknown";
   const [old, now] = await Promise.all([evm.account(address, before, signal), evm.account(address, after, signal)]);
-  if (old.kind === "trouble" || now.kind === "trouble") return "unknown";
+  if (old.kind === "fault" || now.kind === "fault") return "unknown";
   return isSame(old.value, now.value) ? "none" : "some";
 }
 
@@ -153,7 +153,7 @@ export function createEvmToken({ token, address, contract, evm, ...depths }: Evm
       if (range.kind !== "range") return range;
       if (range.first > range.last) return await foundUpTo(evm, range, range.last, [], signal);
       const asked = await ask(Math.max(range.first - blocksRepeated, range.from), range, signal);
-      if (asked.kind === "trouble") return asked;
+      if (asked.kind === "fault") return asked;
       // Transfers of nothing are made in order to be seen.
       const ids = asked.logs.filter(({ amount }) => amount > 0n).map((log) => log.transactionHash);
       return await foundUpTo(evm, range, asked.last, ids, signal);
@@ -241,14 +241,14 @@ async function lookAtEvm(
   signal: AbortSignal,
 ): Promise<Observation | Fault> {
   const [transaction, receipt] = await Promise.all([evm.transaction(id, signal), evm.receipt(id, signal)]);
-  if (transaction.kind === "trouble") return transaction;
-  if (receipt.kind === "trouble") return receipt;
+  if (transaction.kind === "fault") return transaction;
+  if (receipt.kind === "fault") return receipt;
   if (transaction.value === undefined) return { kind: "absent" };
   if (receipt.value === undefined) return { kind: "waiting", ...reader.waiting(transaction.value) };
   const paid = reader.mined(transaction.value, receipt.value);
   if (paid === undefined) return fault("malformed", "the logs of a receipt cannot be read");
   const latest = await evm.latest(signal);
-  if (latest.kind === "trouble") return latest;
+  if (latest.kind === "fault") return latest;
   const { height, blockHash: hash, succeeded } = receipt.value;
   return {
     kind: "mined",
@@ -273,10 +273,10 @@ async function statusOf(
   signal: AbortSignal,
 ): Promise<TransferStatus | Fault> {
   const stored = await evm.blockHash(height, signal);
-  if (stored.kind === "trouble") return stored;
+  if (stored.kind === "fault") return stored;
   if (stored.value === undefined) return { kind: "unknown" };
   const latest = await evm.latest(signal);
-  if (latest.kind === "trouble") return latest;
+  if (latest.kind === "fault") return latest;
   const confirmations = confirmationsOf(height, latest.value);
   return { kind: stored.value === hash ? "unchanged" : "replaced", confirmations };
 }

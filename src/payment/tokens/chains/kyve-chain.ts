@@ -59,10 +59,10 @@ async function look(
   signal: AbortSignal,
 ): Promise<Observation | Fault> {
   const found = await server.transaction(id, signal);
-  if (found.kind === "trouble") return found;
+  if (found.kind === "fault") return found;
   if (found.value === undefined) return { kind: "absent" };
   const latest = await server.height(signal);
-  if (latest.kind === "trouble") return latest;
+  if (latest.kind === "fault") return latest;
   const { height, succeeded } = found.value;
   return {
     kind: "mined",
@@ -84,7 +84,7 @@ async function scan(
   signal: AbortSignal,
 ): Promise<Found | Fault> {
   const latest = await server.height(signal);
-  if (latest.kind === "trouble") return latest;
+  if (latest.kind === "fault") return latest;
   const mark = readMark(cursor);
   if (cursor === undefined || mark === undefined) {
     const begun: Mark = { from: latest.value + 1, height: latest.value };
@@ -95,7 +95,7 @@ async function scan(
   const first = Math.max(height + 1 - blocksRepeated, from);
   if (last < first) return { kind: "found", ids: [], cursor, hasMore: false };
   const found = await server.search({ recipient, first, last, page }, signal);
-  if (found.kind === "trouble") return found;
+  if (found.kind === "fault") return found;
   const { ids, hasMore: hasPage } = found.value;
   const next: Mark = hasPage ? { from, height, last, page: page + 1 } : { from, height: Math.max(last, height) };
   return {
@@ -165,7 +165,7 @@ export function openKyveServer(url: string, chainId: string): KyveServer {
   async function get(path: string, signal: AbortSignal): Promise<Response | Fault> {
     const headers = { accept: "application/json" };
     const reply = await http.whole({ method: "GET", url: `${base}${path}`, headers }, responseBytesMax, signal);
-    if (reply.kind === "trouble") return reply;
+    if (reply.kind === "fault") return reply;
     return { kind: "response", status: reply.status, body: readJson(decoder.decode(reply.body)) };
   }
 
@@ -175,7 +175,7 @@ export function openKyveServer(url: string, chainId: string): KyveServer {
     signal: AbortSignal,
   ): Promise<Asked<Value>> {
     const response = await get(path, signal);
-    if (response.kind === "trouble") return response;
+    if (response.kind === "fault") return response;
     const value = read(response);
     if (value !== undefined) return { kind: "ok", value };
     const { status } = response;
@@ -186,7 +186,7 @@ export function openKyveServer(url: string, chainId: string): KyveServer {
   async function prove(signal: AbortSignal): Promise<Fault | undefined> {
     if (isProven) return undefined;
     const found = await ask("/cosmos/base/tendermint/v1beta1/node_info", readNetwork, signal);
-    if (found.kind === "trouble") return found;
+    if (found.kind === "fault") return found;
     if (found.value !== chainId) return fault("wrong", `${host} follows the chain ${found.value}, expected ${chainId}`);
     isProven = true;
     return undefined;
@@ -199,7 +199,7 @@ export function openKyveServer(url: string, chainId: string): KyveServer {
     transaction: async (id, signal) => {
       const read = (response: Response) => readTransactionOrNone(response, id);
       const found = await askProven(`/cosmos/tx/v1beta1/txs/${id}`, read, signal);
-      return found.kind === "trouble" ? found : { kind: "ok", value: found.value.transaction };
+      return found.kind === "fault" ? found : { kind: "ok", value: found.value.transaction };
     },
     search: (search, signal) =>
       askProven(`/cosmos/tx/v1beta1/txs?${queryOf(search)}`, (response) => readPage(response, search.page), signal),

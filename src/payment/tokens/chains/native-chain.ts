@@ -141,11 +141,11 @@ async function requestedObservation(
   signal: AbortSignal,
 ): Promise<Observation | Fault> {
   const asked = await nodes.ask((node, own) => askTransaction(node, id, own), signal);
-  if (asked.kind === "trouble") return asked;
+  if (asked.kind === "fault") return asked;
   if (asked.kind !== "ok") return { kind: "absent" };
   const payment = paidBy(asked.value, address);
   const status = await askOwn(nodes, (node, own) => node.txStatus(id, own), signal);
-  if (status.kind === "trouble") return status;
+  if (status.kind === "fault") return status;
   if (status.kind !== "ok") return { kind: "waiting", ...payment };
   const { height, blockHash: hash, confirmations } = status.value;
   const stored = reader.block(height);
@@ -158,7 +158,7 @@ async function askTransaction(node: Node, id: Id, signal: AbortSignal): Promise<
     { method: "GET", path: `/unconfirmed_tx/${id}`, bodyBytesMax: jsonBytesMax },
     signal,
   );
-  if (response.kind === "trouble") return response;
+  if (response.kind === "fault") return response;
   const { status, body } = response.value;
   if (status === 202) return { kind: "pending" };
   if (status === 400 || status === 404 || status === 410) return { kind: "absent" };
@@ -184,7 +184,7 @@ async function askHash(
   signal: AbortSignal,
 ): Promise<string | Fault | Extract<TransferStatus, { kind: "unknown" }>> {
   const response = await askOwn(nodes, (node, own) => node.blockText(height, own), signal);
-  if (response.kind === "trouble") return response;
+  if (response.kind === "fault") return response;
   const block = response.kind === "ok" ? readJson(response.value) : undefined;
   const hash = isJsonObject(block) ? block["indep_hash"] : undefined;
   return typeof hash === "string" ? hash : { kind: "unknown" };
@@ -232,7 +232,7 @@ async function chainHeight(
   const tipHeight = reader.tip()?.height;
   if (tipHeight === undefined || (mark !== undefined && tipHeight >= mark.from - 1)) return tipHeight;
   const asked = await askOwn(nodes, (node, own) => node.height(own), signal);
-  if (asked.kind === "trouble") return asked;
+  if (asked.kind === "fault") return asked;
   return asked.kind === "ok" ? Math.max(asked.value, tipHeight) : tipHeight;
 }
 

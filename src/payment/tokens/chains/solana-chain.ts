@@ -51,7 +51,7 @@ export function createSolanaChain(options: SolanaChainOptions): TokenChain {
     beginsAt: beginningOf,
     scan: async (cursor, signal) => {
       const accounts = await receivers(signal);
-      if (accounts.kind === "trouble") return accounts;
+      if (accounts.kind === "fault") return accounts;
       return await sweepSignatures(server, accounts.value, cursor, signal);
     },
   };
@@ -64,14 +64,14 @@ async function lookAt(
   signal: AbortSignal,
 ): Promise<Observation | Fault> {
   const final = await server.transaction(id, "finalized", signal);
-  if (final.kind === "trouble") return final;
+  if (final.kind === "fault") return final;
   if (final.value !== undefined) {
     const { slot, succeeded } = final.value;
     const block = { height: slot, hash: "" };
     return { kind: "mined", block, confirmations: 1, succeeded, ...paid(final.value) };
   }
   const confirmed = await server.transaction(id, "confirmed", signal);
-  if (confirmed.kind === "trouble") return confirmed;
+  if (confirmed.kind === "fault") return confirmed;
   return confirmed.value === undefined ? { kind: "absent" } : { kind: "waiting", ...paid(confirmed.value) };
 }
 
@@ -118,7 +118,7 @@ function createSolanaServer(rpc: JsonRpc, genesisHash: string): SolanaServer {
     if (isProven) return undefined;
     const read = (value: JsonValue) => (typeof value === "string" ? value : undefined);
     const found = await rpc.ask({ method: "getGenesisHash", params: [], read }, signal);
-    if (found.kind === "trouble") return found;
+    if (found.kind === "fault") return found;
     if (found.value !== genesisHash)
       return fault("wrong", `${rpc.host} is of the cluster ${found.value}, and ${genesisHash} is meant`);
     isProven = true;
@@ -139,7 +139,7 @@ function createSolanaServer(rpc: JsonRpc, genesisHash: string): SolanaServer {
     transaction: async (id, commitment, signal) => {
       const how = { commitment, encoding: "jsonParsed", maxSupportedTransactionVersion: 0 };
       const response = await ask("getTransaction", [id, how], readOrNone, signal);
-      if (response.kind === "trouble") return response;
+      if (response.kind === "fault") return response;
       const { found } = response.value;
       return { kind: "ok", value: found?.id === id ? found : undefined };
     },
@@ -215,11 +215,11 @@ async function beginSweep(
   signal: AbortSignal,
 ): Promise<Found | Fault> {
   const slot = await server.slot(signal);
-  if (slot.kind === "trouble") return slot;
+  if (slot.kind === "fault") return slot;
   const marks = new Map<string, AccountMark>();
   for (const account of accounts) {
     const newest = await server.entries(account, { limit: 1 }, signal);
-    if (newest.kind === "trouble") return newest;
+    if (newest.kind === "fault") return newest;
     const [entry] = newest.value;
     marks.set(account, entry === undefined ? {} : { done: entry.signature });
   }
@@ -244,7 +244,7 @@ async function goOn(
     const { done: until, before } = mark;
     const bounds = { limit: signaturesMax, ...(before && { before }), ...(until && { until }) };
     const entries = await server.entries(account, bounds, signal);
-    if (entries.kind === "trouble") return entries;
+    if (entries.kind === "fault") return entries;
     const ours = entries.value.filter(({ slot }) => slot >= from);
     for (const { signature, succeeded } of ours) if (succeeded) ids.add(signature);
     const isWhole = entries.value.length < signaturesMax || ours.length < entries.value.length;
