@@ -39,7 +39,7 @@ export type BlockCheck =
   | "weave size"
   | "transactions";
 
-/** The outcome: refused with a sentence, or what was checked, what was not, and where the data lies. */
+/** The outcome: rejected with a reason, or what was checked, what was not, and the places of the data. */
 export type BlockVerdict = Readonly<
   | {
       kind: "accepted";
@@ -137,7 +137,7 @@ export function mainNetFault(block: Block): string | undefined {
   return `block ${block.height} has the shape of ${block.shape} instead of ${expected}`;
 }
 
-/** The cumulative difficulty after a block of a difficulty, which stands for 2^256 / (2^256 − difficulty) attempts. */
+/** The cumulative difficulty after a block of a difficulty, which means 2^256 / (2^256 − difficulty) attempts. */
 export function nextCumulativeDifficulty(previous: bigint, difficulty: bigint): bigint {
   return previous + 2n ** 256n / (2n ** 256n - difficulty);
 }
@@ -170,7 +170,7 @@ function verifyEcdsa(key: Uint8Array, preimage: Uint8Array, signature: Uint8Arra
   return point !== undefined && equalBytes(compressPoint(point), key);
 }
 
-/** The solution lies above the difficulty in every era that counts it so; packing may demand more, never less. */
+/** The solution is above the difficulty in every era that counts it so; packing may demand more, never less. */
 function checkDifficulty({ shape, solution, difficulty }: Block): Outcome {
   if (shape === "1.0") return "unchecked";
   const value = readUnsigned(decodeBase64url(solution) ?? noBytes);

@@ -23,7 +23,7 @@ export type BundleEntry = Readonly<{
   offset: number;
 }>;
 
-/** Where a walk over the entries stands: the next entry, and the byte at which its item begins. */
+/** The position of a walk over the entries: the next entry, and the byte at which its item begins. */
 export type EntryPlace = Readonly<{ index: number; offset: number }>;
 
 /** A count that fits the bundle, or why the bundle cannot be read. */
@@ -47,7 +47,7 @@ const numberSize = 32;
  *
  * @param bytes - The bundle's first 32 bytes or more.
  * @param bundleSize - The whole bundle's size in bytes.
- * @returns The count and the header's size, which lies within the bundle.
+ * @returns The count and the header's size, which is within the bundle.
  */
 export function readBundleCount(bytes: Uint8Array, bundleSize: number): BundleCount {
   if (bytes.length < bundleCountSize || bundleSize < bundleCountSize) {

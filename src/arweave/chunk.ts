@@ -29,7 +29,7 @@ export type PostedChunk = Readonly<{
 /** A chunk and what it claims. */
 export type ChunkClaim = PostedChunk & Readonly<{ ruleset: Ruleset }>;
 
-/** Where a proven chunk lies in its data, bytes, half-open; or why it proves nothing. */
+/** The place of a proven chunk in its data, bytes, half-open; or why the proof is not valid. */
 export type ChunkVerdict = Readonly<
   { kind: "proven"; start: number; end: number } | { kind: "refused"; reason: string }
 >;
@@ -45,7 +45,7 @@ const digitsMax = 78;
 const rootSize = 32;
 
 /**
- * Reads what `GET /chunk/{offset}` answers.
+ * Reads the response of `GET /chunk/{offset}`.
  *
  * @throws Failure `malformed_input` with `context.reason`, a sentence.
  */
@@ -80,8 +80,8 @@ export function readPostedChunk(text: string): PostedChunk {
   const fields = readFields(text, chunkTextSizeMax);
   const dataSize = integerField(fields, "data_size", digitsMax);
   if (dataSize > numberMax) throw faulty("data_size_too_big", "data_size is more than there can be");
-  refuseLongText(fields, "chunk", chunkSize);
-  refuseLongText(fields, "data_path", pathSizeMax);
+  rejectLongText(fields, "chunk", chunkSize);
+  rejectLongText(fields, "data_path", pathSizeMax);
   if (fields["offset"] === undefined) throw faulty("offset_field_required", "offset is missing");
   const offset = integerField(fields, "offset", digitsMax);
   if (offset > numberMax) throw faulty("offset_too_big", "offset is more than there can be");
@@ -126,7 +126,7 @@ export function admitChunk(posted: PostedChunk): ChunkVerdict {
 /** Beyond what any data can have; numbers are exact up to here. */
 const numberMax = BigInt(Number.MAX_SAFE_INTEGER);
 
-function refuseLongText(fields: JsonObject, key: "chunk" | "data_path", sizeMax: number): void {
+function rejectLongText(fields: JsonObject, key: "chunk" | "data_path", sizeMax: number): void {
   const value = fields[key];
   if (typeof value === "string" && decodedSize(value) > sizeMax)
     throw faulty(`${key}_too_big`, `${key} has more than ${sizeMax} bytes`);

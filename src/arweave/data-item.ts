@@ -91,7 +91,7 @@ export function readItemFrame(
   if (bytes.length < signatureOffset) return need(signatureOffset, itemSize);
   const type = (bytes[0] ?? 0) | ((bytes[1] ?? 0) << 8);
   const scheme = signatureLayout(type);
-  if (scheme === undefined) return refuse(`signature type ${type} is unknown`);
+  if (scheme === undefined) return invalidItem(`signature type ${type} is unknown`);
 
   const ownerOffset = signatureOffset + scheme.signatureSize;
   const targetFlag = ownerOffset + scheme.ownerSize;
@@ -107,9 +107,9 @@ export function readItemFrame(
   const tagCount = readCount(bytes, countsOffset);
   const tagsSize = readCount(bytes, countsOffset + 8);
   const limits = tagLimits[rules];
-  if (tagCount > limits.tags) return refuse(`more than ${limits.tags} tags are declared`);
-  if (tagsSize > limits.sectionSize) return refuse(`more than ${limits.sectionSize} tag bytes are declared`);
-  if (tagsOffset + tagsSize > itemSize) return refuse("the tags are cut short");
+  if (tagCount > limits.tags) return invalidItem(`more than ${limits.tags} tags are declared`);
+  if (tagsSize > limits.sectionSize) return invalidItem(`more than ${limits.sectionSize} tag bytes are declared`);
+  if (tagsOffset + tagsSize > itemSize) return invalidItem("the tags are cut short");
   return {
     kind: "frame",
     scheme,
@@ -126,7 +126,7 @@ export function readItemFrame(
 /**
  * Reads an item's header.
  *
- * @param bytes - The item from its first byte on; views of it are kept in the header.
+ * @param bytes - The item from its first byte on; the header holds views of it.
  * @param itemSize - The item's whole size where it is known: a header that would exceed it is invalid.
  * @returns The header; or how many bytes are needed to go on; or why this is no item. Never throws.
  */
@@ -141,7 +141,7 @@ export function readItemHeader(
 
   const rawTags = bytes.subarray(frame.tagsOffset, frame.headerSize);
   const tags = readAvroTags(rawTags, frame.tagCount, rules);
-  if (typeof tags === "string") return refuse(tags);
+  if (typeof tags === "string") return invalidItem(tags);
 
   const owner = bytes.subarray(frame.ownerOffset, frame.ownerOffset + frame.scheme.ownerSize);
   const targetBytes = readReference(bytes, frame.targetOffset);
@@ -185,20 +185,20 @@ export function verifyItem(
 }
 
 /**
- * Reads and checks an item that lies in memory as a whole.
+ * Reads and checks a whole item in memory.
  *
  * @param bytes - Exactly the item.
  * @returns The item with a valid signature, or why it is none. Never throws.
  */
 export function checkItem(bytes: Uint8Array, rules: ItemRules): CheckedItem | InvalidItem {
   const read = readItemHeader(bytes, rules, bytes.length);
-  if (read.kind === "need") return refuse("the item is cut short");
+  if (read.kind === "need") return invalidItem("the item is cut short");
   if (read.kind === "invalid") return read;
   const { header } = read;
   const data = bytes.subarray(header.headerSize);
   const digests = hashItem(header, data);
   const verdict = verifyItem(header, digests.message);
-  if (!verdict.valid) return refuse(verdict.reason);
+  if (!verdict.valid) return invalidItem(verdict.reason);
   return { kind: "item", header, data, ...digests };
 }
 
@@ -213,7 +213,7 @@ function readFlag(bytes: Uint8Array, offset: number, rules: ItemRules): boolean 
 
 function needOrFlag(bytes: Uint8Array, offset: number, itemSize: number, part: string) {
   const flag = bytes[offset];
-  return flag === undefined ? need(offset + 1, itemSize) : refuse(`the ${part} flag is ${flag}, not 0 or 1`);
+  return flag === undefined ? need(offset + 1, itemSize) : invalidItem(`the ${part} flag is ${flag}, not 0 or 1`);
 }
 
 function readReference(bytes: Uint8Array, offset: number): Uint8Array {
@@ -228,10 +228,10 @@ function readCount(bytes: Uint8Array, offset: number): number {
 }
 
 function need(bytes: number, itemSize: number): NeedBytes | InvalidItem {
-  return bytes > itemSize ? refuse("the item is cut short") : { kind: "need", bytes };
+  return bytes > itemSize ? invalidItem("the item is cut short") : { kind: "need", bytes };
 }
 
-function refuse(reason: string): InvalidItem {
+function invalidItem(reason: string): InvalidItem {
   return { kind: "invalid", reason };
 }
 
@@ -241,7 +241,7 @@ export type SignedFields = Readonly<{
   owner: Uint8Array;
   targetBytes: Uint8Array;
   anchorBytes: Uint8Array;
-  /** The tag section as it stands on the wire. */
+  /** The tag section in its wire form. */
   rawTags: Uint8Array;
 }>;
 
@@ -337,7 +337,7 @@ export type ItemFields = Readonly<{
 /** The header of a signed item, and the two names of its content. */
 export type SignedHeader = Readonly<{ id: Id; header: Uint8Array; digest: Uint8Array }>;
 
-/** An item whose payload streams by; the header stands before the payload but is known only after it. */
+/** An item with a streamed payload; the header precedes the payload but is known only after it. */
 export type ItemSigning = Readonly<{ update(piece: Uint8Array): void; finish(): SignedHeader }>;
 
 /**

@@ -79,7 +79,7 @@ export function createBlobHash(size: number | undefined): BlobHash {
       hasher.update(piece);
     },
     digest() {
-      assert(size === undefined || come === size, "a blob hash gets as many bytes as it was told");
+      assert(size === undefined || come === size, "a blob hash gets as many bytes as were announced");
       return join(tagHash("blob", come), hasher.digest());
     },
   };

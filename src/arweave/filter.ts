@@ -63,7 +63,7 @@ export function readFilter(text: string): Filter {
   const value = readJson(text);
   if (value === undefined) throw fault("$", "is no JSON");
   const repeated = repeatedKey(text);
-  if (repeated !== undefined) throw fault(repeated, "stands twice");
+  if (repeated !== undefined) throw fault(repeated, "occurs twice");
   return readNode(value, "$", 0);
 }
 
@@ -241,7 +241,7 @@ function fault(path: string, reason: string): Failure {
   return new Failure("malformed_input", { path, reason: `${path} ${reason}` });
 }
 
-/** Where a data item stands: its payload's size in bytes, the bundle it lies in, the transaction around all. */
+/** The place of a data item: its payload's size in bytes, its bundle, and its root transaction. */
 export type ItemSurroundings = Readonly<{ dataSize: number; parentId: Id; rootId: Id }>;
 
 /** A data item as a filter's subject. */

@@ -6,7 +6,7 @@
  *
  * Digests of a manifest's paths: SHA-256 of a salt and the path's bytes, of which the first 16 stand for it.
  *
- * The salt is new for each index, so that nobody can choose paths whose digests lie close together.
+ * The salt is new for each index, so that no client can choose paths with close digests.
  * Source: Arweave path manifest schema 0.1.0 and 0.2.0.
  * @module
  */
@@ -218,7 +218,7 @@ const idSpots = { entry: "entry id", fallback: "fallback id", index: "index id" 
 
 /** Where in a manifest the scan is. @param text - The key that has ended last. */
 function createPosition(text: ReturnType<typeof createShortText>) {
-  const places: Place[] = []; // of the outermost levels; what lies deeper means nothing
+  const places: Place[] = []; // of the outermost levels; deeper levels have no meaning
   let depth = 0;
   let field: Field | undefined;
   let member: "id" | "path" | undefined;
@@ -326,7 +326,7 @@ function decodeId(text: Uint8Array, into: Uint8Array): boolean {
 /** Of the salt. Bytes. */
 export const saltSize = 16;
 
-/** So much of a digest is kept: two paths of a manifest are the same by chance once in 2^87 manifests of a million. */
+/** Stored bytes of a digest: two paths of a manifest are the same by chance once in 2^87 manifests of a million. */
 export const pathDigestSize = 16;
 
 const hashSize = 32;

@@ -14,7 +14,7 @@
  *
  * Two rules are in use for the tail. "plain" steps by 256 KiB, as nodes split what is attached to a transaction.
  * "halved" is what client libraries do: when the last step would be under 32 KiB, the last two are made equal.
- * Both leave an empty last chunk when the size is a multiple of 256 KiB; it stands in the tree but is never
+ * Both leave an empty last chunk when the size is a multiple of 256 KiB; the chunk is in the tree but is never
  * stored.
  * Source: docs/reference/formats.md#data-trees-and-chunks; results of the reference node
  * (test/arweave/merkle.test.ts).
@@ -158,7 +158,7 @@ export function rulesetAt(
   return strict !== undefined && blockStart >= strict ? "strict-split" : "strict-borders";
 }
 
-/** Where on the way down a path stands. Bounds are half-open, relative to `shift`. */
+/** The position in a path. Bounds are half-open, relative to `shift`. */
 type Step = {
   id: Uint8Array;
   target: bigint;
@@ -166,7 +166,7 @@ type Step = {
   right: bigint;
   /** Bytes by which rebased subtrees have moved zero. */
   shift: bigint;
-  /** Whether only right turns were taken since the subtree began; `undefined` before the first turn. */
+  /** Whether all branches since the root of the subtree were right ones; `undefined` before the first branch. */
   rightmost: boolean | undefined;
 };
 
@@ -326,7 +326,7 @@ export function createDataRoot(size: number, rule: TailRule): DataRootHash {
   };
   return {
     update(piece) {
-      assert(at + piece.length <= size, "a data root gets no more bytes than it was told");
+      assert(at + piece.length <= size, "a data root gets no more bytes than were announced");
       let taken = 0;
       while (taken < piece.length) {
         const end = spans[hashes.length]?.end ?? size;
@@ -338,7 +338,7 @@ export function createDataRoot(size: number, rule: TailRule): DataRootHash {
       }
     },
     finish() {
-      assert(at === size, "a data root gets as many bytes as it was told");
+      assert(at === size, "a data root gets as many bytes as were announced");
       if (hashes.length < spans.length) endChunk(); // the empty last chunk
       const none = new Uint8Array(0);
       return buildTree(spans.map(({ end }, index) => ({ hash: hashes[index] ?? none, end })));

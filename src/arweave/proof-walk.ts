@@ -48,7 +48,7 @@ type KnownChunk = Readonly<{ start: number; end: number; bytes: Uint8Array }>;
 /** Nothing is known. */
 export const nothingKnown = knownOf([], []);
 
-/** Where the content's asked part lies, as the proof has it; the walk shows whether that is so. */
+/** The place of the requested part of the content, according to the proof; the walk verifies it. */
 export function placedBytes({ items, range }: Proof, bytes: Uint8Array): PlacedBytes {
   return { start: (items.at(-1)?.dataStart ?? 0) + range.start, bytes };
 }
@@ -98,7 +98,7 @@ export function walkItems(proof: Proof, transaction: ProofTransaction, known: Kn
     if (header !== undefined && !isBundleTags(header.tags))
       throw malformed(`item ${header.id} is no bundle by its tags`);
     if (item.parent !== parent.id || item.bundleStart !== parent.start)
-      throw malformed(`item ${item.id} is not said to lie in the bundle ${parent.id}`);
+      throw malformed(`item ${item.id} does not name the bundle ${parent.id} as its parent`);
     header = checkHeader(item, parent);
     says.push(`${describe(item)} of bundle ${parent.id}: item ${item.id}`);
     if (!isHeaderKnown(item, known)) isPlaced = false;
@@ -142,7 +142,7 @@ function checkOne(
     throw malformed(`${nameOf(chunk)} is proven at ${verdict.start} to ${verdict.end}`);
 }
 
-/** The bytes of a chunk that lies wholly in the given content. */
+/** The bytes of a chunk that is completely within the given content. */
 function bytesWithin(content: PlacedBytes, { start, end }: ByteSpan): Uint8Array | undefined {
   if (start < content.start || end > content.start + content.bytes.length) return undefined;
   return content.bytes.subarray(start - content.start, end - content.start);
@@ -189,7 +189,7 @@ type Bundle = Readonly<{ id: string; start: number; end: number }>;
 function checkHeader(item: ProofItem, bundle: Bundle): ItemHeader {
   const { start, dataStart, end, header } = item;
   if (start < bundle.start + bundleCountSize + bundleEntrySize || end > bundle.end)
-    throw malformed(`item ${item.id} does not lie in its bundle`);
+    throw malformed(`item ${item.id} is not within its bundle`);
   const read = readItemHeader(header, "lenient", end - start);
   if (read.kind === "invalid") throw malformed(`item ${item.id}: ${read.reason}`);
   if (read.kind === "need" || read.header.headerSize !== header.length)
@@ -199,23 +199,23 @@ function checkHeader(item: ProofItem, bundle: Bundle): ItemHeader {
   return read.header;
 }
 
-/** Whether the header stands in proven bytes; throws when other bytes do. */
+/** Whether proven bytes contain the header; throws when they contain other bytes. */
 function isHeaderKnown({ id, start, dataStart, header }: ProofItem, known: KnownBytes): boolean {
   const bytes = known.read(start, dataStart);
   if (bytes === undefined) return false;
-  if (!equalBytes(bytes, header)) throw malformed(`the header of item ${id} is not what stands in the data`);
+  if (!equalBytes(bytes, header)) throw malformed(`the header of item ${id} differs from the data`);
   return true;
 }
 
 /** Holds the bundle's own index to the item; says what is not shown of it. */
 function checkEntry(item: ProofItem, bundle: Bundle, known: KnownBytes): string | undefined {
   const { entry, id, start, end } = item;
-  if (entry === undefined) return `the index of bundle ${bundle.id} is not shown: only that item ${id} lies in it`;
+  if (entry === undefined) return `the index of bundle ${bundle.id} is not shown: only that it contains item ${id}`;
   if (entry.index >= entry.count) throw malformed(`the bundle has no entry ${entry.index}`);
   const indexEnd = bundle.start + bundleCountSize + (entry.index + 1) * bundleEntrySize;
   if (indexEnd > start) throw malformed(`item ${id} begins within the index of its bundle`);
   const index = known.read(bundle.start, indexEnd);
-  if (index === undefined) return `the index of bundle ${bundle.id} lies in chunks that are not shown whole`;
+  if (index === undefined) return `the index of bundle ${bundle.id} is in chunks that are not shown whole`;
   const size = bundle.end - bundle.start;
   const count = readBundleCount(index, size);
   if (count.kind === "invalid") throw malformed(`bundle ${bundle.id}: ${count.reason}`);

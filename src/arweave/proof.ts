@@ -34,7 +34,7 @@ export type Proof = Readonly<{
   range: ByteSpan;
   /** Absent for what is in no block yet. */
   block: ProofBlock | undefined;
-  /** The root transaction: the content's own, or the one in whose data the item lies. */
+  /** The root transaction: the content's own, or the one whose data contains the item. */
   transaction: ProofTransaction | undefined;
   /** From the item directly in the transaction down to the one that is proven; empty for a transaction. */
   items: readonly ProofItem[];
@@ -62,7 +62,7 @@ export type ProofTransaction = Readonly<{
   place: ProofPlace | undefined;
 }>;
 
-/** Where the root transaction's data lies in the weave: absolute, half-open; the path leads there from the block. */
+/** The place of the root transaction's data in the weave: absolute, half-open; the path proves it from the block. */
 export type ProofPlace = Readonly<{ start: bigint; end: bigint; txPath: Uint8Array }>;
 
 /** One step of the walk from the transaction to the item. */
@@ -101,7 +101,7 @@ export type ProofChunk = Readonly<{
   /** As `GET /chunk/{offset}` knows it: its last byte, absolute, counted from one. */
   absoluteEnd: bigint;
   dataPath: Uint8Array;
-  /** Absent where the asked range covers all of it, or the gateway withholds what else lies in it. */
+  /** Absent where the asked range covers all of it, or the gateway withholds its other bytes. */
   bytes: Uint8Array | undefined;
 }>;
 
@@ -232,13 +232,13 @@ function readRange(fields: JsonObject, size: number): ByteSpan {
 function readSpan(fields: JsonObject): ByteSpan {
   const start = countField(fields, "start");
   const end = countField(fields, "end");
-  if (start > end) throw malformed("start lies behind end");
+  if (start > end) throw malformed("start is after end");
   return { start, end };
 }
 
 function readBlockFields(fields: JsonObject): ProofBlock {
   const hash = textField(fields, "hash");
-  if (!isBlockHash(hash)) throw malformed("the block's hash is none");
+  if (!isBlockHash(hash)) throw malformed("hash is not a valid block hash");
   const text = boundedText(fields, blockTextSizeMax);
   return { height: countField(fields, "height"), hash, text };
 }
@@ -246,7 +246,7 @@ function readBlockFields(fields: JsonObject): ProofBlock {
 function readTransactionFields(fields: JsonObject): ProofTransaction {
   const text = boundedText(fields, transactionTextSizeMax);
   const dataAt = fields["data_at"] === null ? null : countField(fields, "data_at");
-  if (dataAt !== null && dataAt > text.length) throw malformed("data_at lies behind the text");
+  if (dataAt !== null && dataAt > text.length) throw malformed("data_at is after the end of the text");
   return {
     id: idField(fields, "id"),
     owner: addressField(fields, "owner"),
@@ -305,13 +305,13 @@ function boundedText(fields: JsonObject, sizeMax: number): string {
 
 function idField(fields: JsonObject, key: string): Id {
   const id = textField(fields, key);
-  if (!isId(id)) throw malformed(`${key} is no id`);
+  if (!isId(id)) throw malformed(`${key} is not a valid id`);
   return id;
 }
 
 function addressField(fields: JsonObject, key: string): Address {
   const address = textField(fields, key);
-  if (!isOwnerAddress(address)) throw malformed(`${key} is no address`);
+  if (!isOwnerAddress(address)) throw malformed(`${key} is not a valid address`);
   return address;
 }
 
@@ -325,6 +325,6 @@ function optional<Part>(
 }
 
 function objectOf(value: JsonValue | undefined, name: string): JsonObject {
-  if (!isJsonObject(value)) throw malformed(`${name} is no object`);
+  if (!isJsonObject(value)) throw malformed(`${name} is not an object`);
   return value;
 }

@@ -1,5 +1,5 @@
 /**
- * The signature types of data items, looked up by the number that stands on the wire.
+ * The signature types of data items, by their number on the wire.
  * Source: ANS-104 §2.2; 101 is KYVE's, which no published library verifies.
  * @module
  */

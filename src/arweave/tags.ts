@@ -10,7 +10,7 @@
  *
  * A section is blocks of (count, tags…) and a final zero count; numbers are zigzag variable-length integers. A
  * negative count is followed by the block's size in bytes. Text is exposed as UTF-8; the bytes that were signed
- * are the section as it stands, which is never written anew.
+ * are the section itself, which is never encoded again.
  * Source: Avro 1.11 "Arrays", ANS-104 §1.2 and §3.1 (limits).
  * @module
  */
@@ -43,7 +43,7 @@ export function tagValue(tags: readonly Tag[], name: string): string | undefined
 
 /**
  * How much of ANS-104 is insisted on. "strict" is for items that somebody hands us: what other gateways might
- * read differently is refused. "lenient" is for items that already stand on the chain: what published readers
+ * read differently is rejected. "lenient" is for items that are on the chain already: what published readers
  * accept is accepted, so that ids stay visible, while the signature is checked all the same.
  */
 export type ItemRules = "strict" | "lenient";
@@ -74,7 +74,7 @@ type Cursor = { readonly bytes: Buffer; at: number };
  * Lenient rules accept a missing terminator and bytes after it, as the libraries that wrote such items do, and
  * read no tags where the item declares none.
  *
- * @param section - The section's bytes, no more: what lies behind it is never looked at.
+ * @param section - The section's bytes, no more: bytes after it are never read.
  * @param declaredCount - How many tags the item says there are.
  * @returns The tags in order, or the reason for which there are none.
  */

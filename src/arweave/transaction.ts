@@ -1,12 +1,12 @@
 /**
- * Transactions as nodes send them: their JSON read within bounds, and turned back into the bytes that are signed.
+ * Transactions as nodes send them: their JSON read within bounds, and the bytes that are signed.
  *
  * Reading settles what a transaction says; whether it may say so is `verifyTransaction`.
  *
  * What a transaction's signature signs.
  *
  * Format 1 signs its fields joined, data included; format 2 signs a deep hash that names the data by its root. A
- * denomination above 0 comes first, and turns format 1 into a deep hash too. ECDSA leaves the owner out, because
+ * denomination above 0 comes first, and makes format 1 a deep hash too. ECDSA leaves the owner out, because
  * the signature gives it away.
  *
  * Whether a transaction is what it says: its id, its signature, and the limits every node holds it to.
@@ -72,7 +72,7 @@ export type Transaction = Readonly<{
 /** Most bytes of data that a transaction carries in itself. */
 export const transactionDataSizeMax = 10 * 2 ** 20;
 
-/** Most characters of a transaction's JSON: the data as base64url, and room for every other field. */
+/** Most characters of a transaction's JSON: the data as base64url, and all other fields. */
 export const transactionTextSizeMax = 15 * 2 ** 20;
 
 /** Bytes of an ECDSA signature: r, s and the recovery number. */
@@ -168,7 +168,7 @@ export function signedFieldsOf(transaction: Transaction): SignedFields {
 }
 
 /**
- * The root under which a transaction's data stands in its block's tree, as base64url: that of its data for format 1
+ * The root of a transaction's data in its block's tree, as base64url: that of its data for format 1
  * (also of no data), the stated one for format 2. Hashes all data of format 1.
  */
 export function treeRootOf(transaction: Transaction): string {
@@ -177,7 +177,7 @@ export function treeRootOf(transaction: Transaction): string {
     : transaction.dataRoot;
 }
 
-/** The address of a transaction's owner. A key of 32 bytes is its own address, a rule kept from the first days. */
+/** The address of a transaction's owner. A key of 32 bytes is its own address, by a rule of the first blocks. */
 export function transactionOwnerAddress(owner: Uint8Array): Address {
   return owner.length === addressSize ? addressFromBytes(owner) : addressOf(owner);
 }

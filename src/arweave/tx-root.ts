@@ -1,7 +1,7 @@
 /**
  * Where a block puts its transactions' data in the weave, and the root that commits to it.
  *
- * Data lies in the order of (format, id), not in that of the block's list. Until 2.5 it lies end to end; since then
+ * Data is in the order of (format, id), not in that of the block's list. Until 2.5 it is contiguous; since then
  * each transaction starts on the 256 KiB grid, and the gap is a leaf of its own with an empty root. Which of the two
  * holds is read from the block: the one that reproduces its `tx_root`.
  * Source: docs/reference/formats.md#transaction-tree.
@@ -72,11 +72,11 @@ export function buildTxTree(transactions: readonly PlacedTransaction[], layout: 
 }
 
 /**
- * Finds where a block's transactions lie.
+ * Finds the places of a block's transactions.
  *
  * @param block.txRoot - "" where the block has none.
  * @param transactions - All of the block's, in any order.
- * @returns Refused when neither layout reproduces `txRoot`, or the one that does is not `blockSize` long.
+ * @returns Rejected when neither layout reproduces `txRoot`, or the one that does is not `blockSize` long.
  */
 export function layoutTransactions(
   block: { txRoot: string; weaveSize: bigint; blockSize: bigint; shape: BlockShape },

@@ -254,7 +254,7 @@ describe("B4: typedEthereum", () => {
     }
     for (const spelling of [lower.replace("0x", "0X"), `${lower.slice(0, 41)}g`, "x".repeat(42)]) {
       expect(signer.scheme.verify(message, ascii(spelling), signature)).toEqual(
-        refusal("the owner is no Ethereum address"),
+        refusal("the owner is not a valid Ethereum address"),
       );
     }
   });

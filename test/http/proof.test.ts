@@ -520,7 +520,7 @@ describe("what is made up", () => {
           nested as never,
           { ...item, parent: nested?.id, bundle_start: nested?.data_start } as never,
         ],
-        "does not lie in its bundle",
+        "is not within its bundle",
       ],
       [
         "through an item that is no bundle",

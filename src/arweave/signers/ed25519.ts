@@ -1,6 +1,6 @@
 /**
  * Signature type 2: Ed25519 over the bare message; also the base of types 4, 5 and 6.
- * Source: RFC 8032 §5.1.7; "Taming the many EdDSAs" (Chalkias and others, 2020) for what must be refused.
+ * Source: RFC 8032 §5.1.7; "Taming the many EdDSAs" (Chalkias and others, 2020) for what must be rejected.
  * @module
  */
 import { createPrivateKey, createPublicKey, sign, verify } from "node:crypto";
@@ -50,7 +50,7 @@ export function createEd25519Signer(seed: Uint8Array): Signer {
 
 /**
  * Checks an Ed25519 signature over any message. S must be reduced; keys and commitments of small order are
- * refused, because such a key signs everything for everybody.
+ * rejected, because such a key makes every signature valid.
  *
  * @param publicKey - 32 bytes.
  * @param signature - 64 bytes.
@@ -68,7 +68,7 @@ export function verifyEd25519(message: Uint8Array, publicKey: Uint8Array, signat
       ? valid
       : invalid("the Ed25519 signature does not match the owner and content");
   } catch {
-    // The crypto library refuses bytes that are no point of the curve.
+    // The crypto library rejects bytes that are not a point of the curve.
     return invalid("the owner is no Ed25519 key");
   }
 }

@@ -83,7 +83,7 @@ export function ethereumAddress(publicKey: Uint8Array): string {
   return spellEthereumAddress(keccak256(publicKey.subarray(1)).subarray(12));
 }
 
-/** The 20 bytes of an address as text, with its capital letters where EIP-55 has them. */
+/** The 20 bytes of an address as text, with the capitals of EIP-55. */
 export function spellEthereumAddress(bytes: Uint8Array): string {
   const address = bytes.toHex();
   const hash = keccak256(new TextEncoder().encode(address)).toHex();

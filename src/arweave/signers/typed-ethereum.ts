@@ -29,7 +29,7 @@ export const typedEthereum: SignatureScheme = {
 
 function verifyTypedEthereum(message: Uint8Array, owner: Uint8Array, signature: Uint8Array): Verdict {
   const address = ownerText(owner);
-  if (!addressPattern.test(address)) return invalid("the owner is no Ethereum address");
+  if (!addressPattern.test(address)) return invalid("the owner is not a valid Ethereum address");
   const signer = recoverSigner(typedDataHash(message, address), signature);
   if (typeof signer === "string") return invalid(signer);
   return ethereumAddress(signer).toLowerCase() === address.toLowerCase()

@@ -20,15 +20,15 @@ import type { CounterName, Counts } from "./counts.ts";
 import { type Place, placeHigh, placeLow, placeOfHalves } from "./place.ts";
 import type { BundleFilters, BundleJob, BundleRef, BundleRow, InvalidItem } from "./rows.ts";
 
-/** The queue and what stands in it, for the writer, inside its transaction. */
+/** The queue and its rows, for the writer, inside its transaction. */
 type Queueing = Readonly<{
-  /** Answers how many were not waiting already. */
+  /** Returns how many were not in the queue already. */
   queue: (bundles: readonly BundleRow[]) => number;
   /** Queues a bundle that an operator requests, unless it is done: then what failed within it. */
   request: (bundle: BundleRow, filters: BundleFilters) => BundleRequestOutcome;
   /** Takes at most so many of those that are due. */
   take: (limit: number) => BundleJob[];
-  /** Whether the bundle still stands there. */
+  /** Whether the bundle is still at this place. */
   has: (bundle: BundleRef) => boolean;
   /** Queues again what was being unbundled when the process ended. */
   resume: () => void;
@@ -170,7 +170,7 @@ function lastPlaceLow({ place, headerSize, size }: BundleRow): number {
 }
 
 function outcomes({ steps, counts, stateOf, isOutdated, leave, seconds }: Parts): Outcomes {
-  /** Queues a bundle whose work is outdated, from its first entry. Answers whether it was. */
+  /** Queues a bundle whose work is outdated, from its first entry. Returns whether it was. */
   const repeat = (bundle: BundleRef): boolean => {
     const state = stateOf(bundle);
     if (state === undefined || !isOutdated(bundle)) return false;

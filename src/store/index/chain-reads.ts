@@ -1,7 +1,7 @@
 /**
  * Reading blocks, texts, missing transactions and places in the weave.
  *
- * Which items lie within a span of a root transaction's data: what a refusal of one of them must reach.
+ * Items within a span of a root transaction's data: blocking one of these ids must cover them all.
  *
  * Items nest or are apart, never crossing. So an item that begins before the span and reaches into it is the last
  * one that begins before it, or one of its parents.

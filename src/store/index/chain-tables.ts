@@ -18,9 +18,9 @@ export type KnownBlock = Readonly<{ hash: Uint8Array; followed: number; stored: 
 
 /** The chain of one database, for the writer, inside its transaction. */
 export type ChainTables = Readonly<{
-  /** Adds a block, or makes one that stood there for single transactions a followed one. */
+  /** Adds a block, or marks an existing one, which held single transactions, as followed. */
   addBlock: (block: BlockRow, followed: boolean) => void;
-  /** Adds transactions of a block that is there; those that are there already are kept. */
+  /** Adds transactions of a stored block; existing ones stay unchanged. */
   addTransactions: (height: number, rows: readonly TransactionRow[], ingested: number) => void;
   /** Adds the parts that a pending transaction has beside its row. */
   addPendingTransaction: (place: Place, row: NonNullable<PendingRow["transaction"]>) => void;
@@ -31,7 +31,7 @@ export type ChainTables = Readonly<{
   setWeaveLayout: (height: number, layout: WeaveLayout) => void;
   setChecks: (height: number, checks: BlockChecks) => void;
   known: (height: number) => KnownBlock | undefined;
-  /** Removes all of the heights from `height` up, but pending rows; answers how many blocks and rows went. */
+  /** Removes all of the heights from `height` up, but pending rows; returns how many blocks and rows were removed. */
   removeFrom: (height: number) => Readonly<{ blocks: number; rows: number }>;
 }>;
 
@@ -66,7 +66,7 @@ export function createChainTables(db: Database, rows: RowTable, counts: Counts):
     addBlock: (block, followed) => {
       const before = known.get(block.height);
       const hash = blockHashBytes(block.hash);
-      assert(before === undefined || Buffer.compare(before.hash, hash) === 0, "one block stands at a height");
+      assert(before === undefined || Buffer.compare(before.hash, hash) === 0, "a height has one block");
       const previous = block.previous === "" ? null : blockHashBytes(block.previous);
       addBlock.run(
         ...[block.height, hash, previous, block.timestamp, block.txCount, followed ? 1 : 0],
@@ -126,7 +126,7 @@ export function createChainTables(db: Database, rows: RowTable, counts: Counts):
 type Parts = Pick<TransactionRow, "format" | "quantity" | "reward" | "dataRoot" | "text" | "dataAt"> &
   Partial<Pick<TransactionRow, "weaveStart" | "weaveEnd">>;
 
-/** Writes what only transactions have; answers whether the place had none yet. */
+/** Writes the fields that only transactions have; returns whether the place had none yet. */
 function createTransactionParts(db: Database): (place: Place, row: Parts) => boolean {
   const add = prepare(db, "INSERT OR IGNORE INTO transactions VALUES ((? << 31) | ?, ?, ?, ?, ?, ?, ?)");
   const addText = prepare(db, "INSERT OR IGNORE INTO transaction_texts VALUES ((? << 31) | ?, ?, ?)");
@@ -143,7 +143,7 @@ function createTransactionParts(db: Database): (place: Place, row: Parts) => boo
   };
 }
 
-/** Removes what stands beside rows in a range of places; answers how many blocks went. */
+/** Removes the side tables' rows in a range of places; returns how many blocks were removed. */
 function createRangeRemoval(db: Database, counts: Counts): (height: number, first: bigint, last: bigint) => number {
   const byPlace = ["transactions", "transaction_texts", "pruned_items"].map((table) =>
     prepare(db, `DELETE FROM ${table} WHERE n BETWEEN ? AND ?`),

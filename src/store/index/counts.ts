@@ -1,5 +1,5 @@
 /**
- * Numbers of the index that are kept as they change, because counting them would read all of it.
+ * Counters of the index, updated with each change, because counting rows would read the whole index.
  *
  * The writer gathers changes while a transaction runs and writes them at its end.
  * @module

@@ -32,7 +32,7 @@ export const filterKeyBits = 47;
 
 const kinds = { id: 1, owner: 2, recipient: 3, tag: 4, transaction: 5 } as const;
 const prefixBytes = filterSecretBytes + 1;
-/** Keys of tags that are kept at hand (about 5 MB), and the longest value that is. */
+/** Keys of tags in the cache (about 5 MB), and the longest value that is cached. */
 const rememberedMax = 30_000;
 const rememberedValueMax = 32;
 /** A UTF-16 unit takes at most three bytes of UTF-8. */
@@ -46,7 +46,7 @@ export function createFilterSecret(): Uint8Array {
 /**
  * Makes the key function of one database. Not to be shared by threads: it works in one buffer.
  *
- * @param secret - 32 bytes, kept in the database.
+ * @param secret - 32 bytes, stored in the database.
  */
 export function createFilterKeys(secret: Uint8Array): FilterKeys {
   assert(secret.length === filterSecretBytes, "a database's secret has 32 bytes");

@@ -12,7 +12,7 @@ import { decodeBase64url } from "../../lib/base64url.ts";
 /** A transaction's text without its data. */
 export type CutText = Readonly<{
   text: string;
-  /** Index in `text` where the base64url of the data stood; null: nothing was cut. */
+  /** Index in `text` at which the base64url of the data was; null: nothing was cut. */
   dataAt: number | null;
   /** What was cut. */
   data: Uint8Array;
@@ -71,7 +71,7 @@ const depthSteps: Readonly<Record<string, number>> = { "{": 1, "[": 1, "}": -1, 
  * Finds the contents of a string field of a JSON object, without reading the values it passes.
  *
  * @param text - An object as JSON; text that is none gives `undefined` or a span of a string, never an error.
- * @returns `undefined` also when the field stands there twice: which one counts is the reader's choice, not ours.
+ * @returns `undefined` also when the field occurs twice: readers differ in which one counts.
  */
 function findTopLevelString(text: string, field: string): TextSpan | undefined {
   const found: TextSpan[] = [];

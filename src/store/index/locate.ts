@@ -1,5 +1,5 @@
 /**
- * Where the bytes of an id lie.
+ * The location of an id's bytes.
  * @module
  */
 import type { Database } from "bun:sqlite";

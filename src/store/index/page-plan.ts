@@ -52,7 +52,7 @@ export type CheckedRow = Readonly<{
   parentOffset: number;
 }>;
 
-/** Answers plans; holds statements of one reader's connection. */
+/** Runs plans; holds statements of one reader's connection. */
 export type Planner = (plan: PagePlan) => Walk;
 
 /** Above every packed place of 63 bits there is nothing. */
@@ -138,13 +138,13 @@ function greater(a: bigint, b: bigint): bigint {
   return b;
 }
 
-/** Where the direct children of one bundle lie, and how their rows name it. */
+/** The places of the direct children of one bundle, and how their rows name the bundle. */
 type ChildRange = Readonly<{ first: bigint; last: bigint; parent: number }>;
 
 function createChildRanges(db: Database, keys: FilterKeys): (id: Id) => readonly ChildRange[] {
   type BundleRow = Readonly<{ high: number; low: number; fine: number; end: number }>;
   // `end` of an item: the byte after its payload. Every place of the bundle counts: of two copies of one bundle the
-  // children are rows at the lower one, but either may be unbundled alone. One that is no row stands in `bundles`.
+  // children are rows at the lower one, but either may be unbundled alone. One without a row is in `bundles`.
   const columns = `n >> 31 AS high, n & 0x7fffffff AS low, fine, ((n & 0x7fffffff) << 6) + fine + head + size AS "end"`;
   const find = prepareQuery<BundleRow>(
     db,

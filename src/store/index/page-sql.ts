@@ -133,7 +133,7 @@ function sourceOf(source: Source): Readonly<{ table: string; distinct: string; t
   };
 }
 
-/** Tests that the place alone answers. */
+/** Conditions that depend on the place alone. */
 function placeTestsOf({ source, groups, excluded, onlyTransactions }: PageStep): Piece[] {
   return [
     // The lower half tells a transaction of a block; a pending row is asked itself.
@@ -187,7 +187,7 @@ export type WindowSizes = Readonly<{
 /** About what a page of common filters needs; and a few milliseconds of work. */
 export const windowSizesDefault: WindowSizes = { min: 256, max: 16_384 };
 const windowGrowth = 4;
-/** Shapes of steps that are kept prepared; beyond it all are forgotten, for they cost 50 µs each to make. */
+/** Prepared statements in the cache; beyond the limit all are dropped, because each costs only 50 µs. */
 const preparedMax = 256;
 
 type Order = "asc" | "desc";
@@ -206,11 +206,11 @@ export type WindowWalk = Span &
     checkpoint: () => void;
   }>;
 
-/** How dense a source is from one end of a span: candidates found, and where the last of so many lies. */
+/** How dense a source is from one end of a span: candidates found, and the place of the last of so many. */
 type Sample = Readonly<{
   source: Source;
   count: number;
-  /** The place up to which `size` candidates lie; undefined: the span has fewer. */
+  /** The place of the last of `size` candidates; undefined: the span has fewer. */
   edge: bigint | undefined;
 }>;
 
@@ -244,7 +244,7 @@ export function createWindowWalks(db: Database, windows: WindowSizes): (walk: Wi
       const places = run(stepOf(walk, window, rarest?.source));
       yield* places;
       const last = places.at(-1);
-      // A full answer may have left candidates in its window: go on after its last place, not after the window.
+      // A full result may have left candidates in its window: go on after its last place, not after the window.
       const end = places.length === wanted && last !== undefined ? packed(last) : edgeOf(window, order);
       rest = order === "asc" ? { ...rest, first: end + 1n } : { ...rest, last: end - 1n };
       size = Math.min(size * windowGrowth, windows.max);
@@ -259,7 +259,7 @@ function stepOf(walk: WindowWalk, window: Span, rarest: Source | undefined): Pag
   return { ...window, ...walk.tests, order: walk.order, source, groups, limit: walk.wanted };
 }
 
-/** Whether one list in place order is the answer itself, so that reading it stops with the page. */
+/** Whether one list in place order is the result itself, so that reading stops with the page. */
 function isSingleList({ sources, tests }: WindowWalk): boolean {
   const [source] = sources;
   const isOrdered = source?.kind !== "keys" || source.keys.length === 1;

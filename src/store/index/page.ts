@@ -2,7 +2,7 @@
  * Pages of rows: a plan walked in place order, with one row of look-ahead.
  *
  * The cursor is the place, so that a page begins after the last row of the one before it, whatever came and went
- * in between: a row that stands still is neither lost nor repeated.
+ * in between: a row that does not change is neither lost nor repeated.
  *
  * Walking a plan: candidates from the posting index in place order, read as rows in batches.
  *
@@ -10,7 +10,7 @@
  * rows that may still be forked away and in parts for all others, merged by place. Whoever takes the rows checks
  * each against the filters: keys are hashes, and a part may speak of a row that is gone.
  *
- * Several ordered streams of places as one: in order, each place once, no stream opened before its turn.
+ * Several ordered streams of places as one: in order, each place once, no stream opened before it is needed.
  * Source: docs/reference/index-layout.md#pages-of-results.
  * @module
  */
@@ -36,7 +36,7 @@ import type { Page, PageBlock, PageColumns, PagePlan, PageRow } from "./rows.ts"
 import { addressFromBytes, textOfStored } from "./stored-row.ts";
 import { decodeTagBlob } from "./tag-blob.ts";
 
-/** The part of the reader that answers pages. */
+/** The part of the reader that reads pages. */
 export type Pages = Readonly<{
   page: (plan: PagePlan) => Page;
   row: (id: Id) => PageRow | undefined;
@@ -82,7 +82,7 @@ export function createPages(db: Database, keys: FilterKeys, windows: WindowSizes
   };
 }
 
-/** What rows of one page have in common, written once: most have few owners and lie in few blocks. */
+/** What rows of one page have in common, written once: most have few owners and few blocks. */
 type CommonTexts = Readonly<{ keys: Map<Address, string>; blocks: Map<number, PageBlock> }>;
 
 function noTexts(): CommonTexts {
@@ -140,7 +140,7 @@ function blockOf(row: StoredPageRow, { blocks }: CommonTexts): PageBlock | undef
   return block;
 }
 
-/** Walks a plan and hands on each row, in order, until `take` answers that it has enough. */
+/** Walks a plan and passes each row, in order, until `take` returns that it has enough. */
 export type Walker = (
   walk: Walk,
   plan: Pick<PagePlan, "order" | "checkpoint">,

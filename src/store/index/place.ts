@@ -9,7 +9,7 @@
  */
 import { assert } from "../../lib/assert.ts";
 
-/** Where a row lies on the chain. */
+/** The place of a row on the chain. */
 export type Place = Readonly<{
   /** Block height; `pendingHeight` for a row that is in no block yet. */
   height: number;
@@ -52,7 +52,7 @@ export function isPlace({ height, txIndex, offset }: Place): boolean {
  * @param place - One for which `isPlace` holds.
  */
 export function packPlace(place: Place): bigint {
-  assert(isPlace(place), "a place lies within height, transaction and offset bounds");
+  assert(isPlace(place), "a place is within height, transaction and offset bounds");
   return (BigInt(placeHigh(place)) << 31n) | BigInt(placeLow(place));
 }
 
@@ -81,7 +81,7 @@ export function placeOfHalves(high: number, offset: number): Place {
   };
 }
 
-/** The place of the transaction in which a place lies. */
+/** The place of the transaction that contains a place. */
 export function rootPlace({ height, txIndex }: Place): Place {
   return { height, txIndex, offset: -1 };
 }

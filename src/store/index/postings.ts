@@ -1,7 +1,7 @@
 /**
  * Making rows findable, for the writer: new rows go into the posting B-tree, or many at once into a part.
  *
- * The id of every row stands in the B-tree, because ids are asked for one by one. Owner, recipient and tags of a
+ * The id of every row is in the B-tree, because ids are asked for one by one. Owner, recipient and tags of a
  * row stand there too while the row may still be forked away; stable ones are "sealed" into parts, where a row
  * costs a fifth of the time and half of the bytes (measured, bench/index.ts). What a part says of a row that is
  * gone, or is another by now, is found out when the row is read.
@@ -29,7 +29,7 @@ export type FindableRows = Readonly<{
   /** @param rows - In place order, at places that no row has now. */
   add: (rows: readonly FindableRow[]) => void;
   remove: (rows: readonly FindableRow[]) => void;
-  /** Seals stable rows of the B-tree when there are many; answers whether it did. */
+  /** Seals stable rows of the B-tree when there are many; returns whether it did. */
   seal: () => boolean;
 }>;
 

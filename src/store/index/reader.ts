@@ -6,7 +6,7 @@
  *
  * Reading the states of bundles.
  *
- * Numbers and times of the whole index, without counting it: kept sums, less what the newest blocks hold.
+ * Numbers and times of the whole index, without counting rows: stored sums, less the rows of the newest blocks.
  * @module
  */
 import type { Database } from "bun:sqlite";
@@ -64,7 +64,7 @@ export function openIndexReader(path: string, options: IndexReaderOptions = {}):
         const place = locating.placeOf(id);
         const tip = chain.tip();
         const block = place?.offset === -1 ? chain.block(place.height) : undefined;
-        // A block above the tip stands there for single transactions that an operator asked for.
+        // A block above the tip holds single transactions that an operator requested.
         if (block === undefined || tip === undefined || block.height > tip.height) return undefined;
         return { height: block.height, hash: block.hash, confirmations: tip.height - block.height + 1 };
       }),
@@ -190,7 +190,7 @@ export function createBundleReads(
   };
 }
 
-/** What the queue needs of an id that stands in a block: how deep it lies is read from its parents. */
+/** The queue's view of an id in a block; its depth follows from its parents. */
 function createBundleRows(db: Database): (located: Located) => BundleRow | undefined {
   const tables = ["items", "duplicates", "bundles", "pruned_items"];
   const parentAt = prepareQuery<{ parent: number | null }>(

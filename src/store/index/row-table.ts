@@ -13,7 +13,7 @@
  *
  * A compact place is removed when the item is indexed again at that place, and when its block is rolled back.
  *
- * Owners: each public key stands once, and rows name it by number.
+ * Owners: each public key is stored once, and rows name it by number.
  * Source: docs/reference/index-layout.md#one-place-an-id.
  * @module
  */
@@ -55,7 +55,7 @@ export type RowTable = Readonly<{
   prune: (condition: string, parameters: readonly SQLQueryBindings[], limit: number) => number;
   /** The same of duplicates, so that none of them takes over when `prune` goes step by step. */
   pruneDuplicates: (condition: string, parameters: readonly SQLQueryBindings[], limit: number) => number;
-  /** Packs rows that are stable by now more densely; answers whether there were enough of them. */
+  /** Packs rows that are stable by now more densely; returns whether there were enough of them. */
   seal: () => boolean;
 }>;
 
@@ -91,17 +91,17 @@ export function createRowTable({ db, keys, owners, counts, partSizes }: RowTable
   };
   const addOne = (
     row: StoredRow,
-    standing: Halves | undefined,
+    existing: Halves | undefined,
     ingested: number,
     tally: RowTally,
   ): "added" | "duplicated" | "repeated" => {
-    const order = standing === undefined ? 1 : compareHalves(standing, row);
+    const order = existing === undefined ? 1 : compareHalves(existing, row);
     if (order === 0) return "repeated";
     if (order < 0) {
       tally.duplicates(write(insertDuplicate, row, ingested));
       return "duplicated";
     }
-    if (standing !== undefined) places.demote(standing, tally);
+    if (existing !== undefined) places.demote(existing, tally);
     write(insert, row, ingested);
     tally.row({ ...row, ingested }, 1);
     return "added";
@@ -109,15 +109,15 @@ export function createRowTable({ db, keys, owners, counts, partSizes }: RowTable
   return {
     add: (rows, ingested) => {
       const ordered = rows.toSorted(compareHalves);
-      const standing = places.find(ordered);
+      const existing = places.find(ordered);
       const tally = beginTally();
       const fresh: StoredRow[] = [];
       let duplicated = 0;
       for (const row of ordered) {
-        const outcome = addOne(row, standing.get(row.idText), ingested, tally);
+        const outcome = addOne(row, existing.get(row.idText), ingested, tally);
         if (outcome === "duplicated") duplicated += 1;
         if (outcome !== "added") continue;
-        standing.set(row.idText, row);
+        existing.set(row.idText, row);
         fresh.push(row);
       }
       pruned.replaced(ordered);
@@ -184,7 +184,7 @@ function createRemovals({
   };
 }
 
-/** Answers the query of the rows that meet a condition; there are few conditions, each is prepared once. */
+/** Returns the query of the rows that meet a condition; there are few conditions, each is prepared once. */
 function createMeeting(db: Database, table: "items" | "duplicates"): (condition: string) => Query<TableRow> {
   const known = new Map<string, Query<TableRow>>();
   return (condition) => {
@@ -219,7 +219,7 @@ export type RowTally = Readonly<{
   flush: () => void;
 }>;
 
-/** Answers a function that begins a tally. */
+/** Returns a function that begins a tally. */
 export function createTallies(db: Database, counts: Counts): () => RowTally {
   const change = prepare(
     db,
@@ -341,7 +341,7 @@ export function findableRow(row: TableRow): FindableRow {
 }
 
 /**
- * Prepares the reading of kept rows.
+ * Prepares the reading of stored rows.
  *
  * @param condition - SQL over the columns of `r`, ours alone, never text from outside.
  */
@@ -414,7 +414,7 @@ export type Owners = Readonly<{
   discard: () => void;
 }>;
 
-/** Owners are repeated within a bundle and between bundles: so many numbers are kept at hand (about 10 MB). */
+/** Owners are repeated within a bundle and between bundles: so many numbers are cached (about 10 MB). */
 const rememberedMax = 50_000;
 
 /** Opens the owners of one database. */

@@ -1,5 +1,5 @@
 /**
- * The rows of the index as the program sees them: what is written, what a query asks, what it answers.
+ * The rows of the index: the types of writes, of queries, and of results.
  *
  * All of these are plain values that cross threads by structured clone.
  * @module
@@ -12,7 +12,7 @@ import type { Place } from "./place.ts";
 export type ItemRow = Readonly<{
   place: Place;
   id: Id;
-  /** Byte of the parent item's header in the root's data; null: the item lies directly in the transaction. */
+  /** Byte of the parent item's header in the root's data; null: the item is directly in the transaction. */
   parentOffset: number | null;
   signatureType: number;
   /** The public key as the header carries it. */
@@ -54,7 +54,7 @@ export type TransactionRow = Readonly<{
   dataRoot: string;
   /** The JSON as the node wrote it; with `dataAt` present, its `data` value has been cut out (headers.ts `cutData`). */
   text: string;
-  /** Index in `text` at which the `data` value stood; null: nothing was cut. Absent: the writer cuts. */
+  /** Index in `text` at which the `data` value was; null: nothing was cut. Absent: the writer cuts. */
   dataAt?: number | null;
 }>;
 
@@ -79,7 +79,7 @@ export type BlockRow = Readonly<{
 /** A transaction that a block names and that no source would give yet. */
 export type MissingRow = Readonly<{ place: Place; id: Id; attempts: number }>;
 
-/** Where transactions of one block lie in the weave; half-open, absolute. */
+/** The places of one block's transactions in the weave; half-open, absolute. */
 export type WeaveLayout = readonly Readonly<{ txIndex: number; start: bigint; end: bigint }>[];
 
 /** A bundle to be queued: a transaction, or an item that is a bundle itself. */
@@ -107,7 +107,7 @@ export type BlockRows = Readonly<{
 }>;
 
 /**
- * Which bundle a step is about. With `id`, a step does nothing when another bundle stands at that place by now
+ * Which bundle a step is about. With `id`, a step does nothing when another bundle is at that place by now
  * (a reorganisation came between). With `bypassFilter: false`, an outcome is dropped and the bundle queued again when
  * its filters were bypassed meanwhile.
  */
@@ -193,7 +193,7 @@ export type PendingRow = Readonly<{
   }>;
 }>;
 
-/** Where the bytes of an id lie. */
+/** The location of an id's bytes. */
 export type Located = Readonly<{
   id: Id;
   kind: "transaction" | "item";
@@ -254,7 +254,7 @@ export type PagePlan = Readonly<{
   owners?: readonly Address[];
   recipients?: readonly string[];
   tags?: readonly TagPlan[];
-  /** Rows that lie directly in one of these; null: transactions only. */
+  /** Rows directly in one of these; null: transactions only. */
   bundledIn?: readonly Id[] | null;
   /** Heights. Any bound leaves pending rows out. */
   block?: Bounds;
@@ -270,7 +270,7 @@ export type PagePlan = Readonly<{
   checkpoint?: () => void;
 }>;
 
-/** The block a row stands in. */
+/** The block of a row. */
 export type PageBlock = Readonly<{
   height: number;
   hash: BlockHash;

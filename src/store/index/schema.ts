@@ -1,5 +1,5 @@
 /**
- * The tables of the index. `n` is always a packed place (place.ts), so every table lies in chain order and a
+ * The tables of the index. `n` is always a packed place (place.ts), so every table is in chain order and a
  * reorganisation is a range.
  *
  * What a column holds is said once, here. Scripts are only ever added at the end.

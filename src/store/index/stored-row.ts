@@ -41,7 +41,7 @@ export const rowColumns =
 
 /** A data item as it is stored. */
 export function storedItem(row: ItemRow): StoredRow {
-  assert(isPlace(row.place) && row.place.offset >= 0, "an item lies within the bounds of a place");
+  assert(isPlace(row.place) && row.place.offset >= 0, "an item is within the bounds of a place");
   assert(row.digest.length === 32, "a digest has 32 bytes");
   return {
     ...halves(row.place),

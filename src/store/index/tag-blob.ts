@@ -327,7 +327,7 @@ function writeName(at: number, name: string): number {
 }
 
 function writeValue(at: number, value: string): number {
-  // The form is tried in place, behind room for a length of one byte or two.
+  // The form is tried in place, behind space for a length of one byte or two.
   const form = formOf(value);
   if (form !== forms.text) {
     const size = writeCompact(at + 2, value, form);
@@ -358,7 +358,7 @@ function formOf(value: string): number {
   return base64urlLengths.has(length) ? forms.base64url : forms.text;
 }
 
-/** Writes a value in its form; answers how many bytes that took, 0 when its text would not come back. */
+/** Writes a value in its form; returns its bytes, 0 when reading would not restore the text. */
 function writeCompact(at: number, value: string, form: number): number {
   switch (form) {
     case forms.uuid:

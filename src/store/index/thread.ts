@@ -8,7 +8,7 @@ import type { IndexWriter } from "./writer.ts";
 /** A call of the writer. */
 export type WriterCall = Exclude<keyof IndexWriter, "close">;
 
-/** The writer's calls, each answered by a promise. */
+/** The writer's calls, each with a promise of its result. */
 export type IndexWriterCalls = {
   readonly [Name in WriterCall]: (...parts: Parameters<IndexWriter[Name]>) => Promise<ReturnType<IndexWriter[Name]>>;
 };
@@ -16,12 +16,12 @@ export type IndexWriterCalls = {
 /** One call on its way to the thread (workers/index.ts, function `write`). */
 export type WriteJob = Readonly<{ path: string; call: WriterCall; parts: readonly unknown[] }>;
 
-/** Calls that may wait for the thread; callers wait for their answers, so this many mean that it does not answer. */
+/** Calls that may wait for the thread; callers wait for their results, so this many mean that it does not respond. */
 const callsWaitingMax = 10_000;
 
 /**
  * Makes the calls of a writer that another thread holds. They are carried out in the order in which they are made:
- * each is handed over when the one before has answered, because a pool gives its jobs out in an order of its own.
+ * each is passed on after the previous result, because a pool does not keep the order of its jobs.
  *
  * @param path - The index file.
  * @param run - Hands a job to function `write` of workers/index.ts; its pool has one thread.

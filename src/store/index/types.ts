@@ -1,5 +1,5 @@
 /**
- * What is read of the index: its reader, and what the reader answers with beside rows.
+ * The reader of the index, and the types of its results beside rows.
  * @module
  */
 import type { BlockHash, Id } from "../../arweave/id.ts";
@@ -21,7 +21,7 @@ import type {
 /** The block up to which the chain was followed. */
 export type Tip = Readonly<{ height: number; hash: BlockHash; timestamp: number }>;
 
-/** A transaction's JSON. With `dataAt`, the `data` value was cut out there and lies in the extents (headers.ts). */
+/** A transaction's JSON. With `dataAt`, the `data` value was cut out there and is in the extents (headers.ts). */
 export type TransactionText = Readonly<{ text: string; dataAt: number | null }>;
 
 /** A block's JSON and what was checked of it. */
@@ -49,7 +49,7 @@ export type ItemSpan = Readonly<{
   end: number;
 }>;
 
-/** Where a transaction's data lies in the weave; half-open, absolute. */
+/** The place of a transaction's data in the weave; half-open, absolute. */
 export type WeaveSpan = Readonly<{
   id: Id;
   place: Place;
@@ -146,7 +146,7 @@ export type IndexReader = Readonly<{
   transactionAt: (weaveOffset: bigint) => WeaveSpan | undefined;
   /** The span of a transaction's data in the weave; undefined when unknown or empty. */
   weaveSpan: (id: Id) => WeaveSpan | undefined;
-  /** The span of a block in the weave, and the transactions whose data lies there, in weave order. */
+  /** The span of a block in the weave, and the transactions with data there, in weave order. */
   transactionsOfBlock: (
     height: number,
   ) => readonly Pick<TransactionRow, "id" | "txIndex" | "format" | "dataSize" | "dataRoot">[];

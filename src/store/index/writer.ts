@@ -51,7 +51,7 @@ import { storedItem } from "./stored-row.ts";
 export type ItemsAdded = Readonly<{
   /** Rows that are new to the index and stand at their canonical place. */
   added: number;
-  /** Rows whose id stands at a lower place already; kept apart. */
+  /** Rows whose id is at a lower place already; stored apart. */
   duplicated: number;
   /** Rows that were there before, at the same place: a step that was repeated. */
   repeated: number;
@@ -59,7 +59,7 @@ export type ItemsAdded = Readonly<{
   gone: boolean;
 }>;
 
-/** A block by its hash too: after a reorganisation another one stands at its height. */
+/** A block by its hash too: after a reorganisation its height has another one. */
 export type BlockRef = Readonly<{ height: number; hash: BlockHash }>;
 
 /** A batch of verified items of one bundle, and how far the bundle is done after it. */
@@ -79,7 +79,7 @@ export type ItemBatch = Readonly<{
 export type IndexWriter = Readonly<{
   /**
    * Adds the block after the tip, with its transactions, the ids that are missing, and the bundles to queue.
-   * The first block may have any height. Rows that are there already (queued by hand before) are kept.
+   * The first block may have any height. Existing rows (queued by hand before) stay unchanged.
    *
    * @param rows - As values, or serialised with `bun:jsc`.
    */
@@ -91,7 +91,7 @@ export type IndexWriter = Readonly<{
   /** Fills a transaction that was missing; false when it is not missing in that block (any more). */
   addMissingTransaction: (block: BlockRef, row: TransactionRow, bundles: readonly BundleRow[]) => boolean;
   /**
-   * Sets where the transactions of a block lie in the weave, once all of them are known; false when another
+   * Sets the places of a block's transactions in the weave, once all of them are known; false when another
    * block stands
    * at its height by now, or none.
    *
@@ -102,7 +102,7 @@ export type IndexWriter = Readonly<{
   postponeMissing: (place: Place, nextTryAtMs: number) => void;
   /** Adds items of a bundle and notes the bundle's progress. */
   addItems: (batch: ItemBatch) => ItemsAdded;
-  /** Adds pending rows in arrival order; ids that have a row are left alone. Answers how many were added. */
+  /** Adds pending rows in arrival order; ids that have a row stay unchanged. Returns how many were added. */
   addPending: (rows: readonly PendingRow[]) => number;
   /** Removes pending rows by id. */
   removePending: (ids: readonly Id[]) => number;
@@ -110,7 +110,7 @@ export type IndexWriter = Readonly<{
   expirePending: (beforeSeconds: number) => number;
   /** Removes announced items that were ingested before a time and have not come. Unix seconds. */
   expireAnnounced: (beforeSeconds: number) => number;
-  /** Queues bundles, or queues them again; answers how many were not queued already. */
+  /** Queues bundles, or queues them again; returns how many were not queued already. */
   queueBundles: (bundles: readonly BundleRow[]) => number;
   /** Queues a bundle that an operator requests, unless it is done with these filters: then what failed within it. */
   requestBundle: (bundle: BundleRow, filters: BundleFilters) => BundleRequestOutcome;
@@ -229,7 +229,7 @@ function chainSteps({ db, step, rows, chain, bundles, pending, clock }: Parts): 
     bundles.remove(packHeight(height), packHeight(pendingHeight) - 1n);
     return chain.removeFrom(height);
   };
-  const stands = ({ height, hash }: BlockRef): boolean => {
+  const isFollowed = ({ height, hash }: BlockRef): boolean => {
     const known = chain.known(height);
     return known !== undefined && encodeBase64url(known.hash) === hash;
   };
@@ -248,7 +248,7 @@ function chainSteps({ db, step, rows, chain, bundles, pending, clock }: Parts): 
         const { height, hash } = block.block;
         assert(before === undefined || before.height + 1 === height, "blocks are added one after the other");
         // A block that was put there by hand may have been forked away since.
-        if (chain.known(height) !== undefined && !stands({ height, hash })) removeFrom(height);
+        if (chain.known(height) !== undefined && !isFollowed({ height, hash })) removeFrom(height);
         addRows(block, true);
         rows.seal();
       }),
@@ -266,14 +266,15 @@ function chainSteps({ db, step, rows, chain, bundles, pending, clock }: Parts): 
     addMissingTransaction: (block, row, queued) =>
       step(() => {
         const { height } = block;
-        if (!stands(block) || !chain.foundMissing({ height, txIndex: row.txIndex, offset: -1 }, row.id)) return false;
+        if (!isFollowed(block) || !chain.foundMissing({ height, txIndex: row.txIndex, offset: -1 }, row.id))
+          return false;
         chain.addTransactions(height, [row], unixSeconds(clock));
         bundles.queue(queued);
         return true;
       }),
     setWeaveLayout: (block, layout, checks) =>
       step(() => {
-        if (!stands(block)) return false;
+        if (!isFollowed(block)) return false;
         chain.setWeaveLayout(block.height, layout);
         if (checks !== undefined) chain.setChecks(block.height, checks);
         return true;
@@ -329,7 +330,7 @@ function bundleSteps({ db, step, rows, bundles, passes, clock }: Parts): BundleS
   };
 }
 
-/** Answers from which height the next step of a rollback removes; undefined when nothing is left. */
+/** Returns the height from which the next step of a rollback removes; undefined when nothing is left. */
 function createRemovalSteps(db: Database): (fromHeight: number) => number | undefined {
   const newest = prepareQuery<{ height: number; weight: number }>(
     db,
@@ -384,7 +385,7 @@ const itemsPerStep = 5_000;
 const prunedSql = "n BETWEEN ? AND ? AND sig > 0 AND ingested < ?";
 
 /**
- * Creates the pruning of one database; it answers how many rows went.
+ * Creates the pruning of one database; it returns how many rows were removed.
  *
  * @param step - Runs work in a transaction.
  */

@@ -340,7 +340,7 @@ export function setBit(bits: Uint8Array, ordinal: number): void {
   bits[at] = (bits[at] ?? 0) | (1 << (ordinal & 7));
 }
 
-/** Writes the ordinals whose bits are set, in order; answers how many. */
+/** Writes the ordinals whose bits are set, in order; returns how many. */
 export function readBits(bits: Uint8Array, into: Uint16Array): number {
   let count = 0;
   for (let at = 0; at < bits.length; at += 1) {

@@ -4,7 +4,7 @@
  * Within a part the rows of a key are ordinals, so that lists meet in memory by chunks of 65,536: the shortest
  * list of a chunk is walked, the others are asked bit by bit.
  *
- * Reading places of a part: of an ordinal, and which ordinals lie within a range of places.
+ * Reading places of a part: of an ordinal, and the ordinals within a range of places.
  *
  * Parts never change and their numbers are never given again, so what was read of one stays true.
  *
@@ -96,7 +96,7 @@ export function createPartReads(db: Database): PartReads {
   };
 }
 
-/** The ordinals of a part whose places lie in a range, half-open. Most ranges cover it: then nothing is read. */
+/** The ordinals of a part whose places are in a range, half-open. Most ranges cover it: then nothing is read. */
 function ordinalsBetween(
   places: PlaceReads,
   part: PartInfo,
@@ -122,9 +122,9 @@ export type PartInfo = Readonly<{
   last: PlaceHalves;
 }>;
 
-/** Blocks of places that are kept decoded: a page of rare rows touches one each. */
+/** Decoded blocks of places in the cache: a page of rare rows touches one each. */
 const blocksStored = 256;
-/** Parts whose block starts are kept: 8 bytes a thousand rows. */
+/** Parts whose block starts are cached: 8 bytes a thousand rows. */
 const startsStored = 512;
 
 /** Places of parts, for a reader. */
@@ -271,7 +271,7 @@ function filtered(ordinals: Uint16Array, bits: Uint8Array, wanted: boolean): Uin
   return ordinals.subarray(0, count);
 }
 
-/** Answers the lists of a group's keys in a part; long ones are read when they are asked. */
+/** Returns the lists of a group's keys in a part; long ones are read on demand. */
 export function createKeyLists(
   db: Database,
 ): (part: Readonly<{ part: number; buckets: number }>, keys: readonly number[]) => GroupLists {

@@ -136,7 +136,7 @@ function createPartRemoval(db: Database): (part: number) => void {
   };
 }
 
-/** Answers a function that reads a whole part back. */
+/** Returns a function that reads a whole part. */
 export function createPartLoader(db: Database): (part: number) => PartRows {
   const info = prepareQuery<{ count: number; entries: number }>(db, "SELECT count, entries FROM parts WHERE part = ?");
   const bodies = (table: string) =>
