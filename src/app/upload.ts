@@ -14,7 +14,7 @@ import type { GatewayContentStore } from "../content/content.ts";
 import type { FindUploaded } from "../content/uploaded.ts";
 import { createHealth } from "../gateway/health.ts";
 import type { PublicUrl } from "../http/public-url.ts";
-import { uploadReference } from "../http/reference/upload-reference.ts";
+import { uploadReference } from "../http/upload/upload-reference.ts";
 import type { Service } from "../http/service.ts";
 import { createChunkRoutes } from "../http/upload/chunk-routes.ts";
 import { createUploadInformationRoutes } from "../http/upload/information-routes.ts";

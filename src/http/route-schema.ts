@@ -143,6 +143,19 @@ export function described({ tag, body, ...description }: RouteDescription): Docu
   return JSON.parse(JSON.stringify({ tags: [tag], ...description, ...requestBody }));
 }
 
+/** A description with the path that the document shows. */
+export type PathDescription = RouteDescription & Readonly<{ path: string }>;
+
+/**
+ * Describes a route under other paths: one that serves several operations by the words in its path, or one whose
+ * parameter the router must name as its neighbours do.
+ */
+export function describedAs(...descriptions: readonly PathDescription[]): DocumentDecoration {
+  return JSON.parse(
+    JSON.stringify({ operations: descriptions.map(({ path, ...rest }) => ({ ...described(rest), path })) }),
+  );
+}
+
 /** The parameters of a path, as OpenAPI has them. @param schema - The schema that Elysia validates them with. */
 export function pathParametersOf(schema: unknown): readonly Parameter[] {
   const { properties = {}, required = [] }: ObjectSchema = JSON.parse(JSON.stringify(schema ?? {}));

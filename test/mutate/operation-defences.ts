@@ -290,7 +290,7 @@ export const operationDefences: readonly Defence[] = [
   {
     threat: "H2",
     name: "upload ids that no database can hold",
-    file: "src/http/upload/parameters.ts",
+    file: "src/http/upload/upload-schemas.ts",
     text: "(text): text is string => /^[0-9A-Za-z_-]+$/.test(text),",
     instead: "(text): text is string => true,",
     tests: ["test/http/upload/chunks.test.ts", "test/spec/odd-values.test.ts"],

@@ -33,7 +33,7 @@ const countriesAgeSeconds = 3_600;
 const noStore = { "Cache-Control": "no-store" } as const;
 
 /** The records of the service's information, as components of the API reference. */
-export const informationSchemas: Readonly<Record<string, Schema>> = {
+export const informationSchemas = {
   Health: record({
     status: textSchema,
     uptime: { type: "number" },
@@ -50,7 +50,7 @@ export const informationSchemas: Readonly<Record<string, Schema>> = {
       description: "Addresses that take payments, by every name of their token.",
     },
   }),
-};
+} as const satisfies Readonly<Record<string, Schema>>;
 
 const tag = "Information";
 const infoDetail = described({

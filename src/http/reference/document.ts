@@ -112,12 +112,23 @@ export type Operation = Readonly<{
 /** The operations of those routes that describe themselves. */
 export function operationsOf(routes: readonly RegisteredRoute[]): readonly Operation[] {
   return routes.flatMap(({ method, path, hooks: { detail, params } = {} }) => {
-    if (!isOperation(detail) || path === "") return [];
-    const parameters = [...pathParametersOf(params), ...(detail.parameters ?? [])];
-    return { ...detail, ...(parameters.length === 0 ? {} : { parameters }), method, path };
+    if (path === "") return [];
+    return descriptionsOf(detail).map((description) => {
+      const parameters = [...pathParametersOf(params), ...(description.parameters ?? [])];
+      return { path, ...description, ...(parameters.length === 0 ? {} : { parameters }), method };
+    });
   });
 }
 
-function isOperation(detail: unknown): detail is Omit<Operation, "method" | "path"> {
-  return typeof detail === "object" && detail !== null && "summary" in detail && "responses" in detail;
+/** An operation as a route has it, with its own path where it has one. */
+type Described = Omit<Operation, "method" | "path"> & Readonly<{ path?: string }>;
+
+function descriptionsOf(detail: unknown): readonly Described[] {
+  if (typeof detail !== "object" || detail === null) return [];
+  if ("operations" in detail && Array.isArray(detail.operations)) return detail.operations.flatMap(descriptionsOf);
+  return isDescribed(detail) ? [detail] : [];
+}
+
+function isDescribed(detail: object): detail is Described {
+  return "summary" in detail && "responses" in detail;
 }

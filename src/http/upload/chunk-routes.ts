@@ -1,5 +1,5 @@
 /**
- * Uploads in parts: made, written, listed, finalized, looked at.
+ * Uploads in parts: create, write, list, finalize, status.
  * Source: docs/reference/upload.md#uploads-in-parts.
  * @module
  */
@@ -18,34 +18,202 @@ import {
 import { piecesOf } from "../body-pieces.ts";
 import { addressBlock } from "../client-address.ts";
 import { contextOf } from "../context.ts";
+import type { Parameter } from "../parameter.ts";
+import { countSchema, empty, json, record, ref, refusals, type Schema, text, textSchema } from "../reference/words.ts";
 import { codeResponse, jsonResponse, textResponse } from "../responses.ts";
+import { describedAs, type PathDescription } from "../route-schema.ts";
 import { readCount } from "./byte-counts.ts";
-import { pathParameters, queryParameters } from "./parameters.ts";
 import { payersOf } from "./payers.ts";
 import type { ReceiptWriter } from "./receipt-record.ts";
 import { fromUpload } from "./refusals.ts";
+import {
+  itemRefusals,
+  pathParameters,
+  payerHeaders,
+  paymentFault,
+  paymentHeaders,
+  paymentRequired,
+  queryParameters,
+} from "./upload-schemas.ts";
 import { type CreatePaidChunks, readPaidChunks } from "./x402-chunks.ts";
 
-/** What the routes ask. */
 export type ChunkRoutesOptions = Readonly<{
-  /** Undefined: no wallet is set, and uploads are off. */
+  /** Undefined when uploads are off: no wallet is set. */
   multipart: Multipart | undefined;
-  /** Makes uploads that are paid for when they are made; undefined: they are paid from credits, when they are whole. */
+  /** Creates uploads that are paid for in advance; undefined: credits pay when the upload is finalized. */
   createPaid?: CreatePaidChunks | undefined;
   writeReceipt: ReceiptWriter;
 }>;
 
-/** What is true of one moment. */
 const noStore = { "Cache-Control": "no-store" } as const;
 
-/** Stands in a path for "none": no upload yet, no part. */
+/** Means "none" in a path: no upload yet, no part. */
 const none = "-1";
 
-/** A part may wait for the disk, the whole for being walked over: as long as a connection may be silent. */
+/** Writing a part can wait for the disk; finalizing walks over the whole item. */
 const partSilenceSeconds = 120;
 const wholeSilenceSeconds = 255;
 
-/** Creates the routes. */
+const limitSchemas = {
+  min: { type: "integer", description: "Smallest `chunkSize`; parts may be smaller. Bytes." },
+  max: { type: "integer", description: "Largest part, bytes." },
+};
+
+/** The records of uploads in parts, as components of the API reference. */
+export const chunkSchemas: Readonly<Record<string, Schema>> = {
+  PartUpload: record({
+    id: textSchema,
+    ...limitSchemas,
+    chunkSize: { type: "integer", description: "Bytes of a part." },
+  }),
+  PartUploadState: record({
+    id: textSchema,
+    ...limitSchemas,
+    "size?": { type: "integer", nullable: true, description: "Bytes of a part." },
+    chunks: {
+      type: "array",
+      items: { type: "array", items: countSchema },
+      description: "The stored parts: offset and size, ascending.",
+    },
+    "failedReason?": textSchema,
+    "expiresAt?": {
+      type: "integer",
+      description: "When it expires unless finalized, Unix milliseconds.",
+    },
+  }),
+  PartUploadStatus: record({
+    status: {
+      type: "string",
+      enum: [
+        "ASSEMBLING",
+        "VALIDATING",
+        "FINALIZING",
+        "FINALIZED",
+        "INVALID",
+        "UNDERFUNDED",
+        "APPROVAL_FAILED",
+        "REVOKE_FAILED",
+      ],
+    },
+    timestamp: { type: "integer", description: "Of the last change, Unix milliseconds." },
+    "reason?": textSchema,
+    "receipt?": ref("Receipt"),
+  }),
+  ChunkSizeRefusal: record({ error: textSchema, ...limitSchemas }),
+};
+
+const tag = "Items in parts";
+const uploadParameters: readonly Parameter[] = [pathParameters.token, pathParameters.uploadId];
+const unknownUpload = refusals(
+  "token_not_supported",
+  "upload_rejected",
+  "malformed_path",
+  "multipart_not_found",
+  "database_unavailable",
+  "uploads_off",
+);
+const emptyBody = {
+  type: "application/octet-stream",
+  schema: { type: "string", format: "binary" },
+  example: "",
+  required: false,
+} as const;
+
+/** One route serves several operations, because `-1`, `status` and `finalize` stand in the place of an offset. */
+const readOperations: readonly PathDescription[] = [
+  {
+    path: "/chunks/:token/-1/-1",
+    tag,
+    summary: "Begin an upload in parts",
+    description:
+      "With the last three parameters the upload is paid for at once by x402, for `totalBytes`. The unused part is " +
+      "credited to the address; the whole payment is, if the upload expires.",
+    parameters: [
+      pathParameters.token,
+      queryParameters.chunkSize,
+      queryParameters.totalBytes,
+      queryParameters.address,
+      queryParameters.signatureType,
+      ...paymentHeaders,
+    ],
+    responses: {
+      ...unknownUpload,
+      ...paymentFault,
+      ...refusals("too_many_requests", "item_too_large"),
+      ...refusals("invalid_signature", "upload_forbidden"),
+      402: paymentRequired,
+      200: json("The upload, which expires after a day.", ref("PartUpload")),
+      400: json("The chunk size or the token is invalid.", { oneOf: [ref("ChunkSizeRefusal"), textSchema] }),
+    },
+  },
+  {
+    path: "/chunks/:token/:uploadId/-1",
+    tag,
+    summary: "Stored parts of an upload",
+    parameters: uploadParameters,
+    responses: { ...unknownUpload, 200: json("The parts.", ref("PartUploadState")) },
+  },
+  {
+    path: "/chunks/:token/:uploadId/status",
+    tag,
+    summary: "Status of finalizing",
+    parameters: uploadParameters,
+    responses: { ...unknownUpload, 200: json("The status, and the receipt once finalized.", ref("PartUploadStatus")) },
+  },
+];
+
+const writeOperations: readonly PathDescription[] = [
+  {
+    path: "/chunks/:token/:uploadId/:offset",
+    tag,
+    summary: "Send a part",
+    description: "In any order, concurrently, of any size; overlapping parts overwrite earlier ones.",
+    parameters: [...uploadParameters, pathParameters.offset],
+    body: {
+      type: "application/octet-stream",
+      schema: { type: "string", format: "binary" },
+      example: "a part's bytes",
+    },
+    responses: {
+      ...refusals(
+        "token_not_supported",
+        "upload_rejected",
+        "multipart_not_found",
+        "body_timeout",
+        "item_too_large",
+        "busy",
+        "no_space",
+        "disk_failed",
+        "database_unavailable",
+        "uploads_off",
+      ),
+      200: text("The part is stored."),
+    },
+  },
+  {
+    path: "/chunks/:token/:uploadId/-1",
+    tag,
+    summary: "Finalize, and wait for the result",
+    parameters: [...uploadParameters, ...payerHeaders],
+    body: emptyBody,
+    responses: { ...itemRefusals, ...unknownUpload, 200: json("The receipt.", ref("Receipt")) },
+  },
+  {
+    path: "/chunks/:token/:uploadId/finalize",
+    tag,
+    summary: "Finalize",
+    description:
+      "The item is verified and charged for in the background, also after a restart; `status` shows the result.",
+    parameters: [...uploadParameters, ...payerHeaders],
+    body: emptyBody,
+    responses: {
+      ...unknownUpload,
+      200: json("Finalized before: the receipt.", ref("Receipt")),
+      202: empty("Finalizing has begun."),
+    },
+  },
+];
+
 export function createChunkRoutes({ multipart, createPaid, writeReceipt }: ChunkRoutesOptions): AnyElysia {
   const withMultipart = (tokenText: string, work: (uploads: Multipart, token: Token) => Promise<Response>) =>
     fromUpload(async () => {
@@ -58,15 +226,18 @@ export function createChunkRoutes({ multipart, createPaid, writeReceipt }: Chunk
     jsonResponse(await writeReceipt(taken, request), 200, noStore);
 
   return new Elysia({ strictPath: true })
-    .get("/chunks/:token/:uploadId/:part", ({ request, params, query }) =>
-      withMultipart(params.token, async (uploads) => {
-        const { part } = params;
-        const uploadId = readUploadId(params.uploadId);
-        if (uploadId === none && part === none) return await create({ uploads, createPaid }, request, query);
-        if (part === none) return await list(uploads, uploadId);
-        if (part !== "status") throw new Failure("not_found", {});
-        return await statusResponse(await uploads.status(uploadId), (taken) => writeReceipt(taken, request));
-      }),
+    .get(
+      "/chunks/:token/:uploadId/:part",
+      ({ request, params, query }) =>
+        withMultipart(params.token, async (uploads) => {
+          const { part } = params;
+          const uploadId = readUploadId(params.uploadId);
+          if (uploadId === none && part === none) return await create({ uploads, createPaid }, request, query);
+          if (part === none) return await list(uploads, uploadId);
+          if (part !== "status") throw new Failure("not_found", {});
+          return await statusResponse(await uploads.status(uploadId), (taken) => writeReceipt(taken, request));
+        }),
+      { detail: describedAs(...readOperations) },
     )
     .post(
       "/chunks/:token/:uploadId/:part",
@@ -84,7 +255,7 @@ export function createChunkRoutes({ multipart, createPaid, writeReceipt }: Chunk
             ? new Response(null, { status: 202, headers: noStore })
             : await receiptResponse(taken, request);
         }),
-      { parse: "none" },
+      { parse: "none", detail: describedAs(...writeOperations) },
     );
 }
 
@@ -96,7 +267,7 @@ async function create(
   query: Readonly<Record<string, string | undefined>>,
 ): Promise<Response> {
   const { headOnly, clientAddress } = contextOf(request);
-  // It makes something: whoever wants to know whether it would gets no upload for it.
+  // A HEAD request must not create an upload.
   if (headOnly) return codeResponse("method_not_allowed", { Allow: "GET" });
   const limits = { min: chunkSizeMin, max: chunkSizeMax };
   const sizeText = query[queryParameters.chunkSize.name];
@@ -123,7 +294,7 @@ async function put(uploads: Multipart, request: Request, uploadId: string, part:
   try {
     await uploads.put(uploadId, { start, size, pieces }, request.signal);
   } finally {
-    // A wait for more of it ends by itself; the answer does not wait for that.
+    // A pending read ends by itself; the response does not wait for it.
     ignoreRejection(pieces.return(undefined));
   }
   return textResponse("OK", 200, noStore);

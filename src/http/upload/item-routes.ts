@@ -3,34 +3,69 @@
  * Source: docs/reference/upload.md#posting-an-item.
  * @module
  */
-import { type AnyElysia, Elysia } from "elysia";
+import { type AnyElysia, Elysia, t } from "elysia";
 import { Failure } from "../../failures.ts";
-import type { Token } from "../../payment/addresses.ts";
+import { type Token, tokenText } from "../../payment/addresses.ts";
 import type { Intake } from "../../upload/intake/item-intake.ts";
 import { type Pace, piecesOf } from "../body-pieces.ts";
 import { contextOf } from "../context.ts";
+import { json, ref, refusals } from "../reference/words.ts";
 import { jsonResponse } from "../responses.ts";
-import { pathParameters } from "./parameters.ts";
+import { described, parsedText, type RouteDescription } from "../route-schema.ts";
 import { payersOf } from "./payers.ts";
 import type { ReceiptWriter } from "./receipt-record.ts";
 import { fromUpload } from "./refusals.ts";
+import { itemRefusals, payerHeaders } from "./upload-schemas.ts";
 
-/** What the routes ask. */
 export type ItemRoutesOptions = Readonly<{
-  /** Undefined: no wallet is set, and uploads are off. */
+  /** Undefined when uploads are off: no wallet is set. */
   intake: Intake | undefined;
   writeReceipt: ReceiptWriter;
-  /** How slow a sender may be; the usual pace unless told. */
+  /** Lowest pace of a sender. */
   pace?: Pace;
 }>;
 
-/** A receipt says what is true of one moment, and of one payer. */
+/** A receipt is for one payer. */
 const noStore = { "Cache-Control": "no-store" } as const;
 
-/** Verifying, storing and signing may wait behind others. */
+/** Verification, storage and signing can wait in queues. */
 const silenceSeconds = 120;
 
-/** Creates the routes. */
+const tokenParameter = parsedText(
+  { description: "The token of the signer.", example: "arweave" },
+  {
+    schema: tokenText.schema,
+    parse: tokenText.read,
+    invalid: (text) => new Failure("token_not_supported", { token: text.slice(0, 100) }),
+  },
+);
+
+const ofItem: RouteDescription = {
+  tag: "Items",
+  summary: "Upload an item",
+  description:
+    "The body is a signed ANS-104 item of any signature type; a Content-Length is optional. The item is verified " +
+    "while it arrives, charged for when it is on the disk, and can be read and found when the receipt is sent. The " +
+    "tags `x-approve-payment`, `x-amount` and `x-expires-seconds` let an address spend the signer's credits; " +
+    "`x-delete-payment-approval` revokes that.",
+  parameters: payerHeaders,
+  body: {
+    type: "application/octet-stream",
+    schema: { type: "string", format: "binary" },
+    example: "an item's bytes",
+  },
+  responses: {
+    ...itemRefusals,
+    200: json("The receipt; of an item that was uploaded before, the first one.", ref("Receipt")),
+  },
+};
+
+const ofItemWithToken: RouteDescription = {
+  ...ofItem,
+  summary: "Upload an item, with the name of a token",
+  responses: { ...ofItem.responses, ...refusals("upload_rejected", "token_not_supported") },
+};
+
 export function createItemRoutes({ intake, writeReceipt, pace }: ItemRoutesOptions): AnyElysia {
   const take = (request: Request, token?: Token): Promise<Response> =>
     fromUpload(async () => {
@@ -47,16 +82,12 @@ export function createItemRoutes({ intake, writeReceipt, pace }: ItemRoutesOptio
       return jsonResponse(await writeReceipt(taken, request), 200, noStore);
     });
   return new Elysia({ strictPath: true })
-    .post("/tx", ({ request }) => take(request), { parse: "none" })
-    .post(
-      "/tx/:token",
-      ({ request, params }) => {
-        const token = pathParameters.token.read(params.token);
-        if (token === undefined) throw new Failure("token_not_supported", { token: params.token.slice(0, 100) });
-        return take(request, token);
-      },
-      { parse: "none" },
-    );
+    .post("/tx", ({ request }) => take(request), { parse: "none", detail: described(ofItem) })
+    .post("/tx/:token", ({ request, params }) => take(request, params.token), {
+      parse: "none",
+      params: t.Object({ token: tokenParameter }),
+      detail: described(ofItemWithToken),
+    });
 }
 
 function refuseType(request: Request): void {
@@ -65,7 +96,7 @@ function refuseType(request: Request): void {
     throw new Failure("upload_rejected", { reason: "Invalid Content Type", type: type.slice(0, 100) });
 }
 
-/** Absent with chunked transfer; the listener refuses what is no size. */
+/** Absent with chunked transfer; the listener rejects an invalid size. */
 function announcedSize(request: Request): number | undefined {
   const text = request.headers.get("content-length");
   return text === null ? undefined : Number(text);

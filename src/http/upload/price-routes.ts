@@ -1,46 +1,79 @@
 /**
- * What an upload costs, as bare numbers of winc; whatever it is paid with, the price is the same.
+ * Prices of uploads, as bare numbers of winc; the price is the same in every token.
  * Source: docs/reference/upload.md#routes.
  * @module
  */
-import { type AnyElysia, Elysia } from "elysia";
+import { type AnyElysia, Elysia, t } from "elysia";
 import { Failure } from "../../failures.ts";
+import { type Token, tokenText } from "../../payment/addresses.ts";
+import { byteCountText } from "../../payment/amounts.ts";
 import type { Prices } from "../../payment/prices/price-types.ts";
+import { refusals, text } from "../reference/words.ts";
 import { textResponse } from "../responses.ts";
-import { pathParameters } from "./parameters.ts";
+import { described, parsedText, type RouteDescription } from "../route-schema.ts";
+import { pathParameters } from "./upload-schemas.ts";
 
-/** What the routes ask. */
 export type PriceRoutesOptions = Readonly<{ prices: Pick<Prices, "bytes"> }>;
 
 const gibibyte = 2n ** 30n;
-const ofMinutes = { "Cache-Control": "public, max-age=60" } as const;
+const cachedMinute = { "Cache-Control": "public, max-age=60" } as const;
 
-/** Creates the routes. */
+const tokenParameter = parsedText(
+  { description: "A token.", example: "arweave" },
+  { schema: tokenText.schema, parse: tokenText.read, invalid: unknownToken },
+);
+const sizeParameter = parsedText(
+  { description: "Bytes.", example: "1048576" },
+  { schema: byteCountText.schema, parse: byteCountText.read, invalid: invalidSize },
+);
+
+const tag = "Prices";
+const responses = {
+  ...refusals("token_not_supported", "invalid_byte_count", "pricing_oracle_unavailable"),
+  200: text("Winc, in digits."),
+};
+
+const ofTokenOrSize: RouteDescription = {
+  tag,
+  summary: "Price of one GiB, or of a number of bytes",
+  parameters: [pathParameters.tokenOrSize],
+  responses,
+};
+
+const ofSize: RouteDescription = {
+  tag,
+  summary: "Price of a number of bytes",
+  description: "The same in every token. The bytes are those of the whole item, header and payload.",
+  responses,
+};
+
 export function createUploadPriceRoutes({ prices }: PriceRoutesOptions): AnyElysia {
   const priceOf = async (size: bigint, request: Request): Promise<Response> => {
     const { winc } = await prices.bytes(size, request.signal);
-    return textResponse(winc.toString(), 200, ofMinutes);
+    return textResponse(winc.toString(), 200, cachedMinute);
   };
   return new Elysia({ strictPath: true })
-    .get("/price/:token", ({ params, request }) => {
-      // Digits are bytes, a token's word is one GiB; no token begins like a number.
-      const size = /^[-+.]?\d/.test(params.token) ? sizeOf(params.token) : undefined;
-      if (size === undefined) refuseUnknown(params.token);
-      return priceOf(size ?? gibibyte, request);
+    .get("/price/:token", ({ params, request }) => priceOf(sizeOf(params.token), request), {
+      detail: described(ofTokenOrSize),
     })
-    .get("/price/:token/:size", ({ params, request }) => {
-      refuseUnknown(params.token);
-      return priceOf(sizeOf(params.size), request);
+    .get("/price/:token/:size", ({ params, request }) => priceOf(params.size, request), {
+      params: t.Object({ token: tokenParameter, size: sizeParameter }),
+      detail: described(ofSize),
     });
 }
 
-function refuseUnknown(token: string): void {
-  if (pathParameters.token.read(token) === undefined)
-    throw new Failure("token_not_supported", { token: token.slice(0, 100) });
+/** Digits are a number of bytes, a token is one GiB; no token begins like a number. */
+function sizeOf(text: string): bigint {
+  const isNumber = /^[-+.]?\d/.test(text);
+  const size: bigint | Token | undefined = isNumber ? byteCountText.read(text) : tokenText.read(text);
+  if (size === undefined) throw isNumber ? invalidSize(text) : unknownToken(text);
+  return typeof size === "bigint" ? size : gibibyte;
 }
 
-function sizeOf(text: string): bigint {
-  const size = pathParameters.size.read(text);
-  if (size === undefined) throw new Failure("invalid_byte_count", { text: text.slice(0, 100) });
-  return size;
+function unknownToken(token: string): Failure {
+  return new Failure("token_not_supported", { token: token.slice(0, 100) });
+}
+
+function invalidSize(size: string): Failure {
+  return new Failure("invalid_byte_count", { text: size.slice(0, 100) });
 }

@@ -1,26 +1,45 @@
 /**
- * Receipts on the wire.
+ * Receipts in their wire format, and their schema.
  * Source: docs/reference/formats.md#receipts.
  * @module
  */
 import { type ReceiptTerms, receiptVersion } from "../../arweave/receipt.ts";
 import type { Taken } from "../../upload/intake/charge.ts";
 import { approvalRecord } from "../payment/credit-records.ts";
+import { idSchema, ref, type Schema, textSchema } from "../reference/words.ts";
+import { byteSchema, texts, winc } from "./upload-schemas.ts";
 
-/** What makes receipts of items that were taken. */
+export const receiptFields = {
+  id: idSchema,
+  timestamp: { type: "integer", description: "Time of the upload, Unix milliseconds." },
+  winc,
+  version: { type: "string", enum: ["0.2.0"] },
+  deadlineHeight: byteSchema("Height by which the chain is promised to have the item."),
+  dataCaches: { ...texts, description: "Hosts that serve it at once." },
+  fastFinalityIndexes: { ...texts, description: "Hosts whose queries find it at once." },
+  public: { ...textSchema, description: "Modulus of the key that signed, base64url." },
+  signature: {
+    ...textSchema,
+    description:
+      "RSA-PSS with SHA-256, no salt, over the deep hash of `Bundlr`, version, id, deadlineHeight and timestamp, " +
+      "each as text; base64url.",
+  },
+  owner: { ...idSchema, description: "SHA-256 of the owner's key." },
+  "createdApproval?": ref("Approval"),
+  "revokedApprovals?": { type: "array", items: ref("Approval") },
+} as const satisfies Readonly<Record<string, Schema>>;
+
 export type ReceiptWriter = (taken: Taken, request: Request) => Promise<Readonly<Record<string, unknown>>>;
 
-/** What a writer needs. */
 export type ReceiptWriterOptions = Readonly<{
-  /** Signs in a thread, the same to the byte whenever it is asked. */
+  /** Signs in a thread; the same terms give the same bytes. */
   sign: (terms: ReceiptTerms, signal: AbortSignal) => Promise<string>;
   /** The modulus of the key, base64url. */
   publicKey: string;
-  /** Hosts that serve the item at once, as this caller reaches them. */
+  /** Hosts that serve the item at once, as the client reaches them. */
   hosts: (request: Request) => readonly string[];
 }>;
 
-/** Creates a writer. Nothing but the signature takes time. */
 export function createReceiptWriter({ sign, publicKey, hosts }: ReceiptWriterOptions): ReceiptWriter {
   return async ({ upload, createdApproval, revokedApprovals }, request) => {
     const { id, deadlineHeight, receivedAt: timestamp, winc, ownerAddress } = upload;

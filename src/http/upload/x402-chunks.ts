@@ -10,7 +10,7 @@ import type { MultipartUpload } from "../../upload/multipart/multipart-rows.ts";
 import type { X402Uploads } from "../../upload/x402/x402-uploads.ts";
 import type { PublicUrl } from "../public-url.ts";
 import { x402PaymentOf } from "../x402-responses.ts";
-import { queryParameters } from "./parameters.ts";
+import { queryParameters } from "./upload-schemas.ts";
 import { askForPayment, billFor, respondPaid } from "./x402-payments.ts";
 
 /** What is asked for when an upload is to be paid for at once. */

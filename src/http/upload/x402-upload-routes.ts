@@ -1,6 +1,6 @@
 /**
- * `POST /x402/upload/signed` and `/x402/upload/unsigned`, and the same as `/x402/data-item/…`: an item, or bytes that
- * the service makes one of, with the payment for it.
+ * `POST /x402/upload/signed` and `/x402/upload/unsigned`, also as `/x402/data-item/…`: an item, or bytes that the
+ * service signs as an item, with the payment for it.
  * Source: docs/reference/upload.md#paying-with-the-request.
  * @module
  */
@@ -15,17 +15,29 @@ import { piecesOf } from "../body-pieces.ts";
 import { addressBlock } from "../client-address.ts";
 import { contextOf } from "../context.ts";
 import type { PublicUrl } from "../public-url.ts";
+import {
+  inHeader,
+  inPath,
+  json,
+  type Responses,
+  record,
+  ref,
+  refusals,
+  type Schema,
+  textSchema,
+} from "../reference/words.ts";
 import { jsonResponse } from "../responses.ts";
+import { described, type RouteDescription } from "../route-schema.ts";
 import { x402PaymentOf } from "../x402-responses.ts";
 import { readCount } from "./byte-counts.ts";
 import { dataTagsOf } from "./data-tags.ts";
-import type { ReceiptWriter } from "./receipt-record.ts";
+import { type ReceiptWriter, receiptFields } from "./receipt-record.ts";
 import { fromUpload } from "./refusals.ts";
+import { itemRefusals, paymentFault, paymentHeaders, paymentRequired } from "./upload-schemas.ts";
 import { askForPayment, billFor, respondPaid, type UploadBill } from "./x402-payments.ts";
 
-/** What the routes ask. */
 export type X402UploadRoutesOptions = Readonly<{
-  /** Undefined: x402 is off, or uploads are. */
+  /** Undefined when x402 or uploads are off. */
   uploads: X402Uploads | undefined;
   intake: Pick<Intake, "take"> | undefined;
   writeReceipt: ReceiptWriter;
@@ -34,21 +46,95 @@ export type X402UploadRoutesOptions = Readonly<{
 
 const noStore = { "Cache-Control": "no-store" } as const;
 
-/** A payment, the disk, and signatures: as long as a connection may be silent. */
+/** Settlement, the disk and signatures can each be slow. */
 const silenceSeconds = 255;
 
-/** Creates the routes. */
+/** The record of a paid upload, as a component of the API reference. */
+export const paidReceiptSchemas: Readonly<Record<string, Schema>> = {
+  PaidReceipt: record(
+    {
+      ...receiptFields,
+      "x402PaymentTxId?": { ...textSchema, description: "The transaction that paid." },
+      "mUSDCPaid?": { ...textSchema, description: "Smallest unit of the asset." },
+      "payer?": textSchema,
+      "receipt?": ref("Receipt"),
+      "x402Payment?": record({
+        paymentId: textSchema,
+        transactionHash: textSchema,
+        network: textSchema,
+        mode: { type: "string", enum: ["payg"] },
+      }),
+    },
+    "The fields of the payment are absent when the item was stored already or is free. Only items that the service " +
+      "signed have the last three.",
+  ),
+};
+
+const settledFirst =
+  "The payment is settled before anything is stored. After a later rejection the payer keeps the credits, and the " +
+  "response still has the header of the settled payment. The same payment for the same upload gets the same " +
+  "response; an interrupted request is continued.";
+const network = inPath("network", textSchema, "base", "The network of the payment, by either version's name.");
+const tagsHeader = inHeader("x-data-item-tags", textSchema, "JSON list of objects with name and value.");
+
+const responses: Responses = {
+  ...itemRefusals,
+  ...refusals("upload_rejected", "length_required", "item_too_large"),
+  ...paymentFault,
+  402: paymentRequired,
+  403: refusals("invalid_signature", "upload_forbidden")[403] ?? paymentRequired,
+  200: json("The receipt.", ref("PaidReceipt")),
+};
+
+const ofSigned: RouteDescription = {
+  tag: "Paid by x402",
+  responses,
+  summary: "Upload an item with its payment",
+  description: `An item that is stored already costs nothing. ${settledFirst}`,
+  parameters: paymentHeaders,
+  body: {
+    type: "application/octet-stream",
+    schema: { type: "string", format: "binary" },
+    example: "an item's bytes",
+  },
+};
+
+const ofUnsigned: RouteDescription = {
+  tag: "Paid by x402",
+  responses,
+  summary: "Upload bytes with their payment; the service signs the item",
+  description:
+    "The item has the tags Content-Type, those of the header, Data-Item-Authority and X402-Payer-Address, and is " +
+    `signed by a key of the service that has no other use. ${settledFirst} A request of more than 64 KiB is not ` +
+    "continued, because the bytes cannot be compared; the payer keeps the credits.",
+  parameters: [tagsHeader, ...paymentHeaders],
+  body: { type: "*/*", schema: { type: "string", format: "binary" }, example: "any bytes" },
+};
+
+const onNetwork = (description: RouteDescription): RouteDescription => ({
+  ...description,
+  parameters: [network, ...(description.parameters ?? [])],
+});
+
 export function createX402UploadRoutes(options: X402UploadRoutesOptions): AnyElysia {
   const signed = (request: Request, network?: string) => fromUpload(() => takeSigned(options, request, network));
   const unsigned = (request: Request, network?: string) => fromUpload(() => takeUnsigned(options, request, network));
-  const raw = { parse: "none" } as const;
+  const hooks = (description: RouteDescription) => ({ parse: "none", detail: described(description) }) as const;
   return new Elysia({ strictPath: true })
-    .post("/x402/upload/signed", ({ request }) => signed(request), raw)
-    .post("/x402/upload/unsigned", ({ request }) => unsigned(request), raw)
-    .post("/x402/data-item/signed", ({ request }) => signed(request), raw)
-    .post("/x402/data-item/unsigned", ({ request }) => unsigned(request), raw)
-    .post("/x402/data-item/signed/:network", ({ request, params }) => signed(request, params.network), raw)
-    .post("/x402/data-item/unsigned/:network", ({ request, params }) => unsigned(request, params.network), raw);
+    .post("/x402/upload/signed", ({ request }) => signed(request), hooks(ofSigned))
+    .post("/x402/upload/unsigned", ({ request }) => unsigned(request), hooks(ofUnsigned))
+    .post("/x402/data-item/signed", ({ request }) => signed(request), hooks(ofSigned))
+    .post("/x402/data-item/unsigned", ({ request }) => unsigned(request), hooks(ofUnsigned))
+    .post(
+      "/x402/data-item/signed/:network",
+      ({ request, params }) => signed(request, params.network),
+      hooks(onNetwork(ofSigned)),
+    )
+    .post(
+      "/x402/data-item/unsigned/:network",
+      ({ request, params }) => unsigned(request, params.network),
+      hooks(onNetwork(ofUnsigned)),
+    );
 }
 
 async function takeSigned(
@@ -110,12 +196,12 @@ async function takeUnsigned(
           : paidResponse(options, request, taken, { x402, payment, settled }),
     );
   } finally {
-    // A wait for more of it ends by itself; the answer does not wait for that.
+    // A pending read ends by itself; the response does not wait for it.
     ignoreRejection(pieces.return(undefined));
   }
 }
 
-/** The receipt as clients of one service read it, and as those of the other do. */
+/** The receipt, as fields and as `receipt`: clients of two services read either. */
 async function freeResponse(
   { writeReceipt }: X402UploadRoutesOptions,
   request: Request,
@@ -127,7 +213,6 @@ async function freeResponse(
 
 type Paid = Readonly<{ x402: X402; payment: X402Payment; settled: X402Settled }>;
 
-/** The same, and what was paid. */
 async function paidResponse(
   { writeReceipt }: X402UploadRoutesOptions,
   request: Request,
@@ -151,7 +236,7 @@ async function paidResponse(
   return jsonResponse(record, 200, noStore);
 }
 
-/** Absent where the item was there already, and nothing was paid for it now. */
+/** Absent when the item was stored already and nothing was paid for it now. */
 function paidFields(settled: X402Settled | undefined): Readonly<Record<string, string>> {
   if (settled === undefined) return {};
   return { x402PaymentTxId: settled.transaction, mUSDCPaid: settled.paid.toString() };

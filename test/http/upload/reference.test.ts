@@ -4,14 +4,15 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type AnyElysia, Elysia } from "elysia";
-import { uploadReference } from "../../../src/http/reference/upload-reference.ts";
-import { type Description, type Responses, sampleId } from "../../../src/http/reference/words.ts";
+import { type Operation, operationsOf } from "../../../src/http/reference/document.ts";
+import { type Responses, sampleId } from "../../../src/http/reference/words.ts";
 import { createChunkRoutes } from "../../../src/http/upload/chunk-routes.ts";
 import { createUploadInformationRoutes } from "../../../src/http/upload/information-routes.ts";
 import { createItemRoutes } from "../../../src/http/upload/item-routes.ts";
 import { createUploadPriceRoutes } from "../../../src/http/upload/price-routes.ts";
 import { createReceiptRoutes } from "../../../src/http/upload/receipt-routes.ts";
 import { createStatusRoutes } from "../../../src/http/upload/status-routes.ts";
+import { uploadReference } from "../../../src/http/upload/upload-reference.ts";
 import { createX402UploadRoutes } from "../../../src/http/upload/x402-upload-routes.ts";
 import { createMetrics } from "../../../src/lib/metrics.ts";
 import { createSemaphore } from "../../../src/lib/semaphore.ts";
@@ -21,38 +22,41 @@ import { closed, faultsOf } from "../../support/schema.ts";
 import { testItem } from "../../support/upload.ts";
 import { wrongTexts } from "../../support/wrong-values.ts";
 
-const { descriptions, records } = uploadReference;
+const { records } = uploadReference;
 const unasked = () => {
   throw new Error("nothing is asked of these routes");
 };
 
-test("it has every route and nothing else", () => {
-  const app = [
-    createItemRoutes({ intake: undefined, writeReceipt: unasked }),
-    createStatusRoutes({ standing: unasked, nested: unasked }),
-    createReceiptRoutes({ find: unasked, writeReceipt: unasked, semaphore: createSemaphore(1, 0) }),
-    createUploadPriceRoutes({ prices: { bytes: unasked } }),
-    createChunkRoutes({ multipart: undefined, writeReceipt: unasked }),
-    createX402UploadRoutes({
-      uploads: undefined,
-      intake: undefined,
-      writeReceipt: unasked,
-      publicUrl: () => "",
-    }),
-    createUploadInformationRoutes({
-      release: "1.2.3",
-      gatewayUrl: () => "",
-      addresses: new Map(),
-      freeBytesMax: 0,
-      itemBytesMax: 0,
-      health: { record: unasked },
-      metrics: createMetrics(),
-    }),
-  ].reduce<AnyElysia>((all, routes) => all.use(routes), new Elysia());
+const served = [
+  createItemRoutes({ intake: undefined, writeReceipt: unasked }),
+  createStatusRoutes({ standing: unasked, nested: unasked }),
+  createReceiptRoutes({ find: unasked, writeReceipt: unasked, semaphore: createSemaphore(1, 0) }),
+  createUploadPriceRoutes({ prices: { bytes: unasked } }),
+  createChunkRoutes({ multipart: undefined, writeReceipt: unasked }),
+  createX402UploadRoutes({
+    uploads: undefined,
+    intake: undefined,
+    writeReceipt: unasked,
+    publicUrl: () => "",
+  }),
+  createUploadInformationRoutes({
+    release: "1.2.3",
+    gatewayUrl: () => "",
+    addresses: new Map(),
+    freeBytesMax: 0,
+    itemBytesMax: 0,
+    health: { record: unasked },
+    metrics: createMetrics(),
+  }),
+].reduce<AnyElysia>((all, routes) => all.use(routes), new Elysia()).routes;
+const descriptions = operationsOf(served);
+
+test("every route that is served is in it", () => {
   // The root of `/v1` has no slash at its end: one route more, of the same meaning.
-  const routes = app.routes.filter(({ path }) => path !== "").map(({ method, path }) => `${method} ${path}`);
-  const described = descriptions.map(({ method, path, servedBy = path }) => `${method} ${servedBy}`);
-  expect([...new Set(described)].sort()).toEqual(routes.sort());
+  const routes = served.filter(({ path }) => path !== "");
+  expect(routes.length).toBeGreaterThan(15);
+  const undescribed = routes.filter((route) => operationsOf([route]).length === 0);
+  expect(undescribed.map(({ method, path }) => `${method} ${path}`)).toEqual([]);
 });
 
 test("it has every endpoint of part 4C, what is added to it, and nothing else", () => {
@@ -81,7 +85,7 @@ describe("of a running program", () => {
 
   /** Sends a request as a description has it, and holds the answer against it. */
   async function hold(
-    { method, path, responses }: Description,
+    { method, path, responses }: Operation,
     named: Readonly<Record<string, string>>,
     status: number,
     body?: Uint8Array<ArrayBuffer>,
@@ -104,7 +108,7 @@ describe("of a running program", () => {
     return value;
   }
 
-  const of = (method: string, path: string): Description => {
+  const of = (method: string, path: string): Operation => {
     const found = descriptions.find((each) => each.method === method && each.path === path);
     if (found === undefined) throw new Error(`${method} ${path} is not described`);
     return found;
@@ -114,8 +118,8 @@ describe("of a running program", () => {
     const names = { token: "arweave", id: item.id, size: "1048576" };
     await hold(of("POST", "/tx"), names, 200, item.bytes);
     await hold(of("POST", "/tx/:token"), names, 200, item.bytes);
-    for (const { method, path, servedBy = path } of descriptions) {
-      if (method === "GET" && !servedBy.startsWith("/chunks")) await hold(of(method, path), names, 200);
+    for (const { method, path } of descriptions) {
+      if (method === "GET" && !path.startsWith("/chunks")) await hold(of(method, path), names, 200);
     }
   });
 
@@ -143,8 +147,8 @@ describe("of a running program", () => {
     await hold(of("GET", "/price/:token"), names, 400);
     await hold(of("GET", "/price/:token/:size"), { ...names, token: "arweave" }, 400);
     await hold(of("GET", "/chunks/:token/-1/-1"), names, 400);
-    for (const { method, path, servedBy } of descriptions) {
-      if (servedBy?.startsWith("/chunks") !== true || path.endsWith("/-1/-1")) continue;
+    for (const { method, path } of descriptions) {
+      if (!path.startsWith("/chunks") || path.endsWith("/-1/-1")) continue;
       const body = method === "POST" ? item.bytes : undefined;
       await hold(of(method, path), { ...names, token: "arweave" }, 404, body);
     }
@@ -162,7 +166,7 @@ describe("of a running program", () => {
       address: sampleId,
       signatureType: "1",
     };
-    const responseOf = async ({ method, path, parameters = [] }: Description, values: typeof right) => {
+    const responseOf = async ({ method, path, parameters = [] }: Operation, values: typeof right) => {
       const query = parameters.filter((each) => each.in === "query");
       const asked = query.map(({ name }) => `${name}=${values[name]}`).join("&");
       const at = path.replace(/:(\w+)/g, (_, name: string) => values[name] ?? "unnamed");

@@ -1,0 +1,52 @@
+/**
+ * The parts of the upload service's API reference that are not of one route.
+ * Source: docs/reference/upload.md.
+ * @module
+ */
+import { approvalSchema } from "../payment/credit-records.ts";
+import { informationSchemas } from "../payment/information-routes.ts";
+import { x402Schemas } from "../payment/x402-routes.ts";
+import type { Reference } from "../reference/document.ts";
+import { record, textSchema } from "../reference/words.ts";
+import { chunkSchemas } from "./chunk-routes.ts";
+import { uploadInfoSchemas } from "./information-routes.ts";
+import { receiptFields } from "./receipt-record.ts";
+import { statusSchemas } from "./status-routes.ts";
+import { winc } from "./upload-schemas.ts";
+import { paidReceiptSchemas } from "./x402-upload-routes.ts";
+
+const introduction = `Signed data items in, receipts out: an uploaded item is readable at once, and on the chain soon.
+
+Every path also exists below \`/v1\`. Failures are a JSON string; of insufficient credits, an object with
+the needed and the available amount.`;
+
+const { X402Required, X402Requirement } = x402Schemas;
+const { Health } = informationSchemas;
+
+export const uploadReference: Reference = {
+  title: "Cairn upload service",
+  introduction,
+  descriptions: [],
+  records: {
+    Approval: approvalSchema,
+    Health,
+    Receipt: record(
+      receiptFields,
+      "Sent when bytes, row and payment are durable; the same bytes each time the item is uploaded.",
+    ),
+    InsufficientBalance: record({
+      error: textSchema,
+      message: textSchema,
+      needed: winc,
+      available: winc,
+    }),
+
+    ...statusSchemas,
+    ...uploadInfoSchemas,
+    ...chunkSchemas,
+    X402Required,
+    X402Requirement,
+    ...paidReceiptSchemas,
+  },
+  securitySchemes: {},
+};
