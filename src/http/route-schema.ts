@@ -144,15 +144,17 @@ export function described({ tag, body, ...description }: RouteDescription): Docu
 }
 
 /** A description with the path that the document shows. */
-export type PathDescription = RouteDescription & Readonly<{ path: string }>;
+export type PathDescription = RouteDescription & Readonly<{ path: string; method?: "HEAD" }>;
 
 /**
- * Describes a route under other paths: one that serves several operations by the words in its path, or one whose
- * parameter the router must name as its neighbours do.
+ * Describes a route under other paths or methods: one that serves several operations by the words in its path, one
+ * whose parameter the router must name as its neighbours do, or the HEAD of a GET.
  */
 export function describedAs(...descriptions: readonly PathDescription[]): DocumentDecoration {
   return JSON.parse(
-    JSON.stringify({ operations: descriptions.map(({ path, ...rest }) => ({ ...described(rest), path })) }),
+    JSON.stringify({
+      operations: descriptions.map(({ path, method, ...rest }) => ({ ...described(rest), path, method })),
+    }),
   );
 }
 

@@ -6,7 +6,7 @@
  * Source: docs/reference/node-api.md#routes; docs/reference/gateway.md#bare-text.
  * @module
  */
-import { type AnyElysia, Elysia } from "elysia";
+import { type AnyElysia, type DocumentDecoration, Elysia } from "elysia";
 import type { Id } from "../../arweave/id.ts";
 import type { Blocks } from "../../gateway/blocks.ts";
 import type { Broadcast } from "../../gateway/broadcast.ts";
@@ -22,10 +22,25 @@ import { composingOf, contextOf } from "../context.ts";
 import { takesOnlyJson } from "../header-values.ts";
 import { limits } from "../limits.ts";
 import type { RequestMemory } from "../memory-account.ts";
+import type { Parameter } from "../parameter.ts";
+import {
+  empty,
+  idSchema,
+  json,
+  patterns,
+  type Result,
+  ref,
+  refusals,
+  type Schema,
+  sampleId,
+  text,
+  textSchema,
+} from "../reference/words.ts";
 import { jsonTextResponse, sizeOf, textResponse, textType } from "../responses.ts";
+import { described } from "../route-schema.ts";
+import { chainPost, chainRead } from "./chain-schemas.ts";
 import { pathParameters } from "./parameters.ts";
 
-/** What the routes ask. */
 export type ChainRoutesOptions = Readonly<{
   network: Network;
   blocks: Blocks;
@@ -37,13 +52,57 @@ export type ChainRoutesOptions = Readonly<{
 /** A request about a transaction, or about one of its fields. */
 type Asked = Readonly<{ params: Readonly<{ id: string; field?: string }>; request: Request }>;
 
-/** How long a node's answer is given again. Milliseconds. */
+/** How long a node's response is cached. Milliseconds. */
 const retentionMs = { peers: 30_000, anchor: 1_000, price: 2_000, wallet: 500 } as const;
 
-/** What never changes may be kept as long as content. */
+/** Responses that never change are cached as long as content. */
 const finalCache = { "Cache-Control": "public, max-age=2592000, immutable" } as const;
 
-/** Creates the routes. */
+/** Has the shape that nodes parse; nodes reject it, because it is not signed. */
+const sampleTransaction = {
+  format: 2,
+  id: sampleId,
+  last_tx: "",
+  owner: "AQAB",
+  tags: [],
+  target: "",
+  quantity: "0",
+  data: "",
+  data_size: "0",
+  data_root: "",
+  reward: "0",
+  signature: "AQAB",
+};
+
+const sampleChunk = {
+  data_root: sampleId,
+  data_size: "1",
+  data_path: "AQAB",
+  offset: "0",
+  chunk: "AQ",
+};
+
+const digits: Schema = { type: "string", pattern: patterns.digits };
+const block = json("The block, as a node writes it.", ref("Block"));
+
+function transactionRead(
+  summary: string,
+  found: Result,
+  ...fields: readonly Parameter[]
+): { detail: DocumentDecoration } {
+  const read = chainRead("Transactions", summary, found, [pathParameters.transactionId, ...fields]);
+  const more = {
+    202: text("`Pending`: not in a block yet."),
+    451: refusals("blocked")[451] ?? empty("Blocked."),
+  };
+  return { detail: described({ ...read, responses: { ...read.responses, ...more } }) };
+}
+
+/** The description of a read as the hook of its route. */
+function readHook(...read: Parameters<typeof chainRead>): { detail: DocumentDecoration } {
+  return { detail: described(chainRead(...read)) };
+}
+
 export function createChainRoutes(options: ChainRoutesOptions): AnyElysia {
   return new Elysia({ strictPath: true })
     .use(networkRoutes(options))
@@ -91,31 +150,53 @@ function networkRoutes({ network, relay }: ChainRoutesOptions): AnyElysia {
     async ({ request }: { request: Request }) =>
       await heldResponse(relayed(await relay.get(path, stored, request.signal, shape)), request);
   return new Elysia({ strictPath: true })
-    .get("/info", async ({ request }) => jsonTextResponse(await network.infoText(request.signal)))
-    .get("/height", async ({ request }) => textResponse(String(await network.height(request.signal))))
-    .get("/peers", relayTo("/peers", retentionMs.peers, relayedShapes.peers))
-    .get("/tx_anchor", relayTo("/tx_anchor", retentionMs.anchor, relayedShapes.anchor));
+    .get(
+      "/info",
+      async ({ request }) => jsonTextResponse(await network.infoText(request.signal)),
+      readHook("Network", "State of the chain", json("The state.", ref("NodeStatus"))),
+    )
+    .get(
+      "/height",
+      async ({ request }) => textResponse(String(await network.height(request.signal))),
+      readHook("Network", "Height of the chain", text("The height.", digits)),
+    )
+    .get(
+      "/peers",
+      relayTo("/peers", retentionMs.peers, relayedShapes.peers),
+      readHook("Network", "Nodes of the chain", json("Addresses of nodes.", { type: "array", items: textSchema })),
+    )
+    .get(
+      "/tx_anchor",
+      relayTo("/tx_anchor", retentionMs.anchor, relayedShapes.anchor),
+      readHook("Network", "Anchor for a new transaction", text("The anchor.")),
+    );
 }
 
 function blockRoutes({ blocks }: ChainRoutesOptions): AnyElysia {
   const current = async ({ request }: { request: Request }) =>
     await heldResponse(await blocks.current(request.signal), request);
   return new Elysia({ strictPath: true })
-    .get("/current_block", current)
-    .get("/block/current", current)
-    .get("/block/height/:height", async ({ params: { height }, request }) =>
-      heldResponse(
-        pathParameters.height.is(height)
-          ? await blocks.byHeight(Number(height), request.signal)
-          : nodeTexts.invalidHeight,
-        request,
-      ),
+    .get("/current_block", current, readHook("Blocks", "The newest block", block))
+    .get("/block/current", current, readHook("Blocks", "The newest block, under its other path", block))
+    .get(
+      "/block/height/:height",
+      async ({ params: { height }, request }) =>
+        heldResponse(
+          pathParameters.height.is(height)
+            ? await blocks.byHeight(Number(height), request.signal)
+            : nodeTexts.invalidHeight,
+          request,
+        ),
+      readHook("Blocks", "The block at a height", block, [pathParameters.height]),
     )
-    .get("/block/hash/:hash", async ({ params: { hash }, request }) =>
-      heldResponse(
-        pathParameters.blockHash.is(hash) ? await blocks.byHash(hash, request.signal) : nodeTexts.blockNotFound,
-        request,
-      ),
+    .get(
+      "/block/hash/:hash",
+      async ({ params: { hash }, request }) =>
+        heldResponse(
+          pathParameters.blockHash.is(hash) ? await blocks.byHash(hash, request.signal) : nodeTexts.blockNotFound,
+          request,
+        ),
+      readHook("Blocks", "The block with a hash", block, [pathParameters.blockHash]),
     );
 }
 
@@ -131,12 +212,53 @@ function transactionRoutes({ transactions }: ChainRoutesOptions): AnyElysia {
   const status = (id: Id, { signal }: Composing) => transactions.status(id, signal);
   const offset = (id: Id, { signal }: Composing) => transactions.offset(id, signal);
   return new Elysia({ strictPath: true })
-    .get("/tx/pending", async ({ request }) => heldResponse(await transactions.pending(request.signal), request))
-    .get("/tx/:id", about(transactions.record, nodeTexts.invalidHash))
-    .get("/tx/:id/status", about(status, nodeTexts.invalidAddress))
-    .get("/tx/:id/offset", about(offset, nodeTexts.invalidOffsetId))
-    .get("/tx/:id/:field", about(field, nodeTexts.invalidHash))
-    .get("/unconfirmed_tx/:id", about(transactions.unconfirmed, nodeTexts.invalidHash));
+    .get(
+      "/tx/pending",
+      async ({ request }) => heldResponse(await transactions.pending(request.signal), request),
+      readHook(
+        "Transactions",
+        "Transactions that wait for a block",
+        json("Their ids.", { type: "array", items: idSchema }),
+      ),
+    )
+    .get(
+      "/tx/:id",
+      about(transactions.record, nodeTexts.invalidHash),
+      transactionRead("A transaction", json("The transaction.", ref("Transaction"))),
+    )
+    .get(
+      "/tx/:id/status",
+      about(status, nodeTexts.invalidAddress),
+      transactionRead(
+        "The block of a transaction",
+        json("The block, and the number of confirmations.", ref("TransactionStatus")),
+      ),
+    )
+    .get(
+      "/tx/:id/offset",
+      about(offset, nodeTexts.invalidOffsetId),
+      transactionRead(
+        "Offset of a transaction's data in the weave",
+        json("Its size, and the offset of its last byte in the weave.", ref("TransactionOffset")),
+      ),
+    )
+    .get(
+      "/tx/:id/:field",
+      about(field, nodeTexts.invalidHash),
+      transactionRead(
+        "One field of a transaction",
+        {
+          description: "The field: bare text, tags as JSON, data in its own content type.",
+          content: { "*/*": { schema: textSchema } },
+        },
+        pathParameters.field,
+      ),
+    )
+    .get(
+      "/unconfirmed_tx/:id",
+      about(transactions.unconfirmed, nodeTexts.invalidHash),
+      transactionRead("A transaction, also while it waits for a block", json("The transaction.", ref("Transaction"))),
+    );
 }
 
 function walletRoutes({ relay }: ChainRoutesOptions): AnyElysia {
@@ -155,10 +277,31 @@ function walletRoutes({ relay }: ChainRoutesOptions): AnyElysia {
     return bareText(relayed(await relay.get(path, retentionMs.price, signal, relayedShapes.amount)));
   };
   return new Elysia({ strictPath: true })
-    .get("/wallet/:address/balance", ({ params, request }) => wallet(params.address, "balance", request.signal))
-    .get("/wallet/:address/last_tx", ({ params, request }) => wallet(params.address, "last_tx", request.signal))
-    .get("/price/:size", ({ params, request }) => price(params.size, "", request.signal))
-    .get("/price/:size/:target", ({ params, request }) => price(params.size, params.target, request.signal));
+    .get(
+      "/wallet/:address/balance",
+      ({ params, request }) => wallet(params.address, "balance", request.signal),
+      readHook("Wallets", "Balance of a wallet", text("Winston.", digits), [pathParameters.address]),
+    )
+    .get(
+      "/wallet/:address/last_tx",
+      ({ params, request }) => wallet(params.address, "last_tx", request.signal),
+      readHook("Wallets", "The newest transaction of a wallet", text("Its id; empty for a wallet without one."), [
+        pathParameters.address,
+      ]),
+    )
+    .get(
+      "/price/:size",
+      ({ params, request }) => price(params.size, "", request.signal),
+      readHook("Prices", "Price of storage", text("Winston.", digits), [pathParameters.size]),
+    )
+    .get(
+      "/price/:size/:target",
+      ({ params, request }) => price(params.size, params.target, request.signal),
+      readHook("Prices", "Price of storage and of a transfer", text("Winston.", digits), [
+        pathParameters.size,
+        pathParameters.target,
+      ]),
+    );
 }
 
 function postingRoutes({ broadcast }: ChainRoutesOptions): AnyElysia {
@@ -170,13 +313,21 @@ function postingRoutes({ broadcast }: ChainRoutesOptions): AnyElysia {
         const accept = takesOnlyJson(request) ? "application/json" : undefined;
         return chainResponse(await broadcast.transaction(body, request.signal, accept));
       },
-      { parse: "none" },
+      {
+        parse: "none",
+        detail: described(
+          chainPost("Transactions", "Post a transaction to the chain", "Transaction", sampleTransaction),
+        ),
+      },
     )
     .post(
       "/chunk",
       async ({ request }) =>
         chainResponse(await broadcast.chunk(await readBody(request, limits.chunkBytesMax), request.signal)),
-      { parse: "none" },
+      {
+        parse: "none",
+        detail: described(chainPost("Chunks", "Post a chunk to the chain", "PostedChunk", sampleChunk)),
+      },
     );
 }
 

@@ -3,9 +3,8 @@
  * Source: docs/reference/gateway.md#chunks; docs/reference/node-api.md#posting-chunks.
  * @module
  */
-import { type AnyElysia, Elysia } from "elysia";
+import { type AnyElysia, Elysia, t } from "elysia";
 import { servedChunkFields } from "../../arweave/chunk.ts";
-import { Failure } from "../../failures.ts";
 import type { Chunks, FoundChunk } from "../../gateway/chunks.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { sha256 } from "../../lib/hash.ts";
@@ -16,9 +15,21 @@ import { notModifiedHeaders } from "../content-headers.ts";
 import { contextOf } from "../context.ts";
 import { corsHeaders } from "../cors.ts";
 import { digestField, unknownType } from "../header-values.ts";
+import {
+  bytes,
+  empty,
+  inHeader,
+  json,
+  type Responses,
+  type Result,
+  ref,
+  refusals,
+  sourceFault,
+  textSchema,
+} from "../reference/words.ts";
 import { jsonType } from "../responses.ts";
+import { describedAs, plainText, type RouteDescription } from "../route-schema.ts";
 import { hopsOf } from "./content-sender.ts";
-import { pathParameters } from "./parameters.ts";
 import type { ResponseCache } from "./response-cache.ts";
 
 /** How long sources may keep a reader waiting, in seconds. */
@@ -43,7 +54,32 @@ export type ChunkRoutesOptions = Readonly<{
   memory: ResponseCache;
 }>;
 
-/** Creates the routes. */
+const params = t.Object({
+  offset: plainText(
+    {
+      description: "Any byte of the chunk, counted through the weave; the first byte is 1.",
+      example: "1",
+      pattern: "^(0|[1-9][0-9]{0,18})$",
+    },
+    "invalid_offset",
+  ),
+});
+
+const failures: Responses = {
+  304: empty("`If-None-Match` names this chunk."),
+  ...refusals("invalid_offset", "not_found", "blocked"),
+  ...sourceFault,
+};
+
+function ofChunk(summary: string, found: Result): RouteDescription {
+  return {
+    tag: "Chunks",
+    summary,
+    parameters: [inHeader("If-None-Match", textSchema, "Entity tag of a chunk that the client has.")],
+    responses: { 200: found, ...failures },
+  };
+}
+
 export function createChunkRoutes({ chunks, memory }: ChunkRoutesOptions): AnyElysia {
   const find = async (offset: bigint, request: Request): Promise<FoundChunk> => {
     contextOf(request).allowSilence(sourceSilenceSeconds);
@@ -74,7 +110,6 @@ export function createChunkRoutes({ chunks, memory }: ChunkRoutesOptions): AnyEl
   const route =
     (write: (found: FoundChunk, digest: Uint8Array, offset: bigint) => Writing) =>
     async ({ params, request }: Readonly<{ params: { offset: string }; request: Request }>) => {
-      if (!pathParameters.offset.is(params.offset)) throw new Failure("invalid_offset", { text: params.offset });
       const { target, headOnly } = contextOf(request);
       const ready = memory.get(target.path) ?? (await make(BigInt(params.offset), request, write));
       if (namesTag(request.headers.get("if-none-match"), ready.headers.get("ETag") ?? ""))
@@ -86,8 +121,23 @@ export function createChunkRoutes({ chunks, memory }: ChunkRoutesOptions): AnyEl
     };
 
   return new Elysia({ strictPath: true })
-    .get("/chunk/:offset", route(asJson))
-    .get("/chunk/:offset/data", route(asData));
+    .get("/chunk/:offset", route(asJson), {
+      params,
+      detail: describedAs(
+        {
+          path: "/chunk/:offset",
+          ...ofChunk("The chunk at an offset, with its proof", json("The chunk.", ref("Chunk"))),
+        },
+        { path: "/chunk/:offset", method: "HEAD", ...ofChunk("Headers of a chunk", empty("The chunk exists.")) },
+      ),
+    })
+    .get("/chunk/:offset/data", route(asData), {
+      params,
+      detail: describedAs({
+        path: "/chunk/:offset/data",
+        ...ofChunk("The bytes of a chunk", bytes("The bytes; the proof is in headers.")),
+      }),
+    });
 }
 
 function chunkHeaders({ verified, stable }: FoundChunk, digest: Uint8Array) {

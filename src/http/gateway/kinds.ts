@@ -26,9 +26,6 @@ export const heightKind = textKind({ pattern: "^[0-9]+$", maxLength: 15 });
 /** Sizes have at most this many digits; a node takes 2^64. */
 export const sizeKind = textKind({ pattern: "^[0-9]+$", maxLength: 20 });
 
-/** Offsets in the weave, from 0; what is longer is beyond any weave. */
-export const offsetKind = textKind({ pattern: "^(0|[1-9][0-9]{0,18})$" });
-
 /** Names of a transaction's fields. */
 export const fieldKind = textKind({ pattern: "^[a-z_]{1,32}$" });
 

@@ -7,7 +7,7 @@ import { idKind, idShape } from "../../arweave/id.ts";
 import { digitsKind } from "../../lib/kind.ts";
 import { pathParameter, queryParameter } from "../parameter.ts";
 import { sampleBlockHash, sampleId } from "../reference/words.ts";
-import { addressKind, blockHashKind, fieldKind, heightKind, offsetKind, rangeKind, sizeKind } from "./kinds.ts";
+import { addressKind, blockHashKind, fieldKind, heightKind, rangeKind, sizeKind } from "./kinds.ts";
 
 /** Refusals on one page of the list. */
 const pageMax = 10_000;
@@ -24,12 +24,6 @@ export const pathParameters = {
   bundleId: pathParameter("id", idKind, sampleId, "Id of the bundle."),
   height: pathParameter("height", heightKind, "0", "Height, from 0."),
   blockHash: pathParameter("hash", blockHashKind, sampleBlockHash, "Its `indep_hash`."),
-  offset: pathParameter(
-    "offset",
-    offsetKind,
-    "1",
-    "Any byte of the chunk, counted through the weave; the first byte is 1.",
-  ),
   address: pathParameter("address", addressKind, sampleId, "Address of the wallet."),
   size: pathParameter("size", sizeKind, "1000", "Bytes."),
   target: pathParameter("target", addressKind, "target", "Address that is paid, or the word `target`."),

@@ -43,8 +43,10 @@ export async function writeReference(
   const { title, introduction, descriptions, records, securitySchemes } = reference;
   const registered = new Set(routes.flatMap(({ method, path }) => methodsOf(method).map((each) => `${each} ${path}`)));
   const document = new Elysia();
-  for (const { method, path, ...operation } of operationsOf(routes))
-    document.route(method, path, () => "", { detail: JSON.parse(JSON.stringify(operation)) });
+  for (const { method, path, responses, ...operation } of operationsOf(routes)) {
+    const detail = { ...operation, responses: method === "HEAD" ? withoutBodies(responses) : responses };
+    document.route(method, path, () => "", { detail: JSON.parse(JSON.stringify(detail)) });
+  }
   for (const each of descriptions)
     if (registered.has(`${each.method} ${each.servedBy ?? each.path}`)) note(document, each);
   document.use(
@@ -115,13 +117,13 @@ export function operationsOf(routes: readonly RegisteredRoute[]): readonly Opera
     if (path === "") return [];
     return descriptionsOf(detail).map((description) => {
       const parameters = [...pathParametersOf(params), ...(description.parameters ?? [])];
-      return { path, ...description, ...(parameters.length === 0 ? {} : { parameters }), method };
+      return { method, path, ...description, ...(parameters.length === 0 ? {} : { parameters }) };
     });
   });
 }
 
 /** An operation as a route has it, with its own path where it has one. */
-type Described = Omit<Operation, "method" | "path"> & Readonly<{ path?: string }>;
+type Described = Omit<Operation, "method" | "path"> & Readonly<{ method?: string; path?: string }>;
 
 function descriptionsOf(detail: unknown): readonly Described[] {
   if (typeof detail !== "object" || detail === null) return [];

@@ -5,7 +5,6 @@
  */
 import { limits } from "../limits.ts";
 import { adminDescriptions } from "./admin-descriptions.ts";
-import { chainDescriptions } from "./chain-descriptions.ts";
 import type { Reference } from "./document.ts";
 import { gatewayDescriptions } from "./gateway-descriptions.ts";
 import { records } from "./records.ts";
@@ -44,7 +43,7 @@ function sizeText(size: number): string {
 export const gatewayReference: Reference = {
   title: "Cairn gateway",
   introduction,
-  descriptions: [...gatewayDescriptions, ...adminDescriptions, ...chainDescriptions],
+  descriptions: [...gatewayDescriptions, ...adminDescriptions],
   records,
   securitySchemes: { key: { type: "http", scheme: "bearer", description: "ADMIN_API_KEY" } },
 };
