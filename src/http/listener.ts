@@ -17,7 +17,6 @@ export type Certificate = Readonly<{ cert: string; key: string }>;
 
 type BunServer = ReturnType<typeof Bun.serve>;
 
-/** What a listener is made of. */
 export type ListenerOptions = Readonly<{
   hostname: string;
   /** 0 takes a free port. */
@@ -36,11 +35,11 @@ export type ListenerOptions = Readonly<{
 export type Listener = Readonly<{
   port: number;
   /**
-   * Answers connections that come from now on with another certificate.
+   * Uses another certificate for new connections.
    * @throws Error when they are no certificate and its key; then the old one stays.
    */
   renew: (certificate: Certificate) => void;
-  /** Takes no new connections, waits for answers under way at most `graceMs`, then cuts them. */
+  /** Accepts no new connections, waits at most `graceMs` for responses, then cuts connections. */
   close: (graceMs: number) => Promise<void>;
 }>;
 

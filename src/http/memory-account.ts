@@ -1,5 +1,5 @@
 /**
- * The memory of one request: what its body holds until it is answered, and what its response holds until it has left.
+ * The memory of one request: its body until the response, and its response until the client has received it.
  * @module
  */
 import { Failure } from "../failures.ts";
@@ -73,7 +73,7 @@ export function openMemoryAccount(parts: AccountParts, request: Request, listene
   let requestBytes = 0;
   let isRejected = false;
 
-  /** A client that has left is refused nothing. */
+  /** Requests of disconnected clients are not rejected. */
   const countRejected = (): void => {
     if (!request.signal.aborted) count.rejectedResponse();
   };

@@ -1,5 +1,5 @@
 /**
- * Reading beyond the limits for a payment by x402: who has reached a limit is told what to pay, pays, and reads on.
+ * Paid reading beyond the rate limits by x402: a client at its limit receives a price, pays, and continues.
  *
  * Only GET and HEAD of the gateway's own paths are sold. A payment on a request within the limits is not settled.
  * Source: docs/decisions/086-paid-reading.md; docs/reference/payment.md#x402.
@@ -18,7 +18,6 @@ import { type Lack, type RateLimiter, rateLimitedResponse, tokenBytes, tokensOf 
 import { failureResponse } from "./responses.ts";
 import { x402PaymentOf, x402RequiredResponse, x402SettledHeaders } from "./x402-responses.ts";
 
-/** How a request goes on. */
 export type Entry = Readonly<{
   /** It does not. */
   rejected?: Response | undefined;

@@ -1,5 +1,5 @@
 /**
- * Under which address a caller reaches one of our services.
+ * The public address of a service, as its clients reach it.
  * Source: docs/reference/gateway.md#public-addresses.
  * @module
  */
@@ -8,9 +8,8 @@ import { contextOf } from "./context.ts";
 /** Tells an address without a slash at its end; "" where only a relative one is safe. */
 export type PublicUrl = (request: Request) => string;
 
-/** What is known of a service's address. */
 export type PublicUrlOptions = Readonly<{
-  /** The operator's word, which is always right. */
+  /** The operator's setting, which takes precedence. */
   setting: string | undefined;
   /** The listener's. */
   port: () => number;

@@ -5,14 +5,14 @@
  */
 import { isAdministration } from "./cors.ts";
 
-/** The parts of the program that answer requests. */
+/** The services of the program. */
 const services = ["gateway", "payment", "upload", "admin"] as const;
 export type ServiceName = (typeof services)[number];
 
 /** A service, and the pattern of a route of it: `/tx/{id}/offset`. */
 export type RouteLabel = Readonly<{ service: ServiceName; route: string }>;
 
-/** The route of requests that no route took: unknown paths and methods, preflights, and what was refused before. */
+/** The label of requests without a route: unknown paths and methods, preflights, rejected requests. */
 export const unrouted = "unrouted";
 
 /** Content, by its id or by its host. */

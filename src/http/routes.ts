@@ -1,5 +1,5 @@
 /**
- * Which methods a path answers to, read from the routes that are registered.
+ * The methods of a path, from the registered routes.
  * @module
  */
 

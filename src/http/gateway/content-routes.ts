@@ -25,7 +25,6 @@ import { type ContentSender, createContentFinder, createContentSender, queryPart
 import { createNamedContent, type NotFoundPage } from "./named-content.ts";
 import type { Memory } from "./response-cache.ts";
 
-/** What the routes are made of. */
 export type ContentRoutesOptions = Readonly<{
   resolver: Resolver;
   content: Pick<GatewayContentStore, "open" | "openIndexed">;
@@ -43,13 +42,13 @@ export type ContentRoutesOptions = Readonly<{
   /** A body up to this size that is not on disk is answered when complete. Bytes. */
   coldBufferBytes: number;
   clock: Clock;
-  /** Told of each answer that gives content, but of those from memory. */
+  /** Called with each content response, except those from the response cache. */
   note?: ((response: Response) => void) | undefined;
 }>;
 
 /** Content over HTTP. */
 export type ContentRoutes = Readonly<{
-  /** Answers at once from memory, or not at all. */
+  /** Responds from the response cache, or returns undefined. */
   hit: (request: Request) => Response | undefined;
   /** For routes that send content from addresses of their own. */
   sender: ContentSender;
@@ -124,7 +123,7 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
   return { hit, sender, routes };
 }
 
-/** Request headers with which an answer may be another than the whole body. */
+/** Request headers that may change the response from the whole body. */
 const headersThatMatter = [
   "range",
   "if-none-match",
@@ -134,7 +133,7 @@ const headersThatMatter = [
   "service-worker",
 ] as const;
 
-/** Whether nothing but the body is asked for, so that an answer from memory will do as it is. */
+/** Whether the request is for the whole body, so that a cached response can be used unchanged. */
 function isPlain(headers: Headers): boolean {
   for (const name of headersThatMatter) if (headers.has(name)) return false;
   return true;

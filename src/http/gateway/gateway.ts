@@ -53,7 +53,7 @@ import { createProofRoutes } from "./proof-routes.ts";
 import { createMemory } from "./response-cache.ts";
 import { createServiceRoutes } from "./service-routes.ts";
 
-/** What of the index is read here; queries have connections of their own. */
+/** The parts of the index that routes read; query threads have their own connections. */
 export type GatewayReader = Pick<
   IndexReader,
   | "block"
@@ -68,7 +68,6 @@ export type GatewayReader = Pick<
   | "weaveSpan"
 >;
 
-/** What a gateway is made of. */
 export type GatewayOptions = Readonly<{
   reader: GatewayReader;
   content: Pick<GatewayContentStore, "open" | "openIndexed">;
@@ -110,30 +109,30 @@ export type GatewaySettings = Readonly<{
   sandboxScheme: "http" | "https" | undefined;
   /** Content of `/`, and of every path that names nothing else. */
   apex: Apex | undefined;
-  /** What hosts of names answer that stand for nothing. */
+  /** Response of hosts of unknown names. */
   notFoundPage: NotFoundPage;
   /** Whether content carries its tags, owner and signature as headers. */
   sendsArweaveHeaders: boolean;
-  /** A body up to this size that is not on disk is answered when complete. Bytes. */
+  /** A body up to this size that is not on disk is sent when complete. Bytes. */
   coldBufferBytes: number;
-  /** Memory for small bodies that are often read; 0 keeps none. Bytes. */
+  /** Memory of the response cache; 0 disables it. Bytes. */
   responseCacheBytesMax: number;
 }>;
 
 /** The gateway over HTTP. */
 export type Gateway = Readonly<{
   app: AnyElysia;
-  /** Answers at once from memory, or not at all; to be asked before `app` (`ServerOptions.hit`). */
+  /** Responds from the response cache, or returns undefined; called before `app` (`ServerOptions.hit`). */
   hit: (request: Request) => Response | undefined;
   /** The path that a request means (`ServerOptions.pathOf`): hosts of content have no other spellings of ours. */
   pathOf: (target: Target) => string;
-  /** Leaves behind what memory holds of an id: when it is refused, or its place changed. */
+  /** Drops cached responses of an id: when it is blocked, or its place changed. */
   forget: (id: Id) => void;
-  /** Forgets all of it, and what nodes said: when a hash is refused, or the chain has changed. */
+  /** Drops all cached responses, also of nodes: when a hash is blocked, or the chain has changed. */
   forgetAll: () => void;
 }>;
 
-/** Creates the gateway's surface; it owns nothing that has to be closed. */
+/** The result needs no close. */
 export function createGateway(options: GatewayOptions): Gateway {
   const { reader, content, nodes, clock, metrics, settings, checkRelayed } = options;
   const hosts = createHosts(settings.rootHosts);
@@ -234,7 +233,7 @@ function addMetrics(metrics: Metrics, bytes: () => number, count: () => number):
   metrics.gaugeOf({ name: "memory_hits_entries", help: "Small bodies in memory.", read: count });
 }
 
-/** Counts answers by whether their bytes were on this disk, under the peer's names. */
+/** Counts responses by whether their bytes were on this disk, under ar-io-node's names. */
 function createCacheStats(metrics: Metrics): (response: Response) => void {
   const of = (name: string, help: string) =>
     metrics.counter({ name, help, labels: { request_type: ["full", "range"] } });

@@ -1,5 +1,5 @@
 /**
- * What an answer says of the name that led to it.
+ * Response headers of names.
  * Source: docs/reference/gateway.md#names-of-the-registry.
  * @module
  */
@@ -21,7 +21,7 @@ export function nameHeaders({ name, record, resolvedAt }: ResolvedName): Record<
   };
 }
 
-/** How long an answer that a name led to may be kept. @param secondsMax - Where the answer itself bounds it. */
+/** @param secondsMax - Limit by the response itself. */
 export function nameCacheControl({ keepSeconds }: ResolvedName, secondsMax = keepSeconds): string {
   return `public, max-age=${Math.min(keepSeconds, secondsMax)}`;
 }

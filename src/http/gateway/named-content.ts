@@ -1,6 +1,5 @@
 /**
- * What a name stands for, on the name's own host or as the apex of ours; and what is said where a name stands
- * for nothing.
+ * Content of names, on their own hosts or as the apex; and the response for unknown names.
  * Source: docs/reference/gateway.md#names-of-the-registry.
  * @module
  */
@@ -15,17 +14,15 @@ import type { NamedPath } from "./content-address.ts";
 import { type ContentSender, hopsOf } from "./content-sender.ts";
 import { nameCacheControl, nameHeaders } from "./name-headers.ts";
 
-/** The page for names that stand for nothing: an id, else a name; neither is a plain 404. */
+/** The page for unknown names: an id, else a name; without either, a plain 404. */
 export type NotFoundPage = Readonly<{ id: Id | undefined; name: string | undefined }>;
 
-/** What is needed. */
 export type NamedContentOptions = Readonly<{
   names: Names;
   sender: ContentSender;
   notFoundPage: NotFoundPage;
 }>;
 
-/** Answers for names. */
 export type NamedContent = Readonly<{
   /** @throws Failure `not_found`, `blocked`, `source_failed`, `source_timeout`, `busy`. */
   response: (request: Request, address: NamedPath, policy: ContentPolicy) => Promise<Response>;
@@ -33,7 +30,6 @@ export type NamedContent = Readonly<{
 
 const noStore = { "Cache-Control": "no-store" } as const;
 
-/** Creates the answers. */
 export function createNamedContent({ names, sender, notFoundPage }: NamedContentOptions): NamedContent {
   const resolve = (name: string, request: Request) => names.resolve(name, hopsOf(request), request.signal);
 
@@ -51,18 +47,18 @@ export function createNamedContent({ names, sender, notFoundPage }: NamedContent
       for (const [name, value] of Object.entries({ ...own, "Cache-Control": keep })) headers.set(name, value);
     };
     const address = { kind: "content", id, path, raw: false, changing: true } as const;
-    // No host begins so: what memory holds of it is never given without asking what the name stands for.
+    // No host begins so: a cached entry is never used without resolving the name first.
     const key = `@${isApex ? "apex" : "name"} ${id}${contextOf(request).target.path}`;
     try {
       return await sender.send(request, { address, policy, key, decorate });
     } catch (error) {
-      // The name is there though its content is not: who asks for the name must be able to tell.
+      // The name exists although its content does not: clients must be able to distinguish this.
       if (error instanceof Failure && error.code === "not_found") return codeResponse("not_found", own);
       throw error;
     }
   };
 
-  /** The page's own id; undefined where there is no page, or nobody can say now. */
+  /** The page's id; undefined without a page, or when it cannot be resolved now. */
   const pageId = async (request: Request): Promise<Id | undefined> => {
     const { id, name } = notFoundPage;
     if (id !== undefined || name === undefined) return id;
@@ -70,7 +66,7 @@ export function createNamedContent({ names, sender, notFoundPage }: NamedContent
       const meaning = await resolve(name, request);
       return meaning.kind === "resolved" ? meaning.resolved.record.id : undefined;
     } catch (error) {
-      // That the name asked for is absent is true without a page.
+      // Without a page, the requested name is still absent.
       if (error instanceof Failure) return undefined;
       throw error;
     }
@@ -85,13 +81,13 @@ export function createNamedContent({ names, sender, notFoundPage }: NamedContent
     if (id === undefined) throw new Failure("not_found", { host: context.target.host });
     const address = { kind: "content", id, path, raw: false, changing: true } as const;
     const key = `@absent ${id}${context.target.path}`;
-    // The page stands at an address that somebody may have tomorrow.
+    // The name of this address may be registered later.
     const decorate = (headers: Headers) => headers.set("Cache-Control", "no-store");
     const sending = { address, policy, key, decorate };
     try {
       return await sender.sendWhole(request, sending, isRoot ? failures.not_found.status : 200);
     } catch (error) {
-      // That the name is absent is true also when its page cannot be had.
+      // The name is absent even if its page is not available.
       if (error instanceof Failure) throw new Failure("not_found", { id, page: error.code }, error);
       throw error;
     }

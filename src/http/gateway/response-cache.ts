@@ -1,5 +1,5 @@
 /**
- * Small bodies in memory, with headers that were built once: what makes an often-read answer as cheap as a
+ * The response cache: small bodies in memory with prebuilt headers, so that a frequent response costs no more than a
  * static file.
  *
  * An entry is found by the address as it is asked for, so that a hit is one look-up. It holds what it depends
@@ -12,53 +12,50 @@ import type { Id } from "../../arweave/id.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { arweaveHeaderBytes } from "../arweave-headers.ts";
 
-/** An answer that is ready. */
 export type Hit = Readonly<{
   /**
-   * A Blob, because the runtime shares its bytes among answers; it copies a Uint8Array for each (15 µs for
-   * 256 KiB).
+   * A Blob, because the runtime shares its bytes among responses; it copies a Uint8Array for each (15 µs for 256 KiB).
    */
   body: Blob;
-  /** Of the whole answer, without its length. */
+  /** Of the whole response, without its length. */
   headers: Headers;
   /** The content, and the manifest through which it was found. */
   dependsOn: readonly Id[];
-  /** What was said of the content can change; then the entry is left behind. Milliseconds since the epoch. */
+  /** Expiry of content whose state may change. Milliseconds since the epoch. */
   goodUntil: number;
 }>;
 
-/** Answers in memory. */
 export type ResponseCache = Readonly<{
   get: (address: string) => Hit | undefined;
   /**
-   * Keeps an answer, unless what it depends on was forgotten since it was begun.
+   * Caches a response, unless its content was invalidated since the response began.
    * @param since - The `moment` before the first look at what the answer depends on.
    */
   put: (address: string, hit: Hit, since: number) => void;
   /** Leaves behind what depends on an id, and what is under way. */
   forget: (id: Id) => void;
   clear: () => void;
-  /** A number that only grows, to be taken before an answer is begun. */
+  /** A growing number; read it before a response begins. */
   moment: () => number;
   bytes: () => number;
   count: () => number;
 }>;
 
-/** Largest body that is kept; a larger one gains less from memory than it takes from others. Bytes. */
+/** Largest cached body; larger ones gain less than they displace. Bytes. */
 export const hitBytesMax = 256 * 2 ** 10;
 
 /**
- * What an entry takes beside its body: usual headers, keys, the cache's own tables. Bytes, estimated generously.
+ * Overhead of an entry: headers, keys, tables of the cache. Bytes, a high estimate.
  */
 const entryBytes = 2_048;
 
-/** Ids whose forgetting is remembered; an answer that is older than all of these is not kept. */
+/** Invalidated ids that are remembered; a response that began before all of them is not cached. */
 const forgottenMax = 50_000;
 
 /**
  * Creates an empty memory.
  *
- * @param bytesMax - All of it, bytes; 0 keeps nothing.
+ * @param bytesMax - Total size, bytes; 0 disables the cache.
  * @param bodyBytesMax - The largest body in it.
  */
 export function createResponseCache(bytesMax: number, clock: Clock, bodyBytesMax = hitBytesMax): ResponseCache {
@@ -96,11 +93,11 @@ export function createResponseCache(bytesMax: number, clock: Clock, bodyBytesMax
   };
 }
 
-/** Memory of two kinds, so that whoever reads chunk after chunk drives no often-read body out. */
+/** Two separate caches, so that sequential reads of chunks do not evict frequent content. */
 export type Memory = Readonly<{
   /** Content by its address. */
   bodies: ResponseCache;
-  /** Answers of `/chunk` by their path. */
+  /** Responses of `/chunk` by their path. */
   chunks: ResponseCache;
   /** Both, by address. */
   get: ResponseCache["get"];
@@ -110,7 +107,7 @@ export type Memory = Readonly<{
   count: ResponseCache["count"];
 }>;
 
-/** A chunk as JSON with its paths is larger than any content that is kept. Bytes. */
+/** A chunk as JSON with its paths is larger than any cached content. Bytes. */
 const chunkResponseBytesMax = 512 * 2 ** 10;
 
 /** Of all memory, chunks get one part in so many. */
