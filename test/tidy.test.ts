@@ -90,6 +90,14 @@ describe("the source tree", () => {
     expect(faults).toEqual([]);
   });
 
+  test("writes SQL only in the folders of the domains that own the tables", () => {
+    const statement = /["`](SELECT [a-z(*0-9]|INSERT (OR [A-Z]+ )?INTO |UPDATE [a-z_]+ SET|DELETE FROM |CREATE TABLE )/;
+    const faults = sources.filter(
+      ({ path, text }) => !/^(bench|src\/(store|payment|upload|dev))\//.test(path) && statement.test(text),
+    );
+    expect(faults.map(({ path }) => path)).toEqual([]);
+  });
+
   test("imports only from lower layers", () => {
     const faults = sources.flatMap((source) =>
       importsOf(source)
