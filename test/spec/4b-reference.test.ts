@@ -110,6 +110,12 @@ describe("the document", () => {
     }
   });
 
+  test("of the gateway has no route of the services that are mounted on it", async () => {
+    const { paths } = await (await fetch(`${program.line.gateway}/openapi.json`)).json();
+    expect(Object.keys(paths)).toContain("/tx/{id}/status");
+    expect(Object.keys(paths).filter((path) => /^\/(payment|upload)/.test(path))).toEqual([]);
+  });
+
   test("is the same below /v1, and where the service is mounted on the gateway, and so is its page", async () => {
     const { payment, gateway } = program.line;
     for (const origin of [`${payment}/v1`, `${gateway}/payment`, `${gateway}/payment/v1`]) {

@@ -41,6 +41,7 @@ import { gatewayReference } from "../reference/gateway-reference.ts";
 import { createReferenceRoutes } from "../reference/reference-routes.ts";
 import { meantPath } from "../reserved.ts";
 import { jsonTextResponse } from "../responses.ts";
+import type { RegisteredRoute } from "../routes.ts";
 import type { Target } from "../target.ts";
 import { createChainRoutes } from "./chain-routes.ts";
 import { createChunkRoutes } from "./chunk-routes.ts";
@@ -204,10 +205,16 @@ export function createGateway(options: GatewayOptions): Gateway {
   if (options.administration !== undefined) app.use(options.administration);
   for (const service of options.services ?? []) app.use(service);
   if (settings.apex === undefined) app.get("/", () => jsonTextResponse(infoText));
-  app.use(createReferenceRoutes(gatewayReference, () => app.routes, settings.publicUrl));
+  app.use(createReferenceRoutes(gatewayReference, () => ownRoutes(app, options.services), settings.publicUrl));
   app.use(contentRoutes.routes);
   const forgetAll = inOrder(memory.clear, relay.forgetAll, network.forget);
   return { app, hit: contentRoutes.hit, pathOf: pathsOn(hosts), forget: memory.forget, forgetAll };
+}
+
+/** The routes of the gateway's document: mounted services have documents of their own. */
+function ownRoutes(app: AnyElysia, services: readonly AnyElysia[] = []): readonly RegisteredRoute[] {
+  const mounted = new Set(services.flatMap(({ routes }) => routes.map(({ path }) => path)));
+  return app.routes.filter(({ path }) => !mounted.has(path));
 }
 
 /** Hosts of content have none of our paths, and so no other spellings of them. */
