@@ -24,6 +24,19 @@ afterAll(async () => {
   rmSync(away, { recursive: true, force: true });
 });
 
+test("a binary of `bun build --compile src/main.ts`, which lacks the workers, says how to build it", () => {
+  const plain = join(away, "plain");
+  const build = Bun.spawnSync([process.execPath, "build", "--compile", "src/main.ts", "--outfile", plain], {
+    cwd: repositoryRoot,
+  });
+  expect([build.exitCode, build.stderr.toString().includes("error:")]).toEqual([0, false]);
+  const { exitCode, stderr } = Bun.spawnSync([plain, "version"], { cwd: away });
+  expect([exitCode, stderr.toString()]).toEqual([
+    1,
+    "This binary has no worker threads: build it with `bun run build`.\n",
+  ]);
+});
+
 describe("the binary, away from its tree", () => {
   test("prints its version and its help", () => {
     expect(run(["version"]).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
