@@ -61,7 +61,7 @@ describe("the page", () => {
     expect(await run(process.execPath, "by-hand.mjs")).toBe(codeIn("text")[0] ?? "");
   });
 
-  test("refuses the example by hand when a byte of it is another", async () => {
+  test("rejects the example by hand when a byte of it is another", async () => {
     const text = readFileSync(exampleFile, "utf8");
     const parts = ["tx_path", "data_path", "chunk", "header"];
     for (const part of parts) {

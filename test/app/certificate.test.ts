@@ -125,7 +125,7 @@ describeWith(openssl, "https", () => {
     await expect(openStack(environment)).rejects.toThrow(/^Bad settings:\n {2}TLS_CERT_FILE and TLS_KEY_FILE: /);
   });
 
-  test("an answer that is under way when the certificate changes arrives whole, and closing waits for it", async () => {
+  test("a response that is under way when the certificate changes arrives whole, and closing waits for it", async () => {
     const pems = await Promise.all([pemOf(made["first"]), pemOf(made["second"])]);
     const release = Promise.withResolvers<void>();
     const listener = openListener({
@@ -157,7 +157,7 @@ describeWith(openssl, "https", () => {
     await expect(servedName(listener.port)).rejects.toThrow();
   });
 
-  test("a port that another listener has is refused, also when both would share it", async () => {
+  test("a port that another listener has is rejected, also when both would share it", async () => {
     const certificate = await pemOf(made["first"]);
     const response = () => new Response("x");
     const parts = {

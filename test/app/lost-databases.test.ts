@@ -159,7 +159,7 @@ describe("N7: the start, of one database of a folder", () => {
     expect(told.split("\n")).toHaveLength(1);
     for (const part of [path, ...says]) expect(told).toContain(part);
     const after = existsSync(path) ? readFileSync(path) : undefined;
-    // A start that is refused leaves everything as it was, for whoever restores.
+    // A start that is rejected leaves everything as it was, for whoever restores.
     if (kind === "refused") return expect(after).toEqual(before);
     const again = createRecordingLog();
     await start(root, again.log);
@@ -176,7 +176,7 @@ describe("N7: the start, of one database of a folder", () => {
     ]);
   });
 
-  test("a folder of a build that kept no record is taken as it is, also when that start is cut short", async () => {
+  test("a folder of a build that stored no record is taken as it is, also when that start is cut short", async () => {
     const root = copyOf();
     rmSync(join(root, "databases.json"));
     for (const name of databaseNames) {
@@ -231,7 +231,7 @@ function cairn(root: string, ...words: string[]) {
 }
 
 describe("N7: the commands", () => {
-  test("a lost ledger: serve refuses in one line, doctor and ledger check end with 1, and no new ledger is made", () => {
+  test("a lost ledger: serve rejects in one line, doctor and ledger check end with 1, and no new ledger is made", () => {
     const root = copyOf();
     rmSync(fileOf(root, "ledger"));
     const served = cairn(root, "serve", "--port", "0");
@@ -273,7 +273,7 @@ describe("N7: the commands", () => {
   test.each([
     [["ledger"], "ledger.sqlite is intact and belongs to this data folder: there is no loss to accept"],
     [["credits"], "invalid value 'credits' for --accept-loss: expected one of ledger, moderation"],
-  ])("doctor --accept-loss %p is refused", (words, says) => {
+  ])("doctor --accept-loss %p is rejected", (words, says) => {
     const root = copyOf();
     const { code, said, complained } = cairn(root, "doctor", "--accept-loss", ...words);
     expect([code, said]).toEqual([2, ""]);

@@ -96,7 +96,7 @@ test("a large file is paid for to the winc, and its receipt is valid", async () 
   expect(before - (await balanceOf())).toBe(BigInt(price));
 }, 120_000);
 
-test("without credits an upload is refused in words", async () => {
+test("without credits an upload is rejected in words", async () => {
   const file = join(folder, "unpaid.bin");
   writeFileSync(file, randomBytes(17 * 2 ** 20));
   const wallet = join(folder, "key.txt");

@@ -1,5 +1,5 @@
 /**
- * Settings of token payments that would credit one transfer twice are refused.
+ * Settings of token payments that would credit one transfer twice are rejected.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -62,7 +62,7 @@ test("two addresses are taken on one chain", async () => {
   expect(taken).toEqual(["ethereum", "usdc", "base-eth", "base-usdc"]);
 });
 
-test("an address on one chain under two names is refused, however it is spelled", async () => {
+test("an address on one chain under two names is rejected, however it is spelled", async () => {
   const spelled = `0x${"2".repeat(40)}`.toUpperCase().replace("0X", "0x");
   const error = await open({ ...base, ...ethereum, BASE_CHAIN_ID: "1", PAYMENT_ADDRESS_BASE: spelled }).then(
     () => new Error("it started"),
@@ -116,7 +116,7 @@ describe("a token of the price rules", () => {
     expect(faultsOf({ ...base, ...x402, X402_PAY_TO: other })).toEqual([]);
   });
 
-  test("is refused where it is USDC, or what x402 payments to the same address are made in", () => {
+  test("is rejected where it is USDC, or what x402 payments to the same address are made in", () => {
     expect(faultsOf({ ...base, BASE_USDC_ADDRESS: contract })).toEqual([
       "BASE_USDC_ADDRESS must not be the contract of base-gold in the price rules: one transfer would be base-usdc and base-gold",
     ]);

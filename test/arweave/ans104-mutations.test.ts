@@ -1,5 +1,5 @@
 /**
- * Damaged data items, bundles, manifests and filters: readers answer or refuse, throw nothing but `Failure`, and
+ * Damaged data items, bundles, manifests and filters: readers answer or reject, throw nothing but `Failure`, and
  * keep nothing. `MUTATIONS` inputs for each (100,000 unless set), from the printed seed.
  * @module
  */
@@ -52,7 +52,7 @@ describe("B1, B3, M1: damaged inputs", () => {
   );
 
   test(
-    "item headers are read, or need more, or are refused",
+    "item headers are read, or need more, or are rejected",
     () => {
       hold(items, mutateBytes, (item) => {
         for (const rules of ["strict", "lenient"] as const) {
@@ -101,7 +101,7 @@ describe("B1, B3, M1: damaged inputs", () => {
   );
 
   test(
-    "manifests are read or refused with a Failure",
+    "manifests are read or rejected with a Failure",
     () => {
       const paths = { "index.html": { id }, "a/b": { id } };
       const site = {
@@ -123,7 +123,7 @@ describe("B1, B3, M1: damaged inputs", () => {
   );
 
   test(
-    "filters are read or refused with a Failure, and keep their meaning in their canonical spelling",
+    "filters are read or rejected with a Failure, and keep their meaning in their canonical spelling",
     () => {
       const texts = [
         '{"and":[{"tags":[{"name":"a","value":"b"},{"name":"c"}]},{"not":{"isNestedBundle":true}}]}',
@@ -139,7 +139,7 @@ describe("B1, B3, M1: damaged inputs", () => {
   );
 });
 
-/** Runs a check over damaged samples; a fault names the input, and what is kept after a collection is bounded. */
+/** Runs a check over damaged samples; a fault names the input, and what is stored after a collection is bounded. */
 function hold<Sample extends string | Uint8Array>(
   samples: readonly Sample[],
   mutate: (samples: readonly Sample[], chance: ReturnType<typeof createChance>) => Sample,

@@ -51,7 +51,7 @@ describe("real data items", () => {
     }
   });
 
-  testWith(vectors, "the invalid one is refused for its signature", () => {
+  testWith(vectors, "the invalid one is rejected for its signature", () => {
     const checked = checkItem(vectorBytes("data-items/turbo_stubInvalidDataItem"), "lenient");
     expect(checked).toEqual({
       kind: "invalid",

@@ -81,7 +81,7 @@ describe("verifyBlock", () => {
     );
   });
 
-  test("an ECDSA signature with a high S, a second spelling, is refused, and so is another key's", () => {
+  test("an ECDSA signature with a high S, a second spelling, is rejected, and so is another key's", () => {
     const order = 2n ** 256n - 0x14551231950b75fc4402da1732fc9bebfn;
     const highS = (message: Uint8Array) => {
       const low = ecdsa.sign(message);
@@ -159,7 +159,7 @@ describe("verifyBlock", () => {
     [{ poa: { option: "1", tx_path: "", data_path: "", chunk: "", more: "" } }, "poa has the unknown part more"],
     [{ poa2: { option: "1", tx_path: "", data_path: "", chunk: "QQ" } }, "chunk2_hash is not the hash of poa2.chunk"],
   ];
-  test.each(refusals)("a block signed and hashed with %p is refused: %s", (change, reason) => {
+  test.each(refusals)("a block signed and hashed with %p is rejected: %s", (change, reason) => {
     const [previous, block] = pairOf("2.9", ecdsa, change);
     expect(reasonOf(block, transactions, previous)).toBe(reason);
   });
@@ -196,7 +196,7 @@ describe("verifyBlock", () => {
     expect(reasonOf(unsigned, [])).toBe("signature is not that of reward_key over the block");
   });
 
-  test("one wrong character anywhere in a block is refused", () => {
+  test("one wrong character anywhere in a block is rejected", () => {
     const [previous, block] = pairOf("2.9", ecdsa);
     const chance = createChance(mutationSeed);
     const accepted: string[] = [];
@@ -228,7 +228,7 @@ describe("readBlock", () => {
     ["a negative size", { block_size: "-1" }, "block_size is no whole number"],
     ["no wallet list in an old block", { ...oldKeys(), wallet_list: undefined }, "wallet_list is no text"],
   ];
-  test.each(rows)("%s is refused", (_name, change, reason) => {
+  test.each(rows)("%s is rejected", (_name, change, reason) => {
     expect(failureOf(JSON.stringify({ ...sound.fields, ...change }))).toBe(reason);
   });
 
@@ -320,7 +320,7 @@ test("the block index grows from nothing", () => {
 });
 
 describe(`${mutationCount} damaged blocks (seed ${mutationSeed})`, () => {
-  test("are read or refused with a Failure, and none is accepted with another meaning", () => {
+  test("are read or rejected with a Failure, and none is accepted with another meaning", () => {
     const sound = recent.map((shape) => makeSample({ shape, wallet: shape === "2.9" ? ecdsa : rsa }));
     const texts = sound.map(({ text }) => text);
     const chance = createChance(mutationSeed);

@@ -68,12 +68,12 @@ describe("B1: readBundleCount", () => {
     [2n ** 64n, 2 ** 53 - 1],
     [2n ** 255n, 2 ** 53 - 1],
     [2n ** 256n - 1n, 2 ** 53 - 1],
-  ])("refuses a count of %p in %p bytes", (count, bundleSize) => {
+  ])("rejects a count of %p in %p bytes", (count, bundleSize) => {
     const read = readBundleCount(countOf(count), bundleSize);
     expect(read).toMatchObject({ kind: "invalid", reason: expect.stringContaining("beyond the") });
   });
 
-  test("refuses fewer than 32 bytes", () => {
+  test("rejects fewer than 32 bytes", () => {
     expect(readBundleCount(new Uint8Array(31), 31).kind).toBe("invalid");
     expect(readBundleCount(new Uint8Array(0), 0).kind).toBe("invalid");
   });

@@ -155,7 +155,7 @@ describe("checkChunk", () => {
     ["no path", { ...first, dataPath: new Uint8Array(0) }, "data_path does not prove this offset under this root"],
     ["a size of 0", { ...first, dataSize: 0, offset: 0 }, "offset lies beyond the data"],
   ];
-  test.each(rows)("%s is refused", (_name, claim, reason) => {
+  test.each(rows)("%s is rejected", (_name, claim, reason) => {
     expect(checkChunk({ ...claim, ruleset: "relaxed" })).toEqual({ kind: "refused", reason });
     expect(admitChunk(claim)).toEqual({ kind: "refused", reason });
   });
@@ -173,7 +173,7 @@ describe("checkChunk", () => {
     }
   });
 
-  test("a smaller stated size than the data has is refused for the chunk that crosses it", () => {
+  test("a smaller stated size than the data has is rejected for the chunk that crosses it", () => {
     const claim = { ...second, dataSize: second.dataSize - 1, offset: second.dataSize - 2 };
     expect(admitChunk(claim).kind).toBe("refused");
   });
@@ -215,7 +215,7 @@ describe("reading chunks", () => {
     ["padding", { chunk: "QQ==" }, "chunk is not canonical base64url"],
     ["a path that is a list", { data_path: [] }, "data_path is no text"],
   ];
-  test.each(rows)("%s is refused", (_name, change, reason) => {
+  test.each(rows)("%s is rejected", (_name, change, reason) => {
     expect(reasonOf(() => readPostedChunk(JSON.stringify({ ...body, ...change })))).toBe(reason);
   });
 

@@ -69,7 +69,7 @@ describe("B4: createDataItem and checkItem", () => {
     }
   });
 
-  test.each(named)("%s: an item cut at any byte is refused, with a reason", (_name, signer) => {
+  test.each(named)("%s: an item cut at any byte is rejected, with a reason", (_name, signer) => {
     const item = createDataItem(fields, signer);
     for (let size = 0; size < item.length; size += 1) {
       for (const rules of rulings) {
@@ -96,7 +96,7 @@ describe("B4: createDataItem and checkItem", () => {
     throw new Error("reading asks without end");
   });
 
-  test.each(named)("%s: one wrong bit in any signed byte is refused", (_name, signer) => {
+  test.each(named)("%s: one wrong bit in any signed byte is rejected", (_name, signer) => {
     const item = createDataItem(fields, signer);
     const { ownerOffset } = headerOf(item);
     const start = ownerOffset + signer.scheme.ownerSize;
@@ -178,7 +178,7 @@ describe("B4: readItemFrame", () => {
     ["2^63 tag bytes", put(tagsSize, u64(2n ** 63n)), "more than 4096 tag bytes are declared"],
     ["2^64 - 1 tag bytes", put(tagsSize, u64(2n ** 64n - 1n)), "more than 4096 tag bytes are declared"],
     ["tag bytes beyond the item", put(tagsSize, u64(11n)), "the tags are cut short"],
-  ])("refuses %s", (_name, bytes, reason) => {
+  ])("rejects %s", (_name, bytes, reason) => {
     expect(readItemFrame(bytes, "strict", bytes.length)).toEqual({ kind: "invalid", reason });
   });
 
@@ -259,7 +259,7 @@ describe("createItemHash", () => {
     ]);
   });
 
-  test("refuses to end when the pieces are not the payload", () => {
+  test("rejects to end when the pieces are not the payload", () => {
     const hash = createItemHash(headerOf(small), 4);
     hash.update(new Uint8Array(3));
     expect(() => hash.finish()).toThrow("invariant broken");

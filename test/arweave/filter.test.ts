@@ -264,7 +264,7 @@ describe("readFilter", () => {
       "must be a whole number, 0 to 1",
     ],
     ['{"hashPartition":{"partitionCount":2,"key":"id"}}', "$.hashPartition.key", "is unknown"],
-  ])("refuses %s at %s: %s", (text, path, reason) => {
+  ])("rejects %s at %s: %s", (text, path, reason) => {
     const { code, context } = faultOf(text);
     expect(code).toBe("malformed_input");
     expect(context["path"]).toBe(path);
@@ -278,7 +278,7 @@ describe("readFilter", () => {
     expect(faultOf(nest(100_000)).context["reason"]).toBeDefined();
   });
 
-  test("refuses a text beyond its limit before it reads it", () => {
+  test("rejects a text beyond its limit before it reads it", () => {
     const long = `{"always":true${" ".repeat(filterLengthMax)}}`;
     expect(faultOf(long).context["reason"]).toBe("$ is longer than 1048576 characters");
   });

@@ -254,7 +254,7 @@ describe("M1: a manifest read in pieces", () => {
   test.each([
     ["lists", "[", "]"],
     ["objects", '{"":', "}"],
-  ])("agrees on %s nested as deep as the size allows, and refuses deeper ones at once", (_name, open, close) => {
+  ])("agrees on %s nested as deep as the size allows, and rejects deeper ones at once", (_name, open, close) => {
     const depth = 50_000;
     const junk = `${open.repeat(depth)}0${close.repeat(depth)}`;
     const quota = " ".repeat(16 * depth - 2_000);

@@ -117,18 +117,18 @@ describe("M1: readManifest", () => {
     ["no version", JSON.stringify({ ...site, version: undefined })],
     ["no paths", JSON.stringify({ ...site, paths: undefined })],
     ["paths in a list", JSON.stringify({ ...site, paths: [] })],
-  ])("refuses %s", (_name, text) => {
+  ])("rejects %s", (_name, text) => {
     expect(() => readManifest(new TextEncoder().encode(text))).toThrow(Failure);
   });
 
-  test("refuses more bytes than its limit before it reads them", () => {
+  test("rejects more bytes than its limit before it reads them", () => {
     expect(() => readManifest(new Uint8Array(manifestSizeMax + 1))).toThrow(new Failure("too_large").message);
   });
 
   test.each([
     ["lists", "[".repeat(500_000)],
     ["objects", JSON.stringify({ ...site, more: Array(500_000).fill({}) })],
-  ])("refuses, before it reads it, a text with more %s than paths need", (_name, text) => {
+  ])("rejects, before it reads it, a text with more %s than paths need", (_name, text) => {
     const thrown = (() => {
       try {
         return readManifest(new TextEncoder().encode(text));

@@ -263,7 +263,7 @@ describe("validatePath", () => {
   const size = 3 * chunkSize + 190_000;
   const root = tree.root;
 
-  test("any flipped bit of a path that is followed is refused", () => {
+  test("any flipped bit of a path that is followed is rejected", () => {
     const path = tree.path(3);
     for (let bit = 0; bit < path.length * 8; bit++) {
       const at = bit >> 3;
@@ -273,7 +273,7 @@ describe("validatePath", () => {
     }
   });
 
-  test("a path of any other length is refused", () => {
+  test("a path of any other length is rejected", () => {
     const path = tree.path(2);
     for (let length = 0; length < path.length; length++) {
       const cut = path.subarray(0, length);

@@ -52,7 +52,7 @@ describe("readProof", () => {
     ["absolute_end_offset has more than", { chunks: [{ ...chunk, absolute_end_offset: "9".repeat(20) }] }],
     ["owner has more than", { signature: { ...signature, owner: "A".repeat(6_000) } }],
     ["opens more than", { chunks: Array(5_000).fill([]) }],
-  ])("refuses a proof in which %s", (reason, change) => {
+  ])("rejects a proof in which %s", (reason, change) => {
     expect(reasonOf(() => readProof(JSON.stringify({ ...proof, ...change })))).toContain(reason);
   });
 

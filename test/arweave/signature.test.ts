@@ -48,7 +48,7 @@ describe("B4: every scheme", () => {
     expect(check(signer, signature)).toBe("valid");
   });
 
-  test.each(named)("%s refuses one wrong bit anywhere in the message", (_name, signer) => {
+  test.each(named)("%s rejects one wrong bit anywhere in the message", (_name, signer) => {
     const signature = signer.sign(message);
     for (let index = 0; index < message.length; index += 5) {
       const verdict = signer.scheme.verify(flipped(message, index, 1), signer.owner, signature);
@@ -56,7 +56,7 @@ describe("B4: every scheme", () => {
     }
   });
 
-  test.each(named)("%s refuses one wrong bit anywhere in the signature", (_name, signer) => {
+  test.each(named)("%s rejects one wrong bit anywhere in the signature", (_name, signer) => {
     const signature = signer.sign(message);
     const step = Math.ceil(signature.length / 130);
     for (let index = 0; index < signature.length; index += step) {
@@ -64,7 +64,7 @@ describe("B4: every scheme", () => {
     }
   });
 
-  test.each(named)("%s refuses one wrong bit in every owner byte that names a key", (_name, signer) => {
+  test.each(named)("%s rejects one wrong bit in every owner byte that names a key", (_name, signer) => {
     const signature = signer.sign(message);
     const keyBytes = signer.scheme === multiAptos ? 32 : signer.owner.length;
     const step = Math.ceil(keyBytes / 70);
@@ -74,7 +74,7 @@ describe("B4: every scheme", () => {
     }
   });
 
-  test.each(named)("%s refuses a signature and an owner of zeros, and of ones", (_name, { scheme, owner }) => {
+  test.each(named)("%s rejects a signature and an owner of zeros, and of ones", (_name, { scheme, owner }) => {
     for (const value of [0, 255]) {
       const signature = new Uint8Array(scheme.signatureSize).fill(value);
       expect(scheme.verify(message, owner, signature).valid).toBe(false);
@@ -94,12 +94,12 @@ describe("B4: arweave", () => {
     expect(scheme.verify(message, owner, new Uint8Array(pss(saltLength))).valid).toBe(true);
   });
 
-  test("refuses PKCS #1 v1.5 padding", () => {
+  test("rejects PKCS #1 v1.5 padding", () => {
     const signature = sign("sha256", message, createPrivateKey({ key: rsaKey, format: "jwk" }));
     expect(scheme.verify(message, owner, new Uint8Array(signature)).valid).toBe(false);
   });
 
-  test("refuses a modulus that is short, even, zero or not the signer's", () => {
+  test("rejects a modulus that is short, even, zero or not the signer's", () => {
     const signature = new Uint8Array(pss(32));
     const even = owner.with(511, (owner[511] ?? 0) & 0xfe);
     for (const modulus of [owner.with(0, 0), owner.with(0, 0x7f), even, new Uint8Array(512)]) {
@@ -130,12 +130,12 @@ describe("B4: ed25519", () => {
     "edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
     "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff",
   ];
-  test.each(smallOrder)("refuses the key %s, for which anyone can sign", (hex) => {
+  test.each(smallOrder)("rejects the key %s, for which anyone can sign", (hex) => {
     const verdict = verifyEd25519(message, Uint8Array.fromHex(hex), new Uint8Array(64).fill(1));
     expect(verdict).toEqual(refusal("the Ed25519 key has small order"));
   });
 
-  test("refuses the forgery that the identity as key allows", () => {
+  test("rejects the forgery that the identity as key allows", () => {
     const identity = Uint8Array.fromHex(`01${"00".repeat(31)}`);
     const signature = new Uint8Array(64);
     signature.set(identity, 0); // R = 0·B and S = 0: true for every message.
@@ -146,14 +146,14 @@ describe("B4: ed25519", () => {
     );
   });
 
-  test("refuses S that is the order itself, which stands for 0", () => {
+  test("rejects S that is the order itself, which stands for 0", () => {
     const { owner, sign: signWith } = signerOf(2);
     const signature = signWith(message);
     signature.set(Uint8Array.fromHex("edd3f55c1a631258d69cf7a2def9de1400000000000000000000000000000010"), 32);
     expect(verifyEd25519(message, owner, signature)).toEqual(refusal("the Ed25519 signature has S beyond the order"));
   });
 
-  test("refuses S + L, a second spelling of the same signature", () => {
+  test("rejects S + L, a second spelling of the same signature", () => {
     const { owner, sign: signWith } = signerOf(2);
     const signature = signWith(message);
     const order = 2n ** 252n + 27742317777372353535851937790883648493n;
@@ -176,7 +176,7 @@ describe.each([3, 7, 101])("type %p", (type) => {
     expect(accepted).toEqual([parity, 27 + parity]);
   });
 
-  test("refuses a high S, with either parity", () => {
+  test("rejects a high S, with either parity", () => {
     const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
     const s = order - BigInt(`0x${signature.subarray(32, 64).toHex()}`);
     const high = signature.slice();
@@ -188,7 +188,7 @@ describe.each([3, 7, 101])("type %p", (type) => {
 });
 
 describe("B4: ethereum", () => {
-  test("refuses owners that are compressed or hybrid spellings of the key", () => {
+  test("rejects owners that are compressed or hybrid spellings of the key", () => {
     const signer = signerOf(3);
     const signature = signer.sign(message);
     for (const first of [0, 2, 3, 5, 6, 7]) {
@@ -203,7 +203,7 @@ describe("B4: multiAptos", () => {
   const seeds = [testKey(6), testKey(7), testKey(8)];
   const bitmap = multiAptos.signatureSize - 4;
 
-  test("refuses an empty bitmap, which published libraries accept for any owner", () => {
+  test("rejects an empty bitmap, which published libraries accept for any owner", () => {
     const signer = createMultiAptosSigner(seeds, 1);
     expect(check(signer, new Uint8Array(2_052))).toBe("0 of 1 signatures that are needed");
   });
@@ -218,24 +218,24 @@ describe("B4: multiAptos", () => {
     [0, [0, 1, 2], "the threshold is not 1 to 32"],
     [33, [0, 1, 2], "the threshold is not 1 to 32"],
     [255, [0, 1, 2], "the threshold is not 1 to 32"],
-  ])("with threshold %p and signatures of slots %p answers %p", (threshold, slots, outcome) => {
+  ])("with threshold %p and signatures of slots %p responds with %p", (threshold, slots, outcome) => {
     const signer = createMultiAptosSigner(seeds, threshold, slots);
     expect(check(signer, signer.sign(message))).toBe(outcome);
   });
 
-  test("refuses a bit whose slot holds no key: its zeros are a key of small order", () => {
+  test("rejects a bit whose slot holds no key: its zeros are a key of small order", () => {
     const signer = createMultiAptosSigner(seeds, 2, [0]);
     const signature = signer.sign(message);
     expect(check(signer, signature.with(bitmap, 0x90))).toBe("slot 3: the Ed25519 key has small order");
   });
 
-  test("refuses bytes in a slot that is not used: they would give the item another id", () => {
+  test("rejects bytes in a slot that is not used: they would give the item another id", () => {
     const signer = createMultiAptosSigner(seeds, 1, [0]);
     const signature = signer.sign(message);
     expect(check(signer, signature.with(31 * 64 + 5, 1))).toBe("signature slot 31 is unused but not zero");
   });
 
-  test("refuses one bad signature among enough good ones", () => {
+  test("rejects one bad signature among enough good ones", () => {
     const signer = createMultiAptosSigner(seeds, 2);
     const signature = signer.sign(message);
     expect(check(signer, flipped(signature, 64 + 3, 1))).toStartWith("slot 1: ");

@@ -52,7 +52,7 @@ describe("real transactions", () => {
     expect(transactionFiles.filter(({ result }) => result === "pass")).toHaveLength(1_441);
   });
 
-  testWith(vectors, "the one that they refuse is refused for its id", () => {
+  testWith(vectors, "the one that they reject is rejected for its id", () => {
     const wrong = transactionFiles.filter(({ result }) => result === "expected-invalid");
     expect(wrong).toHaveLength(1);
     const verdict = verifyTransaction(transactionOf(wrong[0]?.file ?? ""));
@@ -153,7 +153,7 @@ describe("real blocks", () => {
     ]);
   });
 
-  testWith(vectors, "a block whose proof a relay left out is refused, because its hash proves nothing", () => {
+  testWith(vectors, "a block whose proof a relay left out is rejected, because its hash proves nothing", () => {
     const block = byHeight.get(982_575);
     expect(block && verifyBlock(block, undefined, undefined)).toEqual({
       kind: "refused",
@@ -210,7 +210,7 @@ describe("real blocks", () => {
     ]);
   });
 
-  testWith(vectors, "samples cut by their source are refused with the reason, or read where they are whole", () => {
+  testWith(vectors, "samples cut by their source are rejected with the reason, or read where they are whole", () => {
     const outcomes = blockFiles
       .filter(({ result }) => result.startsWith("not-checkable"))
       .map(({ file }) => {

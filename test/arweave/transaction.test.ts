@@ -115,7 +115,7 @@ describe("signTransaction", () => {
     );
   });
 
-  test("a target that is no base64url is refused", () => {
+  test("a target that is no base64url is rejected", () => {
     expect(() => signTransaction({ ...plain, target: "?" }, rsa)).toThrow(Failure);
   });
 });
@@ -188,7 +188,7 @@ describe("readTransaction", () => {
       "the JSON has 15728641 characters, 15728640 is the most",
     ],
   ];
-  test.each(rows)("%s is refused", (_name, text, reason) => {
+  test.each(rows)("%s is rejected", (_name, text, reason) => {
     expect(reasonOf(text)).toBe(reason);
   });
 
@@ -272,7 +272,7 @@ describe("verifyTransaction", () => {
     ],
     ["ECDSA in format 1", changed(curve, { format: 1 }), "owner is empty, and format 1 has no ECDSA signatures"],
   ];
-  test.each(rows)("%s is refused", (_name, text, reason) => {
+  test.each(rows)("%s is rejected", (_name, text, reason) => {
     expect(reasonOf(text)).toBe(reason);
   });
 
@@ -357,7 +357,7 @@ describe("treeRootOf", () => {
 });
 
 describe(`${mutationCount} damaged transactions (seed ${mutationSeed})`, () => {
-  test("are read or refused with a Failure, and no damaged one is valid as another's", () => {
+  test("are read or rejected with a Failure, and no damaged one is valid as another's", () => {
     const sound = [
       signTransaction(plain, rsa),
       signTransaction(plain, ecdsa),

@@ -140,7 +140,7 @@ describe("layoutTransactions", () => {
     ],
     ["an empty block has a size", { txRoot: "", weaveSize: 9n, blockSize: 9n, shape: "2.9" as const }, [], size],
   ];
-  test.each(rows)("refused when %s", (_name, block, list, reason) => {
+  test.each(rows)("rejected when %s", (_name, block, list, reason) => {
     expect(layoutTransactions(block, list)).toEqual({ kind: "refused", reason });
   });
 

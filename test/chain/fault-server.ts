@@ -20,7 +20,7 @@ export type Result = Readonly<{
   body?: string | Uint8Array;
 }>;
 
-/** What goes wrong with an answer. Positions are bytes of the body; negative ones count from its end. */
+/** What goes wrong with a response. Positions are bytes of the body; negative ones count from its end. */
 export type Fault =
   | Readonly<{ kind: "reset" }> // the connection, before anything is answered
   | Readonly<{ kind: "hang"; at: "headers" | number }>

@@ -1,5 +1,5 @@
 /**
- * A node's answers and troubles: what is there, not there, not yet, refused, and what merely failed.
+ * A node's answers and troubles: what is there, not there, not yet, rejected, and what merely failed.
  * @module
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
@@ -145,7 +145,7 @@ describe("posting", () => {
     expect(await node.postChunk(json, none)).toEqual({ kind: "ok", value } as never);
   });
 
-  test("a refusal comes with the node's words", async () => {
+  test("a rejection comes with the node's words", async () => {
     usual = { status: 400, body: '{"error":"data_root_not_found"}' };
     expect(await node.postChunk(json, none)).toEqual({
       kind: "refused",

@@ -1,5 +1,5 @@
 /**
- * Several sources: the order in which they are asked, who helps out, and what their answers amount to.
+ * Several sources: the order in which they are asked, who helps out, and what their responses amount to.
  * @module
  */
 import { describe, expect, test } from "bun:test";
@@ -148,7 +148,7 @@ describe("askInTurn", () => {
     expect(asked).toEqual(["a", "b", "c"]);
   });
 
-  test("no sources, no answer", async () => {
+  test("no sources, no response", async () => {
     expect(await run({}, 1).result).toEqual({ final: undefined, others: [] });
   });
 

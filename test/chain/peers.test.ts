@@ -316,7 +316,7 @@ describe("three local gateways of which one lies", () => {
     return { data, liar, honest, node, harness, learned };
   }
 
-  test("give the chunks that the operator's node has not; what the liar gives is not kept, and it is hardly asked", async () => {
+  test("give the chunks that the operator's node has not; what the liar gives is not stored, and it is hardly asked", async () => {
     const { data, liar, honest, node, harness, learned } = await fixture();
     const opened = await harness.content.open(data.root.id, none);
     const before = await opened.bytes({ start: 0, end: 10 }, none).catch((error: Error) => error.message);

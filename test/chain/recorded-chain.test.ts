@@ -58,7 +58,7 @@ describe("the recorded chain", () => {
     }
   });
 
-  testWith(vectors, "answers as a node does where there is nothing", async () => {
+  testWith(vectors, "responds as a node does where there is nothing", async () => {
     const chain = await chainAt(50);
     const [node] = nodesOf(chain).all;
     const [id = ""] = chain.idsOf(34);

@@ -1,5 +1,5 @@
 /**
- * Sources of indexes of data items, and manifests of partitions: what is valid, what is refused, and with which words.
+ * Sources of indexes of data items, and manifests of partitions: what is valid, what is rejected, and with which words.
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
@@ -120,11 +120,11 @@ describe("a source", () => {
     expect(readRootSources(text)).toEqual([source] as ReturnType<typeof readRootSources>);
   });
 
-  test("that is an empty range is refused", () => {
+  test("that is an empty range is rejected", () => {
     expect(rootSourceFault(`${id}:5:0`)).toBe(`${id}:5:0: invalid range`);
   });
 
-  test("that is a directory is its manifest, else its .cdb files, else refused", () => {
+  test("that is a directory is its manifest, else its .cdb files, else rejected", () => {
     const path = join(folder, "directory");
     mkdirSync(path);
     expect(rootSourceFault(path)).toMatch(/contains neither manifest.json nor .cdb files/);
@@ -140,7 +140,7 @@ describe("a source", () => {
     expect(rootSourceFault(path)).toBeUndefined();
   });
 
-  test("whose manifest is invalid, too large, or not what lies beside it is refused with its name", () => {
+  test("whose manifest is invalid, too large, or not what lies beside it is rejected with its name", () => {
     const path = join(folder, "manifest.json");
     const fault = (text: string | Uint8Array) => {
       writeFileSync(path, text);

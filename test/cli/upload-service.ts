@@ -11,7 +11,7 @@ import { receiptMessage } from "../../src/arweave/receipt.ts";
 /** A request that it was sent. */
 export type Asked = Readonly<{ method: string; path: string; size: number }>;
 
-/** An answer in the place of the usual one, or nothing. */
+/** A response in the place of the usual one, or nothing. */
 export type Fault = (asked: Asked, times: number) => Response | undefined;
 
 /** What it has. */

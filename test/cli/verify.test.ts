@@ -23,7 +23,7 @@ const folder = mkdtempSync(join(tmpdir(), "cairn-verify-"));
 const block = readBlock(await (await chain.stack.node.get("/block/height/1")).text());
 const otherBlock = readBlock(await (await chain.stack.node.get("/block/height/2")).text());
 
-/** What a gateway in between makes of an answer. */
+/** What a gateway in between makes of a response. */
 type Lie = (path: string, response: Response, body: Uint8Array<ArrayBuffer>) => Response | undefined;
 
 let lie: Lie = () => undefined;

@@ -116,7 +116,7 @@ describeWith(clientLibraries, "we verify what @dha-team/arbundles signs", () => 
   });
 });
 
-describeWith(clientLibraries, "what @dha-team/arbundles accepts and we refuse", () => {
+describeWith(clientLibraries, "what @dha-team/arbundles accepts and we reject", () => {
   test("a type 6 signature by nobody", async () => {
     const signer = signers.find(({ scheme }) => scheme.type === 6);
     if (signer === undefined) throw new Error("no signer of type 6");

@@ -64,7 +64,7 @@ describeWith(clientLibraries, "arweave-js", () => {
     }
   }, 120_000);
 
-  test("proves each of our chunks, and refuses what we refuse", async () => {
+  test("proves each of our chunks, and rejects what we reject", async () => {
     const data = new Uint8Array(262_144 * 3 + 50_000).fill(7);
     const tree = dataTreeOf(data, "halved");
     const spans = chunkSpans(data.length, "halved");

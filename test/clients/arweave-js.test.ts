@@ -176,7 +176,7 @@ function describeClient(open: () => Promise<Fixture>) {
     }
   });
 
-  test("takes an interrupted upload up again from what it kept", async () => {
+  test("takes an interrupted upload up again from what it stored", async () => {
     const data = testBytes(4 * kib256 + 17, 77);
     const transaction = await arweave.createTransaction({ data }, key);
     await arweave.transactions.sign(transaction, key);

@@ -31,7 +31,7 @@ describeWith(browserNeed, "in a browser", () => {
     });
     page.on("pageerror", (error) => faults.push(String(error)));
     page.on("console", (message) => {
-      // The browser itself says so of every answer that is no success, also of a declined card's.
+      // The browser itself says so of every response that is no success, also of a declined card's.
       if (message.type() === "error" && !message.text().includes("402")) faults.push(message.text());
     });
   }, 120_000);

@@ -121,7 +121,7 @@ describeWith(anvilNeed, "an EVM chain", () => {
       });
     });
 
-    test("nothing, or somebody else: refused in the peer's words", async () => {
+    test("nothing, or somebody else: rejected in the peer's words", async () => {
       const { submit } = await openCoin();
       const nothing = await anvil.send({ from: alice, to: payee });
       const elsewhere = await anvil.send({ from: alice, to: bob, value: 5n });
@@ -137,7 +137,7 @@ describeWith(anvilNeed, "an EVM chain", () => {
       expect((await rejectionOf(submit(`0x${"ab".repeat(32)}`)))[0]).toBe("transaction_not_found");
     });
 
-    test("to a contract that refuses: the transaction stands in a block and nothing is credited", async () => {
+    test("to a contract that rejects: the transaction stands in a block and nothing is credited", async () => {
       const contract = await anvil.deploy(contracts.Payee.bytecode);
       const { submit, balance, look } = await openCoin(contract);
       await look();
@@ -405,7 +405,7 @@ describeWith(anvilNeed, "an EVM chain", () => {
   });
 });
 
-/** A server before the chain's own, that counts what is asked, and refuses what it is told to. */
+/** A server before the chain's own, that counts what is asked, and rejects what it is told to. */
 type Front = Readonly<{
   url: string;
   refuse: (test: (method: string, params: readonly unknown[]) => boolean) => void;

@@ -117,7 +117,7 @@ describeWith(browserNeed, "in a browser", () => {
     }, 120_000);
     afterAll(() => browser?.close());
 
-    test("a page opens on an origin of its own, and finds there what it kept", async () => {
+    test("a page opens on an origin of its own, and finds there what it stored", async () => {
       expect(new URL(page.url()).origin).toBe(fixture.ownHost(site.keeper));
       expect(await page.evaluate(lookAround)).toEqual({
         storage: ["secret"],
@@ -193,7 +193,7 @@ describeWith(browserNeed, "in a browser", () => {
       expect(await page.evaluate(readAddress, `${fixture.gateway}/svc/admin/debug`)).toBe("refused");
     });
 
-    test("an app that knows nothing of gateways works, and finds what it kept when it comes again", async () => {
+    test("an app that knows nothing of gateways works, and finds what it stored when it comes again", async () => {
       faults.length = 0; // those of the pages that were kept out
       for (const visits of [1, 2]) {
         await page.goto(`${fixture.gateway}/${site.app}/`);

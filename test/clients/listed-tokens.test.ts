@@ -90,7 +90,7 @@ describeWith(anvilNeed, "payments in KYVE and in listed tokens", () => {
     expect(body.addresses).toMatchObject({ "base-ario": payee, "base-gold": payee, kyve: kyvePayee });
   });
 
-  test("prices follow their decimals; no fee is kept of them unless a rule names them", async () => {
+  test("prices follow their decimals; no fee is stored of them unless a rule names them", async () => {
     const [ofBase, ofArio] = await Promise.all([ask("price/base-ario/1000000"), ask("price/ario/1000000")]);
     expect(ofBase).toEqual(ofArio);
     const [ofGold, ofDollar] = await Promise.all([ask("price/base-gold/100000000"), ask("price/base-usdc/1000000")]);

@@ -1,5 +1,5 @@
 /**
- * The Solana node of the tests against the published client, which checks the form of every answer that it reads.
+ * The Solana node of the tests against the published client, which checks the form of every response that it reads.
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";

@@ -96,7 +96,7 @@ describeWith(clientLibraries, "turbo-sdk in parts", () => {
     900_000,
   );
 
-  test("an Ethereum key that has no credits is told so, and nothing is kept but what it may pay later", async () => {
+  test("an Ethereum key that has no credits is told so, and nothing is stored but what it may pay later", async () => {
     const key = turboKeys(program).find(({ token }) => token === "ethereum") ?? arweaveKey(program);
     const turbo = await openTurbo(program, key);
     const size = 11 * mebibyte;

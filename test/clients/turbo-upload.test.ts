@@ -269,7 +269,7 @@ describeWith(clientLibraries, "turbo-sdk", () => {
   });
 
   describe("without credits", () => {
-    test("is refused with what is needed and what there is, and nothing is kept", async () => {
+    test("is rejected with what is needed and what there is, and nothing is stored", async () => {
       const key = stranger();
       const turbo = await openTurbo(program, key);
       const refused = turbo.upload({ data: randomBytes(100_000) });
@@ -420,7 +420,7 @@ describeWith(clientLibraries, "turbo-sdk", () => {
     );
 
     test(
-      "without credits is refused, and nothing is kept",
+      "without credits is rejected, and nothing is stored",
       async () => {
         const turbo = await openTurbo(program, stranger());
         const refused = turbo.upload({ data: randomBytes(100_000), chunkingMode: "force" });

@@ -8,7 +8,7 @@
 export type UploadFront = Readonly<{
   url: string;
   /**
-   * Waits until so many posts were answered, and another one was taken whose answer is held back.
+   * Waits until so many posts were answered, and another one was taken whose response is held back.
    *
    * @param client - Whoever sends; that it ends before is an error.
    */

@@ -84,7 +84,7 @@ describeWith(clientLibraries, "wayfinder-core", () => {
     return new Response(body, { status: response.status, headers: stored });
   }
 
-  /** In two pieces, the second a while after the first: what the headers alone refuse is refused long before the end. */
+  /** In two pieces, the second a while after the first: what the headers alone reject is rejected long before the end. */
   const slowly = (bytes: Uint8Array) =>
     new ReadableStream({
       start: async (controller) => {
@@ -110,7 +110,7 @@ describeWith(clientLibraries, "wayfinder-core", () => {
   };
 
   /**
-   * Version 1.9.2 listens to a verification only when the body has ended: a refusal before is nobody's until then, and
+   * Version 1.9.2 listens to a verification only when the body has ended: a rejection before is nobody's until then, and
    * such a one fails a test. What the library is told stays the same.
    */
   function heard(strategy: Strategy | undefined) {
@@ -156,7 +156,7 @@ describeWith(clientLibraries, "wayfinder-core", () => {
     ["an item by what the gateway says of it", "remote", () => picture],
     ["a transaction by its data root", "data root", bundle],
     ["a transaction by its signature", "transaction signature", bundle],
-  ] as const)("verifies %s, and refuses it with another bit", async (_, strategyName, addressOf) => {
+  ] as const)("verifies %s, and rejects it with another bit", async (_, strategyName, addressOf) => {
     const address = addressOf();
     const { bytes, events } = await fetchVerified(address, strategyName);
     expect(events).toEqual(["verified"]);
@@ -168,7 +168,7 @@ describeWith(clientLibraries, "wayfinder-core", () => {
   });
 
   test("is given in the bundle what an item's signature is checked by, over the item's data", async () => {
-    // Version 1.9.2 refuses every item at this point: it looks for `binary` on what has none. So its own steps are taken
+    // Version 1.9.2 rejects every item at this point: it looks for `binary` on what has none. So its own steps are taken
     // here one by one: the parts that it reads by range, the deep hash over them and the data, the scheme's check.
     const { DataItem, deepHash, indexToType, stringToBuffer } = await import("@dha-team/arbundles");
     const strategy = new library.Ans104SignatureVerificationStrategy(trusting());

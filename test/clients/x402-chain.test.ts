@@ -177,7 +177,7 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "x402 on a chain", (
     expect(await look(authorization, transaction)).toMatchObject({ kind: "moved", confirmations: 5 });
   });
 
-  test("what the contract would refuse does not fit, and is not sent", async () => {
+  test("what the contract would reject does not fit, and is not sent", async () => {
     for (const [changes, reason] of [
       [{ value: 2n ** 200n }, "exceeds balance"],
       [{ validBefore: 5n }, "expired"],

@@ -153,7 +153,7 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "a smart wallet that
     expect((await topUp(next, await wrapped(next))).status).toBe(200);
   });
 
-  test("whose signature is another's, or of another payment, is refused, and nothing moves", async () => {
+  test("whose signature is another's, or of another payment, is rejected, and nothing moves", async () => {
     const made = await openWallet(true);
     const other = await openWallet(true);
     const unmade = await openWallet(false);
@@ -189,7 +189,7 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "a smart wallet that
     expect([await dollarsOf(settler.address), await dollarsOf(stranger.address)]).toEqual([before, 0n]);
   });
 
-  test("whose check needs more gas than is paid for is refused", async () => {
+  test("whose check needs more gas than is paid for is rejected", async () => {
     const { address, sign } = await openWallet(true);
     await anvil.send({ from: owner.address, to: address, data: callOf(wallet.burn, 1n) });
     const authorization = authorizationOf(address);

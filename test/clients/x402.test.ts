@@ -137,7 +137,7 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "the published clien
       });
     });
 
-    test("a payer without dollars is refused, and told what to pay", async () => {
+    test("a payer without dollars is rejected, and told what to pay", async () => {
       const [, , , poor] = anvilAccounts;
       for (const version of ["1", "2"] as const) {
         const response = await (await clients(poor.key))[version](topUp("type=credits&qty=1"));
@@ -176,7 +176,7 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "the published clien
         }),
       );
       console.log(`twenty at once ${way}:`, statuses.join(" "));
-      // The facilitator's transactions get in each other's way (x402 #3231): then it refuses, or nobody knows.
+      // The facilitator's transactions get in each other's way (x402 #3231): then it rejects, or nobody knows.
       if (way === "without a facilitator") expect(statuses).toEqual(statuses.map(() => 200));
       await eventually(
         async () => [await balance(), await dollarsOf(payer.address)] as const,

@@ -1,5 +1,5 @@
 /**
- * The gate alone: each of its checks refuses by itself, also where the others know nothing.
+ * The gate alone: each of its checks rejects by itself, also where the others know nothing.
  * @module
  */
 import { describe, expect, test } from "bun:test";
@@ -26,7 +26,7 @@ const nothing: ContentBlockList = {
 const guardOf = (refusals: Partial<ContentBlockList>) =>
   createBlockGuard({ itemsWithin: () => [] }, { ...nothing, ...refusals });
 
-describe("P1: items of a refused root", () => {
+describe("P1: items of a rejected root", () => {
   test.each([
     ["the item", (id: Id) => id === item, true],
     ["its root, of which no place is known", (id: Id) => id === root, true],
@@ -43,7 +43,7 @@ describe("P1: items of a refused root", () => {
     expect(() => guardOf({ isBlockedDigest }).checkId(item, root, undefined)).not.toThrow();
   });
 
-  test("a span is blocked in which refused bytes are known to lie, also where the index has nothing", async () => {
+  test("a span is blocked in which rejected bytes are known to lie, also where the index has nothing", async () => {
     const isBlockedWithin = (id: Id, start: number, end: number) => id === root && start < 20 && end > 10;
     const guard = guardOf({ isBlockedWithin });
     await expect(guard.checkSpan(root, undefined, { start: 19, end: 30 })).rejects.toMatchObject({

@@ -1,5 +1,5 @@
 /**
- * The way through bundles to an item: found where it lies with few reads, refused where it does not, given up
+ * The way through bundles to an item: found where it lies with few reads, rejected where it does not, given up
  * in time.
  * @module
  */

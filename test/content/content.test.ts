@@ -288,7 +288,7 @@ describe("what the index does not have", () => {
     expect(await harness.content.open(madeId(28), none)).toMatchObject({ verified: false, trusted: false });
   });
 
-  test("a trusted gateway's bytes are passed through by range, not verified and not kept", async () => {
+  test("a trusted gateway's bytes are passed through by range, not verified and not stored", async () => {
     const body = madeBytes(22, 300_000);
     const gateway = await nodeWith();
     gateway.addRaw(madeId(22), body, { "content-type": "image/png" });
@@ -322,7 +322,7 @@ describe("what the index does not have", () => {
     expect(await failureOf(harness.content.open(id, none))).toBe("not_found");
   });
 
-  test("a body whose data root is right is kept where no node has its chunks", async () => {
+  test("a body whose data root is right is stored where no node has its chunks", async () => {
     for (const rule of ["halved", "plain"] as const) {
       const data = makeData(24, 2 * chunk + 10_000, rule);
       const gateway = await nodeWith();
@@ -335,7 +335,7 @@ describe("what the index does not have", () => {
     }
   });
 
-  test("C1: a body whose data root is another is refused and not kept", async () => {
+  test("C1: a body whose data root is another is rejected and not stored", async () => {
     const data = makeData(25, 2 * chunk);
     const gateway = await nodeWith();
     const wrong = data.bytes.slice();
@@ -348,7 +348,7 @@ describe("what the index does not have", () => {
   });
 });
 
-describe("what is refused", () => {
+describe("what is rejected", () => {
   test("an id, the transaction around it, or its hash: blocked on opening", async () => {
     const data = makeData(30, chunk);
     const harness = harnessWith({ nodeUrls: ["http://127.0.0.1:1"] }, data);
@@ -430,7 +430,7 @@ describe("ensure and keep", () => {
     held.release();
   });
 
-  test("what no room is for is busy, and is served all the same", async () => {
+  test("what no space is for is busy, and is served all the same", async () => {
     const data = makeData(41, 20 * chunk);
     const node = await nodeWith(data);
     const harness = harnessWith({ nodeUrls: [node.url], bytesMax: mebibyte }, data);
@@ -440,7 +440,7 @@ describe("ensure and keep", () => {
     expect(harness.extents.stats().bytes).toBeLessThanOrEqual(mebibyte);
   });
 
-  test("a body that was verified otherwise is kept and read without asking anyone", async () => {
+  test("a body that was verified otherwise is stored and read without asking anyone", async () => {
     const bytes = madeBytes(42, 2 * mebibyte + 3);
     const root = { id: madeId(42), dataRoot: "", size: bytes.length };
     const harness = harnessWith({ nodeUrls: ["http://127.0.0.1:1"] });

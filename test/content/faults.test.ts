@@ -1,5 +1,5 @@
 /**
- * Sources that fail in every way: the right bytes come from another one, or the reader is told; nothing wrong is kept,
+ * Sources that fail in every way: the right bytes come from another one, or the reader is told; nothing wrong is stored,
  * nothing is called absent, nothing ends as if it were whole.
  * @module
  */
@@ -83,20 +83,23 @@ const faults: readonly (readonly [string, Fault])[] = [
 ];
 
 describe("C2: chunks from a source that fails", () => {
-  test.each(faults)("%s: told as trouble, nothing is kept, and it works once the source does", async (_name, fault) => {
-    const data = makeData(1, 2 * chunk);
-    const node = await nodeWith(data);
-    const harness = harnessWith({ nodes: [node], fault }, data);
-    const opened = await harness.content.open(data.root.id, none);
-    node.setFault(() => fault);
-    const outcome = await outcomeOf(opened.bytes({ start: 0, end: 1_000 }, none));
-    expect(outcome).toBeOneOf(["source_failed", "source_timeout"]);
-    expect(outcome === "source_timeout").toBe(fault?.kind === "hang");
-    expect(harness.extents.stats().bytes).toBe(0);
-    expect(opened.cached({ start: 0, end: 1 })).toBe(false);
-    node.setFault(() => undefined);
-    expect(isSame(await opened.bytes({ start: 0, end: 2 * chunk }, none), data.bytes)).toBe(true);
-  });
+  test.each(faults)(
+    "%s: told as trouble, nothing is stored, and it works once the source does",
+    async (_name, fault) => {
+      const data = makeData(1, 2 * chunk);
+      const node = await nodeWith(data);
+      const harness = harnessWith({ nodes: [node], fault }, data);
+      const opened = await harness.content.open(data.root.id, none);
+      node.setFault(() => fault);
+      const outcome = await outcomeOf(opened.bytes({ start: 0, end: 1_000 }, none));
+      expect(outcome).toBeOneOf(["source_failed", "source_timeout"]);
+      expect(outcome === "source_timeout").toBe(fault?.kind === "hang");
+      expect(harness.extents.stats().bytes).toBe(0);
+      expect(opened.cached({ start: 0, end: 1 })).toBe(false);
+      node.setFault(() => undefined);
+      expect(isSame(await opened.bytes({ start: 0, end: 2 * chunk }, none), data.bytes)).toBe(true);
+    },
+  );
 
   test.each(faults)("%s: another node's chunk is taken instead", async (_name, fault) => {
     const data = makeData(2, 2 * chunk);
@@ -191,7 +194,7 @@ describe("C2: bytes from a gateway that fails", () => {
     ],
     ["500", { kind: "answer", response: { status: 500 } }],
   ];
-  test.each(broken)("an answer that is %s breaks the reader off", async (_name, fault) => {
+  test.each(broken)("a response that is %s breaks the reader off", async (_name, fault) => {
     const gateway = await nodeWith();
     gateway.addRaw(id, body);
     const harness = harnessWith({ nodes: [await nodeWith()], gateways: [gateway], fault });
@@ -213,7 +216,7 @@ describe("C1: a source that lies", () => {
   /** Where a bit is wrong: in the first, the middle and the last byte of the data, as the chunk's JSON has them. */
   const places = [10, 10 + size * (2 / 3), 10 + Math.floor((size * 4) / 3) - 2];
 
-  test(`of ${count} transactions with one bit wrong, first, middle or last, none is given and none is kept`, async () => {
+  test(`of ${count} transactions with one bit wrong, first, middle or last, none is given and none is stored`, async () => {
     const node = await nodeWith(...all);
     let next = 0;
     node.setFault(() => ({ kind: "flip", at: Math.floor(places[next++ % 3] ?? 10) }));
@@ -310,7 +313,7 @@ test("C3: nodes that hang for as long as a fetch may take leave no time for a ga
   expect(gateway.requests).toEqual([]);
 });
 
-test("C2: 300 random faults on three nodes: every answer is right or trouble, and nothing wrong is on the disk", async () => {
+test("C2: 300 random faults on three nodes: every response is right or trouble, and nothing wrong is on the disk", async () => {
   const random = seeded(newSeed());
   const pick = <Value>(values: readonly Value[]) => values[Math.floor(random() * values.length)];
   const quick = faults.filter(([, fault]) => fault?.kind !== "hang");

@@ -591,7 +591,7 @@ describe("fault", () => {
       expect(isSame(await wholeOf(opened), direct.payload)).toBe(true);
     });
 
-  // An answer to HEAD has no body to be wrong.
+  // A response to HEAD has no body to be wrong.
   const ofHeads = faults.filter(([, fault]) => fault.kind !== "flip" && !JSON.stringify(fault).includes("html"));
   test.each(ofHeads)("with a gateway, where %s, is told as such", async (_name, fault) => {
     const gateway = await gatewayOf();
@@ -660,7 +660,7 @@ describe("fault", () => {
   });
 });
 
-describe("what is refused", () => {
+describe("what is rejected", () => {
   const hint = () => ({ rootId: bundle.rootId, path: [], itemOffset: undefined });
   const refusals: readonly (readonly [string, () => Id])[] = [
     ["itself", () => nestedDeep.id],
@@ -696,7 +696,7 @@ describe("what is refused", () => {
   });
 });
 
-test("60 items in random bundles, and sources of which most lie or fail: each answer is right, or trouble", async () => {
+test("60 items in random bundles, and sources of which most lie or fail: each response is right, or trouble", async () => {
   const seed = Number(process.env["TEST_SEED"] ?? Date.now() % 1e9);
   console.log(`seed ${seed} (TEST_SEED)`);
   const random = seeded(seed);

@@ -1,6 +1,6 @@
 /**
  * C6: the disk is full, the handles are used up, writings fail. What is asked for is served through, nothing wrong is
- * kept, and it works again by itself.
+ * stored, and it works again by itself.
  * Source: docs/reference/threats.md (C6).
  * @module
  */
@@ -65,7 +65,7 @@ async function run(mode: string, command: readonly string[]): Promise<Report> {
 describe("C6: without", () => {
   testWith(
     smallDisk,
-    "space (16 MiB, of which the map may take 8, filled to the last byte and freed again): every reading is right, and kept again afterwards",
+    "space (16 MiB, of which the map may take 8, filled to the last byte and freed again): every reading is right, and stored again afterwards",
     async () => {
       const words = [process.execPath, child, "space", folder, node.url].map((word) => `'${word}'`).join(" ");
       const script = `mount -t tmpfs -o size=16m tmpfs '${folder}' && exec ${words}`;

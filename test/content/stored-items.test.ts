@@ -47,7 +47,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** A rig whose places are kept; each test has a folder of its own, which survives it. */
+/** A rig whose places are stored; each test has a folder of its own, which survives it. */
 async function inFolder<Value>(
   own: string,
   options: Partial<HarnessOptions>,
@@ -123,7 +123,7 @@ describe("an item that was found", () => {
     });
   });
 
-  test("is refused after a restart when it was blocked meanwhile", async () => {
+  test("is rejected after a restart when it was blocked meanwhile", async () => {
     const own = newFolder();
     await inFolder(own, { rootFiles: [indexOf(direct.id)] }, (harness) => harness.content.open(direct.id, none));
     await inFolder(own, {}, async (harness) => {
@@ -158,7 +158,7 @@ describe("a row that is untrue", () => {
     ["offset", () => ({ rootId: bundle.rootId, path: [], itemOffset: 77, itemSize: 1, digest })],
     ["path", () => ({ rootId: bundle.rootId, path: [madeId(4)], itemOffset: 0, itemSize: 1, digest })],
   ];
-  test.each(wrong)("in its %s is dropped, and the place that others tell is kept", async (_name, place) => {
+  test.each(wrong)("in its %s is dropped, and the place that others tell is stored", async (_name, place) => {
     const own = newFolder();
     writeRow(own, nested.id, place());
     await inFolder(own, {}, async (harness) => {
@@ -210,7 +210,7 @@ describe("the file", () => {
     rows.close();
   });
 
-  test("keeps the digest of a place until another place is kept", () => {
+  test("keeps the digest of a place until another place is stored", () => {
     const rows = openFoundItems(join(newFolder(), "rows.sqlite"), { log: silentLog });
     const digest = new Uint8Array(32).fill(7);
     rows.keep(madeId(1), { ...place(1), digest });

@@ -72,7 +72,7 @@ function openItems(sizes: readonly number[], verifiedAt?: number) {
 const codeOf = (error: unknown) => (error instanceof Failure ? error.code : String(error));
 const bytesRead = () => Number(/rchar: (\d+)/.exec(readFileSync("/proc/self/io", "utf8"))?.[1]);
 
-test("C5: an item is read and hashed once before its first answer, by all who ask at once, and by nobody later", async () => {
+test("C5: an item is read and hashed once before its first response, by all who ask at once, and by nobody later", async () => {
   const { open, bodyOf } = openItems([2 ** 20, 200_000, 0, 1]);
   const before = bytesRead();
   const opened = await Promise.all(Array.from({ length: count }, (_, at) => open(at % 4)));

@@ -1,5 +1,5 @@
 /**
- * A data folder knows its ledger also on PostgreSQL: an emptied or another database refuses the start, a way from one
+ * A data folder knows its ledger also on PostgreSQL: an emptied or another database rejects the start, a way from one
  * to another is taken on purpose only.
  * @module
  */
@@ -82,7 +82,7 @@ describeWith(postgresServer, "a ledger on PostgreSQL", () => {
   });
 
   test.each(["emptied", "another", "an older build's"])(
-    "that is %s refuses the start, and nothing is made there",
+    "that is %s rejects the start, and nothing is made there",
     async (fault) => {
       const url = await newDatabase();
       const folder = newFolder();

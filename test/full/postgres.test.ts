@@ -57,7 +57,7 @@ describeWith(postgresServer, "a ledger on PostgreSQL", () => {
     expect(await idsIn(ledger)).toEqual(["0", "1", "2"]);
   });
 
-  test("refuses a transaction whose connection is lost in the middle, keeps nothing of it, and takes the next", async () => {
+  test("rejects a transaction whose connection is lost in the middle, keeps nothing of it, and takes the next", async () => {
     const ledger = await openHere();
     const cut = ledger.write(async (tx) => {
       await add("cut")(tx);
@@ -69,7 +69,7 @@ describeWith(postgresServer, "a ledger on PostgreSQL", () => {
     expect(await idsIn(ledger)).toEqual(["next"]);
   });
 
-  test("keeps what it answered when the server is killed, refuses meanwhile, and goes on when it is back", async () => {
+  test("keeps what it answered when the server is killed, rejects meanwhile, and goes on when it is back", async () => {
     const ledger = await openHere();
     const responded: string[] = [];
     let stopped = false;
@@ -97,7 +97,7 @@ describeWith(postgresServer, "a ledger on PostgreSQL", () => {
     expect(responded.filter((id) => !found.has(id))).toEqual([]);
     expect(found.has("meanwhile")).toBe(false);
     expect(found.has("after")).toBe(true);
-    // What was under way may have been kept; no more than that.
+    // What was under way may have been stored; no more than that.
     expect(found.size).toBeLessThanOrEqual(responded.length + 1 + 8);
   });
 

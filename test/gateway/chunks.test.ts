@@ -1,5 +1,5 @@
 /**
- * Chunks that the gateway has not got: fetched once, however many ask, and kept with their proofs.
+ * Chunks that the gateway has not got: fetched once, however many ask, and stored with their proofs.
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";

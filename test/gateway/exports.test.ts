@@ -77,7 +77,7 @@ describe("F1: a folder to export to", () => {
     "x".repeat(5_000),
     `a/${"x".repeat(256)}`,
     "x/".repeat(1_000),
-  ])("%p is refused", async (outputDir) => {
+  ])("%p is rejected", async (outputDir) => {
     expect(await findExportFolder(root, outputDir)).toBeUndefined();
   });
 });

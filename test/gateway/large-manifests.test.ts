@@ -119,7 +119,7 @@ describe("M1: a large manifest", () => {
     expect(fixture.reads.size).toBe(3);
   });
 
-  test("beyond those that may wait is refused, to be asked for again", async () => {
+  test("beyond those that may wait is rejected, to be asked for again", async () => {
     const { builder, letGo } = heldBuilder();
     const fixture = openFixture({ builders: [builder] });
     const text = manifestText(fixture.page, pathCount);
@@ -177,7 +177,7 @@ describe("M1: a large manifest", () => {
     ["large", pathCount],
     ["small", 10],
   ])(
-    "that is %s and refused leads nowhere though it was read, and leads there again once it is not",
+    "that is %s and rejected leads nowhere though it was read, and leads there again once it is not",
     async (_name, count) => {
       const fixture = openFixture();
       const id = fixture.put("refused", manifestText(fixture.page, count, "refused"));
@@ -206,7 +206,7 @@ describe("M1: a large manifest", () => {
     expect(await fixture.targetOf(cut, "cut/1.html")).toBe(fixture.page);
   });
 
-  test("for which the disk has no room is answered busy, and later", async () => {
+  test("for which the disk has no space is answered busy, and later", async () => {
     const fixture = openFixture({ folder: "/proc/none" });
     expect(await fixture.targetOf(fixture.put("a"), "a/1.html").catch(codeOf)).toBe("busy");
   });

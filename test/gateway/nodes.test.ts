@@ -96,7 +96,7 @@ describe("a question to nodes", () => {
     expect([one.requests, two.requests]).toEqual([["GET /x"], ["GET /x", "GET /y"]]);
   });
 
-  test("is passed on as it was answered: pending, refused, absent", async () => {
+  test("is passed on as it was answered: pending, rejected, absent", async () => {
     const relay = createRelay(nodesOf(one.url));
     for (const [path, status, body] of [
       ["/pending", 202, "Pending"],
@@ -139,7 +139,7 @@ describe("a question to nodes", () => {
     expect(await codeOf(createRelay(nodesOf()).get("/z", 0, never))).toBe("source_failed");
   });
 
-  test("is asked once for all who ask at the same time, and its answer kept as long as it was told", async () => {
+  test("is asked once for all who ask at the same time, and its response stored as long as it was told", async () => {
     response(0, "/x", 200, "yes");
     one.setFault(() => ({ kind: "delay", ms: 50 }));
     const relay = createRelay(nodesOf(one.url));
@@ -150,7 +150,7 @@ describe("a question to nodes", () => {
     expect(one.requests).toEqual(["GET /x", "GET /x"]);
   });
 
-  test("is not kept when it was anything but an answer", async () => {
+  test("is not stored when it was anything but a response", async () => {
     response(0, "/x", 404, "Not Found.");
     const relay = createRelay(nodesOf(one.url));
     await relay.get("/x", 60_000, never);
@@ -264,7 +264,7 @@ describe("a post to all nodes", () => {
     expect(servers.map(({ requests }) => requests)).toEqual([["POST /tx"], ["POST /tx"], ["POST /tx"]]);
   });
 
-  test("that is refused is refused in the words of most", async () => {
+  test("that is rejected is rejected in the words of most", async () => {
     response(0, "POST /tx", 410, "a");
     response(1, "POST /tx", 400, "Invalid anchor (last_tx).");
     response(2, "POST /tx", 400, "Invalid anchor (last_tx).");
@@ -274,7 +274,7 @@ describe("a post to all nodes", () => {
     expect(seen).toEqual([]);
   });
 
-  test("that is refused with reasons passes them on, in one bounded line of printable ASCII", async () => {
+  test("that is rejected with reasons passes them on, in one bounded line of printable ASCII", async () => {
     const reason = `invalid_reward: 7 is not enough\u00e9 ${"x".repeat(3_000)}`;
     const refusal = () => ({ status: 400, headers: { "X-Reject-Reason": reason }, body: "Refused." });
     const node = await openFaultServer(refusal);
@@ -290,7 +290,7 @@ describe("a post to all nodes", () => {
     await Promise.all([node.stop(), bare.stop()]);
   });
 
-  test("that is refused with reasons in JSON passes on these, bounded, and nothing else", async () => {
+  test("that is rejected with reasons in JSON passes on these, bounded, and nothing else", async () => {
     const reasons = Array.from({ length: 100 }, (_, at) => ({
       code: `c${at}`,
       detail: "d".repeat(900),

@@ -78,7 +78,7 @@ const fromHonest = async (path: string) => await (await fetch(`http://127.0.0.1:
 const changed = (text: string, name: string, value: unknown) => JSON.stringify({ ...JSON.parse(text), [name]: value });
 const flip = (text: string) => (text.startsWith("A") ? "B" : "A") + text.slice(1);
 
-/** What is asked for, at which path of the node that is answered with a lie, and the lie. */
+/** What is asked for, at which path of the node that gets a lie, and the lie. */
 type Lie = readonly [name: string, path: () => string, at: () => string, lie: () => Promise<string>];
 
 const lies: readonly Lie[] = [

@@ -36,7 +36,7 @@ test.each([
   expect(await targetOf(put(wrong, false))).toBe(wrong);
   const id = put(right, true);
   expect(await targetOf(id)).toBe(right);
-  expect(await targetOf(id)).toBe(right); // kept by now
+  expect(await targetOf(id)).toBe(right); // stored by now
   await large.close();
   await content.close();
 });

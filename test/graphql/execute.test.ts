@@ -109,7 +109,7 @@ query($id: ID!) {
 }
 `;
 
-describe("an answer", () => {
+describe("a response", () => {
   const requests: [string, RequestParameters][] = [
     ["every field", { query: `{ transactions(first: 100) { ${everyField} } }` }],
     ["every field, upwards", { query: `{ transactions(first: 100, sort: HEIGHT_ASC) { ${everyField} } }` }],
@@ -271,7 +271,7 @@ describe("an error", () => {
       ["The query's count of aliases is 31; at most 30 is allowed."],
     ],
   ];
-  test.each(refusals)("refuses %s before anything is executed", (_name, request, messages) => {
+  test.each(refusals)("rejects %s before anything is executed", (_name, request, messages) => {
     const response = execute(request);
     expect(response.kind === "rejected" && response.errors.map(({ message }) => message)).toEqual(messages);
   });

@@ -11,7 +11,7 @@ import { type Place, pendingHeight } from "../../src/store/index/place.ts";
 import type { PageBlock, PagePlan, PageRow, TagPlan } from "../../src/store/index/rows.ts";
 import { comparePlaces } from "../support/places.ts";
 
-/** Whether a row is in the answer to a plan, its position aside. */
+/** Whether a row is in the response to a plan, its position aside. */
 export function matches(row: PageRow, plan: Omit<PagePlan, "order" | "limit" | "columns">): boolean {
   const has = <Value>(list: readonly Value[] | undefined, value: Value) => list?.includes(value) ?? true;
   const within = (bounds: PagePlan["block"], value: number) =>

@@ -116,7 +116,7 @@ describe("the arguments of transactions", () => {
     ],
     ["101 values", { tags: [{ name: "n", values: many(101) }] }, '"values" has 101 entries; at most 100 are allowed.'],
   ];
-  test.each(refusals)("are refused: %s", (_name, given, message) => {
+  test.each(refusals)("are rejected: %s", (_name, given, message) => {
     expect(() => readTransactionsPlan(given, columns)).toThrow(message);
   });
 
@@ -158,7 +158,7 @@ describe("the arguments of blocks", () => {
     ["a word as a cursor", { after: "garbage" }, "Invalid block cursor"],
     ["a transaction's cursor", { after: writeTransactionCursor(place) }, "Invalid block cursor"],
   ];
-  test.each(refusals)("are refused: %s", (_name, given, message) => {
+  test.each(refusals)("are rejected: %s", (_name, given, message) => {
     expect(() => readBlocksPlan(given)).toThrow(message);
   });
 });

@@ -1,6 +1,6 @@
 /**
- * The time in which a wrong key of administration is refused tells nothing of how much of it is right. SAMPLES sets how many
- * refusals are timed.
+ * The time in which a wrong key of administration is rejected tells nothing of how much of it is right. SAMPLES sets how many
+ * rejections are timed.
  * Source: docs/reference/threats.md (S2) (|t| below 4.5); Reparaz et al., "Dude, is my code constant time?", 2017.
  * @module
  */
@@ -31,7 +31,7 @@ function momentsOf(times: Times) {
   return { count, mean, variance };
 }
 
-describe("S2: the time of a refusal", () => {
+describe("S2: the time of a rejection", () => {
   test("is the same for a key that is wrong from its first letter and for one that is wrong in its last", async () => {
     const key = "k".repeat(43);
     const guard = createAdminGuard({ key, clock: () => 0, sleep: async () => undefined });

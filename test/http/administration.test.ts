@@ -31,7 +31,7 @@ async function open(environment: Readonly<Record<string, string>> = {}): Promise
   return stack;
 }
 
-/** Asks administration, and answers its JSON. */
+/** Asks administration, and responses its JSON. */
 async function ask(stack: Stack, method: string, path: string, body?: unknown) {
   const response = await fetch(`${stack.gateway.adminUrl ?? stack.gateway.url}/svc/admin/${path}`, {
     method,

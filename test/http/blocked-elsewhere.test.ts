@@ -80,7 +80,7 @@ async function statusesOf(asks: readonly Ask[]): Promise<string[]> {
   return statuses;
 }
 
-/** Expects that what is asked for is there, is refused at once and after a restart, and is there again. */
+/** Expects that what is asked for is there, is rejected at once and after a restart, and is there again. */
 async function expectRefusal(refusal: object, asks: readonly Ask[], spared: readonly Ask[]): Promise<void> {
   const open = await statusesOf(asks);
   expect(open.filter((status) => !/ 20[06]$/.test(status))).toEqual([]);
@@ -109,7 +109,7 @@ const contentOf = (id: string): Ask[] => [
   [`/tx/${id}/data`],
 ];
 
-describe("what the index does not have is refused", () => {
+describe("what the index does not have is rejected", () => {
   test("by id, in chunks", async () => {
     const asks = [...contentOf(chunked.id), ...chunkAt(chunked.id, 0), ...chunkAt(chunked.id, 599_000)];
     await expectRefusal({ id: chunked.id }, asks, [...contentOf(single.id), ...chunkAt(single.id, 0)]);

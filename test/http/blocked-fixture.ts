@@ -1,5 +1,5 @@
 /**
- * Content to be refused: a small world on a development chain in which payloads lie in one another, twice, and under paths.
+ * Content to be rejected: a small world on a development chain in which payloads lie in one another, twice, and under paths.
  * @module
  */
 
@@ -57,7 +57,7 @@ function makeItem(data: Uint8Array, tags: readonly Tag[]): Item {
   return { id: idOfSignature(bytes.subarray(2, 2 + signer.scheme.signatureSize)), bytes };
 }
 
-/** Mines the world, and waits until the gateway has all of it. */
+/** Mines the fixture, and waits until the gateway has all of it. */
 export async function makeFixture(stack: Stack): Promise<Fixture> {
   const { devnet } = stack;
   const ids = new Map<string, Id>();
@@ -154,7 +154,7 @@ export const payloadRoutes: readonly string[] = [
   ...["social", "farcaster"].flatMap((word) => [`/local/${word}/frame/:id`, `/local/${word}/frame/:id/`]),
 ];
 
-/** The hash under which a payload is refused. */
+/** The hash under which a payload is rejected. */
 export function hashOf(piece: Piece): string {
   return encodeBase64url(sha256(piece.payload));
 }

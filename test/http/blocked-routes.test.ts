@@ -1,5 +1,5 @@
 /**
- * What is refused, by id, by hash, against every route by which its bytes could leave: 451 on the reply to the refusal and
+ * What is rejected, by id, by hash, against every route by which its bytes could leave: 451 on the reply to the rejection and
  * after a restart, as before once it is taken back.
  *
  * The routes are those that are registered: one that this table does not know fails the test until it is said whether, and
@@ -52,10 +52,10 @@ function nameOf({ name }: Piece): string {
   return name.replaceAll(" ", "-");
 }
 
-/** One request, and its status while nothing is refused. */
+/** One request, and its status while nothing is rejected. */
 type Probe = Readonly<{ head: string; host?: string; status: number }>;
 
-/** What of a piece is touched by what is refused: a span of the piece's own bytes. */
+/** What of a piece is touched by what is rejected: a span of the piece's own bytes. */
 type Touched = Readonly<{ piece: Piece; span: ByteSpan }>;
 
 /** How the content that a route gives is asked for, so that a byte of the span would leave; or not, for `spared`. */
@@ -90,7 +90,7 @@ function contentProbes(path: string, { piece, span }: Touched, host?: string): P
   ].flatMap(withHead);
 }
 
-/** What tells whether another spelling of an address leads past a refusal. */
+/** What tells whether another spelling of an address leads past a rejection. */
 function fewProbes(path: string, { piece, span }: Touched, host?: string): Probe[] {
   return [
     get(path, 200, "", host),
@@ -192,7 +192,7 @@ const payloadless: readonly RegExp[] = [
   /^\/(wallet|price)\/.*$/,
 ];
 
-/** What is refused, and which pieces hold a byte of it. */
+/** What is rejected, and which pieces hold a byte of it. */
 type Target = readonly [name: string, refusal: (piece: Piece) => Readonly<Record<string, string>>, piece: string];
 
 const byId = ({ id }: Piece) => ({ id });
@@ -213,7 +213,7 @@ const targets: readonly Target[] = [
   ["a manifest", byId, "manifest"],
 ];
 
-/** The pieces that hold bytes of what is refused. */
+/** The pieces that hold bytes of what is rejected. */
 function touchedBy(refused: Piece, isHash: boolean): Touched[] {
   const pieces = [...fixture.pieces.values()];
   const same = pieces.filter((piece) => piece === refused || (isHash && hashOf(piece) === hashOf(refused)));
@@ -325,7 +325,7 @@ describe("P1: the matrix", () => {
   );
 });
 
-describe("P1: a name that is refused", () => {
+describe("P1: a name that is rejected", () => {
   test("leads nowhere, nor does what stands before it, and leads there again when it is taken back", async () => {
     const hosts = [`site.${root}`, `docs_site.${root}`];
     const paths = ["/", "/secret", "/nothing", "/svc/admin/debug"];
@@ -345,21 +345,21 @@ describe("P1: a name that is refused", () => {
     await stack.restart();
     await stack.settled();
     expect(await statuses()).toEqual(refused);
-    // The content is not refused, only that name for it.
+    // The content is not rejected, only that name for it.
     expect((await ask(get(`/${fixture.manifest.id}/secret`, 200))).status).toBe(200);
     await put("unblock-name", { name: "sitE" });
     expect(await statuses()).toEqual(open);
   }, 120_000);
 });
 
-/** Whether a probe asks for what nobody has read: it stays so until it is refused. */
+/** Whether a probe asks for what nobody has read: it stays so until it is rejected. */
 function isLate(head: string, host = ""): boolean {
   const late = [...fixture.pieces.values()].filter(({ name }) => name.startsWith("late"));
   if (late.some((piece) => host === `${nameOf(piece)}.${root}`)) return true;
   return late.some(({ id }) => head.includes(id) || head.includes(id.slice(1)) || host.startsWith(sandboxLabel(id)));
 }
 
-/** Ranges and chunks of the same pieces that hold no byte of what is refused, nor of its item's header. */
+/** Ranges and chunks of the same pieces that hold no byte of what is rejected, nor of its item's header. */
 function sparedBy(touched: readonly Touched[]): Probe[] {
   return touched.flatMap(({ piece, span }) => {
     const others = touched.filter((other) => other.piece === piece);

@@ -1,5 +1,5 @@
 /**
- * N6: what is counted as refused for want of memory: requests whose client is still there.
+ * N6: what is counted as rejected for want of memory: requests whose client is still there.
  * @module
  */
 import { describe, expect, test } from "bun:test";
@@ -34,7 +34,7 @@ function requestOf(client: string, signal: AbortSignal): Request {
   return new Request("http://localhost/", { headers: { "x-forwarded-for": client }, signal });
 }
 
-describe("N6: responses and requests that were refused", () => {
+describe("N6: responses and requests that were rejected", () => {
   test("are counted", async () => {
     const { memory, refused } = await openFull();
     const account = memory.open(requestOf("192.0.2.2", new AbortController().signal), listener);

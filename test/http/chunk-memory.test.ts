@@ -1,5 +1,5 @@
 /**
- * Chunks answered from memory: the same answer as the first, given up with what it rests on, and no body driven out.
+ * Chunks answered from memory: the same response as the first, given up with what it rests on, and no body driven out.
  * @module
  */
 import { afterEach, describe, expect, test } from "bun:test";
@@ -73,7 +73,7 @@ describe("a chunk that is final", () => {
     expect(node.requests.length).toBe(asked);
   });
 
-  test("is given up with its transaction, and when something was refused or taken back", async () => {
+  test("is given up with its transaction, and when something was rejected or taken back", async () => {
     const { data, url, pathOf, isInMemory, gateway } = await openFixture(1_000);
     const gone: readonly (readonly [string, () => void, boolean])[] = [
       ["its transaction", () => gateway.forget(data.root.id), false],
@@ -88,17 +88,17 @@ describe("a chunk that is final", () => {
     }
   });
 
-  test("is refused once its transaction is", async () => {
+  test("is rejected once its transaction is", async () => {
     const { data, harness, url, pathOf, gateway } = await openFixture(1_000);
     expect((await fetch(`${url}${pathOf(0)}`)).status).toBe(200);
     harness.blockedIds.add(data.root.id);
-    gateway.forgetAll(); // as every refusal does
+    gateway.forgetAll(); // as every rejection does
     const refused = await fetch(`${url}${pathOf(0)}`);
     expect(refused.status).toBe(451);
   });
 });
 
-test("a chunk that a fork can still replace is not kept", async () => {
+test("a chunk that a fork can still replace is not stored", async () => {
   const { url, pathOf, isInMemory } = await openFixture(101);
   expect((await fetch(`${url}${pathOf(0)}`)).headers.get("cache-control")).toBe("public, max-age=60");
   expect(isInMemory(pathOf(0))).toBe(false);

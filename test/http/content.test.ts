@@ -1,5 +1,5 @@
 /**
- * Content over the wire: what headers say of it, what is kept and for how long, what trouble becomes.
+ * Content over the wire: what headers say of it, what is stored and for how long, what trouble becomes.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -269,7 +269,7 @@ describe("If-Match", () => {
     [`W/"${plain}"`, 412],
     ['"other"', 412],
     ["", 412],
-  ])("%s answers %d", async (tag, status) => {
+  ])("%s responds with %d", async (tag, status) => {
     for (const ask of [get, head])
       for (const path of [`/${plain}`, `/raw/${plain}`])
         expect((await ask(path, `\r\nIf-Match: ${tag}`)).status).toBe(status);
@@ -303,7 +303,7 @@ describe("a body that is not on this disk", () => {
     expect(response.body.subarray(-5).toString()).not.toBe("0\r\n\r\n");
   });
 
-  test("that cannot be had at all is an answer that says so", async () => {
+  test("that cannot be had at all is a response that says so", async () => {
     const response = await get(`/raw/${broken}`);
     expect([response.status, header(response, "retry-after"), header(response, "cache-control")]).toEqual([
       502,
@@ -405,19 +405,19 @@ describe("what cannot be served", () => {
   });
 
   test.each(["", "\r\nRange: bytes=0-0", `\r\nIf-None-Match: "${blocked}"`, "\r\nIf-None-Match: *"])(
-    "is refused alike with %j",
+    "is rejected alike with %j",
     async (more) => {
       expect((await get(`/raw/${blocked}`, more)).status).toBe(451);
     },
   );
 
-  test("is refused under every spelling of its id", async () => {
+  test("is rejected under every spelling of its id", async () => {
     const spelled = `%${blocked.charCodeAt(0).toString(16)}${blocked.slice(1)}`;
     for (const path of [`/${spelled}`, `/raw/${spelled}`, `/%72aw/${blocked}`, `//../${blocked}`])
       expect((await get(path)).status).toBe(451);
   });
 
-  test("is refused at once, also where it was in memory", async () => {
+  test("is rejected at once, also where it was in memory", async () => {
     const soon = content.put("soon refused", { body: text("yes"), contentType: "text/plain" });
     expect((await get(`/${soon}`)).status).toBe(200);
     expect(gateway.hit(new Request(`http://127.0.0.1:${server.port}/${soon}`))).toBeDefined();
@@ -430,7 +430,7 @@ describe("what cannot be served", () => {
     ["source_failed", 502],
     ["busy", 503],
     ["source_timeout", 504],
-  ] as const)("because of %s answers %d, to be asked again, kept by nobody", async (code, status) => {
+  ] as const)("because of %s responds with %d, to be asked again, stored by nobody", async (code, status) => {
     const id = idOf(`failing ${code}`);
     content.fail(id, new Failure(code, { secret: "inner fact" }));
     for (const path of [`/${id}`, `/raw/${id}`]) {
@@ -442,7 +442,7 @@ describe("what cannot be served", () => {
     expect(lines.some((line) => line["code"] === code && JSON.stringify(line).includes("inner fact"))).toBe(true);
   });
 
-  test("because of a defect answers 500, says nothing of it, and logs it whole", async () => {
+  test("because of a defect responds with 500, says nothing of it, and logs it whole", async () => {
     const id = idOf("defect");
     content.fail(id, new Error("the inside") as Failure);
     const response = await get(`/${id}`, "\r\nX-Request-Id: defect-1");
@@ -453,7 +453,7 @@ describe("what cannot be served", () => {
 });
 
 describe("other methods", () => {
-  test.each(["POST", "PUT", "DELETE", "PATCH"])("%s of an id answers 405 with what is allowed", async (method) => {
+  test.each(["POST", "PUT", "DELETE", "PATCH"])("%s of an id responds 405 with what is allowed", async (method) => {
     for (const path of [`/${plain}`, `/raw/${plain}`, `/${plain}/a`]) {
       const response = await wire(server.port, `${method} ${path} HTTP/1.1\r\nContent-Length: 0`);
       expect([response.status, header(response, "allow"), response.body.toString()]).toEqual([
@@ -480,7 +480,7 @@ describe("in memory", () => {
     expect(content.opened()).toBe(opened);
   });
 
-  test("an answer has the request's id only when the request had one", async () => {
+  test("a response has the request's id only when the request had one", async () => {
     expect(header(await get(`/${plain}`), "x-request-id")).toBe("");
     expect(header(await get(`/${plain}`, "\r\nX-Request-Id: mine"), "x-request-id")).toBe("mine");
   });

@@ -128,7 +128,7 @@ describe("queue-bundles", () => {
     await evaluated();
   }, 60_000);
 
-  test("is refused in the words of the other routes", async () => {
+  test("is rejected in the words of the other routes", async () => {
     const { stack } = await openWith({ ANS104_UNBUNDLE_FILTER: never });
     const start = "Invalid startHeight - must be a positive integer";
     const end = "Invalid endHeight - must be a positive integer greater than or equal to startHeight";

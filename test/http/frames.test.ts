@@ -200,7 +200,7 @@ describe("a frame of nothing", () => {
     ["A".repeat(44), 400, '"Invalid ID"'],
     [`${"A".repeat(42)}B`, 404, '"Not Found"'], // no 32 bytes are written so
     [unknown, 404, '"Not Found"'],
-  ])("%s answers %d", async (id, status, body) => {
+  ])("%s responds with %d", async (id, status, body) => {
     for (const more of ["", "\r\nAccept: text/html"]) {
       const response = await ask(id, more);
       expect([response.status, response.body.toString()]).toEqual([status, body]);
@@ -238,7 +238,7 @@ describe("a frame of nothing", () => {
   });
 });
 
-describe("what is refused", () => {
+describe("what is rejected", () => {
   const administer = async (what: string, id: Id) => {
     const url = `${stack.gateway.url}/svc/admin/${what}`;
     const headers = { Authorization: `Bearer ${key}` };

@@ -132,7 +132,7 @@ describe("G2: a query that is forwarded", () => {
     });
   });
 
-  test("is refused above 64 KiB", async () => {
+  test("is rejected above 64 KiB", async () => {
     const response = await ask(openForwarder(openHost(() => Response.json({}))), {}, "x".repeat(65_537));
     expect(await shown(response)).toEqual({
       status: 413,

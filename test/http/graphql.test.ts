@@ -299,7 +299,7 @@ describe("trouble of ours", () => {
     expect(text).toBe('{"errors":[{"message":"Internal Server Error"}]}');
   });
 
-  test("within an answer is masked there, and logged with the request's id", async () => {
+  test("within a response is masked there, and logged with the request's id", async () => {
     const { log, lines } = createRecordingLog();
     const broken = createGraphqlServer({
       index: {
@@ -381,7 +381,7 @@ describe("GraphiQL", () => {
     expect(policy).toContain(`'nonce-${nonce}'`);
   });
 
-  test("has its script and style from this origin, compressed, to be kept for good", async () => {
+  test("has its script and style from this origin, compressed, to be stored for good", async () => {
     const html = await (await fetch(url, { headers: { Accept: "text/html" } })).text();
     const paths = [...html.matchAll(/(?:src|href)="(\/[^"]+)"/g)].map((match) => match[1] ?? "");
     expect(paths).toHaveLength(2);

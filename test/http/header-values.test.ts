@@ -1,5 +1,5 @@
 /**
- * What strangers write into tags and queries, as header values: kept, replaced or escaped, never an error.
+ * What strangers write into tags and queries, as header values: stored, replaced or escaped, never an error.
  * @module
  */
 import { describe, expect, test } from "bun:test";
@@ -72,7 +72,7 @@ describe("X2: a Content-Type tag", () => {
     expect(mediaTypeOf(sent)).toBe(sent);
   });
 
-  test("of great length is refused without looking far", () => {
+  test("of great length is rejected without looking far", () => {
     const hostile = `text/html${"; a".repeat(80)}`.slice(0, 255);
     const startedAt = performance.now();
     for (let round = 0; round < 200; round++) mediaTypeOf(hostile);

@@ -43,7 +43,7 @@ describe("answers in memory", () => {
       false,
     ],
   ];
-  test.each(table)("an answer that was begun before is kept if %s: %p", (_name, meanwhile, isStored) => {
+  test.each(table)("a response that was begun before is stored if %s: %p", (_name, meanwhile, isStored) => {
     const responseCache = createResponseCache(2 ** 20, () => 0);
     const since = responseCache.moment();
     meanwhile(responseCache);
@@ -67,7 +67,7 @@ test("a body whose id is forgotten while it is read is not in memory afterwards"
       const opened = await memory.open(asked, signal);
       const bytes: typeof opened.bytes = async (...span) => {
         const read = await opened.bytes(...span);
-        state.server?.gateway.forget(id); // an announcement, a block, a refusal: the same call
+        state.server?.gateway.forget(id); // an announcement, a block, a rejection: the same call
         state = {};
         return read;
       };

@@ -35,7 +35,7 @@ describe("the label of an id's own host", () => {
     ["a foreign character", `${"a".repeat(51)}1`],
     ["capital letters", "A".repeat(52)],
     ["spare bits that are set", `${"7".repeat(51)}r`],
-  ])("is refused with %s", (_name, label) => {
+  ])("is rejected with %s", (_name, label) => {
     expect(readSandboxLabel(label)).toBeUndefined();
   });
 });

@@ -179,7 +179,7 @@ describe("an id's own host", () => {
     ["/info", 404, '"Not Found"'],
     ["/metrics", 404, '"Not Found"'],
     ["/svc/admin/debug", 404, '"Not Found"'],
-  ])("answers %s with %d %j: all of it is content", async (path, status, body) => {
+  ])("responds to %s with %d %j: all of it is content", async (path, status, body) => {
     for (const more of [opened, fetched, ""]) {
       const response = await ask(path, siteHost, more);
       expect([response.status, response.body.toString()]).toEqual([status, body]);
@@ -213,7 +213,7 @@ describe("an id's own host", () => {
 
 describe("X1: a service worker", () => {
   const script = "\r\nService-Worker: script\r\nSec-Fetch-Dest: serviceworker";
-  test("is refused on a host that ids share", async () => {
+  test("is rejected on a host that ids share", async () => {
     for (const from of servers)
       for (const path of [`/${style}`, `/raw/${style}`, `/${site}/graphql`]) {
         const response = await ask(path, "gw.test", script, from);
@@ -224,7 +224,7 @@ describe("X1: a service worker", () => {
       }
   });
 
-  test("is refused also when its bytes are in memory", async () => {
+  test("is rejected also when its bytes are in memory", async () => {
     expect((await ask(`/${style}`, "gw.test")).status).toBe(200);
     expect((await ask(`/${style}`, "gw.test", script)).status).toBe(403);
   });

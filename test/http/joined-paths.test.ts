@@ -67,7 +67,7 @@ describe("a path of ours that was joined to a base with a slash", () => {
       }
   });
 
-  test("takes a posted query, a preflight, and refuses other methods as its path does", async () => {
+  test("takes a posted query, a preflight, and rejects other methods as its path does", async () => {
     for (const spelling of spellings("/graphql")) {
       const posted = await fetch(`${plain.url}${spelling}`, { method: "POST", body: '{"query":"{a}"}' });
       expect([spelling, posted.status, await posted.text()]).toEqual([spelling, 200, '{"query":"{a}"}']);

@@ -66,7 +66,7 @@ const get = (path: string, more = "", method = "GET", port = plainServer.server.
   wire(port, `${method} ${path} HTTP/1.1${more}`);
 
 describe("a manifest", () => {
-  test.each(["", "?a=1&b"])("without its slash sends on to it, query %j kept", async (query) => {
+  test.each(["", "?a=1&b"])("without its slash sends on to it, query %j included", async (query) => {
     for (const method of ["GET", "HEAD"]) {
       const response = await get(`/${site}${query}`, "", method);
       expect([response.status, header(response, "location")]).toEqual([301, `/${site}/${query}`]);
@@ -96,7 +96,7 @@ describe("a manifest", () => {
   });
 
   test.each([`/${site}/nowhere`, `/${site}/assets`, `/${site}//index.html`, `/${site}/INDEX.html`])(
-    "answers %s with its fallback, and not for ever",
+    "responds to %s with its fallback, and not for ever",
     async (path) => {
       for (const method of ["GET", "HEAD", "GET"]) {
         const response = await get(path, "", method);
@@ -114,7 +114,7 @@ describe("a manifest", () => {
     `/${bad}/`,
     `/${bad}/x`,
     `/${badLarge}/x`,
-  ])("answers %s with 404", async (path) => {
+  ])("responds to %s with 404", async (path) => {
     const response = await get(path);
     expect([response.status, header(response, "cache-control")]).toEqual([404, "no-store"]);
   });
@@ -208,7 +208,7 @@ describe("a manifest", () => {
   test.each([
     ["small", {}],
     ["large", many],
-  ])("that is %s and refused takes its paths with it", async (size, more) => {
+  ])("that is %s and rejected takes its paths with it", async (size, more) => {
     const name = `refused ${size}`;
     const refused = putManifest(name, { version: "0.2.0", paths: { ...paths, ...more } });
     expect((await get(`/${refused}/assets/style.css`)).status).toBe(200);
@@ -218,7 +218,7 @@ describe("a manifest", () => {
       expect((await get(`/${refused}/${path}`)).status).toBe(451);
   });
 
-  test("that is large answers as a small one does, header for header", async () => {
+  test("that is large responds as a small one does, header for header", async () => {
     const fields = { version: "0.2.0", index: { path: "index.html" }, fallback: { id: lost } };
     const small = putManifest("as small", { ...fields, paths });
     const wide = putManifest("as large", { ...fields, paths: { ...paths, ...many } });
@@ -256,7 +256,7 @@ describe("with an apex", () => {
     ["/tx/a/b/c", 404, '"Not Found"'],
     ["/payment/x", 404, '"Not Found"'],
     ["/raw", 400, '"Invalid ID"'],
-  ])("%s answers %d %j", async (path, status, body) => {
+  ])("%s responds with %d %j", async (path, status, body) => {
     for (const method of ["GET", "HEAD"]) {
       const response = await get(path, "", method, apexServer.server.port);
       expect([method, response.status, response.body.toString()]).toEqual([
@@ -267,7 +267,7 @@ describe("with an apex", () => {
     }
   });
 
-  test("what the root means is not kept for ever", async () => {
+  test("what the root means is not stored for ever", async () => {
     const response = await get("/assets/style.css", "", "GET", apexServer.server.port);
     expect(header(response, "cache-control")).toBe("public, max-age=300");
     const byId = await get(`/${site}/assets/style.css`, "", "GET", apexServer.server.port);

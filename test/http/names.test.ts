@@ -1,5 +1,5 @@
 /**
- * Names over the wire: on their hosts, as the apex, at the resolver; what is refused, what is not there, what nobody can
+ * Names over the wire: on their hosts, as the apex, at the resolver; what is rejected, what is not there, what nobody can
  * say.
  * @module
  */
@@ -143,7 +143,7 @@ describe("a name's own host", () => {
     ["two_many.gw.test", "/", 402, message],
     ["site.gw.test", `/${style}`, 200, "body{}"],
     ["site.gw.test", `/raw/${site}`, 200, expect.stringContaining("arweave/paths")],
-  ])("%s%s answers %d", async (host, path, status, body) => {
+  ])("%s%s responds with %d", async (host, path, status, body) => {
     for (let round = 0; round < 2; round++) expect(shown(await ask(path, host))).toEqual([status, body]);
     const head = await ask(path, host, "", gateway, "HEAD");
     const plain = await ask(path, host);
@@ -249,11 +249,11 @@ describe("a name that stands for nothing", () => {
     ["http://site.gw.test/", 302],
     ["none.gw.test", 302],
     ["", 302],
-  ])("another path that was asked for from %p answers %d", async (referer, status) => {
+  ])("another path that was asked for from %p responds with %d", async (referer, status) => {
     expect((await ask("/style.css", "none.gw.test", `\r\nReferer: ${referer}`, alone)).status).toBe(status);
   });
 
-  test("shows the operator's page with status 404, its parts with 200, and neither is kept", async () => {
+  test("shows the operator's page with status 404, its parts with 200, and neither is stored", async () => {
     for (const [method, body] of [["GET", "<p>about"] as const, ["HEAD", ""] as const]) {
       const root = await ask("/", "none.gw.test", "", withPage, method);
       expect([...shown(root), header(root, "cache-control")]).toEqual([404, body, "no-store"]);
@@ -321,7 +321,7 @@ describe("a name that nobody can say anything about", () => {
 
 describe("an undername beyond its limit", () => {
   const lenient = open({ isLimitEnforced: false });
-  test("is answered with 402 in plain words that nobody keeps", async () => {
+  test("gets 402 in plain words that nobody keeps", async () => {
     for (const path of ["/", "/x"]) {
       const response = await ask(path, "two_many.gw.test");
       expect(shown(response)).toEqual([402, message]);
@@ -342,7 +342,7 @@ describe("an undername beyond its limit", () => {
     expect((await ask("/", `${name}.gw.test`)).status).toBe(status);
   });
 
-  test("that another gateway refuses is refused here", async () => {
+  test("that another gateway rejects is rejected here", async () => {
     upstream.scripts.set("theirs_a", { status: 402 });
     expect(shown(await ask("/", "theirs_a.gw.test"))).toEqual([402, message]);
     expect((await ask("/svc/resolver/theirs_a", "gw.test")).status).toBe(402);
@@ -447,7 +447,7 @@ describe("the apex by name", () => {
     ["/graphql/x", 404, '"Not Found"'],
     [`/${style}`, 200, "body{}"],
     ["/raw/notes", 400, '"Invalid ID"'],
-  ])("answers %s with %d", async (path, status, body) => {
+  ])("responds to %s with %d", async (path, status, body) => {
     for (const host of ["gw.test", "www.gw.test", "127.0.0.1"])
       for (let round = 0; round < 2; round++) expect(shown(await ask(path, host, "", apex))).toEqual([status, body]);
   });
@@ -492,7 +492,7 @@ describe("the apex by name", () => {
   });
 });
 
-describe("a name that is refused", () => {
+describe("a name that is rejected", () => {
   const apex = open({ settings: { apex: { name: "many" } } });
   const routes = [
     ["/", "many.gw.test"],
@@ -527,7 +527,7 @@ describe("a name that is refused", () => {
           visit(await ask(path, host, more, apex, method), `${method} ${host}${path}${more}`);
   };
 
-  test("is refused on every way to it from the moment the refusal is written, and given back with it", async () => {
+  test("is rejected on every way to it from the moment the rejection is written, and given back with it", async () => {
     await walk(({ status }, label) => expect([label, status === 451]).toEqual([label, false]));
     blockList.block("name", "many", {});
     await walk(({ status }, label) => expect([label, status]).toEqual([label, 451]));
@@ -536,7 +536,7 @@ describe("a name that is refused", () => {
     await walk(({ status }, label) => expect([label, status === 451]).toEqual([label, false]));
   });
 
-  test("is refused in every process that holds the refusals, and after they were opened again", async () => {
+  test("is rejected in every process that holds the rejections, and after they were opened again", async () => {
     const again = openBlockList(join(folder, "moderation.sqlite"), Date.now);
     again.block("name", "site", {});
     again.close();
@@ -556,7 +556,7 @@ describe("a name that is refused", () => {
     blockList.unblock("name", "one_many");
   });
 
-  test("is refused also while it is kept, and asks nobody", async () => {
+  test("is rejected also while it is stored, and asks nobody", async () => {
     upstream.scripts.set("kept", says(page));
     await ask("/", "kept.gw.test");
     blockList.block("name", "kept", {});
@@ -567,13 +567,13 @@ describe("a name that is refused", () => {
     blockList.unblock("name", "kept");
   });
 
-  test("is refused when the gateway that resolves it refuses it", async () => {
+  test("is rejected when the gateway that resolves it rejects it", async () => {
     upstream.scripts.set("theirs", { status: 451 });
     expect((await ask("/", "theirs.gw.test")).status).toBe(451);
     expect((await ask("/svc/resolver/theirs", "gw.test")).status).toBe(451);
   });
 
-  test("as content is refused under its names as well", async () => {
+  test("as content is rejected under its names as well", async () => {
     const secret = put("secret", "secret", "text/plain");
     upstream.scripts.set("secretive", says(secret));
     expect((await ask("/", "secretive.gw.test")).status).toBe(200);

@@ -119,7 +119,7 @@ async function takeFree(from?: string): Promise<void> {
 
 const pay = (value = price) => ({ "x-payment": fixture.header(fixture.authorize(alice, value), alice) });
 
-/** Responses until one is refused. */
+/** Responses until one is rejected. */
 async function readsLeft(headers: Readonly<Record<string, string>> = {}): Promise<number> {
   for (let count = 0; count < 100; count += 1) if ((await read(headers)).status !== 200) return count;
   throw new Error("nothing was refused");
@@ -215,7 +215,7 @@ for (const kind of ledgerKinds())
       expect((await read()).status).toBe(402);
     });
 
-    test("is refused without asking the chain again and again, and hears 429 where nothing is sold", async () => {
+    test("is rejected without asking the chain again and again, and hears 429 where nothing is sold", async () => {
       await takeFree();
       expect((await ask("/post", {}, { method: "POST" })).status).toBe(429);
       expect((await ask("/payment/v1/info")).status).toBe(429);

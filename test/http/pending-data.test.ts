@@ -105,11 +105,11 @@ test("data that no node has is not found; a node that cannot be asked is 502, an
   expect(whole.body.equals(Buffer.from(data))).toBe(true);
 });
 
-test("data that is not what its transaction commits to is not kept", async () => {
+test("data that is not what its transaction commits to is not stored", async () => {
   const data = testBytes(4_000, 79);
   const transaction = sign(stack.devnet, rsa, { stated: statedOf(data) });
   const wrong = Buffer.from(testBytes(4_000, 80)).toString("base64url");
-  // A node that takes what it should refuse.
+  // A node that takes what it should reject.
   node.setFault(({ method }) =>
     method === "POST" ? { kind: "answer", response: { status: 200, body: "OK" } } : undefined,
   );
@@ -121,7 +121,7 @@ test("data that is not what its transaction commits to is not kept", async () =>
   expect((await read(transaction.id)).status).toBe(404);
 });
 
-test("a refused post says why in X-Reject-Reason, and clients that take only JSON get the reasons", async () => {
+test("a rejected post says why in X-Reject-Reason, and clients that take only JSON get the reasons", async () => {
   const transaction = sign(stack.devnet, rsa, { data: testBytes(10), reward: 1n });
   const plain = await postTo("/tx", transaction.text);
   expect([plain.status, await plain.text()]).toEqual([400, "Transaction verification failed."]);

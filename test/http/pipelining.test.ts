@@ -79,7 +79,7 @@ describe(`the runtime (Bun ${Bun.version}) closes a connection whose next reques
     expect(await pipeline(requests)).toEqual([]);
   });
 
-  test("and answers one that says that it is the last, whatever follows it", async () => {
+  test("and responses one that says that it is the last, whatever follows it", async () => {
     expect(await pipeline([get("/later/a", last), get("/now/b")])).toEqual(["<a>"]);
   });
 });

@@ -88,7 +88,7 @@ describe("a proof", () => {
     });
   });
 
-  test.each([chain.chunked, chain.first, chain.deep])("is refused when the owner is another", async (planted) => {
+  test.each([chain.chunked, chain.first, chain.deep])("is rejected when the owner is another", async (planted) => {
     const text = await askProof(url, planted.id);
     expect(check(planted, text, { owner: ecdsa.address })).toMatchObject({ outcome: "refused" });
     const { items, transaction } = JSON.parse(text);
@@ -245,7 +245,7 @@ describe("another block", () => {
     ["hash", { kind: "hash", hash: otherBlock.hash }, "not the one that was given"],
     ["header", { kind: "block", text: otherBlock.text }, "the header is that of block 2"],
     ["tx_root", { kind: "tx root", txRoot: bytesOf(otherBlock.txRoot) }, "not the one that was given"],
-  ] as const)("given by its %s is refused", async (_name, anchor, reason) => {
+  ] as const)("given by its %s is rejected", async (_name, anchor, reason) => {
     for (const planted of [chain.deep, chain.chunked, chain.transfer]) {
       const verdict = check(planted, await askProof(url, planted.id), { anchor });
       expect(verdict).toMatchObject({ outcome: "refused", fault: { step: "block" } });
@@ -257,7 +257,7 @@ describe("another block", () => {
     ["an item", chain.deep],
     ["a transaction", chain.chunked],
     ["a transaction without data", chain.transfer],
-  ])("shown in the place of that of %s is refused, whatever is believed", async (_name, planted) => {
+  ])("shown in the place of that of %s is rejected, whatever is believed", async (_name, planted) => {
     const proof = JSON.parse(await askProof(url, planted.id));
     proof.block = { height: 2, hash: otherBlock.hash, text: otherBlock.text };
     const text = JSON.stringify(proof);
@@ -282,7 +282,7 @@ describe("what is wrong by one", () => {
     return { passed, count };
   };
 
-  test("every byte of a small proof, flipped, is refused", async () => {
+  test("every byte of a small proof, flipped, is rejected", async () => {
     const { passed, count } = passing(
       chain.tiny,
       everyByte(JSON.parse(await askProof(url, chain.tiny.id)), () => true),
@@ -297,7 +297,7 @@ describe("what is wrong by one", () => {
     ["a transaction of format 1", chain.first, "", 2_000],
     ["an item three bundles down", chain.deep, "", 6],
     ["an item over chunks", chain.wide, "", 6],
-  ])("bytes of a proof of %s, taken by the seed, are refused", async (_name, planted, range, part) => {
+  ])("bytes of a proof of %s, taken by the seed, are rejected", async (_name, planted, range, part) => {
     const text = await askProof(url, planted.id, range);
     const { passed, count } = passing(
       planted,
@@ -314,7 +314,7 @@ describe("what is wrong by one", () => {
     ["a transaction of format 1", chain.first],
     ["an ECDSA transaction", chain.curved],
     ["an item in one", chain.inCurved],
-  ])("every number, id and hash of a proof of %s is refused when it is another", async (_name, planted) => {
+  ])("every number, id and hash of a proof of %s is rejected when it is another", async (_name, planted) => {
     const proof = JSON.parse(await askProof(url, planted.id));
     const apart = (path: string) => path === "stable" || path.endsWith(".text");
     const { passed, count } = passing(planted, everyLeaf(proof, apart));
@@ -322,7 +322,7 @@ describe("what is wrong by one", () => {
     expect(count).toBeGreaterThan(10);
   });
 
-  test("every field of the block and of the transaction is refused when it is another", async () => {
+  test("every field of the block and of the transaction is rejected when it is another", async () => {
     for (const [planted, part] of [
       [chain.tiny, "block"],
       [chain.tiny, "transaction"],
@@ -348,7 +348,7 @@ describe("what is wrong by one", () => {
     return (name) => planted === chain.first && name === "data_root";
   }
 
-  test("every byte of the content, flipped, is refused", async () => {
+  test("every byte of the content, flipped, is rejected", async () => {
     const text = await askProof(url, chain.tiny.id);
     for (const at of chain.tiny.bytes.keys()) {
       const bytes = new Uint8Array(chain.tiny.bytes);
@@ -434,7 +434,7 @@ describe("what is made up", () => {
     });
   });
 
-  test("a transaction's proof under another id is refused", async () => {
+  test("a transaction's proof under another id is rejected", async () => {
     const text = JSON.stringify({ ...JSON.parse(await askProof(url, chain.other.id)), id: chain.chunked.id });
     const verdict = check({ id: chain.chunked.id, bytes: chain.other.bytes }, text);
     expect(verdict.fault?.reason).toBe("another transaction is shown");
@@ -447,7 +447,7 @@ describe("what is made up", () => {
       "the data root is not that of the transaction",
       (own: Shown, other: Shown) => ({ ...own, data_root: other["data_root"], place: other["place"] }),
     ],
-  ])("a transaction with the %s of another of its size and block is refused", async (_name, reason, mix) => {
+  ])("a transaction with the %s of another of its size and block is rejected", async (_name, reason, mix) => {
     const { curved, curvedOther } = chain;
     const [own, other] = [await askProof(url, curved.id), await askProof(url, curvedOther.id)].map((text) =>
       JSON.parse(text),
@@ -542,13 +542,13 @@ describe("what is made up", () => {
       ],
       ["that ends before the item", (_items, others) => others.slice(0, 1), "the walk ends at item"],
       ["that never begins", () => [], "does not lead to the item"],
-    ])("is refused %s", async (_name, change, reason) => {
+    ])("is rejected %s", async (_name, change, reason) => {
       const verdict = await walk(chain.small, change);
       expect(verdict).toMatchObject({ outcome: "refused" });
       expect(verdict.fault?.reason).toContain(reason);
     });
 
-    test("is refused when the names on the way are others", async () => {
+    test("is rejected when the names on the way are others", async () => {
       const verdict = await walk(chain.deep, (items) =>
         items.map((item, index) => ({
           ...item,
@@ -560,7 +560,7 @@ describe("what is made up", () => {
     });
   });
 
-  test("chunks out of order, or twice, are refused", async () => {
+  test("chunks out of order, or twice, are rejected", async () => {
     const proof = JSON.parse(await askProof(url, chain.chunked.id));
     for (const chunks of [proof.chunks.toReversed(), [proof.chunks[0], ...proof.chunks]]) {
       const verdict = check(chain.chunked, JSON.stringify({ ...proof, chunks }));
@@ -568,7 +568,7 @@ describe("what is made up", () => {
     }
   });
 
-  test("an item without its signature's fields is refused", async () => {
+  test("an item without its signature's fields is rejected", async () => {
     const text = JSON.stringify({ ...JSON.parse(await askProof(url, chain.tiny.id)), signature: null });
     expect(check(chain.tiny, text).fault?.reason).toBe("the signature's fields are not shown");
   });

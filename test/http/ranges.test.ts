@@ -159,7 +159,7 @@ function pairs(count: number): Meaning {
 const header = (response: WireResponse, name: string) =>
   response.headers.filter(([found]) => found === name).map(([, value]) => value);
 
-/** Checks an answer against a meaning. */
+/** Checks a response against a meaning. */
 function expectMeaning(response: WireResponse, meaning: Meaning, body: Buffer, headOnly: boolean): void {
   const size = body.length;
   const length = Number(header(response, "content-length")[0]);
@@ -243,7 +243,7 @@ describe("R2: an empty body", () => {
     ["bytes=0-0", 416],
     ["bytes=-1", 416],
     ["bytes=-", 200],
-  ])("Range %j answers %d", async (range, status) => {
+  ])("Range %j responds with %d", async (range, status) => {
     for (const where of ["memory", "file", "source"]) {
       const response = await ask("GET", ids[`${where} 0`] ?? "", range);
       expect(response.status).toBe(status);
@@ -259,7 +259,7 @@ describe("R2: one byte", () => {
     ["bytes=-5", 206],
     ["bytes=1-", 416],
     ["bytes=0-0,0-0", 206],
-  ])("Range %j answers %d", async (range, status) => {
+  ])("Range %j responds with %d", async (range, status) => {
     const response = await ask("GET", ids["memory 1"] ?? "", range);
     expect(response.status).toBe(status);
     if (status === 206) expect(header(response, "content-range")).toEqual(["bytes 0-0/1"]);
@@ -334,7 +334,7 @@ describe.each(["memory", "file", "sliced file", "source"] as const)("R2: If-Rang
     ["*", 200],
     [id, 200],
     ["Sat, 21 Nov 2026 12:00:00 GMT", 200],
-  ])("%s answers %d", async (tag, status) => {
+  ])("%s responds with %d", async (tag, status) => {
     for (const method of ["GET", "HEAD"]) {
       const response = await ask(method, id, "bytes=10-19", `\r\nIf-Range: ${tag}`);
       const body = bodies.get(name) ?? Buffer.alloc(0);

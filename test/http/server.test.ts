@@ -1,5 +1,5 @@
 /**
- * What every answer has in common, whatever the route: ids, CORS, failures, methods, limits, and how a listener ends.
+ * What every response has in common, whatever the route: ids, CORS, failures, methods, limits, and how a listener ends.
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
@@ -93,13 +93,13 @@ const ask = (line: string, more = "", port = server.port) => wire(port, `${line}
 const said = (response: WireResponse) => [response.status, response.body.toString()];
 
 describe("a request's id", () => {
-  test.each(["a", "A-b_c.d:1", "x".repeat(128)])("%s is kept", async (id) => {
+  test.each(["a", "A-b_c.d:1", "x".repeat(128)])("%s is stored", async (id) => {
     expect(header(await ask("GET /text", `\r\nX-Request-Id: ${id}`), "x-request-id")).toBe(id);
   });
   test.each(["", "x".repeat(129), "a b", "ü", "a/b", "a,b", "<script>"])("%j is replaced", async (id) => {
     expect(header(await ask("GET /text", `\r\nX-Request-Id: ${id}`), "x-request-id")).toMatch(/^[A-Za-z0-9_-]{22}$/);
   });
-  test("stands on every answer and in its log line", async () => {
+  test("stands on every response and in its log line", async () => {
     for (const line of [
       "GET /nowhere",
       "GET /defect",
@@ -150,7 +150,7 @@ describe("a path", () => {
     ["/items/%", 400, '"Malformed path"'],
     ["/items/%c3%28", 400, '"Malformed path"'],
     ["/items/%ff", 400, '"Malformed path"'],
-  ])("%s answers %d %s", async (path, status, body) => {
+  ])("%s responds with %d %s", async (path, status, body) => {
     expect(said(await ask(`GET ${path}`))).toEqual([status, body]);
   });
 });
@@ -165,7 +165,7 @@ describe("a host", () => {
     ["a b", 400, '"Malformed Host"'],
     ["a/b", 400, '"Malformed Host"'],
     ["u@a", 400, '"Malformed Host"'],
-  ])("%s answers %d %s", async (host, status, body) => {
+  ])("%s responds with %d %s", async (host, status, body) => {
     const response = await ask("GET /text", `\r\nHost: ${host}`);
     expect(response.status).toBe(status);
     if (status === 400) expect(response.body.toString()).toBe(body);
@@ -266,7 +266,7 @@ describe("HEAD", () => {
 });
 
 describe("CORS", () => {
-  test("lets every page read every answer but those of administration", async () => {
+  test("lets every page read every response but those of administration", async () => {
     for (const line of ["GET /text", "GET /nowhere", "GET /defect", "POST /text", "HEAD /json", "GET /%zz"]) {
       const response = await ask(line, "\r\nOrigin: https://app.example\r\nContent-Length: 0");
       expect([
@@ -338,7 +338,7 @@ describe("a body", () => {
     ["{", 400, '"Malformed JSON body"'],
     ["{'a':1}", 400, '"Malformed JSON body"'],
     [`"${"x".repeat(2_000)}"`, 413, '"Payload too large"'],
-  ])("%j as JSON answers %d", async (body, status, text) => {
+  ])("%j as JSON responds with %d", async (body, status, text) => {
     expect(await posted("/echo", body, { "content-type": "application/json" })).toEqual([status, text]);
     expect(await posted("/echo", body, { "content-type": "text/plain" })).toEqual([status, text]);
   });
@@ -360,11 +360,11 @@ describe("a body", () => {
     });
     expect((await posted("/size", stream))[0]).toBe(status);
   });
-  test("beyond the listener's own limit is refused before a route sees it", async () => {
+  test("beyond the listener's own limit is rejected before a route sees it", async () => {
     const response = await fetch(`${server.url}/size`, { method: "POST", body: new Uint8Array(1_000_001) });
     expect(response.status).toBe(413);
   });
-  test("headers beyond 16 KiB are refused", async () => {
+  test("headers beyond 16 KiB are rejected", async () => {
     expect((await ask("GET /text", `\r\nX-Long: ${"x".repeat(15_000)}`)).status).toBe(200);
     expect((await ask("GET /text", `\r\nX-Long: ${"x".repeat(17_000)}`)).status).toBe(431);
   });

@@ -105,7 +105,7 @@ const cutOff: Readonly<Record<string, Promise<readonly SlowClient[]>>> = {
   "connections that say nothing": many(() => connect(impatient.port, "", undefined), cutOffCount),
 };
 
-/** Begun with the others: kept after a response, as keep-alive allows, and silent from then on. */
+/** Begun with the others: stored after a response, as keep-alive allows, and silent from then on. */
 const stored = many(() => connect(impatient.port, `GET / HTTP/1.1\r\n${head}\r\n`, undefined), cutOffCount);
 
 /** Others ask for what is small, for what is large, and for what is not there. */

@@ -66,7 +66,7 @@ function post(session: http2.ClientHttp2Session, address: string, onStatus: (sta
     }
   };
   stream.on("response", (headers) => onStatus(Number(headers[":status"])));
-  stream.on("error", () => undefined); // being refused while it sends is what it came for
+  stream.on("error", () => undefined); // being rejected while it sends is what it came for
   pump();
 }
 

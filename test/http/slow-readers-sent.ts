@@ -2,7 +2,7 @@
  * Clients in a process of their own that ask and do not read: each writes one request and reads the first bytes of its
  * response at most.
  *
- * A line of standard input is JSON: `{port, requests: [{head, count}], addresses}`; the answer is a line with the
+ * A line of standard input is JSON: `{port, requests: [{head, count}], addresses}`; the response is a line with the
  * statuses that came by request, and how many connections were closed. An empty line closes all of them.
  * @module
  */

@@ -136,7 +136,7 @@ describe("R1, N1, N6: clients that do not read", () => {
     120_000,
   );
 
-  test("a response that finds no room is 503, to be tried again, and kept by nobody", async () => {
+  test("a response that finds no space is 503, to be tried again, and stored by nobody", async () => {
     await send({ requests: [{ head: rawBody(`bytes=${sixteen.join(",")}`), count: 8 }], addresses: 1 });
     const response = await fetch(`${gateway.url}/raw/${gateway.ids.body}`, {
       headers: { range: `bytes=${sixteen.join(",")}`, "x-forwarded-for": "10.0.0.0" },

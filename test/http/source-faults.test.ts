@@ -55,7 +55,7 @@ afterAll(async () => {
 
 /** What was mined before the first block that the second gateway follows. */
 let strange: Transaction;
-/** Its record is asked for by one route alone: an answer is given again for a moment. */
+/** Its record is asked for by one route alone: a response is given again for a moment. */
 let other: Transaction;
 let strangeEnd: bigint;
 const payload = testBytes(400_000, 31);
@@ -186,7 +186,7 @@ async function expectFaultThenResponse(gateway: Gateway, ask: Ask, fault: Fault)
   node.setFault(() => undefined);
   const response = await get();
   expect([ask.path, response.status]).toEqual([ask.path, ask.headers === range ? 206 : 200]);
-  expect(response.headers.get("x-cache")).not.toBe("HIT"); // nothing of what failed was kept
+  expect(response.headers.get("x-cache")).not.toBe("HIT"); // nothing of what failed was stored
   const bytes = Buffer.from(await response.arrayBuffer());
   if (ask.body !== undefined) expect(Buffer.compare(bytes, Buffer.from(ask.body))).toBe(0);
 }

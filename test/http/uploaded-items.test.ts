@@ -1,5 +1,5 @@
 /**
- * Items that were uploaded and are in no block yet, at the gateway: refused on every route by which their bytes could leave, as
+ * Items that were uploaded and are in no block yet, at the gateway: rejected on every route by which their bytes could leave, as
  * before their block so after it; the same answers before and after, but for what the block adds; whole in queries and frames.
  * Source: docs/reference/gateway.md#verification; docs/reference/gateway.md#block-list; docs/reference/threats.md (P1).
  * @module
@@ -67,7 +67,7 @@ type Sight = Readonly<{
   query: unknown;
   frame: Seen;
   proof: Seen;
-  /** Requests that were answered otherwise than with 451 while an id, or a hash, was refused. */
+  /** Requests that were answered otherwise than with 451 while an id, or a hash, was rejected. */
   leaks: readonly string[];
 }>;
 
@@ -218,7 +218,7 @@ async function administer(path: string, body: object): Promise<void> {
   expect(status).toBe(200);
 }
 
-/** Refuses the secret by id, by its hash, by the hash through its twin's id; and asks in every way each time. */
+/** Rejects the secret by id, by its hash, by the hash through its twin's id; and asks in every way each time. */
 async function findLeaks(): Promise<string[]> {
   const leaks: string[] = [];
   const asked = Object.values(routes).flat();
@@ -240,7 +240,7 @@ async function findLeaks(): Promise<string[]> {
   return leaks;
 }
 
-describe("an upload that is refused, by id or by hash", () => {
+describe("an upload that is rejected, by id or by hash", () => {
   test("is asked for on every route that gives payloads", () => {
     expect(Object.keys(routes).toSorted()).toEqual(payloadRoutes.toSorted());
   });
@@ -266,7 +266,7 @@ describe("the proof of an upload", () => {
     expect(early.signature).toEqual(late.signature);
   });
 
-  test("is refused with one bit changed of what it shows, or of the content", () => {
+  test("is rejected with one bit changed of what it shows, or of the content", () => {
     const proof = readProof(pending.proof.body.toString());
     const shown = proof.signature;
     if (shown === undefined) throw new Error("the proof shows a signature");
@@ -294,7 +294,7 @@ describe("an upload that is in no block", () => {
     }
   });
 
-  test("is verified, not stable, kept by others for a while only, and has its digest", () => {
+  test("is verified, not stable, stored by others for a while only, and has its digest", () => {
     for (const [name, { id, data }] of Object.entries(all)) {
       const { status, headers } = pending.content.get(`${name}, /raw/, whole`) ?? mined.frame;
       expect([name, status]).toEqual([name, 200]);

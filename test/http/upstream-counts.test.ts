@@ -1,5 +1,5 @@
 /**
- * What an answer costs upstream, by count: what nobody reads is not fetched, what many want is fetched once, and a cold
+ * What a response costs upstream, by count: what nobody reads is not fetched, what many want is fetched once, and a cold
  * path begins within two round trips.
  * @module
  */
@@ -193,12 +193,12 @@ async function openSlowUpstream(): Promise<SlowUpstream> {
   };
 }
 
-/** Long enough for all that follows from an answer to have been asked for; too short a time only counts more rounds. */
+/** Long enough for all that follows from a response to have been asked for; too short a time only counts more rounds. */
 const settleMs = 200;
 
 /** Answers how often the upstream had to answer before the first byte came. */
 async function roundsUntilFirstByte(slow: SlowUpstream, url: string) {
-  expect(slow.waiting()).toBe(0); // from now on it holds its answers back
+  expect(slow.waiting()).toBe(0); // from now on it holds its responses back
   const asked = fetch(url).then(async (response) => {
     const reader = response.body?.getReader();
     const first = await reader?.read();

@@ -28,7 +28,7 @@ async function explode(...words: (string | number)[]): Promise<BombReport> {
   return report;
 }
 
-test("B2: ten thousand bundles one in another: ten are opened, the eleventh is refused", async () => {
+test("B2: ten thousand bundles one in another: ten are opened, the eleventh is rejected", async () => {
   const { items, bundles, refused, warned } = await explode("chain", 10_000, 30);
   // Of the chain its eleven outermost, and what lies beside it.
   expect(items - itemsBeside).toBe(11 + 1);
@@ -47,7 +47,7 @@ test("a bundle of bundles of items within the budget of its root is indexed to i
   expect([items - itemsBeside, refused, warned]).toEqual([fan + fan * fan, 0, []]);
 }, 3_600_000);
 
-test("B2: beyond the budget of its root it is indexed up to there, and the rest is refused with the reason", async () => {
+test("B2: beyond the budget of its root it is indexed up to there, and the rest is rejected with the reason", async () => {
   const budget = Math.floor((fan * fan) / 2);
   const { items, refused, warned } = await explode("fan", fan, budget);
   expect(items - itemsBeside).toBe(budget);

@@ -248,7 +248,7 @@ describe("bundles", () => {
     });
   });
 
-  test("what is beyond the budget is refused before its bytes are asked for", async () => {
+  test("what is beyond the budget is rejected before its bytes are asked for", async () => {
     const root = fan("unread");
     const asked: number[] = [];
     await withBlock([root], { limits: { entriesPerRootMax: 40 }, isDataLate: true }, async (simulation) => {

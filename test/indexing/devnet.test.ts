@@ -127,7 +127,7 @@ describe("the development chain", () => {
     expect(whole.reader.integrity()).toEqual([]);
   });
 
-  test("one wrong byte anywhere in a block is refused", async () => {
+  test("one wrong byte anywhere in a block is rejected", async () => {
     await post(devnet, rsa, { data: utf8Bytes("in the block") });
     await post(devnet, ecdsa, { format: 2, data: utf8Bytes("too") });
     const height = (await devnet.mine(1)).height;

@@ -47,7 +47,7 @@ test("goes on where the index says that it was, unless the root is begun anew", 
   expect((await budget.take(job, 9, signal))?.entries).toBe(9);
 });
 
-test("who finds all of it given out waits for what comes back, and is refused only when nothing does", async () => {
+test("who finds all of it given out waits for what comes back, and is rejected only when nothing does", async () => {
   const budget = createEntryBudget(10, indexHas(0));
   const first = await budget.take(job, 10, signal);
   const second = budget.take(job, 10, signal);

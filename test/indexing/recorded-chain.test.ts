@@ -126,7 +126,7 @@ describe("the real chain", () => {
       await expectRows(whole, chain, 0, 53);
       chain.requests.length = 0;
       expect(await expectData(whole, chain, 0, 53)).toBeGreaterThan(200);
-      // All of it was kept when its transaction was followed: nothing is asked for.
+      // All of it was stored when its transaction was followed: nothing is asked for.
       expect(chain.requests.filter((request) => !/info|tx\/fgZVZz/.test(request))).toEqual([]);
     });
   });
@@ -195,7 +195,7 @@ describe("the real chain", () => {
 
   testWith(
     vectors,
-    "one wrong byte of a real block is refused and said, and the block is followed when it is right",
+    "one wrong byte of a real block is rejected and said, and the block is followed when it is right",
     async () => {
       const text = (await openedText(422_251)).replace('"timestamp":1586440933', '"timestamp":1586440932');
       const folder = openFolder();

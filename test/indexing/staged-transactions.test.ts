@@ -51,7 +51,7 @@ afterAll(async () => {
   devnet.close();
 });
 
-/** What a node between us and the chain does to an answer. */
+/** What a node between us and the chain does to a response. */
 type Spoil = (path: string, text: string) => string | Response;
 
 const opened: (() => Promise<void>)[] = [];
@@ -169,7 +169,7 @@ describe("a transaction that was asked for", () => {
     expect(reader.transactionStatus(plain.id)?.confirmations).toBe(2);
   });
 
-  test("is kept with its data when it carries it", async () => {
+  test("is stored with its data when it carries it", async () => {
     const { ask, reader, stored } = openSearch();
     await ask(old.id);
     expect(reader.locate(old.id)).toMatchObject({ kind: "transaction", size: oldData.length });

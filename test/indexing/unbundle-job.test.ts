@@ -208,7 +208,7 @@ describe("unbundle", () => {
     ["a count of 2^255", spoil(writeBundle(makeItems(2)), 31, 0x80)],
     ["a count of 2^53", spoil(writeBundle(makeItems(2)), 6, 0x20)],
     ["one entry more than fits", spoil(new Uint8Array(32 + 64), 0, 2)],
-  ])("refuses %s as no bundle", (_name, bytes) => {
+  ])("rejects %s as no bundle", (_name, bytes) => {
     expect(unbundle(jobOf(bytes))).toEqual({
       kind: "malformed",
       reason: expect.stringMatching(/bundle|count/),

@@ -1,6 +1,6 @@
 /**
  * Blocks and transactions as threads verify them: real ones become exactly their rows, one wrong byte is
- * refused.
+ * rejected.
  * @module
  */
 
@@ -155,7 +155,7 @@ describe("checkBlock", () => {
 
   testWith(
     vectors,
-    "one wrong byte of a block is refused, but in the name of the one field that nobody hashes",
+    "one wrong byte of a block is rejected, but in the name of the one field that nobody hashes",
     () => {
       for (const height of [422_251, 633_720]) {
         const job = { ...jobOf(height), transactions: [] };
@@ -178,7 +178,7 @@ describe("checkBlock", () => {
 });
 
 describe("checkTransactions", () => {
-  testWith(vectors, "one wrong byte of a transaction is refused, or changes nothing that the index says of it", () => {
+  testWith(vectors, "one wrong byte of a transaction is rejected, or changes nothing that the index says of it", () => {
     for (const height of [0, 893_174]) {
       const [bytes] = jobOf(height).transactions;
       const text = Buffer.from(bytes!).toString();

@@ -179,7 +179,7 @@ describe("a target", () => {
     await failing.close();
   });
 
-  test(`that refuses a letter ${rejectionsMax} times is told the next one, and the log says so`, async () => {
+  test(`that rejects a letter ${rejectionsMax} times is told the next one, and the log says so`, async () => {
     target.responses.push(...Array.from({ length: rejectionsMax }, () => 422));
     const webhooks = open();
     tell(webhooks, 1, 2);

@@ -33,7 +33,7 @@ describe("decodeBase64url", () => {
     ["A\u0000", "a zero character"],
     ["ÄÄ", "letters above ASCII"],
   ];
-  test.each(refused)("%p is refused: %s", (text) => {
+  test.each(refused)("%p is rejected: %s", (text) => {
     expect(decodeBase64url(text)).toBeUndefined();
   });
 
@@ -46,7 +46,7 @@ describe("decodeBase64url", () => {
     );
   });
 
-  test("any text is refused or is the one spelling of its bytes", () => {
+  test("any text is rejected or is the one spelling of its bytes", () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom(..."ABz09-_+/= \u0141") }), (text) => {
         const bytes = decodeBase64url(text);

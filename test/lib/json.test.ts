@@ -36,7 +36,7 @@ describe("readJson", () => {
     expect(readJson("[".repeat(1_000_000))).toBeUndefined();
   });
 
-  test("an integer of ten million digits is refused", () => {
+  test("an integer of ten million digits is rejected", () => {
     expect(readJson(`[${"9".repeat(10_000_000)}]`)).toBeUndefined();
   });
 

@@ -34,7 +34,7 @@ describe("verifyRsaPss", () => {
     });
   }
 
-  test("another padding's signature is refused", () => {
+  test("another padding's signature is rejected", () => {
     const [first] = keys;
     if (first === undefined) throw new Error("there are keys");
     const signature = sign("sha256", message, {
@@ -57,7 +57,7 @@ describe("verifyRsaPss", () => {
     expect(verifyRsaPss(modulus, message, new Uint8Array(512).fill(1))).toBe(false);
   });
 
-  test("a thousand other keys in between do not change an answer", () => {
+  test("a thousand other keys in between do not change a response", () => {
     const [key] = keys;
     if (key === undefined) throw new Error("there are keys");
     const signature = signRsaPss(key.privateKey, message, 32);

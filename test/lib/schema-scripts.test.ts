@@ -1,5 +1,5 @@
 /**
- * Which scripts a database has yet to run, and which databases are refused.
+ * Which scripts a database has yet to run, and which databases are rejected.
  * @module
  */
 import { describe, expect, test } from "bun:test";
@@ -40,7 +40,7 @@ describe("a database", () => {
     ["of an older version whose scripts were edited since", 1, schemaFingerprint(scripts), "version 1 has"],
     ["from before fingerprints were kept", 2, undefined, "version 2 has the fingerprint none"],
   ];
-  test.each(refused)("%s is refused, with what to do", (_, version, fingerprint, message) => {
+  test.each(refused)("%s is rejected, with what to do", (_, version, fingerprint, message) => {
     const open = () => scriptsToRun(scripts, { version, fingerprint });
     expect(open).toThrow(message);
     try {

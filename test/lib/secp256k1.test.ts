@@ -1,5 +1,5 @@
 /**
- * The native and the pure secp256k1 give the same answers, and refuse the same.
+ * The native and the pure secp256k1 give the same answers, and reject the same.
  * @module
  */
 import { describe, expect, test } from "bun:test";

@@ -21,7 +21,7 @@ test("work of one key is done once while it is under way, and anew afterwards", 
   expect(flights.size()).toBe(0);
 });
 
-test("a failure reaches all who wait, and is not kept", async () => {
+test("a failure reaches all who wait, and is not stored", async () => {
   const flights = createSingleFlight<number>();
   const fail = () => Promise.reject(new Error("no"));
   const outcomes = await Promise.allSettled([1, 2].map(() => flights.run("key", none, fail)));

@@ -51,7 +51,7 @@ describe("a bucket", () => {
   });
 });
 
-test("a hundred thousand keys of any length take no more room than is allowed, and the one in use is kept", () => {
+test("a hundred thousand keys of any length take no more room than is allowed, and the one in use is stored", () => {
   const buckets = bucketsOf(1, 0.001, 1_000);
   const long = "x".repeat(10_000);
   for (let key = 0; key < 100_000; key += 1) {

@@ -63,7 +63,7 @@ describe("readAddress", () => {
     ["an address with a space", ` ${ethereum}`],
     ["an e-mail address", "somebody@example.org"],
     ["a million characters", "1".repeat(1_000_000)],
-  ])("refuses %s", (_what, text) => {
+  ])("rejects %s", (_what, text) => {
     expect(readAddress(text)).toBeUndefined();
   });
 

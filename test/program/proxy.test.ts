@@ -114,7 +114,7 @@ describeWith({ there: Bun.which("nginx") !== null, what: "nginx" }, "behind the 
     expect(statuses).toEqual(["404", "200", "404", "400", "200"]);
   });
 
-  test("two Host headers are refused", async () => {
+  test("two Host headers are rejected", async () => {
     const two = "GET /health HTTP/1.1\r\nHost: gateway.example\r\nHost: upload.example";
     expect((await wire(port, two)).status).toBe(400);
   });

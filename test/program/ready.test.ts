@@ -1,5 +1,5 @@
 /**
- * `/ready` during a start, watched from the first connection on: it is 200 when the threads that answer queries live
+ * `/ready` during a start, watched from the first connection on: it is 200 when the threads that response queries live
  * and wait for work, not before.
  * @module
  */

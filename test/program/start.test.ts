@@ -238,7 +238,7 @@ describe("a check of a folder that is not there", () => {
     ["doctor without nodes", ["doctor", "--offline", "--json"]],
     ["ledger check", ["ledger", "check"]],
     ["ledger check as JSON", ["ledger", "check", "--json"]],
-  ])("by cairn %s is refused in a sentence, and makes none", async (_what, words) => {
+  ])("by cairn %s is rejected in a sentence, and makes none", async (_what, words) => {
     writeFileSync(join(folder, "a file"), "");
     for (const name of ["not-there", join("not-there", "below"), "a file"]) {
       const DATA_DIR = join(folder, name);

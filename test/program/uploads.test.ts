@@ -91,7 +91,7 @@ for (const [name, item, data] of both)
   });
 
 for (const [name, item, data] of both)
-  test(`a ${name} item is answered with all that is known of it, by range and HEAD too`, async () => {
+  test(`a ${name} item gets all that is known of it, by range and HEAD too`, async () => {
     const size = Buffer.from(data).length;
     const head = await get(item.id, {}, "HEAD");
     const said = Object.fromEntries(head.headers);
@@ -127,7 +127,7 @@ test("an item that is too large is told so wherever it is sent", async () => {
   }
 });
 
-test("an item that is refused by its id or by its hash is not given away", async () => {
+test("an item that is rejected by its id or by its hash is not given away", async () => {
   for (const [, item, data] of both)
     for (const refusal of [{ id: item.id }, { hash: digestOf(data) }]) {
       await admin("block-data", refusal);

@@ -37,7 +37,7 @@ async function withNode(
 }
 
 describe("following", () => {
-  test("a chain becomes its rows, nested items and all, and data of format 1 is kept", async () => {
+  test("a chain becomes its rows, nested items and all, and data of format 1 is stored", async () => {
     const script = createScript(1);
     const tip = growBranch(script, undefined, 30);
     await withNode(tip, {}, async (simulation) => {

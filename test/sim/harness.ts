@@ -43,7 +43,7 @@ export function openThreads(): Readonly<{
 /** Data by root transaction, as far as it is to be had. */
 export type DataSource = Readonly<{
   content: Pick<Content, "ensure" | "keep">;
-  /** Data of format 1 that indexing gave to be kept. */
+  /** Data of format 1 that indexing gave to be stored. */
   stored: ReadonlyMap<Id, Uint8Array>;
   put: (id: Id, data: Uint8Array) => void;
 }>;

@@ -9,7 +9,7 @@ import { buildTxTree } from "../../src/arweave/tx-root.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { chainTo, rootOf, type ScriptedBlock, type ScriptedTransaction } from "./scripted-chain.ts";
 
-/** What a request meets instead of its answer; undefined: its answer. */
+/** What a request meets instead of its response; undefined: its response. */
 export type Fault =
   | Readonly<{ kind: "status"; status: number; body?: string }>
   | Readonly<{ kind: "delay"; ms: number }>

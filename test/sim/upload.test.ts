@@ -1,5 +1,5 @@
 /**
- * Bundles on a chain that drops, forgets, refuses and turns at will, by seed, while the program ends and begins again:
+ * Bundles on a chain that drops, forgets, rejects and turns at will, by seed, while the program ends and begins again:
  * in the end every item is on the chain, and none is there twice, though somebody mines what nodes have forgotten
  * whenever the chain still allows it.
  *
@@ -33,7 +33,7 @@ const rules = {
   againMs: 40,
 };
 
-/** Turns of the world; in each of them something happens. */
+/** Turns of the fixture; in each of them something happens. */
 const semaphore = 220;
 
 describe("bundles on a bad chain", () => {

@@ -49,7 +49,7 @@ async function send(method: string, path: string, body: string | undefined, more
 }
 const json = (value: unknown) => JSON.stringify(value);
 
-/** Method, path below `/svc/admin`, body, status, and the answer's body: a message, a record, or nothing. */
+/** Method, path below `/svc/admin`, body, status, and the response's body: a message, a record, or nothing. */
 type Row = readonly [
   method: "GET" | "POST" | "PUT",
   path: () => string,
@@ -278,7 +278,7 @@ const endpoints: readonly (readonly [method: string, path: string, others: reado
   ["POST", "/prune-stable-data-items", ["GET", "PUT"]],
 ];
 
-/** What every answer of administration has in common. */
+/** What every response of administration has in common. */
 function expectAdministrations(response: WireResponse): void {
   expect(header(response, "cache-control")).toBe("no-store");
   const cors = response.headers.filter(([name]) => name.startsWith("access-control-"));
@@ -338,7 +338,7 @@ describe("administration", () => {
     expectAdministrations(preflight);
   });
 
-  test("a path that is none of them is not found, and not kept", async () => {
+  test("a path that is none of them is not found, and not stored", async () => {
     for (const path of ["/svc/admin", "/svc/admin/", "/svc/admin/nothing", "/svc/admin/debug/"]) {
       const response = await send("GET", path, undefined);
       expect([path, response.status]).toEqual([path, 404]);
@@ -346,7 +346,7 @@ describe("administration", () => {
     }
   });
 
-  test("HEAD answers as GET does, without the body", async () => {
+  test("HEAD responds as GET does, without the body", async () => {
     for (const path of ["/svc/admin/blocks", "/svc/admin/export-parquet/status", "/svc/admin/bundle-status/x"]) {
       const got = await send("GET", path, undefined);
       const head = await send("HEAD", path, undefined);
@@ -465,7 +465,7 @@ describe("an export", () => {
   });
 });
 
-describe("the list of refusals", () => {
+describe("the list of rejections", () => {
   const list = async (query = "") =>
     JSON.parse((await send("GET", `/svc/admin/blocks${query}`, undefined)).body.toString());
 

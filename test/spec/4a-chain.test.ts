@@ -341,7 +341,7 @@ describe("K1: a chunk that is posted", () => {
     ["whose offset is absent", { offset: undefined }, "offset_field_required"],
     ["whose chunk is a list", { chunk: [1, 2, 3] }, "invalid_json"],
   ];
-  test.each(rows)("%s is refused here, and no node sees it", async (_name, change, error) => {
+  test.each(rows)("%s is rejected here, and no node sees it", async (_name, change, error) => {
     const response = await fetch(`${stack.gateway.url}/chunk`, {
       method: "POST",
       body: JSON.stringify({ ...good, ...change }),
@@ -395,7 +395,7 @@ describe("POST", () => {
     expect((await get(`/raw/${chunked.id}`)).body.equals(Buffer.from(large))).toBe(true);
   });
 
-  test("a body beyond its limit is refused", async () => {
+  test("a body beyond its limit is rejected", async () => {
     expect((await send("/chunk", "x".repeat(750_001)))[0]).toBe(413);
     expect((await send("/tx", "x".repeat(15 * 2 ** 20 + 1)))[0]).toBe(413);
   });

@@ -172,7 +172,7 @@ describe("a manifest", () => {
     ["/", 200, "<h1>page</h1>"],
     ["/index.html", 200, "<h1>page</h1>"],
     ["/nowhere", 404, '"Not Found"'],
-  ])("/{id}%s answers %d", async (path, status, body) => {
+  ])("/{id}%s responds with %d", async (path, status, body) => {
     const response = await get(`/${site.id}${path}`);
     expect([response.status, response.body.toString()]).toEqual([status, body]);
   });
@@ -186,15 +186,15 @@ describe("a manifest", () => {
   });
 });
 
-describe("what is refused", () => {
-  test("is refused with all that it lies in and all that lies in it", async () => {
+describe("what is rejected", () => {
+  test("is rejected with all that it lies in and all that lies in it", async () => {
     const { blockList } = stack.gateway.sources;
     blockList.block("id", film.id, {});
     try {
       for (const path of [`/${film.id}`, `/raw/${film.id}`, `/${site.id}/film.mp4`, `/raw/${root.id}`])
         for (const more of ["", "\r\nRange: bytes=600000-600001", "\r\nIf-None-Match: *"]) {
           const response = await get(path, more);
-          // A bundle says no more of itself than that it is there; it is its bytes that are refused.
+          // A bundle says no more of itself than that it is there; it is its bytes that are rejected.
           if (path.includes(root.id) && more.includes("None-Match")) continue;
           expect([path, more, response.status]).toEqual([path, more, 451]);
         }

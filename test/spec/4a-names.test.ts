@@ -1,6 +1,6 @@
 /**
  * Specification part 1 (`APEX_TX_ID`, `APEX_REGISTRY_NAME`) and names, through the whole gateway with its settings: names
- * of a file that changes, of another gateway of the same program, refused by an operator, after a restart.
+ * of a file that changes, of another gateway of the same program, rejected by an operator, after a restart.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -192,7 +192,7 @@ describe("PUT /svc/admin/block-name", () => {
     return found;
   };
 
-  test("refuses it on every way to it with its answer, after a restart, and until it is unblocked", async () => {
+  test("rejects it on every way to it with its response, after a restart, and until it is unblocked", async () => {
     expect(await statuses()).not.toContain(451);
     await administer(named, "block-name", "Docs");
     expect(await statuses()).toEqual(new Set([451]));

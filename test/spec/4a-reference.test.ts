@@ -1,5 +1,5 @@
 /**
- * The API reference: it has every endpoint of the interface (part 4A) and nothing that is not there, and what it says of answers is what
+ * The API reference: it has every endpoint of the interface (part 4A) and nothing that is not there, and what it says of responses is what
  * a running gateway answers to its own examples.
  * @module
  */
@@ -178,7 +178,7 @@ describe("a running gateway", () => {
     }
   });
 
-  test("refuses every parameter of a path or a query that is not of the kind that the document shows", async () => {
+  test("rejects every parameter of a path or a query that is not of the kind that the document shows", async () => {
     let count = 0;
     for (const [name, operation] of operations) {
       const judged = operation.parameters?.filter((each) => each.in !== "header") ?? [];
@@ -193,7 +193,7 @@ describe("a running gateway", () => {
     expect(count).toBeGreaterThan(60);
   }, 120_000);
 
-  test("refuses a question that lacks a parameter of its query", async () => {
+  test("rejects a question that lacks a parameter of its query", async () => {
     const lacking = operations.filter(([, { parameters = [] }]) =>
       parameters.some((each) => each.in === "query" && each.required),
     );
@@ -201,7 +201,7 @@ describe("a running gateway", () => {
     for (const [name, operation] of lacking) expect(await statusOf(name, operation, {}), name).toBe(400);
   }, 120_000);
 
-  test("refuses every field of a body that is not of the kind that the document shows", async () => {
+  test("rejects every field of a body that is not of the kind that the document shows", async () => {
     let count = 0;
     for (const [name, operation] of operations) {
       const { schema, example } = operation.requestBody?.content["application/json"] ?? {};
@@ -276,7 +276,7 @@ function filledPath(
   );
 }
 
-/** Sends one example and holds the answer to the document. @returns The status. */
+/** Sends one example and holds the response to the document. @returns The status. */
 async function checkResponse(
   name: string,
   { tags = [], parameters = [], requestBody, responses }: Operation,

@@ -2,7 +2,7 @@
  * Specification part 4A walked: every endpoint with good, bad and missing input, and every message of part 7 that is the
  * gateway's, through the real server, on the real stores, behind a real node.
  *
- * What the answers hold is in the other tests of this part; this one shows that none was left out.
+ * What the responses hold is in the other tests of this part; this one shows that none was left out.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

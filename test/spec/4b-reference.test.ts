@@ -1,6 +1,6 @@
 /**
  * The API reference of the payment service: it has every endpoint of the interface (part 4B) and nothing that is not there, at
- * every address where the service stands, and what it says of answers is what the program answers to its own examples.
+ * every address where the service stands, and what it says of responses is what the program answers to its own examples.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -148,7 +148,7 @@ const unfound = [
   "POST /redeem id",
 ];
 
-test("refuses every parameter of a path or a query that is not of the kind that the document shows", async () => {
+test("rejects every parameter of a path or a query that is not of the kind that the document shows", async () => {
   const refused = new Set<string>();
   for (const [method, path, operation] of operations) {
     const right = await responseOf(method, path, operation, {});
@@ -187,7 +187,7 @@ test("refuses every parameter of a path or a query that is not of the kind that 
   ]);
 }, 120_000);
 
-test("refuses every field of a body that is not of the kind that the document shows", async () => {
+test("rejects every field of a body that is not of the kind that the document shows", async () => {
   const [method, path] = ["POST", "/account/balance/{token}"];
   const [, , operation] = operations.find((each) => each[0] === method && each[1] === path) ?? [];
   const { schema, example } = operation?.requestBody?.content["application/json"] ?? {};
@@ -201,7 +201,7 @@ test("refuses every field of a body that is not of the kind that the document sh
     });
 }, 120_000);
 
-/** What an example is answered with, with other values, or with another body. */
+/** What an example gets, with other values, or with another body. */
 async function responseOf(
   method: string,
   path: string,

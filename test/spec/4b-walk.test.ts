@@ -2,7 +2,7 @@
  * Specification part 4B walked: every endpoint with good, bad and missing input at each address that it has, every record
  * of part 2 to the field, and every message of part 7 that is the payment service's, with its status.
  *
- * What the answers hold is in the tests of each part; this one shows that none was left out.
+ * What the responses hold is in the tests of each part; this one shows that none was left out.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -212,7 +212,7 @@ const walk: Readonly<Record<string, readonly Step[]>> = {
 /** Every message that came, with its statuses, by endpoint. */
 const said = new Map<string, Map<string, Set<number>>>();
 
-/** The message of an answer: a text, or what stands beside a record or in one. */
+/** The message of a response: a text, or what stands beside a record or in one. */
 function messageOf(endpoint: string, body: unknown): string | undefined {
   if (typeof body === "string") {
     const known = Object.keys(messages[endpoint] ?? {}).find((each) => prefixes.has(each) && body.startsWith(each));

@@ -3,7 +3,7 @@
  * each address that it has, every record to the field, and every message of part 7 and of the contract that is the
  * upload service's, with its status.
  *
- * What the answers hold is in the tests of each part; this one shows that none was left out.
+ * What the responses hold is in the tests of each part; this one shows that none was left out.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -380,7 +380,7 @@ describe("the upload service", () => {
     said.set(endpoint, known.set(message, (known.get(message) ?? new Set()).add(status)));
   }
 
-  /** The message of an answer: a text, or what stands in an object. */
+  /** The message of a response: a text, or what stands in an object. */
   function messageOf(body: unknown): string | undefined {
     if (typeof body === "string") return fixedPartOf(body);
     if (typeof body !== "object" || body === null || !("error" in body)) return undefined;

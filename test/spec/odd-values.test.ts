@@ -150,7 +150,7 @@ for (const { name, need, open } of ledgerKinds())
       await ledger?.remove();
     });
 
-    test("H2: no odd text in a path or a query of a service is answered with a 5xx", async () => {
+    test("H2: no odd text in a path or a query of a service gets a 5xx", async () => {
       const rows: Sent[] = [];
       for (const service of ["gateway", "payment", "upload"] as const) {
         const origin = program.line[service];
@@ -161,7 +161,7 @@ for (const { name, need, open } of ledgerKinds())
       expect(rows.length).toBeGreaterThan(3_000);
     }, 120_000);
 
-    test("H2: no odd text in a path of the development node or the sandbox is answered with a 5xx", async () => {
+    test("H2: no odd text in a path of the development node or the sandbox gets a 5xx", async () => {
       const { node, sandbox } = program.line;
       const rows = [
         ...nodeRoutes.map((path) => ["GET", node, path] as const),
@@ -174,7 +174,7 @@ for (const { name, need, open } of ledgerKinds())
       expect(rows.length).toBeGreaterThan(900);
     }, 120_000);
 
-    test("H2: no odd text in a field of a JSON body is answered with a 5xx", async () => {
+    test("H2: no odd text in a field of a JSON body gets a 5xx", async () => {
       const rows: Sent[] = [];
       for (const service of ["gateway", "payment", "upload"] as const) {
         const origin = program.line[service];
@@ -189,7 +189,7 @@ for (const { name, need, open } of ledgerKinds())
       expect(rows.length).toBeGreaterThan(50);
     }, 120_000);
 
-    test("no odd text of a gift's message, a promo code or a page to return to is answered with a 5xx", async () => {
+    test("no odd text of a gift's message, a promo code or a page to return to gets a 5xx", async () => {
       const gift = `${program.line.payment}/top-up/checkout-session/gift/usd/1000?destinationAddressType=gift`;
       const rows = ["giftMessage", "promoCode", "successUrl", "cancelUrl", "returnUrl", "uiMode"].flatMap((name) =>
         oddParts.map((odd) => ({ method: "GET", url: `${gift}&${name}=${odd}` })),
@@ -197,7 +197,7 @@ for (const { name, need, open } of ledgerKinds())
       await responseAll(rows, program);
     }, 120_000);
 
-    test("no odd text in a payment by x402 or in a header of a signed request is answered with a 5xx", async () => {
+    test("no odd text in a payment by x402 or in a header of a signed request gets a 5xx", async () => {
       const { payment, upload } = program.line;
       const urls = [
         `${payment}/v1/x402/top-up?type=bytes&qty=1048576`,
@@ -300,7 +300,7 @@ function replaced(value: unknown, odd: string): unknown[] {
   );
 }
 
-/** Sends all of them, a few at a time, and expects that none is answered with a 5xx. */
+/** Sends all of them, a few at a time, and expects that none gets a 5xx. */
 async function responseAll(rows: readonly Sent[], { line }: RunningProgram): Promise<void> {
   const faults: string[] = [];
   const left = rows.values();

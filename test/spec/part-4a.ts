@@ -57,7 +57,7 @@ export const endpoints: readonly (readonly [method: string, path: string, patter
 
 const refused = ["Unauthorized", "Internal Server Error"];
 
-/** The messages of part 7 that belong to the gateway, by endpoint; the answers of GraphQL are records. */
+/** The messages of part 7 that belong to the gateway, by endpoint; the responses of GraphQL are records. */
 export const messages: readonly (readonly [endpoint: string, messages: readonly string[]])[] = [
   ["POST /svc/admin/queue-tx", ["Must provide 'id'", ...refused]],
   ["POST /svc/admin/queue-bundle", ["Must provide 'id'", ...refused]],

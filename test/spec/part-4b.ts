@@ -172,7 +172,7 @@ export const records: Schema = {
   }),
 };
 
-/** What success is, by endpoint; where there are several, by what the answer holds. */
+/** What success is, by endpoint; where there are several, by what the response holds. */
 export const responses: Readonly<Record<string, Schema>> = {
   "GET /top-up/{method}/{address}/{currency}/{amount}": named("TopUp"),
   "POST /account/balance/{token}": {

@@ -39,7 +39,7 @@ export const freeBytes = 4_096;
 /** The largest item that is taken where rules are strict. Bytes. */
 export const strictBytesMax = 2_000;
 
-/** Whose items are refused where rules are strict. */
+/** Whose items are rejected where rules are strict. */
 export const blockedSigner = signers[4];
 
 let made = 0;

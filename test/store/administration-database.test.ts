@@ -74,7 +74,7 @@ describe("staged ids", () => {
     close();
   });
 
-  test(`more than ${stagedMax} are refused, but for those that wait already`, () => {
+  test(`more than ${stagedMax} are rejected, but for those that wait already`, () => {
     using folder = temporaryFolder();
     const { staged, close } = openFile(folder.path);
     const wish = (name: string) => ({ id: idOf(name), isBundle: false, bypassFilter: false });

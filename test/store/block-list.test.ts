@@ -13,7 +13,7 @@ const id = readId("A".repeat(43));
 assert(id !== undefined, "the test's id is an id");
 
 describe("block list", () => {
-  test("a refusal is seen by another connection at once and survives closing", () => {
+  test("a rejection is seen by another connection at once and survives closing", () => {
     using folder = temporaryFolder();
     const path = `${folder.path}/moderation.sqlite`;
     const first = openBlockList(path, () => 1_700_000_000_000);
@@ -31,7 +31,7 @@ describe("block list", () => {
     third.close();
   });
 
-  test("ids, hashes and names are refused apart from each other", () => {
+  test("ids, hashes and names are rejected apart from each other", () => {
     using folder = temporaryFolder();
     const blockList = openBlockList(`${folder.path}/moderation.sqlite`, () => 0);
     const digest = new Uint8Array(32);
@@ -60,13 +60,13 @@ describe("block list", () => {
     blockList.close();
   });
 
-  test("where a refused id lies is known until it is taken back, also after a restart", () => {
+  test("where a rejected id lies is known until it is taken back, also after a restart", () => {
     using folder = temporaryFolder();
     const path = `${folder.path}/moderation.sqlite`;
     const [rootId, other] = [idOf("root"), idOf("other root")];
     const [dataRoot, otherData] = [idOf("data root"), idOf("other data root")];
     const first = openBlockList(path, () => 0);
-    first.place(id, { rootId, dataRoot, start: 100, end: 200 }); // it is not refused
+    first.place(id, { rootId, dataRoot, start: 100, end: 200 }); // it is not rejected
     expect(first.isBlockedWithin(rootId, 0, 1_000)).toBe(false);
     first.block("id", id, {});
     first.place(id, { rootId, dataRoot, start: 100, end: 200 });

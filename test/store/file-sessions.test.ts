@@ -12,7 +12,7 @@ function openFixture() {
   return { closed, ...sessions };
 }
 
-test("a session is open while there is more, and closed with its last answer", () => {
+test("a session is open while there is more, and closed with its last response", () => {
   const { step, leave, closed } = openFixture();
   const more = () => ({ kind: "more" }) as const;
   expect(step("s", () => "file", more)).toEqual({ kind: "more" });
@@ -37,7 +37,7 @@ test("one that is left is closed, and is then lost", () => {
 });
 
 const readNothing = () => readFileSync("/nobody/has/this");
-test("what the system says is an answer, whether at the beginning or later, and ends the session", () => {
+test("what the system says is a response, whether at the beginning or later, and ends the session", () => {
   const { step, closed } = openFixture();
   const unread = { kind: "unread", reason: expect.stringContaining("ENOENT") };
   expect(

@@ -1,5 +1,5 @@
 /**
- * The outbox: what is kept, in which order, how much of it, and across restarts.
+ * The outbox: what is stored, in which order, how much of it, and across restarts.
  * @module
  */
 import { expect, test } from "bun:test";
@@ -10,7 +10,7 @@ import { temporaryFolder } from "./folder.ts";
 const delivery = (name: string) => ({ event: "e", body: name });
 const item = (key: string) => ({ kind: "item", key }) as const;
 
-test("letters are kept for each target in order, and survive a restart", () => {
+test("letters are stored for each target in order, and survive a restart", () => {
   using folder = temporaryFolder();
   const path = join(folder.path, "outbox.sqlite");
   const before = openOutbox(path, ["a", "b"], () => 5_000);

@@ -1,5 +1,5 @@
 /**
- * SQLite files across versions of the program: brought to the newest, or refused when they are opened.
+ * SQLite files across versions of the program: brought to the newest, or rejected when they are opened.
  * @module
  */
 import { Database } from "bun:sqlite";
@@ -32,7 +32,7 @@ const refusals: [string, readonly string[], string][] = [
   ["whose first script was edited", edited, "version 2 has the fingerprint"],
   ["that has run more scripts", [first], "a newer program made it: its version is 2, this build knows 1"],
 ];
-test.each(refusals)("a file %s is refused when it is opened, and stays as it is", (_, migrations, reason) => {
+test.each(refusals)("a file %s is rejected when it is opened, and stays as it is", (_, migrations, reason) => {
   using folder = temporaryFolder();
   const path = join(folder.path, "x.sqlite");
   closeDatabase(open(path, [first, second]));
@@ -41,7 +41,7 @@ test.each(refusals)("a file %s is refused when it is opened, and stays as it is"
   closeDatabase(open(path, [first, second]));
 });
 
-test("a file from before fingerprints were kept is refused", () => {
+test("a file from before fingerprints were stored is rejected", () => {
   using folder = temporaryFolder();
   const path = join(folder.path, "moderation.sqlite");
   openBlockList(path, () => 0).close();

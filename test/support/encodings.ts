@@ -1,6 +1,6 @@
 /**
  * Every other encoding of a data item's signature that anybody can derive without the key, valid or not: what a
- * verifier must refuse, or the ledger must take for the same act of signing.
+ * verifier must reject, or the ledger must take for the same act of signing.
  * Source: docs/reference/signatures.md.
  * @module
  */

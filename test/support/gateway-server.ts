@@ -139,7 +139,7 @@ export function openGatewayServer(options: GatewayServerOptions): GatewayServer 
   };
 }
 
-/** An answer as it came over the wire. */
+/** A response as it came over the wire. */
 export type WireResponse = Readonly<{
   status: number;
   /** Names in lower case, in order of arrival; a name that came twice is there twice. */
@@ -153,7 +153,7 @@ export type WireResponse = Readonly<{
  * Sends bytes and reads one answer, without a client library in between: what it would hide is seen.
  *
  * @param head - Request line and headers, lines joined by "\r\n", without the empty line; Host is added when absent.
- * @param waitMs - An answer that is not complete by then is given as far as it came.
+ * @param waitMs - A response that is not complete by then is given as far as it came.
  */
 export function wire(port: number, head: string, waitMs = 20_000): Promise<WireResponse> {
   const host = /^host:/im.test(head) ? "" : `Host: 127.0.0.1:${port}\r\n`;

@@ -50,7 +50,7 @@ export function inspectIndex(path: string, checkpoint: () => void = () => undefi
   }
 }
 
-/** Each kept number, and how it is counted. */
+/** Each stored number, and how it is counted. */
 const counted: readonly (readonly [CounterName, string])[] = [
   ["owners", "SELECT count(*) AS n FROM owners"],
   ["blocks", "SELECT coalesce(sum(followed), 0) AS n FROM blocks"],

@@ -23,7 +23,7 @@ export type PostgresServer = Readonly<{
   remove: () => Promise<void>;
 }>;
 
-/** Debian keeps a folder a version; the server refuses to run as root. */
+/** Debian keeps a folder a version; the server rejects to run as root. */
 const debianFolder = "/usr/lib/postgresql";
 const binaries = findBinaries();
 const isRoot = process.getuid?.() === 0;
@@ -91,7 +91,7 @@ export async function startPostgres(isDurable = false): Promise<PostgresServer> 
       const processes = [child.pid, ...childrenOf(child.pid)];
       for (const pid of processes.filter(isRunning)) process.kill(pid, "SIGKILL");
       await child.exited;
-      // A server refuses to start while one of the old ones still has the memory that they shared.
+      // A server rejects to start while one of the old ones still has the memory that they shared.
       while (processes.some(isRunning)) await Bun.sleep(1);
     },
     start: async () => {

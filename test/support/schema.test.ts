@@ -1,5 +1,5 @@
 /**
- * The check of answers against the API reference sees what it is there for.
+ * The check of responses against the API reference sees what it is there for.
  * @module
  */
 import { expect, test } from "bun:test";

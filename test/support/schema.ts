@@ -47,7 +47,7 @@ export function faultsOf(value: unknown, schema: Schema, components: Schema, at 
 }
 
 /**
- * The same schemas, with nothing beyond the fields that they name: an answer of ours has no field that the reference does
+ * The same schemas, with nothing beyond the fields that they name: a response of ours has no field that the reference does
  * not say. Objects without named fields stay as they are.
  */
 export function closed<Of>(schema: Of): Of {

@@ -1,5 +1,5 @@
 /**
- * A server that webhooks are sent to: it takes note of what arrives, and answers as it is told.
+ * A server that webhooks are sent to: it takes note of what arrives, and responds as it is told.
  * @module
  */
 

@@ -1,5 +1,5 @@
 /**
- * Values that break the rules of a schema, one each: what the API reference says of a request is to be refused otherwise.
+ * Values that break the rules of a schema, one each: what the API reference says of a request is to be rejected otherwise.
  * @module
  */
 

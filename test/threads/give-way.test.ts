@@ -1,5 +1,5 @@
 /**
- * Threads that answer queries give way to the one that serves.
+ * Threads that response queries give way to the one that serves.
  * @module
  */
 import { afterAll, expect } from "bun:test";

@@ -1,5 +1,5 @@
 /**
- * Jobs for the pool's test: ones that answer, die, hang, throw, or work until they are told to end.
+ * Jobs for the pool's test: ones that response, die, hang, throw, or work until they are told to end.
  * @module
  */
 import { type MessagePort, threadId } from "node:worker_threads";
@@ -44,7 +44,7 @@ export function workUntilTold({ began }: { began: Int32Array }): void {
   while (Atomics.load(began, 1) === 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
 }
 
-/** Sends pieces beside its answer, each filled with its number. */
+/** Sends pieces beside its response, each filled with its number. */
 export function parcels(job: { sizes: readonly number[]; port: MessagePort }): string {
   const pieces = job.sizes.map((bytes, index) => new Uint8Array(bytes).fill(index));
   sendParcel(job.port, pieces);

@@ -1,5 +1,5 @@
 /**
- * Bytes that a job hands back beside its answer: all of them are there when the answer is, and nothing was copied.
+ * Bytes that a job hands back beside its response: all of them are there when the response is, and nothing was copied.
  * @module
  */
 import { afterAll, expect, test } from "bun:test";
@@ -26,7 +26,7 @@ async function send(sizes: readonly number[]) {
   }
 }
 
-test("what is sent is there with the answer, whole and in order, from several threads at once", async () => {
+test("what is sent is there with the response, whole and in order, from several threads at once", async () => {
   const rounds = Array.from({ length: 300 }, (_, round) => [round, 350_000, 0, 1 + (round % 7)]);
   await Promise.all(
     Array.from({ length: 4 }, async (_, slot) => {

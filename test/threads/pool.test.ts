@@ -104,7 +104,7 @@ describe("pool", () => {
     expect(bytes.length).toBe(0);
   });
 
-  test("a full queue refuses, and what was queued is answered", async () => {
+  test("a full queue rejects, and what was queued is answered", async () => {
     const jobs = Array.from({ length: 20 }, () => failureOf(pool.run("add", { a: 1, b: 2 })));
     const outcomes = await Promise.all(jobs);
     expect(outcomes.filter((outcome) => outcome === "busy").length).toBeGreaterThan(0);

@@ -42,7 +42,7 @@ describe("P2: an item that is blocked", () => {
     ),
   );
 
-  test.each(ways)("%s, by its %s, is answered 451; nothing is charged or kept", async (_, by, size, how) => {
+  test.each(ways)("%s, by its %s, is answered 451; nothing is charged or stored", async (_, by, size, how) => {
     const data = bytesOf(size, 3);
     const item = testItem(data);
     await upload.payment.credit(item.account, 10n ** 9n);
@@ -57,7 +57,7 @@ describe("P2: an item that is blocked", () => {
     expect((await send()).status).toBe(200);
   });
 
-  test("by its id is refused in the other encoding of its signature too", async () => {
+  test("by its id is rejected in the other encoding of its signature too", async () => {
     const [, , signer] = signers;
     const item = testItem("blocked in every encoding", signer === undefined ? {} : { signer });
     await upload.payment.credit(item.account, 10n ** 9n);

@@ -33,7 +33,7 @@ const signer = createEd25519Signer(testKey(41));
 const account = accountOf(signer.scheme.type, signer.owner);
 const funds = 10n ** 15n;
 
-/** Longest that a program lives after its first answer, where it is killed at whatever moment. Milliseconds. */
+/** Longest that a program lives after its first response, where it is killed at whatever moment. Milliseconds. */
 const lifeMsMax = 1_200;
 
 /** Longest wait for a moment to kill it at. Milliseconds. */

@@ -56,7 +56,7 @@ async function urlFrom(stream: ReadableStream<Uint8Array>): Promise<string> {
   }
 }
 
-/** Sends an item. Rejects when the process is gone before its answer is. */
+/** Sends an item. Rejects when the process is gone before its response is. */
 export async function sendItem(
   url: string,
   bytes: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array<ArrayBuffer>>,

@@ -47,7 +47,7 @@ async function atTerminal(words: readonly string[], typed: string) {
 }
 
 describe("W1: at a terminal", () => {
-  // The service takes less than that, so that nothing is sent when the answer is yes.
+  // The service takes less than that, so that nothing is sent when the response is yes.
   const refused = "accepts at most 1.0 GiB";
   test.each([
     ["no", "n\r", 1, "nothing was uploaded"],
@@ -56,7 +56,7 @@ describe("W1: at a terminal", () => {
     ["yes", "yes\r", 1, refused],
     ["y", "y\r", 1, refused],
   ])(
-    "more than 1 GiB is asked for, and %s is an answer",
+    "more than 1 GiB is asked for, and %s is a response",
     async (_what, typed, code, says) => {
       const ran = await atTerminal([], typed);
       expect(ran.shown).toContain("1 file, 1.0 GiB will be public, and cannot be removed. Upload? [y/N]");

@@ -1,5 +1,5 @@
 /**
- * Receipts that a run of `cairn upload` has paid for and not kept: the next run has the service give them again.
+ * Receipts that a run of `cairn upload` has paid for and not stored: the next run has the service give them again.
  */
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -48,7 +48,7 @@ describe.each([
   ["a small file", small],
   ["a file in parts", large],
 ])("the receipt of %s", (_what, file) => {
-  test("that was lost is given again, checked and kept", async () => {
+  test("that was lost is given again, checked and stored", async () => {
     const id = await uploadAndLose(file);
     service.giveAgain();
     const again = await upload(file);
@@ -67,7 +67,7 @@ describe.each([
     expect([again.id, again.state, again.receipt, again.receiptFault]).toEqual([id, "there", undefined, undefined]);
   });
 
-  test("that is forged is not kept, and said to be no good", async () => {
+  test("that is forged is not stored, and said to be no good", async () => {
     const id = await uploadAndLose(file);
     const forged = fakeReceipt(id, { deadlineHeight: 1 });
     service.fail(({ path }) => (path.endsWith("/receipt") ? Response.json(forged) : undefined));

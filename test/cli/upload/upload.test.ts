@@ -109,7 +109,7 @@ describe("a file", () => {
     expect(other.id).not.toBe(first.id);
   });
 
-  test("has its receipt kept: it is told again, and verified by the item's id", async () => {
+  test("has its receipt stored: it is told again, and verified by the item's id", async () => {
     const file = write("kept.txt", "kept");
     const { id, items } = JSON.parse((await upload(file, "--json")).out);
     const again = JSON.parse((await upload(file, "--json")).out);
@@ -128,7 +128,7 @@ describe("a file", () => {
     });
   });
 
-  test("whose kept receipt is damaged has that file named, also when what was printed is verified", async () => {
+  test("whose stored receipt is damaged has that file named, also when what was printed is verified", async () => {
     write("pair/a.txt", "a");
     write("pair/b.txt", "b");
     const { items, manifest } = JSON.parse((await upload("pair", "--json")).out);
@@ -293,7 +293,7 @@ describe("used wrongly, it says so and sends nothing", () => {
     expect(service.asked.filter(({ method }) => method === "POST")).toEqual([]);
   });
 
-  test("a place where no receipt can be kept", async () => {
+  test("a place where no receipt can be stored", async () => {
     const words = ["upload", "file.txt", "--to", service.url];
     const environment = { XDG_STATE_HOME: join(folder, "file.txt") };
     const { code, err } = await runCairn(words, { cwd: folder, environment });
@@ -327,7 +327,7 @@ describe("a service in trouble", () => {
     expect(JSON.parse(out).items[0].state).toBe("uploaded");
   });
 
-  test("that refuses for want of credits says what is needed and what there is, and nothing more is sent", async () => {
+  test("that rejects for want of credits says what is needed and what there is, and nothing more is sent", async () => {
     const refusal = {
       error: "Insufficient balance",
       message: "Insufficient balance",
@@ -350,7 +350,7 @@ describe("a service in trouble", () => {
     ],
     ["no JSON", () => new Response("fine", { status: 200 }), "responded 200: fine"],
     ["a receipt for something else", () => Response.json(fakeReceipt("A".repeat(43))), "it is for another item"],
-  ])("that answers %s fails", async (_name, response, says) => {
+  ])("that responds with %s fails", async (_name, response, says) => {
     service.fail(({ path }) => (path === "/tx" ? response() : undefined));
     const { code, err } = await upload(write("refused.txt", "refused"));
     expect([code, err]).toEqual([1, expect.stringContaining(says)]);

@@ -69,7 +69,7 @@ export type Fixture = Readonly<{
 export const pageText = "<!doctype html><title>Page</title>";
 export const fallbackText = "nothing here";
 
-/** Longest item that costs nothing, so that rows can show what is refused for want of credits. */
+/** Longest item that costs nothing, so that rows can show what is rejected for want of credits. */
 const freeBytes = 2_000;
 
 const binaryBundle = [

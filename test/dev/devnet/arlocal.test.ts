@@ -66,7 +66,7 @@ describe("unlike arlocal, the devnet", () => {
   });
 
   // /block/height of a height that is not there answered 200.
-  test("answers 404 for a block that is not there", async () => {
+  test("responds with 404 for a block that is not there", async () => {
     expect((await node.get("/block/height/1000000")).status).toBe(404);
   });
 
@@ -97,7 +97,7 @@ describe("unlike arlocal, the devnet", () => {
     }
   });
 
-  // Chunks were kept by their hash, so that a repeated one was dropped.
+  // Chunks were stored by their hash, so that a repeated one was dropped.
   test("keeps a chunk as often as it occurs", async () => {
     const data = new Uint8Array(3 * 262_144 + 50_000);
     const { id } = await post(devnet, rsa, { stated: statedOf(data) });
@@ -170,7 +170,7 @@ describe("unlike arlocal, the devnet", () => {
   });
 
   // /tx/{id}/offset of something that has no offset answered an error with the body "OK" (#72).
-  test("answers 404 for the offset of what has none", async () => {
+  test("responds with 404 for the offset of what has none", async () => {
     const response = await node.get(`/tx/${"A".repeat(43)}/offset`);
     expect([response.status, await response.text()]).toEqual([404, ""]);
   });
@@ -186,7 +186,7 @@ describe("unlike arlocal, the devnet", () => {
   });
 
   // The status of a transaction that waits was 200 with the text "Pending", which read as a status.
-  test("answers 202 while a transaction waits", async () => {
+  test("responds with 202 while a transaction waits", async () => {
     const { id } = await post(devnet, ecdsa);
     expect((await node.get(`/tx/${id}/status`)).status).toBe(202);
     expect((await node.get(`/tx/${id}`)).status).toBe(202);
@@ -206,8 +206,8 @@ describe("unlike arlocal, the devnet", () => {
     expect(await (await node.post("/tx", sign(devnet, rsa, { reward: 10n ** 11n }).text)).text()).toBe("OK");
   });
 
-  // A refusal said "Bad Request" and kept the reason to the server's console (#11, #146).
-  test("says why it refuses", async () => {
+  // A rejection said "Bad Request" and kept the reason to the server's console (#11, #146).
+  test("says why it rejects", async () => {
     const response = await node.post("/tx", sign(devnet, rsa, { lastTx: "A".repeat(64) }).text);
     expect([response.status, await response.text()]).toEqual([400, "Invalid anchor (last_tx)."]);
     expect(response.headers.get("x-reject-reason")).toBe(

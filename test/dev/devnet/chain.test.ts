@@ -250,7 +250,7 @@ describe("money", () => {
     devnet.close();
   });
 
-  test("is minted at once, kept in the next block, and forgotten by a reset", async () => {
+  test("is minted at once, stored in the next block, and forgotten by a reset", async () => {
     const devnet = await openTestDevnet();
     expect(devnet.mint(stranger.address, 2n ** 60n)).toBe(2n ** 60n);
     expect(devnet.mint(stranger.address, 1n)).toBe(2n ** 60n + 1n);

@@ -78,7 +78,7 @@ describe("data posted by chunks", () => {
     devnet.close();
   });
 
-  test("is refused while no transaction names it, and under another size", async () => {
+  test("is rejected while no transaction names it, and under another size", async () => {
     const devnet = await openTestDevnet();
     const data = testBytes(300_000);
     const [first = ""] = chunkPosts(data);
@@ -90,7 +90,7 @@ describe("data posted by chunks", () => {
     devnet.close();
   });
 
-  test("is refused when a byte, the path or the place is wrong", async () => {
+  test("is rejected when a byte, the path or the place is wrong", async () => {
     const devnet = await openTestDevnet();
     const data = testBytes(600_000);
     await post(devnet, rsa, { stated: statedOf(data) });
@@ -155,7 +155,7 @@ describe("data posted in the body", () => {
     devnet.close();
   });
 
-  test("whose tree has a halved tail is refused, as a node does, and can be posted by chunks", async () => {
+  test("whose tree has a halved tail is rejected, as a node does, and can be posted by chunks", async () => {
     const devnet = await openTestDevnet();
     const data = testBytes(kib256 + 100);
     const halved = sign(devnet, rsa, { data, tailRule: "halved" satisfies TailRule });
@@ -228,7 +228,7 @@ describe("data posted in the body", () => {
     devnet.close();
   });
 
-  test("of format 1 that is no base64url is refused, wherever in a long text the fault stands", async () => {
+  test("of format 1 that is no base64url is rejected, wherever in a long text the fault stands", async () => {
     const devnet = await openTestDevnet();
     const data = testBytes(2 * 2 ** 20).with(2 * 2 ** 20 - 1, 0);
     const { text } = sign(devnet, rsa, { format: 1, data, reward: devnetFee(BigInt(data.length), "none") });

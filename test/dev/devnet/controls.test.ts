@@ -15,7 +15,7 @@ afterAll(async () => {
 });
 
 describe("a control", () => {
-  test("mines one block or many, by GET and POST, and answers with what /info says", async () => {
+  test("mines one block or many, by GET and POST, and responds with what /info says", async () => {
     devnet.reset();
     await post(devnet, ecdsa);
     const one = await (await node.get("/mine")).json();
@@ -27,7 +27,7 @@ describe("a control", () => {
     expect(counts).toEqual([1, 0, 0, 0]);
   });
 
-  test("mints whole winston, also more than a number holds, and answers with the balance", async () => {
+  test("mints whole winston, also more than a number holds, and responds with the balance", async () => {
     devnet.reset();
     const much = 2n ** 70n;
     expect(await (await node.get(`/mint/${stranger.address}/${much}`)).text()).toBe(`${much}`);
@@ -98,7 +98,7 @@ describe("a control", () => {
     }
   });
 
-  test("that is refused changes nothing", async () => {
+  test("that is rejected changes nothing", async () => {
     await devnet.mine(1);
     const before = [devnet.tipHash(), devnet.supply()];
     for (const path of controls) await node.post(path, "", { origin: "https://example.com" });

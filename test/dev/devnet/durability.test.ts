@@ -70,20 +70,20 @@ describe("a chain in a folder", () => {
     after.close();
   });
 
-  test("of another seed is refused", async () => {
+  test("of another seed is rejected", async () => {
     const dir = makeFolder();
     (await openTestDevnet({ dir })).close();
     await expect(openTestDevnet({ dir, seed: "other" })).rejects.toThrow("Malformed input");
-    (await openTestDevnet({ dir })).close(); // what was refused holds nothing
+    (await openTestDevnet({ dir })).close(); // what was rejected holds nothing
   });
 
-  test("that is no chain is refused as such, and not as another process's", async () => {
+  test("that is no chain is rejected as such, and not as another process's", async () => {
     const dir = makeFolder();
     writeFileSync(join(dir, "devnet.sqlite"), "not a database".repeat(1_000));
     await expect(openTestDevnet({ dir })).rejects.toThrow("file is not a database");
   });
 
-  test("whose tables an unreleased build made otherwise is refused with what to do", async () => {
+  test("whose tables an unreleased build made otherwise is rejected with what to do", async () => {
     const dir = makeFolder();
     (await openTestDevnet({ dir })).close();
     const db = new Database(join(dir, "devnet.sqlite"));
@@ -94,7 +94,7 @@ describe("a chain in a folder", () => {
     expect(reason).toMatch(/^devnet\.sqlite cannot be opened: a build of this program that was not released/);
   });
 
-  test("with a wallet file that is no key is refused, and works again once that is gone", async () => {
+  test("with a wallet file that is no key is rejected, and works again once that is gone", async () => {
     const dir = makeFolder();
     const file = join(dir, "wallet-rsa.json");
     writeFileSync(file, "[]");

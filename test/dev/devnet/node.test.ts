@@ -229,7 +229,7 @@ describe("the node", () => {
     chain.close();
   });
 
-  test("reads addresses with their checksum, and refuses a wrong one", async () => {
+  test("reads addresses with their checksum, and rejects a wrong one", async () => {
     const sum = Buffer.alloc(4);
     sum.writeUInt32BE(crc32(decodeBase64url(rsa.address) ?? new Uint8Array(0)));
     const right = await node.get(`/wallet/${rsa.address}:${encodeBase64url(sum)}/balance`);
@@ -328,7 +328,7 @@ describe("a post", () => {
     expect(unknown.headers.get("x-reject-reason")).toMatch(/^data_root_not_found: no transaction/);
   });
 
-  test("that is too large is refused: 15 MiB for a transaction, 750,000 bytes for a chunk", async () => {
+  test("that is too large is rejected: 15 MiB for a transaction, 750,000 bytes for a chunk", async () => {
     const bodies: readonly (readonly [path: string, size: number, status: number])[] = [
       ["/tx", 15 * 2 ** 20 + 1, 413],
       ["/tx", 15 * 2 ** 20, 400],
@@ -342,13 +342,13 @@ describe("a post", () => {
     }
   });
 
-  test("for another network is refused", async () => {
+  test("for another network is rejected", async () => {
     const response = await node.post("/tx", "{}", { "x-network": "arweave.N.1" });
     expect([response.status, await response.text()]).toEqual([412, '{"error":"wrong_network"}']);
     expect((await node.post("/tx", "{}", { "x-network": "cairn.devnet.1" })).status).toBe(400);
   });
 
-  test("to the node's internals is refused", async () => {
+  test("to the node's internals is rejected", async () => {
     for (const path of ["/wallet", "/unsigned_tx"]) {
       const response = await node.post(path, "{}");
       expect([response.status, await response.text()]).toEqual([

@@ -1,5 +1,5 @@
 /**
- * What the chain refuses, by the node's names, and what it takes.
+ * What the chain rejects, by the node's names, and what it takes.
  * @module
  */
 import { describe, expect, test } from "bun:test";
@@ -10,7 +10,7 @@ import { ecdsa, openTestDevnet, post, rsa, sign, stranger, testBytes } from "./s
 
 const fee = devnetFee(0n, "none");
 
-/** The codes of a refusal, or the kind of another outcome. */
+/** The codes of a rejection, or the kind of another outcome. */
 function codesOf(outcome: TransactionOutcome): string {
   if (outcome.kind === "faulty") return outcome.faults.map(({ code }) => code).join(" ");
   return outcome.kind === "bad_anchor" ? outcome.fault : outcome.kind;
@@ -110,7 +110,7 @@ describe("a transaction by itself", () => {
     devnet.close();
   });
 
-  test("is refused when its ECDSA signature has a high S, which would give it a second id", async () => {
+  test("is rejected when its ECDSA signature has a high S, which would give it a second id", async () => {
     const devnet = await openTestDevnet();
     const fields = JSON.parse(sign(devnet, ecdsa).text);
     const signature = Buffer.from(fields.signature, "base64url");
@@ -167,7 +167,7 @@ describe("an anchor", () => {
   });
 });
 
-/** Signing refuses what the wire cannot carry; such fields are put into the signed text afterwards. */
+/** Signing rejects what the wire cannot carry; such fields are put into the signed text afterwards. */
 function withoutLimits(fields: Parameters<typeof sign>[2]) {
   return { ...fields, tags: fields?.tags?.filter(({ value }) => value.length < 2_048) ?? [] };
 }

@@ -149,7 +149,7 @@ describe("the page", () => {
 });
 
 describe("the protocol", () => {
-  test("refuses who does not know the key, in any spelling of credentials", async () => {
+  test("rejects who does not know the key, in any spelling of credentials", async () => {
     const ask = askerOf(open());
     const rows: [string, number][] = [
       [`Bearer ${key}`, 200],
@@ -172,7 +172,7 @@ describe("the protocol", () => {
 });
 
 describe("letters", () => {
-  /** A target that answers as it is told, and remembers what came. */
+  /** A target that responds as it is told, and remembers what came. */
   function target(statuses: number[]) {
     const came: string[] = [];
     const server = Bun.serve({

@@ -1,5 +1,5 @@
 /**
- * Names kept: for their time, beyond it while nobody can say otherwise, and never that nobody could say.
+ * Cached names: for their time, beyond it while nobody can say otherwise, and never that nobody could say.
  * @module
  */
 import { afterAll, afterEach, describe, expect, test } from "bun:test";
@@ -152,7 +152,7 @@ describe("what was resolved", () => {
     expect(await find(names)).toBe("absent");
   });
 
-  test("makes room: no more names are kept than may be", async () => {
+  test("makes space: no more names are stored than may be", async () => {
     const names = open({ storedMax: 10 });
     for (let index = 0; index < 50; index++) gateway.scripts.set(`n${index}`, says("one"));
     for (let index = 0; index < 50; index++) await find(names, `n${index}`);
@@ -177,7 +177,7 @@ describe("a name that nobody has", () => {
   test.each<readonly [string, NameScript, number, string]>([
     ["500", { status: 500 }, 1_000, "source_failed"],
     ["silence", "silent", 2_000, "source_timeout"],
-  ])("is never taken from trouble (%s), which is not kept", async (_name, script, timeoutMs, code) => {
+  ])("is never taken from trouble (%s), which is not stored", async (_name, script, timeoutMs, code) => {
     const names = open({}, timeoutMs);
     gateway.scripts.set("a", script);
     expect(await find(names)).toBe(code);

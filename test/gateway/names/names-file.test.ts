@@ -164,7 +164,7 @@ describe("the file of names", () => {
     expect([idNow(file, "a"), file.reasons()]).toEqual([other, []]);
   });
 
-  test("that cannot be read at the start is refused with its reason", () => {
+  test("that cannot be read at the start is rejected with its reason", () => {
     expect(reasonOf(() => createNamesFile(join(folder, "none.json"), () => now, log))).toContain("ENOENT");
     writeFileSync(path, "no");
     expect(reasonOf(() => createNamesFile(path, () => now, log))).toBe("$ must be a JSON object of names");

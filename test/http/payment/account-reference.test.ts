@@ -1,5 +1,5 @@
 /**
- * What the API reference says of accounts, held against the routes and their answers.
+ * What the API reference says of accounts, held against the routes and their responses.
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
@@ -83,7 +83,7 @@ test("it has every route and nothing else", () => {
   expect(descriptions.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(routes.sort());
 });
 
-test("every answer is as it says", async () => {
+test("every response is as it says", async () => {
   for (const { path, parameters = [], responses } of descriptions) {
     const asked = new Map(parameters.map((each) => [each.name, each]));
     const named: Record<string, string> = {

@@ -93,7 +93,7 @@ describe("GET /account/approvals", () => {
     "?payingAddress=GIVER&approvedAddress=x",
     "?payingaddress=GIVER&approvedaddress=TAKER",
     "?payingAddress=GIVER%20&approvedAddress=TAKER",
-  ])("with %p is refused", async (query) => {
+  ])("with %p is rejected", async (query) => {
     const path = `/v1/account/approvals${query.replace("GIVER", giver).replace("TAKER", taker)}`;
     const { status, body } = await ask(path);
     expect([status, body]).toEqual([400, "Invalid paying address!"]);
@@ -112,7 +112,7 @@ describe("GET /account/approvals/get", () => {
     expect(ids(ofTaker.body.givenApprovals)).toEqual([]);
   });
 
-  test("is empty for a stranger, and refuses what is no address", async () => {
+  test("is empty for a stranger, and rejects what is no address", async () => {
     const stranger = await ask(`/v1/account/approvals/get?userAddress=${testAddress("stranger")}`);
     expect([stranger.status, stranger.body]).toEqual([200, { givenApprovals: [], receivedApprovals: [] }]);
     for (const query of ["", "?userAddress=", "?userAddress=x"]) {
@@ -122,7 +122,7 @@ describe("GET /account/approvals/get", () => {
   });
 });
 
-test("an approval is gone from every answer at the moment at which it expires", async () => {
+test("an approval is gone from every response at the moment at which it expires", async () => {
   payment.clock.advance(59_999);
   const path = `/v1/account/approvals?payingAddress=${giver}&approvedAddress=${taker}`;
   expect((await ask(path)).body.amount).toBe("9007199254741050");
@@ -132,7 +132,7 @@ test("an approval is gone from every answer at the moment at which it expires", 
   expect(all.body.receivedApprovals).toHaveLength(2);
 });
 
-test("other methods are refused, and a ledger out of reach is said in the specification's words", async () => {
+test("other methods are rejected, and a ledger out of reach is said in the specification's words", async () => {
   const posted = await fetch(`${server.url}/v1/account/approvals`, { method: "POST" });
   expect(posted.status).toBe(405);
   expect(posted.headers.get("allow")).toBe("GET, HEAD, OPTIONS");

@@ -111,7 +111,7 @@ describe("GET /balance", () => {
     expect((await ask("/balance", signedHeaders(ethereum, nonce(), head), "HEAD")).status).toBe(200);
   });
 
-  test("S3: takes a signature once: its repetition is refused, with an address and in the other place too", async () => {
+  test("S3: takes a signature once: its repetition is rejected, with an address and in the other place too", async () => {
     for (const [, wallet] of wallets) {
       const headers = signedHeaders(wallet, `${nonce()} ${wallet.sign(Buffer.of(1)).toHex().slice(0, 8)}`);
       expect((await ask("/v1/balance", headers)).status).toBe(200);
@@ -162,14 +162,14 @@ describe("GET /balance", () => {
     },
   );
 
-  test("without signature, token or address is refused", async () => {
+  test("without signature, token or address is rejected", async () => {
     for (const path of ["/balance", "/v1/balance", "/v1/balance?addres=x"]) {
       const { status, body } = await ask(path);
       expect([status, body]).toEqual([403, forbidden]);
     }
   });
 
-  test("with wrong headers is refused, also where an address stands beside them", async () => {
+  test("with wrong headers is rejected, also where an address stands beside them", async () => {
     const good = signedHeaders(ethereum, nonce());
     const wrong: Record<string, string>[] = [
       { ...good, "x-nonce": "another" },
@@ -196,7 +196,7 @@ describe("GET /balance", () => {
       }
   });
 
-  test("with a wrong signature is refused though the token beside it is right", async () => {
+  test("with a wrong signature is rejected though the token beside it is right", async () => {
     const headers = { ...signedHeaders(ethereum, nonce()), authorization: `Bearer ${tokenOf()}` };
     expect((await ask("/balance", { ...headers, "x-nonce": "another" })).status).toBe(403);
     expect((await ask("/balance", headers)).status).toBe(200);

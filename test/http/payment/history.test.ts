@@ -116,7 +116,7 @@ const payments = [
 ];
 
 describe("GET /account/payments", () => {
-  test("Q: answers the payments of the wallet that signed, newest first, to be kept by nobody", async () => {
+  test("Q: answers the payments of the wallet that signed, newest first, to be stored by nobody", async () => {
     const { status, headers, body } = await ask("", fresh());
     expect(status).toBe(200);
     expect(headers.get("cache-control")).toBe("no-store");
@@ -170,7 +170,7 @@ describe("GET /account/payments", () => {
     expect((await ask(`?limit=2&cursor=${last.cursor}`, fresh())).body.pending).toBeUndefined();
   });
 
-  test("refuses who has not signed, or has used the signature, whatever address is named", async () => {
+  test("rejects who has not signed, or has used the signature, whatever address is named", async () => {
     for (const query of ["", `?address=${ethereum.address}`]) {
       const { status, body } = await ask(query);
       expect([status, String(body)]).toEqual([403, forbidden]);
@@ -182,7 +182,7 @@ describe("GET /account/payments", () => {
   });
 
   test.each(["limit=0", "limit=101", "limit=-1", "limit=1.5", "limit=1e1", "limit=", "limit=x", "limit=1000"])(
-    "refuses %s and leaves the signature unused",
+    "rejects %s and leaves the signature unused",
     async (query) => {
       const headers = fresh();
       const { status, body } = await ask(`?${query}`, headers);
@@ -204,7 +204,7 @@ describe("GET /account/payments", () => {
     encoded("1234567890123456.1.x"),
     `${encoded("1.1.x")}=`,
     "A".repeat(5_000),
-  ])("refuses the cursor %p", async (cursor) => {
+  ])("rejects the cursor %p", async (cursor) => {
     const { status, body } = await ask(`?cursor=${encodeURIComponent(cursor)}`, fresh());
     expect([status, String(body)]).toEqual([400, "Invalid cursor"]);
   });

@@ -1,5 +1,5 @@
 /**
- * Prices over HTTP: answers, refusals word by word, how long they may be kept, and who they are for.
+ * Prices over HTTP: answers, rejections word by word, how long they may be stored, and who they are for.
  * @module
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
@@ -243,7 +243,7 @@ const refusals: readonly (readonly [string, number, string])[] = [
   ],
 ];
 
-describe("refusals", () => {
+describe("rejections", () => {
   test.each(refusals)("GET %.60s is %p", async (path, status, message) => {
     const response = await ask(`/v1${path}`);
     expect([response.status, await response.json()]).toEqual([status, message]);

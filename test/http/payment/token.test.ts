@@ -83,7 +83,7 @@ const record = () => ({
 });
 
 describe("POST /account/balance/{token}", () => {
-  test("P: answers 202 with the pending record, then 200 with the credited one, in both places", async () => {
+  test("P: responds 202 with the pending record, then 200 with the credited one, in both places", async () => {
     ethereum.send(hash, { transfers: [transferOf(alice, 100n)] });
     const first = await report("ethereum", hash);
     expect([first.status, first.body]).toEqual([202, { message: "Transaction pending", pendingTransaction: record() }]);
@@ -121,7 +121,7 @@ describe("POST /account/balance/{token}", () => {
     expect((await report("ethereum", hash)).status).toBe(202);
   });
 
-  test("L: answers 400 with the failed record for what the chain did not carry out", async () => {
+  test("L: responds 400 with the failed record for what the chain did not carry out", async () => {
     ethereum.send(hash, { transfers: [transferOf(alice, 100n)], succeeded: false });
     ethereum.mine(3);
     const failureReason = "The chain did not carry the transaction out";
@@ -135,7 +135,7 @@ describe("POST /account/balance/{token}", () => {
     }
   });
 
-  test("answers 400 with the failed record for what the chain took back", async () => {
+  test("responds 400 with the failed record for what the chain took back", async () => {
     ethereum.send(hash, { transfers: [transferOf(alice, 100n)] });
     ethereum.mine(3);
     expect((await report("ethereum", hash)).status).toBe(200);
@@ -216,14 +216,14 @@ describe("POST /account/balance/{token}", () => {
     ["an id that is none", "ethereum", '{"tx_id":"x"}', 404, "Transaction ID not found!"],
     ["an id of another chain", "native", `{"tx_id":"${unknown}"}`, 404, "Transaction ID not found!"],
     ["an id that nobody knows", "ethereum", `{"tx_id":"${unknown}"}`, 404, "Transaction ID not found!"],
-  ])("answers %s in the words of the contract", async (_name, token, body, status, response) => {
+  ])("responds with %s in the words of the contract", async (_name, token, body, status, response) => {
     for (const prefix of ["", "/v1"]) {
       const responded = await post(`${prefix}/account/balance/${token}`, body);
       expect([responded.status, responded.body]).toEqual([status, response]);
     }
   });
 
-  test("refuses a body that is larger than the payment service's JSON may be", async () => {
+  test("rejects a body that is larger than the payment service's JSON may be", async () => {
     const { status } = await post("/v1/account/balance/ethereum", JSON.stringify({ tx_id: "x".repeat(65_536) }));
     expect(status).toBe(413);
   });
@@ -236,7 +236,7 @@ describe("POST /account/balance/{token}", () => {
     }
   });
 
-  test("refuses a sender that is excluded with 403, and what pays nothing with 400", async () => {
+  test("rejects a sender that is excluded with 403, and what pays nothing with 400", async () => {
     const sender = ethereumAddressOf(0xbad);
     ethereum.send(hash, { transfers: [transferOf(sender, 5n)] });
     const excluded = await report("ethereum", hash);
@@ -251,7 +251,7 @@ describe("POST /account/balance/{token}", () => {
     expect([nothing.status, nothing.body]).toEqual([400, "Transaction quantity must be greater than 0"]);
   });
 
-  test("answers 503 and when to come back while the chain or the prices cannot be asked", async () => {
+  test("responds with 503 and when to come back while the chain or the prices cannot be asked", async () => {
     ethereum.send(hash, { transfers: [transferOf(alice, 5n)] });
     ethereum.fail("timeout");
     const failing = await report("ethereum", hash);

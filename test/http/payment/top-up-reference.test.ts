@@ -1,5 +1,5 @@
 /**
- * What the API reference says of top-ups, reports and gifts, held against the routes and their answers.
+ * What the API reference says of top-ups, reports and gifts, held against the routes and their responses.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";

@@ -1,5 +1,5 @@
 /**
- * Top-ups over HTTP: what is refused, in which order and words, and what a session and its quote look like.
+ * Top-ups over HTTP: what is rejected, in which order and words, and what a session and its quote look like.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createPromoGuard } from "../../../src/http/payment/promo-guard.ts";
@@ -98,7 +98,7 @@ const refusals: readonly (readonly [string, number, string])[] = [
   ],
 ];
 
-describe("GET /top-up refuses", () => {
+describe("GET /top-up rejects", () => {
   test.each(refusals)("%s with %i %p", async (path, status, message) => {
     const before = await quoteCount(fixture);
     const response = await fixture.ask(path);

@@ -17,7 +17,7 @@ beforeAll(async () => {
 
 afterAll(() => fixture.close());
 
-/** The clock of the world stands still. */
+/** The clock of the fixture stands still. */
 const seconds = () => testStart / 1_000;
 
 function sign(body: string | Uint8Array, secret = webhookSecret, at: number | string = seconds()): string {

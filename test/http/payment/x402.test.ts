@@ -241,7 +241,7 @@ describe("with a payment", () => {
   });
 });
 
-describe("a payment is refused", () => {
+describe("a payment is rejected", () => {
   const refusedHeaders: readonly (readonly [what: string, header: string])[] = [
     ["that is empty", ""],
     ["that is no base64", "%%%"],

@@ -1,5 +1,5 @@
 /**
- * Items whose tags give approvals or take them back: what receipts say of that, and what is refused.
+ * Items whose tags give approvals or take them back: what receipts say of that, and what is rejected.
  * Source: docs/reference/upload.md#approvals-by-tags.
  * @module
  */
@@ -132,7 +132,7 @@ for (const kind of ledgerKinds())
         { "x-delete-payment-approval": bela },
         `${revoke}No valid approvals found for approved address '${bela}' and paying address '${account}'`,
       ],
-    ])("an item that says %p is refused, and nothing is charged", async (tags, reason) => {
+    ])("an item that says %p is rejected, and nothing is charged", async (tags, reason) => {
       const { bytes, id } = tagged(tags);
       const response = await upload.send(bytes);
       expect([response.status, await response.json()]).toEqual([400, reason]);

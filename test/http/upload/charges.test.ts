@@ -1,5 +1,5 @@
 /**
- * Who pays for an item and how much: prices, free items, lists, approvals in their order, and refusals that say what is
+ * Who pays for an item and how much: prices, free items, lists, approvals in their order, and rejections that say what is
  * missing.
  * Source: docs/reference/upload.md#posting-an-item; docs/reference/payment.md#approvals.
  * @module
@@ -60,7 +60,7 @@ for (const kind of ledgerKinds())
       expect((await upload.money()).revenue).toBe(price);
     });
 
-    test("who cannot pay is told what is needed and what there is, and nothing is kept", async () => {
+    test("who cannot pay is told what is needed and what there is, and nothing is stored", async () => {
       await open();
       const { bytes, account, id } = item();
       await upload.payment.credit(account, 99n);
@@ -148,7 +148,7 @@ for (const kind of ledgerKinds())
       expect([response.status, response.headers.get("retry-after")]).toEqual([503, "5"]);
     });
 
-    test("listed signers pay nothing, or are refused, under whichever of their names they are listed", async () => {
+    test("listed signers pay nothing, or are rejected, under whichever of their names they are listed", async () => {
       const { owner } = ethereumSigner;
       const names = [ethereum.nativeAddress(owner), kyve.nativeAddress(owner), addressOf(owner)];
       for (const name of names) {
@@ -244,7 +244,7 @@ for (const kind of ledgerKinds())
       ["nobody", "x-paid-by names no address"],
       [`${anna},nobody`, "x-paid-by names no address"],
       [Array(91).fill(anna).join(","), "x-paid-by names more than 90 payers"],
-    ])("payers who are none are refused", async (header, reason) => {
+    ])("payers who are none are rejected", async (header, reason) => {
       await open({ rules: { freeBytesMax: 1_000 } });
       const response = await upload.send(item().bytes, { headers: { "x-paid-by": header } });
       expect([response.status, await response.json()]).toEqual([400, reason]);

@@ -1,5 +1,5 @@
 /**
- * Uploads in parts over HTTP: every route, what it answers, and what it refuses.
+ * Uploads in parts over HTTP: every route, what it answers, and what it rejects.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -100,7 +100,7 @@ describe("uploads in parts", () => {
     });
 
     test.each(["5242879", "524288001", "0", "-1", "5242880.5", "0x500000", "", "5e6", "A", "9".repeat(400)])(
-      "refuses the size %p",
+      "rejects the size %p",
       async (size) => {
         const response = await fetch(`${fixture.server.url}/chunks/arweave/-1/-1?chunkSize=${size}`);
         expect(await refusal(response)).toEqual([
@@ -122,7 +122,7 @@ describe("uploads in parts", () => {
       },
     );
 
-    test("refuses words that are no token", async () => {
+    test("rejects words that are no token", async () => {
       for (const token of ["bitcoin", "Arweave", "-1"])
         expect(await refusal(await fetch(`${fixture.server.url}/chunks/${token}/-1/-1`))).toEqual([
           400,
@@ -140,7 +140,7 @@ describe("uploads in parts", () => {
     test.each<[string, string | undefined]>([
       ["no length", undefined],
       ["a body of nothing", ""],
-    ])("refuses a part of %s", async (_name, body) => {
+    ])("rejects a part of %s", async (_name, body) => {
       const id = await client.create();
       const stream = new ReadableStream({
         start: (controller) => {
@@ -157,7 +157,7 @@ describe("uploads in parts", () => {
     });
 
     test.each(["-2", "1.5", "0x10", "1e3", "x", "9".repeat(16), "finalise"])(
-      "refuses the offset %p",
+      "rejects the offset %p",
       async (offset) => {
         const id = await client.create();
         const response = await fetch(`${fixture.server.url}/chunks/arweave/${id}/${offset}`, {
@@ -168,14 +168,14 @@ describe("uploads in parts", () => {
       },
     );
 
-    test("does not know uploads that nobody made, and answers also who sends megabytes", async () => {
+    test("does not know uploads that nobody made, and responses also who sends megabytes", async () => {
       for (const id of ["-1", "nobody", crypto.randomUUID(), "x".repeat(1_000)]) {
         const response = await client.put(id, 0, new Uint8Array(6 * 2 ** 20));
         expect(await refusal(response)).toEqual([404, `Multi-part upload with ID ${id.slice(0, 43)} not found!`]);
       }
     });
 
-    test("refuses what ends beyond the largest item, and beyond the largest part", async () => {
+    test("rejects what ends beyond the largest item, and beyond the largest part", async () => {
       const id = await client.create();
       const reason = "Data item is too large, this service only accepts data items up to 50000000 bytes!";
       expect(await refusal(await client.put(id, 50_000_000, new Uint8Array(1)))).toEqual([413, reason]);
@@ -293,7 +293,7 @@ describe("uploads in parts", () => {
       },
     );
 
-    test("POST …/finalize answers 202 with nothing, and the status tells the rest", async () => {
+    test("POST …/finalize responds 202 with nothing, and the status tells the rest", async () => {
       const item = newItem(200_000);
       await payment.credit(item.account, 1_000_000n);
       const id = await client.create();
@@ -307,7 +307,7 @@ describe("uploads in parts", () => {
       expect(last["receipt"]).toMatchObject({ id: item.id });
     });
 
-    test("refuses what has gaps, says where, and takes it when they are filled", async () => {
+    test("rejects what has gaps, says where, and takes it when they are filled", async () => {
       const item = newItem(50_000);
       await payment.credit(item.account, 1_000_000n);
       const id = await client.create();
@@ -353,7 +353,7 @@ describe("uploads in parts", () => {
         "signature type 65535 is unknown",
       ],
       ["of one byte", ({ bytes }) => bytes.slice(0, 1), "the item is cut short"],
-    ])("refuses what is no item: %s", async (_name, change, reason) => {
+    ])("rejects what is no item: %s", async (_name, change, reason) => {
       const id = await client.create();
       await client.put(id, 0, change(newItem(1_000)));
       for (const how of ["-1", "finalize"] as const) {
@@ -445,7 +445,7 @@ describe("uploads in parts", () => {
       expect(await client.status(third)).toMatchObject({ status: "REVOKE_FAILED" });
     });
 
-    test("refuses who is blocked before the item is walked over", async () => {
+    test("rejects who is blocked before the item is walked over", async () => {
       const item = newItem(20_000, [], signers[3]);
       const id = await client.create();
       await putAll(id, item, 20_000);
@@ -500,7 +500,7 @@ describe("uploads in parts", () => {
       expect(ids.filter((id) => partFilesIn(folder.path).includes(id))).toHaveLength(1);
     });
 
-    test("a part that still arrives is refused, and harms nothing", async () => {
+    test("a part that still arrives is rejected, and harms nothing", async () => {
       const item = newItem(400_000);
       await payment.credit(item.account, 10_000_000n);
       const id = await client.create();

@@ -58,7 +58,7 @@ for (const kind of ledgerKinds())
       { name: "x-amount", value: winc },
     ];
 
-    /** Sends bytes and answers what came back. */
+    /** Sends bytes and responses what came back. */
     async function send(bytes: Uint8Array<ArrayBuffer>, chunked = false) {
       const body = chunked ? new Blob([bytes]).stream() : bytes;
       const response = await upload.send(body);
@@ -175,7 +175,7 @@ for (const kind of ledgerKinds())
       });
     });
 
-    test("a type 6 signer without credits is refused what it never uploaded", async () => {
+    test("a type 6 signer without credits is rejected what it never uploaded", async () => {
       const { item, others } = encoded(malleable[3]?.[1] ?? (signers[0] as Signer));
       for (const bytes of [item.bytes, ...others]) expect((await send(bytes)).status).toBe(402);
     });

@@ -1,6 +1,6 @@
 /**
  * Answers that are lost on their way: whoever asks again, here or at another program of the same ledger, is told what
- * the first answer said, and nothing is done or charged twice.
+ * the first response said, and nothing is done or charged twice.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -26,7 +26,7 @@ let client: PartsClient;
 let other: PartsClient;
 
 // Within a group: what it opened is closed before the databases are (test/support/ledger-databases.ts).
-describe("an answer that is lost", () => {
+describe("a response that is lost", () => {
   beforeAll(async () => {
     payment = await openTestPayment();
     const { database, clock, makeId } = payment;

@@ -1,6 +1,6 @@
 /**
- * What is no data item is refused with its reason by every other way in too: in parts, by both ways of finalizing, and
- * with a payment. Nothing is charged and nothing is kept; a payment that has settled is its payer's credits.
+ * What is no data item is rejected with its reason by every other way in too: in parts, by both ways of finalizing, and
+ * with a payment. Nothing is charged and nothing is stored; a payment that has settled is its payer's credits.
  * Source: docs/reference/formats.md#data-items; docs/reference/threats.md (U1, B3, B4).
  * @module
  */
@@ -39,7 +39,7 @@ describe("what is no data item", () => {
   beforeAll(async () => {
     x402 = await openX402Fixture();
     const { database, clock, makeId, credits } = x402.payment;
-    // Free in parts, so that nothing but the item itself refuses it.
+    // Free in parts, so that nothing but the item itself rejects it.
     const rules = { itemBytesMax: 2 ** 20, freeBytesMax: 2 ** 20, blocked: new Set<string>() };
     fixture = await openMultipartFixture({ database, makeId, clock: clock.now, folder: folder.path, rules });
     const file = join(folder.path, "../key.json");
@@ -66,7 +66,7 @@ describe("what is no data item", () => {
   const some = malformedItems.filter(([, bytes]) => bytes.length > 0);
 
   describe("in parts", () => {
-    test.each(some)("is refused for %s", async (_name, bytes, reason) => {
+    test.each(some)("is rejected for %s", async (_name, bytes, reason) => {
       const id = await client.create();
       const half = bytes.length >> 1;
       await client.put(id, half, bytes.subarray(half));
@@ -85,7 +85,7 @@ describe("what is no data item", () => {
     });
 
     test.each(signers.map((signer) => [signer.scheme.name, signer] as const))(
-      "is refused for every truncation (%s), also where it grows by a byte each time",
+      "is rejected for every truncation (%s), also where it grows by a byte each time",
       async (_name, signer) => {
         const item = createDataItem({ data: "payload", tags: [{ name: "n", value: "v" }] }, signer);
         const id = await client.create();
@@ -119,7 +119,7 @@ describe("what is no data item", () => {
         body: new Blob([bytes as Uint8Array<ArrayBuffer>]),
       });
 
-    test.each(some)("is refused for %s, and what was paid is the payer's", async (_name, bytes, reason) => {
+    test.each(some)("is rejected for %s, and what was paid is the payer's", async (_name, bytes, reason) => {
       payers += 1;
       const payer = funded(x402, 9_000 + payers, dollars);
       const asked = await post(bytes);
@@ -137,7 +137,7 @@ describe("what is no data item", () => {
       expect(filesIn(folder.path)).toEqual(before);
     });
 
-    test("is refused for no bytes, before anybody is asked to pay", async () => {
+    test("is rejected for no bytes, before anybody is asked to pay", async () => {
       const response = await post(new Uint8Array(0));
       expect([response.status, await response.json()]).toEqual([400, "Invalid Data Item! the item is cut short"]);
     });

@@ -1,5 +1,5 @@
 /**
- * Data items that break one rule each, and are signed as if they did not: what refuses them is the rule.
+ * Data items that break one rule each, and are signed as if they did not: what rejects them is the rule.
  * Source: docs/reference/formats.md#data-items.
  * @module
  */
@@ -71,7 +71,7 @@ function changed(type: number, change: (bytes: Uint8Array, signatureEnd: number)
 const withType = (type: number) => changed(3, (bytes) => bytes.set([type & 0xff, type >> 8]));
 const bitmapSize = 4;
 
-/** A name, the item, and a word of why it is refused. */
+/** A name, the item, and a word of why it is rejected. */
 export const malformedItems: readonly (readonly [string, Uint8Array, RegExp])[] = [
   ["no bytes", new Uint8Array(0), /cut short/],
   ["one byte", Uint8Array.of(1), /cut short/],

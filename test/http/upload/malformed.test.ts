@@ -1,5 +1,5 @@
 /**
- * What is no data item is refused with its reason, however it is sent: nothing is charged, and nothing is kept.
+ * What is no data item is rejected with its reason, however it is sent: nothing is charged, and nothing is stored.
  * Source: docs/reference/formats.md#data-items; docs/reference/threats.md (U1, B3, B4).
  * @module
  */
@@ -12,7 +12,7 @@ import { malformedItems } from "./malformed-items.ts";
 let upload: TestUpload;
 
 beforeAll(async () => {
-  // Free, so that nothing but the item itself refuses it.
+  // Free, so that nothing but the item itself rejects it.
   upload = await openTestUpload({ rules: { freeBytesMax: 2 ** 30 } });
 });
 afterAll(async () => {
@@ -32,7 +32,7 @@ const ways: readonly (readonly [string, (bytes: Uint8Array) => BodyInit])[] = [
 ];
 
 for (const [way, bodyOf] of ways)
-  describe(`B4: sent ${way}, an item is refused`, () => {
+  describe(`B4: sent ${way}, an item is rejected`, () => {
     test.each(malformedItems)("for %s", async (_name, bytes, reason) => {
       const response = await upload.send(bodyOf(bytes));
       const text = await response.json();
@@ -43,7 +43,7 @@ for (const [way, bodyOf] of ways)
     });
   });
 
-test("U1: every truncation of an item of every signature type is refused", async () => {
+test("U1: every truncation of an item of every signature type is rejected", async () => {
   for (const signer of signers) {
     const item = createDataItem({ data: "payload", tags: [{ name: "n", value: "v" }] }, signer);
     const cuts = Array.from({ length: item.length }, (_, size) => new Uint8Array(item.subarray(0, size)));
@@ -58,7 +58,7 @@ test("U1: every truncation of an item of every signature type is refused", async
   }
 }, 120_000);
 
-test("in the end nothing was charged, and nothing is kept of what was refused", async () => {
+test("in the end nothing was charged, and nothing is stored of what was rejected", async () => {
   expect(await upload.money()).toEqual({ faults: [], revenue: 0n });
   const sizes = Object.values(upload.files());
   const stored = signers.map((signer) =>

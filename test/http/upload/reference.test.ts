@@ -1,5 +1,5 @@
 /**
- * What the API reference says of uploads, held against the routes, and against the answers of a running program.
+ * What the API reference says of uploads, held against the routes, and against the responses of a running program.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -83,7 +83,7 @@ describe("of a running program", () => {
   }, 120_000);
   afterAll(() => program?.remove());
 
-  /** Sends a request as a description has it, and holds the answer against it. */
+  /** Sends a request as a description has it, and holds the response against it. */
   async function hold(
     { method, path, responses }: Operation,
     named: Readonly<Record<string, string>>,
@@ -114,7 +114,7 @@ describe("of a running program", () => {
     return found;
   };
 
-  test("every answer is as it says", async () => {
+  test("every response is as it says", async () => {
     const names = { token: "arweave", id: item.id, size: "1048576" };
     await hold(of("POST", "/tx"), names, 200, item.bytes);
     await hold(of("POST", "/tx/:token"), names, 200, item.bytes);
@@ -123,7 +123,7 @@ describe("of a running program", () => {
     }
   });
 
-  test("every answer about parts is as it says", async () => {
+  test("every response about parts is as it says", async () => {
     const begun = await hold(of("GET", "/chunks/:token/-1/-1"), { token: "solana" }, 200);
     const uploadId = String((begun as { id: string }).id);
     const names = { token: "solana", uploadId, offset: "0" };
@@ -137,7 +137,7 @@ describe("of a running program", () => {
     expect(ended).toMatchObject({ status: "FINALIZED" });
   });
 
-  test("every refusal is one that it names", async () => {
+  test("every rejection is one that it names", async () => {
     const names = { token: "nonsense", id: "A".repeat(43), size: "-1", uploadId: "unknown", offset: "0" };
     await hold(of("POST", "/tx"), names, 400, new Uint8Array(2_000));
     await hold(of("POST", "/tx/:token"), names, 400, item.bytes);
@@ -154,7 +154,7 @@ describe("of a running program", () => {
     }
   });
 
-  test("every parameter of a path or a query that is not of the kind that it shows is refused", async () => {
+  test("every parameter of a path or a query that is not of the kind that it shows is rejected", async () => {
     const right: Readonly<Record<string, string>> = {
       token: "arweave",
       id: item.id,

@@ -53,7 +53,7 @@ async function writeChunk(connection: RawConnection, bytes: Uint8Array): Promise
   await connection.write("\r\n");
 }
 
-/** The first answer: its status line, and its body when it has come. */
+/** The first response: its status line, and its body when it has come. */
 async function responseOf(connection: RawConnection): Promise<string> {
   await connection.until("\r\n\r\n");
   const response = await eventually(
@@ -87,7 +87,7 @@ describe("U1: an item whose size is wrong", () => {
       ["half of it", (length: number) => Math.floor(length / 2)],
       ["its header", () => 200],
       ["nothing", () => 0],
-    ])(`of ${size} bytes is refused when %s is announced`, async (_name, announce) => {
+    ])(`of ${size} bytes is rejected when %s is announced`, async (_name, announce) => {
       const item = newItem(size);
       const length = announce(item.bytes.length);
       const connection = await connectRaw(upload.url);
@@ -239,7 +239,7 @@ describe("U1: an item that is too large", () => {
   const reason = `"Data item is too large, this service only accepts data items up to ${itemBytesMax} bytes!"`;
 
   test.each([itemBytesMax + 1, 2 ** 40, Number.MAX_SAFE_INTEGER])(
-    "is refused before a byte of it comes: %p bytes",
+    "is rejected before a byte of it comes: %p bytes",
     async (size) => {
       const connection = await connectRaw(upload.url);
       await connection.write(withLength(size));
@@ -248,7 +248,7 @@ describe("U1: an item that is too large", () => {
     },
   );
 
-  test("is refused when so much has come, where its size was not announced", async () => {
+  test("is rejected when so much has come, where its size was not announced", async () => {
     const rich = newItem(itemBytesMax);
     await upload.payment.credit(rich.account, 10n ** 12n);
     const response = await upload.send(new Blob([rich.bytes]).stream());
@@ -258,7 +258,7 @@ describe("U1: an item that is too large", () => {
   });
 });
 
-describe("a refusal", () => {
+describe("a rejection", () => {
   test("is heard while the rest is still being sent, and the connection goes on", async () => {
     const stranger = newItem(itemBytesMax - 1_000);
     const poor = { ...stranger, bytes: stranger.bytes.with(10, 1) };
@@ -317,7 +317,7 @@ describe("the word for a token", () => {
       expect((await upload.send(newItem(smallSize).bytes, { path })).status).toBe(200);
   });
 
-  test.each(["none", "Arweave", "arweave%20", "..", "bitcoin"])("%s is refused", async (word) => {
+  test.each(["none", "Arweave", "arweave%20", "..", "bitcoin"])("%s is rejected", async (word) => {
     const response = await upload.send(newItem(smallSize).bytes, { path: `/tx/${word}` });
     expect([400, 404]).toContain(response.status);
     if (response.status === 400) expect(await response.json()).toBe("Token not supported");

@@ -1,5 +1,5 @@
 /**
- * Uploads with a payment by x402: what is asked for, what is settled before anything is taken, what a refusal leaves,
+ * Uploads with a payment by x402: what is asked for, what is settled before anything is taken, what a rejection leaves,
  * and what somebody can do who has seen a payment.
  * @module
  */
@@ -140,7 +140,7 @@ describe("uploads by x402", () => {
     const credited = (required: { maxAmountRequired: string }) =>
       BigInt(required.maxAmountRequired) * x402.prices.wincEach;
 
-    test("by its id is refused before it is paid for", async () => {
+    test("by its id is rejected before it is paid for", async () => {
       const item = newItem();
       const payer = newPayer();
       const { headers } = await payFor(() => post(signed, item.bytes), payer);
@@ -150,7 +150,7 @@ describe("uploads by x402", () => {
       expect(await x402.balance(payer)).toBe(0n);
     });
 
-    test("by its hash is refused before it is paid for where all of it is read first, unsigned", async () => {
+    test("by its hash is rejected before it is paid for where all of it is read first, unsigned", async () => {
       const data = newBytes(1_000);
       const payer = newPayer();
       const { headers } = await payFor(() => post(unsigned, data), payer);
@@ -164,7 +164,7 @@ describe("uploads by x402", () => {
       ["signed", 5_000],
       ["unsigned", boundBytesMax + 1],
     ] as const)(
-      "by its hash, %s, is refused when all of it has come: the payer keeps the credits",
+      "by its hash, %s, is rejected when all of it has come: the payer keeps the credits",
       async (how, size) => {
         const data = newBytes(size);
         const [path, body] = how === "signed" ? [signed, makeItem(data, [], signers[4]).bytes] : [unsigned, data];
@@ -267,7 +267,7 @@ describe("uploads by x402", () => {
       },
     );
 
-    test("that is refused after its payment leaves the payer the credits, and says so", async () => {
+    test("that is rejected after its payment leaves the payer the credits, and says so", async () => {
       const item = newItem();
       const payer = newPayer();
       const wrong = item.bytes.map((byte, at) => (at === item.bytes.length - 1 ? ~byte : byte));
@@ -281,7 +281,7 @@ describe("uploads by x402", () => {
     test.each<[string, () => Uint8Array, number]>([
       ["is none", () => newBytes(5_000), 400],
       ["is from somebody who is blocked", () => newItem(5_000, signers[3]).bytes, 403],
-    ])("that %s is refused before anybody pays", async (_name, bytesOf, status) => {
+    ])("that %s is rejected before anybody pays", async (_name, bytesOf, status) => {
       const bytes = bytesOf();
       const payer = newPayer();
       const { headers } = await payFor(() => post(signed, bytes), payer);
@@ -472,7 +472,7 @@ describe("uploads by x402", () => {
       ["its authority", '[{"name":"data-item-authority","value":"x"}]'],
       ["an approval of the service's credits", '[{"name":"X-Approve-Payment","value":"x"}]'],
       ["the end of one", '[{"name":"x-delete-payment-approval","value":"x"}]'],
-    ])("are refused with tags that are %s, before anybody pays", async (_name, header) => {
+    ])("are rejected with tags that are %s, before anybody pays", async (_name, header) => {
       const response = await post(unsigned, newBytes(1_000), { "x-data-item-tags": header });
       expect(response.status).toBe(400);
       expect(await response.json()).toStartWith("Invalid tags: ");
@@ -496,7 +496,7 @@ describe("uploads by x402", () => {
       const { id, chunkSize } = await response.json();
       expect([response.status, chunkSize]).toEqual([200, 5_242_880]);
       expect(readHeader(response.headers.get("x-payment-response"))).toMatchObject({ success: true });
-      expect((await (await ask(at, headers)).json()).id).toBe(id); // the answer was lost
+      expect((await (await ask(at, headers)).json()).id).toBe(id); // the response was lost
       const before = (await x402.payment.credits.balance(refund))?.winc ?? 0n;
       expect((await post(`/v1/chunks/base-usdc/${id}/0`, new Uint8Array(item.bytes.length + 1_001))).status).toBe(400);
       expect((await post(`/v1/chunks/base-usdc/${id}/0`, item.bytes)).status).toBe(200);
@@ -533,7 +533,7 @@ describe("uploads by x402", () => {
       "address=x",
       "totalBytes=0&address=A&signatureType=1",
       "totalBytes=5&signatureType=99",
-    ])("is refused with %p", async (query) => {
+    ])("is rejected with %p", async (query) => {
       expect((await ask(`/v1/chunks/base-usdc/-1/-1?${query}`)).status).toBe(400);
     });
   });

@@ -82,7 +82,7 @@ for (const kind of ledgerKinds()) {
       expect(await claim(signerOf(bob, "s1"))).toBe("claimed");
       expect(await claim(signerOf(alice, "as an account"))).toBe("claimed");
       expect(await claimStranger("as an account")).toBe("invalid_signature");
-      // Three are kept here: the oldest makes room.
+      // Three are stored here: the oldest makes space.
       for (const nonce of ["s2", "s3", "s4"]) expect(await claimStranger(nonce)).toBe("claimed");
       expect(await claimStranger("s2")).toBe("invalid_signature");
       expect(await claimStranger("s1")).toBe("claimed");

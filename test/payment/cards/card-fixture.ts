@@ -34,7 +34,7 @@ import { user } from "../../../src/store/ledger/transfers.ts";
 import { openTestPayment, type TestPayment } from "../../support/payment.ts";
 import { openPaymentServer, type PaymentServer } from "../../support/payment-server.ts";
 
-/** What a world is made with. */
+/** What a fixture is made with. */
 export type CardFixtureOptions = Readonly<{
   seed?: number;
   rules?: Partial<PriceRules>;
@@ -50,7 +50,7 @@ export type CardFixtureOptions = Readonly<{
   isTold?: boolean;
 }>;
 
-/** A world. */
+/** a fixture. */
 export type CardFixture = Readonly<{
   payment: TestPayment;
   server: PaymentServer;
@@ -74,7 +74,7 @@ export type CardFixture = Readonly<{
   close: () => Promise<void>;
 }>;
 
-/** An answer; the body is whatever the service said. */
+/** A response; the body is whatever the service said. */
 export type Asked = Readonly<{ status: number; headers: Headers; body: ReturnType<typeof JSON.parse> }>;
 
 /** The body of a top-up. */
@@ -103,7 +103,7 @@ const usualFeed: Readonly<Record<string, string>> = {
   "arweave sgd": "9.1",
 };
 
-/** Opens a world. */
+/** Opens a fixture. */
 export async function openCardFixture(options: CardFixtureOptions = {}): Promise<CardFixture> {
   const payment = await openTestPayment({ seed: options.seed ?? 1 });
   const { database: ledger, clock, random, makeId } = payment;

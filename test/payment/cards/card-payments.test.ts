@@ -649,7 +649,7 @@ describe("a gift", () => {
     ],
     ["that nobody gave", `id=${"A".repeat(43)}&destinationAddress=${alice}`, "Failure to redeem payment receipt!"],
     ["by an id that is none", `id=x&destinationAddress=${alice}`, "Failure to redeem payment receipt!"],
-  ])("%s is refused", async (_name, query, message) => {
+  ])("%s is rejected", async (_name, query, message) => {
     const fixture = await fixtureOf();
     const { status, body } = await fixture.ask(`/v1/redeem?${query}`);
     expect([status, body]).toEqual([400, message]);

@@ -1,5 +1,5 @@
 /**
- * JSON-RPC over a socket: what counts as an answer, an error and trouble; limits; numbers that keep every digit.
+ * JSON-RPC over a socket: what counts as a response, an error and trouble; limits; numbers that keep every digit.
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
@@ -83,7 +83,7 @@ test.each<[name: string, response: (ask: Ask) => Response, meaning: unknown]>([
   expect(await call(response)).toMatchObject(meaning as object);
 });
 
-test("an answer larger than is taken is trouble", async () => {
+test("a response larger than is taken is trouble", async () => {
   const large = ({ id }: Ask) => json({ jsonrpc: "2.0", id, result: "x".repeat(2_000) });
   expect(await call(large, { responseBytesMax: 1_000 })).toMatchObject({
     kind: "fault",

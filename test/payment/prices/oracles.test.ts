@@ -29,7 +29,7 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-describe("an answer of the feed", () => {
+describe("a response of the feed", () => {
   const now = BigInt(testStart);
   const read = (text: string) => readFeed(Buffer.from(text), [pair], now, BigInt(ageMaxMs));
   const good: readonly (readonly [string, string])[] = [
@@ -119,7 +119,7 @@ describe("an answer of the feed", () => {
     );
   });
 
-  test("bytes that are no UTF-8 are no answer", () => {
+  test("bytes that are no UTF-8 are no response", () => {
     const body = Buffer.from('{"arweave":{"usd":7,"x":"\xff"}}', "latin1");
     expect(readFeed(body, [pair], now, BigInt(ageMaxMs)).readings.size).toBe(0);
   });
@@ -291,7 +291,7 @@ describe("the sandbox's feed", () => {
     expect(readings.size).toBe(feedPairsOf(defaultRules).length);
   });
 
-  test("answers as the public one does: what it does not know is left out", async () => {
+  test("responds as the public one does: what it does not know is left out", async () => {
     const ask = (path: string) => responseOf(new Request(`http://localhost${path}`));
     const known = ask("/api/v3/simple/price?ids=arweave,nobody,toString&vs_currencies=usd,xyz");
     expect(await known?.json()).toEqual({ arweave: { usd: Number(sandboxPrices["arweave"]?.["usd"]) } });

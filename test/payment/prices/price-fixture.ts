@@ -1,5 +1,5 @@
 /**
- * Prices for tests: rules, and what the world says, as a test likes them.
+ * Prices for tests: rules, and what the fixture says, as a test likes them.
  * @module
  */
 import { Failure } from "../../../src/failures.ts";
@@ -20,14 +20,14 @@ import { createPrices } from "../../../src/payment/prices/token-prices.ts";
 /** When prices are asked for, Unix milliseconds. */
 export const priceTime = 1_800_000_000_000;
 
-/** What the world says in a test: winston for 10 GiB, and the feed's prices. */
+/** What the fixture says in a test: winston for 10 GiB, and the feed's prices. */
 export type Fixture = Readonly<{
   network?: bigint;
   feed?: Readonly<Record<string, string>>;
   rules?: Partial<PriceRules>;
 }>;
 
-/** Prices in such a world; promo codes are found whoever asks for them. */
+/** Prices in such a fixture; promo codes are found whoever asks for them. */
 export function pricesIn({ network = 1n, feed = {}, rules = {} }: Fixture): Prices {
   const all: PriceRules = { ...defaultRules, ...rules };
   const priceOf = (pair: FeedPair): Rational => {

@@ -158,7 +158,7 @@ describe("fiat money", () => {
     ],
   ];
   test.each(rejections)(
-    "of %s, %p with codes %p is refused as %s",
+    "of %s, %p with codes %p is rejected as %s",
     async (currency, amount, promoCodes, code, reason) => {
       const failure = await failureOf(pricesIn({}).fiat(currency, amount, { promoCodes }, signal));
       expect([failure.code, failure.context["reason"]]).toEqual([code as "payment_rejected", reason]);

@@ -199,7 +199,7 @@ describe("a payment in KYVE", () => {
   });
 });
 
-test("a node that answers with another transaction has not answered", async () => {
+test("a node that responds with another transaction has not answered", async () => {
   const node = openKyveNode();
   const id = node.send({ messages: [kyveSend(alice, ours, 5n)] });
   const front = Bun.serve({

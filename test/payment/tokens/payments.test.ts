@@ -118,7 +118,7 @@ describe("a payment that is reported", () => {
       "payment_rejected",
       "The amount is larger than an account can hold",
     ],
-  ])("%s is refused and not kept", async (_name, amount, code, reason) => {
+  ])("%s is rejected and not stored", async (_name, amount, code, reason) => {
     const { chain, submit, stateOf } = await open();
     chain.send(hash, { transfers: [transferOf(alice, amount)] });
     expect(await rejectionOf(submit())).toEqual([code, reason]);

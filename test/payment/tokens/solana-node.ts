@@ -2,7 +2,7 @@
  * A Solana node on a socket, true to the protocol where we speak it: commitments, `jsonParsed` transactions with their
  * balances, pages of signatures from the newest on, token accounts, and the server's errors.
  *
- * test/clients/solana-node.test.ts shows that the published client reads its answers.
+ * test/clients/solana-node.test.ts shows that the published client reads its responses.
  * Source: https://solana.com/docs/rpc.
  * @module
  */
@@ -129,7 +129,7 @@ export function openSolanaNode(seed = 1): SolanaNode {
       : method === "sendTransaction"
         ? take(params)
         : responseTo(method, params, fixture, genesisHash);
-    // Integers beyond 2^53 are bare in the answer, as the server writes them.
+    // Integers beyond 2^53 are bare in the response, as the server writes them.
     const text = JSON.stringify({ jsonrpc: "2.0", id, ...response }).replace(/"u64:(\d+)"/g, "$1");
     return new Response(text, { headers: { "content-type": "application/json" } });
   };

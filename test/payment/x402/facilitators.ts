@@ -35,7 +35,7 @@ export type FakeFacilitator = Readonly<{
   behave: (behaviour: Behaviour) => void;
   /** Settles what waits to be settled after a while; so does another behaviour. */
   letGo: () => void;
-  /** Whether it behaves so that its answer does not come in time. */
+  /** Whether it behaves so that its response does not come in time. */
   isLate: () => boolean;
   /** Is called with every order before anything is done with it, and after something was sent. */
   hook: (hook: ((moment: "asked" | "sent") => void) | undefined) => void;

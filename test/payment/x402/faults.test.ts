@@ -28,7 +28,7 @@ beforeEach(() => {
 
 const credited = bytesCost * 1_000_000n;
 
-/** At once; then, by an honest facilitator, the answer after so long. */
+/** At once; then, by an honest facilitator, the response after so long. */
 type Row = Readonly<{
   behaviour: Behaviour;
   first: 200 | 402 | 503;

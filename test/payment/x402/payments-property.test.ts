@@ -1,5 +1,5 @@
 /**
- * Payments by x402 in a world where everything happens by chance: facilitators of every kind, a chain that mines late
+ * Payments by x402 in a fixture where everything happens by chance: facilitators of every kind, a chain that mines late
  * and goes back, nodes that fail, repeats, cancellations, strangers who carry payments out, time that passes. In the
  * end every dollar that came for a payment is credited once, and no other is.
  *

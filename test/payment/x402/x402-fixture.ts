@@ -80,7 +80,7 @@ const quick = { sentMs: 30, unknownMs: 30, pauseMs: 5 };
 /** Longer than any test: the watch looks when it is told to. Milliseconds. */
 const noWatchMs = 2 ** 31 - 1;
 
-/** Opens a world. */
+/** Opens a fixture. */
 export async function openX402Fixture(
   options: Readonly<{ kind?: LedgerKind; seed?: number; settle?: X402Options["settle"] }> = {},
 ): Promise<X402Fixture> {

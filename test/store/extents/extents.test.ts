@@ -440,7 +440,7 @@ describe("room", () => {
     expect(extents.present(root, { start: 0, end: 1 })).toBe(false);
   });
 
-  test("the disk's floor is kept: content goes before the disk is used", async () => {
+  test("the disk's floor is stored: content goes before the disk is used", async () => {
     const used = () => extents.stats().bytes;
     const extents: Extents = openIn(newFolder(), {
       freeBytesMin: 5 * mebibyte,
@@ -457,7 +457,7 @@ describe("room", () => {
 
   testWith(
     smallDisk,
-    "a full disk refuses writes, keeps what it has, and takes writes again once there is space",
+    "a full disk rejects writes, keeps what it has, and takes writes again once there is space",
     async () => {
       const folder = newFolder();
       execFileSync("mount", ["-t", "tmpfs", "-o", "size=4m", "tmpfs", folder]);
@@ -501,7 +501,7 @@ describe("room", () => {
     },
   );
 
-  test("what is larger than the budget is refused, not thrown, and nothing else is harmed", async () => {
+  test("what is larger than the budget is rejected, not thrown, and nothing else is harmed", async () => {
     const extents = openIn(newFolder(), { bytesMax: mebibyte });
     const small = rootOf(90, step);
     await store(extents, small, bytesOf(90, step));

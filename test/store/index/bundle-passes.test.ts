@@ -83,7 +83,7 @@ test("a pass goes on after a restart, and filters that change again begin anew w
   second.close();
 });
 
-test("a range of heights is all that an operator's pass touches, and too many ranges are refused", () => {
+test("a range of heights is all that an operator's pass touches, and too many ranges are rejected", () => {
   using file = indexFile();
   skippedBundles(file);
   expect(file.writer.addBundleRange({ startHeight: 12, endHeight: 14, bypassFilter: true })).toBe(true);

@@ -63,7 +63,7 @@ describe("packText", () => {
     expect(unpackText(packText(text))).toBe(text);
   });
 
-  test("a long text takes less room than it has bytes", () => {
+  test("a long text takes less space than it has bytes", () => {
     expect(packText(`{"txs":[${'"AAAA",'.repeat(1_000)}"B"]}`).length).toBeLessThan(200);
   });
 });

@@ -49,7 +49,7 @@ const tagNames = ["App-Name", "Type", "Content-Type", "Unix-Time"];
 const tagValues = ["a", "b", "c", "application/json", "image/png", "1700000000"];
 const noColumns = { tags: true, ownerKey: true, parent: true, block: true };
 
-/** Makes a world over an empty index. */
+/** Makes a fixture over an empty index. */
 export function createFixture(
   random: Random,
   open: (clock: () => number) => Readonly<{ writer: IndexWriter; reader: IndexReader }>,

@@ -33,7 +33,7 @@ describe("N2: kill -9 of the index's writer", () => {
   );
 });
 
-/** Lets a writer say so many things, kills it, and answers the last one; the writer is ahead of what was read. */
+/** Lets a writer say so many things, kills it, and responses the last one; the writer is ahead of what was read. */
 async function runUntilKilled(path: string, seed: number, lines: number): Promise<string[]> {
   const writer = Bun.spawn(["bun", child, path, String(seed)], { stdout: "pipe", stderr: "inherit" });
   const decoder = new TextDecoder();

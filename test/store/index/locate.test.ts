@@ -183,7 +183,7 @@ describe("itemsWithin", () => {
     }
   });
 
-  test("reaches copies at places that are not canonical, so that a refusal reaches them", () => {
+  test("reaches copies at places that are not canonical, so that a rejection reaches them", () => {
     using file = indexFile();
     const blockList = openBlockList(`${file.path}.moderation`, () => 0);
     const chain = growingChain(file.writer, random, owner);

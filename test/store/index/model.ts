@@ -43,7 +43,7 @@ export function canonicalRows(rows: readonly ModelRow[]): ModelRow[] {
 
 const remembered = new WeakMap<readonly ModelRow[], { length: number; rows: ModelRow[] }>();
 
-/** `canonicalRows` of a list that only grows, kept until it does. */
+/** `canonicalRows` of a list that only grows, stored until it does. */
 function currentRows(rows: readonly ModelRow[]): ModelRow[] {
   const known = remembered.get(rows);
   if (known?.length === rows.length) return known.rows;

@@ -86,7 +86,7 @@ describe("addBlock", () => {
     ]);
   });
 
-  test("a block that does not come next is refused and leaves nothing", () => {
+  test("a block that does not come next is rejected and leaves nothing", () => {
     using file = indexFile();
     const chain = growingChain(file.writer, random, owner);
     chain.add();

@@ -130,7 +130,7 @@ for (const kind of ledgerKinds())
       expect(await idsOf(database, "card")).toEqual([]);
     });
 
-    test("sees its own write in a read that begins after the answer", async () => {
+    test("sees its own write in a read that begins after the response", async () => {
       for (let step = 1; step <= 20; step += 1) {
         await database.write((tx) => add(tx, "card", `${step}`));
         expect(await idsOf(database, "card")).toHaveLength(step);
@@ -269,7 +269,7 @@ for (const kind of ledgerKinds())
       ["is from before fingerprints were kept", "DELETE FROM ledger_fingerprint"],
     ];
     test.each(edits)(
-      "refuses at once a ledger of edited scripts, which %s, and leaves it as it is",
+      "rejects at once a ledger of edited scripts, which %s, and leaves it as it is",
       async (_, edit) => {
         await database.write((tx) => tx.run(edit));
         const refused = /^cannot open the ledger.*: a build of this program that was not released made its tables/;

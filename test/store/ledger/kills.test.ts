@@ -2,7 +2,7 @@
  * A process with 16 streams of ledger operations, killed by SIGKILL at any moment: what it had answered is there,
  * once; what it had not is there whole or not at all; and the checker finds nothing.
  *
- * The judge is the log of answers that came through a pipe. KILLS sets how many, SEED repeats a run.
+ * The judge is the log of responses that came through a pipe. KILLS sets how many, SEED repeats a run.
  * @module
  */
 import { expect, test } from "bun:test";
@@ -59,7 +59,7 @@ async function runAndKill(place: string, seed: number, streams: Stream[], random
   return text;
 }
 
-/** Takes over what the log says. A line that the kill cut off is no answer. */
+/** Takes over what the log says. A line that the kill cut off is no response. */
 function readLog(text: string, streams: Stream[]): number {
   const lines = text.split("\n").slice(0, -1);
   let responses = 0;

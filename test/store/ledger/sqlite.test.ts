@@ -204,7 +204,7 @@ describe("a file", () => {
     for (const ledger of opened) expect(await countEvents(ledger)).toBe(3n);
   });
 
-  testWith(smallDisk, "on a full disk refuses what does not fit, keeps what it has, and writes again", async () => {
+  testWith(smallDisk, "on a full disk rejects what does not fit, keeps what it has, and writes again", async () => {
     const folder = mkdtempSync(join(tmpdir(), "cairn-ledger-"));
     folders.push(folder);
     execFileSync("mount", ["-t", "tmpfs", "-o", "size=4m", "tmpfs", folder]);

@@ -1,6 +1,6 @@
 /**
  * Streams of ledger operations that a seed decides, so that a process that takes over does what the dead one did
- * next, and a judge knows what each answer must have left behind.
+ * next, and a judge knows what each response must have left behind.
  * @module
  */
 import type { UserAddress } from "../../../src/payment/addresses.ts";

@@ -41,7 +41,7 @@ describe("an id of a transfer", () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  test("has room for more than 32^4 in one millisecond", () => {
+  test("has space for more than 32^4 in one millisecond", () => {
     const makeId = createTransferIds(
       () => 5,
       () => 0,

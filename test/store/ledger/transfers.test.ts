@@ -214,7 +214,7 @@ for (const kind of ledgerKinds())
           { account: "provider:ample#3", balance: -amountMax },
         ]);
         expect(await held1(source)).toBe(-3n * amountMax);
-        // A smaller one has room where a larger one had none.
+        // A smaller one has space where a larger one had none.
         await move("reversal", legs([source, 5n], [user("Q"), -5n]));
         await move("payment", legs([source, -4n], [user("Q"), 4n]));
         expect(await held1(source)).toBe(-3n * amountMax + 1n);

@@ -65,7 +65,7 @@ describe("when uploads have taken all that they may", () => {
     expect((await upload.money()).faults).toEqual([]);
   });
 
-  test("an item whose size is not told ends where there is no room for more, and leaves nothing", async () => {
+  test("an item whose size is not told ends where there is no space for more, and leaves nothing", async () => {
     await open({ bytesMax: 4_000_000 });
     const item = newItem(10_000_000);
     const response = await upload.send(new Blob([item.bytes]).stream());
@@ -160,7 +160,7 @@ describeWith({ there: canMount(), what: "the right to mount a small disk" }, "on
           expect(await sendItem(uploads.url, first.bytes)).toEqual(receipt);
           const before = fileSizes(folder);
           rmSync(filler);
-          // What the system refused is taken when there is room, by the same process.
+          // What the system rejected is taken when there is room, by the same process.
           for (const { bytes } of refused)
             await eventually(
               () => sendItem(uploads.url, bytes),

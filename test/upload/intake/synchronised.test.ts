@@ -141,7 +141,7 @@ describeWith(canAttach, "a process whose calls are watched", () => {
 
   const diskFailed = '"Storage of uploads failed"';
 
-  /** An item is refused with a text, and nothing of it is anywhere. */
+  /** An item is rejected with a text, and nothing of it is anywhere. */
   async function expectRefused(item: TestItem, why = diskFailed): Promise<void> {
     const before = await payment.held(revenue);
     const { status, text, retryAfter } = await sendItem(uploads.url, item.bytes);

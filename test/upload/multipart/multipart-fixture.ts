@@ -39,7 +39,7 @@ import { createBlockList } from "../../support/block-lists.ts";
 import { createRecordingLog } from "../../support/recording-log.ts";
 import { signers } from "../../support/signers.ts";
 
-/** What a world is opened on; what it is made of may be left to it. */
+/** What a fixture is opened on; what it is made of may be left to it. */
 export type FixtureOptions = Readonly<{
   database: LedgerDatabase;
   /** That of uploads. */
@@ -60,7 +60,7 @@ export type FixtureOptions = Readonly<{
   step?: (name: string) => Promise<void> | void;
 }>;
 
-/** A world, open. */
+/** a fixture, open. */
 export type MultipartFixture = Readonly<{
   intake: Intake;
   multipart: Multipart;

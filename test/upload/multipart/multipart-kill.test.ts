@@ -179,7 +179,7 @@ describe("N2: uploads in parts, killed", () => {
       await first.tell("kill Infinity");
       return false;
     } catch (error) {
-      // The process was to be killed amid an answer; a fault of the answer itself is not that.
+      // The process was to be killed amid a response; a fault of the response itself is not that.
       if ((await Promise.race([first.exited, Bun.sleep(60_000)])) === undefined) throw error;
       child = await startChild();
       await goOn(story, child);

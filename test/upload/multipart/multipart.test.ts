@@ -79,7 +79,7 @@ async function failureOf(work: Promise<unknown>): Promise<Failure> {
 }
 
 describe("limits", () => {
-  test("a client makes so many uploads; one that ends, however it does, makes room for another", async () => {
+  test("a client makes so many uploads; one that ends, however it does, makes space for another", async () => {
     for (let count = 0; count < unfinishedPerClientMax; count += 1) await create("a");
     expect((await failureOf(create("a"))).code).toBe("too_many_requests");
     const other = await create("b");
@@ -129,7 +129,7 @@ describe("limits", () => {
     [4, 5],
     [6, 5],
     [0, 5],
-  ])("a part of %p bytes that announces %p is refused, and not in the list", async (come, announced) => {
+  ])("a part of %p bytes that announces %p is rejected, and not in the list", async (come, announced) => {
     const id = await create();
     const part = { start: 0, size: announced, pieces: piecesOf(new Uint8Array(come)) };
     const { context } = await failureOf(fixture.multipart.put(id, part, nobody));
@@ -157,7 +157,7 @@ describe("limits", () => {
         put(next, 0, new Uint8Array(700_000)).then(
           () => "taken",
           (error: unknown) => {
-            payment.clock.advance(20_000); // what is kept is counted again now and then
+            payment.clock.advance(20_000); // what is stored is counted again now and then
             return String(error);
           },
         ),
@@ -332,7 +332,7 @@ describe("what was paid when the upload was made", () => {
       );
   });
 
-  test("goes back when the item is refused; mended, it is paid from what went back", async () => {
+  test("goes back when the item is rejected; mended, it is paid from what went back", async () => {
     const item = makeItem(new Uint8Array(1_000));
     const { id } = await makePaid(payedFor(item.bytes.length, "one"));
     await put(
@@ -489,7 +489,7 @@ describe("a disk that fails", () => {
     return Object.assign(new Error(`${code}: it failed`), { code, syscall: "pwritev" });
   }
 
-  test("refuses the part that it did not take, with what the system says", async () => {
+  test("rejects the part that it did not take, with what the system says", async () => {
     const faults = {
       write: () => {
         throw systemError("ENOSPC");

@@ -1,5 +1,5 @@
 /**
- * What several nodes make of a post, over real sockets: taken by one is taken, refused is told from trouble.
+ * What several nodes make of a post, over real sockets: taken by one is taken, rejected is told from trouble.
  * @module
  */
 import { afterEach, describe, expect, test } from "bun:test";

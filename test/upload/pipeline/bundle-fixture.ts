@@ -41,7 +41,7 @@ export type Payment = Readonly<{
   directive?: PaymentDirective;
 }>;
 
-/** A world, open. */
+/** a fixture, open. */
 export type BundleFixture = Readonly<{
   ledger: TestLedger;
   database: LedgerDatabase;
@@ -61,11 +61,11 @@ export type BundleFixture = Readonly<{
   blockList: TestBlockList;
   /** Signs items of some sizes of payload. */
   sign: (sizes: readonly number[]) => SignedItem[];
-  /** Takes items in, all at one time, small ones in one segment, and answers where each lies. */
+  /** Takes items in, all at one time, small ones in one segment, and responses where each lies. */
   take: (items: readonly SignedItem[], options?: TakeOptions) => Promise<Place[]>;
   /** The parts of a pipeline on a chain. */
   partsWith: (chain: BundleChain, rules?: Partial<PipelineRules>) => StepParts;
-  /** Starts a pipeline; it is closed with the world. */
+  /** Starts a pipeline; it is closed with the fixture. */
   start: (chain: BundleChain, rules?: Partial<PipelineRules>) => Pipeline;
   close: () => Promise<void>;
 }>;
@@ -73,7 +73,7 @@ export type BundleFixture = Readonly<{
 /** How items are taken. */
 export type TakeOptions = Readonly<{
   payment?: Payment;
-  /** Unix milliseconds; the world's clock unless told. */
+  /** Unix milliseconds; the fixture's clock unless told. */
   receivedAt?: number;
   /** Each in a file of its own. */
   apart?: boolean;
@@ -83,7 +83,7 @@ export type TakeOptions = Readonly<{
 /** Where an item lies. */
 export type Place = Upload["bytes"];
 
-/** What a world is opened with. */
+/** What a fixture is opened with. */
 export type FixtureOptions = Readonly<{ kind?: LedgerKind; seed?: number; clock?: () => number }>;
 
 const [usualKind] = ledgerKinds();
@@ -97,7 +97,7 @@ export const quickRules: PipelineRules = {
   againMs: 200,
 };
 
-/** Opens a world. */
+/** Opens a fixture. */
 export async function openBundleFixture(options: FixtureOptions = {}): Promise<BundleFixture> {
   const { kind = usualKind, seed = 1, clock = Date.now } = options;
   if (kind === undefined) throw new Error("no kind of ledger is to be tested");

@@ -1,5 +1,5 @@
 /**
- * From a signed transaction to a permanent bundle: what nodes refuse, forget and take back, and that nothing is on the
+ * From a signed transaction to a permanent bundle: what nodes reject, forget and take back, and that nothing is on the
  * chain twice for it.
  * @module
  */
@@ -67,7 +67,7 @@ describe("a transaction", () => {
     expect(chain.wanted).toEqual([mined?.id ?? ""]);
   });
 
-  test("that every node refuses at once is signed anew: nobody has the first", async () => {
+  test("that every node rejects at once is signed anew: nobody has the first", async () => {
     const items = await taken([10]);
     const refusals: string[] = [];
     chain.fixture.faults = {
@@ -84,7 +84,7 @@ describe("a transaction", () => {
     expect(pipeline.reasons()).toEqual([]);
   });
 
-  test("that one node refuses while another is silent stays the one: the silent one may have it", async () => {
+  test("that one node rejects while another is silent stays the one: the silent one may have it", async () => {
     const items = await taken([10]);
     const posted = new Set<string>();
     let refusals = 0;
@@ -103,7 +103,7 @@ describe("a transaction", () => {
     expectOnceEach(items);
   });
 
-  test("that was sent before the program ended, and is refused afterwards, stays the one", async () => {
+  test("that was sent before the program ended, and is rejected afterwards, stays the one", async () => {
     const items = await taken([10]);
     const posted = new Set<string>();
     chain.fixture.faults = {

@@ -1,8 +1,8 @@
 /**
- * A chain in memory as the pipeline sees one, which a test can make forget, refuse, turn and mine as it likes.
+ * A chain in memory as the pipeline sees one, which a test can make forget, reject, turn and mine as it likes.
  *
  * Anchors, signatures and proofs of chunks are judged by the real rules. What nodes have dropped is not gone: somebody
- * may have kept it, and mine it later for as long as its anchor allows.
+ * may have stored it, and mine it later for as long as its anchor allows.
  * @module
  */
 import { checkChunk, readPostedChunk } from "../../../src/arweave/chunk.ts";

@@ -151,7 +151,7 @@ for (const kind of ledgerKinds())
       expect(await uploadOf(second.id)).toMatchObject({ state: "planned" });
     });
 
-    test("an item that no bundle has room for goes alone, and holds nobody up", async () => {
+    test("an item that no bundle has space for goes alone, and holds nobody up", async () => {
       const sizes = [100, 5_000, 100, 100];
       const items = fixture.sign(sizes);
       for (const item of items) {

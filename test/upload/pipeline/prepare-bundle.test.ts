@@ -57,7 +57,7 @@ afterEach(async () => {
   await fixture.close();
 });
 
-/** Plans what waits, and answers the bundles. */
+/** Plans what waits, and responses the bundles. */
 async function planned(): Promise<Bundle[]> {
   const { database: ledger, makeId, clock } = fixture;
   const rules = { ...quickRules.plan, waitMs: 0 };

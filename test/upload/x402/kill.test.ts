@@ -192,7 +192,7 @@ async function goOn(
   }
   const response = await decided(story, url);
   if (isAgain) count(`sent again, ${story.kind}: ${response.status}`);
-  // 402 is an answer too: the payment did not settle, or its payer has the credits.
+  // 402 is a response too: the payment did not settle, or its payer has the credits.
   expect([200, 402]).toContain(response.status);
   story.isOver = response.status === 402;
   if (response.status === 402) return;
