@@ -25,12 +25,12 @@ import type { RequestMemory } from "../memory-account.ts";
 import type { Parameter } from "../parameter.ts";
 import {
   empty,
+  failureResponses,
   idSchema,
   json,
   patterns,
   type Result,
   ref,
-  refusals,
   type Schema,
   sampleId,
   text,
@@ -93,7 +93,7 @@ function transactionRead(
   const read = chainRead("Transactions", summary, found, [pathParameters.transactionId, ...fields]);
   const more = {
     202: text("`Pending`: not in a block yet."),
-    451: refusals("blocked")[451] ?? empty("Blocked."),
+    451: failureResponses("blocked")[451] ?? empty("Blocked."),
   };
   return { detail: described({ ...read, responses: { ...read.responses, ...more } }) };
 }

@@ -4,7 +4,7 @@
  * @module
  */
 import type { Parameter } from "../parameter.ts";
-import { type Responses, type Result, ref, refusals, sourceFault, textSchema } from "../reference/words.ts";
+import { failureResponses, type Responses, type Result, ref, sourceFault, textSchema } from "../reference/words.ts";
 import type { RouteDescription } from "../route-schema.ts";
 
 /** A response in the words of a node: bare text, or an object. */
@@ -51,7 +51,7 @@ export function chainPost(tag: string, summary: string, record: string, example:
       200: nodeError("Nodes accepted it."),
       208: nodeError("Nodes have it already."),
       400: nodeError("Nodes rejected it."),
-      ...refusals("too_large"),
+      ...failureResponses("too_large"),
       429: nodeError("Nodes limit requests."),
       ...sourceFault,
     },

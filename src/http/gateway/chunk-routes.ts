@@ -18,12 +18,12 @@ import { digestField, unknownType } from "../header-values.ts";
 import {
   bytes,
   empty,
+  failureResponses,
   inHeader,
   json,
   type Responses,
   type Result,
   ref,
-  refusals,
   sourceFault,
   textSchema,
 } from "../reference/words.ts";
@@ -67,7 +67,7 @@ const params = t.Object({
 
 const failures: Responses = {
   304: empty("`If-None-Match` names this chunk."),
-  ...refusals("invalid_offset", "not_found", "blocked"),
+  ...failureResponses("invalid_offset", "not_found", "blocked"),
   ...sourceFault,
 };
 

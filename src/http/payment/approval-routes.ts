@@ -5,7 +5,7 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import type { Credits } from "../../payment/credits/credits.ts";
-import { json, ref, refusals } from "../reference/words.ts";
+import { failureResponses, json, ref } from "../reference/words.ts";
 import { jsonResponse } from "../responses.ts";
 import { described, type RouteDescription, readQuery } from "../route-schema.ts";
 import { approvalRecord } from "./credit-records.ts";
@@ -22,7 +22,7 @@ const pairQuery = {
 const addressQuery = { address: accountQuery("userAddress", "The account.") };
 
 const tag = "Approvals";
-const invalid = refusals("invalid_paying_address", "approvals_unavailable");
+const invalid = failureResponses("invalid_paying_address", "approvals_unavailable");
 
 const ofPair: RouteDescription = {
   tag,

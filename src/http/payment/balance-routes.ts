@@ -11,7 +11,7 @@ import type { Credits } from "../../payment/credits/credits.ts";
 import type { FreeAllowance } from "../../payment/prices/price-types.ts";
 import { contextOf } from "../context.ts";
 import { queryParameter } from "../parameter.ts";
-import { json, ref, refusals } from "../reference/words.ts";
+import { failureResponses, json, ref } from "../reference/words.ts";
 import { jsonResponse } from "../responses.ts";
 import { described, plainText, type RouteDescription, readQuery } from "../route-schema.ts";
 import { balanceRecord } from "./credit-records.ts";
@@ -33,7 +33,7 @@ const balanceQuery = { address: accountQuery("address", "The account.", "user_no
 const freeQuery = { address: accountQuery("address", "The account.", "invalid_paying_address", missingAddress) };
 
 const tag = "Accounts";
-const notFound = refusals("user_not_found", "database_unavailable");
+const notFound = failureResponses("user_not_found", "database_unavailable");
 
 const ofWallet: RouteDescription = {
   tag,
@@ -44,7 +44,7 @@ const ofWallet: RouteDescription = {
   parameters: [parameter, ...signatureHeaders],
   responses: {
     200: json("The balance.", ref("Balance")),
-    ...refusals("invalid_signature", "too_many_requests"),
+    ...failureResponses("invalid_signature", "too_many_requests"),
     ...notFound,
   },
 };
@@ -53,7 +53,11 @@ const ofAddress: RouteDescription = {
   tag,
   summary: "Balance of an address",
   parameters: Object.values(balanceQuery),
-  responses: { 200: json("The balance.", ref("BalanceOfAddress")), ...refusals("payment_rejected"), ...notFound },
+  responses: {
+    200: json("The balance.", ref("BalanceOfAddress")),
+    ...failureResponses("payment_rejected"),
+    ...notFound,
+  },
 };
 
 const ofFree: RouteDescription = {
@@ -62,7 +66,7 @@ const ofFree: RouteDescription = {
   parameters: Object.values(freeQuery),
   responses: {
     200: json("The allowance.", ref("FreeAllowance")),
-    ...refusals("payment_rejected", "invalid_paying_address"),
+    ...failureResponses("payment_rejected", "invalid_paying_address"),
   },
 };
 

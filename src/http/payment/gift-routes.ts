@@ -15,7 +15,7 @@ import type { Gifts, Redemption } from "../../payment/top-ups/gifts.ts";
 import { readBody } from "../body.ts";
 import { contextOf } from "../context.ts";
 import { queryParameter, requiredParameter } from "../parameter.ts";
-import { json, record, ref, refusals, type Schema, textSchema } from "../reference/words.ts";
+import { failureResponses, json, record, ref, type Schema, textSchema } from "../reference/words.ts";
 import { jsonResponse } from "../responses.ts";
 import { described, type RouteDescription } from "../route-schema.ts";
 import { isoDate } from "./credit-records.ts";
@@ -67,7 +67,7 @@ const ofRedemption: RouteDescription = {
   parameters: Object.values(parameters),
   responses: {
     200: json("It is redeemed.", ref("Redemption")),
-    ...refusals("payment_rejected", "database_unavailable"),
+    ...failureResponses("payment_rejected", "database_unavailable"),
   },
 };
 

@@ -17,7 +17,7 @@ import {
   type PaymentsPage,
   paymentsPageMax,
 } from "../../payment/top-ups/payment-history.ts";
-import { json, record, ref, refusals, type Schema, textSchema } from "../reference/words.ts";
+import { failureResponses, json, record, ref, type Schema, textSchema } from "../reference/words.ts";
 import { jsonResponse } from "../responses.ts";
 import { described, optionalQuery, type RouteDescription, readQuery } from "../route-schema.ts";
 import { isoDate } from "./credit-records.ts";
@@ -122,7 +122,7 @@ const ofPayments: RouteDescription = {
   parameters: [...Object.values(pageQuery), ...signatureHeaders],
   responses: {
     200: json("A page.", ref("PaymentsMade")),
-    ...refusals("payment_rejected", "invalid_signature", "too_many_requests", "database_unavailable"),
+    ...failureResponses("payment_rejected", "invalid_signature", "too_many_requests", "database_unavailable"),
   },
 };
 

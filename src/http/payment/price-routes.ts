@@ -11,7 +11,7 @@ import { amountText, byteCountText, invalidAmountText } from "../../payment/amou
 import type { Buyer, Prices } from "../../payment/prices/price-types.ts";
 import { contextOf } from "../context.ts";
 import { pathParameter } from "../parameter.ts";
-import { inPath, inQuery, json, ref, refusals, textSchema } from "../reference/words.ts";
+import { failureResponses, inPath, inQuery, json, ref, textSchema } from "../reference/words.ts";
 import { jsonResponse, jsonTextResponse } from "../responses.ts";
 import { described, parsedText, plainText, type RouteDescription } from "../route-schema.ts";
 import { signatureHeaders } from "./payment-schemas.ts";
@@ -50,14 +50,14 @@ export const paymentAmount = pathParameter(
 );
 
 const tag = "Prices";
-const feedFault = refusals("fiat_oracle_unavailable");
+const feedFault = failureResponses("fiat_oracle_unavailable");
 
 const ofBytes: RouteDescription = {
   tag,
   summary: "Price of an upload in bytes",
   responses: {
     200: json("The price.", ref("BytesPrice")),
-    ...refusals("invalid_byte_count", "pricing_oracle_unavailable"),
+    ...failureResponses("invalid_byte_count", "pricing_oracle_unavailable"),
   },
 };
 
@@ -74,7 +74,7 @@ const ofPayment: RouteDescription = {
   ],
   responses: {
     200: json("The credits.", ref("PaymentPrice")),
-    ...refusals("price_amount_invalid", "payment_rejected", "invalid_signature", "too_many_requests"),
+    ...failureResponses("price_amount_invalid", "payment_rejected", "invalid_signature", "too_many_requests"),
     ...feedFault,
   },
 };
@@ -84,14 +84,14 @@ const ofRates: RouteDescription = {
   summary: "Price of a gibibyte in every currency",
   responses: {
     200: json("The rates.", ref("Rates")),
-    ...refusals("pricing_oracle_unavailable", "fiat_oracle_unavailable"),
+    ...failureResponses("pricing_oracle_unavailable", "fiat_oracle_unavailable"),
   },
 };
 
 const ofRate: RouteDescription = {
   tag,
   summary: "Price of one native token, without fees",
-  responses: { 200: json("The rate.", ref("Rate")), ...refusals("invalid_currency"), ...feedFault },
+  responses: { 200: json("The rate.", ref("Rate")), ...failureResponses("invalid_currency"), ...feedFault },
 };
 
 const ofCurrencies: RouteDescription = {

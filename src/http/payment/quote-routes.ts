@@ -7,7 +7,7 @@ import { type AnyElysia, Elysia, t } from "elysia";
 import { Failure } from "../../failures.ts";
 import type { Quote } from "../../payment/top-ups/quotes.ts";
 import { contextOf } from "../context.ts";
-import { json, record, ref, refusals, type Schema, textSchema } from "../reference/words.ts";
+import { failureResponses, json, record, ref, type Schema, textSchema } from "../reference/words.ts";
 import { jsonResponse } from "../responses.ts";
 import { described, plainText, type RouteDescription } from "../route-schema.ts";
 import { cancelledPage, donePage } from "./checkout-return-page.ts";
@@ -43,7 +43,10 @@ const ofQuote: RouteDescription = {
   tag,
   summary: "State of a quote",
   description: "The id is the only credential. Quotes that ended unpaid are removed after a while.",
-  responses: { 200: json("The state.", ref("QuoteStanding")), ...refusals("not_found", "database_unavailable") },
+  responses: {
+    200: json("The state.", ref("QuoteStanding")),
+    ...failureResponses("not_found", "database_unavailable"),
+  },
 };
 
 const ofDonePage: RouteDescription = {

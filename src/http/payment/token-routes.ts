@@ -14,7 +14,7 @@ import { readJsonBody } from "../body.ts";
 import { bodyOf, needed } from "../body-fields.ts";
 import { limits } from "../limits.ts";
 import { pathParameter } from "../parameter.ts";
-import { json, record, ref, refusals, textSchema } from "../reference/words.ts";
+import { failureResponses, json, record, ref, textSchema } from "../reference/words.ts";
 import { jsonResponse } from "../responses.ts";
 import { described, type RouteDescription } from "../route-schema.ts";
 import type { ReportGuard } from "./report-guard.ts";
@@ -42,7 +42,7 @@ const ofReport: RouteDescription = {
   parameters: [tokenParameter],
   body: { type: "application/json", schema: report.schema, example: { tx_id: "A".repeat(43) } },
   responses: {
-    ...refusals(
+    ...failureResponses(
       "malformed_json",
       ...report.refusals,
       "token_not_supported",

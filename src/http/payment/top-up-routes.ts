@@ -9,7 +9,7 @@ import { giftWord, type QuoteTerms } from "../../payment/top-ups/quotes.ts";
 import type { TopUp, TopUpRequest, TopUps } from "../../payment/top-ups/top-up.ts";
 import { contextOf } from "../context.ts";
 import type { PublicUrl } from "../public-url.ts";
-import { inPath, inQuery, json, record, ref, refusals, type Schema, textSchema } from "../reference/words.ts";
+import { failureResponses, inPath, inQuery, json, record, ref, type Schema, textSchema } from "../reference/words.ts";
 import { jsonResponse } from "../responses.ts";
 import { described, type RouteDescription } from "../route-schema.ts";
 import { isoDate } from "./credit-records.ts";
@@ -85,7 +85,7 @@ const ofTopUp: RouteDescription = {
   ],
   responses: {
     200: json("The quote and its session.", ref("TopUp")),
-    ...refusals(
+    ...failureResponses(
       "top_up_amount_invalid",
       "payment_rejected",
       "invalid_destination",

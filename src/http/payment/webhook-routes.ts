@@ -13,7 +13,7 @@ import type { CardEvents } from "../../payment/cards/card-settlement.ts";
 import { isSignedByStripe, readEvent } from "../../payment/providers/stripe-objects.ts";
 import { readBody } from "../body.ts";
 import { limits } from "../limits.ts";
-import { empty, inHeader, refusals, textSchema } from "../reference/words.ts";
+import { empty, failureResponses, inHeader, textSchema } from "../reference/words.ts";
 import { described, type RouteDescription } from "../route-schema.ts";
 import { noStore } from "./signer.ts";
 import { fromLedger } from "./unavailable.ts";
@@ -35,7 +35,7 @@ const ofWebhook: RouteDescription = {
   body: { type: "application/json", schema: { type: "object" }, example: {} },
   responses: {
     200: empty("The event is stored, now or before."),
-    ...refusals("payment_rejected", "too_large", "fiat_off", "database_unavailable"),
+    ...failureResponses("payment_rejected", "too_large", "fiat_off", "database_unavailable"),
   },
 };
 

@@ -16,7 +16,7 @@ import { amountMax } from "../../store/ledger/ledger-database.ts";
 import { contextOf } from "../context.ts";
 import { queryParameter, requiredParameter } from "../parameter.ts";
 import type { PublicUrl } from "../public-url.ts";
-import { inHeader, json, record, ref, refusals, type Schema, textSchema } from "../reference/words.ts";
+import { failureResponses, inHeader, json, record, ref, type Schema, textSchema } from "../reference/words.ts";
 import { jsonResponse } from "../responses.ts";
 import { described, type RouteDescription } from "../route-schema.ts";
 import { x402PaymentOf, x402RequiredResponse, x402SettledHeaders } from "../x402-responses.ts";
@@ -96,7 +96,7 @@ const ofTopUp: RouteDescription = {
   ],
   responses: {
     200: { ...json("It is settled and credited.", ref("X402TopUp")), headers: responseHeaders },
-    ...refusals(
+    ...failureResponses(
       "invalid_quantity",
       "invalid_signature",
       "pricing_oracle_unavailable",

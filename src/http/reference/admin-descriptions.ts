@@ -13,11 +13,11 @@ import { pathParameters, queryParameters } from "../gateway/parameters.ts";
 import {
   type Description,
   empty,
+  failureResponses,
   inQuery,
   json,
   type Responses,
   ref,
-  refusals,
   sampleId,
   textSchema,
 } from "./words.ts";
@@ -31,7 +31,7 @@ function endpoint(
   responses: Responses,
   more: Partial<Description> = {},
 ): Description {
-  const guarded = refusals("unauthorized", "too_many_requests", "internal");
+  const guarded = failureResponses("unauthorized", "too_many_requests", "internal");
   return {
     method,
     path: `/svc/admin${path}`,
@@ -56,7 +56,13 @@ function taking(
   more: Partial<Description> = {},
 ): Description {
   const body = { type: "application/json", schema, example };
-  return endpoint(method, path, summary, { ...responses, ...refusals(...unreadable, ...refused) }, { body, ...more });
+  return endpoint(
+    method,
+    path,
+    summary,
+    { ...responses, ...failureResponses(...unreadable, ...refused) },
+    { body, ...more },
+  );
 }
 
 const said = { 200: json("What was done.", ref("Message")) };
@@ -120,7 +126,7 @@ const queueing: readonly Description[] = [
     "GET",
     "/bundle-status/:id",
     "How far a bundle has come",
-    { 200: json("The bundle.", ref("BundleStatus")), ...refusals("invalid_bundle_id", "bundle_not_found") },
+    { 200: json("The bundle.", ref("BundleStatus")), ...failureResponses("invalid_bundle_id", "bundle_not_found") },
     { parameters: [pathParameters.bundleId] },
   ),
 ];
@@ -145,7 +151,7 @@ const refusing: readonly Description[] = [
     "GET",
     "/blocks",
     "What is not served, page by page",
-    { 200: json("A page.", ref("Refusals")), ...refusals("malformed_input") },
+    { 200: json("A page.", ref("Refusals")), ...failureResponses("malformed_input") },
     { parameters: [queryParameters.pageLimit, inQuery("after", textSchema, "`next` of the page before.")] },
   ),
 ];
@@ -158,7 +164,7 @@ const upkeep: readonly Description[] = [
     "POST",
     "/export-parquet",
     "Export heights, in the background",
-    { ...said, ...refusals("export_running") },
+    { ...said, ...failureResponses("export_running") },
     adminBodies.export,
     { outputDir: "an-example", startHeight: 0, endHeight: 1, maxFileRows: 1_000 },
   ),

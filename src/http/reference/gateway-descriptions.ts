@@ -12,6 +12,7 @@ import {
   bytes,
   type Description,
   empty,
+  failureResponses,
   inHeader,
   inPath,
   json,
@@ -20,7 +21,6 @@ import {
   type Result,
   record,
   ref,
-  refusals,
   sourceFault,
   text,
   textSchema,
@@ -53,7 +53,7 @@ const content: Responses = {
   206: bytes("The ranges that were asked for; several as multipart/byteranges."),
   302: empty("The content has a host of its own."),
   304: empty("The client has it."),
-  ...refusals(
+  ...failureResponses(
     "invalid_id",
     "service_worker_rejected",
     "not_found",
@@ -61,7 +61,7 @@ const content: Responses = {
     "precondition_failed",
     "blocked",
   ),
-  ...refusals("range_not_satisfiable"),
+  ...failureResponses("range_not_satisfiable"),
   ...sourceFault,
 };
 
@@ -92,8 +92,8 @@ const proof: Description = {
   responses: {
     200: json("The proof.", ref("Proof")),
     304: empty("The client has it."),
-    ...refusals("invalid_id", "malformed_input"),
-    ...refusals("not_found", "proof_too_large", "range_not_satisfiable", "blocked"),
+    ...failureResponses("invalid_id", "malformed_input"),
+    ...failureResponses("not_found", "proof_too_large", "range_not_satisfiable", "blocked"),
     ...sourceFault,
   },
 };
@@ -107,7 +107,7 @@ const resolver: Description = {
   responses: {
     200: json("The record.", ref("NameRecord")),
     402: text("The name has more undernames than were bought; in these words."),
-    ...refusals("not_found", "blocked"),
+    ...failureResponses("not_found", "blocked"),
     ...sourceFault,
   },
 };
@@ -163,14 +163,14 @@ function frame(method: "GET" | "POST", summary: string): Description {
       content: { "application/json": { schema: ref("Transaction") }, "*/*": { schema: textSchema } },
     },
     202: text("`Pending`: not in a block yet."),
-    ...refusals("invalid_id", "not_found", "too_large", "blocked", "service_worker_rejected"),
+    ...failureResponses("invalid_id", "not_found", "too_large", "blocked", "service_worker_rejected"),
     ...sourceFault,
   };
   const parameters = [pathParameters.framedId];
   const described = { method, path: "/local/social/frame/:id", tag: "Social frame", summary, parameters };
   if (method === "GET") return { ...described, responses };
   const sent = { type: "application/json", schema: { type: "object" }, example: {} };
-  const unreadable = refusals("invalid_id", "malformed_json");
+  const unreadable = failureResponses("invalid_id", "malformed_json");
   return { ...described, body: { ...sent, required: false }, responses: { ...responses, ...unreadable } };
 }
 

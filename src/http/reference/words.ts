@@ -103,7 +103,7 @@ export function empty(description: string): Result {
 }
 
 /** The answers of failures, with the messages of the one table that has them; the same status is one answer. */
-export function refusals(...codes: readonly FailureCode[]): Responses {
+export function failureResponses(...codes: readonly FailureCode[]): Responses {
   const rows = new Map<number, Set<FailureRow>>();
   for (const code of codes) {
     const row: FailureRow = failures[code];
@@ -113,7 +113,7 @@ export function refusals(...codes: readonly FailureCode[]): Responses {
 }
 
 /** The status at which sources failed or were late, and what a reader does about it. */
-export const sourceFault = refusals("source_failed", "busy", "not_synced", "source_timeout");
+export const sourceFault = failureResponses("source_failed", "busy", "not_synced", "source_timeout");
 
 function refusal(rows: readonly FailureRow[]): Result {
   const said = rows.filter(({ message, explained }) => message !== "" || explained === true);

@@ -19,7 +19,17 @@ import { piecesOf } from "../body-pieces.ts";
 import { addressBlock } from "../client-address.ts";
 import { contextOf } from "../context.ts";
 import type { Parameter } from "../parameter.ts";
-import { countSchema, empty, json, record, ref, refusals, type Schema, text, textSchema } from "../reference/words.ts";
+import {
+  countSchema,
+  empty,
+  failureResponses,
+  json,
+  record,
+  ref,
+  type Schema,
+  text,
+  textSchema,
+} from "../reference/words.ts";
 import { codeResponse, jsonResponse, textResponse } from "../responses.ts";
 import { describedAs, type PathDescription } from "../route-schema.ts";
 import { readCount } from "./byte-counts.ts";
@@ -104,7 +114,7 @@ export const chunkSchemas: Readonly<Record<string, Schema>> = {
 
 const tag = "Items in parts";
 const uploadParameters: readonly Parameter[] = [pathParameters.token, pathParameters.uploadId];
-const unknownUpload = refusals(
+const unknownUpload = failureResponses(
   "token_not_supported",
   "upload_rejected",
   "malformed_path",
@@ -139,8 +149,8 @@ const readOperations: readonly PathDescription[] = [
     responses: {
       ...unknownUpload,
       ...paymentFault,
-      ...refusals("too_many_requests", "item_too_large"),
-      ...refusals("invalid_signature", "upload_forbidden"),
+      ...failureResponses("too_many_requests", "item_too_large"),
+      ...failureResponses("invalid_signature", "upload_forbidden"),
       402: paymentRequired,
       200: json("The upload, which expires after a day.", ref("PartUpload")),
       400: json("The chunk size or the token is invalid.", { oneOf: [ref("ChunkSizeRefusal"), textSchema] }),
@@ -175,7 +185,7 @@ const writeOperations: readonly PathDescription[] = [
       example: "a part's bytes",
     },
     responses: {
-      ...refusals(
+      ...failureResponses(
         "token_not_supported",
         "upload_rejected",
         "multipart_not_found",

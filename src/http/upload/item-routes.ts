@@ -9,7 +9,7 @@ import { type Token, tokenText } from "../../payment/addresses.ts";
 import type { Intake } from "../../upload/intake/item-intake.ts";
 import { type Pace, piecesOf } from "../body-pieces.ts";
 import { contextOf } from "../context.ts";
-import { json, ref, refusals } from "../reference/words.ts";
+import { failureResponses, json, ref } from "../reference/words.ts";
 import { jsonResponse } from "../responses.ts";
 import { described, parsedText, type RouteDescription } from "../route-schema.ts";
 import { payersOf } from "./payers.ts";
@@ -63,7 +63,7 @@ const ofItem: RouteDescription = {
 const ofItemWithToken: RouteDescription = {
   ...ofItem,
   summary: "Upload an item, with the name of a token",
-  responses: { ...ofItem.responses, ...refusals("upload_rejected", "token_not_supported") },
+  responses: { ...ofItem.responses, ...failureResponses("upload_rejected", "token_not_supported") },
 };
 
 export function createItemRoutes({ intake, writeReceipt, pace }: ItemRoutesOptions): AnyElysia {

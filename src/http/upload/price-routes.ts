@@ -8,7 +8,7 @@ import { Failure } from "../../failures.ts";
 import { type Token, tokenText } from "../../payment/addresses.ts";
 import { byteCountText } from "../../payment/amounts.ts";
 import type { Prices } from "../../payment/prices/price-types.ts";
-import { refusals, text } from "../reference/words.ts";
+import { failureResponses, text } from "../reference/words.ts";
 import { textResponse } from "../responses.ts";
 import { described, parsedText, type RouteDescription } from "../route-schema.ts";
 import { pathParameters } from "./upload-schemas.ts";
@@ -29,7 +29,7 @@ const sizeParameter = parsedText(
 
 const tag = "Prices";
 const responses = {
-  ...refusals("token_not_supported", "invalid_byte_count", "pricing_oracle_unavailable"),
+  ...failureResponses("token_not_supported", "invalid_byte_count", "pricing_oracle_unavailable"),
   200: text("Winc, in digits."),
 };
 

@@ -10,7 +10,7 @@ import { Failure } from "../../failures.ts";
 import type { Semaphore } from "../../lib/semaphore.ts";
 import type { Taken } from "../../upload/intake/charge.ts";
 import { contextOf } from "../context.ts";
-import { json, ref, refusals } from "../reference/words.ts";
+import { failureResponses, json, ref } from "../reference/words.ts";
 import { jsonResponse } from "../responses.ts";
 import { describedAs, type PathDescription } from "../route-schema.ts";
 import type { ReceiptWriter } from "./receipt-record.ts";
@@ -41,7 +41,7 @@ const ofReceipt: PathDescription = {
     "by which the client reaches the service.",
   parameters: [pathParameters.id],
   responses: {
-    ...refusals("upload_not_found", "busy", "database_unavailable", "uploads_off"),
+    ...failureResponses("upload_not_found", "busy", "database_unavailable", "uploads_off"),
     200: json("The receipt.", ref("Receipt")),
   },
 };

@@ -7,7 +7,7 @@ import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import type { NestedItem } from "../../upload/nested-offsets.ts";
 import type { UploadState, UploadStatus } from "../../upload/upload-rows.ts";
-import { idSchema, json, record, ref, refusals, type Schema, textSchema } from "../reference/words.ts";
+import { failureResponses, idSchema, json, record, ref, type Schema, textSchema } from "../reference/words.ts";
 import { jsonResponse } from "../responses.ts";
 import { describedAs, type PathDescription } from "../route-schema.ts";
 import { byteSchema, pathParameters, winc } from "./upload-schemas.ts";
@@ -56,7 +56,7 @@ const ofStatus: PathDescription = {
   description: "`CONFIRMED` from the receipt on, `FINALIZED` when its bundle is permanent.",
   parameters: [pathParameters.id],
   responses: {
-    ...refusals("upload_not_found", "database_unavailable"),
+    ...failureResponses("upload_not_found", "database_unavailable"),
     200: json("The status.", ref("UploadStatus")),
   },
 };
@@ -67,7 +67,7 @@ const ofOffsets: PathDescription = {
   summary: "Offsets of an item in its bundle",
   parameters: [pathParameters.id],
   responses: {
-    ...refusals("upload_not_found", "database_unavailable"),
+    ...failureResponses("upload_not_found", "database_unavailable"),
     200: json("The offsets.", ref("UploadOffsets")),
   },
 };

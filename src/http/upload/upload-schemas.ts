@@ -16,12 +16,12 @@ import { chunkSizeMax, chunkSizeMin } from "../../upload/multipart/multipart-upl
 import { type Parameter, pathParameter, queryParameter } from "../parameter.ts";
 import {
   countSchema,
+  failureResponses,
   inHeader,
   json,
   type Responses,
   type Result,
   ref,
-  refusals,
   type Schema,
   sampleId,
   textSchema,
@@ -88,7 +88,7 @@ export const payerHeaders: readonly Parameter[] = [
 
 /** Responses that reject an item. */
 export const itemRefusals: Responses = {
-  ...refusals(
+  ...failureResponses(
     "upload_rejected",
     "upload_forbidden",
     "blocked",
@@ -118,7 +118,7 @@ export const paymentRequired: Result = json(
 );
 
 /** Responses that reject a payment. */
-export const paymentFault: Responses = refusals(
+export const paymentFault: Responses = failureResponses(
   "invalid_signature",
   "settlement_unknown",
   "payment_method_off",

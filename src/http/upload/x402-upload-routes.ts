@@ -16,13 +16,13 @@ import { addressBlock } from "../client-address.ts";
 import { contextOf } from "../context.ts";
 import type { PublicUrl } from "../public-url.ts";
 import {
+  failureResponses,
   inHeader,
   inPath,
   json,
   type Responses,
   record,
   ref,
-  refusals,
   type Schema,
   textSchema,
 } from "../reference/words.ts";
@@ -79,10 +79,10 @@ const tagsHeader = inHeader("x-data-item-tags", textSchema, "JSON list of object
 
 const responses: Responses = {
   ...itemRefusals,
-  ...refusals("upload_rejected", "length_required", "item_too_large"),
+  ...failureResponses("upload_rejected", "length_required", "item_too_large"),
   ...paymentFault,
   402: paymentRequired,
-  403: refusals("invalid_signature", "upload_forbidden")[403] ?? paymentRequired,
+  403: failureResponses("invalid_signature", "upload_forbidden")[403] ?? paymentRequired,
   200: json("The receipt.", ref("PaidReceipt")),
 };
 
