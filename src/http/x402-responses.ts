@@ -27,7 +27,7 @@ export type X402Required = Readonly<{
   /** Why: the specification's message. */
   error: string;
   /** Set when a payment came and did not settle. */
-  refused?: Readonly<{ version: 1 | 2; payer: string; reason: string }>;
+  rejected?: Readonly<{ version: 1 | 2; payer: string; reason: string }>;
 }>;
 
 /**
@@ -47,17 +47,17 @@ export function x402PaymentOf(request: Request): X402Payment | undefined {
 }
 
 /** Writes the answer that asks for a payment. */
-export function x402RequiredResponse({ terms, quote, resource, error, refused }: X402Required): Response {
+export function x402RequiredResponse({ terms, quote, resource, error, rejected }: X402Required): Response {
   const first = requirementV1(terms, quote.amount, resource);
   const second = { x402Version: 2, error, resource, accepts: [requirementV2(terms, quote.amount)] };
   const settlement =
-    refused === undefined
+    rejected === undefined
       ? {}
-      : settlementHeaders(refused.version, terms, {
+      : settlementHeaders(rejected.version, terms, {
           success: false,
-          errorReason: refused.reason,
+          errorReason: rejected.reason,
           transaction: "",
-          payer: refused.payer,
+          payer: rejected.payer,
         });
   return jsonResponse({ ...first, x402Version: 1, error, accepts: [first] }, 402, {
     "Cache-Control": "no-store",

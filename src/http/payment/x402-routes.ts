@@ -143,13 +143,13 @@ async function paidResponse(x402: X402, { payment, want, resource }: Paid, signa
     return jsonResponse(topUpRecord(x402, payment, settled), 200, x402SettledHeaders(payment, x402.terms, settled));
   } catch (error) {
     if (!(error instanceof Failure) || error.code !== "settlement_failed") throw error;
-    const refused = {
+    const rejected = {
       version: payment.version,
       payer: payment.authorization.from,
       reason: String(error.context["reason"]),
     };
     const quote = await x402.quote(want, signal);
-    return x402RequiredResponse({ terms: x402.terms, quote, resource, error: error.message, refused });
+    return x402RequiredResponse({ terms: x402.terms, quote, resource, error: error.message, rejected });
   }
 }
 

@@ -81,10 +81,10 @@ async function responseOf(error: unknown): Promise<Response> {
 async function askAgain({ x402, bill, payment, signal }: PaidUpload, error: Failure): Promise<Response> {
   const { version, authorization } = payment;
   const { size, resource } = bill;
-  const refused = { version, payer: authorization.from, reason: String(error.context["reason"]) };
+  const rejected = { version, payer: authorization.from, reason: String(error.context["reason"]) };
   const quote = await x402.quote({ kind: "bytes", size: BigInt(size) }, signal);
   const { message } = failures.settlement_failed;
-  return x402RequiredResponse({ terms: x402.terms, quote, resource, error: message, refused });
+  return x402RequiredResponse({ terms: x402.terms, quote, resource, error: message, rejected });
 }
 
 function settledResponse({ x402, payment }: PaidUpload, settled: X402Settled, response: Response): Response {

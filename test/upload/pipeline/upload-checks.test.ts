@@ -38,7 +38,7 @@ const faults: readonly (readonly [rule: string, sql: string])[] = [
     "UPDATE bundles SET state = 'seeded', item_count = item_count + 1",
   ],
   [
-    "an item stands right behind those before it in its bundle",
+    "an item directly follows those before it in its bundle",
     "UPDATE uploads SET behind = behind + 1 WHERE position = 1",
   ],
 ];
