@@ -1,25 +1,12 @@
 /**
- * README held to the program: its table of settings is the program's own, what it links is there.
- * `WRITE=1 bun test test/readme.test.ts` mends it.
+ * README and the pages of docs/: every link leads to a file, every feature has a test.
  * @module
  */
 import { expect, test } from "bun:test";
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { settingsTable } from "../src/config/config.ts";
 
 const file = resolve(import.meta.dir, "../README.md");
-const begin = "<!-- settings: written by test/readme.test.ts -->";
-const end = "<!-- end of settings -->";
-
-test("README's table of settings is the program's own", () => {
-  const text = readFileSync(file, "utf8");
-  const from = text.indexOf(begin) + begin.length;
-  const wanted = `${text.slice(0, from)}\n\n${settingsTable()}\n\n${text.slice(text.indexOf(end))}`;
-  if (process.env["WRITE"] === "1") writeFileSync(file, wanted);
-  expect(readFileSync(file, "utf8")).toBe(wanted);
-});
-
 /** What a page links in the repository, by the places of the files. */
 function linksOf(page: string): string[] {
   const links = readFileSync(page, "utf8").matchAll(/\]\((?!https?:)([^)#]+)\)/g);
@@ -42,9 +29,14 @@ test("every file that the guides link is there, and every guide is linked", () =
   expect({ missing, lonely }).toEqual({ missing: [], lonely: [] });
 });
 
-test("every row of what it does links a test", () => {
-  const table = readFileSync(file, "utf8").split("| shown by |")[1]?.split("\n\n")[0] ?? "";
+test("README is a first page: at most 120 lines", () => {
+  expect(readFileSync(file, "utf8").split("\n").length).toBeLessThanOrEqual(121);
+});
+
+test("every feature links a test", () => {
+  const features = resolve(import.meta.dir, "../docs/features.md");
+  const table = readFileSync(features, "utf8").split("| shown by |")[1]?.split("\n\n")[0] ?? "";
   const rows = table.split("\n").filter((line) => /^\| \w/.test(line));
-  const unshown = rows.filter((row) => !/\]\(test\/[^)]+\.test\.ts\)/.test(row));
+  const unshown = rows.filter((row) => !/\]\(\.\.\/test\/[^)]+\.test\.ts\)/.test(row));
   expect({ unshown, some: rows.length > 20 }).toEqual({ unshown: [], some: true });
 });

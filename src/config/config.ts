@@ -124,18 +124,6 @@ export function describeSetting(name: SettingName): SettingDescription {
   return { name, unit: row.unit, usual: defaultText(row), effect: `${row.effect}${also(row)}` };
 }
 
-/**
- * The table of settings as Markdown, for the test that holds the pages to the settings.
- * @internal
- */
-export function settingsTable(): string {
-  const lines = rows.map(([name]) => {
-    const { unit, usual, effect } = describeSetting(name);
-    return `| \`${name}\` | ${usual} | ${unit} | ${effect} |`;
-  });
-  return ["| Setting | Default | Unit | Effect |", "|---|---|---|---|", ...lines].join("\n");
-}
-
 /** The settings as lines for `--help`. */
 export function settingsHelp(): string {
   const width = Math.max(...rows.map(([name]) => name.length));
