@@ -16,7 +16,7 @@ export type Field<Value> = Readonly<{
   needed: boolean;
   /** Said when the field is not of its kind. */
   refusal: FailureCode;
-  /** @throws Failure `refusal`. */
+  /** @throws Failure `failure`. */
   read: (value: unknown) => Value;
 }>;
 

@@ -61,7 +61,7 @@ async function* readAll(
   }
 }
 
-/** Told of every wait and what it brought; throws when that is too little for too long. */
+/** Called after every wait with what it brought; throws when that is too little for too long. */
 function createWatch({ windowMs, windowBytes }: Pace): (waitedMs: number, bytes: number) => void {
   let waitedMs = 0;
   let come = 0;

@@ -17,7 +17,7 @@ export type HeldMemory =
   | Readonly<{ kind: "file"; bytes: number /* of the body */ }>
   | Readonly<{ kind: "stream"; bytes: number }>;
 
-// A number stands for bytes of the response's own, a Blob for shared ones: no object is made for each of those.
+// A number is bytes of the response's own, a Blob is shared bytes: no object is made for each of those.
 const notes = new WeakMap<Response, number | Blob | BodyNote>();
 
 /** A body below this size is not counted when it leaves at once: the kernel's buffer of a connection takes it. */

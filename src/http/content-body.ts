@@ -4,7 +4,7 @@
  * Bun drops Content-Length from streams made in JavaScript (oven-sh/bun#10507), so a stream is the last
  * resort: a large body that is not on this disk. A large body on disk is a slice of its file, which the
  * kernel sends.
- * Source: docs/reference/gateway.md#content-responses; measured figures: docs/evidence.md.
+ * Source: docs/reference/gateway.md#content-responses; measurements: docs/evidence.md.
  * @module
  */
 import { beginComposing, bringToDisk, type OpenContent } from "../content/open-content.ts";
@@ -43,12 +43,12 @@ export type BodyReading = Composing &
 export const fileBytesMin = 2 ** 20;
 
 /**
- * What lies on disk unread since the start is compared with its checksums before it leaves as a file. Up to
+ * Bytes on disk that were not read since the start are compared with its checksums before it leaves as a file. Up to
  * this size a reader waits for that, 0.7 s at most; a larger body is compared while it is streamed. Bytes.
  */
 const comparedAheadMax = 2 ** 30;
 
-/** Bytes that are compared in one call of `OpenContent.file`, which refuses much more than this. */
+/** Bytes that are compared in one call of `OpenContent.file`, which rejects much more than this. */
 const comparedAtOnce = 32 * 2 ** 20;
 
 /** What a stream holds of its content: one piece (content/read.ts), and the one after it on its way. Bytes. */

@@ -73,7 +73,7 @@ export function contentHeaders(description: ContentDescription): Headers {
     ...corsHeaders,
   });
   if (codings !== undefined) headers.set("Content-Encoding", codings);
-  // Bun names the cache's file in Content-Disposition of this type unless it is told otherwise.
+  // Bun names the cache's file in Content-Disposition of this type unless the header is set.
   if (type === unknownType) headers.set("Content-Disposition", "inline");
   if (description.digest !== undefined) setDigest(headers, description.digest);
   if (description.item !== undefined) setItem(headers, description.item);
@@ -83,7 +83,7 @@ export function contentHeaders(description: ContentDescription): Headers {
   return headers;
 }
 
-/** Headers of an answer that carries a part: a digest of the content would be one of the part, so it goes. */
+/** Headers of a partial response: without the digest of the content, which would be taken for one of the part. */
 export function partHeaders(whole: Headers): Headers {
   const headers = new Headers(whole);
   headers.delete("Content-Digest");

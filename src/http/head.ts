@@ -19,7 +19,7 @@ const requestLineBytes = 12;
  * Raises the runtime's own limit on heads to `headerBytesWithCookiesMax`, for every listener of the process.
  *
  * The property is what `--max-http-header-size` sets; assigning it works without a flag, also in a compiled binary
- * (Bun 1.4.5, measured). Where it has no effect, the runtime answers 431 above 16 KiB as before.
+ * (Bun 1.4.5, measured). Where it has no effect, the runtime responds 431 above 16 KiB as before.
  */
 export function allowCookies(): void {
   Object.assign(http, { maxHeaderSize: limits.headerBytesWithCookiesMax });

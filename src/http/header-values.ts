@@ -62,7 +62,7 @@ const textualTypes: ReadonlySet<string> = new Set([
  * Validates the value of a Content-Type tag.
  *
  * @returns The value, with the charset of {@link withCharset}, when it is one media type that describes one body;
- * otherwise {@link unknownType}. Multipart types are refused: they would change the meaning of the bytes.
+ * otherwise {@link unknownType}. Multipart types are not sent: they would change the meaning of the bytes.
  */
 export function mediaTypeOf(tag: string | undefined): string {
   if (tag === undefined || tag.length > mediaTypeLengthMax) return unknownType;

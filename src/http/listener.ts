@@ -85,17 +85,17 @@ function serveAt(options: ListenerOptions, port: number, certificate: Certificat
 }
 
 /**
- * Refuses a port that another program has. The runtime's server would share it with one of the same user without a
+ * Rejects a port that another program has. The runtime's server would share it with one of the same user without a
  * word, and either would get half of the connections (Bun 1.4.5, measured); its plain sockets do not.
  *
- * @param port - 0, which takes a free one, is never refused.
+ * @param port - 0, which picks a free one, is never rejected.
  * @throws Error with the system's code when it is taken, or not allowed.
  */
 export function checkPortFree(hostname: string, port: number): void {
   if (port !== 0) Bun.listen({ hostname, port, socket: { data: () => undefined } }).stop(true);
 }
 
-/** The host under which this machine reaches a listener on that address, as it stands in a URL. */
+/** The host by which this machine reaches a listener on that address, as in a URL. */
 export function reachableHost(hostname: string): string {
   if (hostname === "0.0.0.0" || hostname === "::") return "localhost";
   return hostname.includes(":") ? `[${hostname}]` : hostname;

@@ -97,7 +97,7 @@ export function openMemoryAccount(parts: AccountParts, request: Request, listene
     }
     const { blob } = memory;
     if (blob.size < countedBytesMin || shared.join(clientOf(), blob)) return await held.set(0, 0);
-    // What was held for composing it is kept: released first, it would go to a request that waits.
+    // The memory held for composing it stays held: released first, it would go to a request that waits.
     if (!(await held.set(blob.size, blob.size))) return false;
     shared.took(clientOf(), blob);
     held.pass(); // the blob's now
@@ -122,7 +122,7 @@ export function openMemoryAccount(parts: AccountParts, request: Request, listene
       if (requestBytes > 0) requests.release(clientOf(), requestBytes);
       requestBytes = 0;
       const memory = heldMemoryOf(response);
-      // Thousands of clients that find no room would hold their connections, too.
+      // Thousands of clients without memory would hold their connections, too.
       if (isRejected) response.headers.set("Connection", "close");
       if (memory !== undefined && !(await takeFor(memory))) {
         await held.set(0, 0);
@@ -165,7 +165,7 @@ function countedBytes(memory: Exclude<HeldMemory, { kind: "shared" }>, isEncrypt
   return memory.bytes < countedBytesMin ? 0 : memory.bytes + exchangeBytes;
 }
 
-/** Whether a small response may stay in the process: HTTP/2 keeps what the window of its stream has no room for. */
+/** Whether a small response may stay in the process: HTTP/2 buffers what exceeds the window of its stream. */
 export function mayStay(response: Response, { isEncrypted }: ListenerRequests): boolean {
   const size = isEncrypted ? bodySizeOf(response) : 0;
   return size > 0 && size < countedBytesMin;

@@ -1,5 +1,5 @@
 /**
- * Parameters of a path or a query, each with its kind: what judges a parameter is what the API reference shows of it.
+ * Parameters of a path or a query: each is validated by the schema that the API reference shows.
  * @module
  */
 import type { Schema } from "../lib/kind.ts";
@@ -14,28 +14,28 @@ export type Parameter = Readonly<{
   example?: string | number;
 }>;
 
-/** What judges the value of a parameter: a kind, or a reading. */
-type Judge = Readonly<{ schema: Schema }>;
+/** Validates the value of a parameter: a schema, or a parser. */
+type Validated = Readonly<{ schema: Schema }>;
 
 /** A parameter of a path; the example is one that is taken. */
-export function pathParameter<Own extends Judge>(
+export function pathParameter<Own extends Validated>(
   name: string,
-  judge: Own,
+  value: Own,
   example: string,
   description: string,
 ): Parameter & Own {
-  return { ...judge, name, in: "path", required: true, description, example };
+  return { ...value, name, in: "path", required: true, description, example };
 }
 
-/** A parameter of a query, which may be absent. @param fallback - What stands for it then, if anything does. */
-export function queryParameter<Own extends Judge>(
+/** A parameter of a query, which may be absent. @param fallback - The value of an absent parameter, if any. */
+export function queryParameter<Own extends Validated>(
   name: string,
-  judge: Own,
+  value: Own,
   description: string,
   fallback?: string | number,
 ): Parameter & Own {
-  const schema = fallback === undefined ? judge.schema : { ...judge.schema, default: fallback };
-  return { ...judge, schema, name, in: "query", required: false, description };
+  const schema = fallback === undefined ? value.schema : { ...value.schema, default: fallback };
+  return { ...value, schema, name, in: "query", required: false, description };
 }
 
 /** A parameter that must be there; the example is one that is taken. */

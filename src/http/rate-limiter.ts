@@ -1,5 +1,5 @@
 /**
- * How much one client, and one resource, may ask for: a token is a kibibyte of answer, and every request
+ * Rate limits of clients and resources: a token is a kibibyte of response, and every request
  * costs one at least.
  *
  * A client is an address as trusted proxies tell it (of IPv6 its first 64 bits); a resource is method, host
@@ -29,7 +29,7 @@ export type RateLimiterOptions = Readonly<{
   seed: number;
   clock: Clock;
   metrics: Metrics;
-  /** Buckets of each kind that are remembered; 100,000 unless told. */
+  /** Most buckets of each kind. Default: 100,000. */
   bucketsMax?: number;
 }>;
 
@@ -43,7 +43,7 @@ export type RateLimiter = Readonly<{
   lack: (method: string, asker: Asker) => Lack | undefined;
   /** Takes tokens of a client, also where there are none. @param tokens - 0 or more. */
   owe: (client: string, tokens: number) => void;
-  /** Takes what the answer's body costs beyond the first token. */
+  /** Takes the cost of the response's body beyond the first token. */
   charge: (method: string, asker: Asker, response: Response) => void;
 }>;
 
@@ -136,7 +136,7 @@ function metricsIn(metrics: Metrics) {
   };
 }
 
-/** An answer of whose size nobody said is short, or, of GraphQL, bounded by its own limits. */
+/** A response without a stated size is short, or, of GraphQL, bounded by its own limits. */
 export function tokensOf({ headOnly }: Asker, response: Response): number {
   return headOnly ? 1 : Math.ceil(bodySizeOf(response) / tokenBytes);
 }

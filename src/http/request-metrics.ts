@@ -35,7 +35,7 @@ const durationBuckets = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100] 
 
 const knownMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 
-/** Stands for every other method. */
+/** Label of every other method. */
 const otherMethod = "OTHER";
 
 /** Statuses that are registered; nodes and gateways whose responses are relayed may send others. */
@@ -52,7 +52,7 @@ function statusLabel(status: number): string {
   return knownStatuses.has(text) ? text : `${text.slice(0, 1)}xx`;
 }
 
-/** Creates the figures of all listeners. @param logsCacheHits - Whether responses from memory have a log line each. */
+/** Metrics of all listeners. @param logsCacheHits - Whether responses from memory have a log line each. */
 export function createRequestMetrics(metrics: Metrics, log: Log, logsCacheHits = true): RequestMetrics {
   const duration = metrics.histogram({
     name: "http_request_duration_seconds",
@@ -85,7 +85,7 @@ export function createRequestMetrics(metrics: Metrics, log: Log, logsCacheHits =
       seriesOf(label, method, status).observe(durationMs / 1_000);
       const { requestId, target } = context;
       const { service, route } = label;
-      log[status >= 500 ? "warn" : "info"]("request answered", {
+      log[status >= 500 ? "warn" : "info"]("request completed", {
         requestId,
         method,
         path: target.path,
@@ -107,7 +107,7 @@ export function createRequestMetrics(metrics: Metrics, log: Log, logsCacheHits =
       const { service, route } = label;
       const path = url.slice(url.indexOf("/", url.indexOf("//") + 2)).split("?", 1)[0];
       const responded = { method: "GET", path, service, route, status: 200, durationMs: 0 };
-      log.info("request answered", { ...responded, from: "memory" });
+      log.info("request completed", { ...responded, from: "memory" });
     },
   };
 }

@@ -56,7 +56,7 @@ export type ResponsesUnderWayOptions = Readonly<{
   shared: SharedBlobs;
   /** Limit of `responses`. */
   responseBytesMax: number;
-  /** Told how many connections were cut. */
+  /** Called with the number of connections that were cut. */
   onCut: (connections: number) => void;
 }>;
 
@@ -81,7 +81,7 @@ const smallUncountedMax = 512;
 /** Connections of responses that are held in memory are looked at so often. Milliseconds. */
 const readersEveryMs = 15_000;
 
-/** From this part of the memory on, slow readers make room for others, until it is down to the second part. */
+/** From this part of the memory on, slow readers are cut for others, until it is down to the second part. */
 const shortFrom = 7 / 8;
 const shortUntil = 3 / 4;
 
@@ -236,7 +236,7 @@ type Unread = {
 
 /**
  * The connections whose small responses hold more than they may, those with the most first. HTTP/2 keeps what the
- * window of a stream has no room for in the process, and a client may have hundreds of streams on each connection.
+ * window of a stream cannot take in the process, and a client may have hundreds of streams on each connection.
  */
 function overfull(entries: readonly UnderWay[], responseBytesMax: number): readonly PeerAddress[] {
   const byPeer = new Map<string, Unread>();

@@ -16,7 +16,7 @@ export type RegisteredRoute = Readonly<{
 /** Looks up methods by path. */
 export type RouteTable = Readonly<{
   /**
-   * Methods of a path, HEAD where GET is answered, OPTIONS last (but in administration, which answers no
+   * Methods of a path, HEAD where there is GET, OPTIONS last (but in administration, which has no
    * preflight); empty when no route has the path.
    */
   methodsOf: (path: string) => readonly string[];

@@ -33,13 +33,13 @@ export type ServerOptions = Readonly<{
   /** 0 takes a free port. */
   port: number;
   app: AnyElysia;
-  /** Answers at once from memory, or not at all, with the size of its body noted; asked before everything else. */
+  /** Serves from memory, or returns nothing; notes the size of its body. Called before everything else. */
   hit?: (request: Request) => Response | undefined;
-  /** The path that a request means, which its routes, limits and metrics go by; its own unless told. */
+  /** The path by which routes, limits and metrics see a request. Default: its own. */
   pathOf?: (target: Target) => string;
   /** With one, https; without, http. */
   certificate?: Certificate | undefined;
-  /** Silence after which a connection is closed; {@link silenceSecondsMax} unless told. */
+  /** Silence after which a connection is closed. Default: {@link silenceSecondsMax}. */
   silenceSeconds?: number;
   /** Largest request body of any route; routes have smaller limits of their own. Bytes. */
   bodyBytesMax: number;
@@ -49,7 +49,7 @@ export type ServerOptions = Readonly<{
   limiter?: RateLimiter | undefined;
   /** Sells what is beyond the limits; absent, nothing is. */
   paidReads?: PaidReads | undefined;
-  /** Whose listener it is, for metrics; the gateway's unless told. */
+  /** The service of the listener, for metrics. Default: the gateway. */
   service?: ServiceName;
   /** Memory of bodies under way; absent, it has no limit. */
   memory?: BodyMemory | undefined;
@@ -63,7 +63,7 @@ export type HttpServer = Readonly<{
   /** Origin under which this machine reaches it. */
   url: string;
   /**
-   * Answers new connections with another certificate; only for a listener that has one.
+   * Serves new connections with another certificate; only for a listener that has one.
    * @throws Error when they are no certificate and its key; then the old one stays.
    */
   renew: (certificate: Certificate) => void;
@@ -187,7 +187,7 @@ async function charge(
   else if (rejected === undefined) limiter?.charge(method, context, response);
 }
 
-/** The routes, with the error handler that turns thrown errors into responses. */
+/** The routes, with the error handler that makes responses of thrown errors. */
 function surface(app: AnyElysia, table: RouteTable, log: Log): AnyElysia {
   return new Elysia({ strictPath: true })
     .onTransform({ as: "global" }, ({ request, route }) => void routes.set(request, route))
@@ -225,7 +225,7 @@ async function route(received: Received, root: AnyElysia, table: RouteTable): Pr
   return preflightResponse(methods.length > 0 ? methods : contentMethods, asked);
 }
 
-/** What a path answers to that no route names: it may be content. */
+/** The response of a path without a route: it may be content. */
 const contentMethods = ["GET", "HEAD", "OPTIONS"] as const;
 
 /** No route took the request: either none has the path, or none has the method. */

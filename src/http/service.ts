@@ -18,7 +18,7 @@ export type Service = Readonly<{
 /** The version that clients put before every path. */
 const versionPrefix = "/v1";
 
-/** Creates a service's app for one place. @param prefix - Where it stands: "" or "/payment". */
+/** Creates a service's app for one prefix. @param prefix - "" or "/payment". */
 export function createServiceApp({ reference, publicUrl, routes }: Service, prefix = ""): AnyElysia {
   const create = () =>
     routes.reduce<AnyElysia>((app, routesOf) => app.use(routesOf()), new Elysia({ strictPath: true }));

@@ -13,7 +13,7 @@ import { peerKey, type TcpConnections } from "../lib/tcp-connections.ts";
 /** Cuts slow readers. */
 export type SlowReaders = Readonly<{
   /**
-   * Looks at the connections of responses under way, some in each turn of the event loop.
+   * Checks the connections of responses under way, some in each iteration of the event loop.
    *
    * @param freeBytes - Bytes that others need: the slowest readers are cut until they are free. 0 when none are needed.
    * @returns How many connections were cut.
@@ -35,7 +35,7 @@ export const readerWindowMs = 60_000;
 /** … a connection must take so many bytes. */
 export const readerBytesMin = 32 * 2 ** 10;
 
-/** Connections that are looked at in one turn of the event loop: 0.2 ms. */
+/** Connections that are checked in one iteration of the event loop: 0.2 ms. */
 const looksAtOnce = 100;
 
 /** What a connection had taken at some time, and what it took in the window before, if it was there for all of it. */
@@ -44,7 +44,7 @@ type Sample = Readonly<{ bytes: number; at: number; taken?: number }>;
 /** A connection that may be cut for others. */
 type Candidate = Readonly<{ descriptor: number; peer: string; taken: number; held: number }>;
 
-/** Creates the watch. It remembers connections as long as it is told of them. */
+/** Creates the watch. It tracks connections that are passed to it. */
 export function createSlowReaders(connections: TcpConnections): SlowReaders {
   let samples: ReadonlyMap<string, Sample> = new Map();
 

@@ -31,7 +31,7 @@ export function readTarget(url: string): Target {
 }
 
 /**
- * Splits a path on "/" once and decodes each segment once. Empty segments are kept.
+ * Splits a path on "/" once and decodes each segment once. Empty segments stay.
  *
  * @param path - Begins with "/".
  * @throws Failure `malformed_path` on an escape that is not one, or that is not UTF-8.

@@ -1,8 +1,8 @@
 /**
- * x402 on the wire, for every service that takes payments by it: the answer that asks for one, the payment that a
- * request carries, and what an answer says of its settlement.
+ * x402 on the wire, for every service that accepts payments by it: the 402 response, the payment that a
+ * request carries, and the headers about its settlement.
  *
- * One 402 answer serves the specification's flat fields, version 1 (the body) and version 2 (a header).
+ * One 402 response serves the specification's flat fields, version 1 (the body) and version 2 (a header).
  * Source: docs/reference/payment.md#x402.
  * @module
  */
@@ -19,7 +19,7 @@ import {
 } from "../payment/x402/x402.ts";
 import { jsonResponse } from "./responses.ts";
 
-/** A 402 answer's content. */
+/** Content of a 402 response. */
 export type X402Required = Readonly<{
   terms: X402Terms;
   quote: X402Quote;
@@ -46,7 +46,7 @@ export function x402PaymentOf(request: Request): X402Payment | undefined {
   return payment;
 }
 
-/** Writes the answer that asks for a payment. */
+/** The 402 response. */
 export function x402RequiredResponse({ terms, quote, resource, error, rejected }: X402Required): Response {
   const first = requirementV1(terms, quote.amount, resource);
   const second = { x402Version: 2, error, resource, accepts: [requirementV2(terms, quote.amount)] };
@@ -66,7 +66,7 @@ export function x402RequiredResponse({ terms, quote, resource, error, rejected }
   });
 }
 
-/** The headers of an answer to a payment that settled. */
+/** Headers of the response to a settled payment. */
 export function x402SettledHeaders(
   payment: Pick<X402Payment, "version">,
   terms: X402Terms,

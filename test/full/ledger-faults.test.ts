@@ -74,7 +74,7 @@ async function failAt(seed: number, [calls, error, forGood]: (typeof kinds)[numb
     const operation = operationAt(seed, Number(stream), Number(index));
     const found = stateOf(traces, operation);
     const isUnknown = response === "database_unavailable";
-    const isRight = isUnknown || response === "refused" ? found !== "broken" : found === "whole";
+    const isRight = isUnknown || response === "rejected" ? found !== "broken" : found === "whole";
     if (!isRight) throw new Error(`${where}: ${response}, but found ${found}: ${Bun.inspect(operation)}`);
     if (isUnknown) failed += 1;
   }

@@ -96,7 +96,7 @@ describe("every response is counted once and logged once", () => {
   ];
 
   const responded = () =>
-    stack.lines.filter(({ message, path }) => message === "request answered" && path !== "/metrics");
+    stack.lines.filter(({ message, path }) => message === "request completed" && path !== "/metrics");
 
   test.each(rows)("%s", async (_kind, url, init, label) => {
     await (await fetch(url(), init)).arrayBuffer(); // brings into memory what may be there

@@ -112,12 +112,12 @@ describe("a request's id", () => {
       const id = `on-${line.replace(/[^a-zA-Z]/g, "-")}`;
       const response = await ask(line, `\r\nX-Request-Id: ${id}`);
       expect(header(response, "x-request-id")).toBe(id);
-      expect(lines.find((found) => found["message"] === "request answered" && found["requestId"] === id)).toMatchObject(
-        {
-          method: line.split(" ")[0],
-          status: response.status,
-        },
-      );
+      expect(
+        lines.find((found) => found["message"] === "request completed" && found["requestId"] === id),
+      ).toMatchObject({
+        method: line.split(" ")[0],
+        status: response.status,
+      });
     }
   });
   test("made here is never made twice", async () => {

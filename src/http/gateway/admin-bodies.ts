@@ -23,10 +23,10 @@ const noteLengthMax = 4_096;
 /** A name is a label of a host. Characters. */
 const nameLengthMax = 63;
 
-/** Heights that share the files of an export, unless told. */
+/** Default number of heights that share the files of an export. */
 const heightPartitionDefault = 1_000;
 
-/** Refusals on one page of the list, unless told. */
+/** Default number of entries on one page of the block list. */
 const pageDefault = 1_000;
 
 const noteKind = orNull(textKind({ maxLength: noteLengthMax }));
@@ -74,7 +74,7 @@ export const adminBodies = {
   }),
 } as const;
 
-/** Reads content that is to be refused, or not any more. @throws Failure `missing_id_or_hash`. */
+/** Reads content to block or unblock. @throws Failure `missing_id_or_hash`. */
 export function readBlockedData(fields: Fields): BlockedData {
   const { id, hash } = adminBodies.sparedData.read(fields);
   if (id === null && hash === null) throw new Failure("missing_id_or_hash");
@@ -86,21 +86,21 @@ export function readName(fields: Fields): string {
   return adminBodies.sparedName.read(fields).name.toLowerCase();
 }
 
-/** Reads what is said beside a refusal. @throws Failure `malformed_input`. */
+/** Reads the notes and the source of a block. @throws Failure `malformed_input`. */
 export function readNote(fields: Fields): BlockNote {
   const { source, notes } = noteBody.read(fields);
   return { ...(source === null ? {} : { source }), ...(notes === null ? {} : { notes }) };
 }
 
 /** Reads what to export, and where to. @throws Failure `export_rejected`. */
-export function readExportWish(fields: Fields): ExportOptions {
-  const wish = adminBodies.export.read(fields);
-  if (wish.startHeight > wish.endHeight) throw new Failure("export_rejected", fields);
-  return wish;
+export function readExportOptions(fields: Fields): ExportOptions {
+  const options = adminBodies.export.read(fields);
+  if (options.startHeight > options.endHeight) throw new Failure("export_rejected", fields);
+  return options;
 }
 
 /** Reads what to prune. @throws Failure `invalid_threshold`, `invalid_start_height`, `invalid_end_height`. */
-export function readPruneWish(fields: Fields): PruneOptions {
+export function readPruneOptions(fields: Fields): PruneOptions {
   const { indexedAtThreshold, startHeight, endHeight = Number.MAX_SAFE_INTEGER } = adminBodies.pruning.read(fields);
   if (endHeight < startHeight) throw new Failure("invalid_end_height", fields);
   return { indexedBefore: indexedAtThreshold, startHeight, endHeight };
@@ -117,7 +117,7 @@ export function readBundleRange(fields: Fields): BundleRange {
   return range;
 }
 
-/** Reads which page of the list of refusals is wanted. @throws Failure `malformed_input`. */
+/** Reads the requested page of the block list. @throws Failure `malformed_input`. */
 export function readPage(query: URLSearchParams): Readonly<{
   limit: number;
   after: BlockedPosition | undefined;

@@ -2,8 +2,8 @@
  * Administration: what an operator asks of the gateway, behind a bearer key, under both spellings of its
  * prefix.
  *
- * Never on hosts of content, and without CORS (server.ts); every answer is `no-store` (finish.ts). What an
- * endpoint changes is written down before it answers.
+ * Never on hosts of content, and without CORS (server.ts); every response is `no-store` (finish.ts). A change by an
+ * endpoint is durable before the response is sent.
  * Source: docs/reference/gateway.md#administration.
  * @module
  */
@@ -26,11 +26,11 @@ import {
   adminBodies,
   readBlockedData,
   readBundleRange,
-  readExportWish,
+  readExportOptions,
   readName,
   readNote,
   readPage,
-  readPruneWish,
+  readPruneOptions,
   writeCursor,
 } from "./admin-bodies.ts";
 import { pathParameters } from "./parameters.ts";
@@ -65,7 +65,7 @@ export type AdminRoutesOptions = Readonly<{
 /** How long a pruning may keep its caller waiting for the first byte, in seconds; the longest there is. */
 const pruneSilenceSeconds = 255;
 
-/** An answer, given to the owner of the key alone. */
+/** A response to the owner of the key alone. */
 type Result = (request: Request, params: Readonly<Record<string, string>>) => Promise<Response> | Response;
 
 /** One endpoint, below `/svc/admin`. */
@@ -122,7 +122,7 @@ function queueEndpoints({ queue, bundleStatus }: AdminRoutesOptions): Endpoint[]
       return said("Data item(s) queued");
     }),
     get("/bundle-status/:id", (_request, { id }) => status(id)),
-    // Without an id the answer says what is missing, not that there is no such place.
+    // Without an id the response says what is missing, not that the path is unknown.
     get("/bundle-status", () => status(undefined)),
     get("/bundle-status/", () => status(undefined)),
   ];
@@ -160,14 +160,14 @@ function upkeepEndpoints({ debug, exports, prune }: AdminRoutesOptions): Endpoin
   return [
     get("/debug", () => jsonResponse(debug())),
     post("/export-parquet", async (request) => {
-      await exports.start(readExportWish(await fieldsOf(request).catch(refuseExport)));
+      await exports.start(readExportOptions(await fieldsOf(request).catch(rejectExport)));
       return said("Parquet export started");
     }),
     get("/export-parquet/status", () => jsonResponse(exports.status())),
     post("/prune-stable-data-items", async (request) => {
-      const wish = readPruneWish(await fieldsOf(request));
+      const options = readPruneOptions(await fieldsOf(request));
       contextOf(request).allowSilence(pruneSilenceSeconds);
-      await prune(wish, request.signal);
+      await prune(options, request.signal);
       return said("Stable data items pruned successfully");
     }),
   ];
@@ -177,8 +177,8 @@ async function fieldsOf(request: Request): Promise<Fields> {
   return await readFields(request, limits.adminBytesMax);
 }
 
-/** Whatever is wrong with the body of an export, its answer is empty. */
-function refuseExport(error: unknown): never {
+/** Any fault of an export's body has an empty response. */
+function rejectExport(error: unknown): never {
   throw error instanceof Failure && error.code === "malformed_json"
     ? new Failure("export_rejected", error.context, error)
     : error;

@@ -1,7 +1,7 @@
 /**
- * What a chain node answers, at the gateway: network, blocks, transactions, wallets, prices, posting.
+ * The node API at the gateway: network, blocks, transactions, wallets, prices, posting.
  *
- * Failures of ours become answers in server.ts; what a node would say of a wrong request is said here in its
+ * Failures of ours become responses in server.ts; what a node would say of a wrong request is sent here in its
  * words.
  * Source: docs/reference/node-api.md#routes; docs/reference/gateway.md#bare-text.
  * @module
@@ -133,7 +133,7 @@ async function holdShared(body: Uint8Array, memory: RequestMemory): Promise<void
   }
 }
 
-/** A node's words as an answer: text stays bare. */
+/** A node's words as a response: text stays bare. */
 export function chainResponse({ status, form, body, isFinal, rejectReason }: ChainResponse): Response {
   const cache = isFinal ? finalCache : status === 200 ? {} : { "Cache-Control": "no-store" };
   // Some of it is a node's text: nobody may take it for anything but what it is called here.
@@ -269,7 +269,7 @@ function walletRoutes({ relay }: ChainRoutesOptions): AnyElysia {
   };
   const price = async (size: string, target: string, signal: AbortSignal) => {
     if (!pathParameters.size.is(size)) return chainResponse(nodeTexts.sizeNotInteger);
-    // The specification writes the parameter's name where the address stands; the word itself asks for no
+    // The specification writes the parameter's name in place of the address; the word itself asks for no
     // address.
     const to = target === "target" ? "" : target;
     if (to !== "" && !pathParameters.target.is(to)) return chainResponse(nodeTexts.invalidAddress);

@@ -41,16 +41,16 @@ const cacheControl = { final: "public, max-age=2592000, immutable", other: "publ
 /** What a chunk takes while its response is composed, as bytes and as JSON. Bytes. */
 const chunkHoldBytes = 640 * 2 ** 10;
 
-/** An answer with 200, with all its headers but its length. */
+/** A response with 200, with all its headers but its length. */
 type ChunkResponse = Readonly<{ body: Blob; headers: Headers }>;
 
-/** What an answer says of a chunk beside what all say, and its body. */
+/** The headers of one chunk's response, and its body. */
 type Writing = Readonly<{ headers: Readonly<Record<string, string>>; body: string | Uint8Array }>;
 
 /** What the routes are made of. */
 export type ChunkRoutesOptions = Readonly<{
   chunks: Chunks;
-  /** Keeps answers that are final, by their path: such a chunk is proven, hashed and written once for many readers. */
+  /** Caches final responses by their path: such a chunk is proven, hashed and written once for many readers. */
   memory: ResponseCache;
 }>;
 
@@ -101,7 +101,7 @@ export function createChunkRoutes({ chunks, memory }: ChunkRoutesOptions): AnyEl
     const response = { body: new Blob([typeof body === "string" ? body : new Uint8Array(body)]), headers };
     if (found.verified && found.stable && found.transaction !== undefined) {
       const stored = { ...response, dependsOn: [found.transaction.id], goodUntil: Number.POSITIVE_INFINITY };
-      // What was refused or taken back meanwhile must not come into memory.
+      // A chunk that was blocked or forked away meanwhile must not be cached.
       memory.put(contextOf(request).target.path, stored, since);
     }
     return response;

@@ -27,7 +27,7 @@ export type ContentPath = Readonly<{
   changing: boolean;
 }>;
 
-/** A path below what a name stands for, which has to be found out first. */
+/** A path below the id of a name, which is resolved first. */
 export type NamedPath = Readonly<{
   kind: "named";
   /** As it was asked for, or set; not known to be a name. */
@@ -38,7 +38,7 @@ export type NamedPath = Readonly<{
   isApex: boolean;
 }>;
 
-/** What answers at the root of our own hosts, and where a path names nothing else: an id's content, or a name's. */
+/** The content at the root of our own hosts and at unknown paths: an id's, or a name's. */
 export type Apex = Readonly<{ id: Id }> | Readonly<{ name: string }>;
 
 const none: ContentAddress = { kind: "none" };

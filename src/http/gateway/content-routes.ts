@@ -39,7 +39,7 @@ export type ContentRoutesOptions = Readonly<{
   apex: Apex | undefined;
   names: Names;
   notFoundPage: NotFoundPage;
-  /** A body up to this size that is not on disk is answered when complete. Bytes. */
+  /** A body up to this size that is not on disk is sent when it is complete. Bytes. */
   coldBufferBytes: number;
   clock: Clock;
   /** Called with each content response, except those from the response cache. */

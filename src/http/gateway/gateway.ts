@@ -93,7 +93,7 @@ export type GatewayOptions = Readonly<{
   info: InfoOptions;
   health: Health;
   metrics: Metrics;
-  /** Whether they are read here; true unless told. */
+  /** Whether queries run here. Default: true. */
   servesMetrics?: boolean;
   clock: Clock;
   settings: GatewaySettings;

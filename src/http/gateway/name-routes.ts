@@ -1,5 +1,5 @@
 /**
- * `GET /svc/resolver/{name}`: what a name stands for.
+ * `GET /svc/resolver/{name}`: the id of a name.
  * Source: docs/reference/gateway.md#names-of-the-registry.
  * @module
  */
@@ -25,7 +25,7 @@ export function createNameRoutes(names: Names): AnyElysia {
   return routes;
 }
 
-/** The limit is told and not enforced: what is asked for is the record, not content. */
+/** The limit is shown and not enforced: the response is the record, not content. */
 function responseOf(resolved: ResolvedName): Response {
   const { record, resolvedAt } = resolved;
   const { id, ttlSeconds, processId, index, limit } = record;

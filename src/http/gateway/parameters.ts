@@ -1,5 +1,5 @@
 /**
- * The parameters of the gateway's routes, as they are judged and as the API reference shows them.
+ * Parameters of the gateway's routes: their validation and their description in the API reference.
  * Source: docs/reference/formats.md#identifiers.
  * @module
  */
@@ -9,7 +9,7 @@ import { pathParameter, queryParameter } from "../parameter.ts";
 import { sampleBlockHash, sampleId } from "../reference/words.ts";
 import { addressKind, blockHashKind, fieldKind, heightKind, rangeKind, sizeKind } from "./kinds.ts";
 
-/** Refusals on one page of the list. */
+/** Entries on one page of the block list. */
 const pageMax = 10_000;
 
 const ofContent = "Id of a transaction or a data item.";

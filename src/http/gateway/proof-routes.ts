@@ -20,7 +20,7 @@ import { pathParameters, queryParameters } from "./parameters.ts";
 /** How long sources may keep a reader waiting, in seconds. */
 const sourceSilenceSeconds = 120;
 
-/** A block that may be forked away takes its proof with it; what is stable may still be refused one day. */
+/** A block that may be forked away takes its proof with it; stable content may still be blocked later. */
 const cacheControl = { stable: "public, max-age=7200", other: "public, max-age=10" } as const;
 
 /** Creates the routes, under both spellings of the service prefix. */

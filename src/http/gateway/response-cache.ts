@@ -3,7 +3,7 @@
  * static file.
  *
  * An entry is found by the address as it is asked for, so that a hit is one look-up. It holds what it depends
- * on, so that a refusal or a reorganisation takes it away at once.
+ * on, so that a block or a reorganisation removes it at once.
  * Source: docs/reference/gateway.md#request-ids.
  * @module
  */
@@ -29,7 +29,7 @@ export type ResponseCache = Readonly<{
   get: (address: string) => Hit | undefined;
   /**
    * Caches a response, unless its content was invalidated since the response began.
-   * @param since - The `moment` before the first look at what the answer depends on.
+   * @param since - The `moment` before the first read of the data behind the response.
    */
   put: (address: string, hit: Hit, since: number) => void;
   /** Leaves behind what depends on an id, and what is under way. */

@@ -20,7 +20,7 @@ button { margin-top: 1.25rem; padding: 0.75rem 1.5rem; font: inherit; font-weigh
 const styleHash = new Bun.CryptoHasher("sha256").update(style).digest("base64");
 
 /**
- * Answers with a page.
+ * A response with a page.
  *
  * @param title - Also its heading; safe as HTML.
  * @param body - HTML.

@@ -28,7 +28,7 @@ export type PriceRoutesOptions = Readonly<{
 const cachedMinute = { "Cache-Control": "public, max-age=60" } as const;
 const cachedHour = { "Cache-Control": "public, max-age=3600" } as const;
 
-/** The word `fiat` stands for this currency. */
+/** The currency of the word `fiat`. */
 const fiatWord = "fiat";
 const fiatCurrency = "usd";
 

@@ -6,7 +6,7 @@
 import type { SignedRequest } from "../../payment/access/signed-request.ts";
 import { contextOf } from "../context.ts";
 
-/** Nobody but its caller may keep what a signed request is answered with; a balance is of the moment anyway. */
+/** Responses to signed requests are not stored by others; a balance changes at any moment. */
 export const noStore = { "Cache-Control": "no-store" } as const;
 
 /**

@@ -108,11 +108,11 @@ export function createTopUpRoutes(options: TopUpRoutesOptions): AnyElysia {
       if (topUps === undefined) throw new Failure("fiat_off", {});
       const context = contextOf(request);
       const rules = { publicUrl: publicUrl(request), origins: returnOrigins };
-      const wish = readTopUp(params, new URLSearchParams(context.target.query), rules);
+      const order = readTopUp(params, new URLSearchParams(context.target.query), rules);
       if (!context.headOnly) sessionGuard.admit(request);
       context.allowSilence(silenceSeconds);
-      const work = () => start(topUps, wish, rules.publicUrl, context.headOnly, request.signal);
-      const topUp = await (wish.promoCodes.length > 0 ? promoGuard.guarded(request, work) : work());
+      const work = () => start(topUps, order, rules.publicUrl, context.headOnly, request.signal);
+      const topUp = await (order.promoCodes.length > 0 ? promoGuard.guarded(request, work) : work());
       return jsonResponse(topUp, 200, noStore);
     },
     { detail: described(ofTopUp) },
@@ -122,16 +122,16 @@ export function createTopUpRoutes(options: TopUpRoutesOptions): AnyElysia {
 /** A HEAD request opens no session. */
 async function start(
   topUps: TopUps,
-  wish: TopUpRequest,
+  order: TopUpRequest,
   publicUrl: string,
   headOnly: boolean,
   signal: AbortSignal,
 ): Promise<Readonly<Record<string, unknown>>> {
   if (headOnly) {
-    await topUps.price(wish, signal);
+    await topUps.price(order, signal);
     return {};
   }
-  return topUpRecord(await fromLedger("database_unavailable", topUps.start(wish, signal)), publicUrl);
+  return topUpRecord(await fromLedger("database_unavailable", topUps.start(order, signal)), publicUrl);
 }
 
 function topUpRecord(topUp: TopUp, publicUrl: string): Readonly<Record<string, unknown>> {

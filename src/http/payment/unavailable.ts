@@ -6,7 +6,7 @@
 import { Failure, type FailureCode } from "../../failures.ts";
 
 /**
- * Waits for what the ledger is asked, and says its trouble in the endpoint's words.
+ * Waits for the ledger, and reports its faults in the endpoint's words.
  *
  * @throws Failure `code` in place of `database_unavailable` and `busy`.
  */

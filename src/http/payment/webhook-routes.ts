@@ -48,10 +48,10 @@ export function createWebhookRoutes({ events, secrets, clock }: WebhookRoutesOpt
       const signature = request.headers.get("stripe-signature");
       const now = clock();
       if (!secrets.some((secret) => isSignedByStripe(body, signature, secret, now)))
-        throw refused("the signature is missing, wrong or too old");
+        throw rejection("the signature is missing, wrong or too old");
       // Bytes that are not UTF-8 give no valid event.
       const event = readEvent(readJson(new TextDecoder().decode(body)));
-      if (event === undefined) throw refused("the body is not an event");
+      if (event === undefined) throw rejection("the body is not an event");
       await fromLedger("database_unavailable", events.take(event));
       return new Response(null, { status: 200, headers: noStore });
     },
@@ -60,6 +60,6 @@ export function createWebhookRoutes({ events, secrets, clock }: WebhookRoutesOpt
 }
 
 /** The response gives no reason. */
-function refused(fault: string): Failure {
+function rejection(fault: string): Failure {
   return new Failure("payment_rejected", { reason: "Webhook Error!", fault });
 }

@@ -42,7 +42,7 @@ function endpoint(
   };
 }
 
-/** What any JSON body may be told. */
+/** Failures of every JSON body. */
 const unreadable = ["malformed_json", "too_large"] as const;
 
 /** An endpoint that takes a body; its fields are those that are read. */

@@ -26,13 +26,13 @@ export type Reference = Readonly<{
   securitySchemes: Readonly<Record<string, Readonly<{ type: "http"; scheme: "bearer"; description: string }>>>;
 }>;
 
-/** Where the sheet has the document; a path that no route of ours has, because the plugin leaves its own out. */
+/** Path of the document in the plugin's application; no route of ours, because the plugin leaves its own out. */
 const documentPath = "/document-of-the-plugin";
 
 /** Writes the document as JSON. @param server - Address of the service, which `servers` names. */
 export type ReferenceDocument = (server: string) => string;
 
-/** Stands for the address in the document that the plugin makes. */
+/** Placeholder of the address in the document that the plugin makes. */
 const serverMark = "https://server.invalid";
 
 /** Makes the document of these routes. */
@@ -69,7 +69,7 @@ export async function writeReference(
   return (server) => `${before}${JSON.stringify(server)}${after}`;
 }
 
-/** The plugin reads the word for word `detail`; nobody asks the sheet's own routes. */
+/** The plugin reads `detail`; the handlers of this application are never called. */
 function note(document: AnyElysia, description: Description): void {
   const { method, path, tag, summary, parameters, body, responses: replies } = description;
   const isGuarded = path.startsWith("/svc/admin/");
@@ -93,7 +93,7 @@ function withoutBodies(replies: Responses): Responses {
   return Object.fromEntries(Object.entries(replies).map(([status, { description }]) => [status, { description }]));
 }
 
-/** GET is answered to HEAD as well, and a route of every method to both and to POST. */
+/** A GET route serves HEAD as well, and a route of every method serves both and POST. */
 function methodsOf(method: string): readonly string[] {
   if (method === "GET") return ["GET", "HEAD"];
   return method === "ALL" ? ["GET", "HEAD", "POST"] : [method];

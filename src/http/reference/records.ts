@@ -2,7 +2,7 @@
  * The records of the interface, as components of the API reference.
  *
  * A field that nodes of today leave out is not required, although the specification's table lists it; fields
- * beyond the table are kept as nodes send them.
+ * beyond the table are passed on as nodes send them.
  * @module
  */
 import { countSchema, idSchema, patterns, record, ref, type Schema, textSchema } from "./words.ts";

@@ -1,5 +1,5 @@
 /**
- * The words in which routes are described: parameters, bodies and answers as OpenAPI 3.0 has them.
+ * Types of route descriptions: parameters, bodies and responses of OpenAPI 3.0.
  * @module
  */
 import { type FailureCode, type FailureRow, failures } from "../../failures.ts";
@@ -8,20 +8,20 @@ import type { Parameter } from "../parameter.ts";
 
 export type { Parameter, Schema };
 
-/** One answer of a route. */
+/** One response of a route. */
 export type Result = Readonly<{
   description: string;
   headers?: Readonly<Record<string, unknown>>;
   content?: Readonly<Record<string, Readonly<{ schema: Schema; example?: unknown }>>>;
 }>;
 
-/** Answers by status. */
+/** Responses by status. */
 export type Responses = Readonly<Record<number, Result>>;
 
 /** What is said of one method of one path. */
 export type Description = Readonly<{
   method: "GET" | "HEAD" | "POST" | "PUT";
-  /** As it is registered, or as it stands for part of `servedBy`. */
+  /** The registered path, or a part of the paths of `servedBy`. */
   path: string;
   /** The registered path that takes it, where that is another. */
   servedBy?: string;
@@ -82,27 +82,27 @@ export function inHeader(name: string, schema: Schema, description: string): Par
   return { name, in: "header", required: false, description, schema };
 }
 
-/** An answer of JSON. */
+/** A JSON response. */
 export function json(description: string, schema: Schema): Result {
   return { description, content: { "application/json": { schema } } };
 }
 
-/** An answer of bare text. */
+/** A plain text response. */
 export function text(description: string, schema: Schema = textSchema): Result {
   return { description, content: { "text/plain": { schema } } };
 }
 
-/** An answer of any bytes. */
+/** A response with any bytes. */
 export function bytes(description: string): Result {
   return { description, content: { "*/*": { schema: { type: "string", format: "binary" } } } };
 }
 
-/** An answer without a body. */
+/** A response without a body. */
 export function empty(description: string): Result {
   return { description };
 }
 
-/** The answers of failures, with the messages of the one table that has them; the same status is one answer. */
+/** The responses of failures, with their messages from src/failures.ts; one response a status. */
 export function failureResponses(...codes: readonly FailureCode[]): Responses {
   const rows = new Map<number, Set<FailureRow>>();
   for (const code of codes) {

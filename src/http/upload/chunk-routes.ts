@@ -296,9 +296,9 @@ async function create(
 
 async function put(uploads: Multipart, request: Request, uploadId: string, part: string): Promise<Response> {
   const start = pathParameters.offset.read(part);
-  if (start === undefined) throw refused("Invalid chunk. Its offset is not a whole number.");
+  if (start === undefined) throw rejection("Invalid chunk. Its offset is not a whole number.");
   const size = readCount(request.headers.get("content-length")) ?? 0;
-  if (size === 0) throw refused("Content-Length header is required a must be a positive integer.");
+  if (size === 0) throw rejection("Content-Length header is required a must be a positive integer.");
   contextOf(request).allowSilence(partSilenceSeconds);
   const pieces = piecesOf(request);
   try {
@@ -348,6 +348,6 @@ function readUploadId(text: string): string {
   throw new Failure("malformed_path", { part: "uploadId" });
 }
 
-function refused(reason: string): Failure {
+function rejection(reason: string): Failure {
   return new Failure("upload_rejected", { reason });
 }

@@ -35,16 +35,16 @@ export function dataTagsOf(request: Request): readonly Tag[] {
     : [{ name: "Content-Type", value: type }, ...named];
   const tags = [...typed, { name: "Data-Item-Authority", value: "Cairn" }];
   const fault = tagsFault(tags);
-  if (fault !== undefined) throw refused(fault);
+  if (fault !== undefined) throw rejection(fault);
   return tags;
 }
 
 function namedTags(header: string | null): readonly Tag[] {
   if (header === null || header === "") return [];
   const list = readList(header);
-  if (list === undefined) throw refused("it is no JSON list of objects with name and value");
+  if (list === undefined) throw rejection("it is no JSON list of objects with name and value");
   const taken = list.find(({ name }) => reserved.has(name.toLowerCase()));
-  if (taken !== undefined) throw refused(`the tag ${JSON.stringify(taken.name)} is the service's own`);
+  if (taken !== undefined) throw rejection(`the tag ${JSON.stringify(taken.name)} is the service's own`);
   return list;
 }
 
@@ -61,6 +61,6 @@ function readTag(value: JsonValue): Tag | undefined {
   return typeof name === "string" && typeof text === "string" ? { name, value: text } : undefined;
 }
 
-function refused(why: string): Failure {
+function rejection(why: string): Failure {
   return new Failure("upload_rejected", { reason: `Invalid tags: ${why}` });
 }

@@ -70,7 +70,7 @@ export function createItemRoutes({ intake, writeReceipt, pace }: ItemRoutesOptio
   const take = (request: Request, token?: Token): Promise<Response> =>
     fromUpload(async () => {
       if (intake === undefined) throw new Failure("uploads_off", {});
-      refuseType(request);
+      rejectType(request);
       contextOf(request).allowSilence(silenceSeconds);
       const arrival = {
         pieces: piecesOf(request, pace),
@@ -90,7 +90,7 @@ export function createItemRoutes({ intake, writeReceipt, pace }: ItemRoutesOptio
     });
 }
 
-function refuseType(request: Request): void {
+function rejectType(request: Request): void {
   const type = request.headers.get("content-type")?.split(";", 1)[0]?.trim().toLowerCase();
   if (type !== undefined && type !== "" && type !== "application/octet-stream")
     throw new Failure("upload_rejected", { reason: "Invalid Content Type", type: type.slice(0, 100) });

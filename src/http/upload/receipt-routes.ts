@@ -57,9 +57,9 @@ export function createReceiptRoutes({ find, writeReceipt, semaphore }: ReceiptRo
       if (taken === undefined || taken.upload.state === "failed")
         throw new Failure("upload_not_found", { id: id.slice(0, 100) });
       contextOf(request).allowSilence(silenceSeconds);
-      const turn = semaphore.take(request.signal);
-      if (turn === undefined) throw new Failure("busy", { reason: "many receipts are asked for" });
-      const release = await turn;
+      const permit = semaphore.take(request.signal);
+      if (permit === undefined) throw new Failure("busy", { reason: "many receipts are asked for" });
+      const release = await permit;
       try {
         return jsonResponse(await writeReceipt(taken, request), 200, { "Cache-Control": "no-store" });
       } finally {

@@ -1,5 +1,5 @@
 /**
- * Refusals of uploads that say more than a message: what is needed, and what there is.
+ * Rejections of uploads with more than a message: the credits that are needed and available.
  * Source: docs/reference/upload.md#posting-an-item.
  * @module
  */
@@ -8,7 +8,7 @@ import { invalidApproval } from "../../upload/intake/approval-tags.ts";
 import { jsonResponse } from "../responses.ts";
 
 /**
- * Does the work of a route; a refusal for want of credits becomes an object that says how much is missing.
+ * Runs a route; a rejection for missing credits becomes an object with the missing amount.
  *
  * @throws Failure `upload_rejected` {reason} where the approvals in an item's tags cannot be executed.
  */

@@ -39,12 +39,12 @@ export function readPaidChunks(query: Readonly<Record<string, string | undefined
   const signatureType = query[queryParameters.signatureType.name];
   if (totalBytes === undefined && address === undefined && signatureType === undefined) return undefined;
   const size = queryParameters.totalBytes.read(totalBytes ?? "");
-  if (size === undefined) throw refused("totalBytes is no size");
+  if (size === undefined) throw rejection("totalBytes is no size");
   const type = queryParameters.signatureType.read(signatureType ?? "");
-  if (type === undefined) throw refused("signatureType is none");
-  if (signatureLayout(type) === undefined) throw refused("signatureType is not known");
+  if (type === undefined) throw rejection("signatureType is none");
+  if (signatureLayout(type) === undefined) throw rejection("signatureType is not known");
   const refundTo = queryParameters.address.read(address ?? "");
-  if (refundTo === undefined) throw refused("address is none");
+  if (refundTo === undefined) throw rejection("address is none");
   return { size, refundTo };
 }
 
@@ -64,6 +64,6 @@ export function createPaidChunks(uploads: X402Uploads, publicUrl: PublicUrl): Cr
   return { isFree, create };
 }
 
-function refused(why: string): Failure {
+function rejection(why: string): Failure {
   return new Failure("upload_rejected", { reason: `Invalid payment for an upload: ${why}` });
 }

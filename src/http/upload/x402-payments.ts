@@ -1,5 +1,5 @@
 /**
- * Payments by x402 that come with uploads: what is asked for, and how an upload that was paid for is answered.
+ * x402 payments of uploads: the 402 response, and the response to a paid upload.
  * Source: docs/reference/upload.md#paying-with-the-request; docs/reference/payment.md#x402.
  * @module
  */
@@ -26,10 +26,10 @@ export type PaidUpload = Readonly<{
   signal: AbortSignal;
 }>;
 
-/** What a first request is told. */
+/** The response to a first request. */
 const noPaymentText = "X-PAYMENT header is required";
 
-/** Asks for the payment of an upload that can be taken. @throws Failure as `X402Uploads.refuse` does. */
+/** Requests the payment of an upload that can be accepted. @throws Failure as `X402Uploads.refuse` does. */
 export async function askForPayment(
   { x402, checkSize: refuse }: Pick<X402Uploads, "x402" | "checkSize">,
   { size, resource }: UploadBill,
@@ -41,8 +41,8 @@ export async function askForPayment(
 }
 
 /**
- * Answers an upload that came with a payment: a payment that did not settle is asked for again; what is refused after
- * it has settled says so beside the refusal, because its payer has the credits.
+ * The response to an upload with a payment: a payment that did not settle is requested again; a rejection after
+ * settlement also reports the settlement, because its payer has the credits.
  */
 export async function respondPaid<Result>(
   paid: PaidUpload,
@@ -68,7 +68,7 @@ async function refusedResponse(
   return settledResponse(paid, settled, await responseOf(error));
 }
 
-/** What an upload is answered that was refused. */
+/** The response to a rejected upload. */
 async function responseOf(error: unknown): Promise<Response> {
   try {
     return await fromUpload(() => Promise.reject(error));
