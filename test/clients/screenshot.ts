@@ -10,15 +10,15 @@ import { repositoryRoot } from "../support/program.ts";
 import { openBrowser } from "./browser.ts";
 
 const file = resolve(repositoryRoot, "docs/images/start.png");
-const size = { width: 1480, height: 800 };
+const size = { width: 1560, height: 620 };
 const siteWidth = 640;
 
 /** The temporary folder and the key are of this run only; a picture shows neither. */
 function withoutRun(text: string, folder: string): string {
   const key = /admin key\s+(\S+)/.exec(text)?.[1] ?? "";
   return text
-    .replaceAll(`${folder}/data`, "./data")
-    .replaceAll(key, "printed once, and stored in the data folder")
+    .replaceAll(`${folder}/data`, "data")
+    .replaceAll(key, "(a new one at each start)")
     .replaceAll(/bun \S*src\/main\.ts/g, "bun src/main.ts")
     .split("\n")
     .filter((line) => !line.startsWith("{"))
@@ -31,7 +31,7 @@ function page(text: string, site: string): string {
   return `<!doctype html><style>
     body { margin: 0; display: flex; height: ${size.height}px; background: #d9dde2; }
     pre { flex: 1; margin: 16px; padding: 20px; border-radius: 10px; overflow: hidden; white-space: pre-wrap;
-      overflow-wrap: anywhere; background: #14181d; color: #dfe5ec; font: 13px/1.5 monospace; }
+      overflow-wrap: anywhere; background: #14181d; color: #dfe5ec; font: 12px/1.6 monospace; }
     img { width: ${siteWidth}px; height: ${size.height - 32}px; margin: 16px 16px 16px 0; border-radius: 10px; }
   </style><pre>$ bun run start\n${escaped}</pre><img src="${site}">`;
 }
