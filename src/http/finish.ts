@@ -7,8 +7,8 @@ import type { RequestContext } from "./context.ts";
 import { corsHeaders, isAdministration } from "./cors.ts";
 
 /**
- * Adds the request's id, CORS outside of administration, whose responses are not stored, and `Connection: close` when the
- * listener is closing.
+ * Adds the request's id, CORS outside of administration, whose responses are not stored, and `Connection: close`
+ * when the listener is closing.
  */
 export function finish(response: Response, context: RequestContext, draining: boolean): Response {
   const { headers } = response;
