@@ -118,7 +118,10 @@ export const secretNames: readonly SettingName[] = rows.filter(([, row]) => row.
 /** One setting as documentation shows it. */
 export type SettingDescription = Readonly<{ name: string; unit: string; usual: string; effect: string }>;
 
-/** Describes a setting; the effect names its aliases and its secret's file. */
+/**
+ * Describes a setting for docs/settings.md; the effect names its aliases and its secret's file.
+ * @internal
+ */
 export function describeSetting(name: SettingName): SettingDescription {
   const row: Row = settings[name];
   return { name, unit: row.unit, usual: defaultText(row), effect: `${row.effect}${also(row)}` };
