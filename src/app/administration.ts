@@ -46,9 +46,9 @@ export type AdministrationParts = Readonly<{
   closers: Closers;
 }>;
 
-/** Who is told what administration did; called in order, and must not throw. */
+/** Listeners of the admin API's changes; called in order, and must not throw. */
 export type AdministrationListeners = Readonly<{
-  /** What is refused has changed. */
+  /** The block list has changed. */
   onBlockListChange: () => void;
   /** Ids are in the index from now on. */
   onItems: (ids: readonly Id[]) => void;
@@ -63,7 +63,7 @@ export type AdministrationListeners = Readonly<{
 /** Announced rows that wait at once. */
 const announcedMax = 100_000;
 
-/** Longest search for where an id lies that is to be refused. Milliseconds. */
+/** Longest search for the place of an id that is being blocked. Milliseconds. */
 const locateMsMax = 5_000;
 
 /** Rows that one transaction of the index takes. */
@@ -177,7 +177,7 @@ async function readAnnounced(
   }
 }
 
-/** Where an id lies, from whoever knows; undefined when nobody says so in time. */
+/** Place of an id, from the index or a source; undefined when none is found in time. */
 async function locateBlocked(id: Id, { content }: Sources, signal: AbortSignal): Promise<BlockedPlace | undefined> {
   try {
     const { root, dataOffset, size } = await withDeadline(signal, locateMsMax, (own) => content.open(id, own));
@@ -185,7 +185,7 @@ async function locateBlocked(id: Id, { content }: Sources, signal: AbortSignal):
     return { rootId: root.id, dataRoot: root.dataRoot, start: dataOffset, end: dataOffset + size };
   } catch (error) {
     signal.throwIfAborted();
-    // It is refused all the same, by its id; refused before, it keeps the place that it had.
+    // The block by id holds without a place; an earlier place stays.
     if (error instanceof Failure || isTimeout(error)) return undefined;
     throw error;
   }

@@ -13,7 +13,7 @@ import type { Closers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
 import { badSettings } from "./complaints.ts";
 
-/** Where a certificate and its key lie. */
+/** Files of a certificate and its key. */
 export type CertificateFiles = Readonly<{ cert: string; key: string }>;
 
 /** A certificate that fits its key, and what an operator wants to know of it. */
@@ -34,7 +34,7 @@ export function certificateFiles({ TLS_CERT_FILE, TLS_KEY_FILE }: Config): Certi
 }
 
 /**
- * Reads the certificate that the program starts with. One that has expired is served with a warning: to refuse
+ * Reads the certificate that the program starts with. One that has expired is served with a warning: to reject
  * to start would only be worse.
  *
  * @throws Misuse when the files cannot be read, or do not belong together.

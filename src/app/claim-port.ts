@@ -1,5 +1,5 @@
 /**
- * A listener opened at the port of a setting, or the operator told which setting cannot be had and why.
+ * Opens a listener at the port of a setting, or reports which setting cannot be used and why.
  * @module
  */
 import { badSettings, misuse } from "./complaints.ts";

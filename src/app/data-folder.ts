@@ -24,11 +24,11 @@ export type DataFolder = Readonly<{
   databases: string;
   /** The index. It can be made again from the chain. */
   index: string;
-  /** What an operator refuses to serve. */
+  /** The block list. */
   moderation: string;
   /** What else an operator has asked for. */
   administration: string;
-  /** What others are still to be told. */
+  /** Webhook events that are still to be delivered. */
   webhooks: string;
   /** Credits, payments and uploads. It cannot be made again. */
   ledger: string;
@@ -36,7 +36,7 @@ export type DataFolder = Readonly<{
   uploads: string;
   /** Keys that were made here because none was set. */
   keys: string;
-  /** Where exports are written unless told. */
+  /** Default folder of exports. */
   exports: string;
   /** The map of cached content, and the folder of its files. */
   contentMap: string;
@@ -45,7 +45,7 @@ export type DataFolder = Readonly<{
   foundItems: string;
   /** Indexes of large manifests. They can be made again from the manifests. */
   manifests: string;
-  /** What the sandbox, which stands for Stripe under `dev`, remembers. */
+  /** State of the sandbox's Stripe (`cairn dev`). */
   sandbox: string;
   /** The development chain, its wallets, and what was planted on it. */
   devnet: string;

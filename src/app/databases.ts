@@ -369,7 +369,7 @@ async function mark(
     const id = ledgerUrl === undefined || found.kind === "marked" ? entry.id : await markPostgres(ledgerUrl, entry.id);
     return { ...entry, id };
   }
-  // A cache that was damaged is made anew when it is opened. Of what is built again no generation is kept.
+  // A damaged cache is created again when it is opened. A database that is rebuilt has no stored generation.
   const isLeft = known.rebuilt !== undefined && (found.kind === "marked" || found.kind === "damaged");
   if (!isLeft) writeIdentity(known.path, entry, known);
   return entry;
@@ -397,7 +397,7 @@ export function explainDamage(error: unknown, folder: DataFolder, settings: Sett
   return damage === undefined ? error : misuse(damage.sentence);
 }
 
-/** A log that notes what it is told of damage, for health. */
+/** A log that records reports of damage, for health. */
 export type DamageWatch = Readonly<{ log: Log; check: HealthCheck }>;
 
 /** Watches a log. The first damage of each database is also written as an error of its own. */

@@ -100,7 +100,7 @@ export type OpenGateway = Readonly<{
   indexing: Indexing;
   health: Health;
   sources: Sources;
-  /** Forgets what is kept of responses: the chain has changed. */
+  /** Empties the response caches: the chain has changed. */
   forgetAll: () => void;
 }>;
 
@@ -110,7 +110,7 @@ const forwardMsMax = 60_000;
 /**
  * Opens the gateway; everything is closed by `closers`.
  *
- * @param base - What it stands on.
+ * @param base - Parts that every service uses.
  * @param services - The other services: each gets a listener of its own, and a place on the gateway's.
  * @throws Misuse when a filter is no filter; Error when the port cannot be had.
  */
@@ -245,7 +245,7 @@ type Closing = Pick<ReturnType<typeof listenForGateway>, "close" | "drain">;
 
 /** Listeners end first of all, and readiness before them. */
 function closeInOrder({ config, closers }: GatewayParts, servers: readonly Closing[], health: Health): void {
-  // All at once: answers under way have one time to end in, however many listeners there are.
+  // All at once: responses under way share one time limit, however many listeners there are.
   closers.add("listeners", async () => {
     await Promise.all(servers.map((each) => each.close(config.STOP_GRACE_MS)));
   });
@@ -261,7 +261,7 @@ function closeInOrder({ config, closers }: GatewayParts, servers: readonly Closi
 function createQueryStart({ GRAPHQL_HOST: host }: Config, { query }: Threads) {
   let isStarting = host === undefined;
   return {
-    check: () => (isStarting ? ["The threads that answer queries are starting."] : []),
+    check: () => (isStarting ? ["The query threads are starting."] : []),
     begin: async (): Promise<void> => {
       if (host === undefined) await query.warm();
       isStarting = false;
@@ -369,7 +369,7 @@ function featuresOf(config: Config): readonly string[] {
   return Object.entries(switches).flatMap(([name, isOn]) => (isOn ? [name] : []));
 }
 
-/** Queries are answered here, or by the host that an operator names. */
+/** Queries run here, or are forwarded to the host that an operator names. */
 function queriesOf({ config, folder, log, closers }: GatewayParts, threads: Threads): AnyElysia {
   if (config.GRAPHQL_HOST === undefined) {
     return graphql({
@@ -476,7 +476,7 @@ export type WebhookParts = Readonly<{
   closers: Closers;
 }>;
 
-/** A target that is slower than this is told again. Milliseconds. */
+/** Timeout of a delivery. Milliseconds. */
 const responseMsMax = 10_000;
 
 /** Opens webhooks where a target is named; they are closed by `closers`. */

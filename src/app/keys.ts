@@ -27,7 +27,7 @@ import { badSettings } from "./complaints.ts";
 const keyBytes = 32;
 
 /**
- * Answers the key of that name, and makes it when there is none. Processes that come at once get the same one.
+ * Returns the key of that name, and creates it when there is none. Concurrent processes get the same one.
  *
  * @throws Error when the file is no key, or cannot be written.
  */
@@ -97,7 +97,7 @@ export function readUploadWallet(name: string, file: string): UploadWallet {
   }
 }
 
-/** The wallet that is kept in a folder, made of a new key when there is none. */
+/** The wallet that is stored in a folder, created with a new key when there is none. */
 export function storedUploadWallet(folder: string, makeKey: MakeRsaJwk): Promise<UploadWallet> {
   return storedWallet(folder, "upload-wallet.json", makeKey);
 }

@@ -196,13 +196,13 @@ export type OpenPrices = Readonly<{
   prices: Prices;
   promos: Promos;
   isNetworkPriceKnown: () => boolean;
-  /** Says which prices cannot be answered, and which are old. */
+  /** Reports which prices are unavailable, and which are old. */
   check: HealthCheck;
 }>;
 
 const publicFeedUrl = "https://api.coingecko.com/api/v3";
 
-/** Room for ten thousand promo codes. */
+/** Bytes of ten thousand promo codes. */
 const rulesBytesMax = 8 * 2 ** 20;
 
 /** A price that is so old is worth a word to the operator: ten attempts have failed. Milliseconds. */
@@ -277,7 +277,7 @@ export type CardParts = Readonly<{
   promoGuard: PromoGuard;
   /** Where a caller reaches the payment service. */
   publicUrl: PublicUrl;
-  /** Under `dev`: what stands for Stripe where no key of Stripe's is set. */
+  /** Under `dev`: the sandbox, where no key of Stripe's is set. */
   sandbox?: OpenSandbox["stripe"] | undefined;
   log: Log;
   closers: Closers;
@@ -341,7 +341,7 @@ function blindNotes(blindMs: number): readonly string[] {
   return [`Stripe has not been reached for ${Math.floor(blindMs / 60_000)} minutes.`];
 }
 
-/** Stripe's account of the settings, else what stands for it. @throws Misuse when one of its keys is missing. */
+/** Stripe's account of the settings, else the sandbox. @throws Misuse when one of its keys is missing. */
 export function stripeAccountOf(config: Config, sandbox: OpenSandbox["stripe"] | undefined): Account | undefined {
   const { STRIPE_SECRET_KEY: secretKey, STRIPE_WEBHOOK_SECRET: webhookSecret } = config;
   if (secretKey === undefined)

@@ -1,7 +1,7 @@
 /**
- * The sandbox under `dev`: stands for Stripe and for the price feed, on this machine alone, without a network.
+ * The sandbox under `dev`: replaces Stripe and the price feed, on this machine alone, without a network.
  *
- * It is a server like those that it stands for: the payment service reaches it over a socket, and it reports to the
+ * It is a server like those that it replaces: the payment service reaches it over a socket, and it reports to the
  * payment service's listener over another.
  * @module
  */
@@ -30,9 +30,9 @@ export type SandboxParts = Readonly<{
 /** The sandbox, open. */
 export type OpenSandbox = Readonly<{
   url: string;
-  /** How the payment service reaches what stands for Stripe. */
+  /** How the payment service reaches the sandbox's Stripe. */
   stripe: Readonly<{ url: string; secretKey: string; webhookSecret: string }>;
-  /** What stands for the price feed. */
+  /** The sandbox's price feed. */
   feedUrl: string;
   /** From now on it reports to the payment service there, also what waited. @param paymentUrl - Its origin. */
   reportTo: (paymentUrl: string) => void;
@@ -45,7 +45,7 @@ const bodyBytesMax = 512 * 1_024;
 export function openSandbox({ config, folder, log, closers }: SandboxParts): OpenSandbox {
   const sandbox = openStripeSandbox({ path: folder.sandbox, clock: systemClock, random: systemRandom, log });
   closers.add("sandbox", sandbox.close);
-  // Kept, so that a payment service that is started anew is still known.
+  // Stored, so that a restarted payment service still knows it.
   const key = storedKey(folder.keys, "sandbox").toHex();
   const secretKey = `sk_test_${key.slice(0, 32)}`;
   const webhookSecret = `whsec_${key.slice(32)}`;

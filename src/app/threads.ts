@@ -1,5 +1,5 @@
 /**
- * The program's threads: one that writes the index, some that verify and unbundle, some that answer queries.
+ * The program's threads: one that writes the index, some that verify and unbundle, some that run queries.
  * @module
  */
 import { resolveObjectURL } from "node:buffer";

@@ -1,5 +1,5 @@
 /**
- * Payments in tokens put together: the chains that settings name, what is kept of payments, and the watcher.
+ * Payments in tokens put together: the chains that settings name, the store of payments, and the watcher.
  * @module
  */
 import type { Wallet } from "../arweave/wallet.ts";
@@ -52,7 +52,7 @@ export type OpenTokens = Readonly<{
   payments: TokenPayments;
   /** Where payments in each token go. */
   addresses: ReadonlyMap<Token, string>;
-  /** Says which chains are in trouble. */
+  /** Reports which chains have faults. */
   check: HealthCheck;
 }>;
 
@@ -107,7 +107,7 @@ function ageOf(token: Token, doneAt: number | undefined): readonly (readonly [To
   return doneAt === undefined ? [] : [[token, (systemClock() - doneAt) / 1_000]];
 }
 
-/** Trouble that passes by itself is no news. */
+/** Faults that may resolve by themselves are not reported. */
 function noteOf({ token, doneAt, fault }: WatchStatus): readonly string[] {
   const isPassing = doneAt !== undefined && systemClock() - doneAt < faultNotedMs;
   return fault === undefined || isPassing ? [] : [`Payments in ${token} cannot be watched: ${fault}.`];

@@ -309,7 +309,7 @@ type OpenMultipart = Readonly<{
 
 /**
  * Half of what uploads may take: whoever fills it with what nobody pays for leaves the other half to those who do. The
- * largest item has room in any case.
+ * largest item has space in any case.
  */
 function unpaidBytesOf({ UPLOAD_DISK_BYTES_MAX: all, UPLOAD_BYTES_MAX: item }: Config): number {
   return Math.max(Math.floor(all / 2), Math.min(item, all));
@@ -478,7 +478,7 @@ function startTelling(parts: MissedItemsParts, closers: Closers): (bundleId: str
   let last: Promise<void> = Promise.resolve();
   const queue = (work: () => Promise<void>) => {
     last = last.then(work).catch((error: unknown) => {
-      if (!life.signal.aborted) log.error("the index was not told of uploads", { error });
+      if (!life.signal.aborted) log.error("uploads were not announced to the index", { error });
     });
   };
   queue(() => announceMissedItems(parts, life.signal));

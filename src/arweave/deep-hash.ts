@@ -2,7 +2,7 @@
  * Deep hash: the one hash of a nested list of byte strings, under which no two different structures collide.
  *
  * A blob is H(H("blob" + size) ‖ H(bytes)); a list starts with H("list" + count) and takes in each item's deep hash
- * in turn, H(so far ‖ item). H is SHA-384, numbers are decimal text.
+ * one after the other, H(so far ‖ item). H is SHA-384, numbers are decimal text.
  * Source: docs/reference/formats.md#deep-hash.
  * @module
  */

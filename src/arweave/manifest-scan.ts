@@ -1,7 +1,7 @@
 /**
  * A manifest read in pieces, in constant memory: what {@link readManifest} makes of the whole, path by path.
  *
- * The two agree on every text: which texts are manifests, and what each path means. Where a key stands twice the
+ * The two agree on every text: which texts are manifests, and what each path means. Where a key is repeated the
  * last one counts, as in `JSON.parse`: also where it is "paths" itself, and where the last one has no id.
  *
  * Digests of a manifest's paths: SHA-256 of a salt and the path's bytes, of which the first 16 stand for it.

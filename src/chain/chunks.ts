@@ -102,7 +102,7 @@ function isLasting(response: NodeResponse<ChunkResponse>): boolean {
 }
 
 /**
- * What nodes say of data. Nobody having what a block says exists is trouble, never absence: only the fact `isAbsent`
+ * What nodes say of data. Data that a block names and no node has is a fault, never absence: only `isAbsent`
  * says so, for data that no block has yet.
  */
 function failureFor(response: NodeResponse<unknown>, context: Readonly<Record<string, unknown>>) {

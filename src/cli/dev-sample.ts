@@ -1,5 +1,5 @@
 /**
- * The sample planted once for each chain: a later start finds where it lies.
+ * The sample planted once for each chain: a later start finds its place.
  *
  * The sample is an offer. No start fails for want of it: where the settings exclude it, where the chain is reset while
  * it is planted, or where it takes too long, the start goes on without.

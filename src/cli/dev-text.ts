@@ -14,7 +14,7 @@ export type DevRecord = Readonly<{
   gateway: string;
   payment?: string;
   upload?: string;
-  /** What stands for Stripe. */
+  /** The sandbox's address. */
   sandbox: string;
   node: string;
   /** Undefined when administration is on the gateway's own listener. */
@@ -44,7 +44,7 @@ export function devPage(record: DevRecord, commands: DevCommands): string {
     ["gateway", gateway],
     ...(payment === undefined ? [] : [["payment", payment] as const]),
     ...(upload === undefined ? [] : [["upload", upload] as const]),
-    ["sandbox", `${sandbox}  (stands for Stripe and its cards)`],
+    ["sandbox", `${sandbox}  (simulates Stripe and its cards)`],
     ["chain", `${node}  (mine: POST ${node}/mine)`],
     ...(adminUrl === undefined ? [] : [["admin", adminUrl] as const]),
     ...(adminKey === undefined ? [] : [["admin key", adminKey] as const]),

@@ -46,10 +46,10 @@ const devRootHost = "localhost";
 /** A thousand tokens. */
 const walletFunds = 1_000n * winstonPerAr;
 
-/** Far above what a node takes: its own check then refuses with its own text, before anything is read. */
+/** Far above what a node takes: its own check then rejects with its own text, before anything is read. */
 const nodeBodyBytesMax = 128 * 2 ** 20;
 
-/** Runs until told to stop. @returns The exit code. */
+/** Runs until a signal stops it. @returns The exit code. */
 export async function runDev(config: Config, options: DevOptions): Promise<number> {
   const closers = createClosers((name, error) => log.error("could not be closed", { name, error }));
   const log = openLog(config, closers);
@@ -164,7 +164,7 @@ function uploadWalletOf(
 ): () => Promise<UploadWallet> {
   if (file !== undefined) return async () => readUploadWallet("WALLET_FILE", file);
   const made = storedUploadWallet(folder.keys, makeKey);
-  made.catch(() => "told to whoever waits for it, unless the start fails before");
+  made.catch(() => "reported to its caller, unless the start fails before");
   return () => made;
 }
 

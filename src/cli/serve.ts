@@ -11,7 +11,7 @@ import type { Config } from "../config/settings.ts";
 import { createClosers } from "../lib/closers.ts";
 import { runUntilStopped } from "./until-stopped.ts";
 
-/** Runs until told to stop. @returns The exit code. */
+/** Runs until a signal stops it. @returns The exit code. */
 export async function runServe(config: Config, options: Readonly<{ json: boolean }>): Promise<number> {
   const closers = createClosers((name, error) => log.error("could not be closed", { name, error }));
   const log = openLog(config, closers);

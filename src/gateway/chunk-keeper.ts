@@ -25,7 +25,7 @@ export function createChunkKeeper(extents: Pick<Extents, "write">, log: Log): Ke
     // Data with a root is stored under that root; its transaction is not known yet.
     const root = { id: idFromBytes(dataRoot), dataRoot: encodeBase64url(dataRoot), size: dataSize };
     extents.write(root, start, chunk).catch((error: unknown) => {
-      log.warn("a posted chunk could not be kept", { dataRoot: root.dataRoot, start, error });
+      log.warn("a posted chunk could not be stored", { dataRoot: root.dataRoot, start, error });
     });
   };
 }
@@ -50,7 +50,7 @@ export function createDataKeeper({ check, content, log }: DataKeeperParts): Keep
     if (checked.kind !== "valid" || checked.data === undefined) return;
     const { dataRoot, dataSize } = checked.row;
     const isStored = await content.keep({ id, dataRoot, size: dataSize }, checked.data.bytes);
-    if (!isStored) log.warn("data of a posted transaction was not kept", { id, size: dataSize });
+    if (!isStored) log.warn("data of a posted transaction was not stored", { id, size: dataSize });
   };
   return async (transaction, body, signal) => {
     if (transaction.data === "") return;
@@ -59,7 +59,7 @@ export function createDataKeeper({ check, content, log }: DataKeeperParts): Keep
     } catch (error) {
       // The node accepted it: its data can be read once a block contains it.
       const isExpected = signal.aborted || error instanceof Failure;
-      log[isExpected ? "debug" : "error"]("posted data was not kept", { id: transaction.id, error });
+      log[isExpected ? "debug" : "error"]("posted data was not stored", { id: transaction.id, error });
     }
   };
 }

@@ -117,7 +117,7 @@ function addContentMetrics(metrics: Metrics, { cache, fetches }: GatewayMetrics)
   });
   metrics.gaugesOf({
     name: "content_fetches",
-    help: "Fetches of content that run, and those that wait for a turn.",
+    help: "Fetches of content that run, and those that wait for a permit.",
     label: "state",
     values: ["running", "waiting"],
     read: () => ({ running: fetches().fetching, waiting: fetches().waiting }),

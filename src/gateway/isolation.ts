@@ -4,7 +4,7 @@
  *
  * A script at `/{id}` shares its origin with every other id on the same host: it could read their storage,
  * and a service worker could respond in their place.
- * and a service worker could answer in their place.
+ * and a service worker could respond in their place.
  * Source: docs/reference/gateway.md#isolation.
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * Where a data item lies, in its root transaction and in the bundle that holds it: what a client needs to
+ * The place of a data item in its root transaction and in the bundle that holds it: what a client needs to
  * read and check it alone.
  * @module
  */

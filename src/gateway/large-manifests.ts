@@ -1,6 +1,6 @@
 /**
  * Paths of manifests that are too large to be read between two requests: a thread builds an index of each, once, which
- * is kept on the disk and read by binary search.
+ * is stored on the disk and read by binary search.
  *
  * A build goes on when its clients have left: its index serves the next ones. Who may see the manifest is the
  * caller's question, before each look-up.
@@ -163,7 +163,7 @@ function createBuilders({ indexes, builders, randomBytes, clock, log }: LargeMan
     async build(key: IndexKey, manifest: OpenContent): Promise<void> {
       const release = await ended("busy", life, waitMsMax, takePermit);
       const builder = idle.pop();
-      assert(builder !== undefined, "there is a builder for every turn");
+      assert(builder !== undefined, "there is a builder for every permit");
       try {
         await buildWith(builder, key, manifest);
       } finally {

@@ -143,7 +143,7 @@ export function noResponse(asked: string, faults: readonly Fault[]): Failure {
 /** Statuses 4xx that do not concern the resource: too slow, too early, too many. */
 const laterStatuses: ReadonlySet<number> = new Set([408, 425, 429]);
 
-/** Turns a response about the node's own state into a fault; returns others unchanged. */
+/** Converts a response about the node's own state into a fault; returns others unchanged. */
 function readRelayed(said: Relayed): Readonly<{ kind: "ok"; value: RelayResponse }> | Fault {
   if (said.kind === "fault") return said;
   const { status } = said.value;
@@ -154,7 +154,7 @@ function readRelayed(said: Relayed): Readonly<{ kind: "ok"; value: RelayResponse
 
 const nothingKnown: RelayCheck = () => undefined;
 
-/** Turns an invalid response into a fault. */
+/** Converts an invalid response into a fault. */
 async function checked(
   said: Readonly<{ kind: "ok"; value: RelayResponse }> | Fault,
   check: RelayCheck,

@@ -60,7 +60,7 @@ export function createRelayGuard(blockList: RelayBlockList): RelayGuard {
   };
 }
 
-/** The last part of a path: a hash, and the offset at which what it stands for ends. Source: chain.md §2. */
+/** The last part of a path: a hash, and the end offset of its data. */
 const noteSize = 32;
 const leafSize = 32 + noteSize;
 

@@ -1,5 +1,5 @@
 /**
- * Writes an answer straight from rows to UTF-8: no objects are made in between.
+ * Writes a response straight from rows to UTF-8, without objects in between.
  *
  * A shape says for every field of a type how its JSON is written; compiling a selection against a shape gives one
  * function a field, called row by row. Text is encoded row by row, because one character beyond Latin-1 makes the
@@ -9,11 +9,11 @@
 import { assert } from "../lib/assert.ts";
 import type { SelectedField } from "./selection.ts";
 
-/** Where an answer is written. */
+/** A response that is being written. */
 export type ResponseText = Readonly<{
   /** Adds a piece of JSON. */
   add: (json: string) => void;
-  /** Ends the answer: its bytes, in a buffer of exactly their size. */
+  /** Ends the response. @returns Its bytes, in a buffer of exactly their size. */
   finish: () => Uint8Array<ArrayBuffer>;
 }>;
 
@@ -29,14 +29,15 @@ export type Shape<Source> = Readonly<{
   fields: Readonly<Record<string, (field: SelectedField) => Writer<Source>>>;
 }>;
 
-/** Bytes that are kept between answers; the page of a hundred rows takes 250 KB. */
+/** Bytes of the buffer that stays between responses; the page of a hundred rows takes 250 KB. */
 const storedBytes = 2 ** 20;
 
 /** A UTF-16 unit takes at most three bytes of UTF-8. */
 const bytesPerUnitMax = 3;
 
 /**
- * Creates what begins answers. They share a buffer, which would else be made and grown for each: one answer is
+ * Creates the function that begins responses. They share a buffer, which would else be allocated for each: one
+ * response is
  * finished before the next is begun.
  */
 export function createResponseTexts(): () => ResponseText {

@@ -1,5 +1,5 @@
 /**
- * The root fields: each reads what it needs from the index first and answers with what writes it.
+ * The root fields: each reads its rows from the index first and returns their writer.
  *
  * Reading and writing are apart so that nothing can fail once the first byte is written.
  * @module

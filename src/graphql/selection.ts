@@ -18,7 +18,7 @@ import {
   type SelectionSetNode,
 } from "graphql";
 
-/** A field of the answer. */
+/** A field of the response. */
 export type SelectedField = Readonly<{
   /** The response key: the alias, or the name. */
   key: string;
@@ -45,10 +45,10 @@ export function fragmentsOf(document: DocumentNode): ReadonlyMap<string, Fragmen
 }
 
 /**
- * Selects the fields of one object of the answer, and of the objects within it.
+ * Selects the fields of one object of the response, and of the objects within it.
  *
  * @param sets - Selection sets of a validated document that all speak of this object.
- * @returns The fields in the order of the answer.
+ * @returns The fields in the order of the response.
  */
 export function selectFields(sets: readonly SelectionSetNode[], scope: SelectionScope): SelectedField[] {
   const nodesByKey = new Map<string, [FieldNode, ...FieldNode[]]>();
@@ -57,7 +57,7 @@ export function selectFields(sets: readonly SelectionSetNode[], scope: Selection
   return [...nodesByKey].map(([key, nodes]) => {
     const name = nodes[0].name.value;
     const innerSets = nodes.flatMap((node) => node.selectionSet ?? []);
-    // graphql-js answers introspection; its selections mean nothing to us.
+    // graphql-js runs introspection; its selections mean nothing to us.
     return { key, name, nodes, inner: name.startsWith("__") ? [] : selectFields(innerSets, scope) };
   });
 }

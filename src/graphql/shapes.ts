@@ -22,7 +22,7 @@ import {
 } from "./response-text.ts";
 import type { SelectedField } from "./selection.ts";
 
-/** A page of rows as an answer needs it. */
+/** A page of rows for a response. */
 export type Connection<Row> = Readonly<{
   rows: readonly Row[];
   hasNextPage: boolean;

@@ -18,13 +18,13 @@ import type { PageRow } from "../store/index/rows.ts";
 import type { IndexReader } from "../store/index/types.ts";
 import type { Signatures } from "./shapes.ts";
 
-/** Finds the signatures of rows; those that cannot be had are not in the answer. */
+/** Finds the signatures of rows; unavailable ones are left out. */
 export type SignatureSource = (rows: readonly PageRow[]) => Signatures;
 
 /** What the source asks of the index. */
 export type SignatureIndex = Pick<IndexReader, "transactionText" | "locate" | "pendingSignature">;
 
-/** Where a signature stands in a root's file. */
+/** Position of a signature in a root's file. */
 type Spot = Readonly<{ id: Id; start: number; size: number }>;
 
 /** An item begins with the two bytes of its signature's type. */
@@ -33,7 +33,7 @@ const signatureOffset = 2;
 /**
  * Creates the source of one index.
  *
- * @param contentFolder - Where the files of cached roots lie.
+ * @param contentFolder - Folder of the files of cached roots.
  */
 export function createSignatureSource(index: SignatureIndex, contentFolder: string): SignatureSource {
   const { path } = openExtentFiles(contentFolder);
@@ -64,7 +64,7 @@ function readPending({ id, place }: PageRow, index: SignatureIndex, found: Map<I
   if (signature !== undefined && idOfSignature(signature) === id) found.set(id, encodeBase64url(signature));
 }
 
-/** Items of one root are read together: finding where a root lies costs more than reading from it. */
+/** Items of one root are read together: finding the file of a root costs more than reading from it. */
 function noteSpot({ id, place, signatureType }: PageRow, spots: Map<string, Spot[]>): void {
   const size = signatureLayout(signatureType)?.signatureSize;
   if (size === undefined) return;

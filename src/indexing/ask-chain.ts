@@ -16,7 +16,7 @@ import { describeResponse } from "./fetch-transaction.ts";
 export type NodeTip = Readonly<{ height: number; hash: BlockHash | undefined }>;
 
 /**
- * Questions to the chain. Every one rejects with Failure `source_failed` when no node answers, or the
+ * Requests to the chain. Every one rejects with Failure `source_failed` when no node responds, or the
  * signal's reason.
  */
 export type ChainQuestions = Readonly<{

@@ -2,7 +2,8 @@
  * One block with its transactions, from whichever node gives it whole and right.
  *
  * A node whose block is wrong is reported and the next one is asked; a transaction that is wrong is asked of
- * the others, and is missing when none has it. What is merely in trouble is not taken for missing, unless the
+ * the others, and is missing when none has it. A transaction whose nodes have faults is not taken for missing, unless
+ * the
  * caller says that it has waited long enough.
  * Source: docs/reference/node-api.md#following.
  * @module

@@ -33,7 +33,7 @@ export type TransactionQuestion = Readonly<{
 }>;
 
 /**
- * Three attempts within about a second ride out a node that is busy; longer troubles are the caller's to wait
+ * Three attempts within about a second ride out a node that is busy; longer faults are the caller's to wait
  * out.
  */
 const attempts: RetryPlan = { attempts: 3, firstMs: 150, longestMs: 600 };

@@ -1,7 +1,7 @@
 /**
  * The follower: keeps the index at the tip of the chain, block by block in order, through forks of any depth.
  *
- * A block is written when it is verified and follows the one before it. Where the chain has turned, the first
+ * A block is written when it is verified and follows the one before it. After a reorg, the first
  * block of the other branch is fetched and linked before anything is removed. Nothing stops the follower for
  * good: whatever fails is tried again, later and later, and its reason is in the status.
  * Source: docs/reference/node-api.md#following; docs/reference/threats.md (N3).
@@ -153,7 +153,8 @@ async function follow(options: FollowerOptions, state: FollowState, signal: Abor
 
 /**
  * The nodes' tip does not stand above ours, and is not ours. Either a node lags behind, perhaps on a block
- * that was given up, or the chain has turned or lost blocks. Only time tells: what has turned goes on, and a
+ * that was given up, or the chain has reorganised or lost blocks. Only time shows which: a reorganised chain grows,
+ * and a
  * block that does not follow ours is seen at once; what stays aside for long is followed.
  */
 async function compare(

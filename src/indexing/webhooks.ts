@@ -2,7 +2,7 @@
  * Webhooks: reports what the index gains to servers that an operator names; at least once, to each in order.
  *
  * What the index tells is written down at once by its key; a loop looks at it in small portions, asks the
- * filters, and writes a letter for each target; a loop for each target sends its letters one after the
+ * filters, and writes a delivery for each target; a loop for each target sends its deliveries one after the
  * other. A target that does not take a letter holds up only its own. Targets may be on this machine or
  * network, because the operator named them; a redirect is not followed, because somebody else did.
  * Source: docs/decisions/041-webhooks.md; Standard Webhooks 1.0 (headers, signature).

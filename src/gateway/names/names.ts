@@ -40,7 +40,7 @@ export type NamesOptions = Readonly<{
   blockList: Pick<BlockList, "isBlockedName">;
   file: NamesFile | undefined;
   gateways: StoredNames | undefined;
-  /** Whether undernames beyond the limit of their base name are told apart. */
+  /** Whether undernames beyond the limit of their base name are distinguished. */
   isLimitEnforced: boolean;
   clock: Clock;
 }>;
