@@ -1,5 +1,5 @@
 /**
- * Thread entry: signs data items for those who upload without a key of their own. The key is read here and nowhere
+ * Thread entry: signs data items for clients without a key. The service's key is read here and nowhere
  * else.
  *
  * The same payload with the same tags is the same item, whenever it is signed: the signature has no salt.

@@ -1,5 +1,5 @@
 /**
- * Thread entry: walks over data items that lie in files, and verifies them.
+ * Thread entry: verifies data items in files.
  * Source: docs/reference/upload.md#uploads-in-parts.
  * @module
  */

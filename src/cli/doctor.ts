@@ -241,7 +241,7 @@ function page(report: Report): string {
     ["secp256k1", report.secp256k1],
   ];
   const faults =
-    report.faults.length === 0 ? ["All is well."] : report.faults.map((fault) => `FAULT ${printableLines(fault)}`);
+    report.faults.length === 0 ? ["no faults found"] : report.faults.map((fault) => `FAULT ${printableLines(fault)}`);
   return `${rowsText(rows, 10)}\n${faults.join("\n")}\n`;
 }
 
