@@ -356,7 +356,7 @@ function bigintText(_key: string, value: unknown): unknown {
 function count(tally: Tally, asked: readonly Operation[], responses: readonly string[], tries: number): void {
   for (const [turn, { kind }] of asked.entries()) {
     const response = responses[turn] ?? "";
-    const outcome = /^(done|refused|short|posted|voided|expired)/.exec(response)?.[0] ?? "ok";
+    const outcome = /^(done|rejected|short|posted|voided|expired)/.exec(response)?.[0] ?? "ok";
     add(tally, `${kind}: ${outcome}`);
     if ((kind === "reserve" || kind === "pay") && response.includes("of approval-"))
       add(tally, `${kind}: from approvals`);

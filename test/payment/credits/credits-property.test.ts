@@ -82,7 +82,7 @@ const enoughRuns = 1_000;
 /** What the runs must have reached, or they prove nothing about it. */
 const expected: readonly string[] = [
   "approve: ok",
-  "approve: refused",
+  "approve: rejected",
   "approve: short",
   "reserve: ok",
   "reserve: short",
@@ -97,7 +97,7 @@ const expected: readonly string[] = [
   "void: posted",
   "void: expired",
   "revoke: ok",
-  "revoke: refused",
+  "revoke: rejected",
   "approval ends active",
   "approval ends used",
   "approval ends revoked",
