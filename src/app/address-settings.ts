@@ -3,7 +3,7 @@
  * @module
  */
 import ipaddr from "ipaddr.js";
-import { invalidValue } from "../lib/invalid-value.ts";
+import { invalidValue } from "../lib/printable.ts";
 import { readAddress } from "../payment/addresses.ts";
 import { badSettings } from "./complaints.ts";
 

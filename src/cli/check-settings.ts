@@ -18,7 +18,8 @@ import { checkPaidReading, checkX402Asset, readX402Source } from "../app/x402.ts
 import { rootSourceFault } from "../chain/root-manifest.ts";
 import { hostAndPort } from "../config/setting-readers.ts";
 import type { Config } from "../config/settings.ts";
-import { readMining } from "./mining.ts";
+import type { MiningMode } from "../dev/devnet/mining.ts";
+import { invalidValue } from "../lib/printable.ts";
 
 /** Each check throws Misuse with its complaints. */
 const checks: readonly ((config: Config) => unknown)[] = [
@@ -53,6 +54,13 @@ const checks: readonly ((config: Config) => unknown)[] = [
 function checkRootSources({ CDB64_ROOT_TX_INDEX_SOURCES: sources }: Config): void {
   const faults = sources.flatMap((source) => rootSourceFault(source) ?? []);
   if (faults.length > 0) throw badSettings(faults.map((fault) => `CDB64_ROOT_TX_INDEX_SOURCES: ${fault}`));
+}
+
+/** Reads DEVNET_MINING. The type alone is imported: a check must not load the development chain. @throws Misuse. */
+export function readMining(text: string): MiningMode {
+  if (text === "auto" || text === "manual") return text;
+  if (/^[1-9]\d{0,8}$/.test(text)) return { intervalMs: Number(text) };
+  throw badSettings([invalidValue("DEVNET_MINING", text, "auto, manual, or a whole number of milliseconds")]);
 }
 
 /** Runs all checks. @returns All complaints. */

@@ -7,9 +7,8 @@
 import { exitCodes, misuse } from "../app/complaints.ts";
 import { readWinc } from "../arweave/winston.ts";
 import { Failure } from "../failures.ts";
-import { invalidValue } from "../lib/invalid-value.ts";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from "../lib/json.ts";
-import { jsonText, printable, printableLines } from "../lib/printable.ts";
+import { invalidValue, jsonText, printable, printableLines } from "../lib/printable.ts";
 import { sleep } from "../lib/stop.ts";
 import { readAddress, type TypedAddress } from "../payment/addresses.ts";
 import {

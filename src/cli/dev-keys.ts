@@ -1,8 +1,8 @@
 /**
- * The keys that a first `cairn dev` makes, begun before the rest of the program is loaded.
+ * Starts the key generation of a first `cairn dev` before the rest of the program is loaded.
  *
- * A key takes up to a second of a processor, and nothing can be signed before. Loading the program takes the main
- * thread 0.35 s: the two go side by side. This file therefore imports little.
+ * A key takes up to one second in another thread, and signing needs the key. Loading the program takes the main thread
+ * 0.35 s, so both run at the same time. This file therefore imports little.
  * @module
  */
 import { existsSync } from "node:fs";
@@ -10,16 +10,14 @@ import { join } from "node:path";
 import { dataFolderAt } from "../app/data-folder.ts";
 import { beginRsaJwks, type MakeRsaJwk } from "../lib/rsa.ts";
 
-/** The file of the chain's RSA wallet, below `devnet/`. */
+/** File of the chain's RSA wallet in `devnet/`. */
 const chainWalletFile = "wallet-rsa.json";
 
-/** The file of the wallet that posts bundles, below `keys/`. */
+/** File of the wallet that posts bundles in `keys/`. */
 const uploadWalletFile = "upload-wallet.json";
 
 /**
- * Begins to make each key that a folder does not have yet.
- *
- * @param settings - An ephemeral folder is new, whatever `DATA_DIR` has.
+ * Starts the generation of each key that the data folder lacks. An ephemeral folder lacks all keys.
  */
 export function beginDevKeys(
   config: Readonly<{ DATA_DIR: string; WALLET_FILE?: string | undefined }>,

@@ -1,8 +1,8 @@
 /**
- * The sample planted once for each chain: a later start finds its place.
+ * Posts the sample site once to each development chain; a later start reads its ids from a file.
  *
- * The sample is an offer. No start fails for want of it: where the settings exclude it, where the chain is reset while
- * it is planted, or where it takes too long, the start goes on without.
+ * The sample is optional. The start continues without it when the settings exclude it, when the chain is reset during
+ * the post, or after a timeout.
  * @module
  */
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
@@ -18,9 +18,8 @@ import { isJsonObject, type JsonObject, readJson } from "../lib/json.ts";
 import type { Log } from "../lib/log.ts";
 import { sleep } from "../lib/stop.ts";
 
-/** What the sample is planted with. */
 export type SampleParts = Readonly<{
-  /** Where it is written down. */
+  /** Folder of the file with the sample's ids. */
   dir: string;
   devnet: Devnet;
   node: Node;
@@ -29,18 +28,18 @@ export type SampleParts = Readonly<{
   log: Log;
 }>;
 
-/** Long enough on a busy machine. Milliseconds. */
+/** Timeout until the gateway serves the sample; long enough on a busy machine. Milliseconds. */
 const readableMsMax = 60_000;
 
-/** The chain may be reset meanwhile, by whoever has found it already: then it is planted again, this often. */
-const plantingsMax = 3;
+/** A client may reset the chain during the post; the sample is then posted again, at most this often in total. */
+const attemptsMax = 3;
 
 const askEveryMs = 25;
 
 /**
- * Finds the sample, or plants it and waits until the gateway serves it.
+ * Finds the sample, or posts it and waits until the gateway serves it.
  *
- * @returns Undefined when the chain has no wallet that could pay for it, or it is not served: the log says why.
+ * @returns Undefined when no wallet of the chain can pay, or the gateway does not serve the sample; the reason is logged.
  * @throws The reason of `stop`.
  */
 export async function storedSample(parts: SampleParts, stop: AbortSignal): Promise<Sample | undefined> {
@@ -50,35 +49,35 @@ export async function storedSample(parts: SampleParts, stop: AbortSignal): Promi
   if (before !== undefined) return isExcluded(parts, before) ? undefined : before;
   const wallet = devnet.wallets.find(({ type }) => type === "rsa");
   if (wallet === undefined) return undefined;
-  const planted = await plantUntilServed(parts, wallet.jwk, stop);
-  if (planted === undefined) return undefined;
-  writeFileSync(`${file}.new`, JSON.stringify(planted.sample));
+  const posted = await postUntilServed(parts, wallet.jwk, stop);
+  if (posted === undefined) return undefined;
+  writeFileSync(`${file}.new`, JSON.stringify(posted.sample));
   renameSync(`${file}.new`, file);
-  if (planted.outcome === "served") return planted.sample;
+  if (posted.outcome === "served") return posted.sample;
   log.info("the sample site is on the chain; the settings exclude it from the index");
   return undefined;
 }
 
-type Planted = Readonly<{ sample: Sample; outcome: "served" | "excluded" }>;
+type Posted = Readonly<{ sample: Sample; outcome: "served" | "excluded" }>;
 
-/** Plants it, again where the chain was reset meanwhile. @returns Undefined when it is not served: the log says why. */
-async function plantUntilServed(parts: SampleParts, jwk: JsonObject, stop: AbortSignal): Promise<Planted | undefined> {
+/** Posts the sample, again after a reset of the chain. @returns Undefined after a failure, which is logged. */
+async function postUntilServed(parts: SampleParts, jwk: JsonObject, stop: AbortSignal): Promise<Posted | undefined> {
   const late = AbortSignal.timeout(readableMsMax);
   const signal = AbortSignal.any([stop, late]);
-  let reason: unknown = "the chain was reset while it was planted";
-  for (let tries = 1; tries <= plantingsMax && !late.aborted; tries += 1) {
+  let reason: unknown = "the chain was reset during the post";
+  for (let tries = 1; tries <= attemptsMax && !late.aborted; tries += 1) {
     try {
-      const sample = await plantAndMine(parts, jwk, signal);
+      const sample = await postAndMine(parts, jwk, signal);
       const outcome = await untilServed(parts, sample, signal);
       if (outcome !== "gone") return { sample, outcome };
     } catch (error) {
       stop.throwIfAborted();
-      // A failure is the chain's; another error is a defect, unless it only says that time is up.
+      // A Failure comes from the chain. Another error is a defect, unless it only reports the timeout.
       if (!(error instanceof Failure || late.aborted)) throw error;
-      reason = late.aborted ? `it was not readable within ${readableMsMax} ms` : failureText(error);
+      reason = late.aborted ? `not readable within ${readableMsMax} ms` : failureText(error);
     }
   }
-  parts.log.warn("the sample site was not planted", { reason, tip: parts.gateway.reader.tip()?.height });
+  parts.log.warn("the sample site was not posted", { reason, tip: parts.gateway.reader.tip()?.height });
   return undefined;
 }
 
@@ -86,7 +85,7 @@ function failureText(error: unknown): unknown {
   return error instanceof Failure ? (error.context["reason"] ?? error.message) : error;
 }
 
-async function plantAndMine(
+async function postAndMine(
   { devnet, node, config }: SampleParts,
   jwk: JsonObject,
   signal: AbortSignal,
@@ -96,7 +95,7 @@ async function plantAndMine(
   return sample;
 }
 
-/** A chain that was reset has forgotten its sample. */
+/** The sample of the file, unless the chain was reset since. */
 function readStored(file: string, devnet: Devnet): Sample | undefined {
   if (!existsSync(file)) return undefined;
   const stored = readJson(readFileSync(file, "utf8"));
@@ -108,7 +107,7 @@ function readStored(file: string, devnet: Devnet): Sample | undefined {
   return devnet.transaction(bundle).kind === "mined" ? { manifest, sound, bundle } : undefined;
 }
 
-/** Waits for the verdict of whoever indexes it: that it is there, or that a setting has excluded it. */
+/** Waits until the gateway has indexed the sample, or a setting has excluded it. */
 async function untilServed(
   parts: SampleParts,
   sample: Sample,
@@ -123,7 +122,7 @@ async function untilServed(
   }
 }
 
-/** Whether the gateway never indexes it: its block is outside of the heights, or a filter has left it out. */
+/** Whether the gateway never indexes the sample: its block is outside the heights, or a filter excludes it. */
 function isExcluded({ devnet, gateway, config }: SampleParts, sample: Sample): boolean {
   const { START_HEIGHT: start, STOP_HEIGHT: end } = config;
   const isOutside = [sample.sound, sample.bundle].some((id) => {
@@ -132,7 +131,7 @@ function isExcluded({ devnet, gateway, config }: SampleParts, sample: Sample): b
     const { height } = found.transaction;
     return (typeof start === "number" && height < start) || (end !== undefined && height > end);
   });
-  // Asked before the place: when all of the bundle is indexed, the manifest has its place or never gets one.
+  // Read before the place: in a fully indexed bundle the manifest either has a place, or never gets one.
   const status = gateway.reader.bundleStatus(sample.bundle);
   const isDone = (status?.lastSkippedAt ?? status?.lastFullyIndexedAt ?? null) !== null;
   return (isOutside || isDone) && gateway.reader.locate(sample.manifest)?.pending !== false;

@@ -1,34 +1,32 @@
 /**
- * What `cairn dev` says when everything runs: where it is, the key, what the wallets have, and what to try.
+ * The output of `cairn dev` when every service runs: addresses, the admin key, wallets, and commands to try.
  * @module
  */
 import { winstonPerAr } from "../arweave/winston.ts";
 import { type Config, settings } from "../config/settings.ts";
 import type { Sample } from "../dev/sample/sample-site.ts";
-import type { FundedWallet } from "./dev-wallets.ts";
+import type { FundedWallet } from "./dev.ts";
 import { startedAs, typedProgram } from "./environment.ts";
 import { wincText } from "./terminal.ts";
 
-/** What there is to say. */
 export type DevRecord = Readonly<{
   gateway: string;
   payment?: string;
   upload?: string;
-  /** The sandbox's address. */
   sandbox: string;
   node: string;
-  /** Undefined when administration is on the gateway's own listener. */
+  /** Undefined when the gateway's own listener serves the admin API. */
   adminUrl: string | undefined;
-  /** Absent when the operator set it. */
+  /** Absent when a setting has the key. */
   adminKey?: string;
   wallets: readonly FundedWallet[];
   sample: Sample | undefined;
 }>;
 
-/** How the commands to try are typed here. */
+/** The commands to try, as a user types them. */
 export type DevCommands = Readonly<{ upload: string; topUp: string; balance: string }>;
 
-/** One line of JSON. */
+/** The record as one line of JSON. */
 export function devLine(record: DevRecord): string {
   const wallets = record.wallets.map((wallet) => {
     const { balance, credits } = wallet;
@@ -37,7 +35,7 @@ export function devLine(record: DevRecord): string {
   return `${JSON.stringify({ ...record, wallets })}\n`;
 }
 
-/** A page for people. */
+/** The record as text. */
 export function devPage(record: DevRecord, commands: DevCommands): string {
   const { gateway, payment, upload, sandbox, node, adminUrl, adminKey, wallets, sample } = record;
   const rows: (readonly [string, string])[] = [
@@ -57,10 +55,10 @@ export function devPage(record: DevRecord, commands: DevCommands): string {
 }
 
 /**
- * The commands as they are typed in another terminal where this program was started: what they would not find there
- * by themselves is named.
+ * The commands for another terminal in the same folder. Options name the wallet and the services only where they
+ * differ from the defaults.
  *
- * @param config - As the program has it.
+ * @param config - The settings in force.
  */
 export function commandsOf(
   config: Pick<Config, "UPLOAD_PORT" | "PAYMENT_PORT" | "DATA_DIR">,
@@ -80,7 +78,7 @@ export function commandsOf(
   };
 }
 
-/** Its own address and money, and below that the account that it uploads as, with its credits. */
+/** The address and tokens of a wallet, and below them the account and its credits. */
 function walletRows({ type, address, file, balance, account, credits }: FundedWallet): (readonly [string, string])[] {
   const money = `${balance / winstonPerAr} tokens`;
   const own = `${address}  ${money}${file === undefined ? "" : `  ${file}`}`;

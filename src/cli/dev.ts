@@ -1,5 +1,5 @@
 /**
- * `cairn dev`: a development chain, the gateway that follows it, and a site to open.
+ * `cairn dev`: the development chain, the sandbox, all services, funded wallets and a sample site.
  * @module
  */
 
@@ -11,11 +11,13 @@ import { type DataFolder, dataFolderAt, takeFolder } from "../app/data-folder.ts
 import { claimDatabases, explainDamage } from "../app/databases.ts";
 import { readUploadWallet, storedUploadWallet, type UploadWallet } from "../app/keys.ts";
 import { openLog, openProgram } from "../app/program.ts";
+import { systemRandom } from "../app/random.ts";
 import { openSandbox } from "../app/sandbox.ts";
 import { winstonPerAr } from "../arweave/winston.ts";
 import { openNode } from "../chain/node.ts";
 import type { Config } from "../config/settings.ts";
 import { type Devnet, openDevnet } from "../dev/devnet/devnet.ts";
+import type { TestWallet } from "../dev/devnet/wallets.ts";
 import type { Shown } from "../dev/devnet-routes/controls.ts";
 import { createDevnetRoutes } from "../dev/devnet-routes/node-routes.ts";
 import { checkPortFree, reachableHost } from "../http/listener.ts";
@@ -23,30 +25,33 @@ import { systemClock } from "../lib/clock.ts";
 import { type Closers, createClosers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
 import type { MakeRsaJwk } from "../lib/rsa.ts";
+import type { UserAddress } from "../payment/addresses.ts";
+import { giveStartingCredits } from "../payment/credits/starting-credits.ts";
+import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
+import { balanceOf, createTransferIds, user } from "../store/ledger/transfers.ts";
+import { readMining } from "./check-settings.ts";
 import { storedSample } from "./dev-sample.ts";
 import { commandsOf, devLine, devPage } from "./dev-text.ts";
-import { fundDevWallets } from "./dev-wallets.ts";
-import { readMining } from "./mining.ts";
 import { createShownControls } from "./shown-controls.ts";
 import { type Running, runUntilStopped } from "./until-stopped.ts";
+import { accountOfKey } from "./wallet-file.ts";
 
-/** How it is run. */
 export type DevOptions = Readonly<{
   ephemeral: boolean;
   json: boolean;
-  /** The `PATH` of who started it. */
+  /** `PATH` of the environment. */
   path: string;
-  /** Makes keys that the folder does not have; they may have been begun before. */
+  /** Generates the keys that the folder lacks; their generation may have started before. */
   makeRsaKey: MakeRsaJwk;
 }>;
 
-/** Under `dev` this machine's own name is a root host: every id has an origin of its own without any set-up. */
+/** `localhost` is a root host under `dev`: every id has its own origin without configuration. */
 const devRootHost = "localhost";
 
-/** A thousand tokens. */
+/** Minimum balance of the wallet that posts bundles, winston. */
 const walletFunds = 1_000n * winstonPerAr;
 
-/** Far above what a node takes: its own check then rejects with its own text, before anything is read. */
+/** Far above the node's limit: the node's own check then rejects a larger body, with the node's message. */
 const nodeBodyBytesMax = 128 * 2 ** 20;
 
 /** Runs until a signal stops it. @returns The exit code. */
@@ -61,7 +66,7 @@ export async function runDev(config: Config, options: DevOptions): Promise<numbe
 
 type Opening = Running & Readonly<{ stop: AbortSignal }>;
 
-/** Opens everything, and says where it is. */
+/** Opens everything, and prints the addresses. */
 async function openDev(given: Config, options: DevOptions, { closers, log, stop }: Opening): Promise<void> {
   const config = options.ephemeral ? { ...given, DATA_DIR: ephemeralFolder(closers) } : given;
   const folder = takeFolder(config, closers);
@@ -78,7 +83,7 @@ async function openDev(given: Config, options: DevOptions, { closers, log, stop 
   });
   const sandbox = openSandbox({ config, folder, log, closers });
   const wallet = fundWallet(await readWallet(), chain.devnet);
-  let isOver = false;
+  let isReady = false;
   const gateway = await openProgram({
     sandbox,
     wallet,
@@ -86,7 +91,7 @@ async function openDev(given: Config, options: DevOptions, { closers, log, stop 
     folder,
     nodeUrls: [chain.url],
     rootHosts: [devRootHost, ...config.ARNS_ROOT_HOST],
-    starting: () => (isOver ? [] : ["The sample site is not on the development chain yet."]),
+    starting: () => (isReady ? [] : ["The sample site is not on the development chain yet."]),
     log,
     closers,
   });
@@ -107,11 +112,11 @@ async function openDev(given: Config, options: DevOptions, { closers, log, stop 
   };
   const administration = { adminUrl: gateway.adminUrl, ...gateway.shownKey };
   const dev = { ...record, ...administration };
-  isOver = true;
+  isReady = true;
   process.stdout.write(options.json ? devLine(dev) : devPage(dev, commandsOf(config, options, dev)));
 }
 
-/** Removed after everything in it is closed. */
+/** A temporary folder. It is removed after every part that uses it is closed. */
 function ephemeralFolder(closers: Closers): string {
   const folder = mkdtempSync(join(tmpdir(), "cairn-"));
   closers.add("folder", () => rmSync(folder, { recursive: true, force: true }));
@@ -156,7 +161,7 @@ async function openChain(parts: ChainParts): Promise<Readonly<{ devnet: Devnet; 
   return { devnet, url: `http://${host}:${server.port}` };
 }
 
-/** Begins to make the wallet where there is none. @returns Waits for the operator's wallet, or that one. */
+/** Starts the generation of a missing wallet. @returns Waits for the generated wallet, or reads that of the setting. */
 function uploadWalletOf(
   { WALLET_FILE: file }: Config,
   folder: DataFolder,
@@ -164,18 +169,53 @@ function uploadWalletOf(
 ): () => Promise<UploadWallet> {
   if (file !== undefined) return async () => readUploadWallet("WALLET_FILE", file);
   const made = storedUploadWallet(folder.keys, makeKey);
-  made.catch(() => "reported to its caller, unless the start fails before");
+  made.catch(() => "the caller of the returned function receives the error");
   return () => made;
 }
 
-/** With money out of nothing: as much as bundles will ever cost. */
+/** Mints tokens for a wallet with less than {@link walletFunds}. */
 function fundWallet(found: UploadWallet, devnet: Devnet): UploadWallet {
   const { address } = found.wallet;
   if ((devnet.account(address)?.balance ?? 0n) < walletFunds) devnet.mint(address, walletFunds);
   return found;
 }
 
-/** People open names, not numbers; and only names have subdomains. */
+/** Only a host name has subdomains; an IP address has none. */
 function localName(url: string): string {
   return url.replace("127.0.0.1", devRootHost);
+}
+
+/** A wallet of the development chain, with its tokens and credits. */
+export type FundedWallet = TestWallet &
+  Readonly<{
+    /** Winston on the chain. */
+    balance: bigint;
+    /** The account that is charged for uploads; an ECDSA key signs as Ethereum. Undefined: the key cannot upload. */
+    account: UserAddress | undefined;
+    /** Credits of the account, winc. */
+    credits: bigint;
+  }>;
+
+/** Credits that each wallet starts with, winc: about 100 GiB of storage at the first fees of the development chain. */
+const wincAtStart = 100n * 10n ** 12n;
+
+/** Credits each new account with {@link wincAtStart}. @returns All wallets with their balances. */
+async function fundDevWallets(
+  { wallets, account }: Pick<Devnet, "wallets" | "account">,
+  ledger: LedgerDatabase,
+): Promise<FundedWallet[]> {
+  const accounts = wallets.map(({ jwk }) => accountOfKey(jwk));
+  const parts = { ledger, clock: systemClock, makeId: createTransferIds(systemClock, systemRandom) };
+  const known = accounts.filter((address) => address !== undefined);
+  await giveStartingCredits(parts, known, wincAtStart);
+  return await ledger.read(async (tx) => {
+    const funded: FundedWallet[] = [];
+    for (const [index, wallet] of wallets.entries()) {
+      const address = accounts[index];
+      const credits = address === undefined ? 0n : await balanceOf(tx, user(address));
+      const balance = account(wallet.address)?.balance ?? 0n;
+      funded.push({ ...wallet, balance, account: address, credits });
+    }
+    return funded;
+  });
 }

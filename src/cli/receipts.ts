@@ -8,9 +8,8 @@ import { exitCodes, misuse } from "../app/complaints.ts";
 import { type Address, addressOf, type Id, readAddress, readId } from "../arweave/id.ts";
 import { type ReceiptTerms, receiptVersion, verifyReceipt } from "../arweave/receipt.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
-import { invalidValue } from "../lib/invalid-value.ts";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, readJson } from "../lib/json.ts";
-import { jsonText, printable } from "../lib/printable.ts";
+import { invalidValue, jsonText, printable } from "../lib/printable.ts";
 import { countText, rowsText } from "./terminal.ts";
 
 export type ReceiptOptions = Readonly<{

@@ -14,8 +14,7 @@ import { type Anchor, type ProofQuestion, verifyProof } from "../arweave/proof-v
 import { Failure } from "../failures.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
 import { openHttp } from "../lib/http-client.ts";
-import { invalidValue } from "../lib/invalid-value.ts";
-import { jsonText } from "../lib/printable.ts";
+import { invalidValue, jsonText } from "../lib/printable.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import { readServiceUrl } from "./service-client.ts";
 import { rowsText } from "./terminal.ts";

@@ -2,8 +2,7 @@
  * Reads an environment by the table of settings, and reports every invalid value at once.
  * @module
  */
-import { invalidValue } from "../lib/invalid-value.ts";
-import { printable } from "../lib/printable.ts";
+import { invalidValue, printable } from "../lib/printable.ts";
 import { type CarriedOver, carryOver, foreignWarnings, type Translation } from "./foreign-names.ts";
 import type { Setting } from "./setting-readers.ts";
 import { type Config, type SettingName, settings } from "./settings.ts";

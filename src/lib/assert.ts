@@ -1,14 +1,13 @@
 /**
- * Assertions state our own invariants; a failed one is a defect, never a caller's fault.
+ * Assertions of internal invariants. A failed assertion is a defect of this program, never an invalid input.
  * @module
  */
 
 /**
- * Throws when an invariant of ours does not hold.
+ * Throws when an invariant does not hold.
  *
- * @param condition - What must be true.
  * @param invariant - The invariant as a positive sentence.
- * @throws Error that is logged whole; the response is 500.
+ * @throws Error that is logged with its stack; the response is 500.
  */
 export function assert(condition: boolean, invariant: string): asserts condition {
   if (!condition) throw new Error(`invariant broken: ${invariant}`);

@@ -6,7 +6,7 @@
  */
 import { base32nopad, base58, bech32 } from "@scure/base";
 
-/** Writes base58 as Bitcoin and Solana do. Quadratic in the size: meant for keys and hashes. */
+/** Encodes base58 in the alphabet of Bitcoin and Solana. Quadratic in the size: for keys and hashes only. */
 export const encodeBase58: (bytes: Uint8Array) => string = base58.encode;
 
 export function decodeBase58(text: string): Uint8Array | undefined {
@@ -14,8 +14,8 @@ export function decodeBase58(text: string): Uint8Array | undefined {
 }
 
 /**
- * @param prefix - Lower-case letters.
- * @param bytes - A few dozen: the checksum protects 90 characters in all, and a longer text is a defect.
+ * @param prefix - In lower case.
+ * @param bytes - A few dozen bytes: the checksum protects 90 characters in total, and a longer text is a defect.
  */
 export function encodeBech32(prefix: string, bytes: Uint8Array): string {
   return bech32.encode(prefix, bech32.toWords(bytes));
@@ -27,14 +27,14 @@ export function decodeBech32(prefix: string, text: string): Uint8Array | undefin
   return read?.prefix === prefix ? read.bytes : undefined;
 }
 
-/** Writes lower-case base32 without padding. */
+/** Encodes lower-case base32 without padding. */
 export function encodeBase32(bytes: Uint8Array): string {
   return base32nopad.encode(bytes).toLowerCase();
 }
 
-/** Reads lower-case base32 without padding. */
+/** Decodes lower-case base32 without padding. */
 export function decodeBase32(text: string): Uint8Array | undefined {
-  // Other letters may become ASCII in upper case.
+  // A character outside ASCII may become ASCII in upper case.
   return /^[a-z2-7]*$/.test(text) ? decoded(() => base32nopad.decode(text.toUpperCase())) : undefined;
 }
 

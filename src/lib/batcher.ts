@@ -10,28 +10,25 @@ export type BatchJob<Input, Output> = Readonly<{
   reject: (error: unknown) => void;
 }>;
 
-/** Options of a batcher. */
 export type BatcherOptions<Input, Output, Worker> = Readonly<{
-  /** Each works on one batch at a time; the worker that has been idle longest gets the next batch. */
+  /** Each worker processes one batch at a time; the worker that has been idle longest gets the next batch. */
   workers: readonly Worker[];
-  /** Jobs in the queue, those at work excluded. */
+  /** Maximum number of queued jobs; running jobs do not count. */
   waitingMax: number;
-  /** How many jobs of the queue's front the next batch takes: 1 or more. `idle` workers share the queue. */
+  /** Number of jobs from the front of the queue for the next batch: 1 or more. `idle` workers share the queue. */
   batchSize: (waiting: readonly BatchJob<Input, Output>[], idle: number) => number;
   /** Settles every job of a batch. Must not reject. */
   run: (batch: readonly BatchJob<Input, Output>[], worker: Worker) => Promise<void>;
-  /** Delays the first batch so that jobs of one turn of the event loop share it; `setImmediate` by default. */
+  /** Delays the first batch so that jobs of one iteration of the event loop share it; `setImmediate` by default. */
   defer?: (start: () => void) => void;
 }>;
 
-/** A queue of jobs. */
 export type Batcher<Input, Output> = Readonly<{
-  /** @returns undefined at once when the queue is full. */
+  /** @returns `undefined` when the queue is full. */
   add: (input: Input) => Promise<Output> | undefined;
   waiting: () => number;
 }>;
 
-/** Creates an empty queue. */
 export function createBatcher<Input, Output, Worker>(
   options: BatcherOptions<Input, Output, Worker>,
 ): Batcher<Input, Output> {

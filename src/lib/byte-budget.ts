@@ -1,40 +1,38 @@
 /**
- * A budget of bytes that many clients use at once: a total, a share of it for each client, and a bounded queue of those
- * that wait until bytes are released.
+ * A budget of bytes for concurrent clients: a total, a limit for each client, and a bounded queue of requests that wait
+ * until bytes are released.
  * @module
  */
 import { assert } from "./assert.ts";
 
-/** Limits of a budget. */
 export type ByteBudgetOptions = Readonly<{
-  /** Bytes in use by all clients together. */
+  /** Maximum bytes in use by all clients together. */
   bytesMax: number;
-  /** Bytes in use by one client. */
+  /** Maximum bytes in use by one client. */
   clientBytesMax: number;
   /** Longest wait for bytes. Milliseconds. */
   waitMsMax: number;
-  /** Bytes that requests in the queue may hold beside the total; an eighth of it unless given. */
+  /** Maximum bytes that queued requests hold beside the total; an eighth of the total by default. */
   heldBytesMax?: number;
-  /** Called before a request waits or fails: releases what is no longer used. */
+  /** Called before a request waits or fails, to release unused bytes. */
   collect?: () => void;
 }>;
 
-/** Bytes in use. */
 export type ByteBudget = Readonly<{
   /** Takes bytes at once; returns false when they do not fit. */
   take: (client: string, bytes: number) => boolean;
   /**
-   * Takes bytes, after a wait if they do not fit yet; returns false when they did not fit in time, when the queue is
+   * Takes bytes, after a wait if they do not fit yet. Returns false when they do not fit in time, when the queue is
    * full, or when the signal is aborted.
    *
-   * @param heldBytes - Bytes that the caller holds in memory while it waits; bounded over all that wait.
+   * @param heldBytes - Bytes that the caller holds in memory while it waits; bounded for all waiting requests together.
    */
   takeSoon: (client: string, bytes: number, heldBytes: number, signal: AbortSignal) => Promise<boolean>;
   /** Takes bytes that are in memory already, whether they fit or not. */
   add: (client: string, bytes: number) => void;
   release: (client: string, bytes: number) => void;
   bytes: () => number;
-  /** Whether one client uses more than its share. */
+  /** Whether a client uses more than `clientBytesMax`. */
   isOverShare: (client: string) => boolean;
   /** Requests in the queue. */
   waiting: () => number;
@@ -42,17 +40,17 @@ export type ByteBudget = Readonly<{
 
 type Waiter = Readonly<{ client: string; bytes: number; start: () => void }>;
 
-/** Requests that wait at once; a waiting request costs about 1 KiB. */
+/** Maximum number of waiting requests; each takes about 1 KiB. */
 const waitersMax = 1_024;
 
-/** Of the total, requests in the queue may hold one part in so many beside it, unless another limit is given. */
+/** Default of `heldBytesMax`: the total divided by this number. */
 const heldShareDefault = 8;
 
 /**
  * Creates a budget with nothing in use.
  *
- * A client that uses nothing may take more than its share, and the first of all more than the total: else what is
- * larger than a limit could never be sent.
+ * A client that uses nothing may exceed its limit, and the only client may exceed the total: otherwise a body larger
+ * than a limit could never be sent.
  */
 export function createByteBudget(options: ByteBudgetOptions): ByteBudget {
   const { bytesMax, clientBytesMax, waitMsMax, collect } = options;
@@ -90,7 +88,7 @@ export function createByteBudget(options: ByteBudgetOptions): ByteBudget {
     }
   };
 
-  /** Waits in the queue. A waiter whose client is at its share does not keep the others waiting. */
+  /** Waits in the queue. A waiter whose client is at its limit does not block the others. */
   const wait = (client: string, bytes: number, signal: AbortSignal): Promise<boolean> =>
     new Promise((resolve) => {
       const end = (isTaken: boolean) => {

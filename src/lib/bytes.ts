@@ -1,17 +1,15 @@
 /**
- * Small work on bytes: joining, comparing, big-endian integers.
+ * Bytes: concatenation, comparison, big-endian integers.
  * @module
  */
 import { assert } from "./assert.ts";
 
 const encoder = new TextEncoder();
 
-/** The UTF-8 bytes of a text. */
 export function utf8Bytes(text: string): Uint8Array<ArrayBuffer> {
   return encoder.encode(text);
 }
 
-/** Joins byte strings into one new one. */
 export function concatBytes(parts: readonly Uint8Array[]): Uint8Array {
   const joined = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;
@@ -22,19 +20,17 @@ export function concatBytes(parts: readonly Uint8Array[]): Uint8Array {
   return joined;
 }
 
-/** Tells whether two byte strings are the same. Not in constant time: never for secrets. */
+/** Compares bytes, not in constant time: never for secrets. */
 export function equalBytes(left: Uint8Array, right: Uint8Array): boolean {
   return left.length === right.length && Buffer.compare(left, right) === 0;
 }
 
-/** Orders byte strings as unsigned bytes, a prefix before what it begins: negative, 0 or positive. */
+/** Orders byte strings as unsigned bytes; a prefix is less than a longer string. Returns negative, 0 or positive. */
 export function compareBytes(left: Uint8Array, right: Uint8Array): number {
   return Buffer.compare(left, right);
 }
 
-/**
- * Reads a big-endian unsigned integer of any length; no bytes mean 0.
- */
+/** Reads a big-endian unsigned integer of any length; no bytes are 0. */
 export function readUnsigned(bytes: Uint8Array): bigint {
   if (bytes.length === 0) return 0n;
   return BigInt(`0x${bytes.toHex()}`);
@@ -65,18 +61,14 @@ export function writeUnsignedFixed(value: bigint, size: number): Uint8Array {
   return padded;
 }
 
-/**
- * Writes bytes with their size before them.
- *
- * @param width - Bytes that the size takes, big-endian; the size must fit.
- */
+/** Prefixes bytes with their size. @param width - Bytes of the size, big-endian; the size must fit. */
 export function withSize(bytes: Uint8Array, width: number): Uint8Array {
   return concatBytes([writeUnsignedFixed(BigInt(bytes.length), width), bytes]);
 }
 
 /**
- * Bytes as a Blob, which the runtime sends without another copy. The bytes are gone afterwards: else they would be in
- * memory twice until they are collected.
+ * Moves bytes into a Blob, which the runtime sends without another copy. The buffer is detached: otherwise the bytes
+ * would be in memory twice until the garbage collection.
  */
 export function blobOf(bytes: Uint8Array<ArrayBuffer>): Blob {
   const blob = new Blob([bytes]);

@@ -1,58 +1,55 @@
 /**
- * CDB64: a constant key-value file of any size in which a key is found with a few short reads.
+ * CDB64: a constant key-value file of any size, in which a few short reads find a key.
  *
- * The file begins with 256 tables' places and slot counts (8 bytes each, little-endian); records stand from
- * byte 4,096 on (key size, value size, key, value); a table's slot has a hash and the record's place, 0 for
- * none. A key's hash chooses the table, the slot where the search begins, and the slots that are worth a
- * look. Nothing in the file is believed: every number is held to the file's size before it is used, and a
- * search that a hostile file would make long is ended.
+ * The file starts with the offsets and slot counts of 256 tables (8 bytes each, little-endian). Records (key size,
+ * value size, key, value) start at byte 4,096. A slot of a table has a hash and the offset of a record, or 0. The hash
+ * of a key selects the table and the first slot. The file is not trusted: every number is checked against the file's
+ * size before use, and the number of reads of a search is limited.
  * Source: docs/reference/formats.md#cdb64.
  * @module
  */
 import { equalBytes } from "./bytes.ts";
 
-/** A file to look in. */
 export type Cdb64File = Readonly<{
-  /** Bytes. */
+  /** Size, bytes. */
   size: number;
   /** The first {@link cdb64HeaderSize} bytes. */
   header: Uint8Array;
-  /** Returns exactly the bytes `[start, end)`, which are within the file. */
+  /** Returns exactly the bytes `[start, end)`, which the file has. */
   read: (start: number, end: number) => Promise<Uint8Array>;
 }>;
 
-/** What a search came to. */
 export type Cdb64Response =
   | Readonly<{ kind: "value"; value: Uint8Array }>
   | Readonly<{ kind: "absent" }>
   | Readonly<{ kind: "malformed"; reason: string }>;
 
-/** Bytes of the tables' places at the beginning of a file. */
+/** Size of the table of tables at the start of a file. Bytes. */
 export const cdb64HeaderSize = 4_096;
 
 const tableCount = 256n;
 const slotSize = 16;
 const recordHeadSize = 16;
 
-/** Slots read at once: half of a table's slots are empty, so that a search rarely looks at more than a few. */
+/** Slots of one read. Half of a table's slots are empty, so a search rarely needs more than a few. */
 const slotsAtOnce = 32;
 
-/** Reads of one search; an honest file takes two or three. */
+/** Maximum number of reads of a search; a regular file needs two or three. */
 const readsMax = 16;
 
-/** Bytes of a value; those that are looked up have less than 500. */
+/** Maximum size of a value; known values have less than 500 bytes. */
 const valueSizeMax = 4_096;
 
 const mask64 = (1n << 64n) - 1n;
 
-/** The hash of a key: multiplied by 33, then XORed with each byte in order, from 5381 on, in 64 bits. */
+/** The hash of a key, 64 bits: starts with 5381; for each byte, multiplies by 33, then XORs the byte. */
 export function cdb64Hash(key: Uint8Array): bigint {
   let hash = 5_381n;
   for (const byte of key) hash = (((hash << 5n) + hash) & mask64) ^ BigInt(byte);
   return hash;
 }
 
-/** Looks up a key. Throws only what `file.read` throws. */
+/** Looks up a key. Throws only errors of `file.read`. */
 export async function lookUpCdb64(file: Cdb64File, key: Uint8Array): Promise<Cdb64Response> {
   const hash = cdb64Hash(key);
   const table = tableOf(file, hash);
@@ -65,7 +62,7 @@ export async function lookUpCdb64(file: Cdb64File, key: Uint8Array): Promise<Cdb
     const count = Math.min(slotsAtOnce, slots - slot, slots - looked);
     const page = readPage(await file.read(start + slot * slotSize, start + (slot + count) * slotSize), hash);
     readsLeft -= 1 + page.records.length;
-    if (readsLeft < 0) return malformed(`a search takes more than ${readsMax} reads`);
+    if (readsLeft < 0) return malformed(`a search needs more than ${readsMax} reads`);
     for (const record of page.records) {
       const response = await readRecord(file, record, key);
       if (response !== undefined) return response;
@@ -76,7 +73,7 @@ export async function lookUpCdb64(file: Cdb64File, key: Uint8Array): Promise<Cdb
   return { kind: "absent" };
 }
 
-/** Places of the records that may be the one, and whether the search ends here. */
+/** The offsets of records with this hash, and whether the search ends at this page. */
 function readPage(page: Uint8Array, hash: bigint) {
   const records: bigint[] = [];
   for (let at = 0; at < page.length; at += slotSize) {
@@ -92,20 +89,21 @@ function tableOf(file: Cdb64File, hash: bigint) {
   const [place, slots] = [readNumber(file.header, at), readNumber(file.header, at + 8)];
   if (slots === 0n) return { kind: "absent" } as const;
   const isWithin = place >= cdb64HeaderSize && place + slots * BigInt(slotSize) <= BigInt(file.size);
-  if (!isWithin) return malformed("a table is beyond the file");
+  if (!isWithin) return malformed("a table is beyond the end of the file");
   return { kind: "table", start: Number(place), slots: Number(slots) } as const;
 }
 
-/** Reads a record; `undefined` when it is another key's. */
+/** Reads a record; `undefined` for a record of another key. */
 async function readRecord(file: Cdb64File, place: bigint, key: Uint8Array): Promise<Cdb64Response | undefined> {
   const quota = BigInt(file.size) - place;
-  if (place < cdb64HeaderSize || quota < recordHeadSize) return malformed("a record is beyond the file");
+  if (place < cdb64HeaderSize || quota < recordHeadSize) return malformed("a record is beyond the end of the file");
   const start = Number(place);
-  // One read for nearly every record: what is longer takes a second.
+  // One read is enough for nearly every record; a longer record needs a second read.
   const guess = Math.min(Number(quota), recordHeadSize + key.length + 512);
   const bytes = await file.read(start, start + guess);
   const [keySize, valueSize] = [readNumber(bytes, 0), readNumber(bytes, 8)];
-  if (BigInt(recordHeadSize) + keySize + valueSize > quota) return malformed("a record reaches beyond the file");
+  if (BigInt(recordHeadSize) + keySize + valueSize > quota)
+    return malformed("a record extends beyond the end of the file");
   if (keySize !== BigInt(key.length)) return undefined;
   if (!equalBytes(bytes.subarray(recordHeadSize, recordHeadSize + key.length), key)) return undefined;
   if (valueSize > valueSizeMax) return malformed(`a value has more than ${valueSizeMax} bytes`);

@@ -1,25 +1,14 @@
 /**
- * Time as a value that is passed in, so that tests can move it.
+ * Clocks are passed as values, so that tests control time.
  * @module
  */
 
-/** Milliseconds since the Unix epoch, now. */
+/** The current time, milliseconds since the Unix epoch. */
 export type Clock = () => number;
 
-/** The machine's own clock. */
 export const systemClock: Clock = () => Date.now();
 
-/** Whole Unix seconds of a clock, as the wire's timestamps are. */
+/** The time in whole Unix seconds, as in timestamps of HTTP messages. */
 export function unixSeconds(clock: Clock): number {
   return Math.floor(clock() / 1_000);
-}
-
-/** The earlier of two times. */
-export function earlier(left: number, right: number): number {
-  return Math.min(left, right);
-}
-
-/** The later of two times. */
-export function later(left: number, right: number): number {
-  return Math.max(left, right);
 }

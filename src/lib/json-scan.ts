@@ -1,27 +1,23 @@
 /**
- * A JSON text read in pieces, in constant memory: its structure and its strings are passed on as they are met.
+ * A streaming JSON parser in constant memory. It reports the structure and the strings of a text by callbacks.
  *
- * It accepts exactly the texts that `JSON.parse(new TextDecoder().decode(bytes))` accepts, and gives every string
- * the value that it has there: a leading byte order mark is skipped, malformed UTF-8 becomes U+FFFD, escapes are
- * resolved.
+ * It accepts exactly the texts that `JSON.parse(new TextDecoder().decode(bytes))` accepts, with the same strings: a
+ * leading byte order mark is skipped, malformed UTF-8 becomes U+FFFD, escapes are resolved.
  *
- * The text of one JSON string, as its bytes come: escapes resolved, malformed UTF-8 replaced, in constant memory.
- *
- * The bytes given on are UTF-8, in which a surrogate without its other half has three bytes (WTF-8): two strings
- * are equal in JavaScript exactly when their bytes are.
- * Source: RFC 8259; WHATWG Encoding §4.1 (UTF-8 decode); RFC 8259 §7; WHATWG Encoding §4.1;
- * docs/decisions/090-manifest-indexes.md.
+ * Strings are reported as UTF-8, with three bytes for an unpaired surrogate (WTF-8): two strings are equal in
+ * JavaScript exactly when their bytes are.
+ * Source: RFC 8259 §7; WHATWG Encoding §4.1 (UTF-8 decode); docs/decisions/090-manifest-indexes.md.
  * @module
  */
 import { utf8Bytes } from "./bytes.ts";
 
-/** What the scan calls. A value follows each key; `leave` ends the innermost object or list. */
+/** The callbacks of the scan. A value follows each key; `leave` ends the innermost object or list. */
 export type JsonEvents = Readonly<{
   enter: (kind: "object" | "list") => void;
   leave: () => void;
-  /** A key begins. @returns What takes its text; `undefined` when it is not wanted. */
+  /** A key begins. @returns The receiver of its text; `undefined` skips the text. */
   key: () => TextSink | undefined;
-  /** A string that is a value begins. @returns As {@link key}. */
+  /** A string value begins. @returns As {@link key}. */
   string: () => TextSink | undefined;
   /** A key or a string has ended. */
   textEnd: (isKey: boolean) => void;
@@ -29,14 +25,12 @@ export type JsonEvents = Readonly<{
   plain: () => void;
 }>;
 
-/** Why a text is not valid. */
 export type JsonFault = "not json" | "too many brackets";
 
-/** A scan under way. */
 export type JsonScan = Readonly<{
-  /** Reads the next bytes. @returns Why the text is not valid, from then on; `undefined` while it may be. */
+  /** Reads the next bytes. @returns The fault, also at each later call; `undefined` while the text may be valid. */
   take: (bytes: Uint8Array) => JsonFault | undefined;
-  /** Ends the text. @returns Why it is not valid; `undefined` when it was one whole JSON text. */
+  /** Ends the text. @returns The fault; `undefined` for a complete JSON text. */
   finish: () => JsonFault | undefined;
 }>;
 
@@ -44,10 +38,10 @@ const [quote, backslash, comma, colon] = [0x22, 0x5c, 0x2c, 0x3a];
 const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];
 const minus = 0x2d;
 
-/** What may come next between two tokens. */
+/** Tokens that may follow. */
 const [aValue, itemOrEnd, keyOrEnd, aKey, aColon, afterValue] = [0, 1, 2, 3, 4, 5];
 
-/** Which token the scan is in. */
+/** The current token. */
 const [between, inText, inNumber, inWord] = [0, 1, 2, 3];
 
 const words = new Map(["true", "false", "null"].map((word) => [word.charCodeAt(0), Buffer.from(word)]));
@@ -61,7 +55,6 @@ const classes = Uint8Array.from({ length: 256 }, (_, byte) => {
   return byte === openList || byte === openObject ? opensMore : 0;
 });
 
-/** Where a scan is. */
 type State = {
   readonly events: JsonEvents;
   readonly bracketsMax: number;
@@ -71,7 +64,7 @@ type State = {
   token: number;
   expected: number;
   isKey: boolean;
-  position: number; // of the piece, in the text
+  position: number; // offset of the piece in the text
   numberState: number;
   word: Uint8Array;
   wordAt: number;
@@ -80,10 +73,10 @@ type State = {
 };
 
 /**
- * Begins a scan.
+ * Starts a scan.
  *
- * @param bracketsMax - Most `[`, and most `{`, that the text may have, within its strings too: bounds the memory for
- *   its nesting, one byte a level.
+ * @param bracketsMax - Maximum number of `[`, and of `{`, in the text, strings included: bounds the memory for the
+ *   nesting, one byte per level.
  */
 export function createJsonScan(events: JsonEvents, bracketsMax: number): JsonScan {
   const state: State = {
@@ -117,7 +110,7 @@ export function createJsonScan(events: JsonEvents, bracketsMax: number): JsonSca
   };
 }
 
-/** @returns A place behind every byte: nothing more is read. */
+/** @returns An offset after every byte: nothing more is read. */
 function fail(state: State, reason: JsonFault = "not json"): number {
   state.fault ??= reason;
   return Number.MAX_SAFE_INTEGER;
@@ -218,7 +211,7 @@ function takeText(state: State, bytes: Uint8Array, from: number): number {
   return at === bytes.length ? at : endRun(state, bytes[at] ?? 0, at);
 }
 
-/** Counts the brackets in a run of a string: few have any. */
+/** Counts the brackets in a run of a string. */
 function countWithin(state: State, bytes: Uint8Array, from: number, to: number): void {
   let lists = 0;
   let objects = 0;
@@ -251,7 +244,7 @@ function takeNumber(state: State, bytes: Uint8Array, from: number): number {
   return bytes.length;
 }
 
-/** Whether the number may end where it does. */
+/** Whether the number is complete. */
 function endNumber(state: State): boolean {
   state.token = between;
   state.expected = afterValue;
@@ -275,12 +268,12 @@ function takeWord(state: State, bytes: Uint8Array, at: number): number {
   return at + 1;
 }
 
-/** What was read of a number: nothing, a minus, a first zero, digits, a point, decimals, e, its sign, its digits. */
+/** States of a number: after nothing, a minus, a first zero, digits, a point, decimals, e, its sign, its digits. */
 const [numberStart, afterMinus, afterZero, digits, afterPoint] = [1, 2, 3, 4, 5];
 const [decimals, afterE, afterSign, exponent] = [6, 7, 8, 9];
 const numberEnds: ReadonlySet<number> = new Set([afterZero, digits, decimals, exponent]);
 
-/** The next state by the byte that comes. */
+/** The next state for each character. */
 const numberSteps: ReadonlyMap<number, Readonly<Record<string, number>>> = new Map([
   [numberStart, { "-": afterMinus, "0": afterZero, "9": digits }],
   [afterMinus, { "0": afterZero, "9": digits }],
@@ -299,7 +292,7 @@ function numberStep(state: number, byte: number): number {
   return numberSteps.get(state)?.[character] ?? 0;
 }
 
-/** The objects and lists that are open: a byte each. */
+/** The open objects and lists, one byte each. */
 function createLevels() {
   let kinds = new Uint8Array(64);
   let depth = 0;
@@ -320,17 +313,17 @@ function createLevels() {
   };
 }
 
-/** Takes the bytes of a text, in order; they are changed after the call. */
+/** Receives the bytes of a text in order. The buffer is reused after the call. */
 export type TextSink = Readonly<{ add: (bytes: Uint8Array, start: number, end: number) => void }>;
 
-/** One string after another. */
+/** Decodes one string after another. */
 export type JsonText = Readonly<{
   begin: (sink: TextSink | undefined) => void;
-  /** Takes bytes that are neither escapes nor quotes. @param ascii - Whether each is below 0x80. */
+  /** Adds bytes that are neither escapes nor quotes. @param ascii - Whether all are below 0x80. */
   run: (bytes: Uint8Array, start: number, end: number, ascii: boolean) => void;
   beginEscape: () => void;
   isEscaped: () => boolean;
-  /** Takes the next byte of an escape. @returns Whether it may stand there. */
+  /** Adds the next byte of an escape. @returns Whether the byte is valid. */
   escape: (byte: number) => boolean;
   end: () => void;
 }>;
@@ -339,7 +332,6 @@ const escapes = new Map([...'"\\/bfnrt'].map((name, at) => [name.charCodeAt(0), 
 const unicodeEscape = 0x75;
 const unicodeDigits = 4;
 
-/** Creates the reader of strings. */
 export function createJsonText(): JsonText {
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   const units = createUnits();
@@ -349,7 +341,7 @@ export function createJsonText(): JsonText {
   function endRun(): void {
     if (!isDecoding) return;
     isDecoding = false;
-    giveText(sink, decoder.decode());
+    passText(sink, decoder.decode());
   }
 
   return {
@@ -362,7 +354,7 @@ export function createJsonText(): JsonText {
       units.end();
       if (ascii && !isDecoding) return sink.add(bytes, start, end);
       isDecoding = true;
-      giveText(sink, decoder.decode(bytes.subarray(start, end), { stream: true }));
+      passText(sink, decoder.decode(bytes.subarray(start, end), { stream: true }));
     },
     beginEscape() {
       endRun();
@@ -378,20 +370,20 @@ export function createJsonText(): JsonText {
   };
 }
 
-function giveText(sink: TextSink | undefined, text: string): void {
+function passText(sink: TextSink | undefined, text: string): void {
   if (text === "") return;
   const bytes = utf8Bytes(text);
   sink?.add(bytes, 0, bytes.length);
 }
 
-/** UTF-16 code units that escapes spell, joined to characters. */
+/** Joins the UTF-16 code units of escapes to characters. */
 function createUnits() {
   const few = new Uint8Array(4);
   let sink: TextSink | undefined;
-  /** Of an escape, bytes that are still to come: 5 before the character after the backslash, then digits. */
+  /** Bytes that remain of an escape: 5 before the character after the backslash, then digits. */
   let left = 0;
   let unit = 0;
-  /** The first half of a pair, whose second may follow. */
+  /** A high surrogate whose low surrogate may follow. */
   let high = 0;
 
   function give(codePoint: number): void {
@@ -428,7 +420,7 @@ function createUnits() {
       sink = next;
       high = 0;
     },
-    /** Gives what waits for its other half. */
+    /** Passes on an unpaired surrogate. */
     end,
     isEscaped: () => left > 0,
     beginEscape(): void {
@@ -445,7 +437,7 @@ function createUnits() {
   };
 }
 
-/** Writes a text as the bytes that a string of the same value has here. */
+/** Encodes a text as the bytes that the scan reports for an equal string. */
 export function textBytes(text: string): Uint8Array {
   if (text.isWellFormed()) return utf8Bytes(text);
   const few = new Uint8Array(4);

@@ -1,34 +1,30 @@
 /**
- * JSON in which no integer loses a digit.
+ * JSON without loss: exact integers, detection of repeated keys, and exact decimals.
  *
- * `JSON.parse` rounds integers above 2^53; old blocks carry them (reward_pool). Here they become `bigint`, and
- * `writeJson` writes a `bigint` as a bare integer. Everything else is as in `JSON`.
- *
- * Keys that a JSON text repeats within one object, which `JSON.parse` lets pass in silence.
- *
- * JSON whose numbers stay as they were written: what is money there must not pass through floating point.
+ * `JSON.parse` rounds integers above 2^53, which old blocks have (reward_pool). `readJson` returns them as `bigint`, and
+ * `writeJson` writes a `bigint` as an integer. `repeatedKey` finds the keys that `JSON.parse` silently overwrites.
+ * `readWrittenJson` returns numbers as their text: amounts of money must not become floats.
  * @module
  */
 
-/** What a JSON text may mean. An object's keys keep the order of the text. */
+/** A JSON value. The keys of an object are in the order of the text. */
 export type JsonValue = null | boolean | number | bigint | string | readonly JsonValue[] | JsonObject;
 
-/** A JSON object. */
 export type JsonObject = { readonly [key: string]: JsonValue };
 
-/** Sixteen digits in a row outside of a word: the least that can exceed 2^53. May also match inside of strings. */
+/** Sixteen consecutive digits, the shortest number that can exceed 2^53. May also match inside strings. */
 const longDigits = /(?:^|[[:,\s-])\d{16}/;
 
 const integerPattern = /^-?\d+$/;
 
-/** Longer integers are rejected: making a `bigint` of a million digits takes seconds. */
+/** Longer integers are rejected: the conversion of a million digits takes seconds. */
 const integerDigitsMax = 1_000;
 
 /**
- * Reads a JSON text.
+ * Parses a JSON text.
  *
- * @param text - Its length bounds time and memory; deep nesting takes about 80 bytes of memory a character.
- * @returns The value, or `undefined` when the text is not JSON or holds an integer of more than 1,000 digits.
+ * @param text - Its length bounds time and memory; deep nesting takes about 80 bytes of memory per character.
+ * @returns The value, or `undefined` when the text is not JSON or has an integer of more than 1,000 digits.
  */
 export function readJson(text: string): JsonValue | undefined {
   try {
@@ -40,7 +36,7 @@ export function readJson(text: string): JsonValue | undefined {
   }
 }
 
-/** Whether an error reports a text that is not valid JSON or exceeds a bound of the engine or of ours. */
+/** Whether an error reports invalid JSON, or JSON beyond a limit of the engine or of this file. */
 export function isJsonFault(error: unknown): boolean {
   return error instanceof SyntaxError || error instanceof RangeError;
 }
@@ -54,12 +50,10 @@ export function writeJson(value: JsonValue): string {
   return `{${members.join(",")}}`;
 }
 
-/** Tells an object from the other values. */
 export function isJsonObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Tells a list from the other values. */
 export function isJsonArray(value: JsonValue | undefined): value is readonly JsonValue[] {
   return Array.isArray(value);
 }
@@ -72,7 +66,7 @@ function keepInteger(_key: string, value: unknown, context?: { source?: string }
   return BigInt(source);
 }
 
-/** One open object or list: the keys seen so far (none in a list), and the position of the scan. */
+/** One open object or list: its keys so far (`undefined` for a list), and the position of the scan. */
 type Level = { readonly keys: Set<string> | undefined; step: string | number };
 
 const tokenPattern = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|[{}[\],]/g;
@@ -116,23 +110,22 @@ function pathOf(levels: readonly Level[]): string {
   return `$${steps.join("")}`;
 }
 
-/** The key that holds a number's text; no JSON text makes an object with this key. */
-const written = Symbol("a number as it was written");
+/** The key of a number's text; no JSON text yields an object with this key. */
+const written = Symbol("written number");
 
-/** A number, as its digits. */
+/** A number as its text. */
 export type WrittenNumber = Readonly<{ [written]: string }>;
 
-/** What a JSON text may mean. */
+/** A JSON value whose numbers are texts. */
 export type WrittenJson = null | boolean | string | WrittenNumber | readonly WrittenJson[] | WrittenObject;
 
-/** An object. */
 export type WrittenObject = { readonly [key: string]: WrittenJson };
 
 /**
- * Reads a JSON text.
+ * Parses a JSON text, with numbers as texts.
  *
  * @param text - Its length bounds time and memory.
- * @returns The value; `undefined` when the text is not JSON, or nested more deeply than the engine can walk.
+ * @returns `undefined` when the text is not JSON, or nested more deeply than the engine supports.
  */
 export function readWrittenJson(text: string): WrittenJson | undefined {
   try {
@@ -144,23 +137,21 @@ export function readWrittenJson(text: string): WrittenJson | undefined {
   }
 }
 
-/** The digits of a number; `undefined` for every other value. */
+/** The text of a number; `undefined` for every other value. */
 export function numberText(value: WrittenJson | undefined): string | undefined {
   return isWrittenNumber(value) ? value[written] : undefined;
 }
 
-/** The value of an object's own key; `undefined` for what has none. */
+/** The value of an object's own key; `undefined` for other values and missing keys. */
 export function memberOf(value: WrittenJson | undefined, key: string): WrittenJson | undefined {
   const members: WrittenObject = isWrittenObject(value) ? value : {};
   return Object.hasOwn(members, key) ? members[key] : undefined;
 }
 
-/** Tells an object from the other values. */
 export function isWrittenObject(value: WrittenJson | undefined): value is WrittenObject {
   return typeof value === "object" && value !== null && !isWrittenList(value) && !isWrittenNumber(value);
 }
 
-/** Tells a list from the other values. */
 export function isWrittenList(value: WrittenJson | undefined): value is readonly WrittenJson[] {
   return Array.isArray(value);
 }

@@ -1,41 +1,39 @@
 /**
- * Log lines: one JSON object a line, or one line for people; never a secret, never a throw.
+ * The log: one JSON object or one readable line per event. Logging never throws.
  * @module
  */
 import { writeSync } from "node:fs";
 import type { Clock } from "./clock.ts";
 import { jsonText, printable, printableLines } from "./printable.ts";
 
-/** How important a line is, least first. */
+/** Levels in ascending order. */
 export const logLevels = ["debug", "info", "warn", "error"] as const;
 export type LogLevel = (typeof logLevels)[number];
 
-/** Fields of a line. `error` values are written with name, message, stack, context and causes. */
+/** Fields of a line. An Error is written with name, message, stack, context and causes. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** Where a part of the program says what happened. */
 export type Log = Readonly<{
   debug: (message: string, fields?: LogFields) => void;
   info: (message: string, fields?: LogFields) => void;
   warn: (message: string, fields?: LogFields) => void;
   error: (message: string, fields?: LogFields) => void;
-  /** A log whose lines all carry these fields. */
+  /** Creates a log that adds these fields to every line. */
   with: (fields: LogFields) => Log;
-  /** Whether lines of this level are written, for callers whose fields are costly. */
+  /** Whether lines of this level are written; callers check it before they compute expensive fields. */
   writes: (level: LogLevel) => boolean;
 }>;
 
-/** What a log is made of. */
 export type LogOptions = Readonly<{
-  /** Least important level that is written. */
+  /** Lowest level that is written. */
   level: LogLevel;
   format: "json" | "pretty";
   clock: Clock;
-  /** Takes one whole line, its newline included. */
+  /** Receives one complete line, with its newline. */
   write: (line: string) => void;
 }>;
 
-/** Deepest chain of causes that is written. */
+/** Maximum number of nested causes that are written. */
 const causesMax = 5;
 
 /** Creates a log. A field that cannot be written as JSON is written as text. */
@@ -58,7 +56,7 @@ export function createLog(options: LogOptions, base: LogFields = {}): Log {
   };
 }
 
-/** A log that writes nothing, for parts that are used alone. */
+/** A log that writes nothing. */
 export const silentLog: Log = createLog({
   level: "error",
   format: "json",
@@ -66,25 +64,25 @@ export const silentLog: Log = createLog({
   write: () => undefined,
 });
 
-/** A writer that buffers the lines of one turn of the event loop and writes them at once. */
+/** A writer that buffers the lines of one iteration of the event loop and writes them together. */
 export type LineWriter = Readonly<{
   write: (line: string) => void;
-  /** Lines that were given up because the reader of the log did not keep up. */
+  /** Number of lines that were dropped because the reader of the log was too slow. */
   dropped: () => number;
-  /** Writes what is left; lines after it are written at once. */
+  /** Writes the buffered lines; later lines are written immediately. */
   close: () => void;
 }>;
 
-/** Text that waits for a slow reader of the log; what comes beyond is dropped and counted. */
+/** Maximum text that is buffered for a slow reader of the log; further lines are dropped and counted. */
 const waitingCharactersMax = 4 * 2 ** 20;
 
-/** How long a pipe that is full may take before it is tried again. Milliseconds. */
+/** Wait before another write to a full pipe. Milliseconds. */
 const retryAfterMs = 20;
 
 /** Opens a writer to a file descriptor, such as 1 for standard output. */
 export function openLineWriter(descriptor: number): LineWriter {
   let waiting = "";
-  let left: Uint8Array = new Uint8Array(0); // bytes that a full pipe has not taken; they may begin within a character
+  let left: Uint8Array = new Uint8Array(0); // bytes that a full pipe did not accept; they may start within a character
   let scheduled = false;
   let closed = false;
   let dropped = 0;
@@ -119,7 +117,7 @@ export function openLineWriter(descriptor: number): LineWriter {
   };
 }
 
-/** Writes as much as the descriptor takes now; the count of bytes that it took. */
+/** Writes as many bytes as the descriptor accepts now. @returns Their number. */
 function writeSome(descriptor: number, bytes: Buffer): number {
   let written = 0;
   while (written < bytes.length) {
@@ -127,7 +125,7 @@ function writeSome(descriptor: number, bytes: Buffer): number {
       written += writeSync(descriptor, bytes, written);
     } catch (error) {
       if (isSystemError(error) && error.code === "EAGAIN") return written;
-      return bytes.length; // The reader is gone (EPIPE): there is nobody left to tell.
+      return bytes.length; // The reader has closed the pipe (EPIPE): nothing can be reported.
     }
   }
   return written;
@@ -142,8 +140,8 @@ function jsonLine(level: LogLevel, time: string, message: string, fields: LogFie
   try {
     return `${jsonText(line, writable)}\n`;
   } catch {
-    // The fields have a cycle; the message is still worth a line.
-    return `${jsonText({ level, time, message, facts: Bun.inspect(fields, { depth: 2 }) })}\n`;
+    // Fields with a cycle are written as text.
+    return `${jsonText({ level, time, message, fields: Bun.inspect(fields, { depth: 2 }) })}\n`;
   }
 }
 
@@ -157,11 +155,9 @@ function prettyValue(value: unknown): string {
   return printableLines(Bun.inspect(value, { depth: 2, compact: !(value instanceof Error) }));
 }
 
-/**
- * JSON.stringify's replacer: integers beyond 2^53 as decimal text, errors as objects, bytes by their count.
- */
+/** Replacer of JSON.stringify: a bigint becomes decimal text, an Error an object, bytes their number. */
 function writable(this: unknown, name: string, value: unknown): unknown {
-  const own: unknown = Reflect.get(Object(this), name); // a Buffer has become a list by now
+  const own: unknown = Reflect.get(Object(this), name); // `value` of a Buffer is already a list
   if (own instanceof Uint8Array) return `${own.byteLength} bytes`;
   if (typeof value === "bigint") return value.toString();
   return value instanceof Error ? writableError(value, causesMax) : value;

@@ -1,6 +1,6 @@
 /**
- * Background loops. A round never starts another one: `wake` only shortens the wait between two rounds, so work is
- * done at our own pace.
+ * Background loops. Rounds never overlap: `wake` only shortens the wait between two rounds, so the loop sets the pace
+ * of its work.
  * @module
  */
 import { explainError } from "../failures.ts";
@@ -9,20 +9,19 @@ import type { Log } from "./log.ts";
 import { type RetryPlan, retryWaitMs } from "./retry.ts";
 import { withDeadline } from "./stop.ts";
 
-/** A running loop. */
 export type BackgroundLoop = Readonly<{
-  /** Ends the present wait, so that the next round begins now. During a round, the wait after it is skipped. */
+  /** Ends the current wait, so that the next round starts now. During a round, the wait after it is skipped. */
   wake: () => void;
-  /** Aborts the present round and resolves when it has ended. */
+  /** Aborts the current round and resolves when it has ended. */
   close: () => Promise<void>;
 }>;
 
 /**
- * Runs rounds one after another until `close`. The first round begins at once.
+ * Runs rounds one after another until `close`. The first round starts at once.
  *
- * @param name - Names the loop in the reason of its abort.
+ * @param name - Name of the loop in the reason of its abort.
  * @param round - Must end soon after its signal is aborted. Returns the wait before the next round, milliseconds.
- * @param onError - Receives what a round throws, unless the loop is closing, and returns the wait as `round` does.
+ * @param onError - Receives the error of a round, unless the loop is closing, and returns the wait as `round` does.
  */
 export function openBackgroundLoop(
   name: string,
@@ -58,26 +57,25 @@ export function openBackgroundLoop(
   };
 }
 
-/** How a supervised loop is doing. Times are milliseconds since the Unix epoch. */
+/** The status of a supervised loop. Times are milliseconds since the Unix epoch. */
 export type LoopStatus = Readonly<{
   /** False only after `close`. */
   running: boolean;
   /** Consecutive failures; 0 after a success. */
   failures: number;
-  /** The last failure in one line; undefined once a step has succeeded after it. */
+  /** The last failure in one line; `undefined` after a success. */
   lastError: string | undefined;
   lastSuccessAt: number | undefined;
-  /** Start of the present step; undefined between steps. */
+  /** Start of the current step; `undefined` between steps. */
   stepSince: number | undefined;
 }>;
 
-/** The wait after a step: none for `again`, the loop's interval for `rest`, or a wait of its own. */
+/** The wait after a step: none for `again`, the loop's interval for `rest`, or a given time. */
 export type StepOutcome = "again" | "rest" | Readonly<{ restMs: number }>;
 
-/** Options of a supervised loop. */
 export type LoopOptions = Readonly<{
   name: string;
-  /** One step; must end soon after its signal is aborted. */
+  /** Performs one step; must end soon after its signal is aborted. */
   step: (signal: AbortSignal) => Promise<StepOutcome>;
   /** Wait after `rest`, milliseconds. */
   intervalMs: number;
@@ -90,10 +88,9 @@ export type LoopOptions = Readonly<{
   log: Log;
 }>;
 
-/** A running supervised loop. */
 export type Loop = BackgroundLoop & Readonly<{ status: () => LoopStatus }>;
 
-/** Starts a loop that survives every failure: logs it, reports it in its status, and waits longer after each one. */
+/** Starts a loop that survives failures: it logs each failure, reports it in its status, and backs off. */
 export function openLoop(options: LoopOptions): Loop {
   const { name, step, intervalMs, backoff, stepTimeoutMs, clock, random, log } = options;
   let status: LoopStatus = {
@@ -138,11 +135,11 @@ export function openLoop(options: LoopOptions): Loop {
 export type IdleWait = Readonly<{
   /** Waits; one caller at a time. @param ms - Milliseconds, 0 or more. Never rejects. */
   wait: (ms: number) => Promise<void>;
-  /** Ends the present wait, or the next one when there is none at present. */
+  /** Ends the current wait, or the next wait if none is running. */
   end: () => void;
 }>;
 
-/** @param signal - Ends the present wait and all later ones. */
+/** @param signal - Ends the current wait and all later waits. */
 export function createIdleWait(signal: AbortSignal): IdleWait {
   let finish: (() => void) | undefined;
   let isEnded = false;

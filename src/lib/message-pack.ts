@@ -1,23 +1,22 @@
 /**
- * MessagePack values, read within bounds: maps with text keys, lists, byte strings, texts and whole numbers.
- * The rest of the format is rejected: no value that is read here uses it.
+ * A bounded parser of MessagePack: maps with text keys, lists, byte strings, texts and whole numbers. It rejects the
+ * other types of the format, which the parsed messages do not use.
  * Source: github.com/msgpack/msgpack/blob/master/spec.md.
  * @module
  */
 
-/** What was read. */
 export type PackedValue = number | string | Uint8Array | readonly PackedValue[] | PackedMap;
 
-/** A map; keys are as they were written, whatever they are. */
+/** A map with any text keys. */
 export type PackedMap = ReadonlyMap<string, PackedValue>;
 
-/** Values within values; what we read has two levels. */
+/** Maximum nesting; the parsed messages have two levels. */
 const depthMax = 4;
 
-/** Members of one map or list. */
+/** Maximum number of members of one map or list. */
 const membersMax = 64;
 
-/** The position of the reader. It throws {@link unreadable} and nothing else. */
+/** The position in the bytes. Its functions throw only {@link unreadable}. */
 type Cursor = { readonly bytes: Uint8Array; readonly view: DataView; at: number };
 
 const unreadable = Symbol("unreadable");
@@ -25,10 +24,10 @@ const unreadable = Symbol("unreadable");
 const decoder = new TextDecoder("utf-8", { fatal: true });
 
 /**
- * Reads one value.
+ * Parses one value.
  *
- * @param bytes - The value and nothing after it; views of it are given back.
- * @returns `undefined` when it cannot be read, is too deep or too wide, or is followed by anything.
+ * @param bytes - One value and nothing after it; byte strings of the result are views of it.
+ * @returns `undefined` for an invalid, too deep or too wide value, or bytes after it.
  */
 export function readMessagePack(bytes: Uint8Array): PackedValue | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -37,7 +36,7 @@ export function readMessagePack(bytes: Uint8Array): PackedValue | undefined {
     const value = readValue(cursor, depthMax);
     return cursor.at === bytes.length ? value : undefined;
   } catch (error) {
-    if (error === unreadable || error instanceof TypeError) return undefined; // a text that is not UTF-8 is a TypeError
+    if (error === unreadable || error instanceof TypeError) return undefined; // text that is not UTF-8 throws a TypeError
     throw error;
   }
 }
@@ -104,14 +103,14 @@ function readNumber(cursor: Cursor, size: number): number {
   return number;
 }
 
-/** Some writers put whole numbers beyond 2^32 into a float of 64 bits. */
+/** Some writers encode whole numbers above 2^32 as 64-bit floats. */
 function readFloat(cursor: Cursor): number {
   const number = cursor.view.getFloat64(advance(cursor, 8));
   if (!Number.isSafeInteger(number) || number < 0) throw unreadable;
   return number;
 }
 
-/** Goes on by `size` bytes, which must be there; gives where it was. */
+/** Advances the cursor. @returns The old position. @throws {@link unreadable} when the bytes end before. */
 function advance(cursor: Cursor, size: number): number {
   const start = cursor.at;
   if (size > cursor.bytes.length - start) throw unreadable;

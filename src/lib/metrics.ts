@@ -1,10 +1,8 @@
 /**
- * Metrics of the running program, in the Prometheus text format.
+ * Metrics in the Prometheus text format.
  *
- * Names are the peer's where it has them, so that operators' dashboards carry over.
- *
- * Histograms whose series are looked up once and then cost a few additions each, because every response is
- * counted.
+ * Metrics that ar-io-node also has use its names, so dashboards carry over. A histogram looks up a series once; an
+ * observation then costs a few additions, because every response is counted.
  * Source: Prometheus exposition format 0.0.4, "Histograms and summaries".
  * @module
  */
@@ -13,63 +11,59 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import { Counter, Gauge, Registry } from "prom-client";
 import { yieldToEventLoop } from "./event-loop.ts";
 
-/** Labels, each with all values that it may have; any other value is counted as {@link otherValue}. */
+/** Labels and their values; any other value is counted as {@link otherValue}. */
 type LabelTable<Label extends string> = Readonly<Record<Label, readonly string[]>>;
 
-/** Replaces every value that a label's table does not have. */
+/** Replaces values that the table of a label lacks. */
 const otherValue = "other";
 
-/** The name and meaning of a metric. */
 export type MetricRow<Label extends string> = Readonly<{
   name: string;
   help: string;
   labels?: LabelTable<Label>;
 }>;
 
-/** A metric whose value is read from elsewhere when the metrics are read. */
+/** A metric whose value is read when the metrics are collected. */
 export type ReadRow = Readonly<{ name: string; help: string; read: () => number }>;
 
-/** Such metrics by the value of one label. */
+/** Metrics by the value of one label, read when the metrics are collected. */
 export type ReadRows = Readonly<{
   name: string;
   help: string;
   label: string;
-  /** All values that the label may have; other values are added up as {@link otherValue}. */
+  /** The values of the label; other values are added up as {@link otherValue}. */
   values: readonly string[];
-  /** The metrics wait for a promise; when it fails, this row has no values. */
+  /** A rejected promise leaves the metric without values. */
   read: () => Readonly<Record<string, number>> | Promise<Readonly<Record<string, number>>>;
 }>;
 
-/** A count that only grows; one without labels takes none. */
+/** A counter; `inc` takes labels only if the metric has labels. */
 type LabelledCounter<Label extends string> = Readonly<{
   inc: [Label] extends [never] ? (by?: number) => void : (labels: Readonly<Record<Label, string>>, by?: number) => void;
 }>;
 
 /**
- * A separate registry: two programs in one process (tests) do not mix their metrics. A label has only values of its
- * table, so clients cannot make the number of series grow.
+ * A separate registry: two programs in one process (tests) do not mix their metrics. Labels have only values of their
+ * tables, so clients cannot increase the number of series.
  */
 export type Metrics = Readonly<{
-  /** A count that only grows. */
   counter: <Label extends string = never>(row: MetricRow<Label>) => LabelledCounter<Label>;
-  /** A counter whose value is read from elsewhere. */
+  /** A counter whose value is read when the metrics are collected. */
   countOf: (row: ReadRow) => void;
-  /** A gauge. */
   gauge: (row: MetricRow<never>) => Readonly<{ set: (value: number) => void }>;
-  /** A gauge whose value is read from elsewhere. */
+  /** A gauge whose value is read when the metrics are collected. */
   gaugeOf: (row: ReadRow) => void;
-  /** Such metrics by the value of one label. */
+  /** Gauges by the value of one label. */
   gaugesOf: (row: ReadRows) => void;
-  /** How values spread over buckets. Its series have the values that its owner asks for: these must be of a table. */
+  /** A histogram. The caller bounds the label values of its series. */
   histogram: <Label extends string = never>(row: HistogramOptions<Label>) => Histogram<Label>;
-  /** All metrics as text, written in several turns of the event loop. */
+  /** All metrics as text, written in several iterations of the event loop. */
   text: () => Promise<string>;
 }>;
 
 /** Media type of `Metrics.text`. */
 export const metricsContentType = "text/plain; version=0.0.4; charset=utf-8";
 
-/** Creates an empty registry. */
 export function createMetrics(): Metrics {
   const registers = [new Registry()];
   const [registry] = registers;
@@ -92,7 +86,7 @@ export function createMetrics(): Metrics {
           try {
             this.inc(read());
           } catch {
-            this.remove(); // a metric that cannot be read has no value; the others do
+            this.remove(); // a metric that cannot be read has no value
           }
         },
       });
@@ -149,7 +143,6 @@ export function createMetrics(): Metrics {
   };
 }
 
-/** Replaces values that a table does not have. */
 function boundTo<Label extends string>(table: LabelTable<Label>) {
   const rows = Object.entries<readonly string[]>(table).map(([label, values]) => [label, new Set(values)] as const);
   return (given: Readonly<Record<Label, string>>): Record<string, string> => {
@@ -167,11 +160,11 @@ async function readOrNothing(read: ReadRows["read"]): Promise<Readonly<Record<st
   try {
     return await read();
   } catch {
-    return {}; // a metric that cannot be read has no value; the others do
+    return {}; // a metric that cannot be read has no value
   }
 }
 
-/** Adds the metrics of this process: CPU, memory, open files, start, delay of the event loop. */
+/** Adds the metrics of the process: CPU, memory, open files, start time, delay of the event loop. */
 export function addProcessMetrics(metrics: Metrics): void {
   const startedAt = Date.now() / 1_000 - process.uptime();
   const delay = monitorEventLoopDelay({ resolution: 10 });
@@ -223,7 +216,7 @@ export function addProcessMetrics(metrics: Metrics): void {
   });
 }
 
-/** Descriptors that are open; 0 on systems that do not tell. */
+/** The number of open descriptors; 0 on systems that do not list them. */
 function openDescriptors(): number {
   try {
     return readdirSync("/proc/self/fd").length;
@@ -235,15 +228,13 @@ function openDescriptors(): number {
 /** One combination of label values. */
 export type Series = Readonly<{ observe: (value: number) => void }>;
 
-/** A histogram. */
 export type Histogram<Label extends string> = Readonly<{
-  /** The series of these values, created at the first call: callers bound the values and keep the series. */
+  /** The series of label values, created at the first call. Callers bound the values and reuse the series. */
   series: (labels: Readonly<Record<Label, string>>) => Series;
-  /** All series in the text format, a few in each text, so that many can be written in several turns. */
+  /** All series in the text format, in parts, so that the caller can yield to the event loop between them. */
   texts: () => Iterable<string>;
 }>;
 
-/** What a histogram is created with. */
 export type HistogramOptions<Label extends string> = Readonly<{
   name: string;
   help: string;
@@ -252,12 +243,11 @@ export type HistogramOptions<Label extends string> = Readonly<{
   buckets: readonly number[];
 }>;
 
-/** Writing so many takes 0.2 ms. */
+/** Series of one text; writing them takes 0.2 ms. */
 const seriesPerText = 50;
 
 type Counts = { readonly labels: string; readonly buckets: number[]; sum: number };
 
-/** Creates a histogram without series. */
 export function createHistogram<Label extends string>(options: HistogramOptions<Label>): Histogram<Label> {
   const { name, help, labels, buckets } = options;
   const all = new Map<string, Counts & Series>();

@@ -1,5 +1,5 @@
 /**
- * Escapes untrusted text for terminals and logs: control characters and line breaks.
+ * Text of messages: escapes untrusted text for terminals and logs, and reports invalid values.
  * @module
  */
 
@@ -34,4 +34,15 @@ export function jsonText(value: unknown, replacer?: (name: string, value: unknow
 /** Escapes these characters in a JSON text, where they occur only in strings. */
 export function escapeJson(json: string): string {
   return json.replace(obeyed, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
+/**
+ * The message for an invalid setting or command option: `invalid value 'abc' for PORT: expected 0–65535`.
+ *
+ * @param value - The text as it was given; `undefined` hides a secret.
+ * @param expected - The valid values, as a noun: "a whole number of milliseconds, 1 or more".
+ */
+export function invalidValue(name: string, value: string | undefined, expected: string): string {
+  const shown = value === undefined ? "(hidden)" : `'${printable(value)}'`;
+  return `invalid value ${shown} for ${name}: expected ${expected}`;
 }

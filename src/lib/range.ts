@@ -1,36 +1,36 @@
 /**
- * Byte ranges: what a caller asks for, and what that means for a body of known size.
+ * Byte ranges of HTTP: parses a Range header for a body of known size.
  *
- * A `ByteSpan` is half-open (`end` is one past the last byte), as in `Uint8Array.subarray`.
- * HTTP is inclusive; the two meet only in this file.
- * Source: RFC 9110 §14.1.2 (range syntax), §14.2 (an unreadable Range is ignored), §15.3.7.2 (overlaps may be merged).
+ * A `ByteSpan` is half-open (`end` is one past the last byte), as in `Uint8Array.subarray`. Ranges of HTTP are
+ * inclusive; only this file converts between them.
+ * Source: RFC 9110 §14.1.2 (range syntax), §14.2 (an invalid Range is ignored), §15.3.7.2 (overlaps may be merged).
  * @module
  */
 import { assert } from "./assert.ts";
 
-/** Bytes `[start, end)` of a body, in bytes. */
+/** Bytes `[start, end)` of a body. */
 export type ByteSpan = Readonly<{ start: number; end: number }>;
 
-/** What a Range header means for one body: the whole of it, some spans, or nothing that exists. */
+/** The meaning of a Range header for a body: all bytes, some spans, or no byte of the body. */
 export type RangeMeaning =
   | Readonly<{ kind: "whole" }>
   | Readonly<{ kind: "spans"; spans: readonly ByteSpan[] }>
   | Readonly<{ kind: "unsatisfiable" }>;
 
-// The unit's name is case-insensitive (RFC 9110 §14.1); blanks may stand around commas (§5.6.1).
+// The unit's name is case-insensitive (RFC 9110 §14.1); white space is allowed around commas (§5.6.1).
 const rangeHeaderPattern = /^bytes=[ \t]*(\d*-\d*(?:[ \t]*,[ \t]*\d*-\d*)*)[ \t]*$/i;
 
-/** More ranges than this in one request is an attack, not a player seeking. */
+/** Maximum number of ranges of a request; a media player needs few. */
 export const rangesPerRequestMax = 16;
 
 /**
- * Reads a Range header against a body of known size.
+ * Parses a Range header for a body of known size.
  *
- * @param header - The header's value, or `null` when absent.
+ * @param header - The header's value; `null` when absent.
  * @param size - Body size, in bytes, 0 to 2^53 - 1.
- * @returns The meaning. Spans are clamped to the body; those that overlap are merged, so that they are disjoint
- * and their sum never exceeds the body; they keep the caller's order. More than {@link rangesPerRequestMax}
- * ranges are unsatisfiable; an unreadable header means the whole body.
+ * @returns Spans are clamped to the body, and keep the order of the header. Overlapping spans are merged, so their sum
+ * never exceeds the body. More than {@link rangesPerRequestMax} ranges are unsatisfiable; an invalid header means the
+ * whole body.
  */
 export function readRange(header: string | null, size: number): RangeMeaning {
   assert(Number.isSafeInteger(size) && size >= 0, "a body size is a whole number of bytes");
@@ -38,8 +38,8 @@ export function readRange(header: string | null, size: number): RangeMeaning {
   if (list === undefined) return { kind: "whole" };
 
   const parts = list.split(",").map((part) => part.trim());
-  // "-" and "5-2" are syntax errors, and those are ignored (RFC 9110 §14.1.1).
-  if (parts.some(isUnreadable)) return { kind: "whole" };
+  // "-" and "5-2" are syntax errors: the header is ignored (RFC 9110 §14.1.1).
+  if (parts.some(isInvalid)) return { kind: "whole" };
   if (parts.length > rangesPerRequestMax) return { kind: "unsatisfiable" };
 
   const spans = parts.map((part) => readSpan(part, size)).filter((span) => span !== undefined);
@@ -53,10 +53,10 @@ export function contentRange(span: ByteSpan, size: number): string {
 }
 
 /**
- * Merges spans that overlap (spans that merely touch stay apart: they were asked for as two parts).
+ * Merges overlapping spans. Adjacent spans stay separate: the client requested two parts.
  *
- * @param spans - Non-empty spans in the order asked for.
- * @returns Disjoint spans; in the order of the first span that each was merged from.
+ * @param spans - Non-empty spans in the order of the request.
+ * @returns Disjoint spans, each at the position of its first source.
  */
 export function mergeOverlaps(spans: readonly ByteSpan[]): ByteSpan[] {
   const merged: ByteSpan[] = [];
@@ -76,7 +76,7 @@ export function mergeOverlaps(spans: readonly ByteSpan[]): ByteSpan[] {
   return merged;
 }
 
-function isUnreadable(part: string): boolean {
+function isInvalid(part: string): boolean {
   const [first = "", last = ""] = part.split("-");
   return (first === "" && last === "") || (first !== "" && last !== "" && BigInt(last) < BigInt(first));
 }

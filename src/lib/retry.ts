@@ -4,11 +4,10 @@
  */
 import { sleep } from "./stop.ts";
 
-/** The number of attempts and the waits between them. */
 export type RetryPlan = Readonly<{
-  attempts: number; // at least 1, the first included
+  attempts: number; // 1 or more, the first included
   firstMs: number; // wait before the second attempt
-  longestMs: number; // no wait is longer
+  longestMs: number; // maximum wait
 }>;
 
 /**
@@ -25,12 +24,11 @@ export function retryWaitMs(plan: RetryPlan, attempt: number, random: () => numb
 }
 
 /**
- * Makes attempts until one is final.
+ * Repeats an attempt until its result is final.
  *
- * @param attempt - Makes one; gets how many were made before.
- * @param isFinal - Whether a result ends it.
- * @returns The final result, or the last one when the attempts are used up.
- * @throws What an attempt throws (a throw is final), or the signal's reason.
+ * @param attempt - Receives the number of earlier attempts.
+ * @returns The final result, or the last result when no attempt is left.
+ * @throws The error of an attempt, which is not retried, or the signal's reason.
  */
 export async function retry<Value>(
   plan: RetryPlan,

@@ -1,9 +1,7 @@
 /**
- * RSA-PSS with SHA-256 and the exponent 65537, for keys of any size.
+ * RSA-PSS with SHA-256 and the exponent 65537, for keys of any size, and generation of RSA wallets.
  *
- * Any salt length is accepted when verifying: signers in the field use 0, 32 and the longest that fits.
- *
- * New RSA keys of wallets, as JSON Web Keys, and keys whose making begins before they are wanted.
+ * Verification accepts any salt length: existing signers use 0, 32 and the maximum.
  * Source: RFC 8017 §8.1 (RSASSA-PSS), §A.1.1 (RSAPublicKey); RFC 7517, RFC 7518 §6.3.
  * @module
  */
@@ -11,25 +9,24 @@ import { constants, createPublicKey, createVerify, generateKeyPair, type KeyObje
 import { promisify } from "node:util";
 import type { JsonObject } from "./json.ts";
 
-/** Keys in the cache: owners repeat within a block, and a ready key verifies in 58 instead of 66 µs (measured). */
-const readyKeysMax = 256;
+/** Maximum number of cached keys. Owners repeat within a block; a cached key verifies in 58 µs, another in 66 µs. */
+const cachedKeysMax = 256;
 
-const readyKeys = new Map<string, KeyObject>();
+const cachedKeys = new Map<string, KeyObject>();
 
-/** The check of one signature, whose message streams by. */
+/** The verification of one signature over a streamed message. */
 export type RsaPssCheck = Readonly<{
-  /** Takes in the next bytes of the message. */
+  /** Adds the next bytes of the message. */
   update(piece: Uint8Array): void;
-  /** Whether the signature is the key's over all that was taken in; to be asked once. */
+  /** Whether the signature by the key is valid for the added bytes. May be called once. */
   matches(signature: Uint8Array): boolean;
 }>;
 
 /**
- * Tells whether a signature is that of a key over a message.
+ * Verifies a signature over a message.
  *
- * @param modulus - Big-endian; at most a few hundred bytes, the caller's bound.
- * @param message - Of any size; hashed here.
- * @returns False also for numbers that are no modulus.
+ * @param modulus - Big-endian; the caller bounds it to a few hundred bytes.
+ * @returns False also for an invalid modulus.
  */
 export function verifyRsaPss(modulus: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
   const check = createRsaPssCheck(modulus);
@@ -38,9 +35,10 @@ export function verifyRsaPss(modulus: Uint8Array, message: Uint8Array, signature
 }
 
 /**
- * Begins to check a signature. As fast as the one-shot call of the crypto library (57 µs for 4,096 bits, measured).
+ * Starts the verification of a signature. As fast as the one-shot call of the crypto library (57 µs for 4,096 bits,
+ * measured).
  *
- * @param modulus - Big-endian; at most a few hundred bytes, the caller's bound.
+ * @param modulus - Big-endian; the caller bounds it to a few hundred bytes.
  */
 export function createRsaPssCheck(modulus: Uint8Array): RsaPssCheck {
   const verifier = createVerify("sha256");
@@ -52,7 +50,7 @@ export function createRsaPssCheck(modulus: Uint8Array): RsaPssCheck {
         const saltLength = constants.RSA_PSS_SALTLEN_AUTO;
         return verifier.verify({ key: publicKeyOf(modulus), padding, saltLength }, signature);
       } catch {
-        // The crypto library throws for numbers that cannot be a modulus: nothing is signed by those.
+        // The crypto library throws for an invalid modulus.
         return false;
       }
     },
@@ -70,15 +68,15 @@ export function signRsaPss(key: KeyObject, message: Uint8Array, saltSize: number
 
 function publicKeyOf(modulus: Uint8Array): KeyObject {
   const name = modulus.toBase64();
-  const ready = readyKeys.get(name);
-  if (ready !== undefined) return ready;
+  const cached = cachedKeys.get(name);
+  if (cached !== undefined) return cached;
   const made = createPublicKey({ key: derOf(modulus), format: "der", type: "pkcs1" });
-  if (readyKeys.size >= readyKeysMax) readyKeys.delete(readyKeys.keys().next().value ?? "");
-  readyKeys.set(name, made);
+  if (cachedKeys.size >= cachedKeysMax) cachedKeys.delete(cachedKeys.keys().next().value ?? "");
+  cachedKeys.set(name, made);
   return made;
 }
 
-/** SEQUENCE { INTEGER modulus, INTEGER 65537 }; DER is the fastest form to make a key from (measured). */
+/** SEQUENCE { INTEGER modulus, INTEGER 65537 }; DER is the fastest format to import a key (measured). */
 function derOf(modulus: Uint8Array): Buffer {
   let start = 0;
   while (start < modulus.length - 1 && modulus[start] === 0) start++;
@@ -95,15 +93,15 @@ function derHead(tag: number, size: number): Buffer {
   return Buffer.from([tag, 0x82, size >> 8, size & 0xff]);
 }
 
-/** Gives a new key, which nobody else has been given. */
+/** Returns a new key at each call. */
 export type MakeRsaJwk = () => Promise<JsonObject>;
 
-/** What clients of the chain expect. */
+/** Key size that clients of the chain expect. */
 const rsaBits = 4_096;
 
 const makeKeyPair = promisify(generateKeyPair);
 
-/** Makes a key of 4096 bits: 0.2 to 1.2 s of a processor (measured), in a thread of the runtime's. */
+/** Generates a key of 4096 bits in a thread of the runtime: 0.2 to 1.2 s of CPU time (measured). */
 export async function makeRsaJwk(): Promise<JsonObject> {
   const { privateKey } = await makeKeyPair("rsa", { modulusLength: rsaBits });
   return Object.fromEntries(
@@ -112,15 +110,15 @@ export async function makeRsaJwk(): Promise<JsonObject> {
 }
 
 /**
- * Begins to make keys at once.
+ * Starts the generation of keys.
  *
- * @param count - How many will be wanted; a key that is wanted beyond them is begun then.
- * @returns Gives each key once.
+ * @param count - Number of keys to generate now; further keys are generated on request.
+ * @returns Returns each key once.
  */
 export function beginRsaJwks(count: number): MakeRsaJwk {
   const begun = Array.from({ length: count }, () => {
     const key = makeRsaJwk();
-    key.catch(() => "reported to the caller that takes the key");
+    key.catch(() => "the caller that takes the key receives the error");
     return key;
   });
   return async () => await (begun.shift() ?? makeRsaJwk());

@@ -9,9 +9,9 @@ import { sha256 } from "./hash.ts";
 
 /** The schema version that a database states. */
 export type StoredSchema = Readonly<{
-  /** How many scripts it has run; 0 when it is new. */
+  /** Number of scripts that the database has run; 0 for a new database. */
   version: number;
-  /** Of those scripts; `undefined` when none is stored. */
+  /** Fingerprint of these scripts; `undefined` when none is stored. */
   fingerprint: string | undefined;
 }>;
 
@@ -28,24 +28,26 @@ export function schemaFingerprint(scripts: readonly string[]): string {
   return Buffer.from(digest).toString("hex").slice(0, fingerprintDigits);
 }
 
-/** A phrase that both errors have, and no other error. */
+/** A phrase of both errors, and of no other error. */
 const knownPhrase = "this build knows";
 
 /**
  * Selects the scripts that a database must run to reach the newest version.
  *
- * @param scripts - All of them, in order; the n-th takes it from version n to n + 1.
- * @throws Error when a newer program made it, or scripts that are not the first ones of these.
+ * @param scripts - All scripts in order; script n migrates version n to n + 1.
+ * @throws Error when a newer program created the database, or a program with other scripts.
  */
 export function scriptsToRun(scripts: readonly string[], stored: StoredSchema): readonly string[] {
   const { version, fingerprint } = stored;
   if (version > scripts.length)
-    throw new Error(`a newer program made it: its version is ${version}, ${knownPhrase} ${scripts.length}`);
+    throw new Error(
+      `a newer program created this database: its version is ${version}, ${knownPhrase} ${scripts.length}`,
+    );
   const here = schemaFingerprint(scripts.slice(0, version));
   if (version === 0 || fingerprint === here) return scripts.slice(version);
   throw new Error(
-    `a build of this program that was not released made its tables: version ${version} has the fingerprint ` +
-      `${fingerprint ?? "none"}, ${knownPhrase} ${here}; use the build that made it, or begin anew with an empty ` +
+    `an unreleased build of this program created this database: version ${version} has the fingerprint ` +
+      `${fingerprint ?? "none"}, ${knownPhrase} ${here}; use that build, or start again with an empty ` +
       "folder (DATA_DIR) or, where the ledger is on PostgreSQL, an empty database (LEDGER_URL)",
   );
 }

@@ -1,9 +1,9 @@
 /**
- * ECDSA over secp256k1: the native addon where it loads, pure TypeScript where it does not.
+ * ECDSA over secp256k1, by the native addon where it loads, otherwise in pure TypeScript.
  *
- * Bun's own crypto has no secp256k1. The addon is about six times faster than the pure code, and both give
- * the same bytes. Signatures are 64 bytes, r and s big-endian; hashes are 32 bytes; nothing here hashes.
- * The addon's files are named literally, so that `bun build --compile` embeds them.
+ * Bun's own crypto has no secp256k1. The addon is about six times faster than the pure code, with equal results.
+ * Signatures are 64 bytes, r and s big-endian; callers pass hashes of 32 bytes. The addon's files are named literally,
+ * so that `bun build --compile` embeds them.
  * Source: SEC 1 §4.1 (signing, verifying, recovering), BIP-62 (low S).
  * @module
  */
@@ -13,22 +13,22 @@ import { assert } from "./assert.ts";
 /** A signature from which the public key can be recovered. `recovery` is 0 to 3. */
 export type RecoverableSignature = Readonly<{ signature: Uint8Array; recovery: number }>;
 
-/** Both implementations. Inputs of a wrong length give a result and never throw. */
+/** The interface of both implementations. Input of a wrong length is invalid, and never throws. */
 export type Secp256k1 = Readonly<{
-  /** True for a valid signature with a low S by that key (33 or 65 bytes). */
+  /** True for a valid signature with a low S. The public key has 33 or 65 bytes. */
   verify(signature: Uint8Array, hash: Uint8Array, publicKey: Uint8Array): boolean;
-  /** The 65-byte public key whose signature this is, or `undefined`. A high S is accepted: see `hasLowS`. */
+  /** The 65-byte public key of the signer, or `undefined`. Accepts a high S: see `hasLowS`. */
   recover(signature: Uint8Array, recovery: number, hash: Uint8Array): Uint8Array | undefined;
-  /** Signs deterministically (RFC 6979), always with a low S. The private key is 32 bytes in [1, n). */
+  /** Signs deterministically (RFC 6979) with a low S. The private key has 32 bytes, in [1, n). */
   sign(hash: Uint8Array, privateKey: Uint8Array): RecoverableSignature;
   /** The 65-byte public key of a private key. */
   publicKeyOf(privateKey: Uint8Array): Uint8Array;
 }>;
 
-/** Half of the group's order, big-endian: the greatest S that is low. */
+/** Half of the group's order, big-endian: the largest low S. */
 const halfOrder = Uint8Array.fromHex("7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0");
 
-/** The implementation that needs nothing but JavaScript. */
+/** The pure TypeScript implementation. */
 export const pureSecp256k1: Secp256k1 = {
   verify: (signature, hash, publicKey) =>
     hasLengths(signature, hash) &&
@@ -48,7 +48,7 @@ export const pureSecp256k1: Secp256k1 = {
   publicKeyOf: (privateKey) => curve.getPublicKey(privateKey, false),
 };
 
-/** The addon's own calls; 0 is success. It checks no range of `recovery` and keeps nothing. */
+/** The functions of the addon; 0 is success. They do not check the range of `recovery`. */
 type Addon = Readonly<{
   ecdsaVerify(signature: Uint8Array, hash: Uint8Array, publicKey: Uint8Array): number;
   ecdsaRecover(output: Uint8Array, signature: Uint8Array, recovery: number, hash: Uint8Array): number;
@@ -59,20 +59,19 @@ type Addon = Readonly<{
 let loaded: Secp256k1 | undefined;
 
 /**
- * Loads the addon with the first call, not with the module: a thread that is ended while it loads an addon takes the
- * whole process with it (Bun 1.4.5), and threads are ended when they have no work.
+ * Loads the addon at the first call, not with the module: a thread that is terminated while it loads an addon crashes
+ * the process (Bun 1.4.5), and idle threads are terminated.
  */
 function implementation(): Secp256k1 {
   loaded ??= loadNative() ?? pureSecp256k1;
   return loaded;
 }
 
-/** The implementation in use; logged at start-up, because a silent fallback costs a factor of six. */
+/** The implementation in use, which the start logs: the fallback is six times slower. */
 export function secp256k1Implementation(): "native" | "pure" {
   return implementation() === pureSecp256k1 ? "pure" : "native";
 }
 
-/** The implementation in use. */
 export const secp256k1: Secp256k1 = {
   verify: (signature, hash, publicKey) => implementation().verify(signature, hash, publicKey),
   recover: (signature, recovery, hash) => implementation().recover(signature, recovery, hash),
@@ -81,7 +80,7 @@ export const secp256k1: Secp256k1 = {
 };
 
 /**
- * Tells whether S is at most half the order. Where only low S is accepted, a signature has one spelling.
+ * Whether S is at most half the order. A check for low S makes a signature unique.
  *
  * @param signature - 64 bytes, r then s.
  */
@@ -89,7 +88,7 @@ export function hasLowS(signature: Uint8Array): boolean {
   return Buffer.compare(signature.subarray(32, 64), halfOrder) <= 0;
 }
 
-/** The 33-byte form of a 65-byte public key. */
+/** Compresses a 65-byte public key to 33 bytes. */
 export function compressPoint(publicKey: Uint8Array): Uint8Array {
   const compressed = publicKey.slice(0, 33);
   compressed[0] = 2 + ((publicKey[64] ?? 0) & 1);
@@ -103,7 +102,7 @@ function recoverPurely(signature: Uint8Array, recovery: number, hash: Uint8Array
   return curve.Point.fromBytes(curve.recoverPublicKey(whole, hash, { prehash: false })).toBytes(false);
 }
 
-/** The pure code throws for invalid points and scalars; here they give a result. */
+/** Converts the errors of the pure code, for invalid points and scalars, to `undefined`. */
 function attempt<Value>(compute: () => Value): Value | undefined {
   try {
     return compute();
@@ -129,7 +128,7 @@ function loadNative(): Secp256k1 | undefined {
     const addon = construct(requirePrebuilt());
     return addon === undefined ? undefined : overAddon(addon);
   } catch {
-    // No prebuilt file for this machine, or its C library is another: the pure code is used instead.
+    // No prebuilt file for this machine or its C library: the pure code is used.
     return undefined;
   }
 }
@@ -145,7 +144,7 @@ function requirePrebuilt(): unknown {
   try {
     return require("secp256k1/prebuilds/linux-x64/secp256k1.glibc.node");
   } catch {
-    // A Linux without glibc.
+    // Linux without glibc.
     return require("secp256k1/prebuilds/linux-x64/secp256k1.musl.node");
   }
 }

@@ -6,12 +6,11 @@
 /** Releases a permit. A second call does nothing. */
 export type Release = () => void;
 
-/** A semaphore. */
 export type Semaphore = Readonly<{
   /**
    * Requests a permit.
-   * @returns undefined at once when the queue is full; else a promise of the permit, which the holder must release.
-   * The promise rejects with the signal's reason when the signal is aborted before.
+   * @returns `undefined` when the queue is full; otherwise a promise of the permit, which the holder must release. The
+   * promise rejects with the signal's reason when the signal is aborted first.
    */
   take: (signal: AbortSignal) => Promise<Release> | undefined;
   atWork: () => number;
@@ -23,11 +22,11 @@ type Waiter = Readonly<{ start: () => void }>;
 /**
  * Creates a semaphore.
  *
- * @param atWorkMax - Permits in use at once, 1 or more.
- * @param waitingMax - Callers in the queue, 0 or more.
+ * @param atWorkMax - Maximum number of permits in use, 1 or more.
+ * @param waitingMax - Maximum number of queued callers, 0 or more.
  */
 export function createSemaphore(atWorkMax: number, waitingMax: number): Semaphore {
-  const queue = new Set<Waiter>(); // in order of arrival; leaving the middle costs nothing
+  const queue = new Set<Waiter>(); // in order of arrival; removal from the middle is cheap
   let atWork = 0;
 
   function begin(): Release {

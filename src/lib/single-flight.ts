@@ -5,7 +5,6 @@
  */
 import { ignoreRejection, untilStopped } from "./stop.ts";
 
-/** Runs work once per key at a time. */
 export type SingleFlight<Value> = Readonly<{
   /**
    * Joins the work of a key, or starts it.
@@ -13,7 +12,7 @@ export type SingleFlight<Value> = Readonly<{
    * @param work - Must observe its signal, which is aborted when the last caller has left.
    */
   run: (key: string, signal: AbortSignal, work: (signal: AbortSignal) => Promise<Value>) => Promise<Value>;
-  /** How many keys are under way. */
+  /** Number of running keys. */
   size: () => number;
 }>;
 
@@ -34,7 +33,7 @@ export function createSingleFlight<Value>(): SingleFlight<Value> {
       .finally(() => {
         if (flights.get(key) === flight) flights.delete(key);
       });
-    ignoreRejection(result); // every waiter has its own copy of a failure
+    ignoreRejection(result); // each caller receives the rejection through its own promise
     const flight: Flight<Value> = { waiting: 0, result, controller };
     flights.set(key, flight);
     return flight;

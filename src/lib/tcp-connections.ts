@@ -1,6 +1,6 @@
 /**
- * TCP connections of this process in the kernel: bytes that the peer has acknowledged, and a way to close them. The
- * runtime offers neither for connections of its HTTP server.
+ * TCP connections of this process: bytes that the peer has acknowledged, and a way to close a connection. The runtime
+ * offers neither for connections of its HTTP server.
  *
  * Linux only.
  * Source: Linux tcp(7) `TCP_INFO`, getpeername(2), shutdown(2); docs/decisions/091-body-memory.md.
@@ -9,24 +9,23 @@
 import { dlopen, FFIType } from "bun:ffi";
 import { readdirSync } from "node:fs";
 
-/** The other side of a connection: its address as bytes (4 or 16) and its port. */
+/** The remote address, 4 or 16 bytes, and port of a connection. */
 export type Peer = Readonly<{ address: readonly number[]; port: number }>;
 
-/** A connection, good until the event loop goes on. */
+/** A connection, valid until the end of the current iteration of the event loop. */
 export type TcpConnection = Readonly<{
-  /** Its other side, as {@link peerKey} writes it. */
+  /** The remote side, as {@link peerKey} writes it. */
   peer: string;
-  /** Bytes that the other side has acknowledged since it began; infinite when the kernel does not report it. */
+  /** Bytes that the peer has acknowledged so far; infinite when the kernel does not report them. */
   bytesTaken: () => number;
-  /** Ends it in both directions. */
+  /** Shuts the connection down in both directions. */
   cut: () => void;
 }>;
 
-/** The connections of this process. */
 export type TcpConnections = Readonly<{
-  /** Descriptors of this process: of connections and of all else. */
+  /** All file descriptors of this process. */
   descriptors: () => readonly number[];
-  /** The connection at a descriptor; undefined when there is none. It takes 2 µs. */
+  /** The connection of a descriptor; `undefined` for other descriptors. Takes 2 µs. */
   at: (descriptor: number) => TcpConnection | undefined;
 }>;
 
@@ -77,7 +76,7 @@ export function openTcpConnections(): TcpConnections | undefined {
       try {
         return readdirSync("/proc/self/fd").map(Number);
       } catch {
-        return []; // no descriptor is free to list them: they are looked at the next time
+        return []; // no descriptor is free to list them; the next call tries again
       }
     },
     at: (fd) => {
@@ -99,14 +98,14 @@ function openLibrary() {
         shutdown: { args: [FFIType.i32, FFIType.i32], returns: FFIType.i32 },
       }).symbols;
     } catch (error) {
-      // Another C library: the next name is tried, and without any of them no connection is looked at.
+      // A system with another C library: the next name is tried.
       if (!(error instanceof Error)) throw error;
     }
   }
   return undefined;
 }
 
-/** Writes a peer: an IPv4 address is the same as its form within IPv6. */
+/** Writes a peer as a key; an IPv4-mapped IPv6 address is the same as its IPv4 address. */
 export function peerKey({ address, port }: Peer): string {
   const isMapped = address.length === 16 && address.slice(0, 12).join() === "0,0,0,0,0,0,0,0,0,0,255,255";
   return `${(isMapped ? address.slice(12) : address).join(".")} ${port}`;

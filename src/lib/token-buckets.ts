@@ -1,30 +1,29 @@
 /**
- * Token buckets by key: each fills at a steady rate up to its capacity, and what is done costs tokens.
+ * Token buckets by key: each fills at a steady rate up to its capacity, and requests take tokens.
  *
- * The cost of a request is often known only afterwards, so a bucket may go below zero, by at most its capacity.
- * A client that took much waits long, but never forever.
+ * The cost of a request is often known only afterwards, so a bucket may go below zero, by at most its capacity: the
+ * wait of a client is bounded.
  * @module
  */
 import { LRUCache } from "lru-cache";
 import { assert } from "./assert.ts";
 import type { Clock } from "./clock.ts";
 
-/** Buckets in memory. Beyond the limit, the least recently used bucket is dropped, which makes it full. */
+/** Beyond `countMax`, the least recently used bucket is dropped, which makes it full. */
 export type TokenBuckets = Readonly<{
   /** Milliseconds until the bucket has a token; 0 when it has one. */
   waitMs: (key: string) => number;
-  /** Takes tokens, also where there are none. @param tokens - 0 or more. */
+  /** Takes tokens, also from an empty bucket. @param tokens - 0 or more. */
   take: (key: string, tokens: number) => void;
   count: () => number;
 }>;
 
-/** How buckets behave. */
 export type TokenBucketsOptions = Readonly<{
-  /** Tokens of a full bucket, at least 1. */
+  /** Tokens of a full bucket, 1 or more. */
   capacity: number;
   /** Tokens a second, above 0. */
   refillPerSecond: number;
-  /** Buckets that are remembered. */
+  /** Maximum number of buckets. */
   countMax: number;
   /** Seeds the hash of the keys with a secret, so that no client can choose a key that shares another's bucket. */
   seed: number;
@@ -33,7 +32,6 @@ export type TokenBucketsOptions = Readonly<{
 
 type Bucket = { tokens: number; at: number };
 
-/** Creates buckets, all of them full. */
 export function createTokenBuckets(options: TokenBucketsOptions): TokenBuckets {
   const { capacity, refillPerSecond, countMax, seed, clock } = options;
   assert(capacity >= 1 && refillPerSecond > 0, "a bucket can hold a token and gets new ones");
@@ -43,7 +41,7 @@ export function createTokenBuckets(options: TokenBucketsOptions): TokenBuckets {
 
   const filled = (bucket: Bucket | undefined): number => {
     if (bucket === undefined) return capacity;
-    const elapsedMs = Math.max(0, clock() - bucket.at); // a clock that was put back gives nothing and takes nothing
+    const elapsedMs = Math.max(0, clock() - bucket.at); // a clock that was set back adds no tokens
     return Math.min(capacity, bucket.tokens + (elapsedMs / 1_000) * refillPerSecond);
   };
   return {

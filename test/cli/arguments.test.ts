@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
-import { missingArgument, unknownWord } from "../../src/cli/arguments.ts";
+import { missingArgument, unknownWord } from "../../src/cli/run.ts";
 import { repositoryRoot } from "../support/program.ts";
 
 const known = { valued: ["port", "range"], flags: ["json"], positionals: ["id"], required: 1 };

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readBlock } from "../../src/arweave/block.ts";
 import type { Anchor } from "../../src/arweave/proof-verify.ts";
-import { shieldNames } from "../../src/cli/arguments.ts";
+import { shieldNames } from "../../src/cli/run.ts";
 import { verifyAtGateway } from "../../src/cli/verify-gateway.ts";
 import { openHttp } from "../../src/lib/http-client.ts";
 import type { ByteSpan } from "../../src/lib/range.ts";

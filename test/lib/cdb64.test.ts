@@ -95,8 +95,8 @@ describe("a CDB64 file", () => {
     ["a record in the header", slots(1, 16n), /record is beyond/],
     ["a record beyond the end", slots(1, 2n ** 63n), /record is beyond/],
     ["a record without room for its head", slots(1, BigInt(good.length + 1)), /record is beyond/],
-    ["a key of 2^63 bytes", numbersAt(good, record, 2n ** 63n), /reaches beyond/],
-    ["a value of 2^63 bytes", numbersAt(good, record, 32n, 2n ** 63n), /reaches beyond/],
+    ["a key of 2^63 bytes", numbersAt(good, record, 2n ** 63n), /extends beyond/],
+    ["a value of 2^63 bytes", numbersAt(good, record, 32n, 2n ** 63n), /extends beyond/],
     ["a value of 5,000 bytes", writeCdb64([[key, new Uint8Array(5_000)]]), /more than 4096 bytes/],
     ["10,000 slots of its hash", slots(10_000, BigInt(good.length)), /more than 16 reads/],
   ];

@@ -35,7 +35,7 @@ describe("a database", () => {
   });
 
   const refused: [string, number, string | undefined, string][] = [
-    ["of a newer version", 3, schemaFingerprint(scripts), "a newer program made it: its version is 3"],
+    ["of a newer version", 3, schemaFingerprint(scripts), "a newer program created this database: its version is 3"],
     ["whose scripts were edited since", 2, "0123456789abcdef", "version 2 has the fingerprint 0123456789abcdef"],
     ["of an older version whose scripts were edited since", 1, schemaFingerprint(scripts), "version 1 has"],
     ["from before fingerprints were kept", 2, undefined, "version 2 has the fingerprint none"],

@@ -30,7 +30,7 @@ const edited = [first.replace("x INTEGER", "x INTEGER NOT NULL"), second];
 const refusals: [string, readonly string[], string][] = [
   ["whose last script was edited", [first, `${second} CREATE TABLE b (x INTEGER) STRICT;`], "version 2 has"],
   ["whose first script was edited", edited, "version 2 has the fingerprint"],
-  ["that has run more scripts", [first], "a newer program made it: its version is 2, this build knows 1"],
+  ["that has run more scripts", [first], "a newer program created this database: its version is 2, this build knows 1"],
 ];
 test.each(refusals)("a file %s is rejected when it is opened, and stays as it is", (_, migrations, reason) => {
   using folder = temporaryFolder();

@@ -13,8 +13,7 @@ import { manifestContentType, manifestSizeMax } from "../../arweave/manifest.ts"
 import { type Tag, tagsFault } from "../../arweave/tags.ts";
 import { Failure } from "../../failures.ts";
 import { systemClock } from "../../lib/clock.ts";
-import { invalidValue } from "../../lib/invalid-value.ts";
-import { printable } from "../../lib/printable.ts";
+import { invalidValue, printable } from "../../lib/printable.ts";
 import { createSemaphore } from "../../lib/semaphore.ts";
 import { createStoredReceipts } from "../receipts.ts";
 import { objectIn, openServiceClient, readServiceUrl, type ServiceClient, webUrl } from "../service-client.ts";

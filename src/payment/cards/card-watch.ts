@@ -8,7 +8,7 @@
  * @module
  */
 import { Failure, type FailureCode } from "../../failures.ts";
-import { type Clock, earlier, later } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import { sleep } from "../../lib/stop.ts";
 import { type LedgerDatabase, readTime, type Tx } from "../../store/ledger/ledger-database.ts";
@@ -210,7 +210,7 @@ async function lookLater({ ledger }: CardWatchParts, quote: Quote, now: number):
 
 function pauseOf(ageMs: number): number {
   if (ageMs < firstPauseMs) return firstPauseMs;
-  return earlier(ageMs, longestPauseMs);
+  return Math.min(ageMs, longestPauseMs);
 }
 
 /**
@@ -250,11 +250,11 @@ async function readEvents(parts: CardWatchParts, signal: AbortSignal): Promise<b
   for (let spans = 0; spans < spansPerLookMax; spans += 1) {
     const now = clock();
     const at = await ledger.read(readMark);
-    const from = later((at ?? now) - overlapMs, now - eventsStoredMs);
+    const from = Math.max((at ?? now) - overlapMs, now - eventsStoredMs);
     const to = from + spanMs < now ? from + spanMs : now + 1_000;
     const isRead = await attempt(parts, signal, { from, to }, () => readSpan(parts, from, to, signal));
     if (!isRead) return false;
-    const reached = earlier(to, now);
+    const reached = Math.min(to, now);
     if (at === undefined || reached - at >= markEveryMs) await ledger.write((tx) => setMark(tx, reached));
     if (to >= now) break;
   }

@@ -260,7 +260,7 @@ for (const kind of ledgerKinds())
     test("rejects a ledger that a newer program wrote", async () => {
       await database.write((tx) => tx.run("UPDATE ledger_version SET version = version + 1"));
       await expect(ledger.openAgain()).rejects.toThrow(
-        /a newer program made it: its version is \d+, this build knows \d+/,
+        /a newer program created this database: its version is \d+, this build knows \d+/,
       );
     });
 
@@ -272,7 +272,7 @@ for (const kind of ledgerKinds())
       "rejects at once a ledger of edited scripts, which %s, and leaves it as it is",
       async (_, edit) => {
         await database.write((tx) => tx.run(edit));
-        const refused = /^cannot open the ledger.*: a build of this program that was not released made its tables/;
+        const refused = /^cannot open the ledger.*: an unreleased build of this program created this database/;
         await expect(ledger.openAgain()).rejects.toThrow(refused);
         await expect(ledger.openAgain()).rejects.toThrow(refused);
       },
@@ -285,6 +285,6 @@ for (const kind of ledgerKinds())
       expect(await database.read((tx) => tx.all("SELECT version FROM ledger_version"))).toEqual([
         { version: BigInt(newer.length) },
       ]);
-      await expect(ledger.openAgain()).rejects.toThrow("a newer program made it");
+      await expect(ledger.openAgain()).rejects.toThrow("a newer program created this database");
     });
   });
