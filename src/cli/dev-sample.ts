@@ -39,7 +39,7 @@ const askEveryMs = 25;
 /**
  * Finds the sample, or posts it and waits until the gateway serves it.
  *
- * @returns Undefined when no wallet of the chain can pay, or the gateway does not serve the sample; the reason is logged.
+ * @returns Undefined when no wallet can pay, or the gateway does not serve the sample; the reason is logged.
  * @throws The reason of `stop`.
  */
 export async function storedSample(parts: SampleParts, stop: AbortSignal): Promise<Sample | undefined> {

@@ -4,10 +4,22 @@
  */
 import { winstonPerAr } from "../arweave/winston.ts";
 import { type Config, settings } from "../config/settings.ts";
+import type { TestWallet } from "../dev/devnet/wallets.ts";
 import type { Sample } from "../dev/sample/sample-site.ts";
-import type { FundedWallet } from "./dev.ts";
+import type { UserAddress } from "../payment/addresses.ts";
 import { startedAs, typedProgram } from "./environment.ts";
 import { wincText } from "./terminal.ts";
+
+/** A wallet of the development chain, with its tokens and credits. */
+export type FundedWallet = TestWallet &
+  Readonly<{
+    /** Winston on the chain. */
+    balance: bigint;
+    /** The account that is charged for uploads; an ECDSA key signs as Ethereum. Undefined: the key cannot upload. */
+    account: UserAddress | undefined;
+    /** Credits of the account, winc. */
+    credits: bigint;
+  }>;
 
 export type DevRecord = Readonly<{
   gateway: string;

@@ -17,7 +17,6 @@ import { winstonPerAr } from "../arweave/winston.ts";
 import { openNode } from "../chain/node.ts";
 import type { Config } from "../config/settings.ts";
 import { type Devnet, openDevnet } from "../dev/devnet/devnet.ts";
-import type { TestWallet } from "../dev/devnet/wallets.ts";
 import type { Shown } from "../dev/devnet-routes/controls.ts";
 import { createDevnetRoutes } from "../dev/devnet-routes/node-routes.ts";
 import { checkPortFree, reachableHost } from "../http/listener.ts";
@@ -25,13 +24,12 @@ import { systemClock } from "../lib/clock.ts";
 import { type Closers, createClosers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
 import type { MakeRsaJwk } from "../lib/rsa.ts";
-import type { UserAddress } from "../payment/addresses.ts";
 import { giveStartingCredits } from "../payment/credits/starting-credits.ts";
 import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
 import { balanceOf, createTransferIds, user } from "../store/ledger/transfers.ts";
 import { readMining } from "./check-settings.ts";
 import { storedSample } from "./dev-sample.ts";
-import { commandsOf, devLine, devPage } from "./dev-text.ts";
+import { commandsOf, devLine, devPage, type FundedWallet } from "./dev-text.ts";
 import { createShownControls } from "./shown-controls.ts";
 import { type Running, runUntilStopped } from "./until-stopped.ts";
 import { accountOfKey } from "./wallet-file.ts";
@@ -184,17 +182,6 @@ function fundWallet(found: UploadWallet, devnet: Devnet): UploadWallet {
 function localName(url: string): string {
   return url.replace("127.0.0.1", devRootHost);
 }
-
-/** A wallet of the development chain, with its tokens and credits. */
-export type FundedWallet = TestWallet &
-  Readonly<{
-    /** Winston on the chain. */
-    balance: bigint;
-    /** The account that is charged for uploads; an ECDSA key signs as Ethereum. Undefined: the key cannot upload. */
-    account: UserAddress | undefined;
-    /** Credits of the account, winc. */
-    credits: bigint;
-  }>;
 
 /** Credits that each wallet starts with, winc: about 100 GiB of storage at the first fees of the development chain. */
 const wincAtStart = 100n * 10n ** 12n;

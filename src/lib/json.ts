@@ -1,8 +1,8 @@
 /**
  * JSON without loss: exact integers, detection of repeated keys, and exact decimals.
  *
- * `JSON.parse` rounds integers above 2^53, which old blocks have (reward_pool). `readJson` returns them as `bigint`, and
- * `writeJson` writes a `bigint` as an integer. `repeatedKey` finds the keys that `JSON.parse` silently overwrites.
+ * `JSON.parse` rounds integers above 2^53, which old blocks have (reward_pool). `readJson` returns them as `bigint`,
+ * and `writeJson` writes a `bigint` as an integer. `repeatedKey` finds the keys that `JSON.parse` silently overwrites.
  * `readWrittenJson` returns numbers as their text: amounts of money must not become floats.
  * @module
  */

@@ -36,7 +36,7 @@ export function readMessagePack(bytes: Uint8Array): PackedValue | undefined {
     const value = readValue(cursor, depthMax);
     return cursor.at === bytes.length ? value : undefined;
   } catch (error) {
-    if (error === unreadable || error instanceof TypeError) return undefined; // text that is not UTF-8 throws a TypeError
+    if (error === unreadable || error instanceof TypeError) return undefined; // text that is not UTF-8 is a TypeError
     throw error;
   }
 }

@@ -25,7 +25,7 @@ export const readingDefences: readonly Defence[] = [
     threat: "R2",
     name: "ranges that are no ranges",
     file: "src/lib/range.ts",
-    text: "if (parts.some(isUnreadable))",
+    text: "if (parts.some(isInvalid))",
     instead: "if (false)",
     tests: ["test/lib/range.test.ts"],
   },
