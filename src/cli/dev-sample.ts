@@ -12,7 +12,7 @@ import { readId } from "../arweave/id.ts";
 import type { Node } from "../chain/node.ts";
 import type { Config } from "../config/settings.ts";
 import type { Devnet } from "../dev/devnet/devnet.ts";
-import { plantSample, type Sample } from "../dev/sample/sample-site.ts";
+import { postSample, type Sample } from "../dev/sample/sample-site.ts";
 import { Failure } from "../failures.ts";
 import { isJsonObject, type JsonObject, readJson } from "../lib/json.ts";
 import type { Log } from "../lib/log.ts";
@@ -90,7 +90,7 @@ async function postAndMine(
   jwk: JsonObject,
   signal: AbortSignal,
 ): Promise<Sample> {
-  const sample = await plantSample(node, jwk, config.DEVNET_SEED, signal);
+  const sample = await postSample(node, jwk, config.DEVNET_SEED, signal);
   if (devnet.pendingIds().length > 0) await devnet.mine(1);
   return sample;
 }

@@ -226,7 +226,7 @@ export const operationDefences: readonly Defence[] = [
   {
     threat: "N6",
     name: "bodies posted to the node of a development chain, all together",
-    file: "src/dev/devnet-routes/posts.ts",
+    file: "src/dev/devnet-routes/node-posts.ts",
     text: "if (!(await bodies.takeSoon(",
     instead: "if (false && !(await bodies.takeSoon(",
     tests: ["test/dev/devnet/held-bodies.test.ts"],

@@ -1,33 +1,32 @@
 /**
- * Controls of the development chain: mining, minting, starting over. Nobody but this machine may use them.
+ * Controls of the development chain: mine, mint, reset. Only this machine may use them.
  *
- * A page on the web can make a browser send requests to this machine. Such a request names a foreign origin, comes
- * from another site, or, after DNS rebinding, carries another host; each is rejected.
+ * A web page can make a browser send requests to this machine. Such a request has a foreign origin, is cross-site, or,
+ * after DNS rebinding, has another host: it is rejected.
  * Source: docs/reference/gateway.md#development-controls; Fetch metadata (Sec-Fetch-Site).
  * @module
  */
 import { type Context, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import type { Devnet } from "../devnet/devnet.ts";
-import { infoText } from "./blocks.ts";
+import { infoText } from "./node-reads.ts";
 import { nodeJson, nodeText } from "./node-responses.ts";
 
-/** What a control did. */
 export type Control = "mine" | "mint" | "reset";
 
-/** Resolves when others show what a control did, or after a bounded wait. */
+/** Resolves when other services show the effect of a control, or after a bounded wait. */
 export type Shown = (control: Control) => Promise<void>;
 
-/** Routes of the controls, for GET as developers' scripts have it, and for POST. */
+/** Routes of the controls, for POST, and for GET because existing scripts use it. */
 export function controlRoutes(devnet: Devnet, shown: Shown) {
   const mine = (count: string) =>
-    orWhatIsWanted(async () => {
+    orExpectedForm(async () => {
       const text = await mined(devnet, count);
       await shown("mine");
       return nodeJson(text);
     });
   const mint = (params: { address: string; amount: string }) =>
-    orWhatIsWanted(async () => {
+    orExpectedForm(async () => {
       const text = minted(devnet, params);
       await shown("mint");
       return nodeText(text);
@@ -50,7 +49,7 @@ export function controlRoutes(devnet: Devnet, shown: Shown) {
 }
 
 /** Runs a control; invalid input is 400 with the expected form. */
-async function orWhatIsWanted(response: () => Response | Promise<Response>): Promise<Response> {
+async function orExpectedForm(response: () => Response | Promise<Response>): Promise<Response> {
   try {
     return await response();
   } catch (error) {
@@ -68,7 +67,7 @@ function minted(devnet: Devnet, { address, amount }: { address: string; amount: 
   return `${devnet.mint(address, /^\d{1,30}$/.test(amount) ? BigInt(amount) : 0n)}`;
 }
 
-/** Rejects requests that come from another machine or for a page of another site. */
+/** Rejects requests of other machines and of pages of other sites. */
 function rejectForeign({ request }: Pick<Context, "request">): Response | undefined {
   const host = hostOf(`http://${request.headers.get("host") ?? ""}`);
   if (!isLoopback(host)) return reject(`host "${host}" is not this machine`);
@@ -94,7 +93,7 @@ function isLoopback(host: string): boolean {
   return host === "localhost" || host === "[::1]" || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
-/** The host of a URL without its port, in lower case; "" when it is no URL. */
+/** The host of a URL without its port, in lower case; "" for an invalid URL. */
 function hostOf(url: string): string {
   return URL.parse(url)?.hostname ?? "";
 }

@@ -1,7 +1,5 @@
 /**
- * Responses in the form of a node of the chain: bare text, bare JSON, CORS open.
- *
- * The name under which nodes of one chain know each other.
+ * Responses in the form of a node of the chain: plain text or JSON, open to CORS. The network name of the chain.
  * Source: ArweaveTeam/arweave, ar_http_iface_middleware.
  * @module
  */
@@ -9,7 +7,7 @@
 import type { Context } from "elysia";
 import { takesOnlyJson } from "../../http/header-values.ts";
 
-/** Headers that pages may read. The reason of a rejection is our addition: a node does not send it. */
+/** Headers that pages may read. The reason of a rejection is an extension: a node does not send it. */
 const pageHeaders = {
   "Access-Control-Allow-Origin": "*",
   "Access-Control-Expose-Headers": "X-Reject-Reason, arweave-denomination, arweave-absolute-end-offset",
@@ -17,7 +15,6 @@ const pageHeaders = {
 
 type HeaderRecord = Readonly<Record<string, string>>;
 
-/** A plain text response. */
 export function nodeText(text: string, status = 200, headers: HeaderRecord = {}): Response {
   return new Response(text, {
     status,
@@ -25,7 +22,6 @@ export function nodeText(text: string, status = 200, headers: HeaderRecord = {})
   });
 }
 
-/** A response with JSON text. */
 export function nodeJson(text: string, status = 200, headers: HeaderRecord = {}): Response {
   return new Response(text, {
     status,
@@ -33,12 +29,10 @@ export function nodeJson(text: string, status = 200, headers: HeaderRecord = {})
   });
 }
 
-/** A response with bytes. */
 export function nodeBytes(bytes: Uint8Array<ArrayBuffer>, contentType: string, headers: HeaderRecord = {}): Response {
   return new Response(bytes, { headers: { "Content-Type": contentType, ...pageHeaders, ...headers } });
 }
 
-/** A response without a body. */
 export function nodeEmpty(status: number): Response {
   return new Response("", { status, headers: pageHeaders });
 }
@@ -48,12 +42,12 @@ export function nodeError(name: string, status = 400, details: Readonly<Record<s
   return nodeJson(JSON.stringify({ error: name, ...details }), status);
 }
 
-/** One thing that was wrong: the node's name for it, and what a person wants to know. */
+/** One fault: the node's code for it, and a readable detail. */
 export type Reason = Readonly<{ code: string; detail: string }>;
 
 /**
- * The response to a rejected post. The body is the node's; the reasons go into a header, and into the body for
- * clients that accept JSON and nothing else (clients that take anything expect the node's text).
+ * The response to a rejected post, with the body of a node. The reasons are in a header, and in the body for clients
+ * that accept only JSON; other clients expect the node's text.
  */
 export function rejection(request: Request, body: string, reasons: readonly Reason[], status = 400): Response {
   const headers = { "X-Reject-Reason": reasonHeader(reasons) };
@@ -63,16 +57,16 @@ export function rejection(request: Request, body: string, reasons: readonly Reas
   return nodeJson(JSON.stringify({ ...Object(error), reasons }), status, headers);
 }
 
-/** Header values are one line of ASCII. */
+/** The reasons as one line of ASCII. */
 function reasonHeader(reasons: readonly Reason[]): string {
   const line = reasons.map(({ code, detail }) => `${code}: ${detail}`).join("; ");
   return line.replace(/[^\x20-\x7e]/g, "?").slice(0, 1_000);
 }
 
-/** Ours: not the main net's, so that nothing meant for the one reaches the other unnoticed. */
+/** Differs from the main net, so that a request for one network is not served by the other. */
 export const networkName = "cairn.devnet.1";
 
-/** A client that names a network means it; one that names none is welcome. */
+/** Rejects requests that name another network. A request need not name one. */
 export function rejectOtherNetwork({ request }: Pick<Context, "request">): Response | undefined {
   const named = request.headers.get("x-network");
   return named === null || named === networkName ? undefined : nodeError("wrong_network", 412);

@@ -1,6 +1,6 @@
 /**
- * A node of the chain over HTTP, as clients and gateways know it, and the devnet's controls beside it.
- * Source: ArweaveTeam/arweave, ar_http_iface_middleware; reference: chain.md §1.
+ * The HTTP API of a node of the chain, and the controls of the devnet.
+ * Source: ArweaveTeam/arweave, ar_http_iface_middleware.
  * @module
  */
 import { Elysia } from "elysia";
@@ -8,19 +8,16 @@ import { callerLeft, reportsDisconnect } from "../../http/client-disconnect.ts";
 import { readSegments, readTarget } from "../../http/target.ts";
 import { type Log, silentLog } from "../../lib/log.ts";
 import type { Devnet } from "../devnet/devnet.ts";
-import { blockRoutes } from "./blocks.ts";
-import { chunkRoutes } from "./chunks.ts";
 import { controlRoutes, type Shown } from "./controls.ts";
+import { postRoutes } from "./node-posts.ts";
+import { blockRoutes, chunkRoutes, transactionRoutes, walletRoutes } from "./node-reads.ts";
 import { nodeText } from "./node-responses.ts";
-import { postRoutes } from "./posts.ts";
-import { transactionRoutes } from "./transactions.ts";
-import { walletRoutes } from "./wallets.ts";
 
 /**
- * Makes the node's surface, usable alone or in a listener of ours.
+ * Creates the routes.
  *
- * @param log - Where a defect is written; its caller learns nothing of it.
- * @param shown - Resolves when what a control did can be seen elsewhere; the control responds then.
+ * @param log - Receives defects; the client gets only status 500.
+ * @param shown - Resolves when other services show the effect of a control; the control responds then.
  *
  * Paths may have empty segments, as on a node; an unknown path or method is 400 `Request type not found.`.
  */
@@ -52,7 +49,7 @@ export function createDevnetRoutes(devnet: Devnet, log: Log = silentLog, shown: 
     );
 }
 
-/** Whether an escape in a path is none, or is not UTF-8: the router would give routes no text then. */
+/** Whether a path has an invalid escape or is not UTF-8: the router cannot decode it. */
 function isMalformed(url: string): boolean {
   if (!url.includes("%")) return false;
   try {
@@ -63,7 +60,7 @@ function isMalformed(url: string): boolean {
   }
 }
 
-/** Pages may do what programs may; a node allows POST only where it remembered to. */
+/** The devnet allows pages every method; a node allows POST only on some paths. */
 function preflight(): Response {
   return nodeText("OK", 200, {
     "Access-Control-Allow-Methods": "GET, POST",

@@ -1,12 +1,9 @@
 /**
- * Accounts: what each address holds and which transaction it sent last.
+ * Accounts: balance and last transaction of each address, and the root of the account tree (`wallet_list` of a block).
  *
- * A block is tried on an overlay first; nothing changes until the overlay is taken over.
- *
- * The root of the account tree: what a block commits to as `wallet_list`.
- *
- * A radix tree by the key of the address (`addressKey`), in which a node with one child is that child. Its shape
- * follows from the set of addresses alone.
+ * A block is applied to an overlay first; the accounts change only when the overlay is committed. The account tree is a
+ * radix tree by the key of the address (`addressKey`), in which a node with one child is replaced by the child. Its
+ * shape depends only on the set of addresses.
  * Source: ArweaveTeam/arweave, ar_node_utils (apply_tx); ArweaveTeam/arweave, ar_patricia_tree_core
  * (compute_hash), ar_block (hash_wallet_list, from release 2.8).
  * @module
@@ -19,23 +16,21 @@ import { decodeBase64url } from "../../lib/base64url.ts";
 import { concatBytes, withSize, writeUnsigned } from "../../lib/bytes.ts";
 import { sha256 } from "../../lib/hash.ts";
 
-/** One account. An account exists once it has been paid or has sent. */
+/** An account exists after its first incoming or outgoing transaction. */
 export type Account = Readonly<{
   balance: bigint; // winston; negative only inside a check that rejects it
-  lastTx: Id | ""; // the last transaction it sent; "" when it never sent one
+  lastTx: Id | ""; // the last transaction that it sent; "" if it sent none
 }>;
 
-/** Accounts to look at. */
 export type AccountView = Readonly<{ get: (address: Address) => Account | undefined }>;
 
-/** Changes over other accounts, which stay as they are. */
+/** Changes on top of other accounts, which stay unchanged. */
 export type AccountOverlay = Readonly<{
   get: (address: Address) => Account | undefined;
   set: (address: Address, account: Account) => void;
   changes: ReadonlyMap<Address, Account>;
 }>;
 
-/** Starts with no change over the given accounts. */
 export function createAccountOverlay(base: AccountView): AccountOverlay {
   const changes = new Map<Address, Account>();
   return {
@@ -46,8 +41,8 @@ export function createAccountOverlay(base: AccountView): AccountOverlay {
 }
 
 /**
- * Moves what a transaction spends and sends. Funds are not checked here: a balance may fall below zero, and the
- * caller rejects it. An unknown sender changes nothing.
+ * Applies the transfer and the fee of a transaction. The balance may fall below zero: the caller checks it. A
+ * transaction of an unknown sender changes nothing.
  */
 export function applyTransaction(accounts: AccountOverlay, transaction: Transaction): void {
   const { id, ownerAddress, quantity, reward } = transaction;
@@ -58,7 +53,7 @@ export function applyTransaction(accounts: AccountOverlay, transaction: Transact
   if (quantity > 0n && recipient !== undefined) credit(accounts, recipient, quantity);
 }
 
-/** Adds to an account, which comes into being when it is new. */
+/** Adds to an account, and creates it if needed. */
 export function credit(accounts: AccountOverlay, address: Address, amount: bigint): void {
   const account = accounts.get(address);
   accounts.set(address, { balance: (account?.balance ?? 0n) + amount, lastTx: account?.lastTx ?? "" });
@@ -69,7 +64,7 @@ type Leaf = Readonly<{ key: Uint8Array; hash: Uint8Array }>;
 /**
  * Computes the root over all accounts.
  *
- * @returns 48 bytes, 32 for a single account, none when there is no account.
+ * @returns 48 bytes; 32 for a single account; none without accounts.
  */
 export function accountTreeRoot(accounts: ReadonlyMap<Address, Account>): Uint8Array {
   const leaves = [...accounts].map(([address, account]): Leaf => {
@@ -80,7 +75,7 @@ export function accountTreeRoot(accounts: ReadonlyMap<Address, Account>): Uint8A
   return leaves.length === 0 ? new Uint8Array(0) : nodeHash(leaves, 0);
 }
 
-/** Leaves share their first `depth` bytes. No key begins with another and a zero, so a lone leaf ends every branch. */
+/** The leaves share their first `depth` bytes. No key is a prefix of another, so every branch ends with one leaf. */
 function nodeHash(leaves: readonly Leaf[], depth: number): Uint8Array {
   const [first] = leaves;
   if (first !== undefined && leaves.length === 1) return first.hash;

@@ -1,14 +1,12 @@
 /**
- * Making blocks in the shape of the chain's release 2.9, whose hash and signature anyone can check.
+ * Builds blocks in the format of release 2.9, with valid hash and signature.
  *
- * What is real: the tree of transactions, sizes and offsets, the tree of accounts, the links to earlier blocks,
- * the proof of access (a chunk with both paths), block hash and signature. What is trivial, because nobody
- * competes: difficulty, the delay function, packing (none) and retargeting.
+ * The tree of transactions, sizes, offsets, the tree of accounts, the links to earlier blocks, the proof of access (a
+ * chunk with both paths), block hash and signature follow the rules of the chain. Difficulty, the delay function,
+ * packing (none) and retargeting are trivial, because no miners compete.
  *
- * The chain's clockwork between blocks: hashes that can only be computed one after the other.
- *
- * On the main net a step takes a second; here its difficulty is 1, so that a step is 25 hashes. The block's fields
- * are those of the chain, and the steps of successive blocks continue each other.
+ * A step of the delay function takes a second on the main net. Here its difficulty is 1, so a step is 25 hashes; the
+ * steps of successive blocks continue each other.
  * Source: ArweaveTeam/arweave, ar_block (generate_signed_hash, compute_h1), ar_serialize (block_to_json_struct);
  * ArweaveTeam/arweave, ar_vdf (step_number_to_salt_number, compute).
  * @module
@@ -26,21 +24,21 @@ import { sha256, sha384 } from "../../lib/hash.ts";
 import { isJsonObject, type JsonObject, type JsonValue, writeJson } from "../../lib/json.ts";
 import { devnetPrice } from "./chain-rules.ts";
 
-/** A chunk that the miner shows it has. */
+/** The chunk of a proof of access. */
 export type Recall = Readonly<{
-  byte: bigint; // of the weave, where the chunk begins
+  byte: bigint; // offset of the chunk's first byte in the weave
   chunk: Uint8Array;
   dataPath: Uint8Array;
   txPath: Uint8Array;
 }>;
 
-/** What a block is made of, besides what follows from the block before it. */
+/** The content of a block, beside the fields that follow from the previous block. */
 export type BlockDraft = Readonly<{
   previous: Block | undefined; // absent for the first block
   timestamp: number; // Unix seconds
   txs: readonly Id[];
   txRoot: Uint8Array; // 32 bytes; none without transactions
-  size: bigint; // bytes of weave that it adds
+  size: bigint; // bytes that it adds to the weave
   accountsRoot: Uint8Array;
   endowment: bigint; // winston, after this block
   reward: bigint; // winston to the miner
@@ -49,19 +47,19 @@ export type BlockDraft = Readonly<{
 
 const shape = "2.9";
 
-/** Every hash is above it. */
+/** Every hash is above this difficulty. */
 const difficulty = 1n;
 
-/** Blocks between two times that `last_retarget` is set. */
+/** Interval between changes of `last_retarget`. Blocks. */
 const retargetBlocks = 10;
 
 const noBytes = new Uint8Array(0);
 const zeros32 = new Uint8Array(32);
 
 /**
- * Makes, hashes and signs a block. The same draft and key always give the same block.
+ * Builds, hashes and signs a block. The same draft and key always give the same block.
  *
- * @param seed - The chain's seed; the first block's delay begins with it.
+ * @param seed - The seed of the chain, and of the delay of the first block.
  */
 export function makeBlock(draft: BlockDraft, miner: Wallet, seed: string): Block {
   const unsigned = unsignedFields(draft, miner, seed);
@@ -126,7 +124,7 @@ function hashListOf({ hashListMerkle, hash, weaveSize, txRoot }: Block): Uint8Ar
   });
 }
 
-/** Prices stay; the endowment only grows; nothing is minted by mining. */
+/** Prices are constant, the endowment only grows, and blocks have no inflation. */
 function economyFields({ previous, endowment, reward }: BlockDraft): JsonObject {
   return {
     usd_to_ar_rate: ["1", "10"],
@@ -183,7 +181,7 @@ function proof(recall: Recall | undefined): JsonObject {
   };
 }
 
-/** A running hash over what blocks said: the one before, and what this one adds. */
+/** A running hash over a field of all blocks. */
 function chain(previous: Block | undefined, field: string, added: string): Uint8Array {
   return sha256(concatBytes([decoded(previous?.fields[field]), utf8Bytes(added)]));
 }
@@ -196,17 +194,16 @@ function decoded(value: JsonValue | undefined): Uint8Array {
   return decodeBase64url(text(value)) ?? noBytes;
 }
 
-/** Hashes in a row that are published within a step. */
+/** Published hashes of a step. */
 const checkpointsPerStep = 25;
 
-/** One step. */
 export type DelayStep = Readonly<{
   output: Uint8Array; // 32 bytes, the last checkpoint
   checkpoints: readonly Uint8Array[]; // newest first
 }>;
 
 /**
- * Computes a step from the one before.
+ * Computes a step from the previous step.
  *
  * @param step - Number of the step to compute, 1 or more.
  * @param previousOutput - 32 bytes.

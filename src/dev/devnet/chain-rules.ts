@@ -1,11 +1,9 @@
 /**
- * The rules that accept or reject a transaction, in the node's order and with the node's names.
+ * The rules that accept or reject a transaction, in the order of a node and with its error codes, and the fees.
  *
- * First everything that is wrong with the transaction itself is collected; then its anchor is checked.
- *
- * Fees of the devnet: the chain's own formula at a price that never moves, so that a test knows what it pays.
- *
- * A byte costs about 820 winston, near the main net's; the smallest transaction with data about 0.00022 AR.
+ * All faults of the transaction itself are collected; then its anchor is checked. Fees follow the chain's formula at a
+ * constant price, so that tests know them. A byte costs about 820 winston, close to the main net; the smallest
+ * transaction with data costs about 0.00022 AR.
  * Source: ArweaveTeam/arweave, ar_tx (do_verify_v1, do_verify_v2), ar_tx_replay_pool (verify_anchor);
  * ArweaveTeam/arweave, ar_pricing (distribution of fees).
  * @module
@@ -17,7 +15,7 @@ import type { Winston } from "../../arweave/winston.ts";
 import { decodedSize } from "../../lib/base64url.ts";
 import { type AccountView, applyTransaction, createAccountOverlay } from "./accounts.ts";
 
-/** The node's names for what can be wrong with a transaction by itself. */
+/** The node's error codes of a transaction. */
 export type FaultCode =
   | "invalid_denomination"
   | "quantity_negative"
@@ -32,13 +30,12 @@ export type FaultCode =
   | "tx_data_size_data_root_mismatch"
   | "invalid_target_length";
 
-/** One thing that is wrong, and in numbers how. */
 export type Fault = Readonly<{ code: FaultCode; detail: string }>;
 
-/** The node's names for what can be wrong with an anchor. */
+/** The node's error codes of an anchor. */
 export type AnchorFault = "last_tx_in_mempool" | "tx_bad_anchor" | "tx_already_in_weave" | "tx_already_in_mempool";
 
-/** What the rules ask of the chain. */
+/** The state of the chain that the rules depend on. */
 export type RulesView = Readonly<{
   accounts: AccountView;
   isRecentBlock: (hash: string) => boolean; // one of the last 50
@@ -46,35 +43,35 @@ export type RulesView = Readonly<{
   isPending: (id: string) => boolean;
 }>;
 
-/** What a walk over a transaction's signature and data found; made once, because it is the costly part. */
+/** The result of the expensive checks of signature and data, which run once. */
 export type Finding = Readonly<{
   idIsHash: boolean;
   signatureIsValid: boolean;
-  /** Of the data of format 1. */
+  /** Whether data of format 1 ends with an ASCII digit. */
   endsWithDigit: boolean;
 }>;
 
-/** What was found of each transaction that was taken. */
+/** The finding of every accepted transaction. */
 export const soundFinding: Finding = { idIsHash: true, signatureIsValid: true, endsWithDigit: false };
 
-/** The chain's one denomination; transactions may leave it out or name it. */
+/** The only denomination of the chain; transactions may omit it. */
 const denomination = 1;
 
-/** Tags of one transaction. */
+/** Maximum number of tags of a transaction. */
 export const tagsCountMax = 2_048;
 
-/** Names and values of a transaction's tags together. */
+/** Maximum size of all tag names and values of a transaction. Bytes. */
 export const tagsBytesMax = 2_048;
 
 const amountDigitsMax = 30;
 
-/** Data in the body of a format 1 transaction, and of all of them in one block. */
+/** Maximum data of a format 1 transaction, and of all of them in one block. Bytes. */
 export const inlineDataBytesMax = 10 * 2 ** 20;
 
 /**
- * Collects what is wrong with a transaction by itself, in the node's order. None means valid.
+ * Collects the faults of a transaction, in the order of a node; a valid transaction has none.
  *
- * @param accounts - As they are before the transaction.
+ * @param accounts - The accounts before the transaction.
  */
 export function transactionFaults(transaction: Transaction, finding: Finding, accounts: AccountView): Fault[] {
   const given = transaction.denomination === "" ? 0 : Number(transaction.denomination);
@@ -96,7 +93,7 @@ export function transactionFaults(transaction: Transaction, finding: Finding, ac
   return faults.filter((found) => found !== undefined);
 }
 
-/** Checks a transaction's anchor and whether it is known already, in the node's order. */
+/** Checks the anchor of a transaction, and whether the transaction is known, in the order of a node. */
 export function anchorFault(transaction: Transaction, view: RulesView): AnchorFault | undefined {
   const { id, lastTx, ownerAddress } = transaction;
   if (lastTx !== "" && view.isPending(lastTx)) return "last_tx_in_mempool";
@@ -117,7 +114,7 @@ function ownTargetFault({ ownerAddress, target }: Transaction): Fault | undefine
 function feeFault(transaction: Transaction, accounts: AccountView): Fault | undefined {
   const least = leastFee(transaction, accounts);
   const { reward } = transaction;
-  return fault(reward >= least, "tx_too_cheap", `reward ${reward} winston, at least ${least} wanted`);
+  return fault(reward >= least, "tx_too_cheap", `reward ${reward} winston, expected at least ${least}`);
 }
 
 function leastFee({ dataSize, target }: Transaction, accounts: AccountView): bigint {
@@ -154,7 +151,7 @@ function overspendFault(transaction: Transaction, accounts: AccountView): Fault 
   return fault(exists, "overspend", `the target ${target} would be left without an account`);
 }
 
-/** Format 1 signs its fields run together, so that bytes must not be able to move from one field to the next. */
+/** Format 1 signs its fields without separators, so a byte must not be able to belong to the next field. */
 function malleabilityFault(
   transaction: Transaction,
   { endsWithDigit }: Finding,
@@ -169,7 +166,7 @@ function malleabilityFault(
   if (endsWithDigit) return { code: "tx_malleable", detail: "the data ends with an ASCII digit" };
   const shortened = BigInt(`${reward}`.slice(1) || "0");
   const ambiguous = reward >= 10n && shortened >= leastFee(transaction, accounts);
-  return fault(!ambiguous, "tx_malleable", "the reward without its first digit would still suffice");
+  return fault(!ambiguous, "tx_malleable", "the reward without its first digit would still be sufficient");
 }
 
 function dataRootFault({ dataSize, dataRoot }: Transaction): Fault | undefined {
@@ -183,11 +180,11 @@ function targetLengthFault({ quantity, target }: Transaction): Fault | undefined
   return fault(fits, "invalid_target_length", `target of ${size} bytes`);
 }
 
-/** What every block of the devnet states. */
+/** The price in every block of the devnet. */
 export const devnetPrice: StoragePrice = { pricePerGibMinute: 400n, kryderPlusRateMultiplier: 1n };
 
 /**
- * The least that a transaction has to pay.
+ * The minimum fee of a transaction.
  *
  * @param dataSize - Bytes, 0 or more.
  * @param recipient - Whether the target has an account; "none" when there is no target.
@@ -196,7 +193,7 @@ export function devnetFee(dataSize: bigint, recipient: "none" | "known" | "new")
   return transactionFee(devnetPrice, dataSize, recipient);
 }
 
-/** The miner's part of a fee, which is a twentieth of the rest; the rest goes to the endowment. */
+/** The miner's share of a fee: a twentieth of the remainder, which goes to the endowment. */
 export function minerShare(fee: bigint): bigint {
   return fee / 21n;
 }

@@ -1,15 +1,9 @@
 /**
- * Chunks of data with their proofs, stored by data root and size, not by transaction.
+ * Chunks of data with their proofs, stored by data root and size, not by transaction: the order of arrival does not
+ * matter, and equal data is stored once.
  *
- * So the order of arrival does not matter, the same data posted twice is stored once, and a chunk that occurs
- * twice in one data has two places.
- *
- * Data that came inside of a transaction: split into chunks, hashed, and proved, without holding up other
- * requests.
- *
- * The chain splits such data at every 256 KiB, nothing else; data of an exact multiple ends with an empty leaf.
- *
- * A transaction's data in one piece, put together a chunk at a time so that others are served in between.
+ * Data within a transaction is split into chunks, hashed and proved; the chain splits it at every 256 KiB, and adds an
+ * empty leaf to an exact multiple. Long work yields to the event loop, so that other requests are served in between.
  * Source: ArweaveTeam/arweave, ar_tx (chunk_binary), ar_tx_validator.
  * @module
  */
@@ -17,34 +11,33 @@ import type { Database } from "bun:sqlite";
 import { buildTree, chunkSize } from "../../arweave/merkle.ts";
 import { Failure } from "../../failures.ts";
 import { decodeBase64url, encodeBase64url } from "../../lib/base64url.ts";
+import { yieldToEventLoop } from "../../lib/event-loop.ts";
 import { sha256 } from "../../lib/hash.ts";
 
-/** Which data: two transactions with the same root and size share their chunks. */
+/** Key of data: two transactions with the same root and size share their chunks. */
 export type DataKey = Readonly<{
   root: string; // base64url of 32 bytes
-  size: number; // bytes of data, above 0
+  size: number; // bytes, above 0
 }>;
 
-/** A chunk in its data: bytes `[start, end)`. */
+/** A chunk, bytes `[start, end)` of its data. */
 export type StoredChunk = Readonly<{ start: number; end: number; dataPath: Uint8Array; chunk: Uint8Array }>;
 
-/** Chunks on disk. */
 export type ChunkStore = Readonly<{
-  /** Keeps a checked chunk; one that is there already stays. */
+  /** Stores a verified chunk, unless it is stored already. */
   put: (key: DataKey, chunk: StoredChunk) => void;
-  /** The chunk that holds a byte of the data, or `undefined` when it never arrived. */
+  /** The chunk with a byte of the data; `undefined` when it is not stored. */
   at: (key: DataKey, byte: number) => StoredChunk | undefined;
-  /** Where the chunks that are there begin and end, in order. */
+  /** The spans of the stored chunks, in order. */
   spans: (key: DataKey) => readonly Readonly<{ start: number; end: number }>[];
-  /** Forgets all chunks of a data. */
+  /** Removes all chunks of the data. */
   drop: (key: DataKey) => void;
-  /** Forgets all chunks but those of one data. */
+  /** Removes all chunks except those of the data. */
   dropAllBut: (key: DataKey) => void;
 }>;
 
 type ChunkRow = { chunk_start: number; chunk_end: number; data_path: Uint8Array; chunk: Uint8Array };
 
-/** Makes the store over an open database. */
 export function createChunkStore(database: Database): ChunkStore {
   const insert = database.query<null, [string, number, number, number, Uint8Array, Uint8Array]>(
     "INSERT INTO chunks (data_root, data_size, chunk_start, chunk_end, data_path, chunk) VALUES (?, ?, ?, ?, ?, ?) " +
@@ -76,18 +69,17 @@ export function createChunkStore(database: Database): ChunkStore {
   };
 }
 
-/** Data with all its chunks. */
 export type SplitData = Readonly<{ key: DataKey; chunks: readonly StoredChunk[] }>;
 
-/** Three chunks are a whole number of characters, so that each piece of text decodes by itself. */
+/** Three chunks have a whole number of base64url characters, so that each piece of text can be decoded alone. */
 const pieceChunks = 3;
 const pieceCharacters = (pieceChunks * chunkSize * 4) / 3;
 
 /**
- * Splits base64url text. Works in pieces of 1 MiB and lets others run in between.
+ * Splits base64url text into chunks. Yields to the event loop after each MiB.
  *
  * @param data - Base64url, not empty.
- * @param take - Gets the bytes in order, in pieces.
+ * @param take - Receives the bytes in order, in pieces.
  * @returns `undefined` when the text is not canonical base64url.
  */
 export async function splitData(
@@ -110,15 +102,10 @@ export async function splitData(
   return proveParts(parts, hashes);
 }
 
-/** The root of a data tree without data, which a format 1 transaction still has. */
+/** The root of a data tree without data: format 1 transactions without data have it. */
 export function emptyDataRoot(): Uint8Array {
   const nothing = new Uint8Array(0);
   return buildTree([{ hash: sha256(nothing), end: 0 }]).root;
-}
-
-/** Lets everything that waits run once. */
-export function yieldToEventLoop(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }
 
 function proveParts(parts: readonly Uint8Array[], hashes: readonly Uint8Array[]): SplitData {
@@ -136,14 +123,14 @@ function proveParts(parts: readonly Uint8Array[], hashes: readonly Uint8Array[])
   return { key: { root: encodeBase64url(tree.root), size: end }, chunks };
 }
 
-/** A multiple of three, so that pieces of base64url fit together. */
+/** A multiple of three, so that the base64url of the pieces can be concatenated. */
 const pieceSize = 768 * 1_024;
 
 /**
- * The chunks of data in order, each read when it is asked for.
+ * The chunks of data in order, each read on demand.
  *
- * @returns `undefined` while some have not arrived.
- * @throws Failure `not_found`, while they are read, when the chain forgets them meanwhile.
+ * @returns `undefined` while chunks are missing.
+ * @throws Failure `not_found` during the iteration, when the chain drops the data.
  */
 export function wholeData(store: ChunkStore, key: DataKey): Iterable<StoredChunk> | undefined {
   const spans = store.spans(key);
@@ -161,7 +148,7 @@ export function wholeData(store: ChunkStore, key: DataKey): Iterable<StoredChunk
  * Joins chunks into the data.
  *
  * @param chunks - In order, without gaps.
- * @param size - Bytes of all of them.
+ * @param size - Total size, bytes.
  */
 export async function joinData(chunks: Iterable<StoredChunk>, size: number): Promise<Uint8Array<ArrayBuffer>> {
   const data = new Uint8Array(size);

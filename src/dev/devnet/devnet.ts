@@ -1,9 +1,8 @@
 /**
- * The development chain: the real rules on one machine, mined in milliseconds.
+ * The development chain: the rules of the chain on one machine, with blocks in milliseconds.
  *
- * The same seed, wallets, calls and clock give the same blocks. Everything is durable unless no folder is given.
- *
- * Queries of the chain in its own terms; the routes make a node's responses of them.
+ * The same seed, wallets, calls and clock give the same blocks. Everything is durable, unless the chain is opened
+ * without a folder. The routes convert the results to the responses of a node.
  * @module
  */
 import type { Database } from "bun:sqlite";
@@ -13,70 +12,69 @@ import { readTransactionHeader } from "../../arweave/transaction.ts";
 import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { yieldToEventLoop } from "../../lib/event-loop.ts";
 import { type Log, silentLog } from "../../lib/log.ts";
 import { type MakeRsaJwk, makeRsaJwk } from "../../lib/rsa.ts";
 import { createAccountOverlay, credit } from "./accounts.ts";
-import type { BlockRow, MinedTransaction } from "./chain-history.ts";
-import { type StoredChunk, wholeData, writeData, yieldToEventLoop } from "./chunk-store.ts";
+import { type StoredChunk, wholeData, writeData } from "./chunk-store.ts";
+import type { BlockRow, MinedTransaction } from "./database.ts";
 import { openDevnetDatabase } from "./database.ts";
 import { genesisBalanceHeight, type Miner, type MiningMode, mineBlock, openMiner, writeGenesis } from "./mining.ts";
 import { type ChunkOutcome, createIntake, type Intake, type TransactionOutcome } from "./node-intake.ts";
 import { balanceAt, type ChainState, change, createBase, loadState, readAll, writeAccounts } from "./state.ts";
 import { type GivenWallet, givenWallet, minerWallet, ownWallets, type TestWallet } from "./wallets.ts";
 
-/** What a chain is made of. */
 export type DevnetOptions = Readonly<{
-  /** Folder of its own, made when absent; `undefined` keeps the whole chain in memory. */
+  /** The chain's own folder, created if needed; `undefined` uses memory only. */
   dir: string | undefined;
-  /** Any text. Chains of different seeds have nothing in common. */
+  /** Any text. Chains with different seeds share no block and no key. */
   seed: string;
   clock: Clock;
   mining: MiningMode;
-  /** Wallets that begin with funds; absent: one RSA-4096 stored in the folder, and one ECDSA of the seed. */
+  /** Wallets that start with funds; by default an RSA-4096 wallet in the folder, and an ECDSA wallet of the seed. */
   wallets?: readonly GivenWallet[];
-  /** Makes the RSA key when the folder has none; absent: made then. */
+  /** Generates the RSA key if the folder has none. */
   makeRsaKey?: MakeRsaJwk;
   log?: Log;
 }>;
 
-/** A running chain. */
 export type Devnet = ChainQueries &
   Readonly<{
     wallets: readonly TestWallet[];
     isProcessed: (id: string) => boolean;
-    /** Takes a transaction's JSON; mined soon when mining is automatic. */
+    /** Accepts the JSON of a transaction. */
     postTransaction: (text: string) => Promise<TransactionOutcome>;
-    /** Takes a chunk's JSON, before, with or after its transaction's block. */
+    /** Accepts the JSON of a chunk, also before or after the block of its transaction. */
     postChunk: (text: string) => ChunkOutcome;
     /**
-     * Mines blocks; the first takes what waits.
+     * Mines blocks; the first includes the pending transactions.
      *
      * @param count - 1 to 10,000.
      * @throws Failure `malformed_input`.
      */
     mine: (count: number) => Promise<Block>;
     /**
-     * Gives an address money out of nothing, at once.
+     * Mints tokens for an address, without a block.
      *
      * @param amount - Winston, above 0.
      * @returns The new balance.
-     * @throws Failure `malformed_input` when the address is none.
+     * @throws Failure `malformed_input` for an invalid address or amount.
      */
     mint: (address: string, amount: bigint) => bigint;
-    /** Goes back to the first block, which stays the same. */
+    /** Removes all blocks except the first. */
     reset: () => void;
     /** Stops mining and closes the files. */
     close: () => void;
   }>;
 
-/** More at once is a mistake: at 2 ms a block this is 20 s. */
+/** Maximum number of blocks of one call: 20 s at 2 ms a block. */
 const mineCountMax = 10_000;
 
 /**
- * Opens a chain, or makes it when the folder has none.
+ * Opens the chain of a folder, and creates it if needed.
  *
- * @throws Failure `malformed_input` when the folder holds a chain of another version or seed, or a key is unusable;
- *   `busy` when another process has the folder.
+ * @throws Failure `malformed_input` when the folder has a chain of another version or seed, or an invalid key; `busy`
+ *   when another process has the folder open.
  */
 export async function openDevnet(options: DevnetOptions): Promise<Devnet> {
   const database = openDevnetDatabase(options.dir);
@@ -88,7 +86,7 @@ export async function openDevnet(options: DevnetOptions): Promise<Devnet> {
   }
 }
 
-/** The folder belongs to this process by now: nobody else makes its wallets or its first block. */
+/** The folder is locked: no other process creates its wallets or its first block. */
 async function openOn(database: Database, options: DevnetOptions): Promise<Devnet> {
   const { dir, seed, clock, log = silentLog } = options;
   const wallets = options.wallets?.map(givenWallet) ?? (await ownWallets(dir, seed, options.makeRsaKey ?? makeRsaJwk));
@@ -100,7 +98,7 @@ async function openOn(database: Database, options: DevnetOptions): Promise<Devne
     );
   const state = loadState(base);
   if (state.tip.fields["reward_addr"] !== base.miner.address)
-    throw new Failure("malformed_input", { reason: "the folder holds a chain of another seed", dir });
+    throw new Failure("malformed_input", { reason: "the folder has a chain with another seed", dir });
   const intake = createIntake(state);
   const miner = openMiner(options.mining, {
     waiting: () => state.mempool.size(),
@@ -140,7 +138,7 @@ function createActions(state: ChainState, intake: Intake, miner: Miner): Actions
 
 async function mineMany(state: ChainState, count: number): Promise<Block> {
   if (!Number.isSafeInteger(count) || count < 1 || count > mineCountMax) {
-    throw new Failure("malformed_input", { reason: `blocks are mined 1 to ${mineCountMax} at a time` });
+    throw new Failure("malformed_input", { reason: `invalid number of blocks: expected 1 to ${mineCountMax}` });
   }
   let block = mineBlock(state);
   for (let mined = 1; mined < count; mined += 1) {
@@ -153,7 +151,7 @@ async function mineMany(state: ChainState, count: number): Promise<Block> {
 function mint(state: ChainState, address: Address | undefined, amount: bigint): bigint {
   if (address === undefined || amount <= 0n) {
     throw new Failure("malformed_input", {
-      reason: "minting takes an address of 43 characters and winston above 0",
+      reason: "invalid mint: expected an address of 43 characters and an amount of winston above 0",
     });
   }
   const overlay = createAccountOverlay(state.accounts);
@@ -173,54 +171,52 @@ function reset(state: ChainState): void {
   });
 }
 
-/** What is known of a transaction. */
+/** The status of a transaction. */
 export type TransactionFinding =
   | Readonly<{ kind: "mined"; transaction: MinedTransaction }>
   | Readonly<{ kind: "pending" }>
   | Readonly<{ kind: "rejected"; codes: readonly string[] }>
   | Readonly<{ kind: "unknown" }>;
 
-/** A chunk with everything that proves it, in the weave. */
+/** A chunk with its proofs and its place in the weave. */
 export type WeaveChunk = StoredChunk & Readonly<{ txPath: Uint8Array; weaveEnd: number /* after its last byte */ }>;
 
-/** Reading the chain. */
 export type ChainQueries = Readonly<{
-  /** Milliseconds, by the chain's clock. */
+  /** Milliseconds since the Unix epoch, by the chain's clock. */
   now: () => number;
   height: () => number;
   tipHash: () => string;
-  /** The hash that clients are advised to anchor to: six blocks deep, or the first. */
+  /** The recommended anchor: the hash of a block six blocks deep, or of the first block. */
   suggestedAnchor: () => string;
   weaveSize: () => bigint;
   blockAt: (height: number) => BlockRow | undefined;
   blockOf: (hash: string) => BlockRow | undefined;
   /** Blocks of a range of heights, both inclusive, newest first. */
   blocks: (from: number, to: number) => readonly BlockRow[];
-  /** The hashes of such a range. */
+  /** The hashes of a range of heights, both inclusive, newest first. */
   hashes: (from: number, to: number) => readonly string[];
   transaction: (id: string) => TransactionFinding;
   /** The JSON that a node sends for a mined or pending transaction. */
   written: (id: string) => Promise<string | undefined>;
   pendingIds: () => readonly string[];
-  /** The chunk that covers a byte of the weave, asked for by its 1-based offset. */
+  /** The chunk with a byte of the weave. @param offset - 1-based. */
   chunkAt: (offset: number) => WeaveChunk | undefined;
-  /** A chunk by its transaction and a byte of its data, also before the transaction is mined. */
+  /** The chunk with a byte of a transaction's data, also of a pending transaction. */
   chunkOf: (id: string, byte: number) => StoredChunk | undefined;
-  /** The chunks of a mined transaction in order, or `undefined` while some are missing (see `wholeData`). */
+  /** The chunks of a mined transaction in order; `undefined` while chunks are missing (see `wholeData`). */
   chunksOf: (transaction: MinedTransaction) => Iterable<StoredChunk> | undefined;
   account: (address: Address) => Readonly<{ balance: bigint; lastTx: string }> | undefined;
   balanceAt: (address: Address, height: number) => bigint;
-  /** Winston of all accounts. */
+  /** Total balance of all accounts, winston. */
   supply: () => bigint;
 }>;
 
-/** Where the data belongs in a stored text. */
+/** The field of a stored text that gets the data. */
 const noData = '"data":""';
 
 /** Depth of the suggested anchor. Blocks. */
 const anchorDepth = 6;
 
-/** Makes the queries over a chain's state. */
 export function createQueries(state: ChainState): ChainQueries {
   const { history, clock } = state;
   return {
@@ -265,14 +261,14 @@ function weaveChunk(state: ChainState, offset: number): WeaveChunk | undefined {
   return found && { ...found, txPath, weaveEnd: start + found.end };
 }
 
-/** Data is stored as chunks alone; a node sends that of format 1 with its transaction. */
+/** The JSON of a transaction. A node sends the data of format 1 with it, which is stored only as chunks. */
 async function write(state: ChainState, id: string): Promise<string | undefined> {
   const pending = state.mempool.get(id);
   const mined = pending === undefined ? state.history.transaction(id) : undefined;
   const text = pending?.transaction.text ?? mined?.text;
   const key = pending?.data ?? mined?.data;
   if (text === undefined || key === undefined || readTransactionHeader(text).format === 2) return text;
-  const place = text.indexOf(noData); // within no string: there a quote has a backslash before it
+  const place = text.indexOf(noData); // never within a string, where a quote is escaped
   if (place === -1) return text; // stored with its data, by an earlier version
   const chunks = wholeData(state.chunks, key);
   assert(chunks !== undefined, "data of format 1 comes with its transaction");

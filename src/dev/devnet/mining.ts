@@ -1,12 +1,9 @@
 /**
- * Mining: choosing from what waits, and turning it into the next block in one durable step.
+ * Mining: selects pending transactions and stores the next block in one database transaction; creates the first block;
+ * and mines on arrival of a transaction, at an interval, or only on request.
  *
- * The first block: funded wallets, and one small transaction, so that every later block can prove that it has
- * data.
- *
- * It follows from seed, wallets and time alone. The transaction is signed by the miner's key.
- *
- * When blocks are mined: soon after something arrives, at an interval, or only when asked.
+ * The first block has the funded wallets and one small transaction, signed by the miner, so that every later block can
+ * prove access to data. It depends only on seed, wallets and time.
  * Source: ArweaveTeam/arweave, ar_tx_replay_pool (pick_txs_to_mine), ar_node_utils (update_accounts).
  * @module
  */
@@ -30,7 +27,6 @@ import {
   credit,
 } from "./accounts.ts";
 import { makeBlock, type Recall } from "./block-making.ts";
-import type { MinedTransaction } from "./chain-history.ts";
 import {
   anchorFault,
   inlineDataBytesMax,
@@ -40,15 +36,16 @@ import {
   transactionFaults,
 } from "./chain-rules.ts";
 import { emptyDataRoot, type SplitData, splitData } from "./chunk-store.ts";
+import type { MinedTransaction } from "./database.ts";
 import type { PendingTransaction } from "./mempool.ts";
 import { type ChainBase, type ChainState, change, readTip, rulesView, writeAccounts, writeBalances } from "./state.ts";
 
 type Choice = Readonly<{ chosen: readonly PendingTransaction[]; accounts: AccountOverlay }>;
 
 /**
- * Mines one block from what waits, also an empty one.
+ * Mines one block of the pending transactions; it may be empty.
  *
- * Transactions that can no longer be mined afterwards are dropped, and their reasons remembered.
+ * Transactions that become invalid are dropped, and their error codes stored.
  */
 export function mineBlock(state: ChainState): Block {
   const { chosen, accounts } = choose(state);
@@ -64,7 +61,7 @@ export function mineBlock(state: ChainState): Block {
   return block;
 }
 
-/** The order in which waiting transactions are tried: wallet anchors first, then by worth, then by age of anchor. */
+/** The order of pending transactions: wallet anchors first, then by reward, then by age of the anchor. */
 export function miningOrder(waiting: readonly PendingTransaction[], recentHashes: readonly string[]) {
   const ranked = waiting.map((pending) => ({
     pending,
@@ -86,7 +83,7 @@ export function miningOrder(waiting: readonly PendingTransaction[], recentHashes
   return ranked.map(({ pending }) => pending);
 }
 
-/** Format 1 with more than a little data is mined last: it makes blocks heavy. */
+/** Format 1 with data is mined last: the data is part of the block. */
 function isHeavy({ format, dataSize }: Transaction): boolean {
   return format === 1 && dataSize > 100;
 }
@@ -128,7 +125,7 @@ function composeBlock(
   if (reward > 0n) credit(accounts, miner.address, reward);
   const draft = {
     previous: tip,
-    // Blocks never go back in time, whatever the clock does.
+    // Timestamps never decrease, even if the clock is set back.
     timestamp: Math.max(tip.timestamp, unixSeconds(clock)),
     txs: chosen.map(({ transaction }) => transaction.id),
     txRoot: tree.root,
@@ -163,7 +160,7 @@ function minedOf(block: Block, chosen: readonly PendingTransaction[], tree: TxTr
   });
 }
 
-/** The miner shows the first block's chunk; any other could be missing, and would make every block large. */
+/** The proof of access is of the first block's chunk: other chunks may be missing, and would make every block large. */
 function recallOf(state: ChainState): Recall | undefined {
   const first = state.history.holding(1);
   if (first?.data === undefined) return undefined;
@@ -173,7 +170,7 @@ function recallOf(state: ChainState): Recall | undefined {
   return { byte: BigInt(first.data.weaveEnd - first.data.size), chunk, dataPath, txPath: first.data.txPath };
 }
 
-/** Drops what the new block has made impossible: spent funds, anchors that were used up or have grown too old. */
+/** Drops transactions that the new block made invalid: spent funds, used or expired anchors. */
 function dropStale(state: ChainState): void {
   const view = { ...rulesView(state), isPending: () => false };
   for (const { transaction, data } of state.mempool.list()) {
@@ -187,18 +184,18 @@ function dropStale(state: ChainState): void {
   }
 }
 
-/** What each funded wallet begins with, in winston: a million AR. */
+/** Balance of each funded wallet in the first block: a million AR, in winston. */
 const fundsAtStart = 1_000_000n * winstonPerAr;
 
-/** Height under which the first balances are stored: before any block, so that a reset finds them again. */
+/** Height of the stored first balances: before any block, so that a reset restores them. */
 export const genesisBalanceHeight = -1;
 
 const greeting = "A chain for development: the rules are real, the coins are not.\n";
 
 /**
- * Makes and stores the first block.
+ * Creates and stores the first block.
  *
- * @param funded - Addresses that begin with funds.
+ * @param funded - Addresses that start with funds.
  */
 export async function writeGenesis(base: ChainBase, funded: readonly Address[]): Promise<void> {
   const split = await splitData(encodeBase64url(utf8Bytes(greeting)));
@@ -246,17 +243,15 @@ function greetingTransaction({ miner }: ChainBase, { key }: SplitData) {
   );
 }
 
-/** How a chain mines besides when it is asked. */
+/** When the chain mines without a request. */
 export type MiningMode = "auto" | "manual" | Readonly<{ intervalMs: number }>;
 
-/** Mines by itself until it is closed. */
 export type Miner = Readonly<{
-  /** Says that a transaction waits. */
+  /** Notifies the miner of a pending transaction. */
   arrived: () => void;
   close: () => void;
 }>;
 
-/** What the miner drives. */
 export type MinerWork = Readonly<{
   waiting: () => number;
   /** Mines one block. @returns How many transactions it took. */
@@ -264,19 +259,19 @@ export type MinerWork = Readonly<{
   log: Log;
 }>;
 
-/** Transactions that arrive together should share a block; nobody notices so short a wait. */
+/** Wait before a block, so that transactions that arrive together share it. Milliseconds. */
 const gatherMs = 5;
 
 /**
- * Blocks in a row that are mined at once. An anchor holds for 50 blocks: without a bound, a client that posts a batch
- * with one anchor would outlive it within a second of its own blocks.
+ * Maximum burst of blocks. An anchor is valid for 50 blocks: without a limit, the blocks of a client's own batch would
+ * invalidate its anchor within a second.
  */
 const blocksAtOnceMax = 10;
 
-/** After that, one block in so long a time: an anchor then holds for 7 s at the least, and for ever when it is calm. */
+/** Interval between blocks after the burst: an anchor is then valid for at least 7 s. Milliseconds. */
 const blockEveryMs = 200;
 
-/** Starts mining. A block that cannot be made is logged, and tried again when there is a reason to. */
+/** Starts mining. A failure is logged, and the next arrival or interval tries again. */
 export function openMiner(mode: MiningMode, work: MinerWork): Miner {
   if (mode === "manual") return { arrived: () => undefined, close: () => undefined };
   if (mode === "auto") return openAutomatic(work);
@@ -296,7 +291,7 @@ function openAutomatic(work: MinerWork): Miner {
     gathering = undefined;
     atOnce -= 1;
     earning ??= setTimeout(earn, blockEveryMs);
-    // What did not fit into one block comes into the next.
+    // Transactions that did not fit into the block go into the next.
     if (attempt(work) > 0) arrived();
   };
   const earn = () => {

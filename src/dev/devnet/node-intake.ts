@@ -1,10 +1,8 @@
 /**
- * Accepts transactions and chunks from clients: validated, and stored before they are acknowledged.
+ * Accepts transactions and chunks from clients: validates them, and stores them before it acknowledges them.
  *
- * A transaction as a client posted it: its JSON read the way a node reads it, with what a node says of each fault.
- *
- * Data goes apart from the rest, and is cut out of a long text before that is parsed: 15 MiB are never handled as
- * one.
+ * The JSON of a transaction is parsed as a node parses it, with the node's error codes. The data is cut out of a long
+ * text before the rest is parsed, so that 15 MiB are never parsed as one JSON text.
  * Source: ArweaveTeam/arweave, ar_http_iface_middleware (post_tx_parse_id), ar_serialize (json_struct_to_tx).
  * @module
  */
@@ -23,6 +21,7 @@ import { opensMoreThan } from "../../arweave/wire.ts";
 import { Failure } from "../../failures.ts";
 import { decodeBase64url, decodedSize, encodeBase64url } from "../../lib/base64url.ts";
 import { readUnsigned } from "../../lib/bytes.ts";
+import { yieldToEventLoop } from "../../lib/event-loop.ts";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, readJson, writeJson } from "../../lib/json.ts";
 import {
   type AnchorFault,
@@ -35,10 +34,9 @@ import {
   tagsCountMax,
   transactionFaults,
 } from "./chain-rules.ts";
-import { type DataKey, type SplitData, type StoredChunk, splitData, yieldToEventLoop } from "./chunk-store.ts";
+import { type DataKey, type SplitData, type StoredChunk, splitData } from "./chunk-store.ts";
 import { type ChainState, change, rulesView } from "./state.ts";
 
-/** What became of a posted transaction. */
 export type TransactionOutcome =
   | Readonly<{ kind: "accepted"; id: string }>
   | Readonly<{ kind: "already_processed" }>
@@ -50,7 +48,7 @@ export type TransactionOutcome =
   | Readonly<{ kind: "unknown_split" }>
   | Readonly<{ kind: "full" }>;
 
-/** The node's names for what can be wrong with a posted chunk. */
+/** The node's error codes of a posted chunk. */
 export type ChunkFault =
   | "invalid_json"
   | "data_size_too_big"
@@ -63,33 +61,31 @@ export type ChunkFault =
   | "invalid_proof"
   | "disk_full";
 
-/** What became of a posted chunk. */
 export type ChunkOutcome =
   | Readonly<{ kind: "stored" }>
   | Readonly<{ kind: "rejected"; fault: ChunkFault; reason: string }>;
 
-/** A transaction that was just taken is not looked at again for so long, as on a node. */
+/** An accepted transaction is not validated again for this time, as on a node. Milliseconds. */
 const processedMs = 600_000;
 
-/** Such transactions that are remembered. */
+/** Maximum number of remembered transactions. */
 const processedCountMax = 100_000;
 
-/** A number below 2^256 fits into a path's notes. */
+/** The largest offset of a data path. */
 const noteMax = 2n ** 256n - 1n;
 
 /** Validates posted transactions and chunks. */
 export type Intake = Readonly<{
-  /** Whether a transaction was taken lately or waits. */
+  /** Whether a transaction was accepted recently or is pending. */
   isProcessed: (id: string) => boolean;
-  /** @param text - The body of the post. Never throws for what a client may send. */
+  /** @param text - The body of the post. Never throws for invalid input. */
   takeTransaction: (text: string) => Promise<TransactionOutcome>;
-  /** @param text - The body of the post. Never throws for what a client may send. */
+  /** @param text - The body of the post. Never throws for invalid input. */
   takeChunk: (text: string) => ChunkOutcome;
-  /** Forgets what was taken. */
+  /** Forgets the accepted transactions. */
   clear: () => void;
 }>;
 
-/** Opens the intake of a chain. */
 export function createIntake(state: ChainState): Intake {
   const processed = new Map<string, number>(); // id to milliseconds, oldest first
   const isProcessed = (id: string) => {
@@ -142,7 +138,7 @@ async function admit(state: ChainState, transaction: Transaction, data: string):
 
   const split = signed ?? (data === "" ? statedData(transaction) : await splitData(data));
   if (transaction.format === 2 && data !== "" && !states(transaction, split)) return { kind: "unknown_split" };
-  return await keep(state, transaction, split);
+  return await store(state, transaction, split);
 }
 
 const notBase64url = { kind: "invalid_json", reason: "data is not canonical base64url" } as const;
@@ -156,7 +152,7 @@ function findingOf(transaction: Transaction, check: SignatureCheck, signed: Spli
   };
 }
 
-/** The data of a transaction that comes without it: its chunks are to follow. */
+/** The data of a transaction that was posted without it; its chunks follow. */
 function statedData({ dataRoot: root, dataSize: size }: Transaction): SplitData | undefined {
   return size > 0 ? { key: { root, size }, chunks: [] } : undefined;
 }
@@ -165,13 +161,13 @@ function states({ dataRoot, dataSize }: Transaction, split: SplitData | undefine
   return split?.key.root === dataRoot && split.key.size === dataSize;
 }
 
-/** Stores a valid transaction: its chunks one by one, so that others run in between, and then itself. */
-async function keep(
+/** Stores a valid transaction: first its chunks, with yields to the event loop, then the transaction. */
+async function store(
   state: ChainState,
   transaction: Transaction,
   split: SplitData | undefined,
 ): Promise<TransactionOutcome> {
-  // Until it is stored, another with the same data may be rejected, which would remove the chunks.
+  // A transaction with the same data that is dropped meanwhile would remove the chunks.
   const isHere = split === undefined ? undefined : state.mempool.expect(split.key);
   try {
     for (const [index, chunk] of (split?.chunks ?? []).entries()) {
@@ -203,7 +199,7 @@ function takeChunk(state: ChainState, text: string): ChunkOutcome {
   const fields = readJson(text);
   const claim = isJsonObject(fields) ? readClaim(fields) : undefined;
   if (claim === undefined)
-    return rejectedChunk("invalid_json", "the fields of a chunk are texts of base64url and decimals");
+    return rejectedChunk("invalid_json", "the fields of a chunk must be strings of base64url and decimals");
   const limit = claimFault(claim);
   if (limit !== undefined) return limit;
   const key = { root: encodeBase64url(claim.dataRoot), size: Number(claim.dataSize) };
@@ -212,13 +208,13 @@ function takeChunk(state: ChainState, text: string): ChunkOutcome {
   }
   const offset = Number(claim.offset ?? 0n);
   const { dataRoot, dataPath, chunk } = claim;
-  // The rules that hold at every offset of this weave: a chunk that only older rules allow could never be served.
+  // The rules of every offset of this weave: a chunk that only older rules allow could never be served.
   const verdict = checkChunk({ dataRoot, dataSize: key.size, dataPath, offset, chunk, ruleset: "relaxed" });
   if (verdict.kind === "refused") return rejectedChunk("invalid_proof", verdict.reason);
-  return keepChunk(state, key, { start: verdict.start, end: verdict.end, dataPath, chunk });
+  return storeChunk(state, key, { start: verdict.start, end: verdict.end, dataPath, chunk });
 }
 
-function keepChunk(state: ChainState, key: DataKey, chunk: StoredChunk): ChunkOutcome {
+function storeChunk(state: ChainState, key: DataKey, chunk: StoredChunk): ChunkOutcome {
   try {
     state.chunks.put(key, chunk);
     return { kind: "stored" };
@@ -272,27 +268,26 @@ function rejectedChunk(fault: ChunkFault, reason: string): ChunkOutcome {
   return { kind: "rejected", fault, reason };
 }
 
-/** A posted text, parsed. */
 export type PostedTransaction =
   | Readonly<{
       kind: "read";
-      transaction: Transaction /* without its data, whose size it states also in format 1 */;
-      data: string /* that came with it, base64url that nobody has read yet; or "" */;
+      transaction: Transaction /* without its data, but with its size, also in format 1 */;
+      data: string /* the posted data as unchecked base64url; may be empty */;
     }>
   | Readonly<{ kind: "invalid_json"; reason: string }>
   | Readonly<{ kind: "invalid_hash" }>
   | Readonly<{ kind: "invalid_signature_type"; reason: string }>
   | Readonly<{ kind: "faulty"; id: string; faults: readonly Fault[] }>;
 
-/** Texts above this are searched for their data instead of being parsed with it. Nothing else needs so much. */
+/** The data is cut out of texts above this size; the rest of a transaction is smaller. */
 const parsedWholeMax = 2 ** 20;
 
-/** Lists, and objects, that a post may open: twice the tags that fit. */
+/** Maximum number of lists, and of objects, in a post: twice the maximum number of tags. */
 const openingsMax = 4_096;
 
 const idCharacters = 43;
 
-/** Fields that are base64url: the most bytes, and what a node says of more. */
+/** Base64url fields with their maximum size in bytes, and the node's error code for more. */
 const byteFields: readonly (readonly [key: string, max: number, code: FaultCode])[] = [
   ["last_tx", 48, "tx_fields_too_large"],
   ["owner", 512, "tx_fields_too_large"],
@@ -306,25 +301,25 @@ const amountFields: readonly (readonly [key: string, code: FaultCode])[] = [
   ["data_size", "tx_data_size_negative"],
 ];
 
-/** Reads a posted text. Never throws for what a client may send. */
+/** Parses a posted text. Never throws for invalid input. */
 export function readPosted(text: string): PostedTransaction {
   const [shell, cutData] = text.length > parsedWholeMax ? cutOutData(text) : [text, undefined];
   if (shell.length > parsedWholeMax || opensMoreThan(shell, openingsMax))
-    return { kind: "invalid_json", reason: "the body is too large for what it is besides its data" };
+    return { kind: "invalid_json", reason: "the body without its data is too large" };
   const json = readJson(shell);
-  if (!isJsonObject(json)) return { kind: "invalid_json", reason: "the body is no JSON object" };
+  if (!isJsonObject(json)) return { kind: "invalid_json", reason: "the body is not a JSON object" };
   const data = cutData ?? json["data"] ?? "";
-  if (typeof data !== "string") return { kind: "invalid_json", reason: "data is no text" };
+  if (typeof data !== "string") return { kind: "invalid_json", reason: "data is not a string" };
   const fields = normalised(json, data);
   const wrong = ["id", ...byteFields.map(([key]) => key)].find((key) => typeof fields[key] !== "string");
-  if (wrong !== undefined) return { kind: "invalid_json", reason: `${wrong} is no text` };
+  if (wrong !== undefined) return { kind: "invalid_json", reason: `${wrong} is not a string` };
   const id = `${fields["id"]}`;
   if (id.length > idCharacters) return { kind: "invalid_hash" };
   const faults = earlyFaults(fields, data);
   return faults.length > 0 ? { kind: "faulty", id, faults } : readNormalised(fields, data);
 }
 
-/** The fields as a node writes them, in its order and without the data; those it does not know are left out. */
+/** The known fields as a node writes them, in its order and without the data. */
 function normalised(json: JsonObject, data: string): JsonObject {
   const isFirst = isFirstFormat(json);
   return {
@@ -356,7 +351,7 @@ function readNormalised(fields: JsonObject, data: string): PostedTransaction {
   }
 }
 
-/** Faults that a strict parser rejects as malformed, but that a node names. */
+/** Faults with a node's error code, which a strict parser would report only as malformed. */
 function earlyFaults(fields: JsonObject, data: string): Fault[] {
   const negative = amountFields
     .filter(([key]) => /^-\d+$/.test(`${fields[key]}`))
@@ -384,7 +379,7 @@ function dataFaults(fields: JsonObject, data: string): Fault[] {
   return [{ code: "tx_fields_too_large", detail: `${size} bytes of data, at most ${inlineDataBytesMax}` }];
 }
 
-/** A node leaves out of account what is not a name and a value. */
+/** A node ignores tags that are not a name and a value. */
 function namedTags(tags: JsonValue | undefined): readonly JsonValue[] {
   if (!isJsonArray(tags)) return [];
   return tags.filter((tag) => isJsonObject(tag) && Object.keys(tag).join() === "name,value");

@@ -1,8 +1,7 @@
 /**
- * The chain's state on disk, and the part of it that every request needs, in memory.
+ * The state of the chain on disk, and a copy in memory of the part that every request needs.
  *
- * Memory only ever repeats the disk. A change is made in one database transaction; when that fails, memory is read
- * anew, so that the two never differ.
+ * A change is one database transaction. If it fails, the copy is read again, so that memory and disk never differ.
  * @module
  */
 import type { Database } from "bun:sqlite";
@@ -12,15 +11,15 @@ import type { Wallet } from "../../arweave/wallet.ts";
 import { assert } from "../../lib/assert.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Account } from "./accounts.ts";
-import { createHistory, type History } from "./chain-history.ts";
 import type { RulesView } from "./chain-rules.ts";
 import { type ChunkStore, createChunkStore } from "./chunk-store.ts";
+import { createHistory, type History } from "./database.ts";
 import { createMempool, type Mempool } from "./mempool.ts";
 
-/** Blocks whose hashes serve as anchors, and whose transactions may not come again. */
+/** Number of blocks whose hashes are valid anchors, and whose transactions cannot be repeated. */
 const anchorBlocks = 50;
 
-/** What never changes while a chain is open. */
+/** The constant parts of an open chain. */
 export type ChainBase = Readonly<{
   database: Database;
   history: History;
@@ -30,7 +29,6 @@ export type ChainBase = Readonly<{
   miner: Wallet;
 }>;
 
-/** The whole state. */
 export type ChainState = ChainBase & {
   tip: Block;
   accounts: Map<Address, Account>;
@@ -39,17 +37,16 @@ export type ChainState = ChainBase & {
   recentHashes: readonly string[];
 };
 
-/** Joins an open database with what the chain needs besides. */
 export function createBase(database: Database, rest: Pick<ChainBase, "clock" | "seed" | "miner">): ChainBase {
   return { database, history: createHistory(database), chunks: createChunkStore(database), ...rest };
 }
 
-/** Reads the state. The first block must be there. */
+/** Reads the state. The first block must exist. */
 export function loadState(base: ChainBase): ChainState {
   return { ...base, ...readMemory(base) };
 }
 
-/** Makes a change durable as a whole, or not at all. */
+/** Performs a change in one database transaction. */
 export function change<Result>(state: ChainState, work: () => Result): Result {
   try {
     return state.database.transaction(work).immediate();
@@ -59,17 +56,16 @@ export function change<Result>(state: ChainState, work: () => Result): Result {
   }
 }
 
-/** Brings memory up to a block that has been stored. */
+/** Updates memory after a block was stored. */
 export function readTip(state: ChainState): void {
   Object.assign(state, readRecent(state));
 }
 
-/** Reads all of memory anew, after a change that left little as it was. */
+/** Reads all of memory again. */
 export function readAll(state: ChainState): void {
   Object.assign(state, readMemory(state));
 }
 
-/** What the rules may ask. */
 export function rulesView(state: ChainState): RulesView {
   return {
     accounts: state.accounts,
@@ -82,13 +78,13 @@ export function rulesView(state: ChainState): RulesView {
   };
 }
 
-/** Keeps accounts as they stand from a height on, on disk and in memory. */
+/** Stores accounts from a height on, on disk and in memory. */
 export function writeAccounts(state: ChainState, height: number, accounts: ReadonlyMap<Address, Account>): void {
   writeBalances(state, height, accounts);
   for (const [address, account] of accounts) state.accounts.set(address, account);
 }
 
-/** Keeps accounts as they stand from a height on, on disk. */
+/** Stores accounts from a height on, on disk. */
 export function writeBalances({ database }: ChainBase, height: number, accounts: ReadonlyMap<Address, Account>): void {
   const insert = database.query<null, [string, number, string, string]>(
     "INSERT INTO balances (address, height, balance, last_tx) VALUES (?, ?, ?, ?) " +
@@ -99,7 +95,7 @@ export function writeBalances({ database }: ChainBase, height: number, accounts:
   }
 }
 
-/** What an address held after a block, in winston. */
+/** The balance of an address after a block, winston. */
 export function balanceAt({ database }: ChainBase, address: Address, height: number): bigint {
   const row = database
     .query<{ balance: string }, [string, number]>(

@@ -1,8 +1,8 @@
 /**
  * Funded wallets for tests, as JSON Web Keys that any client of the chain loads.
  *
- * The ECDSA wallet and the miner follow from the seed. An RSA key cannot be derived from a seed with the tools that
- * exist, so one is made at the first start and stored beside the chain.
+ * The keys of the ECDSA wallet and of the miner are derived from the seed. No library derives an RSA key from a seed,
+ * so the first start generates one and stores it beside the chain.
  * @module
  */
 import { createHash } from "node:crypto";
@@ -16,16 +16,15 @@ import { isJsonObject, type JsonObject, readJson } from "../../lib/json.ts";
 import type { MakeRsaJwk } from "../../lib/rsa.ts";
 import { secp256k1 } from "../../lib/secp256k1.ts";
 
-/** A funded wallet. Its key is private, but it is worth nothing off this chain. */
+/** A funded wallet. Its private key is printed: it has no value outside this chain. */
 export type TestWallet = Readonly<{
-  name: string; // "rsa" or "ecdsa", or as the caller named it
+  name: string; // "rsa", "ecdsa", or the name of a given wallet
   type: "rsa" | "ecdsa";
   address: Address;
   jwk: JsonObject;
-  file: string | undefined; // where the key is stored
+  file: string | undefined; // path of the key file
 }>;
 
-/** A wallet that the caller brings. */
 export type GivenWallet = Readonly<{ name: string; jwk: JsonObject }>;
 
 /** The key that signs the blocks of every chain with this seed. */
@@ -33,17 +32,17 @@ export function minerWallet(seed: string): Wallet {
   return ecdsaWallet(derivePrivateKey(seed, "miner"));
 }
 
-/** Describes a wallet that the caller brings. @throws Failure `malformed_input` when its key cannot be used. */
+/** Describes a given wallet. @throws Failure `malformed_input` for an invalid key. */
 export function givenWallet({ name, jwk }: GivenWallet): TestWallet {
   const { type, address } = readWallet(jwk);
   return { name, type, address, jwk, file: undefined };
 }
 
 /**
- * Loads or makes the chain's own wallets: one RSA, one ECDSA.
+ * Loads or creates the wallets of the chain: one RSA, one ECDSA.
  *
- * @param dir - The chain's folder, which exists; `undefined` makes keys that are forgotten with the process.
- * @param makeRsaKey - Asked only when there is no RSA wallet yet.
+ * @param dir - The chain's folder, which exists; `undefined` stores no keys.
+ * @param makeRsaKey - Called only without an RSA wallet.
  * @throws Failure `malformed_input` when the stored file is not a valid key.
  */
 export async function ownWallets(dir: string | undefined, seed: string, makeRsaKey: MakeRsaJwk): Promise<TestWallet[]> {
@@ -65,7 +64,8 @@ async function storedWallet(
     renameSync(`${file}.part`, file);
   }
   const jwk = readJson(readFileSync(file, "utf8"));
-  if (!isJsonObject(jwk)) throw new Failure("malformed_input", { reason: "a wallet file is a JSON Web Key", file });
+  if (!isJsonObject(jwk))
+    throw new Failure("malformed_input", { reason: "the wallet file is not a JSON Web Key", file });
   return { ...givenWallet({ name, jwk }), file };
 }
 

@@ -1,7 +1,6 @@
 /**
- * The sample site's picture: a cairn at dusk, drawn by arithmetic and written as a PNG.
- *
- * The sample site's large file: a few minutes of sound as a WAV, large enough that a player seeks by ranges.
+ * Media of the sample site: a computed PNG of a cairn at dusk, and some minutes of sound as a WAV, large enough that a
+ * player seeks by ranges.
  * @module
  */
 import { crc32, deflateSync } from "node:zlib";
@@ -98,16 +97,16 @@ function pngChunk(kind: string, body: Uint8Array): Uint8Array {
 const samplesPerSecond = 44_100;
 const headerBytes = 44;
 
-/** Notes of the melody in hertz, one after another, again and again. */
+/** Notes of the repeated melody in hertz. */
 const melody = [220, 277.18, 329.63, 440, 329.63, 277.18, 246.94, 293.66, 369.99, 493.88, 369.99, 293.66];
 const secondsPerNote = 0.6;
 
-/** Writes the sound: one channel of 16 bits. @param seconds - its length. */
+/** Writes the sound: one channel of 16 bits. @param seconds - Its length. */
 export function writeTones(seconds: number): Uint8Array<ArrayBuffer> {
   const samples = Math.floor(seconds * samplesPerSecond);
   const bytes = new Uint8Array(headerBytes + samples * 2);
   writeHeader(new DataView(bytes.buffer), samples * 2);
-  // Notes come again and again: each is computed once and copied, which made a start cheaper by 0.2 s of a processor.
+  // Each note is computed once and then copied, which saves 0.2 s of CPU time at a start.
   const notes = melody.map(soundOfNote);
   for (let at = headerBytes, index = 0; at < bytes.length; index += 1) {
     const note = notes[index % notes.length] ?? new Uint8Array(0);
@@ -117,7 +116,7 @@ export function writeTones(seconds: number): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-/** The samples of one note. Sine and fade go from sample to sample by products, which is cheaper than calls. */
+/** The samples of one note. Sine and fade are computed by products from the previous sample: cheaper than calls. */
 function soundOfNote(hertz: number): Uint8Array {
   const count = Math.round(secondsPerNote * samplesPerSecond);
   const sound = new DataView(new ArrayBuffer(count * 2));

@@ -1,10 +1,6 @@
 /**
- * The sample site put on a development chain: a bundle with pages, a picture, a bundle within it and a manifest,
- * and a large transaction beside it.
- *
- * The sample site's pages: what `cairn dev` puts on its chain so that there is something to open.
- *
- * Puts data on a chain as a client does: a signed transaction, then its chunks with their proofs.
+ * The sample site that `cairn dev` posts to its chain: a bundle with pages, a picture, a nested bundle and a manifest,
+ * and a large transaction. Data is posted as a client posts it: a signed transaction, then its chunks with proofs.
  * @module
  */
 import { createHash } from "node:crypto";
@@ -29,7 +25,7 @@ import { drawPicture, writeTones } from "./sample-media.ts";
 /** Ids of the sample's content. */
 export type Sample = Readonly<{ manifest: Id; sound: Id; bundle: Id }>;
 
-/** About 15 MiB: what a player asks for in ranges. */
+/** About 15 MiB, which a player requests in ranges. */
 const soundSeconds = 180;
 
 const bundleTags = [
@@ -40,13 +36,13 @@ const bundleTags = [
 type Item = Readonly<{ path: string; id: Id; bytes: Uint8Array }>;
 
 /**
- * Plants the site and waits until the node has taken all of it; mining is the chain's own business.
+ * Posts the site, and waits until the node has accepted all of it. Does not wait for a block.
  *
  * @param key - JWK of a funded RSA wallet.
- * @param seed - From which the keys of the other signers are derived.
- * @throws Failure `source_failed` with what the node said.
+ * @param seed - Seed of the keys of the other signers.
+ * @throws Failure `source_failed` with the node's response.
  */
-export async function plantSample(node: Node, key: JsonObject, seed: string, signal: AbortSignal): Promise<Sample> {
+export async function postSample(node: Node, key: JsonObject, seed: string, signal: AbortSignal): Promise<Sample> {
   const wallet = readWallet(key);
   const owner = createArweaveSigner(Object.fromEntries(Object.entries(key)));
   const sound = await postData(
@@ -142,12 +138,12 @@ fetched in chunks as the player asks for them; move the slider and watch <code>2
 const about = page(
   "About this site",
   `<h1>About this site</h1>
-<p>The path <code>about</code> is a key of the manifest; a path that is no key shows the manifest's fallback,
+<p>The path <code>about</code> is in the manifest. A path that is not in the manifest shows the manifest's fallback,
 which is this page too.</p>
-<p>Ask for it another way: <a href="/graphql">query the index</a>.</p>`,
+<p>You can also find it by a query: <a href="/graphql">query the index</a>.</p>`,
 );
 
-/** The pages of the site, in their order in the bundle. */
+/** The pages of the site, in the order of the bundle. */
 export const sitePages: readonly SiteFile[] = [
   { path: "index.html", contentType: "text/html", body: home },
   { path: "about", contentType: "text/html", body: about },
@@ -168,13 +164,13 @@ export const siteNotes: readonly SiteFile[] = [
   },
 ];
 
-/** Bytes that are hashed before other work runs. */
+/** Bytes that are hashed without a pause. */
 const sliceBytes = 2 ** 20;
 
 /**
  * Posts one format-2 transaction and all of its chunks.
  *
- * @throws Failure `source_failed` with what the node said.
+ * @throws Failure `source_failed` with the node's response.
  */
 export async function postData(
   node: Node,
@@ -192,14 +188,14 @@ export async function postData(
   const transaction = signTransaction(
     {
       format: 2,
-      lastTx: taken("anchor", await node.anchor(signal)),
-      reward: taken("price", await node.price(data.length, undefined, signal)),
+      lastTx: accepted("anchor", await node.anchor(signal)),
+      reward: accepted("price", await node.price(data.length, undefined, signal)),
       tags,
       stated: { dataSize: data.length, dataRoot: tree.root },
     },
     wallet,
   );
-  taken("transaction", await node.postTx(utf8Bytes(transaction.text), signal));
+  accepted("transaction", await node.postTx(utf8Bytes(transaction.text), signal));
   for (const [index, { start, end }] of chunkSpans(data.length, "halved").entries()) {
     if (start === end) continue;
     const chunk = {
@@ -209,12 +205,12 @@ export async function postData(
       offset: String(end - 1),
       chunk: encodeBase64url(data.subarray(start, end)),
     };
-    taken("chunk", await node.postChunk(utf8Bytes(JSON.stringify(chunk)), signal));
+    accepted("chunk", await node.postChunk(utf8Bytes(JSON.stringify(chunk)), signal));
   }
   return transaction.id;
 }
 
-function taken<Value>(what: string, response: NodeResponse<Value>): Value {
+function accepted<Value>(what: string, response: NodeResponse<Value>): Value {
   if (response.kind === "ok") return response.value;
-  throw new Failure("source_failed", { reason: `the node did not take the ${what}`, response });
+  throw new Failure("source_failed", { reason: `the node did not accept the ${what}`, response });
 }

@@ -1,11 +1,8 @@
 /**
- * The sandbox's routes: Stripe's protocol, its checkout pages, the price feed.
+ * The sandbox's routes: Stripe's API, checkout pages (`/c/pay/{session}`) and the price feed.
  *
- * The sandbox's checkout: `/c/pay/{session}`, where the address itself is what lets a payer in.
- *
- * The page on which somebody pays in the sandbox: a form that asks for a card, a button, and the way back.
- *
- * It works without scripts and loads nothing; what the seller wrote on it is text.
+ * The URL of a checkout page is the payer's authorization. The page has a form for a card, works without scripts, loads
+ * no resources, and escapes the seller's text.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";
@@ -20,15 +17,13 @@ import { stripeErrorOf } from "../sandbox/stripe-context.ts";
 import { cardsToTry } from "../sandbox/stripe-payments.ts";
 import { createStripeRoutes, type StripeRoutesOptions } from "./stripe-routes.ts";
 
-/** What the routes are made of. */
 export type SandboxRoutesOptions = StripeRoutesOptions &
   Readonly<{
-    /** Responds to requests of the price feed; undefined for all others. */
+    /** Returns `undefined` for requests that are not for the price feed. */
     priceFeed: (request: Request) => Response | undefined;
     log: Log;
   }>;
 
-/** Creates the handler of all requests. */
 export function createSandboxRoutes(options: SandboxRoutesOptions): (request: Request) => Promise<Response> {
   const { sandbox, priceFeed, log } = options;
   const app = new Elysia({ strictPath: true })
@@ -44,16 +39,15 @@ export function createSandboxRoutes(options: SandboxRoutesOptions): (request: Re
   return async (request) => priceFeed(request) ?? (await app.fetch(request));
 }
 
-/** A form with three short fields. Bytes. */
+/** Maximum size of a form with three short fields. Bytes. */
 const formBytesMax = 4_096;
 
-/** Currencies whose smallest unit is the whole one. */
+/** Currencies without a fraction. */
 const wholeCurrencies = ["jpy"];
 
-/** What Stripe replaces in the address that a payment leads to. */
+/** The placeholder of the session id in a success URL. */
 const sessionPlace = "{CHECKOUT_SESSION_ID}";
 
-/** Creates the routes. */
 export function createCheckoutRoutes(sandbox: StripeSandbox): AnyElysia {
   return new Elysia()
     .get("/", () => homePage())
@@ -89,7 +83,7 @@ function endedOf(session: JsonObject): Response | undefined {
   return session["status"] === "open" ? undefined : endedPage("This checkout has expired", 410);
 }
 
-/** A page of another site may not pay in the place of the payer. */
+/** Whether a page of another site sent the form. */
 function isForeign(request: Request): boolean {
   const site = request.headers.get("sec-fetch-site");
   return site !== null && site !== "same-origin" && site !== "none";
@@ -136,24 +130,23 @@ function writeAmount(amount: number, currency: string): string {
   return `${text} ${currency.toUpperCase()}`;
 }
 
-/** The browser goes on with GET; the form is not sent again when somebody goes back. */
+/** The browser continues with GET, so that a step back does not repeat the form. */
 function seeOther(url: string): Response {
   return new Response(null, { status: 303, headers: { Location: url, "Cache-Control": "no-store" } });
 }
 
-/** What the page shows. */
 export type CheckoutView = Readonly<{
   id: string;
-  amount: string; // for people, "10.00 USD"
+  amount: string; // such as "10.00 USD"
   description: string;
   cancelUrl: string | undefined;
-  /** Where a payment leads, if anywhere: the form's response redirects the browser there. */
+  /** The response to a successful payment redirects the browser to this URL. */
   successUrl: string | undefined;
-  /** Why the last card did not pay. */
+  /** Why the last card was rejected. */
   complaint: string | undefined;
 }>;
 
-/** The name that the card's number has in the form. */
+/** The form field of the card number. */
 export const cardField = "cardNumber";
 
 /** Style of the page. Its hash is in the page's Content-Security-Policy. */
@@ -182,7 +175,7 @@ code { white-space: nowrap; margin-right: 0.5rem; }
 
 const styleHash = new Bun.CryptoHasher("sha256").update(style).digest("base64");
 
-/** The page. @param status - 402 when a card did not pay. */
+/** The payment page. @param status - 402 after a rejected card. */
 export function checkoutPage(view: CheckoutView, status = 200): Response {
   const { complaint, cancelUrl } = view;
   return page(
@@ -214,14 +207,14 @@ function backLink(url: string): string {
   return `<p class="back"><a href="${asText(url)}" rel="noreferrer">Cancel and go back</a></p>`;
 }
 
-/** A page about the sandbox, with the cards to try. */
+/** The start page, with the test cards. */
 export function homePage(): Response {
   const rows = cardsToTry.map(([number, outcome]) => `<li><code>${number}</code> ${asText(outcome)}</li>`);
   return page(
-    "What this is",
+    "Sandbox",
     `<h1>Sandbox</h1>
-<p class="notice">It replaces Stripe and the price feed while you develop. No money moves.</p>
-<p>Whoever asks the payment service for a checkout gets a page here, and pays on it with one of these:</p>
+<p class="notice">It replaces Stripe and the price feed during development. No money moves.</p>
+<p>A checkout of the payment service leads to a page here. These card numbers work:</p>
 <ul>${rows.join("")}</ul>`,
     "form-action 'none'",
     200,

@@ -1,5 +1,5 @@
 /**
- * Stripe's protocol over HTTP: forms in, JSON out, Stripe's errors, a response stored for its idempotency key.
+ * The HTTP API of the simulated Stripe: forms in, JSON out, Stripe's errors, idempotency keys.
  * Source: Stripe's API reference, "Authentication", "Errors", "Idempotent requests", "Expanding responses".
  * @module
  */
@@ -10,29 +10,33 @@ import { readBody } from "../../http/body.ts";
 import { jsonTextResponse } from "../../http/responses.ts";
 import { sha256 } from "../../lib/hash.ts";
 import { type JsonObject, writeJson } from "../../lib/json.ts";
-import { type FormTree, readForm, textAt, textsAt } from "../sandbox/form.ts";
 import type { SandboxResponse, StripeSandbox } from "../sandbox/stripe.ts";
-import { badParameter, stripeErrorOf, stripeFailure } from "../sandbox/stripe-context.ts";
+import {
+  badParameter,
+  type FormTree,
+  readForm,
+  stripeErrorOf,
+  stripeFailure,
+  textAt,
+  textsAt,
+} from "../sandbox/stripe-context.ts";
 import type { ObjectKind } from "../sandbox/stripe-database.ts";
 
-/** What the routes are made of. */
 export type StripeRoutesOptions = Readonly<{
   sandbox: StripeSandbox;
-  /** Callers must send it. */
+  /** The key that requests must have. */
   secretKey: string;
-  /** Origin under which payers find the checkout pages. */
+  /** Origin of the checkout pages. */
   pageUrl: () => string;
 }>;
 
-/** Stripe's own bodies are far smaller. Bytes. */
+/** Maximum body size; Stripe's own bodies are far smaller. Bytes. */
 const bodyBytesMax = 256 * 1_024;
 
 const keyLengthMax = 255;
 
-/** One call: what is asked of the sandbox with a form. */
 type Perform = (id: string, form: FormTree) => JsonObject;
 
-/** Creates the routes. */
 export function createStripeRoutes({ sandbox, secretKey, pageUrl }: StripeRoutesOptions): AnyElysia {
   const routes = new Elysia();
 
@@ -74,7 +78,7 @@ export function createStripeRoutes({ sandbox, secretKey, pageUrl }: StripeRoutes
   post("/v1/disputes/:id/close", (id) => sandbox.closeDispute(id));
   get("/v1/events", (_id, form) => eventList(sandbox, form));
   getOne("/v1/events/:id", "event");
-  // What Stripe does by itself, and only test cards make it do.
+  // Events that Stripe causes by itself; its test cards trigger them.
   post("/v1/test_helpers/charges/:id/dispute", (id, form) => sandbox.openDispute(id, ...disputeOf(form)));
   post("/v1/test_helpers/refunds/:id/fail", (id) => sandbox.failRefund(id));
   return routes;
@@ -91,7 +95,7 @@ async function response(request: Request, secretKey: string, work: () => Promise
   });
 }
 
-/** The key as a bearer, or as the name of basic credentials. */
+/** Accepts the key as a bearer token, or as the user name of basic credentials. */
 function admit(request: Request, secretKey: string): void {
   const [scheme = "", sent = ""] = (request.headers.get("authorization") ?? "").split(" ", 2);
   const key = scheme.toLowerCase() === "basic" ? (Buffer.from(sent, "base64").toString().split(":")[0] ?? "") : sent;
@@ -114,7 +118,7 @@ function readKey(request: Request): string | null {
 function formOf(text: string): FormTree {
   const form = readForm(text);
   if (form === undefined)
-    throw stripeFailure({ status: 400, type: "invalid_request_error", message: "The form cannot be read." });
+    throw stripeFailure({ status: 400, type: "invalid_request_error", message: "The form is not valid." });
   return form;
 }
 
@@ -148,7 +152,7 @@ function errorResponse(error: unknown): SandboxResponse {
   return { status, body: writeJson({ error: words }) };
 }
 
-/** What may be asked for in whole in the place of its id. */
+/** Properties that may be expanded from an id to the object. */
 const expandable: Readonly<Record<string, ObjectKind>> = {
   latest_charge: "charge",
   payment_intent: "payment_intent",
@@ -196,7 +200,7 @@ function readWhole(text: string | undefined, param: string): number | undefined 
   return Number(text);
 }
 
-/** Routes without parameters have no record of them. */
+/** The id of a route; routes without parameters have no record of them. */
 function idIn(params: Readonly<Record<string, string>> | undefined): string {
   return params?.["id"] ?? "";
 }

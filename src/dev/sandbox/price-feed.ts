@@ -1,14 +1,14 @@
 /**
- * A price feed that speaks CoinGecko's `/simple/price` and whose prices stand still: so that a development stack
- * works without a network, and gives the same price for the same thing every day.
+ * A price feed with CoinGecko's `/simple/price` and constant prices, so that a development stack works offline with
+ * stable prices.
  * Source: docs/reference/payment.md#price-feed.
  * @module
  */
 
-/** Prices of coins by their names at the feed, of currencies by their codes; as the digits that are sent. */
+/** Prices by coin name and currency code, as the text that is sent. */
 export type FixedPrices = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
-/** Prices as they have been, but round. */
+/** Past prices, rounded. */
 export const sandboxPrices: FixedPrices = {
   arweave: {
     aud: "10.5",
@@ -32,13 +32,13 @@ export const sandboxPrices: FixedPrices = {
   "usd-coin": { usd: "1" },
 };
 
-/** Paths that are served: with and without the prefix of the public feed. */
+/** The served paths: with and without the prefix of the public feed. */
 const paths = ["/simple/price", "/api/v3/simple/price"];
 
-/** Names in one question. */
+/** Maximum number of names in a request. */
 const namesMax = 250;
 
-/** Creates the feed: responds to its own requests; undefined for all others. */
+/** Creates the feed. It returns `undefined` for requests that are not for the feed. */
 export function createSandboxPriceFeed(
   prices: FixedPrices = sandboxPrices,
 ): (request: Request) => Response | undefined {
@@ -57,7 +57,7 @@ export function createSandboxPriceFeed(
   };
 }
 
-/** What is known of a coin in some currencies; as at the public feed, others are left out. */
+/** The prices of a coin in some currencies; unknown currencies are omitted, as by the public feed. */
 function recordOf(prices: Readonly<Record<string, string>>, currencies: readonly string[]): string {
   const known = currencies.filter((currency) => Object.hasOwn(prices, currency));
   return `{${known.map((currency) => `${JSON.stringify(currency)}:${prices[currency]}`).join(",")}}`;

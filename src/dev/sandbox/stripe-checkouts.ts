@@ -1,12 +1,13 @@
 /**
- * Checkout sessions: pages on which somebody pays, and how they end.
+ * Checkout sessions: payment pages, and their completion and expiry.
  * Source: Stripe's API reference, "Checkout Sessions".
  * @module
  */
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
-import { branchAt, type FormTree, textAt, textsAt } from "./form.ts";
 import {
   badParameter,
+  branchAt,
+  type FormTree,
   fetchObject,
   numberOf,
   readAmount,
@@ -17,12 +18,14 @@ import {
   type StripeContext,
   save,
   secondsNow,
+  textAt,
   textOf,
+  textsAt,
   wrongState,
 } from "./stripe-context.ts";
 import { type CardOutcome, newIntent, payIntent } from "./stripe-payments.ts";
 
-/** A session lives from 30 minutes to a day, a day when nothing is said. Seconds. */
+/** Time to live of a session: 30 minutes to a day, a day by default. Seconds. */
 const lifeSeconds = { least: 30 * 60, most: 24 * 60 * 60 } as const;
 
 const createFields = [
@@ -43,7 +46,7 @@ const createFields = [
   "expand",
 ];
 
-/** Both generations of the API's names. */
+/** The modes, with the names of both generations of the API. */
 const uiModes: Readonly<Record<string, "hosted" | "embedded">> = {
   hosted: "hosted",
   hosted_page: "hosted",
@@ -51,13 +54,13 @@ const uiModes: Readonly<Record<string, "hosted" | "embedded">> = {
   embedded_page: "embedded",
 };
 
-/** A session with the terms of its payment, which Stripe's response does not show. */
+/** A session with the terms of its payment, which Stripe's response does not include. */
 type Checkout = Readonly<{ session: JsonObject; description: string; paymentMetadata: JsonObject }>;
 
-/** `POST /v1/checkout/sessions`. @param pageUrl - Origin under which payers find the page. */
+/** `POST /v1/checkout/sessions`. @param pageUrl - Origin of the payment page. */
 export function createCheckout(context: StripeContext, form: FormTree, pageUrl: string): JsonObject {
   rejectUnknown(form, createFields);
-  if (textAt(form, "mode") !== "payment") throw badParameter("mode", "The sandbox knows the mode payment only.");
+  if (textAt(form, "mode") !== "payment") throw badParameter("mode", "The sandbox supports only the mode payment.");
   const item = readItem(form);
   const id = context.makeId("cs_test");
   const created = secondsNow(context);
@@ -87,23 +90,23 @@ export function createCheckout(context: StripeContext, form: FormTree, pageUrl: 
   return session;
 }
 
-/** `GET /v1/checkout/sessions/{id}`. One whose time is up ends now. */
+/** `GET /v1/checkout/sessions/{id}`. Expires a due session. */
 export function fetchCheckout(context: StripeContext, id: string): JsonObject {
   const checkout = checkoutOf(context, id);
   const { session } = checkout;
   return session["status"] === "open" && isDue(context, session) ? end(context, checkout) : session;
 }
 
-/** What the page says is bought. */
+/** The description on the payment page. */
 export function describeCheckout(context: StripeContext, id: string): string {
   return checkoutOf(context, id).description;
 }
 
-/** Pays a session with a card. @throws Failure with Stripe's words when it is not open any more. */
+/** Pays a session with a card. @throws Failure with Stripe's message when the session is not open. */
 export function payCheckout(context: StripeContext, id: string, number: string): CardOutcome {
   const checkout = openCheckout(context, id);
   const { session } = checkout;
-  // Each attempt is one at the same payment, which is made with the first of them.
+  // All attempts are of one payment intent, which the first attempt creates.
   const known = textOf(session["payment_intent"]);
   const intentId = known === "" ? beginPayment(context, checkout) : known;
   const outcome = payIntent(context, intentId, number);
@@ -125,7 +128,7 @@ export function expireCheckout(context: StripeContext, id: string): JsonObject {
   return end(context, openCheckout(context, id));
 }
 
-/** Ends the sessions whose time is up. @returns How many. */
+/** Expires the due sessions. @returns Their number. */
 export function expireDueCheckouts(context: StripeContext): number {
   const due = context.db
     .openCheckouts()
@@ -190,7 +193,7 @@ function readCheckout(stored: JsonObject): Checkout {
 function readItem(form: FormTree) {
   const items = Object.keys(branchAt(form, "line_items"));
   const place = ["line_items", items[0] ?? "0", "price_data"] as const;
-  if (items.length !== 1) throw badParameter("line_items", "The sandbox takes one line item.");
+  if (items.length !== 1) throw badParameter("line_items", "The sandbox supports one line item.");
   const quantity = readAmount(textAt(form, "line_items", items[0] ?? "0", "quantity"), "quantity");
   const name = textAt(form, ...place, "product_data", "name");
   if (name === undefined) throw badParameter("line_items", "Missing required param: product_data[name].");

@@ -1,9 +1,7 @@
 /**
- * The sandbox's database: Stripe's objects as they are sent, events, due deliveries, and responses that
- * are given again to the same key.
+ * The sandbox's database: Stripe's objects, events, due deliveries, and responses by idempotency key.
  *
- * Every call is one transaction that is on the disk before the response is sent: a payment that a client saw succeed is
- * reported after any crash.
+ * Every call is one transaction that is durable before the response is sent, so a crash loses no reported payment.
  * @module
  */
 import { Database } from "bun:sqlite";
@@ -19,29 +17,28 @@ export type Delivery = Readonly<{ id: number; eventId: string; attempts: number;
 /** A response that is sent again for the same idempotency key. */
 export type StoredResponse = Readonly<{ request: string; status: number; body: string }>;
 
-/** The sandbox's memory. */
 export type StripeDatabase = Readonly<{
-  /** Runs work as one transaction; what it throws undoes it. */
+  /** Runs work as one transaction; an error rolls it back. */
   transaction: <Result>(work: () => Result) => Result;
   put: (kind: ObjectKind, object: JsonObject, createdAt: number) => void;
   find: (kind: ObjectKind, id: string) => JsonObject | undefined;
-  /** Newest first. @param from, to - Unix ms, half-open. @param after - Only those older than this one. */
+  /** Lists objects, newest first. */
   list: (kind: ObjectKind, page: ListPage) => JsonObject[];
-  /** Checkouts that are open, oldest first. */
+  /** Open checkouts, oldest first. */
   openCheckouts: () => JsonObject[];
   addDelivery: (eventId: string, dueAt: number) => void;
   dueDeliveries: (now: number, limit: number) => Delivery[];
   nextDueAt: () => number | undefined;
   deliveryCount: () => number;
-  putDeliveryOff: (id: number, dueAt: number) => void;
+  postponeDelivery: (id: number, dueAt: number) => void;
   removeDelivery: (id: number) => void;
-  keepResponse: (key: string, response: StoredResponse, at: number) => void;
+  storeResponse: (key: string, response: StoredResponse, at: number) => void;
   storedResponse: (key: string) => StoredResponse | undefined;
-  forgetResponsesBefore: (at: number) => void;
+  removeResponsesBefore: (at: number) => void;
   close: () => void;
 }>;
 
-/** Which part of a list. */
+/** Part of a list: created in `[from, to)`, Unix milliseconds, and older than the object `after`. */
 export type ListPage = Readonly<{ from: number; to: number; after: string | undefined; limit: number }>;
 
 const schema = `
@@ -72,8 +69,8 @@ const schema = `
 `;
 
 /**
- * Opens the memory.
- * @param path - A file, made when absent; undefined remembers nothing beyond the process.
+ * Opens the database.
+ * @param path - A file, created if needed; `undefined` uses memory only.
  */
 export function openStripeDatabase(path: string | undefined): StripeDatabase {
   const db = new Database(path ?? ":memory:", { create: true, readwrite: true, strict: true });
@@ -81,7 +78,7 @@ export function openStripeDatabase(path: string | undefined): StripeDatabase {
   db.run("PRAGMA synchronous = FULL");
   db.run(schema);
   return {
-    // Within another one it is a savepoint.
+    // A nested transaction is a savepoint.
     transaction: (work) => (db.inTransaction ? db.transaction(work)() : db.transaction(work).immediate()),
     put: (kind, object, createdAt) => {
       db.query(
@@ -104,13 +101,13 @@ export function openStripeDatabase(path: string | undefined): StripeDatabase {
         )
         .all()
         .map(({ json }) => readObject(json)),
-    ...deliveryBox(db),
-    ...respondBook(db),
+    ...deliveryTable(db),
+    ...responseTable(db),
     close: () => db.close(),
   };
 }
 
-function deliveryBox(db: Database) {
+function deliveryTable(db: Database) {
   return {
     addDelivery: (eventId: string, dueAt: number) => {
       db.query("INSERT INTO letters (event_id, attempts, due_at) VALUES (?, 0, ?)").run(eventId, dueAt);
@@ -125,7 +122,7 @@ function deliveryBox(db: Database) {
     nextDueAt: () =>
       db.query<{ due_at: number | null }, []>("SELECT min(due_at) AS due_at FROM letters").get()?.due_at ?? undefined,
     deliveryCount: () => db.query<{ n: number }, []>("SELECT count(*) AS n FROM letters").get()?.n ?? 0,
-    putDeliveryOff: (id: number, dueAt: number) => {
+    postponeDelivery: (id: number, dueAt: number) => {
       db.query("UPDATE letters SET attempts = attempts + 1, due_at = ? WHERE id = ?").run(dueAt, id);
     },
     removeDelivery: (id: number) => {
@@ -134,9 +131,9 @@ function deliveryBox(db: Database) {
   };
 }
 
-function respondBook(db: Database) {
+function responseTable(db: Database) {
   return {
-    keepResponse: (key: string, { request, status, body }: StoredResponse, at: number) => {
+    storeResponse: (key: string, { request, status, body }: StoredResponse, at: number) => {
       db.query("INSERT INTO answers (key, request, status, body, at) VALUES (?, ?, ?, ?, ?)").run(
         key,
         request,
@@ -151,7 +148,7 @@ function respondBook(db: Database) {
           "SELECT request, status, body FROM answers WHERE key = ?",
         )
         .get(key) ?? undefined,
-    forgetResponsesBefore: (at: number) => {
+    removeResponsesBefore: (at: number) => {
       db.query("DELETE FROM answers WHERE at < ?").run(at);
     },
   };
@@ -181,6 +178,6 @@ function idOf(object: JsonObject): string {
 
 function readObject(json: string): JsonObject {
   const object = readJson(json);
-  assert(isJsonObject(object), "the sandbox keeps objects");
+  assert(isJsonObject(object), "the sandbox stores objects");
   return object;
 }

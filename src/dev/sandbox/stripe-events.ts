@@ -1,8 +1,8 @@
 /**
- * Events: stored with the object as it was then, delivered by webhook, and listed.
+ * Events: stored with a copy of the object, delivered by webhook, and listed.
  *
- * Webhooks of the sandbox: signed deliveries to one target, retried until they are accepted; with random faults,
- * as a network and a provider have them.
+ * Webhooks are signed and sent to one target, with retries until they are accepted. Random faults simulate those of a
+ * network.
  * Source: Stripe's API reference, "Events", "Pagination"; Stripe's documentation, "Webhooks": at least once, in no
  * order.
  * @module
@@ -19,18 +19,18 @@ export type EventQuery = Readonly<{
   to: number | undefined; // exclusive
   types: readonly string[]; // empty: all
   limit: number;
-  /** Only those older than this one. */
+  /** Id of an event; only older events are listed. */
   after: string | undefined;
 }>;
 
 /** A page of a list, newest first. */
 export type EventPage = Readonly<{ events: readonly JsonObject[]; hasMore: boolean }>;
 
-/** Most waiting deliveries; further events are rejected until some are accepted. */
+/** Maximum number of waiting deliveries; beyond it, events are rejected. */
 const deliveriesMax = 10_000;
 
-/** Events that are looked through for one page. */
-const lookedAtOnce = 500;
+/** Events that one query reads. */
+const eventsPerQuery = 500;
 
 /** Stores an event and adds its deliveries. */
 export function emitEvent(
@@ -44,7 +44,7 @@ export function emitEvent(
     throw stripeFailure({
       status: 429,
       type: "api_error",
-      message: "Too many webhooks wait to be taken.",
+      message: "Too many webhooks are waiting for delivery.",
       code: "rate_limit",
     });
   const event = save(context, "event", {
@@ -71,20 +71,19 @@ export function listEvents({ db }: StripeContext, question: EventQuery): EventPa
   const found: JsonObject[] = [];
   let after = question.after;
   for (;;) {
-    const events = db.list("event", { from, to, after, limit: lookedAtOnce });
+    const events = db.list("event", { from, to, after, limit: eventsPerQuery });
     found.push(...events.filter((event) => types.length === 0 || types.includes(textOf(event["type"]))));
-    if (found.length > limit || events.length < lookedAtOnce) break;
+    if (found.length > limit || events.length < eventsPerQuery) break;
     after = textOf(events.at(-1)?.["id"]);
   }
   return { events: found.slice(0, limit), hasMore: found.length > limit };
 }
 
-/** Where deliveries go. */
 export type DeliveryTarget = Readonly<{ url: string; secret: string }>;
 
 /** Random faults of the delivery. Shares are of 1. */
 export type DeliveryFaults = Readonly<{
-  /** Longest random delay of a delivery, so that they overtake each other. Milliseconds. */
+  /** Maximum random delay of a delivery, which changes their order. Milliseconds. */
   delayMsMax: number;
   doubledShare: number;
   lostShare: number;
@@ -94,31 +93,30 @@ export const noFaults: DeliveryFaults = { delayMsMax: 0, doubledShare: 0, lostSh
 
 export type DeliveryParts = Readonly<{
   db: StripeDatabase;
-  /** Unix ms. */
+  /** Milliseconds since the Unix epoch. */
   now: () => number;
   random: () => number;
   faults: DeliveryFaults;
   log: Log;
 }>;
 
-/** Delivery of the sandbox's webhooks. */
 export type StripeDeliveries = Readonly<{
   /** Adds the deliveries of an event, within the transaction of the event. */
   write: (eventId: string) => void;
   /** Sets the target, also of waiting deliveries. */
   deliverTo: (target: DeliveryTarget) => void;
-  /** Sends what is due now. @returns How many were accepted. */
+  /** Sends the due deliveries. @returns The number of accepted deliveries. */
   deliver: (signal: AbortSignal) => Promise<number>;
   close: () => Promise<void>;
 }>;
 
-/** Deliveries under way at once. */
+/** Maximum number of concurrent deliveries. */
 const atOnce = 8;
 
 /** Timeout of a delivery. Milliseconds. */
 const responseMsMax = 10_000;
 
-/** First and longest wait before a retry, and attempts before a delivery is dropped. */
+/** First and longest wait before a retry, milliseconds, and attempts before a delivery is dropped. */
 const firstWaitMs = 250;
 const longestWaitMs = 30_000;
 const attemptsMax = 20;
@@ -126,7 +124,7 @@ const attemptsMax = 20;
 /** Wait after a round in which no webhook was accepted. Milliseconds. */
 const idleMs = 250;
 
-/** Opens the delivery; it runs as soon as it has a target. */
+/** Opens the delivery; it starts when it has a target. */
 export function openStripeDeliveries(parts: DeliveryParts): StripeDeliveries {
   const { db, now, random, faults, log } = parts;
   let target: DeliveryTarget | undefined;
@@ -138,7 +136,7 @@ export function openStripeDeliveries(parts: DeliveryParts): StripeDeliveries {
     const taken = await Promise.all(due.map((delivery) => send(parts, delivery, to, signal)));
     return taken.filter((isTaken) => isTaken).length;
   };
-  // A delivery under way is not sent a second time.
+  // Concurrent calls share one round, so that a delivery is not sent twice.
   let underWay: Promise<number> | undefined;
   const deliver = (signal: AbortSignal): Promise<number> => {
     underWay ??= sendDue(signal).finally(() => {
@@ -200,7 +198,7 @@ async function send(
     return false;
   }
   const wait = Math.min(longestWaitMs, firstWaitMs * 2 ** delivery.attempts);
-  db.putDeliveryOff(delivery.id, now() + wait);
+  db.postponeDelivery(delivery.id, now() + wait);
   return false;
 }
 
@@ -221,7 +219,7 @@ async function post(target: DeliveryTarget, body: string, at: number, signal: Ab
     await response.body?.cancel();
     return response.status;
   } catch {
-    // The target does not listen yet, or any more: the delivery stays and is retried.
+    // The target is not reachable: the delivery is retried.
     return 0;
   }
 }

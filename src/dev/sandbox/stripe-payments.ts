@@ -1,17 +1,13 @@
 /**
- * Payment intents, and the charges that pay them.
- *
- * Cards of the sandbox: what each of Stripe's test numbers does.
- *
- * Money that goes back: refunds by the seller, disputes by the payer.
+ * Payment intents, charges, refunds and disputes, and the outcomes of Stripe's test cards.
  * Source: Stripe's API reference, "PaymentIntents", "Charges"; Stripe's documentation, "Testing"; Stripe's API
  * reference, "Refunds", "Disputes"; "Testing", evidence that wins or loses.
  * @module
  */
 import type { JsonObject } from "../../lib/json.ts";
-import { type FormTree, textAt, textsAt } from "./form.ts";
 import {
   badParameter,
+  type FormTree,
   fetchObject,
   numberOf,
   readAmount,
@@ -22,7 +18,9 @@ import {
   save,
   secondsNow,
   stripeFailure,
+  textAt,
   textOf,
+  textsAt,
   wrongState,
 } from "./stripe-context.ts";
 
@@ -37,7 +35,6 @@ const createFields = [
   "expand",
 ];
 
-/** What a payment is for. */
 export type IntentTerms = Readonly<{
   amount: number;
   currency: string;
@@ -48,7 +45,8 @@ export type IntentTerms = Readonly<{
 /** `POST /v1/payment_intents`. */
 export function createIntent(context: StripeContext, form: FormTree): JsonObject {
   rejectUnknown(form, createFields);
-  if (textAt(form, "confirm") === "true") throw badParameter("confirm", "The sandbox confirms in a second call.");
+  if (textAt(form, "confirm") === "true")
+    throw badParameter("confirm", "The sandbox supports confirmation only by a second call.");
   const types = textsAt(form, "payment_method_types");
   const other = types.find((type) => type !== "card");
   if (other !== undefined) throw badParameter("payment_method_types", `The payment method type ${other} is invalid.`);
@@ -60,7 +58,7 @@ export function createIntent(context: StripeContext, form: FormTree): JsonObject
   });
 }
 
-/** Makes a payment that waits for its card. */
+/** Creates a payment intent without a card. */
 export function newIntent(context: StripeContext, terms: IntentTerms): JsonObject {
   const id = context.makeId("pi");
   const intent = save(context, "payment_intent", {
@@ -100,7 +98,7 @@ export function confirmIntent(context: StripeContext, id: string, form: FormTree
   return payIntent(context, id, number);
 }
 
-/** Pays an intent with a card. @throws Failure with Stripe's words when it cannot be paid any more. */
+/** Pays an intent with a card. @throws Failure with Stripe's message when the intent is not payable. */
 export function payIntent(context: StripeContext, id: string, number: string): CardOutcome {
   const intent = fetchObject(context, "payment_intent", id);
   const status = textOf(intent["status"]);
@@ -147,7 +145,7 @@ export function cancelIntent(context: StripeContext, id: string): JsonObject {
   return canceled;
 }
 
-/** Stripe's error when a card does not pay. */
+/** Stripe's error for a declined or invalid card. */
 export function cardError(outcome: Exclude<CardOutcome, { kind: "paid" }>) {
   const { code, message } = outcome;
   return stripeFailure({
@@ -200,7 +198,6 @@ function unexpected(id: string, status: string) {
   );
 }
 
-/** What paying with a card comes to. */
 export type CardOutcome =
   | Readonly<{ kind: "paid"; isDisputed: boolean }>
   | Readonly<{ kind: "declined"; code: string; declineCode: string; message: string }>
@@ -233,7 +230,7 @@ const methods: Readonly<Record<string, string>> = {
   pm_card_chargeDeclinedExpiredCard: "4000000000000069",
 };
 
-/** Numbers to pay with and what comes of each, for people. */
+/** Card numbers and their outcomes, for the sandbox page. */
 export const cardsToTry: readonly (readonly [number: string, outcome: string])[] = [
   ["4242 4242 4242 4242", "pays"],
   ["5555 5555 5555 4444", "pays"],
@@ -243,22 +240,22 @@ export const cardsToTry: readonly (readonly [number: string, outcome: string])[]
   ["4000 0000 0000 0069", "has expired"],
 ];
 
-/** The number of a payment method of Stripe's, `pm_card_visa`. */
+/** The card number of one of Stripe's test payment methods, such as `pm_card_visa`. */
 export function numberOfMethod(method: string): string | undefined {
   return Object.hasOwn(methods, method) ? methods[method] : undefined;
 }
 
-/** What a card number does. @param number - Digits; spaces are passed over. */
+/** The outcome of a payment with a card. @param number - Digits; spaces and dashes are ignored. */
 export function outcomeOf(number: string): CardOutcome {
   const digits = number.replaceAll(/[\s-]/g, "");
   const known = Object.hasOwn(cards, digits) ? cards[digits] : undefined;
   if (known !== undefined) return known;
   if (!isCardNumber(digits))
     return { kind: "wrong", code: "incorrect_number", message: "Your card number is incorrect." };
-  return declined("test_mode_live_card", "Your card was declined. The sandbox takes test cards only.");
+  return declined("test_mode_live_card", "Your card was declined. The sandbox accepts only test cards.");
 }
 
-/** Luhn's sum: every second digit from the right counts double. */
+/** Luhn's checksum: every second digit from the right is doubled. */
 function isCardNumber(digits: string): boolean {
   if (!/^\d{12,19}$/.test(digits)) return false;
   const sum = [...digits].reverse().reduce((total, digit, index) => {
@@ -299,7 +296,7 @@ export function createRefund(context: StripeContext, form: FormTree): JsonObject
   return refund;
 }
 
-/** A refund that the payer's bank sends back; Stripe has no call for it, its test cards do it. */
+/** A refund that the payer's bank returns. At Stripe, a test card triggers it instead of a call. */
 export function failRefund(context: StripeContext, id: string): JsonObject {
   const refund = fetchObject(context, "refund", id);
   if (refund["status"] !== "succeeded") throw wrongState("refund_failed", "The refund has failed already.");
@@ -316,8 +313,8 @@ export function failRefund(context: StripeContext, id: string): JsonObject {
 }
 
 /**
- * Opens a dispute about a charge, as the card of that kind does.
- * @param amount - All of the charge when undefined; smallest unit.
+ * Opens a dispute about a charge.
+ * @param amount - In the smallest unit; `undefined` disputes the whole charge.
  */
 export function openDispute(context: StripeContext, chargeId: string, reason: string, amount?: number): JsonObject {
   const charge = fetchObject(context, "charge", chargeId);
@@ -356,7 +353,7 @@ export function respondToDispute(context: StripeContext, id: string, form: FormT
   return dispute;
 }
 
-/** `POST /v1/disputes/{id}/close`: the seller gives in. */
+/** `POST /v1/disputes/{id}/close`: the seller accepts the dispute. */
 export function closeDispute(context: StripeContext, id: string): JsonObject {
   return endDispute(context, id, "lost");
 }

@@ -1,15 +1,14 @@
 /**
- * The sandbox's Stripe: the part of its protocol that we use, without a network and without money.
+ * A simulation of the part of Stripe that the payment service uses, without network and money.
  *
- * It is not a model of our own program: it is held to Stripe's published client library (test/clients), and shares
- * no code with the part that talks to it.
+ * It is tested with Stripe's published client library (test/clients), and shares no code with the payment service's
+ * Stripe client.
  * Source: docs/reference/payment.md#card-payments; Stripe's API reference, version 2023-10-16.
  * @module
  */
 import type { Clock } from "../../lib/clock.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import type { Log } from "../../lib/log.ts";
-import type { FormTree } from "./form.ts";
 import {
   createCheckout,
   describeCheckout,
@@ -18,6 +17,7 @@ import {
   fetchCheckout,
   payCheckout,
 } from "./stripe-checkouts.ts";
+import type { FormTree } from "./stripe-context.ts";
 import { fetchObject, type StripeContext, stripeFailure } from "./stripe-context.ts";
 import { type ObjectKind, openStripeDatabase } from "./stripe-database.ts";
 import {
@@ -43,23 +43,22 @@ import {
   respondToDispute,
 } from "./stripe-payments.ts";
 
-/** How the sandbox is opened. */
 export type StripeSandboxOptions = Readonly<{
-  /** What it remembers, a file; undefined remembers nothing beyond the process. */
+  /** Database file; `undefined` uses memory only. */
   path?: string | undefined;
   clock: Clock;
-  /** In [0, 1): ids, and faults. */
+  /** Returns numbers in [0, 1), for ids and faults. */
   random: () => number;
   faults?: DeliveryFaults;
   log: Log;
 }>;
 
-/** Stripe, as far as we use it. All calls throw Failures that carry Stripe's errors (stripe-error.ts). */
+/** The simulated operations. All throw Failures with Stripe's errors. */
 export type StripeSandbox = Readonly<{
   createIntent: (form: FormTree) => JsonObject;
   confirmIntent: (id: string, form: FormTree) => JsonObject;
   cancelIntent: (id: string) => JsonObject;
-  /** @param pageUrl - Origin under which payers find the page. */
+  /** @param pageUrl - Origin of the payment page. */
   createCheckout: (form: FormTree, pageUrl: string) => JsonObject;
   fetchCheckout: (id: string) => JsonObject;
   describeCheckout: (id: string) => string;
@@ -67,16 +66,16 @@ export type StripeSandbox = Readonly<{
   expireCheckout: (id: string) => JsonObject;
   createRefund: (form: FormTree) => JsonObject;
   failRefund: (id: string) => JsonObject;
-  /** @param amount - Smallest unit; all of the charge when undefined. */
+  /** @param amount - In the smallest unit; `undefined` disputes the whole charge. */
   openDispute: (chargeId: string, reason: string, amount?: number) => JsonObject;
   respondToDispute: (id: string, form: FormTree) => JsonObject;
   closeDispute: (id: string) => JsonObject;
   fetch: (kind: ObjectKind, id: string) => JsonObject;
   events: (question: EventQuery) => EventPage;
-  /** Sends the stored response of the same key; rejects the key with another request. */
+  /** Returns the stored response of an idempotency key; rejects a key that was used with another request. */
   oncePerKey: (key: string | null, request: string, response: () => SandboxResponse) => SandboxResponse;
   deliverTo: (target: DeliveryTarget) => void;
-  /** Sends what is due now, for tests that set the clock. @returns How many were accepted. */
+  /** Sends the due deliveries, for tests that set the clock. @returns The number of accepted deliveries. */
   deliver: (signal: AbortSignal) => Promise<number>;
   /** Number of waiting deliveries. */
   deliveriesWaiting: () => number;
@@ -85,17 +84,16 @@ export type StripeSandbox = Readonly<{
 
 export type SandboxResponse = Readonly<{ status: number; body: string }>;
 
-/** Version of Stripe's API whose shapes are sent. */
+/** The simulated version of Stripe's API. */
 export const apiVersion = "2023-10-16";
 
-/** How long responses are stored for their keys, and how often sessions are swept. Milliseconds. */
+/** Time to live of stored responses, and interval of the expiry of sessions. Milliseconds. */
 const responseTtlMs = 24 * 60 * 60_000;
 const sweepMs = 1_000;
 
 const idLength = 24;
 const idDigits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/** Opens the sandbox. */
 export function openStripeSandbox(options: StripeSandboxOptions): StripeSandbox {
   const { clock, random, log } = options;
   const db = openStripeDatabase(options.path);
@@ -117,13 +115,13 @@ export function openStripeSandbox(options: StripeSandboxOptions): StripeSandbox 
   const whole = <Result>(work: () => Result): Result => db.transaction(work);
   const sweep = setInterval(() => {
     whole(() => expireDueCheckouts(context));
-    db.forgetResponsesBefore(clock() - responseTtlMs);
+    db.removeResponsesBefore(clock() - responseTtlMs);
   }, sweepMs);
 
   return {
     createIntent: (form) => whole(() => createIntent(context, form)),
     confirmIntent: (id, form) => {
-      // What a declined card leaves behind stays.
+      // The records of a declined card are committed.
       const outcome = whole(() => confirmIntent(context, id, form));
       if (outcome.kind !== "paid") throw cardError(outcome);
       return fetchObject(context, "payment_intent", id);
@@ -167,7 +165,7 @@ function oncePerKey(
   }
   if (known !== undefined) return known;
   const given = response();
-  // A rejected call changed nothing, so it may be sent again.
-  if (given.status === 200 || given.status === 402) db.keepResponse(key, { request, ...given }, now());
+  // A rejected call changed nothing, so it may be repeated.
+  if (given.status === 200 || given.status === 402) db.storeResponse(key, { request, ...given }, now());
   return given;
 }

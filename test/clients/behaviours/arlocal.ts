@@ -187,7 +187,7 @@ export const arlocal: Table = {
         "minting nothing",
         "N9",
         `/mint/${random}A/0`,
-        { status: 400, text: "minting takes an address of 43 characters and winston above 0" },
+        { status: 400, text: "invalid mint: expected an address of 43 characters and an amount of winston above 0" },
       ],
       [
         "mining for a page of another site",

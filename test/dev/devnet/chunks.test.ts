@@ -7,9 +7,9 @@ import { readBlock } from "../../../src/arweave/block.ts";
 import { type TailRule, validatePath } from "../../../src/arweave/merkle.ts";
 import { readTransactionHeader } from "../../../src/arweave/transaction.ts";
 import { devnetFee } from "../../../src/dev/devnet/chain-rules.ts";
-import { yieldToEventLoop } from "../../../src/dev/devnet/chunk-store.ts";
 import type { Devnet } from "../../../src/dev/devnet/devnet.ts";
 import { decodeBase64url, encodeBase64url } from "../../../src/lib/base64url.ts";
+import { yieldToEventLoop } from "../../../src/lib/event-loop.ts";
 import { sha256 } from "../../../src/lib/hash.ts";
 import { chunkPosts, ecdsa, openTestDevnet, post, rsa, serve, sign, statedOf, testBytes } from "./support.ts";
 

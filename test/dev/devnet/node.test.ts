@@ -280,7 +280,7 @@ describe("a post", () => {
         JSON.stringify({ ...parsed, reward: "1" }),
         400,
         invalid,
-        /^tx_too_cheap: reward 1 winston, at least \d+ wanted; tx_signature_not_valid: /,
+        /^tx_too_cheap: reward 1 winston, expected at least \d+; tx_signature_not_valid: /,
       ],
       [stale.text, 400, "Invalid anchor (last_tx).", /^tx_bad_anchor: /],
       [afterWaiting.text, 400, "Invalid anchor (last_tx from mempool).", /^last_tx_in_mempool: /],
@@ -313,7 +313,7 @@ describe("a post", () => {
     const response = await node.post("/tx", cheap.text, { accept: "application/json" });
     expect(await response.json()).toEqual({
       error: invalid,
-      reasons: [{ code: "tx_too_cheap", detail: expect.stringMatching(/^reward 1 winston, at least \d+ wanted$/) }],
+      reasons: [{ code: "tx_too_cheap", detail: expect.stringMatching(/^reward 1 winston, expected at least \d+$/) }],
     });
     const chunk = await node.post("/chunk", "{}", { accept: "application/json" });
     expect(await chunk.json()).toMatchObject({ error: "invalid_json", reasons: [{ code: "invalid_json" }] });

@@ -1,5 +1,5 @@
 /**
- * What clients post to a node: transactions and chunks.
+ * Node API routes that accept transactions and chunks.
  * Source: ArweaveTeam/arweave, ar_http_iface_middleware (handle_post_tx, handle_post_chunk).
  * @module
  */
@@ -11,19 +11,19 @@ import type { Devnet } from "../devnet/devnet.ts";
 import type { TransactionOutcome } from "../devnet/node-intake.ts";
 import { nodeEmpty, nodeText, type Reason, rejection, rejectOtherNetwork } from "./node-responses.ts";
 
-/** A transaction with the data that it carries. */
+/** Maximum body of a transaction with its data. Bytes. */
 const transactionBodyMax = 15 * 2 ** 20;
 
-/** A chunk, its path, and their names. */
+/** Maximum body of a chunk with its path. Bytes. */
 const chunkBodyMax = 750_000;
 
-/** Budget of all bodies that are read at once; each is in memory up to three times until its response is sent. */
+/** Budget of concurrent bodies; each is in memory up to three times until its response is sent. Bytes. */
 const bodiesBytesMax = 64 * 2 ** 20;
 
-/** Longer than a body on one machine takes, shorter than clients wait. Milliseconds. */
+/** Maximum wait for memory: longer than a local transfer, shorter than the timeout of clients. Milliseconds. */
 const bodyWaitMsMax = 3_000;
 
-/** The runtime reads so much of a body before anybody takes it (docs/decisions/091-body-memory.md). Bytes. */
+/** The runtime reads this much of a body ahead (docs/decisions/091-body-memory.md). Bytes. */
 const aheadBytesMax = 2 * 2 ** 20;
 
 const anchorTexts = {
@@ -34,13 +34,12 @@ const anchorTexts = {
 } as const;
 
 const anchorDetails = {
-  last_tx_in_mempool: "the anchor is a transaction that waits; anchor to a block until it is mined",
+  last_tx_in_mempool: "the anchor is a pending transaction; use a block as the anchor until it is mined",
   tx_bad_anchor: "the anchor is neither the wallet's last transaction nor one of the last 50 blocks",
-  tx_already_in_weave: "one of the last 50 blocks carries it",
-  tx_already_in_mempool: "it waits already",
+  tx_already_in_weave: "one of the last 50 blocks has it",
+  tx_already_in_mempool: "it is pending already",
 } as const;
 
-/** Routes that take something. */
 export function postRoutes(devnet: Devnet) {
   const bodies = createByteBudget({
     bytesMax: bodiesBytesMax,
@@ -106,7 +105,7 @@ async function postChunk(devnet: Devnet, request: Request, bodies: ByteBudget): 
   });
 }
 
-/** Reads a body and responds to it, within the memory that bodies may take together; 503 when that stays in use. */
+/** Reads a body and responds, within the memory budget of all bodies; 503 when the budget stays in use. */
 async function responseBody(
   request: Request,
   bodies: ByteBudget,
@@ -115,7 +114,7 @@ async function responseBody(
 ): Promise<Response> {
   const announced = Number(request.headers.get("content-length") ?? bytesMax);
   if (announced > bytesMax) return nodeText("Payload too large", 413);
-  // One budget for all: what a chain for developers is asked comes from one machine.
+  // One budget for all clients: they are all on this machine.
   if (!(await bodies.takeSoon("", announced, Math.min(announced, aheadBytesMax), request.signal)))
     return nodeText("Too many bodies at once", 503, { "Retry-After": "1", Connection: "close" });
   try {
@@ -126,7 +125,7 @@ async function responseBody(
   }
 }
 
-/** @returns `undefined` when the body is larger than the node takes. */
+/** @returns `undefined` when the body is too large. */
 async function bodyText(request: Request, bytesMax: number): Promise<string | undefined> {
   try {
     return Buffer.from((await readBody(request, bytesMax)).buffer).toString("latin1");
