@@ -224,7 +224,7 @@ test.each(openings)(
     const { code, out, err } = await runCairn(["serve", "--port", "0"], { environment });
     expect([code, out]).toEqual([1, ""]);
     const [line = "", ...others] = err.split("\n").filter((each) => each !== "" && !each.startsWith("{"));
-    expect(line).toMatch(/^cannot open the (database|ledger) .*: a build of this program that was not released/);
+    expect(line).toMatch(/^cannot open the (database|ledger) .*: an unreleased build of this program/);
     expect(line).toContain(path);
     expect(line).toContain("begin anew with an empty folder (DATA_DIR)");
     expect(others).toEqual([]);

@@ -253,7 +253,7 @@ describe("data posted in the body", () => {
     for (const long of texts) {
       expect(await devnet.postTransaction(long)).toEqual({
         kind: "invalid_json",
-        reason: "the body is too large for what it is besides its data",
+        reason: "the body without its data is too large",
       });
     }
     devnet.close();

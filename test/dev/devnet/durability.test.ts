@@ -91,7 +91,7 @@ describe("a chain in a folder", () => {
     db.close();
     const refused = await openTestDevnet({ dir }).catch((error: unknown) => error);
     const reason = refused instanceof Failure ? refused.context["reason"] : refused;
-    expect(reason).toMatch(/^devnet\.sqlite cannot be opened: a build of this program that was not released/);
+    expect(reason).toMatch(/^devnet\.sqlite cannot be opened: an unreleased build of this program/);
   });
 
   test("with a wallet file that is no key is rejected, and works again once that is gone", async () => {
