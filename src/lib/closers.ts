@@ -1,42 +1,34 @@
 /**
- * What must be closed, in reverse order of opening, once, and to its end even when one of them fails.
+ * Shutdown of open parts in reverse order of opening. A part that fails to close does not keep the others open.
  * @module
  */
 
-/** Closes one thing. */
+/** Closes one part. */
 export type Close = () => void | Promise<void>;
 
-/** A stack of things that are open. */
+/** A stack of open parts. */
 export type Closers = Readonly<{
-  /** Remembers how something is closed; answers the thing itself. */
+  /** @param name - Names the part in a report of its failure. */
   add: (name: string, close: Close) => void;
   /** Closes all, last opened first. A second call waits for the first. */
   closeAll: () => Promise<void>;
 }>;
 
-/**
- * Creates an empty stack.
- *
- * @param onFault - Told what could not be closed; the others are closed all the same.
- */
+/** Creates an empty stack. @param onFault - Notified at once of each part that fails to close. */
 export function createClosers(onFault: (name: string, error: unknown) => void): Closers {
-  const open: Readonly<{ name: string; close: Close }>[] = [];
+  const stack = new AsyncDisposableStack();
   let closing: Promise<void> | undefined;
-  const closeAll = async () => {
-    for (const { name, close } of open.toReversed()) {
-      try {
-        await close();
-      } catch (error) {
-        onFault(name, error); // the rest is closed all the same
-      }
-    }
-  };
   return {
-    add: (name, close) => {
-      open.push({ name, close });
-    },
+    add: (name, close) =>
+      stack.defer(async () => {
+        try {
+          await close();
+        } catch (error) {
+          onFault(name, error); // now, not at the end: the log is closed last
+        }
+      }),
     closeAll: () => {
-      closing ??= closeAll();
+      closing ??= stack.disposeAsync();
       return closing;
     },
   };

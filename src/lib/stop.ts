@@ -1,45 +1,34 @@
 /**
- * Waiting that ends: by a signal, by a deadline, whichever is first. Nothing here keeps a timer or a listener after
- * it ends.
+ * Waits that end with a signal or at a deadline. They release their timers and listeners when they end.
+ *
+ * `AbortSignal.any` and `AbortSignal.timeout` do not: in Bun 1.4.5 each of their signals takes 1 KB until its source is
+ * aborted (measured), and most sources here live as long as the process.
  * @module
  */
+import { setTimeout as resolveAfter } from "node:timers/promises";
 
-/** The error's name when a deadline ended the wait, as `AbortSignal.timeout` has it. */
+/** Name of the error of a passed deadline; the same as that of `AbortSignal.timeout`. */
 const timeoutName = "TimeoutError";
 
-/** Whether an error says that a deadline of {@link withDeadline} (or of `AbortSignal.timeout`) passed. */
+/** Whether an error reports a passed deadline of {@link withDeadline} or of `AbortSignal.timeout`. */
 export function isTimeout(error: unknown): boolean {
   return error instanceof DOMException && error.name === timeoutName;
 }
 
-/**
- * Waits.
- *
- * @param ms - Milliseconds, 0 or more.
- * @param signal - Ends the wait early.
- * @throws The signal's reason when it is aborted.
- */
-export function sleep(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(signal.reason);
-    const stop = () => {
-      clearTimeout(timer);
-      reject(signal.reason);
-    };
-    const timer = setTimeout(() => {
-      signal.removeEventListener("abort", stop);
-      resolve();
-    }, ms);
-    signal.addEventListener("abort", stop, { once: true });
-  });
+/** @param ms - 0 or more. @throws The reason of the signal when it is aborted. */
+export async function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  try {
+    await resolveAfter(ms, undefined, { signal });
+  } catch {
+    throw signal.reason; // the promise of Node.js rejects with an error of its own
+  }
 }
 
 /**
- * Runs work under a signal of its own, which is aborted with the parent or when time is up.
+ * Runs work with a signal that is aborted with the parent, or with a `TimeoutError` at the deadline.
  *
- * @param parent - The caller's signal.
- * @param ms - Milliseconds until the work's signal is aborted with a `TimeoutError`.
- * @param work - Must heed its signal: it is waited for.
+ * @param ms - Time until the deadline.
+ * @param work - Must end soon after its signal is aborted: this function waits for it.
  */
 export async function withDeadline<Value>(
   parent: AbortSignal,
@@ -56,7 +45,7 @@ export async function withDeadline<Value>(
   }
 }
 
-/** A controller that is aborted with the first of its parents. `unlink` must be called when it is no longer needed. */
+/** Creates a controller that is aborted with the first of its parents. The caller must call `unlink` in the end. */
 export function linkedController(
   ...parents: readonly AbortSignal[]
 ): Readonly<{ controller: AbortController; unlink: () => void }> {
@@ -76,7 +65,7 @@ export function linkedController(
 }
 
 /**
- * Waits for a promise no longer than a signal lets it. The promise goes on; its late failure is not an unhandled one.
+ * Waits for a promise until the signal is aborted. The work behind the promise continues; a later rejection is ignored.
  *
  * @throws The signal's reason when it is aborted first.
  */
@@ -92,12 +81,12 @@ export function untilStopped<Value>(promise: Promise<Value>, signal: AbortSignal
   });
 }
 
-/** Lets a promise fail without being an unhandled failure: nobody waits for it, or who does hears of it there. */
+/** Marks a rejection as handled: the caller does not need it, or receives it in another place. */
 export function ignoreRejection(promise: Promise<unknown>): void {
   promise.then(undefined, () => undefined);
 }
 
-/** The error with which a deadline ends a wait. */
+/** Creates the error of a passed deadline. */
 export function timeout(ms: number): DOMException {
   return new DOMException(`nothing within ${ms} ms`, timeoutName);
 }

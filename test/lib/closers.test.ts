@@ -1,11 +1,11 @@
 /**
- * Closing what is open: in reverse, once, all of it.
+ * Shutdown in reverse order, once, of every part.
  * @module
  */
 import { expect, test } from "bun:test";
 import { createClosers } from "../../src/lib/closers.ts";
 
-test("what was opened last is closed first, each after the one before it has ended", async () => {
+test("the part opened last is closed first, and each close waits for the one before it", async () => {
   const closed: string[] = [];
   const closers = createClosers(() => undefined);
   closers.add("first", () => void closed.push("first"));
@@ -18,7 +18,7 @@ test("what was opened last is closed first, each after the one before it has end
   expect(closed).toEqual(["last", "slow", "first"]);
 });
 
-test("one that fails is told of, and the others are closed all the same", async () => {
+test("a part that fails to close is reported, and the others are closed", async () => {
   const [closed, faults]: [string[], string[]] = [[], []];
   const closers = createClosers((name, error) => faults.push(`${name}: ${error}`));
   closers.add("first", () => void closed.push("first"));
