@@ -5,6 +5,7 @@
  * items that the index missed are announced again at the next start.
  * @module
  */
+import { createBatcher } from "../../lib/batcher.ts";
 import type { Log } from "../../lib/log.ts";
 import type { PendingRow } from "../../store/index/rows.ts";
 
@@ -29,42 +30,30 @@ const waitingMax = 100_000;
 /** A receipt waits no longer for the index. Milliseconds. */
 const patienceMs = 1_000;
 
-type Waiting = Readonly<{ row: PendingRow; done: () => void }>;
-
 /** Creates an announcer. */
 export function createAnnouncer({ addPending, log }: AnnouncerOptions): Announcer {
-  const waiting: Waiting[] = [];
-  let isWriting = false;
-
-  async function writeAll(): Promise<void> {
-    if (isWriting) return;
-    isWriting = true;
-    while (waiting.length > 0) {
-      const batch = waiting.splice(0, rowsPerWrite);
+  const batcher = createBatcher<PendingRow, void, undefined>({
+    workers: [undefined],
+    waitingMax,
+    batchSize: (waiting) => Math.min(rowsPerWrite, waiting.length),
+    run: async (batch) => {
       try {
-        await addPending(batch.map(({ row }) => row));
+        await addPending(batch.map(({ input }) => input));
       } catch (error) {
         log.error("uploads could not be announced to the index", { count: batch.length, error });
       }
-      for (const { done } of batch) done();
-    }
-    isWriting = false;
-  }
-
+      for (const { resolve } of batch) resolve();
+    },
+    defer: (start) => start(),
+  });
   return {
-    announce: (row) => {
-      if (waiting.length >= waitingMax) return Promise.resolve();
-      const { promise, resolve } = Promise.withResolvers<void>();
-      const timer = setTimeout(resolve, patienceMs);
-      waiting.push({
-        row,
-        done: () => {
-          clearTimeout(timer);
-          resolve();
-        },
-      });
-      void writeAll();
-      return promise;
+    announce: async (row) => {
+      const announced = batcher.add(row);
+      if (announced === undefined) return;
+      const patience = Promise.withResolvers<void>();
+      const timer = setTimeout(patience.resolve, patienceMs);
+      await Promise.race([announced, patience.promise]);
+      clearTimeout(timer);
     },
   };
 }

@@ -10,6 +10,7 @@
 import type { DigestItemJob, NotTaken, WrittenItem } from "../../../workers/intake.ts";
 import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
+import { type BatchJob, createBatcher } from "../../lib/batcher.ts";
 import { ignoreRejection, untilStopped } from "../../lib/stop.ts";
 import { itemFolder, removeItemFile } from "../../store/uploads/item-files.ts";
 import type { Pool, Workers } from "../../threads/pool.ts";
@@ -48,11 +49,7 @@ const waitingBytesMax = 128 * 2 ** 20;
 /** Large items under way at once; each has a few pieces in memory (`item-session.ts`). */
 const sessionsMax = 256;
 
-type Waiter = Readonly<{
-  bytes: Uint8Array;
-  resolve: (item: WrittenItem) => void;
-  reject: (error: unknown) => void;
-}>;
+type Waiter = BatchJob<Uint8Array, WrittenItem>;
 
 /**
  * Creates the store.
@@ -62,40 +59,26 @@ type Waiter = Readonly<{
  */
 export function createItemStore(folder: string, pools: readonly Pool<Workers["intake"]>[]): ItemStore {
   assert(pools.length > 0, "items are taken by threads");
-  const waiting: Waiter[] = [];
   let waitingBytes = 0;
-  const idle = new Set(pools);
-  let isWoken = false;
+  const batcher = createBatcher<Uint8Array, WrittenItem, Pool<Workers["intake"]>>({
+    workers: pools,
+    waitingMax: waitingItemsMax,
+    batchSize,
+    run: (batch, pool) => {
+      for (const { input } of batch) waitingBytes -= input.length;
+      return takeBatch(folder, pool, batch);
+    },
+  });
   let nextPool = 0;
   let sessions = 0;
   const shared = { pieces: 0 };
 
-  function serve(): void {
-    isWoken = false;
-    for (const pool of idle) {
-      if (waiting.length === 0) return;
-      idle.delete(pool);
-      const batch = nextBatch(waiting);
-      for (const { bytes } of batch) waitingBytes -= bytes.length;
-      void takeBatch(folder, pool, batch).finally(() => {
-        idle.add(pool);
-        serve();
-      });
-    }
-  }
-
   return {
     take: (bytes, signal) => {
       assert(bytes.length <= smallItemBytesMax, "large items come in pieces");
-      if (waiting.length >= waitingItemsMax || waitingBytes + bytes.length > waitingBytesMax)
-        throw new Failure("busy", { waiting: waiting.length, waitingBytes });
-      const taken = new Promise<WrittenItem>((resolve, reject) => {
-        waiting.push({ bytes, resolve, reject });
-      });
+      const taken = waitingBytes + bytes.length > waitingBytesMax ? undefined : batcher.add(bytes);
+      if (taken === undefined) throw new Failure("busy", { waiting: batcher.waiting(), waitingBytes });
       waitingBytes += bytes.length;
-      // Items of one iteration of the event loop share a batch.
-      if (!isWoken && idle.size > 0) setImmediate(serve);
-      isWoken = true;
       return untilStopped(taken, signal);
     },
     begin: (size, headerSize) => {
@@ -116,21 +99,21 @@ export function createItemStore(folder: string, pools: readonly Pool<Workers["in
   };
 }
 
-function nextBatch(waiting: Waiter[]): Waiter[] {
+function batchSize(waiting: readonly Waiter[]): number {
   let count = 0;
   let size = 0;
-  for (const { bytes } of waiting) {
-    size += bytes.length;
+  for (const { input } of waiting) {
+    size += input.length;
     if (count === batchItemsMax || (count > 0 && size > batchBytesMax)) break;
     count += 1;
   }
-  return waiting.splice(0, count);
+  return count;
 }
 
 /** Has a batch taken; what ends its thread is found by taking each of its items alone. Never rejects. */
 async function takeBatch(folder: string, pool: Pool<Workers["intake"]>, batch: readonly Waiter[]): Promise<void> {
   try {
-    const job = { folder, items: batch.map(({ bytes }) => bytes) };
+    const job = { folder, items: batch.map(({ input }) => input) };
     const responses = await pool.run("takeItems", job);
     for (const [index, { resolve, reject }] of batch.entries()) {
       const response = responses[index];

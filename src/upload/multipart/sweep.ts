@@ -6,7 +6,8 @@
  */
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
-import { ignoreRejection, sleep } from "../../lib/stop.ts";
+import { openBackgroundLoop } from "../../lib/loop.ts";
+import { ignoreRejection } from "../../lib/stop.ts";
 import { voidReservation } from "../../payment/credits/reservations.ts";
 import type { LedgerDatabase } from "../../store/ledger/ledger-database.ts";
 import type { MakeId } from "../../store/ledger/transfers.ts";
@@ -64,43 +65,31 @@ const endedMax = 1_000;
 /** How long after its time an upload that became an item is remembered. Milliseconds. */
 const rememberedMs = 30 * 24 * 3_600_000;
 
-/** Tidies and sweeps once, then keeps at it. Rejects when the folder or the ledger cannot be read. */
+/** The first sweep and tidying are done when this resolves. Rejects when the folder or the ledger cannot be read. */
 export async function openMultipartSweep(parts: MultipartSweepParts): Promise<MultipartSweep> {
-  const { log } = parts;
-  const life = new AbortController();
-  const sweepOnce = () => sweep(parts, life.signal);
-  const tidyOnce = () => tidy(parts, life.signal);
-  await tidyOnce();
-  await sweepOnce();
-
-  async function keepOn(): Promise<void> {
-    for (let round = 1; await isOpenAfter(sweepMs, life.signal); round += 1) {
-      try {
-        await sweepOnce();
-        if (round % sweepsPerTidying === 0) await tidyOnce();
-      } catch (error) {
-        log.error("uploads in parts could not be swept", { error });
-      }
-    }
-  }
-
-  const running = keepOn();
+  const unstopped = new AbortController().signal;
+  await tidy(parts, unstopped);
+  await sweep(parts, unstopped);
+  let rounds = -1; // the first round only waits
+  const loop = openBackgroundLoop(
+    "multipart expiry",
+    async (signal) => {
+      rounds += 1;
+      if (rounds > 0) await sweep(parts, signal);
+      if (rounds > 0 && rounds % sweepsPerTidying === 0) await tidy(parts, signal);
+      return sweepMs;
+    },
+    (error) => {
+      parts.log.error("uploads in parts could not be swept", { error });
+      return sweepMs;
+    },
+  );
   return {
     drop: (id) => dropUpload(parts, id, () => true),
-    sweep: sweepOnce,
-    tidy: tidyOnce,
-    close: async () => {
-      life.abort(new DOMException("uploads were closed", "AbortError"));
-      await running;
-    },
+    sweep: () => sweep(parts, unstopped),
+    tidy: () => tidy(parts, unstopped),
+    close: loop.close,
   };
-}
-
-function isOpenAfter(ms: number, signal: AbortSignal): Promise<boolean> {
-  return sleep(ms, signal).then(
-    () => true,
-    () => false, // closed
-  );
 }
 
 async function sweep(parts: MultipartSweepParts, signal: AbortSignal): Promise<void> {

@@ -21,7 +21,7 @@
  * Source: docs/reference/upload.md#from-an-item-to-the-chain.
  * @module
  */
-import { createIdleWait } from "../../lib/loop.ts";
+import { openBackgroundLoop } from "../../lib/loop.ts";
 import { ignoreRejection, sleep } from "../../lib/stop.ts";
 import { type Bundle, type BundleState, nextBundles, postponeBundle } from "./bundle-rows.ts";
 import { confirm } from "./confirm-bundle.ts";
@@ -58,42 +58,29 @@ const reasonsMax = 5;
 /** Starts the pipeline. */
 export function openPipeline(parts: PipelineParts): Pipeline {
   const { clock, log } = parts;
-  const life = new AbortController();
   const planner = createPlanner({ ...parts, rules: parts.rules.plan });
-  const idle = createIdleWait(life.signal);
   const stepParts = { ...parts, planAgain: planner.again, inOrder: createSequence() };
-  const slots = groups.map((group) => createSlots(stepParts, group, life.signal, idle.end));
+  const slots = groups.map((group) => createSlots(stepParts, group, () => loop.wake()));
 
-  /** Does what is due. @returns When something is due next, Unix milliseconds. */
-  async function look(): Promise<number> {
+  /** Starts the due work. @returns The wait until more is due, milliseconds. */
+  async function look(signal: AbortSignal): Promise<number> {
     if (planner.isDue()) await planner.look();
-    const dueAt = await Promise.all(slots.map(({ fill }) => fill()));
-    return Math.min(planner.nextAt(), ...dueAt);
+    const dueAt = await Promise.all(slots.map(({ fill }) => fill(signal)));
+    return Math.min(idleMs, Math.min(planner.nextAt(), ...dueAt) - clock());
   }
 
-  async function run(): Promise<void> {
-    while (!life.signal.aborted) {
-      let nextAt: number;
-      try {
-        nextAt = await look();
-      } catch (error) {
-        log.error("bundles could not be worked on", { error });
-        nextAt = clock() + retryMs;
-      }
-      await idle.wait(Math.max(0, Math.min(idleMs, nextAt - clock())));
-    }
-    await Promise.all(slots.map(({ ended }) => ended()));
-  }
-
-  const ended = run();
+  const loop = openBackgroundLoop("uploads", look, (error) => {
+    log.error("bundles could not be worked on", { error });
+    return retryMs;
+  });
   return {
     onItem: (size) => {
-      if (planner.note(size)) idle.end();
+      if (planner.note(size)) loop.wake();
     },
     reasons: () => [...new Set(slots.flatMap(({ faults }) => faults()))].slice(0, reasonsMax),
     close: async () => {
-      life.abort(new DOMException("uploads were closed", "AbortError"));
-      await ended;
+      await loop.close();
+      await Promise.all(slots.map(({ ended }) => ended()));
     },
   };
 }
@@ -126,7 +113,7 @@ export type SlotGroup = Readonly<{
 /** Slots of one group. */
 export type Slots = Readonly<{
   /** Starts due steps while there are free slots. @returns When the next one is due, Unix milliseconds. */
-  fill: () => Promise<number>;
+  fill: (signal: AbortSignal) => Promise<number>;
   /** Why bundles do not get on. */
   faults: () => readonly string[];
   /** Resolves when no step is under way. */
@@ -139,19 +126,14 @@ const longestPauseMs = 60_000;
 const doublingsMax = 7;
 
 /** @param onEnd - Called when a step has ended. */
-export function createSlots(
-  parts: StepParts,
-  { steps, count }: SlotGroup,
-  signal: AbortSignal,
-  onEnd: () => void,
-): Slots {
+export function createSlots(parts: StepParts, { steps, count }: SlotGroup, onEnd: () => void): Slots {
   const { ledger, storeName, clock, log } = parts;
   const states = Object.keys(steps).filter((state): state is BundleState => state in steps);
   /** By bundle; the step that is under way. */
   const running = new Map<string, Promise<void>>();
   const faults = new Map<string, string>();
 
-  async function step(bundle: Bundle): Promise<void> {
+  async function step(bundle: Bundle, signal: AbortSignal): Promise<void> {
     try {
       await steps[bundle.state]?.(parts, bundle, signal);
       faults.delete(bundle.id);
@@ -160,11 +142,11 @@ export function createSlots(
       const { id: bundleId, state, attempts } = bundle;
       log.warn("a step of a bundle failed", { bundleId, state, attempts, error });
       faults.set(bundle.id, reasonOf(error));
-      await putOff(bundle, error);
+      await putOff(bundle, error, signal);
     }
   }
 
-  async function putOff(bundle: Bundle, error: unknown): Promise<void> {
+  async function putOff(bundle: Bundle, error: unknown, signal: AbortSignal): Promise<void> {
     const pause = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(bundle.attempts, doublingsMax));
     try {
       await ledger.write((tx) => postponeBundle(tx, bundle, clock() + pause, reasonOf(error)));
@@ -175,8 +157,8 @@ export function createSlots(
     }
   }
 
-  function start(bundle: Bundle): void {
-    const work = step(bundle).finally(() => {
+  function start(bundle: Bundle, signal: AbortSignal): void {
+    const work = step(bundle, signal).finally(() => {
       running.delete(bundle.id);
       onEnd();
     });
@@ -189,7 +171,7 @@ export function createSlots(
     ended: async () => {
       await Promise.all(running.values());
     },
-    fill: async () => {
+    fill: async (signal) => {
       // A step that ends while the rows are read has changed its own.
       const before = new Set(running.keys());
       const limit = before.size + count + 1;
@@ -199,7 +181,7 @@ export function createSlots(
         if (bundle.nextAt > clock()) return bundle.nextAt;
         // The end of a step is the next reason to look.
         if (running.size >= count) return Number.POSITIVE_INFINITY;
-        start(bundle);
+        start(bundle, signal);
       }
       return Number.POSITIVE_INFINITY;
     },

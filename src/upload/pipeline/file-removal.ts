@@ -12,8 +12,7 @@ import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
-import { createIdleWait } from "../../lib/loop.ts";
-import { sleep } from "../../lib/stop.ts";
+import { openBackgroundLoop } from "../../lib/loop.ts";
 import type { LedgerDatabase, Tx } from "../../store/ledger/ledger-database.ts";
 import { layoutFolder } from "../../store/uploads/bundle-layout.ts";
 import { itemFolder, segmentFolder } from "../../store/uploads/item-files.ts";
@@ -58,52 +57,53 @@ type Look = "gone" | "needed" | "later";
  */
 export async function openRemoval(parts: RemovalParts): Promise<Removal> {
   const { graceMs, clock, log } = parts;
-  const life = new AbortController();
-  /** By name; when it is to be looked at, Unix milliseconds. In the order of these times. */
+  /** The time at which each file is to be checked, Unix milliseconds. Ordered by time. */
   const waiting = new Map<string, number>();
-  const rest = createIdleWait(life.signal);
-  let working = false;
+  let isWorking = false;
 
   function add(files: readonly string[], at: number): void {
     for (const file of files.slice(0, waitingMax - waiting.size)) {
       waiting.delete(file);
       waiting.set(file, at);
     }
-    rest.end();
   }
 
   async function lookAt(file: string): Promise<void> {
+    waiting.delete(file);
     try {
       if ((await look(parts, file)) === "later") add([file], clock() + graceMs);
     } catch (error) {
-      log.error("a file that nobody needs could not be removed", { file, error });
+      log.error("an unneeded file could not be removed", { file, error });
       add([file], clock() + retryMs);
     }
   }
 
-  async function run(): Promise<void> {
-    while (!life.signal.aborted) {
+  async function removeDue(signal: AbortSignal): Promise<number> {
+    while (!signal.aborted) {
       const [next] = waiting;
-      working = next !== undefined && next[1] <= clock();
-      if (next !== undefined && working) {
-        waiting.delete(next[0]);
-        await lookAt(next[0]);
-      } else await rest.wait(next === undefined ? idleMs : Math.min(idleMs, next[1] - clock()));
+      isWorking = next !== undefined && next[1] <= clock();
+      if (next === undefined) return idleMs;
+      if (!isWorking) return Math.min(idleMs, next[1] - clock());
+      await lookAt(next[0]);
     }
+    return idleMs;
   }
 
   add(await leftBehind(parts), clock());
   await parts.ledger.write((tx) => tx.run("DELETE FROM removed_files WHERE at < ?", BigInt(clock() - rememberedMs)));
-  const running = run();
+  const loop = openBackgroundLoop("file removal", removeDue, (error) => {
+    log.error("unneeded files could not be removed", { error });
+    return retryMs;
+  });
   return {
-    note: (files) => add(files, clock() + graceMs),
+    note: (files) => {
+      add(files, clock() + graceMs);
+      loop.wake();
+    },
     idle: async () => {
-      while (waiting.size > 0 || working) await sleep(idlePollMs, life.signal);
+      while (waiting.size > 0 || isWorking) await Bun.sleep(idlePollMs);
     },
-    close: async () => {
-      life.abort(new DOMException("uploads were closed", "AbortError"));
-      await running;
-    },
+    close: loop.close,
   };
 }
 
