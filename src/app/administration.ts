@@ -1,11 +1,10 @@
 /**
- * Administration put together: its file, what it asks of indexing, content and the index, and its routes.
+ * Opens the admin API: its database, the queue of requested transactions and bundles, exports, and the routes.
  * @module
  */
 import { resolve } from "node:path";
 import type { AnyElysia } from "elysia";
 import type { Id } from "../arweave/id.ts";
-import type { Config } from "../config/settings.ts";
 import { Failure } from "../failures.ts";
 import { announcementsMax } from "../gateway/administration/announcements.ts";
 import { createBlockListAdmin } from "../gateway/administration/block-list-admin.ts";
@@ -17,34 +16,13 @@ import { type AdminQueue, createAdminRoutes } from "../http/gateway/admin-routes
 import { createIndexingRequests } from "../indexing/pending-requests.ts";
 import { openStagedSearch } from "../indexing/staged-transactions.ts";
 import { systemClock } from "../lib/clock.ts";
-import type { Closers } from "../lib/closers.ts";
-import type { Log } from "../lib/log.ts";
 import { isTimeout, sleep, withDeadline } from "../lib/stop.ts";
 import { type Administration, openAdministration } from "../store/administration-database.ts";
 import type { BlockedPlace } from "../store/block-list.ts";
 import type { BundleStatus, PendingRow } from "../store/index/rows.ts";
-import type { IndexWriterCalls } from "../store/index/thread.ts";
-import type { IndexReader } from "../store/index/types.ts";
-import type { Sources } from "./base.ts";
-import type { DataFolder } from "./data-folder.ts";
-import type { SetFilters } from "./filters.ts";
+import type { AppContext, Base, Sources } from "./base.ts";
 import { systemRandom } from "./random.ts";
 import type { Threads } from "./threads.ts";
-
-/** What administration is opened with. */
-export type AdministrationParts = Readonly<{
-  config: Config;
-  key: string;
-  folder: DataFolder;
-  filters: SetFilters;
-  threads: Threads;
-  reader: IndexReader;
-  index: IndexWriterCalls;
-  sources: Sources;
-  listeners: AdministrationListeners;
-  log: Log;
-  closers: Closers;
-}>;
 
 /** Listeners of the admin API's changes; called in order, and must not throw. */
 export type AdministrationListeners = Readonly<{
@@ -52,33 +30,38 @@ export type AdministrationListeners = Readonly<{
   onBlockListChange: () => void;
   /** Ids are in the index from now on. */
   onItems: (ids: readonly Id[]) => void;
-  /** A transaction that was requested has been found, verified and indexed. */
+  /** A requested transaction was found, verified and indexed. */
   onQueuedTransaction: (id: Id) => void;
-  /** There is something new in the queue of bundles. */
+  /** The queue of bundles has a new entry. */
   onBundle: () => void;
-  /** What is wrong with indexing, in sentences. */
+  /** Faults of indexing, in sentences. */
   concerns: () => readonly string[];
 }>;
 
-/** Announced rows that wait at once. */
+/** Most announced rows that wait for a block. */
 const announcedMax = 100_000;
 
-/** Longest search for the place of an id that is being blocked. Milliseconds. */
+/** Timeout of the search for the place of an id that is being blocked. Milliseconds. */
 const locateMsMax = 5_000;
 
-/** Rows that one transaction of the index takes. */
+/** Rows of one write to the index. */
 const rowsPerWrite = 1_000;
 
-/** Administration, open. */
 export type OpenAdministration = Readonly<{
   routes: AnyElysia;
-  /** Has a bundle indexed, whatever the filters say; also one that is not mined yet. */
+  /** Requests a bundle to be indexed regardless of the filters, also before a block contains it. */
   wantBundle: (id: Id) => Promise<void>;
 }>;
 
-/** Opens administration; it is closed by `closers`. */
-export function openAdministrationRoutes(parts: AdministrationParts): OpenAdministration {
-  const { config, folder, reader, index, sources, listeners, log, closers } = parts;
+/** Opens the admin API; `closers` close it. @param key - The admin key. */
+export function openAdministrationRoutes(
+  app: AppContext,
+  base: Base,
+  key: string,
+  listeners: AdministrationListeners,
+): OpenAdministration {
+  const { config, folder, log, closers } = app;
+  const { reader, index, sources } = base;
   const { blockList } = sources;
   const administration = openAdministration(folder.administration, systemClock);
   closers.add("administration", administration.close);
@@ -89,9 +72,9 @@ export function openAdministrationRoutes(parts: AdministrationParts): OpenAdmini
     log,
   });
   closers.add("exports", exports.close);
-  const queue = queueOf(parts, administration);
+  const queue = queueOf(app, base, listeners, administration);
   const routes = createAdminRoutes({
-    guard: createAdminGuard({ key: parts.key, clock: systemClock, sleep }),
+    guard: createAdminGuard({ key, clock: systemClock, sleep }),
     debug: createDebug({
       reader,
       concerns: listeners.concerns,
@@ -114,8 +97,12 @@ export function openAdministrationRoutes(parts: AdministrationParts): OpenAdmini
   return { routes, wantBundle };
 }
 
-function queueOf(parts: AdministrationParts, { staged }: Administration): AdminQueue {
-  const { filters, threads, reader, index, sources, listeners, log, closers } = parts;
+function queueOf(
+  { log, closers }: AppContext,
+  { filters, threads, reader, index, sources }: Base,
+  listeners: AdministrationListeners,
+  { staged }: Administration,
+): AdminQueue {
   const search = openStagedSearch({
     staged,
     nodes: sources.nodes,
@@ -133,7 +120,7 @@ function queueOf(parts: AdministrationParts, { staged }: Administration): AdminQ
     log,
   });
   closers.add("search for staged transactions", search.close);
-  const wishes = createIndexingRequests({
+  const requests = createIndexingRequests({
     reader,
     index,
     staged,
@@ -143,8 +130,8 @@ function queueOf(parts: AdministrationParts, { staged }: Administration): AdminQ
     onStaged: search.wake,
   });
   return {
-    transaction: wishes.queueTransaction,
-    bundle: wishes.queueBundle,
+    transaction: requests.queueTransaction,
+    bundle: requests.queueBundle,
     bundleRange: async (range) => {
       if (!(await index.addBundleRange(range))) throw new Failure("too_many_requests", range);
       listeners.onBundle();
@@ -177,7 +164,7 @@ async function readAnnounced(
   }
 }
 
-/** Place of an id, from the index or a source; undefined when none is found in time. */
+/** Finds the place of an id in the index or a source; undefined if none is found in time. */
 async function locateBlocked(id: Id, { content }: Sources, signal: AbortSignal): Promise<BlockedPlace | undefined> {
   try {
     const { root, dataOffset, size } = await withDeadline(signal, locateMsMax, (own) => content.open(id, own));
@@ -185,13 +172,13 @@ async function locateBlocked(id: Id, { content }: Sources, signal: AbortSignal):
     return { rootId: root.id, dataRoot: root.dataRoot, start: dataOffset, end: dataOffset + size };
   } catch (error) {
     signal.throwIfAborted();
-    // The block by id holds without a place; an earlier place stays.
+    // The id is blocked also without a place. An earlier place is not removed.
     if (error instanceof Failure || isTimeout(error)) return undefined;
     throw error;
   }
 }
 
-/** A bundle that was asked for and is not found yet has been queued, and nothing else. */
+/** The status of a requested bundle that is not found yet: it is queued. */
 function stagedStatus(id: Id, { staged }: Administration): BundleStatus | undefined {
   const row = staged.find(id);
   if (row === undefined || !row.isBundle) return undefined;

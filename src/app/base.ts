@@ -29,28 +29,29 @@ import type { IndexReader } from "../store/index/types.ts";
 import { openIndexWriter } from "../store/index/writer.ts";
 import type { Pool, Workers } from "../threads/pool.ts";
 import type { DataFolder } from "./data-folder.ts";
-import { readFilters, type SetFilters } from "./filters.ts";
+import { readFilters, type SetFilters } from "./list-settings.ts";
 import { systemRandom } from "./random.ts";
 import { openThreads, type Threads } from "./threads.ts";
 
-/** What the base is opened with. */
-export type BaseParts = Readonly<{
+/** The parameters of every part of the program. */
+export type AppContext = Readonly<{
   config: Config;
   /** Locked by this process. */
   folder: DataFolder;
-  /** Chain nodes, in the order of requests. */
-  nodeUrls: readonly string[];
-  /** Finds uploads that are stored here; none without an upload service. */
-  findUploaded?: FindUploaded;
   log: Log;
   closers: Closers;
 }>;
 
-/**
- * Creates the list of health checks of parts that open one after another: each part adds its own when it is open.
- *
- * @param first - Checks of what is open already.
- */
+/** Parameters of {@link openBase}. */
+export type BaseParts = AppContext &
+  Readonly<{
+    /** Chain nodes, in the order of requests. */
+    nodeUrls: readonly string[];
+    /** Finds uploads that are stored here; absent without an upload service. */
+    findUploaded?: FindUploaded;
+  }>;
+
+/** Creates a list of health checks, to which parts that open later add their own. */
 export function createCheckList(
   first: readonly HealthCheck[],
 ): Readonly<{ check: HealthCheck; add: (check: HealthCheck) => void }> {
@@ -63,7 +64,6 @@ export function createCheckList(
   };
 }
 
-/** The base, open. */
 export type Base = Readonly<{
   filters: SetFilters;
   metrics: Metrics;
@@ -74,19 +74,9 @@ export type Base = Readonly<{
   sources: Sources;
 }>;
 
-/**
- * Opens it; everything is closed by `closers`.
- *
- * @throws Misuse when a filter is no filter.
- */
-export function openBase({
-  config,
-  folder,
-  nodeUrls,
-  findUploaded = async () => undefined,
-  log,
-  closers,
-}: BaseParts): Base {
+/** Opens the base; `closers` close it. @throws Misuse for an invalid filter. */
+export function openBase(parts: BaseParts): Base {
+  const { config, folder, log, closers, nodeUrls, findUploaded = async () => undefined } = parts;
   const filters = readFilters(config);
   log.info("signatures over secp256k1", { implementation: secp256k1Implementation() });
   const metrics = createMetrics();
@@ -94,21 +84,11 @@ export function openBase({
   const threads = openThreads(config, closers);
   const reader = openIndex(folder, threads.index, closers);
   const index = createIndexWriterCalls(folder.index, (job) => threads.index.run("write", job));
-  const sources = openSources({
-    config,
-    folder,
-    nodeUrls,
-    reader,
-    verify: threads.verify,
-    log,
-    closers,
-    metrics,
-    findUploaded,
-  });
+  const sources = openSources(parts, { nodeUrls, reader, verify: threads.verify, findUploaded, metrics });
   return { filters, metrics, threads, reader, index, sources };
 }
 
-/** Creates the index file, so that responses need not wait for the thread that writes it. */
+/** Creates the index file first, so that a reader need not wait for the thread that writes the index. */
 function openIndex(folder: DataFolder, pool: Pool<Workers["index"]>, closers: Closers): IndexReader {
   openIndexWriter(folder.index, { clock: systemClock }).close();
   closers.add("index", () => pool.run("close", { path: folder.index }));
@@ -117,10 +97,10 @@ function openIndex(folder: DataFolder, pool: Pool<Workers["index"]>, closers: Cl
   return reader;
 }
 
-/** What content is made of, open. */
+/** The sources of content: nodes, gateways, peers, and the caches. */
 export type Sources = Readonly<{
   nodes: Nodes;
-  /** Asked for chunks; gateways among them, because every chunk is proven. */
+  /** Nodes and gateways that serve chunks. Every chunk is verified, so a gateway is as good a source as a node. */
   chunkNodes: Nodes;
   peers: PeerList;
   extents: Extents;
@@ -128,39 +108,22 @@ export type Sources = Readonly<{
   content: GatewayContentStore;
 }>;
 
-/** What is needed to open them. */
-export type SourceParts = Readonly<{
-  config: Config;
-  folder: DataFolder;
+type SourceParts = Readonly<{
   nodeUrls: readonly string[];
   reader: IndexReader;
   verify: Pool<Workers["verify"]>;
-  /** Finds uploads that are stored here. */
   findUploaded: FindUploaded;
   metrics: Metrics;
-  log: Log;
-  closers: Closers;
 }>;
 
-/** Opens them; each is closed by `closers`. */
-export function openSources({
-  config,
-  folder,
-  nodeUrls,
-  reader,
-  verify,
-  findUploaded,
-  metrics,
-  log,
-  closers,
-}: SourceParts): Sources {
+function openSources(app: AppContext, { nodeUrls, reader, verify, findUploaded, metrics }: SourceParts): Sources {
+  const { config, folder, log, closers } = app;
   const common = { clock: systemClock, random: systemRandom, log };
   const nodes = createNodes(
     nodeUrls.map((url) => openNode(url)),
     common,
   );
   closers.add("nodes", nodes.close);
-  // Every chunk is proven, so a gateway is as good a source of chunks as a node.
   const chunkNodes = createNodes(
     [
       ...nodeUrls.map((url) => openNode(url)),
@@ -171,10 +134,10 @@ export function openSources({
   closers.add("chunk nodes", chunkNodes.close);
   const gateways = openGateways(config.TRUSTED_GATEWAYS_URLS, common);
   closers.add("gateways", gateways.close);
-  const peers = openPeerList({ config, nodes, chunkNodes, gateways, log, closers });
+  const peers = openPeerList(app, nodes, chunkNodes, gateways);
   const rootFiles = openRootFiles(config.CDB64_ROOT_TX_INDEX_SOURCES, {
     ...common,
-    // A look-up gives no byte of an index to anyone, so that a span of it needs no hash of all of it.
+    // Clients never receive bytes of an index file, so a span of the file needs no hash of the complete file.
     async openContent(id, signal) {
       const { size, inspect } = await content.openIndexFile(id, signal);
       return { size, read: inspect };
@@ -214,56 +177,37 @@ export function openSources({
   return { nodes, chunkNodes, peers, extents, blockList, content };
 }
 
-/** What is needed. */
-export type PeerListParts = Readonly<{
-  config: Config;
-  nodes: Nodes;
-  /** Nodes, then the trusted gateways; peers help out here. */
-  chunkNodes: Nodes;
-  gateways: Gateways;
-  log: Log;
-  closers: Closers;
-}>;
-
-/** Machines at one host of the public Internet. */
+/** Most peers at one host of the public Internet. */
 const perHostMax = 2;
 
-/** Opens the list; learning, where it is switched on, is ended by `closers`. */
-export function openPeerList({ config, nodes, chunkNodes, gateways, log, closers }: PeerListParts): PeerList {
-  const learnt = learnPeers({ config, nodes, chunkNodes, gateways, log, closers });
-  const weights = () =>
-    new Map(chunkNodes.sourceStatus().map((sourceStatus) => [sourceStatus.url, weightOf(sourceStatus)]));
+function openPeerList(app: AppContext, nodes: Nodes, chunkNodes: Nodes, gateways: Gateways): PeerList {
+  const discovered = discoverPeers(app, nodes, chunkNodes);
   return {
     gateways: () => {
-      const chunkWeights = weights();
-      const chosen = gateways.sourceStatus().map((sourceStatus) => {
-        const chunkWeight = chunkWeights.get(sourceStatus.url) ?? 1;
-        return { url: sourceStatus.url, dataWeight: weightOf(sourceStatus), chunkWeight };
+      const chunkWeights = new Map(chunkNodes.sourceStatus().map((status) => [status.url, weightOf(status)]));
+      const weight = (url: string) => chunkWeights.get(url) ?? 1;
+      const trusted = gateways.sourceStatus().map((status) => {
+        return { url: status.url, dataWeight: weightOf(status), chunkWeight: weight(status.url) };
       });
-      const others = learnt().filter(({ kind }) => kind === "gateway");
-      return [
-        ...chosen,
-        ...others.map(({ url }) => {
-          const weight = chunkWeights.get(url) ?? 1;
-          return { url, dataWeight: weight, chunkWeight: weight };
-        }),
-      ];
+      const others = discovered().filter(({ kind }) => kind === "gateway");
+      return [...trusted, ...others.map(({ url }) => ({ url, dataWeight: weight(url), chunkWeight: weight(url) }))];
     },
-    nodes: () => learnt().filter(({ kind }) => kind === "node"),
+    nodes: () => discovered().filter(({ kind }) => kind === "node"),
   };
 }
 
-function learnPeers({ config, nodes, chunkNodes, log, closers }: PeerListParts): () => readonly Peer[] {
+/** Starts the discovery of peers if the settings enable it. @returns Lists the peers so far. */
+function discoverPeers({ config, log, closers }: AppContext, nodes: Nodes, chunkNodes: Nodes): () => readonly Peer[] {
   if (!config.PEER_DISCOVERY) return () => [];
   const rules = { ports: config.PEER_PORTS, allowsPrivate: config.PEER_PRIVATE_ADDRESSES };
-  const chosen = new Set(nodes.all.map(({ url }) => url));
+  const trusted = new Set(nodes.all.map(({ url }) => url));
   const peers = openPeers({
     nodes: nodes.all,
-    gateways: chunkNodes.all.filter(({ url }) => !chosen.has(url)),
+    gateways: chunkNodes.all.filter(({ url }) => !trusted.has(url)),
     chunkNodes,
     reach: createReach(rules),
     isBlockedUrl: createRefusal(rules),
-    // On a closed network one machine may be all there is.
+    // On a private network all peers may be on one machine.
     perHostMax: config.PEER_PRIVATE_ADDRESSES ? Number.POSITIVE_INFINITY : perHostMax,
     clock: systemClock,
     random: systemRandom,

@@ -1,5 +1,5 @@
 /**
- * The chain as bundles see it: our own nodes, and our own index, which reads back what was seeded.
+ * The chain for the bundle pipeline: the nodes, and our own index, which reads seeded bundles back.
  * @module
  */
 import type { Id } from "../arweave/id.ts";
@@ -12,29 +12,27 @@ import type { IndexWriterCalls } from "../store/index/thread.ts";
 import type { IndexReader } from "../store/index/types.ts";
 import type { Anchor, BundleChain, Posted } from "../upload/pipeline/pipeline-context.ts";
 
-/** What it is made of. */
-export type BundleChainParts = Readonly<{
+type BundleChainParts = Readonly<{
   nodes: Nodes;
   reader: Pick<IndexReader, "block" | "bundleStatus" | "dueMissing" | "tip" | "transactionStatus">;
   index: Pick<IndexWriterCalls, "removePending">;
-  /** Of the wallet that pays. */
+  /** Address of the wallet that pays. */
   address: string;
   wantBundle: (id: Id) => Promise<void>;
 }>;
 
-/** An anchor of this depth is on every node's chain, forks of everyday aside. */
+/** Depth of anchors: ordinary forks are shorter, so every node knows the block. */
 const anchorDepth = 6;
 
-/** An index so many blocks behind the nodes gives anchors of which too little is left. */
+/** An index further behind the nodes gives anchors that expire too soon. Blocks. */
 const behindMax = 10;
 
-/** Transactions without a header that are looked at; with more, nothing is said to be unknown. */
+/** Most transactions without a header that are searched; with more, no transaction counts as unknown. */
 const missingMax = 1_000;
 
-/** Rows of one write: the index has others to serve in between. */
+/** Rows of one write, so that other writes of the index need not wait long. */
 const rowsPerRemoval = 500;
 
-/** Puts it together; it owns nothing. */
 export function openBundleChain(parts: BundleChainParts): BundleChain {
   const { nodes, reader, index, address, wantBundle } = parts;
   const spread = createSpread(nodes);
@@ -50,7 +48,7 @@ export function openBundleChain(parts: BundleChainParts): BundleChain {
     height: () => reader.tip()?.height,
     status: reader.transactionStatus,
     isUnknown: async (id, signal) => {
-      // A block may name a transaction whose header nobody has given yet.
+      // A block may name a transaction whose header no node has sent yet.
       const missing = reader.dueMissing(Number.MAX_SAFE_INTEGER, missingMax);
       if (missing.length === missingMax || missing.some((row) => row.id === id)) return false;
       const { kind } = await nodes.ask((node, own) => node.txStatus(id, own), signal);
@@ -58,7 +56,7 @@ export function openBundleChain(parts: BundleChainParts): BundleChain {
     },
     isReadBack: (id, itemCount) => {
       const status = reader.bundleStatus(id);
-      // A filter may have left items out; it is asked to be read without (`wantIndexed`).
+      // Filters may exclude items; `wantIndexed` requests the bundle without filters.
       return (status?.lastFullyIndexedAt ?? null) !== null && status?.matchedDataItemCount === itemCount;
     },
     wantIndexed: wantBundle,
@@ -69,7 +67,7 @@ export function openBundleChain(parts: BundleChainParts): BundleChain {
   };
 }
 
-/** A block of our own, so that its height is known for sure. @throws Failure `not_synced`. */
+/** A block of our own index, so that its height is certain. @throws Failure `not_synced`. */
 function anchorIn(reader: Pick<IndexReader, "tip" | "block">, nodesHeight: number): Anchor {
   const tip = reader.tip();
   if (tip === undefined || nodesHeight - tip.height > behindMax)
@@ -85,27 +83,27 @@ function anchorIn(reader: Pick<IndexReader, "tip" | "block">, nodesHeight: numbe
 
 function given<Value>(response: NodeResponse<Value>, what: string): Value {
   if (response.kind === "ok") return response.value;
-  throw new Failure("source_failed", { reason: `no node gives ${what}: ${response.kind}` });
+  throw new Failure("source_failed", { reason: `no node returned ${what}: ${response.kind}` });
 }
 
-/** What all nodes together made of it. */
+/** Combines the responses of all nodes to a post. */
 export function postedOf(results: readonly PostResult[]): Posted {
   const responses = results.flatMap((result) => (result.kind === "answer" ? [result.response] : []));
   if (responses.some(isTaken)) return { kind: "taken" };
-  const refusals = responses.filter(({ status }) => isRefusal(status));
-  const [refusal] = refusals;
-  if (refusal === undefined) return { kind: "fault", reason: `none of ${results.length} nodes took it` };
-  const text = new TextDecoder().decode(refusal.body.subarray(0, textBytesMax));
+  const rejections = responses.filter(({ status }) => isRejection(status));
+  const [rejection] = rejections;
+  if (rejection === undefined) return { kind: "fault", reason: `none of ${results.length} nodes accepted it` };
+  const text = new TextDecoder().decode(rejection.body.subarray(0, textBytesMax));
   return {
-    kind: "refused",
-    reason: `${refusal.status} ${text}`,
+    kind: "rejected",
+    reason: `${rejection.status} ${text}`,
     word: wordOf(text),
-    isByAll: refusals.length === results.length,
+    isByAll: rejections.length === results.length,
   };
 }
 
-/** Statuses by which a node says that it has looked at what was posted, and does not want it. */
-function isRefusal(status: number): boolean {
+/** Whether a status is a final rejection, unlike a request to retry. */
+function isRejection(status: number): boolean {
   return status >= 400 && status < 500 && !laterStatuses.has(status);
 }
 

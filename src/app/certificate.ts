@@ -1,6 +1,5 @@
 /**
- * The certificate of the gateway's listeners: read from its files at the start, and again when the system
- * says SIGHUP.
+ * The TLS certificate of the listeners. It is read from its files at the start, and again on SIGHUP.
  * @module
  */
 import { X509Certificate } from "node:crypto";
@@ -13,50 +12,48 @@ import type { Closers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
 import { badSettings } from "./complaints.ts";
 
-/** Files of a certificate and its key. */
+/** Paths of a certificate and its key. */
 export type CertificateFiles = Readonly<{ cert: string; key: string }>;
 
-/** A certificate that fits its key, and what an operator wants to know of it. */
+/** A valid certificate, and its details for the log. */
 type ReadCertificate = Readonly<{
   certificate: Certificate;
-  facts: Readonly<{ subject: string; names: string; validTo: string; fingerprint: string }>;
+  details: Readonly<{ subject: string; names: string; validTo: string; fingerprint: string }>;
   /** Milliseconds since the epoch. */
   validToMs: number;
 }>;
 
-/** A chain of certificates takes some kilobytes; a file beyond this is not one. */
+/** Largest certificate file; a chain of certificates has a few kilobytes. */
 const pemBytesMax = 1024 * 1024;
 
-/** The files that the settings name, when they name both. */
+/** The files of the settings; undefined unless both are set. */
 export function certificateFiles({ TLS_CERT_FILE, TLS_KEY_FILE }: Config): CertificateFiles | undefined {
   if (TLS_CERT_FILE === undefined || TLS_KEY_FILE === undefined) return undefined;
   return { cert: TLS_CERT_FILE, key: TLS_KEY_FILE };
 }
 
 /**
- * Reads the certificate that the program starts with. One that has expired is served with a warning: to reject
- * to start would only be worse.
+ * Reads the certificate at the start. An expired one is used with a warning: a failed start would be worse.
  *
- * @throws Misuse when the files cannot be read, or do not belong together.
+ * @throws Misuse when the files cannot be read, or do not match.
  */
 export function firstCertificate(files: CertificateFiles, clock: Clock, log: Log): Certificate {
-  const { certificate, facts, validToMs } = checkedCertificate(files);
-  if (validToMs < clock()) log.warn("the certificate has expired", facts);
-  else log.info("certificate", facts);
+  const { certificate, details, validToMs } = checkedCertificate(files);
+  if (validToMs < clock()) log.warn("the certificate has expired", details);
+  else log.info("certificate", details);
   return certificate;
 }
 
-/** Reads them. @throws Misuse when they cannot be read, or do not belong together. */
+/** Reads the certificate. @throws Misuse when the files cannot be read, or do not match. */
 export function checkedCertificate(files: CertificateFiles): ReadCertificate {
   try {
     return readCertificate(files);
   } catch (error) {
-    // The reason becomes one line of the complaint.
     throw badSettings([`TLS_CERT_FILE and TLS_KEY_FILE: ${reasonOf(error)}`]);
   }
 }
 
-/** Reads the certificate again on every SIGHUP; one that cannot be used leaves the old one in its place. */
+/** Reads the certificate again on every SIGHUP. An invalid one does not replace the certificate in use. */
 export function renewOnHangup(
   files: CertificateFiles,
   listeners: readonly Readonly<{ renew: (certificate: Certificate) => void }>[],
@@ -65,13 +62,12 @@ export function renewOnHangup(
   const { clock, log, closers } = parts;
   const renew = () => {
     try {
-      const { certificate, facts, validToMs } = readCertificate(files);
-      if (validToMs < clock()) throw new Error(`the certificate expired on ${facts.validTo}`);
+      const { certificate, details, validToMs } = readCertificate(files);
+      if (validToMs < clock()) throw new Error(`the certificate expired on ${details.validTo}`);
       for (const listener of listeners) listener.renew(certificate);
-      log.info("certificate renewed", facts);
+      log.info("certificate renewed", details);
     } catch (error) {
-      // Whatever was wrong with the files, the certificate in use still serves.
-      log.error("certificate not renewed, the old one stays", { ...files, reason: reasonOf(error) });
+      log.error("certificate not renewed, the present one stays in use", { ...files, reason: reasonOf(error) });
     }
   };
   process.on("SIGHUP", renew);
@@ -80,22 +76,22 @@ export function renewOnHangup(
   });
 }
 
-/** Reads and checks both files. Throws an Error that says what is wrong with which. */
+/** Reads and checks both files. @throws Error with the fault and the file. */
 function readCertificate(files: CertificateFiles): ReadCertificate {
   const certificate = { cert: readPem(files.cert), key: readPem(files.key) };
   try {
     const read = new X509Certificate(certificate.cert);
     createSecureContext(certificate);
     const { subject, subjectAltName = "", validTo, fingerprint256 } = read;
-    const facts = { subject, names: subjectAltName, validTo, fingerprint: fingerprint256 };
-    return { certificate, facts, validToMs: Date.parse(validTo) };
+    const details = { subject, names: subjectAltName, validTo, fingerprint: fingerprint256 };
+    return { certificate, details, validToMs: Date.parse(validTo) };
   } catch (error) {
-    throw new Error(`${files.cert} and ${files.key} are no certificate and its key (${reasonOf(error)})`);
+    throw new Error(`${files.cert} and ${files.key} are not a certificate and its key (${reasonOf(error)})`);
   }
 }
 
 function readPem(file: string): string {
-  if (statSync(file).size > pemBytesMax) throw new Error(`${file} holds more than ${pemBytesMax} bytes`);
+  if (statSync(file).size > pemBytesMax) throw new Error(`${file} has more than ${pemBytesMax} bytes`);
   return readFileSync(file, "utf8");
 }
 

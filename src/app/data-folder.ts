@@ -1,6 +1,6 @@
 /**
- * The data folder: its paths, and the lock by which one program at a time uses it. The system releases the lock when
- * its holder dies.
+ * The data folder: its paths, and the lock by which one process owns it. The system releases the lock when the process
+ * dies.
  * @module
  */
 
@@ -11,47 +11,47 @@ import type { Config } from "../config/settings.ts";
 import type { Closers } from "../lib/closers.ts";
 import { misuse } from "./complaints.ts";
 
-/** Databases that a folder remembers: those that stand in every mode of the program. */
+/** Databases that the record of a folder names; every mode of the program uses them. */
 export const databaseNames = ["ledger", "moderation", "administration", "webhooks", "index", "content"] as const;
 
-/** The name of one of them. */
 export type DatabaseName = (typeof databaseNames)[number];
 
 /** Paths of files and folders. */
 export type DataFolder = Readonly<{
   root: string;
-  /** What the folder remembers of its databases. */
+  /** Record of the databases: their ids and generations. */
   databases: string;
-  /** The index. It can be made again from the chain. */
+  /** The index. Can be rebuilt from the chain. */
   index: string;
   /** The block list. */
   moderation: string;
-  /** What else an operator has asked for. */
+  /** Pending requests of the operator. */
   administration: string;
-  /** Webhook events that are still to be delivered. */
+  /** Outbox of webhook events. */
   webhooks: string;
-  /** Credits, payments and uploads. It cannot be made again. */
+  /** Credits, payments and uploads. Cannot be rebuilt. */
   ledger: string;
-  /** Data items that were uploaded. */
+  /** Uploaded data items. */
   uploads: string;
-  /** Keys that were made here because none was set. */
+  /** Generated keys, for those that no setting names. */
   keys: string;
   /** Default folder of exports. */
   exports: string;
-  /** The map of cached content, and the folder of its files. */
+  /** The map of cached content. */
   contentMap: string;
+  /** The folder of files of cached content. */
   content: string;
-  /** Where data items were found that the index does not have. They can be found again. */
+  /** Places of found data items that the index lacks. Can be found again. */
   foundItems: string;
-  /** Indexes of large manifests. They can be made again from the manifests. */
+  /** Path indexes of large manifests. Can be rebuilt from the manifests. */
   manifests: string;
-  /** State of the sandbox's Stripe (`cairn dev`). */
+  /** Payments of the simulated Stripe (`cairn dev`). */
   sandbox: string;
-  /** The development chain, its wallets, and what was planted on it. */
+  /** The development chain and its wallets. */
   devnet: string;
 }>;
 
-/** The paths within a folder; nothing is made. */
+/** The paths within a folder. Creates nothing. */
 export function dataFolderAt(folder: string): DataFolder {
   const root = resolve(folder);
   const at = (name: string) => join(root, name);
@@ -75,11 +75,7 @@ export function dataFolderAt(folder: string): DataFolder {
   };
 }
 
-/**
- * The paths within a folder that must be there: who checks a folder wants to hear of a mistyped one, and makes none.
- *
- * @throws Misuse when there is no folder.
- */
+/** The paths within an existing folder: a check of a mistyped folder must not create it. @throws Misuse without one. */
 export function existingDataFolder(folder: string): DataFolder {
   const found = dataFolderAt(folder);
   if (statSync(found.root, { throwIfNoEntry: false })?.isDirectory() !== true)
@@ -87,19 +83,15 @@ export function existingDataFolder(folder: string): DataFolder {
   return found;
 }
 
-/** Makes the folder when it is absent, readable by its owner alone. Throws what the system says. */
+/** Creates the folder if it is absent, readable only by its owner. @throws The error of the system. */
 export function makeDataFolder(folder: DataFolder): void {
   mkdirSync(folder.root, { recursive: true, mode: 0o700 });
 }
 
-/** Gives the folder back. */
+/** Releases the folder. */
 export type Unlock = () => void;
 
-/**
- * Takes the folder for this process.
- *
- * @returns Undefined when another program has it.
- */
+/** Locks the folder for this process. @returns Undefined when another process has locked it. */
 export function lockFolder(folder: DataFolder): Unlock | undefined {
   const db = new Database(join(folder.root, "lock.sqlite"));
   try {
@@ -114,9 +106,9 @@ export function lockFolder(folder: DataFolder): Unlock | undefined {
 }
 
 /**
- * Makes the folder of the settings where it is absent, and takes it until `closers` close.
+ * Creates the folder of the settings if it is absent, and locks it until `closers` close it.
  *
- * @throws Misuse when another program has it, or when it cannot be made or written.
+ * @throws Misuse when another process has locked it, or when it cannot be created or written.
  */
 export function takeFolder(config: Config, closers: Closers): DataFolder {
   const folder = dataFolderAt(config.DATA_DIR);
@@ -131,7 +123,6 @@ function tryLock(folder: DataFolder): Unlock | undefined {
     makeDataFolder(folder);
     return lockFolder(folder);
   } catch (error) {
-    // What the system says is for the operator: a folder of another user, a disk that is full or read-only.
     const why = error instanceof Error ? error.message : String(error);
     throw misuse(`DATA_DIR ${folder.root} cannot be used: ${why}`);
   }

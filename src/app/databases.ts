@@ -22,7 +22,7 @@ import { pageBytes, removeDatabase } from "../store/sqlite.ts";
 import { misuse } from "./complaints.ts";
 import { type DatabaseName, type DataFolder, databaseNames } from "./data-folder.ts";
 
-/** One database of the folder. */
+/** A database in the record of a folder. */
 export type RecordedDatabase = DatabaseIdentity &
   Readonly<{
     /** `file`: in the folder; `PostgreSQL`: the ledger of LEDGER_URL. */
@@ -32,15 +32,10 @@ export type RecordedDatabase = DatabaseIdentity &
 /** Where a database is located. */
 export type DatabasePlace = "file" | "PostgreSQL";
 
-/** All databases that the folder remembers. */
+/** The record of a folder: its databases by name. */
 export type DatabaseRecord = ReadonlyMap<DatabaseName, RecordedDatabase>;
 
-/**
- * Reads the record.
- *
- * @returns Undefined where there is none, or the file is not a valid record.
- * @throws Error when the file cannot be read.
- */
+/** Reads the record; undefined if it is absent or invalid. @throws Error when the file cannot be read. */
 export function readDatabaseRecord(path: string): DatabaseRecord | undefined {
   const value = readJson(textOf(path));
   const databases = isJsonObject(value) ? value["databases"] : undefined;
@@ -57,7 +52,7 @@ export function readDatabaseRecord(path: string): DatabaseRecord | undefined {
   return record;
 }
 
-/** Writes the record durably: after a crash the old one is there, or the new one. */
+/** Writes the record durably and atomically. */
 export function writeDatabaseRecord(path: string, record: DatabaseRecord): void {
   replaceFile(path, `${JSON.stringify({ databases: Object.fromEntries(record) }, undefined, 2)}\n`);
 }
@@ -82,43 +77,43 @@ function parseEntry({ place, id, generation }: JsonObject): RecordedDatabase | u
 
 type Settings = Pick<Config, "LEDGER_URL" | "WEBHOOK_TARGET_SERVERS">;
 
-/** A database of a folder, as the settings have it. */
+/** A database of a folder, according to the settings. */
 export type KnownDatabase = Readonly<{
   name: DatabaseName;
   place: DatabasePlace;
   /** The file, also when the database is elsewhere. */
   path: string;
-  /** What is lost with it. */
+  /** Content that is lost with the database. */
   holds: string;
-  /** How it is built again; undefined: it cannot be. */
+  /** How the program rebuilds the database; undefined if it cannot. */
   rebuilt: string | undefined;
-  /** Page size of a new file. Bytes; undefined is SQLite's own. */
+  /** Page size of a new file, bytes; undefined: the default of SQLite. */
   pageBytes: number | undefined;
   /** Whether this start opens it. */
   isUsed: boolean;
 }>;
 
 /**
- * What is wrong with a database.
+ * A fault of a database.
  *
- * moved  the ledger is now elsewhere than at the last start
- * older  this folder's own, from before the last start: an older copy was put back
+ * moved  the settings name another place of the ledger than at the last start
+ * older  an older copy of the same database: its generation is before that of the last start
  */
 export type DatabaseFault = "missing" | "emptied" | "foreign" | "damaged" | "moved" | "older";
 
-/** What was found wrong. */
+/** A fault, its consequence, and a sentence for the operator. */
 export type DatabaseFinding = Readonly<{
   name: DatabaseName;
   fault: DatabaseFault;
-  /** `refused`: the program does not start; `rebuilt`: it starts and builds the database again; `noted`: it starts. */
-  outcome: "refused" | "rebuilt" | "noted";
+  /** `rejected`: the program does not start; `rebuilt`: it starts and builds the database again; `noted`: it starts. */
+  outcome: "rejected" | "rebuilt" | "noted";
   /** The file, or `PostgreSQL`. */
   subject: string;
-  /** One sentence: what is wrong, and what can be done. */
+  /** The fault and its remedy. */
   sentence: string;
 }>;
 
-/** What may be found where a database is expected. */
+/** The state of a database at its expected place. */
 export type FoundDatabase = DatabaseState | PostgresIdentity;
 
 const holds: Readonly<Record<DatabaseName, string>> = {
@@ -150,11 +145,11 @@ export function knownDatabases(folder: DataFolder, config: Settings): readonly K
 }
 
 /**
- * Compares what was found with what the folder remembers.
+ * Compares a found database with the record of its folder.
  *
- * @param recorded - Undefined: the folder does not know the database, and takes it as it is.
+ * @param recorded - Undefined: the database is new to the folder and is accepted.
  */
-export function judgeDatabase(
+export function compareDatabase(
   known: KnownDatabase,
   recorded: RecordedDatabase | undefined,
   found: FoundDatabase,
@@ -162,7 +157,7 @@ export function judgeDatabase(
   const fault = faultOf(known, recorded, found);
   if (fault === undefined) return undefined;
   const isRebuilt = known.rebuilt !== undefined && !(known.name === "index" && fault === "damaged");
-  const outcome = fault === "older" ? "noted" : isRebuilt ? "rebuilt" : "refused";
+  const outcome = fault === "older" ? "noted" : isRebuilt ? "rebuilt" : "rejected";
   const subject = known.place === "file" ? known.path : known.place;
   return { name: known.name, fault, outcome, subject, sentence: sentenceOf(known, fault, recorded, found) };
 }
@@ -176,11 +171,11 @@ function faultOf(
   if (found.kind === "damaged") return "damaged";
   if (recorded === undefined) return undefined;
   if (found.kind === "marked") return identityFault(known, recorded, found);
-  // Written before the database was made: the first start may have ended between the two.
+  // The entry precedes the database: the first start may have ended between the two writes.
   if (recorded.generation === 0) return undefined;
   if (found.kind === "absent") return "missing";
   if (found.kind === "empty") return "emptied";
-  // A cache that was damaged has begun anew by itself.
+  // A damaged cache was created again without an id.
   return known.rebuilt === undefined ? "foreign" : undefined;
 }
 
@@ -203,7 +198,7 @@ function sentenceOf(
   const { name, rebuilt } = known;
   const file = known.place === "file" ? known.path : "the PostgreSQL database of LEDGER_URL";
   const accept = `cairn doctor --accept-loss ${name}`;
-  const anew = `or begin anew without ${known.holds}: ${accept}`;
+  const anew = `or start without ${known.holds}: ${accept}`;
   if (rebuilt !== undefined && fault !== "damaged") {
     if (fault === "foreign")
       return `${file} belongs to another data folder: it is used as it is; to build it again: ${accept}`;
@@ -211,7 +206,7 @@ function sentenceOf(
   }
   switch (fault) {
     case "damaged":
-      assert(found.kind === "damaged", "a damaged file says why");
+      assert(found.kind === "damaged", "a damaged file has a reason");
       return `${file} is damaged (${found.reason}): ${damagedAdvice(known, accept)}`;
     case "missing":
       return `${file} is missing: restore it from a backup, ${anew}`;
@@ -224,15 +219,15 @@ function sentenceOf(
     case "moved":
       return movedSentence(known, recorded, accept);
     case "older":
-      return `${file} is an older copy than the one of the last start: what was written since is lost`;
+      return `${file} is an older copy than the one of the last start: later changes are lost`;
   }
 }
 
 function damagedAdvice(known: KnownDatabase, accept: string): string {
   if (known.name === "index")
-    return `it can be built again from the chain, from START_HEIGHT on: ${accept} sets it aside, then start again`;
-  if (known.rebuilt !== undefined) return `the next start begins it anew, and ${known.rebuilt}`;
-  return `restore it from a backup, it cannot be built again; or begin anew without ${known.holds}: ${accept}`;
+    return `it can be built again from the chain, from START_HEIGHT on: run ${accept}, which renames the file, then start again`;
+  if (known.rebuilt !== undefined) return `the next start creates it again, and ${known.rebuilt}`;
+  return `restore it from a backup, it cannot be built again; or start without ${known.holds}: ${accept}`;
 }
 
 function movedSentence({ path }: KnownDatabase, recorded: RecordedDatabase | undefined, accept: string): string {
@@ -243,12 +238,12 @@ function movedSentence({ path }: KnownDatabase, recorded: RecordedDatabase | und
   return `the ledger of this data folder is ${here}, or leave its credits behind and use ${there}: ${accept}`;
 }
 
-/** A file's name within its folder, as people say it. */
+/** The name of a database in messages. */
 export function shortName({ place, path }: KnownDatabase): string {
   return place === "file" ? basename(path) : "the ledger on PostgreSQL";
 }
 
-/** A database, what the folder remembers of it, and what is there. */
+/** A database, its entry in the record, its state, and the finding of the comparison. */
 export type ExaminedDatabase = Readonly<{
   known: KnownDatabase;
   recorded: RecordedDatabase | undefined;
@@ -256,22 +251,22 @@ export type ExaminedDatabase = Readonly<{
   finding: DatabaseFinding | undefined;
 }>;
 
-/** All databases of a folder. */
+/** The result of {@link examineDatabases}. */
 export type Examination = Readonly<{
   databases: readonly ExaminedDatabase[];
-  /** What the folder remembers; where its file was lost, what the databases say. */
+  /** The record of the folder. A lost record is reconstructed from the databases. */
   record: DatabaseRecord;
-  /** Whether the file was lost: then databases of every start that are not there count as lost. */
+  /** Whether the record was lost. Then an absent database that every start creates counts as lost. */
   isRecordLost: boolean;
 }>;
 
-/** Databases that every start makes. */
+/** Databases that every start creates. */
 const alwaysThere: readonly DatabaseName[] = ["ledger", "moderation", "administration"];
 
 /**
- * Looks at all databases that the settings use; writes nothing.
+ * Examines all databases that the settings use. Writes nothing.
  *
- * @throws Error when a file cannot be opened, or the server not be reached.
+ * @throws Error when a file cannot be opened, or the server cannot be reached.
  */
 export async function examineDatabases(folder: DataFolder, settings: Settings): Promise<Examination> {
   const used = knownDatabases(folder, settings).filter(({ isUsed }) => isUsed);
@@ -282,7 +277,7 @@ export async function examineDatabases(folder: DataFolder, settings: Settings): 
   const record = written ?? (isRecordLost ? recordFrom(found) : new Map());
   const databases = found.map(([known, state]) => {
     const recorded = record.get(known.name);
-    return { known, recorded, found: state, finding: judgeDatabase(known, recorded, state) };
+    return { known, recorded, found: state, finding: compareDatabase(known, recorded, state) };
   });
   return { databases, record, isRecordLost };
 }
@@ -292,7 +287,7 @@ function find(known: KnownDatabase, ledgerUrl: string | undefined): FoundDatabas
   return readPostgresIdentity(ledgerUrl);
 }
 
-/** What a folder must have remembered whose databases carry ids. */
+/** Reconstructs a record from databases with ids. */
 function recordFrom(found: readonly (readonly [KnownDatabase, FoundDatabase])[]): DatabaseRecord {
   const record = new Map<DatabaseName, RecordedDatabase>();
   for (const [{ name, place }, state] of found) {
@@ -307,18 +302,18 @@ function recordFrom(found: readonly (readonly [KnownDatabase, FoundDatabase])[])
 }
 
 /**
- * Looks at the databases of a folder before anything is opened, and marks those that this start uses.
+ * Examines the databases of a folder before any of them is opened, and marks those that this start uses.
  *
- * @throws Misuse when one is lost that cannot be built again; Error what the system says.
+ * @throws Misuse when a database that cannot be rebuilt is lost; errors of the system.
  */
 export async function claimDatabases(folder: DataFolder, settings: Settings, log: Log): Promise<void> {
   const { databases, record, isRecordLost } = await examineDatabases(folder, settings);
   const findings = databases.flatMap(({ finding }) => (finding === undefined ? [] : [finding]));
-  const refused = findings.filter(({ outcome }) => outcome === "refused");
-  if (refused.length > 0) throw misuse(refused.map(({ sentence }) => sentence).join("\n"));
-  if (isRecordLost) log.warn(`${folder.databases} is missing: it is written again from what the databases say`);
+  const rejected = findings.filter(({ outcome }) => outcome === "rejected");
+  if (rejected.length > 0) throw misuse(rejected.map(({ sentence }) => sentence).join("\n"));
+  if (isRecordLost) log.warn(`${folder.databases} is missing: it is written again from the ids in the databases`);
   for (const { sentence } of findings) log.warn(sentence);
-  // Opened with a log beside it, a damaged cache may look whole until a page is read that the log does not have.
+  // With its write-ahead log, a damaged cache may seem intact until a page outside the log is read.
   for (const { known, found, finding } of databases)
     if (found.kind === "damaged" && finding?.outcome === "rebuilt") removeDatabase(known.path);
 
@@ -339,7 +334,7 @@ export async function claimDatabases(folder: DataFolder, settings: Settings, log
       merged(record, marked, ({ entry }) => entry),
     );
   } catch (error) {
-    // A full disk does not keep a folder that is known from being served: only the count of its starts stays.
+    // A full disk does not prevent the start on a known folder: only the generation is not incremented.
     if (isNew || isRecordLost || !isDiskFull(error)) throw error;
     log.warn("the disk is full: the generation of the databases was not written", { error });
   }
@@ -353,14 +348,14 @@ function isDiskFull(error: unknown): boolean {
 
 type Planned = Readonly<{ entry: RecordedDatabase }>;
 
-/** What the folder is to remember once the start is over. */
+/** The entry of a database after a successful start. */
 function entryOf({ known: { place }, recorded, found }: ExaminedDatabase): RecordedDatabase {
   const id = found.kind === "marked" ? found.id : (recorded?.id ?? crypto.randomUUID());
   const own = found.kind === "marked" && "generation" in found ? found.generation : 0;
   return { place, id, generation: Math.max(own, recorded?.generation ?? 0) + 1 };
 }
 
-/** Gives a database the identity of its entry. */
+/** Writes the identity of the entry into the database. */
 async function mark(
   { known, found, entry }: Planned & ExaminedDatabase,
   ledgerUrl: string | undefined,
@@ -385,22 +380,22 @@ function merged<Each extends ExaminedDatabase & Planned>(
   return all;
 }
 
-/** SQLite's words for damage; errors that come from threads have their message, and no code. */
+/** Messages and codes of SQLite for damage. Errors from threads have only the message. */
 const damagePattern = /database disk image is malformed|file is not a database|SQLITE_(CORRUPT|NOTADB)/;
 
-/** Causes that are looked at. */
+/** Most causes of an error that are searched. */
 const causesMax = 8;
 
-/** An error of a damaged database as one sentence for an operator; other errors as they are. */
+/** Replaces the error of a damaged database by a sentence for the operator; returns other errors unchanged. */
 export function explainDamage(error: unknown, folder: DataFolder, settings: Settings): unknown {
   const damage = damageIn(error, knownDatabases(folder, settings));
   return damage === undefined ? error : misuse(damage.sentence);
 }
 
-/** A log that records reports of damage, for health. */
+/** A log that recognizes reports of damage, and the health check of them. */
 export type DamageWatch = Readonly<{ log: Log; check: HealthCheck }>;
 
-/** Watches a log. The first damage of each database is also written as an error of its own. */
+/** Wraps a log. The first damage of each database is also logged as a separate error. */
 export function watchDamage(log: Log, folder: DataFolder, settings: Settings): DamageWatch {
   const known = knownDatabases(folder, settings);
   const sentences = new Map<string, string>();
@@ -436,8 +431,8 @@ function damageIn(error: unknown, known: readonly KnownDatabase[]): Damage | und
   if (reason === undefined) return undefined;
   const database = known.find(({ path }) => messages.some((message) => message.includes(path)));
   if (database === undefined)
-    return { name: "", sentence: `a database is damaged (${reason}): cairn doctor tells which` };
-  const finding = judgeDatabase(database, undefined, { kind: "damaged", reason });
+    return { name: "", sentence: `a database is damaged (${reason}): cairn doctor reports which` };
+  const finding = compareDatabase(database, undefined, { kind: "damaged", reason });
   return { name: database.name, sentence: finding?.sentence ?? reason };
 }
 

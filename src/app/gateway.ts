@@ -24,21 +24,17 @@ import { createServiceApp } from "../http/service.ts";
 import { type Indexing, openIndexing } from "../indexing/indexing.ts";
 import { openWebhooks, type Webhooks } from "../indexing/webhooks.ts";
 import { systemClock } from "../lib/clock.ts";
-import type { Closers } from "../lib/closers.ts";
 import { openHttp } from "../lib/http-client.ts";
-import type { Log } from "../lib/log.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import { invalidValue } from "../lib/printable.ts";
 import type { IndexReader } from "../store/index/types.ts";
 import { openManifestIndexes } from "../store/manifests/manifest-indexes.ts";
 import { openOutbox } from "../store/outbox.ts";
 import { version } from "../version.ts";
-import { type OpenAdministration, openAdministrationRoutes } from "./administration.ts";
+import { openAdministrationRoutes } from "./administration.ts";
 import { type Base, type BaseParts, createCheckList, openBase, type Sources } from "./base.ts";
 import { certificateFiles, firstCertificate, renewOnHangup } from "./certificate.ts";
 import { badSettings } from "./complaints.ts";
-import type { DataFolder } from "./data-folder.ts";
-import type { SetFilters } from "./filters.ts";
 import { type AdminKey, adminKeyOf } from "./keys.ts";
 import {
   bodyMemoryOf,
@@ -54,30 +50,30 @@ import { systemRandom, systemRandomBytes } from "./random.ts";
 import { loadsOf, openBlobThread, openManifestThreads, type Threads } from "./threads.ts";
 import { paidReadsOf, type SoldReading } from "./x402.ts";
 
-/** What a gateway is opened with. */
+/** Parameters of {@link openGateway}. */
 export type GatewayParts = BaseParts &
   Readonly<{
     /** Hosts whose subdomains are names and sandboxes. */
     rootHosts: readonly string[];
-    /** Why the start is not over yet, though the gateway is open; none when it is. */
+    /** Reasons why the start is not complete, although the gateway is open. */
     starting?: HealthCheck | undefined;
-    /** The wallet of uploads, where there is one. */
+    /** The wallet of uploads; undefined while uploads are off. */
     wallet?: Readonly<{ wallet: Pick<Wallet, "address"> }> | undefined;
-    /** Says which databases were found damaged since the start. */
+    /** Databases that were found damaged since the start. */
     damage?: HealthCheck;
-    /** What readers can pay for beyond the limits, and where they reach the gateway. */
+    /** Paid reading beyond the rate limits; undefined while it is off. */
     paid?: SoldReading | undefined;
-    /** Notified of each listener with its address; the port of a setting of 0 is known only then. */
+    /** Called with the URL of each open listener. For a setting of port 0 it has the port that was chosen. */
     onListening?: (name: ListenerName, url: string) => void;
   }>;
 
 /** A listener of the program. */
 export type ListenerName = "gateway" | ServicePlace["name"];
 
-/** Events of administration and of posts, for the parts that are opened after their sources. */
+/** Events of the admin API and of posts. Parts that open after their source subscribe to them. */
 type GatewayEvents = {
   blockListChanged: [];
-  /** Ids are in the index from now on. */
+  /** The index has these ids from now on. */
   items: [ids: readonly Id[]];
   /** A requested transaction was found, verified and indexed. */
   queuedTransaction: [id: Id];
@@ -85,54 +81,56 @@ type GatewayEvents = {
   transactionPosted: [];
 };
 
-/** A gateway that runs. */
 export type OpenGateway = Readonly<{
   url: string;
-  /** Where administration is, when it has a listener of its own. */
+  /** URL of the admin API if it has a separate listener. */
   adminUrl: string | undefined;
-  /** Where the other services are, by name. */
+  /** URLs of the other services. */
   serviceUrls: ReadonlyMap<ServicePlace["name"], string>;
-  /** Has a bundle indexed, whatever the filters say; also one that is not mined yet. */
+  /** Requests a bundle to be indexed regardless of the filters, also before a block contains it. */
   wantBundle: (id: Id) => Promise<void>;
-  /** The key of administration, unless the operator knows it already; to be shown once. */
+  /** The generated admin key, to be shown once; empty if the operator set one. */
   shownKey: AdminKey["shown"];
   reader: IndexReader;
   indexing: Indexing;
   health: Health;
   sources: Sources;
-  /** Empties the response caches: the chain has changed. */
+  /** Empties the response caches after a change of the chain. */
   forgetAll: () => void;
 }>;
 
-/** Longest that another host may take for a query. Milliseconds. */
+/** Timeout of a query on another host. Milliseconds. */
 const forwardMsMax = 60_000;
 
 /**
- * Opens the gateway; everything is closed by `closers`.
+ * Opens the gateway; `closers` close it.
  *
- * @param base - Parts that every service uses.
- * @param services - The other services: each gets a listener of its own, and a place on the gateway's.
- * @throws Misuse when a filter is no filter; Error when the port cannot be had.
+ * @param services - The other services. Each gets its own listener, and a path on the gateway's listener.
+ * @throws Misuse for an invalid filter or an unavailable port.
  */
 export function openGateway(
   parts: GatewayParts,
   base: Base = openBase(parts),
   services: readonly ServicePlace[] = [],
 ): OpenGateway {
-  const { config, log, closers } = parts;
-  const { filters, metrics, threads, reader, sources } = base;
-  const named = openNames({ config, blockList: sources.blockList, metrics, log, closers });
-
-  const events = new EventEmitter<GatewayEvents>();
+  const { config, closers } = parts;
+  const { metrics, threads, reader, sources } = base;
   const { content, extents, nodes } = sources;
+  const named = openNames(parts, sources.blockList, metrics);
+  const events = new EventEmitter<GatewayEvents>();
   const concerns = createCheckList([createConcerns({ extents, nodes, pools: threads })]);
   const queryStart = createQueryStart(config, threads);
-  const checks = [concerns.check, parts.damage ?? (() => [])];
-  const health = healthOf(parts, reader, [named.notes], checks, [queryStart.check]);
+  const health = healthOf(parts, reader, named.notes, concerns.check, queryStart.check);
   const key = adminKeyOf(config);
-  const administration = administrationOf(parts, base, key.key, events, concerns.check);
+  const administration = openAdministrationRoutes(parts, base, key.key, {
+    onBlockListChange: () => events.emit("blockListChanged"),
+    onItems: (ids) => events.emit("items", ids),
+    onQueuedTransaction: (id) => events.emit("queuedTransaction", id),
+    onBundle: () => events.emit("bundleQueued"),
+    concerns: concerns.check,
+  });
   const isApart = config.ADMIN_LISTEN !== undefined;
-  const gateway = surfaceOf(parts, base, {
+  const gateway = createRoutes(parts, base, {
     health,
     named,
     services,
@@ -141,21 +139,15 @@ export function openGateway(
   });
   events.on("blockListChanged", gateway.forgetAll);
   events.on("items", (ids) => forget(ids, gateway, sources));
-  const { server, adminServer, serviceServers, servers } = openListeners(
-    parts,
-    metrics,
-    gateway,
-    services,
-    isApart ? administration.routes : undefined,
-  );
-  const webhooks = openSetWebhooks({ config, folder: parts.folder, filters, reader, metrics, log, closers });
+  const listeners = openListeners(parts, metrics, gateway, services, isApart ? administration.routes : undefined);
+  const webhooks = openSetWebhooks(parts, base);
   if (webhooks !== undefined) events.on("queuedTransaction", webhooks.onQueuedTransaction);
   const indexing = startIndexing(parts, base, gateway, webhooks);
   events.on("bundleQueued", indexing.wakeBundles);
   events.on("transactionPosted", indexing.wake);
   concerns.add(() => indexing.status().reasons);
   closers.add("indexing", indexing.close);
-  closeInOrder(parts, servers, health);
+  closeListenersFirst(parts, listeners.servers, health);
   addGatewayMetrics(metrics, {
     reader,
     isFollowing: () => indexing.status().follow.running,
@@ -165,15 +157,13 @@ export function openGateway(
     jobs: () => loadsOf(threads, "open"),
     threads: () => loadsOf(threads, "threads"),
   });
-  // After all that a start waits for: the threads want the processors too.
+  // Last: the query threads compete with the start for the processors.
   void queryStart.begin();
-  const serviceUrls = new Map(serviceServers.map(([name, { url }]) => [name, url] as const));
-  const { wantBundle } = administration;
   return {
-    url: server.url,
-    adminUrl: adminServer?.url,
-    serviceUrls,
-    wantBundle,
+    url: listeners.server.url,
+    adminUrl: listeners.adminServer?.url,
+    serviceUrls: new Map(listeners.serviceServers.map(([name, { url }]) => [name, url] as const)),
+    wantBundle: administration.wantBundle,
     shownKey: key.shown,
     reader,
     indexing,
@@ -186,35 +176,7 @@ export function openGateway(
   };
 }
 
-function administrationOf(
-  { config, folder, log, closers }: GatewayParts,
-  { filters, threads, reader, index, sources }: Base,
-  key: string,
-  events: EventEmitter<GatewayEvents>,
-  concerns: HealthCheck,
-): OpenAdministration {
-  return openAdministrationRoutes({
-    config,
-    key,
-    folder,
-    filters,
-    threads,
-    reader,
-    index,
-    sources,
-    listeners: {
-      onBlockListChange: () => events.emit("blockListChanged"),
-      onItems: (ids) => events.emit("items", ids),
-      onQueuedTransaction: (id) => events.emit("queuedTransaction", id),
-      onBundle: () => events.emit("bundleQueued"),
-      concerns,
-    },
-    log,
-    closers,
-  });
-}
-
-/** Opens all listeners. @param administration - Routes for a listener of their own. */
+/** Opens all listeners. @param administration - The admin API for a separate listener. */
 function openListeners(
   parts: GatewayParts,
   metrics: Metrics,
@@ -243,13 +205,13 @@ function openListeners(
 
 type Closing = Pick<ReturnType<typeof listenForGateway>, "close" | "drain">;
 
-/** Listeners end first of all, and readiness before them. */
-function closeInOrder({ config, closers }: GatewayParts, servers: readonly Closing[], health: Health): void {
-  // All at once: responses under way share one time limit, however many listeners there are.
+/** Closes the listeners before all other parts; before them, health reports that the gateway is not ready. */
+function closeListenersFirst({ config, closers }: GatewayParts, servers: readonly Closing[], health: Health): void {
+  // Concurrently: all listeners share one grace period for responses in progress.
   closers.add("listeners", async () => {
     await Promise.all(servers.map((each) => each.close(config.STOP_GRACE_MS)));
   });
-  // Before anything else ends, so that who sends requests here can see it and send them elsewhere.
+  // A load balancer needs this time to send requests elsewhere.
   closers.add("readiness", async () => {
     health.stop();
     for (const each of servers) each.drain();
@@ -257,7 +219,7 @@ function closeInOrder({ config, closers }: GatewayParts, servers: readonly Closi
   });
 }
 
-/** Threads that have started when the first query comes: until then the gateway is not ready. */
+/** Starts the query threads before the first query. The gateway is not ready before they have started. */
 function createQueryStart({ GRAPHQL_HOST: host }: Config, { query }: Threads) {
   let isStarting = host === undefined;
   return {
@@ -270,41 +232,41 @@ function createQueryStart({ GRAPHQL_HOST: host }: Config, { query }: Threads) {
 }
 
 function healthOf(
-  parts: GatewayParts,
+  { config, rootHosts, starting, damage }: GatewayParts,
   reader: IndexReader,
-  notes: readonly HealthCheck[],
-  checks: readonly HealthCheck[],
-  readiness: readonly HealthCheck[],
+  notes: HealthCheck,
+  concerns: HealthCheck,
+  queryStart: HealthCheck,
 ): Health {
-  const { config, rootHosts } = parts;
   const isolation = {
     mode: config.CONTENT_ISOLATION,
     hasRootHost: rootHosts.length > 0,
     redirectAll: config.SANDBOX_ALL,
   };
+  const none = () => [];
   return createHealth({
     clock: systemClock,
-    checks,
-    notes: [() => isolationReasons(isolation), ...notes],
+    checks: [concerns, damage ?? none],
+    notes: [() => isolationReasons(isolation), notes],
     readiness: [
       () => (reader.tip() === undefined ? ["No block has been followed yet."] : []),
-      parts.starting ?? (() => []),
-      ...readiness,
+      starting ?? none,
+      queryStart,
     ],
   });
 }
 
-type SurfaceNeeds = Readonly<{
+type RoutesNeeds = Readonly<{
   health: Health;
   named: OpenNames;
   services: readonly ServicePlace[];
-  /** Undefined: served by a listener of its own. */
+  /** Undefined if the admin API has a separate listener. */
   administration: AnyElysia | undefined;
   onPosted: () => void;
 }>;
 
-function surfaceOf(parts: GatewayParts, base: Base, needs: SurfaceNeeds): Gateway {
-  const { config, folder, log, closers } = parts;
+function createRoutes(parts: GatewayParts, base: Base, needs: RoutesNeeds): Gateway {
+  const { config, log } = parts;
   const { filters, threads, reader, sources, metrics } = base;
   const { health, named, services, administration, onPosted } = needs;
   const check = checksIn(threads.verify).transaction;
@@ -318,11 +280,11 @@ function surfaceOf(parts: GatewayParts, base: Base, needs: SurfaceNeeds): Gatewa
     names: named.names,
     peers: sources.peers,
     checkRelayed: (job, signal) => threads.verify.run("checkRelayed", job, { signal }),
-    largeManifests: openLargeManifests({ config, folder, log, closers }),
+    largeManifests: openLargeManifests(parts),
     listeners: {
       onTransaction: async (transaction, body, signal) => {
         await keepData(transaction, body, signal);
-        onPosted(); // the data is there before the transaction is pending in the index
+        onPosted(); // after the data is stored, so that the data precedes the pending row in the index
       },
       onChunk: createChunkKeeper(sources.extents, log),
     },
@@ -358,7 +320,7 @@ function surfaceOf(parts: GatewayParts, base: Base, needs: SurfaceNeeds): Gatewa
   });
 }
 
-/** What the information record says is switched on, beside services and limits. */
+/** Names of the enabled features for the information record. */
 function featuresOf(config: Config): readonly string[] {
   const switches = {
     "arweave-headers": config.ARWEAVE_TAG_RESPONSE_HEADERS_ENABLED,
@@ -369,7 +331,7 @@ function featuresOf(config: Config): readonly string[] {
   return Object.entries(switches).flatMap(([name, isOn]) => (isOn ? [name] : []));
 }
 
-/** Queries run here, or are forwarded to the host that an operator names. */
+/** GraphQL requests are executed here, or forwarded to GRAPHQL_HOST. */
 function queriesOf({ config, folder, log, closers }: GatewayParts, threads: Threads): AnyElysia {
   if (config.GRAPHQL_HOST === undefined) {
     return graphql({
@@ -391,14 +353,14 @@ function queriesOf({ config, folder, log, closers }: GatewayParts, threads: Thre
   return graphqlForward({ origin, http, name: crypto.randomUUID(), log });
 }
 
-/** Where queries are sent. @throws Misuse when it is no host. */
+/** The origin of GRAPHQL_HOST. @throws Misuse for an invalid host. */
 export function graphqlOriginOf(host: string, port: number): string {
   const origin = graphqlOrigin(host, port);
   if (origin === undefined) throw badSettings([invalidValue("GRAPHQL_HOST", host, "a host or an origin")]);
   return origin;
 }
 
-/** Where the other services are, as far as it can be said of all callers: a public address, or a place on this port. */
+/** Addresses of the other services that hold for every client: a public URL, or a path of this listener. */
 function servicesOf(config: Config, services: readonly ServicePlace[]): Readonly<Record<string, string>> {
   const publicUrls = { payment: config.PAYMENT_PUBLIC_URL, upload: config.UPLOAD_PUBLIC_URL };
   return Object.fromEntries(
@@ -457,7 +419,7 @@ function startIndexing(
   });
 }
 
-/** What is said of ids changes: nothing that was remembered of them holds. */
+/** Drops the cached responses and the cached content of ids that have changed. */
 function forget(ids: readonly Id[], gateway: Gateway, { content }: Sources): void {
   for (const id of ids) {
     gateway.forget(id);
@@ -465,23 +427,14 @@ function forget(ids: readonly Id[], gateway: Gateway, { content }: Sources): voi
   }
 }
 
-/** What webhooks are opened with. */
-export type WebhookParts = Readonly<{
-  config: Config;
-  folder: DataFolder;
-  filters: SetFilters;
-  reader: IndexReader;
-  metrics: Metrics;
-  log: Log;
-  closers: Closers;
-}>;
-
 /** Timeout of a delivery. Milliseconds. */
 const responseMsMax = 10_000;
 
-/** Opens webhooks where a target is named; they are closed by `closers`. */
-export function openSetWebhooks(parts: WebhookParts): Webhooks | undefined {
-  const { config, folder, filters, reader, metrics, log, closers } = parts;
+/** Opens webhooks if the settings name a target. */
+function openSetWebhooks(
+  { config, folder, log, closers }: GatewayParts,
+  { filters, reader, metrics }: Base,
+): Webhooks | undefined {
   const targets = [...new Set(config.WEBHOOK_TARGET_SERVERS)];
   if (targets.length === 0) return undefined;
   const outbox = openOutbox(folder.webhooks, targets, systemClock);
@@ -503,22 +456,13 @@ export function openSetWebhooks(parts: WebhookParts): Webhooks | undefined {
   closers.add("webhooks", webhooks.close);
   metrics.gaugeOf({
     name: "webhook_letters",
-    help: "Webhooks that wait to be taken.",
+    help: "Webhook deliveries in the outbox.",
     read: webhooks.waiting,
   });
   return webhooks;
 }
 
-/** What they are opened with. */
-export type LargeManifestsSetup = Readonly<{
-  config: Config;
-  folder: DataFolder;
-  log: Log;
-  closers: Closers;
-}>;
-
-/** Opens them; they are closed by `closers`. */
-export function openLargeManifests({ config, folder, log, closers }: LargeManifestsSetup): LargeManifests {
+function openLargeManifests({ config, folder, log, closers }: GatewayParts): LargeManifests {
   const indexes = openManifestIndexes({
     folder: folder.manifests,
     bytesMax: config.MANIFEST_INDEX_BYTES_MAX,

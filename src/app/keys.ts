@@ -27,9 +27,9 @@ import { badSettings } from "./complaints.ts";
 const keyBytes = 32;
 
 /**
- * Returns the key of that name, and creates it when there is none. Concurrent processes get the same one.
+ * Returns a stored key, and creates it if it is absent. Concurrent processes get the same key.
  *
- * @throws Error when the file is no key, or cannot be written.
+ * @throws Error when the file is not a valid key, or cannot be written.
  */
 export function storedKey(folder: string, name: string): Uint8Array {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -39,7 +39,7 @@ export function storedKey(folder: string, name: string): Uint8Array {
   const draft = `${path}.${randomBytes(8).toString("hex")}`;
   writeDurably(draft, randomBytes(keyBytes).toString("hex"));
   try {
-    // A link is made whole or not at all, and never over one that is there.
+    // A link is atomic and never replaces a file.
     linkSync(draft, path);
   } catch (error) {
     if (!isCode(error, "EEXIST")) throw error;
@@ -47,14 +47,15 @@ export function storedKey(folder: string, name: string): Uint8Array {
     rmSync(draft, { force: true });
   }
   const made = read(path);
-  if (made === undefined) throw new Error(`the key ${path} vanished while it was made`);
+  if (made === undefined) throw new Error(`the key ${path} disappeared while it was created`);
   return made;
 }
 
 function read(path: string): Uint8Array | undefined {
   try {
     const text = readFileSync(path, "utf8").trim();
-    if (!/^[0-9a-f]{64}$/.test(text)) throw new Error(`${path} is no key: remove it, and another one is made`);
+    if (!/^[0-9a-f]{64}$/.test(text))
+      throw new Error(`${path} is not a valid key: remove it, and a new one is created`);
     return Uint8Array.fromHex(text);
   } catch (error) {
     if (isCode(error, "ENOENT")) return undefined;
@@ -76,19 +77,13 @@ function isCode(error: unknown, code: string): boolean {
   return error instanceof Error && "code" in error && error.code === code;
 }
 
-/** A wallet and the file of its key. */
 export type UploadWallet = Readonly<{ file: string; wallet: Wallet }>;
 
-/**
- * Reads the wallet of a setting.
- *
- * @param name - The setting's name, for the complaint.
- * @throws Misuse when the file cannot be read or holds no RSA key.
- */
+/** Reads the wallet of a setting. @throws Misuse when the file cannot be read or has no RSA key. */
 export function readUploadWallet(name: string, file: string): UploadWallet {
   try {
     const jwk = readJson(readFileSync(file, "utf8"));
-    if (!isJsonObject(jwk)) throw new Error("it is no JSON Web Key");
+    if (!isJsonObject(jwk)) throw new Error("the file is not a JSON Web Key");
     const wallet = readWallet(jwk);
     if (wallet.type !== "rsa") throw new Error("receipts and bundles are signed with RSA");
     return { file, wallet };
@@ -97,14 +92,14 @@ export function readUploadWallet(name: string, file: string): UploadWallet {
   }
 }
 
-/** The wallet that is stored in a folder, created with a new key when there is none. */
+/** Reads the wallet that is stored in a folder, or creates it with a new key. */
 export function storedUploadWallet(folder: string, makeKey: MakeRsaJwk): Promise<UploadWallet> {
   return storedWallet(folder, "upload-wallet.json", makeKey);
 }
 
 /**
- * The wallet that signs items for those who upload without a key, made when there is none. It is never the one that
- * pays: strangers choose what it signs, and nothing may belong to it.
+ * Reads or creates the wallet that signs items for clients without a key. It must own nothing, and so is never the wallet
+ * that pays: strangers choose what it signs.
  */
 export function storedSigningWallet(folder: string): Promise<UploadWallet> {
   return storedWallet(folder, "signing-wallet.json", makeRsaJwk);
@@ -120,10 +115,10 @@ async function storedWallet(folder: string, name: string, makeKey: MakeRsaJwk): 
   return readUploadWallet("WALLET_FILE", file);
 }
 
-/** A key, and what of it may be printed: nothing of one that the operator knows already. */
+/** An admin key. Only a generated key is printed. */
 export type AdminKey = Readonly<{ key: string; shown: Readonly<{ adminKey?: string }> }>;
 
-/** The key in force. An unset or empty setting never opens a door. */
+/** The key of the settings, or a generated one: without a setting the admin API is not open. */
 export function adminKeyOf(config: Config): AdminKey {
   if (config.ADMIN_API_KEY !== undefined) return { key: config.ADMIN_API_KEY, shown: {} };
   const key = randomBytes(32).toString("base64url");

@@ -1,5 +1,5 @@
 /**
- * The listeners: the gateway's, administration's and those of the other services.
+ * Opens the listeners of the gateway, of the admin API and of the other services, at the ports of the settings.
  * @module
  */
 
@@ -21,37 +21,37 @@ import type { Closers } from "../lib/closers.ts";
 import type { BlobThread } from "../lib/event-loop.ts";
 import type { Log } from "../lib/log.ts";
 import type { Metrics } from "../lib/metrics.ts";
-import { addressTest, proxyTest } from "./address-settings.ts";
-import { claimPort } from "./claim-port.ts";
-import { systemRandom } from "./random.ts";
+import { badSettings, misuse } from "./complaints.ts";
+import { addressTest, proxyTest } from "./list-settings.ts";
+import { randomSeed } from "./random.ts";
 
-/** Another service: its routes, and where they stand. */
+/** Another service and its listener. */
 export type ServicePlace = Readonly<{
   name: "payment" | "upload";
   service: Service;
-  /** Of its own listener; 0 takes a free one. */
+  /** Port of its own listener; 0 picks a free one. */
   port: number;
-  /** Largest body of its routes. Bytes. */
+  /** Largest request body of its routes. Bytes. */
   bodyBytesMax: number;
 }>;
 
-/** Largest body of the gateway's own routes; each has a smaller limit of its own. */
+/** Largest request body of the gateway's routes; each route has a smaller limit. Bytes. */
 const bodyBytesMax = 16 * 2 ** 20;
 
-/** What all listeners have in common. */
+/** Options that all listeners share. */
 export type Listening = Readonly<{
   config: Config;
   certificate: Certificate | undefined;
   stats: RequestMetrics;
-  /** One for all of them: who asks a service as well as the gateway has one limit. Undefined: there are no limits. */
+  /** Shared, so that a client of several listeners has one limit. Undefined: no limits. */
   limiter: RateLimiter | undefined;
-  /** Memory of bodies under way, at all listeners together. */
+  /** Limits the memory of bodies in progress at all listeners together. */
   memory: BodyMemory;
   log: Log;
   closers: Closers;
 }>;
 
-/** The gateway's; it takes what the services take that are mounted on it. */
+/** Opens the listener of the gateway. It accepts the largest body of the services that are mounted on it. */
 export function listenForGateway(
   { config, certificate, stats, limiter, memory, log, closers }: Listening,
   gateway: Gateway,
@@ -81,7 +81,7 @@ export function listenForGateway(
   return server;
 }
 
-/** The limits of the settings, in tokens. */
+/** Rate limits of the settings, in tokens. */
 export function rateLimitsOf(config: Config): RateLimits {
   return {
     ip: {
@@ -95,7 +95,7 @@ export function rateLimitsOf(config: Config): RateLimits {
   };
 }
 
-/** Creates the limiter that the settings tell. @throws Misuse when what is exempt is no address. */
+/** Creates the rate limiter of the settings. @throws Misuse for an invalid address in the allow list. */
 export function limiterOf(config: Config, metrics: Metrics): RateLimiter | undefined {
   const allowed = config.RATE_LIMITER_IPS_AND_CIDRS_ALLOWLIST;
   const isExempt = addressTest(allowed, "RATE_LIMITER_IPS_AND_CIDRS_ALLOWLIST");
@@ -105,22 +105,21 @@ export function limiterOf(config: Config, metrics: Metrics): RateLimiter | undef
     client,
     resource,
     isExempt,
-    seed: Math.floor(systemRandom() * 2 ** 32),
+    seed: randomSeed(),
     clock: systemClock,
     metrics,
   });
 }
 
-/** Creates the memory of bodies that the settings allow. */
 export function bodyMemoryOf(config: Config, metrics: Metrics, blobThread: BlobThread): BodyMemory {
   const { RESPONSE_BYTES_MAX: responseBytesMax, REQUEST_BYTES_MAX: requestBytesMax } = config;
   return createBodyMemory({ responseBytesMax, requestBytesMax, metrics, blobThread });
 }
 
 /**
- * Administration on a listener of its own; its key is as worthy of a certificate as anything.
+ * Opens a separate listener of the admin API, with the certificate of the other listeners.
  *
- * @param metrics - Served there, without the key; undefined when they are served at the other listeners.
+ * @param metrics - Served there without the admin key; undefined if the other listeners serve them.
  */
 export function listenForAdmin(
   { config, certificate, stats, memory, log, closers }: Listening,
@@ -150,7 +149,7 @@ export function listenForAdmin(
   return server;
 }
 
-/** Another service on a listener of its own. */
+/** Opens the listener of another service. */
 export function listenForService(
   { config, certificate, stats, limiter, memory, log, closers }: Listening,
   { name, service, port, bodyBytesMax: largest }: ServicePlace,
@@ -175,4 +174,47 @@ export function listenForService(
   );
   closers.add(`${name}'s listener`, () => server.close(config.STOP_GRACE_MS));
   return server;
+}
+
+/** A setting that names a port or an address, as the operator wrote it. */
+export type PlaceSetting = Readonly<{ name: string; value: string | number }>;
+
+/** Reasons for an unavailable port, by error code. */
+const portReasons: Readonly<Record<string, string>> = {
+  EADDRINUSE: "another program listens there",
+  EACCES: "this user may not listen there",
+};
+
+/**
+ * Opens a listener, or reports which setting cannot be used and why.
+ *
+ * @param port - The setting of the port.
+ * @param host - The setting of the address; the same setting if it names both.
+ * @throws Misuse when the port or the address is unavailable.
+ */
+export function claimPort<Opened>(port: PlaceSetting, host: PlaceSetting, open: () => Opened): Opened {
+  try {
+    return open();
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : "";
+    const reason = portReasons[code];
+    if (reason !== undefined) throw misuse(`${port.name} ${port.value} cannot be used: ${reason}`);
+    if (!isOfAddress(error, code)) throw error;
+    throw misuse(`${host.name} ${host.value} cannot be used: this machine has no such address`);
+  }
+}
+
+/** Checks by a short-lived listener that this machine has an address. @throws Misuse when it has not. */
+export function checkHost(name: string, value: string, host: string): void {
+  try {
+    Bun.listen({ hostname: host, port: 0, socket: { data() {} } }).stop(true);
+  } catch {
+    throw badSettings([`${name} ${value} cannot be used: this machine has no such address`]);
+  }
+}
+
+/** Whether the address is invalid. Bun 1.4.5 has several codes for an unknown name, and for some names none. */
+function isOfAddress(error: unknown, code: string): boolean {
+  if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND") return true;
+  return error instanceof Error && /\blisten$|^Failed to listen at /.test(error.message);
 }

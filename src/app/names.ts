@@ -1,11 +1,9 @@
 /**
- * The names of the settings: an operator's own file, trusted gateways, the apex, and the page for names that
- * nobody has.
+ * Opens the name service: the operator's names file, the trusted gateways, the apex, and the page for unknown names.
  * @module
  */
 import { type Id, readId } from "../arweave/id.ts";
 import { openNameGateways } from "../chain/name-gateways.ts";
-import type { Config } from "../config/settings.ts";
 import { Failure } from "../failures.ts";
 import { createStoredNames, type StoredNames } from "../gateway/names/name-cache.ts";
 import { createNames, type Names } from "../gateway/names/names.ts";
@@ -13,41 +11,28 @@ import { createNamesFile, type NamesFile, readNamesFile } from "../gateway/names
 import type { Apex } from "../http/gateway/content-address.ts";
 import type { NotFoundPage } from "../http/gateway/named-content.ts";
 import { systemClock } from "../lib/clock.ts";
-import type { Closers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import type { BlockList } from "../store/block-list.ts";
+import type { AppContext } from "./base.ts";
 import { badSettings } from "./complaints.ts";
 
-/** Names, open. */
 export type OpenNames = Readonly<{
   names: Names;
   apex: Apex | undefined;
   notFoundPage: NotFoundPage;
-  /** What an operator should know of the file. */
+  /** Faults of the names file, for the operator. */
   notes: () => readonly string[];
 }>;
 
-/** What is needed to open them. */
-export type NamesParts = Readonly<{
-  config: Config;
-  blockList: Pick<BlockList, "isBlockedName">;
-  metrics: Metrics;
-  log: Log;
-  closers: Closers;
-}>;
-
-/**
- * Opens them; what has to be closed is closed by `closers`.
- *
- * @throws Misuse when the file cannot be read.
- */
-export function openNames({ config, blockList, metrics, log, closers }: NamesParts): OpenNames {
+/** Opens the name service; `closers` close it. @throws Misuse when the names file cannot be read. */
+export function openNames(app: AppContext, blockList: Pick<BlockList, "isBlockedName">, metrics: Metrics): OpenNames {
+  const { config, log } = app;
   const file = openFile(config.NAMES_FILE, log);
   const names = createNames({
     blockList,
     file,
-    gateways: openGateways({ config, metrics, log, closers }),
+    gateways: openGateways(app, metrics),
     isLimitEnforced: config.ARNS_RESOLVER_ENFORCE_UNDERNAME_LIMIT,
     clock: systemClock,
   });
@@ -63,25 +48,25 @@ export function openNames({ config, blockList, metrics, log, closers }: NamesPar
 }
 
 function openFile(path: string | undefined, log: Log): NamesFile | undefined {
-  return path === undefined ? undefined : complaining(() => createNamesFile(path, systemClock, log));
+  return path === undefined ? undefined : asSetting(() => createNamesFile(path, systemClock, log));
 }
 
-/** Reads the file of names once. @throws Misuse when it cannot be read, or holds something else. */
+/** Checks the names file. @throws Misuse when it cannot be read or is invalid. */
 export function checkNamesFile(path: string): void {
-  complaining(() => readNamesFile(path));
+  asSetting(() => readNamesFile(path));
 }
 
-function complaining<Value>(read: () => Value): Value {
+/** Reports a failure as an invalid NAMES_FILE. */
+function asSetting<Value>(read: () => Value): Value {
   try {
     return read();
   } catch (error) {
-    // The fault becomes one line of the complaint.
     if (error instanceof Failure) throw badSettings([`NAMES_FILE: ${error.context["reason"]}`]);
     throw error;
   }
 }
 
-function openGateways({ config, metrics, log, closers }: Omit<NamesParts, "blockList">): StoredNames | undefined {
+function openGateways({ config, log, closers }: AppContext, metrics: Metrics): StoredNames | undefined {
   if (config.TRUSTED_ARNS_GATEWAY_URL.length === 0) return undefined;
   const gateways = openNameGateways(config.TRUSTED_ARNS_GATEWAY_URL, config.ARNS_COMPOSITE_RESOLVER_TIMEOUT_MS);
   closers.add("name gateways", gateways.close);
@@ -98,7 +83,7 @@ function openGateways({ config, metrics, log, closers }: Omit<NamesParts, "block
   return stored;
 }
 
-/** A setting's reader has checked it. */
+/** The parser of the setting has validated the id. */
 function idOf(text: string | undefined): Id | undefined {
   return text === undefined ? undefined : readId(text);
 }

@@ -1,5 +1,5 @@
 /**
- * The payment service: the ledger, prices, cards, payments in tokens and by x402, and the routes.
+ * Opens the payment service: prices, cards, payments in tokens and by x402, and the routes.
  * @module
  */
 
@@ -27,8 +27,6 @@ import { createX402Routes } from "../http/payment/x402-routes.ts";
 import type { PublicUrl } from "../http/public-url.ts";
 import type { Service } from "../http/service.ts";
 import { systemClock } from "../lib/clock.ts";
-import type { Closers } from "../lib/closers.ts";
-import type { Log } from "../lib/log.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import { createWalletTokens } from "../payment/access/json-web-token.ts";
 import { createWalletAccess } from "../payment/access/wallet-access.ts";
@@ -54,41 +52,36 @@ import type { IndexReader } from "../store/index/types.ts";
 import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
 import { createTransferIds, type MakeId } from "../store/ledger/transfers.ts";
 import { version } from "../version.ts";
+import type { AppContext } from "./base.ts";
 import { badSettings } from "./complaints.ts";
 import type { DataFolder } from "./data-folder.ts";
 import { storedKey } from "./keys.ts";
-import { systemRandom } from "./random.ts";
+import { randomSeed, systemRandom, systemRandomBytes } from "./random.ts";
 import type { OpenSandbox } from "./sandbox.ts";
 import { openTokens } from "./tokens.ts";
 import { openX402 } from "./x402.ts";
 
-/** What the payment service is opened with. */
-export type PaymentParts = Readonly<{
-  config: Config;
-  folder: Pick<DataFolder, "keys">;
+type PaymentParts = Readonly<{
   ledger: LedgerDatabase;
   reader: IndexReader;
   nodes: Nodes;
   metrics: Metrics;
-  /** The address at which clients reach the gateway, and this service. */
+  /** Base URLs at which clients reach the gateway and this service. */
   gatewayUrl: PublicUrl;
   publicUrl: PublicUrl;
-  /** Receives native payments unless another address is set. */
+  /** Receives native payments unless a setting names another address. */
   wallet: Readonly<{ wallet: Pick<Wallet, "address"> }> | undefined;
   /** Under `dev`: replaces Stripe and the price feed. */
   sandbox: Pick<OpenSandbox, "stripe" | "feedUrl"> | undefined;
   /** Databases that were found damaged since the start. */
   damage: HealthCheck;
-  log: Log;
-  closers: Closers;
 }>;
 
-/** The payment service, open. */
 export type OpenPayment = Readonly<{
   service: Service;
   credits: Credits;
   prices: Prices;
-  /** Whether the price of storage is known and not too old. */
+  /** Whether the price of storage is known and recent. */
   isNetworkPriceKnown: () => boolean;
   /** The receiving address of each token. */
   addresses: ReadonlyMap<Token, string>;
@@ -96,50 +89,45 @@ export type OpenPayment = Readonly<{
   x402: X402 | undefined;
 }>;
 
-/** Between two looks for abandoned reservations: far below the time that they are held. */
+/** Time between two searches for expired reservations, far below their lifetime. Milliseconds. */
 const expiryEveryMs = 30_000;
 
-/** Opens the service; everything is closed by `closers`. */
-export function openPayment(parts: PaymentParts): OpenPayment {
-  const { config, folder, ledger, reader, nodes, metrics, gatewayUrl, publicUrl, wallet, sandbox } = parts;
-  const { log, closers } = parts;
+/** Opens the service; `closers` close it. */
+export function openPayment(app: AppContext, parts: PaymentParts): OpenPayment {
+  const { config, folder, log, closers } = app;
+  const { ledger, reader, nodes, metrics, gatewayUrl, publicUrl, wallet, sandbox, damage } = parts;
   const makeId = createTransferIds(systemClock, systemRandom);
   const credits = createCredits({ database: ledger, clock: systemClock, makeId });
   closers.add("expiry", openExpiry({ credits, everyMs: expiryEveryMs, log }).close);
   const tokens = createWalletTokens(tokenSecret(config, folder), systemClock);
   const access = createWalletAccess({ database: ledger, tokens, clock: systemClock });
-  const priced = openPrices({ config, nodes, ledger, feedUrl: sandbox?.feedUrl, metrics, log, closers });
-  const { prices, rules } = priced;
-  const promoGuard = createPromoGuard(systemClock, Math.floor(systemRandom() * 2 ** 32));
-  const reportGuard = createReportGuard(systemClock, Math.floor(systemRandom() * 2 ** 32));
-  const cards = openCards({
-    config,
+  const {
+    prices,
+    rules,
+    promos,
+    isNetworkPriceKnown,
+    check: priceCheck,
+  } = openPrices(app, {
+    nodes,
+    ledger,
+    feedUrl: sandbox?.feedUrl,
+    metrics,
+  });
+  const promoGuard = createPromoGuard(systemClock, randomSeed());
+  const reportGuard = createReportGuard(systemClock, randomSeed());
+  const cards = openCards(app, {
     ledger,
     makeId,
     prices,
-    countPromo: priced.promos.count,
+    countPromo: promos.count,
     promoGuard,
     publicUrl,
     sandbox: sandbox?.stripe,
-    log,
-    closers,
   });
-  const tokenPayments = openTokens({
-    config,
-    reader,
-    nodes,
-    metrics,
-    ledger,
-    makeId,
-    prices,
-    rules,
-    wallet,
-    log,
-    closers,
-  });
+  const tokenPayments = openTokens(app, { reader, nodes, metrics, ledger, makeId, prices, rules, wallet });
   const { payments, addresses } = tokenPayments;
-  const x402Payments = openX402({ config, ledger, makeId, prices, rules, log, closers });
-  const checks = [parts.damage, ledger.faults, priced.check, cards.check, tokenPayments.check, x402Payments.check];
+  const { x402, check: x402Check } = openX402(app, { ledger, makeId, prices, rules });
+  const checks = [damage, ledger.faults, priceCheck, cards.check, tokenPayments.check, x402Check];
   const health = createHealth({ clock: systemClock, checks, notes: [], readiness: [] });
   const service: Service = {
     reference: paymentReference,
@@ -157,7 +145,7 @@ export function openPayment(parts: PaymentParts): OpenPayment {
       () => createPriceRoutes({ prices, promoGuard }),
       ...cards.routes,
       () => createTokenRoutes({ payments, reportGuard }),
-      () => createX402Routes({ x402: x402Payments.x402, publicUrl }),
+      () => createX402Routes({ x402, publicUrl }),
       () => createBalanceRoutes({ credits, access, free: () => freeAllowance(config.FREE_UPLOAD_BYTES) }),
       () => createApprovalRoutes({ credits }),
       () =>
@@ -168,65 +156,57 @@ export function openPayment(parts: PaymentParts): OpenPayment {
         }),
     ],
   };
-  const { isNetworkPriceKnown } = priced;
-  return { service, credits, prices, isNetworkPriceKnown, addresses, x402: x402Payments.x402 };
+  return { service, credits, prices, isNetworkPriceKnown, addresses, x402 };
 }
 
-/** Wallets keep their tokens over a restart. */
-function tokenSecret(config: Config, folder: PaymentParts["folder"]): Uint8Array {
+/** The secret of wallet access tokens. It is stored, so that tokens stay valid after a restart. */
+function tokenSecret(config: Config, folder: Pick<DataFolder, "keys">): Uint8Array {
   if (config.JWT_SECRET !== undefined) return new TextEncoder().encode(config.JWT_SECRET);
   return storedKey(folder.keys, "wallet-tokens");
 }
 
-/** What they are opened with. */
-export type PricesParts = Readonly<{
-  config: Config;
+type PricesParts = Readonly<{
   nodes: Pick<Nodes, "ask">;
   ledger: LedgerDatabase;
-  /** The feed where PRICE_FEED_URL names none; unset is the public one. */
+  /** Used if PRICE_FEED_URL is not set; the public feed by default. */
   feedUrl?: string | undefined;
   metrics: Metrics;
-  log: Log;
-  closers: Closers;
 }>;
 
-/** Prices, open. */
 export type OpenPrices = Readonly<{
   rules: PriceRules;
   prices: Prices;
   promos: Promos;
   isNetworkPriceKnown: () => boolean;
-  /** Reports which prices are unavailable, and which are old. */
+  /** Reports unavailable and old prices. */
   check: HealthCheck;
 }>;
 
 const publicFeedUrl = "https://api.coingecko.com/api/v3";
 
-/** Bytes of ten thousand promo codes. */
+/** Size of a file with ten thousand promo codes. Bytes. */
 const rulesBytesMax = 8 * 2 ** 20;
 
-/** A price that is so old is worth a word to the operator: ten attempts have failed. Milliseconds. */
+/** Health reports older prices: ten attempts have failed. Milliseconds. */
 const notedAgeMs = 10n * 60_000n;
 
-/**
- * Opens them; what has to be closed is closed by `closers`.
- *
- * @throws Misuse when the rules cannot be read.
- */
-export function openPrices(parts: PricesParts): OpenPrices {
-  const { config, nodes, ledger, metrics, log, closers } = parts;
+/** Opens the price sources; `closers` close them. @throws Misuse when the price rules cannot be read. */
+export function openPrices(
+  { config, log, closers }: Omit<AppContext, "folder">,
+  { nodes, ledger, feedUrl, metrics }: PricesParts,
+): OpenPrices {
   const rules = readRulesFile(config.PAYMENT_RULES_FILE);
   const source = { ageMaxMs: config.PRICE_AGE_MAX, clock: systemClock, random: systemRandom, log };
   const network = openNetworkPrice({ ...source, nodes });
   closers.add("network price", network.close);
-  const url = config.PRICE_FEED_URL ?? parts.feedUrl ?? publicFeedUrl;
+  const url = config.PRICE_FEED_URL ?? feedUrl ?? publicFeedUrl;
   const feed = openPriceFeed({ ...source, url, pairs: feedPairsOf(rules) });
   closers.add("price feed", feed.close);
 
   const ages = { "The network's price": network.ageMs, "The price feed": feed.ageMs };
   metrics.gaugesOf({
     name: "payment_price_age_seconds",
-    help: "Seconds since the oldest price of a source was current; absent before there is one.",
+    help: "Seconds since the oldest price of a source was current; absent before the first price.",
     label: "source",
     values: ["network", "feed"],
     read: () => ({ ...ageSeconds("network", network.ageMs()), ...ageSeconds("feed", feed.ageMs()) }),
@@ -244,15 +224,14 @@ export function openPrices(parts: PricesParts): OpenPrices {
   };
 }
 
-/** Reads the price rules. @throws Misuse when the file is not there, or says what it may not. */
+/** Reads the price rules. @throws Misuse when the file is missing or invalid. */
 export function readRulesFile(path: string | undefined): PriceRules {
   if (path === undefined) return defaultRules;
   try {
     const { size } = statSync(path);
-    if (size > rulesBytesMax) throw new Error(`it has ${size} bytes, at most ${rulesBytesMax} are read`);
+    if (size > rulesBytesMax) throw new Error(`the file has ${size} bytes; at most ${rulesBytesMax} are allowed`);
     return readRules(readFileSync(path, "utf8"), defaultRules);
   } catch (error) {
-    // The fault becomes one line of the complaint.
     const reason = error instanceof Failure ? error.context["reason"] : error;
     throw badSettings([`PAYMENT_RULES_FILE: ${reason instanceof Error ? reason.message : reason}`]);
   }
@@ -267,65 +246,54 @@ function ageNotes(name: string, ageMs: bigint | undefined): readonly string[] {
   return ageMs < notedAgeMs ? [] : [`${name} has not been current for ${ageMs / 60_000n} minutes.`];
 }
 
-/** What they are opened with. */
-export type CardParts = Readonly<{
-  config: Config;
+type CardParts = Readonly<{
   ledger: LedgerDatabase;
   makeId: MakeId;
   prices: Pick<Prices, "limits" | "topUp">;
   countPromo: CountPromo;
   promoGuard: PromoGuard;
-  /** Where a caller reaches the payment service. */
+  /** The base URL at which clients reach the payment service. */
   publicUrl: PublicUrl;
-  /** Under `dev`: the sandbox, where no key of Stripe's is set. */
-  sandbox?: OpenSandbox["stripe"] | undefined;
-  log: Log;
-  closers: Closers;
+  /** Under `dev`: used if no key of Stripe is set. */
+  sandbox: OpenSandbox["stripe"] | undefined;
 }>;
 
-/** Payments by card, open. */
-export type OpenCards = Readonly<{
+type OpenCards = Readonly<{
   routes: Service["routes"];
-  /** Says since when Stripe has not been reached. */
+  /** Reports since when Stripe has been unreachable. */
   check: HealthCheck;
 }>;
 
-/** Where cards are taken. */
+/** An account at Stripe, or at the sandbox. */
 type Account = Readonly<{ url: string; secretKey: string; webhookSecrets: readonly string[] }>;
 
 const stripeUrl = "https://api.stripe.com";
 
 /**
- * Opens them; what has to be closed is closed by `closers`.
+ * Opens payments by card; `closers` close them. Without a key of Stripe the card routes respond that they are off, and
+ * gifts can still be redeemed.
  *
- * Without a key of Stripe's the routes of cards say that they are off, and gifts can be redeemed.
- * @throws Misuse when Stripe's key is set and the key of its reports is not.
+ * @throws Misuse when Stripe's key is set and the secret of its webhooks is not.
  */
-export function openCards(parts: CardParts): OpenCards {
-  const { config, ledger, makeId, prices, countPromo, promoGuard, publicUrl, log, closers } = parts;
+function openCards({ config, log, closers }: AppContext, parts: CardParts): OpenCards {
+  const { ledger, makeId, prices, countPromo, promoGuard, publicUrl, sandbox } = parts;
   const gifts = createGifts({ ledger, makeId, clock: systemClock });
-  const account = stripeAccountOf(config, parts.sandbox);
-  const provider = account === undefined ? undefined : openStripe({ ...account, random: systemRandom });
-  const events =
-    provider === undefined ? undefined : createCardEvents({ ledger, makeId, countPromo, clock: systemClock, log });
+  const account = stripeAccountOf(config, sandbox);
+  const provider = account && openStripe({ ...account, random: systemRandom });
+  const events = provider && createCardEvents({ ledger, makeId, countPromo, clock: systemClock, log });
   const topUps =
-    provider === undefined
-      ? undefined
-      : createTopUps({ ledger, prices, provider, randomBytes, clock: systemClock, log });
+    provider && createTopUps({ ledger, prices, provider, randomBytes: systemRandomBytes, clock: systemClock, log });
   const watch =
-    provider === undefined || events === undefined
-      ? undefined
-      : runCardWatch({ ledger, provider, events, clock: systemClock, log }, config.CARD_WATCH_MS);
+    provider && events && runCardWatch({ ledger, provider, events, clock: systemClock, log }, config.CARD_WATCH_MS);
   if (provider !== undefined) closers.add("card provider", provider.close);
   if (watch !== undefined) closers.add("watch over card payments", watch.close);
   const secrets = account?.webhookSecrets ?? [];
-  const sessionGuard = createSessionGuard(systemClock, Math.floor(systemRandom() * 2 ** 32));
-  const guards = { promoGuard, sessionGuard };
+  const sessionGuard = createSessionGuard(systemClock, randomSeed());
   const returnOrigins = config.TOP_UP_RETURN_ORIGINS;
   return {
     check: () => blindNotes(watch?.blindMs() ?? 0),
     routes: [
-      () => createTopUpRoutes({ topUps, ...guards, publicUrl, returnOrigins }),
+      () => createTopUpRoutes({ topUps, promoGuard, sessionGuard, publicUrl, returnOrigins }),
       () => createQuoteRoutes({ quote: (id) => ledger.read((tx) => findQuote(tx, id)) }),
       () => createWebhookRoutes({ events, secrets, clock: systemClock }),
       () => createGiftRoutes({ gifts }),
@@ -333,7 +301,7 @@ export function openCards(parts: CardParts): OpenCards {
   };
 }
 
-/** A provider that is not reached for so long is worth a word: several looks have failed. Milliseconds. */
+/** Health reports a longer time without a response of the provider: several attempts have failed. Milliseconds. */
 const notedBlindMs = 5 * 60_000;
 
 function blindNotes(blindMs: number): readonly string[] {
@@ -341,21 +309,17 @@ function blindNotes(blindMs: number): readonly string[] {
   return [`Stripe has not been reached for ${Math.floor(blindMs / 60_000)} minutes.`];
 }
 
-/** Stripe's account of the settings, else the sandbox. @throws Misuse when one of its keys is missing. */
+/** The account of the settings, or the sandbox. @throws Misuse when the webhook secret is missing. */
 export function stripeAccountOf(config: Config, sandbox: OpenSandbox["stripe"] | undefined): Account | undefined {
   const { STRIPE_SECRET_KEY: secretKey, STRIPE_WEBHOOK_SECRET: webhookSecret } = config;
   if (secretKey === undefined)
     return sandbox === undefined ? undefined : { ...sandbox, webhookSecrets: [sandbox.webhookSecret] };
   if (webhookSecret === undefined)
-    throw badSettings(["STRIPE_WEBHOOK_SECRET must be set where STRIPE_SECRET_KEY is: payments are reported with it"]);
+    throw badSettings(["STRIPE_WEBHOOK_SECRET must be set when STRIPE_SECRET_KEY is: it verifies reports of payments"]);
   const webhookSecrets = webhookSecret.split(",").map((secret) => secret.trim());
   return { url: originOf(config.STRIPE_API_URL ?? stripeUrl), secretKey, webhookSecrets };
 }
 
 function originOf(url: string): string {
   return url.replace(/\/+$/, "");
-}
-
-function randomBytes(size: number): Uint8Array {
-  return crypto.getRandomValues(new Uint8Array(size));
 }

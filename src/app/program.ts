@@ -1,5 +1,6 @@
 /**
- * The whole program: the log, the parts that every service uses, payment, uploads, and the gateway with the listeners.
+ * The composition root: opens the ledger, the parts that every service uses, payment, uploads, and last the gateway
+ * with all listeners.
  * @module
  */
 import type { Config } from "../config/settings.ts";
@@ -11,8 +12,7 @@ import { createLog, type Log, openLineWriter } from "../lib/log.ts";
 import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
 import { openLedger } from "../store/ledger/open-ledger.ts";
 import { storedStoreName } from "../store/uploads/item-files.ts";
-import { openBase } from "./base.ts";
-import type { DataFolder } from "./data-folder.ts";
+import { type AppContext, openBase } from "./base.ts";
 import { watchDamage } from "./databases.ts";
 import { type ListenerName, type OpenGateway, openGateway } from "./gateway.ts";
 import type { UploadWallet } from "./keys.ts";
@@ -23,66 +23,59 @@ import { openPaidReading } from "./x402.ts";
 
 const standardError = 2;
 
-/** Opens the log; it is closed last. */
+/** Opens the log. It must be opened first, so that it is closed last. */
 export function openLog(config: Config, closers: Closers): Log {
   const writer = openLineWriter(standardError);
   closers.add("log", writer.close);
-  const forPeople = config.LOG_FORMAT === "pretty" || (config.LOG_FORMAT === "auto" && process.stderr.isTTY);
+  const isPretty = config.LOG_FORMAT === "pretty" || (config.LOG_FORMAT === "auto" && process.stderr.isTTY);
   return createLog({
     level: config.LOG_LEVEL,
-    format: forPeople ? "pretty" : "json",
+    format: isPretty ? "pretty" : "json",
     clock: systemClock,
     write: writer.write,
   });
 }
 
-/** Largest body of the payment service: what Stripe reports. Each route has a smaller limit of its own. */
+/** Largest request body of the payment service: a report of Stripe. Each route has a smaller limit. Bytes. */
 const paymentBodyBytesMax = 2 ** 20;
 
-/** The whole program, open. */
-export type OpenProgram = OpenGateway & Readonly<{ ledger: LedgerDatabase }>;
-
-/** Routes say of an item that is too large how large it may be; the listener would only cut it off. */
+/** The listener does not limit uploads: the routes reject an item that is too large, with the limit in the message. */
 const uploadBodyBytesMax = Number.MAX_SAFE_INTEGER;
 
-/** What the program is opened with. */
-export type ProgramParts = Readonly<{
-  config: Config;
-  /** Locked by this process. */
-  folder: DataFolder;
-  /** Chain nodes, in the order of requests. */
-  nodeUrls: readonly string[];
-  /** Hosts whose subdomains are names and sandboxes. */
-  rootHosts: readonly string[];
-  /** Undefined: uploads are off. */
-  wallet: UploadWallet | undefined;
-  /** Why the start is not over yet, though the gateway is open; none when it is. */
-  starting?: HealthCheck;
-  /** Under `dev`: replaces Stripe and the price feed. */
-  sandbox?: OpenSandbox;
-  log: Log;
-  closers: Closers;
-}>;
+/** Parameters of {@link openProgram}. */
+export type ProgramParts = AppContext &
+  Readonly<{
+    /** Chain nodes, in the order of requests. */
+    nodeUrls: readonly string[];
+    /** Hosts whose subdomains are names and sandboxes. */
+    rootHosts: readonly string[];
+    /** Undefined: uploads are off. */
+    wallet: UploadWallet | undefined;
+    /** Reasons why the start is not complete, although the gateway is open. */
+    starting?: HealthCheck;
+    /** Under `dev`: replaces Stripe and the price feed. */
+    sandbox?: OpenSandbox;
+  }>;
 
-/** Opens the program; everything is closed by `closers`. Rejects when a port, a folder or the ledger is unavailable. */
+export type OpenProgram = OpenGateway & Readonly<{ ledger: LedgerDatabase }>;
+
+/** Opens the program; `closers` close it. Rejects when a port, a folder or the ledger is unavailable. */
 export async function openProgram(parts: ProgramParts): Promise<OpenProgram> {
-  const { config, folder, nodeUrls, rootHosts, wallet, starting, sandbox, closers } = parts;
+  const { config, folder, closers, nodeUrls, rootHosts, wallet, starting, sandbox } = parts;
   const { log, check: damage } = watchDamage(parts.log, folder, config);
+  const app = { config, folder, log, closers };
   const ledger = await openLedger({ url: config.LEDGER_URL, path: folder.ledger });
   closers.add("ledger", ledger.close);
   const storeName = storedStoreName(folder.uploads, () => crypto.randomUUID());
   const findUploaded = createUploadSearch(ledger, folder, storeName);
-  const base = openBase({ config, folder, nodeUrls, findUploaded, log, closers });
+  const base = openBase({ ...app, nodeUrls, findUploaded });
   const { metrics, reader, index, sources } = base;
   const { nodes, content, blockList } = sources;
   const ports = createPorts(config);
-  const ownHosts = [config.HOST, ...rootHosts];
   const publicUrl = (name: ListenerName, setting: string | undefined) =>
-    createPublicUrl({ setting, port: () => ports.of(name), ownHosts });
+    createPublicUrl({ setting, port: () => ports.of(name), ownHosts: [config.HOST, ...rootHosts] });
   const gatewayUrl = publicUrl("gateway", config.GATEWAY_PUBLIC_URL);
-  const payment = openPayment({
-    config,
-    folder,
+  const payment = openPayment(app, {
     ledger,
     reader,
     nodes,
@@ -92,12 +85,8 @@ export async function openProgram(parts: ProgramParts): Promise<OpenProgram> {
     wallet,
     sandbox,
     damage,
-    log,
-    closers,
   });
-  const upload = await openUpload({
-    config,
-    folder,
+  const upload = await openUpload(app, {
     ledger,
     storeName,
     reader,
@@ -110,18 +99,23 @@ export async function openProgram(parts: ProgramParts): Promise<OpenProgram> {
     wallet,
     gatewayUrl,
     publicUrl: publicUrl("upload", config.UPLOAD_PUBLIC_URL),
-    log,
-    closers,
   });
-  const reading = await openPaidReading({ config, folder, ledger, x402: payment.x402 });
-  const paid = reading && { reading, publicUrl: gatewayUrl };
-  const { PAYMENT_PORT, UPLOAD_PORT } = config;
+  const reading = await openPaidReading(app, { ledger, x402: payment.x402 });
   const gateway = openGateway(
-    { config, folder, nodeUrls, rootHosts, starting, wallet, damage, paid, onListening: ports.note, log, closers },
+    {
+      ...app,
+      nodeUrls,
+      rootHosts,
+      starting,
+      wallet,
+      damage,
+      paid: reading && { reading, publicUrl: gatewayUrl },
+      onListening: ports.note,
+    },
     base,
     [
-      { name: "upload", service: upload.service, port: UPLOAD_PORT, bodyBytesMax: uploadBodyBytesMax },
-      { name: "payment", service: payment.service, port: PAYMENT_PORT, bodyBytesMax: paymentBodyBytesMax },
+      { name: "upload", service: upload.service, port: config.UPLOAD_PORT, bodyBytesMax: uploadBodyBytesMax },
+      { name: "payment", service: payment.service, port: config.PAYMENT_PORT, bodyBytesMax: paymentBodyBytesMax },
     ],
   );
   upload.start(gateway.wantBundle);
@@ -129,7 +123,7 @@ export async function openProgram(parts: ProgramParts): Promise<OpenProgram> {
   return { ...gateway, ledger };
 }
 
-/** Ports of the listeners: those of the settings, until a listener is open: port 0 picks a free one. */
+/** Ports of the listeners. Port 0 of a setting is replaced by the picked port when the listener is open. */
 function createPorts({ GATEWAY_PORT, PAYMENT_PORT, UPLOAD_PORT }: Config) {
   const ports = { gateway: GATEWAY_PORT, payment: PAYMENT_PORT, upload: UPLOAD_PORT };
   return {

@@ -1,48 +1,35 @@
 /**
- * The sandbox under `dev`: replaces Stripe and the price feed, on this machine alone, without a network.
+ * Opens the sandbox of `cairn dev`, which replaces Stripe and the price feed on this machine without a network.
  *
- * It is a server like those that it replaces: the payment service reaches it over a socket, and it reports to the
- * payment service's listener over another.
+ * The sandbox is a server: the payment service reaches it over a socket, and it sends its webhooks to the listener of the
+ * payment service.
  * @module
  */
 
-import type { Config } from "../config/settings.ts";
 import { createSandboxPriceFeed } from "../dev/sandbox/price-feed.ts";
 import { openStripeSandbox } from "../dev/sandbox/stripe.ts";
 import { createSandboxRoutes } from "../dev/sandbox-routes/sandbox-routes.ts";
 import { checkPortFree } from "../http/listener.ts";
 import { systemClock } from "../lib/clock.ts";
-import type { Closers } from "../lib/closers.ts";
-import type { Log } from "../lib/log.ts";
-import { claimPort } from "./claim-port.ts";
-import type { DataFolder } from "./data-folder.ts";
+import type { AppContext } from "./base.ts";
 import { storedKey } from "./keys.ts";
+import { claimPort } from "./listeners.ts";
 import { systemRandom } from "./random.ts";
 
-/** What the sandbox is opened with. */
-export type SandboxParts = Readonly<{
-  config: Pick<Config, "SANDBOX_PORT">;
-  folder: Pick<DataFolder, "sandbox" | "keys">;
-  log: Log;
-  closers: Closers;
-}>;
-
-/** The sandbox, open. */
 export type OpenSandbox = Readonly<{
   url: string;
-  /** How the payment service reaches the sandbox's Stripe. */
+  /** The account of the payment service at the simulated Stripe. */
   stripe: Readonly<{ url: string; secretKey: string; webhookSecret: string }>;
-  /** The sandbox's price feed. */
   feedUrl: string;
-  /** From now on it reports to the payment service there, also what waited. @param paymentUrl - Its origin. */
+  /** Sets the origin of the payment service, and delivers the waiting webhooks. */
   reportTo: (paymentUrl: string) => void;
 }>;
 
-/** Pages and forms; what is larger is nobody's. Bytes. */
+/** Largest request body; forms are far smaller. Bytes. */
 const bodyBytesMax = 512 * 1_024;
 
-/** Opens it; it is closed by `closers`. Throws when the port is taken. */
-export function openSandbox({ config, folder, log, closers }: SandboxParts): OpenSandbox {
+/** Opens the sandbox; `closers` close it. @throws Misuse when the port is unavailable. */
+export function openSandbox({ config, folder, log, closers }: AppContext): OpenSandbox {
   const sandbox = openStripeSandbox({ path: folder.sandbox, clock: systemClock, random: systemRandom, log });
   closers.add("sandbox", sandbox.close);
   // Stored, so that a restarted payment service still knows it.
@@ -61,7 +48,7 @@ export function openSandbox({ config, folder, log, closers }: SandboxParts): Ope
     fetch: createSandboxRoutes({
       sandbox,
       secretKey,
-      // Payers read it beside the other addresses of this machine.
+      // The other addresses that users see have this name too.
       pageUrl: () => url.replace("127.0.0.1", "localhost"),
       priceFeed: createSandboxPriceFeed(),
       log,

@@ -1,5 +1,5 @@
 /**
- * The program's threads: one that writes the index, some that verify and unbundle, some that run queries.
+ * Opens the pools of worker threads, with their sizes and timeouts.
  * @module
  */
 import { resolveObjectURL } from "node:buffer";
@@ -10,7 +10,7 @@ import type { Closers } from "../lib/closers.ts";
 import type { BlobThread } from "../lib/event-loop.ts";
 import { openPool, type Pool, type Workers } from "../threads/pool.ts";
 
-/** One pool for each thread entry. */
+/** The pools of the gateway. */
 export type Threads = Readonly<{
   index: Pool<Workers["index"]>;
   verify: Pool<Workers["verify"]>;
@@ -18,52 +18,52 @@ export type Threads = Readonly<{
   query: Pool<Workers["graphql"]>;
 }>;
 
-/** Threads of uploads. */
+/** The pools of uploads. */
 export type UploadThreads = Readonly<{
-  /** Of one thread each: what comes in pieces stays with one of them. */
+  /** Pools of one thread: the pieces of an item stay with one thread. */
   intake: readonly Pool<Workers["intake"]>[];
   receipts: Pool<Workers["receipts"]>;
-  /** Threads of that pool. */
+  /** Number of threads of `receipts`. */
   receiptThreads: number;
   bundles: Pool<Workers["bundles"]>;
-  /** Of one thread each: a walk stays with one of them. */
+  /** Pools of one thread: the steps of a walk stay with one thread. */
   walks: readonly Pool<Workers["walk"]>[];
-  /** Of one thread: an item that is signed stays with it. */
+  /** One thread: the steps of a signature stay with it. */
   signing: Pool<Workers["sign"]>;
 }>;
 
-/** A thread without work gives its memory back after this long. */
+/** A thread without jobs ends after this time, which frees its memory. */
 const idleMs = 60_000;
 
-/** A rollback is long; a batch of items has a deadline of its own (indexing/unbundle.ts). */
+/** Long enough for a rollback. A batch of items has its own deadline (indexing/unbundle.ts). */
 const writeTimeoutMs = 10 * 60_000;
 const verifyTimeoutMs = 2 * 60_000;
 const unbundleTimeoutMs = 60 * 60_000;
 
-/** A statement that cannot be ended holds its thread for at most this much longer than a query may take. */
+/** A statement that cannot be interrupted holds its thread at most this much longer than QUERY_TIMEOUT_MS. */
 const queryGraceMs = 2_000;
 
-/** Each takes about as much memory as the manifest that it reads, which is bounded. */
+/** Each needs about as much memory as its manifest, whose size is bounded. */
 const manifestThreads = 2;
-/** A mebibyte of a manifest takes 15 ms; the last job also sorts and writes what came of all. */
+/** A mebibyte of a manifest takes 15 ms; the last job also sorts and writes all entries. */
 const manifestTimeoutMs = 60_000;
 
 /** A body of 16 MB takes 10 ms. */
 const bodyTimeoutMs = 60_000;
 
 const intakeTimeoutMs = 2 * 60_000;
-/** Longer than the slowest sender takes for the next piece of an item that the thread has begun. */
+/** Longer than the slowest client takes for the next piece of an item in progress. */
 const intakeIdleMs = 10 * 60_000;
-/** A step of 32 MiB, from a disk that has much else to do. */
+/** A step of 32 MiB, from a busy disk. */
 const walkTimeoutMs = 2 * 60_000;
 const receiptTimeoutMs = 60_000;
 /** The largest bundle is one item of UPLOAD_BYTES_MAX, hashed twice. */
 const bundleTimeoutMs = 10 * 60_000;
 
-/** Jobs that wait: bounds memory, far above what the callers' own bounds let through. */
+/** Queue length of a pool. It bounds memory, and is far above the limits of the callers. */
 const jobsWaitingMax = 1_024;
 
-/** Threads that verify, and as many that unbundle. */
+/** Number of threads of each pool that WORKER_THREADS sizes. */
 function workerCount(config: Config): number {
   return config.WORKER_THREADS === 0 ? availableParallelism() : config.WORKER_THREADS;
 }
@@ -73,7 +73,7 @@ export function openThreads(config: Config, closers: Closers): Threads {
   const workers = workerCount(config);
   const common = { queueMax: jobsWaitingMax, idleMs };
   const threads = {
-    // It holds the file: it stays.
+    // Never ends while idle: it holds the file open.
     index: openPool({
       ...common,
       entry: "index",
@@ -94,12 +94,12 @@ export function openThreads(config: Config, closers: Closers): Threads {
   return threads;
 }
 
-/** Jobs, or threads, by the name of their pool. */
+/** Number of open jobs or of threads, by pool. */
 export function loadsOf(threads: Threads, what: "open" | "threads"): Readonly<Record<string, number>> {
   return Object.fromEntries(Object.entries(threads).map(([name, pool]) => [name, pool.load()[what]]));
 }
 
-/** Opens the pools, of one thread each, that build indexes of manifests: as many are built at once. */
+/** Opens the pools, of one thread each, that build indexes of manifests in parallel. */
 export function openManifestThreads(closers: Closers): readonly Pool<Workers["manifests"]>[] {
   const options = { entry: "manifests", threads: 1, timeoutMs: manifestTimeoutMs, idleMs } as const;
   const pools = Array.from({ length: manifestThreads }, () => openPool({ ...options, queueMax: jobsWaitingMax }));
@@ -107,7 +107,7 @@ export function openManifestThreads(closers: Closers): readonly Pool<Workers["ma
   return pools;
 }
 
-/** Opens the thread that makes large bodies of responses into Blobs. */
+/** Opens the thread that makes Blobs of large response bodies. */
 export function openBlobThread(closers: Closers): BlobThread {
   const options = { entry: "bodies", threads: 1, timeoutMs: bodyTimeoutMs, idleMs } as const;
   const pool = openPool({ ...options, queueMax: jobsWaitingMax });

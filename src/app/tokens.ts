@@ -1,5 +1,5 @@
 /**
- * Payments in tokens put together: the chains that settings name, the store of payments, and the watcher.
+ * Opens payments in tokens: the chains of the settings, the store of payments, and the watcher.
  * @module
  */
 import type { Wallet } from "../arweave/wallet.ts";
@@ -7,8 +7,6 @@ import type { Nodes } from "../chain/nodes.ts";
 import type { Config } from "../config/settings.ts";
 import type { HealthCheck } from "../gateway/health.ts";
 import { systemClock } from "../lib/clock.ts";
-import type { Closers } from "../lib/closers.ts";
-import type { Log } from "../lib/log.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import { invalidValue } from "../lib/printable.ts";
 import { chainOf, readAddress, type Token, type UserAddress } from "../payment/addresses.ts";
@@ -28,12 +26,11 @@ import { openTokenWatcher, type WatchStatus } from "../payment/tokens/token-watc
 import type { IndexReader } from "../store/index/types.ts";
 import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
 import type { MakeId } from "../store/ledger/transfers.ts";
+import type { AppContext } from "./base.ts";
 import { badSettings } from "./complaints.ts";
 import { systemRandom } from "./random.ts";
 
-/** What they are opened with. */
-export type TokensParts = Readonly<{
-  config: Config;
+type TokensParts = Readonly<{
   reader: IndexReader;
   nodes: Nodes;
   metrics: Metrics;
@@ -41,32 +38,29 @@ export type TokensParts = Readonly<{
   makeId: MakeId;
   prices: Pick<Prices, "token">;
   rules: Pick<PriceRules, "tokens">;
-  /** Receives native payments unless another address is set. */
+  /** Receives native payments unless a setting names another address. */
   wallet?: Readonly<{ wallet: Pick<Wallet, "address"> }> | undefined;
-  log: Log;
-  closers: Closers;
 }>;
 
-/** Payments in tokens, open. */
 export type OpenTokens = Readonly<{
   payments: TokenPayments;
-  /** Where payments in each token go. */
+  /** The receiving address of each token. */
   addresses: ReadonlyMap<Token, string>;
   /** Reports which chains have faults. */
   check: HealthCheck;
 }>;
 
-/** A chain that could not be looked through for so long is worth a word to the operator. Milliseconds. */
+/** Health reports a chain that could not be scanned for longer. Milliseconds. */
 const faultNotedMs = 5 * 60_000;
 
 /**
- * Opens them; what has to be closed is closed by `closers`.
+ * Opens payments in tokens; `closers` close them.
  *
- * @throws Misuse when an address is none, or has no way to its chain.
+ * @throws Misuse when an address is invalid, or its chain has no URL.
  */
-export function openTokens(parts: TokensParts): OpenTokens {
-  const { config, metrics, ledger, makeId, prices, log, closers } = parts;
-  const { sources, excluded } = readSources(parts);
+export function openTokens({ config, log, closers }: Omit<AppContext, "folder">, parts: TokensParts): OpenTokens {
+  const { metrics, ledger, makeId, prices } = parts;
+  const { sources, excluded } = readSources(config, parts);
   const { chains, close } = openTokenChains(sources);
   closers.add("chains of token payments", close);
   const payments = createTokenPayments({
@@ -91,7 +85,7 @@ export function openTokens(parts: TokensParts): OpenTokens {
   closers.add("token watcher", watcher.close);
   metrics.gaugesOf({
     name: "payment_token_watch_age_seconds",
-    help: "Seconds since a token's chain was last looked through; absent before the first time.",
+    help: "Seconds since the last scan of a token's chain; absent before the first scan.",
     label: "token",
     values: watcher.status().map(({ token }) => token),
     read: () => Object.fromEntries(watcher.status().flatMap(({ token, doneAt }) => ageOf(token, doneAt))),
@@ -113,9 +107,10 @@ function noteOf({ token, doneAt, fault }: WatchStatus): readonly string[] {
   return fault === undefined || isPassing ? [] : [`Payments in ${token} cannot be watched: ${fault}.`];
 }
 
-type ReadSources = Readonly<{ sources: ChainSources; excluded: ReadonlySet<string> }>;
-
-function readSources({ config, rules, reader, nodes, wallet }: TokensParts): ReadSources {
+function readSources(
+  config: Config,
+  { rules, reader, nodes, wallet }: TokensParts,
+): Readonly<{ sources: ChainSources; excluded: ReadonlySet<string> }> {
   const { native: set, excluded, ...chains } = readTokenSettings(config);
   const own = wallet === undefined ? undefined : readAddress(wallet.wallet.address, "native")?.address;
   const native = set ?? own;
@@ -136,7 +131,7 @@ function readSources({ config, rules, reader, nodes, wallet }: TokensParts): Rea
 type TokenSettings = Pick<ChainSources, "evm" | "solana" | "kyve"> &
   Readonly<{ native: UserAddress | undefined; excluded: ReadonlySet<string> }>;
 
-/** Reads what token payments are set to. @throws Misuse when an address is none, or has no way to its chain. */
+/** Parses the settings of token payments. @throws Misuse when an address is invalid, or its chain has no URL. */
 export function readTokenSettings(config: Config): TokenSettings {
   const complaints: string[] = [];
   const native = addressOf(config, "PAYMENT_ADDRESS_NATIVE", "native", complaints);
@@ -151,10 +146,10 @@ export function readTokenSettings(config: Config): TokenSettings {
 }
 
 /**
- * Checks that no token of the price rules has the contract of another one's setting: one transfer must not be found
- * as payments in two tokens.
+ * Checks that the contract of each token in the price rules differs from the contracts of the settings. Otherwise one
+ * transfer would be found as payments in two tokens.
  *
- * @throws Misuse when one has.
+ * @throws Misuse for equal contracts.
  */
 export function checkListedTokens(config: Config, rules: Pick<PriceRules, "tokens">): void {
   const complaints = evmChains.flatMap(({ coin, dollars, prefix }) => {
@@ -170,7 +165,7 @@ export function checkListedTokens(config: Config, rules: Pick<PriceRules, "token
   if (complaints.length > 0) throw badSettings(complaints);
 }
 
-/** One transfer must not be found as payments in two tokens. */
+/** Complaints about chains that share an id and an address: one transfer would be found as two payments. */
 function sharedChains(config: Config): readonly string[] {
   const taken = evmChains.flatMap(({ prefix }) => {
     const text = config[`PAYMENT_ADDRESS_${prefix}`];
@@ -188,7 +183,7 @@ function sharedChains(config: Config): readonly string[] {
   );
 }
 
-/** Names of one EVM chain's settings. */
+/** An EVM chain: its tokens, and the prefix of its settings. */
 type EvmNames = Readonly<{ coin: Token; dollars: Token; prefix: "ETHEREUM" | "MATIC" | "BASE" }>;
 
 const evmChains: readonly EvmNames[] = [

@@ -1,6 +1,5 @@
 /**
- * The upload service: the intake of items, uploads in parts, the pipeline that brings items to the chain, and the
- * routes.
+ * Opens the upload service: the intake of items, multipart uploads, the pipeline that posts bundles, and the routes.
  * @module
  */
 
@@ -28,7 +27,6 @@ import { createX402UploadRoutes } from "../http/upload/x402-upload-routes.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
-import type { Log } from "../lib/log.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
 import { refundReservation } from "../payment/credits/refunds.ts";
@@ -63,21 +61,18 @@ import { createUploadMetrics, type UploadMetrics } from "../upload/upload-metric
 import { findUpload, findUploadStatus, storedBytes, type UploadStatus } from "../upload/upload-rows.ts";
 import { createX402Uploads, type X402Uploads } from "../upload/x402/x402-uploads.ts";
 import { version } from "../version.ts";
-import { readAddressList } from "./address-settings.ts";
-import { createCheckList } from "./base.ts";
+import { type AppContext, createCheckList } from "./base.ts";
 import { openBundleChain } from "./bundle-chain.ts";
 import type { DataFolder } from "./data-folder.ts";
 import { readUploadWallet, storedSigningWallet, type UploadWallet } from "./keys.ts";
+import { readAddressList } from "./list-settings.ts";
 import type { OpenPayment } from "./payment.ts";
 import { systemRandom } from "./random.ts";
 import { openUploadThreads, type UploadThreads } from "./threads.ts";
 
-/** What the upload service is opened with. */
-export type UploadParts = Readonly<{
-  config: Config;
-  folder: Pick<DataFolder, "uploads">;
+type UploadParts = Readonly<{
   ledger: LedgerDatabase;
-  /** Of the folder of uploads (store/uploads/item-files.ts). */
+  /** Name of the folder of uploads (store/uploads/item-files.ts). */
   storeName: string;
   reader: IndexReader;
   index: IndexWriterCalls;
@@ -88,30 +83,27 @@ export type UploadParts = Readonly<{
   payment: OpenPayment;
   /** Undefined: uploads are off. */
   wallet: UploadWallet | undefined;
-  /** The address at which clients reach the gateway, and this service. */
+  /** Base URLs at which clients reach the gateway and this service. */
   gatewayUrl: PublicUrl;
   publicUrl: PublicUrl;
-  log: Log;
-  closers: Closers;
 }>;
 
-/** Has a bundle indexed, whatever the gateway's filters say. */
+/** Requests a bundle to be indexed regardless of the gateway's filters. */
 type WantBundle = (id: Id) => Promise<void>;
 
-/** The upload service, open. */
-export type OpenUpload = Readonly<{
+type OpenUpload = Readonly<{
   service: Service;
-  /** Starts to bring items to the chain; the gateway's index, which reads them back, must be open. */
+  /** Starts the pipeline. The gateway, whose index reads bundles back, must be open. */
   start: (wantBundle: WantBundle) => void;
 }>;
 
-/** Opens the service; everything is closed by `closers`. Rejects when the ledger cannot be read. */
-export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
-  const { config, folder, ledger, storeName, reader, metrics, payment, wallet, closers } = parts;
-  const { gatewayUrl, publicUrl } = parts;
+/** Opens the service; `closers` close it. Rejects when the ledger cannot be read. */
+export async function openUpload(app: AppContext, parts: UploadParts): Promise<OpenUpload> {
+  const { config, folder, log, closers } = app;
+  const { ledger, storeName, reader, metrics, payment, wallet, gatewayUrl, publicUrl } = parts;
   const threads = openUploadThreads(config, closers);
   const makeId = createTransferIds(systemClock, systemRandom);
-  const removal = await openItemRemoval(parts);
+  const removal = await openItemRemoval(app, ledger);
   const stats = createUploadMetrics(metrics, { ledger, storeName, clock: systemClock });
   const items = new EventEmitter<{ taken: [size: number] }>();
   items.on("taken", stats.onTaken);
@@ -126,16 +118,16 @@ export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
     bytesMax: config.UPLOAD_DISK_BYTES_MAX,
     freeBytesMin: config.UPLOAD_FREE_BYTES_MIN,
     clock: systemClock,
-    log: parts.log,
+    log,
   });
   const writers = files && createPartWriters(files, quota);
-  const writeReceipt = openReceipts(parts, threads);
+  const writeReceipt = openReceipts(config, parts, threads);
   const onTaken = (size: number) => items.emit("taken", size);
-  const { intake, diskFailure } = openIntake(parts, { quota, threads, makeId, onTaken });
+  const { intake, diskFailure } = openIntake(app, parts, { quota, threads, makeId, onTaken });
   const multipart =
-    intake && files && writers && (await openMultipart(parts, { intake, files, writers, threads, makeId }));
+    intake && files && writers && (await openMultipart(app, parts, { intake, files, writers, threads, makeId }));
   await quota.recount();
-  const paid = intake && multipart && (await openX402Uploads(parts, { intake, multipart, quota, threads }));
+  const paid = intake && multipart && (await openX402Uploads(app, parts, { intake, multipart, quota, threads }));
   const createPaid = paid && createPaidChunks(paid, publicUrl);
   const checks = createCheckList([
     createUploadHealth({
@@ -151,8 +143,8 @@ export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
   const health = createHealth({ clock: systemClock, checks: [checks.check], notes: [], readiness: [] });
   const find = intake && ((id: string) => ledger.read((tx) => readTakenById(tx, id)));
   const semaphore = createSemaphore(receiptSemaphore.atWorkMax, receiptSemaphore.waitingMax);
-  const standing = (id: string) => ledger.read((tx) => findUploadStatus(tx, id));
-  const nested = createNested(parts, standing);
+  const findStatus = (id: string) => ledger.read((tx) => findUploadStatus(tx, id));
+  const nested = createNested(parts, findStatus);
   const service: Service = {
     reference: uploadReference,
     publicUrl: config.UPLOAD_PUBLIC_URL,
@@ -168,7 +160,7 @@ export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
           metrics: config.METRICS_ON_ADMIN_LISTEN ? undefined : metrics,
         }),
       () => createUploadPriceRoutes({ prices: payment.prices }),
-      () => createStatusRoutes({ standing, nested }),
+      () => createStatusRoutes({ standing: findStatus, nested }),
       () => createReceiptRoutes({ find, writeReceipt, semaphore }),
       () => createItemRoutes({ intake, writeReceipt }),
       () => createChunkRoutes({ multipart: multipart?.multipart, createPaid, writeReceipt }),
@@ -177,25 +169,38 @@ export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
   };
   const start = (wantBundle: WantBundle) => {
     if (wallet === undefined) return;
-    const pipeline = startPipeline(parts, { wallet, threads, makeId, removal, stats, wantBundle });
+    const pipeline = startPipeline(app, parts, { wallet, threads, makeId, removal, stats, wantBundle });
     items.on("taken", pipeline.onItem);
     checks.add(pipeline.reasons);
   };
   return { service, start };
 }
 
-/** Finds items that are nested in uploads. */
+/** Starts to remove unneeded files. Must be opened before the intake, because it lists the files of an earlier run. */
+async function openItemRemoval({ folder, log, closers }: AppContext, ledger: LedgerDatabase): Promise<Removal> {
+  const removal = await openRemoval({
+    ledger,
+    folder: folder.uploads,
+    graceMs: removalGraceMs,
+    clock: systemClock,
+    log,
+  });
+  closers.add("removal of uploads' files", removal.close);
+  return removal;
+}
+
+/** Creates the search for items that are nested in uploads. */
 function createNested(
   { reader, content }: UploadParts,
-  standing: (id: string) => Promise<UploadStatus | undefined>,
+  findStatus: (id: string) => Promise<UploadStatus | undefined>,
 ): (id: string) => Promise<NestedItem | undefined> {
   const findUnbundled = createUnbundledSearch({
     reader,
-    findStatus: standing,
+    findStatus,
     open: content.openIndexed,
     clock: systemClock,
   });
-  const isUpload = async (id: string) => (await standing(id)) !== undefined;
+  const isUpload = async (id: string) => (await findStatus(id)) !== undefined;
   return (id) => findNested(id, { locate: reader.locate, isUpload, findUnbundled });
 }
 
@@ -203,19 +208,22 @@ type IntakeNeeds = Readonly<{
   quota: UploadQuota;
   threads: UploadThreads;
   makeId: MakeId;
-  /** Notified when there is a new item to be bundled. */
+  /** Called for each accepted item. @param size - Of the complete item. Bytes. */
   onTaken: (size: number) => void;
 }>;
 
 type OpenIntake = Readonly<{
-  /** Undefined: no wallet is set, and uploads are off. */
+  /** Undefined while uploads are off: no wallet is set. */
   intake: Intake | undefined;
-  /** Why the last item could not be written; `undefined` when it could. */
+  /** The fault of the last write; undefined if it succeeded. */
   diskFailure: () => string | undefined;
 }>;
 
-function openIntake(parts: UploadParts, { quota, threads, makeId, onTaken }: IntakeNeeds): OpenIntake {
-  const { config, folder, ledger, storeName, reader, index, blockList, payment, wallet, log } = parts;
+function openIntake(
+  { config, folder, log }: AppContext,
+  { ledger, storeName, reader, index, blockList, payment, wallet }: UploadParts,
+  { quota, threads, makeId, onTaken }: IntakeNeeds,
+): OpenIntake {
   if (wallet === undefined) return { intake: undefined, diskFailure: () => undefined };
   const announcer = createAnnouncer({ addPending: index.addPending, log });
   const { intake, failure } = watchDisk(
@@ -245,8 +253,8 @@ function openIntake(parts: UploadParts, { quota, threads, makeId, onTaken }: Int
   return { intake, diskFailure: failure };
 }
 
-/** Receipts are signed in a thread, by the wallet that posts bundles unless another is set. */
-function openReceipts({ config, wallet, gatewayUrl }: UploadParts, threads: UploadThreads): ReceiptWriter {
+/** Receipts are signed in threads, with the wallet that posts bundles unless RECEIPT_WALLET_FILE names another. */
+function openReceipts(config: Config, { wallet, gatewayUrl }: UploadParts, threads: UploadThreads): ReceiptWriter {
   const file = config.RECEIPT_WALLET_FILE;
   const signer = file === undefined ? wallet : readUploadWallet("RECEIPT_WALLET_FILE", file);
   return createReceiptWriter({
@@ -259,11 +267,7 @@ function openReceipts({ config, wallet, gatewayUrl }: UploadParts, threads: Uplo
   });
 }
 
-/**
- * Creates the search for uploads: items that are not permanent on the chain are served from their files.
- *
- * @param storeName - Of the folder of uploads (store/uploads/item-files.ts).
- */
+/** Creates the search for uploads that are not permanent yet: they are served from their files. */
 export function createUploadSearch(
   ledger: LedgerDatabase,
   folder: Pick<DataFolder, "uploads">,
@@ -272,7 +276,7 @@ export function createUploadSearch(
   const startedAt = systemClock();
   return async (id) => {
     const upload = await ledger.read((tx) => findUpload(tx, id));
-    // Uploads of other stores belong to other programs on the same ledger.
+    // Uploads of other stores belong to other processes with the same ledger.
     if (upload === undefined || upload.store !== storeName) return undefined;
     if (upload.state === "failed" || upload.state === "permanent") return undefined;
     const { bytes, headerSize, contentType, contentEncoding, digest } = upload;
@@ -301,24 +305,23 @@ type MultipartNeeds = Readonly<{
 
 type OpenMultipart = Readonly<{
   multipart: Multipart;
-  /** Ends an upload before its time. */
+  /** Ends an upload before it expires. */
   drop: (id: string) => Promise<void>;
-  /** The name of an upload's file below the folder of uploads. */
+  /** Path of an upload's file within the folder of uploads. */
   nameOf: (id: string) => string;
 }>;
 
-/**
- * Half of what uploads may take: whoever fills it with what nobody pays for leaves the other half to those who do. The
- * largest item has space in any case.
- */
+/** Half of the quota, so that unpaid parts cannot exhaust it; at least the size of the largest item. Bytes. */
 function unpaidBytesOf({ UPLOAD_DISK_BYTES_MAX: all, UPLOAD_BYTES_MAX: item }: Config): number {
   return Math.max(Math.floor(all / 2), Math.min(item, all));
 }
 
-/** Opens uploads in parts; everything is closed by `closers`. Rejects when the ledger or the folder cannot be read. */
-async function openMultipart(parts: UploadParts, needs: MultipartNeeds): Promise<OpenMultipart> {
-  const { config, folder, ledger, storeName, log, closers } = parts;
-  const { intake, files, writers, threads, makeId } = needs;
+/** Opens multipart uploads. Rejects when the ledger or the folder cannot be read. */
+async function openMultipart(
+  { config, folder, log, closers }: AppContext,
+  { ledger, storeName }: UploadParts,
+  { intake, files, writers, threads, makeId }: MultipartNeeds,
+): Promise<OpenMultipart> {
   const finalizer = createFinalizer({
     ledger,
     writers,
@@ -363,9 +366,10 @@ type X402UploadsNeeds = Readonly<{
   threads: UploadThreads;
 }>;
 
-/** Opens uploads that are paid for by x402; undefined where x402 is off. */
+/** Opens uploads that x402 pays for; undefined if x402 is off. */
 async function openX402Uploads(
-  { config, folder, reader, blockList, payment, log }: UploadParts,
+  { config, folder, log }: AppContext,
+  { reader, blockList, payment }: UploadParts,
   { intake, multipart: { multipart, drop, nameOf }, quota, threads }: X402UploadsNeeds,
 ): Promise<X402Uploads | undefined> {
   const { x402, credits } = payment;
@@ -404,31 +408,19 @@ type PipelineNeeds = Readonly<{
   wantBundle: WantBundle;
 }>;
 
-/** A bundle that so many looks did not see on the chain, or not whole, is sent again. */
+/** A bundle that this many checks did not find on the chain, or not completely, is posted or seeded again. */
 const againLooks = 20;
 
-/** A file stays for so long after it is not needed any more: who found it before has opened it by then. */
+/** Time from the end of the need for a file to its removal: readers that found the file have opened it. Milliseconds. */
 const removalGraceMs = 60_000;
 
-/** Starts to remove files that nobody needs; to be opened before anything is taken in. Closed by `closers`. */
-async function openItemRemoval({ folder, ledger, log, closers }: UploadParts): Promise<Removal> {
-  const removal = await openRemoval({
-    ledger,
-    folder: folder.uploads,
-    graceMs: removalGraceMs,
-    clock: systemClock,
-    log,
-  });
-  closers.add("removal of uploads' files", removal.close);
-  return removal;
-}
-
-/** Starts the pipeline; everything is closed by `closers`. */
-function startPipeline(parts: UploadParts, needs: PipelineNeeds): Pipeline {
-  const { config, folder, ledger, storeName, reader, index, nodes, blockList, log, closers } = parts;
-  const { wallet, threads, makeId, removal, stats, wantBundle } = needs;
+function startPipeline(
+  { config, folder, log, closers }: AppContext,
+  { ledger, storeName, reader, index, nodes, blockList }: UploadParts,
+  { wallet, threads, makeId, removal, stats, wantBundle }: PipelineNeeds,
+): Pipeline {
   const chain = openBundleChain({ nodes, reader, index, address: wallet.wallet.address, wantBundle });
-  const tell = startTelling(
+  const announceAgain = startAnnouncing(
     {
       ledger,
       threads: threads.bundles,
@@ -459,7 +451,7 @@ function startPipeline(parts: UploadParts, needs: PipelineNeeds): Pipeline {
     blockList,
     onLeft: removal.note,
     onEnded: stats.onEnded,
-    onLeftBlock: tell,
+    onLeftBlock: announceAgain,
     rules: {
       plan: { itemsMax: bundleItemsMax, bytesMax: bundleBytesMax, waitMs: config.UPLOAD_BUNDLE_WAIT_MS },
       confirmations: config.UPLOAD_CONFIRMATIONS,
@@ -471,8 +463,8 @@ function startPipeline(parts: UploadParts, needs: PipelineNeeds): Pipeline {
   return pipeline;
 }
 
-/** Tells the index of what it missed while nobody ran. @returns Tells it of the items of one bundle. */
-function startTelling(parts: MissedItemsParts, closers: Closers): (bundleId: string) => void {
+/** Announces the items that the index missed before this start. @returns Announces the items of one bundle. */
+function startAnnouncing(parts: MissedItemsParts, closers: Closers): (bundleId: string) => void {
   const life = new AbortController();
   const { log } = parts;
   let last: Promise<void> = Promise.resolve();
@@ -482,7 +474,7 @@ function startTelling(parts: MissedItemsParts, closers: Closers): (bundleId: str
     });
   };
   queue(() => announceMissedItems(parts, life.signal));
-  closers.add("telling of uploads", async () => {
+  closers.add("announcements of uploads", async () => {
     life.abort(new DOMException("uploads were closed", "AbortError"));
     await last;
   });

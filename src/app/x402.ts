@@ -1,5 +1,5 @@
 /**
- * Payments by x402: the network and its dollars, settlement, the watcher, and paid reading beyond the rate limits.
+ * Opens payments by x402: the network and its asset, settlement, the watcher, and paid reading beyond the rate limits.
  * @module
  */
 import type { Config } from "../config/settings.ts";
@@ -32,53 +32,50 @@ import {
 } from "../payment/x402/x402-settlers.ts";
 import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
 import { createTransferIds, type MakeId } from "../store/ledger/transfers.ts";
+import type { AppContext } from "./base.ts";
 import { badSettings } from "./complaints.ts";
-import type { DataFolder } from "./data-folder.ts";
 import { storedKey } from "./keys.ts";
-import { systemRandom } from "./random.ts";
+import { randomSeed, systemRandom } from "./random.ts";
 
-/** What it is opened with. */
-export type X402Parts = Readonly<{
-  config: Config;
+type X402Parts = Readonly<{
   ledger: LedgerDatabase;
   makeId: MakeId;
   prices: Pick<Prices, "bytes" | "token" | "tokenFor">;
   rules: Pick<PriceRules, "tokens">;
-  log: Log;
-  closers: Closers;
 }>;
 
-/** x402, open or off. */
-export type OpenX402 = Readonly<{
-  /** Undefined: off. */
+type OpenX402 = Readonly<{
+  /** Undefined: x402 is off. */
   x402: X402 | undefined;
-  /** Says that payments cannot be followed. */
+  /** Reports why payments cannot be confirmed. */
   check: HealthCheck;
 }>;
 
-/** How long a payment may take from quote to settlement: what payers are used to. Seconds. */
+/** Longest time from quote to settlement; the usual value of x402 services. Seconds. */
 const timeoutSeconds = 300;
 
 const weiPerGwei = 1_000_000_000n;
 
-/** How a payment is carried out. */
-type Carrier =
+/** Settles payments: a facilitator, or this process with a key. */
+type Settlement =
   | Readonly<{ kind: "facilitator"; url: string; access: FacilitatorAccess | undefined }>
   | Readonly<{ kind: "direct"; privateKey: Uint8Array }>;
 
-/** What the settings say. */
-type X402Source = Readonly<{ terms: X402Terms; rpcUrl: string; carrier: Carrier }>;
+/** The settings of x402, parsed. */
+type X402Source = Readonly<{ terms: X402Terms; rpcUrl: string; settlement: Settlement }>;
 
 /**
- * Opens it; what has to be closed is closed by `closers`.
+ * Opens payments by x402; `closers` close them.
  *
- * @throws Misuse when an address is none, when nobody would carry payments out, or when the chain cannot be asked.
+ * @throws Misuse when an address is invalid, or when no settler or no chain URL is set.
  */
-export function openX402(parts: X402Parts): OpenX402 {
-  const { config, ledger, makeId, prices, rules, log, closers } = parts;
+export function openX402(
+  { config, log, closers }: Omit<AppContext, "folder">,
+  { ledger, makeId, prices, rules }: X402Parts,
+): OpenX402 {
   const source = readX402Source(config);
   if (source === undefined) return { x402: undefined, check: () => [] };
-  const { terms, rpcUrl, carrier } = source;
+  const { terms, rpcUrl, settlement } = source;
   const { chainId, asset } = terms.network;
   const rpc = openJsonRpc(rpcUrl);
   closers.add("chain of x402 payments", rpc.close);
@@ -91,27 +88,33 @@ export function openX402(parts: X402Parts): OpenX402 {
     prices,
     log,
     evm: createEvmChain(rpc, chainId),
-    settle: settlerOf(carrier, terms, client, parts),
+    settle: settlerOf(settlement, terms, client, config, closers),
     finalConfirmations: depthsOf(asset.token, rules).finalConfirmations,
     excluded: readExcluded(config.PAYMENT_EXCLUDED_ADDRESSES) ?? new Set(),
     clock: systemClock,
   });
   closers.add("x402 payments", x402.close);
-  log.info("x402 payments are taken", { network: terms.network.name, payTo: terms.payTo, by: carrier.kind });
+  log.info("x402 payments are accepted", { network: terms.network.name, payTo: terms.payTo, by: settlement.kind });
   return { x402, check: () => faultNotes(x402.fault()) };
 }
 
 function faultNotes(problem: string | undefined): readonly string[] {
-  return problem === undefined ? [] : [`Payments by x402 cannot be followed: ${problem}.`];
+  return problem === undefined ? [] : [`Payments by x402 cannot be confirmed: ${problem}.`];
 }
 
-function settlerOf(carrier: Carrier, terms: X402Terms, client: EvmClient, { config, closers }: X402Parts): Settler {
-  if (carrier.kind === "facilitator") {
-    const facilitator = openFacilitator({ url: carrier.url, access: carrier.access, terms });
+function settlerOf(
+  settlement: Settlement,
+  terms: X402Terms,
+  client: EvmClient,
+  config: Config,
+  closers: Closers,
+): Settler {
+  if (settlement.kind === "facilitator") {
+    const facilitator = openFacilitator({ url: settlement.url, access: settlement.access, terms });
     closers.add("x402 facilitator", facilitator.close);
     return facilitator.settle;
   }
-  const { privateKey } = carrier;
+  const { privateKey } = settlement;
   const { X402_GAS_COST_MAX: gwei } = config;
   const costMax = gwei === undefined ? undefined : BigInt(gwei) * weiPerGwei;
   const { chainId } = terms.network;
@@ -119,7 +122,7 @@ function settlerOf(carrier: Carrier, terms: X402Terms, client: EvmClient, { conf
   return createDirectSettler(sender, terms);
 }
 
-/** Reads what x402 payments are set to. @throws Misuse when something does not fit. */
+/** Parses the settings of x402; undefined if it is off. @throws Misuse for invalid or missing settings. */
 export function readX402Source(config: Config): X402Source | undefined {
   if (config.X402_PAY_TO === undefined) return undefined;
   const complaints: string[] = [];
@@ -127,16 +130,16 @@ export function readX402Source(config: Config): X402Source | undefined {
   if (payTo === undefined) complaints.push(invalidValue("X402_PAY_TO", config.X402_PAY_TO, "an address of ethereum"));
   const network = networkOf(config, complaints);
   const rpcUrl = network && rpcUrlOf(config, network, complaints);
-  const carrier = carrierOf(config, complaints);
+  const settlement = settlementOf(config, complaints);
   if (payTo !== undefined && network !== undefined) complaints.push(...sharedWithTokens(config, network, payTo));
-  if (complaints.length > 0 || !payTo || !network || !rpcUrl || !carrier) throw badSettings(complaints);
-  return { terms: { network, payTo, timeoutSeconds }, rpcUrl, carrier };
+  if (complaints.length > 0 || !payTo || !network || !rpcUrl || !settlement) throw badSettings(complaints);
+  return { terms: { network, payTo, timeoutSeconds }, rpcUrl, settlement };
 }
 
-/** Chains of token payments, by the beginnings of their settings. */
+/** Chains of token payments, by the prefix of their settings. */
 const tokenChains = ["BASE", "ETHEREUM", "MATIC"] as const;
 
-/** The settings of token payments on the chain, if there are any. */
+/** The prefix of the settings of token payments on a chain. */
 function tokenChainOf(config: Config, chainId: bigint): (typeof tokenChains)[number] | undefined {
   return tokenChains.find((prefix) => BigInt(config[`${prefix}_CHAIN_ID`]) === chainId);
 }
@@ -156,20 +159,20 @@ function rpcUrlOf(config: Config, { chainId, name }: X402Network, complaints: st
   return url;
 }
 
-function carrierOf(config: Config, complaints: string[]): Carrier | undefined {
+function settlementOf(config: Config, complaints: string[]): Settlement | undefined {
   const { X402_FACILITATOR_URL: url, X402_SETTLE_KEY: keyText } = config;
   if (url !== undefined) return { kind: "facilitator", url, access: accessOf(config, complaints) };
   const privateKey = keyText === undefined ? undefined : readPrivateKey(keyText);
   if (privateKey !== undefined) return { kind: "direct", privateKey };
   complaints.push(
     keyText === undefined
-      ? "X402_PAY_TO needs X402_FACILITATOR_URL or X402_SETTLE_KEY: somebody has to carry payments out"
+      ? "X402_PAY_TO needs X402_FACILITATOR_URL or X402_SETTLE_KEY to settle payments"
       : "X402_SETTLE_KEY must be a private key of secp256k1, 64 hexadecimal digits",
   );
   return undefined;
 }
 
-/** How the facilitator knows us; a key that cannot be used is a complaint. */
+/** The credentials for the facilitator. Adds a complaint about an invalid key. */
 function accessOf(config: Config, complaints: string[]): FacilitatorAccess | undefined {
   const { X402_FACILITATOR_KEY: key, X402_FACILITATOR_KEY_ID: keyId } = config;
   if (key === undefined) {
@@ -196,22 +199,22 @@ function readPrivateKey(text: string): Uint8Array | undefined {
     secp256k1.publicKeyOf(key);
     return key;
   } catch {
-    // Zero, or not below the order of the curve: nobody's key.
+    // Zero, or not below the order of the curve.
     return undefined;
   }
 }
 
 /**
- * Checks that no token of the price rules is what x402 payments are made in, where both go to one address: one
- * transfer must not be found as two payments.
+ * Checks that no token of the price rules is the asset of x402 payments at the same address. Otherwise one transfer
+ * would be found as two payments.
  *
- * @throws Misuse when one is.
+ * @throws Misuse for such a token.
  */
 export function checkX402Asset(config: Config, rules: Pick<PriceRules, "tokens">): void {
   const payTo = readAddress(config.X402_PAY_TO ?? "", "ethereum")?.address;
   const network = networkOf(config, []);
   const prefix = network && tokenChainOf(config, network.chainId);
-  if (payTo === undefined || prefix === undefined) return; // other checks say why, where that is a fault
+  if (payTo === undefined || prefix === undefined) return; // other checks report missing settings
   if (readAddress(config[`PAYMENT_ADDRESS_${prefix}`] ?? "", "ethereum")?.address !== payTo) return;
   const chain = prefix === "MATIC" ? "polygon" : prefix === "BASE" ? "base" : "ethereum";
   const shared = listedTokens(rules, chain).find(({ contract }) => contract === network?.asset.address);
@@ -219,7 +222,7 @@ export function checkX402Asset(config: Config, rules: Pick<PriceRules, "tokens">
     throw badSettings([`X402_PAY_TO must not be PAYMENT_ADDRESS_${prefix}: ${shared.token} would be credited twice`]);
 }
 
-/** One transfer must not be found as two payments. */
+/** Complaints about an address and an asset that token payments use too: one transfer would be two payments. */
 function sharedWithTokens(config: Config, { chainId, asset }: X402Network, payTo: string): readonly string[] {
   return tokenChains.flatMap((prefix) => {
     const text = config[`PAYMENT_ADDRESS_${prefix}`];
@@ -232,18 +235,17 @@ function sharedWithTokens(config: Config, { chainId, asset }: X402Network, payTo
   });
 }
 
-/** What it is opened with. */
-export type PaidReadingParts = Readonly<{
-  config: Config;
-  folder: Pick<DataFolder, "keys">;
+type PaidReadingParts = Readonly<{
   ledger: LedgerDatabase;
   /** Undefined: x402 is off. */
   x402: X402 | undefined;
 }>;
 
-/** Opens it where the settings ask for it. Rejects when the ledger cannot be read. */
-export async function openPaidReading(parts: PaidReadingParts): Promise<PaidReading | undefined> {
-  const { config, folder, ledger, x402 } = parts;
+/** Opens paid reading if the settings enable it. Rejects when the ledger cannot be read. */
+export async function openPaidReading(
+  { config, folder }: AppContext,
+  { ledger, x402 }: PaidReadingParts,
+): Promise<PaidReading | undefined> {
   if (!config.RATE_LIMITER_PAYMENT || x402 === undefined) return undefined;
   return await open({
     x402,
@@ -256,21 +258,20 @@ export async function openPaidReading(parts: PaidReadingParts): Promise<PaidRead
   });
 }
 
-/** What readers can pay for beyond the limits, and where they reach the gateway. */
+/** Paid reading, and the base URL at which clients reach the gateway. */
 export type SoldReading = Readonly<{ reading: PaidReading; publicUrl: PublicUrl }>;
 
-/** Sells it at a listener; `undefined` where nothing is sold, or nothing limited. */
+/** Creates paid reading at a listener; undefined without paid reading or without rate limits. */
 export function paidReadsOf(
   sold: SoldReading | undefined,
   limiter: RateLimiter | undefined,
   log: Log,
 ): PaidReads | undefined {
   if (sold === undefined || limiter === undefined) return undefined;
-  const seed = Math.floor(systemRandom() * 2 ** 32);
-  return createPaidReads({ ...sold, limiter, seed, clock: systemClock, log });
+  return createPaidReads({ ...sold, limiter, seed: randomSeed(), clock: systemClock, log });
 }
 
-/** Checks what it is set to. @throws Misuse when something is missing. */
+/** Checks the settings of paid reading. @throws Misuse when a setting is missing or too low. */
 export function checkPaidReading(config: Config): void {
   if (!config.RATE_LIMITER_PAYMENT) return;
   const complaints: string[] = [];

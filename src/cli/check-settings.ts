@@ -4,13 +4,12 @@
  * @module
  */
 
-import { addressTest, readAddressList } from "../app/address-settings.ts";
 import { certificateFiles, checkedCertificate } from "../app/certificate.ts";
-import { checkHost } from "../app/claim-port.ts";
 import { badSettings, complaintsIn } from "../app/complaints.ts";
-import { readFilters } from "../app/filters.ts";
 import { graphqlOriginOf } from "../app/gateway.ts";
 import { readUploadWallet } from "../app/keys.ts";
+import { addressTest, readAddressList, readFilters } from "../app/list-settings.ts";
+import { checkHost } from "../app/listeners.ts";
 import { checkNamesFile } from "../app/names.ts";
 import { readRulesFile, stripeAccountOf } from "../app/payment.ts";
 import { checkListedTokens, readTokenSettings } from "../app/tokens.ts";

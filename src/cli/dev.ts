@@ -6,10 +6,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { claimPort } from "../app/claim-port.ts";
 import { type DataFolder, dataFolderAt, takeFolder } from "../app/data-folder.ts";
 import { claimDatabases, explainDamage } from "../app/databases.ts";
 import { readUploadWallet, storedUploadWallet, type UploadWallet } from "../app/keys.ts";
+import { claimPort } from "../app/listeners.ts";
 import { openLog, openProgram } from "../app/program.ts";
 import { systemRandom } from "../app/random.ts";
 import { openSandbox } from "../app/sandbox.ts";

@@ -213,5 +213,5 @@ async function pemOf(files: CertificateFiles | undefined) {
 }
 
 function complaints(stack: Stack): number {
-  return stack.lines.filter(({ message }) => message === "certificate not renewed, the old one stays").length;
+  return stack.lines.filter(({ message }) => message === "certificate not renewed, the present one stays in use").length;
 }

@@ -35,18 +35,18 @@ async function open(environment: Readonly<Record<string, string>>) {
   const closers = createClosers(() => undefined);
   const nobody = () => Promise.reject(new Error("nothing is asked for"));
   try {
-    const { addresses } = openTokens({
-      config,
-      ledger: payment.database,
-      makeId: payment.makeId,
-      log: silentLog,
-      closers,
-      metrics: { gaugesOf: () => undefined } as never,
-      reader: {} as never,
-      nodes: {} as never,
-      prices: { token: nobody },
-      rules: { tokens: new Map() },
-    });
+    const { addresses } = openTokens(
+      { config, log: silentLog, closers },
+      {
+        ledger: payment.database,
+        makeId: payment.makeId,
+        metrics: { gaugesOf: () => undefined } as never,
+        reader: {} as never,
+        nodes: {} as never,
+        prices: { token: nobody },
+        rules: { tokens: new Map() },
+      },
+    );
     return [...addresses.keys()];
   } finally {
     await closers.closeAll();

@@ -30,15 +30,15 @@ async function open(environment: Readonly<Record<string, string>>, mode: "dev" |
   const closers = createClosers(() => undefined);
   const never = () => Promise.reject(new Error("no price is asked for"));
   try {
-    const { x402, check } = openX402({
-      config,
-      ledger: payment.database,
-      makeId: payment.makeId,
-      log: silentLog,
-      closers,
-      prices: { bytes: never, token: never, tokenFor: never },
-      rules: { tokens: new Map() },
-    });
+    const { x402, check } = openX402(
+      { config, log: silentLog, closers },
+      {
+        ledger: payment.database,
+        makeId: payment.makeId,
+        prices: { bytes: never, token: never, tokenFor: never },
+        rules: { tokens: new Map() },
+      },
+    );
     return { terms: x402?.terms, notes: check() };
   } finally {
     await closers.closeAll();

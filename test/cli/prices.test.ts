@@ -27,14 +27,14 @@ async function openWith(path: string) {
   });
   const { config } = readConfig({ PAYMENT_RULES_FILE: path, PRICE_FEED_URL: "http://127.0.0.1:1" }, "dev");
   try {
-    const opened = openPrices({
-      config,
-      ledger: payment.database,
-      metrics: createMetrics(),
-      log: silentLog,
-      closers,
-      nodes: { ask: async () => ({ kind: "absent" }) },
-    });
+    const opened = openPrices(
+      { config, log: silentLog, closers },
+      {
+        ledger: payment.database,
+        metrics: createMetrics(),
+        nodes: { ask: async () => ({ kind: "absent" }) },
+      },
+    );
     return { rules: opened.rules, notes: opened.check() };
   } finally {
     await closers.closeAll();

@@ -4,7 +4,7 @@
  */
 
 import { describe, expect, test } from "bun:test";
-import { proxyTest } from "../../src/app/address-settings.ts";
+import { proxyTest } from "../../src/app/list-settings.ts";
 import { addressBlock, clientAddressOf } from "../../src/http/client-address.ts";
 
 const isTrusted = proxyTest(["10.0.0.0/8", "192.168.1.1", "fd00::/8"]);

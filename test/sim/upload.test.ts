@@ -59,12 +59,12 @@ async function run(fixture: BundleFixture, chain: FakeChain, random: Random): Pr
     told[what] = (told[what] ?? 0) + 1;
   };
   const fault: Posted = { kind: "fault", reason: "by chance" };
-  const refusal: Posted = { kind: "refused", reason: "400 by chance", word: "", isByAll: false };
+  const rejection: Posted = { kind: "rejected", reason: "400 by chance", word: "", isByAll: false };
   chain.fixture.faults = {
     tx: () => {
       if (random.chance(0.15)) return "taken and dropped";
       if (random.chance(0.1)) return fault;
-      return random.chance(0.1) ? { ...refusal, isByAll: random.chance(0.5) } : undefined;
+      return random.chance(0.1) ? { ...rejection, isByAll: random.chance(0.5) } : undefined;
     },
     chunk: () => {
       if (random.chance(0.2)) return "taken and dropped";

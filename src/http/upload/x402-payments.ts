@@ -51,7 +51,7 @@ export async function respondPaid<Result>(
 ): Promise<Response> {
   try {
     const outcome = await work();
-    if (outcome.kind === "refused") return await refusedResponse(paid, outcome);
+    if (outcome.kind === "rejected") return await rejectedResponse(paid, outcome);
     const response = await write(outcome.response, outcome.settled);
     return outcome.settled === undefined ? response : settledResponse(paid, outcome.settled, response);
   } catch (error) {
@@ -60,7 +60,7 @@ export async function respondPaid<Result>(
   }
 }
 
-async function refusedResponse(
+async function rejectedResponse(
   paid: PaidUpload,
   { error, settled }: Readonly<{ error: unknown; settled: X402Settled }>,
 ): Promise<Response> {

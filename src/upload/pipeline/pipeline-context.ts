@@ -19,7 +19,7 @@ export type Posted =
   | Readonly<{ kind: "taken" }>
   /** Somebody looked at it and does not want it, and nobody took it. */
   | Readonly<{
-      kind: "refused";
+      kind: "rejected";
       /** The node's status and text. */
       reason: string;
       /** The node's word for it, "" where it has none. */

@@ -38,7 +38,7 @@ export async function post(parts: StepParts, bundle: Bundle, signal: AbortSignal
   const posted = await chain.post("/tx", utf8Bytes(transaction.text), signal);
   if (posted.kind === "fault")
     throw new Failure("source_failed", { reason: `the transaction was not taken: ${posted.reason}` });
-  if (posted.kind === "refused") {
+  if (posted.kind === "rejected") {
     const reason = `the nodes rejected the transaction: ${posted.reason}`;
     if (sending === "again" || !posted.isByAll) throw new Failure("source_failed", { reason });
     await giveUp(parts, bundle, rejectedPauseMs * 2 ** Math.min(bundle.attempts, rejectedDoublingsMax), reason);

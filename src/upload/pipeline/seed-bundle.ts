@@ -170,8 +170,8 @@ async function sendChunk(
   for (let tried = 1; ; tried += 1) {
     const posted = await chain.post("/chunk", body, signal);
     if (posted.kind === "taken") return undefined;
-    if (posted.kind === "refused" && posted.word === unknownRoot) return { kind: "unknown" };
-    if (posted.kind === "refused" && wrongWords.has(posted.word)) return { kind: "wrong", reason: posted.reason };
+    if (posted.kind === "rejected" && posted.word === unknownRoot) return { kind: "unknown" };
+    if (posted.kind === "rejected" && wrongWords.has(posted.word)) return { kind: "wrong", reason: posted.reason };
     if (tried === triesMax) throw new Failure("source_failed", { reason: `a chunk was not taken: ${posted.reason}` });
     await sleep(pauseMs * 2 ** (tried - 1), signal);
   }

@@ -38,7 +38,7 @@ export type X402Outcome<Result> =
   /** `settled` is undefined where nothing was asked for, or the item was there already. */
   | Readonly<{ kind: "done"; response: Result; settled: X402Settled | undefined }>
   /** The payment has settled all the same: the payer has the credits. */
-  | Readonly<{ kind: "refused"; error: unknown; settled: X402Settled }>;
+  | Readonly<{ kind: "rejected"; error: unknown; settled: X402Settled }>;
 
 /** An upload that a payment is for: the whole item's size, bytes, and a name that no other upload has. */
 export type X402Upload = Readonly<{ size: number; id: string }>;
@@ -221,7 +221,7 @@ async function takeSigned(
         log.warn("what was held for an upload is given back later", { name, error: cause });
         return undefined;
       });
-    return { kind: "refused", error, settled: state.settled };
+    return { kind: "rejected", error, settled: state.settled };
   }
 }
 
@@ -244,7 +244,7 @@ async function createChunked(
     makers.note(payment, client);
     return { kind: "done", response: made, settled };
   } catch (error) {
-    return { kind: "refused", error, settled };
+    return { kind: "rejected", error, settled };
   }
 }
 
@@ -339,7 +339,7 @@ export async function takeUnsigned(
       settled,
     };
   } catch (error) {
-    return { kind: "refused", error, settled };
+    return { kind: "rejected", error, settled };
   }
 }
 

@@ -74,7 +74,7 @@ describe("a transaction", () => {
       tx: ({ id }): PostFault => {
         if (refusals.length > 0) return undefined;
         refusals.push(id);
-        return { kind: "refused", reason: "400 tx_too_cheap", word: "", isByAll: true };
+        return { kind: "rejected", reason: "400 tx_too_cheap", word: "", isByAll: true };
       },
     };
     const pipeline = fixture.start(chain);
@@ -93,7 +93,7 @@ describe("a transaction", () => {
         posted.add(id);
         refusals += 1;
         if (refusals > 3) return undefined;
-        return { kind: "refused", reason: "400 Invalid anchor", word: "", isByAll: false };
+        return { kind: "rejected", reason: "400 Invalid anchor", word: "", isByAll: false };
       },
     };
     fixture.start(chain);
@@ -121,7 +121,7 @@ describe("a transaction", () => {
         posted.add(id);
         refusals += 1;
         if (refusals > 2) return undefined;
-        return { kind: "refused", reason: "400 overspend", word: "", isByAll: true };
+        return { kind: "rejected", reason: "400 overspend", word: "", isByAll: true };
       },
     };
     const second = fixture.start(chain);

@@ -121,11 +121,11 @@ export function createFakeChain(height = 10): FakeChain {
     posts.tx += 1;
     const transaction = readTransactionHeader(new TextDecoder().decode(body));
     const verdict = verifyTransaction(transaction);
-    if (!verdict.valid) return refused(`400 ${verdict.reason}`, "");
+    if (!verdict.valid) return rejected(`400 ${verdict.reason}`, "");
     const fault = fixture.faults.tx?.(transaction);
     if (typeof fault === "object" && fault.kind !== "taken") return fault;
     if (heightOf(transaction.id) !== undefined || mempool.has(transaction.id)) return { kind: "taken" };
-    if (!canMine(transaction)) return refused("400 Invalid anchor (last_tx).", "");
+    if (!canMine(transaction)) return rejected("400 Invalid anchor (last_tx).", "");
     seen.set(transaction.id, transaction);
     if (fault !== "taken and dropped") mempool.set(transaction.id, transaction);
     return { kind: "taken" };
@@ -139,8 +139,8 @@ export function createFakeChain(height = 10): FakeChain {
     const start = verdict.kind === "proven" ? verdict.start : -1;
     const fault = fixture.faults.chunk?.(root, start);
     if (typeof fault === "object" && fault.kind !== "taken") return fault;
-    if (!isKnownRoot(root)) return refused('400 {"error":"data_root_not_found"}', "data_root_not_found");
-    if (verdict.kind === "refused") return refused('400 {"error":"invalid_proof"}', "invalid_proof");
+    if (!isKnownRoot(root)) return rejected('400 {"error":"data_root_not_found"}', "data_root_not_found");
+    if (verdict.kind === "refused") return rejected('400 {"error":"invalid_proof"}', "invalid_proof");
     if (fault === "taken and dropped") return { kind: "taken" };
     const chunks = data.get(root) ?? new Map<number, Uint8Array>();
     chunks.set(start, chunk.chunk);
@@ -246,6 +246,6 @@ export function createFakeChain(height = 10): FakeChain {
   };
 }
 
-function refused(reason: string, word: string): Posted {
-  return { kind: "refused", reason, word, isByAll: true };
+function rejected(reason: string, word: string): Posted {
+  return { kind: "rejected", reason, word, isByAll: true };
 }
