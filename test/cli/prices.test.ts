@@ -67,7 +67,7 @@ describe("PAYMENT_RULES_FILE", () => {
     [fileOf("no JSON"), "it is not JSON"],
     [join(folder, "absent.json"), "ENOENT"],
     [folder, "EISDIR"],
-    [fileOf(" ".repeat(8 * 2 ** 20 + 1)), "at most 8388608 are read"],
+    [fileOf(" ".repeat(8 * 2 ** 20 + 1)), "at most 8388608 are allowed"],
   ];
   test.each(faults)("%s ends the start", async (path, fault) => {
     const error = await openWith(path).then(
