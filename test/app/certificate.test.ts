@@ -213,5 +213,6 @@ async function pemOf(files: CertificateFiles | undefined) {
 }
 
 function complaints(stack: Stack): number {
-  return stack.lines.filter(({ message }) => message === "certificate not renewed, the present one stays in use").length;
+  return stack.lines.filter(({ message }) => message === "certificate not renewed, the present one stays in use")
+    .length;
 }
