@@ -225,7 +225,7 @@ function sentenceOf(
 
 function damagedAdvice(known: KnownDatabase, accept: string): string {
   if (known.name === "index")
-    return `it can be built again from the chain, from START_HEIGHT on: run ${accept}, which renames the file, then start again`;
+    return `it can be built again from the chain, from START_HEIGHT on: ${accept} renames it, then start again`;
   if (known.rebuilt !== undefined) return `the next start creates it again, and ${known.rebuilt}`;
   return `restore it from a backup, it cannot be built again; or start without ${known.holds}: ${accept}`;
 }

@@ -98,8 +98,8 @@ export function storedUploadWallet(folder: string, makeKey: MakeRsaJwk): Promise
 }
 
 /**
- * Reads or creates the wallet that signs items for clients without a key. It must own nothing, and so is never the wallet
- * that pays: strangers choose what it signs.
+ * Reads or creates the wallet that signs items for clients without a key. Strangers choose the items, so this wallet
+ * owns nothing and is never the wallet that pays.
  */
 export function storedSigningWallet(folder: string): Promise<UploadWallet> {
   return storedWallet(folder, "signing-wallet.json", makeRsaJwk);

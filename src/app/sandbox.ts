@@ -1,8 +1,8 @@
 /**
  * Opens the sandbox of `cairn dev`, which replaces Stripe and the price feed on this machine without a network.
  *
- * The sandbox is a server: the payment service reaches it over a socket, and it sends its webhooks to the listener of the
- * payment service.
+ * The sandbox is a server: the payment service reaches it over a socket, and it sends its webhooks to the listener of
+ * the payment service.
  * @module
  */
 

@@ -411,7 +411,7 @@ type PipelineNeeds = Readonly<{
 /** A bundle that this many checks did not find on the chain, or not completely, is posted or seeded again. */
 const againLooks = 20;
 
-/** Time from the end of the need for a file to its removal: readers that found the file have opened it. Milliseconds. */
+/** Delay of the removal of a file: by then, readers that found the file have opened it. Milliseconds. */
 const removalGraceMs = 60_000;
 
 function startPipeline(
