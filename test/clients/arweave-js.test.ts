@@ -112,12 +112,12 @@ function describeClient(open: () => Promise<Fixture>) {
 
   /** Waits until the client itself sees the transaction in a block. */
   async function confirmed(id: string) {
-    for (const deadline = Date.now() + 60_000; Date.now() < deadline; await Bun.sleep(5)) {
-      const status = await arweave.transactions.getStatus(id);
-      if (status.status === 200) return status.confirmed;
-      expect(status.status).toBe(202);
-    }
-    throw new Error(`${id} was not mined within 60 s`);
+    const { status, confirmed } = await eventually(
+      () => arweave.transactions.getStatus(id),
+      ({ status }) => status !== 202,
+    );
+    expect(status).toBe(200);
+    return confirmed;
   }
 
   async function postData(data: Uint8Array, tags: Readonly<Record<string, string>> = {}) {

@@ -117,7 +117,7 @@ describeWith(browserNeed, "in a browser", () => {
     const after = await balanceAfter(alice, before);
     await page.goto(paymentSession.url);
     await page.waitForURL("**/done?*");
-    await Bun.sleep(500);
+    await Bun.sleep(500); // time for a second charge, which must not happen
     expect(await balanceOf(alice)).toBe(after);
   });
 
@@ -139,7 +139,7 @@ describeWith(browserNeed, "in a browser", () => {
     await pressed;
     program = await startDev({ folder: program.folder });
     expect(await balanceAfter(bob, "0")).toBe(topUpQuote.winstonCreditAmount);
-    await Bun.sleep(1_000);
+    await Bun.sleep(1_000); // time for a second credit, which must not happen
     expect(await balanceOf(bob)).toBe(topUpQuote.winstonCreditAmount);
     const check = Bun.spawnSync([process.execPath, "src/main.ts", "ledger", "check", "--json"], {
       env: { ...process.env, DATA_DIR: program.folder },

@@ -131,7 +131,7 @@ describe("how much is fetched", () => {
       return opened.bytes(span, index % 3 === 0 ? leaving.signal : none);
     });
     const results = Promise.allSettled(waits);
-    await Bun.sleep(50);
+    await until(() => node.chunkRequests() > 0);
     leaving.abort(new Error("gone"));
     const [left, stayed] = [0, 1].map((wanted) => async () => {
       const all = await results;
@@ -166,7 +166,7 @@ describe("how much is fetched", () => {
     const opened = await harness.content.open(data.root.id, none);
     const slow = opened.read({ start: 0, end: 40 * chunk }, none)[Symbol.asyncIterator]();
     await slow.next();
-    await Bun.sleep(100);
+    await Bun.sleep(100); // time for fetches that must not happen
     expect(node.chunkRequests()).toBeLessThanOrEqual(5);
     const quick = await joined(opened.read({ start: 0, end: 40 * chunk }, none));
     expect(isSame(quick, data.bytes)).toBe(true);

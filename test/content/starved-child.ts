@@ -6,6 +6,7 @@
 import { closeSync, openSync, rmSync, statfsSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { Failure } from "../../src/failures.ts";
+import { until } from "../support/until.ts";
 import { isSame, locatedOf, openHarness } from "./content-harness.ts";
 import { type Report, starvedCycles, starvedData } from "./starved.ts";
 
@@ -59,7 +60,7 @@ function fillDisk(path: string): void {
 }
 
 async function untilQuota(): Promise<void> {
-  for (let tries = 0; !harness.extents.hasSpace() && tries < 500; tries++) await Bun.sleep(10);
+  await until(() => harness.extents.hasSpace());
 }
 
 /** The disk is too small for what is read, then full to the last byte, then free again. */

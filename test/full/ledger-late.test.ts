@@ -23,7 +23,7 @@ for (const kind of [...ledgerKinds(), postgres])
       });
       const reading = database.read(() => never.promise);
       const refused = Promise.allSettled([late, reading]);
-      await Bun.sleep(50);
+      await Bun.sleep(50); // time for the late transaction to start
       const next = database.write(add("next"));
       for (const outcome of await refused)
         expect(String(outcome.status === "rejected" ? outcome.reason : "kept")).toContain(

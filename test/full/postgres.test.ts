@@ -52,7 +52,7 @@ describeWith(postgresServer, "a ledger on PostgreSQL", () => {
       await ledger.write(add(`${round}`));
       expect(await idsIn(ledger)).toHaveLength(round + 1);
       await endConnections();
-      await Bun.sleep(20);
+      await Bun.sleep(20); // the client learns of its closed connections
     }
     expect(await idsIn(ledger)).toEqual(["0", "1", "2"]);
   });
@@ -116,7 +116,7 @@ describeWith(postgresServer, "a ledger on PostgreSQL", () => {
       await tx.run("UPDATE accounts SET balance = ? WHERE account = 'sum'", (row?.balance ?? 0n) + 10n);
     });
     await met.promise;
-    await Bun.sleep(50);
+    await Bun.sleep(50); // the update reaches the lock of the other transaction
     await other.unsafe("COMMIT");
     other.release();
     await mine;
@@ -148,7 +148,7 @@ describeWith(postgresServer, "a ledger on PostgreSQL", () => {
     const writing = ledger.write(add("1")).then(() => {
       state.done = true;
     });
-    await Bun.sleep(100);
+    await Bun.sleep(100); // time for a commit, which must not happen
     expect([state.done, await idsIn(ledger)]).toEqual([false, []]);
     await other.unsafe("COMMIT");
     other.release();

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { Failure } from "../../src/failures.ts";
 import { findExportFolder } from "../../src/gateway/administration/export-folder.ts";
 import { type ExportOptions, type ExportsOptions, openExports } from "../../src/gateway/administration/exports.ts";
+import { yieldToEventLoop } from "../../src/lib/event-loop.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { openAdministration } from "../../src/store/administration-database.ts";
 
@@ -124,7 +125,7 @@ describe("F1: an export", () => {
     expect(await exports.start({ ...options, outputDir: ".." }).catch(codeOf)).toBe("export_rejected");
     time.now += 12_345;
     writer.resolve();
-    await Bun.sleep(0);
+    await yieldToEventLoop();
     expect(exports.status()).toEqual({
       status: "completed",
       ...options,
@@ -135,7 +136,7 @@ describe("F1: an export", () => {
     await exports.start({ ...options, outputDir: "b" });
     expect(exports.status()).toMatchObject({ status: "running", outputDir: "b" });
     writer.reject(new Error("the disk is full"));
-    await Bun.sleep(0);
+    await yieldToEventLoop();
     expect(exports.status()).toMatchObject({ status: "errored", error: "the disk is full" });
     close();
   });
@@ -152,7 +153,7 @@ describe("F1: an export", () => {
     );
     expect(outcomes.toSorted()).toEqual(["export_running", "started"]);
     writer.resolve();
-    await Bun.sleep(0);
+    await yieldToEventLoop();
     close();
   });
 

@@ -69,10 +69,10 @@ test.each(services)(
         const more = hasBody ? [`Content-Type: ${type}`, head] : [];
         const connection = await connectRaw(url);
         await connection.write(`${[...lines, ...more].join("\r\n")}\r\n\r\n${hasBody ? body : ""}`);
-        await Bun.sleep(3);
+        await Bun.sleep(3); // the request is under way
         connection.cut();
       }
-    await Bun.sleep(1_000);
+    await Bun.sleep(1_000); // time for log lines, which must not appear
     const defects = stack.lines.slice(before).filter(({ level }) => level === "error");
     expect(defects.map((line) => JSON.stringify(line).slice(0, 600))).toEqual([]);
   },
@@ -88,7 +88,7 @@ test("content whose reader leaves in the middle is no defect", async () => {
       await connection.until("\r\n\r\n");
       connection.cut();
     }
-  await Bun.sleep(500);
+  await Bun.sleep(500); // time for log lines, which must not appear
   expect(stack.lines.slice(before).filter(({ level }) => level === "error")).toEqual([]);
 });
 
@@ -104,10 +104,10 @@ test("a node of the development chain logs no defect either", async () => {
       const connection = await connectRaw(node.url.href);
       const lines = [`POST ${path} HTTP/1.1`, "Host: a.example", `Content-Type: ${type}`, head];
       await connection.write(`${lines.join("\r\n")}\r\n\r\n${body}`);
-      await Bun.sleep(3);
+      await Bun.sleep(3); // the request is under way
       connection.cut();
     }
-  await Bun.sleep(500);
+  await Bun.sleep(500); // time for log lines, which must not appear
   await node.stop(true);
   expect(lines.filter(({ level }) => level === "error")).toEqual([]);
 });

@@ -153,7 +153,7 @@ describe("N1: slow clients", () => {
     `others are served while ${count} have slow %s`,
     async (_name, open) => {
       const slow = await many(open);
-      await Bun.sleep(300);
+      await Bun.sleep(300); // time for the server to end slow clients, which must not happen
       expect(slow.filter(({ isEnded }) => isEnded()).length).toBe(0);
       await expectOthersToBeServed();
       for (const { socket } of slow) socket.destroy();

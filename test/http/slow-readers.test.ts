@@ -8,6 +8,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Id } from "../../src/arweave/id.ts";
 import { lineReader } from "../support/line-reader.ts";
+import { until } from "../support/until.ts";
 import type { SlowOutcome, SlowRequests } from "./slow-readers-sent.ts";
 
 const count = Number(process.env["COUNT"] ?? 300);
@@ -71,11 +72,10 @@ async function leave(): Promise<void> {
   sent.stdin.write("\n");
   await sent.stdin.flush();
   await sentLine();
-  for (;;) {
+  await until(async () => {
     const { responseBytes, requestBytes } = await memory();
-    if (responseBytes + requestBytes === 0) return;
-    await Bun.sleep(100);
-  }
+    return responseBytes + requestBytes === 0;
+  });
 }
 
 /** Sixteen disjoint ranges that are most of a body. */

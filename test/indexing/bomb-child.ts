@@ -17,6 +17,7 @@ import { openPool } from "../../src/threads/pool.ts";
 import { growingChain } from "../store/index/growing-chain.ts";
 import { bundleOf, ownerOf } from "../store/index/rows-of.ts";
 import { createRandom } from "../support/random.ts";
+import { until } from "../support/until.ts";
 import { chainOf, writeFan } from "./bombs.ts";
 import { openDirectIndex } from "./direct-index.ts";
 import { makeItems } from "./samples.ts";
@@ -110,9 +111,7 @@ async function unbundle(folder: string, limits: typeof bundleLimitsDefault): Pro
       },
     },
   });
-  const settled = async () => {
-    while (index.reader.counts().bundlesQueued > 0) await Bun.sleep(20);
-  };
+  const settled = () => until(() => index.reader.counts().bundlesQueued === 0);
   await settled();
   const later = addBlock("later");
   bundles.wake();

@@ -215,7 +215,7 @@ describe("bundles", () => {
         "it failed",
         simulation,
       );
-      await Bun.sleep(50);
+      await Bun.sleep(50); // time for a second attempt, which must not happen
       expect(statusOf(simulation, root.transaction.id).importAttemptCount).toBe(1);
     });
   });

@@ -20,6 +20,7 @@ import { openIndexReader } from "../../src/store/index/reader.ts";
 import { createIndexWriterCalls } from "../../src/store/index/thread.ts";
 import { openPool } from "../../src/threads/pool.ts";
 import { createRandom } from "../support/random.ts";
+import { until } from "../support/until.ts";
 
 /** What a test chooses; the rest is as in the program. */
 export type WholeOptions = Readonly<{
@@ -117,12 +118,5 @@ export type Whole = Awaited<ReturnType<typeof openWhole>>;
 
 /** Waits until something is so; says what the state is when it does not come. */
 export async function untilWhole(what: string, isSo: () => boolean, whole: Whole, ms = 60_000): Promise<void> {
-  const end = Date.now() + ms;
-  while (!isSo()) {
-    if (Date.now() > end)
-      throw new Error(
-        `${what}: not within ${ms} ms; ${JSON.stringify([whole.indexing.status(), whole.reader.counts()])}`,
-      );
-    await Bun.sleep(5);
-  }
+  await until(isSo, () => `${what}: ${JSON.stringify([whole.indexing.status(), whole.reader.counts()])}`, ms);
 }

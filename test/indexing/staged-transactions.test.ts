@@ -22,6 +22,7 @@ import { checkBlock } from "../../workers/verify.ts";
 import { openTestDevnet, post, rsa, serve, type TestNode, testBytes } from "../dev/devnet/support.ts";
 import { idOf } from "../support/memory-content.ts";
 import { createRecordingLog } from "../support/recording-log.ts";
+import { until } from "../support/until.ts";
 import { openDirectIndex } from "./direct-index.ts";
 import { bundleTags, makeItem, openFolder } from "./samples.ts";
 
@@ -117,13 +118,8 @@ function openSearch(spoils: readonly Spoil[] = [(_path, text) => text]) {
   };
   const tryAgain = async (id: Id, attempts: number) => {
     search.wake();
-    const until = Date.now() + 20_000;
-    for (;;) {
-      const row = staged.find(id);
-      if (row === undefined || row.attempts > attempts) return;
-      if (Date.now() > until) throw new Error(`it is still looked for: ${JSON.stringify(lines.slice(-5))}`);
-      await Bun.sleep(5);
-    }
+    const isTried = () => (staged.find(id)?.attempts ?? attempts + 1) > attempts;
+    await until(isTried, () => `the search ends: ${JSON.stringify(lines.slice(-5))}`);
   };
   return { ...index, staged, search, ask, tryAgain, found, stored, time, lines, nodes };
 }

@@ -4,6 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import { type BatchJob, createBatcher } from "../../src/lib/batcher.ts";
+import { yieldToEventLoop } from "../../src/lib/event-loop.ts";
 
 type NumberJob = BatchJob<number, string>;
 
@@ -32,14 +33,14 @@ describe("createBatcher", () => {
     const { batches, batcher } = recorded(["a", "b"]);
     const responses = [1, 2, 3, 4, 5, 6, 7].map((input) => batcher.add(input));
     expect(batches).toEqual([]);
-    await Bun.sleep(1);
+    await yieldToEventLoop();
     expect(batches).toMatchObject([
       { worker: "a", inputs: [1, 2, 3] },
       { worker: "b", inputs: [4, 5, 6] },
     ]);
     expect(batcher.waiting()).toBe(1);
     batches[1]?.end();
-    await Bun.sleep(1);
+    await yieldToEventLoop();
     expect(batches[2]).toMatchObject({ worker: "b", inputs: [7] });
     for (const { end } of batches) end();
     expect(await Promise.all(responses)).toEqual(["a 1", "a 2", "a 3", "b 4", "b 5", "b 6", "b 7"]);
@@ -48,13 +49,13 @@ describe("createBatcher", () => {
   test("gathers what comes while all workers are busy", async () => {
     const { batches, batcher } = recorded(["a"]);
     const first = batcher.add(1);
-    await Bun.sleep(1);
+    await yieldToEventLoop();
     const second = batcher.add(2);
-    await Bun.sleep(1);
+    await yieldToEventLoop();
     const third = batcher.add(3);
     batches[0]?.end();
     expect(await first).toBe("a 1");
-    await Bun.sleep(1);
+    await yieldToEventLoop();
     batches[1]?.end();
     expect(await Promise.all([second, third])).toEqual(["a 2", "a 3"]);
     expect(batches.map(({ inputs }) => inputs)).toEqual([[1], [2, 3]]);
@@ -63,7 +64,7 @@ describe("createBatcher", () => {
   test("settles each job alone", async () => {
     const { batches, batcher } = recorded(["a"]);
     const responses = [1, -2].map((input) => batcher.add(input) ?? Promise.resolve("full"));
-    await Bun.sleep(1);
+    await yieldToEventLoop();
     batches[0]?.end();
     expect(await Promise.allSettled(responses)).toEqual([
       { status: "fulfilled", value: "a 1" },
@@ -75,7 +76,7 @@ describe("createBatcher", () => {
     const { batches, batcher } = recorded(["a"], 3, 2);
     const responses = [1, 2, 3].map((input) => batcher.add(input));
     expect(responses[2]).toBeUndefined();
-    await Bun.sleep(1);
+    await yieldToEventLoop();
     batches[0]?.end();
     expect(await Promise.all(responses)).toEqual(["a 1", "a 2", undefined]);
   });

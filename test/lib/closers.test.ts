@@ -4,13 +4,14 @@
  */
 import { expect, test } from "bun:test";
 import { createClosers } from "../../src/lib/closers.ts";
+import { yieldToEventLoop } from "../../src/lib/event-loop.ts";
 
 test("the part opened last is closed first, and each close waits for the one before it", async () => {
   const closed: string[] = [];
   const closers = createClosers(() => undefined);
   closers.add("first", () => void closed.push("first"));
   closers.add("slow", async () => {
-    await Bun.sleep(5);
+    await yieldToEventLoop();
     closed.push("slow");
   });
   closers.add("last", () => void closed.push("last"));
@@ -34,7 +35,7 @@ test("a second call waits for the first and closes nothing twice", async () => {
   let count = 0;
   const closers = createClosers(() => undefined);
   closers.add("slow", async () => {
-    await Bun.sleep(5);
+    await yieldToEventLoop();
     count += 1;
   });
   const first = closers.closeAll();

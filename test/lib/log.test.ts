@@ -7,6 +7,7 @@ import { closeSync, constants, mkdtempSync, openSync, readFileSync, readSync, rm
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Failure } from "../../src/failures.ts";
+import { yieldToEventLoop } from "../../src/lib/event-loop.ts";
 import { createLog, type LogLevel, openLineWriter } from "../../src/lib/log.ts";
 
 function logged(level: LogLevel = "debug") {
@@ -136,7 +137,7 @@ describe("a line writer", () => {
     const file = join(folder, "log");
     const writer = openLineWriter(openSync(file, "w"));
     for (let index = 0; index < 100; index++) writer.write(`${index}\n`);
-    await new Promise((resolve) => setImmediate(resolve));
+    await yieldToEventLoop();
     writer.close();
     writer.write("after\n");
     const text = readFileSync(file, "utf8");

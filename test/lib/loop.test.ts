@@ -4,9 +4,11 @@
  */
 import { describe, expect, test } from "bun:test";
 import { explainError, Failure } from "../../src/failures.ts";
+import { yieldToEventLoop } from "../../src/lib/event-loop.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { createIdleWait, type LoopOptions, openBackgroundLoop, openLoop } from "../../src/lib/loop.ts";
 import { sleep } from "../../src/lib/stop.ts";
+import { until } from "../support/until.ts";
 
 const never = 2 ** 30;
 
@@ -36,7 +38,7 @@ describe("openLoop", () => {
       },
     });
     await recovered;
-    await Bun.sleep(0);
+    await until(() => loop.status().lastSuccessAt !== undefined);
     expect(seen.slice(1)).toEqual(
       [1, 2, 3, 4, 5].map((attempt) => `No source could provide valid data {"attempt":${attempt}}`),
     );
@@ -63,7 +65,7 @@ describe("openLoop", () => {
         return "rest";
       },
     });
-    await Bun.sleep(1);
+    await until(() => loop.status().lastSuccessAt !== undefined);
     expect(steps).toBe(1);
     loop.wake();
     await third.promise;
@@ -103,8 +105,7 @@ describe("openLoop", () => {
         return "again";
       },
     });
-    await Bun.sleep(1);
-    expect(loop.status().stepSince).toBe(77);
+    await until(() => loop.status().stepSince === 77);
     await loop.close();
     expect(ended).toBe(true);
     expect(loop.status()).toMatchObject({ running: false, failures: 0, lastError: undefined });
@@ -127,11 +128,10 @@ describe("openBackgroundLoop", () => {
       (error) => errors.push(error),
     );
     await third.promise;
-    await Bun.sleep(5);
+    await yieldToEventLoop();
     expect({ rounds, errors }).toEqual({ rounds: 3, errors: [new Error("second")] });
     loop.wake();
-    await Bun.sleep(5);
-    expect(rounds).toBe(4);
+    await until(() => rounds === 4);
     await loop.close();
     expect(rounds).toBe(4);
   });
@@ -150,7 +150,7 @@ describe("openBackgroundLoop", () => {
       },
       (error) => errors.push(error),
     );
-    await Bun.sleep(1);
+    await yieldToEventLoop();
     await loop.close();
     expect(errors).toEqual([]);
     expect(reason).toEqual(new DOMException("test: closed", "AbortError"));
@@ -168,7 +168,7 @@ describe("the wait between two rounds", () => {
     idle.end();
     await first;
     const second = idle.wait(never).then(() => "ended");
-    expect(await Promise.race([second, Bun.sleep(20).then(() => "lasts")])).toBe("lasts");
+    expect(await Promise.race([second, yieldToEventLoop().then(() => "lasts")])).toBe("lasts");
     idle.end();
     expect(await second).toBe("ended");
   });

@@ -3,6 +3,7 @@
  * @module
  */
 import { expect, test } from "bun:test";
+import { yieldToEventLoop } from "../../src/lib/event-loop.ts";
 import { createSingleFlight } from "../../src/lib/single-flight.ts";
 
 const none = new AbortController().signal;
@@ -11,7 +12,7 @@ test("work of one key is done once while it is under way, and anew afterwards", 
   const flights = createSingleFlight<number>();
   let runs = 0;
   const work = async () => {
-    await Bun.sleep(5);
+    await yieldToEventLoop();
     return ++runs;
   };
   const together = await Promise.all([1, 2, 3].map(() => flights.run("key", none, work)));
@@ -49,7 +50,7 @@ test("one who leaves stops only its own wait; the last one's leaving stops the w
       });
     });
   const waits = [first, second].map(({ signal }) => flights.run("key", signal, work).catch(String));
-  await Bun.sleep(1);
+  await yieldToEventLoop();
   first.abort("first left");
   expect(await waits[0]).toBe("first left");
   expect(stopped).toBe(false);

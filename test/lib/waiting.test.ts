@@ -3,6 +3,7 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
+import { yieldToEventLoop } from "../../src/lib/event-loop.ts";
 import { retry, retryWaitMs } from "../../src/lib/retry.ts";
 import { createSemaphore } from "../../src/lib/semaphore.ts";
 import { isTimeout, linkedController, sleep, untilStopped, withDeadline } from "../../src/lib/stop.ts";
@@ -132,7 +133,7 @@ describe("retry", () => {
       async () => 1,
       () => false,
     );
-    await Bun.sleep(1);
+    await yieldToEventLoop();
     controller.abort("stopped");
     expect(await waiting.catch(String)).toBe("stopped");
   });

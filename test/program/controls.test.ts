@@ -11,6 +11,7 @@ import { utf8Bytes } from "../../src/lib/bytes.ts";
 import { rsa } from "../dev/devnet/support.ts";
 import { bundleTags, makeItems } from "../indexing/samples.ts";
 import { type RunningProgram, startDev } from "../support/program.ts";
+import { until } from "../support/until.ts";
 
 let dev: RunningProgram;
 beforeAll(async () => {
@@ -89,9 +90,7 @@ describe("what a control did is shown by the gateway at once", () => {
     const pending = () => ask("{ transactions(first: 1000) { edges { node { id block { height } } } } }");
     const idsOf = async () =>
       (await pending()).transactions.edges.map((edge: { node: { id: string } }) => edge.node.id);
-    const end = Date.now() + 20_000;
-    while (!(await idsOf()).includes(waiting) && Date.now() < end) await Bun.sleep(50);
-    expect(await idsOf()).toContain(waiting);
+    await until(async () => (await idsOf()).includes(waiting));
     await gateway("/info");
 
     expect(await node("/reset")).toBe("reset done");

@@ -67,7 +67,7 @@ describe("following", () => {
     await withNode(tip, { start: 10, stop: 20 }, async (simulation) => {
       const last = ancestorAt(tip, 20);
       await untilSettled(last, simulation);
-      await Bun.sleep(30);
+      await Bun.sleep(30); // time for a change, which must not happen
       expectIndexToEqual(simulation.index.reader, last, 10);
     });
   });
@@ -143,13 +143,13 @@ describe("following", () => {
       node.setTip(lower);
       await until(() => simulation.status().follow.lag === -3, "the node is seen below", simulation);
       now += 59_000;
-      await Bun.sleep(30);
+      await Bun.sleep(30); // time for a change, which must not happen
       expect(simulation.index.reader.tip()?.height).toBe(9);
       node.setTip(tip);
       await until(() => simulation.status().follow.lag === 0, "the node is seen level", simulation);
       node.setTip(lower);
       await until(() => simulation.status().follow.lag === -3, "the node is seen below", simulation);
-      await Bun.sleep(30);
+      await Bun.sleep(30); // time for a change, which must not happen
       now += 61_000;
       await untilSettled(lower, simulation);
       expectIndexToEqual(simulation.index.reader, lower);
@@ -266,13 +266,13 @@ describe("following", () => {
     let tip = growBranch(script, undefined, 5);
     await withNode(tip, { times: { followMs: 2 ** 30 } }, async (simulation, node) => {
       await untilSettled(tip, simulation);
-      await Bun.sleep(100);
+      await Bun.sleep(100); // time for the last requests of the settled index
       const before = new Map(node.requests());
       const asked = () =>
         [...node.requests()].filter(([path, count]) => count > (before.get(path) ?? 0)).map(([path]) => path);
       simulation.wake();
       await until(() => asked().length > 0, "the node was asked", simulation);
-      await Bun.sleep(30);
+      await Bun.sleep(30); // time for a change, which must not happen
       expect(asked()).toEqual(["/info"]);
       tip = script.block(tip, [script.transaction("bundle")]);
       simulation.putAll(tip);

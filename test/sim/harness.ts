@@ -19,6 +19,7 @@ import { openPool, type Pool, type Workers } from "../../src/threads/pool.ts";
 import { openDirectIndex } from "../indexing/direct-index.ts";
 import { openFolder } from "../indexing/samples.ts";
 import { createRandom } from "../support/random.ts";
+import { until as untilTrue } from "../support/until.ts";
 import { chainTo, type ScriptedBlock } from "./scripted-chain.ts";
 import type { ScriptedNode } from "./scripted-node.ts";
 
@@ -158,15 +159,11 @@ export type Simulation = ReturnType<typeof openSimulation>;
 
 /** Waits until something is so; says what the simulation's state is when it does not come. */
 export async function until(isSo: () => boolean, what: string, simulation: Simulation, ms = 60_000): Promise<void> {
-  const end = Date.now() + ms;
-  while (!isSo()) {
-    if (Date.now() > end) {
-      const { follow, bundles, missing } = simulation.status();
-      const counts = simulation.index.reader.counts();
-      throw new Error(`${what}: not within ${ms} ms; ${JSON.stringify({ follow, bundles, missing, counts })}`);
-    }
-    await Bun.sleep(5);
-  }
+  const state = () => {
+    const { follow, bundles, missing } = simulation.status();
+    return `${what}: ${JSON.stringify({ follow, bundles, missing, counts: simulation.index.reader.counts() })}`;
+  };
+  await untilTrue(isSo, state, ms);
 }
 
 /** Waits until the index stands at a block and has nothing left to do. */

@@ -162,7 +162,6 @@ async function run(fixture: BundleFixture, chain: FakeChain, random: Random): Pr
     async () => {
       if (Date.now() > endsAt) throw new Error(await tell(fixture, chain));
       chain.mine();
-      await Bun.sleep(2);
       const left = await fixture.database.read((tx) =>
         nextBundles(tx, {
           store: storeName,

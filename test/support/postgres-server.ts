@@ -10,6 +10,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { SQL } from "bun";
 import type { Need } from "./helpers.ts";
+import { until } from "./until.ts";
 
 /** A running server. */
 export type PostgresServer = Readonly<{
@@ -92,7 +93,7 @@ export async function startPostgres(isDurable = false): Promise<PostgresServer> 
       for (const pid of processes.filter(isRunning)) process.kill(pid, "SIGKILL");
       await child.exited;
       // A server rejects to start while one of the old ones still has the memory that they shared.
-      while (processes.some(isRunning)) await Bun.sleep(1);
+      await until(() => !processes.some(isRunning));
     },
     start: async () => {
       child = await startServer(join(binaries, "postgres"), data, port, isDurable);

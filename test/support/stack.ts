@@ -13,6 +13,7 @@ import type { Devnet, DevnetOptions } from "../../src/dev/devnet/devnet.ts";
 import { createClosers } from "../../src/lib/closers.ts";
 import { openTestDevnet, serve, type TestNode } from "../dev/devnet/support.ts";
 import { createRecordingLog } from "./recording-log.ts";
+import { until } from "./until.ts";
 
 /** A gateway and the chain that it follows. */
 export type Stack = Readonly<{
@@ -94,17 +95,8 @@ export async function openStack(
     },
     settled: async () => {
       opened.gateway.indexing.wake();
-      const deadline = Date.now() + settleMsMax;
-      while (!isSettled()) {
-        if (Date.now() > deadline)
-          throw new Error(
-            `the gateway did not catch up: ${lines
-              .slice(-20)
-              .map((line) => JSON.stringify(line))
-              .join("\n")}`,
-          );
-        await Bun.sleep(20);
-      }
+      const lastLines = () => lines.slice(-20).map((line) => JSON.stringify(line));
+      await until(isSettled, () => `the gateway catches up: ${lastLines().join("\n")}`, settleMsMax);
     },
     close: async () => {
       await opened.closers.closeAll();

@@ -3,26 +3,31 @@
  * @module
  */
 
-/** Long enough for a machine that is very busy: a test that fails here waits for what never happens. Milliseconds. */
+/** Long enough for a very busy machine. Milliseconds. */
 const timeoutDefaultMs = 60_000;
 
 const pauseMs = 5;
 
-/** Waits until a condition holds. @throws Error that names the condition when the time is over. */
+/**
+ * Waits until a condition holds.
+ *
+ * @param what - Describes the condition; a function is called only on a timeout.
+ * @throws Error with the description on a timeout.
+ */
 export async function until(
   condition: () => boolean | Promise<boolean>,
-  what = String(condition),
+  what: string | (() => string) = String(condition),
   timeoutMs = timeoutDefaultMs,
 ): Promise<void> {
   await eventually(condition, Boolean, timeoutMs, what);
 }
 
-/** Reads a value again until it is the wanted one. @throws Error with the last value when the time is over. */
+/** Polls until a value is as wanted. @throws Error with the last value on a timeout. */
 export async function eventually<Value>(
   read: () => Value | Promise<Value>,
   isWanted: (value: Value) => boolean,
   timeoutMs = timeoutDefaultMs,
-  what = String(isWanted),
+  what: string | (() => string) = String(isWanted),
 ): Promise<Value> {
   const endsAt = performance.now() + timeoutMs;
   for (;;) {
@@ -30,7 +35,8 @@ export async function eventually<Value>(
     if (isWanted(value)) return value;
     if (performance.now() > endsAt) {
       const last = Bun.inspect(value).slice(0, 2_000);
-      throw new Error(`not within ${timeoutMs} ms: ${what}; the last value was ${last}`);
+      const text = typeof what === "string" ? what : what();
+      throw new Error(`not within ${timeoutMs} ms: ${text}; the last value was ${last}`);
     }
     await Bun.sleep(pauseMs);
   }

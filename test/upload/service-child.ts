@@ -9,6 +9,7 @@ import { openProgram } from "../../src/app/program.ts";
 import { readConfig } from "../../src/config/config.ts";
 import { createClosers } from "../../src/lib/closers.ts";
 import { createLog } from "../../src/lib/log.ts";
+import { until } from "../support/until.ts";
 
 const [folder = "", nodeUrl = "", walletFile = ""] = process.argv.slice(2);
 const { config } = readConfig(
@@ -46,5 +47,5 @@ const program = await openProgram({
   folder: takeFolder(config, closers),
   wallet: readUploadWallet("WALLET_FILE", walletFile),
 });
-while (program.reader.tip() === undefined) await Bun.sleep(5);
+await until(() => program.reader.tip() !== undefined);
 console.log((program.serviceUrls.get("upload") ?? "").replace(/\/$/, ""));

@@ -25,6 +25,7 @@ import { paidIn } from "../support/payment.ts";
 import { createRandom, type Random } from "../support/random.ts";
 import { newSeed } from "../support/seed.ts";
 import { testKey } from "../support/signers.ts";
+import { eventually } from "../support/until.ts";
 
 const kills = Number(process.env["KILLS"] ?? 10);
 const endAt = Date.now() + Number(process.env["MINUTES"] ?? Number.POSITIVE_INFINITY) * 60_000;
@@ -273,13 +274,11 @@ async function untilSeen(ledgerFile: string, moment: string): Promise<void> {
 }
 
 async function untilSettled(ledgerFile: string): Promise<void> {
-  const end = Date.now() + 120_000;
-  for (;;) {
-    const states = statesIn(ledgerFile, allBundles);
-    if (states.every(({ state }) => state === "permanent")) return;
-    if (Date.now() > end) throw new Error(`not all are permanent: ${JSON.stringify(states)}`);
-    await Bun.sleep(100);
-  }
+  await eventually(
+    () => statesIn(ledgerFile, allBundles),
+    (states) => states.every(({ state }) => state === "permanent"),
+    120_000,
+  );
 }
 
 async function expectSound(

@@ -4,6 +4,7 @@
  */
 import { expect, test } from "bun:test";
 import { eachAtOnce } from "../../../src/cli/upload/item-sender.ts";
+import { yieldToEventLoop } from "../../../src/lib/event-loop.ts";
 
 test("each thing is worked on once, so many at a time", async () => {
   const things = Array.from({ length: 20 }, (_, index) => index);
@@ -14,7 +15,7 @@ test("each thing is worked on once, so many at a time", async () => {
     begun.push(thing);
     atWork += 1;
     most = Math.max(most, atWork);
-    await new Promise(setImmediate);
+    await yieldToEventLoop();
     atWork -= 1;
   });
   expect([begun, most]).toEqual([things, 3]);

@@ -8,6 +8,7 @@ import { join, resolve } from "node:path";
 import { PassThrough } from "node:stream";
 import { askYesNo } from "../../../src/cli/terminal.ts";
 import { confirmUpload } from "../../../src/cli/upload/upload.ts";
+import { yieldToEventLoop } from "../../../src/lib/event-loop.ts";
 import { repositoryRoot } from "../../support/program.ts";
 import { rsaKey } from "../../support/signers.ts";
 import { openFakeUploadService } from "../upload-service.ts";
@@ -111,7 +112,7 @@ describe("whether an upload is meant", () => {
     });
     const terminal = { isTerminal: true, input: new PassThrough(), output };
     expect(await askYesNo(terminal, "Upload?", 20)).toBe(false);
-    await new Promise(setImmediate);
+    await yieldToEventLoop();
     expect(shown).toBe("Upload? [y/N] \nno response in 1 s\n");
   });
 });

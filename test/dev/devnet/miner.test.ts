@@ -24,7 +24,7 @@ afterEach(() => {
 describe("a chain", () => {
   test("mines what arrives without being asked, and nothing when nothing arrives", async () => {
     const devnet = await open("auto");
-    await Bun.sleep(30);
+    await Bun.sleep(30); // time for a block, which must not be mined
     expect(devnet.height()).toBe(0);
     const { id } = await post(devnet, ecdsa);
     await until(() => devnet.transaction(id).kind === "mined");
@@ -47,7 +47,7 @@ describe("a chain", () => {
     const lastTx = devnet.suggestedAnchor();
     for (let index = 0; index < 80; index += 1) {
       await post(devnet, ecdsa, { lastTx, reward: 10n ** 9n + BigInt(index) });
-      await Bun.sleep(7);
+      await Bun.sleep(7); // each transaction arrives in its own block
     }
     await until(() => devnet.pendingIds().length === 0);
     expect(devnet.height()).toBeLessThan(50);
@@ -61,7 +61,7 @@ describe("a chain", () => {
   test("mines only when asked when it is told so", async () => {
     const devnet = await open("manual");
     const { id } = await post(devnet, ecdsa);
-    await Bun.sleep(30);
+    await Bun.sleep(30); // time for a block, which must not be mined
     expect([devnet.height(), devnet.transaction(id).kind]).toEqual([0, "pending"]);
   });
 
@@ -75,7 +75,7 @@ describe("a chain", () => {
       const miner = openMiner(mode, { waiting: () => 1, mine, log: createLog(silence) });
       miner.close();
     }
-    await Bun.sleep(30);
+    await Bun.sleep(30); // time for a block, which must not be mined
     expect(blocks).toBe(0);
   });
 

@@ -83,7 +83,7 @@ test.each(seedsOr([1, 2, 3]))(
     expect(found).toEqual(expected);
     expect(await fixture.findings()).toEqual([]);
     // Late letters change nothing any more.
-    await Bun.sleep(400);
+    await Bun.sleep(400); // time for late deliveries, which must change nothing
     expect(await balancesOf(fixture)).toEqual(expected);
   },
   120_000,

@@ -189,7 +189,7 @@ describe("U1: a sender who is too slow", () => {
     // Never silent for long, and never with much to say.
     for (let at = 2 * 2 ** 20; !isOver && at < item.bytes.length; at += 10) {
       await piece(item.bytes.subarray(at, at + 10));
-      await Bun.sleep(10);
+      await Bun.sleep(10); // the pace of a slow client
     }
     expect(isOver).toBe(true);
     await expectGone(hasty, item);
@@ -228,7 +228,7 @@ describe("U1: an item that is cut off", () => {
         const until = Math.min(item.bytes.length - 1, Math.floor((item.bytes.length * tenth) / 10));
         const part = item.bytes.subarray(0, until);
         await (inChunks && part.length > 0 ? writeChunk(connection, part) : connection.write(part));
-        await Bun.sleep(tenth);
+        await Bun.sleep(tenth); // a different moment of the upload each time
         connection.cut();
         await expectGone(upload, item);
       }

@@ -69,7 +69,7 @@ test("closing waits for the round under way, tells it to end, and begins no othe
     isClosed = true;
   });
   expect(signal.aborted).toBe(true);
-  await Bun.sleep(0);
+  await Bun.sleep(0); // time for the close, which must not happen
   expect(isClosed).toBe(false);
   finish.resolve(0);
   await closed;

@@ -45,7 +45,7 @@ describe("a refresh", () => {
     await until(() => count() >= 5);
     await refresh.close();
     const atEnd = count();
-    await Bun.sleep(20);
+    await Bun.sleep(20); // twenty intervals, in which no request may be sent
     expect(count()).toBe(atEnd);
   });
 
@@ -54,7 +54,7 @@ describe("a refresh", () => {
     await refresh.settled(signal);
     await refresh.settled(signal);
     expect(count()).toBe(1);
-    await Bun.sleep(1_100);
+    await Bun.sleep(1_100); // longer than `wokenEveryMs`
     await Promise.all(Array.from({ length: 20 }, () => refresh.settled(signal)));
     expect(count()).toBe(2);
     await refresh.close();

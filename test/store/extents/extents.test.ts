@@ -300,7 +300,7 @@ describe("damage", () => {
     const root = rootOf(22, size);
     await store(extents, root, bytes);
     const whole = { start: 0, end: size };
-    await Bun.sleep(60);
+    await Bun.sleep(60); // the clock of the file system advances
     const path = await extents.file(root, whole);
     expect(path).toBeString();
     expect(await extents.file(root, whole)).toBe(path ?? "");
@@ -473,7 +473,7 @@ describe("room", () => {
         expect(extents.present(refused, { start: 0, end: 1 })).toBe(false);
         expect(await readAll(extents, stored)).toEqual(bytesOf(100, mebibyte));
         // Now nothing at all can be written, the rows neither; what is unwritten stays so until it can be.
-        await Bun.sleep(2_100);
+        await Bun.sleep(2_100); // longer than the check of free space is cached
         const late = rootOf(103, 3 * step);
         await store(extents, late, bytesOf(103, 3 * step));
         const filler = await open(join(folder, "rest"), "w");
@@ -484,7 +484,7 @@ describe("room", () => {
         expect(await readAll(extents, stored)).toEqual(bytesOf(100, mebibyte));
         unlinkSync(join(folder, "rest"));
         unlinkSync(join(folder, "others"));
-        await Bun.sleep(2_100);
+        await Bun.sleep(2_100); // longer than the check of free space is cached
         await store(extents, refused, bytesOf(101, mebibyte));
         expect(await readAll(extents, refused)).toEqual(bytesOf(101, mebibyte));
         release();

@@ -3,6 +3,7 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
+import { yieldToEventLoop } from "../../../src/lib/event-loop.ts";
 import { createGroupSync } from "../../../src/store/ledger/group-sync.ts";
 
 /** A disk whose synchronisations end when they are told to. */
@@ -16,8 +17,6 @@ function createDisk() {
   return { begun, sync };
 }
 
-const turn = () => new Promise(setImmediate);
-
 describe("the wait for the disk", () => {
   test("is answered by the synchronisation that begins after it, and shared by those who came meanwhile", async () => {
     const { begun, sync } = createDisk();
@@ -26,14 +25,14 @@ describe("the wait for the disk", () => {
     const watch = (name: string) => wait().then(() => responded.push(name));
     const all = [watch("first")];
     all.push(watch("second"), watch("third"));
-    await turn();
+    await yieldToEventLoop();
     expect([begun.length, responded]).toEqual([1, []]);
     begun[0]?.resolve();
-    await turn();
+    await yieldToEventLoop();
     expect([begun.length, responded]).toEqual([2, ["first"]]);
     all.push(watch("fourth"));
     begun[1]?.resolve();
-    await turn();
+    await yieldToEventLoop();
     expect([begun.length, responded]).toEqual([3, ["first", "second", "third"]]);
     begun[2]?.resolve();
     await Promise.all(all);
@@ -47,7 +46,7 @@ describe("the wait for the disk", () => {
     const second = wait();
     begun[0]?.reject(new Error("EIO"));
     await expect(first).rejects.toThrow("EIO");
-    await turn();
+    await yieldToEventLoop();
     begun[1]?.resolve();
     await second;
   });
@@ -59,7 +58,7 @@ describe("the wait for the disk", () => {
     });
     for (let step = 1; step <= 3; step += 1) {
       await wait();
-      await turn();
+      await yieldToEventLoop();
       expect(count).toBe(step);
     }
   });

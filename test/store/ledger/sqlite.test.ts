@@ -9,6 +9,7 @@ import { mkdtempSync, rmSync, statSync, unlinkSync, writeFileSync } from "node:f
 import { type FileHandle, open } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { yieldToEventLoop } from "../../../src/lib/event-loop.ts";
 import type { LedgerDatabase, Tx } from "../../../src/store/ledger/ledger-database.ts";
 import { openSqliteLedger } from "../../../src/store/ledger/sqlite-ledger.ts";
 import { type Need, testWith } from "../../support/helpers.ts";
@@ -43,8 +44,6 @@ const countEvents = async (ledger: LedgerDatabase) => {
   const row = await ledger.read((tx) => tx.get<{ count: bigint }>("SELECT COUNT(*) AS count FROM events"));
   return row?.count;
 };
-const turn = () => new Promise(setImmediate);
-
 describe("a transaction is answered", () => {
   test("when a synchronisation that began after its commit has ended, and not before", async () => {
     const gates: PromiseWithResolvers<void>[] = [];
@@ -63,7 +62,7 @@ describe("a transaction is answered", () => {
     const first = write("1");
     await until(() => gates.length !== 0);
     const second = write("2");
-    for (let semaphore = 0; semaphore < 20; semaphore += 1) await turn();
+    for (let semaphore = 0; semaphore < 20; semaphore += 1) await yieldToEventLoop();
     // Both are committed, and seen by reads; neither is durable.
     expect([await countEvents(ledger), responded, gates.length]).toEqual([2n, [], 1]);
     gates[0]?.resolve();
@@ -175,7 +174,7 @@ describe("another process's lock", () => {
       state.done = true;
     });
     // Turns of the event loop go by while the lock is held.
-    for (let semaphore = 0; semaphore < 200; semaphore += 1) await turn();
+    for (let semaphore = 0; semaphore < 200; semaphore += 1) await yieldToEventLoop();
     expect(state.done).toBe(false);
     expect(await countEvents(ledger)).toBe(0n);
     other.run("COMMIT");

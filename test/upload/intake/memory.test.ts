@@ -86,7 +86,7 @@ for (const [name, start, inChunks] of [
     async () => {
       const { header } = signLarge(inChunks ? 1 : 2);
       expect((await sendItem(uploads.url, testItem(`before ${name}`).bytes)).status).toBe(200);
-      await Bun.sleep(500);
+      await Bun.sleep(500); // the memory of the first upload is released
       takePeak(uploads.pid);
       const idle = takePeak(uploads.pid);
       limitAddresses(uploads.pid, addressesMax);

@@ -148,12 +148,13 @@ describe("U1: uploads in parts, against a model", () => {
   async function finalizeLater(upload: string) {
     const known = await fixture.multipart.finalizeLater(upload, payers);
     if (known !== undefined) return known;
-    for (;;) {
-      const status = await fixture.multipart.status(upload);
-      if (status.kind === "finalized") return status.taken;
-      if (status.kind === "failed") throw new Failure("upload_rejected", { reason: status.upload.failure?.reason });
-      await Bun.sleep(1);
-    }
+    const status = await eventually(
+      () => fixture.multipart.status(upload),
+      ({ kind }) => kind === "finalized" || kind === "failed",
+    );
+    if (status.kind === "failed") throw new Failure("upload_rejected", { reason: status.upload.failure?.reason });
+    if (status.kind === "finalized") return status.taken;
+    throw new Error(`unexpected status ${status.kind}`);
   }
 
   function isOwned(item: TestItem, { bytes }: Model): boolean {

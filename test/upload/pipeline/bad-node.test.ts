@@ -124,7 +124,7 @@ describe("the whole way of an item", () => {
     })();
     const stop = keepMining(stack.devnet, 250);
     await untilPermanent(stack, [item]);
-    await Bun.sleep(300);
+    await Bun.sleep(300); // time for more readings of the permanent state
     stop();
     isOver = true;
     await looking;

@@ -27,7 +27,6 @@ const unfinished = (states: readonly Bundle["state"][] = every) =>
 async function minedUntilPermanent(items: number): Promise<void> {
   await until(async () => {
     chain.mine();
-    await Bun.sleep(2);
     return fixture.ended.permanent === items;
   }, `${items} items are permanent`);
 }
@@ -188,7 +187,7 @@ describe("a transaction", () => {
     const [first] = chain.seen.keys();
     // Up to the last block that may have it, and as many again as branches live.
     chain.mine(43);
-    await Bun.sleep(300);
+    await Bun.sleep(300); // time for another post, which must not happen
     expect([...chain.seen.keys()]).toEqual([first ?? ""]);
     expect(chain.mineForgotten(([id]) => id)).toBe(first ?? "");
     isDropped = false;
@@ -204,7 +203,7 @@ describe("a transaction", () => {
     fixture.start(chain);
     await until(() => chain.seen.size === 1, "it was sent");
     chain.mine(60);
-    await Bun.sleep(100);
+    await Bun.sleep(100); // time for another post, which must not happen
     expect(chain.seen.size).toBe(1);
     isDropped = false;
     chain.mine(20);
@@ -220,7 +219,7 @@ describe("a transaction", () => {
     await until(() => chain.seen.size === 1, "it was sent");
     chain.fixture.areNodesSilent = true;
     chain.mine(100);
-    await Bun.sleep(500);
+    await Bun.sleep(500); // time for another post, which must not happen
     expect(chain.seen.size).toBe(1);
     chain.fixture.areNodesSilent = false;
     chain.fixture.faults = {};
@@ -307,7 +306,7 @@ describe("chunks", () => {
       const [item] = await taken([1_000 + turn]);
       others.push(item as SignedItem);
       pipeline.onItem(1_000);
-      await Bun.sleep(30);
+      await Bun.sleep(30); // each item gets its own bundle
     }
     await minedUntilPermanent(12);
     expect((await fixture.database.read((tx) => findUpload(tx, stuck?.id ?? "")))?.state).toBe("posted");
@@ -374,11 +373,11 @@ describe("a block", () => {
     fixture.start(chain, { confirmations: 5 });
     await until(async () => (await unfinished(["seeded"])).length === 1, "it is seeded");
     chain.mine(4);
-    await Bun.sleep(100);
+    await Bun.sleep(100); // time for a confirmation, which must not happen
     expect(fixture.ended.permanent).toBe(0);
     chain.fixture.canReadBack = false;
     chain.mine(4);
-    await Bun.sleep(100);
+    await Bun.sleep(100); // time for a confirmation, which must not happen
     expect(fixture.ended.permanent).toBe(0);
     chain.fixture.canReadBack = true;
     await until(() => fixture.ended.permanent === 1, "it is permanent");

@@ -67,7 +67,7 @@ test("what is noted stays for those who found it just before", async () => {
   removing.note(own);
   now += 399;
   removing.note([]); // it looks at its clock
-  await Bun.sleep(100);
+  await Bun.sleep(100); // time for a removal, which must not happen
   expect(own.map(isThere)).toEqual([true]);
   now += 1;
   removing.note([]);
@@ -103,7 +103,7 @@ test("a segment that was written to a moment ago stays: what was written may be 
   removing.note([segment]);
   now += 300;
   removing.note([]); // it looks at its clock
-  await Bun.sleep(100);
+  await Bun.sleep(100); // time for a removal, which must not happen
   expect(isThere(segment)).toBe(true);
   now += 300;
   removing.note([]);
