@@ -9,7 +9,7 @@
 import { mkdirSync } from "node:fs";
 import { resolve } from "node:path";
 import type { BunPlugin } from "bun";
-import { bundleGraphiql } from "./src/http/graphql/graphiql-assets.ts";
+import { bundleGraphiql } from "./src/http/graphql/graphiql.ts";
 import { readApiDocs } from "./src/http/reference/api-docs-assets.ts";
 import { workerEntries } from "./src/threads/pool.ts";
 

@@ -5,7 +5,7 @@
  */
 import { Failure, type FailureCode } from "../failures.ts";
 import type { Kind, Schema } from "../lib/kind.ts";
-import { readBody } from "./body.ts";
+import { readBody } from "./request-body.ts";
 
 /** Fields of a JSON object, none of them looked at yet. */
 export type Fields = Readonly<Record<string, unknown>>;

@@ -1,17 +1,18 @@
 /**
  * Memory of bodies: of responses until the client has received them, of requests until the response. All listeners
- * share one budget for each, and each client address has a share of it.
+ * share one budget for each, and each client address has a share of it. A body that several responses share is counted
+ * once.
  * Source: docs/decisions/091-body-memory.md.
  * @module
  */
-import { createByteBudget } from "../lib/byte-budget.ts";
-import { type BlobThread, createCompositions } from "../lib/event-loop.ts";
+
+import { Failure } from "../failures.ts";
+import { type ByteBudget, createByteBudget } from "../lib/byte-budget.ts";
+import { type BlobThread, type Compositions, createCompositions } from "../lib/event-loop.ts";
 import type { Metrics } from "../lib/metrics.ts";
-import { bodySizeOf, countedBytesMin } from "./body-size.ts";
 import { addressBlock } from "./client-address.ts";
-import { type MemoryAccount, mayStay, openMemoryAccount } from "./memory-account.ts";
-import { createResponsesUnderWay, type ListenerRequests } from "./responses-under-way.ts";
-import { createSharedBlobs } from "./shared-blobs.ts";
+import { bodySizeOf, codeResponse, countedBytesMin, fileHolds, type HeldMemory, heldMemoryOf } from "./responses.ts";
+import { createResponsesUnderWay, type ListenerRequests, type ResponsesUnderWay } from "./responses-under-way.ts";
 
 /** The memory of all bodies. */
 export type BodyMemory = Readonly<{
@@ -25,7 +26,7 @@ export type BodyMemory = Readonly<{
 }>;
 
 /** Limits of all bodies together. */
-export type BodyMemoryOptions = Readonly<{
+type BodyMemoryOptions = Readonly<{
   responseBytesMax: number;
   requestBytesMax: number;
   metrics: Metrics;
@@ -119,5 +120,222 @@ function countersIn(metrics: Metrics) {
     rejectedResponse: () => response.inc(),
     rejectedRequest: () => request.inc(),
     cut: (connections: number) => cut.inc(connections),
+  };
+}
+
+/** What one request holds. */
+export type RequestMemory = Compositions &
+  Readonly<{
+    /**
+     * Takes bytes for a response body that is about to be composed.
+     * @throws Failure `busy` when they are not free in time.
+     */
+    holdResponse: (bytes: number) => Promise<void>;
+    /** Takes bytes for a response body that is composed already, and waits for them in memory. Throws as above. */
+    holdComposed: (bytes: number) => Promise<void>;
+    /**
+     * Takes bytes for the request's body, before it is read.
+     *
+     * @param aheadBytes - As much of the body as the runtime may read during a wait.
+     * @throws Failure `busy` when they are not free in time.
+     */
+    holdRequest: (bytes: number, aheadBytes: number) => Promise<void>;
+  }>;
+
+/** The memory of one request, as its listener accounts for it. */
+type MemoryAccount = RequestMemory &
+  Readonly<{
+    /**
+     * Releases what the request's body held, and counts what the response holds until it has left.
+     * @returns The response, or 503 `busy` in its place when its bytes are not free in time.
+     */
+    settle: (response: Response) => Promise<Response>;
+  }>;
+
+/** What an account is part of. */
+type AccountParts = Readonly<{
+  compositions: Compositions;
+  responses: ByteBudget;
+  requests: ByteBudget;
+  shared: SharedBlobs;
+  underWay: Pick<ResponsesUnderWay, "keep" | "keepUncounted">;
+  count: Readonly<{ rejectedResponse: () => void; rejectedRequest: () => void }>;
+}>;
+
+/** What a request under way takes besides its bodies: connection, headers, promises (measured). Bytes. */
+const exchangeBytes = 8 * 2 ** 10;
+
+/** For requests that came through no listener: nothing is counted. */
+export const unlimitedMemory: RequestMemory = {
+  ...createCompositions(),
+  holdResponse: async () => undefined,
+  holdComposed: async () => undefined,
+  holdRequest: async () => undefined,
+};
+
+/** Opens the account of one request. */
+function openMemoryAccount(parts: AccountParts, request: Request, listener: ListenerRequests): MemoryAccount {
+  const { requests, shared, underWay, count, compositions } = parts;
+  let client: string | undefined;
+  const clientOf = (): string => {
+    client ??= addressBlock(listener.clientAddressOf(request));
+    return client;
+  };
+  const held = createHolding(parts.responses, clientOf, request.signal);
+  let requestBytes = 0;
+  let isRejected = false;
+
+  /** Requests of disconnected clients are not rejected. */
+  const countRejected = (): void => {
+    if (!request.signal.aborted) count.rejectedResponse();
+  };
+  const holdResponse = async (bytes: number, heldBytes: number): Promise<void> => {
+    if (bytes < countedBytesMin || (await held.set(held.bytes() + bytes, heldBytes))) return;
+    if (request.signal.aborted) throw request.signal.reason;
+    isRejected = true;
+    countRejected();
+    throw new Failure("busy", { bytes, reason: "response bodies use all the memory that they may" });
+  };
+  const keep = (blob: Blob | undefined, isStream: boolean): void => {
+    const bytes = held.pass();
+    if (bytes > 0 || blob !== undefined)
+      underWay.keep({ request, listener, client: clientOf(), bytes, blob, isStream, isSmall: false });
+  };
+  /** Takes what a response holds. */
+  const takeFor = async (memory: HeldMemory): Promise<boolean> => {
+    if (memory.kind !== "shared") {
+      const bytes = countedBytes(memory, listener.isEncrypted);
+      return await held.set(bytes, memory.kind === "bytes" ? bytes : 0);
+    }
+    const { blob } = memory;
+    if (blob.size < countedBytesMin || shared.join(clientOf(), blob)) return await held.set(0, 0);
+    // The memory held for composing it stays held: released first, it would go to a request that waits.
+    if (!(await held.set(blob.size, blob.size))) return false;
+    shared.took(clientOf(), blob);
+    held.pass(); // the blob's now
+    return true;
+  };
+
+  return {
+    ...compositions,
+    holdResponse: (bytes) => holdResponse(bytes, 0),
+    holdComposed: (bytes) => holdResponse(bytes, bytes),
+    holdRequest: async (bytes, aheadBytes) => {
+      if (bytes < countedBytesMin) return;
+      if (await requests.takeSoon(clientOf(), bytes, aheadBytes, request.signal)) {
+        requestBytes += bytes;
+        return;
+      }
+      if (request.signal.aborted) throw request.signal.reason;
+      count.rejectedRequest();
+      throw new Failure("busy", { bytes, reason: "request bodies use all the memory that they may" });
+    },
+    settle: async (response) => {
+      if (requestBytes > 0) requests.release(clientOf(), requestBytes);
+      requestBytes = 0;
+      const memory = heldMemoryOf(response);
+      // Thousands of clients without memory would hold their connections, too.
+      if (isRejected) response.headers.set("Connection", "close");
+      if (memory !== undefined && !(await takeFor(memory))) {
+        await held.set(0, 0);
+        countRejected();
+        if (memory.kind === "stream") await response.body?.cancel();
+        return codeResponse("busy", { Connection: "close" });
+      }
+      const isCountedBlob = memory?.kind === "shared" && memory.blob.size >= countedBytesMin;
+      keep(isCountedBlob ? memory.blob : undefined, memory?.kind === "stream");
+      if (mayStay(response, listener)) underWay.keepUncounted({ request, listener, response });
+      return response;
+    },
+  };
+}
+
+/** What a response of one request holds of the budget. */
+function createHolding(responses: ByteBudget, clientOf: () => string, signal: AbortSignal) {
+  let held = 0;
+  return {
+    bytes: () => held,
+    /** Brings it to so many bytes; false when they are not free in time. */
+    set: async (bytes: number, heldBytes: number): Promise<boolean> => {
+      const more = bytes - held;
+      if (more > 0 && !(await responses.takeSoon(clientOf(), more, heldBytes, signal))) return false;
+      if (more < 0) responses.release(clientOf(), -more);
+      held = bytes;
+      return true;
+    },
+    /** Passes it on to whoever releases it. */
+    pass: (): number => {
+      const bytes = held;
+      held = 0;
+      return bytes;
+    },
+  };
+}
+
+function countedBytes(memory: Exclude<HeldMemory, { kind: "shared" }>, isEncrypted: boolean): number {
+  if (memory.kind === "file") return fileHolds(memory.bytes, isEncrypted) + exchangeBytes;
+  return memory.bytes < countedBytesMin ? 0 : memory.bytes + exchangeBytes;
+}
+
+/** Whether a small response may stay in the process: HTTP/2 buffers what exceeds the window of its stream. */
+function mayStay(response: Response, { isEncrypted }: ListenerRequests): boolean {
+  const size = isEncrypted ? bodySizeOf(response) : 0;
+  return size > 0 && size < countedBytesMin;
+}
+
+/** Blobs that several responses send: each is counted once, for one of the clients that read it. */
+export type SharedBlobs = Readonly<{
+  /** Joins those that send a blob already; false when nobody does. */
+  join: (client: string, blob: Blob) => boolean;
+  /** Begins with a blob whose bytes were taken. */
+  took: (client: string, blob: Blob) => void;
+  /** Begins with a blob that is being sent, whether there are bytes for it or not. */
+  add: (client: string, blob: Blob) => void;
+  /** Ends a response to a client. While others read the blob, one of them has it counted. */
+  leave: (client: string, blob: Blob) => void;
+}>;
+
+/** Responses that send one blob: how many by client, and the client for which it is counted. */
+type Readers = { readonly counts: Map<string, number>; counted: string };
+
+/** Creates the count, within the budget of responses. */
+export function createSharedBlobs(responses: ByteBudget): SharedBlobs {
+  const blobs = new Map<Blob, Readers>();
+  const join = (client: string, blob: Blob): boolean => {
+    const readers = blobs.get(blob);
+    if (readers === undefined) return false;
+    readers.counts.set(client, (readers.counts.get(client) ?? 0) + 1);
+    return true;
+  };
+  const took = (client: string, blob: Blob): void => {
+    // Another response may have begun with it during the wait for its bytes.
+    if (join(client, blob)) responses.release(client, blob.size);
+    else blobs.set(blob, { counts: new Map([[client, 1]]), counted: client });
+  };
+  return {
+    join,
+    took,
+    add: (client, blob) => {
+      responses.add(client, blob.size);
+      took(client, blob);
+    },
+    leave: (client, blob) => {
+      const readers = blobs.get(blob);
+      const count = readers?.counts.get(client);
+      if (readers === undefined || count === undefined) return;
+      if (count > 1) {
+        readers.counts.set(client, count - 1);
+        return;
+      }
+      readers.counts.delete(client);
+      if (readers.counted !== client) return;
+      const [next] = readers.counts.keys();
+      if (next === undefined) blobs.delete(blob);
+      else {
+        readers.counted = next;
+        responses.add(next, blob.size); // before the release, which would give the bytes to a request that waits
+      }
+      responses.release(client, blob.size);
+    },
   };
 }

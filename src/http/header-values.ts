@@ -1,10 +1,11 @@
 /**
- * Header values that are made from what strangers wrote into tags and queries: checked, or replaced, never an
- * error.
+ * Header values: those that are written from tags and queries of clients, which are validated or replaced, never an error;
+ * and the fetch metadata of browsers.
  * Source: RFC 9110 §5.6, §8.3.1 (media types), §8.4 (codings); RFC 6266 and RFC 8187 (file names); RFC 9530
- * (digests).
+ *   (digests); Fetch Metadata Request Headers (W3C).
  * @module
  */
+import type { FetchMetadata } from "../gateway/isolation.ts";
 
 /** What content is when its tag is absent or is no media type. */
 export const unknownType = "application/octet-stream";
@@ -148,4 +149,14 @@ function encodeExtended(text: string): string {
 export function takesOnlyJson(request: Request): boolean {
   const accept = request.headers.get("accept") ?? "";
   return accept.includes("application/json") && !accept.includes("*/*") && !accept.includes("text/");
+}
+
+/** Reads the metadata that isolates content (gateway/isolation.ts). */
+export function readFetchMetadata(headers: Headers): FetchMetadata {
+  return {
+    destination: headers.get("sec-fetch-dest"),
+    otherFetchMetadata: headers.has("sec-fetch-mode") || headers.has("sec-fetch-site"),
+    accept: headers.get("accept"),
+    serviceWorker: headers.get("service-worker"),
+  };
 }

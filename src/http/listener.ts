@@ -1,23 +1,26 @@
 /**
- * A socket that takes requests, in the clear or with a certificate that can be replaced while it runs.
+ * A socket that accepts requests, in the clear or with a certificate that can be replaced while it runs; and the
+ * connections of its requests.
  *
- * The runtime cannot give a running listener another certificate (`server.reload` keeps the first one), so a
- * second listener takes the same port and the first one takes no more connections. What is under way at the
- * first is finished there. In the instant of the change a connection whose handshake has not ended may be
- * reset; a caller that connects again gets through (measured: about one for each change at 700 new
- * connections a second).
+ * The runtime cannot give a running listener another certificate (`server.reload` keeps the first one). A second listener
+ * therefore takes the same port, and the first one accepts no more connections but completes the requests that it has.
+ * At the moment of the change, a connection whose handshake has not ended may be reset; a client that connects again
+ * succeeds (measured: about one reset for each change at 700 new connections a second).
  * Source: docs/decisions/040-tls.md.
  * @module
  */
 
-import { allowCookies } from "./head.ts";
+import { askerOf, type Connection } from "./receive.ts";
+import { allowCookies } from "./request-limits.ts";
+import { heldMemoryOf } from "./responses.ts";
+import type { ListenerRequests } from "./responses-under-way.ts";
 
 /** A certificate, with those that vouch for it, and its private key. PEM. */
 export type Certificate = Readonly<{ cert: string; key: string }>;
 
 type BunServer = ReturnType<typeof Bun.serve>;
 
-export type ListenerOptions = Readonly<{
+type ListenerOptions = Readonly<{
   hostname: string;
   /** 0 takes a free port. */
   port: number;
@@ -32,7 +35,7 @@ export type ListenerOptions = Readonly<{
 }>;
 
 /** A socket that takes requests. */
-export type Listener = Readonly<{
+type Listener = Readonly<{
   port: number;
   /**
    * Uses another certificate for new connections.
@@ -99,4 +102,54 @@ export function checkPortFree(hostname: string, port: number): void {
 export function reachableHost(hostname: string): string {
   if (hostname === "0.0.0.0" || hostname === "::") return "localhost";
   return hostname.includes(":") ? `[${hostname}]` : hostname;
+}
+
+/** The connections of one listener; it may be several servers one after another, as its certificate changes. */
+type Connections = Readonly<{
+  of: (arrived: Request, server: BunServer) => Connection;
+  requestsAt: (server: BunServer) => ListenerRequests;
+  /** Ends the longer silence that a request allowed, unless its response still waits for a source. */
+  endSilence: (arrived: Request, server: BunServer, response: Response) => void;
+}>;
+
+/** What connections are made of. */
+type ConnectionsOptions = Readonly<{
+  isTrustedProxy: ((address: string) => boolean) | undefined;
+  isEncrypted: boolean;
+  /** Silence after which a connection is closed. Seconds. */
+  silenceSeconds: number;
+}>;
+
+/** Creates the connections of one listener. */
+export function createConnections(options: ConnectionsOptions): Connections {
+  const { isTrustedProxy, isEncrypted, silenceSeconds } = options;
+  const patient = new WeakSet<Request>();
+  const listeners = new WeakMap<BunServer, ListenerRequests>();
+
+  const connectionOf = (arrived: Request, server: BunServer): Connection => ({
+    peerAddress: () => server.requestIP(arrived)?.address ?? "",
+    isTrustedProxy: (address) => isTrustedProxy?.(address) ?? false,
+    allowSilence: (seconds) => {
+      patient.add(arrived);
+      server.timeout(arrived, seconds);
+    },
+  });
+  const openRequests = (server: BunServer): ListenerRequests => {
+    const requests: ListenerRequests = {
+      clientAddressOf: (request) => askerOf(request, connectionOf(request, server)).clientAddress(),
+      isUnderWay: (request) => server.requestIP(request) !== null,
+      peerOf: (request) => server.requestIP(request) ?? undefined,
+      isEncrypted,
+    };
+    listeners.set(server, requests);
+    return requests;
+  };
+
+  return {
+    of: connectionOf,
+    requestsAt: (server) => listeners.get(server) ?? openRequests(server),
+    endSilence: (arrived, server, response) => {
+      if (patient.delete(arrived) && heldMemoryOf(response)?.kind !== "stream") server.timeout(arrived, silenceSeconds);
+    },
+  };
 }

@@ -4,9 +4,9 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { type Metrics, metricsContentType } from "../lib/metrics.ts";
-import { withBodySize } from "./body-size.ts";
 import { text } from "./reference/words.ts";
 import { servicePrefixes } from "./reserved.ts";
+import { withBodySize } from "./responses.ts";
 import { described } from "./route-schema.ts";
 
 /** Where the gateway has its metrics: for collectors, and under the peer's address in both spellings. */
@@ -58,7 +58,7 @@ export function createMetricsRoutes(
 
 /**
  * Writes pages, a few at once and then some a second by their size; who asks for more gets the last one. A page can
- * have half a megabyte, and responses that share it share its bytes (shared-blobs.ts).
+ * have half a megabyte, and responses that share it share its bytes (body-memory.ts).
  */
 function createPage(metrics: Metrics, now: () => number): () => Promise<Blob> {
   let last: Promise<Blob> | undefined;

@@ -12,9 +12,9 @@ import { createTokenBuckets } from "../lib/token-buckets.ts";
 import type { PaidReading } from "../payment/x402/paid-reading.ts";
 import type { X402Payment } from "../payment/x402/x402.ts";
 import { callerLeft, reportsDisconnect } from "./client-disconnect.ts";
-import type { RequestContext } from "./context.ts";
 import type { PublicUrl } from "./public-url.ts";
 import { type Lack, type RateLimiter, rateLimitedResponse, tokenBytes, tokensOf } from "./rate-limiter.ts";
+import type { RequestContext } from "./request-context.ts";
 import { failureResponse } from "./responses.ts";
 import { x402PaymentOf, x402RequiredResponse, x402SettledHeaders } from "./x402-responses.ts";
 

@@ -3,7 +3,7 @@
  * Source: docs/reference/gateway.md#public-addresses.
  * @module
  */
-import { contextOf } from "./context.ts";
+import { contextOf } from "./request-context.ts";
 
 /** Tells an address without a slash at its end; "" where only a relative one is safe. */
 export type PublicUrl = (request: Request) => string;

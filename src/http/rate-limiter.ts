@@ -12,11 +12,10 @@
 import type { Clock } from "../lib/clock.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import { createTokenBuckets } from "../lib/token-buckets.ts";
-import { bodySizeOf } from "./body-size.ts";
 import { addressBlock } from "./client-address.ts";
-import type { Asker } from "./context.ts";
 import { isAdministration } from "./cors.ts";
-import { jsonResponse } from "./responses.ts";
+import type { Asker } from "./request-context.ts";
+import { bodySizeOf, jsonResponse } from "./responses.ts";
 
 /** Tokens of one kind of bucket. */
 export type BucketSize = Readonly<{ capacity: number; refillPerSecond: number }>;

@@ -5,11 +5,10 @@
  * @module
  */
 import { Failure } from "../failures.ts";
+import { type RequestMemory, unlimitedMemory } from "./body-memory.ts";
 import { clientAddressOf } from "./client-address.ts";
-import { type Asker, type RequestContext, setContext } from "./context.ts";
-import { checkHeadSize } from "./head.ts";
-import { type RequestMemory, unlimitedMemory } from "./memory-account.ts";
-import { requestIdOf } from "./request-id.ts";
+import { type Asker, type RequestContext, requestIdOf, setContext } from "./request-context.ts";
+import { checkHeadSize } from "./request-limits.ts";
 import { hostPort, readSegments, readTarget, type Target, writePath } from "./target.ts";
 
 /** What the listener knows about a connection. */

@@ -6,8 +6,8 @@ import { STATUS_CODES } from "node:http";
 import type { Log } from "../lib/log.ts";
 import type { Metrics, Series } from "../lib/metrics.ts";
 import { callerLeft } from "./client-disconnect.ts";
-import type { RequestContext } from "./context.ts";
-import type { RouteLabel } from "./route-labels.ts";
+import type { RequestContext } from "./request-context.ts";
+import type { RouteLabel } from "./route-table.ts";
 
 /** A request with its response. */
 export type CompletedRequest = Readonly<{

@@ -10,9 +10,9 @@
 import type { ByteBudget } from "../lib/byte-budget.ts";
 import { inOrder } from "../lib/event-loop.ts";
 import { openTcpConnections } from "../lib/tcp-connections.ts";
-import { bodySizeOf, countedBytesMin, heldMemoryOf } from "./body-size.ts";
+import type { SharedBlobs } from "./body-memory.ts";
 import { addressBlock } from "./client-address.ts";
-import type { SharedBlobs } from "./shared-blobs.ts";
+import { bodySizeOf, countedBytesMin, heldMemoryOf } from "./responses.ts";
 import { createSlowReaders, type PeerAddress, type Reader, type SlowReaders } from "./slow-readers.ts";
 
 /** What a listener knows of its requests. */
@@ -23,7 +23,7 @@ export type ListenerRequests = Readonly<{
   isUnderWay: (request: Request) => boolean;
   /** The other side of the request's connection; undefined when nothing is under way. */
   peerOf: (request: Request) => PeerAddress | undefined;
-  /** With TLS the runtime reads files piece by piece; without, the kernel sends them (body-size.ts). */
+  /** With TLS the runtime reads files piece by piece; without, the kernel sends them (responses.ts). */
   isEncrypted: boolean;
 }>;
 
@@ -35,7 +35,7 @@ export type UnderWay = Readonly<{
   bytes: number; // of its own
   blob: Blob | undefined; // shared with others
   isSmall: boolean; // was counted only because it did not leave
-  isStream: boolean; // which may wait for its source, and has a time for its reader (content-body.ts)
+  isStream: boolean; // which may wait for its source, and has a time for its reader (content-response.ts)
 }>;
 
 /** A response that is not counted yet: from the response cache, or small. */

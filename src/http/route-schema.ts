@@ -7,9 +7,9 @@
  */
 import { type DocumentDecoration, t, ValidationError } from "elysia";
 import { Failure, type FailureCode, failures } from "../failures.ts";
-import { contextOf } from "./context.ts";
 import type { Parameter } from "./parameter.ts";
 import type { Responses, Schema } from "./reference/words.ts";
+import { contextOf } from "./request-context.ts";
 
 /** What the API reference shows of a parameter. */
 type TextOptions = Readonly<{

@@ -1,10 +1,11 @@
 /**
- * A listener: from a socket's request to a response, the same for every service.
+ * HTTP server: from a request to a response, the same for every service.
  *
- * Only here a Failure becomes a response, and 404 is distinguished from 405.
- * Responses from the response cache bypass all of it: setting one header per request costs more than such a response
+ * Only this file converts a Failure to a response, and distinguishes 404 from 405.
+ * Responses from the response cache bypass the routes: setting one header per request costs more than such a response
  * (8 µs against 5 µs, measured; bench/http.ts).
- * Source: docs/reference/gateway.md#which-route-serves-a-request; docs/reference/gateway.md#errors.
+ * Source: docs/reference/gateway.md#which-route-serves-a-request; docs/reference/gateway.md#errors;
+ *   docs/reference/gateway.md#request-ids; RFC 9110 §9.3.2 (HEAD).
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";
@@ -12,20 +13,25 @@ import { type Failure, failures } from "../failures.ts";
 import type { Log } from "../lib/log.ts";
 import type { BodyMemory } from "./body-memory.ts";
 import { callerLeft, reportsDisconnect } from "./client-disconnect.ts";
-import { createConnections } from "./connections.ts";
-import { contextOf } from "./context.ts";
-import { isAdministration, preflightResponse } from "./cors.ts";
-import { finish, headersOnly } from "./finish.ts";
-import { clearLargeCookies } from "./head.ts";
-import { type Certificate, openListener, reachableHost } from "./listener.ts";
+import { corsHeaders, isAdministration, preflightResponse } from "./cors.ts";
+import { type Certificate, createConnections, openListener, reachableHost } from "./listener.ts";
 import type { Entry, PaidReads } from "./paid-reads.ts";
 import type { RateLimiter } from "./rate-limiter.ts";
 import { askerOf, hasSeveralHosts, type Received, receive } from "./receive.ts";
+import { contextOf, type RequestContext } from "./request-context.ts";
+import { clearLargeCookies } from "./request-limits.ts";
 import type { RequestMetrics } from "./request-metrics.ts";
 import { codeResponse, failureResponse } from "./responses.ts";
-import { createRouteLabels, type RouteLabel, type RouteLabels, type ServiceName, unrouted } from "./route-labels.ts";
 import { failureOf } from "./route-schema.ts";
-import { createRouteTable, type RouteTable } from "./routes.ts";
+import {
+  createRouteLabels,
+  createRouteTable,
+  type RouteLabel,
+  type RouteLabels,
+  type RouteTable,
+  type ServiceName,
+  unrouted,
+} from "./route-table.ts";
 import type { Target } from "./target.ts";
 
 export type ServerOptions = Readonly<{
@@ -244,4 +250,39 @@ function failed(failure: Failure, requestId: string, log: Log): Response {
 /** A cached file that was evicted between being found and being opened; asking again finds another source. */
 function isMissingFile(error: Error): boolean {
   return "code" in error && error.code === "ENOENT";
+}
+
+/**
+ * Adds the request's id, CORS outside of administration, whose responses are not stored, and `Connection: close`
+ * when the listener is closing.
+ */
+export function finish(response: Response, context: RequestContext, draining: boolean): Response {
+  const { headers } = response;
+  headers.set("X-Request-Id", context.requestId);
+  if (isAdministration(context.target.path)) headers.set("Cache-Control", "no-store");
+  else if (!headers.has("Access-Control-Allow-Origin"))
+    for (const [name, value] of Object.entries(corsHeaders)) headers.set(name, value);
+  if (draining) headers.set("Connection", "close");
+  return response;
+}
+
+/**
+ * The headers of a response without its body, with the length of the body.
+ *
+ * Routes for whose bodies that would be costly leave the body out and set Content-Length themselves.
+ */
+async function headersOnly(response: Response): Promise<Response> {
+  const { status } = response;
+  const headers = new Headers(response.headers);
+  // Bun sets Date on every response except those to HEAD.
+  if (!headers.has("Date")) headers.set("Date", new Date().toUTCString());
+  if (!headers.has("Content-Length") && hasBody(status))
+    headers.set("Content-Length", String((await response.arrayBuffer()).byteLength));
+  else await response.body?.cancel();
+  return new Response(null, { status, headers });
+}
+
+/** Whether responses of this status have a body. */
+function hasBody(status: number): boolean {
+  return status >= 200 && status !== 204 && status !== 304;
 }

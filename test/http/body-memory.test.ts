@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import { createBodyMemory } from "../../src/http/body-memory.ts";
-import { withBodySize } from "../../src/http/body-size.ts";
+import { withBodySize } from "../../src/http/responses.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
 
 const kibibyte = 2 ** 10;

@@ -5,10 +5,10 @@
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { Elysia } from "elysia";
-import { withBodySize } from "../../src/http/body-size.ts";
 import { createPaidReads } from "../../src/http/paid-reads.ts";
 import { createRateLimiter } from "../../src/http/rate-limiter.ts";
 import { createRequestMetrics } from "../../src/http/request-metrics.ts";
+import { withBodySize } from "../../src/http/responses.ts";
 import { type HttpServer, openServer } from "../../src/http/server.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";

@@ -7,7 +7,7 @@
  */
 import { afterAll, describe, expect, test } from "bun:test";
 import { Elysia } from "elysia";
-import { readBody } from "../../src/http/body.ts";
+import { readBody } from "../../src/http/request-body.ts";
 import { createRequestMetrics } from "../../src/http/request-metrics.ts";
 import { textResponse } from "../../src/http/responses.ts";
 import { openServer } from "../../src/http/server.ts";

@@ -4,10 +4,9 @@
  */
 import { afterEach, describe, expect, test } from "bun:test";
 import { Elysia } from "elysia";
-import { withBodySize } from "../../src/http/body-size.ts";
 import { createRateLimiter, type RateLimiterOptions } from "../../src/http/rate-limiter.ts";
 import { createRequestMetrics } from "../../src/http/request-metrics.ts";
-import { textResponse } from "../../src/http/responses.ts";
+import { textResponse, withBodySize } from "../../src/http/responses.ts";
 import { type HttpServer, openServer, type ServerOptions } from "../../src/http/server.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { METHODS, STATUS_CODES } from "node:http";
 import { sandboxLabel } from "../../src/http/hosts.ts";
 import { createRequestMetrics } from "../../src/http/request-metrics.ts";
-import { createRouteLabels, unrouted } from "../../src/http/route-labels.ts";
+import { createRouteLabels, unrouted } from "../../src/http/route-table.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
 import { wire } from "../support/gateway-server.ts";

@@ -5,8 +5,8 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { Elysia } from "elysia";
 import { Failure } from "../../src/failures.ts";
-import { readBody, readJsonBody } from "../../src/http/body.ts";
-import { contextOf } from "../../src/http/context.ts";
+import { readBody, readJsonBody } from "../../src/http/request-body.ts";
+import { contextOf } from "../../src/http/request-context.ts";
 import { createRequestMetrics } from "../../src/http/request-metrics.ts";
 import { jsonResponse, pageResponse, textResponse } from "../../src/http/responses.ts";
 import { openServer } from "../../src/http/server.ts";

@@ -3,7 +3,7 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { createSharedBlobs } from "../../src/http/shared-blobs.ts";
+import { createSharedBlobs } from "../../src/http/body-memory.ts";
 import { createByteBudget } from "../../src/lib/byte-budget.ts";
 
 const size = 30;

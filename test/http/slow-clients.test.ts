@@ -7,7 +7,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import net from "node:net";
 import { Elysia } from "elysia";
-import { readBody } from "../../src/http/body.ts";
+import { readBody } from "../../src/http/request-body.ts";
 import { textResponse } from "../../src/http/responses.ts";
 import { openServer } from "../../src/http/server.ts";
 import { silentLog } from "../../src/lib/log.ts";

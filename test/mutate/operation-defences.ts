@@ -176,7 +176,7 @@ export const operationDefences: readonly Defence[] = [
   {
     threat: "N1",
     name: "announced bodies that are too large",
-    file: "src/http/body.ts",
+    file: "src/http/request-body.ts",
     text: 'if (announced > bytesMax) throw new Failure("too_large", { announced, bytesMax });',
     instead: "",
     tests: ["test/http/server.test.ts", "test/http/administration.test.ts", "test/http/graphql.test.ts"],
@@ -184,7 +184,7 @@ export const operationDefences: readonly Defence[] = [
   {
     threat: "N1",
     name: "chunked bodies that become too large",
-    file: "src/http/body.ts",
+    file: "src/http/request-body.ts",
     text: 'if (size > bytesMax) throw new Failure("too_large", { bytesMax });',
     instead: "",
     tests: ["test/http/server.test.ts", "test/http/administration.test.ts", "test/http/graphql.test.ts"],
@@ -192,7 +192,7 @@ export const operationDefences: readonly Defence[] = [
   {
     threat: "N1",
     name: "the time that a body may take",
-    file: "src/http/body.ts",
+    file: "src/http/request-body.ts",
     text: "return await withDeadline(request.signal, ms, (own) => untilStopped(read(), own));",
     instead: "return await read();",
     tests: ["test/http/slow-clients.test.ts", "test/http/server.test.ts"],
@@ -200,7 +200,7 @@ export const operationDefences: readonly Defence[] = [
   {
     threat: "N1",
     name: "senders of items that fall silent",
-    file: "src/http/body-pieces.ts",
+    file: "src/http/request-body.ts",
     text: 'if (left <= 0) giveUp?.(new Failure("body_timeout", { ms }));',
     instead: "if (left <= 0) { since = performance.now(); timer = setTimeout(look, ms); }",
     tests: ["test/http/upload/transfer.test.ts"],
@@ -209,7 +209,7 @@ export const operationDefences: readonly Defence[] = [
   {
     threat: "N1",
     name: "senders of items that trickle",
-    file: "src/http/body-pieces.ts",
+    file: "src/http/request-body.ts",
     text: 'if (come < windowBytes) throw new Failure("body_timeout", { come, waitedMs });',
     instead: "",
     tests: ["test/http/upload/transfer.test.ts"],
@@ -266,7 +266,7 @@ export const operationDefences: readonly Defence[] = [
   {
     threat: "N6",
     name: "memory of a posted body before it is read ahead",
-    file: "src/http/body.ts",
+    file: "src/http/request-body.ts",
     text: "await holdRequest(announced, Math.min(announced, aheadBytesMax));",
     instead: "",
     tests: ["test/http/slow-posts.test.ts"],
@@ -314,7 +314,7 @@ export const operationDefences: readonly Defence[] = [
   {
     threat: "H1",
     name: "heads that are too large",
-    file: "src/http/head.ts",
+    file: "src/http/request-limits.ts",
     text: "if (size > limits.headerBytesMax)",
     instead: "if (false)",
     tests: ["test/http/request-heads.test.ts"],

@@ -226,7 +226,7 @@ export const readingDefences: readonly Defence[] = [
   {
     threat: "X4",
     name: "cookies that are too large are deleted",
-    file: "src/http/head.ts",
+    file: "src/http/request-limits.ts",
     text: 'response.headers.set("Clear-Site-Data", \'"cookies"\');',
     instead: "",
     tests: ["test/http/request-heads.test.ts"],
@@ -234,7 +234,7 @@ export const readingDefences: readonly Defence[] = [
   {
     threat: "X4",
     name: "cookies do not count as a request's head",
-    file: "src/http/head.ts",
+    file: "src/http/request-limits.ts",
     text: 'if (name !== "cookie") size +=',
     instead: "size +=",
     tests: ["test/http/request-heads.test.ts"],

@@ -5,7 +5,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { winc } from "../../src/arweave/winston.ts";
-import type { Pace } from "../../src/http/body-pieces.ts";
+import type { Pace } from "../../src/http/request-body.ts";
 import { createItemRoutes } from "../../src/http/upload/item-routes.ts";
 import { createReceiptWriter } from "../../src/http/upload/receipt-record.ts";
 import { createReceiptRoutes } from "../../src/http/upload/receipt-routes.ts";

@@ -5,7 +5,7 @@
  */
 import { Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
-import { readBody } from "../../http/body.ts";
+import { readBody } from "../../http/request-body.ts";
 import { type ByteBudget, createByteBudget } from "../../lib/byte-budget.ts";
 import type { Devnet } from "../devnet/devnet.ts";
 import type { TransactionOutcome } from "../devnet/node-intake.ts";

@@ -7,8 +7,8 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure, failures } from "../../failures.ts";
-import { readBody } from "../../http/body.ts";
 import { callerLeft, reportsDisconnect } from "../../http/client-disconnect.ts";
+import { readBody } from "../../http/request-body.ts";
 import { codeResponse, failureResponse, pageResponse } from "../../http/responses.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import type { Log } from "../../lib/log.ts";

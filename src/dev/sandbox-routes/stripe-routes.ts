@@ -6,7 +6,7 @@
 import { timingSafeEqual } from "node:crypto";
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
-import { readBody } from "../../http/body.ts";
+import { readBody } from "../../http/request-body.ts";
 import { jsonTextResponse } from "../../http/responses.ts";
 import { sha256 } from "../../lib/hash.ts";
 import { type JsonObject, writeJson } from "../../lib/json.ts";

@@ -2,7 +2,7 @@
  * Administration: what an operator asks of the gateway, behind a bearer key, under both spellings of its
  * prefix.
  *
- * Never on hosts of content, and without CORS (server.ts); every response is `no-store` (finish.ts). A change by an
+ * Never on hosts of content, and without CORS and always with `no-store` (server.ts). A change by an
  * endpoint is durable before the response is sent.
  * Source: docs/reference/gateway.md#administration.
  * @module
@@ -16,10 +16,10 @@ import type { Prune } from "../../gateway/administration/prune.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import type { BundleRange } from "../../store/index/bundle-passes.ts";
 import type { AdminGuard } from "../admin-guard.ts";
-import { readBody } from "../body.ts";
 import { type Fields, readFields } from "../body-fields.ts";
-import { contextOf } from "../context.ts";
-import { limits } from "../limits.ts";
+import { readBody } from "../request-body.ts";
+import { contextOf } from "../request-context.ts";
+import { limits } from "../request-limits.ts";
 import { servicePrefixes } from "../reserved.ts";
 import { jsonResponse } from "../responses.ts";
 import {

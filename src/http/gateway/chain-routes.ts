@@ -16,12 +16,8 @@ import type { Relay, RelayCheck } from "../../gateway/relay.ts";
 import { relayedShapes } from "../../gateway/relayed-shapes.ts";
 import type { Transactions } from "../../gateway/transactions.ts";
 import type { Composing } from "../../lib/event-loop.ts";
-import { readBody } from "../body.ts";
-import { withBodySize } from "../body-size.ts";
-import { composingOf, contextOf } from "../context.ts";
+import type { RequestMemory } from "../body-memory.ts";
 import { takesOnlyJson } from "../header-values.ts";
-import { limits } from "../limits.ts";
-import type { RequestMemory } from "../memory-account.ts";
 import type { Parameter } from "../parameter.ts";
 import {
   empty,
@@ -36,7 +32,10 @@ import {
   text,
   textSchema,
 } from "../reference/words.ts";
-import { jsonTextResponse, sizeOf, textResponse, textType } from "../responses.ts";
+import { readBody } from "../request-body.ts";
+import { composingOf, contextOf } from "../request-context.ts";
+import { limits } from "../request-limits.ts";
+import { jsonTextResponse, sizeOf, textResponse, textType, withBodySize } from "../responses.ts";
 import { described } from "../route-schema.ts";
 import { chainPost, chainRead } from "./chain-schemas.ts";
 import { pathParameters } from "./parameters.ts";

@@ -9,10 +9,8 @@ import type { Chunks, FoundChunk } from "../../gateway/chunks.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { sha256 } from "../../lib/hash.ts";
 import { writeJson } from "../../lib/json.ts";
-import { withBodySize } from "../body-size.ts";
 import { namesTag } from "../conditional.ts";
 import { notModifiedHeaders } from "../content-headers.ts";
-import { contextOf } from "../context.ts";
 import { corsHeaders } from "../cors.ts";
 import { digestField, unknownType } from "../header-values.ts";
 import {
@@ -27,7 +25,8 @@ import {
   sourceFault,
   textSchema,
 } from "../reference/words.ts";
-import { jsonType } from "../responses.ts";
+import { contextOf } from "../request-context.ts";
+import { jsonType, withBodySize } from "../responses.ts";
 import { describedAs, plainText, type RouteDescription } from "../route-schema.ts";
 import { hopsOf } from "./content-sender.ts";
 import type { ResponseCache } from "./response-cache.ts";

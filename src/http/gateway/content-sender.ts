@@ -13,12 +13,16 @@ import type { FindSignedContent, SignedContent } from "../../gateway/signed-cont
 import type { Clock } from "../../lib/clock.ts";
 import { sha256 } from "../../lib/hash.ts";
 import type { ByteSpan } from "../../lib/range.ts";
-import { setArweaveHeaders } from "../arweave-headers.ts";
-import type { ReadableContent } from "../content-body.ts";
-import { type ContentPolicy, changingAgeSeconds, contentHeaders, type Keep } from "../content-headers.ts";
-import { type ContentRequest, contentResponse, readContentRequest } from "../content-response.ts";
-import { contextOf, type RequestContext } from "../context.ts";
+import {
+  type ContentPolicy,
+  changingAgeSeconds,
+  contentHeaders,
+  type Keep,
+  setArweaveHeaders,
+} from "../content-headers.ts";
+import { type ContentRequest, contentResponse, type ReadableContent, readContentRequest } from "../content-response.ts";
 import { contentDisposition } from "../header-values.ts";
+import { contextOf, type RequestContext } from "../request-context.ts";
 import type { ContentPath } from "./content-address.ts";
 import { type Hit, hitBytesMax, type ResponseCache } from "./response-cache.ts";
 

@@ -41,7 +41,7 @@ import { gatewayReference } from "../reference/gateway-reference.ts";
 import { createReferenceRoutes } from "../reference/reference-routes.ts";
 import { meantPath } from "../reserved.ts";
 import { jsonTextResponse } from "../responses.ts";
-import type { RegisteredRoute } from "../routes.ts";
+import type { RegisteredRoute } from "../route-table.ts";
 import type { Target } from "../target.ts";
 import { createChainRoutes } from "./chain-routes.ts";
 import { createChunkRoutes } from "./chunk-routes.ts";

@@ -7,7 +7,7 @@ import type { Id } from "../../arweave/id.ts";
 import { Failure, failures } from "../../failures.ts";
 import type { Names, ResolvedName } from "../../gateway/names/names.ts";
 import { type ContentPolicy, changingAgeSeconds } from "../content-headers.ts";
-import { contextOf, type RequestContext } from "../context.ts";
+import { contextOf, type RequestContext } from "../request-context.ts";
 import { codeResponse, textResponse } from "../responses.ts";
 import { hostName } from "../target.ts";
 import type { NamedPath } from "./content-address.ts";

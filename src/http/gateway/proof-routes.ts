@@ -12,7 +12,7 @@ import { encodeBase64url } from "../../lib/base64url.ts";
 import { sha256 } from "../../lib/hash.ts";
 import { writeJson } from "../../lib/json.ts";
 import { namesTag } from "../conditional.ts";
-import { composingOf, contextOf } from "../context.ts";
+import { composingOf, contextOf } from "../request-context.ts";
 import { servicePrefixes } from "../reserved.ts";
 import { jsonTextResponse } from "../responses.ts";
 import { pathParameters, queryParameters } from "./parameters.ts";

@@ -1,12 +1,17 @@
 /**
- * GraphiQL at `/graphql` for browsers. The page loads files of this origin only.
+ * GraphiQL at `/graphql` for browsers. The page loads files of this origin only: embedded in the binary (build.ts), or
+ * bundled from `console/graphiql` on the first request.
  * Source: docs/reference/graphql.md#pages; docs/reference/gateway.md#isolation.
  * @module
  */
+
+import { join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
 import { Elysia } from "elysia";
-import { type AssetSource, assetResponse, createAssetSource } from "../assets.ts";
+import { assert } from "../../lib/assert.ts";
+import { type AssetFiles, type AssetSource, assetResponse, createAssetSource } from "../assets.ts";
 import { pageResponse } from "../responses.ts";
-import { bundleGraphiql, type GraphiqlFile, graphiqlFiles } from "./graphiql-assets.ts";
 
 /** Scripts, styles and requests of this origin only. The nonce is for the style that a dialog adds. */
 function contentSecurityPolicy(nonce: string): string {
@@ -70,4 +75,42 @@ export function graphqlEndpoint(respond: (request: Request) => Promise<Response>
     )
     .get("/graphql", endpoint)
     .post("/graphql", endpoint, { parse: "none" });
+}
+
+/** Names of the embedded files, compressed with gzip. */
+const graphiqlFiles = ["graphiql.js.gz", "graphiql.css.gz"] as const;
+
+type GraphiqlFile = (typeof graphiqlFiles)[number];
+
+/** Build-time constant that selects React's production build. */
+const reactMode = ["process", "env", "NODE_ENV"].join(".");
+
+/** Off the main thread: the script has more than 1 MiB. */
+const compress = promisify(gzip);
+
+/**
+ * Bundles the page's script and style from source, and compresses them.
+ *
+ * @throws Error with every message of the bundler.
+ */
+export async function bundleGraphiql(): Promise<AssetFiles<GraphiqlFile>> {
+  const folder = resolve(import.meta.dir, "../../../console/graphiql");
+  const result = await Bun.build({
+    entrypoints: [join(folder, "graphiql.tsx"), join(folder, "graphiql.css")],
+    target: "browser",
+    minify: true,
+    define: { [reactMode]: '"production"' },
+    naming: { entry: "[name].[ext]" },
+    throw: false,
+  });
+  if (!result.success) throw new Error(`GraphiQL cannot be bundled: ${result.logs.map(String).join("; ")}`);
+  const compressed = async (name: string) => {
+    const output = result.outputs.find(({ path }) => path.endsWith(name));
+    assert(output !== undefined, `the bundle has ${name}`);
+    return new Uint8Array(await compress(await output.arrayBuffer()));
+  };
+  return {
+    "graphiql.js.gz": await compressed("graphiql.js"),
+    "graphiql.css.gz": await compressed("graphiql.css"),
+  };
 }

@@ -10,9 +10,9 @@ import type { GraphqlMediaType } from "../../graphql/graphql-server.ts";
 import { bodyBytesMax } from "../../graphql/query-limits.ts";
 import { documentKind, operationNameKind, type SentRequest } from "../../graphql/request-parameters.ts";
 import { textKind } from "../../lib/kind.ts";
-import { readBody } from "../body.ts";
 import { callerLeft, reportsDisconnect } from "../client-disconnect.ts";
 import { queryParameter } from "../parameter.ts";
+import { readBody } from "../request-body.ts";
 import { jsonResponse } from "../responses.ts";
 import { readTarget } from "../target.ts";
 

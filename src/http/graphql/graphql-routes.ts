@@ -9,7 +9,7 @@ import type { GraphqlJob } from "../../graphql/graphql-server.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Pool, Workers } from "../../threads/pool.ts";
-import { contextOf } from "../context.ts";
+import { contextOf } from "../request-context.ts";
 import { graphqlEndpoint } from "./graphiql.ts";
 import { acceptedMediaType, disconnectedResponse, errorResponse, readQueryRequest } from "./graphql-request.ts";
 

@@ -6,8 +6,8 @@
 import { type AnyElysia, Elysia, t } from "elysia";
 import { Failure } from "../../failures.ts";
 import type { Quote } from "../../payment/top-ups/quotes.ts";
-import { contextOf } from "../context.ts";
 import { failureResponses, json, record, ref, type Schema, textSchema } from "../reference/words.ts";
+import { contextOf } from "../request-context.ts";
 import { jsonResponse } from "../responses.ts";
 import { described, plainText, type RouteDescription } from "../route-schema.ts";
 import { cancelledPage, donePage } from "./checkout-return-page.ts";

@@ -8,7 +8,7 @@ import { Failure } from "../../failures.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { createTokenBuckets } from "../../lib/token-buckets.ts";
 import { addressBlock } from "../client-address.ts";
-import { contextOf } from "../context.ts";
+import { contextOf } from "../request-context.ts";
 
 /** Holds clients to their sessions. */
 export type SessionGuard = Readonly<{

@@ -4,7 +4,7 @@
  * @module
  */
 import type { SignedRequest } from "../../payment/access/signed-request.ts";
-import { contextOf } from "../context.ts";
+import { contextOf } from "../request-context.ts";
 
 /** Responses to signed requests are not stored by others; a balance changes at any moment. */
 export const noStore = { "Cache-Control": "no-store" } as const;

@@ -10,13 +10,19 @@ import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import { wordKind } from "../../lib/kind.ts";
 import { amountUpText, safeMax } from "../../payment/amounts.ts";
-import type { X402Payment, X402Resource } from "../../payment/x402/x402.ts";
-import { topUpPurpose, type X402, type X402Settled, type X402Want } from "../../payment/x402/x402.ts";
+import {
+  topUpPurpose,
+  type X402,
+  type X402Payment,
+  type X402Resource,
+  type X402Settled,
+  type X402Want,
+} from "../../payment/x402/x402.ts";
 import { amountMax } from "../../store/ledger/ledger-database.ts";
-import { contextOf } from "../context.ts";
 import { queryParameter, requiredParameter } from "../parameter.ts";
 import type { PublicUrl } from "../public-url.ts";
 import { failureResponses, inHeader, json, record, ref, type Schema, textSchema } from "../reference/words.ts";
+import { contextOf } from "../request-context.ts";
 import { jsonResponse } from "../responses.ts";
 import { described, type RouteDescription } from "../route-schema.ts";
 import { x402PaymentOf, x402RequiredResponse, x402SettledHeaders } from "../x402-responses.ts";

@@ -11,7 +11,7 @@ import { type AnyElysia, Elysia } from "elysia";
 import { assert } from "../../lib/assert.ts";
 import { version } from "../../version.ts";
 import { pathParametersOf } from "../route-schema.ts";
-import type { RegisteredRoute } from "../routes.ts";
+import type { RegisteredRoute } from "../route-table.ts";
 import type { Description, Parameter, Responses, Schema } from "./words.ts";
 
 /** What one service says of itself. */

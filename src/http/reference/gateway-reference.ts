@@ -3,7 +3,7 @@
  * Source: docs/reference/gateway.md.
  * @module
  */
-import { limits } from "../limits.ts";
+import { limits } from "../request-limits.ts";
 import { adminDescriptions } from "./admin-descriptions.ts";
 import type { Reference } from "./document.ts";
 import { gatewayDescriptions } from "./gateway-descriptions.ts";

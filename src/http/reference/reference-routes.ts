@@ -5,9 +5,9 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { assetResponse, createAssetSource } from "../assets.ts";
-import { contextOf } from "../context.ts";
+import { contextOf } from "../request-context.ts";
 import { jsonTextResponse, pageResponse } from "../responses.ts";
-import type { RegisteredRoute } from "../routes.ts";
+import type { RegisteredRoute } from "../route-table.ts";
 import { apiDocsFiles, readApiDocs } from "./api-docs-assets.ts";
 import { type Reference, type ReferenceDocument, writeReference } from "./document.ts";
 

@@ -15,9 +15,7 @@ import {
   type Multipart,
   type MultipartStatus,
 } from "../../upload/multipart/multipart-uploads.ts";
-import { piecesOf } from "../body-pieces.ts";
 import { addressBlock } from "../client-address.ts";
-import { contextOf } from "../context.ts";
 import type { Parameter } from "../parameter.ts";
 import {
   countSchema,
@@ -30,6 +28,8 @@ import {
   text,
   textSchema,
 } from "../reference/words.ts";
+import { piecesOf } from "../request-body.ts";
+import { contextOf } from "../request-context.ts";
 import { codeResponse, jsonResponse, textResponse } from "../responses.ts";
 import { describedAs, type PathDescription } from "../route-schema.ts";
 import { readCount } from "./byte-counts.ts";

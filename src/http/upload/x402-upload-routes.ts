@@ -11,9 +11,7 @@ import type { X402, X402Payment, X402Settled } from "../../payment/x402/x402.ts"
 import type { Taken } from "../../upload/intake/charge.ts";
 import type { Intake } from "../../upload/intake/item-intake.ts";
 import { listOrSigner, type X402Uploads } from "../../upload/x402/x402-uploads.ts";
-import { piecesOf } from "../body-pieces.ts";
 import { addressBlock } from "../client-address.ts";
-import { contextOf } from "../context.ts";
 import type { PublicUrl } from "../public-url.ts";
 import {
   failureResponses,
@@ -26,6 +24,8 @@ import {
   type Schema,
   textSchema,
 } from "../reference/words.ts";
+import { piecesOf } from "../request-body.ts";
+import { contextOf } from "../request-context.ts";
 import { jsonResponse } from "../responses.ts";
 import { described, type RouteDescription } from "../route-schema.ts";
 import { x402PaymentOf } from "../x402-responses.ts";

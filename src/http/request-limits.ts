@@ -1,13 +1,39 @@
 /**
- * The size of a request's head, in which cookies do not count: this program reads none, and any page below a root host
- * can set them for every other one.
- * Source: RFC 6585 §5 (431); RFC 6265 §5.3 (Domain); W3C Clear Site Data §3.1; docs/decisions/093-request-heads.md.
+ * The largest bodies and heads of requests; the API reference shows them.
+ *
+ * Cookies do not count towards the size of a head. This program reads no cookies, and any page below a root host can set
+ * cookies for every other page.
+ * Source: docs/reference/gateway.md#limits; docs/reference/node-api.md#conventions; RFC 6585 §5 (431); RFC 6265 §5.3
+ *   (Domain); W3C Clear Site Data §3.1; docs/decisions/093-request-heads.md.
  * @module
  */
+
 import http from "node:http";
 import { Failure } from "../failures.ts";
-import { limits } from "./limits.ts";
+import { bodyBytesMax as graphqlBytesMax } from "../graphql/query-limits.ts";
 import type { Target } from "./target.ts";
+
+/** Bytes; a larger body gets 413. */
+export const limits = {
+  /** JSON of administration. */
+  adminBytesMax: 8 * 2 ** 20,
+  /** A query, its variables included. */
+  graphqlBytesMax,
+  /** A signed transaction; one of format 1 carries its data. */
+  transactionBytesMax: 15 * 2 ** 20,
+  /** A chunk with its proof, as JSON. */
+  chunkBytesMax: 750_000,
+  /** A frame response. */
+  frameBytesMax: 64 * 2 ** 10,
+  /** JSON of the payment service. */
+  paymentBytesMax: 64 * 2 ** 10,
+  /** What the card provider reports. */
+  webhookBytesMax: 2 ** 20,
+  /** Request line and headers of a request without cookies; more gets 431. */
+  headerBytesMax: 16 * 2 ** 10,
+  /** The same with cookies: some 30 cookies of the largest size. The runtime itself responds 431. */
+  headerBytesWithCookiesMax: 128 * 2 ** 10,
+} as const;
 
 /** Bytes of a header line beside its name and value: ": " and the line's end. */
 const lineBytes = 4;

@@ -1,10 +1,10 @@
 /**
- * The context of a request: its id for the logs, whether it is HEAD, and how long the connection may be silent.
+ * The context of a request: its id for the logs, its target, whether it is HEAD, and how long its connection may be silent.
+ * Source: docs/reference/gateway.md#request-ids.
  * @module
  */
 import type { Composing } from "../lib/event-loop.ts";
-import { type RequestMemory, unlimitedMemory } from "./memory-account.ts";
-import { requestIdOf } from "./request-id.ts";
+import { type RequestMemory, unlimitedMemory } from "./body-memory.ts";
 import { readSegments, readTarget, type Target } from "./target.ts";
 
 export type RequestContext = Readonly<{
@@ -66,4 +66,15 @@ export function contextOf(request: Request): RequestContext {
 export function composingOf(request: Request): Composing {
   const { holdResponse: hold, ...compositions } = contextOf(request).memory;
   return { signal: request.signal, hold, ...compositions };
+}
+
+const fitPattern = /^[A-Za-z0-9._:-]{1,128}$/;
+
+/** Random bytes in an id that is made here. */
+const madeBytes = 16;
+
+/** Gives the id of a request from its `X-Request-Id` header, or makes one of 22 base64url characters. */
+export function requestIdOf(given: string | null): string {
+  if (given !== null && fitPattern.test(given)) return given;
+  return crypto.getRandomValues(new Uint8Array(madeBytes)).toBase64({ alphabet: "base64url", omitPadding: true });
 }
