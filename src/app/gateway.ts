@@ -20,7 +20,7 @@ import { createGateway, type Gateway } from "../http/gateway/gateway.ts";
 import { graphqlForward, graphqlOrigin } from "../http/graphql/graphql-forward.ts";
 import { graphql } from "../http/graphql/graphql-routes.ts";
 import { createRequestMetrics } from "../http/request-metrics.ts";
-import { createServiceApp } from "../http/service.ts";
+import { createServiceApp } from "../http/service-app.ts";
 import { type Indexing, openIndexing } from "../indexing/indexing.ts";
 import { openWebhooks, type Webhooks } from "../indexing/webhooks.ts";
 import { systemClock } from "../lib/clock.ts";

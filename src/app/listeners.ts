@@ -15,7 +15,7 @@ import type { PaidReads } from "../http/paid-reads.ts";
 import { createRateLimiter, type RateLimiter } from "../http/rate-limiter.ts";
 import type { RequestMetrics } from "../http/request-metrics.ts";
 import { type HttpServer, openServer } from "../http/server.ts";
-import { createServiceApp, type Service } from "../http/service.ts";
+import { createServiceApp, type Service } from "../http/service-app.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
 import type { BlobThread } from "../lib/event-loop.ts";

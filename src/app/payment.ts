@@ -25,7 +25,7 @@ import { createTopUpRoutes } from "../http/payment/top-up-routes.ts";
 import { createWebhookRoutes } from "../http/payment/webhook-routes.ts";
 import { createX402Routes } from "../http/payment/x402-routes.ts";
 import type { PublicUrl } from "../http/public-url.ts";
-import type { Service } from "../http/service.ts";
+import type { Service } from "../http/service-app.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import { createWalletTokens } from "../payment/access/json-web-token.ts";

@@ -13,7 +13,7 @@ import type { GatewayContentStore } from "../content/content.ts";
 import type { FindUploaded } from "../content/uploaded.ts";
 import { createHealth } from "../gateway/health.ts";
 import type { PublicUrl } from "../http/public-url.ts";
-import type { Service } from "../http/service.ts";
+import type { Service } from "../http/service-app.ts";
 import { createChunkRoutes } from "../http/upload/chunk-routes.ts";
 import { createUploadInformationRoutes } from "../http/upload/information-routes.ts";
 import { createItemRoutes } from "../http/upload/item-routes.ts";

@@ -10,7 +10,7 @@ import type { Id } from "../arweave/id.ts";
 import type { ItemPlace } from "../gateway/item-place.ts";
 import type { SignedContent } from "../gateway/signed-content.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
-import { contentTag } from "./conditional.ts";
+import { contentTag } from "./conditional-requests.ts";
 import { corsHeaders } from "./cors.ts";
 import { contentCodingsOf, digestField, isActiveType, mediaTypeOf, unknownType } from "./header-values.ts";
 

@@ -16,7 +16,7 @@ import { assert } from "../lib/assert.ts";
 import type { Composing } from "../lib/event-loop.ts";
 import { type ByteSpan, contentRange, type RangeMeaning, readRange } from "../lib/range.ts";
 import type { Release } from "../lib/semaphore.ts";
-import { allowsTag, namesTag, rangeThatCounts } from "./conditional.ts";
+import { allowsTag, namesTag, rangeThatCounts } from "./conditional-requests.ts";
 import { notModifiedHeaders, partHeaders } from "./content-headers.ts";
 import { unknownType } from "./header-values.ts";
 import { composingOf, type RequestContext } from "./request-context.ts";

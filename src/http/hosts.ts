@@ -5,7 +5,7 @@
  */
 import { type Id, idBytes, idFromBytes } from "../arweave/id.ts";
 import { decodeBase32, encodeBase32 } from "../lib/base-encodings.ts";
-import { hostName } from "./target.ts";
+import { hostName } from "./request-target.ts";
 
 export type HostMeaning =
   /** The gateway's own, with all routes. `root` is the parent of the ids' hosts; undefined without one. */

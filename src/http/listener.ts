@@ -10,7 +10,7 @@
  * @module
  */
 
-import { askerOf, type Connection } from "./receive.ts";
+import { askerOf, type Connection } from "./incoming-request.ts";
 import { allowCookies } from "./request-limits.ts";
 import { heldMemoryOf } from "./responses.ts";
 import type { ListenerRequests } from "./responses-under-way.ts";

@@ -5,7 +5,7 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { type Metrics, metricsContentType } from "../lib/metrics.ts";
 import { text } from "./reference/words.ts";
-import { servicePrefixes } from "./reserved.ts";
+import { servicePrefixes } from "./reserved-paths.ts";
 import { withBodySize } from "./responses.ts";
 import { described } from "./route-schema.ts";
 

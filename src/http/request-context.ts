@@ -5,7 +5,7 @@
  */
 import type { Composing } from "../lib/event-loop.ts";
 import { type RequestMemory, unlimitedMemory } from "./body-memory.ts";
-import { readSegments, readTarget, type Target } from "./target.ts";
+import { readSegments, readTarget, type Target } from "./request-target.ts";
 
 export type RequestContext = Readonly<{
   requestId: string;

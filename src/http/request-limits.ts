@@ -11,7 +11,7 @@
 import http from "node:http";
 import { Failure } from "../failures.ts";
 import { bodyBytesMax as graphqlBytesMax } from "../graphql/query-limits.ts";
-import type { Target } from "./target.ts";
+import type { Target } from "./request-target.ts";
 
 /** Bytes; a larger body gets 413. */
 export const limits = {

@@ -14,13 +14,14 @@ import type { Log } from "../lib/log.ts";
 import type { BodyMemory } from "./body-memory.ts";
 import { callerLeft, reportsDisconnect } from "./client-disconnect.ts";
 import { corsHeaders, isAdministration, preflightResponse } from "./cors.ts";
+import { askerOf, hasSeveralHosts, type Received, receive } from "./incoming-request.ts";
 import { type Certificate, createConnections, openListener, reachableHost } from "./listener.ts";
 import type { Entry, PaidReads } from "./paid-reads.ts";
 import type { RateLimiter } from "./rate-limiter.ts";
-import { askerOf, hasSeveralHosts, type Received, receive } from "./receive.ts";
 import { contextOf, type RequestContext } from "./request-context.ts";
 import { clearLargeCookies } from "./request-limits.ts";
 import type { RequestMetrics } from "./request-metrics.ts";
+import type { Target } from "./request-target.ts";
 import { codeResponse, failureResponse } from "./responses.ts";
 import { failureOf } from "./route-schema.ts";
 import {
@@ -32,7 +33,6 @@ import {
   type ServiceName,
   unrouted,
 } from "./route-table.ts";
-import type { Target } from "./target.ts";
 
 export type ServerOptions = Readonly<{
   hostname: string;

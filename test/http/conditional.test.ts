@@ -3,7 +3,7 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { contentTag, namesTag, rangeThatCounts } from "../../src/http/conditional.ts";
+import { contentTag, namesTag, rangeThatCounts } from "../../src/http/conditional-requests.ts";
 
 const id = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQ";
 

@@ -4,7 +4,7 @@
  */
 import { afterAll, expect, test } from "bun:test";
 import { Elysia } from "elysia";
-import { reservedSegments } from "../../src/http/reserved.ts";
+import { reservedSegments } from "../../src/http/reserved-paths.ts";
 import { textResponse } from "../../src/http/responses.ts";
 import { openGatewayServer } from "../support/gateway-server.ts";
 import { createMemoryContent } from "../support/memory-content.ts";

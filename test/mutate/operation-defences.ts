@@ -330,7 +330,7 @@ export const operationDefences: readonly Defence[] = [
   {
     threat: "H1",
     name: "two Host headers",
-    file: "src/http/receive.ts",
+    file: "src/http/incoming-request.ts",
     text: 'if (target.host === "" || hasSeveralHosts(request.headers))',
     instead: 'if (target.host === "")',
     tests: ["test/http/request-heads.test.ts"],

@@ -5,7 +5,7 @@
  */
 import { Elysia } from "elysia";
 import { callerLeft, reportsDisconnect } from "../../http/client-disconnect.ts";
-import { readSegments, readTarget } from "../../http/target.ts";
+import { readSegments, readTarget } from "../../http/request-target.ts";
 import { type Log, silentLog } from "../../lib/log.ts";
 import type { Devnet } from "../devnet/devnet.ts";
 import { controlRoutes, type Shown } from "./controls.ts";

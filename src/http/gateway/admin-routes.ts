@@ -20,7 +20,7 @@ import { type Fields, readFields } from "../body-fields.ts";
 import { readBody } from "../request-body.ts";
 import { contextOf } from "../request-context.ts";
 import { limits } from "../request-limits.ts";
-import { servicePrefixes } from "../reserved.ts";
+import { servicePrefixes } from "../reserved-paths.ts";
 import { jsonResponse } from "../responses.ts";
 import {
   adminBodies,

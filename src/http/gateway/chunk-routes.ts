@@ -9,7 +9,7 @@ import type { Chunks, FoundChunk } from "../../gateway/chunks.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { sha256 } from "../../lib/hash.ts";
 import { writeJson } from "../../lib/json.ts";
-import { namesTag } from "../conditional.ts";
+import { namesTag } from "../conditional-requests.ts";
 import { notModifiedHeaders } from "../content-headers.ts";
 import { corsHeaders } from "../cors.ts";
 import { digestField, unknownType } from "../header-values.ts";

@@ -5,7 +5,7 @@
  */
 import { type Id, idShape, isId } from "../../arweave/id.ts";
 import type { HostMeaning } from "../hosts.ts";
-import { reservedSegments } from "../reserved.ts";
+import { reservedSegments } from "../reserved-paths.ts";
 
 /** What an address names. */
 export type ContentAddress =

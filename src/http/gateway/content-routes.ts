@@ -17,8 +17,8 @@ import { type ContentPolicy, sandboxClosed, sandboxWithScripts } from "../conten
 import { readFetchMetadata } from "../header-values.ts";
 import { type HostMeaning, type Hosts, sandboxLabel } from "../hosts.ts";
 import { contextOf, type RequestContext } from "../request-context.ts";
+import { hostPort } from "../request-target.ts";
 import { codeResponse, withBodySize } from "../responses.ts";
-import { hostPort } from "../target.ts";
 import { type Apex, type ContentPath, type NamedPath, readContentAddress } from "./content-address.ts";
 import { type ContentSender, createContentFinder, createContentSender, queryPart } from "./content-sender.ts";
 import { createNamedContent, type NotFoundPage } from "./named-content.ts";

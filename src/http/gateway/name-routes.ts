@@ -6,7 +6,7 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import type { Names, ResolvedName } from "../../gateway/names/names.ts";
-import { servicePrefixes } from "../reserved.ts";
+import { servicePrefixes } from "../reserved-paths.ts";
 import { jsonResponse } from "../responses.ts";
 import { hopsOf } from "./content-sender.ts";
 import { nameCacheControl, nameHeaders } from "./name-headers.ts";

@@ -11,9 +11,9 @@ import type { Proofs } from "../../gateway/proofs.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { sha256 } from "../../lib/hash.ts";
 import { writeJson } from "../../lib/json.ts";
-import { namesTag } from "../conditional.ts";
+import { namesTag } from "../conditional-requests.ts";
 import { composingOf, contextOf } from "../request-context.ts";
-import { servicePrefixes } from "../reserved.ts";
+import { servicePrefixes } from "../reserved-paths.ts";
 import { jsonTextResponse } from "../responses.ts";
 import { pathParameters, queryParameters } from "./parameters.ts";
 

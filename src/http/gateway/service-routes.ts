@@ -7,7 +7,7 @@ import { type AnyElysia, Elysia } from "elysia";
 import { failures } from "../../failures.ts";
 import type { Health } from "../../gateway/health.ts";
 import { type JsonValue, writeJson } from "../../lib/json.ts";
-import { servicePrefixes } from "../reserved.ts";
+import { servicePrefixes } from "../reserved-paths.ts";
 import { jsonResponse, jsonTextResponse } from "../responses.ts";
 
 /** What the routes ask. */

@@ -10,7 +10,7 @@ import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { Elysia } from "elysia";
 import { assert } from "../../lib/assert.ts";
-import { type AssetFiles, type AssetSource, assetResponse, createAssetSource } from "../assets.ts";
+import { type AssetFiles, type AssetSource, assetResponse, createAssetSource } from "../page-assets.ts";
 import { pageResponse } from "../responses.ts";
 
 /** Scripts, styles and requests of this origin only. The nonce is for the style that a dialog adds. */

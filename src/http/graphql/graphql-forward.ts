@@ -12,8 +12,8 @@ import type { Http, HttpRequest, HttpResponse } from "../../lib/http-client.ts";
 import type { Log } from "../../lib/log.ts";
 import { readBody } from "../request-body.ts";
 import { composingOf, contextOf } from "../request-context.ts";
+import { readTarget } from "../request-target.ts";
 import { jsonType, withBodySize } from "../responses.ts";
-import { readTarget } from "../target.ts";
 import { graphqlEndpoint } from "./graphiql.ts";
 import { errorResponse } from "./graphql-request.ts";
 

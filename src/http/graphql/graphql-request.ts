@@ -13,8 +13,8 @@ import { textKind } from "../../lib/kind.ts";
 import { callerLeft, reportsDisconnect } from "../client-disconnect.ts";
 import { queryParameter } from "../parameter.ts";
 import { readBody } from "../request-body.ts";
+import { readTarget } from "../request-target.ts";
 import { jsonResponse } from "../responses.ts";
-import { readTarget } from "../target.ts";
 
 /** Query parameters of a GET request. */
 export const queryRequestParameters = {

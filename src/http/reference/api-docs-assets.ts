@@ -6,7 +6,7 @@
  */
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
-import type { AssetFiles } from "../assets.ts";
+import type { AssetFiles } from "../page-assets.ts";
 
 /** Names of the files as they are embedded: compressed with gzip. */
 export const apiDocsFiles = ["swagger-ui.js.gz", "swagger-ui.css.gz", "swagger-start.js.gz"] as const;

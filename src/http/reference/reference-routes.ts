@@ -4,7 +4,7 @@
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";
-import { assetResponse, createAssetSource } from "../assets.ts";
+import { assetResponse, createAssetSource } from "../page-assets.ts";
 import { contextOf } from "../request-context.ts";
 import { jsonTextResponse, pageResponse } from "../responses.ts";
 import type { RegisteredRoute } from "../route-table.ts";

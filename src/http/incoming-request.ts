@@ -9,7 +9,7 @@ import { type RequestMemory, unlimitedMemory } from "./body-memory.ts";
 import { clientAddressOf } from "./client-address.ts";
 import { type Asker, type RequestContext, requestIdOf, setContext } from "./request-context.ts";
 import { checkHeadSize } from "./request-limits.ts";
-import { hostPort, readSegments, readTarget, type Target, writePath } from "./target.ts";
+import { hostPort, readSegments, readTarget, type Target, writePath } from "./request-target.ts";
 
 /** What the listener knows about a connection. */
 export type Connection = Readonly<{
