@@ -5,14 +5,19 @@
  * Source: docs/decisions/091-body-memory.md.
  * @module
  */
-
 import { Failure } from "../failures.ts";
 import { type ByteBudget, createByteBudget } from "../lib/byte-budget.ts";
 import { type BlobThread, type Compositions, createCompositions } from "../lib/event-loop.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import { addressBlock } from "./client-address.ts";
 import { bodySizeOf, codeResponse, countedBytesMin, fileHolds, type HeldMemory, heldMemoryOf } from "./responses.ts";
-import { createResponsesUnderWay, type ListenerRequests, type ResponsesUnderWay } from "./responses-under-way.ts";
+import {
+  createResponsesUnderWay,
+  createSharedBlobs,
+  type ListenerRequests,
+  type ResponsesUnderWay,
+  type SharedBlobs,
+} from "./responses-under-way.ts";
 
 /** The memory of all bodies. */
 export type BodyMemory = Readonly<{
@@ -281,61 +286,4 @@ function countedBytes(memory: Exclude<HeldMemory, { kind: "shared" }>, isEncrypt
 function mayStay(response: Response, { isEncrypted }: ListenerRequests): boolean {
   const size = isEncrypted ? bodySizeOf(response) : 0;
   return size > 0 && size < countedBytesMin;
-}
-
-/** Blobs that several responses send: each is counted once, for one of the clients that read it. */
-export type SharedBlobs = Readonly<{
-  /** Joins those that send a blob already; false when nobody does. */
-  join: (client: string, blob: Blob) => boolean;
-  /** Begins with a blob whose bytes were taken. */
-  took: (client: string, blob: Blob) => void;
-  /** Begins with a blob that is being sent, whether there are bytes for it or not. */
-  add: (client: string, blob: Blob) => void;
-  /** Ends a response to a client. While others read the blob, one of them has it counted. */
-  leave: (client: string, blob: Blob) => void;
-}>;
-
-/** Responses that send one blob: how many by client, and the client for which it is counted. */
-type Readers = { readonly counts: Map<string, number>; counted: string };
-
-/** Creates the count, within the budget of responses. */
-export function createSharedBlobs(responses: ByteBudget): SharedBlobs {
-  const blobs = new Map<Blob, Readers>();
-  const join = (client: string, blob: Blob): boolean => {
-    const readers = blobs.get(blob);
-    if (readers === undefined) return false;
-    readers.counts.set(client, (readers.counts.get(client) ?? 0) + 1);
-    return true;
-  };
-  const took = (client: string, blob: Blob): void => {
-    // Another response may have begun with it during the wait for its bytes.
-    if (join(client, blob)) responses.release(client, blob.size);
-    else blobs.set(blob, { counts: new Map([[client, 1]]), counted: client });
-  };
-  return {
-    join,
-    took,
-    add: (client, blob) => {
-      responses.add(client, blob.size);
-      took(client, blob);
-    },
-    leave: (client, blob) => {
-      const readers = blobs.get(blob);
-      const count = readers?.counts.get(client);
-      if (readers === undefined || count === undefined) return;
-      if (count > 1) {
-        readers.counts.set(client, count - 1);
-        return;
-      }
-      readers.counts.delete(client);
-      if (readers.counted !== client) return;
-      const [next] = readers.counts.keys();
-      if (next === undefined) blobs.delete(blob);
-      else {
-        readers.counted = next;
-        responses.add(next, blob.size); // before the release, which would give the bytes to a request that waits
-      }
-      responses.release(client, blob.size);
-    },
-  };
 }

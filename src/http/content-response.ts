@@ -2,13 +2,12 @@
  * Content as a response: full, in ranges, not modified, or not satisfiable, for GET and HEAD.
  *
  * A body has the cheapest form for its size and location. Bun drops Content-Length from streams made in JavaScript
- * (oven-sh/bun#10507), so only a large body that is not on this disk is a stream. A large body on disk is a slice of its
- * file, which the kernel sends.
+ * (oven-sh/bun#10507), so only a large body that is not on this disk is a stream. A large body on disk is a slice of
+ * its file, which the kernel sends.
  * Source: RFC 9110 §13, §14, §15.3.7; RFC 2046 §5.1; docs/reference/gateway.md#ranges;
  *   docs/reference/gateway.md#content-responses; measurements: docs/evidence.md.
  * @module
  */
-
 import { createHash } from "node:crypto";
 import { beginComposing, bringToDisk, type OpenContent } from "../content/open-content.ts";
 import { Failure, failures } from "../failures.ts";
@@ -51,7 +50,7 @@ export function readContentRequest(request: Request, { headOnly }: RequestContex
  * Responds with content.
  *
  * @param whole - Headers of the whole response (content-headers.ts).
- * @param bufferBytesMax - Spans up to this size that are not on disk are sent when complete; larger ones are streamed. Bytes.
+ * @param bufferBytesMax - A span up to this size that is not on disk is sent when complete; a larger one is streamed.
  * @param wholeStatus - Status of a response with all of the content.
  * @throws What reading throws before the first byte.
  */

@@ -1,6 +1,6 @@
 /**
- * Header values: those that are written from tags and queries of clients, which are validated or replaced, never an error;
- * and the fetch metadata of browsers.
+ * Header values: those that are written from tags and queries of clients, which are validated or replaced, never an
+ * error; and the fetch metadata of browsers.
  * Source: RFC 9110 §5.6, §8.3.1 (media types), §8.4 (codings); RFC 6266 and RFC 8187 (file names); RFC 9530
  *   (digests); Fetch Metadata Request Headers (W3C).
  * @module

@@ -2,14 +2,13 @@
  * A socket that accepts requests, in the clear or with a certificate that can be replaced while it runs; and the
  * connections of its requests.
  *
- * The runtime cannot give a running listener another certificate (`server.reload` keeps the first one). A second listener
- * therefore takes the same port, and the first one accepts no more connections but completes the requests that it has.
- * At the moment of the change, a connection whose handshake has not ended may be reset; a client that connects again
- * succeeds (measured: about one reset for each change at 700 new connections a second).
+ * The runtime cannot give a running listener another certificate (`server.reload` keeps the first one). A second
+ * listener therefore takes the same port, and the first one accepts no more connections but completes the requests that
+ * it has. At the moment of the change, a connection whose handshake has not ended may be reset; a client that connects
+ * again succeeds (measured: about one reset for each change at 700 new connections a second).
  * Source: docs/decisions/040-tls.md.
  * @module
  */
-
 import { askerOf, type Connection } from "./incoming-request.ts";
 import { allowCookies } from "./request-limits.ts";
 import { heldMemoryOf } from "./responses.ts";

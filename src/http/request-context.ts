@@ -1,5 +1,6 @@
 /**
- * The context of a request: its id for the logs, its target, whether it is HEAD, and how long its connection may be silent.
+ * The context of a request: its id for the logs, its target, whether it is HEAD, and how long its connection may be
+ * silent.
  * Source: docs/reference/gateway.md#request-ids.
  * @module
  */

@@ -1,13 +1,12 @@
 /**
  * The largest bodies and heads of requests; the API reference shows them.
  *
- * Cookies do not count towards the size of a head. This program reads no cookies, and any page below a root host can set
- * cookies for every other page.
+ * Cookies do not count towards the size of a head. This program reads no cookies, and any page below a root host can
+ * set cookies for every other page.
  * Source: docs/reference/gateway.md#limits; docs/reference/node-api.md#conventions; RFC 6585 §5 (431); RFC 6265 §5.3
  *   (Domain); W3C Clear Site Data §3.1; docs/decisions/093-request-heads.md.
  * @module
  */
-
 import http from "node:http";
 import { Failure } from "../failures.ts";
 import { bodyBytesMax as graphqlBytesMax } from "../graphql/query-limits.ts";

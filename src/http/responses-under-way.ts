@@ -10,7 +10,6 @@
 import type { ByteBudget } from "../lib/byte-budget.ts";
 import { inOrder } from "../lib/event-loop.ts";
 import { openTcpConnections } from "../lib/tcp-connections.ts";
-import type { SharedBlobs } from "./body-memory.ts";
 import { addressBlock } from "./client-address.ts";
 import { bodySizeOf, countedBytesMin, heldMemoryOf } from "./responses.ts";
 import { createSlowReaders, type PeerAddress, type Reader, type SlowReaders } from "./slow-readers.ts";
@@ -28,7 +27,7 @@ export type ListenerRequests = Readonly<{
 }>;
 
 /** A response under way, and what it holds. */
-export type UnderWay = Readonly<{
+type UnderWay = Readonly<{
   request: Request;
   listener: ListenerRequests;
   client: string;
@@ -39,7 +38,7 @@ export type UnderWay = Readonly<{
 }>;
 
 /** A response that is not counted yet: from the response cache, or small. */
-export type Uncounted = Readonly<{ request: Request; listener: ListenerRequests; response: Response }>;
+type Uncounted = Readonly<{ request: Request; listener: ListenerRequests; response: Response }>;
 
 /** The responses under way. */
 export type ResponsesUnderWay = Readonly<{
@@ -51,7 +50,7 @@ export type ResponsesUnderWay = Readonly<{
 }>;
 
 /** What is needed. */
-export type ResponsesUnderWayOptions = Readonly<{
+type ResponsesUnderWayOptions = Readonly<{
   responses: ByteBudget;
   shared: SharedBlobs;
   /** Limit of `responses`. */
@@ -262,4 +261,61 @@ function overfull(entries: readonly UnderWay[], responseBytesMax: number): reado
     all -= bytes;
   }
   return cut;
+}
+
+/** Blobs that several responses send: each is counted once, for one of the clients that read it. */
+export type SharedBlobs = Readonly<{
+  /** Joins those that send a blob already; false when nobody does. */
+  join: (client: string, blob: Blob) => boolean;
+  /** Begins with a blob whose bytes were taken. */
+  took: (client: string, blob: Blob) => void;
+  /** Begins with a blob that is being sent, whether there are bytes for it or not. */
+  add: (client: string, blob: Blob) => void;
+  /** Ends a response to a client. While others read the blob, one of them has it counted. */
+  leave: (client: string, blob: Blob) => void;
+}>;
+
+/** Responses that send one blob: how many by client, and the client for which it is counted. */
+type Readers = { readonly counts: Map<string, number>; counted: string };
+
+/** Creates the count, within the budget of responses. */
+export function createSharedBlobs(responses: ByteBudget): SharedBlobs {
+  const blobs = new Map<Blob, Readers>();
+  const join = (client: string, blob: Blob): boolean => {
+    const readers = blobs.get(blob);
+    if (readers === undefined) return false;
+    readers.counts.set(client, (readers.counts.get(client) ?? 0) + 1);
+    return true;
+  };
+  const took = (client: string, blob: Blob): void => {
+    // Another response may have begun with it during the wait for its bytes.
+    if (join(client, blob)) responses.release(client, blob.size);
+    else blobs.set(blob, { counts: new Map([[client, 1]]), counted: client });
+  };
+  return {
+    join,
+    took,
+    add: (client, blob) => {
+      responses.add(client, blob.size);
+      took(client, blob);
+    },
+    leave: (client, blob) => {
+      const readers = blobs.get(blob);
+      const count = readers?.counts.get(client);
+      if (readers === undefined || count === undefined) return;
+      if (count > 1) {
+        readers.counts.set(client, count - 1);
+        return;
+      }
+      readers.counts.delete(client);
+      if (readers.counted !== client) return;
+      const [next] = readers.counts.keys();
+      if (next === undefined) blobs.delete(blob);
+      else {
+        readers.counted = next;
+        responses.add(next, blob.size); // before the release, which would give the bytes to a request that waits
+      }
+      responses.release(client, blob.size);
+    },
+  };
 }

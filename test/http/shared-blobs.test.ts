@@ -3,7 +3,7 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { createSharedBlobs } from "../../src/http/body-memory.ts";
+import { createSharedBlobs } from "../../src/http/responses-under-way.ts";
 import { createByteBudget } from "../../src/lib/byte-budget.ts";
 
 const size = 30;

@@ -4,7 +4,6 @@
  * Source: docs/reference/graphql.md#pages; docs/reference/gateway.md#isolation.
  * @module
  */
-
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
