@@ -2,8 +2,8 @@
  * Response headers of content: type, verification and caching; owner, signature and tags as `X-Arweave-…`.
  *
  * Signers choose names and values of tags freely, so each is validated and their total size is limited.
- * Source: docs/reference/gateway.md#content-responses; RFC 9530 (digests); RFC 9110 §5.1, §5.5 (field names and values);
- *   docs/operating.md, "Headers of tags".
+ * Source: docs/reference/gateway.md#content-responses; docs/operating.md, "Headers of tags"; RFC 9530 (digests);
+ *   RFC 9110 §5.1, §5.5 (field names and values).
  * @module
  */
 import type { Id } from "../arweave/id.ts";
