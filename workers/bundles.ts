@@ -36,6 +36,9 @@ import {
 } from "../src/store/uploads/bundle-layout.ts";
 import { type ItemReader, openItemReader, pieceBytesMax } from "../src/store/uploads/item-reader.ts";
 import { sendParcel } from "../src/threads/parcel.ts";
+import { ping } from "../src/threads/ping.ts";
+
+export { ping };
 
 /** An item of a bundle, and where its bytes lie. */
 export type BundleItem = Readonly<{
@@ -189,11 +192,6 @@ export function readItems({ folder, items }: ReadItemsJob): ReadItemsResult {
   } finally {
     reader.close();
   }
-}
-
-/** Answers, and so shows that the thread starts and works. */
-export function ping(): "ok" {
-  return "ok";
 }
 
 /** An item that is not what it was, and how that is seen. */

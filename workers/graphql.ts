@@ -13,6 +13,9 @@ import { createSignatureSource } from "../src/graphql/signature-source.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { openIndexReader } from "../src/store/index/reader.ts";
 import { giveWay } from "../src/threads/give-way.ts";
+import { ping } from "../src/threads/ping.ts";
+
+export { ping };
 
 // Content stays fast while expensive queries run (bench/attacks.ts).
 giveWay();
@@ -34,9 +37,4 @@ function serverOf({ indexPath, contentFolder }: GraphqlJob): GraphqlServer {
   const server = createGraphqlServer({ index, signatures: createSignatureSource(index, contentFolder) });
   servers.set(indexPath, server);
   return server;
-}
-
-/** Shows that the thread starts and works. */
-export function ping(): "ok" {
-  return "ok";
 }

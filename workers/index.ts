@@ -1,28 +1,31 @@
 /**
- * The index thread: the only one that writes the index. Its pool has one thread, which keeps each file open.
+ * The index thread: the only thread that writes the index. Its pool has one thread, which keeps each file open.
  * @module
  */
 import { assert } from "../src/lib/assert.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import type { WriteJob } from "../src/store/index/thread.ts";
 import { type IndexWriter, openIndexWriter } from "../src/store/index/writer.ts";
+import { ping } from "../src/threads/ping.ts";
+
+export { ping };
 
 const writers = new Map<string, IndexWriter>();
 
-/** Opens an index, creating it when absent; answers when readers may open it too. */
+/** Opens an index; creates it when absent. Readers may open the file once the call returns. */
 export function open({ path }: Readonly<{ path: string }>): void {
   writerOf(path);
 }
 
-/** Carries out one call of the writer. */
+/** Executes one call of the writer. */
 export function write({ path, call, parts }: WriteJob): unknown {
   const writer = writerOf(path);
-  assert(Object.hasOwn(writer, call), "a job names a call of the writer");
+  assert(Object.hasOwn(writer, call), "a job names a method of the writer");
   const perform = writer[call] as (...given: readonly unknown[]) => unknown;
   return perform(...parts);
 }
 
-/** Closes an index: its log is folded into the file. */
+/** Closes an index; SQLite folds its log into the file. */
 export function close({ path }: Readonly<{ path: string }>): void {
   writers.get(path)?.close();
   writers.delete(path);
@@ -34,9 +37,4 @@ function writerOf(path: string): IndexWriter {
   const writer = openIndexWriter(path, { clock: systemClock });
   writers.set(path, writer);
   return writer;
-}
-
-/** Answers, and so shows that the thread starts and works. */
-export function ping(): "ok" {
-  return "ok";
 }

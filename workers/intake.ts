@@ -29,6 +29,9 @@ import {
   removeItemFile,
   type Segments,
 } from "../src/store/uploads/item-files.ts";
+import { ping } from "../src/threads/ping.ts";
+
+export { ping };
 
 /** Where an item was written. */
 export type WrittenItem = Readonly<{
@@ -207,11 +210,6 @@ export async function dropItem({ folder, session: name }: DropItemJob): Promise<
   sessions.delete(name);
   await session?.file.close();
   await removeItemFile(folder, `${itemFolder}/${name}`);
-}
-
-/** Answers, and so shows that the thread starts and works. */
-export function ping(): "ok" {
-  return "ok";
 }
 
 /** What is written of a batch; what the system says where it is not. */

@@ -10,6 +10,9 @@ import {
   type LeaveIndexJob,
 } from "../src/store/manifests/index-build.ts";
 import { giveWay } from "../src/threads/give-way.ts";
+import { ping } from "../src/threads/ping.ts";
+
+export { ping };
 
 // The clients of a build wait for a second, those of all other requests for milliseconds.
 giveWay();
@@ -24,9 +27,4 @@ export function buildIndex(job: BuildIndexJob): BuildIndexResult {
 /** Drops a build. */
 export function leaveIndex(job: LeaveIndexJob): void {
   builder.leaveIndex(job);
-}
-
-/** Answers, and so shows that the thread starts and works. */
-export function ping(): "ok" {
-  return "ok";
 }

@@ -8,6 +8,9 @@ import { readWallet, type Wallet } from "../src/arweave/wallet.ts";
 import { Failure } from "../src/failures.ts";
 import { encodeBase64url } from "../src/lib/base64url.ts";
 import { isJsonObject, readJson } from "../src/lib/json.ts";
+import { ping } from "../src/threads/ping.ts";
+
+export { ping };
 
 /** Receipts to be signed with the key of a file. */
 export type SignReceiptsJob = Readonly<{ keyFile: string; receipts: readonly ReceiptTerms[] }>;
@@ -21,11 +24,6 @@ const wallets = new Map<string, Wallet>();
 export function signReceipts({ keyFile, receipts }: SignReceiptsJob): string[] {
   const wallet = walletOf(keyFile);
   return receipts.map((terms) => encodeBase64url(wallet.sign(receiptMessage(terms))));
-}
-
-/** Answers, and so shows that the thread starts and works. */
-export function ping(): "ok" {
-  return "ok";
 }
 
 function walletOf(file: string): Wallet {

@@ -14,6 +14,9 @@ import type { Signer } from "../src/arweave/signers/scheme.ts";
 import { Failure } from "../src/failures.ts";
 import { isJsonObject, readJson } from "../src/lib/json.ts";
 import { createFileSessions, type FileSteps, openFileSteps } from "../src/store/file-sessions.ts";
+import { ping } from "../src/threads/ping.ts";
+
+export { ping };
 
 /** A step of signing an item whose payload lies in a file. */
 export type SignItemJob = Readonly<{
@@ -59,11 +62,6 @@ export function signItem(job: SignItemJob): SignItemResult {
 /** Lets an item go. */
 export function leaveSigning({ session }: LeaveSigningJob): void {
   sessions.leave(session);
-}
-
-/** Answers, and so shows that the thread starts and works. */
-export function ping(): "ok" {
-  return "ok";
 }
 
 function begin({ folder, file, start, size, tags, keyFile }: SignItemJob): Session {

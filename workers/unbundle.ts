@@ -35,6 +35,9 @@ import { type Id, idFromBytes } from "../src/arweave/id.ts";
 import { assert } from "../src/lib/assert.ts";
 import { isPlace } from "../src/store/index/place.ts";
 import type { BundleRow, InvalidItem, ItemRow, SerialisedRows } from "../src/store/index/rows.ts";
+import { ping } from "../src/threads/ping.ts";
+
+export { ping };
 
 /** One batch to read. All offsets are bytes of the root's data. */
 export type UnbundleJob = Readonly<{
@@ -371,9 +374,4 @@ function createWindow(file: number, end: number, size: number): Window {
       return buffer.subarray(at - start, at - start + count);
     },
   };
-}
-
-/** Answers, and so shows that the thread starts and works. */
-export function ping(): "ok" {
-  return "ok";
 }

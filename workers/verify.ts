@@ -28,6 +28,9 @@ import { encodeBase64url } from "../src/lib/base64url.ts";
 import { isJsonObject, readJson } from "../src/lib/json.ts";
 import { cutData } from "../src/store/index/headers.ts";
 import type { BlockRows, BundleRow, SerialisedRows, TransactionRow } from "../src/store/index/rows.ts";
+import { ping } from "../src/threads/ping.ts";
+
+export { ping };
 
 /** A block with its transactions, to be verified. Texts are JSON as a node sent them. */
 export type CheckBlockJob = Readonly<{
@@ -347,9 +350,4 @@ export function checkAnnouncements(job: AnnouncementsJob): AnnouncementsResponse
 /** Says why what a node answered is not about what was asked for. */
 export function checkRelayed(job: RelayedJob): string | undefined {
   return relayedFault(job);
-}
-
-/** Answers, and so shows that the thread starts and works. */
-export function ping(): "ok" {
-  return "ok";
 }

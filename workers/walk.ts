@@ -8,38 +8,41 @@ import type { ItemHeader } from "../src/arweave/data-item.ts";
 import { createFileSessions } from "../src/store/file-sessions.ts";
 import type { PendingRow } from "../src/store/index/rows.ts";
 import { type ItemWalk, openItemWalk } from "../src/store/uploads/item-walk.ts";
+import { ping } from "../src/threads/ping.ts";
 import type { WrittenItem } from "./intake.ts";
 
-/** A step of the walk over an item that lies in a file. */
+export { ping };
+
+/** One step of the verification of an item in a file. */
 export type WalkItemJob = Readonly<{
-  /** That of uploads, as an absolute path. */
+  /** Absolute path of the folder of uploads. */
   folder: string;
-  /** Names the walk among those under way in this thread. */
+  /** Identifies the walk among the open walks of this thread. */
   session: string;
-  /** Below the folder. */
+  /** Path below the folder. */
   file: string;
-  /** Of the item. Bytes. */
+  /** Size of the item, bytes. */
   size: number;
-  /** The first step; the others go on where the last one ended. */
+  /** Whether this is the first step; later steps continue where the last one ended. */
   isFirst: boolean;
 }>;
 
-/** How far the walk is; what is invalid is said in one lower-case sentence. */
+/** Progress of the walk. The reason of an invalid item is one lower-case sentence. */
 export type WalkItemResult =
   | Readonly<{ kind: "more" }>
   | Readonly<{ kind: "valid"; item: WrittenItem }>
   | Readonly<{ kind: "invalid"; reason: string }>
-  /** The disk did not give it: what the system said. */
+  /** The file could not be read; `reason` is the system's message. */
   | Readonly<{ kind: "unread"; reason: string }>
-  /** The thread that began is gone. */
+  /** The thread that began the walk has ended. */
   | Readonly<{ kind: "lost" }>;
 
-/** Lets a walk go that will not be ended. */
+/** Ends a walk before its last step. */
 export type LeaveWalkJob = Readonly<{ session: string }>;
 
 const walks = createFileSessions<ItemWalk>((walk) => walk.close());
 
-/** Walks over some bytes more of an item. */
+/** Verifies the next bytes of an item. */
 export function walkItem({ folder, session, file, size, isFirst }: WalkItemJob): WalkItemResult {
   const begin = isFirst ? () => openItemWalk(join(folder, file), size) : undefined;
   return walks.step(session, begin, (walk): WalkItemResult => {
@@ -50,20 +53,15 @@ export function walkItem({ folder, session, file, size, isFirst }: WalkItemJob):
   });
 }
 
-/** Lets a walk go. */
+/** Closes a walk before its last step. */
 export function leaveWalk({ session }: LeaveWalkJob): void {
   walks.leave(session);
-}
-
-/** Answers, and so shows that the thread starts and works. */
-export function ping(): "ok" {
-  return "ok";
 }
 
 function rowOf(header: ItemHeader, itemSize: number, digest: Uint8Array): PendingRow {
   const { id, signatureType, signature, owner, ownerAddress, target, anchor, tags, headerSize } = header;
   return {
-    // A view would cross with all that was read with it.
+    // Slices, because a view would transfer its complete buffer to the other thread.
     kind: "item",
     id,
     signatureType,

@@ -141,7 +141,7 @@ export function createElsewhere(parts: ElsewhereParts): Elsewhere {
   function remember(id: Id, found: Found): Found {
     const ttl = found.kind === "item" && found.item.root.isAccepted ? itemFoundMs : foundMs;
     known.set(id, found, { ttl });
-    if (found.kind === "item") parts.foundItems?.keep(id, placeOf(found.item));
+    if (found.kind === "item") parts.foundItems?.store(id, placeOf(found.item));
     return found;
   }
 

@@ -50,7 +50,7 @@ export const readHereBytesMax = 2 ** 20;
 const storedBytesMax = 16 * 2 ** 20;
 
 /** Time to live of unverified manifests. Milliseconds. */
-const unverifiedStoredMs = 60_000;
+const unverifiedTtlMs = 60_000;
 
 /** A parsed small manifest; failures are cached as well. */
 type Read = Readonly<{ kind: "manifest"; manifest: Manifest }> | Readonly<{ kind: "unreadable"; reason: unknown }>;
@@ -119,7 +119,7 @@ function isManifest({ contentType }: OpenContent): boolean {
 
 /** Cache key of a manifest: verified and unverified ones are separate. */
 function keeping({ id, verified }: OpenContent): Readonly<{ name: string; retentionMs: number }> {
-  return verified ? { name: id, retentionMs: 0 } : { name: `${id}.u`, retentionMs: unverifiedStoredMs };
+  return verified ? { name: id, retentionMs: 0 } : { name: `${id}.u`, retentionMs: unverifiedTtlMs };
 }
 
 /** Parses a manifest; an invalid one is a result, not an error. */

@@ -157,8 +157,8 @@ function openSender(target: string, options: WebhooksOptions, times: WebhookTime
     const delivery = outbox.first(target);
     if (delivery === undefined) return "rest";
     const outcome = await send(target, delivery, options, signal);
-    if (outcome === "rejected" && delivery.refusals + 1 < rejectionsMax) {
-      outbox.refused(delivery.number);
+    if (outcome === "rejected" && delivery.rejections + 1 < rejectionsMax) {
+      outbox.rejected(delivery.number);
       throw new Failure("source_failed", { target: name, reason: "rejected", number: delivery.number });
     }
     if (outcome === "rejected")

@@ -1,8 +1,8 @@
 /**
- * Requests of an operator, except for the block list: transactions to be found and indexed, and exports.
+ * Database of an operator's requests, except for the block list: staged transactions and exports.
  *
- * The index can be rebuilt from the chain, an operator's requests cannot: they have a file of their own,
- * synced before a call returns. One process opens it.
+ * Unlike the index, these requests cannot be rebuilt from the chain. They have a separate file, and each write is
+ * synced before its call returns. Only one process opens the file.
  * @module
  */
 import type { Database } from "bun:sqlite";
@@ -10,7 +10,6 @@ import type { Id } from "../arweave/id.ts";
 import { type Clock, unixSeconds } from "../lib/clock.ts";
 import { closeDatabase, openForWriting, prepare, prepareQuery } from "./sqlite.ts";
 
-/** An operator's requests. */
 export type Administration = Readonly<{ staged: Staged; exports: ExportRecords; close: () => void }>;
 
 const migrations = [
@@ -37,13 +36,10 @@ const migrations = [
   "ALTER TABLE staged ADD COLUMN is_found INTEGER NOT NULL DEFAULT 0;",
 ];
 
-/** A few thousand ids and a hundred exports. */
+/** Enough for a few thousand ids and a hundred exports. */
 const cacheBytes = 2 ** 20;
 
-/**
- * Opens the file, creating it when absent. An export that ran when the process ended is interrupted from now
- * on.
- */
+/** Opens the file; creates it when absent. Exports that were running when the process ended become `interrupted`. */
 export function openAdministration(path: string, clock: Clock): Administration {
   const db = openForWriting(path, { migrations, synchronous: "FULL", cacheBytes });
   return {
@@ -53,56 +49,56 @@ export function openAdministration(path: string, clock: Clock): Administration {
   };
 }
 
-/** What is wanted of an id. */
+/** A request to find and index one id. */
 export type StagingRequest = Readonly<{
   id: Id;
-  /** Whether it is to be unbundled, also when its tags do not say that it is a bundle. */
+  /** Whether the id is unbundled even when its tags do not declare a bundle. */
   isBundle: boolean;
-  /** Whether the filters are passed over. */
+  /** Whether the filters are skipped. */
   bypassFilter: boolean;
 }>;
 
-/** An id that waits. */
+/** A staged id. */
 export type StagedRow = StagingRequest &
   Readonly<{
     /** Unix seconds. */
     firstStagedAt: number;
     lastStagedAt: number;
-    /** Times it was looked for since it was last asked for. */
+    /** Failed attempts since the last request for the id. */
     attempts: number;
     /** Why the last attempt failed. */
     reason: string | null;
-    /** Grows each time it is asked for. */
+    /** Grows with each request for the id. */
     revision: number;
-    /** Whether writing it to the index was begun. */
+    /** Whether writing the item to the index has begun. */
     isFound: boolean;
   }>;
 
-/** The ids that wait. */
+/** The staged ids. */
 export type Staged = Readonly<{
-  /** Adds a request, or merges it into the existing one and makes that due. Returns false when too many wait. */
+  /** Adds a request, or merges it into the existing one and makes that due. Returns false when the list is full. */
   add: (request: StagingRequest) => boolean;
-  /** Those that are due, longest due first. */
+  /** The due rows, longest due first. */
   due: (nowMs: number, limit: number) => readonly StagedRow[];
-  /** When the next one is due, Unix milliseconds; undefined when none waits. */
+  /** When the next row is due, Unix milliseconds; undefined when the list is empty. */
   nextDueAt: () => number | undefined;
-  /** Notes a failed attempt. Nothing happens when it was asked for again meanwhile. */
+  /** Records a failed attempt. Has no effect when the id was requested again meanwhile. */
   postpone: (row: StagedRow, dueAtMs: number, reason: string) => void;
-  /** Notes that the id was found and is about to be written to the index. */
+  /** Records that the id was found and is about to be written to the index. */
   found: (id: Id) => void;
-  /** Takes an id out: it was found, or given up. Nothing happens when it was asked for again meanwhile. */
+  /** Removes an id that was indexed or given up. Has no effect when the id was requested again meanwhile. */
   remove: (row: StagedRow) => void;
   find: (id: Id) => StagedRow | undefined;
   count: () => number;
 }>;
 
-/** Ids that wait at once: days of work for one node, and a list that is still quick to search. */
+/** Limit of staged ids: days of work for one node, and a list that is still quick to search. */
 export const stagedMax = 10_000;
 
 type StoredTransaction = Omit<StagedRow, "isBundle" | "bypassFilter" | "isFound"> &
   Readonly<{ isBundle: number; bypassFilter: number; isFound: number }>;
 
-/** Opens the list over the writing connection of its file. */
+/** @param db - The writing connection of the file. */
 export function createStaged(db: Database, clock: Clock): Staged {
   const columns = `id, is_bundle AS isBundle, bypass_filter AS bypassFilter, first_staged_at AS firstStagedAt,
     last_staged_at AS lastStagedAt, attempts, reason, revision, is_found AS isFound`;
@@ -157,18 +153,18 @@ function stagedOf({ isBundle, bypassFilter, isFound, ...row }: StoredTransaction
   return { ...row, isBundle: isBundle === 1, bypassFilter: bypassFilter === 1, isFound: isFound === 1 };
 }
 
-/** What is exported, and where to. */
+/** Range, format and destination of an export. */
 export type ExportRequest = Readonly<{
-  /** As the operator wrote it. */
+  /** The path as the operator wrote it. */
   outputDir: string;
   /** Its real path. */
   folder: string;
   /** Heights, both inclusive. */
   startHeight: number;
   endHeight: number;
-  /** Rows a file has at most; 0 is no limit. */
+  /** Maximum rows of a file; 0 is no limit. */
   maxFileRows: number;
-  /** Heights that share files. */
+  /** Number of heights that share files. */
   heightPartitionSize: number;
   skipL1Transactions: boolean;
   skipL1Tags: boolean;
@@ -182,27 +178,26 @@ export type ExportRecord = Readonly<{
   state: ExportState;
   request: ExportRequest;
   startedAt: number;
-  /** Null while it runs, and when nobody saw its end. */
+  /** Null while the export runs, and when the process ended before the export. */
   endedAt: number | null;
   error: string | null;
 }>;
 
-/** The exports. */
 export type ExportRecords = Readonly<{
-  /** Notes that one begins. */
+  /** Records the start of an export. */
   begin: (request: ExportRequest) => void;
-  /** Notes how the one that runs ended; nothing happens when none runs. */
+  /** Records the end of the running export; has no effect when none runs. */
   end: (state: Exclude<ExportState, "running">, error: string | null) => void;
-  /** The last one; undefined when there was none yet. */
+  /** The newest export; undefined when there is none. */
   last: () => ExportRecord | undefined;
 }>;
 
-/** Exports that are remembered. */
+/** Export records that are stored; older ones are deleted. */
 const recordsMax = 100;
 
 type StoredExport = Omit<ExportRecord, "request"> & Readonly<{ request: string }>;
 
-/** Opens the records over the writing connection of their file. */
+/** @param db - The writing connection of the file. */
 export function createExportRecords(db: Database, clock: Clock): ExportRecords {
   const begin = prepare(db, "INSERT INTO exports (state, request, started_at) VALUES ('running', ?, ?)");
   const trim = prepare(db, "DELETE FROM exports WHERE number <= (SELECT max(number) FROM exports) - ?");

@@ -1,14 +1,16 @@
 /**
- * Small files that are replaced as a whole: after a crash at any moment a reader finds the old text or the new one.
+ * Durable file operations: synced folders, and small files that are replaced atomically.
  * @module
  */
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { open } from "node:fs/promises";
 import { dirname } from "node:path";
 
 /**
- * Writes a file and waits until its bytes and its name are on the disk. One process at a time may replace a file.
+ * Writes a file and syncs its bytes and its name to the disk. After a crash a reader finds the old text or the new
+ * text. Only one process at a time may replace a file.
  *
- * @throws Error what the system says; the file is then what it was.
+ * @throws Error from the system; the old file is then unchanged.
  */
 export function replaceFile(path: string, text: string): void {
   const draft = `${path}.part`;
@@ -19,10 +21,25 @@ export function replaceFile(path: string, text: string): void {
     rmSync(draft, { force: true });
     throw error;
   }
-  const folder = openSync(dirname(path), "r");
+  syncFolder(dirname(path));
+}
+
+/** Syncs the names in a folder to the disk. */
+export function syncFolder(folder: string): void {
+  const handle = openSync(folder, "r");
   try {
-    fsyncSync(folder);
+    fsyncSync(handle);
   } finally {
-    closeSync(folder);
+    closeSync(handle);
+  }
+}
+
+/** As `syncFolder`, without blocking the thread. */
+export async function syncFolderLater(folder: string): Promise<void> {
+  const handle = await open(folder, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
   }
 }

@@ -1,34 +1,34 @@
 /**
- * Work over files in a thread, a job for some bytes: what is open between the jobs of one session, and is closed with
- * the last of them, whatever it was.
+ * Sessions of a thread that reads files in steps, one job a step. An open file is closed when its session ends, also
+ * after an error.
  * @module
  */
 import { closeSync, openSync, readSync } from "node:fs";
 
-/** What a step may answer besides its own. */
+/** Results that a step adds to those of its callback. */
 export type SessionResponse =
+  /** This thread has no such session: another thread began it. */
   /** There is no such session: the thread is not the one that it was begun in. */
   | Readonly<{ kind: "lost" }>
-  /** The file cannot be read; why. */
+  /** The file cannot be read; `reason` is the system's message. */
   | Readonly<{ kind: "unread"; reason: string }>;
 
-/** The sessions of a thread. */
 export type FileSessions<Open> = Readonly<{
   /**
-   * Goes on with a session, which ends unless the answer is that there is more.
+   * Continues a session. The session ends unless the result's kind is `more`.
    *
-   * @param begin - Opens what it works on; `undefined` when it was begun before.
+   * @param begin - Opens the session's resource; `undefined` when the session has begun before.
    */
   step: <Result extends Readonly<{ kind: string }>>(
     session: string,
     begin: (() => Open) | undefined,
     perform: (open: Open) => Result,
   ) => Result | SessionResponse;
-  /** Ends one; one that has ended is gone already. */
+  /** Ends a session; has no effect when it has ended already. */
   leave: (session: string) => void;
 }>;
 
-/** Creates a thread's sessions. @param close - Closes what a session has open. */
+/** @param close - Closes the open resource of a session. */
 export function createFileSessions<Open>(close: (open: Open) => void): FileSessions<Open> {
   const sessions = new Map<string, Open>();
 
@@ -45,11 +45,11 @@ export function createFileSessions<Open>(close: (open: Open) => void): FileSessi
         if (begin !== undefined) sessions.set(session, begin());
         const open = sessions.get(session);
         if (open === undefined) return { kind: "lost" };
-        const response = perform(open);
-        isStored = response.kind === "more";
-        return response;
+        const result = perform(open);
+        isStored = result.kind === "more";
+        return result;
       } catch (error) {
-        // What the system says is an answer, because an error crosses threads without its code.
+        // System errors are returned rather than thrown, because an error loses its code between threads.
         if (!(error instanceof Error && "syscall" in error)) throw error;
         return { kind: "unread", reason: error.message };
       } finally {
@@ -60,11 +60,11 @@ export function createFileSessions<Open>(close: (open: Open) => void): FileSessi
   };
 }
 
-/** A span that is read from its first byte to its last. What the system says is thrown. */
+/** Sequential reader of a span of a file. Throws system errors. */
 export type FileSteps = Readonly<{
   /**
-   * Hands out the next bytes, in pieces that are only valid during the call.
-   * @returns Whether there is more; `short` when the file ended before the span did.
+   * Passes the next bytes to `take`, in pieces that are valid only during the call.
+   * @returns Whether bytes remain; `short` when the file ends before the span.
    */
   step: (take: (bytes: Uint8Array) => void) => "more" | "end" | "short";
   close: () => void;
@@ -73,13 +73,13 @@ export type FileSteps = Readonly<{
 /** Bytes of one step: a few tens of milliseconds of hashing. */
 const stepBytes = 32 * 2 ** 20;
 
-/** Bytes of one read: they are still in the processor's cache when they are hashed. */
+/** Bytes of one read: small enough to be in the processor's cache when they are hashed. */
 const readBytes = 256 * 1_024;
 
-/** A span without bytes needs no file: an upload of no bytes has none. */
+/** An empty span opens no file: an upload without bytes has none. */
 const noSteps: FileSteps = { step: () => "end", close: () => undefined };
 
-/** Opens a span. @param start - Its first byte in the file. @param size - Its bytes. */
+/** Opens a span of `size` bytes that begins at byte `start` of the file. */
 export function openFileSteps(path: string, start: number, size: number): FileSteps {
   if (size === 0) return noSteps;
   const file = openSync(path, "r");

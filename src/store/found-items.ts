@@ -1,8 +1,8 @@
 /**
- * Places of data items that were found outside of the index, kept over restarts.
+ * Cache of the places of data items that were found outside of the index. It survives restarts.
  *
- * A row is a hint and no more: whoever reads it checks the item's own header at that place again. The file is a
- * cache: it is bounded, a damaged one is replaced, and an error of the disk is logged and costs a look-up.
+ * A row is only a hint: each reader checks the item's header at that place again. The file is bounded. A damaged file
+ * is replaced. A disk error is logged and costs one look-up.
  * @module
  */
 import type { Database } from "bun:sqlite";
@@ -19,35 +19,35 @@ import {
   removeDatabase,
 } from "./sqlite.ts";
 
-/** Where an item was found. */
+/** Location of an item in a root transaction's data. */
 export type StoredPlace = Readonly<{
   rootId: Id;
-  /** Nested bundles around it, the outermost first. */
+  /** Enclosing nested bundles, outermost first. */
   path: readonly Id[];
-  /** Byte of the root's data at which its header begins. */
+  /** Offset of the item's header in the root's data. */
   itemOffset: number;
-  /** Bytes of header and payload. */
+  /** Size of header and payload, bytes. */
   itemSize: number;
-  /** SHA-256 of the payload, once the signature was checked over all of it. */
+  /** SHA-256 of the payload; undefined until the signature has been verified over the complete payload. */
   digest: Uint8Array | undefined;
 }>;
 
-/** Places by the ids of items. */
+/** Places by item id. */
 export type FoundItems = Readonly<{
   find: (id: Id) => StoredPlace | undefined;
-  /** Keeps a place as the one that was used last; a digest that is known of the same place stays. */
-  keep: (id: Id, place: StoredPlace) => void;
+  /** Stores a place as the most recently used. A stored digest of the same place is preserved. */
+  store: (id: Id, place: StoredPlace) => void;
   drop: (id: Id) => void;
   close: () => void;
 }>;
 
-/** What the file is opened with. @param rowsMax - {@link rowsMaxDefault} unless told. */
+/** @property rowsMax - Maximum number of places; default 100,000. */
 export type FoundItemsParts = Readonly<{ log: Log; rowsMax?: number }>;
 
-/** About 25 MiB. */
+/** About 25 MiB on disk. */
 const rowsMaxDefault = 100_000;
 
-/** Of the rows, the share that is evicted at once: the place that was used least lately first. */
+/** One row in this many is evicted at once, least recently used first. */
 const evictedShare = 100;
 
 const cacheBytes = 2 * 2 ** 20;
@@ -73,7 +73,7 @@ type Row = Readonly<{
   digest: Uint8Array | null;
 }>;
 
-/** Opens the file, creating it when absent, and anew when it is damaged. */
+/** Opens the file; creates it when absent, and replaces it when damaged. */
 export function openFoundItems(path: string, { log, rowsMax = rowsMaxDefault }: FoundItemsParts): FoundItems {
   const { db, opened } = openRows(path, log);
   const select = prepareQuery<Row>(db, "SELECT root, path, item_offset, item_size, digest FROM items WHERE id = ?");
@@ -87,12 +87,12 @@ export function openFoundItems(path: string, { log, rowsMax = rowsMaxDefault }: 
   const evict = prepare(db, "DELETE FROM items WHERE id IN (SELECT id FROM items ORDER BY used LIMIT ?)");
   let { count, used } = opened;
 
-  /** A cache that fails costs a look-up, not the content. */
-  function guarded<Value>(what: string, work: () => Value): Value | undefined {
+  /** Logs errors: a failed cache costs a look-up, not the content. */
+  function guarded<Value>(action: string, work: () => Value): Value | undefined {
     try {
       return work();
     } catch (error) {
-      log.warn(`the place of a found item could not be ${what}`, { error });
+      log.warn(`the place of a found item could not be ${action}`, { error });
       return undefined;
     }
   }
@@ -113,7 +113,7 @@ export function openFoundItems(path: string, { log, rowsMax = rowsMaxDefault }: 
         const row = select.get(idBytes(id));
         return row === undefined ? undefined : readRow(row);
       }),
-    keep: (id, place) => guarded("kept", () => inTransaction(db, () => write(id, place))),
+    store: (id, place) => guarded("stored", () => inTransaction(db, () => write(id, place))),
     drop: (id) =>
       guarded("dropped", () => {
         count -= remove.run(idBytes(id)).changes;
@@ -127,7 +127,7 @@ function openRows(path: string, log: Log) {
     return openAndCount(path);
   } catch (error) {
     if (!isDamage(error)) throw error;
-    log.warn("the places of found items are damaged and were removed", { path, error });
+    log.warn("the cache of found items was damaged and has been removed", { path, error });
     removeDatabase(path);
     return openAndCount(path);
   }

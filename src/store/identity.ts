@@ -1,42 +1,40 @@
 /**
  * The identity of an SQLite file: a random id, and a generation that grows with each start that used the file.
  *
- * The table is not part of any schema: a program that does not know the table is not disturbed by it.
+ * The identity table is not part of any schema, so programs that do not know it ignore it.
  * @module
  */
 import { Database } from "bun:sqlite";
 import { statSync } from "node:fs";
 import { closeDatabase, inTransaction, isDamage, openForReading, prepareQuery } from "./sqlite.ts";
 
-/** What a file says of itself. */
 export type DatabaseIdentity = Readonly<{ id: string; generation: number }>;
 
-/** What was found where a database is expected. */
+/** State of a file where a database is expected. */
 export type DatabaseState =
   | Readonly<{ kind: "absent" | "empty" | "unmarked" }>
   | Readonly<{ kind: "damaged"; reason: string }>
   | (Readonly<{ kind: "marked" }> & DatabaseIdentity);
 
-/** How a file is marked. */
 export type MarkOptions = Readonly<{
-  /** Page size of a file that does not exist yet. Bytes; undefined is SQLite's own. */
+  /** Page size of a new file, bytes; undefined selects SQLite's default. */
   pageBytes: number | undefined;
 }>;
 
 const readCacheBytes = 2 ** 18;
 const busyTimeoutMs = 5_000;
-/** Two rows are read to see that there is one. */
+/** Reads two rows in order to detect a second one. */
 const identitySql = "SELECT id, generation FROM database_identity LIMIT 2";
 
 /**
- * Reads what a file says of itself; writes nothing.
+ * Reads a file's identity without writing to the file.
  *
- * @throws Error when the file cannot be opened for another reason than damage.
+ * @throws Error when the file cannot be opened for any reason but damage.
  */
 export function readIdentity(path: string): DatabaseState {
   const size = statSync(path, { throwIfNoEntry: false })?.size;
   if (size === undefined) return { kind: "absent" };
-  // SQLite would delete the log of an empty file, and the log may be all that is left.
+  // SQLite would delete the log of an empty file, and the log may hold the only copy of the data.
   if (size === 0) return { kind: "empty" };
   try {
     const db = openForReading(path, readCacheBytes);
@@ -61,9 +59,9 @@ function stateOf(db: Database): DatabaseState {
 }
 
 /**
- * Writes a file's identity durably; creates the file when it is absent. The caller synchronises the folder.
+ * Writes a file's identity durably; creates the file when it is absent. The caller syncs the folder.
  *
- * @throws Error what SQLite throws.
+ * @throws Error from SQLite.
  */
 export function writeIdentity(path: string, identity: DatabaseIdentity, { pageBytes }: MarkOptions): void {
   const db = new Database(path, { create: true, readwrite: true, strict: true });

@@ -1,67 +1,74 @@
 /**
- * What others are to be told, until they have heard it: first what was announced, by its key alone; then,
- * once it was chosen, a letter for each target.
+ * Outbox of webhook events. An announcement stores only the key of an indexed object. Once the events are chosen,
+ * a delivery for each target replaces the announcement.
  *
- * Both lists are bounded: of more, the oldest go. What is here survives the end of the process at any
- * moment; with the machine's power the last moments may go (the index is as good as its file, and has them).
+ * Both lists are bounded and drop their oldest rows. Rows survive the end of the process. A power loss may lose the
+ * last moments, as it may in the index.
  * @module
  */
 import type { Database } from "bun:sqlite";
 import { type Clock, unixSeconds } from "../lib/clock.ts";
 import { closeDatabase, inTransaction, openForWriting, prepare, prepareQuery } from "./sqlite.ts";
 
-/** What became part of the index. */
+/** A change of the index that targets may be notified of. */
 export type Announcement = Readonly<{ kind: AnnouncedKind; key: string }>;
 
-/** `queued transaction`: one that an operator requested, perhaps long before the chain is followed to its block. */
+/** `queued transaction`: requested by an operator, possibly long before the chain is followed to its block. */
 export type AnnouncedKind = "block" | "block transaction" | "queued transaction" | "item";
 
-/** An announcement with its number, which only grows. */
+/** An announcement with its number. Numbers only grow. */
 export type AnnouncedRow = Announcement & Readonly<{ number: number }>;
 
-/** What a target is told; the same for all targets. */
+/** An event, the same for all targets. */
 export type Delivery = Readonly<{ event: string; body: string }>;
 
-/** A letter on its way to one target. */
+/** A delivery to one target. */
 export type OutboxRow = Delivery &
   Readonly<{
-    /** Only grows; a target gets its letters in this order. */
+    /** Only grows; a target receives its deliveries in this order. */
     number: number;
     /** Unix seconds. */
     createdAt: number;
-    /** Times that the target refused it. */
-    refusals: number;
+    /** Attempts that the target rejected. */
+    rejections: number;
   }>;
 
-/** The outbox. */
 export type Outbox = Readonly<{
-  /** Keeps announcements. @param height - Of the block that they end, if they do. @returns How many old ones went. */
+  /**
+   * Stores announcements.
+   *
+   * @param height - Height of the block that the announcements complete.
+   * @returns How many old announcements were dropped.
+   */
   announce: (rows: readonly Announcement[], height?: number) => number;
   /** The oldest announcements. */
   announced: (limit: number) => readonly AnnouncedRow[];
-  /** Replaces announcements up to a number by letters to the targets. @returns How many old letters went. */
+  /**
+   * Replaces announcements up to a number with deliveries to every target.
+   *
+   * @returns How many old deliveries were dropped.
+   */
   choose: (upTo: number, deliveries: readonly Delivery[]) => number;
-  /** The target's oldest letter. */
+  /** The target's oldest delivery. */
   first: (target: string) => OutboxRow | undefined;
-  /** Takes a letter out: it arrived, or was given up. */
+  /** Removes a delivery that arrived or was given up. */
   remove: (number: number) => void;
-  /** Notes that a target refused a letter. */
-  refused: (number: number) => void;
-  /** Gives up letters older than this. @returns How many. */
+  /** Counts a rejection of a delivery by its target. */
+  rejected: (number: number) => void;
+  /** Removes deliveries that are older than this. @returns How many. */
   expire: (ageSecondsMax: number) => number;
-  /** Height of the newest block that was announced; undefined for a new file. */
+  /** Height of the newest announced block; undefined for a new file. */
   height: () => number | undefined;
-  /** Blocks from a height on are gone. */
+  /** Records that the blocks from a height on were rolled back. */
   rollback: (fromHeight: number) => void;
-  /** Letters, and announcements. */
   counts: () => Readonly<{ deliveries: number; announced: number }>;
   close: () => void;
 }>;
 
-/** How large the lists may grow. */
+/** Maximum rows of each list. */
 export type OutboxLimits = Readonly<{ deliveriesMax: number; announcedMax: number }>;
 
-/** A day of a quiet gateway; and what a few busy blocks announce, most of which no filter chooses. */
+/** Deliveries of one day of a quiet gateway; announcements of a few busy blocks, few of which pass the filters. */
 export const outboxLimitsDefault: OutboxLimits = { deliveriesMax: 10_000, announcedMax: 200_000 };
 
 const migrations = [
@@ -79,15 +86,15 @@ const migrations = [
   "CREATE TABLE queued_transactions (number INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE) STRICT;",
 ];
 
-/** Queued transactions that are remembered until their block is announced; the oldest are forgotten. */
+/** Queued transactions that are remembered until their block is announced; the oldest are dropped. */
 const queuedMax = 10_000;
 
 const cacheBytes = 2 ** 20;
 
 /**
- * Opens the file, creating it when absent.
+ * Opens the file; creates it when absent.
  *
- * @param targets - Letters to any other are given up at once.
+ * @param targets - Stored deliveries to any other target are removed at once.
  */
 export function openOutbox(
   path: string,
@@ -108,12 +115,12 @@ export function openOutbox(
     "DELETE FROM letters WHERE number IN (SELECT number FROM letters ORDER BY number LIMIT max(0, ?))",
   );
   const remove = run("DELETE FROM letters WHERE number = ?");
-  const refused = run("UPDATE letters SET refusals = refusals + 1 WHERE number = ?");
+  const rejected = run("UPDATE letters SET refusals = refusals + 1 WHERE number = ?");
   const expire = run("DELETE FROM letters WHERE created_at < ?");
   const announced = prepareQuery<AnnouncedRow>(db, "SELECT number, kind, key FROM announced ORDER BY number LIMIT ?");
   const first = prepareQuery<OutboxRow>(
     db,
-    `SELECT number, event, body, created_at AS createdAt, refusals FROM letters
+    `SELECT number, event, body, created_at AS createdAt, refusals AS rejections FROM letters
      WHERE target = ? ORDER BY number LIMIT 1`,
   );
   const progress = prepareQuery<{ height: number }>(db, "SELECT height FROM progress");
@@ -144,8 +151,8 @@ export function openOutbox(
     remove: (number) => {
       remove.run(number);
     },
-    refused: (number) => {
-      refused.run(number);
+    rejected: (number) => {
+      rejected.run(number);
     },
     expire: (ageSecondsMax) => expire.run(unixSeconds(clock) - ageSecondsMax).changes,
     height: () => progress.get()?.height,
@@ -157,7 +164,7 @@ export function openOutbox(
   };
 }
 
-/** Whether an announcement is new: a queued transaction is announced once, and not again with its block. */
+/** Creates a predicate that accepts a queued transaction once, and not again with its block. */
 function createNewness(db: Database): (announcement: Announcement) => boolean {
   const add = prepare(db, "INSERT OR IGNORE INTO queued_transactions (key) VALUES (?)");
   const remove = prepare(db, "DELETE FROM queued_transactions WHERE key = ?");

@@ -1,8 +1,8 @@
 /**
- * Opening SQLite files: one place for pragmas, migrations and transactions.
+ * Opens SQLite files: pragmas, migrations and transactions.
  *
  * Every file is in WAL mode, so that readers never wait for the writer. A statement that is used more than once is
- * prepared once and kept by its owner.
+ * prepared once and stored by its owner.
  * Source: docs/decisions/030-index.md.
  * @module
  */
@@ -10,28 +10,27 @@ import { Database, type SQLQueryBindings, type Statement } from "bun:sqlite";
 import { rmSync } from "node:fs";
 import { schemaFingerprint, scriptsToRun } from "../lib/schema-scripts.ts";
 
-/** How a file is opened for writing. */
 export type WriteOptions = Readonly<{
   /** SQL scripts in order; the n-th takes a file from version n to n + 1. Never edited once released. */
   migrations: readonly string[];
-  /** NORMAL may lose the last transactions with the machine's power, never with the process; FULL loses none. */
+  /** NORMAL may lose the last transactions when the machine loses power, not when the process ends. FULL loses none. */
   synchronous: "NORMAL" | "FULL";
   /** Page cache of this connection, bytes. */
   cacheBytes: number;
 }>;
 
-/** Large enough for a whole row of postings to fit often, small enough for point reads (index.md: 4k to 16k alike). */
+/** Most rows of postings fit into one page, and point reads stay fast (measured: 4 KiB to 16 KiB are equally fast). */
 export const pageBytes = 8_192;
-/** How long a connection waits for another one's lock before it fails. */
+/** How long a connection waits for another connection's lock before it fails. */
 const busyTimeoutMs = 5_000;
-/** The log file is cut back to this after a checkpoint that emptied it. */
+/** The log file is truncated to this size after a checkpoint that emptied it. */
 const walBytesStored = 64 * 2 ** 20;
 
 /**
  * Opens a file for writing, creates it when absent, and brings it to the newest version.
  *
- * @throws Error when the file is no database, is damaged where it is read first, is of a newer version, or was made
- *   by scripts that have been edited since.
+ * @throws Error when the file is not a database, is damaged in its first pages, has a newer version, or was made by
+ *   scripts that have been edited since.
  */
 export function openForWriting(path: string, options: WriteOptions): Database {
   return opened(path, () => {
@@ -55,14 +54,14 @@ export function openForWriting(path: string, options: WriteOptions): Database {
 }
 
 /**
- * Opens a file that exists for reading; the connection refuses to write.
+ * Opens an existing file for reading; the connection rejects writes.
  *
  * @param cacheBytes - Page cache of this connection, bytes.
- * @throws Error when the file does not exist or is no database.
+ * @throws Error when the file does not exist or is not a database.
  */
 export function openForReading(path: string, cacheBytes: number): Database {
   return opened(path, () => {
-    // Opened read-write: a reader that comes first after a crash must be able to recover the log.
+    // Opened read-write: the first reader after a crash must be able to recover the log.
     const db = new Database(path, { create: false, readwrite: true, strict: true });
     try {
       db.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
@@ -77,12 +76,12 @@ export function openForReading(path: string, cacheBytes: number): Database {
   });
 }
 
-/** Removes a database that is not open, with its log: a log that is left would be taken for the next file's. */
+/** Removes a closed database with its log: SQLite would apply a leftover log to the next file of that name. */
 export function removeDatabase(path: string): void {
   for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true });
 }
 
-/** Runs work in one transaction: all of it is written, or, when it throws, nothing. */
+/** Runs work in one transaction: everything is written, or nothing when the work throws. */
 export function inTransaction<Result>(db: Database, work: () => Result): Result {
   return between(db, "BEGIN IMMEDIATE", work);
 }
@@ -93,12 +92,12 @@ export function inSnapshot<Result>(db: Database, work: () => Result): Result {
 }
 
 /**
- * Prepared statements of each open connection: a connection whose statements live on stays open behind a `close`,
- * holds its locks and keeps its log (seen: SQLite's `close_v2`).
+ * Prepared statements of each open connection. A connection with live statements stays open after `close`, holds its
+ * locks and keeps its log file (observed with SQLite's `close_v2`).
  */
 const prepared = new WeakMap<Database, Set<Statement>>();
 
-/** Prepares a statement that is run again and again, until `closeDatabase`. */
+/** Prepares a statement for repeated use, until `closeDatabase`. */
 export function prepare(db: Database, sql: string): Statement<unknown, SQLQueryBindings[]> {
   const statement: Statement<unknown, SQLQueryBindings[]> = db.prepare(sql);
   const statements = prepared.get(db) ?? new Set();
@@ -106,26 +105,22 @@ export function prepare(db: Database, sql: string): Statement<unknown, SQLQueryB
   return statement;
 }
 
-/** Closes a connection with all it prepared; the last one to close folds the log into the file. */
+/** Closes a connection and finalizes its statements; the last connection to close folds the log into the file. */
 export function closeDatabase(db: Database): void {
   for (const statement of prepared.get(db) ?? []) statement.finalize();
   prepared.delete(db);
   db.close(true);
 }
 
-/** A statement that reads rows of a known shape; the shape is the SQL's, stated once beside it. */
+/** A statement that reads rows. `Row` declares the columns of the SQL and is not checked against it. */
 export type Query<Row> = Readonly<{
   get: (...parameters: SQLQueryBindings[]) => Row | undefined;
   all: (...parameters: SQLQueryBindings[]) => Row[];
-  /** Gives the statement back before the connection closes. */
+  /** Releases the statement before the connection closes. */
   finalize: () => void;
 }>;
 
-/**
- * Prepares a statement that reads.
- *
- * The shape of its rows is the caller's word: nothing checks it against the SQL.
- */
+/** Prepares a statement that reads. The caller guarantees that `Row` matches the SQL. */
 export function prepareQuery<Row>(db: Database, sql: string): Query<Row> {
   const statement = prepare(db, sql) as Statement<Row, SQLQueryBindings[]>;
   return {
@@ -151,10 +146,10 @@ export function prepareQuery<Row>(db: Database, sql: string): Query<Row> {
 }
 
 /**
- * Reads all of a file and tells what is damaged.
+ * Checks a complete file for damage.
  *
- * @param faultsMax - At most so many lines are answered.
- * @returns One line a fault; empty when the file is whole.
+ * @param faultsMax - Maximum number of returned lines.
+ * @returns One line a fault; empty when the file is intact.
  */
 export function checkIntegrity(db: Database, faultsMax: number): string[] {
   try {
@@ -163,21 +158,21 @@ export function checkIntegrity(db: Database, faultsMax: number): string[] {
     check.finalize();
     return rows.map((row) => row.integrity_check).filter((line) => line !== "ok");
   } catch (error) {
-    // Damage that keeps SQLite from walking the file at all is thrown, not listed: it is a finding all the same.
+    // SQLite throws, instead of listing, damage that prevents it from reading the file. It is a fault as well.
     return [error instanceof Error ? error.message : String(error)];
   }
 }
 
-/** What SQLite says of a file that is not what it wrote. */
+/** Error codes of SQLite for a file with damaged or foreign content. */
 const damageCodes = /^SQLITE_(CORRUPT|NOTADB)/;
 
-/** Whether an error, or one that caused it, says that a database is damaged. */
+/** Whether an error, or one of its causes, reports a damaged database. */
 export function isDamage(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   return ("code" in error && damageCodes.test(String(error.code))) || isDamage(error.cause);
 }
 
-/** An error of damage with the file in its message, and the same code. Other errors stay as they are. */
+/** Adds the file to the message of a damage error and keeps its code. Returns other errors unchanged. */
 export function namingFile(path: string, error: unknown): unknown {
   if (!isDamage(error) || !(error instanceof Error) || error.message.includes(path)) return error;
   const named = new Error(`the database ${path} is damaged: ${error.message}`, { cause: error });
@@ -218,9 +213,9 @@ function migrate(db: Database, migrations: readonly string[]): void {
 function between<Result>(db: Database, begin: string, work: () => Result): Result {
   db.run(begin);
   try {
-    const response = work();
+    const result = work();
     db.run("COMMIT");
-    return response;
+    return result;
   } catch (error) {
     // A full disk or a damaged page may have ended the transaction already.
     if (db.inTransaction) db.run("ROLLBACK");

@@ -88,7 +88,7 @@ function rowOf(own: string, id: Id): StoredPlace | undefined {
 
 function writeRow(own: string, id: Id, place: StoredPlace): void {
   const rows = openFoundItems(join(own, "found-items.sqlite"), { log: silentLog });
-  rows.keep(id, place);
+  rows.store(id, place);
   rows.close();
 }
 
@@ -198,14 +198,14 @@ describe("the file", () => {
   test("keeps the places that were used last, over restarts", () => {
     const path = join(newFolder(), "rows.sqlite");
     let rows = openFoundItems(path, { log: silentLog, rowsMax: 3 });
-    for (const number of [1, 2, 3]) rows.keep(madeId(number), place(number));
-    rows.keep(madeId(1), place(1));
+    for (const number of [1, 2, 3]) rows.store(madeId(number), place(number));
+    rows.store(madeId(1), place(1));
     rows.close();
     rows = openFoundItems(path, { log: silentLog, rowsMax: 3 });
-    rows.keep(madeId(4), place(4));
+    rows.store(madeId(4), place(4));
     expect([1, 2, 3, 4].map((number) => rows.find(madeId(number))?.itemOffset)).toEqual([1, undefined, 3, 4]);
     rows.drop(madeId(3));
-    rows.keep(madeId(5), place(5));
+    rows.store(madeId(5), place(5));
     expect([1, 3, 4, 5].map((number) => rows.find(madeId(number))?.itemOffset)).toEqual([1, undefined, 4, 5]);
     rows.close();
   });
@@ -213,10 +213,10 @@ describe("the file", () => {
   test("keeps the digest of a place until another place is stored", () => {
     const rows = openFoundItems(join(newFolder(), "rows.sqlite"), { log: silentLog });
     const digest = new Uint8Array(32).fill(7);
-    rows.keep(madeId(1), { ...place(1), digest });
-    rows.keep(madeId(1), place(1));
+    rows.store(madeId(1), { ...place(1), digest });
+    rows.store(madeId(1), place(1));
     expect(rows.find(madeId(1))).toEqual({ ...place(1), digest });
-    rows.keep(madeId(1), place(2));
+    rows.store(madeId(1), place(2));
     expect(rows.find(madeId(1))).toEqual(place(2));
     rows.close();
   });
@@ -226,7 +226,7 @@ describe("the file", () => {
     writeFileSync(path, "not a database, but long enough to be read as the head of one".repeat(200));
     const { log, lines } = createRecordingLog();
     const rows = openFoundItems(path, { log });
-    rows.keep(madeId(1), place(1));
+    rows.store(madeId(1), place(1));
     expect(rows.find(madeId(1))).toEqual(place(1));
     expect(lines).toHaveLength(1);
     rows.close();

@@ -179,7 +179,7 @@ export const readingDefences: readonly Defence[] = [
     threat: "C6",
     name: "the disk that cached content may take",
     file: "src/store/extents/extent-quota.ts",
-    text: "const overBudget = roots.totalBytes() + taken + bytes - limits.bytesMax;",
+    text: "const overBudget = roots.totalBytes() + reserved + bytes - limits.bytesMax;",
     instead: "const overBudget = 0;",
     tests: ["test/store/extents/extents.test.ts"],
   },

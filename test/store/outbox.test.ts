@@ -22,12 +22,12 @@ test("letters are stored for each target in order, and survive a restart", () =>
   before.choose(2, [delivery("one"), delivery("two")]);
   expect(before.announced(10)).toEqual([]);
   before.remove(before.first("a")?.number ?? 0);
-  before.refused(before.first("b")?.number ?? 0);
+  before.rejected(before.first("b")?.number ?? 0);
   before.close();
 
   const after = openOutbox(path, ["a", "b"], () => 5_000);
-  expect(after.first("a")).toMatchObject({ body: "two", createdAt: 5, refusals: 0 });
-  expect(after.first("b")).toMatchObject({ body: "one", createdAt: 5, refusals: 1 });
+  expect(after.first("a")).toMatchObject({ body: "two", createdAt: 5, rejections: 0 });
+  expect(after.first("b")).toMatchObject({ body: "one", createdAt: 5, rejections: 1 });
   expect(after.height()).toBe(7);
   after.rollback(5);
   expect(after.height()).toBe(4);

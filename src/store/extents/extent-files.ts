@@ -1,7 +1,7 @@
 /**
- * The files of the content cache: sparse, one a root, read and written at any place by many at once.
- * A handle is opened when it is needed and few are kept; a file that is unlinked can be read to its end by those who
- * have it open.
+ * The files of the content cache: one sparse file a root, with concurrent reads and writes at any position.
+ * Handles are opened on demand and few stay open. An unlinked file can be read to its end by the readers that have it
+ * open.
  * @module
  */
 import { close, constants, fdatasync, fstat, ftruncate, lstatSync, open as openFile, read, write } from "node:fs";
@@ -10,43 +10,43 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { LRUCache } from "lru-cache";
 
-/** What tells one state of a file from another. The change time moves with every write, truncation or rename. */
+/** Identifies one state of a file. The change time moves with every write, truncation or rename. */
 export type FileIdentity = Readonly<{ inode: bigint; size: bigint; changedNs: bigint }>;
 
-/** What became of a reading or writing. */
+/** Failure of a file operation. */
 export type FileFault =
-  | Readonly<{ kind: "lost" }> // there is no such file, or something else is in its place
+  | Readonly<{ kind: "lost" }> // the file is missing, or another kind of file is at its path
   | Readonly<{ kind: "full" }> // no space, no quota, no inodes
   | Readonly<{ kind: "fault"; code: string }>; // the disk or the system failed
 
 /** Files by the name of their root. */
 export type ExtentFiles = Readonly<{
   path: (name: string) => string;
-  /** Reads `[start, start + length)`; fewer bytes when the file ends before. */
+  /** Reads `[start, start + length)`; returns fewer bytes when the file ends earlier. */
   read: (
     name: string,
     start: number,
     length: number,
   ) => Promise<Readonly<{ kind: "bytes"; bytes: Uint8Array }> | FileFault>;
-  /** Writes bytes at `start`; makes the file, of `size` bytes, when there is none. */
+  /** Writes bytes at `start`; creates the file with `size` bytes when it is absent. */
   write: (
     name: string,
     size: number,
     start: number,
     bytes: Uint8Array,
   ) => Promise<Readonly<{ kind: "written" }> | FileFault>;
-  /** Status of the file at the path now; undefined when that is not the regular file that is open here. */
+  /** Current status of the file at the path; undefined when it is not the regular file that is open here. */
   identity: (name: string) => Promise<FileIdentity | undefined>;
-  /** Brings what was written onto the disk. */
+  /** Syncs all earlier writes to the disk. */
   sync: (name: string) => Promise<Readonly<{ kind: "synced" }> | FileFault>;
   /** Unlinks whatever is at the file's path. */
   remove: (name: string) => Promise<void>;
-  /** Names of all files, by folder: to be compared with the rows. */
+  /** Names of all files, by folder, for the comparison with the rows. */
   walk: () => AsyncIterable<readonly string[]>;
   close: () => Promise<void>;
 }>;
 
-/** Open files; a system allows 1,024 by default and sockets need them more. */
+/** Limit of open files: a system allows 1,024 by default, and sockets have precedence. */
 const handlesMax = 128;
 
 const system = {
@@ -64,16 +64,16 @@ type Handle = {
   readonly closed: PromiseWithResolvers<void>;
 };
 
-/** Makes the files of a folder, which is made when it is needed. */
+/** The folder is created with the first file. */
 export function openExtentFiles(folder: string): ExtentFiles {
   const handles = new LRUCache<string, Promise<Handle>>({
     max: handlesMax,
-    dispose: (handle) => void handle.then(retire, () => undefined), // one that failed to open has nothing to close
+    dispose: (handle) => void handle.then(retire, () => undefined), // a handle that failed to open needs no close
   });
   const open = new Set<Promise<void>>(); // until each is closed
   const pathOf = (name: string) => join(folder, name.slice(0, 2), name);
 
-  /** Uses the handle of a file; opens it when it is not. */
+  /** Runs `work` with the handle of a file; opens the file first if necessary. */
   async function use<Value>(
     name: string,
     size: number | undefined,
@@ -93,7 +93,7 @@ export function openExtentFiles(folder: string): ExtentFiles {
     }
   }
 
-  /** @param size - Of a file to be made; undefined: only one that exists is opened. */
+  /** @param size - Size of a file to create; undefined opens only an existing file. */
   function handleOf(name: string, size: number | undefined): Promise<Handle> {
     const known = handles.get(name);
     if (known !== undefined) return known;
@@ -114,7 +114,7 @@ export function openExtentFiles(folder: string): ExtentFiles {
     path: pathOf,
     read: (name, start, length) =>
       use(name, undefined, async ({ descriptor }) => {
-        const bytes = Buffer.allocUnsafeSlow(length); // clearing it costs as much as reading it (measured)
+        const bytes = Buffer.allocUnsafeSlow(length); // clearing the buffer costs as much as reading (measured)
         const got = await readAll(descriptor, bytes, start);
         return { kind: "bytes" as const, bytes: got === length ? bytes : bytes.subarray(0, got) };
       }),
@@ -131,7 +131,7 @@ export function openExtentFiles(folder: string): ExtentFiles {
           : ({ kind: "lost" } as const);
       });
       if (found.kind === "same") return found.identity;
-      handles.delete(name); // the open file is not the one at the path; the next use finds out which one is
+      handles.delete(name); // the open file is not the file at the path; the next use opens that
       return undefined;
     },
     sync: (name) =>
@@ -163,7 +163,7 @@ async function closeUnused(handle: Handle): Promise<void> {
 }
 
 async function openHandle(path: string, size: number | undefined): Promise<Handle> {
-  // A link in the place of a file would lead out of the folder.
+  // Symbolic links are not followed, because they could lead out of the folder.
   const flags = constants.O_RDWR | constants.O_NOFOLLOW | (size === undefined ? 0 : constants.O_CREAT);
   let descriptor: number;
   try {
@@ -176,7 +176,7 @@ async function openHandle(path: string, size: number | undefined): Promise<Handl
   try {
     const { isFile, identity } = await statusOfDescriptor(descriptor);
     if (!isFile) throw Object.assign(new Error(`${path} is not a file`), { code: "EISDIR" });
-    // The whole length from the start: a file is never extended while it is read.
+    // The file gets its complete length at once, so it is never extended while it is read.
     if (size !== undefined && identity.size !== BigInt(size)) await system.ftruncate(descriptor, size);
     return { descriptor, inode: identity.inode, users: 0, retired: false, closed: Promise.withResolvers() };
   } catch (error) {
@@ -187,7 +187,7 @@ async function openHandle(path: string, size: number | undefined): Promise<Handl
 
 type FileStatus = Readonly<{ isFile: boolean; identity: FileIdentity }>;
 
-/** Status of a path. The file is open, so the system has this in memory: 3 µs; a thread's round trip is 17. */
+/** Status of a path. The system has an open file's status in memory: 3 µs; a thread's round trip is 17 µs. */
 function statusOf(path: string): FileStatus {
   const stats = lstatSync(path, { bigint: true });
   return {
@@ -241,13 +241,13 @@ function writeSome(descriptor: number, bytes: Uint8Array, at: number, position: 
   });
 }
 
-/** Codes that say that the file is missing, or that something else is at its path. */
+/** Codes for a missing file, or for another kind of file at its path. */
 const lostCodes: ReadonlySet<string> = new Set(["ENOENT", "EISDIR", "ELOOP", "ENOTDIR", "EACCES", "EPERM", "ENXIO"]);
 const fullCodes: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 
 function faultOf(error: unknown): FileFault {
   const code = codeOf(error);
-  if (code === undefined) throw error; // none of the system's: a defect
+  if (code === undefined) throw error; // not a system error: a defect
   if (lostCodes.has(code)) return { kind: "lost" };
   return fullCodes.has(code) ? { kind: "full" } : { kind: "fault", code };
 }
@@ -258,7 +258,7 @@ function codeOf(error: unknown): string | undefined {
 
 async function removeOther(error: unknown, path: string): Promise<void> {
   if (codeOf(error) === "ENOENT") return;
-  await rm(path, { recursive: true, force: true }); // a folder that someone put in the place of the file
+  await rm(path, { recursive: true, force: true }); // a folder at the path of the file
 }
 
 async function* walkFolders(folder: string): AsyncGenerator<readonly string[]> {

@@ -1,24 +1,24 @@
 /**
- * What the content cache holds, as rows that survive a restart: roots, their use, and the checksums of their steps.
- * Writes are small transactions; a row never says more than what is on disk already, which is its caller's duty.
+ * The content cache's rows: roots, their last use, and the checksums of their steps. They survive restarts.
+ * Transactions are small. The caller syncs data to the disk before it saves a row that describes the data.
  * @module
  */
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 
 import { checkIntegrity, inTransaction, openForWriting, removeDatabase } from "../sqlite.ts";
 
-/** A root as its row has it. */
+/** A stored root. */
 export type RootRow = Readonly<{
   root: number;
   name: string;
   size: number; // bytes of data
-  bytes: number; // of disk that its present steps take
+  bytes: number; // disk space of its present steps
   used: number; // Unix milliseconds of its last use
   pinned: boolean;
-  digest: Uint8Array | undefined; // SHA-256 of the whole data, once it was read whole
+  digest: Uint8Array | undefined; // SHA-256 of the complete data; undefined until all data was read
 }>;
 
-/** What is written of a root in one step. */
+/** Changes of one root, written together. */
 export type RootChange = Readonly<{
   name: string;
   size: number;
@@ -29,7 +29,7 @@ export type RootChange = Readonly<{
   pages: readonly Readonly<{ page: number; sums: Uint8Array }>[];
 }>;
 
-/** The rows. All calls are synchronous and touch few rows, but for `totalBytes` and `names`. */
+/** The rows. Calls are synchronous and touch few rows, except for `totalBytes` and `names`. */
 export type ExtentMap = Readonly<{
   root: (name: string) => RootRow | undefined;
   page: (root: number, page: number) => Uint8Array | undefined;
@@ -37,17 +37,17 @@ export type ExtentMap = Readonly<{
   pages: (root: number) => number[];
   /** Writes changes in one transaction. */
   save: (changes: readonly RootChange[]) => void;
-  /** Writes when roots were used. */
+  /** Writes the times of last use. */
   touch: (uses: ReadonlyMap<string, number>) => void;
-  /** The roots that were not used for longest, pinned ones left out. */
+  /** The least recently used roots that are not pinned. */
   oldest: (count: number) => Readonly<{ name: string; bytes: number }>[];
   remove: (names: readonly string[]) => void;
-  /** Disk that all present steps take; walks all roots (80 ms a million). */
+  /** Disk space of all present steps; reads all roots (80 ms per million). */
   totalBytes: () => number;
-  /** Names after one, in order: to walk them all in small steps. */
+  /** Names after a name, in order, for iteration in small steps. */
   names: (after: string, count: number) => string[];
   count: () => number;
-  /** Texts of what is wrong with the file; empty when it is whole. Reads all of it. */
+  /** Descriptions of damage; empty when the file is intact. Reads the complete file. */
   integrity: () => string[];
   close: () => void;
 }>;
@@ -71,23 +71,23 @@ const migrations = [
    ) STRICT, WITHOUT ROWID;`,
 ];
 
-/** Point reads of small rows; the operating system holds the rest. */
+/** Enough for point reads of small rows; the operating system caches the rest. */
 const cacheBytes = 4 * 2 ** 20;
 
-/** Enough to tell that the file is damaged. */
+/** Enough to report that the file is damaged. */
 const faultsMax = 100;
 
 type StoredRoot = Omit<RootRow, "pinned" | "digest"> & Readonly<{ pinned: number; digest: Uint8Array | null }>;
 
 /**
- * Opens the rows, or begins anew where the file is damaged or of a version that is not known: it is a cache's.
+ * Opens the rows. Recreates a file that is damaged or of an unknown version, because it is only a cache.
  *
  * @param path - The SQLite file.
- * @param onReset - Called with the reason when everything was forgotten; the files of the rows are then orphans.
+ * @param onReset - Called with the reason when the file was recreated; the files of its rows are then orphans.
  */
 export function openExtentMap(path: string, onReset: (reason: string) => void): ExtentMap {
   const db = openOrReset(path, onReset);
-  // Statements of `query` are finished with the connection; those of `prepare` would keep the file open beyond it.
+  // Closing the connection finalizes statements of `query`; statements of `prepare` would keep the file open.
   const rootByName = db.query<StoredRoot, SQLQueryBindings[]>("SELECT * FROM roots WHERE name = ?");
   const pageOf = db.query<{ sums: Uint8Array }, SQLQueryBindings[]>(
     "SELECT sums FROM pages WHERE root = ? AND page = ?",
@@ -149,7 +149,7 @@ export function openExtentMap(path: string, onReset: (reason: string) => void): 
 }
 
 function openOrReset(path: string, onReset: (reason: string) => void): Database {
-  // A commit that a power cut takes back costs a fetch, never a wrong byte.
+  // A transaction that a power loss reverts costs a fetch, never a wrong byte.
   const open = () => openForWriting(path, { migrations, synchronous: "NORMAL", cacheBytes });
   try {
     return open();

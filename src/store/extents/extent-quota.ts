@@ -9,49 +9,49 @@ import type { ExtentFiles } from "./extent-files.ts";
 import type { ExtentMap } from "./extent-map.ts";
 import type { Roots } from "./extent-roots.ts";
 
-/** How much may be used. */
+/** Limits of disk use. */
 export type QuotaLimits = Readonly<{
-  bytesMax: number; // that content may take
+  bytesMax: number; // of cached content
   freeBytesMin: number; // that must stay free on the disk
 }>;
 
-/** Space, made by evicting the least recently used roots. */
+/** Reserves disk space, and evicts the least recently used roots for it. */
 export type Quota = Readonly<{
   /**
    * Reserves space for bytes that are about to be written.
-   * @returns What gives it back, once they are written and counted, or were not; undefined when there is no room, and
-   * for a while after the disk was full.
+   * @returns A function that releases the reservation once the write has been counted or has failed; undefined when
+   * there is no space, and for a while after the disk was full.
    */
-  take: (bytes: number) => Promise<(() => void) | undefined>;
-  /** Notes that a write to the disk failed. */
+  reserve: (bytes: number) => Promise<(() => void) | undefined>;
+  /** Records that a write failed because the disk was full. */
   noteFull: () => void;
-  /** Whether the last attempt to make space did not fail a moment ago. */
+  /** Whether writes are accepted: false for a while after the disk was full. */
   isOpen: () => boolean;
   evictedCount: () => number;
-  /** Free bytes as last asked; undefined before the first time. */
+  /** Free bytes at the last check; undefined before the first check. */
   freeBytes: () => number | undefined;
 }>;
 
-/** The disk is asked again after so long, or after so many bytes were written. */
-const askAfterMs = 1_000;
-const askAfterBytes = 64 * 2 ** 20;
+/** The free space is checked again after this time, or after this many written bytes. */
+const checkAfterMs = 1_000;
+const checkAfterBytes = 64 * 2 ** 20;
 
-/** After the disk was full, nothing is written for so long: it would fail again, and others need the disk. */
-const restAfterFullMs = 2_000;
+/** Pause of writes after the disk was full: they would fail again, and other programs need the disk. */
+const fullPauseMs = 2_000;
 
-/** Evicting goes on to so much below the limit, so that not every write evicts. */
+/** Eviction continues to this share below the limit, so that not every write evicts. */
 const slackShare = 0.02;
 
-/** Victims looked at in one query. */
-const victimsPerLook = 64;
+/** Eviction candidates of one query. */
+const victimsPerRound = 64;
 
-/** Rounds of evicting before giving up. */
-const looksMax = 100;
+/** Rounds of eviction before a reservation fails. */
+const roundsMax = 100;
 
-/** A root whose path was given away so recently may not have been opened yet. */
-const handedOutMs = 5_000;
+/** A root is not evicted for this time after its path was returned: the file may not have been opened yet. */
+const pathValidMs = 5_000;
 
-/** @param freeBytesOf - Asks the disk. */
+/** @param freeBytesOf - Measures the free bytes of the disk. */
 export function createQuota(parts: {
   limits: QuotaLimits;
   map: ExtentMap;
@@ -62,25 +62,25 @@ export function createQuota(parts: {
   freeBytesOf: () => Promise<number>;
 }): Quota {
   const { limits, map, roots, files, clock, log } = parts;
-  let free: Readonly<{ bytes: number; askedAt: number }> | undefined;
+  let free: Readonly<{ bytes: number; checkedAt: number }> | undefined;
   let writtenSince = 0;
-  let taken = 0; // by writings under way
+  let reserved = 0; // by writes under way
   let fullUntil = 0;
   let evictedCount = 0;
   let evicting: Promise<void> | undefined;
 
   async function freeBytes(): Promise<number> {
-    if (free === undefined || clock() - free.askedAt > askAfterMs || writtenSince > askAfterBytes) {
-      free = { bytes: await parts.freeBytesOf(), askedAt: clock() };
+    if (free === undefined || clock() - free.checkedAt > checkAfterMs || writtenSince > checkAfterBytes) {
+      free = { bytes: await parts.freeBytesOf(), checkedAt: clock() };
       writtenSince = 0;
     }
     return free.bytes - writtenSince;
   }
 
-  /** Bytes that must go before `bytes` fit. 0 or less: they fit. */
+  /** Bytes to evict before `bytes` fit; they fit at 0 or less. */
   async function excess(bytes: number): Promise<number> {
     const freeNow = await freeBytes();
-    const overBudget = roots.totalBytes() + taken + bytes - limits.bytesMax;
+    const overBudget = roots.totalBytes() + reserved + bytes - limits.bytesMax;
     const underFloor = limits.freeBytesMin + bytes - freeNow;
     return Math.max(overBudget, underFloor);
   }
@@ -88,7 +88,7 @@ export function createQuota(parts: {
   async function evict(bytes: number): Promise<void> {
     saveUses();
     let left = bytes + slackShare * limits.bytesMax;
-    for (const { name, bytes: held } of map.oldest(victimsPerLook + roots.activeCount())) {
+    for (const { name, bytes: held } of map.oldest(victimsPerRound + roots.activeCount())) {
       if (left <= 0) break;
       if (!isIdle(name)) continue;
       roots.forget(name);
@@ -103,25 +103,26 @@ export function createQuota(parts: {
     try {
       roots.saveUses();
     } catch (error) {
-      log.warn("the uses of content could not be written", { error }); // the order is then a little older
+      // The order of eviction is then older.
+      log.warn("the times of last use of cached content could not be written", { error });
     }
   }
 
   function isIdle(name: string): boolean {
     const root = roots.known(name);
-    return root === undefined || (root.users === 0 && clock() - root.handedOutAt > handedOutMs);
+    return root === undefined || (root.users === 0 && clock() - root.pathReturnedAt > pathValidMs);
   }
 
   return {
-    async take(bytes) {
+    async reserve(bytes) {
       if (clock() < fullUntil) return undefined;
-      for (let look = 0; look < looksMax; look++) {
+      for (let round = 0; round < roundsMax; round++) {
         const over = await excess(bytes);
         if (over <= 0) {
           writtenSince += bytes;
-          taken += bytes;
+          reserved += bytes;
           return () => {
-            taken -= bytes;
+            reserved -= bytes;
           };
         }
         const before = evictedCount;
@@ -131,12 +132,12 @@ export function createQuota(parts: {
         await evicting;
         if (evictedCount === before) break;
       }
-      fullUntil = clock() + restAfterFullMs;
+      fullUntil = clock() + fullPauseMs;
       log.warn("no space for content", { totalBytes: roots.totalBytes(), freeBytes: free?.bytes });
       return undefined;
     },
     noteFull() {
-      fullUntil = clock() + restAfterFullMs;
+      fullUntil = clock() + fullPauseMs;
       free = undefined;
     },
     isOpen: () => clock() >= fullUntil,
@@ -145,7 +146,7 @@ export function createQuota(parts: {
   };
 }
 
-/** Bytes that a user without privileges may still write on the disk of a folder. */
+/** Free bytes for an unprivileged user on the disk of a folder. */
 export async function diskFreeBytes(folder: string): Promise<number> {
   const disk = await statfs(folder);
   return disk.bavail * disk.bsize;

@@ -1,27 +1,29 @@
 /**
- * Reading cached content: nothing is given back that has another checksum than when it was stored.
+ * Reads of cached content. Each read verifies the stored checksums. The path of a file is returned, for the kernel to
+ * send, only while the requested span is verified and the file is unchanged since.
  * @module
  */
 import { assert } from "../../lib/assert.ts";
+import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import type { ByteSpan } from "../../lib/range.ts";
-import type { ExtentFiles } from "./extent-files.ts";
+import type { ExtentFiles, FileIdentity } from "./extent-files.ts";
 import type { ExtentMap } from "./extent-map.ts";
 import type { Root, Roots } from "./extent-roots.ts";
 import { presentSteps, stepBytes, stepSpan, stepsPerPage } from "./extent-steps.ts";
 
-/** What one call reads or writes at most: it is hashed in one go on the calling thread. */
+/** Limit of one read or write: its bytes are hashed at once on the calling thread. */
 export const extentCallBytesMax = 2 ** 20;
 
-/** Readings that compare. */
-export type Reading = Readonly<{
+/** Reads bytes and verifies their checksums. */
+export type VerifiedReads = Readonly<{
   /** Reads a span, at most 1 MiB; undefined when any of it is absent, or unreadable, or damaged and now dropped. */
-  compare: (root: Root, span: ByteSpan) => Promise<Uint8Array | undefined>;
+  /** Reads a span, at most 1 MiB; undefined when part of it is absent, unreadable, or damaged (then dropped). */
+  read: (root: Root, span: ByteSpan) => Promise<Uint8Array | undefined>;
   stats: () => Readonly<{ damagedSteps: number; lostFiles: number }>;
 }>;
 
-/** Makes the readings of a cache. */
-export function createReading(parts: { roots: Roots; files: ExtentFiles; log: Log }): Reading {
+export function createVerifiedReads(parts: { roots: Roots; files: ExtentFiles; log: Log }): VerifiedReads {
   const { roots, files, log } = parts;
   let damagedSteps = 0;
   let lostFiles = 0;
@@ -29,7 +31,7 @@ export function createReading(parts: { roots: Roots; files: ExtentFiles; log: Lo
   async function lose(root: Root): Promise<void> {
     if (root.isGone) return;
     lostFiles += 1;
-    log.warn("a content file is missing or was replaced; it is dropped", { file: root.name });
+    log.warn("a content file was missing or replaced and has been dropped", { file: root.name });
     roots.forget(root.name);
     await files.remove(root.name);
   }
@@ -37,14 +39,14 @@ export function createReading(parts: { roots: Roots; files: ExtentFiles; log: Lo
   async function damage(root: Root, steps: readonly number[]): Promise<void> {
     if (root.isGone) return;
     damagedSteps += steps.length;
-    log.warn("cached content is damaged and dropped", { file: root.name, steps: steps.length });
-    // Another file in its place would be written over with our bytes while it may be another root's, open elsewhere.
+    log.warn("cached content was damaged and has been dropped", { file: root.name, steps: steps.length });
+    // A replaced file is lost completely: writes must not reach it, because it may be another root's file.
     if ((await files.identity(root.name)) === undefined) await lose(root);
     else for (const step of steps) roots.drop(root, step);
   }
 
-  async function compare(root: Root, span: ByteSpan): Promise<Uint8Array | undefined> {
-    assert(span.end - span.start <= extentCallBytesMax, "a reading is at most 1 MiB");
+  async function readVerified(root: Root, span: ByteSpan): Promise<Uint8Array | undefined> {
+    assert(span.end - span.start <= extentCallBytesMax, "a read is at most 1 MiB");
     const from = Math.floor(span.start / stepBytes) * stepBytes;
     const to = Math.min(root.size, Math.ceil(span.end / stepBytes) * stepBytes);
     const result = await files.read(root.name, from, to - from);
@@ -67,16 +69,16 @@ export function createReading(parts: { roots: Roots; files: ExtentFiles; log: Lo
     }
   }
 
-  return { compare, stats: () => ({ damagedSteps, lostFiles }) };
+  return { read: readVerified, stats: () => ({ damagedSteps, lostFiles }) };
 }
 
-/** Compares up to `count` steps, chosen by chance among those that the rows say are present. */
+/** Verifies up to `count` steps, chosen at random among the steps that the rows list as present. */
 export async function sampleSteps(
-  parts: { map: ExtentMap; roots: Roots; reading: Reading },
+  parts: { map: ExtentMap; roots: Roots; reads: VerifiedReads },
   count: number,
   random: () => number,
 ): Promise<Readonly<{ compared: number; damaged: number }>> {
-  const { map, roots, reading } = parts;
+  const { map, roots, reads } = parts;
   let compared = 0;
   let damaged = 0;
   for (const { name, size, step } of chooseSteps(map, count, random)) {
@@ -84,15 +86,15 @@ export async function sampleSteps(
     const span = stepSpan(step, size);
     if (root.steps.missing(span).length > 0) continue; // dropped since its row was written
     const end = roots.use(root);
-    const bytes = await reading.compare(root, span).finally(end);
+    const bytes = await reads.read(root, span).finally(end);
     compared += 1;
     if (bytes === undefined) damaged += 1;
   }
   return { compared, damaged };
 }
 
-/** The steps that a span touches, ascending. */
-export function stepsOf({ start, end }: ByteSpan): number[] {
+/** The steps that overlap a span, ascending. */
+function stepsOf({ start, end }: ByteSpan): number[] {
   const first = Math.floor(start / stepBytes);
   return Array.from({ length: Math.ceil(end / stepBytes) - first }, (_, index) => first + index);
 }
@@ -123,4 +125,73 @@ function* chooseSteps(
 
 function pick<Value>(values: readonly Value[], random: () => number): Value | undefined {
   return values[Math.floor(random() * values.length)];
+}
+
+/** Limit of the bytes that one call verifies: about 40 ms when the system has them in memory. */
+export const comparedBytesMax = 64 * 2 ** 20;
+
+/**
+ * A file that changed less than this long ago may change again within the same tick of its change time, unnoticed.
+ * Its steps are verified again next time. Kernels tick every 1 to 10 ms.
+ */
+const settledAfterMs = 50;
+
+/** Paths of roots' files. */
+export type Paths = Readonly<{
+  /** Undefined when the span is absent, is being written, or is too large to be verified now. */
+  verified: (root: Root, span: ByteSpan) => Promise<string | undefined>;
+}>;
+
+export function createPaths(parts: { files: ExtentFiles; reads: VerifiedReads; clock: Clock }): Paths {
+  const { files, reads, clock } = parts;
+
+  /** Verifies spans of an unchanged file. @returns Whether all of them are intact. */
+  async function verifyAll(root: Root, spans: readonly ByteSpan[], identity: FileIdentity): Promise<boolean> {
+    for (const piece of spans.flatMap(callsOf)) {
+      if ((await reads.read(root, piece)) === undefined) return false;
+      if (root.identity !== identity) return false; // the file changed, and another call verifies the new state
+      for (const step of stepsOf(piece)) root.steps.setChecked(step);
+    }
+    const after = await files.identity(root.name);
+    return !root.isGone && after !== undefined && isSame(identity, after);
+  }
+
+  return {
+    async verified(root, span) {
+      if (root.steps.missing(span).length > 0) return undefined;
+      const found = await files.identity(root.name);
+      if (found === undefined) {
+        await reads.read(root, { start: span.start, end: span.start + 1 }); // detects a lost or replaced file
+        return undefined;
+      }
+      const identity = settleIdentity(root, found);
+      const rest = root.steps.unchecked(span);
+      if (rest.reduce((sum, { start, end }) => sum + end - start, 0) > comparedBytesMax) return undefined;
+      if (rest.length > 0 && !(await verifyAll(root, rest, identity))) return undefined;
+      if (clock() - Number(identity.changedNs / 1_000_000n) < settledAfterMs) root.isUnsettled = true;
+      root.pathReturnedAt = clock();
+      return files.path(root.name);
+    },
+  };
+}
+
+/** Stores the file's identity; clears the verified steps when it has changed. */
+function settleIdentity(root: Root, found: FileIdentity): FileIdentity {
+  if (root.identity !== undefined && !root.isUnsettled && isSame(root.identity, found)) return root.identity;
+  root.steps.clearChecked();
+  root.identity = found;
+  root.isUnsettled = false;
+  return found;
+}
+
+function callsOf({ start, end }: ByteSpan): ByteSpan[] {
+  const count = Math.ceil((end - start) / extentCallBytesMax);
+  return Array.from({ length: count }, (_, index) => ({
+    start: start + index * extentCallBytesMax,
+    end: Math.min(end, start + (index + 1) * extentCallBytesMax),
+  }));
+}
+
+function isSame(one: FileIdentity, other: FileIdentity): boolean {
+  return one.inode === other.inode && one.size === other.size && one.changedNs === other.changedNs;
 }

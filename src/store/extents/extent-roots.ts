@@ -1,6 +1,8 @@
 /**
- * The roots of the content cache that are in memory: what is known of each, who uses it, and what of it is unwritten.
- * There is one record a name while anyone uses it or anything of it is unwritten; others come and go by use.
+ * The in-memory records of the content cache's roots, and the writer that flushes their changes.
+ *
+ * A name has one record while a caller uses it or changes are unwritten; other records are in an LRU cache. A flush
+ * syncs the data before it writes the rows. After a crash the rows may lack stored data but never claim absent data.
  * @module
  */
 import { LRUCache } from "lru-cache";
@@ -9,7 +11,7 @@ import { decodeBase64url } from "../../lib/base64url.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import type { RootSpec } from "../root-spec.ts";
-import type { FileIdentity } from "./extent-files.ts";
+import type { ExtentFiles, FileIdentity } from "./extent-files.ts";
 import type { ExtentMap, RootChange, RootRow } from "./extent-map.ts";
 import { createSteps, type Steps } from "./extent-steps.ts";
 
@@ -18,67 +20,66 @@ export type Root = {
   readonly name: string;
   readonly size: number;
   readonly steps: Steps;
-  bytes: number; // of disk that its present steps take
+  bytes: number; // disk space of its present steps
   used: number; // Unix milliseconds
   pinned: boolean;
   digest: Uint8Array | undefined;
-  isChanged: boolean; // its row is to be written, apart from its steps
-  isGone: boolean; // it was evicted or lost: what comes late for it is void
+  isChanged: boolean; // its row, apart from its steps, is unwritten
+  isGone: boolean; // evicted or lost: later calls have no effect
   users: number; // calls under way and holders
-  identity: FileIdentity | undefined; // the file's, when steps were last compared
-  isUnsettled: boolean; // its file changed so lately that a comparison then does not hold
-  handedOutAt: number; // when its path was last given away, Unix milliseconds
+  identity: FileIdentity | undefined; // of the file when steps were last verified
+  isUnsettled: boolean; // the file changed too recently for a verification to hold
+  pathReturnedAt: number; // when its path was last returned to a caller, Unix milliseconds
 };
 
 /** The table of roots in memory. */
 export type Roots = Readonly<{
-  /** The record of a root; made when there is none. Not for roots without data. */
+  /** The record of a root; creates it when absent. Not for roots without data. */
   find: (spec: RootSpec) => Root;
   /** As `find`, by name. */
   open: (name: string, size: number) => Root;
   /** The record of a name if it is in memory. */
   known: (name: string) => Root | undefined;
-  /** Keeps a record in memory until the returned function is called. */
+  /** Holds a record in memory until the returned function is called. */
   use: (root: Root) => () => void;
-  /** Notes that a root was used now. */
+  /** Sets the root's last use to now. */
   touch: (root: Root) => void;
-  /** Marks and unmarks steps, keeping count. */
+  /** Mark a step as present or absent, and update the byte counts. */
   add: (root: Root, step: number, checksum: bigint) => void;
   drop: (root: Root, step: number) => void;
-  /** Notes that the row is to be written. */
+  /** Marks the row as unwritten. */
   change: (root: Root) => void;
-  /** Forgets a root, here and, at once or with the next writing, in the rows. */
+  /** Removes a root from memory, and its row now or with the next flush. */
   forget: (name: string) => void;
-  /** Writes what `forget` could not. To be called before anything else is written. */
+  /** Removes the rows that `forget` could not. Must precede any other write. */
   saveForgotten: () => void;
-  /** Roots of which something is unwritten, at most `count`. */
+  /** At most `count` roots with unwritten changes. */
   unwritten: (count: number) => Root[];
-  /** Writes when roots were used. */
+  /** Writes the times of last use. */
   saveUses: () => void;
   totalBytes: () => number;
-  /** Roots that are used or unwritten. */
+  /** Number of roots that are in use or unwritten. */
   activeCount: () => number;
 }>;
 
-/** Roots in memory: about 1 KiB each, and 2.3 KiB for each 16 MiB of theirs that was looked at. */
+/** Roots in memory: about 1 KiB each, and 2.3 KiB for each loaded 16 MiB of their data. */
 const rootsMax = 4_096;
 
-/** Pages in memory over all roots: 40 MiB, of 270 GiB of data. */
+/** Pages in memory over all roots: 40 MiB for 270 GiB of data. */
 const pagesMax = 16_384;
 
-/** A use is worth a write when the last one written is so much older. */
+/** The last use is written only when the written time is at least this much older. */
 const useWriteAfterMs = 10_000;
 
-/** The name of a root's file: the size belongs to it, as a tree proves no size beyond its last leaf. */
+/** The name of a root's file. It includes the size, because a Merkle tree proves no size beyond its last leaf. */
 export function rootName({ id, dataRoot, size }: RootSpec): string {
   const bytes = decodeBase64url(dataRoot === "" ? id : dataRoot);
   assert(bytes?.length === 32, "a root is named by 32 bytes");
   return dataRoot === "" ? bytes.toHex() : `${bytes.toHex()}-${size.toString(36)}`;
 }
 
-/** Makes the table over the rows. */
 export function createRoots(map: ExtentMap, clock: Clock, log: Log): Roots {
-  const active = new Map<string, Root>(); // used or unwritten: never let go of
+  const active = new Map<string, Root>(); // in use or unwritten: never evicted
   const recent = new LRUCache<string, Root>({
     max: rootsMax,
     maxSize: pagesMax,
@@ -91,7 +92,7 @@ export function createRoots(map: ExtentMap, clock: Clock, log: Log): Roots {
   function settle(root: Root): void {
     if (root.isGone || root.users > 0 || isUnwritten(root)) return;
     active.delete(root.name);
-    recent.delete(root.name); // set anew, so that the pages it has now are counted
+    recent.delete(root.name); // removed first, so that the cache counts its present number of pages
     recent.set(root.name, root);
   }
 
@@ -159,7 +160,7 @@ export function createRoots(map: ExtentMap, clock: Clock, log: Log): Roots {
   };
 }
 
-/** Names whose rows are to be removed: at once, or later when the disk has no space even for that. */
+/** Names whose rows are to be removed: now, or later when the disk lacks space even for a removal. */
 function createForgotten(map: ExtentMap, log: Log) {
   const names = new Set<string>();
   function save(): void {
@@ -180,7 +181,7 @@ function createForgotten(map: ExtentMap, log: Log) {
   };
 }
 
-/** When roots were used, written a bunch at a time. */
+/** Times of last use, written in batches. */
 function createUses(map: ExtentMap, clock: Clock) {
   const unwritten = new Map<string, number>();
   return {
@@ -216,7 +217,7 @@ function load(map: ExtentMap, row: RootRow | undefined, name: string, size: numb
     users: 0,
     identity: undefined,
     isUnsettled: false,
-    handedOutAt: 0,
+    pathReturnedAt: 0,
   };
 }
 
@@ -224,9 +225,96 @@ function isUnwritten(root: Root): boolean {
   return root.isChanged || root.steps.isDirty();
 }
 
-/** Takes what is unwritten of a root, as a change of its row. */
-export function takeChange(root: Root): RootChange {
+/** Takes the unwritten changes of a root. */
+function takeChange(root: Root): RootChange {
   root.isChanged = false;
   const { name, size, bytes, used, pinned, digest } = root;
   return { name, size, bytes, used, pinned, digest, pages: root.steps.takeDirty() };
+}
+
+/** Writes unwritten changes at an interval. */
+export type Flush = Readonly<{
+  /** Writes all current changes. Returns false when a write failed; its changes stay unwritten. */
+  run: () => Promise<boolean>;
+  /** Stops the interval. */
+  stop: () => void;
+}>;
+
+/** Roots of one database transaction, which takes a few milliseconds. */
+const rootsPerTransaction = 50;
+
+/** Bounds the data that must be fetched again after a crash. */
+const flushEveryMs = 1_000;
+
+export function startFlush(parts: { map: ExtentMap; roots: Roots; files: ExtentFiles; log: Log }): Flush {
+  const { map, roots, files, log } = parts;
+  let running: Promise<boolean> | undefined;
+  const timer = setInterval(() => void once(), flushEveryMs);
+  timer.unref();
+
+  /** One flush at a time. Errors are logged, not thrown: the next flush retries. */
+  function once(): Promise<boolean> {
+    running ??= writeAll()
+      .catch((error: unknown) => {
+        log.error("the content map could not be written", { error });
+        return false;
+      })
+      .finally(() => {
+        running = undefined;
+      });
+    return running;
+  }
+
+  async function writeAll(): Promise<boolean> {
+    roots.saveForgotten();
+    roots.saveUses();
+    let isComplete = true;
+    for (let left = roots.unwritten(Number.MAX_SAFE_INTEGER).length; left > 0; left -= rootsPerTransaction) {
+      isComplete = (await writeSome(roots.unwritten(rootsPerTransaction))) && isComplete;
+      if (!isComplete) return false;
+    }
+    return isComplete;
+  }
+
+  async function writeSome(some: readonly Root[]): Promise<boolean> {
+    const ends = some.map((root) => roots.use(root));
+    // Taken before the files are synced: steps that are marked meanwhile belong to the next flush.
+    const taken = some.map((root) => ({ root, change: takeChange(root) }));
+    const synced = await Promise.all(taken.map(({ root, change }) => (change.pages.length === 0 ? true : sync(root))));
+    const ready = taken.filter(({ root }, index) => synced[index] === true && !root.isGone);
+    const isSaved = save(ready.map(({ change }) => change));
+    for (const { root, change } of taken) {
+      if ((isSaved && ready.some((part) => part.root === root)) || root.isGone) continue;
+      root.isChanged = true;
+      root.steps.returnDirty(change.pages);
+    }
+    for (const end of ends) end();
+    return isSaved && ready.length === some.filter((root) => !root.isGone).length;
+  }
+
+  async function sync(root: Root): Promise<boolean> {
+    const result = await files.sync(root.name);
+    if (result.kind === "lost") roots.forget(root.name);
+    if (result.kind === "fault") log.error("a content file could not be synced", { code: result.code });
+    return result.kind === "synced";
+  }
+
+  function save(changes: readonly RootChange[]): boolean {
+    try {
+      roots.saveForgotten();
+      map.save(changes);
+      return true;
+    } catch (error) {
+      log.error("the content map could not be written", { error }); // usually a full disk; the next flush retries
+      return false;
+    }
+  }
+
+  return {
+    async run() {
+      await running; // the running flush lacks changes that were made after it began
+      return once();
+    },
+    stop: () => clearInterval(timer),
+  };
 }

@@ -1,15 +1,17 @@
 /**
- * Which steps of one root's data are on disk, and the checksum of each: what is known, without touching a file.
+ * Which steps of a root's data are on disk, and the checksum of each, without access to a file.
  *
- * A step is present exactly when it has a checksum. Checksums are stored by pages: little is loaded and written.
+ * A step is present exactly when it has a checksum. Checksums are loaded and written in pages. Chunks need not end at
+ * step boundaries: verified parts of incomplete steps wait in memory.
  * @module
  */
+import { LRUCache } from "lru-cache";
 import { assert } from "../../lib/assert.ts";
 import type { ByteSpan } from "../../lib/range.ts";
 
 /**
- * Bytes of a step, the least that is marked present and the least that is compared with a checksum.
- * A quarter of a chunk: a range of 64 KiB reads at most two of them, and 8 bytes of checksum a step are 0.012 %.
+ * Size of a step, the unit of presence and of verification, in bytes.
+ * A quarter of a chunk: a range of 64 KiB reads at most two steps, and 8 bytes of checksum a step are 0.012 %.
  */
 export const stepBytes = 64 * 1024;
 
@@ -18,29 +20,29 @@ export const stepsPerPage = 256;
 
 /** Steps of one root. Numbers of steps and pages are 0-based; spans are bytes, half-open, within the root. */
 export type Steps = Readonly<{
-  /** Parts of a span that are not present: disjoint, ascending, widened to whole steps. */
+  /** Absent parts of a span: disjoint, ascending, widened to complete steps. */
   missing: (span: ByteSpan) => ByteSpan[];
-  /** Parts of a span that were not compared since the last `clearChecked`; as `missing`. */
+  /** Parts of a span that were not verified since the last `clearChecked`; as `missing`. */
   unchecked: (span: ByteSpan) => ByteSpan[];
-  /** Whether a step's bytes are the ones it was marked present with. */
+  /** Whether bytes match the stored checksum of a step. */
   matches: (step: number, bytes: Uint8Array) => boolean;
-  /** Marks a step present. @returns bytes that are now present and were not. */
+  /** Marks a step present. @returns Disk space of the step; 0 when it was present before. */
   add: (step: number, checksum: bigint) => number;
-  /** Marks a step absent. @returns bytes that were present and are not any more. */
+  /** Marks a step absent. @returns Disk space of the step; 0 when it was absent before. */
   drop: (step: number) => number;
   setChecked: (step: number) => void;
-  /** Forgets which steps were compared: the file may have changed. */
+  /** Marks all steps as not verified, because the file may have changed. */
   clearChecked: () => void;
-  /** Takes the pages that changed since the last call, as copies to be written. */
+  /** Takes copies of the pages that changed since the last call. */
   takeDirty: () => readonly DirtyPage[];
-  /** Puts pages back whose writing failed. */
+  /** Marks pages as changed again after a failed write. */
   returnDirty: (pages: readonly DirtyPage[]) => void;
   isDirty: () => boolean;
-  /** Pages in memory. */
+  /** Number of pages in memory. */
   pagesLoaded: () => number;
 }>;
 
-/** A page to be written: its checksums, 8 bytes a step, little-endian, 0 for an absent step. */
+/** A changed page: its checksums, 8 bytes a step, little-endian, 0 for an absent step. */
 export type DirtyPage = Readonly<{ page: number; sums: Uint8Array }>;
 
 type Page = {
@@ -51,8 +53,8 @@ type Page = {
 };
 
 /**
- * The checksum of a step's bytes; never 0. Not cryptographic: it finds what a disk or a hand on it did to bytes that
- * were proven when they were stored, with a chance of 2^-64 to miss it, at 1 µs a step (SHA-256: 38 µs).
+ * The checksum of a step's bytes; never 0. Not cryptographic: it detects damage of bytes that were verified before they
+ * were stored, with a chance of 2^-64 to miss it, at 1 µs a step (SHA-256: 38 µs).
  */
 export function checksumOf(bytes: Uint8Array): bigint {
   return Bun.hash.xxHash3(bytes) || 1n;
@@ -63,18 +65,18 @@ export function stepSpan(step: number, size: number): ByteSpan {
   return { start: step * stepBytes, end: Math.min(size, (step + 1) * stepBytes) };
 }
 
-/** What a step takes of a disk whose blocks have 4 KiB. */
+/** Disk space of a step on a file system with blocks of 4 KiB. */
 export function stepCost(step: number, size: number): number {
   const { start, end } = stepSpan(step, size);
   return Math.ceil((end - start) / 4_096) * 4_096;
 }
 
 /**
- * Makes the steps of one root.
+ * Creates the steps of one root.
  *
  * @param size - Bytes of the root's data, 1 or more.
- * @param written - The pages that were ever written; no other has a step that is present.
- * @param load - Gives a page's checksums as they were last written.
+ * @param written - The pages that have rows; only they can have present steps.
+ * @param load - Returns the stored checksums of a page.
  */
 export function createSteps(
   size: number,
@@ -85,8 +87,8 @@ export function createSteps(
   const pages = new Map<number, Page>();
   const dirty = new Set<number>();
 
-  /** A page to look at; one that nothing is known of is not made for that. */
-  function lookAt(number: number): Page {
+  /** A page for reading; does not allocate an unknown page. */
+  function readablePage(number: number): Page {
     return pages.get(number) ?? (written.has(number) ? pageAt(number) : absentPage);
   }
 
@@ -98,7 +100,7 @@ export function createSteps(
     return page;
   }
 
-  /** Sets a step's checksum, 0 for absent. @returns whether it was present before. */
+  /** Sets a step's checksum, 0 for absent. @returns Whether the step was present before. */
   function put(step: number, checksum: bigint): boolean {
     const number = Math.floor(step / stepsPerPage);
     const page = pageAt(number);
@@ -115,7 +117,7 @@ export function createSteps(
   return {
     missing: (span) =>
       gather(
-        lookAt,
+        readablePage,
         size,
         span,
         (page) => page.present,
@@ -123,13 +125,14 @@ export function createSteps(
       ),
     unchecked: (span) =>
       gather(
-        lookAt,
+        readablePage,
         size,
         span,
         (page) => page.checkedCount,
         (page, index) => page.checked[index] === 1,
       ),
-    matches: (step, bytes) => lookAt(Math.floor(step / stepsPerPage)).sums[step % stepsPerPage] === checksumOf(bytes),
+    matches: (step, bytes) =>
+      readablePage(Math.floor(step / stepsPerPage)).sums[step % stepsPerPage] === checksumOf(bytes),
     add: (step, checksum) => (put(step, checksum) ? 0 : stepCost(step, size)),
     drop: (step) => (put(step, 0n) ? stepCost(step, size) : 0),
     setChecked(step) {
@@ -161,9 +164,8 @@ export function createSteps(
 }
 
 /**
- * Walks the steps of a span and gathers those for which `isDone` does not hold. Pages whose steps all are
- * done, or none,
- * by `doneCount`, are taken whole, so that a root of 10 GiB costs 640 looks.
+ * Collects the steps of a span for which `isDone` is false. `doneCount` lets a page be skipped or taken completely, so
+ * that a root of 10 GiB costs 640 look-ups.
  */
 function gather(
   pageAt: (number: number) => Page,
@@ -194,13 +196,13 @@ function gather(
   return found;
 }
 
-/** Which steps of a stored page are present, 0-based in the page. */
+/** Present steps of a stored page, 0-based in the page. */
 export function presentSteps(stored: Uint8Array): number[] {
   const { sums } = readPage(stored);
   return [...sums.keys()].filter((index) => sums[index] !== 0n);
 }
 
-/** Looked at, never changed. */
+/** Shared and never changed. */
 const absentPage: Page = readPage(undefined);
 
 function readPage(stored: Uint8Array | undefined): Page {
@@ -215,4 +217,69 @@ function append(spans: { start: number; end: number }[], span: ByteSpan): void {
   const last = spans.at(-1);
   if (last !== undefined && last.end === span.start) last.end = span.end;
   else spans.push({ ...span });
+}
+
+/** Parts of incomplete steps. Memory is bounded; a dropped part costs another fetch. */
+export type Fragments = Readonly<{
+  /**
+   * Adds verified bytes of one step.
+   * @param start - Offset of the bytes within the root.
+   * @returns The complete step once all its bytes were added, else undefined.
+   */
+  add: (name: string, size: number, step: number, start: number, bytes: Uint8Array) => Uint8Array | undefined;
+}>;
+
+/** Limit of incomplete steps: 16 MiB of memory. */
+const fragmentsMax = 256;
+
+type Fragment = { readonly bytes: Uint8Array; covered: ByteSpan[] };
+
+export function createFragments(): Fragments {
+  const waiting = new LRUCache<string, Fragment>({ max: fragmentsMax });
+  return {
+    add(name, size, step, start, bytes) {
+      const span = stepSpan(step, size);
+      const key = `${name}:${step}`;
+      const fragment = waiting.get(key) ?? { bytes: new Uint8Array(span.end - span.start), covered: [] };
+      fragment.bytes.set(bytes, start - span.start);
+      fragment.covered = cover(fragment.covered, { start, end: start + bytes.length });
+      const [first] = fragment.covered;
+      if (first !== undefined && first.start === span.start && first.end === span.end) {
+        waiting.delete(key);
+        return fragment.bytes;
+      }
+      waiting.set(key, fragment);
+      return undefined;
+    },
+  };
+}
+
+/** Splits `[start, start + length)` at step boundaries. */
+export function splitSteps(
+  size: number,
+  start: number,
+  length: number,
+): readonly Readonly<{ step: number; span: ByteSpan; isComplete: boolean }>[] {
+  const end = start + length;
+  const parts: { step: number; span: ByteSpan; isComplete: boolean }[] = [];
+  for (let step = Math.floor(start / stepBytes); step * stepBytes < end; step++) {
+    const whole = stepSpan(step, size);
+    const span = { start: Math.max(start, whole.start), end: Math.min(end, whole.end) };
+    parts.push({ step, span, isComplete: span.start === whole.start && span.end === whole.end });
+  }
+  return parts;
+}
+
+/** Merges a span into ascending, disjoint spans; adjacent spans become one. */
+function cover(spans: readonly ByteSpan[], added: ByteSpan): ByteSpan[] {
+  let { start, end } = added;
+  const apart: ByteSpan[] = [];
+  for (const span of spans) {
+    if (span.end < start || span.start > end) apart.push(span);
+    else {
+      start = Math.min(start, span.start);
+      end = Math.max(end, span.end);
+    }
+  }
+  return [...apart, { start, end }].sort((a, b) => a.start - b.start);
 }

@@ -1,9 +1,9 @@
 /**
- * The content cache on this disk: the data of root transactions as sparse files, and which steps of them are present.
+ * The content cache on this disk: the data of root transactions in sparse files, and the list of their present steps.
  *
- * It never learns where bytes come from; it stores only what its caller has checked, and gives back only what still
- * has the checksum that it had then. Every reading compares; a path is given away only while every step of the span
- * was compared since the file last changed, which its inode and change time tell.
+ * The cache stores only bytes that its caller has verified, and returns only bytes with the checksum of the stored
+ * bytes. Every read compares. A path is returned only while each step of the span has been compared since the file
+ * last changed, as its inode and change time show.
  * Source: docs/decisions/020-content-checksums.md.
  * @module
  */
@@ -16,67 +16,62 @@ import type { RootSpec } from "../root-spec.ts";
 import { type ExtentFiles, openExtentFiles } from "./extent-files.ts";
 import { type ExtentMap, openExtentMap } from "./extent-map.ts";
 import { createQuota, diskFreeBytes, type Quota, type QuotaLimits } from "./extent-quota.ts";
-import { createReading, extentCallBytesMax, sampleSteps } from "./extent-reads.ts";
-import { createRoots, type Root, type Roots } from "./extent-roots.ts";
-import { checksumOf } from "./extent-steps.ts";
-import { startFlush } from "./flush.ts";
-import { createFragments, type Fragments, splitSteps } from "./fragments.ts";
-import { createPaths } from "./paths.ts";
+import { createPaths, createVerifiedReads, extentCallBytesMax, sampleSteps } from "./extent-reads.ts";
+import { createRoots, type Root, type Roots, startFlush } from "./extent-roots.ts";
+import { checksumOf, createFragments, type Fragments, splitSteps } from "./extent-steps.ts";
 
-/** Metrics of the cache. */
 export type ExtentStats = Readonly<{
-  bytes: number; // of disk that present steps take
+  bytes: number; // disk space of present steps
   bytesMax: number;
-  freeBytes: number | undefined; // of the disk, when it was last asked
-  damagedSteps: number; // found different from their checksum, and dropped
-  lostFiles: number; // found missing or replaced
+  freeBytes: number | undefined; // of the disk, at the last check
+  damagedSteps: number; // dropped because their checksum differed
+  lostFiles: number; // missing or replaced
   evictedRoots: number;
   rejectedWrites: number; // not stored: no space, or a disk fault
 }>;
 
 /** The cache of root data on this disk. All spans are bytes of the root's data, half-open. */
 export type Extents = Readonly<{
-  /** Which parts of a span are not present: disjoint, ascending, widened to whole steps. Empty when all is present. */
+  /** Absent parts of a span: disjoint, ascending, widened to complete steps. Empty when all bytes are present. */
   missing: (root: RootSpec, span: ByteSpan) => ByteSpan[];
   /** Whether every byte of a span is present. */
   present: (root: RootSpec, span: ByteSpan) => boolean;
   /**
-   * Stores checked bytes that begin at `start`, at most 1 MiB.
+   * Stores verified bytes that begin at `start`, at most 1 MiB.
    * Returns false when they could not be stored (no space, disk fault).
    */
   write: (root: RootSpec, start: number, bytes: Uint8Array) => Promise<boolean>;
   /**
-   * Reads a span of 1 byte to 1 MiB and compares it with its checksums.
-   * @returns undefined when it is not present; what was found damaged is dropped, and is then not present.
+   * Reads a span of 1 byte to 1 MiB and verifies its checksums.
+   * @returns undefined when a part is absent. Damaged steps are dropped and are then absent.
    */
   read: (root: RootSpec, span: ByteSpan) => Promise<Uint8Array | undefined>;
   /**
-   * Gives the path of the file that holds a span, once every step of the span was compared with its checksum since
-   * the file changed last: at most {@link comparedBytesMax} are compared for one call.
-   * The file exists for at least 5 s from then.
-   * @returns undefined when the span is not present, or is too large to be compared now, or is being written.
+   * Returns the path of the file with a span, once every step of the span was verified since the file last changed.
+   * One call verifies at most {@link comparedBytesMax} bytes. The file exists for at least 5 s after the call.
+   * @returns undefined when the span is absent, is being written, or is too large to be verified now.
    */
   file: (root: RootSpec, span: ByteSpan) => Promise<string | undefined>;
-  /** The path of a root's file, whether or not it exists. */
+  /** The path of a root's file, which may not exist. */
   path: (root: RootSpec) => string;
-  /** Keeps a root from being evicted until the returned function is called. */
+  /** Protects a root from eviction until the returned function is called. */
   hold: (root: RootSpec) => () => void;
-  /** Keeps a root from being evicted until `unpin`, also after a restart. */
+  /** Protects a root from eviction until `unpin`, also after a restart. */
   pin: (root: RootSpec) => void;
   unpin: (root: RootSpec) => void;
-  /** Removes a root's data. Who reads its file already reads on. */
+  /** Removes a root's data. Readers that have the file open can finish. */
   remove: (root: RootSpec) => Promise<void>;
-  /** SHA-256 of the whole data, if it was ever set. */
+  /** SHA-256 of the complete data; undefined until it is set. */
   digest: (root: RootSpec) => Uint8Array | undefined;
   setDigest: (root: RootSpec, digest: Uint8Array) => void;
-  /** Whether there was space lately. */
+  /** Whether writes are accepted: false for a while after the disk was full. */
   hasSpace: () => boolean;
   stats: () => ExtentStats;
-  /** Compares up to `count` present steps, chosen by `random`, with their checksums; drops the damaged ones. */
+  /** Verifies up to `count` present steps, chosen by `random`; drops damaged steps. */
   sample: (count: number, random: () => number) => Promise<Readonly<{ compared: number; damaged: number }>>;
-  /** Texts of what is wrong with the map; empty when it is whole. */
+  /** Descriptions of damage of the map; empty when it is intact. */
   integrity: () => string[];
-  /** Writes what is unwritten. Returns false when that failed. */
+  /** Writes all unwritten changes. Returns false when a write failed. */
   flush: () => Promise<boolean>;
   close: () => Promise<void>;
 }>;
@@ -88,29 +83,29 @@ export type ExtentsOptions = QuotaLimits &
     mapPath: string; // of the SQLite file
     clock: Clock;
     log: Log;
-    freeBytesOf?: () => Promise<number>; // asks the disk; by default the one of `folder`
+    freeBytesOf?: () => Promise<number>; // measures the disk; by default the disk of `folder`
   }>;
 
 /**
- * Opens the cache. What a crash left half done is dropped: files without a row are unlinked in the background.
+ * Opens the cache. Files without a row, left by a crash, are unlinked in the background.
  *
- * @throws Error when the folder or the map cannot be made.
+ * @throws Error when the folder or the map cannot be created.
  */
 export function openExtents(options: ExtentsOptions): Extents {
   const { folder, clock, log } = options;
   mkdirSync(folder, { recursive: true });
   const map = openExtentMap(options.mapPath, (reason) =>
-    log.warn("the content map was damaged; cached content is forgotten", { reason }),
+    log.warn("the content map was damaged and has been recreated; cached content is lost", { reason }),
   );
   const files = openExtentFiles(folder);
   const roots = createRoots(map, clock, log);
   const freeBytesOf = options.freeBytesOf ?? (() => diskFreeBytes(folder));
   const quota = createQuota({ limits: options, map, roots, files, clock, log, freeBytesOf });
-  const reading = createReading({ roots, files, log });
-  const paths = createPaths({ files, reading, clock });
+  const reads = createVerifiedReads({ roots, files, log });
+  const paths = createPaths({ files, reads, clock });
   const flush = startFlush({ map, roots, files, log });
   const sweeping = sweep(files, roots, map).catch((error: unknown) =>
-    log.warn("orphaned content files could not be swept", { error }),
+    log.warn("orphaned content files could not be removed", { error }),
   );
   const writes = createWrites({ roots, files, quota, log });
 
@@ -118,8 +113,8 @@ export function openExtents(options: ExtentsOptions): Extents {
     missing: (spec, span) => (spec.size === 0 ? [] : roots.find(spec).steps.missing(span)),
     present: (spec, span) => spec.size === 0 || roots.find(spec).steps.missing(span).length === 0,
     write: writes.write,
-    read: (spec, span) => withRoot(roots, spec, span, (root) => reading.compare(root, span)),
-    file: (spec, span) => withRoot(roots, spec, span, (root) => paths.give(root, span)),
+    read: (spec, span) => withRoot(roots, spec, span, (root) => reads.read(root, span)),
+    file: (spec, span) => withRoot(roots, spec, span, (root) => paths.verified(root, span)),
     path: (spec) => files.path(roots.find(spec).name),
     hold: (spec) => (spec.size === 0 ? () => undefined : roots.use(roots.find(spec))),
     pin: (spec) => setPinned(roots, spec, true),
@@ -144,9 +139,9 @@ export function openExtents(options: ExtentsOptions): Extents {
       freeBytes: quota.freeBytes(),
       evictedRoots: quota.evictedCount(),
       rejectedWrites: writes.rejected(),
-      ...reading.stats(),
+      ...reads.stats(),
     }),
-    sample: (count, random) => sampleSteps({ map, roots, reading }, count, random),
+    sample: (count, random) => sampleSteps({ map, roots, reads }, count, random),
     integrity: map.integrity,
     flush: flush.run,
     async close() {
@@ -159,7 +154,7 @@ export function openExtents(options: ExtentsOptions): Extents {
   };
 }
 
-/** Works on a root whose span is present, and keeps it meanwhile. */
+/** Runs `work` on a root whose span is present, and protects the root from eviction meanwhile. */
 async function withRoot<Value>(
   roots: Roots,
   spec: RootSpec,
@@ -185,7 +180,7 @@ function setPinned(roots: Roots, spec: RootSpec, pinned: boolean): void {
   roots.change(root);
 }
 
-/** Unlinks files that no row names: a crash came between the file and the row, or between the row and the unlink. */
+/** Unlinks files without a row: a crash happened between the file and the row, or between the row and the unlink. */
 async function sweep(files: ExtentFiles, roots: Roots, map: ExtentMap): Promise<void> {
   for await (const names of files.walk()) {
     for (const name of names) {
@@ -202,12 +197,12 @@ function createWrites(parts: { roots: Roots; files: ExtentFiles; quota: Quota; l
   let rejected = 0;
 
   async function store(root: Root, start: number, bytes: Uint8Array): Promise<Stored> {
-    const giveBack = await quota.take(bytes.length);
-    if (giveBack === undefined) return "rejected";
+    const release = await quota.reserve(bytes.length);
+    if (release === undefined) return "rejected";
     try {
       return root.isGone ? "rejected" : await storeInQuota(root, start, bytes);
     } finally {
-      giveBack();
+      release();
     }
   }
 
@@ -215,7 +210,7 @@ function createWrites(parts: { roots: Roots; files: ExtentFiles; quota: Quota; l
     const result = await files.write(root.name, root.size, start, bytes);
     if (result.kind === "full") {
       quota.noteFull();
-      // What was written before the disk was full is of no use, and would take room that nobody counts.
+      // A partial write is unusable and would take uncounted space.
       if (root.bytes === 0 && root.users === 1) await files.remove(root.name);
     }
     if (result.kind === "fault") log.error("content could not be written", { code: result.code });
@@ -236,13 +231,13 @@ function createWrites(parts: { roots: Roots; files: ExtentFiles; quota: Quota; l
 
   return {
     async write(spec: RootSpec, start: number, bytes: Uint8Array): Promise<boolean> {
-      assert(bytes.length <= extentCallBytesMax, "a writing is at most 1 MiB");
+      assert(bytes.length <= extentCallBytesMax, "a write is at most 1 MiB");
       assert(start >= 0 && start + bytes.length <= spec.size, "a write is within its root");
       if (bytes.length === 0) return true;
       const root = roots.find(spec);
       let result = await storeInUse(root, start, bytes);
       if (result === "lost") {
-        // Something that is not a file is in its place: whatever was present is lost.
+        // Another kind of file is at the path: the root's present steps are lost.
         roots.forget(root.name);
         await files.remove(root.name);
         result = await storeInUse(roots.find(spec), start, bytes);
@@ -254,12 +249,12 @@ function createWrites(parts: { roots: Roots; files: ExtentFiles; quota: Quota; l
   };
 }
 
-/** Marks the steps that are whole now. */
+/** Marks the steps that are complete now. */
 function mark(roots: Roots, fragments: Fragments, root: Root, start: number, bytes: Uint8Array): void {
   const { name, size } = root;
-  for (const { step, span, isWhole } of splitSteps(size, start, bytes.length)) {
+  for (const { step, span, isComplete } of splitSteps(size, start, bytes.length)) {
     const part = bytes.subarray(span.start - start, span.end - start);
-    const whole = isWhole ? part : fragments.add(name, size, step, span.start, part);
-    if (whole !== undefined) roots.add(root, step, checksumOf(whole));
+    const complete = isComplete ? part : fragments.add(name, size, step, span.start, part);
+    if (complete !== undefined) roots.add(root, step, checksumOf(complete));
   }
 }

@@ -1,8 +1,8 @@
 /**
  * The file of a manifest's index: pages of 4 KiB, each with a checksum; a head, then records ascending by digest.
  *
- * Nothing in the file is believed that its page's checksum does not cover. A page that fails it, or a file of another
- * size than its head says, is damage: the index is built again.
+ * Readers use only pages with a valid checksum. A page with another checksum, or a file with another size than its
+ * head states, is damaged, and the index is built again.
  * Source: docs/decisions/090-manifest-indexes.md.
  * @module
  */
@@ -11,42 +11,44 @@ import { type Id, idBytes, idFromBytes, idSize } from "../../arweave/id.ts";
 import { keysOfPath, type ResolvedPath } from "../../arweave/manifest.ts";
 import { pathDigestOf, pathDigestSize, saltSize } from "../../arweave/manifest-scan.ts";
 import { compareBytes, equalBytes } from "../../lib/bytes.ts";
-import { recordSize } from "./path-table.ts";
 
-/** What stands in the head. */
+/** Fields of the head. */
 export type IndexHead = Readonly<{
-  /** Of the manifest. */
+  /** Id of the manifest. */
   id: Id;
   /** When it was built, Unix milliseconds. */
   builtAt: number;
   salt: Uint8Array;
-  /** Records. */
+  /** Number of records. */
   count: number;
-  /** What the empty path means. */
+  /** Id of the empty path. */
   index: Id | undefined;
   fallback: Id | undefined;
-  /** Why the manifest leads nowhere, where it cannot be read; at most {@link reasonSizeMax} bytes. */
+  /** Why an unreadable manifest resolves no path; at most {@link reasonSizeMax} bytes. */
   unreadable: string | undefined;
 }>;
 
-/** What an index says of a path. */
+/** Result of a look-up. */
 export type IndexResult =
   | Readonly<{ kind: "found"; resolved: ResolvedPath | undefined; builtAt: number }>
   | Readonly<{ kind: "unreadable"; reason: string; builtAt: number }>
-  /** There is no such file, or it is not what it was. */
+  /** The file is missing. */
   | Readonly<{ kind: "absent" }>
   | Readonly<{ kind: "damaged" }>;
 
-/** Bytes of a page: what a look-up reads at once. */
+/** A record: the digest of a path, and its id. Bytes. */
+export const recordSize = pathDigestSize + idSize;
+
+/** Size of a page, the unit of reading. Bytes. */
 export const pageSize = 4_096;
 const checksumSize = 8;
 const recordsPerPage = Math.floor((pageSize - checksumSize) / recordSize);
 
-/** The last figure is that of the layout: another one is another file. */
+/** Ends with the version of the format. */
 const magic = Buffer.from("cairn manifest index 1\n");
 export const reasonSizeMax = 1_024;
 
-/** Where the fields of the head stand, after its checksum. Numbers are little-endian. */
+/** Offsets of the fields of the head, after its checksum. Numbers are little-endian. */
 const idAt = checksumSize + 32;
 const builtAtAt = idAt + idSize;
 const saltAt = builtAtAt + 8;
@@ -59,7 +61,7 @@ const reasonAt = reasonSizeAt + 4;
 
 const [hasIndex, hasFallback, isUnreadable] = [1, 2, 4];
 
-/** The checksum of a page covers its place in its file, so that no page stands for another. */
+/** The checksum of a page covers its position, so that no page can take the place of another. */
 function checksumOf(page: Uint8Array, number: number, salt: Uint8Array): bigint {
   const seed = new DataView(salt.buffer, salt.byteOffset).getBigUint64(0, true);
   return Bun.hash.xxHash3(page.subarray(checksumSize), BigInt.asUintN(64, seed + BigInt(number)));
@@ -67,17 +69,16 @@ function checksumOf(page: Uint8Array, number: number, salt: Uint8Array): bigint 
 
 const headSeed = new Uint8Array(saltSize);
 
-/** Pages of records. */
+/** Number of pages of records. */
 function pagesOf(count: number): number {
   return Math.ceil(count / recordsPerPage);
 }
 
-/** Bytes of the file of so many records. */
+/** Size of a file with `count` records, bytes. */
 export function indexSizeOf(count: number): number {
   return (1 + pagesOf(count)) * pageSize;
 }
 
-/** Writes the head into a page. */
 export function writeHead(head: IndexHead, page: Uint8Array): void {
   const view = new DataView(page.buffer, page.byteOffset, pageSize);
   page.fill(0, 0, pageSize);
@@ -99,7 +100,7 @@ export function writeHead(head: IndexHead, page: Uint8Array): void {
   view.setBigUint64(0, checksumOf(page.subarray(0, pageSize), 0, headSeed), true);
 }
 
-/** Writes records as pages, one behind another. @param take - Gets each page; it is changed after the call. */
+/** Writes records into consecutive pages. @param take - Receives each page; the buffer is reused after the call. */
 export function writePages(records: Iterable<Uint8Array>, salt: Uint8Array, take: (page: Uint8Array) => void): void {
   const page = new Uint8Array(pageSize);
   const view = new DataView(page.buffer);
@@ -120,7 +121,7 @@ export function writePages(records: Iterable<Uint8Array>, salt: Uint8Array, take
   if (inPage > 0) end();
 }
 
-/** Reads the head; `undefined` when it is damaged, or another manifest's. */
+/** Parses the head; `undefined` when it is damaged or belongs to another manifest. */
 function readHead(page: Uint8Array, id: Id): IndexHead | undefined {
   const view = new DataView(page.buffer, page.byteOffset, pageSize);
   if (view.getBigUint64(0, true) !== checksumOf(page, 0, headSeed)) return undefined;
@@ -143,10 +144,10 @@ function readHead(page: Uint8Array, id: Id): IndexHead | undefined {
 }
 
 /**
- * Looks a path up in a file.
+ * Looks up a path in a file.
  *
- * @param id - The manifest's. @param path - As `resolvePath` has it.
- * @returns What the manifest says of it. Throws what the system says, unless there is no such file.
+ * @param id - Id of the manifest. @param path - As for `resolvePath`.
+ * @throws Error from the system, unless the file is missing.
  */
 export async function lookUpPath(file: string, id: Id, path: string): Promise<IndexResult> {
   let handle: FileHandle;
@@ -181,9 +182,8 @@ async function lookUp(handle: FileHandle, id: Id, path: string): Promise<IndexRe
 }
 
 /**
- * Binary search over pages. Digests are spread evenly, so it looks where the digest would stand if they were spread
- * exactly, and from there by the distance that is left: two pages of a million paths. Where that does not find it
- * soon, what is left is halved.
+ * Interpolation search over pages. Digests are spread evenly, so each guess is near: a million paths take two page
+ * reads. After `guessesMax` guesses, binary search bounds the number of reads.
  */
 async function findRecord(
   handle: FileHandle,
@@ -196,7 +196,7 @@ async function findRecord(
   let [low, high, guess] = [0, pages - 1, pagesBetween(0)];
   for (let looks = 0; low <= high; looks += 1) {
     const middle = looks < guessesMax ? Math.max(low, Math.min(high, guess)) : (low + high) >>> 1;
-    if (!(await readPage(handle, middle + 1, page)) || !isWhole(page, middle + 1, salt)) return "damaged";
+    if (!(await readPage(handle, middle + 1, page)) || !isIntact(page, middle + 1, salt)) return "damaged";
     const records = Math.min(recordsPerPage, count - middle * recordsPerPage);
     if (compareDigest(page, 0, digest) > 0) high = middle - 1;
     else if (compareDigest(page, records - 1, digest) < 0) low = middle + 1;
@@ -206,7 +206,7 @@ async function findRecord(
   return undefined;
 }
 
-/** Looks before the rest is halved. */
+/** Guesses before binary search. */
 const guessesMax = 6;
 
 function recordIn(page: Uint8Array, records: number, digest: Uint8Array): Id | undefined {
@@ -229,17 +229,17 @@ function leadOf(bytes: Uint8Array, at: number): number {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(at);
 }
 
-/** Below 0 when the record's digest comes before. */
+/** Negative when the record's digest is smaller. */
 function compareDigest(page: Uint8Array, record: number, digest: Uint8Array): number {
   const at = checksumSize + record * recordSize;
   return compareBytes(page.subarray(at, at + pathDigestSize), digest);
 }
 
-function isWhole(page: Uint8Array, number: number, salt: Uint8Array): boolean {
+function isIntact(page: Uint8Array, number: number, salt: Uint8Array): boolean {
   return new DataView(page.buffer).getBigUint64(0, true) === checksumOf(page, number, salt);
 }
 
-/** Whether all of a page was there. */
+/** Returns false when the file ends within the page. */
 async function readPage(handle: FileHandle, number: number, page: Uint8Array): Promise<boolean> {
   for (let at = 0; at < pageSize; ) {
     const { bytesRead } = await handle.read(page, at, pageSize - at, number * pageSize + at);

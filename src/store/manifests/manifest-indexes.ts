@@ -1,9 +1,9 @@
 /**
- * The folder of manifests' indexes: one file a manifest, looked up without being read whole, evicted within a budget.
+ * The folder of manifest indexes: one file a manifest, with look-ups that read few pages, and eviction within a budget.
  *
- * A file stands there only when it is whole: builds write elsewhere and rename. A file that was damaged since is
- * removed and reported as absent, so that it is built again. Processes may share a folder: a file that another one
- * replaced or removed is looked up or built like any other.
+ * Builds write elsewhere and rename, so every file was complete when it was created. A file that is damaged later is
+ * removed and reported as absent, so that it is built again. Processes may share a folder: a file that another
+ * process replaced or removed is looked up or built like any other.
  * Source: docs/decisions/090-manifest-indexes.md.
  * @module
  */
@@ -17,58 +17,56 @@ import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import { type IndexResult, lookUpPath } from "./index-file.ts";
 
-/** Which index: one of bytes that nobody has checked never stands for one of bytes that were. */
+/** Identifies an index. Indexes of verified and of unverified bytes are separate. */
 export type IndexKey = Readonly<{ id: Id; verified: boolean }>;
 
-/** What an index says. */
+/** Result of a look-up. */
 export type ManifestResponse =
   | Readonly<{ kind: "found"; resolved: ResolvedPath | undefined }>
   | Readonly<{ kind: "unreadable"; reason: string }>;
 
-/** The indexes. */
 export type ManifestIndexes = Readonly<{
   /**
    * Looks a path up. Rejects with Failure `busy` when the system has no file handle left.
    * @returns Undefined when the index must be built.
    */
   lookUp: (key: IndexKey, path: string) => Promise<ManifestResponse | undefined>;
-  /** Where an index is to be written, and where it is to stand; another temporary path at each call. */
+  /** Paths for a build: temporary and final. The temporary path is unique for each call. */
   place: (key: IndexKey) => Readonly<{ temporaryPath: string; path: string }>;
-  /** Counts an index that was built, and evicts those that were not used for longest. */
+  /** Counts a new index, and evicts the least recently used ones. */
   add: (key: IndexKey, bytes: number) => void;
   stats: () => Readonly<{ bytes: number; count: number }>;
-  /** Waits for what was begun in the background. */
+  /** Waits for background work. */
   close: () => Promise<void>;
 }>;
 
-/** What they are opened with. */
 export type ManifestIndexesOptions = Readonly<{
   folder: string;
-  /** Disk that they may take; the last one that was built stays in any case. */
+  /** Disk space of all indexes; the newest index is stored even when it is larger. */
   bytesMax: number;
   clock: Clock;
   log: Log;
 }>;
 
-/** Bytes that nobody has checked may be replaced by others. Milliseconds. */
-export const unverifiedStoredMs = 60_000;
+/** Time to live of an index of unverified bytes, because other bytes may replace them. Milliseconds. */
+export const unverifiedTtlMs = 60_000;
 
-/** What the smallest file counts: bounds how many there are. Bytes. */
+/** Minimum size that each file counts for the budget; it bounds the number of files. Bytes. */
 const chargedMin = 64 * 2 ** 10;
 
-/** How exactly the order of use outlives a restart. Milliseconds. */
+/** Precision with which the order of use survives a restart. Milliseconds. */
 const touchEveryMs = 60 * 60_000;
 
 const indexEnd = ".index";
 const unverifiedEnd = ".unverified.index";
 const temporaryPattern = /\.(\d+)-\d+\.part$/;
 
-/** The system is out of handles or memory: the file is not to blame. */
+/** Codes of a system without handles or memory; the file may be intact. */
 const shortageCodes: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE", "ENOMEM"]);
 
 type Entry = Readonly<{ bytes: number; touchedAt: number }>;
 
-/** Opens the folder, which is made when it is needed. What is in it is counted in the background. */
+/** Opens the folder, which is created with the first index. Existing files are counted in the background. */
 export function openManifestIndexes(options: ManifestIndexesOptions): ManifestIndexes {
   const { folder, clock, log } = options;
   const files = createFiles(options);
@@ -79,11 +77,11 @@ export function openManifestIndexes(options: ManifestIndexesOptions): ManifestIn
       const response = await readIndex(pathIn(folder, file), key.id, path);
       if (response.kind === "absent") return undefined;
       if (response.kind === "damaged") {
-        log.warn("the index of a manifest was damaged; it is built again", { file });
+        log.warn("the index of a manifest was damaged and will be built again", { file });
         files.forget(file);
         return undefined;
       }
-      if (!key.verified && Math.abs(clock() - response.builtAt) > unverifiedStoredMs) return undefined;
+      if (!key.verified && Math.abs(clock() - response.builtAt) > unverifiedTtlMs) return undefined;
       files.use(file);
       return response;
     },
@@ -102,16 +100,16 @@ function pathIn(folder: string, file: string): string {
   return join(folder, file.slice(0, 2), file);
 }
 
-/** What is in the folder, in the order of its use. */
+/** The files of the folder, in order of use. */
 function createFiles({ folder, bytesMax, clock, log }: ManifestIndexesOptions) {
   const openedAt = clock();
-  let entries = new Map<string, Entry>(); // by file, those used longest ago first
+  let entries = new Map<string, Entry>(); // by file, least recently used first
   let totalBytes = 0;
   const work = new Set<Promise<void>>();
 
-  function inBackground(what: Promise<void>): void {
-    const watched = what
-      .catch((error: unknown) => log.warn("the folder of manifest indexes failed", { folder, error }))
+  function inBackground(task: Promise<void>): void {
+    const watched = task
+      .catch((error: unknown) => log.warn("maintenance of the folder of manifest indexes failed", { folder, error }))
       .finally(() => work.delete(watched));
     work.add(watched);
   }
@@ -125,7 +123,7 @@ function createFiles({ folder, bytesMax, clock, log }: ManifestIndexesOptions) {
   function forget(file: string): void {
     totalBytes -= entries.get(file)?.bytes ?? 0;
     entries.delete(file);
-    // At once, so that it takes none away that is built in its place.
+    // Synchronous, so that it cannot remove a file that is built meanwhile.
     rmSync(pathIn(folder, file), { recursive: true, force: true });
   }
 
@@ -173,7 +171,7 @@ function createFiles({ folder, bytesMax, clock, log }: ManifestIndexesOptions) {
   };
 }
 
-/** Notes when a file was used; one that has gone meanwhile was evicted. */
+/** Stores the time of use; has no effect when the file was evicted meanwhile. */
 async function touch(path: string, now: number): Promise<void> {
   await orMissing(utimes(path, now / 1_000, now / 1_000));
 }
@@ -188,7 +186,7 @@ async function readIndex(path: string, id: Id, wanted: string): Promise<IndexRes
   } catch (error) {
     if (!(error instanceof Error && "code" in error)) throw error;
     if (shortageCodes.has(error.code)) throw new Failure("busy", { path }, error);
-    return { kind: "damaged" }; // a disk that does not give it, or a folder in its place
+    return { kind: "damaged" }; // a disk error, or a folder at the path
   }
 }
 
@@ -218,7 +216,7 @@ async function orMissing<Result>(work: Promise<Result>): Promise<Result | undefi
   }
 }
 
-/** Whether a file was being written by a process that has ended, or by one before this with the same number. */
+/** Whether a temporary file was left by a process that has ended, or by an earlier one with the same number. */
 function isLeftBehind({ name, usedAt }: StoredFile, openedAt: number): boolean {
   const pid = temporaryPattern.exec(name)?.[1];
   if (pid === undefined) return false;

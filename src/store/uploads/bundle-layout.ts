@@ -1,8 +1,8 @@
 /**
- * The layout of a bundle, kept in a file beside the items: its header, where the bytes behind it lie, and the hashes of
- * its chunks. With it any chunk is made, and proven, without looking at another one.
+ * The layout of a bundle, stored in a file beside the items: the bundle's header, the locations of the items' bytes,
+ * and the hashes of the chunks. Any chunk can be read and proven from the layout alone.
  *
- * The file can be made again from the items; one that is damaged is taken for none.
+ * A missing or damaged file is built again from the items.
  * Source: docs/reference/upload.md#from-an-item-to-the-chain.
  * @module
  */
@@ -10,29 +10,29 @@ import { assert } from "../../lib/assert.ts";
 import { concatBytes, equalBytes } from "../../lib/bytes.ts";
 import { sha256 } from "../../lib/hash.ts";
 
-/** Bytes of the bundle from `start` on, up to the start of the next run, which lie together in a file. */
+/** Bytes of the bundle, from `start` to the start of the next run, that are contiguous in a file. */
 export type LayoutRun = Readonly<{
   start: number;
-  /** Below the folder of uploads. */
+  /** Path below the folder of uploads. */
   file: string;
   offset: number;
 }>;
 
-/** A layout. */
+/** The contents of a layout file. */
 export type BundleLayout = Readonly<{
   header: Uint8Array;
-  /** In order; together they cover what is behind the header. */
+  /** In order; together they cover all bytes after the header. */
   runs: readonly LayoutRun[];
-  /** Of the whole bundle. Bytes. */
+  /** Size of the complete bundle, bytes. */
   dataSize: number;
-  /** SHA-256 of each chunk, the empty one at the end included. */
+  /** SHA-256 of each chunk, including the empty chunk at the end. */
   hashes: Uint8Array;
 }>;
 
-/** Folder of layouts, below that of uploads. */
+/** Name of the layouts' folder in the folder of uploads. */
 export const layoutFolder = "bundles";
 
-/** Changes with the form of the file. */
+/** Identifies the version of the file format. */
 const magic = 0x43_42_4c_31;
 
 /** The magic number, four counts, and the size of the data. */
@@ -41,10 +41,10 @@ const runSize = 4 + 8 + 8;
 const checksumSize = 32;
 
 /**
- * Joins runs that lie behind one another in a file.
+ * Joins items that are contiguous in a file into runs.
  *
  * @param items - In their order in the bundle.
- * @param headerSize - Of the bundle. Bytes.
+ * @param headerSize - Size of the bundle's header, bytes.
  */
 export function runsOf(
   items: readonly Readonly<{ file: string; offset: number; size: number }>[],
@@ -61,7 +61,7 @@ export function runsOf(
   return runs;
 }
 
-/** Writes a layout as its file has it. */
+/** Serializes a layout. */
 export function writeLayout({ header, runs, dataSize, hashes }: BundleLayout): Uint8Array {
   const files = [...new Set(runs.map(({ file }) => file))];
   const indexes = new Map(files.map((file, index) => [file, index]));
@@ -81,7 +81,7 @@ export function writeLayout({ header, runs, dataSize, hashes }: BundleLayout): U
   return concatBytes([body, sha256(body)]);
 }
 
-/** Reads the file of a layout; `undefined` for one that is damaged, or of another form. */
+/** Parses a layout file; `undefined` when it is damaged or has another version. */
 export function readLayout(bytes: Uint8Array): BundleLayout | undefined {
   if (bytes.length < prefixSize + checksumSize) return undefined;
   const body = bytes.subarray(0, bytes.length - checksumSize);
@@ -114,7 +114,7 @@ function readRuns(places: Uint8Array, names: readonly string[]): LayoutRun[] {
   }));
 }
 
-/** The runs that touch a span of the bundle, with what of the span each has; all offsets in the bundle. */
+/** The runs that overlap a span, each cut to the span; all offsets are offsets in the bundle. */
 export function* runsWithin(
   { runs, dataSize }: BundleLayout,
   start: number,
@@ -129,7 +129,7 @@ export function* runsWithin(
   }
 }
 
-/** The last run that begins at or before a byte; 0 when none does. */
+/** Index of the last run that begins at or before a byte; 0 when there is none. */
 function lastRunBefore(runs: readonly LayoutRun[], byte: number): number {
   let low = 0;
   let high = runs.length - 1;

@@ -1,9 +1,9 @@
 /**
- * Files of uploaded data items: small items one behind another in segments, each large one in a file of its own.
+ * Files of uploaded data items: small items are appended to segments, each large item has a separate file.
  *
- * A file is written by one thread and never changed again. What was answered as synchronised is on the disk, the
- * names of the file and of its folders included. After a write that failed nothing more is written to that file: what
- * it holds beyond the last synchronised byte is nobody's, and is cut off.
+ * A file is written by one thread and never changed again. An append returns only after the bytes and the names of
+ * the file and its folders are synced. After a failed write no more is written to that file, and the bytes after the
+ * last synced byte are truncated.
  * Source: docs/reference/upload.md#files.
  * @module
  */
@@ -11,7 +11,6 @@ import {
   closeSync,
   constants,
   fdatasyncSync,
-  fsyncSync,
   ftruncateSync,
   mkdirSync,
   openSync,
@@ -23,23 +22,24 @@ import { type FileHandle, open, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { concatBytes } from "../../lib/bytes.ts";
 import { ignoreRejection } from "../../lib/stop.ts";
-import { replaceFile } from "../durable-file.ts";
+import { replaceFile, syncFolder, syncFolderLater } from "../durable-file.ts";
 
-/** Folders below that of uploads. */
+/** Names of folders in the folder of uploads. */
 export const segmentFolder = "segments";
 export const itemFolder = "items";
 
-/** A segment is full after this many bytes, and another one is begun. */
+/** A segment is full after this many bytes, and the next append begins a new one. */
 const segmentBytesMax = 256 * 2 ** 20;
 
-/** What a file of its own has taken is sent to the disk every so often, so that its end need not wait for all of it. */
+/** Bytes of a large item between two flushes, so that the final sync has little left to write. */
 const flushBytes = 32 * 2 ** 20;
 
 const newFile = constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY;
 
 /**
- * Makes the folders that are missing, and brings their names to the disk, also of those that are there: who made them
- * may not have come to that. @param folder - That of uploads.
+ * Creates missing folders. Syncs the names of existing folders too, because a crash may have come before their sync.
+ *
+ * @param folder - The folder of uploads.
  */
 export function makeItemFolders(folder: string): void {
   for (const name of [segmentFolder, itemFolder]) mkdirSync(join(folder, name), { recursive: true, mode: 0o700 });
@@ -50,13 +50,13 @@ export function makeItemFolders(folder: string): void {
 /** Appends items to segments. */
 export type Segments = Readonly<{
   /**
-   * Appends items, and answers where each begins when all of them are on the disk.
-   * Throws what the system says; then none of them is anybody's.
+   * Appends items and syncs them. @returns The file, and the offset of each item in it.
+   * Throws system errors; then none of the items is stored.
    */
   append: (items: readonly Uint8Array[]) => Readonly<{ file: string; offsets: readonly number[] }>;
 }>;
 
-/** Opens segments of one thread, which keeps no file open: threads come and go. @param makeName - Answers new names. */
+/** Opens the segments of one thread. No file stays open between calls. @param makeName - Returns a unique name. */
 export function openSegments(folder: string, makeName: () => string): Segments {
   let name = "";
   let size = 0;
@@ -64,13 +64,13 @@ export function openSegments(folder: string, makeName: () => string): Segments {
   function append(items: readonly Uint8Array[]): ReturnType<Segments["append"]> {
     if (size === 0) name = join(segmentFolder, makeName());
     const start = size;
-    // Nobody's until all of it is on the disk, and nothing is written behind what failed.
+    // Reset until the append succeeds: nothing is appended after a failed write.
     size = 0;
     try {
-      // One write, however many items.
+      // One write for all items.
       appendSynced(folder, name, items.length === 1 ? (items[0] ?? nothing) : concatBytes(items), start);
     } catch (error) {
-      // It was removed, because nothing in it was needed any more: another one is begun.
+      // The segment was removed because all its items were permanent: a new segment is begun.
       if (start > 0 && isMissing(error)) return append(items);
       throw error;
     }
@@ -88,7 +88,7 @@ export function openSegments(folder: string, makeName: () => string): Segments {
 
 const nothing = new Uint8Array(0);
 
-/** Throws what the system says; ENOENT where there is no such file to append to. */
+/** Throws system errors; ENOENT when the segment to append to is missing. */
 function appendSynced(folder: string, name: string, bytes: Uint8Array, start: number): void {
   const path = join(folder, name);
   const file = openSync(path, start === 0 ? newFile : constants.O_WRONLY, 0o600);
@@ -104,30 +104,30 @@ function appendSynced(folder: string, name: string, bytes: Uint8Array, start: nu
   }
 }
 
-/** Gives back the room of what was not taken: a disk that is full must not fill further with it. */
+/** Frees the space of a failed write, so that it does not fill the disk further. */
 function cutOff(path: string, file: number, start: number): void {
   try {
     if (start === 0) unlinkSync(path);
     else ftruncateSync(file, start);
   } catch {
-    // The failure that led here is told; bytes behind the last item are nobody's, and a file of them goes at a start.
+    // The first error is reported. Bytes after the last item are unused, and an unused file is removed at start.
   }
 }
 
-/** A file of one item's own. Calls reject with what the system says, and one at a time. */
+/** A file with one item. Calls reject with system errors and must not overlap. */
 export type ItemFile = Readonly<{
-  /** Below the folder of uploads. */
+  /** Path below the folder of uploads. */
   name: string;
   /** Bytes appended. */
   size: () => number;
-  /** @param pieces - Not to be changed until it resolves. */
+  /** @param pieces - Must not change until the call resolves. */
   append: (pieces: readonly Uint8Array[]) => Promise<void>;
-  /** Brings all of it to the disk. */
+  /** Syncs all bytes and the file's name. */
   sync: () => Promise<void>;
   close: () => Promise<void>;
 }>;
 
-/** Makes the file of an item. @param name - Never used before. */
+/** Creates the file of an item. @param name - A unique name. */
 export async function openItemFile(folder: string, name: string): Promise<ItemFile> {
   const path = join(itemFolder, name);
   const file = await open(join(folder, path), newFile, 0o600);
@@ -135,12 +135,12 @@ export async function openItemFile(folder: string, name: string): Promise<ItemFi
   let flushedSize = 0;
   let flushing = Promise.resolve();
 
-  /** No second one begins before the first has ended: a slow disk holds the sender back. */
+  /** Waits for the previous flush, so that a slow disk slows the sender down. */
   async function flush(): Promise<void> {
     await flushing;
     flushedSize = size;
     flushing = file.datasync();
-    ignoreRejection(flushing); // heard by the next one, or at the end
+    ignoreRejection(flushing); // reported by the next flush or the final sync
   }
 
   return {
@@ -159,17 +159,14 @@ export async function openItemFile(folder: string, name: string): Promise<ItemFi
       await syncFolderLater(join(folder, itemFolder));
     },
     close: async () => {
-      // A failure was told before, or is of no interest to who lets the item go.
+      // A failed flush was reported before, or the item is being discarded.
       await flushing.then(undefined, () => undefined);
       await file.close();
     },
   };
 }
 
-/**
- * Removes a file that is nobody's; one that is not there is removed already. @param name - Below the folder of
- * uploads.
- */
+/** Removes a file; has no effect when the file is missing. @param name - Path below the folder of uploads. */
 export async function removeItemFile(folder: string, name: string): Promise<void> {
   try {
     await unlink(join(folder, name));
@@ -195,32 +192,14 @@ async function writeAllLater(file: FileHandle, bytes: Uint8Array, position: numb
   }
 }
 
-function syncFolder(folder: string): void {
-  const handle = openSync(folder, "r");
-  try {
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
-  }
-}
-
-async function syncFolderLater(folder: string): Promise<void> {
-  const handle = await open(folder, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
-
 const fileName = "name";
 const namePattern = /^[0-9a-f-]{36}$/;
 
 /**
- * Answers the folder's name; makes both where they are missing.
+ * Returns the stored name of the folder of uploads; creates folder and name when missing.
  *
- * @param makeName - Answers a UUID that nobody else has.
- * @throws Error when the file holds no name; what the system says.
+ * @param makeName - Returns a unique UUID.
+ * @throws Error when the file has no valid name; system errors.
  */
 export function storedStoreName(folder: string, makeName: () => string): string {
   const path = join(folder, fileName);
@@ -235,10 +214,10 @@ export function storedStoreName(folder: string, makeName: () => string): string 
 function readName(path: string): string | undefined {
   try {
     const name = readFileSync(path, "utf8");
-    if (!namePattern.test(name)) throw new Error(`${path} holds no name of a folder of uploads`);
+    if (!namePattern.test(name)) throw new Error(`${path} does not contain a valid name of a folder of uploads`);
     return name;
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    if (isMissing(error)) return undefined;
     throw error;
   }
 }

@@ -1,54 +1,54 @@
 /**
- * Reading items from their files, one behind another: small ones that lie together are read together, also when they
- * come in a slightly other order than they lie.
+ * Reads items from their files in order. Small items that are close together in a file are read together, even when
+ * their order differs slightly from the file's.
  * @module
  */
 import { closeSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
 import { assert } from "../../lib/assert.ts";
 
-/** Reads files of one folder; whoever opens it closes it. */
+/** Reads files of one folder. The caller closes it. */
 export type ItemReader = Readonly<{
   /**
    * Reads bytes of a file.
    *
    * @param size - 1 to `pieceBytesMax`.
-   * @returns The bytes, until the next call; fewer where the file ends.
-   * Throws what the system says.
+   * @returns The bytes, valid until the next call; fewer at the end of the file.
+   * Throws system errors.
    */
   read: (file: string, offset: number, size: number) => Uint8Array;
   /**
-   * Reads bytes of a file into bytes of the caller's, as many as these have, and no others: what a chunk wants of a
-   * file lies together, or is scattered further than it would pay to look ahead (bench/bundles.ts).
+   * Reads bytes of a file into the caller's buffer without reading ahead. The bytes of a chunk are contiguous in a
+   * file, or too scattered for reading ahead to pay (bench/bundles.ts).
    *
-   * @returns How many there were: fewer where the file ends. Throws what the system says.
+   * @returns How many bytes were read; fewer at the end of the file. Throws system errors.
    */
   fill: (file: string, offset: number, bytes: Uint8Array) => number;
   close: () => void;
 }>;
 
-/** Read at once at most: more costs memory and saves nothing (measured from 256 KiB on). */
+/** Maximum of one read: more costs memory and saves nothing (measured from 256 KiB on). */
 export const pieceBytesMax = 2 ** 20;
 
-/** Files that are open at once: more than there are threads that take items in, each with a segment. */
+/** Limit of open files: more than there are intake threads, each with one segment. */
 const filesMax = 8;
 
 type OpenFile = { readonly handle: number; window: Uint8Array | undefined; start: number; size: number };
 
-/** What is read of a file where little of it is wanted; more than a quarter is read as it is asked. */
+/** Size of the window for small reads; reads above a quarter of it bypass the window. */
 const windowBytes = 2 ** 20;
 const smallMax = windowBytes / 4;
 
-/** Opens the reader. @param folder - That of uploads, as an absolute path. */
+/** Opens the reader. @param folder - Absolute path of the folder of uploads. */
 export function openItemReader(folder: string): ItemReader {
   const files = new Map<string, OpenFile>();
-  // Made when they are needed: what is read into the caller's bytes needs neither this nor a window.
+  // Allocated on demand: `fill` needs neither this buffer nor a window.
   let piece: Uint8Array | undefined;
 
   function fileOf(name: string): OpenFile {
     const known = files.get(name);
     if (known !== undefined) {
-      // The one that was used last is closed last.
+      // Moved to the end: the least recently used file is closed first.
       files.delete(name);
       files.set(name, known);
       return known;
@@ -66,8 +66,8 @@ export function openItemReader(folder: string): ItemReader {
     closeSync(handle);
   }
 
-  /** What a window of the file shows of some bytes; few enough to be in it. */
-  function seen(name: string, offset: number, size: number): Uint8Array {
+  /** Reads at most `smallMax` bytes through the file's window. */
+  function readWindow(name: string, offset: number, size: number): Uint8Array {
     const file = fileOf(name);
     file.window ??= new Uint8Array(windowBytes);
     if (offset < file.start || offset + size > file.start + file.size) {
@@ -80,8 +80,8 @@ export function openItemReader(folder: string): ItemReader {
 
   return {
     read: (name, offset, size) => {
-      assert(size > 0 && size <= pieceBytesMax, "what is read at once is bounded");
-      if (size <= smallMax) return seen(name, offset, size);
+      assert(size > 0 && size <= pieceBytesMax, "a read is 1 byte to 1 MiB");
+      if (size <= smallMax) return readWindow(name, offset, size);
       piece ??= new Uint8Array(pieceBytesMax);
       return piece.subarray(0, readFully(fileOf(name).handle, piece.subarray(0, size), offset));
     },
@@ -92,7 +92,7 @@ export function openItemReader(folder: string): ItemReader {
   };
 }
 
-/** @returns How many bytes there were. */
+/** @returns How many bytes were read. */
 function readFully(handle: number, bytes: Uint8Array, offset: number): number {
   let done = 0;
   while (done < bytes.length) {

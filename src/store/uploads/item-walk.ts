@@ -1,5 +1,5 @@
 /**
- * The walk over a data item that lies in a file: from its first byte to its last, once, in steps.
+ * Verifies a data item in a file: reads it once, in order and in steps.
  * Source: docs/reference/formats.md#data-items.
  * @module
  */
@@ -8,55 +8,51 @@ import { type Signing, signingOfItem } from "../../arweave/signing.ts";
 import { concatBytes } from "../../lib/bytes.ts";
 import { openFileSteps } from "../file-sessions.ts";
 
-/** How far a walk is. */
+/** Progress of a walk. */
 export type WalkStep =
   | Readonly<{ kind: "more" }>
-  /** All of it was seen, and its signature holds. @property digest - SHA-256 of the payload. */
+  /** The complete item is valid. @property digest - SHA-256 of the payload. */
   | Readonly<{ kind: "valid"; header: ItemHeader; digest: Uint8Array; signing: Signing }>
-  /** It is no data item; one lower-case sentence. */
+  /** Not a valid data item; `reason` is one lower-case sentence. */
   | Readonly<{ kind: "invalid"; reason: string }>;
 
-/** A walk. What the system says is thrown. Whoever opened it closes it. */
+/** A walk. Throws system errors. The caller closes it. */
 export type ItemWalk = Readonly<{
-  /** Walks over some bytes more. */
+  /** Reads the next bytes. */
   step: () => WalkStep;
   close: () => void;
 }>;
 
-/**
- * Opens a walk.
- *
- * @param size - Of the item; bytes of the file beyond it are not looked at.
- */
+/** Opens a walk. @param size - Size of the item; later bytes of the file are not read. */
 export function openItemWalk(path: string, size: number): ItemWalk {
   const file = openFileSteps(path, 0, size);
-  /** What came of the header so far; empty once it is read. */
-  let begun: Uint8Array = new Uint8Array(0);
+  /** Bytes of an incomplete header; empty once the header is parsed. */
+  let head: Uint8Array = new Uint8Array(0);
   let state: Readonly<{ header: ItemHeader; hash: ItemHash }> | undefined;
-  let refused: WalkStep | undefined;
+  let rejected: WalkStep | undefined;
 
   function take(bytes: Uint8Array): void {
     if (state !== undefined) {
       state.hash.update(bytes);
       return;
     }
-    begun = concatBytes([begun, bytes]);
-    const read = readItemHeader(begun, "strict", size);
-    if (read.kind === "invalid") refused ??= read;
+    head = concatBytes([head, bytes]);
+    const read = readItemHeader(head, "strict", size);
+    if (read.kind === "invalid") rejected ??= read;
     if (read.kind !== "header") return;
     const { header } = read;
     state = { header, hash: createItemHash(header, size - header.headerSize) };
-    state.hash.update(begun.subarray(header.headerSize));
-    begun = new Uint8Array(0);
+    state.hash.update(head.subarray(header.headerSize));
+    head = new Uint8Array(0);
   }
 
   return {
     close: file.close,
     step: () => {
       const reached = file.step((bytes) => {
-        if (refused === undefined) take(bytes);
+        if (rejected === undefined) take(bytes);
       });
-      if (refused !== undefined) return refused;
+      if (rejected !== undefined) return rejected;
       if (reached === "more") return { kind: "more" };
       if (reached === "short" || state === undefined) return invalid("the item is cut short");
       const { message, digest } = state.hash.finish();

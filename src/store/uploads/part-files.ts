@@ -1,59 +1,60 @@
 /**
- * Files of items that come in parts: one sparse file an upload, written at any place, and later the item's own file.
+ * Files of multipart uploads: one sparse file an upload, written at any position, which becomes the item's file.
  *
- * Bytes count as kept only when a synchronisation that began after they were written has succeeded, and nothing that
- * was written to the file between its first byte and that moment has failed: the system tells of a page that it could
- * not write once, and to whoever asks first.
+ * Bytes count as stored only after a sync that began after their write has succeeded, provided that no write or sync
+ * of the file failed between its first byte and that moment. The system reports a page that it could not write only
+ * once, and only to the first caller that syncs.
  * Source: docs/reference/upload.md#files.
  * @module
  */
 import { type FileHandle, mkdir, open, readdir, stat, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { syncFolderLater } from "../durable-file.ts";
 import { createGroupSync } from "../ledger/group-sync.ts";
 
-/** The folder below that of uploads. */
+/** Name of the folder in the folder of uploads. */
 export const partFolder = "parts";
 
-/** A file that is written in parts, open. Calls throw what the system says. */
+/** An open file of an upload. Calls throw system errors. */
 export type PartFile = Readonly<{
-  /** Below the folder of uploads. */
+  /** Path below the folder of uploads. */
   name: string;
-  /** Writes pieces one behind another from a byte on. */
+  /** Writes consecutive pieces that begin at `position`. */
   write: (pieces: readonly Uint8Array[], position: number) => Promise<void>;
-  /** Resolves when all that was written before is on the disk; writers that ask at once share one synchronisation. */
+  /** Syncs all earlier writes; concurrent callers share one sync. */
   sync: () => Promise<void>;
-  /** Counts what has failed. A writer who sees it change cannot rely on its bytes. */
+  /** Number of failures. After a change a writer cannot rely on its bytes. */
   faults: () => number;
-  /** Reads up to so many bytes; fewer at the end of the file. */
+  /** Reads up to `size` bytes; fewer at the end of the file. */
   read: (position: number, size: number) => Promise<Uint8Array>;
-  /** Cuts the file to a size, on the disk too. */
+  /** Truncates the file and syncs. */
   truncate: (size: number) => Promise<void>;
-  /** Bytes of the disk that it takes; less than its size where it has gaps. */
+  /** Disk space of the file, bytes; less than its size when it has gaps. */
   diskBytes: () => Promise<number>;
   close: () => Promise<void>;
 }>;
 
-/** The files. */
+/** The files, by upload. */
 export type PartFiles = Readonly<{
-  /** What a file is called below the folder of uploads. */
+  /** Path of a file below the folder of uploads. */
   nameOf: (upload: string) => string;
-  /** Opens the file of an upload; the first time makes it. */
+  /** Opens the file of an upload; creates it when absent. */
   open: (upload: string) => Promise<PartFile>;
   /** Uploads that have a file. */
   list: () => Promise<string[]>;
-  /** Bytes of the disk that a file takes; 0 for one that is not there. */
+  /** Disk space of a file, bytes; 0 when it is missing. */
   diskBytes: (upload: string) => Promise<number>;
-  /** Removes a file; one that is not there is removed already. */
+  /** Removes a file; has no effect when the file is missing. */
   remove: (upload: string) => Promise<void>;
 }>;
 
-/** The unit of `stat().blocks`, whatever the file system. Source: POSIX, sys/stat.h. */
+/** The unit of `stat().blocks` on every file system. Source: POSIX, sys/stat.h. */
 const blockBytes = 512;
 
-/** Opens the folder, and makes it where it is missing, on the disk too. @param folder - That of uploads. */
+/** Opens the folder; creates and syncs it when missing. @param folder - The folder of uploads. */
 export async function openPartFiles(folder: string): Promise<PartFiles> {
   const made = await mkdir(join(folder, partFolder), { recursive: true, mode: 0o700 });
-  if (made !== undefined) for (const parent of [folder, dirname(folder)]) await syncNames(parent);
+  if (made !== undefined) for (const parent of [folder, dirname(folder)]) await syncFolderLater(parent);
   const pathOf = (upload: string) => join(folder, partFolder, upload);
   const nameOf = (upload: string) => `${partFolder}/${upload}`;
   return {
@@ -109,7 +110,7 @@ async function writeAll(file: FileHandle, pieces: readonly Uint8Array[], positio
   }
 }
 
-/** What is left of pieces when so many bytes of them are done. */
+/** Drops the first `bytes` bytes of pieces. */
 function withoutFirst(pieces: readonly Uint8Array[], bytes: number): readonly Uint8Array[] {
   let done = bytes;
   for (const [index, piece] of pieces.entries()) {
@@ -119,13 +120,13 @@ function withoutFirst(pieces: readonly Uint8Array[], bytes: number): readonly Ui
   return [];
 }
 
-/** A file that is new is on the disk by its name before anybody is told of its bytes. */
+/** Opens a file. The name of a new file is synced before any of its bytes are acknowledged. */
 async function openOrMake(path: string, folder: string): Promise<FileHandle> {
   const known = await orMissing(open(path, "r+"));
   if (known !== undefined) return known;
   const made = await open(path, "a+", 0o600);
   await made.close();
-  await syncNames(folder);
+  await syncFolderLater(folder);
   return await open(path, "r+");
 }
 
@@ -135,15 +136,5 @@ async function orMissing<Result>(work: Promise<Result>): Promise<Result | undefi
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
     throw error;
-  }
-}
-
-/** Brings the names in a folder to the disk. */
-async function syncNames(folder: string): Promise<void> {
-  const handle = await open(folder, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
   }
 }
