@@ -9,10 +9,8 @@ import type { Id } from "../arweave/id.ts";
 import { Failure } from "../failures.ts";
 import type { BlockList } from "../store/block-list.ts";
 
-/** The queries on the block list that uploads need. */
 export type UploadBlockList = Pick<BlockList, "has" | "isBlockedId" | "isBlockedDigest">;
 
-/** An item's id, and its digest where known. */
 type ListedItem = Readonly<{
   id: Id;
   /** SHA-256 of the payload, 32 bytes. */

@@ -1,9 +1,8 @@
 /**
- * Uploads that were charged again for the same act of signing, under another id: found in ledgers that are older than
- * signing ids, and undone.
+ * Finds and undoes double charges: uploads of one act of signing that were charged under two ids.
  *
- * A ledger of this version cannot make them. Rows of older versions have no signing id; those that could be the same
- * act of signing (same owner, type, sizes and payload) are compared by their signatures.
+ * Only versions before signing ids could make double charges. Rows of those versions have no signing id. Candidates
+ * with the same owner, type, sizes and payload are compared by their signatures.
  * Source: docs/reference/signatures.md.
  * @module
  */
@@ -19,7 +18,7 @@ import type { LedgerDatabase, Tx } from "../store/ledger/ledger-database.ts";
 import { adjustment, escrow, type Leg, transfer, user } from "../store/ledger/transfers.ts";
 import { findUpload, type Upload } from "./upload-rows.ts";
 
-/** Reads the signing id of an upload from its bytes; a sentence when they cannot be had. */
+/** Reads the signing id of an upload from its bytes, or returns why they cannot be read. */
 export type ReadSigning = (upload: Upload, signal: AbortSignal) => Promise<Id | Readonly<{ unread: string }>>;
 
 /** An upload that repeats an earlier one. */
@@ -27,23 +26,22 @@ export type DoubleCharge = Readonly<{
   id: Id;
   firstId: Id;
   signingId: Id;
-  /** What undoing it moves, to whom. */
+  /** Transfers that undo the charge. */
   transfers: readonly PlannedTransfer[];
-  /** Why it cannot be undone now, or what undoing leaves; sentences. */
+  /** Reasons why it cannot be undone now, and effects that remain; sentences. */
   notes: readonly string[];
 }>;
 
-/** A movement that undoes a part of a double charge. */
+/** A transfer that undoes a part of a double charge. */
 export type PlannedTransfer = Readonly<{
   reason: "charge" | "approval: unused" | "approval: spent";
   to: string;
   winc: bigint;
 }>;
 
-/** What a search found. */
 export type DoubleCharges = Readonly<{
   doubles: readonly DoubleCharge[];
-  /** Uploads of older versions whose signing id is known now, and is not yet in their row. */
+  /** Signing ids that were read, by upload; the rows do not have them yet. */
   signings: ReadonlyMap<Id, Id>;
   /** Uploads that could not be compared, with the reason. */
   unread: readonly Readonly<{ id: Id; reason: string }>[];
@@ -54,7 +52,7 @@ const malleableTypes = signatureSchemes
   .filter(isMalleable)
   .join(", ");
 
-/** Rows of older versions that may repeat one another, and those that only their content identifies (type 6). */
+/** Candidates: rows of older versions that may be repetitions, and rows that only their content identifies (type 6). */
 const candidates =
   "SELECT id FROM uploads WHERE failed_reason IS NULL AND double_of IS NULL AND " +
   `signature_type IN (${malleableTypes}) AND (signature_type = 6 AND signing_id IS NULL OR ` +
@@ -67,7 +65,7 @@ const candidates =
 /** Rows that are read at once. */
 const pageRows = 500n;
 
-/** Finds double charges. Nothing is written. */
+/** Finds double charges. Writes nothing. */
 export async function findDoubleCharges(
   ledger: Pick<LedgerDatabase, "read">,
   readSigning: ReadSigning,
@@ -128,13 +126,13 @@ async function planUndo(tx: Tx, upload: Upload, firstId: Id, signingId: Id): Pro
   if (approval !== undefined) {
     const { paying_address: to, winc, pending, posted, state } = approval;
     const unused = winc - pending - posted;
-    if (pending > 0n) notes.push(`its approval holds ${pending} winc for uploads under way: try again later`);
+    if (pending > 0n) notes.push(`its approval holds ${pending} winc for uploads in progress: try again later`);
     if (state === "active" && unused > 0n) transfers.push({ reason: "approval: unused", to, winc: unused });
     if (posted > 0n) transfers.push({ reason: "approval: spent", to, winc: posted });
   }
   const revoked = await tx.all<{ id: string }>("SELECT id FROM approvals WHERE revoke_id = ?", upload.id);
   for (const { id } of revoked)
-    notes.push(`it revoked approval ${id}, which its owner has to give again if it was meant to stay`);
+    notes.push(`it revoked approval ${id}: its owner must create it again if it should remain`);
   return { id: upload.id, firstId, signingId, transfers, notes };
 }
 
@@ -145,7 +143,7 @@ async function givenBy(tx: Tx, id: string): Promise<GivenApproval | undefined> {
   );
 }
 
-/** Writes the signing ids that were read, so that no other encoding of those items is charged. */
+/** Stores signing ids, so that no other encoding of these items is charged. */
 export async function writeSignings(ledger: LedgerDatabase, signings: ReadonlyMap<Id, Id>): Promise<void> {
   for (const [id, signingId] of signings)
     await ledger.write((tx) =>
@@ -154,10 +152,10 @@ export async function writeSignings(ledger: LedgerDatabase, signings: ReadonlyMa
 }
 
 /**
- * Undoes a double charge in one transaction: what was charged goes back to the payers, the unused part of its approval
- * to who gave it, and what was spent of that approval too, at the operator's cost.
+ * Undoes a double charge in one transaction: refunds the payers, and returns the unused part of the item's approval
+ * to its owner. The spent part of the approval is returned too, at the operator's cost.
  *
- * @returns Whether it was undone; not twice, and not while its approval holds credits for uploads under way.
+ * @returns Whether the charge was undone: not twice, and not while its approval holds credits for uploads in progress.
  */
 export async function undoDoubleCharge(
   ledger: LedgerDatabase,

@@ -11,45 +11,42 @@ import { Failure } from "../failures.ts";
 import { ignoreRejection } from "../lib/stop.ts";
 import type { Pool, Workers } from "../threads/pool.ts";
 
-/** A payload, and what is said of it. */
+/** A payload and its tags. */
 export type UnsignedPayload = Readonly<{
-  /** Below the folder of uploads. */
+  /** Path within the folder of uploads. */
   file: string;
-  /** Where it begins in the file, and its size. Bytes. */
+  /** Offset of the payload in the file. Bytes. */
   start: number;
   size: number;
   tags: readonly Tag[];
 }>;
 
-/** Signs items. */
 export type ItemSigner = Readonly<{
   /**
-   * The size of the header that an item with these tags has.
-   * @throws Failure `malformed_input` {reason} for tags that no item can have.
+   * Size of the header of an item with these tags.
+   * @throws Failure `malformed_input` {reason} for invalid tags.
    */
   headerSize: (tags: readonly Tag[]) => number;
   /**
-   * Signs an item; the same payload with the same tags is the same item.
+   * Signs an item. The same payload with the same tags gives the same item.
    *
-   * @returns Its header.
+   * @returns The header of the item.
    * @throws Failure `disk_failed` {reason} when the payload cannot be read; `worker_failed`, `busy`; the signal's
    *   reason.
    */
   sign: (payload: UnsignedPayload, signal: AbortSignal) => Promise<Uint8Array<ArrayBuffer>>;
 }>;
 
-/** What it works with. */
 export type ItemSignerParts = Readonly<{
-  /** That of uploads, as an absolute path. */
+  /** The folder of uploads, as an absolute path. */
   folder: string;
-  /** Of one thread, entry `sign`. */
+  /** Pool of one thread, entry `sign`. */
   pool: Pool<Workers["sign"]>;
-  /** Key (JWK), RSA of 4096 bits, and its public half. */
+  /** File of the RSA key (JWK, 4096 bits), and its public part. */
   keyFile: string;
   key: Pick<Signer, "scheme" | "owner">;
 }>;
 
-/** Creates it. */
 export function createItemSigner({ folder, pool, keyFile, key }: ItemSignerParts): ItemSigner {
   return {
     headerSize: (tags) => signedHeaderSize({ tags }, key),
@@ -62,10 +59,10 @@ export function createItemSigner({ folder, pool, keyFile, key }: ItemSignerParts
           if (response.kind === "signed") return response.header;
           if (response.kind === "unread") throw new Failure("disk_failed", { reason: response.reason });
           if (response.kind === "lost")
-            throw new Failure("worker_failed", { reason: "the thread that signed the item is gone" });
+            throw new Failure("worker_failed", { reason: "the thread that signed the item has ended" });
         }
       } catch (error) {
-        // After a wait that was cut short it is still open there; a thread that died has let go of it.
+        // The session of an aborted wait is still open in the thread. A dead thread has released it.
         const job: LeaveSigningJob = { session };
         ignoreRejection(pool.run("leaveSigning", job));
         throw error;

@@ -1,6 +1,6 @@
 /**
- * Items in a bundle that was itself uploaded as an item: their positions, from the index of the gateway, or
- * from the bytes of the upload while the gateway has not unbundled it.
+ * Finds the positions of items in a bundle that was itself uploaded as an item: in the index of the gateway, or in the
+ * bytes of the upload until the gateway has unbundled it.
  * @module
  */
 import { type Id, readId } from "../arweave/id.ts";
@@ -21,12 +21,9 @@ export type NestedItem = Readonly<{
 /** Finds an item in an upload that is not unbundled yet; undefined if no upload contains it. */
 export type FindUnbundled = (id: Id) => Promise<NestedItem | undefined>;
 
-/** What is asked. */
 export type NestedParts = Readonly<{
   locate: (id: Id) => Located | undefined;
-  /** Whether an item was uploaded here. */
   isUpload: (id: Id) => Promise<boolean>;
-  /** Finds what the gateway has not unbundled yet. */
   findUnbundled: FindUnbundled;
 }>;
 

@@ -1,9 +1,8 @@
 /**
- * Receipts on their way to the threads that sign them, those that wait together in one job.
+ * Signs receipts in threads, in batches.
  *
- * A signature is what an upload costs most. While all threads are at work the others gather, and go on together: so
- * that what comes after them, and the next items of those who wait for their receipts, come in batches too (measured:
- * 7.7 ms of CPU an item become 6.2, bench/uploads.ts).
+ * The signature is the largest cost of an upload. While all threads are at work, receipts gather into larger batches.
+ * Later work for these uploads is then batched too (measured: 7.7 ms of CPU per item become 6.2, bench/uploads.ts).
  * @module
  */
 import type { ReceiptTerms } from "../arweave/receipt.ts";
@@ -11,24 +10,22 @@ import { Failure } from "../failures.ts";
 import { createBatcher } from "../lib/batcher.ts";
 import { untilStopped } from "../lib/stop.ts";
 
-/** Signs a receipt, the same to the byte whenever it is asked. Rejects with Failure `busy`; the signal's reason. */
+/** Signs a receipt, always with the same bytes. Rejects with Failure `busy` or the signal's reason. */
 export type SignReceipt = (terms: ReceiptTerms, signal: AbortSignal) => Promise<string>;
 
-/** What a signer needs. */
 export type ReceiptSignerOptions = Readonly<{
-  /** Signs some in a thread, in their order. */
+  /** Signs receipts in a thread, in order. */
   signAll: (receipts: readonly ReceiptTerms[]) => Promise<readonly string[]>;
-  /** Threads that sign. */
+  /** Number of threads. */
   threads: number;
 }>;
 
-/** A job takes no longer than so many signatures of four milliseconds. */
+/** Receipts of one batch; a signature takes four milliseconds. */
 const batchMax = 16;
 
-/** Receipts that wait; as many as uploads may. */
+/** Limit of the queue, equal to that of uploads. */
 const waitingMax = 4_096;
 
-/** Creates a signer. */
 export function createReceiptSigner({ signAll, threads }: ReceiptSignerOptions): SignReceipt {
   const batcher = createBatcher<ReceiptTerms, string, number>({
     workers: Array.from({ length: threads }, (_, thread) => thread),
@@ -43,7 +40,7 @@ export function createReceiptSigner({ signAll, threads }: ReceiptSignerOptions):
           else resolve(signature);
         }
       } catch (error) {
-        // The item is durable: a client that asks again gets its receipt.
+        // The item is durable: a client that retries gets its receipt.
         for (const { reject } of batch) reject(new Failure("busy", { reason: "receipts were not signed" }, error));
       }
     },

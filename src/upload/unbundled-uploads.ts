@@ -1,7 +1,8 @@
 /**
- * Items within uploaded bundles that the gateway has not unbundled yet: found in the bytes of the newest such uploads.
+ * Finds items within uploaded bundles that the gateway has not unbundled yet, in the bytes of the newest uploads.
  *
- * An item is looked for directly in an upload: bundles within it are known when the gateway has unbundled them.
+ * Only the direct items of an upload are searched. Items of nested bundles are found when the gateway has unbundled
+ * them.
  * @module
  */
 import { LRUCache } from "lru-cache";
@@ -24,34 +25,33 @@ import type { IndexReader } from "../store/index/types.ts";
 import type { FindUnbundled, NestedItem } from "./nested-offsets.ts";
 import type { UploadStatus } from "./upload-rows.ts";
 
-/** What is asked. */
 export type UnbundledParts = Readonly<{
   reader: Pick<IndexReader, "page">;
-  /** `undefined` for an item that was never taken here. */
+  /** `undefined` for an item that was never accepted here. */
   findStatus: (id: Id) => Promise<UploadStatus | undefined>;
   open: (id: Id, signal: AbortSignal) => Promise<OpenContent>;
   clock: Clock;
 }>;
 
-/** The newest bundles that are looked at; with more under way, the items of older ones are known when unbundled. */
+/** Most bundles that are searched, newest first. Items of older bundles are found when they are unbundled. */
 const bundlesMax = 200;
 
-/** How long the list of these is good. Milliseconds. */
-const listedMs = 1_000;
+/** Time to live of the list of bundles. Milliseconds. */
+const listTtlMs = 1_000;
 
-/** Entries of a bundle that are looked at, and those that are remembered of all bundles (about 30 MiB). */
+/** Most entries of a bundle that are searched. */
 const entriesMax = 10_000;
+/** Most cached entries of all bundles: about 30 MiB. */
 const entriesStoredMax = 200_000;
 
-/** A bundle that is mined already may have to be read from nodes. */
+/** Timeout of a search: a mined bundle may have to be read from nodes. Milliseconds. */
 const readMsMax = 5_000;
 
-/** A header has 1 MiB of tags at most, and little else. */
+/** Largest header: at most 1 MiB of tags, and a little more. Bytes. */
 const headerBytesMax = 2 * 2 ** 20;
 
 type Entries = ReadonlyMap<Id, BundleEntry>;
 
-/** Creates the search. */
 export function createUnbundledSearch({ reader, findStatus, open, clock }: UnbundledParts): FindUnbundled {
   const known = new LRUCache<Id, Entries>({
     maxSize: entriesStoredMax,
@@ -65,7 +65,7 @@ export function createUnbundledSearch({ reader, findStatus, open, clock }: Unbun
     const tags = [{ name: "Bundle-Format", values: ["binary"], op: "EQ" }] as const;
     const { rows } = reader.page({ tags, order: "desc", limit: bundlesMax, columns });
     const ids = rows.filter(({ kind }) => kind === "item").map(({ id }) => id);
-    listed = { ids, until: clock() + listedMs };
+    listed = { ids, until: clock() + listTtlMs };
     return ids;
   };
 
@@ -99,7 +99,7 @@ export function createUnbundledSearch({ reader, findStatus, open, clock }: Unbun
     };
   };
 
-  /** One bundle that cannot be read now, or is blocked, hides no other. */
+  /** An unreadable or blocked bundle does not end the search. */
   const tryIn = async (id: Id, bundleId: Id, signal: AbortSignal): Promise<NestedItem | undefined> => {
     try {
       return await findIn(id, bundleId, signal);
@@ -121,7 +121,7 @@ export function createUnbundledSearch({ reader, findStatus, open, clock }: Unbun
 
 const noEntries: Entries = new Map();
 
-/** The entries that a bundle's header names; none of what is not a bundle. */
+/** The entries in the header of a bundle; none if the content is not a bundle. */
 async function readEntries(content: OpenContent, signal: AbortSignal): Promise<Entries> {
   const { size } = content;
   const first = await content.bytes({ start: 0, end: Math.min(size, bundleCountSize) }, signal);

@@ -6,18 +6,17 @@ import { Failure } from "../failures.ts";
 import type { Intake } from "./intake/item-intake.ts";
 import type { UploadQuota } from "./intake/upload-quota.ts";
 
-/** What uploads need. */
 export type UploadNeeds = Readonly<{
   hasWallet: boolean;
-  /** Height of the chain; `undefined` while it is not known. */
+  /** Height of the chain; `undefined` while unknown. */
   height: () => number | undefined;
   /** Whether the price of storage is known. */
   isPriceKnown: () => boolean;
   freeBytesMax: number;
   quota: Pick<UploadQuota, "reasons">;
-  /** Why the ledger takes nothing. */
+  /** Faults of the ledger. */
   ledgerFaults: () => readonly string[];
-  /** Why the last item could not be written; `undefined` when it could. */
+  /** The fault of the last write; `undefined` if it succeeded. */
   diskFailure: () => string | undefined;
 }>;
 
@@ -38,7 +37,7 @@ export function createUploadHealth(needs: UploadNeeds): () => readonly string[] 
   };
 }
 
-/** Remembers whether the disk took the last item. @returns The intake, and why it did not. */
+/** Wraps an intake to record the fault of the last write. */
 export function watchDisk(intake: Intake): Readonly<{ intake: Intake; failure: () => string | undefined }> {
   let failure: string | undefined;
   const watched = async <Result>(work: Promise<Result>): Promise<Result> => {

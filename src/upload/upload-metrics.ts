@@ -6,34 +6,33 @@ import type { Clock } from "../lib/clock.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import { type LedgerDatabase, readCount, readTime, type Tx } from "../store/ledger/ledger-database.ts";
 
-/** Told of what happens. */
+/** Callbacks for the events that are counted. */
 export type UploadMetrics = Readonly<{
-  /** An item was taken. @param size - Of the whole item. Bytes. */
+  /** An item was accepted. @param size - Of the complete item. Bytes. */
   onTaken: (size: number) => void;
-  /** Items have ended, with their bundle or alone. */
+  /** Items became permanent with their bundle, or failed. */
   onEnded: (how: "permanent" | "failed", itemCount: number) => void;
 }>;
 
 export type UploadMetricsSources = Readonly<{
   ledger: LedgerDatabase;
-  /** Of the folder of uploads (store/uploads/store-name.ts). */
+  /** Name of the folder of uploads (store/uploads/item-files.ts). */
   storeName: string;
   clock: Clock;
 }>;
 
-/** States of bundles that are on their way. */
+/** States of unfinished bundles. */
 const bundleStates = ["filling", "planned", "prepared", "posted", "seeded"] as const;
 
 /** The metrics of one scrape share one read of the ledger. Milliseconds. */
 const freshMs = 1_000;
 
-/** Adds the metrics to a registry. */
 export function createUploadMetrics(metrics: Metrics, parts: UploadMetricsSources): UploadMetrics {
   const { ledger, storeName, clock } = parts;
-  const items = metrics.counter({ name: "upload_items_taken_total", help: "Items that were taken." });
+  const items = metrics.counter({ name: "upload_items_taken_total", help: "Items that were accepted." });
   const bytes = metrics.counter({
     name: "upload_bytes_taken_total",
-    help: "Bytes of items that were taken.",
+    help: "Bytes of items that were accepted.",
   });
   const ended = metrics.counter({
     name: "upload_items_ended_total",
@@ -53,12 +52,12 @@ export function createUploadMetrics(metrics: Metrics, parts: UploadMetricsSource
   };
 
   const stats = [
-    ["upload_items", "Items on their way, by the state of their bundle.", (each: Counts) => each.items],
-    ["upload_bytes", "Bytes of them.", (each: Counts) => each.bytes],
-    ["upload_bundles", "Bundles on their way.", (each: Counts) => each.bundles],
+    ["upload_items", "Unfinished items, by the state of their bundle.", (each: Counts) => each.items],
+    ["upload_bytes", "Bytes of unfinished items, by the state of their bundle.", (each: Counts) => each.bytes],
+    ["upload_bundles", "Unfinished bundles, by state.", (each: Counts) => each.bundles],
     [
       "upload_oldest_seconds",
-      "Age of the oldest item that is on its way, by the state of its bundle; 0 for none.",
+      "Age of the oldest unfinished item, by the state of its bundle; 0 if there is none.",
       (each: Counts) => each.oldest,
     ],
   ] as const;

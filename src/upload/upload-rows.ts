@@ -25,47 +25,47 @@ import {
   type Value,
 } from "../store/ledger/ledger-database.ts";
 
-/** How far an item is on its way: it waits, is bundled, its bundle was posted, is permanent; or it failed. */
+/** State of an item: waiting, in a bundle, in a posted bundle, permanent, or failed. */
 export type UploadState = "stored" | "planned" | "posted" | "permanent" | "failed";
 
 /** Bytes of an item on this disk. */
 export type ItemBytes = Readonly<{
-  /** Below the folder of uploads. */
+  /** Path within the folder of uploads. */
   file: string;
-  /** Where the item's first byte is in the file. */
+  /** Offset of the item in the file. Bytes. */
   offset: number;
-  /** Of the whole item, header and payload. */
+  /** Size of the complete item, header and payload. Bytes. */
   size: number;
 }>;
 
-/** An item as it was taken. */
+/** An accepted item. */
 export type TakenItem = Readonly<{
   id: Id;
-  /** The folder of uploads that has its bytes (store/uploads/store-name.ts). */
+  /** Name of the folder of uploads that has its bytes (store/uploads/item-files.ts). */
   store: string;
   bytes: ItemBytes;
   headerSize: number;
   signatureType: number;
   /**
-   * Id of the act of signing (arweave/signing.ts) where the signature type has several encodings; `undefined` where
-   * the item's id is the only one.
+   * Id of the act of signing (arweave/signing.ts) if the signature type has several encodings; otherwise `undefined`,
+   * because the id of the item is the only one.
    */
   signingId: Id | undefined;
-  /** SHA-256 of the owner, base64url: whatever the type of the signature. */
+  /** SHA-256 of the owner, base64url, for every signature type. */
   ownerAddress: string;
-  /** The account of who signed it. */
+  /** The account of the signer. */
   signer: UserAddress;
   contentType: string | undefined;
   contentEncoding: string | undefined;
   /** SHA-256 of the payload. */
   digest: Uint8Array;
-  /** What was charged. */
+  /** The charge. */
   winc: Winc;
-  /** What was paid with; `undefined` where nothing was. */
+  /** The paid reservation; `undefined` for a free item. */
   reservationId: string | undefined;
   /** Unix milliseconds; in the receipt. */
   receivedAt: number;
-  /** In the receipt: the height by which it is promised to be on the chain. */
+  /** In the receipt: the height by which the item is promised on the chain. */
   deadlineHeight: number;
 }>;
 
@@ -77,13 +77,12 @@ export type BundlePlace = Readonly<{
   bundleId: string;
   /** Among the bundle's items, from 0. */
   position: number;
-  /** The byte of the bundle's data at which the item begins; `undefined` until all its items are chosen. */
+  /** Offset of the item in the bundle's data, bytes; `undefined` until the bundle is planned. */
   offset: number | undefined;
-  /** The transaction that carries the bundle; `undefined` until nodes took it. */
+  /** The transaction of the bundle; `undefined` until a node has accepted it. */
   transactionId: Id | undefined;
 }>;
 
-/** An item on its way. */
 export type Upload = TakenItem &
   Readonly<{
     state: UploadState;
@@ -92,9 +91,9 @@ export type Upload = TakenItem &
   }>;
 
 /**
- * Writes the row of an item that was taken; its id must be new.
+ * Inserts the row of an accepted item; its id must be new.
  *
- * @throws Failure `busy` when its file was removed while it was on its way: the item is to be sent again.
+ * @throws Failure `busy` when its file was removed meanwhile: the client must send the item again.
  */
 export async function insertUpload(tx: Tx, item: TakenItem): Promise<void> {
   await checkFile(tx, item);
@@ -105,7 +104,7 @@ export async function insertUpload(tx: Tx, item: TakenItem): Promise<void> {
   );
 }
 
-/** Writes the row of an item that had failed and was taken again. @throws Failure as `insertUpload`. */
+/** Replaces the row of a failed item that is accepted again. @throws Failure as `insertUpload`. */
 export async function replaceUpload(tx: Tx, item: TakenItem): Promise<void> {
   await checkFile(tx, item);
   const changed = await tx.run(
@@ -116,7 +115,7 @@ export async function replaceUpload(tx: Tx, item: TakenItem): Promise<void> {
   assert(changed === 1, "only an item that has failed is taken again");
 }
 
-/** A segment is removed when nothing in it is needed; what was written to it a moment before must not be promised. */
+/** A receipt must not promise bytes that were written to a segment just before its removal. */
 async function checkFile(tx: Tx, { bytes }: TakenItem): Promise<void> {
   const removed = await tx.get("SELECT file FROM removed_files WHERE file = ?", bytes.file);
   if (removed !== undefined) throw new Failure("busy", { reason: "its file was removed", file: bytes.file });
@@ -164,11 +163,7 @@ function valuesOf(item: TakenItem): Value[] {
   ];
 }
 
-/**
- * Fails an item of a bundle, and takes it out of it.
- *
- * @returns The item as it is now, when it was in that bundle.
- */
+/** Marks an item of a bundle as failed, and removes it from the bundle. @returns The item if it was in the bundle. */
 export async function failUpload(tx: Tx, id: string, bundleId: string, reason: string): Promise<Upload | undefined> {
   const changed = await tx.run(
     "UPDATE uploads SET failed_reason = ?, bundle_id = NULL, position = NULL, behind = NULL " +
@@ -178,7 +173,7 @@ export async function failUpload(tx: Tx, id: string, bundleId: string, reason: s
   return changed === 0 ? undefined : await findUpload(tx, id);
 }
 
-/** The row of an item; `undefined` for one that was never taken. */
+/** Finds an upload by its id; `undefined` if it was never accepted. */
 export async function findUpload(tx: Tx, id: string): Promise<Upload | undefined> {
   const row = await tx.get<UploadRow>(
     "SELECT u.*, b.state AS bundle_state, b.item_count AS bundle_items, b.transaction_id FROM uploads u " +
@@ -188,23 +183,23 @@ export async function findUpload(tx: Tx, id: string): Promise<Upload | undefined
   return row === undefined ? undefined : readUpload(row);
 }
 
-/** What of an item tells whether an act of signing was taken before. */
+/** Properties of an item by which earlier uploads of the same act of signing are found. */
 export type SignedItem = Readonly<{
   signing: Signing;
   signatureType: number;
   ownerAddress: string;
   headerSize: number;
-  /** Of the whole item, bytes; `undefined` while that is not known. */
+  /** Size of the complete item, bytes; `undefined` while unknown. */
   size: number | undefined;
 }>;
 
-/** Ids of the uploads of one act of signing: the one that has not failed first, of several the oldest. */
+/** Ids of the uploads of one act of signing: first those that have not failed, then by age, oldest first. */
 export async function uploadsOfSigning(tx: Tx, item: SignedItem): Promise<Id[]> {
   const { id, itemIds } = item.signing;
   const marks = itemIds.map(() => "?").join(", ");
   const rows = await tx.all<SigningRow>(`${signingRows} id IN (${marks})`, ...itemIds);
   if (isSignedByMessage(item.signatureType) && item.size !== undefined) {
-    // Before its content is verified, an item in an encoding that was taken tells its signing by that row alone.
+    // Before the content is verified, only the row of a known encoding has the signing id of the item.
     const signingId = rows[0]?.signing_id ?? id;
     const others = await tx.all<SigningRow>(
       `${signingRows} ${sameShape} AND size = ? AND signing_id = ?`,
@@ -217,7 +212,7 @@ export async function uploadsOfSigning(tx: Tx, item: SignedItem): Promise<Id[]> 
 
 const signingRows = "SELECT id, signing_id, received_at, failed_reason FROM uploads WHERE";
 
-/** Whether an item that is identified by its content alone may have been taken before, by what its header says. */
+/** Whether an item that only its content identifies may match an earlier upload, according to its header. */
 export async function mayBeTaken(tx: Tx, item: SignedItem): Promise<boolean> {
   if (!isSignedByMessage(item.signatureType)) return false;
   const [ofSize, size] = item.size === undefined ? ["", []] : [" AND size = ?", [BigInt(item.size)]];
@@ -241,10 +236,10 @@ function byStateAndAge(left: SigningRow, right: SigningRow): number {
   return left.received_at < right.received_at ? -1 : 1;
 }
 
-/** Rows of items that are read at once: 4 ms, for which nobody else is served (measured). */
+/** Rows of one page: they block the event loop for 4 ms (measured). */
 const itemsAtOnce = 1_000;
 
-/** Items of a bundle in their order, read in pages; those of a bundle that still takes items may be half of them. */
+/** Items of a bundle in their order, read in pages. Those of a bundle that still grows may be incomplete. */
 export async function itemsOfBundle(ledger: Pick<LedgerDatabase, "read">, bundleId: string): Promise<BundleItem[]> {
   const items: BundleItem[] = [];
   for (let from = 0n; ; ) {
@@ -263,7 +258,7 @@ export async function itemsOfBundle(ledger: Pick<LedgerDatabase, "read">, bundle
   }
 }
 
-/** Items of a store that wait for a bundle, at most `limit`. @param after - The last one of the page before. */
+/** Items of a store that wait for a bundle, at most `limit`. @param after - The last item of the previous page. */
 export async function waitingItems(
   tx: Tx,
   store: string,
@@ -280,7 +275,7 @@ export async function waitingItems(
   return rows.map((row) => ({ ...readItem(row), receivedAt: readTime(row.received_at) }));
 }
 
-/** Ids of the items of a store that have failed, at most `limit`, from an id on, exclusive. */
+/** Ids of failed items of a store, at most `limit`. @param after - The last id of the previous page. */
 export async function failedItems(tx: Tx, store: string, after: string, limit: number): Promise<Id[]> {
   const rows = await tx.all<{ id: string }>(
     "SELECT id FROM uploads WHERE store = ? AND failed_reason IS NOT NULL AND id > ? ORDER BY id LIMIT ?",
@@ -289,7 +284,7 @@ export async function failedItems(tx: Tx, store: string, after: string, limit: n
   return rows.map(({ id }) => id as Id);
 }
 
-/** Bytes of the items of a store that are on this disk because the chain does not have them for good yet. */
+/** Bytes of the items of a store that are on this disk because they are not permanent yet. */
 export async function storedBytes(tx: Tx, store: string): Promise<number> {
   const row = await tx.get<{ waiting: bigint; bundled: bigint }>(
     "SELECT CAST(COALESCE(SUM(size), 0) AS BIGINT) AS waiting, " +
@@ -376,7 +371,7 @@ function readDigest(text: string): Uint8Array {
   return digest;
 }
 
-/** What the state of a bundle makes of its items. */
+/** State of an item by the state of its bundle. */
 const statesOfItems: Readonly<Record<string, UploadState>> = {
   filling: "stored",
   planned: "planned",
@@ -407,10 +402,10 @@ function readPlace(row: UploadRow, state: UploadState): BundlePlace | undefined 
   };
 }
 
-/** An item, and the transaction that carries it, where nodes have taken one. */
+/** An item, and the transaction of its bundle if nodes have accepted one. */
 export type UploadStatus = Readonly<{ upload: Upload; transactionId: Id | undefined }>;
 
-/** Finds an item's status; `undefined` for one that was never accepted. */
+/** Finds the status of an item; `undefined` if it was never accepted. */
 export async function findUploadStatus(tx: Tx, id: string): Promise<UploadStatus | undefined> {
   const upload = await findUpload(tx, id);
   return upload === undefined ? undefined : { upload, transactionId: upload.place?.transactionId };

@@ -131,7 +131,7 @@ export const uploadDefences: readonly Defence[] = [
     threat: "U1",
     name: "parts of another size than announced",
     file: "src/upload/multipart/part-writers.ts",
-    text: "if (come !== size) throw wrongSize(come, size);",
+    text: "if (received !== size) throw wrongSize(received, size);",
     instead: "",
     tests: ["test/http/upload/chunks.test.ts", "test/upload/multipart"],
   },

@@ -226,7 +226,7 @@ test.each(openings)(
     const [line = "", ...others] = err.split("\n").filter((each) => each !== "" && !each.startsWith("{"));
     expect(line).toMatch(/^cannot open the (database|ledger) .*: an unreleased build of this program/);
     expect(line).toContain(path);
-    expect(line).toContain("begin anew with an empty folder (DATA_DIR)");
+    expect(line).toContain("start again with an empty folder (DATA_DIR)");
     expect(others).toEqual([]);
   },
   60_000,

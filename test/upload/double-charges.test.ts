@@ -183,7 +183,7 @@ test("a double whose approval holds credits for uploads under way is left until 
   const repaired = command("repair");
   expect(repaired.exitCode).toBe(1);
   expect(repaired.said).toContain("not undone");
-  expect(repaired.said).toContain("its approval holds 50 winc for uploads under way: try again later");
+  expect(repaired.said).toContain("its approval holds 50 winc for uploads in progress: try again later");
 });
 
 test("uploads that are alike but signed for themselves are left alone", async () => {

@@ -46,7 +46,7 @@ const rows: readonly (readonly [
     {},
     ({ folder }) => rmSync(join(folder, "uploads"), { recursive: true }),
     "Storage of uploads failed",
-    /folder of uploads cannot be looked at|could not be written/,
+    /folder of uploads cannot be examined|could not be written/,
   ],
 ];
 

@@ -9,28 +9,25 @@ import { createBatcher } from "../../lib/batcher.ts";
 import type { Log } from "../../lib/log.ts";
 import type { PendingRow } from "../../store/index/rows.ts";
 
-/** Announces items. */
 export type Announcer = Readonly<{
-  /** Resolves when the index has the row, has failed to take it, or after a moment; never rejects. */
+  /** Resolves when the index has the row, when the write has failed, or after a timeout. Never rejects. */
   announce: (row: PendingRow) => Promise<void>;
 }>;
 
-/** What an announcer needs. */
 export type AnnouncerOptions = Readonly<{
   addPending: (rows: readonly PendingRow[]) => Promise<unknown>;
   log: Log;
 }>;
 
-/** Rows that one write takes. */
+/** Rows of one write. */
 const rowsPerWrite = 1_000;
 
-/** Rows that wait while the index is busy; those beyond are announced at the next start. */
+/** Limit of the queue while the index is busy. Rows beyond it are announced at the next start. */
 const waitingMax = 100_000;
 
-/** A receipt waits no longer for the index. Milliseconds. */
+/** Longest delay of a receipt by the index. Milliseconds. */
 const patienceMs = 1_000;
 
-/** Creates an announcer. */
 export function createAnnouncer({ addPending, log }: AnnouncerOptions): Announcer {
   const batcher = createBatcher<PendingRow, void, undefined>({
     workers: [undefined],

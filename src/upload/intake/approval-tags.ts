@@ -1,5 +1,5 @@
 /**
- * What a data item says of approvals in its tags: credits that its signer lets somebody else spend, or takes back.
+ * Parses approval tags of a data item: the signer allows another account to spend credits, or revokes this.
  * Source: docs/reference/upload.md#approvals-by-tags.
  * @module
  */
@@ -10,19 +10,18 @@ import { Failure } from "../../failures.ts";
 import { readAddress, type UserAddress } from "../../payment/addresses.ts";
 import type { ApprovalRequest, RevocationRequest } from "../../payment/credits/approvals.ts";
 
-/** What an item wants of approvals. */
 export type ApprovalChange =
   | Readonly<{ kind: "give"; request: ApprovalRequest }>
   | Readonly<{ kind: "revoke"; request: RevocationRequest }>;
 
-/** An approval that outlives this many seconds needs no end: 100 years. */
+/** A longer approval has no end: 100 years. Seconds. */
 const secondsMax = 100 * 366 * 86_400;
 
 /**
  * Reads the approval or revocation in an item's tags, if there is one.
  *
- * @param payer - The account of who signed it. @param now - Unix milliseconds: an approval's time begins with it.
- * @throws Failure `upload_rejected` for tags that make no sense: nothing may be charged for what was not meant.
+ * @param payer - The account of the signer. @param now - Start of the approval. Unix milliseconds.
+ * @throws Failure `upload_rejected` for invalid tags, so that nothing is charged for an unintended item.
  */
 export function readApprovalChange(
   id: Id,
@@ -68,7 +67,7 @@ function expiryIn(tags: readonly Tag[], now: number): number | undefined {
   return seconds > secondsMax ? undefined : now + seconds * 1_000;
 }
 
-/** Why an approval was not given or revoked. @param why - Follows ` : `, which the published clients expect. */
+/** The failure of a creation or revocation. @param why - Follows ` : `, which the published clients expect. */
 export function invalidApproval(what: "create" | "revoke", why: string): Failure {
   return new Failure("upload_rejected", { reason: `Unable to ${what} delegated payment approval : ${why}` });
 }

@@ -1,25 +1,25 @@
 /**
- * A data item as it arrives: its header first, then all of it in pieces of one size.
+ * Reads an arriving data item: first its header, then the complete item in pieces of one size.
  * @module
  */
 import { type ItemHeader, readItemHeader } from "../../arweave/data-item.ts";
 import { Failure } from "../../failures.ts";
 import { concatBytes } from "../../lib/bytes.ts";
 
-/** An item whose header has been read. */
+/** An item with a parsed header. */
 export type ArrivingItem = Readonly<{
   header: ItemHeader;
-  /** What has come of it, its first byte first. */
+  /** The bytes received so far, from the first byte of the item. */
   head: Uint8Array;
-  /** What is still to come. */
+  /** The bytes not yet received. */
   rest: AsyncIterator<Uint8Array>;
 }>;
 
 /**
  * Reads until the header is complete.
  *
- * @param size - Of the whole item, where it is announced.
- * @throws Failure `upload_rejected` {reason} as soon as it is seen that this is no item; what the pieces throw.
+ * @param size - Announced size of the complete item. Bytes.
+ * @throws Failure `upload_rejected` {reason} as soon as the header is invalid; errors of the pieces.
  */
 export async function readArriving(pieces: AsyncIterable<Uint8Array>, size: number | undefined): Promise<ArrivingItem> {
   const rest = pieces[Symbol.asyncIterator]();
@@ -37,7 +37,7 @@ export async function readArriving(pieces: AsyncIterable<Uint8Array>, size: numb
   }
 }
 
-/** The next pieces, together so many bytes or more: joined once, however small they are. */
+/** Reads the next pieces with at least this many bytes together. The caller joins them once. */
 async function atLeast(rest: AsyncIterator<Uint8Array>, bytes: number): Promise<Uint8Array[]> {
   const pieces: Uint8Array[] = [];
   for (let size = 0; size < bytes; ) {
@@ -49,12 +49,11 @@ async function atLeast(rest: AsyncIterator<Uint8Array>, bytes: number): Promise<
   return pieces;
 }
 
-/** All of an item as it arrives. */
+/** All bytes of an item as they arrive. */
 export function allOf({ head, rest }: ArrivingItem): AsyncGenerator<Uint8Array> {
   return chained([head], { [Symbol.asyncIterator]: () => rest });
 }
 
-/** Some pieces and then others. */
 export async function* chained(
   first: readonly Uint8Array[],
   rest: AsyncIterable<Uint8Array>,
@@ -64,10 +63,9 @@ export async function* chained(
 }
 
 /**
- * All of an item in pieces of one size, the last one shorter; each is a buffer of its own.
+ * All bytes of an item in pieces of one size, each in its own buffer; the last piece may be shorter.
  *
- * @param expected - Bytes that are expected; no buffer is larger than that.
- * @param pieceBytes - Size of a piece.
+ * @param expected - Expected size of the item, bytes; no buffer is larger.
  * @param onSize - Called with the bytes received so far, before a piece is passed on; an exception ends the item.
  */
 export async function* joinedPieces(
@@ -100,17 +98,12 @@ export async function* joinedPieces(
   if (filled > 0) yield buffer.slice(0, filled);
 }
 
-/** What is no data item, and why. @param reason - One lower-case sentence. */
+/** The failure for an invalid data item. @param reason - One lower-case sentence. */
 export function invalidItem(reason: string): Failure {
   return new Failure("upload_rejected", { reason: `Invalid Data Item! ${reason}` });
 }
 
-/**
- * Checks the size of an item.
- *
- * @param size - Of the whole item, as far as it is known. Bytes.
- * @throws Failure `item_too_large` {reason}.
- */
+/** @param size - Of the complete item, or of the bytes received so far. @throws Failure `item_too_large` {reason}. */
 export function checkItemSize(size: number, itemBytesMax: number): void {
   if (size <= itemBytesMax) return;
   const reason = `Data item is too large, this service only accepts data items up to ${itemBytesMax} bytes!`;

@@ -1,7 +1,8 @@
 /**
- * Charging for a data item: the one transaction in which it is paid for, what its tags say of approvals is carried out,
- * and its row is written. An act of signing is charged once: an item that was taken before costs nothing, whoever sends
- * it, however often, and in whichever encoding of its signature.
+ * Charges for a data item: one transaction takes the payment, applies the approval tags, and inserts the row.
+ *
+ * An act of signing is charged once. An item that was accepted before is free, from any client, and in any encoding of
+ * its signature.
  * Source: docs/reference/upload.md#from-a-post-to-a-receipt.
  * @module
  */
@@ -42,67 +43,65 @@ import {
 } from "../upload-rows.ts";
 import { type ApprovalChange, readApprovalChange } from "./approval-tags.ts";
 
-/** Who pays for an item, and what else belongs to its transaction. */
+/** The payers of an item, and further work in its transaction. */
 export type Terms = Readonly<{
-  /** Whose approvals pay, in this order. */
+  /** Accounts whose approvals pay, in this order. */
   paidBy: readonly UserAddress[];
   directive: PaymentDirective;
-  /** The token by whose name the item was sent: it may tell which of its accounts a signer means (`accountOf`). */
+  /** The token in the path of the request. It may select one of the accounts of a signer (`accountOf`). */
   token?: Token | undefined;
-  /** Set for an item that was paid for before it came: then nobody else pays. */
+  /** Set for a prepaid item: then no other account pays. */
   prepaid?: Prepaid | undefined;
-  /** Runs first in the transaction in which the item is taken, or found to be there. It may run more than once. */
+  /** Runs first in the transaction that accepts the item or finds it again. May run more than once. */
   alongside?: ((tx: Tx, step: Step, id: string) => Promise<void>) | undefined;
 }>;
 
-/** What was paid for before it came: the item costs its price, and never more than was asked for its size. */
+/** A prepayment: the item costs its price, but never more than the amount quoted for its size. */
 export type Prepaid = Readonly<{
-  /** Whose balance it is taken from. */
+  /** The account that is charged. */
   payer: UserAddress;
-  /** What was asked for. */
+  /** The quoted amount. */
   winc: Winc;
-  /** Of the whole item, as it was announced. Bytes. */
+  /** Announced size of the complete item. Bytes. */
   size: number;
 }>;
 
-/** What became of an item. */
+/** An accepted item. */
 export type Taken = Readonly<{
   upload: Upload;
-  /** Approvals that this item gave, or took back. */
+  /** The approval that this item created, or the approvals that it revoked. */
   createdApproval: Approval | undefined;
   revokedApprovals: readonly Approval[] | undefined;
 }>;
 
-/** Whose items cost nothing. */
 export type PriceRules = Readonly<{
-  /** Items up to this size cost nothing. */
+  /** Items up to this size are free. */
   freeBytesMax: number;
-  /** Names of signers whose items cost nothing (`namesOf`). */
+  /** Names of signers whose items are free (`namesOf`). */
   allowed: ReadonlySet<string>;
 }>;
 
-/** What charging needs. */
 export type ChargeParts = Readonly<{
   ledger: LedgerDatabase;
   prices: Pick<Prices, "bytes">;
   /** Height of the chain; `undefined` while it is not known. */
   height: () => number | undefined;
-  /** Of the folder of uploads in which items are (store/uploads/store-name.ts). */
+  /** Name of the folder of uploads (store/uploads/item-files.ts). */
   storeName: string;
   rules: PriceRules;
   /**
-   * Called for every item that was accepted for the first time, when it is durable; its receipt waits for the call.
-   * Never rejects.
+   * Called for every item that is accepted for the first time, when it is durable. The receipt waits for it. Never
+   * rejects.
    */
   onTaken: (item: WrittenItem, upload: Upload) => Promise<void>;
   makeId: MakeId;
   clock: Clock;
 }>;
 
-/** Blocks within which an item is promised to be on the chain. */
+/** Blocks within which a receipt promises the item on the chain. */
 const deadlineBlocks = 200;
 
-/** What an item costs its signer. Free items are free also while no price is known. @param names - Of the signer. */
+/** The price of an item. Free items are free also while no price is known. @param names - Of the signer. */
 export async function priceOf(
   { rules, prices }: Pick<ChargeParts, "rules" | "prices">,
   names: readonly string[],
@@ -114,12 +113,12 @@ export async function priceOf(
 }
 
 /**
- * Charges for an item and writes its row, or finds that it was there.
+ * Charges for an item and inserts its row, or finds an earlier row of the same act of signing.
  *
- * @param item - Verified, and on the disk.
+ * @param item - Verified and durable.
  * @throws Failure `insufficient_balance` {needed, available}, `payment_rejected` {reason}, `upload_rejected` {reason};
  *   with `approval` in the context if the item's approval or revocation failed; `pricing_oracle_unavailable`,
- *   `not_synced`. Then nothing was charged. `database_unavailable`, `busy`: then that is not known.
+ *   `not_synced`. Nothing was charged then. After `database_unavailable` or `busy` the charge is unknown.
  */
 export async function charge(parts: ChargeParts, item: WrittenItem, terms: Terms, signal: AbortSignal): Promise<Taken> {
   const { row } = item;
@@ -149,7 +148,7 @@ export async function charge(parts: ChargeParts, item: WrittenItem, terms: Terms
       await insertUpload(tx, charged);
       return { upload, ...approvals };
     }
-    // Approvals that an item gave or revoked stay when it fails afterwards, also when another encoding of it follows.
+    // Approvals that an item created or revoked remain after its failure, also when another encoding follows.
     if (known.itemIds.includes(row.id)) await replaceUpload(tx, charged);
     else await insertUpload(tx, charged);
     return { ...known, upload };
@@ -158,15 +157,15 @@ export async function charge(parts: ChargeParts, item: WrittenItem, terms: Terms
   return taken;
 }
 
-/** Whether the row of an item names these bytes of it, and not those that came at another time. */
+/** Whether the row of an item names these bytes, not those of an earlier upload. */
 export function isItsOwn({ upload }: Taken, { file, offset }: WrittenItem): boolean {
   return upload.bytes.file === file && upload.bytes.offset === offset;
 }
 
 /**
- * The height by which an item is promised to be on the chain.
+ * The height by which a receipt promises the item on the chain.
  *
- * @throws Failure `not_synced` while the chain's height is not known.
+ * @throws Failure `not_synced` while the height of the chain is unknown.
  */
 export function deadlineFrom(height: number | undefined): number {
   if (height === undefined) throw new Failure("not_synced", { reason: "no block has been followed yet" });
@@ -174,10 +173,9 @@ export function deadlineFrom(height: number | undefined): number {
 }
 
 /**
- * Finds an item that was taken before and has not failed, under whichever id; what belongs to its transaction is done
- * for it too.
+ * Finds an earlier upload of the same act of signing that has not failed, under any id. Runs `alongside` for it.
  *
- * @returns Also the account's own balance, and whether an item that is not found may still prove to be known.
+ * @returns Also the balance of the account, and whether an item that is not found may still match an earlier upload.
  */
 export async function findAgain(
   { ledger, clock, makeId }: Pick<ChargeParts, "ledger" | "clock" | "makeId">,
@@ -197,7 +195,7 @@ export async function findAgain(
   return { known, ...found };
 }
 
-/** What became of an act of signing earlier, and all ids under which it was taken. */
+/** An earlier upload of an act of signing, and all ids of its uploads. */
 type Found = Taken & Readonly<{ itemIds: readonly Id[] }>;
 
 async function findTaken(tx: Tx, item: SignedItem): Promise<Found | undefined> {
@@ -207,9 +205,9 @@ async function findTaken(tx: Tx, item: SignedItem): Promise<Found | undefined> {
 }
 
 /**
- * What became of an item; `undefined` for one that was never taken.
+ * Reads an accepted item; undefined if there is none.
  *
- * @param ids - Of one act of signing: the upload is that of the first, approvals are those of any.
+ * @param ids - Of one act of signing: the upload is that of the first id, approvals are those of any.
  */
 export async function readTaken(tx: Tx, ids: readonly string[]): Promise<Taken | undefined> {
   const [first] = ids;
@@ -219,19 +217,19 @@ export async function readTaken(tx: Tx, ids: readonly string[]): Promise<Taken |
     const revoked = await approvalsRevokedBy(tx, id);
     if (revoked.length > 0) return { upload, createdApproval: undefined, revokedApprovals: revoked };
     const given = await findApproval(tx, id);
-    // As it was given: a receipt says the same at all times.
+    // The unused approval, so that a receipt is always the same.
     if (given !== undefined)
       return { upload, createdApproval: { ...given, usedWinc: 0n }, revokedApprovals: undefined };
   }
   return { upload, ...noApprovals };
 }
 
-/** What became of the item with an id, with the approvals of the same act of signing; the id need not be one. */
+/** Reads the accepted item of an id, with the approvals of its act of signing. @param id - May be invalid. */
 export async function readTakenById(tx: Tx, id: string): Promise<Taken | undefined> {
   return await readTaken(tx, [id, ...(await failedBefore(tx, id))]);
 }
 
-/** Ids under which the act of signing behind an upload was taken before, and failed; those that are newest first. */
+/** Ids of failed uploads of the same act of signing, newest first. */
 async function failedBefore(tx: Tx, id: string): Promise<Id[]> {
   const rows = await tx.all<{ id: Id }>(
     "SELECT id FROM uploads WHERE failed_reason IS NOT NULL AND signing_id IS NOT NULL AND id <> ? AND " +
@@ -241,7 +239,7 @@ async function failedBefore(tx: Tx, id: string): Promise<Id[]> {
   return rows.map((row) => row.id);
 }
 
-/** An item is taken anew after each failure; more are not looked at. */
+/** Most failed uploads of one act of signing that are searched. */
 const failedBeforeMax = 100;
 
 function signedItemOf({ row, signing, size }: WrittenItem): SignedItem {
@@ -263,7 +261,7 @@ async function priceWith(
 
 type Bill = Readonly<{ itemId: string; signer: UserAddress; price: Winc; terms: Terms; step: Step }>;
 
-/** @returns What was paid with; `undefined` where nothing was. */
+/** @returns The reservation; `undefined` for a free item. */
 async function pay(tx: Tx, { itemId, signer, price, terms, step }: Bill): Promise<string | undefined> {
   if (price === 0n) return undefined;
   const { paidBy, directive, prepaid } = terms;
@@ -276,7 +274,7 @@ async function pay(tx: Tx, { itemId, signer, price, terms, step }: Bill): Promis
 
 const noApprovals = { createdApproval: undefined, revokedApprovals: undefined } as const;
 
-/** Gives an approval, or takes some back. @returns What `readTaken` tells of them later. */
+/** Creates or revokes approvals. @returns The same as a later `readTaken`. */
 async function carryOut(tx: Tx, change: ApprovalChange, step: Step): Promise<Omit<Taken, "upload">> {
   try {
     return change.kind === "give"
@@ -306,7 +304,7 @@ function takenItem({ file, offset, size, row, signing }: WrittenItem, charged: C
   };
 }
 
-/** The tag's value unless it holds a NUL, which no header carries and no text of the ledger may hold. */
+/** The tag's value unless it contains a NUL, which headers and texts of the ledger cannot contain. */
 function headerText(value: string | undefined): string | undefined {
   return value?.includes("\0") === true ? undefined : value;
 }
@@ -314,23 +312,19 @@ function headerText(value: string | undefined): string | undefined {
 /**
  * Returns the account that signed an item. The caller must check the signature before it charges.
  *
- * @param token - The one by whose name the item was sent: an Ethereum key that came as KYVE's pays with that account.
- * @throws Failure `upload_rejected` for an owner that is not an account: a key that is not on the curve.
+ * @param token - The token in the path of the request: `kyve` selects the KYVE account of an Ethereum key.
+ * @throws Failure `upload_rejected` for an owner without an account: a key that is not on the curve.
  */
 export function accountOf(signatureType: number, owner: Uint8Array, token?: Token): UserAddress {
   const isKyve = token === "kyve" && signatureType === ethereum.type;
   const scheme = isKyve ? kyve : signatureLayout(signatureType);
   const address = readAddress(scheme?.nativeAddress(owner) ?? "");
   if (address === undefined)
-    throw new Failure("upload_rejected", { reason: "Invalid Data Item! its owner is no account" });
+    throw new Failure("upload_rejected", { reason: "Invalid Data Item! its owner is not a valid account" });
   return address.address;
 }
 
-/**
- * Every canonical name of an item's signer: an operator may list the signer under any of them.
- *
- * @param account - The result of `accountOf`.
- */
+/** All names of a signer: an operator may list any of them. @param account - The result of `accountOf`. */
 export function namesOf(signatureType: number, owner: Uint8Array, account: UserAddress): readonly string[] {
   const names = [account, addressOf(owner)];
   const hasTwoChains = signatureType === ethereum.type || signatureType === kyve.type;

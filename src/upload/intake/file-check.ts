@@ -1,5 +1,5 @@
 /**
- * Checks a data item in a file: one walk over it in a thread, in steps, between which the thread serves other items.
+ * Verifies a data item in a file: a thread walks over the file once, in steps, and serves other items between them.
  * Source: docs/reference/upload.md#files.
  * @module
  */
@@ -14,19 +14,17 @@ import type { Pool, Workers } from "../../threads/pool.ts";
 type WalkPool = Pool<Workers["walk"]>;
 
 /**
- * Checks the item that a file below the folder of uploads begins with.
+ * Verifies the item at the start of a file within the folder of uploads.
  *
- * @param size - Of the item; the file has no fewer bytes.
- * @throws Failure `upload_rejected` {reason} when it is no valid item; `disk_failed` {reason} when it cannot be read;
+ * @param size - Of the item; the file has at least as many bytes.
+ * @throws Failure `upload_rejected` {reason} for an invalid item; `disk_failed` {reason} when it cannot be read;
  *   `busy`, `worker_failed`; the signal's reason.
  */
 export type CheckFile = (file: string, size: number, signal: AbortSignal) => Promise<WrittenItem>;
 
 /**
- * Creates the check.
- *
- * @param folder - That of uploads, as an absolute path.
- * @param pools - Of one thread each, entry `walk`: a walk stays with one of them.
+ * @param folder - The folder of uploads, as an absolute path.
+ * @param pools - Pools of one thread each, entry `walk`: a walk stays with one thread.
  */
 export function createFileCheck(folder: string, pools: readonly WalkPool[]): CheckFile {
   const busy = new Map(pools.map((pool) => [pool, 0]));
@@ -41,7 +39,7 @@ export function createFileCheck(folder: string, pools: readonly WalkPool[]): Che
         if (response.kind !== "more") throw failureOf(response);
       }
     } catch (error) {
-      // After a wait that was cut short the walk is still open there; a thread that died has let go of it.
+      // The walk of an aborted wait is still open in the thread. A dead thread has released it.
       const job: LeaveWalkJob = { session };
       ignoreRejection(pool.run("leaveWalk", job));
       throw error;
@@ -72,6 +70,6 @@ function failureOf(response: Exclude<WalkItemResult, Readonly<{ kind: "more" | "
     case "unread":
       return new Failure("disk_failed", { reason: response.reason });
     case "lost":
-      return new Failure("worker_failed", { reason: "the thread that walked over the item is gone" });
+      return new Failure("worker_failed", { reason: "the thread that verified the item has ended" });
   }
 }

@@ -1,10 +1,10 @@
 /**
- * Accepts a data item: from the first bytes of a stream to a durable row, from which its receipt is made.
+ * Accepts a data item: from the first bytes of a stream to a durable row, which is the base of the receipt.
  *
  * An item is rejected as early as possible: most checks need only the header. The bytes are verified and on the disk
- * before one transaction charges for the item, applies its approval tags, and writes its row. A repeated item, in any
- * encoding of its signature, returns the row of the first upload and is not charged: also when both arrive at once, and
- * at two processes.
+ * before one transaction charges for the item, applies its approval tags, and inserts its row. A repeated item, in any
+ * encoding of its signature, returns the row of the first upload and is free. This holds for concurrent uploads too, at
+ * one process or two.
  * Source: docs/reference/upload.md#from-a-post-to-a-receipt.
  * @module
  */
@@ -44,52 +44,49 @@ import {
 import { type ItemSession, type ItemStore, smallItemBytesMax } from "./item-store.ts";
 import type { QuotaHeld, UploadQuota } from "./upload-quota.ts";
 
-/** An item as it arrives. */
+/** An arriving item. */
 export type Arrival = Terms &
   Readonly<{
-    /** Its bytes, in any pieces; it throws what ends it early. */
+    /** Its bytes, in any pieces. Throws the error that ends the upload early. */
     pieces: AsyncIterable<Uint8Array>;
-    /** Of the whole item, as announced; `undefined` where only the end will tell. */
+    /** Announced size of the complete item, bytes; `undefined` if it was not announced. */
     size: number | undefined;
     /**
-     * Takes the payment: called once, when the header is valid and there is space, before more bytes are read. Not
-     * called for an item that was accepted before. Only with a size.
+     * Takes the payment. Called once, after the checks of the header and the quota, before more bytes are read. Not
+     * called for an item that was accepted before. Requires `size`.
      */
     prepay?: ((id: string, signal: AbortSignal) => Promise<Prepaid>) | undefined;
   }>;
 
-/** An item whose bytes are in a file that will be its own. */
+/** An item whose bytes are in a file, which becomes the file of the item. */
 export type StagedItem = Terms &
   Readonly<{
     /** Its first bytes, in any pieces. */
     head: AsyncIterable<Uint8Array>;
     size: number;
-    /** Walks over all of it; resolves when it is verified and on the disk. */
+    /** Verifies the complete item. Resolves when it is verified and durable. */
     verify: (signal: AbortSignal) => Promise<WrittenItem>;
   }>;
 
-/** Takes items. */
 export type Intake = Readonly<{
   /**
-   * Takes an item. When it resolves, its bytes, its row and its payment are durable.
+   * Accepts an item. When the promise resolves, its bytes, its row and its payment are durable.
    *
    * @throws Failure `upload_rejected` {reason}, `item_too_large` {reason}, `upload_forbidden`, `blocked`,
-   *   `insufficient_balance`
-   *   {needed, available}, `payment_rejected` {reason}, `no_space`, `disk_failed`, `busy`, `not_synced`,
-   *   `pricing_oracle_unavailable`; what the pieces throw. Then nothing was charged and nothing is stored.
-   *   `database_unavailable`: then that is not known, and the item is to be sent again.
+   *   `insufficient_balance` {needed, available}, `payment_rejected` {reason}, `no_space`, `disk_failed`, `busy`,
+   *   `not_synced`, `pricing_oracle_unavailable`; errors of the pieces. Nothing was charged or stored then. After
+   *   `database_unavailable` the outcome is unknown, and the client must send the item again.
    */
   take: (arrival: Arrival, signal: AbortSignal) => Promise<Taken>;
   /**
-   * Accepts an item whose bytes are on the disk already. The file belongs to the item if the returned row names it;
-   * otherwise, and after a failure, it still belongs to the caller. The caller holds the quota.
+   * Accepts an item whose bytes are on the disk already. The file belongs to the item if the returned row names it.
+   * Otherwise, and after a failure, the file still belongs to the caller. The caller holds the quota.
    *
-   * @throws Failure as `take` does, except `no_space`; what `verify` throws.
+   * @throws Failure as `take` does, except `no_space`; errors of `verify`.
    */
   acceptStaged: (staged: StagedItem, signal: AbortSignal) => Promise<Taken>;
 }>;
 
-/** What intake is made of. */
 export type IntakeParts = ChargeParts &
   Readonly<{
     store: ItemStore;
@@ -99,7 +96,6 @@ export type IntakeParts = ChargeParts &
     blockList: UploadBlockList;
   }>;
 
-/** What is taken, and from whom. */
 export type IntakeRules = PriceRules &
   Readonly<{
     itemBytesMax: number;
@@ -110,7 +106,6 @@ export type IntakeRules = PriceRules &
 /** An item of unannounced size is small until more than this has arrived. */
 const pieceBytes = smallItemBytesMax;
 
-/** Creates the intake. */
 export function createIntake(parts: IntakeParts): Intake {
   const { quota, store, rules } = parts;
 
@@ -135,7 +130,7 @@ export function createIntake(parts: IntakeParts): Intake {
     arrival: Arrival,
     signal: AbortSignal,
   ): Promise<Taken> {
-    deadlineFrom(parts.height()); // a receipt could not be written
+    deadlineFrom(parts.height()); // throws while no receipt can be written
     const held = quota.take(arrival.size ?? 0);
     let storedBytes = 0;
     try {
@@ -151,7 +146,7 @@ export function createIntake(parts: IntakeParts): Intake {
     }
   }
 
-  /** Bytes that became nobody's do not stay. */
+  /** Charges for an item, or removes its bytes if no row names them. */
   async function chargeOrDiscard(item: WrittenItem, terms: Terms, signal: AbortSignal): Promise<Taken> {
     try {
       checkNotBlocked(parts.blockList, item.row);
@@ -190,14 +185,14 @@ export function createIntake(parts: IntakeParts): Intake {
   return { take, acceptStaged };
 }
 
-/** Who signed an item, as far as its header says. */
+/** The signer of an item, according to its header. */
 type ItemSigner = Readonly<{ account: UserAddress; names: readonly string[] }>;
 
-/** The signer, and what its account has of its own. */
+/** The signer, and the balance of its account without approvals of others. */
 type ItemPayer = ItemSigner &
   Readonly<{
     ownWinc: bigint;
-    /** Whether the item may turn out to be one that was paid for before. */
+    /** Whether the item may be a repetition of a paid one. */
     mayBeKnown: boolean;
   }>;
 
@@ -206,10 +201,10 @@ function signedBy({ header }: ArrivingItem, size: number | undefined): SignedIte
   return { signing: signingOfHeader(header), signatureType, ownerAddress, headerSize, size };
 }
 
-/** Who signed an item and pays for it; or the item itself, which was taken before. */
+/** The payer of a new item, or the item that was accepted before. */
 type Admitted = Readonly<{ known: Taken | undefined; payer: ItemPayer }>;
 
-/** Checks the signer of an item, and its approval tags. */
+/** Checks the signer of an item and its approval tags. */
 function checkSigner(
   { rules, clock }: Pick<IntakeParts, "rules" | "clock">,
   { id, signatureType, owner, tags }: ArrivingItem["header"],
@@ -239,27 +234,27 @@ async function checkFunds(
 ): Promise<void> {
   if (prepaid !== undefined || mayBeKnown) return;
   const needed = await priceOf(parts, names, size, signal);
-  // What others approved is looked for only where it matters.
+  // Approvals of others are read only if they are needed.
   if (needed <= ownWinc || needed === 0n) return;
   const available = spendableOf(await parts.balance(account));
   if (available < needed) throw new Failure("insufficient_balance", { account, needed, available });
 }
 
-/** What an account can spend at most. Who is in debt has nothing of its own, and still what others approved. */
+/** The most that an account can spend. A debt does not reduce the approvals of others. */
 function spendableOf(balance: Balance | undefined): bigint {
   if (balance === undefined) return 0n;
   const { winc, effectiveBalance } = balance;
   return winc < 0n ? effectiveBalance - winc : effectiveBalance;
 }
 
-/** Asked before so many bytes of an item are written. */
+/** Called before more bytes of an item are written. @throws Failure if they are not allowed. */
 type Allow = (size: number) => Promise<void>;
 
 /**
- * Lets an item grow of which only its end will tell how large it is: each time to twice of what has come, when there
- * are credits for the bytes so far and space for the double.
+ * Creates the growing allowance of an item without an announced size. Each step doubles the received size: it requires
+ * credits for the received bytes, and quota for the double.
  *
- * @param announced - What was allowed before it came. Bytes.
+ * @param announced - Bytes that are allowed from the start.
  */
 function createAllowance(announced: number, held: QuotaHeld, checkFundsFor: Allow): Allow {
   let allowed = announced;
@@ -273,7 +268,7 @@ function createAllowance(announced: number, held: QuotaHeld, checkFundsFor: Allo
 
 type Writing = Readonly<{ size: number | undefined; allow: Allow; held: QuotaHeld }>;
 
-/** Brings the item to the disk, verified. */
+/** Verifies the item and writes it to the disk. */
 async function write(
   { store, rules, blockList }: IntakeParts,
   arriving: ArrivingItem,
@@ -281,7 +276,7 @@ async function write(
   signal: AbortSignal,
 ): Promise<WrittenItem> {
   const { size, allow } = writing;
-  const checkBytes = (come: number) => checkSize(come, rules);
+  const checkBytes = (received: number) => checkSize(received, rules);
   const begin = () => store.begin(size, arriving.header.headerSize);
   if (size !== undefined && size > smallItemBytesMax)
     return await feedAll(begin(), allOf(arriving), writing, checkBytes, signal);
@@ -293,16 +288,16 @@ async function write(
     const all = chained([first.value, second.value], pieces);
     return await feedAll(begin(), all, writing, checkBytes, signal);
   }
-  const come = first.value.length;
-  if (size !== undefined && come !== size) throw invalidItem(`it has ${come} bytes, ${size} were announced`);
-  await allow(come);
+  const received = first.value.length;
+  if (size !== undefined && received !== size) throw invalidItem(`it has ${received} bytes, ${size} were announced`);
+  await allow(received);
   checkBytesNotBlocked(blockList, arriving, first.value);
   return await store.take(first.value, signal);
 }
 
 /**
- * Rejects a small item by its hash before it is written: its file is shared, and would store the bytes for as long as
- * others are in it. Hashed here, at most a mebibyte, and only where any hash is blocked.
+ * Rejects a small item with a blocked hash before it is written, because its file is shared: the bytes would stay as
+ * long as the other items. Hashes at most a mebibyte, and only if any hash is blocked.
  */
 function checkBytesNotBlocked(blockList: UploadBlockList, { header }: ArrivingItem, item: Uint8Array): void {
   if (blockList.has("hash"))
@@ -313,7 +308,7 @@ async function feedAll(
   session: ItemSession,
   pieces: AsyncIterable<Uint8Array>,
   { allow, held }: Writing,
-  checkBytes: (come: number) => void,
+  checkBytes: (received: number) => void,
   signal: AbortSignal,
 ): Promise<WrittenItem> {
   let fed = 0;
@@ -333,7 +328,7 @@ async function feedAll(
   }
 }
 
-/** Whether an item was certainly not stored: a ledger that fails may have written the row all the same. */
+/** Whether an item was certainly not stored. A failing ledger may have inserted the row. */
 function isRejection(error: unknown, signal: AbortSignal): boolean {
   if (signal.aborted && error === signal.reason) return true;
   return error instanceof Failure && error.code !== "database_unavailable" && error.code !== "busy";

@@ -1,8 +1,8 @@
 /**
- * The bytes of data items on their way to the disk: verified and written by threads.
+ * Stores the bytes of data items: threads verify and write them.
  *
- * Small items that come at once share a batch: one job, one write, one synchronisation. A large item goes piece by
- * piece (`item-session.ts`).
+ * Concurrent small items share a batch: one job, one write, one fdatasync. A large item is passed to its thread in
+ * pieces.
  * Source: docs/reference/upload.md#from-a-post-to-a-receipt.
  * @module
  */
@@ -17,45 +17,43 @@ import type { Pool, Workers } from "../../threads/pool.ts";
 import { invalidItem } from "./arriving-item.ts";
 import { diskFailure } from "./upload-quota.ts";
 
-/** Takes items in. Calls may reject with Failure `upload_rejected` {reason}, `no_space`, `disk_failed`, `busy`. */
+/** Calls may reject with Failure `upload_rejected` {reason}, `no_space`, `disk_failed`, `busy`. */
 export type ItemStore = Readonly<{
   /**
-   * Takes a whole item.
+   * Stores a complete item.
    *
-   * @param bytes - The item, at most `smallItemBytesMax`; not to be changed any more.
+   * @param bytes - The item, at most `smallItemBytesMax`. The caller must not change them afterwards.
    * @returns Its place on the disk.
    */
   take: (bytes: Uint8Array, signal: AbortSignal) => Promise<WrittenItem>;
   /**
-   * Begins an item that comes in pieces.
-   * @param size - Of the whole item; `undefined` where only the end will tell. @param headerSize - Bytes.
+   * Begins an item that arrives in pieces.
+   * @param size - Of the complete item, bytes; `undefined` if it was not announced. @param headerSize - Bytes.
    */
   begin: (size: number | undefined, headerSize: number) => ItemSession;
-  /** Removes an item of `finish` or `take` that no row names. An item in a shared file stays there. */
+  /** Removes the file of an item that no row names. An item in a shared file is not removed. */
   discard: (item: WrittenItem) => Promise<void>;
 }>;
 
-/** Larger items get a file of their own. */
+/** Larger items are stored in a separate file. Bytes. */
 export const smallItemBytesMax = 2 ** 20;
 
-/** A batch is bounded by both: its job ends within milliseconds. */
+/** Limits of a batch, so that its job ends within milliseconds. */
 const batchItemsMax = 32;
 const batchBytesMax = 4 * 2 ** 20;
 
-/** Items that wait for a batch; their bytes are in memory. */
+/** Limits of the queue; its items are in memory. */
 const waitingItemsMax = 1_024;
 const waitingBytesMax = 128 * 2 ** 20;
 
-/** Large items under way at once; each has a few pieces in memory (`item-session.ts`). */
+/** Large items in progress at once; each has a few pieces in memory. */
 const sessionsMax = 256;
 
 type Waiter = BatchJob<Uint8Array, WrittenItem>;
 
 /**
- * Creates the store.
- *
- * @param folder - That of uploads, as an absolute path.
- * @param pools - Of one thread each, entry `intake`.
+ * @param folder - The folder of uploads, as an absolute path.
+ * @param pools - Pools of one thread each, entry `intake`.
  */
 export function createItemStore(folder: string, pools: readonly Pool<Workers["intake"]>[]): ItemStore {
   assert(pools.length > 0, "items are taken by threads");
@@ -110,7 +108,7 @@ function batchSize(waiting: readonly Waiter[]): number {
   return count;
 }
 
-/** Has a batch taken; what ends its thread is found by taking each of its items alone. Never rejects. */
+/** Stores a batch. If its thread ends, each item is retried alone to isolate the cause. Never rejects. */
 async function takeBatch(folder: string, pool: Pool<Workers["intake"]>, batch: readonly Waiter[]): Promise<void> {
   try {
     const job = { folder, items: batch.map(({ input }) => input) };
@@ -123,56 +121,54 @@ async function takeBatch(folder: string, pool: Pool<Workers["intake"]>, batch: r
     }
   } catch (error) {
     if (batch.length > 1 && isThreadLost(error)) for (const waiter of batch) await takeBatch(folder, pool, [waiter]);
-    else for (const { reject } of batch) reject(askedAgain(error));
+    else for (const { reject } of batch) reject(retryable(error));
   }
 }
 
-/** An item that comes in pieces. It ends by `finish`, or by `drop` after anything that rejected. */
+/** An item that arrives in pieces. The caller ends it by `finish`, or by `drop` after any rejection. */
 export type ItemSession = Readonly<{
   /**
-   * Takes the next bytes; resolves when they were copied, and the caller may reuse them. Rejects if earlier bytes
+   * Adds the next bytes. Resolves when they are copied and the caller may reuse its buffer. Rejects if earlier bytes
    * failed.
    */
   feed: (bytes: Uint8Array) => Promise<void>;
   /** Ends the item. @returns Its place on the disk. */
   finish: () => Promise<WrittenItem>;
-  /** Lets it go; nothing of it stays. Never rejects: what cannot be removed is found at the next start. */
+  /** Removes the item. Never rejects: a file that cannot be removed is found at the next start. */
   drop: () => Promise<void>;
 }>;
 
-/** What a session is made of. */
 export type ItemSessionParts = Readonly<{
-  /** That of uploads, as an absolute path. */
+  /** The folder of uploads, as an absolute path. */
   folder: string;
-  /** Of the whole item; `undefined` where only the end will tell. Bytes. */
+  /** Size of the complete item, bytes; `undefined` if it was not announced. */
   size: number | undefined;
-  /** Where its payload begins. Bytes. */
+  /** Offset of the payload. Bytes. */
   headerSize: number;
-  /** Of one thread each, entry `intake`; may be the same. */
+  /** Pools of one thread each, entry `intake`; may be the same pool. */
   pool: Pool<Workers["intake"]>;
   digestPool: Pool<Workers["intake"]>;
-  /** Pieces that all sessions together have beyond their first two. */
+  /** Count of pieces beyond the first two of each session. */
   shared: PieceCount;
 }>;
 
-/** How many pieces there are. */
 export type PieceCount = { pieces: number };
 
-/** A piece of an item. */
+/** Size of a piece. Bytes. */
 const pieceBytes = 2 ** 20;
 
-/** One is at work while the other is filled: every session has these. */
+/** Pieces of every session: one is written while the other is filled. */
 const piecesMin = 2;
 
-/** Half of these are at work while the other half is filled: a job that takes several costs one hand-over. */
+/** Most pieces of a session: half of them are written, in one job, while the other half is filled. */
 const piecesMax = 8;
 
-/** Beyond the first two of each: bounds the memory of all sessions. */
+/** Most pieces beyond the first two of each session: bounds the memory of all sessions. */
 const sharedPiecesMax = 128;
 
 type Piece = Uint8Array<SharedArrayBuffer>;
 
-/** Begins a session. @param onEnd - Called once, when it has ended. */
+/** Begins a session. @param onEnd - Called once, at its end. */
 export function createItemSession(parts: ItemSessionParts, onEnd: () => void): ItemSession {
   const session = crypto.randomUUID();
   const threads = createThreads(parts, session);
@@ -183,11 +179,11 @@ export function createItemSession(parts: ItemSessionParts, onEnd: () => void): I
   const end = () => {
     if (!isOpen) return;
     isOpen = false;
-    pieces.letGo();
+    pieces.release();
     onEnd();
   };
 
-  /** Hands over what is full, unless the threads are still at work: then what gathers meanwhile goes together. */
+  /** Passes the full pieces to the threads. While these are at work, the next full pieces gather for one job. */
   function work(): void {
     const full = working === undefined && failure === undefined ? pieces.takeFull() : [];
     if (full.length === 0) return;
@@ -217,7 +213,7 @@ export function createItemSession(parts: ItemSessionParts, onEnd: () => void): I
         if (failure !== undefined) throw failure.error;
         at += pieces.fill(bytes.subarray(at));
         work();
-        // What arrives while the threads are at work waits in the connection, and holds its sender back.
+        // Backpressure: bytes that arrive while the threads are at work wait in the connection.
         if (at < bytes.length && !pieces.hasSpace()) await working;
       }
     },
@@ -229,8 +225,8 @@ export function createItemSession(parts: ItemSessionParts, onEnd: () => void): I
       return item;
     },
     drop: async () => {
-      failure ??= { error: new Failure("busy", { reason: "the item was let go" }) };
-      // Nothing is written behind what is removed.
+      failure ??= { error: new Failure("busy", { reason: "the item was dropped" }) };
+      // No write may follow the removal.
       while (working !== undefined) await working;
       await threads.drop();
       end();
@@ -244,21 +240,21 @@ function createPieces(shared: PieceCount) {
   let full: Piece[] = [];
   let filling: Piece | undefined;
   let filled = 0;
-  let made = 0;
+  let allocated = 0;
 
-  const mayMake = () => made < piecesMin || (made < piecesMax && shared.pieces < sharedPiecesMax);
+  const mayAllocate = () => allocated < piecesMin || (allocated < piecesMax && shared.pieces < sharedPiecesMax);
 
   function take(): Piece | undefined {
     const known = free.pop();
-    if (known !== undefined || !mayMake()) return known;
-    made += 1;
-    if (made > piecesMin) shared.pieces += 1;
+    if (known !== undefined || !mayAllocate()) return known;
+    allocated += 1;
+    if (allocated > piecesMin) shared.pieces += 1;
     return new Uint8Array(new SharedArrayBuffer(pieceBytes));
   }
 
   return {
-    hasSpace: () => filling !== undefined || free.length > 0 || mayMake(),
-    /** Copies as many bytes as fit into one piece. @returns How many. */
+    hasSpace: () => filling !== undefined || free.length > 0 || mayAllocate(),
+    /** Copies as many bytes as fit into one piece. @returns The number of copied bytes. */
     fill: (bytes: Uint8Array): number => {
       filling ??= take();
       if (filling === undefined) return 0;
@@ -280,11 +276,11 @@ function createPieces(shared: PieceCount) {
     giveBack: (pieces: readonly Piece[]) => {
       free.push(...pieces);
     },
-    /** The session has ended: they are no longer counted. */
-    letGo: () => {
-      shared.pieces -= Math.max(0, made - piecesMin);
+    /** Ends the count of this session's pieces. */
+    release: () => {
+      shared.pieces -= Math.max(0, allocated - piecesMin);
     },
-    /** The last one is full where the item ends. */
+    /** Marks the last piece as full. */
     endLast: () => {
       if (filling !== undefined && filled > 0) full.push(filling.subarray(0, filled));
       filling = undefined;
@@ -295,13 +291,13 @@ function createPieces(shared: PieceCount) {
 
 /** The two threads of an item. */
 function createThreads({ folder, size, headerSize, pool, digestPool }: ItemSessionParts, session: string) {
-  let come = 0;
+  let received = 0;
   const begun = step(pool.run("beginItem", { folder, session, size }));
-  ignoreRejection(begun); // heard by the first piece, or at the end
+  ignoreRejection(begun); // the first piece or the end awaits the promise
 
   function digestJob(pieces: readonly Uint8Array[]): DigestItemJob {
-    const ofHeader = Math.max(0, headerSize - come);
-    const start = Math.max(0, come - headerSize);
+    const ofHeader = Math.max(0, headerSize - received);
+    const start = Math.max(0, received - headerSize);
     let left = ofHeader;
     const payload = pieces.map((piece) => {
       const skipped = Math.min(left, piece.length);
@@ -312,12 +308,12 @@ function createThreads({ folder, size, headerSize, pool, digestPool }: ItemSessi
   }
 
   return {
-    /** Resolves when both are done with the pieces, and rejects then with what went wrong. */
+    /** Waits for both threads, also when one fails. @throws The first error. */
     feed: async (pieces: readonly Uint8Array[]): Promise<void> => {
       await begun;
       const digested = step(digestPool.run("digestItem", digestJob(pieces)));
       const fed = step(pool.run("feedItem", { session, pieces }));
-      for (const { length } of pieces) come += length;
+      for (const { length } of pieces) received += length;
       const results = await Promise.allSettled([fed, digested]);
       for (const result of results) if (result.status === "rejected") throw result.reason;
     },
@@ -345,7 +341,7 @@ async function step<Result extends Readonly<{ kind: string }>>(
     if (isNotTaken(response)) throw failureOf(response);
     return response as Exclude<Result, NotTaken>;
   } catch (error) {
-    throw askedAgain(error);
+    throw retryable(error);
   }
 }
 
@@ -371,7 +367,7 @@ export function isThreadLost(error: unknown): boolean {
   return error instanceof Failure && error.code === "worker_failed";
 }
 
-/** A thread that ended is replaced: the sender may come again. */
-export function askedAgain(error: unknown): unknown {
+/** The client may retry after the end of a thread, which is replaced. */
+export function retryable(error: unknown): unknown {
   return isThreadLost(error) ? new Failure("busy", { reason: "a thread ended" }, error) : error;
 }

@@ -1,6 +1,6 @@
 /**
- * Telling the index of items once more: of those that it missed because the program ended before it heard of them, or
- * because it was made anew. Until a block has them, queries find them by these rows alone.
+ * Announces items to the index again: after a crash before their first announcement, or for a rebuilt index. Until a
+ * block contains the items, queries find them only by these rows.
  * @module
  */
 
@@ -13,32 +13,32 @@ import type { Pool, Workers } from "../../threads/pool.ts";
 import { unfinishedBundles } from "../pipeline/bundle-rows.ts";
 import { failedItems, itemsOfBundle, type WaitingItem, waitingItems } from "../upload-rows.ts";
 
-/** What it needs. */
 export type MissedItemsParts = Readonly<{
   ledger: LedgerDatabase;
-  /** Of entry `bundles`. */
+  /** Pool of entry `bundles`. */
   threads: Pool<Workers["bundles"]>;
-  /** That of uploads, as an absolute path, and its name. */
+  /** The folder of uploads, as an absolute path. */
   folder: string;
+  /** Name of the folder of uploads. */
   storeName: string;
-  /** Where the index has an item: in a block, or among those that wait for one. */
+  /** The status of an item in the index; undefined if the index does not have it. */
   statusOf: (id: Id) => "mined" | "pending" | undefined;
   addPending: (rows: readonly PendingRow[]) => Promise<unknown>;
   forgetPending: (ids: readonly Id[]) => Promise<void>;
   log: Log;
 }>;
 
-/** Items that are looked up at once: the event loop serves others in between. */
+/** Items that are looked up at once. The event loop serves requests in between. */
 const pageItems = 500;
 
-/** Small items that one job reads; each is verified. A large one is a job of its own. */
+/** Limits of a job, which reads and verifies its items. A larger item is a separate job. */
 const itemsPerJob = 100;
 const bytesPerJob = 16 * 2 ** 20;
 
-/** Announces all items that are not on the chain yet, and withdraws those that have failed since. */
+/** Announces all items that are not permanent yet, and removes failed items from the index. */
 export async function announceMissedItems(parts: MissedItemsParts, signal: AbortSignal): Promise<void> {
   const { ledger, storeName } = parts;
-  // Those that wait first: what is put into a bundle meanwhile is met there.
+  // Waiting items first: an item that is put into a bundle meanwhile is found in the bundle.
   for (let last: WaitingItem | undefined; ; ) {
     const page = await ledger.read((tx) => waitingItems(tx, storeName, last, pageItems));
     await announceItems(parts, page, signal);
@@ -56,7 +56,7 @@ export async function announceMissedItems(parts: MissedItemsParts, signal: Abort
   }
 }
 
-/** Tells of the items of one bundle: it has left the block that it was in. */
+/** Announces the items of a bundle that has left its block. */
 export async function announceItemsOfBundle(
   parts: MissedItemsParts,
   bundleId: string,
@@ -74,7 +74,7 @@ async function announceItems(
     signal.throwIfAborted();
     await new Promise<void>((resolve) => setImmediate(resolve));
     const missed = items.slice(at, at + pageItems).filter(({ id }) => isId(id) && parts.statusOf(id) === undefined);
-    for (const job of jobsOf(missed)) await tell(parts, job, signal);
+    for (const job of jobsOf(missed)) await announce(parts, job, signal);
   }
 }
 
@@ -93,7 +93,7 @@ function jobsOf(items: readonly BundleItem[]): BundleItem[][] {
   return jobs;
 }
 
-async function tell(parts: MissedItemsParts, items: readonly BundleItem[], signal: AbortSignal): Promise<void> {
+async function announce(parts: MissedItemsParts, items: readonly BundleItem[], signal: AbortSignal): Promise<void> {
   const job: ReadItemsJob = { folder: parts.folder, items };
   const { rows } = await parts.threads.run("readItems", job, { signal });
   await parts.addPending(rows);

@@ -1,5 +1,5 @@
 /**
- * Quota of uploads: how much of the disk their bytes may take, including uploads under way.
+ * Quota of uploads: how much of the disk their bytes may take, including uploads in progress.
  * Source: docs/reference/upload.md#posting-an-item; docs/reference/threats.md (C6).
  * @module
  */
@@ -8,30 +8,34 @@ import { Failure } from "../../failures.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 
-/** A part of the quota, held while an item arrives. */
+/** The quota that an arriving item holds. */
 export type QuotaHeld = Readonly<{
   /**
-   * Holds more, for an item of which more comes than was thought.
-   * @param size - Of all that it will take. Bytes.
-   * @throws Failure `no_space`; what was held stays held.
+   * Holds more quota for a larger item than expected.
+   * @param size - New total size. Bytes.
+   * @throws Failure `no_space`; the earlier quota remains held.
    */
   grow: (size: number) => void;
-  /** So many more bytes of it are on the disk, where the system counts them. */
+  /** Reports written bytes, which the free space of the disk already excludes. */
   wrote: (size: number) => void;
-  /** Releases it. A second call does nothing. @param storedBytes - Size of the stored item; 0 if there is none. */
+  /**
+   * Releases the quota. A second call has no effect.
+   *
+   * @param storedBytes - Size of the stored item; 0 if there is none.
+   */
   release: (storedBytes?: number) => void;
 }>;
 
 export type UploadQuota = Readonly<{
   /**
-   * Holds quota for an item that begins to arrive.
-   * @param size - What it will take at most. Bytes.
+   * Holds quota for an arriving item.
+   * @param size - The largest size of the item. Bytes.
    * @throws Failure `no_space`.
    */
   take: (size: number) => QuotaHeld;
-  /** Counts the stored bytes now, ahead of time. Never rejects. */
+  /** Counts the stored bytes now. Never rejects. */
   recount: () => Promise<void>;
-  /** Why uploads are rejected, in a sentence; none while there is space. */
+  /** Reason to reject every upload, in a sentence; none while there is space. */
   reasons: () => readonly string[];
 }>;
 
@@ -39,10 +43,10 @@ export type QuotaOptions = Readonly<{
   folder: string;
   /** Counts the bytes of stored items. */
   countStored: () => Promise<number>;
-  /** What that was when it was last counted. */
+  /** The last count. */
   storedBytes: number;
   bytesMax: number;
-  /** Of the disk, what stays free. */
+  /** Space of the disk that uploads do not use. Bytes. */
   freeBytesMin: number;
   clock: Clock;
   log: Log;
@@ -61,22 +65,23 @@ export function createUploadQuota(options: QuotaOptions): UploadQuota {
   const { folder, bytesMax, freeBytesMin, clock } = options;
   const stored = createStored(options);
   const freeBytes = createFreeBytes(folder, clock);
-  /** What items under way will take, and what of it the disk does not show yet. */
-  let underWay = 0;
+  /** Bytes held by items in progress. */
+  let inProgress = 0;
+  /** Bytes of these that are not written yet. */
   let unwritten = 0;
 
-  /** What is wrong with so many bytes more. */
+  /** The reason to reject more bytes; undefined if there is space. */
   function fault(size: number): string | undefined {
-    const taken = stored.bytes() + underWay;
+    const taken = stored.bytes() + inProgress;
     if (taken + size > bytesMax)
       return `Uploads take ${taken} of the ${bytesMax} bytes that UPLOAD_DISK_BYTES_MAX allows.`;
     const free = freeBytes();
     if (free - unwritten - size < freeBytesMin)
-      return `The disk has ${free} bytes free, and ${freeBytesMin} are to stay free (UPLOAD_FREE_BYTES_MIN).`;
+      return `The disk has ${free} bytes free, and ${freeBytesMin} must stay free (UPLOAD_FREE_BYTES_MIN).`;
     return undefined;
   }
 
-  /** Also of a folder that is gone. */
+  /** The reason to reject the smallest item, also for a missing folder. */
   function faultNow(): string | undefined {
     try {
       return fault(smallestItemBytes);
@@ -89,7 +94,7 @@ export function createUploadQuota(options: QuotaOptions): UploadQuota {
   function hold(size: number): void {
     const reason = fault(size);
     if (reason !== undefined) throw new Failure("no_space", { reason, size });
-    underWay += size;
+    inProgress += size;
     unwritten += size;
   }
 
@@ -113,7 +118,7 @@ export function createUploadQuota(options: QuotaOptions): UploadQuota {
         release: (storedBytes = 0) => {
           if (!isHeld) return;
           isHeld = false;
-          underWay -= size;
+          inProgress -= size;
           unwritten -= size - written;
           stored.add(storedBytes);
         },
@@ -171,12 +176,12 @@ function createFreeBytes(folder: string, clock: Clock): () => number {
   };
 }
 
-/** @throws Failure `disk_failed` {reason} when the folder cannot be looked at. */
+/** @throws Failure `disk_failed` {reason} when the folder cannot be examined. */
 function statOf(folder: string): Readonly<{ bavail: number; bsize: number }> {
   try {
     return statfsSync(folder);
   } catch (error) {
-    const reason = `the folder of uploads cannot be looked at: ${error instanceof Error ? error.message : error}`;
+    const reason = `the folder of uploads cannot be examined: ${error instanceof Error ? error.message : error}`;
     throw new Failure("disk_failed", { reason }, error);
   }
 }
@@ -190,7 +195,7 @@ const crowdedCodes: ReadonlySet<string> = new Set(["EMFILE", "ENFILE"]);
 /**
  * The failure for an error of the system.
  *
- * @param code - Its name: `ENOSPC`. @param reason - What the system said, for the log.
+ * @param code - For example `ENOSPC`. @param reason - The message of the system, for the log.
  * @returns `no_space`, `busy` where too many files are open, else `disk_failed`.
  */
 export function diskFailure(code: string, reason: string, cause?: unknown): Failure {

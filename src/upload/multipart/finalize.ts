@@ -1,8 +1,8 @@
 /**
- * Finalizing uploads that came in parts: the file is closed to writers, walked over once, and becomes the item's own.
+ * Finalizes multipart uploads: closes the file to writers, verifies it once, and makes it the file of the item.
  *
- * The row says that it is being done, so that a restart goes on with it. However often and by however many it is asked
- * for, one works, and all are told the same. The item is charged for, and the upload is ended, in one transaction.
+ * The state is in the row, so that a restart continues the work. All concurrent and repeated requests share one
+ * finalization and its result. One transaction charges for the item and ends the upload.
  * Source: docs/reference/upload.md#uploads-in-parts.
  * @module
  */
@@ -29,56 +29,53 @@ import {
 } from "./multipart-rows.ts";
 import type { PartWriters } from "./part-writers.ts";
 
-/** How far a finalization is: the item is being checked, or charged for. */
+/** Phase of a finalization: the item is being verified, or charged for. */
 export type FinalizeStage = "VALIDATING" | "FINALIZING";
 
-/** Finalizes uploads. */
 export type Finalizer = Readonly<{
   /**
-   * Finalizes an upload, or waits for whoever does. It goes on when nobody waits any more.
+   * Finalizes an upload, or waits for a running finalization. The work continues when no caller waits.
    *
-   * @param upload - Its row, taken for finalization.
-   * @param isPromised - Somebody was told that it will be done: what can pass is tried again until it has. Otherwise
-   *   the upload is open again then, and the caller is told.
-   * @throws Failure as `Intake.acceptStaged` does, with the row saying that it failed; what can pass (status 500 or
+   * @param upload - Its row, in the state `finalizing`.
+   * @param isPromised - Whether a client was promised the result. If so, temporary failures are retried until the
+   *   upload expires. Otherwise a temporary failure reopens the upload and rejects.
+   * @throws Failure as `Intake.acceptStaged` does, with the failure in the row; a temporary failure (status 500 or
    *   more).
    */
   run: (upload: MultipartUpload, isPromised: boolean) => Promise<Taken>;
-  /** How far it is; `undefined` when nobody works on it here. */
+  /** The phase; `undefined` while this process does not finalize the upload. */
   stage: (id: string) => FinalizeStage | undefined;
-  /** Whether no more can be taken. */
+  /** Whether the queue is full. */
   isFull: () => boolean;
-  /** Leaves what is under way, for the next start to go on with. */
+  /** Aborts running finalizations, which continue at the next start. */
   close: () => Promise<void>;
 }>;
 
-/** What it works with. */
 export type FinalizerParts = Readonly<{
   ledger: LedgerDatabase;
   writers: PartWriters;
   intake: Pick<Intake, "acceptStaged">;
   check: CheckFile;
-  /** Uploads that are walked over at once: as many as there are threads. */
+  /** Uploads that are verified at once: the number of threads. */
   atOnce: number;
   makeId: MakeId;
   clock: Clock;
   log: Log;
 }>;
 
-/** Finalizations that are asked for and not done. */
+/** Limit of running and waiting finalizations. */
 const waitingMax = 1_000;
 
-/** Pauses between tries. Milliseconds. */
+/** Backoff between attempts. Milliseconds. */
 const firstPauseMs = 1_000;
 const longestPauseMs = 60_000;
 const doublingsMax = 6;
 
-/** What is read to find the header. */
+/** Size of a read of the header. Bytes. */
 const headBytes = 16 * 1_024;
 
 type Job = { stage: FinalizeStage; isPromised: boolean; done: Promise<Taken> };
 
-/** Creates the finalizer. */
 export function createFinalizer(parts: FinalizerParts): Finalizer {
   const { ledger, writers, clock, log } = parts;
   const jobs = new Map<string, Job>();
@@ -108,13 +105,13 @@ export function createFinalizer(parts: FinalizerParts): Finalizer {
     }
   }
 
-  /** Waits for another try; where there is none, writes down how it ended, and throws. */
+  /** Waits for the next attempt. If there is none, stores the outcome and throws the error. */
   async function afterFailure(upload: MultipartUpload, job: Job, tries: number, error: unknown) {
     const word = failureWord(error);
     if (word !== undefined) await reject(parts, upload, word, error);
     if (isBlocked(error)) await dropParts(parts, upload);
     if (word !== undefined || life.signal.aborted) throw error;
-    log.warn("an upload could not be finalized", { uploadId: upload.id, tries, error });
+    log.warn("a multipart upload could not be finalized", { uploadId: upload.id, tries, error });
     if (!job.isPromised || clock() >= upload.expiresAt) {
       await ledger.write((tx) => reopenMultipart(tx, upload.id, "finalizing", clock()));
       throw error;
@@ -127,7 +124,7 @@ export function createFinalizer(parts: FinalizerParts): Finalizer {
     const started = Promise.withResolvers<Taken>();
     const job: Job = { stage: "VALIDATING", isPromised, done: started.promise };
     jobs.set(upload.id, job);
-    ignoreRejection(job.done); // its row says how it ended
+    ignoreRejection(job.done); // the row has the outcome
     untilDone(upload, job)
       .finally(() => jobs.delete(upload.id))
       .then(started.resolve, started.reject);
@@ -149,7 +146,7 @@ export function createFinalizer(parts: FinalizerParts): Finalizer {
   };
 }
 
-/** Has a file taken in as an item. */
+/** Accepts a file as an item. */
 async function take(
   parts: FinalizerParts,
   upload: MultipartUpload,
@@ -160,7 +157,7 @@ async function take(
   const { id, size, payers, paid } = upload;
   assert(size !== undefined && payers !== undefined, "an upload that is finalized has a size and payers");
   job.stage = "VALIDATING";
-  // A part that broke off may have left bytes behind the end.
+  // An interrupted part may have left bytes after the end.
   await file.truncate(size);
   const staged = {
     ...payers,
@@ -171,14 +168,14 @@ async function take(
     verify: async (own: AbortSignal) => {
       const item = await parts.check(file.name, size, own);
       job.stage = "FINALIZING";
-      parts.log.debug("an upload is whole", { uploadId: id, itemId: item.row.id, size });
+      parts.log.debug("a multipart upload is verified", { uploadId: id, itemId: item.row.id, size });
       return item;
     },
   };
   return await parts.intake.acceptStaged(staged, signal);
 }
 
-/** What ends an upload, in the transaction that makes it an item: what it held is given back, to be paid from. */
+/** Ends an upload in the transaction of its item: releases the reservation, whose credits then pay. */
 function endOf({ id, paid }: MultipartUpload): NonNullable<Terms["alongside"]> {
   return async (tx, step, itemId) => {
     if (paid?.reservationId !== undefined) await voidReservation(tx, paid.reservationId, step);
@@ -195,7 +192,7 @@ async function* headOf(file: PartFile): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** A file that belongs to the item now stays; a second copy of an item that was stored already is removed. */
+/** Removes the file unless the item uses it: an item that was stored before has another file. */
 async function leaveFile({ writers, log }: FinalizerParts, { id }: MultipartUpload, { upload }: Taken): Promise<void> {
   if (upload.bytes.file === writers.nameOf(id)) {
     writers.forget(id);
@@ -204,8 +201,8 @@ async function leaveFile({ writers, log }: FinalizerParts, { id }: MultipartUplo
   try {
     await writers.remove(id);
   } catch (error) {
-    // The item is taken all the same; the file is found again when the folder is tidied.
-    log.warn("a file of parts could not be removed", { uploadId: id, error });
+    // The item is accepted nevertheless. The next tidying finds the file.
+    log.warn("the file of a multipart upload could not be removed", { uploadId: id, error });
   }
 }
 
@@ -223,13 +220,13 @@ async function reject(
   });
 }
 
-/** Keeps no byte of what is blocked. Its row still says how it ended. */
+/** Removes all bytes of a blocked upload. The row keeps the outcome. */
 async function dropParts({ ledger, writers, log }: FinalizerParts, { id }: MultipartUpload): Promise<void> {
   await ledger.write((tx) => forgetParts(tx, id));
   try {
     await writers.remove(id);
   } catch (error) {
-    // It is found again when the folder is tidied.
+    // The next tidying finds the file.
     log.warn("the file of a blocked upload could not be removed", { uploadId: id, error });
   }
 }
@@ -248,7 +245,7 @@ const finalCodes: readonly FailureCode[] = [
   "insufficient_balance",
 ];
 
-/** The wire's word for a permanent failure; `undefined` for one that may pass. */
+/** The wire word for a permanent failure; `undefined` for a temporary one. */
 function failureWord(error: unknown): MultipartFailure | undefined {
   if (!(error instanceof Failure) || !finalCodes.includes(error.code)) return undefined;
   const change = error.context["approval"];

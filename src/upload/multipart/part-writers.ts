@@ -1,8 +1,8 @@
 /**
- * Writing parts of uploads to their files: several at once, at any place, until somebody needs a file alone.
+ * Writes parts of multipart uploads to their files: concurrently, at any offset, until a caller needs exclusive access.
  *
- * A file is open while somebody works with it. What its parts take of the disk is counted by what the system says of
- * it, so that bytes which came twice count once, and those of a part that broke off count too.
+ * A file is open while it has users. Its disk space is the system's count, so that repeated bytes count once, and
+ * those of interrupted parts count too.
  * Source: docs/reference/upload.md#uploads-in-parts.
  * @module
  */
@@ -12,61 +12,59 @@ import { ignoreRejection, linkedController, untilStopped } from "../../lib/stop.
 import type { PartFile, PartFiles } from "../../store/uploads/part-files.ts";
 import { diskFailure, type QuotaHeld, type UploadQuota } from "../intake/upload-quota.ts";
 
-/** A part as it arrives. */
+/** An arriving part. */
 export type ArrivingPart = Readonly<{
-  /** The byte of the item at which it begins. */
+  /** Offset in the item. Bytes. */
   start: number;
-  /** Its size, as announced. Bytes. */
+  /** Announced size. Bytes. */
   size: number;
   /** Its bytes, in any pieces. */
   pieces: AsyncIterator<Uint8Array>;
 }>;
 
-/** The writers. */
 export type PartWriters = Readonly<{
   /**
-   * Writes a part. When it resolves, its bytes are on the disk.
+   * Writes a part. When the promise resolves, its bytes are durable.
    *
    * @throws Failure `no_space` {reason}, `disk_failed` {reason}, `busy`; `upload_rejected` {reason} when the file is
-   *   needed alone, or when the part has another size than was announced; what the pieces throw; the signal's reason.
+   *   used exclusively, or when the part has another size than announced; errors of the pieces; the signal's reason.
    */
   write: (upload: string, part: ArrivingPart, signal: AbortSignal) => Promise<void>;
-  /** Stops those who write to a file, and works with it while nobody else does. */
+  /** Stops the writers of a file, and runs work with exclusive access to it. */
   alone: <Result>(upload: string, work: (file: PartFile) => Promise<Result>) => Promise<Result>;
-  /** What the file of an upload is called below the folder of uploads. */
+  /** Path of an upload's file within the folder of uploads. */
   nameOf: (upload: string) => string;
   /** Removes a file. */
   remove: (upload: string) => Promise<void>;
-  /** Counts a file that was there before. */
+  /** Counts the disk space of an existing file. */
   count: (upload: string) => Promise<void>;
-  /** Counts a file no longer: it has become an item's. */
+  /** Ends the count of a file that belongs to an item now. */
   forget: (upload: string) => void;
-  /** Whether somebody works with a file. */
+  /** Whether a file has users. */
   isOpen: (upload: string) => boolean;
-  /** What all files that are counted take of the disk. Bytes. */
+  /** Disk space of all counted files. Bytes. */
   diskBytes: () => number;
 }>;
 
-/** Parts that are written at once; each has a megabyte or two in memory. */
+/** Concurrent writers; each has one or two megabytes in memory. */
 const writersMax = 256;
 
-/** Pieces go to the system together: so many bytes, or so many pieces (POSIX lets a call have 1,024). */
+/** Limits of one write: bytes, and pieces (POSIX allows 1,024 in a call). */
 const writeBytes = 2 ** 20;
 const piecesMax = 512;
 
-/** A large part is sent to the disk every so often, so that its end need not wait for all of it. */
+/** Bytes between two syncs of a large part, so that its last sync is short. */
 const flushBytes = 32 * 2 ** 20;
 
-/** A file that somebody works with. */
+/** A file with users. */
 type Open = {
   readonly file: Promise<PartFile>;
-  /** Aborted when somebody needs the file alone. */
+  /** Aborted when a caller needs exclusive access. */
   readonly stop: AbortController;
   users: number;
   readonly left: PromiseWithResolvers<void>;
 };
 
-/** Creates the writers. */
 export function createPartWriters(files: PartFiles, quota: UploadQuota): PartWriters {
   const open = new Map<string, Open>();
   const { set, total } = createTally();
@@ -81,13 +79,13 @@ export function createPartWriters(files: PartFiles, quota: UploadQuota): PartWri
       users: 0,
       left: Promise.withResolvers<void>(),
     };
-    ignoreRejection(entry.file); // heard of by every user
+    ignoreRejection(entry.file); // every user awaits the promise
     open.set(upload, entry);
     entry.users += 1;
     return entry;
   }
 
-  /** @returns By how much more the file takes of the disk than when somebody left it last. */
+  /** @returns The growth of the file's disk space since the last user left. */
   async function leave(upload: string, entry: Open): Promise<number> {
     const file = await opened(entry.file);
     try {
@@ -156,7 +154,7 @@ export function createPartWriters(files: PartFiles, quota: UploadQuota): PartWri
   };
 }
 
-/** Bytes by upload, and their sum. */
+/** Counts bytes by upload, and their sum. */
 function createTally() {
   const counted = new Map<string, number>();
   let total = 0;
@@ -173,7 +171,7 @@ function createTally() {
   };
 }
 
-/** The file, once it is open; `undefined` where it would not open, which its users are told. */
+/** The open file; `undefined` if it could not be opened, which its users see as a rejection. */
 function opened(opening: Promise<PartFile>): Promise<PartFile | undefined> {
   return opening.then(
     (file) => file,
@@ -192,34 +190,34 @@ async function writePart(
   await writePieces(file, part, held, signal);
   await file.sync();
   if (file.faults() !== faults)
-    throw new Failure("disk_failed", { reason: "a part that was written beside this one was lost" });
+    throw new Failure("disk_failed", { reason: "a concurrent part of the same file was lost" });
 }
 
 async function writePieces(file: PartFile, part: ArrivingPart, held: QuotaHeld, signal: AbortSignal): Promise<void> {
   const { start, size, pieces } = part;
   let waiting: Uint8Array[] = [];
   let written = 0;
-  let come = 0;
+  let received = 0;
   let flushed = 0;
   const flush = async () => {
-    // Never left before it has ended: whoever needs the file alone relies on that.
+    // Not abortable: exclusive access relies on the end of every write.
     await file.write(waiting, start + written);
-    held.wrote(come - written);
-    written = come;
+    held.wrote(received - written);
+    written = received;
     waiting = [];
     if (written - flushed < flushBytes) return;
     flushed = written;
-    ignoreRejection(file.sync()); // what fails is counted, and seen at the end
+    ignoreRejection(file.sync()); // the file counts failures, which are checked at the end
   };
   for (;;) {
     const next = await untilStopped(pieces.next(), signal);
     if (next.done === true) break;
-    come += next.value.length;
-    if (come > size) throw wrongSize(come, size);
+    received += next.value.length;
+    if (received > size) throw wrongSize(received, size);
     waiting.push(next.value);
-    if (come - written >= writeBytes || waiting.length === piecesMax) await flush();
+    if (received - written >= writeBytes || waiting.length === piecesMax) await flush();
   }
-  if (come !== size) throw wrongSize(come, size);
+  if (received !== size) throw wrongSize(received, size);
   if (waiting.length > 0) await flush();
   assert(written === size, "a part is written whole");
 }

@@ -26,46 +26,44 @@ import {
 } from "./multipart-rows.ts";
 import type { PartWriters } from "./part-writers.ts";
 
-/** The sweep, at work. */
 export type MultipartSweep = Readonly<{
   /**
-   * Ends an upload before its time, unless it is being finalized, or an item.
-   * @throws Failure `busy` when another program has its file.
+   * Ends an upload before it expires, unless it is being finalized or has become an item.
+   * @throws Failure `busy` when another process has its file.
    */
   drop: (id: string) => Promise<void>;
-  /** Ends what is over, and goes on with what nobody works on. It does so by itself every minute. */
+  /** Ends expired uploads, and continues interrupted finalizations. Runs every minute. */
   sweep: () => Promise<void>;
-  /** Counts the files, and removes those of nobody. It does so by itself at the start and every hour. */
+  /** Counts the files, and removes orphaned files. Runs at the start and every hour. */
   tidy: () => Promise<void>;
   close: () => Promise<void>;
 }>;
 
-/** What it works with. */
 export type MultipartSweepParts = Readonly<{
-  /** Of the folder of uploads (store/uploads/store-name.ts). */
+  /** Name of the folder of uploads (store/uploads/item-files.ts). */
   storeName: string;
   ledger: LedgerDatabase;
   files: PartFiles;
   writers: PartWriters;
   finalizer: Finalizer;
-  /** Called for every upload that has ended without becoming an item. */
+  /** Called for every upload that has ended without an item. */
   onEnded: (id: string) => void;
   makeId: MakeId;
   clock: Clock;
   log: Log;
 }>;
 
-/** Between two sweeps; every so many of them the folder is tidied. */
+/** Time between two sweeps, and number of sweeps between two tidyings. */
 const sweepMs = 60_000;
 const sweepsPerTidying = 60;
 
-/** Uploads that one sweep ends: the others wait for the next. */
+/** Most uploads that one sweep ends. The others wait for the next sweep. */
 const endedMax = 1_000;
 
-/** How long after its time an upload that became an item is remembered. Milliseconds. */
-const rememberedMs = 30 * 24 * 3_600_000;
+/** Time from the expiry of a finalized upload to the removal of its row. Milliseconds. */
+const finalizedTtlMs = 30 * 24 * 3_600_000;
 
-/** The first sweep and tidying are done when this resolves. Rejects when the folder or the ledger cannot be read. */
+/** Resolves after the first tidying and sweep. Rejects when the folder or the ledger cannot be read. */
 export async function openMultipartSweep(parts: MultipartSweepParts): Promise<MultipartSweep> {
   const unstopped = new AbortController().signal;
   await tidy(parts, unstopped);
@@ -80,7 +78,7 @@ export async function openMultipartSweep(parts: MultipartSweepParts): Promise<Mu
       return sweepMs;
     },
     (error) => {
-      parts.log.error("uploads in parts could not be swept", { error });
+      parts.log.error("multipart uploads could not be swept", { error });
       return sweepMs;
     },
   );
@@ -104,7 +102,7 @@ async function sweep(parts: MultipartSweepParts, signal: AbortSignal): Promise<v
     if (finalizer.stage(upload.id) === undefined && !finalizer.isFull()) ignoreRejection(finalizer.run(upload, true));
 }
 
-/** Ends an upload, with its file, and gives back what it holds. @param isToEnd - Asked in the transaction that does. */
+/** Ends an upload: removes its file and releases its reservation. @param isToEnd - Called in the transaction. */
 async function dropUpload(
   { storeName, ledger, writers, onEnded, clock, makeId }: MultipartSweepParts,
   id: string,
@@ -132,8 +130,8 @@ async function tidy(parts: MultipartSweepParts, signal: AbortSignal): Promise<vo
     const owner = await ledger.read((tx) => ownerOfFile(tx, id, files.nameOf(id)));
     if (owner === "upload") await writers.count(id);
     if (owner !== undefined) continue;
-    log.info("a file of parts belonged to nobody", { uploadId: id });
+    log.info("removed an orphaned file of a multipart upload", { uploadId: id });
     await writers.remove(id);
   }
-  await ledger.write((tx) => deleteFinalized(tx, storeName, clock() - rememberedMs));
+  await ledger.write((tx) => deleteFinalized(tx, storeName, clock() - finalizedTtlMs));
 }

@@ -2,22 +2,22 @@
  * Brings items to the chain: each step reads one state of a bundle's row and writes the next. A crash repeats the step;
  * a failed step is retried with backoff.
  *
- * state      what holds                      moved on by                    goes back to
- * (none)     an item waits for a bundle      plan: puts it into one
- * filling    takes items                     plan: full, or waited enough
- * planned    its items are chosen            prepare: read, and signed      dropped: an item is damaged
- * prepared   signed; it may have left        post: a node took it           planned: rejected by all at once,
- *            this machine (sent_at)                                         or can never be mined
- * posted     nodes have the transaction      seed: nodes took all chunks    prepared: nodes do not know it;
+ * state      meaning                         step to the next state         earlier state
+ * (none)     an item waits for a bundle      plan: adds it to a bundle
+ * filling    the bundle accepts items        plan: full, or waited enough
+ * planned    its items are fixed             prepare: verified and signed   dropped: an item is damaged
+ * prepared   signed; may have been sent      post: a node accepted it       planned: rejected by all nodes,
+ *            (sent_at)                                                      or can never be mined
+ * posted     nodes have the transaction      seed: nodes have all chunks    prepared: nodes do not know it;
  *                                                                           dropped: an item is damaged
- * seeded     nodes have its bytes; it may    confirm: deep enough, and      posted: cannot be read back;
- *            be in a block (block_height)    read back whole                prepared: nobody knows it;
+ * seeded     nodes have its bytes; may be    confirm: deep enough, and      posted: cannot be read back;
+ *            in a block (block_height)       read back completely           prepared: no node knows it;
  *                                                                           planned: can never be mined
- * permanent  it is on the chain for good, and its files may go
- * dropped    its items wait again; those that are damaged have failed, and are paid back
+ * permanent  the items are permanent, and the files may be removed
+ * dropped    the items wait again; damaged items have failed and are refunded
  *
- * Several bundles are worked on at once. Steps that read or send all of a bundle have slots of their own, so that those
- * that only look never wait behind them.
+ * Several bundles are processed at once. Steps that read or send all bytes of a bundle have separate slots, so that
+ * short steps do not wait for them.
  * Source: docs/reference/upload.md#from-an-item-to-the-chain.
  * @module
  */
@@ -31,31 +31,29 @@ import { post } from "./post-bundle.ts";
 import { prepare } from "./prepare-bundle.ts";
 import { seed } from "./seed-bundle.ts";
 
-/** The pipeline, at work. */
 export type Pipeline = Readonly<{
-  /** Says that an item was taken. @param size - Of the whole item. Bytes. */
+  /** Notifies of an accepted item. @param size - Of the complete item. Bytes. */
   onItem: (size: number) => void;
-  /** Why bundles do not get on, in sentences; none while they do. */
+  /** Faults of the bundles in progress, in sentences. */
   reasons: () => readonly string[];
   close: () => Promise<void>;
 }>;
 
-/** A seeding holds 4 MB, a laying out as much for its 10,000 items. */
+/** Long steps (planned, posted) need 4 MB each. */
 const groups: readonly SlotGroup[] = [
   { steps: { planned: prepare, posted: seed }, count: 4 },
   { steps: { prepared: post, seeded: confirm }, count: 8 },
 ];
 
-/** Longest time without a look, whatever the rows say. Milliseconds. */
+/** Longest time between two reads of the rows. Milliseconds. */
 const idleMs = 30_000;
 
-/** Pause after a look that failed. Milliseconds. */
+/** Wait after a failed read of the rows. Milliseconds. */
 const retryMs = 500;
 
 /** Reasons that are reported at once. */
 const reasonsMax = 5;
 
-/** Starts the pipeline. */
 export function openPipeline(parts: PipelineParts): Pipeline {
   const { clock, log } = parts;
   const planner = createPlanner({ ...parts, rules: parts.rules.plan });
@@ -85,51 +83,48 @@ export function openPipeline(parts: PipelineParts): Pipeline {
   };
 }
 
-/** Work one after another, however the one before ends. */
+/** Runs work in sequence, also after a failure. */
 function createSequence(): (work: () => Promise<void>) => Promise<void> {
   let last: Promise<void> = Promise.resolve();
   return (work) => {
     const mine = last.then(work);
-    // The caller of the work gets its error.
     last = mine.then(nothing, nothing);
     return mine;
   };
 }
 
 function nothing(): void {
-  // The next one begins.
+  // The caller receives the error; the next work starts.
 }
 
-/** Takes a bundle from its state to another one, or notes when to look again. */
+/** Moves a bundle from its state to another one, or schedules a retry. */
 export type BundleStepper = (parts: StepParts, bundle: Bundle, signal: AbortSignal) => Promise<void>;
 
-/** Steps that share slots. */
 export type SlotGroup = Readonly<{
   steps: Readonly<Partial<Record<BundleState, BundleStepper>>>;
-  /** Bundles that are in these steps at once. */
+  /** Number of slots: bundles in these steps at once. */
   count: number;
 }>;
 
-/** Slots of one group. */
 export type Slots = Readonly<{
-  /** Starts due steps while there are free slots. @returns When the next one is due, Unix milliseconds. */
+  /** Starts due steps while slots are free. @returns The time of the next due step, Unix milliseconds. */
   fill: (signal: AbortSignal) => Promise<number>;
-  /** Why bundles do not get on. */
+  /** The last fault of each bundle. */
   faults: () => readonly string[];
-  /** Resolves when no step is under way. */
+  /** Resolves when no step is running. */
   ended: () => Promise<void>;
 }>;
 
-/** Pauses after a step that failed. Milliseconds. */
+/** Backoff after a failed step. Milliseconds. */
 const firstPauseMs = 500;
 const longestPauseMs = 60_000;
 const doublingsMax = 7;
 
-/** @param onEnd - Called when a step has ended. */
+/** @param onEnd - Called at the end of each step. */
 export function createSlots(parts: StepParts, { steps, count }: SlotGroup, onEnd: () => void): Slots {
   const { ledger, storeName, clock, log } = parts;
   const states = Object.keys(steps).filter((state): state is BundleState => state in steps);
-  /** By bundle; the step that is under way. */
+  /** Running steps by bundle. */
   const running = new Map<string, Promise<void>>();
   const faults = new Map<string, string>();
 
@@ -142,17 +137,17 @@ export function createSlots(parts: StepParts, { steps, count }: SlotGroup, onEnd
       const { id: bundleId, state, attempts } = bundle;
       log.warn("a step of a bundle failed", { bundleId, state, attempts, error });
       faults.set(bundle.id, reasonOf(error));
-      await putOff(bundle, error, signal);
+      await postpone(bundle, error, signal);
     }
   }
 
-  async function putOff(bundle: Bundle, error: unknown, signal: AbortSignal): Promise<void> {
+  async function postpone(bundle: Bundle, error: unknown, signal: AbortSignal): Promise<void> {
     const pause = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(bundle.attempts, doublingsMax));
     try {
       await ledger.write((tx) => postponeBundle(tx, bundle, clock() + pause, reasonOf(error)));
     } catch (cause) {
-      log.error("a bundle could not be put off", { bundleId: bundle.id, error: cause });
-      // Its row says that it is due: without a pause of its own it would begin anew at once.
+      log.error("a retry of a bundle could not be scheduled", { bundleId: bundle.id, error: cause });
+      // The row is still due: without this wait the step would be repeated at once.
       await sleep(firstPauseMs, signal).catch((reason: unknown) => reason);
     }
   }
@@ -172,14 +167,14 @@ export function createSlots(parts: StepParts, { steps, count }: SlotGroup, onEnd
       await Promise.all(running.values());
     },
     fill: async (signal) => {
-      // A step that ends while the rows are read has changed its own.
+      // A step that ends during the read has changed its row: skip it.
       const before = new Set(running.keys());
       const limit = before.size + count + 1;
       const bundles = await ledger.read((tx) => nextBundles(tx, { store: storeName, states, limit }));
       for (const bundle of bundles) {
         if (before.has(bundle.id)) continue;
         if (bundle.nextAt > clock()) return bundle.nextAt;
-        // The end of a step is the next reason to look.
+        // The end of a step triggers the next read.
         if (running.size >= count) return Number.POSITIVE_INFINITY;
         start(bundle, signal);
       }

@@ -1,10 +1,10 @@
 /**
- * Removing files of uploads that nobody needs any more: those of items that are on the chain for good, or have failed,
- * and the layouts of their bundles. A file of one item goes with it, a segment with the last of its items.
+ * Removes unneeded files of uploads: those of permanent or failed items, and the layouts of their bundles. The file
+ * of one item is removed with the item, a segment with the last of its items.
  *
- * A file stays for a while after it is left, for those who found it just before. That a segment was removed is written
- * down first: what a thread appended to it a moment earlier is then not promised to anyone (`insertUpload`). What a
- * crash left behind is found at the next start.
+ * Each file is removed after a delay, for readers that have just found it. The removal of a segment is recorded
+ * before it happens, so that no receipt promises bytes that a thread has just appended (`insertUpload`). Files that
+ * remain after a crash are found at the next start.
  * Source: docs/reference/upload.md#files.
  * @module
  */
@@ -18,41 +18,37 @@ import { layoutFolder } from "../../store/uploads/bundle-layout.ts";
 import { itemFolder, segmentFolder } from "../../store/uploads/item-files.ts";
 import { partFolder } from "../../store/uploads/part-files.ts";
 
-/** Removes files, at work. */
 export type Removal = Readonly<{
-  /** Says that files may not be needed any more; names below the folder of uploads. */
+  /** Schedules a check of files that may be unneeded. @param files - Paths within the folder of uploads. */
   note: (files: readonly string[]) => void;
-  /** Resolves when nothing is left to do; for tests. */
+  /** Resolves when no check is scheduled; for tests. */
   idle: () => Promise<void>;
   close: () => Promise<void>;
 }>;
 
-/** What it is made of. */
 export type RemovalParts = Readonly<{
   ledger: LedgerDatabase;
-  /** That of uploads, as an absolute path. */
+  /** The folder of uploads, as an absolute path. */
   folder: string;
-  /** How long a file stays after it was left, or written to. Milliseconds. */
+  /** Delay of a removal after the end of the need for a file, or the last write to it. Milliseconds. */
   graceMs: number;
   clock: Clock;
   log: Log;
 }>;
 
-/** After a failure the next try waits so long. Milliseconds. */
+/** Wait before a retry. Milliseconds. */
 const retryMs = 30_000;
 
-/** Files that wait to be looked at; those beyond are found at the next start. */
+/** Limit of the queue of checks. Files beyond it are found at the next start. */
 const waitingMax = 100_000;
 
-/** That a segment was removed is of interest while something that was written to it may be on its way. Milliseconds. */
-const rememberedMs = 24 * 60 * 60_000;
+/** Lifetime of the record of a removed segment, far above the time from a write to its row. Milliseconds. */
+const removedTtlMs = 24 * 60 * 60_000;
 
-/** What became of a file that was looked at. */
 type Look = "gone" | "needed" | "later";
 
 /**
- * Starts it, with what an earlier run left behind. Nothing may be under way in the folder yet but uploads in parts.
- *
+ * Starts the removal with the files of an earlier run. No upload except multipart uploads may use the folder yet.
  * Rejects when the folder cannot be read.
  */
 export async function openRemoval(parts: RemovalParts): Promise<Removal> {
@@ -90,7 +86,7 @@ export async function openRemoval(parts: RemovalParts): Promise<Removal> {
   }
 
   add(await leftBehind(parts), clock());
-  await parts.ledger.write((tx) => tx.run("DELETE FROM removed_files WHERE at < ?", BigInt(clock() - rememberedMs)));
+  await parts.ledger.write((tx) => tx.run("DELETE FROM removed_files WHERE at < ?", BigInt(clock() - removedTtlMs)));
   const loop = openBackgroundLoop("file removal", removeDue, (error) => {
     log.error("unneeded files could not be removed", { error });
     return retryMs;
@@ -110,7 +106,7 @@ export async function openRemoval(parts: RemovalParts): Promise<Removal> {
 const idleMs = 60_000;
 const idlePollMs = 5;
 
-/** Files that nobody needs, of those that are there before anything is taken in. */
+/** Lists the unneeded files that exist before the first upload. */
 async function leftBehind({ ledger, folder }: RemovalParts): Promise<string[]> {
   const found: string[] = [];
   for (const kind of [segmentFolder, itemFolder, partFolder, layoutFolder])
@@ -131,7 +127,7 @@ async function namesIn(folder: string): Promise<string[]> {
   }
 }
 
-/** A file of parts without an item belongs to the multipart uploads: it is not removed here. */
+/** Whether a file of parts has an item. Without an item the file belongs to the multipart uploads, which remove it. */
 async function wasItem(ledger: LedgerDatabase, file: string): Promise<boolean> {
   const row = await ledger.read((tx) => tx.get("SELECT id FROM uploads WHERE file = ? LIMIT 1", file));
   return row !== undefined;
@@ -148,11 +144,11 @@ async function look({ ledger, folder, graceMs, clock, log }: RemovalParts, file:
     if (!(await ledger.write((tx) => noteRemoved(tx, file, now)))) return "needed";
   }
   await rm(path, { force: true });
-  log.debug("a file that nobody needs was removed", { file });
+  log.debug("removed an unneeded file", { file });
   return "gone";
 }
 
-/** When a file was written to last, Unix milliseconds; `undefined` for none. */
+/** Time of the last write to a file, Unix milliseconds; `undefined` if there is no file. */
 async function changeOf(path: string): Promise<number | undefined> {
   try {
     return (await stat(path)).mtimeMs;
@@ -162,7 +158,7 @@ async function changeOf(path: string): Promise<number | undefined> {
   }
 }
 
-/** @returns Whether it is still so that nobody needs it. */
+/** Records a removal. @returns Whether the file is still unneeded. */
 async function noteRemoved(tx: Tx, file: string, now: number): Promise<boolean> {
   if (await isNeeded(tx, file)) return false;
   await tx.run(
@@ -172,7 +168,7 @@ async function noteRemoved(tx: Tx, file: string, now: number): Promise<boolean> 
   return true;
 }
 
-/** Whether a file is one of an item that is not on the chain for good, or the layout of a bundle that is not. */
+/** Whether a file has an item that is not permanent, or is the layout of a bundle that is not permanent. */
 async function isNeeded(tx: Tx, file: string): Promise<boolean> {
   if (file.startsWith(`${layoutFolder}/`)) return await isUnfinished(tx, file.slice(layoutFolder.length + 1));
   const waiting = await tx.get(
@@ -180,7 +176,7 @@ async function isNeeded(tx: Tx, file: string): Promise<boolean> {
     file,
   );
   if (waiting !== undefined) return true;
-  // A segment has thousands of items in a few bundles: one step of the index a bundle.
+  // A segment has thousands of items in a few bundles: one query for each bundle.
   for (let bundleId = ""; ; ) {
     const next = await tx.get<{ bundle_id: string }>(
       "SELECT bundle_id FROM uploads WHERE file = ? AND failed_reason IS NULL AND bundle_id > ? " +

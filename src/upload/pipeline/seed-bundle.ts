@@ -1,6 +1,6 @@
 /**
- * Seeding: handing the chunks of a bundle to the nodes, a few at a time, and noting how far it came. All of it may be
- * done again: a node that has a chunk says so.
+ * Seeds a bundle: posts its chunks to the nodes, a few at a time, and stores the progress. Seeding can be repeated:
+ * nodes accept a chunk that they already have.
  * Source: docs/reference/upload.md#from-an-item-to-the-chain; docs/reference/node-api.md#posting-chunks.
  * @module
  */
@@ -16,21 +16,21 @@ import { type Bundle, noteSeeded, returnBundle, stepBundle } from "./bundle-rows
 import type { StepParts } from "./pipeline-context.ts";
 import { layOut } from "./prepare-bundle.ts";
 
-/** Chunks are made in jobs of so many, of which so many are made or sent at once: 4 MB in memory. */
+/** Chunks of a job, and jobs at once: 4 MB in memory. */
 const chunksPerJob = 4;
 const slots = 3;
 
-/** Progress is written to the ledger after so many chunks: 32 MiB, which a restart sends again. */
+/** Chunks between two writes of the progress: 32 MiB, which a restart posts again. */
 const chunksPerNote = 128;
 
-/** A chunk that nobody could be reached for is tried so often, after longer and longer pauses. */
+/** Attempts for a chunk that no node accepts, with exponential backoff. */
 const triesMax = 5;
 const pauseMs = 200;
 
-/** What nodes say of a chunk whose transaction they do not know, or not yet. */
+/** The error of nodes for a chunk of a transaction that they do not know, or not yet. */
 const unknownRoot = "data_root_not_found";
 
-/** What nodes say of a chunk that is not what its transaction says. */
+/** Errors of nodes for a chunk that does not match its transaction. */
 const wrongWords: ReadonlySet<string> = new Set([
   "invalid_proof",
   "invalid_json",
@@ -41,15 +41,15 @@ const wrongWords: ReadonlySet<string> = new Set([
   "chunk_proof_ratio_not_attractive",
 ]);
 
-/** How the seeding of a bundle ended. */
+/** Outcome of a seeding. */
 type SeedEnd =
   | Readonly<{ kind: "seeded" }>
   /** The nodes do not know the transaction. */
   | Readonly<{ kind: "unknown" }>
-  /** The chunks are not those of the transaction, or cannot be made. */
+  /** The chunks do not match the transaction, or cannot be made. */
   | Readonly<{ kind: "unlaid" | "wrong"; reason: string }>;
 
-/** Seeds the chunks. @throws Failure `source_failed` {reason} when nodes could not be reached for one, `busy`. */
+/** @throws Failure `source_failed` {reason} when no node accepts a chunk; `busy`. */
 export async function seed(parts: StepParts, bundle: Bundle, signal: AbortSignal): Promise<void> {
   const { ledger, chain, rules, clock, log } = parts;
   const { transaction } = bundle;
@@ -58,32 +58,32 @@ export async function seed(parts: StepParts, bundle: Bundle, signal: AbortSignal
   const end = await seedChunks(parts, bundle, dataRoot, signal);
   const now = clock();
   if (end.kind === "seeded") {
-    // What our own index could not read before is there now; it is also told of a bundle that it does not want.
+    // The index can now read the bytes. Its filters may exclude the bundle, which is requested nevertheless.
     await chain.wantIndexed(transaction.id);
     await ledger.write((tx) => stepBundle(tx, { bundle, to: "seeded", now, nextAt: now + rules.lookMs }));
     return;
   }
   if (end.kind === "unknown") {
-    const reason = "the nodes do not know the transaction whose chunks they are sent";
+    const reason = "the nodes do not know the transaction of the chunks";
     log.warn("a bundle is posted again", { bundleId: bundle.id, transaction: transaction.id, reason });
     const nextAt = now + pauseAfter(parts, bundle);
     await ledger.write((tx) => returnBundle(tx, { bundle, to: "prepared", now, nextAt, reason }));
     return;
   }
-  // Its items are compared again: those that have changed since it was laid out end the bundle.
+  // Verifies the items again: a changed item ends the bundle.
   const laid = await layOut(parts, bundle, signal);
   if (laid !== undefined)
-    throw new Failure("source_failed", { reason: `the chunks of a bundle were not taken: ${end.reason}` });
+    throw new Failure("source_failed", { reason: `the nodes rejected chunks of a bundle: ${end.reason}` });
 }
 
-/** Nodes hear of a transaction one from another: at first that takes moments. */
+/** Backoff for the time in which nodes pass the transaction to each other. */
 function pauseAfter({ rules }: StepParts, { attempts }: Bundle): number {
   return Math.min(rules.againMs, rules.lookMs * 2 ** Math.min(attempts, attemptsDoubledMax));
 }
 
 const attemptsDoubledMax = 10;
 
-/** Sends the chunks from where it stopped. */
+/** Posts the chunks after the stored progress. */
 async function seedChunks(parts: StepParts, bundle: Bundle, dataRoot: string, signal: AbortSignal): Promise<SeedEnd> {
   const count = chunkSpans(bundle.dataSize, "halved").filter(({ start, end }) => start < end).length;
   const progress = createProgress(bundle.seededChunks);
@@ -123,7 +123,7 @@ async function seedChunks(parts: StepParts, bundle: Bundle, dataRoot: string, si
 
 type ChunkRun = Readonly<{ first: number; count: number; dataRoot: string }>;
 
-/** Makes and sends a run of chunks. @returns What ends the seeding; `undefined` when all were taken. */
+/** Makes and posts a run of chunks. @returns The outcome that ends the seeding; `undefined` if all were accepted. */
 async function sendRun(
   parts: StepParts,
   bundle: Bundle,
@@ -136,7 +136,7 @@ async function sendRun(
   return ends.find((each) => each !== undefined);
 }
 
-/** A run of chunks as nodes take them. */
+/** The request bodies of a run of chunks. */
 type MadeRun =
   | Readonly<{ kind: "made"; bodies: readonly Uint8Array<ArrayBuffer>[] }>
   | Readonly<{ kind: "unlaid"; reason: string }>;
@@ -152,10 +152,10 @@ async function makeRun(
   try {
     const job: BundleChunksJob = { folder, bundleId: bundle.id, ...run, port };
     const response = await threads.run("bundleChunks", job, { signal, transfer: [port] });
-    if (response.kind === "unlaid") return { kind: "unlaid", reason: "its layout is not there" };
+    if (response.kind === "unlaid") return { kind: "unlaid", reason: "its layout is missing" };
     if (response.kind === "fault") return { kind: "unlaid", reason: response.reason };
     const bodies = parcel.take();
-    assert(bodies?.length === run.count, "as many chunks are made as were asked for");
+    assert(bodies?.length === run.count, "as many chunks are made as were requested");
     return { kind: "made", bodies };
   } finally {
     parcel.close();
@@ -172,12 +172,13 @@ async function sendChunk(
     if (posted.kind === "taken") return undefined;
     if (posted.kind === "rejected" && posted.word === unknownRoot) return { kind: "unknown" };
     if (posted.kind === "rejected" && wrongWords.has(posted.word)) return { kind: "wrong", reason: posted.reason };
-    if (tried === triesMax) throw new Failure("source_failed", { reason: `a chunk was not taken: ${posted.reason}` });
+    if (tried === triesMax)
+      throw new Failure("source_failed", { reason: `no node accepted a chunk: ${posted.reason}` });
     await sleep(pauseMs * 2 ** (tried - 1), signal);
   }
 }
 
-/** How many of the first chunks are done, where they end in any order. */
+/** Counts the contiguous chunks that are done, which end in any order. */
 function createProgress(start: number) {
   const ended = new Map<number, number>();
   let reached = start;

@@ -532,7 +532,7 @@ describe("a disk that fails", () => {
     expect((await failureOf(writers.write("upload", quick, nobody))).code).toBe("disk_failed");
     isFaulty = false;
     gate.resolve();
-    expect((await failureOf(slow)).context["reason"]).toBe("a part that was written beside this one was lost");
+    expect((await failureOf(slow)).context["reason"]).toBe("a concurrent part of the same file was lost");
     await writers.write("upload", { start: 0, size: 5, pieces: piecesOf(new Uint8Array(5)) }, nobody);
   });
 });
