@@ -1,18 +1,18 @@
 /**
- * Group commit: many writers share one wait for the disk.
+ * Group commit: several writers share one wait for the disk.
  *
- * A synchronisation that has begun may have missed what was written since, so each caller waits for one that begins
+ * A running synchronisation may miss later writes, so each caller waits for a synchronisation that begins
  * after its call; at most one runs.
  * @module
  */
 
-/** Resolves when all that was written before the call is on the disk. */
+/** Resolves when all writes before the call are on the disk. */
 export type WaitForDisk = () => Promise<void>;
 
 /**
  * Creates the shared wait.
  *
- * @param sync - Brings all that was written to the disk, off the event loop.
+ * @param sync - Flushes all writes to the disk, off the event loop.
  */
 export function createGroupSync(sync: () => Promise<void>): WaitForDisk {
   let running = false;

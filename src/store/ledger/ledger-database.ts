@@ -59,7 +59,7 @@ export const amountMax = 2n ** 62n - 1n;
 /** Transactions that may wait. More are rejected as `busy`. */
 export const waitingMax = 10_000;
 
-/** Work waits only for its own statements, so more time than this is a defect. */
+/** Work waits only for its own statements, so a longer time is a defect. */
 export const workTimeoutMs = 10_000;
 
 /** Asserts that both databases store the values unchanged. */

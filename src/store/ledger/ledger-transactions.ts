@@ -15,13 +15,13 @@ import {
 } from "./ledger-database.ts";
 
 /**
- * What an error of a statement means for the transaction that all of a group share.
+ * The effect of a statement's error on the transaction that a group shares.
  *
- * own     nothing: the work's own, it alone is undone
- * again   the whole transaction must run again
+ * own     none: only the work that failed is undone
+ * again   the complete transaction must run again
  * unsure  as `again` when it is the work's first time, as `own` when it is not
  * lost    the transaction has ended, and its outcome is unknown
- * damage  as `lost`, and the state of the disk is unknown: nothing may be written any more
+ * damage  as `lost`, and the state of the disk is unknown: no further writes are allowed
  */
 export type Fault = "own" | "again" | "unsure" | "lost" | "damage";
 
@@ -31,7 +31,7 @@ export type Session = Readonly<{
   statements: Statements;
   /** Opens a transaction that no other one, of any process, runs beside. Throws a Failure when that cannot be. */
   begin: () => Promise<void>;
-  /** Remembers a point of the transaction; then either keeps what came after it, or undoes that. */
+  /** Sets a savepoint; `keep` keeps the later statements, `undo` undoes them. */
   mark: () => void | Promise<void>;
   keep: () => void | Promise<void>;
   undo: () => void | Promise<void>;
@@ -39,7 +39,7 @@ export type Session = Readonly<{
   commit: () => Promise<void>;
   /** Rolls the transaction back, whatever its state; never throws. */
   abandon: () => Promise<void>;
-  /** Waits until what was committed before the call is on the disk. */
+  /** Waits until all earlier commits are on the disk. */
   durable: () => Promise<void>;
   faultOf: (error: unknown) => Fault;
 }>;
@@ -53,7 +53,7 @@ export type Statements = Readonly<{
 const lateName = "LateWork";
 const lateText = "ledger work waits for something other than its transaction, or its database does not respond";
 
-/** Whether work was given up because it took too long. */
+/** Whether work was aborted because it took too long. */
 export function isLate(error: unknown): boolean {
   return error instanceof Error && error.name === lateName;
 }
@@ -70,7 +70,7 @@ export async function withinTime<Result>(response: Promise<Result>, timeoutMs: n
 }
 
 /**
- * Runs work with a `tx` that ends with it, and that a failed statement breaks for good.
+ * Runs work with a `tx` that ends with the work; after a failed statement all later ones fail.
  *
  * @returns The work's result, when all its statements succeeded.
  * @throws what the work threw, the error of a statement that it caught, or an Error after `workTimeoutMs`.
@@ -136,9 +136,9 @@ export type Writes = Readonly<{
 
 /** Transactions that share one commit: about 3 ms, the longest wait of another process and of the event loop. */
 const groupMax = 64;
-/** How often a group is run again when another transaction was in its way. */
+/** Attempts of a group that conflicts with other transactions. */
 const triesMax = 8;
-/** The pause before it is: doubled each time. */
+/** Pause before the second attempt, milliseconds; doubled each time. */
 const pauseMs = 2;
 
 /** A transaction in the queue. */
@@ -146,14 +146,14 @@ type Job = {
   readonly work: Work<unknown>;
   readonly resolve: (response: unknown) => void;
   readonly reject: (error: unknown) => void;
-  /** Whether it has met an error that another transaction may have caused. */
+  /** Whether an error of an earlier attempt may have been caused by another transaction. */
   wasUnsure: boolean;
 };
 
 /** A transaction that has run; `report` settles its promise once the group is durable. */
 type Done = Readonly<{ job: Job; report: () => void }>;
 
-/** Creates the write side of a session that stays the caller's. */
+/** Creates the write side of a session. The caller closes the session. */
 export function createWrites(session: Session): Writes {
   const waiting: Job[] = [];
   const unanswered = new Set<Promise<void>>();
@@ -218,7 +218,7 @@ export function createWrites(session: Session): Writes {
       const { promise, resolve, reject } = Promise.withResolvers<Result>();
       // The queue holds work of many kinds; each result goes to the promise that was created with its work.
       waiting.push({ work, resolve: resolve as (response: unknown) => void, reject, wasUnsure: false });
-      // Writes of the same event loop turn share the group.
+      // Writes of one iteration of the event loop share the group.
       running ??= Promise.resolve().then(drain);
       return promise;
     },
@@ -240,7 +240,7 @@ function rejectionOf(finished: boolean, waiting: number): Failure | undefined {
   return undefined;
 }
 
-/** Commits jobs in one transaction; runs all of them again while others are in the way. */
+/** Commits jobs in one transaction; runs all of them again after a conflict with another transaction. */
 async function runGroup(session: Session, jobs: readonly Job[]): Promise<Done[]> {
   for (let tries = 1; ; tries += 1) {
     await session.begin();
@@ -253,7 +253,8 @@ async function runGroup(session: Session, jobs: readonly Job[]): Promise<Done[]>
       await session.abandon();
       const fault = session.faultOf(error);
       if (fault !== "again" && fault !== "unsure") throw error;
-      if (tries === triesMax) throw new Failure("busy", { reason: "other transactions were always in the way" }, error);
+      if (tries === triesMax)
+        throw new Failure("busy", { reason: "every attempt conflicted with another transaction" }, error);
     }
     await Bun.sleep(pauseMs * 2 ** tries);
   }

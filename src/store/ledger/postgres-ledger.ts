@@ -1,6 +1,5 @@
 /**
- * The ledger on PostgreSQL: the same transactions as on SQLite, for operators who have a database server.
- *
+ * The ledger on PostgreSQL: the same transactions as on SQLite, for operators with a database server.
  * @module
  */
 
@@ -175,7 +174,7 @@ function readValue(value: unknown): Value {
   if (typeof value === "string" || typeof value === "bigint" || value === null) return value;
   if (typeof value === "boolean") return value ? 1n : 0n;
   if (typeof value === "number" && Number.isSafeInteger(value)) return BigInt(value);
-  throw new Error(`a ledger has texts and whole numbers, not ${Bun.inspect(value)}`);
+  throw new Error(`invalid value ${Bun.inspect(value)} in a ledger row: expected a text or an integer`);
 }
 
 // Transactions are SERIALIZABLE, and each takes one lock first, so that they run one after another in all processes:
@@ -186,9 +185,9 @@ function readValue(value: unknown): Value {
 /** The table that is locked; it has no rows. */
 const lockTable = "ledger_lock";
 
-/** Longest wait for a command that only begins or ends something: above what the server lets a statement take. */
+/** Longest wait for a command that begins or ends a transaction: above the server's statement timeout. */
 const commandTimeoutMs = 15_000;
-/** Longest wait for a transaction to be undone before its connection is thrown away. */
+/** Longest wait for a rollback before the connection is closed. */
 const abandonTimeoutMs = 2_000;
 
 /** Creates the session of a pool of one connection. The caller closes the pool. */
@@ -308,7 +307,7 @@ async function undo(connection: PostgresConnection | undefined, error: unknown):
   }
 }
 
-// Source: PostgreSQL, appendix A (error codes), §13.5 (which of them to run again).
+// Source: PostgreSQL, appendix A (error codes), §13.5 (errors after which a transaction runs again).
 
 /** Conflicts with another transaction: serialization, deadlock, lock timeout. */
 const conflictCodes = ["40001", "40P01", "55P03"];
@@ -319,7 +318,7 @@ const readOnlyCode = "25006";
 /** Error classes of the environment: connection, resources, limits, operator intervention, system, server. */
 const lossPattern = /^(08|25006|53|54|57|58|F0|XX)/;
 
-/** What an error of a statement means for the transaction around it. */
+/** The effect of a statement's error on its transaction. */
 function sharedFaultOf(error: unknown): Fault {
   if (isLate(error)) return "lost";
   const state = sqlStateOf(error);
@@ -353,7 +352,7 @@ function isClientError(error: unknown): boolean {
 }
 
 // A ledger has a random id in its own table, so that a data folder recognizes its ledger. Programs that share a
-// ledger share the id; there is no generation.
+// ledger share the id, which has no generation.
 
 /** The identity of the database. `empty`: no ledger; `unmarked`: a ledger without an id. */
 export type PostgresIdentity = Readonly<{ kind: "empty" | "unmarked" }> | Readonly<{ kind: "marked"; id: string }>;
@@ -368,9 +367,9 @@ export function readPostgresIdentity(url: string): Promise<PostgresIdentity> {
 }
 
 /**
- * Gives the database an id where it has none.
+ * Writes an id to a database without one.
  *
- * @param id - A random one. @returns The id that the database has now: another process may have been first.
+ * @param id - A random id. @returns The id of the database: another process may have written it first.
  */
 export function markPostgres(url: string, id: string): Promise<string> {
   return withConnection(url, async (connection) => {

@@ -100,7 +100,7 @@ type Connection = Readonly<{
 
 /** How long a new connection and a reader wait for another process's lock. */
 const connectionLockTimeoutMs = 5_000;
-/** More statements than the rules have; lists of different lengths are statements of their own. */
+/** More than the distinct statements of the payment rules. Lists of different lengths need separate statements. */
 const statementsMax = 500;
 /** Page cache of a connection: the upper levels of all trees of a large ledger. */
 const cacheKibibytes = 16 * 1_024;
@@ -110,14 +110,14 @@ const walBytesMax = 16 * 2 ** 20;
 /**
  * Opens the file for writing; creates it when absent.
  *
- * Once open it never waits for locks: its owner tries again without holding up the event loop.
+ * Once open it never waits for locks: `begin` retries without blocking the event loop.
  */
 function connectForWriting(path: string): Connection {
   const db = new Database(path, { create: true, readwrite: true, strict: true, safeIntegers: true });
   return prepared(db, path, [
     `busy_timeout = ${connectionLockTimeoutMs}`,
     "journal_mode = WAL",
-    // A commit does not wait for the disk: the owner of the connection does, for many at once.
+    // A commit does not wait for the disk: `durable` waits once for many commits.
     "synchronous = NORMAL",
     `journal_size_limit = ${walBytesMax}`,
     "foreign_keys = ON",
@@ -205,7 +205,7 @@ const lockTimeoutMs = 10_000;
 const lockPauseMs = { first: 1, longest: 4 } as const;
 
 /**
- * Creates the session of a connection that stays the caller's.
+ * Creates the session of a connection. The caller closes the connection.
  *
  * @param sync - Brings the log to the disk, off the event loop.
  */
@@ -235,7 +235,7 @@ function createSqliteSession(connection: Connection, sync: () => Promise<void>):
   };
 }
 
-/** Takes the lock for writing without holding up the event loop. */
+/** Takes the write lock without blocking the event loop. */
 async function begin(connection: Connection): Promise<void> {
   const deadline = performance.now() + lockTimeoutMs;
   let pauseMs: number = lockPauseMs.first;
@@ -276,7 +276,7 @@ function createSqliteReads(connection: Connection): Reads {
   });
 }
 
-/** Errors after which what is on the disk is unknown. */
+/** Errors after which the state of the disk is unknown. */
 const damagePattern = /^SQLITE_(IOERR|CORRUPT|NOTADB)/;
 /** Errors of the environment that leave the file unchanged. */
 const lossPattern = /^SQLITE_(BUSY|FULL|CANTOPEN|NOMEM|PROTOCOL)/;
@@ -285,11 +285,11 @@ function isBusy(error: unknown): boolean {
   return codeOf(error).startsWith("SQLITE_BUSY");
 }
 
-/** What an error of a statement means for the transaction around it. */
+/** The effect of a statement's error on its transaction. */
 function sharedFaultOf(error: unknown): Fault {
   const code = codeOf(error);
   if (damagePattern.test(code)) return "damage";
-  // A full disk may have ended the transaction: there is no savepoint to go back to.
+  // A full disk may have ended the transaction and its savepoints.
   return lossPattern.test(code) ? "lost" : "own";
 }
 

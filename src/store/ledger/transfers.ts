@@ -120,7 +120,7 @@ function inDigits(value: number, length: number): string {
 export type Leg = Readonly<{ account: Account; amount: bigint }>;
 
 type Transfer = Readonly<{
-  /** Sorts by time (transfer-ids.ts). */
+  /** Sorts by time (`createTransferIds`). */
   id: string;
   kind: TransferKind;
   /** Unix milliseconds. */
@@ -285,7 +285,7 @@ function readKind(text: string): TransferKind {
   return kind;
 }
 
-/** One leg an account, in the order of account names, so that two transfers never lock each other out. */
+/** One leg an account, in the order of account names, so that two transfers never deadlock. */
 function merged(legs: readonly Leg[]): Leg[] {
   const amounts = new Map<Account, bigint>();
   for (const { account, amount } of legs) amounts.set(account, (amounts.get(account) ?? 0n) + amount);
@@ -305,7 +305,7 @@ async function balancesOf(tx: Tx, accounts: readonly Account[]): Promise<Map<str
   return new Map(rows.map(({ account, balance }) => [account, balance]));
 }
 
-/** The leg as written: for operator accounts, in the first continuation that can hold it. */
+/** The leg to write: for operator accounts, in the first continuation with enough space. */
 async function place(tx: Tx, leg: Leg, balance: bigint, kind: TransferKind): Promise<Leg> {
   const { account, amount } = leg;
   if (isGuarded(account) || !fits(amount)) {

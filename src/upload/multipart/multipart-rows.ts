@@ -1,5 +1,5 @@
 /**
- * Rows of multipart uploads and of their parts (store/ledger/ledger-tables.ts).
+ * Rows of multipart uploads and of their parts (store/ledger/ledger-schema.ts).
  *
  * Whoever changes a state names the states that it must be in: a step that was taken already changes nothing.
  * @module

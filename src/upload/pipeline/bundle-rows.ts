@@ -10,7 +10,7 @@ import { type Row, readCount, readTime, type Tx } from "../../store/ledger/ledge
 
 const states = ["filling", "planned", "prepared", "posted", "seeded", "permanent", "dropped"] as const;
 
-/** How far a bundle is on its way (store/ledger/ledger-tables.ts). */
+/** How far a bundle is on its way (store/ledger/ledger-schema.ts). */
 export type BundleState = (typeof states)[number];
 
 /** A signed transaction. */

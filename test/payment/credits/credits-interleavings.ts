@@ -13,9 +13,14 @@ import type { Approval } from "../../../src/payment/credits/approvals.ts";
 import type { Credits } from "../../../src/payment/credits/credits.ts";
 import type { Reservation } from "../../../src/payment/credits/reservation-rows.ts";
 import { type ItemPayment, payAtOnce } from "../../../src/payment/credits/reservations.ts";
-import { checkLedger, ledgerChecks } from "../../../src/store/ledger/ledger-check.ts";
+import {
+  checkLedger,
+  creditChecks,
+  entryChecks,
+  type LedgerCheck,
+  ledgerChecks,
+} from "../../../src/store/ledger/ledger-check.ts";
 import type { LedgerDatabase } from "../../../src/store/ledger/ledger-database.ts";
-import { creditChecks, entryChecks, type LedgerCheck } from "../../../src/store/ledger/ledger-invariants.ts";
 import { balanceOf, type MakeId, provider, revenue } from "../../../src/store/ledger/transfers.ts";
 import { paidIn, type TestClock, testAddress, testStart } from "../../support/payment.ts";
 import {

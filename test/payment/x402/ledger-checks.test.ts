@@ -3,65 +3,64 @@
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { checkLedger, type Finding } from "../../../src/store/ledger/ledger-check.ts";
+import { checkLedger, type Finding, x402PaymentChecks } from "../../../src/store/ledger/ledger-check.ts";
 import type { Work } from "../../../src/store/ledger/ledger-database.ts";
-import { x402PaymentChecks } from "../../../src/store/ledger/ledger-invariants.ts";
 import { bytesCost, funded, openX402Fixture, type X402Fixture } from "./x402-fixture.ts";
 
 /** How each rule is broken; each is undone again. */
 const faults: readonly Readonly<{ rule: string; sql: readonly string[]; states: string }>[] = [
   {
-    rule: "an x402 payment's payer has of it what it is worth while it is settled, and nothing otherwise",
+    rule: "a settled x402 payment has added its winc to its payer, and any other payment nothing",
     sql: ["UPDATE x402_payments SET winc = winc + 1 WHERE state = 'settled'"],
     states: "settled",
   },
   {
-    rule: "an x402 payment is credited once, if it was ever settled, and reversed once, if it was reversed",
+    rule: "an x402 payment is credited once if it was ever settled, and reversed once if it was reversed",
     sql: ["UPDATE transfers SET kind = 'adjustment' WHERE kind = 'x402_payment'"],
     states: "reversed, settled",
   },
   {
-    rule: "an x402 payment is credited once, if it was ever settled, and reversed once, if it was reversed",
+    rule: "an x402 payment is credited once if it was ever settled, and reversed once if it was reversed",
     sql: ["UPDATE transfers SET kind = 'adjustment' WHERE kind = 'reversal'"],
     states: "reversed",
   },
   {
-    rule: "an x402 payment that was ever settled has claimed its event, and no other has",
+    rule: "an x402 payment has claimed its event exactly when it was ever settled",
     sql: ["DELETE FROM events WHERE source = 'x402'"],
     states: "reversed, settled",
   },
   {
-    rule: "an x402 payment that was ever settled has claimed its event, and no other has",
+    rule: "an x402 payment has claimed its event exactly when it was ever settled",
     sql: ["INSERT INTO events (source, event_id, at) SELECT 'x402', id, 0 FROM x402_payments WHERE state = 'rejected'"],
     states: "rejected",
   },
   {
-    rule: "what x402 brought belongs to a payment, and so does each event of it",
+    rule: "an x402 transfer and an x402 event belong to an x402 payment",
     sql: ["UPDATE transfers SET change_id = 'none' WHERE kind = 'x402_payment'"],
     states: "",
   },
   {
-    rule: "what x402 brought belongs to a payment, and so does each event of it",
+    rule: "an x402 transfer and an x402 event belong to an x402 payment",
     sql: ["INSERT INTO events (source, event_id, at) VALUES ('x402', 'none', 0)"],
     states: "",
   },
   {
-    rule: "an x402 payment that is settled has its transaction, block and balance; one that ended says why",
+    rule: "a settled x402 payment has its transaction, block and balance; an ended payment has a reason",
     sql: ["UPDATE x402_payments SET transaction_hash = NULL WHERE state = 'settled'"],
     states: "settled",
   },
   {
-    rule: "an x402 payment that is settled has its transaction, block and balance; one that ended says why",
+    rule: "a settled x402 payment has its transaction, block and balance; an ended payment has a reason",
     sql: ["UPDATE x402_payments SET reason = NULL WHERE state = 'rejected'"],
     states: "rejected",
   },
   {
-    rule: "an x402 payment that is settled has its transaction, block and balance; one that ended says why",
+    rule: "a settled x402 payment has its transaction, block and balance; an ended payment has a reason",
     sql: ["UPDATE x402_payments SET due_at = NULL WHERE state = 'settling'"],
     states: "settling",
   },
   {
-    rule: "an x402 payment that is settled has its transaction, block and balance; one that ended says why",
+    rule: "a settled x402 payment has its transaction, block and balance; an ended payment has a reason",
     sql: ["UPDATE x402_payments SET state = 'lost' WHERE state = 'settling'"],
     states: "lost",
   },

@@ -4,9 +4,8 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
+import { checkLedger, entryChecks } from "../../../src/store/ledger/ledger-check.ts";
 import { amountMax, type LedgerDatabase } from "../../../src/store/ledger/ledger-database.ts";
-import { entryChecks } from "../../../src/store/ledger/ledger-invariants.ts";
 import {
   type Account,
   adjustment,

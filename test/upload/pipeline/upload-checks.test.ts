@@ -4,8 +4,7 @@
  */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
-import { uploadChecks } from "../../../src/store/ledger/ledger-invariants.ts";
+import { checkLedger, uploadChecks } from "../../../src/store/ledger/ledger-check.ts";
 import { createPlanner } from "../../../src/upload/pipeline/plan-bundles.ts";
 import { paidIn, testAddress } from "../../support/payment.ts";
 import { type BundleFixture, openBundleFixture, quickRules, storeName } from "./bundle-fixture.ts";
@@ -14,31 +13,22 @@ const ada = testAddress("ada");
 
 /** How a rule is broken. */
 const faults: readonly (readonly [rule: string, sql: string])[] = [
-  ["an act of signing is one upload", "UPDATE uploads SET signing_id = 'one'"],
-  ["an upload that repeats another is not charged", "UPDATE uploads SET double_of = 'another' WHERE winc > 0"],
+  ["a signing belongs to one upload", "UPDATE uploads SET signing_id = 'one'"],
+  ["a duplicate upload is not charged", "UPDATE uploads SET double_of = 'another' WHERE winc > 0"],
+  ["a charged item has its own posted reservation", "UPDATE uploads SET reservation_id = NULL WHERE winc > 0"],
+  ["a charged item has its own posted reservation", "UPDATE uploads SET winc = winc + 1 WHERE winc > 0"],
   [
-    "an item that was charged for was paid for with a reservation of its own",
-    "UPDATE uploads SET reservation_id = NULL WHERE winc > 0",
-  ],
-  [
-    "an item that was charged for was paid for with a reservation of its own",
-    "UPDATE uploads SET winc = winc + 1 WHERE winc > 0",
-  ],
-  [
-    "what was paid for an item that failed is paid back",
+    "the payment for a failed item is refunded",
     "UPDATE uploads SET failed_reason = 'lost', bundle_id = NULL, position = NULL, behind = NULL WHERE winc > 0",
   ],
-  ["an item is in a bundle of its own store that goes to the chain, or in none", "DELETE FROM bundles"],
+  ["an item's bundle is in the item's store and is not dropped", "DELETE FROM bundles"],
+  ["an item's bundle is in the item's store and is not dropped", "UPDATE bundles SET store = 'another'"],
   [
-    "an item is in a bundle of its own store that goes to the chain, or in none",
-    "UPDATE bundles SET store = 'another'",
-  ],
-  [
-    "a bundle whose transaction is signed has all of its items",
+    "a bundle with a signed transaction has all of its items",
     "UPDATE bundles SET state = 'seeded', item_count = item_count + 1",
   ],
   [
-    "an item directly follows those before it in its bundle",
+    "an item directly follows the items before it in its bundle",
     "UPDATE uploads SET behind = behind + 1 WHERE position = 1",
   ],
 ];
