@@ -140,3 +140,20 @@ async function drip(socket: Socket, body: Uint8Array, ms: number): Promise<void>
   }
   socket.end();
 }
+
+/** The response to a request for bytes, with the range that its headers request. */
+export function rangeResult(headers: FaultyRequest["headers"], bytes: Uint8Array): Result {
+  const range = /^bytes=(\d+)-(\d+)$/.exec(headers.get("range") ?? "");
+  if (range === null) return { status: 200, body: bytes };
+  const [start, end] = [Number(range[1]), Math.min(bytes.length, Number(range[2]) + 1)];
+  const contentRange = `bytes ${start}-${end - 1}/${bytes.length}`;
+  return { status: 206, headers: { "content-range": contentRange }, body: bytes.subarray(start, end) };
+}
+
+/** Opens a server that forwards requests without a body to another server. */
+export function openFaultProxy(url: string): Promise<FaultServer> {
+  return openFaultServer(async ({ method, path }) => {
+    const response = await fetch(`${url}${path}`, { method });
+    return { status: response.status, body: new Uint8Array(await response.arrayBuffer()) };
+  });
+}

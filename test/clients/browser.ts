@@ -4,7 +4,7 @@
  */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import type { Browser } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import type { Need } from "../support/helpers.ts";
 
 const executable = ["/usr/bin/chromium", "/usr/bin/chromium-browser"].find((path) => existsSync(path));
@@ -34,4 +34,19 @@ const startTimeoutMs = 90_000;
 export async function openBrowser(more: readonly string[] = []): Promise<Browser> {
   const { chromium } = await import(driver);
   return chromium.launch({ executablePath: executable, args: [...quiet, ...more], timeout: startTimeoutMs });
+}
+
+/** A page that records errors of scripts, and requests to other machines. */
+export async function openWatchedPage(
+  opened: Browser,
+): Promise<Readonly<{ page: Page; strangers: string[]; faults: string[] }>> {
+  const [strangers, faults]: [string[], string[]] = [[], []];
+  const page = await opened.newPage();
+  page.on("request", (request) => {
+    const { hostname } = new URL(request.url());
+    if (!["localhost", "127.0.0.1"].includes(hostname) && !hostname.endsWith(".localhost"))
+      strangers.push(request.url());
+  });
+  page.on("pageerror", (error) => faults.push(String(error)));
+  return { page, strangers, faults };
 }

@@ -9,7 +9,7 @@ import { describeWith } from "../support/helpers.ts";
 import { testAddress } from "../support/payment.ts";
 import { type RunningProgram, startDev } from "../support/program.ts";
 import { eventually } from "../support/until.ts";
-import { browser as browserNeed, openBrowser } from "./browser.ts";
+import { browser as browserNeed, openBrowser, openWatchedPage } from "./browser.ts";
 
 const alice = testAddress("Alice");
 const bob = testAddress("Bob");
@@ -18,18 +18,13 @@ describeWith(browserNeed, "in a browser", () => {
   let program: RunningProgram;
   let browser: Browser;
   let page: Page;
-  /** Requests that left for another place than this machine, and whatever the page complained of. */
-  const strangers: string[] = [];
-  const faults: string[] = [];
+  let strangers: string[];
+  let faults: string[];
 
   beforeAll(async () => {
     program = await startDev();
     browser = await openBrowser();
-    page = await browser.newPage();
-    page.on("request", (request) => {
-      if (!["localhost", "127.0.0.1"].includes(new URL(request.url()).hostname)) strangers.push(request.url());
-    });
-    page.on("pageerror", (error) => faults.push(String(error)));
+    ({ page, strangers, faults } = await openWatchedPage(browser));
     page.on("console", (message) => {
       // The browser itself says so of every response that is no success, also of a declined card's.
       if (message.type() === "error" && !message.text().includes("402")) faults.push(message.text());

@@ -10,11 +10,11 @@ import { openJsonRpc } from "../../src/payment/evm/json-rpc.ts";
 import { createEvmCoin, createEvmToken } from "../../src/payment/tokens/chains/evm-token-chains.ts";
 import type { TokenChain } from "../../src/payment/tokens/token-chain.ts";
 import {
-  lookAgainMs,
   never,
   openTokenFixture,
   rejectionOf,
   type TokenFixture,
+  tokenSteps,
 } from "../payment/tokens/token-fixture.ts";
 import { describeWith } from "../support/helpers.ts";
 import { type Anvil, anvilAccounts, anvilNeed, callOf, openAnvil, selectors, wordOf } from "./anvil.ts";
@@ -54,22 +54,9 @@ describeWith(anvilNeed, "an EVM chain", () => {
   async function open(chain: TokenChain) {
     const fixture = await openTokenFixture([chain]);
     fixtures.push(fixture);
-    let mark: string | undefined;
     return {
       ...fixture,
-      submit: (hash: string) => fixture.payments.submit(chain.token, hash, never),
-      follow: async () => {
-        fixture.payment.clock.advance(lookAgainMs);
-        return await fixture.payments.follow(chain, 100, never);
-      },
-      /** A step of the watcher. */
-      look: async () => {
-        const found = await chain.scan(mark, never);
-        if (found.kind === "fault") throw new Error(found.detail);
-        expect(await fixture.payments.take(chain, found.ids, never)).toBeUndefined();
-        mark = found.cursor;
-        return found;
-      },
+      ...tokenSteps(fixture, chain),
       stateOf: async (hash: string) => (await fixture.stored(chain, hash)).map(({ state }) => state),
     };
   }

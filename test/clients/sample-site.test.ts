@@ -7,25 +7,19 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
 import { describeWith } from "../support/helpers.ts";
 import { type RunningProgram, startDev } from "../support/program.ts";
-import { browser as browserNeed, openBrowser } from "./browser.ts";
+import { browser as browserNeed, openBrowser, openWatchedPage } from "./browser.ts";
 
 describeWith(browserNeed, "in a browser", () => {
   let program: RunningProgram;
   let browser: Browser;
   let page: Page;
-  /** Requests that left for another place than this machine. */
-  const strangers: string[] = [];
-  const faults: string[] = [];
+  let strangers: string[];
+  let faults: string[];
 
   beforeAll(async () => {
     program = await startDev();
     browser = await openBrowser();
-    page = await browser.newPage();
-    page.on("request", (request) => {
-      const { hostname } = new URL(request.url());
-      if (hostname !== "localhost" && !hostname.endsWith(".localhost")) strangers.push(request.url());
-    });
-    page.on("pageerror", (error) => faults.push(String(error)));
+    ({ page, strangers, faults } = await openWatchedPage(browser));
   }, 120_000);
 
   afterAll(async () => {

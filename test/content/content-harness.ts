@@ -2,6 +2,8 @@
  * Content put together for a test: a real cache on a real disk, real sockets to nodes and gateways, an index in memory.
  * @module
  */
+
+import { afterEach } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -22,6 +24,7 @@ import type { Located, PageBlock } from "../../src/store/index/rows.ts";
 import type { ItemSpan } from "../../src/store/index/types.ts";
 import type { RootSpec } from "../../src/store/root-spec.ts";
 import { checkBlockNames, checkItem, checkItemMessage, checkTransactions } from "../../workers/verify.ts";
+import { type DataNode, type MadeData, openDataNode } from "../chain/data-node.ts";
 import type { Fault } from "../chain/fault-server.ts";
 
 /** What a test sees and moves. */
@@ -214,4 +217,26 @@ export async function joined(pieces: AsyncIterable<Uint8Array>): Promise<Uint8Ar
 /** Whether two byte strings are the same; cheaper than a matcher on large ones. */
 export function isSame(one: Uint8Array | undefined, other: Uint8Array): boolean {
   return one !== undefined && Buffer.compare(one, other) === 0;
+}
+
+/** Closes everything that the tests of a file open, after each test and in reverse order. */
+export function closeAfterEach() {
+  const closers: (() => Promise<unknown>)[] = [];
+  afterEach(async () => {
+    for (const close of closers.splice(0).reverse()) await close();
+  });
+  return {
+    closers,
+    nodeWith: async (...data: MadeData[]): Promise<DataNode> => {
+      const node = await openDataNode(...data);
+      closers.push(node.stop);
+      return node;
+    },
+    harnessWith: (options: HarnessOptions, ...data: MadeData[]): Harness => {
+      const harness = openHarness(options);
+      closers.push(harness.close);
+      for (const { root } of data) harness.index.set(root.id, locatedOf(root.id, root));
+      return harness;
+    },
+  };
 }

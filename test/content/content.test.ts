@@ -2,44 +2,19 @@
  * Content from a cold start: what is fetched, how often, and what is given.
  * @module
  */
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { Failure } from "../../src/failures.ts";
 import { sha256 } from "../../src/lib/hash.ts";
-import { type DataNode, type MadeData, madeBytes, madeId, makeData, openDataNode } from "../chain/data-node.ts";
+import { madeBytes, madeId, makeData } from "../chain/data-node.ts";
 import { until } from "../support/until.ts";
-import {
-  type Harness,
-  type HarnessOptions,
-  impatient,
-  isSame,
-  joined,
-  locatedOf,
-  openHarness,
-} from "./content-harness.ts";
+import { closeAfterEach, impatient, isSame, joined, locatedOf } from "./content-harness.ts";
 
 const kibibyte = 1_024;
 const mebibyte = 2 ** 20;
 const chunk = 256 * kibibyte;
-const closers: (() => Promise<void>)[] = [];
+const { closers, harnessWith, nodeWith } = closeAfterEach();
 const none = new AbortController().signal;
-
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close();
-});
-
-async function nodeWith(...data: MadeData[]): Promise<DataNode> {
-  const node = await openDataNode(...data);
-  closers.push(node.stop);
-  return node;
-}
-
-function harnessWith(options: HarnessOptions, ...data: MadeData[]): Harness {
-  const harness = openHarness(options);
-  closers.push(harness.close);
-  for (const { root } of data) harness.index.set(root.id, locatedOf(root.id, root));
-  return harness;
-}
 
 async function failureOf(work: Promise<unknown>): Promise<string> {
   const error = await work.then(

@@ -3,7 +3,7 @@
  * that leave are right.
  * @module
  */
-import { afterEach, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import {
   chmodSync,
   mkdirSync,
@@ -17,47 +17,14 @@ import {
 import { join } from "node:path";
 import { Failure } from "../../src/failures.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
-import type { RootSpec } from "../../src/store/root-spec.ts";
-import { type DataNode, type MadeData, madeBytes, madeId, makeData, openDataNode } from "../chain/data-node.ts";
+import { type MadeData, madeBytes, madeId, makeData } from "../chain/data-node.ts";
 import { buildRebasedTree } from "../support/rebased-tree.ts";
 import { newSeed } from "../support/seed.ts";
-import {
-  type Harness,
-  type HarnessOptions,
-  isSame,
-  joined,
-  locatedOf,
-  openHarness,
-  seeded,
-} from "./content-harness.ts";
+import { closeAfterEach, isSame, joined, seeded } from "./content-harness.ts";
 
 const chunk = 256 * 1_024;
 const none = new AbortController().signal;
-const closers: (() => Promise<void>)[] = [];
-
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close();
-});
-
-async function nodeWith(...data: MadeData[]): Promise<DataNode> {
-  const node = await openDataNode(...data);
-  closers.push(node.stop);
-  return node;
-}
-
-function index(harness: Harness, roots: readonly RootSpec[]): Harness {
-  for (const root of roots) harness.index.set(root.id, locatedOf(root.id, root));
-  return harness;
-}
-
-function harnessWith(options: HarnessOptions, ...data: MadeData[]): Harness {
-  const harness = openHarness(options);
-  closers.push(harness.close);
-  return index(
-    harness,
-    data.map(({ root }) => root),
-  );
-}
+const { closers, harnessWith, nodeWith } = closeAfterEach();
 
 /** Data whose tree is made of subtrees that count from zero, as some clients build them. */
 function rebasedData(seed: number): MadeData {

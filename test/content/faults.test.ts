@@ -3,27 +3,26 @@
  * nothing is called absent, nothing ends as if it were whole.
  * @module
  */
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { Failure } from "../../src/failures.ts";
-import { type DataNode, type MadeData, madeBytes, madeId, makeData, openDataNode } from "../chain/data-node.ts";
+import { type DataNode, type MadeData, madeBytes, madeId, makeData } from "../chain/data-node.ts";
 import type { Fault } from "../chain/fault-server.ts";
 import { newSeed } from "../support/seed.ts";
 import { until } from "../support/until.ts";
-import { type Harness, isSame, joined, locatedOf, openHarness, seeded, timeoutsFor } from "./content-harness.ts";
+import {
+  closeAfterEach,
+  type Harness,
+  isSame,
+  joined,
+  locatedOf,
+  openHarness,
+  seeded,
+  timeoutsFor,
+} from "./content-harness.ts";
 
 const chunk = 256 * 1_024;
 const none = new AbortController().signal;
-const closers: (() => Promise<void>)[] = [];
-
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close();
-});
-
-async function nodeWith(...data: MadeData[]): Promise<DataNode> {
-  const node = await openDataNode(...data);
-  closers.push(node.stop);
-  return node;
-}
+const { closers, nodeWith } = closeAfterEach();
 
 /** What a rig asks, and the fault that it will be faced with. */
 type Sources = Readonly<{

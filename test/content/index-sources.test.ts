@@ -12,9 +12,8 @@ import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
 import { Failure } from "../../src/failures.ts";
 import { utf8Bytes } from "../../src/lib/bytes.ts";
 import { madeId } from "../chain/data-node.ts";
-import { type FaultServer, openFaultServer } from "../chain/fault-server.ts";
+import { type FaultServer, openFaultServer, rangeResult } from "../chain/fault-server.ts";
 import { writeRootIndex } from "../support/cdb64.ts";
-
 import { makeItem, signItem } from "./bundles.ts";
 import { type Harness, isSame, joined, openHarness } from "./content-harness.ts";
 import { type ItemFixture, openItemFixture, type PostedBundle } from "./item-fixture.ts";
@@ -82,11 +81,7 @@ async function serverOf(files: Readonly<Record<string, string | Uint8Array>>): P
     const file = files[path];
     if (file === undefined) return { status: 404, body: new Uint8Array() };
     const bytes = typeof file === "string" ? utf8Bytes(file) : file;
-    const range = /^bytes=(\d+)-(\d+)$/.exec(headers.get("range") ?? "");
-    if (range === null) return { status: 200, body: bytes };
-    const [start, end] = [Number(range[1]), Math.min(bytes.length, Number(range[2]) + 1)];
-    const contentRange = `bytes ${start}-${end - 1}/${bytes.length}`;
-    return { status: 206, headers: { "content-range": contentRange }, body: bytes.subarray(start, end) };
+    return rangeResult(headers, bytes);
   });
   closers.push(server.stop);
   return server;

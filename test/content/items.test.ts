@@ -14,7 +14,7 @@ import type { OpenContent } from "../../src/content/open-content.ts";
 import { Failure } from "../../src/failures.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 import { madeId } from "../chain/data-node.ts";
-import { type Fault, type FaultServer, openFaultServer } from "../chain/fault-server.ts";
+import { type Fault, type FaultServer, openFaultServer, rangeResult } from "../chain/fault-server.ts";
 import { type Packable, writeRootIndex } from "../support/cdb64.ts";
 import { signers } from "../support/signers.ts";
 import { until } from "../support/until.ts";
@@ -97,13 +97,7 @@ function fileOf(...records: (readonly [Id, Readonly<Record<string, Packable>>])[
 
 /** The same by ranges from a server. */
 async function fileServerOf(bytes: Uint8Array): Promise<FaultServer> {
-  const server = await openFaultServer(({ headers }) => {
-    const range = /^bytes=(\d+)-(\d+)$/.exec(headers.get("range") ?? "");
-    if (range === null) return { status: 200, body: bytes };
-    const [start, end] = [Number(range[1]), Math.min(bytes.length, Number(range[2]) + 1)];
-    const contentRange = `bytes ${start}-${end - 1}/${bytes.length}`;
-    return { status: 206, headers: { "content-range": contentRange }, body: bytes.subarray(start, end) };
-  });
+  const server = await openFaultServer(({ headers }) => rangeResult(headers, bytes));
   closers.push(server.stop);
   return server;
 }

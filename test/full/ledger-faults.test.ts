@@ -11,29 +11,19 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { checkLedger } from "../../src/store/ledger/ledger-check.ts";
 import { operationAt, readTraces, stateOf } from "../store/ledger/streams.ts";
-import { describeWith, type Need } from "../support/helpers.ts";
+import { describeWith } from "../support/helpers.ts";
 import { openPlace } from "../support/ledger-place.ts";
 import { createRandom } from "../support/random.ts";
 import { newSeed } from "../support/seed.ts";
+import { strace, writeFaults } from "./write-faults.ts";
 
 const { FAULTS = "12" } = process.env;
 const faultsEach = Number(FAULTS);
-const strace: Need = { there: Bun.which("strace") !== null, what: "strace" };
 const child = resolve(import.meta.dir, "../store/ledger/fault-child.ts");
 /** Places that are always tried. */
 const firstPlaces = 4;
 /** Operations of each stream. */
 const operations = 4;
-
-/** What fails, how, and whether for good. */
-const kinds: readonly (readonly [calls: string, error: string, forGood: boolean])[] = [
-  ["pwrite64", "ENOSPC", false],
-  ["pwrite64", "EIO", false],
-  ["pwrite64", "ENOSPC", true],
-  ["fdatasync,fsync", "EIO", false],
-  ["fdatasync,fsync", "EIO", true],
-  ["ftruncate", "EIO", true],
-];
 
 type Run = Readonly<{ lines: readonly string[]; exitCode: number; traced: string }>;
 
@@ -56,7 +46,11 @@ async function countCalls(seed: number, calls: string): Promise<number> {
 }
 
 /** Lets the n-th call fail, and holds the ledger against what was answered. */
-async function failAt(seed: number, [calls, error, forGood]: (typeof kinds)[number], at: number): Promise<string> {
+async function failAt(
+  seed: number,
+  [calls, error, forGood]: (typeof writeFaults)[number],
+  at: number,
+): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "cairn-faults-"));
   const place = join(folder, "ledger.sqlite");
   const when = forGood ? `${at}+` : `${at}`;
@@ -84,7 +78,7 @@ async function failAt(seed: number, [calls, error, forGood]: (typeof kinds)[numb
 }
 
 describeWith(strace, "a fault of the disk", () => {
-  test.each(kinds)(
+  test.each(writeFaults)(
     "of %s, %s, for good: %p, loses nothing that was answered and leaves nothing by halves",
     async (calls, error, forGood) => {
       const seed = newSeed();

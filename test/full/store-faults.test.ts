@@ -10,32 +10,20 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { systemClock } from "../../src/lib/clock.ts";
-import { silentLog } from "../../src/lib/log.ts";
-import { openExtents } from "../../src/store/extents/extents.ts";
 import { openIndexReader } from "../../src/store/index/reader.ts";
 import { openIndexWriter } from "../../src/store/index/writer.ts";
 import { madeBytes } from "../chain/data-node.ts";
-import { killedRoot, killedRootBytes } from "../store/index/killed-roots.ts";
-import { describeWith, type Need } from "../support/helpers.ts";
+import { killedRoot, killedRootBytes, openKilledExtents } from "../store/index/killed-roots.ts";
+import { describeWith } from "../support/helpers.ts";
 import { inspectIndex } from "../support/inspect-index.ts";
 import { createRandom } from "../support/random.ts";
 import { newSeed } from "../support/seed.ts";
+import { strace, writeFaults } from "./write-faults.ts";
 
 const { FAULTS = "4" } = process.env;
 const faultsEach = Number(FAULTS);
-const strace: Need = { there: Bun.which("strace") !== null, what: "strace" };
 /** Places that are always tried. */
 const firstPlaces = 2;
-
-/** What fails, how, and whether for good. */
-const kinds: readonly (readonly [calls: string, error: string, forGood: boolean])[] = [
-  ["pwrite64", "ENOSPC", false],
-  ["pwrite64", "EIO", false],
-  ["pwrite64", "ENOSPC", true],
-  ["fdatasync,fsync", "EIO", false],
-  ["fdatasync,fsync", "EIO", true],
-  ["ftruncate", "EIO", true],
-];
 
 type Lines = readonly string[];
 
@@ -91,14 +79,7 @@ function judgeIndex(folder: string, said: Lines): void {
 }
 
 async function judgeCache(folder: string, said: Lines): Promise<void> {
-  const extents = openExtents({
-    folder: join(folder, "content"),
-    mapPath: join(folder, "content.sqlite"),
-    bytesMax: 64 * 2 ** 20,
-    freeBytesMin: 0,
-    clock: systemClock,
-    log: silentLog,
-  });
+  const extents = openKilledExtents(folder);
   try {
     expect(extents.integrity()).toEqual([]);
     const lost = said.filter((line) => /^\d+$/.test(line)).filter((line) => !isThere(extents, Number(line)));
@@ -116,7 +97,7 @@ async function judgeCache(folder: string, said: Lines): Promise<void> {
   }
 }
 
-function isThere(extents: ReturnType<typeof openExtents>, number: number): boolean {
+function isThere(extents: ReturnType<typeof openKilledExtents>, number: number): boolean {
   return extents.present(killedRoot(number), { start: 0, end: killedRootBytes });
 }
 
@@ -148,7 +129,7 @@ async function countCalls(store: Store, seed: number, calls: string): Promise<nu
 async function failAt(
   store: Store,
   seed: number,
-  [calls, error, forGood]: (typeof kinds)[number],
+  [calls, error, forGood]: (typeof writeFaults)[number],
   at: number,
 ): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "cairn-faults-"));
@@ -168,7 +149,7 @@ async function failAt(
 }
 
 describeWith(strace, "a fault of the disk", () => {
-  test.each(stores.flatMap((store) => kinds.map((kind) => [store.name, ...kind, store] as const)))(
+  test.each(stores.flatMap((store) => writeFaults.map((kind) => [store.name, ...kind, store] as const)))(
     "under %s, of %s, %s, for good: %p, loses nothing that was answered and leaves nothing by halves",
     async (_name, calls, error, forGood, store) => {
       const seed = newSeed();

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { assert } from "../../src/lib/assert.ts";
-import { type FaultServer, openFaultServer, type Result } from "../chain/fault-server.ts";
+import { type FaultServer, openFaultProxy } from "../chain/fault-server.ts";
 import { post, rsa, testBytes } from "../dev/devnet/support.ts";
 import { openStack, type Stack } from "../support/stack.ts";
 import { eventually } from "../support/until.ts";
@@ -19,10 +19,7 @@ let first: bigint;
 beforeAll(async () => {
   const opened: { node?: FaultServer } = {};
   stack = await openStack({ HOT_BYTES_MAX: "0" }, {}, async (nodeUrl) => {
-    opened.node = await openFaultServer(async ({ method, path }): Promise<Result> => {
-      const response = await fetch(`${nodeUrl}${path}`, { method });
-      return { status: response.status, body: new Uint8Array(await response.arrayBuffer()) };
-    });
+    opened.node = await openFaultProxy(nodeUrl);
     return opened.node.url;
   });
   assert(opened.node !== undefined, "the node was opened before the gateway");

@@ -4,18 +4,9 @@
  */
 import { describe, expect, test } from "bun:test";
 import { createDebug } from "../../src/gateway/administration/debug.ts";
+import { noHeights } from "../graphql/memory-index.ts";
 
 const now = 1_700_000_000;
-const heights = {
-  blocks: 0,
-  blockTransactions: 0,
-  transactions: 0,
-  items: 0,
-  minHeight: null,
-  maxHeight: null,
-  minItemHeight: null,
-  maxItemHeight: null,
-};
 const counts = {
   owners: 1,
   transactions: 2,
@@ -31,8 +22,8 @@ const counts = {
   bundlesFailed: 0,
   bundleItems: 13,
   matchedItems: 14,
-  stable: heights,
-  recent: heights,
+  stable: noHeights,
+  recent: noHeights,
 };
 const times = {
   bundleQueuedAt: null,
@@ -100,7 +91,7 @@ describe("the debug record", () => {
 
   test("says what is missing of the stable blocks", () => {
     const stable = {
-      ...heights,
+      ...noHeights,
       blocks: 9,
       blockTransactions: 30,
       transactions: 28,

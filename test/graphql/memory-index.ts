@@ -75,7 +75,8 @@ export function createMemoryIndex(rows: readonly PageRow[], blocks: readonly Pag
   };
 }
 
-const noHeights = {
+/** The statistics of an empty index. */
+export const noHeights = {
   blocks: 0,
   blockTransactions: 0,
   transactions: 0,

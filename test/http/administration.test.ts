@@ -16,30 +16,18 @@ import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { post, rsa, testBytes } from "../dev/devnet/support.ts";
 import { bundleTags, makeItem } from "../indexing/samples.ts";
 import { type WireResponse, wire } from "../support/gateway-server.ts";
-import { openStack, type Stack } from "../support/stack.ts";
+import { adminKey, askAdmin, openStack, type Stack } from "../support/stack.ts";
 import { until } from "../support/until.ts";
 
-const key = "key-of-this-test";
 const opened: Stack[] = [];
 afterEach(async () => {
   for (const stack of opened.splice(0)) await stack.close();
 });
 
 async function open(environment: Readonly<Record<string, string>> = {}): Promise<Stack> {
-  const stack = await openStack({ ADMIN_API_KEY: key, ...environment });
+  const stack = await openStack({ ADMIN_API_KEY: adminKey, ...environment });
   opened.push(stack);
   return stack;
-}
-
-/** Asks administration, and responses its JSON. */
-async function ask(stack: Stack, method: string, path: string, body?: unknown) {
-  const response = await fetch(`${stack.gateway.adminUrl ?? stack.gateway.url}/svc/admin/${path}`, {
-    method,
-    headers: { authorization: `Bearer ${key}` },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  const text = await response.text();
-  return { status: response.status, body: text === "" ? "" : JSON.parse(text) };
 }
 
 const never = '{"never":true}';
@@ -83,7 +71,7 @@ describe("a transaction that is queued", () => {
     expect(gateway.reader.placeOf(plain.id)).toBeUndefined();
 
     for (const { id } of [plain, bundle])
-      expect(await ask(stack, "POST", "queue-tx", { id })).toEqual({
+      expect(await askAdmin(stack, "POST", "queue-tx", { id })).toEqual({
         status: 200,
         body: { message: "TX queued" },
       });
@@ -99,7 +87,7 @@ describe("a transaction that is queued", () => {
       body: JSON.stringify({ query }),
     });
     expect(await found.json()).toEqual({ data: { transaction: { id: plain.id, block: { height: 1 } } } });
-    const { body } = await ask(stack, "GET", "debug");
+    const { body } = await askAdmin(stack, "GET", "debug");
     expect(body.db).toMatchObject({ errors: [], warnings: [], counts: { stagedTxs: 0 } });
     expect(body.db.heights).toMatchObject({ minStable: -1, minNew: 30, maxNew: 45, minNewDataItem: -1 });
   }, 120_000);
@@ -112,19 +100,19 @@ describe("a transaction that is queued", () => {
     });
     const { data, ids } = makeBundle("waits");
     const bundle = await post(stack.devnet, rsa, { data, tags: [...bundleTags] });
-    await ask(stack, "POST", "queue-bundle", { id: bundle.id });
+    await askAdmin(stack, "POST", "queue-bundle", { id: bundle.id });
     const queued = {
       status: 200,
       body: expect.objectContaining({ id: bundle.id, firstQueuedAt: expect.any(Number) }),
     };
-    const before = await ask(stack, "GET", `bundle-status/${bundle.id}`);
+    const before = await askAdmin(stack, "GET", `bundle-status/${bundle.id}`);
     expect(before).toEqual(queued);
     expect(Object.keys(before.body)).toHaveLength(22);
     await stack.restart();
-    expect(await ask(stack, "GET", `bundle-status/${bundle.id}`)).toEqual(before);
+    expect(await askAdmin(stack, "GET", `bundle-status/${bundle.id}`)).toEqual(before);
     await stack.devnet.mine(1);
     await until(() => stack.gateway.reader.locate(ids[0] as Id) !== undefined, "its item is indexed");
-    expect((await ask(stack, "GET", "debug")).body.db.counts).toMatchObject({ stagedTxs: 0, dataItems: 1 });
+    expect((await askAdmin(stack, "GET", "debug")).body.db.counts).toMatchObject({ stagedTxs: 0, dataItems: 1 });
   }, 120_000);
 });
 
@@ -140,16 +128,16 @@ describe("a bundle that is queued", () => {
     });
     await stack.devnet.mine(1);
     await stack.settled();
-    const status = async () => (await ask(stack, "GET", `bundle-status/${bundle.id}`)).body;
+    const status = async () => (await askAdmin(stack, "GET", `bundle-status/${bundle.id}`)).body;
     expect(await status()).toMatchObject({ lastSkippedAt: expect.any(Number), lastFullyIndexedAt: null });
 
-    expect((await ask(stack, "POST", "queue-bundle", { id: bundle.id, bypassFilter: false })).body).toEqual({
+    expect((await askAdmin(stack, "POST", "queue-bundle", { id: bundle.id, bypassFilter: false })).body).toEqual({
       message: "Bundle skipped",
     });
     await stack.settled();
     expect(await status()).toMatchObject({ dataItemCount: null, lastFullyIndexedAt: null });
 
-    expect((await ask(stack, "POST", "queue-bundle", { id: bundle.id })).body).toEqual({
+    expect((await askAdmin(stack, "POST", "queue-bundle", { id: bundle.id })).body).toEqual({
       message: "Bundle queued",
     });
     const { reader } = stack.gateway;
@@ -160,15 +148,15 @@ describe("a bundle that is queued", () => {
       matchedDataItemCount: 2,
       rootTransactionId: bundle.id,
     });
-    const within = (await ask(stack, "GET", `bundle-status/${idOfItem(nested)}`)).body;
+    const within = (await askAdmin(stack, "GET", `bundle-status/${idOfItem(nested)}`)).body;
     expect(within).toMatchObject({ dataItemCount: 1, rootTransactionId: bundle.id });
 
     // A bundle within a bundle can be queued by its own id; it is done as well.
-    expect((await ask(stack, "POST", "queue-bundle", { id: idOfItem(nested) })).body).toEqual({
+    expect((await askAdmin(stack, "POST", "queue-bundle", { id: idOfItem(nested) })).body).toEqual({
       message: "Bundle skipped",
     });
     await stack.settled();
-    const again = (await ask(stack, "GET", `bundle-status/${idOfItem(nested)}`)).body;
+    const again = (await askAdmin(stack, "GET", `bundle-status/${idOfItem(nested)}`)).body;
     expect(again.importAttemptCount).toBe(within.importAttemptCount);
     expect(again).toMatchObject({ dataItemCount: 1, matchedDataItemCount: 1, duplicatedDataItemCount: 0 });
     expect(reader.counts()).toMatchObject({ items: 3, nestedItems: 1, duplicates: 0 });
@@ -184,7 +172,7 @@ describe("an announced item", () => {
     if (id === undefined) throw new Error("the bundle has items");
     const { reader, url } = stack.gateway;
     expect((await fetch(`${url}/${id}`)).status).toBe(404); // and remembered as unknown
-    expect(await ask(stack, "POST", "queue-data-item", [announcementOf(item)])).toEqual({
+    expect(await askAdmin(stack, "POST", "queue-data-item", [announcementOf(item)])).toEqual({
       status: 200,
       body: { message: "Data item(s) queued" },
     });
@@ -210,7 +198,7 @@ describe("an announced item", () => {
 
     // Announced again, it changes nothing.
     const row = reader.row(id);
-    await ask(stack, "POST", "queue-data-item", [{ ...announcementOf(item), data_size: 1 }]);
+    await askAdmin(stack, "POST", "queue-data-item", [{ ...announcementOf(item), data_size: 1 }]);
     expect(reader.row(id)).toEqual(row);
     expect(reader.locate(id)).toMatchObject({ pending: false, size: 9 });
   }, 120_000);
@@ -218,7 +206,7 @@ describe("an announced item", () => {
 
 describe("where administration is", () => {
   const header = (response: WireResponse, name: string) => response.headers.find(([found]) => found === name)?.[1];
-  const asOwner = `\r\nAuthorization: Bearer ${key}`;
+  const asOwner = `\r\nAuthorization: Bearer ${adminKey}`;
 
   test("never on hosts of content: there its paths are content's", async () => {
     const stack = await open({ ARNS_ROOT_HOST: "gateway.test" });
@@ -251,7 +239,7 @@ describe("where administration is", () => {
     const stack = await open({ ADMIN_LISTEN: "127.0.0.1:0" });
     const { adminUrl, url } = stack.gateway;
     if (adminUrl === undefined) throw new Error("administration has a listener");
-    const headers = { authorization: `Bearer ${key}` };
+    const headers = { authorization: `Bearer ${adminKey}` };
     for (const path of ["debug", "blocks", "export-parquet/status"]) {
       expect((await fetch(`${url}/svc/admin/${path}`, { headers })).status).toBe(404);
       const response = await fetch(`${adminUrl}/svc/admin/${path}`, { headers });
@@ -261,13 +249,13 @@ describe("where administration is", () => {
       expect((await fetch(`${adminUrl}/svc/admin/${path}`)).status).toBe(401);
     }
     const hash = createHash("sha256").update("x").digest("base64url");
-    expect((await ask(stack, "PUT", "block-data", { hash })).status).toBe(200);
-    expect((await ask(stack, "GET", "blocks")).body.blocks).toHaveLength(1);
+    expect((await askAdmin(stack, "PUT", "block-data", { hash })).status).toBe(200);
+    expect((await askAdmin(stack, "GET", "blocks")).body.blocks).toHaveLength(1);
     for (const path of ["/", "/info", "/svc/info", "/graphql", `/${hash}`])
       expect([path, (await fetch(`${adminUrl}${path}`)).status]).toEqual([path, 404]);
   }, 120_000);
 
-  test("behind the key that was set, or a random one that is shown once", () => {
+  test("behind the adminKey that was set, or a random one that is shown once", () => {
     const configOf = (environment: Record<string, string>) => readConfig(environment, "dev").config;
     expect(adminKeyOf(configOf({ ADMIN_API_KEY: "mine" }))).toEqual({ key: "mine", shown: {} });
     for (const environment of [{}, { ADMIN_API_KEY: "" }] as Record<string, string>[]) {

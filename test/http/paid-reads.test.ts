@@ -7,9 +7,8 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { Elysia } from "elysia";
 import { createPaidReads } from "../../src/http/paid-reads.ts";
 import { createRateLimiter } from "../../src/http/rate-limiter.ts";
-import { createRequestMetrics } from "../../src/http/request-metrics.ts";
 import { withBodySize } from "../../src/http/responses.ts";
-import { type HttpServer, openServer } from "../../src/http/server.ts";
+import type { HttpServer } from "../../src/http/server.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
 import { openPaidReading, type PaidReading } from "../../src/payment/x402/paid-reading.ts";
@@ -17,6 +16,7 @@ import { checkLedger } from "../../src/store/ledger/ledger-check.ts";
 import type { Payer } from "../payment/x402/payers.ts";
 import { funded, openX402Fixture, type X402Fixture } from "../payment/x402/x402-fixture.ts";
 import { describeWith } from "../support/helpers.ts";
+import { openTestServer } from "../support/http-server.ts";
 import { type LedgerKind, ledgerKinds } from "../support/ledger-databases.ts";
 
 const kibibyte = 1_024;
@@ -69,12 +69,7 @@ async function begin(): Promise<void> {
     clock,
     metrics,
   });
-  server = openServer({
-    hostname: "127.0.0.1",
-    port: 0,
-    bodyBytesMax: 1_000,
-    log: silentLog,
-    stats: createRequestMetrics(createMetrics(), silentLog),
+  server = openTestServer({
     app: new Elysia({ strictPath: true })
       .get("/sized/:size", ({ params }) =>
         withBodySize(new Response(new Uint8Array(Number(params.size))), Number(params.size)),

@@ -8,19 +8,11 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { Elysia } from "elysia";
 import { readBody } from "../../src/http/request-body.ts";
-import { createRequestMetrics } from "../../src/http/request-metrics.ts";
 import { textResponse } from "../../src/http/responses.ts";
-import { openServer } from "../../src/http/server.ts";
-import { silentLog } from "../../src/lib/log.ts";
-import { createMetrics } from "../../src/lib/metrics.ts";
+import { openTestServer } from "../support/http-server.ts";
 import { connectRaw } from "../support/raw-request.ts";
 
-const server = openServer({
-  hostname: "127.0.0.1",
-  port: 0,
-  bodyBytesMax: 1_000,
-  log: silentLog,
-  stats: createRequestMetrics(createMetrics(), silentLog),
+const server = openTestServer({
   app: new Elysia({ strictPath: true })
     .get("/now/:name", ({ params }) => textResponse(`<${params.name}>`))
     .get("/later/:name", async ({ params }) => {

@@ -9,30 +9,18 @@ import { readItemHeader } from "../../src/arweave/data-item.ts";
 import type { Id } from "../../src/arweave/id.ts";
 import { post, rsa } from "../dev/devnet/support.ts";
 import { bundleTags, makeItem } from "../indexing/samples.ts";
-import { openStack, type Stack } from "../support/stack.ts";
+import { adminKey, askAdmin, openStack, type Stack } from "../support/stack.ts";
 import { until } from "../support/until.ts";
 
-const key = "key-of-this-test";
 const opened: Stack[] = [];
 afterEach(async () => {
   for (const stack of opened.splice(0)) await stack.close();
 });
 
 async function open(): Promise<Stack> {
-  const stack = await openStack({ ADMIN_API_KEY: key });
+  const stack = await openStack({ ADMIN_API_KEY: adminKey });
   opened.push(stack);
   return stack;
-}
-
-/** Asks administration, and responses its JSON. */
-async function ask(stack: Stack, method: string, path: string, body?: unknown) {
-  const response = await fetch(`${stack.gateway.adminUrl ?? stack.gateway.url}/svc/admin/${path}`, {
-    method,
-    headers: { authorization: `Bearer ${key}` },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  const text = await response.text();
-  return { status: response.status, body: text === "" ? "" : JSON.parse(text) };
 }
 
 function idOfItem(item: Uint8Array): Id {
@@ -78,7 +66,7 @@ describe("pruning", () => {
       );
     const prune = (more = {}) => {
       const indexedAtThreshold = Math.floor(Date.now() / 1_000) + 1_000;
-      return ask(stack, "POST", "prune-stable-data-items", { indexedAtThreshold, ...more });
+      return askAdmin(stack, "POST", "prune-stable-data-items", { indexedAtThreshold, ...more });
     };
 
     await prune();
@@ -104,14 +92,14 @@ describe("pruning", () => {
       headers: { accept: "application/json" },
     });
     expect([frame.status, (await frame.json()).id]).toEqual([200, ids[0]]);
-    const { body } = await ask(stack, "GET", "debug");
+    const { body } = await askAdmin(stack, "GET", "debug");
     expect(body.db.counts).toMatchObject({ dataItems: 0, stableTxs: expect.any(Number) });
     expect(body.db.errors).toEqual([]);
 
     // A nested bundle alone can be queued again, and so can all.
-    await ask(stack, "POST", "queue-bundle", { id: ids[2] });
+    await askAdmin(stack, "POST", "queue-bundle", { id: ids[2] });
     await until(() => count() === 1, "the nested item is back");
-    await ask(stack, "POST", "queue-bundle", { id: bundle.id });
+    await askAdmin(stack, "POST", "queue-bundle", { id: bundle.id });
     await until(() => count() === 4, "all items are back");
     for (const id of ids) expect([id, await listed(stack, id)]).toEqual([id, true]);
     expect(await served()).toEqual(before);
@@ -130,18 +118,18 @@ describe("pruning", () => {
     const { reader, url } = stack.gateway;
     await until(() => id !== undefined && reader.placeOf(id) !== undefined, "the item is indexed");
     const indexedAtThreshold = Math.floor(Date.now() / 1_000) + 1_000;
-    await ask(stack, "POST", "prune-stable-data-items", { indexedAtThreshold });
+    await askAdmin(stack, "POST", "prune-stable-data-items", { indexedAtThreshold });
     expect(id !== undefined && reader.placeOf(id)).toBeUndefined();
 
     const hash = createHash("sha256").update("kept out of sight").digest("base64url");
     const body = { id: { id }, hash: { hash }, "root id": { id: bundle.id } }[by];
-    await ask(stack, "PUT", "block-data", body);
+    await askAdmin(stack, "PUT", "block-data", body);
     const status = async (path: string) => (await fetch(`${url}${path}`)).status;
     const refused = [`/raw/${id}`, `/${id}`, `/raw/${nestedId}`, `/raw/${bundle.id}`];
     for (const path of [...refused, `/local/social/frame/${id}`, `/svc/proof/${id}`])
       expect([by, path, await status(path)]).toEqual([by, path, 451]);
     expect(await status(`/raw/${besideId}`)).toBe(by === "root id" ? 451 : 200);
-    await ask(stack, "PUT", "unblock-data", body);
+    await askAdmin(stack, "PUT", "unblock-data", body);
     for (const path of refused) expect([by, path, await status(path)]).toEqual([by, path, 200]);
   });
 });

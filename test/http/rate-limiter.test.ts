@@ -5,12 +5,11 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { Elysia } from "elysia";
 import { createRateLimiter, type RateLimiterOptions } from "../../src/http/rate-limiter.ts";
-import { createRequestMetrics } from "../../src/http/request-metrics.ts";
 import { textResponse, withBodySize } from "../../src/http/responses.ts";
-import { type HttpServer, openServer, type ServerOptions } from "../../src/http/server.ts";
-import { silentLog } from "../../src/lib/log.ts";
+import type { HttpServer, ServerOptions } from "../../src/http/server.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
 import { post, rsa, testBytes } from "../dev/devnet/support.ts";
+import { openTestServer } from "../support/http-server.ts";
 import { openStack } from "../support/stack.ts";
 
 let server: HttpServer;
@@ -32,12 +31,7 @@ function open(limits: Partial<RateLimiterOptions>, more: Partial<ServerOptions> 
     ...limits,
   });
   const sized = (size: number) => withBodySize(new Response(new Uint8Array(size)), size);
-  server = openServer({
-    hostname: "127.0.0.1",
-    port: 0,
-    bodyBytesMax: 1_000,
-    log: silentLog,
-    stats: createRequestMetrics(createMetrics(), silentLog),
+  server = openTestServer({
     app: new Elysia({ strictPath: true })
       .get("/a", () => textResponse("a"))
       .get("/b", () => textResponse("b"))

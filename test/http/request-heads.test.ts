@@ -11,22 +11,15 @@ import { join } from "node:path";
 import { Elysia } from "elysia";
 import { readBody } from "../../src/http/request-body.ts";
 import { limits } from "../../src/http/request-limits.ts";
-import { createRequestMetrics } from "../../src/http/request-metrics.ts";
 import { textResponse } from "../../src/http/responses.ts";
-import { type HttpServer, openServer, type ServerOptions } from "../../src/http/server.ts";
-import { silentLog } from "../../src/lib/log.ts";
-import { createMetrics } from "../../src/lib/metrics.ts";
+import type { HttpServer, ServerOptions } from "../../src/http/server.ts";
 import { makeCertificate, openssl } from "../support/certificates.ts";
 import { header, wire } from "../support/gateway-server.ts";
 import { describeWith } from "../support/helpers.ts";
+import { openTestServer } from "../support/http-server.ts";
 
 function open(more: Partial<ServerOptions> = {}): HttpServer {
-  return openServer({
-    hostname: "127.0.0.1",
-    port: 0,
-    bodyBytesMax: 1_000,
-    log: silentLog,
-    stats: createRequestMetrics(createMetrics(), silentLog),
+  return openTestServer({
     app: new Elysia({ strictPath: true })
       .get("/a", () => textResponse("a"))
       .post("/size", async ({ request }) => textResponse(String((await readBody(request, 100)).byteLength)), {

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Id } from "../../src/arweave/id.ts";
 import { assert } from "../../src/lib/assert.ts";
-import { type FaultServer, openFaultServer, type Result } from "../chain/fault-server.ts";
+import { type FaultServer, openFaultProxy } from "../chain/fault-server.ts";
 import { post, rsa, testBytes } from "../dev/devnet/support.ts";
 import { openStack, type Stack } from "../support/stack.ts";
 
@@ -16,10 +16,7 @@ let node: FaultServer;
 beforeAll(async () => {
   const opened: { node?: FaultServer } = {};
   stack = await openStack({}, {}, async (nodeUrl) => {
-    opened.node = await openFaultServer(async ({ method, path }): Promise<Result> => {
-      const response = await fetch(`${nodeUrl}${path}`, { method });
-      return { status: response.status, body: new Uint8Array(await response.arrayBuffer()) };
-    });
+    opened.node = await openFaultProxy(nodeUrl);
     return opened.node.url;
   });
   assert(opened.node !== undefined, "the node was opened before the gateway");

@@ -10,6 +10,7 @@ import { closed, faultsOf } from "../support/schema.ts";
 import { openStack, type Stack } from "../support/stack.ts";
 import { isRecord, wrongTexts, wrongValues } from "../support/wrong-values.ts";
 import { endpoints } from "./part-4a.ts";
+import type { Reference, ReferenceOperation, Schema } from "./record-schemas.ts";
 
 /** What the gateway has beyond part 4A, for clients and operators that exist. Source: docs/reference/gateway.md. */
 const beyond = [
@@ -32,28 +33,7 @@ const beyond = [
   "GET /chunk/{offset}/data",
 ];
 
-type Schema = Readonly<Record<string, unknown>>;
-type Operation = Readonly<{
-  summary?: string;
-  tags?: readonly string[];
-  parameters?: readonly Readonly<{
-    name: string;
-    in: string;
-    required: boolean;
-    schema: Schema;
-    example?: string;
-  }>[];
-  requestBody?: Readonly<{ content: Readonly<Record<string, { example?: unknown; schema: Schema }>> }>;
-  responses: Readonly<Record<string, { description?: string; content?: Record<string, { schema: Schema }> }>>;
-  security?: unknown;
-}>;
-type Reference = Readonly<{
-  openapi: string;
-  info: { description: string };
-  paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
-  components: { schemas: Schema };
-}>;
-type Named = readonly [name: string, operation: Operation];
+type Named = readonly [name: string, operation: ReferenceOperation];
 
 const key = "key-of-the-test";
 let stack: Stack;
@@ -239,7 +219,7 @@ describe("a running gateway", () => {
 /** The status of an example with other values, or with another body. */
 async function statusOf(
   name: string,
-  { parameters = [], requestBody }: Operation,
+  { parameters = [], requestBody }: ReferenceOperation,
   values: Readonly<Record<string, string>>,
   body: unknown = Object.values(requestBody?.content ?? {})[0]?.example,
 ): Promise<number> {
@@ -266,7 +246,7 @@ async function statusOf(
 /** The path with these values, and with examples for the others. */
 function filledPath(
   name: string,
-  parameters: NonNullable<Operation["parameters"]>,
+  parameters: NonNullable<ReferenceOperation["parameters"]>,
   values: Readonly<Record<string, string>>,
 ): string {
   const [, path = ""] = name.split(" ");
@@ -279,7 +259,7 @@ function filledPath(
 /** Sends one example and holds the response to the document. @returns The status. */
 async function checkResponse(
   name: string,
-  { tags = [], parameters = [], requestBody, responses }: Operation,
+  { tags = [], parameters = [], requestBody, responses }: ReferenceOperation,
   values: Readonly<Record<string, string>>,
   bearer = key,
 ): Promise<number> {

@@ -9,6 +9,7 @@ import { type RunningProgram, startDev } from "../support/program.ts";
 import { closed, faultsOf } from "../support/schema.ts";
 import { wrongTexts, wrongValues } from "../support/wrong-values.ts";
 import { endpoints } from "./part-4b.ts";
+import type { Reference, ReferenceOperation } from "./record-schemas.ts";
 
 /** What the service has beyond part 4B. Source: docs/reference/payment.md#routes. */
 const beyond = [
@@ -30,27 +31,9 @@ const beyond = [
   "GET /top-up-quote/{id}",
 ];
 
-type Schema = Readonly<Record<string, unknown>>;
-type Operation = Readonly<{
-  summary?: string;
-  parameters?: readonly Readonly<{
-    name: string;
-    in: string;
-    required: boolean;
-    schema: Schema;
-    example?: string;
-  }>[];
-  requestBody?: Readonly<{ content: Readonly<Record<string, { example?: unknown; schema: Schema }>> }>;
-  responses: Readonly<Record<string, { content?: Record<string, { schema: Schema }> }>>;
-}>;
-type Reference = Readonly<{
-  paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
-  components: { schemas: Schema };
-}>;
-
 let program: RunningProgram;
 let reference: Reference;
-let operations: readonly (readonly [method: string, path: string, operation: Operation])[];
+let operations: readonly (readonly [method: string, path: string, operation: ReferenceOperation])[];
 
 beforeAll(async () => {
   // Nobody is asked of them: a question without a payment is answered from here.
@@ -205,7 +188,7 @@ test("rejects every field of a body that is not of the kind that the document sh
 async function responseOf(
   method: string,
   path: string,
-  { parameters = [], requestBody }: Operation,
+  { parameters = [], requestBody }: ReferenceOperation,
   values: Readonly<Record<string, string>>,
   body: unknown = Object.values(requestBody?.content ?? {})[0]?.example,
 ): Promise<Readonly<{ status: number; body: string }>> {
@@ -222,7 +205,12 @@ async function responseOf(
   return { status: response.status, body: await response.text() };
 }
 
-async function checkResponse(origin: string, method: string, path: string, operation: Operation): Promise<void> {
+async function checkResponse(
+  origin: string,
+  method: string,
+  path: string,
+  operation: ReferenceOperation,
+): Promise<void> {
   const { parameters = [], requestBody, responses } = operation;
   const exampleOf = (name: string) => parameters.find((each) => each.name === name)?.example ?? "";
   const needed = parameters.filter((each) => each.in === "query" && each.required);

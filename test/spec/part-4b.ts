@@ -3,6 +3,7 @@
  * the walk and of the API reference go by.
  * @module
  */
+import { list, named, record as recordOf, type Schema, text } from "./record-schemas.ts";
 
 /** Every row of part 4B: method and path. */
 export const endpoints: readonly (readonly [method: string, path: string])[] = [
@@ -76,24 +77,13 @@ export const beyond: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-type Schema = Readonly<Record<string, unknown>>;
-
-const text: Schema = { type: "string" };
 const integer: Schema = { type: "integer" };
 const number: Schema = { type: "number" };
 const winc: Schema = { type: "string", pattern: "^-?[0-9]+$" };
 const date: Schema = { type: "string", pattern: "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d" };
-const list = (items: Schema): Schema => ({ type: "array", items });
-const named = (name: string): Schema => ({ $ref: `#/components/schemas/${name}` });
 
-/** A record with these fields and no others; `name?` may be absent. */
-function record(fields: Readonly<Record<string, Schema>>): Schema {
-  const properties = Object.fromEntries(
-    Object.entries(fields).map(([name, schema]) => [name.replace("?", ""), schema]),
-  );
-  const required = Object.keys(fields).filter((name) => !name.endsWith("?"));
-  return { type: "object", properties, required, additionalProperties: false };
-}
+/** A record with these fields and no others. */
+const record = (fields: Readonly<Record<string, Schema>>): Schema => recordOf(fields, { additionalProperties: false });
 
 const currencies = ["aud", "brl", "cad", "eur", "gbp", "hkd", "inr", "jpy", "sgd", "usd"];
 const transaction = {

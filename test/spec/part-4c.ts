@@ -3,6 +3,7 @@
  * the upload service's, as tables: what the test of the walk goes by.
  * @module
  */
+import { list, named, record, type Schema, text } from "./record-schemas.ts";
 
 /** Every row of part 4C, then every one beyond it: method and path. */
 export const specified = ["GET /price/{token}/{byteCount}", "GET /price/{token}", "GET /", "GET /info"] as const;
@@ -127,23 +128,9 @@ export const messages: Readonly<Record<Endpoint, Readonly<Record<string, readonl
   "GET /health": {},
 };
 
-type Schema = Readonly<Record<string, unknown>>;
-
-const text: Schema = { type: "string" };
 const integer: Schema = { type: "integer", minimum: 0 };
 const id: Schema = { type: "string", pattern: "^[0-9a-zA-Z_-]{43}$" };
 const winc: Schema = { type: "string", pattern: "^[0-9]+$" };
-const list = (items: Schema): Schema => ({ type: "array", items });
-const named = (name: string): Schema => ({ $ref: `#/components/schemas/${name}` });
-
-/** A record with these fields; `name?` may be absent. */
-function record(fields: Readonly<Record<string, Schema>>): Schema {
-  const properties = Object.fromEntries(
-    Object.entries(fields).map(([name, schema]) => [name.replace("?", ""), schema]),
-  );
-  const required = Object.keys(fields).filter((name) => !name.endsWith("?"));
-  return { type: "object", properties, required };
-}
 
 const receipt = {
   id,

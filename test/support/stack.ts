@@ -106,3 +106,17 @@ export async function openStack(
     },
   };
 }
+
+/** The administration key of stacks that tests administer. */
+export const adminKey = "key-of-this-test";
+
+/** Sends a request to the admin API. @returns The parsed JSON, or "" for an empty body. */
+export async function askAdmin(stack: Stack, method: string, path: string, body?: unknown) {
+  const response = await fetch(`${stack.gateway.adminUrl ?? stack.gateway.url}/svc/admin/${path}`, {
+    method,
+    headers: { authorization: `Bearer ${adminKey}` },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  return { status: response.status, body: text === "" ? "" : JSON.parse(text) };
+}

@@ -15,7 +15,7 @@ import type { Devnet, DevnetOptions } from "../../src/dev/devnet/devnet.ts";
 import { createClosers } from "../../src/lib/closers.ts";
 import { openTestDevnet, rsaJwk, serve } from "../dev/devnet/support.ts";
 import { createRecordingLog } from "./recording-log.ts";
-import { eventually } from "./until.ts";
+import { eventually, until } from "./until.ts";
 
 /** A program and the chain that it follows. */
 export type UploadStack = Readonly<{
@@ -143,4 +143,12 @@ export async function statusOf(uploads: string, id: string): Promise<ItemStatus>
   const response = await fetch(`${uploads}/tx/${id}/status`);
   if (response.status !== 200) throw new Error(`${response.status}: ${await response.text()}`);
   return await response.json();
+}
+
+/** Mines blocks until an upload is permanent. */
+export async function untilFinalized(stack: UploadStack, id: string): Promise<void> {
+  await until(async () => {
+    await stack.devnet.mine(1);
+    return (await statusOf(stack.uploads, id)).status === "FINALIZED";
+  });
 }

@@ -1,32 +1,18 @@
 /**
  * `cairn upload` of a folder with links: what they reach outside of it is not published unasked.
  */
-import { afterAll, describe, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { describe, expect, test } from "bun:test";
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createEthereumSigner } from "../../../src/arweave/signers/ethereum.ts";
 import { listLocalFiles } from "../../../src/cli/upload/local-files.ts";
 import { signFile } from "../../../src/cli/upload/local-item.ts";
 import { rsaKey, testKey } from "../../support/signers.ts";
 import { runCairn } from "../command.ts";
-import { openFakeUploadService } from "../upload-service.ts";
+import { openUploadFolder } from "./upload-folder.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "cairn-links-"));
-const service = openFakeUploadService();
+const { folder, service, write } = openUploadFolder("cairn-links-");
 const wallet = write("wallet/key.json", JSON.stringify(rsaKey));
-
-afterAll(async () => {
-  await service.close();
-  rmSync(folder, { recursive: true, force: true });
-});
-
-function write(path: string, data: string | Uint8Array): string {
-  const file = join(folder, path);
-  mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(file, data);
-  return file;
-}
 
 function link(path: string, target: string): void {
   mkdirSync(dirname(join(folder, path)), { recursive: true });

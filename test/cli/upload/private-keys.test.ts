@@ -1,18 +1,16 @@
 /**
  * Private keys beside what is uploaded: every form of them is left out of a folder, and nothing that only looks alike.
  */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { generateKeyPairSync, type KeyObject, randomBytes } from "node:crypto";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { ed25519KeyPair } from "../../../src/arweave/signers/ed25519.ts";
 import { createKeyTest } from "../../../src/cli/upload/private-keys.ts";
 import { encodeBase58 } from "../../../src/lib/base-encodings.ts";
 import { rsaKeys } from "../../support/rsa-keys.ts";
 import { rsaKey, testKey } from "../../support/signers.ts";
 import { runCairn } from "../command.ts";
-import { openFakeUploadService } from "../upload-service.ts";
+import { openUploadFolder } from "./upload-folder.ts";
 
 const rsa = generateKeyPairSync("rsa", { modulusLength: 2_048 });
 const ec = generateKeyPairSync("ec", { namedCurve: "P-256" });
@@ -119,24 +117,12 @@ describe("W2: whether a file is a private key", () => {
 });
 
 describe("W2: cairn upload", () => {
-  const folder = mkdtempSync(join(tmpdir(), "cairn-keys-"));
-  const service = openFakeUploadService();
+  const { folder, service, write } = openUploadFolder("cairn-keys-");
   const wallet = write("wallet/key.json", JSON.stringify(rsaKey));
   beforeAll(() => {
     write("site/index.html", "<h1>Hi</h1>");
     for (const [, name, content] of keys) write(`site/${name}`, content);
   });
-  afterAll(async () => {
-    await service.close();
-    rmSync(folder, { recursive: true, force: true });
-  });
-
-  function write(path: string, data: string | Uint8Array): string {
-    const file = join(folder, path);
-    mkdirSync(dirname(file), { recursive: true });
-    writeFileSync(file, data);
-    return file;
-  }
   const upload = (...words: string[]) =>
     runCairn(["upload", ...words, "--to", service.url, "--wallet", wallet], {
       cwd: folder,

@@ -1,17 +1,16 @@
 /**
  * Receipts that a run of `cairn upload` has paid for and not stored: the next run has the service give them again.
  */
-import { afterAll, beforeEach, describe, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { beforeEach, describe, expect, test } from "bun:test";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { rsaKey } from "../../support/signers.ts";
 import { runCairn } from "../command.ts";
-import { fakeReceipt, openFakeUploadService } from "../upload-service.ts";
+import { fakeReceipt } from "../upload-service.ts";
+import { openUploadFolder } from "./upload-folder.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "cairn-again-"));
+const { folder, service } = openUploadFolder("cairn-again-");
 const state = join(folder, "state", "cairn");
-const service = openFakeUploadService();
 const wallet = join(folder, "key.json");
 const small = join(folder, "small.txt");
 const large = join(folder, "large.bin");
@@ -23,11 +22,6 @@ beforeEach(() => {
   service.forget();
   rmSync(state, { recursive: true, force: true });
 });
-afterAll(async () => {
-  await service.close();
-  rmSync(folder, { recursive: true, force: true });
-});
-
 async function upload(file: string) {
   const words = ["upload", file, "--to", service.url, "--wallet", wallet, "--json"];
   const { code, out, err } = await runCairn(words, {

@@ -2,31 +2,21 @@
  * `cairn upload` against a service that keeps what it is sent, and one that is in trouble.
  * @module
  */
-import { afterAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  rmSync,
-  symlinkSync,
-  utimesSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { checkItem } from "../../../src/arweave/data-item.ts";
 import { readManifest } from "../../../src/arweave/manifest.ts";
 import { ed25519KeyPair } from "../../../src/arweave/signers/ed25519.ts";
 import { encodeBase58 } from "../../../src/lib/base-encodings.ts";
 import { rsaKey, testKey } from "../../support/signers.ts";
 import { type Ran, runCairn } from "../command.ts";
-import { fakeReceipt, openFakeUploadService } from "../upload-service.ts";
+import { fakeReceipt } from "../upload-service.ts";
+import { openUploadFolder } from "./upload-folder.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "cairn-upload-"));
+const { folder, service, write } = openUploadFolder("cairn-upload-");
 const state = join(folder, "state");
-const service = openFakeUploadService();
 const dev = join(folder, "data", "devnet");
 mkdirSync(dev, { recursive: true });
 writeFileSync(join(dev, "wallet-rsa.json"), JSON.stringify(rsaKey));
@@ -39,18 +29,6 @@ beforeEach(() => {
   service.forget();
   rmSync(state, { recursive: true, force: true });
 });
-afterAll(async () => {
-  await service.close();
-  rmSync(folder, { recursive: true, force: true });
-});
-
-function write(path: string, data: string | Uint8Array): string {
-  const file = join(folder, path);
-  mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(file, data);
-  return file;
-}
-
 function upload(path: string, ...words: string[]): Promise<Ran> {
   return runCairn(["upload", path, "--to", service.url, ...words], {
     cwd: folder,

@@ -10,13 +10,14 @@ import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import { findUpload } from "../../../src/upload/upload-rows.ts";
 import { validEncodings } from "../../support/encodings.ts";
 import { openTestPayment, type TestPayment } from "../../support/payment.ts";
-import { createMultiAptosSigner, signers, testKey } from "../../support/signers.ts";
+import { signers } from "../../support/signers.ts";
 import { eventually } from "../../support/until.ts";
 import {
   createPartsClient,
   type MultipartFixture,
   makeFolder,
   makeItem,
+  malleableSigners,
   openMultipartFixture,
   type PartsClient,
   partFilesIn,
@@ -24,10 +25,6 @@ import {
 } from "../../upload/multipart/multipart-fixture.ts";
 
 const folder = makeFolder();
-const malleable = [
-  ["ethereum", signers[2]],
-  ["multiAptos", createMultiAptosSigner([testKey(51), testKey(52), testKey(53)], 2)],
-] as const;
 let payment: TestPayment;
 let fixture: MultipartFixture;
 let client: PartsClient;
@@ -258,7 +255,7 @@ describe("uploads in parts", () => {
       ]);
     });
 
-    test.each(malleable)(
+    test.each(malleableSigners)(
       "another encoding of an item by %s gets the first receipt, and is charged nothing",
       async (_name, signer) => {
         const item = newItem(300_000, [], signer);

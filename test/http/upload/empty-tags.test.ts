@@ -9,7 +9,7 @@ import type { Tag } from "../../../src/arweave/tags.ts";
 import { post, rsa } from "../../dev/devnet/support.ts";
 import { bundleTags, makeItem } from "../../indexing/samples.ts";
 import { eventually } from "../../support/until.ts";
-import { openUploadStack, sendItem, statusOf, type UploadStack } from "../../support/upload-stack.ts";
+import { openUploadStack, sendItem, type UploadStack, untilFinalized } from "../../support/upload-stack.ts";
 
 let stack: UploadStack;
 beforeAll(async () => {
@@ -63,13 +63,7 @@ test("an upload is taken and found, before and after its block", async () => {
     (rows) => rows.length > 0,
   );
   await expectFound(id);
-  await eventually(
-    async () => {
-      await stack.devnet.mine(1);
-      return await statusOf(stack.uploads, id);
-    },
-    ({ status }) => status === "FINALIZED",
-  );
+  await untilFinalized(stack, id);
   await eventually(
     async () => stack.gateway.reader.row(id as never)?.block,
     (block) => block !== undefined,

@@ -8,7 +8,7 @@ import { readItemHeader } from "../../../src/arweave/data-item.ts";
 import { post, rsa } from "../../dev/devnet/support.ts";
 import { bundleTags, makeItem } from "../../indexing/samples.ts";
 import { eventually } from "../../support/until.ts";
-import { openUploadStack, sendItem, statusOf, type UploadStack } from "../../support/upload-stack.ts";
+import { openUploadStack, sendItem, type UploadStack, untilFinalized } from "../../support/upload-stack.ts";
 
 let stack: UploadStack;
 beforeAll(async () => {
@@ -30,13 +30,7 @@ test("an item in an uploaded bundle, on any level, is 200 with its parent and it
   const outer = makeItem(writeBundle([makeItem("first"), inner]), { tags: [...bundleTags] });
   const [deepestId, innerId] = [headerOf(deepest).id, headerOf(inner).id];
   const { id } = await sendItem(stack.uploads, outer);
-  await eventually(
-    async () => {
-      await stack.devnet.mine(1);
-      return await statusOf(stack.uploads, id);
-    },
-    ({ status }) => status === "FINALIZED",
-  );
+  await untilFinalized(stack, id);
   await eventually(
     () => offsetsOf(deepestId),
     ({ status }) => status === 200,

@@ -21,12 +21,13 @@ import { funded, openX402Fixture, type X402Fixture } from "../../payment/x402/x4
 import { createBlockList } from "../../support/block-lists.ts";
 import { validEncodings } from "../../support/encodings.ts";
 import { closed, faultsOf } from "../../support/schema.ts";
-import { createMultiAptosSigner, rsaKey, signers, testKey } from "../../support/signers.ts";
+import { rsaKey, signers } from "../../support/signers.ts";
 import { eventually } from "../../support/until.ts";
 import {
   type MultipartFixture,
   makeFolder,
   makeItem,
+  malleableSigners,
   openMultipartFixture,
   partFilesIn,
   type TestItem,
@@ -34,10 +35,6 @@ import {
 import { openX402UploadServer, type X402UploadServer } from "../../upload/x402/upload-server.ts";
 
 const folder = makeFolder();
-const malleable = [
-  ["ethereum", signers[2]],
-  ["multiAptos", createMultiAptosSigner([testKey(51), testKey(52), testKey(53)], 2)],
-] as const;
 let x402: X402Fixture;
 let fixture: MultipartFixture;
 let server: HttpServer;
@@ -244,7 +241,7 @@ describe("uploads by x402", () => {
       expect(x402.node.balanceOf(other.address)).toBe(1_000_000_000n);
     });
 
-    test.each(malleable)(
+    test.each(malleableSigners)(
       "by %s that is there already in another encoding is answered the first receipt, and costs nothing",
       async (_name, signer) => {
         const item = newItem(5_000, signer);

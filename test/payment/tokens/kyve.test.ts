@@ -7,7 +7,7 @@ import { encodeBech32 } from "../../../src/lib/base-encodings.ts";
 import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
 import { createKyveChain, type KyveServer, openKyveServer } from "../../../src/payment/tokens/chains/kyve-chain.ts";
 import { type KyveNode, kyveSend, openKyveNode } from "./kyve-node.ts";
-import { lookAgainMs, never, openTokenFixture, rejectionOf, type TokenFixture } from "./token-fixture.ts";
+import { never, openTokenFixture, rejectionOf, type TokenFixture, tokenSteps } from "./token-fixture.ts";
 
 const kyveAddress = (number: number) => encodeBech32("kyve", new Uint8Array(20).fill(number));
 const ours = kyveAddress(1);
@@ -32,24 +32,12 @@ async function open(options: Parameters<typeof openKyveNode>[0] = {}, chainId = 
   const chain = createKyveChain({ address, denom: "ukyve", server, ...depths });
   const fixture = await openTokenFixture([chain]);
   opened.push({ node, server, fixture });
-  let mark: string | undefined;
   return {
     ...fixture,
     node,
     chain,
     pay: (amount: bigint, from = alice, to = ours) => node.send({ messages: [kyveSend(from, to, amount)] }),
-    submit: (id: string) => fixture.payments.submit("kyve", id, never),
-    follow: async () => {
-      fixture.payment.clock.advance(lookAgainMs);
-      return await fixture.payments.follow(chain, 100, never);
-    },
-    look: async () => {
-      const found = await chain.scan(mark, never);
-      if (found.kind === "fault") throw new Error(found.detail);
-      expect(await fixture.payments.take(chain, found.ids, never)).toBeUndefined();
-      mark = found.cursor;
-      return found;
-    },
+    ...tokenSteps(fixture, chain),
   };
 }
 

@@ -9,7 +9,7 @@ import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts
 import { openJsonRpc } from "../../../src/payment/evm/json-rpc.ts";
 import { createSolanaChain } from "../../../src/payment/tokens/chains/solana-chain.ts";
 import { openSolanaNode, programAddress, type SolanaNode, type SolanaPlan, solanaAddress } from "./solana-node.ts";
-import { lookAgainMs, never, openTokenFixture, rejectionOf, type TokenFixture } from "./token-fixture.ts";
+import { never, openTokenFixture, rejectionOf, type TokenFixture, tokenSteps } from "./token-fixture.ts";
 
 const ours = solanaAddress(1);
 const alice = solanaAddress(2);
@@ -38,23 +38,11 @@ async function open(token: "solana" | "solana-usdc" = "solana") {
   });
   const fixture = await openTokenFixture([chain]);
   opened.push({ node, fixture });
-  let mark: string | undefined;
   return {
     ...fixture,
     node,
     chain,
-    submit: (signature: string) => fixture.payments.submit(token, signature, never),
-    follow: async () => {
-      fixture.payment.clock.advance(lookAgainMs);
-      return await fixture.payments.follow(chain, 100, never);
-    },
-    look: async () => {
-      const found = await chain.scan(mark, never);
-      if (found.kind === "fault") throw new Error(found.detail);
-      expect(await fixture.payments.take(chain, found.ids, never)).toBeUndefined();
-      mark = found.cursor;
-      return found;
-    },
+    ...tokenSteps(fixture, chain),
     final: (plan: SolanaPlan) => {
       const signature = node.send(plan);
       node.advance(toFinality);

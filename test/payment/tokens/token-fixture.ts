@@ -2,6 +2,8 @@
  * Token payments over a ledger, scripted chains and a price that tests set.
  * @module
  */
+
+import { expect } from "bun:test";
 import { type Winc, winc } from "../../../src/arweave/winston.ts";
 import { Failure } from "../../../src/failures.ts";
 import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
@@ -106,5 +108,25 @@ function priceOf(price: TestPrice, amount: bigint): PaymentPrice {
     fees: [{ ...fee, adjustmentAmount: -3n }],
     actualPaymentAmount: worth,
     quotedPaymentAmount: worth,
+  };
+}
+
+/** What tests of a chain do with its payments. */
+export function tokenSteps(fixture: TokenFixture, chain: TokenChain) {
+  let cursor: string | undefined;
+  return {
+    submit: (id: string) => fixture.payments.submit(chain.token, id, never),
+    follow: async () => {
+      fixture.payment.clock.advance(lookAgainMs);
+      return await fixture.payments.follow(chain, 100, never);
+    },
+    /** A step of the watcher. */
+    look: async () => {
+      const found = await chain.scan(cursor, never);
+      if (found.kind === "fault") throw new Error(found.detail);
+      expect(await fixture.payments.take(chain, found.ids, never)).toBeUndefined();
+      cursor = found.cursor;
+      return found;
+    },
   };
 }

@@ -3,22 +3,11 @@
  * Arguments: folder, first root's number.
  * @module
  */
-import { join } from "node:path";
-import { systemClock } from "../../../src/lib/clock.ts";
-import { silentLog } from "../../../src/lib/log.ts";
-import { openExtents } from "../../../src/store/extents/extents.ts";
 import { madeBytes } from "../../chain/data-node.ts";
-import { killedRoot, killedRootBytes } from "../index/killed-roots.ts";
+import { killedRoot, killedRootBytes, openKilledExtents } from "../index/killed-roots.ts";
 
 const [folder = "", first = "0"] = process.argv.slice(2);
-const extents = openExtents({
-  folder: join(folder, "content"),
-  mapPath: join(folder, "content.sqlite"),
-  bytesMax: 24 * 2 ** 20,
-  freeBytesMin: 0,
-  clock: systemClock,
-  log: silentLog,
-});
+const extents = openKilledExtents(folder, 24 * 2 ** 20);
 for (let number = Number(first); ; number++) {
   const bytes = madeBytes(number, killedRootBytes);
   for (let at = 0; at < bytes.length; at += 250_000) {

@@ -4,26 +4,15 @@
  * @module
  */
 import { writeSync } from "node:fs";
-import { join } from "node:path";
-import { systemClock } from "../../../src/lib/clock.ts";
-import { silentLog } from "../../../src/lib/log.ts";
-import { openExtents } from "../../../src/store/extents/extents.ts";
 import { madeBytes } from "../../chain/data-node.ts";
-import { killedRoot, killedRootBytes } from "../index/killed-roots.ts";
+import { killedRoot, killedRootBytes, openKilledExtents } from "../index/killed-roots.ts";
 
 const [folder = "", roots = "0"] = process.argv.slice(2);
 
 /** A cache that cannot be opened is a failure that everybody hears of. */
 function opened() {
   try {
-    return openExtents({
-      folder: join(folder, "content"),
-      mapPath: join(folder, "content.sqlite"),
-      bytesMax: 64 * 2 ** 20,
-      freeBytesMin: 0,
-      clock: systemClock,
-      log: silentLog,
-    });
+    return openKilledExtents(folder);
   } catch {
     writeSync(1, "not opened\n");
     process.exit(0);

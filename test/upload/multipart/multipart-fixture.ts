@@ -37,7 +37,7 @@ import { createPartWriters, type PartWriters } from "../../../src/upload/multipa
 import { type MultipartSweep, openMultipartSweep } from "../../../src/upload/multipart/sweep.ts";
 import { createBlockList } from "../../support/block-lists.ts";
 import { createRecordingLog } from "../../support/recording-log.ts";
-import { signers } from "../../support/signers.ts";
+import { createMultiAptosSigner, signers, testKey } from "../../support/signers.ts";
 
 /** What a fixture is opened on; what it is made of may be left to it. */
 export type FixtureOptions = Readonly<{
@@ -304,3 +304,9 @@ export function createPartsClient(base: string, token = "ethereum"): PartsClient
     finalize: (id, how = "-1", headers = {}) => fetch(at(`${id}/${how}`), { method: "POST", headers }),
   };
 }
+
+/** Signers whose signatures have more than one valid encoding. */
+export const malleableSigners = [
+  ["ethereum", signers[2]],
+  ["multiAptos", createMultiAptosSigner([testKey(51), testKey(52), testKey(53)], 2)],
+] as const;

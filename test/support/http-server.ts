@@ -1,0 +1,20 @@
+/**
+ * The HTTP server around an application, with defaults for tests.
+ * @module
+ */
+import { createRequestMetrics } from "../../src/http/request-metrics.ts";
+import { type HttpServer, openServer, type ServerOptions } from "../../src/http/server.ts";
+import { silentLog } from "../../src/lib/log.ts";
+import { createMetrics } from "../../src/lib/metrics.ts";
+
+/** Opens it on a free port of this machine. */
+export function openTestServer(options: Partial<ServerOptions> & Pick<ServerOptions, "app">): HttpServer {
+  return openServer({
+    hostname: "127.0.0.1",
+    port: 0,
+    bodyBytesMax: 1_000,
+    log: silentLog,
+    stats: createRequestMetrics(createMetrics(), silentLog),
+    ...options,
+  });
+}
