@@ -5,8 +5,8 @@
  */
 import { Elysia } from "elysia";
 import { createSandboxPriceFeed } from "../src/dev/sandbox/price-feed.ts";
+import { createPromoGuard } from "../src/http/payment/client-guards.ts";
 import { createPriceRoutes } from "../src/http/payment/price-routes.ts";
-import { createPromoGuard } from "../src/http/payment/promo-guard.ts";
 import { createRequestMetrics } from "../src/http/request-metrics.ts";
 import { jsonResponse } from "../src/http/responses.ts";
 import { openServer } from "../src/http/server.ts";

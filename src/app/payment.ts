@@ -9,17 +9,18 @@ import type { Nodes } from "../chain/nodes.ts";
 import type { Config } from "../config/settings.ts";
 import { Failure } from "../failures.ts";
 import { createHealth, type HealthCheck } from "../gateway/health.ts";
-import { createApprovalRoutes } from "../http/payment/approval-routes.ts";
-import { createBalanceRoutes } from "../http/payment/balance-routes.ts";
+import { createApprovalRoutes, createBalanceRoutes, createHistoryRoutes } from "../http/payment/account-routes.ts";
+import {
+  createPromoGuard,
+  createReportGuard,
+  createSessionGuard,
+  type FailedAttemptGuard,
+} from "../http/payment/client-guards.ts";
 import { createGiftRoutes } from "../http/payment/gift-routes.ts";
-import { createHistoryRoutes } from "../http/payment/history-routes.ts";
-import { createInformationRoutes } from "../http/payment/information-routes.ts";
+import { createPaymentInformationRoutes } from "../http/service-information.ts";
 import { paymentReference } from "../http/payment/payment-reference.ts";
 import { createPriceRoutes } from "../http/payment/price-routes.ts";
-import { createPromoGuard, type PromoGuard } from "../http/payment/promo-guard.ts";
 import { createQuoteRoutes } from "../http/payment/quote-routes.ts";
-import { createReportGuard } from "../http/payment/report-guard.ts";
-import { createSessionGuard } from "../http/payment/session-guard.ts";
 import { createTokenRoutes } from "../http/payment/token-routes.ts";
 import { createTopUpRoutes } from "../http/payment/top-up-routes.ts";
 import { createWebhookRoutes } from "../http/payment/webhook-routes.ts";
@@ -134,11 +135,11 @@ export function openPayment(app: AppContext, parts: PaymentParts): OpenPayment {
     publicUrl: config.PAYMENT_PUBLIC_URL,
     routes: [
       () =>
-        createInformationRoutes({
+        createPaymentInformationRoutes({
           release: version,
           gatewayUrl,
           addresses,
-          freeUploadBytes: config.FREE_UPLOAD_BYTES,
+          freeBytesMax: config.FREE_UPLOAD_BYTES,
           health,
           metrics: config.METRICS_ON_ADMIN_LISTEN ? undefined : metrics,
         }),
@@ -251,7 +252,7 @@ type CardParts = Readonly<{
   makeId: MakeId;
   prices: Pick<Prices, "limits" | "topUp">;
   countPromo: CountPromo;
-  promoGuard: PromoGuard;
+  promoGuard: FailedAttemptGuard;
   /** The base URL at which clients reach the payment service. */
   publicUrl: PublicUrl;
   /** Under `dev`: used if no key of Stripe is set. */

@@ -15,14 +15,17 @@ import { createHealth } from "../gateway/health.ts";
 import type { PublicUrl } from "../http/public-url.ts";
 import type { Service } from "../http/service-app.ts";
 import { createChunkRoutes } from "../http/upload/chunk-routes.ts";
-import { createUploadInformationRoutes } from "../http/upload/information-routes.ts";
-import { createItemRoutes } from "../http/upload/item-routes.ts";
+import { createUploadInformationRoutes } from "../http/service-information.ts";
+import {
+  createItemRoutes,
+  createReceiptRoutes,
+  createStatusRoutes,
+  receiptSemaphore,
+} from "../http/upload/item-routes.ts";
 import { createUploadPriceRoutes } from "../http/upload/price-routes.ts";
-import { createReceiptWriter, type ReceiptWriter } from "../http/upload/receipt-record.ts";
-import { createReceiptRoutes, receiptSemaphore } from "../http/upload/receipt-routes.ts";
-import { createStatusRoutes } from "../http/upload/status-routes.ts";
 import { uploadReference } from "../http/upload/upload-reference.ts";
-import { createPaidChunks } from "../http/upload/x402-chunks.ts";
+import { createReceiptWriter, type ReceiptWriter } from "../http/upload/upload-responses.ts";
+import { createPaidChunks } from "../http/upload/x402-upload-payments.ts";
 import { createX402UploadRoutes } from "../http/upload/x402-upload-routes.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
 import { systemClock } from "../lib/clock.ts";

@@ -6,7 +6,7 @@ import { type AnyElysia, Elysia } from "elysia";
 import { type Metrics, metricsContentType } from "../lib/metrics.ts";
 import { text } from "./reference/words.ts";
 import { servicePrefixes } from "./reserved-paths.ts";
-import { withBodySize } from "./responses.ts";
+import { noStore, withBodySize } from "./responses.ts";
 import { described } from "./route-schema.ts";
 
 /** Where the gateway has its metrics: for collectors, and under the peer's address in both spellings. */
@@ -49,7 +49,7 @@ export function createMetricsRoutes(
   const page = createPage(metrics, now);
   const respond = async () => {
     const body = await page();
-    const headers = { "Content-Type": metricsContentType, "Cache-Control": "no-store" };
+    const headers = { "Content-Type": metricsContentType, ...noStore };
     return withBodySize(new Response(body, { headers }), body);
   };
   for (const path of paths) routes.get(path, respond, path === documentedPath ? { detail } : {});

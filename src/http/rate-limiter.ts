@@ -15,7 +15,7 @@ import { createTokenBuckets } from "../lib/token-buckets.ts";
 import { addressBlock } from "./client-address.ts";
 import { isAdministration } from "./cors.ts";
 import type { Asker } from "./request-context.ts";
-import { bodySizeOf, jsonResponse } from "./responses.ts";
+import { bodySizeOf, jsonResponse, noStore } from "./responses.ts";
 
 /** Tokens of one kind of bucket. */
 export type BucketSize = Readonly<{ capacity: number; refillPerSecond: number }>;
@@ -143,6 +143,6 @@ export function tokensOf({ headOnly }: Asker, response: Response): number {
 /** The response when a limit is reached. */
 export function rateLimitedResponse({ of, waitMs }: Lack): Response {
   const message = `${of === "ip" ? "IP" : "Resource"} rate limit exceeded`;
-  const headers = { "Retry-After": String(Math.ceil(waitMs / 1_000)), "Cache-Control": "no-store" };
+  const headers = { ...noStore, "Retry-After": String(Math.ceil(waitMs / 1_000)) };
   return jsonResponse({ error: "Too Many Requests", message }, 429, headers);
 }

@@ -10,6 +10,9 @@ import { type Failure, type FailureCode, type FailureRow, failures } from "../fa
 export const jsonType = "application/json; charset=utf-8";
 export const textType = "text/plain; charset=utf-8";
 
+/** Keeps a response out of caches: its content may change at any moment, or is for one client. */
+export const noStore = { "Cache-Control": "no-store" } as const;
+
 type HeaderRecord = Readonly<Record<string, string>>;
 
 export function jsonResponse(value: unknown, status = 200, headers: HeaderRecord = {}): Response {
@@ -68,7 +71,7 @@ export function codeResponse(code: FailureCode, headers: HeaderRecord = {}): Res
 /** Errors that may resolve by themselves (404, 5xx) are sent with `no-store`. */
 function failureHeaders(row: FailureRow): HeaderRecord {
   return {
-    ...(row.status === 404 || row.status >= 500 ? { "Cache-Control": "no-store" } : {}),
+    ...(row.status === 404 || row.status >= 500 ? noStore : {}),
     ...(row.retryAfterSeconds === undefined ? {} : { "Retry-After": String(row.retryAfterSeconds) }),
     ...(row.challenge === undefined ? {} : { "WWW-Authenticate": row.challenge }),
     ...(row.status === 408 ? { Connection: "close" } : {}), // the rest of the body is not read any more

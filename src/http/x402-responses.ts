@@ -17,7 +17,7 @@ import {
   type X402Settled,
   type X402Terms,
 } from "../payment/x402/x402.ts";
-import { jsonResponse } from "./responses.ts";
+import { jsonResponse, noStore } from "./responses.ts";
 
 /** Content of a 402 response. */
 export type X402Required = Readonly<{
@@ -60,7 +60,7 @@ export function x402RequiredResponse({ terms, quote, resource, error, rejected }
           payer: rejected.payer,
         });
   return jsonResponse({ ...first, x402Version: 1, error, accepts: [first] }, 402, {
-    "Cache-Control": "no-store",
+    ...noStore,
     "PAYMENT-REQUIRED": base64Json(second),
     ...settlement,
   });
@@ -73,7 +73,7 @@ export function x402SettledHeaders(
   { transaction, payer }: Pick<X402Settled, "transaction" | "payer">,
 ): Readonly<Record<string, string>> {
   return {
-    "Cache-Control": "no-store",
+    ...noStore,
     ...settlementHeaders(payment.version, terms, { success: true, transaction, payer }),
   };
 }

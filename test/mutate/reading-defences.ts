@@ -266,7 +266,7 @@ export const readingDefences: readonly Defence[] = [
   {
     threat: "X3",
     name: "where a checkout returns to",
-    file: "src/http/payment/top-up-request.ts",
+    file: "src/http/payment/top-up-routes.ts",
     text: "if (!mayReturnTo(text, rules)) throw rejected(",
     instead: "if (false) throw rejected(",
     tests: ["test/http/payment/top-up.test.ts"],
@@ -274,7 +274,7 @@ export const readingDefences: readonly Defence[] = [
   {
     threat: "X3",
     name: "other origins than the allowed ones",
-    file: "src/http/payment/top-up-request.ts",
+    file: "src/http/payment/top-up-routes.ts",
     text: "return origins.length === 0 || [...origins.map(originOf), ...own].includes(origin);",
     instead: "return true;",
     tests: ["test/http/payment/top-up.test.ts"],

@@ -5,11 +5,9 @@
  */
 import type { AnyElysia } from "elysia";
 import { Failure } from "../../src/failures.ts";
-import { createApprovalRoutes } from "../../src/http/payment/approval-routes.ts";
-import { createBalanceRoutes } from "../../src/http/payment/balance-routes.ts";
+import { createApprovalRoutes, createBalanceRoutes } from "../../src/http/payment/account-routes.ts";
+import { createPromoGuard, createReportGuard } from "../../src/http/payment/client-guards.ts";
 import { createPriceRoutes } from "../../src/http/payment/price-routes.ts";
-import { createPromoGuard } from "../../src/http/payment/promo-guard.ts";
-import { createReportGuard } from "../../src/http/payment/report-guard.ts";
 import { createTokenRoutes } from "../../src/http/payment/token-routes.ts";
 import { createWalletTokens } from "../../src/payment/access/json-web-token.ts";
 import { createWalletAccess } from "../../src/payment/access/wallet-access.ts";

@@ -6,9 +6,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { join } from "node:path";
 import { winc } from "../../src/arweave/winston.ts";
 import type { Pace } from "../../src/http/request-body.ts";
-import { createItemRoutes } from "../../src/http/upload/item-routes.ts";
-import { createReceiptWriter } from "../../src/http/upload/receipt-record.ts";
-import { createReceiptRoutes } from "../../src/http/upload/receipt-routes.ts";
+import { createItemRoutes, createReceiptRoutes } from "../../src/http/upload/item-routes.ts";
+import { createReceiptWriter } from "../../src/http/upload/upload-responses.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { createClosers } from "../../src/lib/closers.ts";
 import { silentLog } from "../../src/lib/log.ts";

@@ -13,7 +13,7 @@ import type { Log } from "../../lib/log.ts";
 import { readBody } from "../request-body.ts";
 import { composingOf, contextOf } from "../request-context.ts";
 import { readTarget } from "../request-target.ts";
-import { jsonType, withBodySize } from "../responses.ts";
+import { jsonType, noStore, withBodySize } from "../responses.ts";
 import { graphqlEndpoint } from "./graphiql.ts";
 import { errorResponse } from "./graphql-request.ts";
 
@@ -61,13 +61,13 @@ export function graphqlForward(options: GraphqlForwardOptions) {
 async function forward(request: Request, { origin, http, name, log }: GraphqlForwardOptions): Promise<Response> {
   const passed = (request.headers.get(passedHeader) ?? "").split(",").filter((part) => part !== "");
   if (passed.includes(name) || passed.length >= passedMax)
-    return errorResponse(508, "The query was forwarded in a loop.", notStored);
+    return errorResponse(508, "The query was forwarded in a loop.", noStore);
   let outgoing: HttpRequest;
   try {
     outgoing = await outgoingOf(request, origin, [...passed, name]);
   } catch (error) {
     if (error instanceof Failure && error.code === "too_large")
-      return errorResponse(413, `The body is larger than ${bodyBytesMax} bytes.`, notStored);
+      return errorResponse(413, `The body is larger than ${bodyBytesMax} bytes.`, noStore);
     throw error;
   }
   const { hold, signal } = composingOf(request);
@@ -77,8 +77,8 @@ async function forward(request: Request, { origin, http, name, log }: GraphqlFor
   const details = reply.kind === "answer" ? { status: reply.status, type: reply.headers.get("content-type") } : reply;
   log.warn("query could not be forwarded", { requestId, origin, ...details });
   return reply.kind === "fault" && reply.reason === "timeout"
-    ? errorResponse(504, "The query host did not respond in time.", notStored)
-    : errorResponse(502, "The query host sent no valid response.", notStored);
+    ? errorResponse(504, "The query host did not respond in time.", noStore)
+    : errorResponse(502, "The query host sent no valid response.", noStore);
 }
 
 async function outgoingOf(request: Request, origin: string, passed: readonly string[]): Promise<HttpRequest> {
@@ -104,5 +104,3 @@ function returned({ status, headers, body }: HttpResponse): Response {
   const response = new Response(new Uint8Array(body), { status, headers: { "Content-Type": type } });
   return withBodySize(response, body.byteLength);
 }
-
-const notStored = { "Cache-Control": "no-store" };

@@ -14,7 +14,7 @@ import { callerLeft, reportsDisconnect } from "../client-disconnect.ts";
 import { queryParameter } from "../parameter.ts";
 import { readBody } from "../request-body.ts";
 import { readTarget } from "../request-target.ts";
-import { jsonResponse } from "../responses.ts";
+import { jsonResponse, noStore } from "../responses.ts";
 
 /** Query parameters of a GET request. */
 export const queryRequestParameters = {
@@ -93,4 +93,4 @@ const forms: Readonly<Record<string, SentRequest["form"]>> = {
   "application/x-www-form-urlencoded": "form",
 };
 
-const busyHeaders = { "Cache-Control": "no-store", "Retry-After": String(failures.busy.retryAfterSeconds) };
+const busyHeaders = { ...noStore, "Retry-After": String(failures.busy.retryAfterSeconds) };

@@ -4,12 +4,14 @@
  * Source: docs/reference/graphql.md#execution.
  * @module
  */
+
 import { Failure, type FailureRow, failures } from "../../failures.ts";
 import type { GraphqlJob } from "../../graphql/graphql-server.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Pool, Workers } from "../../threads/pool.ts";
 import { contextOf } from "../request-context.ts";
+import { noStore } from "../responses.ts";
 import { graphqlEndpoint } from "./graphiql.ts";
 import { acceptedMediaType, disconnectedResponse, errorResponse, readQueryRequest } from "./graphql-request.ts";
 
@@ -38,7 +40,7 @@ async function respond(request: Request, options: GraphqlOptions): Promise<Respo
   const { pool, indexPath, contentFolder, timeoutMs, clock, log } = options;
   const { requestId, memory } = contextOf(request);
   const reject = (status: number, message: string, headers = {}) =>
-    errorResponse(status, message, { ...notStored, ...headers }, type);
+    errorResponse(status, message, { ...noStore, ...headers }, type);
   try {
     const sent = await readQueryRequest(request, type);
     if (sent instanceof Response) return sent;
@@ -67,6 +69,3 @@ async function respond(request: Request, options: GraphqlOptions): Promise<Respo
     return reject(500, "Internal Server Error");
   }
 }
-
-/** Server errors may resolve by themselves, so they are not cached. */
-const notStored = { "Cache-Control": "no-store" };

@@ -16,13 +16,11 @@ import { queryParameter, requiredParameter } from "../parameter.ts";
 import { failureResponses, json, record, ref, type Schema, textSchema } from "../reference/words.ts";
 import { readBody } from "../request-body.ts";
 import { contextOf } from "../request-context.ts";
-import { jsonResponse } from "../responses.ts";
+import { jsonResponse, noStore } from "../responses.ts";
 import { described, type RouteDescription } from "../route-schema.ts";
-import { isoDate } from "./credit-records.ts";
-import { giftForm, giftOutcome } from "./gift-page.ts";
-import { dateTime, winc } from "./payment-schemas.ts";
-import { noStore } from "./signer.ts";
-import { fromLedger } from "./unavailable.ts";
+import { dateTime, fromLedger, winc } from "./payment-common.ts";
+import { giftForm, giftOutcome } from "./payment-pages.ts";
+import { isoDate } from "./payment-records.ts";
 
 export type GiftRoutesOptions = Readonly<{ gifts: Gifts }>;
 

@@ -4,13 +4,11 @@
  * @module
  */
 import type { Reference } from "../reference/document.ts";
-import { creditSchemas } from "./credit-records.ts";
+import { healthSchema, paymentInfoSchema } from "../service-information.ts";
+import { paymentHistorySchemas } from "./account-routes.ts";
 import { giftSchemas } from "./gift-routes.ts";
-import { paymentHistorySchemas } from "./history-routes.ts";
-import { informationSchemas } from "./information-routes.ts";
-import { priceSchemas } from "./price-records.ts";
+import { creditSchemas, priceSchemas, tokenSchemas } from "./payment-records.ts";
 import { quoteSchemas } from "./quote-routes.ts";
-import { tokenSchemas } from "./token-records.ts";
 import { topUpSchemas } from "./top-up-routes.ts";
 import { x402Schemas } from "./x402-routes.ts";
 
@@ -26,7 +24,8 @@ export const paymentReference: Reference = {
   descriptions: [],
   records: {
     ...priceSchemas,
-    ...informationSchemas,
+    Health: healthSchema,
+    PaymentInfo: paymentInfoSchema,
     ...creditSchemas,
     ...paymentHistorySchemas,
     ...tokenSchemas,

@@ -12,16 +12,15 @@ import type { Buyer, Prices } from "../../payment/prices/price-types.ts";
 import { pathParameter } from "../parameter.ts";
 import { failureResponses, inPath, inQuery, json, ref, textSchema } from "../reference/words.ts";
 import { contextOf } from "../request-context.ts";
-import { jsonResponse, jsonTextResponse } from "../responses.ts";
+import { jsonResponse, jsonTextResponse, noStore } from "../responses.ts";
 import { described, parsedText, plainText, type RouteDescription } from "../route-schema.ts";
-import { signatureHeaders } from "./payment-schemas.ts";
-import { bytesPriceRecord, currenciesRecord, paymentPriceRecord, ratesText, rateText } from "./price-records.ts";
-import type { PromoGuard } from "./promo-guard.ts";
-import { noStore, signedRequestOf } from "./signer.ts";
+import type { FailedAttemptGuard } from "./client-guards.ts";
+import { signatureHeaders, signedRequestOf } from "./payment-common.ts";
+import { bytesPriceRecord, currenciesRecord, paymentPriceRecord, ratesText, rateText } from "./payment-records.ts";
 
 export type PriceRoutesOptions = Readonly<{
   prices: Prices;
-  promoGuard: PromoGuard;
+  promoGuard: FailedAttemptGuard;
 }>;
 
 /** How long shared caches may store a response: rates change with the feed, limits by the hour. */

@@ -8,14 +8,12 @@ import { Failure } from "../../failures.ts";
 import type { Quote } from "../../payment/top-ups/quotes.ts";
 import { failureResponses, json, record, ref, type Schema, textSchema } from "../reference/words.ts";
 import { contextOf } from "../request-context.ts";
-import { jsonResponse } from "../responses.ts";
+import { jsonResponse, noStore } from "../responses.ts";
 import { described, plainText, type RouteDescription } from "../route-schema.ts";
-import { cancelledPage, donePage } from "./checkout-return-page.ts";
-import { isoDate } from "./credit-records.ts";
-import { dateTime, winc } from "./payment-schemas.ts";
-import { noStore } from "./signer.ts";
-import { cancelledPath, donePath, quoteParameter } from "./top-up-request.ts";
-import { fromLedger } from "./unavailable.ts";
+import { dateTime, fromLedger, winc } from "./payment-common.ts";
+import { cancelledPage, donePage } from "./payment-pages.ts";
+import { isoDate } from "./payment-records.ts";
+import { cancelledPath, donePath, quoteParameter } from "./top-up-routes.ts";
 
 export type QuoteRoutesOptions = Readonly<{
   /** Returns `undefined` for a quote that never existed or was removed. */

@@ -15,15 +15,14 @@ import { pathParameter } from "../parameter.ts";
 import { failureResponses, json, record, ref, textSchema } from "../reference/words.ts";
 import { readJsonBody } from "../request-body.ts";
 import { limits } from "../request-limits.ts";
-import { jsonResponse } from "../responses.ts";
+import { jsonResponse, noStore } from "../responses.ts";
 import { described, type RouteDescription } from "../route-schema.ts";
-import type { ReportGuard } from "./report-guard.ts";
-import { noStore } from "./signer.ts";
-import { submittedResponse } from "./token-records.ts";
+import type { FailedAttemptGuard } from "./client-guards.ts";
+import { submittedResponse } from "./payment-records.ts";
 
 export type TokenRoutesOptions = Readonly<{
   payments: Pick<TokenPayments, "submit">;
-  reportGuard: ReportGuard;
+  reportGuard: FailedAttemptGuard;
 }>;
 
 const report = bodyOf({ tx_id: needed(textKind({ minLength: 1 }), "missing_tx_id") });

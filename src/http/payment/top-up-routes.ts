@@ -1,31 +1,190 @@
 /**
- * Top-ups over HTTP: a quote, and a session at the card provider.
- * Source: docs/reference/payment.md#top-ups.
+ * Top-ups over HTTP: a quote, and a session at the card provider. The path and the query are parsed in the order in which
+ * the specification reports their errors.
+ * Source: docs/reference/payment.md#top-ups; docs/reference/threats.md (X3).
  * @module
  */
+
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
-import { giftWord, type QuoteTerms } from "../../payment/top-ups/quotes.ts";
-import type { TopUp, TopUpRequest, TopUps } from "../../payment/top-ups/top-up.ts";
+import { narrowed, textKind, wordKind } from "../../lib/kind.ts";
+import { readAddressOfWord, tokenWords } from "../../payment/addresses.ts";
+import type { CheckoutReturn } from "../../payment/providers/card-provider.ts";
+import { rejected } from "../../payment/rejection.ts";
+import { giftWord, type QuoteTerms, type TopUpMethod, topUpMethods } from "../../payment/top-ups/quotes.ts";
+import type { Recipient, TopUp, TopUpRequest, TopUps } from "../../payment/top-ups/top-up.ts";
+import { pathParameter, queryParameter } from "../parameter.ts";
 import type { PublicUrl } from "../public-url.ts";
 import { failureResponses, inPath, inQuery, json, record, ref, type Schema, textSchema } from "../reference/words.ts";
 import { contextOf } from "../request-context.ts";
-import { jsonResponse } from "../responses.ts";
+import { jsonResponse, noStore } from "../responses.ts";
 import { described, type RouteDescription } from "../route-schema.ts";
-import { isoDate } from "./credit-records.ts";
+import type { FailedAttemptGuard, SessionGuard } from "./client-guards.ts";
 import { redeemPath } from "./gift-routes.ts";
-import { adjustments, dateTime, winc } from "./payment-schemas.ts";
-import { adjustmentRecord, wireInteger } from "./price-records.ts";
-import type { PromoGuard } from "./promo-guard.ts";
-import type { SessionGuard } from "./session-guard.ts";
-import { noStore } from "./signer.ts";
-import { readTopUp, topUpParameters } from "./top-up-request.ts";
-import { fromLedger } from "./unavailable.ts";
+import { adjustments, dateTime, fromLedger, winc } from "./payment-common.ts";
+import { adjustmentRecord, isoDate, wireInteger } from "./payment-records.ts";
+import { paymentAmount, readPromoCodes } from "./price-routes.ts";
 
-export type TopUpRoutesOptions = Readonly<{
+const addressKinds = "Type of the address; `native` when absent.";
+
+/** Pages that a checkout may lead to: printable ASCII without backslashes, which URL parsers treat differently. */
+const page = textKind({
+  pattern: "^[hH][tT][tT][pP][sS]?://[\\x21-\\x5b\\x5d-\\x7e]+$",
+  maxLength: 2_048,
+  description: "Https, or http on this machine; of an origin that the operator allows.",
+});
+const destinations = wordKind([...tokenWords, giftWord, "email"]);
+
+/** Where a checkout is shown. */
+const uiModes = ["hosted", "embedded"] as const;
+const uiModeDefault = "hosted";
+
+/** PostgreSQL text cannot hold a NUL. */
+const giftMessage = narrowed(
+  textKind({ minLength: 1, maxLength: 250 }),
+  (text): text is string => !text.includes("\0"),
+  "1 to 250 characters, none of them NUL.",
+);
+
+/** Of top-ups by card. */
+const topUpParameters = {
+  method: pathParameter("method", wordKind(topUpMethods), "checkout-session", "Kind of the payment session."),
+  amount: paymentAmount,
+  token: queryParameter("token", destinations, addressKinds),
+  addressType: queryParameter("destinationAddressType", destinations, "The same; takes precedence."),
+  giftMessage: queryParameter("giftMessage", giftMessage, "Stored with a gift."),
+  uiMode: queryParameter("uiMode", wordKind(uiModes), "Where the checkout is shown.", uiModeDefault),
+  successUrl: queryParameter("successUrl", page, "Where a hosted checkout redirects after payment."),
+  cancelUrl: queryParameter("cancelUrl", page, "Where a hosted checkout redirects when it is abandoned."),
+  returnUrl: queryParameter("returnUrl", page, "Where an embedded checkout redirects."),
+} as const;
+
+/** The path of a request for a top-up. */
+type TopUpPath = Readonly<{ method: string; address: string; currency: string; amount: string }>;
+
+/** Limits on the addresses that checkouts return to. */
+type ReturnRules = Readonly<{
+  /** Address of this service without a trailing slash; "" when it is not known. */
+  publicUrl: string;
+  /** The only allowed origins; empty allows any. */
+  origins: readonly string[];
+}>;
+
+/** Default return pages of a checkout: paid, and abandoned. */
+export const donePath = "/done";
+export const cancelledPath = "/cancelled";
+
+/** Query parameter with which these pages find the quote. */
+export const quoteParameter = "topUpQuoteId";
+
+/** Longest part of a client's text that a message repeats. Characters. */
+const echoedMax = 200;
+
+/** @throws Failure `payment_rejected` with the reason, `gifting_by_email_off`, `invalid_destination`. */
+function readTopUp(path: TopUpPath, query: URLSearchParams, rules: ReturnRules): TopUpRequest {
+  const { method } = path;
+  if (!topUpParameters.method.is(method))
+    throw rejected(`Payment method must include one of: ${topUpMethods.join(",")}!`);
+  const word = readDestinationWord(query);
+  const message = readGiftMessage(query);
+  const session = readSession(method, query, rules);
+  return {
+    recipient: readRecipient(path.address, word, message),
+    currency: path.currency.toLowerCase(),
+    amount: path.amount,
+    promoCodes: readPromoCodes(query),
+    session,
+  };
+}
+
+/** The type of the destination, whose faults are reported first. */
+function readDestinationWord(query: URLSearchParams): string {
+  const word = single(query, topUpParameters.addressType.name) ?? single(query, topUpParameters.token.name) ?? "native";
+  if (!topUpParameters.addressType.is(word)) throw rejected(`Invalid destination address type: ${echo(word)}`);
+  return word;
+}
+
+function readGiftMessage(query: URLSearchParams): string | undefined {
+  const message = single(query, topUpParameters.giftMessage.name);
+  if (message === undefined) return undefined;
+  if (!topUpParameters.giftMessage.is(message)) throw rejected("Invalid gift message!");
+  return message;
+}
+
+function readRecipient(text: string, word: string, message: string | undefined): Recipient {
+  if (word === "email") throw new Failure("gifting_by_email_off", {});
+  if (word === giftWord && text === giftWord) return { kind: "gift", message };
+  const address = word === giftWord ? undefined : readAddressOfWord(text, word)?.address;
+  if (address === undefined) throw new Failure("invalid_destination", { word, address: echo(text) });
+  return { kind: "account", address, type: word };
+}
+
+/** Return addresses are validated even when the payment method has no checkout page. */
+function readSession(method: TopUpMethod, query: URLSearchParams, rules: ReturnRules): TopUpRequest["session"] {
+  const uiMode = single(query, topUpParameters.uiMode.name) ?? uiModeDefault;
+  if (!topUpParameters.uiMode.is(uiMode)) throw rejected(`Invalid ui mode! Allowed modes: "${uiModes.join(",")}"`);
+  const successUrl = readUrl(query, topUpParameters.successUrl.name, rules);
+  const cancelUrl = readUrl(query, topUpParameters.cancelUrl.name, rules);
+  const returnUrl = readUrl(query, topUpParameters.returnUrl.name, rules);
+  if (method === "payment-intent") return { method };
+  if (uiMode === "embedded") return { method, back: () => ({ uiMode, returnUrl }) };
+  if (rules.publicUrl === "" && (successUrl === undefined || cancelUrl === undefined))
+    throw rejected("Must provide successUrl and cancelUrl");
+  const back = (quoteId: string): CheckoutReturn => ({
+    uiMode,
+    successUrl: successUrl ?? ownPage(rules, donePath, quoteId),
+    cancelUrl: cancelUrl ?? ownPage(rules, cancelledPath, quoteId),
+  });
+  return { method, back };
+}
+
+function ownPage({ publicUrl }: ReturnRules, path: string, quoteId: string): string {
+  return `${publicUrl}${path}?${quoteParameter}=${quoteId}`;
+}
+
+/** @throws Failure `payment_rejected`. */
+function readUrl(query: URLSearchParams, name: string, rules: ReturnRules): string | undefined {
+  const text = single(query, name);
+  if (text === undefined) return undefined;
+  if (!mayReturnTo(text, rules)) throw rejected(`Invalid url provided: ${echo(text)}!`);
+  return text;
+}
+
+/** Valid return addresses are absolute, https (http on this machine only), without user information. */
+export function mayReturnTo(text: string, { publicUrl, origins }: ReturnRules): boolean {
+  if (!topUpParameters.successUrl.is(text) || !URL.canParse(text)) return false;
+  const { protocol, hostname, username, password, origin } = new URL(text);
+  const authority = text.split("/", 3)[2] ?? "";
+  if (username !== "" || password !== "" || authority.includes("@")) return false;
+  if (protocol === "http:" && !isLoopback(hostname)) return false;
+  const own = publicUrl === "" ? [] : [originOf(publicUrl)];
+  return origins.length === 0 || [...origins.map(originOf), ...own].includes(origin);
+}
+
+function originOf(url: string): string {
+  return new URL(url).origin;
+}
+
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host.endsWith(".localhost") || host === "[::1]" || /^127(\.\d{1,3}){3}$/.test(host);
+}
+
+/** The value of a parameter that must not be repeated. @throws Failure `payment_rejected`. */
+function single(query: URLSearchParams, name: string): string | undefined {
+  const values = query.getAll(name);
+  if (values.length > 1)
+    throw rejected(`Expected a singular query parameter but got an array ${echo(values.join(","))}`);
+  return values[0];
+}
+
+function echo(text: string): string {
+  return text.slice(0, echoedMax);
+}
+
+type TopUpRoutesOptions = Readonly<{
   /** Undefined: no cards are taken. */
   topUps: TopUps | undefined;
-  promoGuard: PromoGuard;
+  promoGuard: FailedAttemptGuard;
   sessionGuard: SessionGuard;
   publicUrl: PublicUrl;
   /** The only origins that a checkout may return to; empty: any. */

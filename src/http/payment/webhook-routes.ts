@@ -5,6 +5,7 @@
  * Source: docs/reference/payment.md#card-payments; docs/reference/threats.md (L3).
  * @module
  */
+
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -14,9 +15,9 @@ import { isSignedByStripe, readEvent } from "../../payment/providers/stripe-obje
 import { empty, failureResponses, inHeader, textSchema } from "../reference/words.ts";
 import { readBody } from "../request-body.ts";
 import { limits } from "../request-limits.ts";
+import { noStore } from "../responses.ts";
 import { described, type RouteDescription } from "../route-schema.ts";
-import { noStore } from "./signer.ts";
-import { fromLedger } from "./unavailable.ts";
+import { fromLedger } from "./payment-common.ts";
 
 /** What the route asks. */
 export type WebhookRoutesOptions = Readonly<{

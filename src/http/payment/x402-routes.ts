@@ -26,7 +26,7 @@ import { contextOf } from "../request-context.ts";
 import { jsonResponse } from "../responses.ts";
 import { described, type RouteDescription } from "../route-schema.ts";
 import { x402PaymentOf, x402RequiredResponse, x402SettledHeaders } from "../x402-responses.ts";
-import { winc } from "./payment-schemas.ts";
+import { winc } from "./payment-common.ts";
 
 export type X402RoutesOptions = Readonly<{
   /** Undefined: x402 is off. */

@@ -30,12 +30,10 @@ import {
 } from "../reference/words.ts";
 import { piecesOf } from "../request-body.ts";
 import { contextOf } from "../request-context.ts";
-import { codeResponse, jsonResponse, textResponse } from "../responses.ts";
+import { codeResponse, jsonResponse, noStore, textResponse } from "../responses.ts";
 import { describedAs, type PathDescription } from "../route-schema.ts";
-import { readCount } from "./byte-counts.ts";
-import { payersOf } from "./payers.ts";
-import type { ReceiptWriter } from "./receipt-record.ts";
-import { fromUpload } from "./refusals.ts";
+import { payersOf, readCount } from "./upload-headers.ts";
+import { fromUpload, type ReceiptWriter } from "./upload-responses.ts";
 import {
   itemRefusals,
   pathParameters,
@@ -45,7 +43,7 @@ import {
   paymentRequired,
   queryParameters,
 } from "./upload-schemas.ts";
-import { type CreatePaidChunks, readPaidChunks } from "./x402-chunks.ts";
+import { type CreatePaidChunks, readPaidChunks } from "./x402-upload-payments.ts";
 
 export type ChunkRoutesOptions = Readonly<{
   /** Undefined when uploads are off: no wallet is set. */
@@ -54,8 +52,6 @@ export type ChunkRoutesOptions = Readonly<{
   createPaid?: CreatePaidChunks | undefined;
   writeReceipt: ReceiptWriter;
 }>;
-
-const noStore = { "Cache-Control": "no-store" } as const;
 
 /** Means "none" in a path: no upload yet, no part. */
 const none = "-1";

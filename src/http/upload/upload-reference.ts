@@ -3,15 +3,15 @@
  * Source: docs/reference/upload.md.
  * @module
  */
-import { approvalSchema } from "../payment/credit-records.ts";
-import { informationSchemas } from "../payment/information-routes.ts";
+
+import { approvalSchema } from "../payment/payment-records.ts";
 import { x402Schemas } from "../payment/x402-routes.ts";
 import type { Reference } from "../reference/document.ts";
 import { record, textSchema } from "../reference/words.ts";
+import { healthSchema, uploadInfoSchema } from "../service-information.ts";
 import { chunkSchemas } from "./chunk-routes.ts";
-import { uploadInfoSchemas } from "./information-routes.ts";
-import { receiptFields } from "./receipt-record.ts";
-import { statusSchemas } from "./status-routes.ts";
+import { statusSchemas } from "./item-routes.ts";
+import { receiptFields } from "./upload-responses.ts";
 import { winc } from "./upload-schemas.ts";
 import { paidReceiptSchemas } from "./x402-upload-routes.ts";
 
@@ -21,7 +21,6 @@ Every path also exists below \`/v1\`. Failures are a JSON string; of insufficien
 the needed and the available amount.`;
 
 const { X402Required, X402Requirement } = x402Schemas;
-const { Health } = informationSchemas;
 
 export const uploadReference: Reference = {
   title: "Cairn upload service",
@@ -29,7 +28,7 @@ export const uploadReference: Reference = {
   descriptions: [],
   records: {
     Approval: approvalSchema,
-    Health,
+    Health: healthSchema,
     Receipt: record(
       receiptFields,
       "Sent when bytes, row and payment are durable; the same bytes each time the item is uploaded.",
@@ -42,7 +41,7 @@ export const uploadReference: Reference = {
     }),
 
     ...statusSchemas,
-    ...uploadInfoSchemas,
+    UploadInfo: uploadInfoSchema,
     ...chunkSchemas,
     X402Required,
     X402Requirement,

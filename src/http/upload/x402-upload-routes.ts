@@ -26,15 +26,13 @@ import {
 } from "../reference/words.ts";
 import { piecesOf } from "../request-body.ts";
 import { contextOf } from "../request-context.ts";
-import { jsonResponse } from "../responses.ts";
+import { jsonResponse, noStore } from "../responses.ts";
 import { described, type RouteDescription } from "../route-schema.ts";
 import { x402PaymentOf } from "../x402-responses.ts";
-import { readCount } from "./byte-counts.ts";
-import { dataTagsOf } from "./data-tags.ts";
-import { type ReceiptWriter, receiptFields } from "./receipt-record.ts";
-import { fromUpload } from "./refusals.ts";
+import { dataTagsOf, readCount } from "./upload-headers.ts";
+import { fromUpload, type ReceiptWriter, receiptFields } from "./upload-responses.ts";
 import { itemRefusals, paymentFault, paymentHeaders, paymentRequired } from "./upload-schemas.ts";
-import { askForPayment, billFor, respondPaid, type UploadBill } from "./x402-payments.ts";
+import { askForPayment, billFor, respondPaid, type UploadBill } from "./x402-upload-payments.ts";
 
 export type X402UploadRoutesOptions = Readonly<{
   /** Undefined when x402 or uploads are off. */
@@ -43,8 +41,6 @@ export type X402UploadRoutesOptions = Readonly<{
   writeReceipt: ReceiptWriter;
   publicUrl: PublicUrl;
 }>;
-
-const noStore = { "Cache-Control": "no-store" } as const;
 
 /** Settlement, the disk and signatures can each be slow. */
 const silenceSeconds = 255;

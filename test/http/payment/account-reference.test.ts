@@ -5,12 +5,14 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type AnyElysia, Elysia } from "elysia";
 import { createHealth } from "../../../src/gateway/health.ts";
-import { createApprovalRoutes } from "../../../src/http/payment/approval-routes.ts";
-import { createBalanceRoutes } from "../../../src/http/payment/balance-routes.ts";
-import { createHistoryRoutes } from "../../../src/http/payment/history-routes.ts";
-import { createInformationRoutes } from "../../../src/http/payment/information-routes.ts";
+import {
+  createApprovalRoutes,
+  createBalanceRoutes,
+  createHistoryRoutes,
+} from "../../../src/http/payment/account-routes.ts";
 import { paymentReference } from "../../../src/http/payment/payment-reference.ts";
 import { type Operation, operationsOf } from "../../../src/http/reference/document.ts";
+import { createPaymentInformationRoutes } from "../../../src/http/service-information.ts";
 import { createMetrics } from "../../../src/lib/metrics.ts";
 import { createWalletTokens } from "../../../src/payment/access/json-web-token.ts";
 import { createWalletAccess } from "../../../src/payment/access/wallet-access.ts";
@@ -48,11 +50,11 @@ beforeAll(async () => {
       payments: (account, page) => database.read((tx) => readPayments(tx, account, page)),
       pending: (account, limit) => database.read((tx) => pendingPaymentsOf(tx, account, limit)),
     }),
-    createInformationRoutes({
+    createPaymentInformationRoutes({
       release: "1.2.3",
       gatewayUrl: () => "http://localhost",
       addresses: new Map([["native", approved]]),
-      freeUploadBytes: 10,
+      freeBytesMax: 10,
       health: createHealth({ clock: clock.now, checks: [], notes: [], readiness: [] }),
       metrics: createMetrics(),
     }),

@@ -3,7 +3,7 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { createApprovalRoutes } from "../../../src/http/payment/approval-routes.ts";
+import { createApprovalRoutes } from "../../../src/http/payment/account-routes.ts";
 import { readAddress } from "../../../src/payment/addresses.ts";
 import { openTestPayment, type TestPayment, testAddress } from "../../support/payment.ts";
 import { openPaymentServer, type PaymentServer } from "../../support/payment-server.ts";

@@ -3,7 +3,7 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { createHistoryRoutes } from "../../../src/http/payment/history-routes.ts";
+import { createHistoryRoutes } from "../../../src/http/payment/account-routes.ts";
 import { createWalletTokens } from "../../../src/payment/access/json-web-token.ts";
 import { createWalletAccess, type WalletAccess } from "../../../src/payment/access/wallet-access.ts";
 import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";

@@ -4,7 +4,7 @@
  */
 import { afterAll, describe, expect, test } from "bun:test";
 import { createHealth } from "../../../src/gateway/health.ts";
-import { createInformationRoutes } from "../../../src/http/payment/information-routes.ts";
+import { createPaymentInformationRoutes } from "../../../src/http/service-information.ts";
 import { createMetrics } from "../../../src/lib/metrics.ts";
 import type { Token } from "../../../src/payment/addresses.ts";
 import { openPaymentServer } from "../../support/payment-server.ts";
@@ -19,11 +19,11 @@ const metrics = createMetrics();
 metrics.gaugeOf({ name: "sample_figure", help: "A sample.", read: () => 3 });
 
 const server = openPaymentServer(() => [
-  createInformationRoutes({
+  createPaymentInformationRoutes({
     release: "1.2.3",
     gatewayUrl: (request) => new URL(request.url).origin,
     addresses,
-    freeUploadBytes: 100,
+    freeBytesMax: 100,
     health: createHealth({ clock: Date.now, checks: [() => ["A reason."]], notes: [], readiness: [] }),
     metrics,
   }),

@@ -5,8 +5,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { sandboxPrices } from "../../../src/dev/sandbox/price-feed.ts";
 import { Failure } from "../../../src/failures.ts";
+import { createPromoGuard, type FailedAttemptGuard } from "../../../src/http/payment/client-guards.ts";
 import { createPriceRoutes } from "../../../src/http/payment/price-routes.ts";
-import { createPromoGuard, type PromoGuard } from "../../../src/http/payment/promo-guard.ts";
 import { defaultRules, type PriceRules } from "../../../src/payment/prices/price-rules.ts";
 import { type FeedPair, keyOf } from "../../../src/payment/prices/price-sources.ts";
 import { type Rational, readDecimal } from "../../../src/payment/prices/rational.ts";
@@ -34,7 +34,7 @@ const rules: PriceRules = {
 
 /** What is down. */
 let outage: "feed" | "network" | undefined;
-let guard: PromoGuard;
+let guard: FailedAttemptGuard;
 const clock = createTestClock();
 let payment: TestPayment;
 let promos: Promos;
@@ -65,7 +65,7 @@ beforeAll(async () => {
       },
     },
   });
-  const promoGuard: PromoGuard = { guarded: (request, work) => guard.guarded(request, work) };
+  const promoGuard: FailedAttemptGuard = { guarded: (request, work) => guard.guarded(request, work) };
   server = openPaymentServer(() => [createPriceRoutes({ prices, promoGuard })]);
 });
 

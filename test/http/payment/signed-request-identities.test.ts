@@ -7,7 +7,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createDataItem } from "../../../src/arweave/data-item.ts";
 import type { Signer } from "../../../src/arweave/signers/scheme.ts";
-import { createBalanceRoutes } from "../../../src/http/payment/balance-routes.ts";
+import { createBalanceRoutes } from "../../../src/http/payment/account-routes.ts";
 import { createWalletTokens } from "../../../src/payment/access/json-web-token.ts";
 import { createWalletAccess } from "../../../src/payment/access/wallet-access.ts";
 import { readAddress } from "../../../src/payment/addresses.ts";

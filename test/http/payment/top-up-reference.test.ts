@@ -4,11 +4,10 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
 import { type AnyElysia, Elysia } from "elysia";
+import { createPromoGuard, createSessionGuard } from "../../../src/http/payment/client-guards.ts";
 import { createGiftRoutes } from "../../../src/http/payment/gift-routes.ts";
 import { paymentReference } from "../../../src/http/payment/payment-reference.ts";
-import { createPromoGuard } from "../../../src/http/payment/promo-guard.ts";
 import { createQuoteRoutes } from "../../../src/http/payment/quote-routes.ts";
-import { createSessionGuard } from "../../../src/http/payment/session-guard.ts";
 import { createTopUpRoutes } from "../../../src/http/payment/top-up-routes.ts";
 import { createWebhookRoutes } from "../../../src/http/payment/webhook-routes.ts";
 import { type Operation, operationsOf } from "../../../src/http/reference/document.ts";

@@ -2,8 +2,7 @@
  * Top-ups over HTTP: what is rejected, in which order and words, and what a session and its quote look like.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { createPromoGuard } from "../../../src/http/payment/promo-guard.ts";
-import { createSessionGuard } from "../../../src/http/payment/session-guard.ts";
+import { createPromoGuard, createSessionGuard } from "../../../src/http/payment/client-guards.ts";
 import { createTopUpRoutes } from "../../../src/http/payment/top-up-routes.ts";
 import { type CardFixture, openCardFixture } from "../../payment/cards/card-fixture.ts";
 import { testStart } from "../../support/payment.ts";

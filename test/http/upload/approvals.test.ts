@@ -4,7 +4,7 @@
  * @module
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import type { approvalRecord } from "../../../src/http/payment/credit-records.ts";
+import type { approvalRecord } from "../../../src/http/payment/payment-records.ts";
 import { user } from "../../../src/store/ledger/transfers.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { ledgerKinds } from "../../support/ledger-databases.ts";

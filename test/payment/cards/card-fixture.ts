@@ -8,10 +8,9 @@ import { openStripeSandbox, type StripeSandbox } from "../../../src/dev/sandbox/
 import type { DeliveryFaults } from "../../../src/dev/sandbox/stripe-events.ts";
 import { createSandboxRoutes } from "../../../src/dev/sandbox-routes/sandbox-routes.ts";
 import { Failure } from "../../../src/failures.ts";
+import { createPromoGuard, createSessionGuard } from "../../../src/http/payment/client-guards.ts";
 import { createGiftRoutes } from "../../../src/http/payment/gift-routes.ts";
-import { createPromoGuard } from "../../../src/http/payment/promo-guard.ts";
 import { createQuoteRoutes } from "../../../src/http/payment/quote-routes.ts";
-import { createSessionGuard } from "../../../src/http/payment/session-guard.ts";
 import { createTopUpRoutes } from "../../../src/http/payment/top-up-routes.ts";
 import { createWebhookRoutes } from "../../../src/http/payment/webhook-routes.ts";
 import { createPublicUrl } from "../../../src/http/public-url.ts";

@@ -14,7 +14,7 @@ import { winc } from "../../../src/arweave/winston.ts";
 import { createRequestMetrics } from "../../../src/http/request-metrics.ts";
 import { type HttpServer, openServer } from "../../../src/http/server.ts";
 import { createChunkRoutes } from "../../../src/http/upload/chunk-routes.ts";
-import { createReceiptWriter } from "../../../src/http/upload/receipt-record.ts";
+import { createReceiptWriter } from "../../../src/http/upload/upload-responses.ts";
 import type { Clock } from "../../../src/lib/clock.ts";
 import type { Log } from "../../../src/lib/log.ts";
 import { createMetrics } from "../../../src/lib/metrics.ts";

@@ -1,17 +1,18 @@
 /**
- * Schemas that several routes of the payment service declare: accounts, amounts, and headers of signed requests.
- * Source: docs/reference/payment.md#routes.
+ * Parts that several routes of the payment service share: schemas, headers of signed requests, and ledger errors.
+ * Source: docs/reference/payment.md#routes; docs/reference/payment.md#signed-requests.
  * @module
  */
 import { Failure, type FailureCode } from "../../failures.ts";
-import { nonceLengthMax } from "../../payment/access/signed-request.ts";
+import { nonceLengthMax, type SignedRequest } from "../../payment/access/signed-request.ts";
 import { accountText, type UserAddress } from "../../payment/addresses.ts";
 import type { Parameter } from "../parameter.ts";
 import { inHeader, patterns, ref, type Schema, textSchema } from "../reference/words.ts";
+import { contextOf } from "../request-context.ts";
 import { type QueryParameter, requiredQuery } from "../route-schema.ts";
 
 /** A valid account that nobody owns. */
-export const sampleAccount = "0x19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A";
+const sampleAccount = "0x19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A";
 
 /** An account in a query. @param invalid - The failure of a text that is not an address. */
 export function accountQuery(
@@ -51,3 +52,33 @@ export const signatureHeaders: readonly Parameter[] = [
   inHeader("x-public-key", textSchema, "Base64url; of Ethereum keys also hexadecimal after 0x."),
   inHeader("x-signature-type", { type: "integer", enum: [1, 3, 4], default: 1 }, "1 Arweave, 3 Ethereum, 4 Solana."),
 ];
+
+/**
+ * The parts of a request that may be signed.
+ *
+ * @param body - What was read of it, where the method has one.
+ */
+export function signedRequestOf(request: Request, body?: Uint8Array): SignedRequest {
+  const { headOnly, target } = contextOf(request);
+  const query = target.query === "" ? "" : `?${target.query}`;
+  return {
+    headers: request.headers,
+    method: headOnly ? "HEAD" : request.method,
+    pathWithQuery: `${target.path}${query}`,
+    body,
+  };
+}
+
+/**
+ * Waits for the ledger, and reports its faults in the endpoint's words.
+ *
+ * @throws Failure `code` in place of `database_unavailable` and `busy`.
+ */
+export async function fromLedger<Result>(code: FailureCode, response: Promise<Result>): Promise<Result> {
+  try {
+    return await response;
+  } catch (error) {
+    const isFault = error instanceof Failure && (error.code === "database_unavailable" || error.code === "busy");
+    throw isFault ? new Failure(code, error.context, error) : error;
+  }
+}

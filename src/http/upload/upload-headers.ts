@@ -1,11 +1,38 @@
 /**
- * What is said of bytes that the service signs: their type, and tags by header.
- * Source: docs/reference/upload.md#paying-with-the-request.
+ * Headers of uploads: payers (`x-paid-by` and `x-payment-directive`), tags of bytes that the service signs, and sizes.
+ * Source: docs/reference/upload.md#posting-an-item; docs/reference/upload.md#paying-with-the-request.
  * @module
  */
+
 import { type Tag, tagsFault } from "../../arweave/tags.ts";
 import { Failure } from "../../failures.ts";
 import { isJsonObject, type JsonValue, readJson } from "../../lib/json.ts";
+import { readAddress, type UserAddress } from "../../payment/addresses.ts";
+import { type PaymentDirective, paidByMax } from "../../payment/credits/reservations.ts";
+
+/** Whose approvals pay, in this order, and whether the signer pays after them. */
+type Payers = Readonly<{ paidBy: readonly UserAddress[]; directive: PaymentDirective }>;
+
+/** Reads who pays. @throws Failure `upload_rejected` {reason} for what is no list of addresses. */
+export function payersOf(request: Request): Payers {
+  return { paidBy: listedPayers(request), directive: directiveOf(request) };
+}
+
+function listedPayers(request: Request): UserAddress[] {
+  const texts = (request.headers.get("x-paid-by") ?? "").split(",").map((text) => text.trim());
+  const named = texts.filter((text) => text !== "");
+  if (named.length > paidByMax)
+    throw new Failure("upload_rejected", { reason: `x-paid-by names more than ${paidByMax} payers` });
+  return named.map((text) => {
+    const read = readAddress(text);
+    if (read === undefined) throw new Failure("upload_rejected", { reason: "x-paid-by names no address" });
+    return read.address;
+  });
+}
+
+function directiveOf(request: Request): PaymentDirective {
+  return request.headers.get("x-payment-directive") === "list-only" ? "list-only" : "list-or-signer";
+}
 
 /**
  * Tags that are the service's to write; or that would be its own word on its credits, since it is who signs.
@@ -63,4 +90,12 @@ function readTag(value: JsonValue): Tag | undefined {
 
 function rejection(why: string): Failure {
   return new Failure("upload_rejected", { reason: `Invalid tags: ${why}` });
+}
+
+/** More than any item has, and whole in a JavaScript number. */
+const countPattern = /^\d{1,15}$/;
+
+/** Reads a count. @returns Undefined for what is none. */
+export function readCount(text: string | null | undefined): number | undefined {
+  return text !== null && text !== undefined && countPattern.test(text) ? Number(text) : undefined;
 }

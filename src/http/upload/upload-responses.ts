@@ -1,12 +1,15 @@
 /**
- * Receipts in their wire format, and their schema.
- * Source: docs/reference/formats.md#receipts.
+ * Responses to uploads: receipts in their wire format, and rejections that state the needed and the available credits.
+ * Source: docs/reference/formats.md#receipts; docs/reference/upload.md#posting-an-item.
  * @module
  */
 import { type ReceiptTerms, receiptVersion } from "../../arweave/receipt.ts";
+import { Failure, failures } from "../../failures.ts";
+import { invalidApproval } from "../../upload/intake/approval-tags.ts";
 import type { Taken } from "../../upload/intake/charge.ts";
-import { approvalRecord } from "../payment/credit-records.ts";
+import { approvalRecord } from "../payment/payment-records.ts";
 import { idSchema, ref, type Schema, textSchema } from "../reference/words.ts";
+import { jsonResponse, noStore } from "../responses.ts";
 import { byteSchema, texts, winc } from "./upload-schemas.ts";
 
 export const receiptFields = {
@@ -31,7 +34,7 @@ export const receiptFields = {
 
 export type ReceiptWriter = (taken: Taken, request: Request) => Promise<Readonly<Record<string, unknown>>>;
 
-export type ReceiptWriterOptions = Readonly<{
+type ReceiptWriterOptions = Readonly<{
   /** Signs in a thread; the same terms give the same bytes. */
   sign: (terms: ReceiptTerms, signal: AbortSignal) => Promise<string>;
   /** The modulus of the key, base64url. */
@@ -60,4 +63,31 @@ export function createReceiptWriter({ sign, publicKey, hosts }: ReceiptWriterOpt
       ...(revokedApprovals === undefined ? {} : { revokedApprovals: revokedApprovals.map(approvalRecord) }),
     };
   };
+}
+
+/**
+ * Runs a route; a rejection for missing credits becomes an object with the missing amount.
+ *
+ * @throws Failure `upload_rejected` {reason} where the approvals in an item's tags cannot be executed.
+ */
+export async function fromUpload(work: () => Promise<Response>): Promise<Response> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    const { approval } = error.context;
+    if (approval === "give" || approval === "revoke") throw approvalFailure(approval, error);
+    if (error.code !== "insufficient_balance") throw error;
+    const { status, message } = failures.insufficient_balance;
+    const { needed, available } = error.context;
+    const amounts = { needed: String(needed), available: String(available) };
+    return jsonResponse({ error: message, message, ...amounts }, status, noStore);
+  }
+}
+
+function approvalFailure(approval: "give" | "revoke", failure: Failure): Failure {
+  const { reason, payer } = failure.context;
+  const why =
+    failure.code === "insufficient_balance" ? `Insufficient balance for '${payer}'` : String(reason ?? failure.message);
+  return invalidApproval(approval === "give" ? "create" : "revoke", why);
 }

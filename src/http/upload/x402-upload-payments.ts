@@ -1,14 +1,21 @@
 /**
- * x402 payments of uploads: the 402 response, and the response to a paid upload.
+ * x402 payments of uploads: the 402 response, the response to a paid upload, and multipart uploads that are paid for when
+ * they are created.
  * Source: docs/reference/upload.md#paying-with-the-request; docs/reference/payment.md#x402.
  * @module
  */
+
+import { signatureLayout } from "../../arweave/signature.ts";
 import { Failure, failures } from "../../failures.ts";
+import type { UserAddress } from "../../payment/addresses.ts";
 import type { X402, X402Payment, X402Resource, X402Settled } from "../../payment/x402/x402.ts";
+import type { MultipartUpload } from "../../upload/multipart/multipart-rows.ts";
 import type { X402Outcome, X402Uploads } from "../../upload/x402/x402-uploads.ts";
+import type { PublicUrl } from "../public-url.ts";
 import { failureResponse } from "../responses.ts";
-import { x402RequiredResponse, x402SettledHeaders } from "../x402-responses.ts";
-import { fromUpload } from "./refusals.ts";
+import { x402PaymentOf, x402RequiredResponse, x402SettledHeaders } from "../x402-responses.ts";
+import { fromUpload } from "./upload-responses.ts";
+import { queryParameters } from "./upload-schemas.ts";
 
 /** What is asked for. */
 export type UploadBill = Readonly<{ size: number; resource: X402Resource }>;
@@ -19,7 +26,7 @@ export function billFor(url: string, size: number, mimeType: string): UploadBill
 }
 
 /** An upload with its payment. */
-export type PaidUpload = Readonly<{
+type PaidUpload = Readonly<{
   x402: X402;
   bill: UploadBill;
   payment: X402Payment;
@@ -91,4 +98,59 @@ function settledResponse({ x402, payment }: PaidUpload, settled: X402Settled, re
   for (const [name, value] of Object.entries(x402SettledHeaders(payment, x402.terms, settled)))
     response.headers.set(name, value);
   return response;
+}
+
+/** What is asked for when an upload is to be paid for at once. */
+type PaidChunks = Readonly<{ size: number; refundTo: UserAddress }>;
+
+/** Makes uploads that are paid for. */
+export type CreatePaidChunks = Readonly<{
+  /** Whether an item costs nothing: then nobody is asked to pay. @param size - Of the whole item. Bytes. */
+  isFree: (size: number) => boolean;
+  create: (
+    request: Request,
+    asked: PaidChunks & Readonly<{ chunkSize: number | undefined; client: string }>,
+    write: (upload: MultipartUpload) => Response,
+  ) => Promise<Response>;
+}>;
+
+/**
+ * Reads what is to be paid for.
+ *
+ * @returns Undefined when nothing is.
+ * @throws Failure `upload_rejected` {reason} for a part of it, or what makes no sense.
+ */
+export function readPaidChunks(query: Readonly<Record<string, string | undefined>>): PaidChunks | undefined {
+  const totalBytes = query[queryParameters.totalBytes.name];
+  const address = query[queryParameters.address.name];
+  const signatureType = query[queryParameters.signatureType.name];
+  if (totalBytes === undefined && address === undefined && signatureType === undefined) return undefined;
+  const size = queryParameters.totalBytes.read(totalBytes ?? "");
+  if (size === undefined) throw invalidPaidUpload("totalBytes is no size");
+  const type = queryParameters.signatureType.read(signatureType ?? "");
+  if (type === undefined) throw invalidPaidUpload("signatureType is none");
+  if (signatureLayout(type) === undefined) throw invalidPaidUpload("signatureType is not known");
+  const refundTo = queryParameters.address.read(address ?? "");
+  if (refundTo === undefined) throw invalidPaidUpload("address is none");
+  return { size, refundTo };
+}
+
+/** Creates the maker. */
+export function createPaidChunks(uploads: X402Uploads, publicUrl: PublicUrl): CreatePaidChunks {
+  const { x402, isFree } = uploads;
+  const create: CreatePaidChunks["create"] = async (request, asked, write) => {
+    const bill = billFor(`${publicUrl(request)}/v1/chunks`, asked.size, "application/json");
+    const payment = x402PaymentOf(request);
+    if (payment === undefined) return await askForPayment(uploads, bill, request.signal);
+    return await respondPaid(
+      { x402, bill, payment, signal: request.signal },
+      () => uploads.createChunked(asked, { payment, resource: bill.resource.url }, request.signal),
+      async (upload) => write(upload),
+    );
+  };
+  return { isFree, create };
+}
+
+function invalidPaidUpload(why: string): Failure {
+  return new Failure("upload_rejected", { reason: `Invalid payment for an upload: ${why}` });
 }
