@@ -17,16 +17,16 @@ import {
   type FailedAttemptGuard,
 } from "../http/payment/client-guards.ts";
 import { createGiftRoutes } from "../http/payment/gift-routes.ts";
-import { createPaymentInformationRoutes } from "../http/service-information.ts";
 import { paymentReference } from "../http/payment/payment-reference.ts";
 import { createPriceRoutes } from "../http/payment/price-routes.ts";
 import { createQuoteRoutes } from "../http/payment/quote-routes.ts";
-import { createTokenRoutes } from "../http/payment/token-routes.ts";
+import { createWebhookRoutes } from "../http/payment/stripe-webhook-routes.ts";
+import { createTokenRoutes } from "../http/payment/token-payment-routes.ts";
 import { createTopUpRoutes } from "../http/payment/top-up-routes.ts";
-import { createWebhookRoutes } from "../http/payment/webhook-routes.ts";
-import { createX402Routes } from "../http/payment/x402-routes.ts";
+import { createX402Routes } from "../http/payment/x402-top-up-routes.ts";
 import type { PublicUrl } from "../http/public-url.ts";
 import type { Service } from "../http/service-app.ts";
+import { createPaymentInformationRoutes } from "../http/service-information.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import { createWalletTokens } from "../payment/access/json-web-token.ts";

@@ -14,7 +14,6 @@ import type { FindUploaded } from "../content/uploaded.ts";
 import { createHealth } from "../gateway/health.ts";
 import type { PublicUrl } from "../http/public-url.ts";
 import type { Service } from "../http/service-app.ts";
-import { createChunkRoutes } from "../http/upload/chunk-routes.ts";
 import { createUploadInformationRoutes } from "../http/service-information.ts";
 import {
   createItemRoutes,
@@ -22,7 +21,8 @@ import {
   createStatusRoutes,
   receiptSemaphore,
 } from "../http/upload/item-routes.ts";
-import { createUploadPriceRoutes } from "../http/upload/price-routes.ts";
+import { createChunkRoutes } from "../http/upload/multipart-routes.ts";
+import { createUploadPriceRoutes } from "../http/upload/upload-price-routes.ts";
 import { uploadReference } from "../http/upload/upload-reference.ts";
 import { createReceiptWriter, type ReceiptWriter } from "../http/upload/upload-responses.ts";
 import { createPaidChunks } from "../http/upload/x402-upload-payments.ts";

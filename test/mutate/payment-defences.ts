@@ -108,7 +108,7 @@ export const paymentDefences: readonly Defence[] = [
   {
     threat: "L3",
     name: "the signature of a card webhook",
-    file: "src/http/payment/webhook-routes.ts",
+    file: "src/http/payment/stripe-webhook-routes.ts",
     text: "if (!secrets.some((secret) => isSignedByStripe(body, signature, secret, now)))",
     instead: "if (false)",
     tests: ["test/http/payment/webhook.test.ts"],

@@ -8,7 +8,7 @@ import { Failure } from "../../src/failures.ts";
 import { createApprovalRoutes, createBalanceRoutes } from "../../src/http/payment/account-routes.ts";
 import { createPromoGuard, createReportGuard } from "../../src/http/payment/client-guards.ts";
 import { createPriceRoutes } from "../../src/http/payment/price-routes.ts";
-import { createTokenRoutes } from "../../src/http/payment/token-routes.ts";
+import { createTokenRoutes } from "../../src/http/payment/token-payment-routes.ts";
 import { createWalletTokens } from "../../src/payment/access/json-web-token.ts";
 import { createWalletAccess } from "../../src/payment/access/wallet-access.ts";
 import { readAddress, type UserAddress } from "../../src/payment/addresses.ts";

@@ -6,9 +6,9 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Failure } from "../../src/failures.ts";
-import { createChunkRoutes } from "../../src/http/upload/chunk-routes.ts";
 import { createItemRoutes, createReceiptRoutes } from "../../src/http/upload/item-routes.ts";
-import { createUploadPriceRoutes } from "../../src/http/upload/price-routes.ts";
+import { createChunkRoutes } from "../../src/http/upload/multipart-routes.ts";
+import { createUploadPriceRoutes } from "../../src/http/upload/upload-price-routes.ts";
 import { createX402UploadRoutes } from "../../src/http/upload/x402-upload-routes.ts";
 import { createSemaphore } from "../../src/lib/semaphore.ts";
 import { funded, openX402Fixture, type X402Fixture } from "../payment/x402/x402-fixture.ts";

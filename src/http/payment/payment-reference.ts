@@ -10,7 +10,7 @@ import { giftSchemas } from "./gift-routes.ts";
 import { creditSchemas, priceSchemas, tokenSchemas } from "./payment-records.ts";
 import { quoteSchemas } from "./quote-routes.ts";
 import { topUpSchemas } from "./top-up-routes.ts";
-import { x402Schemas } from "./x402-routes.ts";
+import { x402Schemas } from "./x402-top-up-routes.ts";
 
 const introduction = `Credits for storage: prices, payments and balances.
 

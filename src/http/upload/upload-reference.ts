@@ -5,12 +5,12 @@
  */
 
 import { approvalSchema } from "../payment/payment-records.ts";
-import { x402Schemas } from "../payment/x402-routes.ts";
+import { x402Schemas } from "../payment/x402-top-up-routes.ts";
 import type { Reference } from "../reference/document.ts";
 import { record, textSchema } from "../reference/words.ts";
 import { healthSchema, uploadInfoSchema } from "../service-information.ts";
-import { chunkSchemas } from "./chunk-routes.ts";
 import { statusSchemas } from "./item-routes.ts";
+import { chunkSchemas } from "./multipart-routes.ts";
 import { receiptFields } from "./upload-responses.ts";
 import { winc } from "./upload-schemas.ts";
 import { paidReceiptSchemas } from "./x402-upload-routes.ts";

@@ -5,7 +5,7 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { createReportGuard } from "../../../src/http/payment/client-guards.ts";
-import { createTokenRoutes } from "../../../src/http/payment/token-routes.ts";
+import { createTokenRoutes } from "../../../src/http/payment/token-payment-routes.ts";
 import { operationsOf } from "../../../src/http/reference/document.ts";
 import { createScriptedChain, type ScriptedChain, testHash, transferOf } from "../../payment/tokens/scripted-chain.ts";
 import {

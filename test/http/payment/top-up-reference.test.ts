@@ -8,8 +8,8 @@ import { createPromoGuard, createSessionGuard } from "../../../src/http/payment/
 import { createGiftRoutes } from "../../../src/http/payment/gift-routes.ts";
 import { paymentReference } from "../../../src/http/payment/payment-reference.ts";
 import { createQuoteRoutes } from "../../../src/http/payment/quote-routes.ts";
+import { createWebhookRoutes } from "../../../src/http/payment/stripe-webhook-routes.ts";
 import { createTopUpRoutes } from "../../../src/http/payment/top-up-routes.ts";
-import { createWebhookRoutes } from "../../../src/http/payment/webhook-routes.ts";
 import { type Operation, operationsOf } from "../../../src/http/reference/document.ts";
 import { type CardFixture, openCardFixture, sandboxKey, webhookSecret } from "../../payment/cards/card-fixture.ts";
 import { testAddress, testStart } from "../../support/payment.ts";

@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
 import { Failure } from "../../../src/failures.ts";
-import { createWebhookRoutes } from "../../../src/http/payment/webhook-routes.ts";
+import { createWebhookRoutes } from "../../../src/http/payment/stripe-webhook-routes.ts";
 import { type CardFixture, openCardFixture, webhookSecret } from "../../payment/cards/card-fixture.ts";
 import { testAddress, testStart } from "../../support/payment.ts";
 import { openPaymentServer } from "../../support/payment-server.ts";

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Elysia } from "elysia";
 import { paymentReference } from "../../../src/http/payment/payment-reference.ts";
-import { createX402Routes } from "../../../src/http/payment/x402-routes.ts";
+import { createX402Routes } from "../../../src/http/payment/x402-top-up-routes.ts";
 import { operationsOf } from "../../../src/http/reference/document.ts";
 import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import { amountMax } from "../../../src/store/ledger/ledger-database.ts";

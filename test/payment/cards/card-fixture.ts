@@ -12,7 +12,7 @@ import { createPromoGuard, createSessionGuard } from "../../../src/http/payment/
 import { createGiftRoutes } from "../../../src/http/payment/gift-routes.ts";
 import { createQuoteRoutes } from "../../../src/http/payment/quote-routes.ts";
 import { createTopUpRoutes } from "../../../src/http/payment/top-up-routes.ts";
-import { createWebhookRoutes } from "../../../src/http/payment/webhook-routes.ts";
+import { createWebhookRoutes } from "../../../src/http/payment/stripe-webhook-routes.ts";
 import { createPublicUrl } from "../../../src/http/public-url.ts";
 import { silentLog } from "../../../src/lib/log.ts";
 import type { UserAddress } from "../../../src/payment/addresses.ts";

@@ -5,7 +5,7 @@
  * URL that it listens at.
  * @module
  */
-import { createX402Routes } from "../../../src/http/payment/x402-routes.ts";
+import { createX402Routes } from "../../../src/http/payment/x402-top-up-routes.ts";
 import { createTransferIds } from "../../../src/store/ledger/transfers.ts";
 import { openPlace } from "../../support/ledger-place.ts";
 import { openPaymentServer } from "../../support/payment-server.ts";

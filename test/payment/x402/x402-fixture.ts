@@ -3,7 +3,7 @@
  * @module
  */
 import { winc } from "../../../src/arweave/winston.ts";
-import { createX402Routes } from "../../../src/http/payment/x402-routes.ts";
+import { createX402Routes } from "../../../src/http/payment/x402-top-up-routes.ts";
 import type { Authorization } from "../../../src/payment/evm/authorization.ts";
 import { createEvmChain, createEvmClient } from "../../../src/payment/evm/evm-chain.ts";
 import { openJsonRpc } from "../../../src/payment/evm/json-rpc.ts";

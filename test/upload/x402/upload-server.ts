@@ -6,7 +6,7 @@ import { Elysia } from "elysia";
 import { arweave } from "../../../src/arweave/signers/arweave.ts";
 import { createRequestMetrics } from "../../../src/http/request-metrics.ts";
 import { type HttpServer, openServer } from "../../../src/http/server.ts";
-import { createChunkRoutes } from "../../../src/http/upload/chunk-routes.ts";
+import { createChunkRoutes } from "../../../src/http/upload/multipart-routes.ts";
 import { createReceiptWriter } from "../../../src/http/upload/upload-responses.ts";
 import { createPaidChunks } from "../../../src/http/upload/x402-upload-payments.ts";
 import { createX402UploadRoutes } from "../../../src/http/upload/x402-upload-routes.ts";
