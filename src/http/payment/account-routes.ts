@@ -1,8 +1,8 @@
 /**
  * Accounts over HTTP: balances, approvals and payments.
  *
- * The response to a signed balance request carries a token for an hour. The history of payments has pages: those that were
- * credited, and those that are pending.
+ * The response to a signed balance request carries a token for an hour. The history of payments has pages: those that
+ * were credited, and those that are pending.
  * Source: docs/reference/payment.md#routes; docs/reference/payment.md#tokens-of-a-session;
  *   docs/reference/payment.md#approvals; the published SDK's `getPaymentHistory`.
  * @module

@@ -1,6 +1,6 @@
 /**
- * Limits on attempts of a client that cost the service more than a response: guesses of promo codes, reports of payments
- * that do not exist, and sessions at the card provider.
+ * Limits on attempts of a client that cost the service more than a response: guesses of promo codes, reports of
+ * payments that do not exist, and sessions at the card provider.
  *
  * They apply whether other rate limits are on or not (`ENABLE_RATE_LIMITER`). A client is an address block.
  * Source: docs/reference/threats.md (L5).
@@ -55,7 +55,10 @@ export function createReportGuard(clock: Clock, seed: number): FailedAttemptGuar
   return createFailedAttemptGuard(reportLimit, ({ code }) => code === "transaction_not_found", clock, seed);
 }
 
-/** Counts sessions: each is a row in the ledger and a call of the card provider, and needs no login. @param seed - Secret. */
+/**
+ * Counts sessions: each is a row in the ledger and a call of the card provider, and needs no login.
+ * @param seed - Secret.
+ */
 export function createSessionGuard(clock: Clock, seed: number): SessionGuard {
   const attempts = createAttempts(sessionLimit, clock, seed);
   return { admit: (request) => attempts.count(attempts.check(request)) };

@@ -1,6 +1,6 @@
 /**
- * Top-ups over HTTP: a quote, and a session at the card provider. The path and the query are parsed in the order in which
- * the specification reports their errors.
+ * Top-ups over HTTP: a quote, and a session at the card provider. The path and the query are parsed in the order in
+ * which the specification reports their errors.
  * Source: docs/reference/payment.md#top-ups; docs/reference/threats.md (X3).
  * @module
  */

@@ -1,8 +1,8 @@
 /**
  * Items over HTTP: upload (`POST /tx` and `/tx/{token}`), receipt, status, and offsets in the bundle.
  *
- * `GET /tx/{id}/receipt` is public. A receipt discloses only what other routes do: the item's id and owner, its time and
- * price (its status), and the approvals that its tags gave or revoked (balances). It authorizes nothing.
+ * `GET /tx/{id}/receipt` is public. A receipt discloses only what other routes do: the item's id and owner, its time
+ * and price (its status), and the approvals that its tags gave or revoked (balances). It authorizes nothing.
  * Source: docs/reference/upload.md#posting-an-item; docs/reference/upload.md#status.
  * @module
  */

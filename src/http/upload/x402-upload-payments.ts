@@ -1,6 +1,6 @@
 /**
- * x402 payments of uploads: the 402 response, the response to a paid upload, and multipart uploads that are paid for when
- * they are created.
+ * x402 payments of uploads: the 402 response, the response to a paid upload, and multipart uploads that are paid for
+ * when they are created.
  * Source: docs/reference/upload.md#paying-with-the-request; docs/reference/payment.md#x402.
  * @module
  */

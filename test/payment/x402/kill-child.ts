@@ -1,8 +1,8 @@
 /**
  * A process to be killed: takes x402 payments over HTTP for a ledger, a node and a facilitator of its parent's.
  *
- * Arguments: the ledger's place, the node's URL, the facilitator's URL, milliseconds that its clock is ahead. Writes the
- * URL that it listens at.
+ * Arguments: the ledger's place, the node's URL, the facilitator's URL, milliseconds that its clock is ahead. Writes
+ * the URL that it listens at.
  * @module
  */
 import { createX402Routes } from "../../../src/http/payment/x402-top-up-routes.ts";

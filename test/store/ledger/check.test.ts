@@ -339,7 +339,9 @@ test("every rule about entries and credits has been seen to fail", () => {
   expect([...entryChecks, ...creditChecks].map(({ rule }) => rule).filter((rule) => !shown.has(rule))).toEqual([]);
 });
 
-/** Writes rows that the tables' own references and limits would reject, as a damaged or foreign ledger may hold them. */
+/**
+ * Writes rows that the tables' own references and limits would reject, as a damaged or foreign ledger may hold them.
+ */
 async function breakRows({ database, ledger }: TestPayment, sql: readonly string[]): Promise<void> {
   if (database.kind === "postgres") {
     await database.write(async (tx) => {

@@ -1,5 +1,6 @@
 /**
- * Uploads in parts at their limits: how many, how large, how long, how much of the disk, and what a disk that fails does.
+ * Uploads in parts at their limits: how many, how large, how long, how much of the disk, and what a disk that fails
+ * does.
  * @module
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
