@@ -1,13 +1,13 @@
 /**
- * Attackers of bench/attacks.ts: each sends an expensive GraphQL query after the response to the last one, until
- * the stop signal; then they print the count and end when all responses have arrived.
+ * Attackers of bench/attacks.ts: each sends an expensive GraphQL query after the response to its last query, until the
+ * stop signal. Then they print the count, and end when all responses have arrived.
  * @module
  */
 import { attackSet } from "../test/http/graphql-attack-set.ts";
 
 const attackers = 4;
 
-/** Where to, and with which of the set to begin. */
+/** The target, and the first query of the set. */
 const [url = "", first = "0"] = process.argv.slice(2);
 /** Tags of the index of bench/graphql.ts. */
 const tags = [

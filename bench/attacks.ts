@@ -1,6 +1,6 @@
 /**
- * What readers of content feel of GraphQL queries made to hurt: latency of small cached bodies at a steady pace, with
- * and without attackers, alternately in one process.
+ * Latency of small cached bodies at a steady request rate, with and without expensive GraphQL queries by attackers,
+ * alternately in one process.
  * @module
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -16,13 +16,13 @@ const sizes: Readonly<Record<BenchSize, { items: number; asked: number; rounds: 
   large: { items: 100_000, asked: 1_000, rounds: 9 },
 };
 
-/** Sizes of the bodies that are asked for: from memory, and from disk through the routes. Bytes. */
+/** Sizes of the requested bodies: from memory, and from disk through the routes. Bytes. */
 const bodySizes = [2 ** 10, 2 ** 16, 300 * 2 ** 10];
 
-/** Time between two questions of the reader. Milliseconds. */
+/** Interval between requests of the reader. Milliseconds. */
 const paceMs = 4;
 
-/** The latency that one in a hundred exceeds, under attack over idle. */
+/** The 99th percentile of the latency under attack, divided by that without attackers. */
 export const attacksBench: Bench = {
   name: "attacks",
   measure: async (size) => {
@@ -90,7 +90,7 @@ async function timeOf(url: string): Promise<number> {
   return performance.now() - start;
 }
 
-/** Does work while attackers are at theirs, in a process of their own; they go on in the set after `sent` of it. */
+/** Does work while attackers run in another process. They continue in the set after `sent` queries. */
 async function underAttack<Result>(url: string, sent: number, work: () => Promise<Result>) {
   const program = resolve(import.meta.dir, "attacks-sent.ts");
   const child = Bun.spawn([process.execPath, program, url, String(sent)], { stdout: "pipe" });

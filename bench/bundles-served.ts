@@ -1,9 +1,8 @@
 /**
- * The way of uploads to the chain, under measurement: one bundle, from its items on the disk until nodes have taken
- * every chunk.
+ * The bundle pipeline under measurement: one bundle, from its items on disk until nodes have accepted every chunk.
  *
- * Run as `bun bench/bundles-served.ts <folder> <node URL>`, on a folder that bench/bundles.ts has made; it prints what
- * each step took of this process's CPU, and ends.
+ * Run as `bun bench/bundles-served.ts <folder> <node URL>`, on a folder of bench/bundles.ts. It prints the CPU time of
+ * each step, and ends.
  * @module
  */
 
@@ -31,12 +30,11 @@ const log = createLog({
   write: (line) => process.stderr.write(`${line}\n`),
 });
 
-/** By the machine's own chance, as outside. */
 function random(): number {
   return (crypto.getRandomValues(new Uint32Array(1))[0] ?? 0) / 2 ** 32;
 }
 
-/** CPU of this process so far, its threads included. Milliseconds. */
+/** CPU time of this process and its threads so far. Milliseconds. */
 function cpuMs(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1_000;
@@ -89,7 +87,7 @@ const markingThreads: typeof threads = {
   },
 };
 
-// The threads start, which is not counted.
+// The start of the threads is not counted.
 await threads.ping();
 mark(0);
 const startedAt = performance.now();
@@ -118,7 +116,7 @@ const pipeline = openPipeline({
 await ended.promise;
 const seconds = (performance.now() - startedAt) / 1_000;
 const took = (index: number) => (marks[index] ?? Number.NaN) - (marks[index - 1] ?? Number.NaN);
-const steps: BundleSteps = { planMs: took(1), layMs: took(2), postMs: took(3), seedMs: took(4), seconds };
+const steps: BundleSteps = { planMs: took(1), prepareMs: took(2), postMs: took(3), seedMs: took(4), seconds };
 writeSync(1, `${JSON.stringify(steps)}\n`);
 await pipeline.close();
 process.exit(0);

@@ -1,8 +1,6 @@
 /**
- * Bundles: what it costs in CPU to bring uploaded items to the chain (planned, laid out, signed, and each chunk sent to
- * a node), against hashing their bytes once.
- *
- * The node is another process's, and not counted.
+ * Bundles: CPU time to bring uploaded items to the chain (plan, prepare, sign, send each chunk to a node), against one
+ * hash of their bytes. The node runs in another process, which is not counted.
  * @module
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -20,19 +18,18 @@ import { openTestDevnet, rsaJwk, serve } from "../test/dev/devnet/support.ts";
 import { testKey } from "../test/support/signers.ts";
 import { type Bench, type BenchRow, type BenchSize, median } from "./harness.ts";
 
-/** What the steps of one bundle took of CPU, and all of them of time. */
+/** CPU time of the steps of one bundle, and the total time. */
 export type BundleSteps = Readonly<{
   planMs: number;
-  layMs: number;
+  prepareMs: number;
   postMs: number;
   seedMs: number;
   seconds: number;
 }>;
 
-/** Files below the folder that is measured on. */
+/** Files in the folder under measurement. */
 export const files = { ledger: "ledger.sqlite", wallet: "wallet.json" } as const;
 
-/** Of the folder's uploads. */
 export const storeName = "00000000-0000-4000-8000-00000000be9c";
 
 type Sizes = Readonly<{ items: number; loneBytes: number; rounds: number }>;
@@ -44,12 +41,12 @@ const sizes: Readonly<Record<BenchSize, Sizes>> = {
 
 const payloadBytes = 10 * 2 ** 10;
 
-/** Items that are written, and whose rows are, at once. */
+/** Items whose files and rows are written together. */
 const itemsAtOnce = 500;
 
 const signer = createEd25519Signer(testKey(51));
 
-/** Many small items, and a large one. */
+/** Many small items, and one large item. */
 export const bundlesBench: Bench = {
   name: "bundles",
   measure: async (size) => {
@@ -73,7 +70,7 @@ async function measureBundle(
   const of = (pick: (steps: BundleSteps) => number) => median(measured.map(({ steps }) => pick(steps)));
   const steps = [
     `plan ${of(({ planMs }) => planMs).toFixed(0)}`,
-    `lay out ${of(({ layMs }) => layMs).toFixed(0)}`,
+    `prepare ${of(({ prepareMs }) => prepareMs).toFixed(0)}`,
     `sign and post ${of(({ postMs }) => postMs).toFixed(0)}`,
     `seed ${of(({ seedMs }) => seedMs).toFixed(0)}`,
   ];
@@ -97,7 +94,7 @@ async function measureRound(batches: Iterable<readonly Uint8Array[]>) {
       stdio: ["ignore", "pipe", "inherit"],
     });
     const steps: BundleSteps = JSON.parse(await new Response(child.stdout).text());
-    return { cpuMs: steps.planMs + steps.layMs + steps.postMs + steps.seedMs, hashMs, steps };
+    return { cpuMs: steps.planMs + steps.prepareMs + steps.postMs + steps.seedMs, hashMs, steps };
   } finally {
     await node.close();
     devnet.close();
@@ -105,7 +102,7 @@ async function measureRound(batches: Iterable<readonly Uint8Array[]>) {
   }
 }
 
-/** Items as uploads leave them: small ones in segments, large ones in files of their own, and a row for each. */
+/** Items as after an upload: small items in segments, large items in their own files, and a row for each. */
 async function writeUploads(folder: string, batches: Iterable<readonly Uint8Array[]>): Promise<number> {
   makeItemFolders(folder);
   mkdirSync(join(folder, "bundles"), { recursive: true });
@@ -157,7 +154,7 @@ async function writeUploads(folder: string, batches: Iterable<readonly Uint8Arra
   return hashMs;
 }
 
-/** CPU of hashing bytes once, of this process. */
+/** CPU time of one hash of the bytes in this process. */
 function hashCpuMs(items: readonly Uint8Array[]): number {
   const before = process.cpuUsage();
   const hash = new Bun.SHA256();

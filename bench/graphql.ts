@@ -1,6 +1,6 @@
 /**
- * GraphQL pages: rows of a real index written straight to bytes, against graphql-js over the same rows; latencies of
- * filtered pages; and what the main thread feels of queries in threads.
+ * GraphQL pages: rows of a real index written directly as bytes, against graphql-js over the same rows; latencies of
+ * filtered pages; and CPU time of the main thread for queries in threads.
  * @module
  */
 import { createHash } from "node:crypto";
@@ -21,6 +21,7 @@ import type { IndexReader } from "../src/store/index/types.ts";
 import { type IndexWriter, openIndexWriter } from "../src/store/index/writer.ts";
 import { type Bench, type BenchRow, type BenchSize, inOrder, type Outcome, perSecond, timed } from "./harness.ts";
 import { runLoad } from "./http-client.ts";
+import { blockRow, transactionRow } from "./sample-rows.ts";
 
 const sizes: Readonly<Record<BenchSize, { items: number; rounds: number; pages: number; queries: number }>> = {
   small: { items: 2_000, rounds: 1, pages: 3, queries: 20 },
@@ -118,7 +119,7 @@ function measureFilters(execute: QueryExecutor, size: BenchSize) {
   };
 }
 
-/** CPU of a server with one query thread, all of it and the main thread's part. */
+/** CPU time of a server with one query thread: total, and of the main thread. */
 async function measureThreads(
   indexPath: string,
   contentFolder: string,
@@ -152,10 +153,10 @@ async function measureThreads(
   }
 }
 
-/** Clock ticks a second, as /proc counts CPU time. */
+/** Clock ticks per second of CPU time in /proc. */
 const ticksPerSecond = 100;
 
-/** User and system time that a file of /proc tells, in seconds. */
+/** User and system time in a file of /proc, in seconds. */
 function cpuSeconds(path: string): number {
   const fields = readFileSync(path, "utf8").split(") ")[1]?.split(" ") ?? [];
   return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
@@ -179,7 +180,7 @@ function cursorsOf(reader: IndexReader, count: number): string[] {
   );
 }
 
-/** The rows as objects, as resolvers would make them. */
+/** The rows as objects, as resolvers return them. */
 function objectsOf(reader: IndexReader): object {
   const amount = (winston: bigint) => ({ winston: winston.toString(), ar: writeAr(winston) });
   const node = (row: PageRow) => ({
@@ -234,35 +235,21 @@ function addBundle(writer: IndexWriter, height: number): void {
   const owner = owners[0] ?? new Uint8Array(512);
   const size = itemsPerBundle * 2_048;
   writer.addBlock({
-    block: {
+    block: blockRow({
       height,
       hash: blockHash(height),
       previous: blockHash(height - 1),
       timestamp: 1_600_000_000 + height,
-      txCount: 1,
-      weaveSize: 0n,
-      blockSize: 0n,
-      text: "{}",
-      checked: [],
-      unchecked: [],
-    },
+    }),
     transactions: [
-      {
-        txIndex: 0,
-        format: 2,
+      transactionRow({
         id,
-        lastTx: "",
         owner: Buffer.from(owner).toString("base64url"),
         ownerAddress: addressOf(owner),
-        signatureType: "rsa",
-        tags: [],
-        target: "",
-        quantity: 0n,
         reward: 1n,
         dataSize: size,
         dataRoot: id,
-        text: "{}",
-      },
+      }),
     ],
     missing: [],
     bundles: [{ id, place, parentOffset: null, headerSize: 0, size, depth: 0, bypassFilter: false }],

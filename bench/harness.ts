@@ -1,8 +1,8 @@
 /**
- * What every bench shares: rounds that alternate with a reference in the same run, medians, and rows for the table.
+ * Shared parts of the benches: rounds that alternate with a reference in the same run, medians, and rows of the table.
  *
- * These machines are noisy, so the ratio is the result; absolute numbers are for orientation. A bench runs small in
- * the tests, so that it does not rot, and large in `bun run bench`.
+ * The machines are noisy, so the ratio is the result; absolute numbers are only for orientation. The tests run each
+ * bench in small, so that it stays valid; `bun run bench` runs it in large.
  * @module
  */
 
@@ -19,29 +19,26 @@ export type BenchRow = Readonly<{
   target?: string;
 }>;
 
-/** How large a bench runs. */
 export type BenchSize = "small" | "large";
 
 /** A bench: measures and returns its rows; throws when the measured work gave a wrong result. */
 export type Bench = Readonly<{ name: string; measure: (size: BenchSize) => Promise<readonly BenchRow[]> }>;
 
-/** The middle of some numbers. */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((left, right) => left - right);
   return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
 }
 
-/** What one round did: how many units of work, and a digest on which all rounds must agree. */
+/** The result of a round: units of work, and a digest that must be equal in all rounds. */
 export type Outcome = Readonly<{ amount: number; digest: string }>;
 
-/** Work that can be repeated. */
 export type Work = () => Outcome | Promise<Outcome>;
 
 /**
- * Runs two works alternately, A B A B …, after one uncounted round of each.
+ * Runs work and reference alternately, after one uncounted round of each.
  *
- * @returns Medians of units a second, and of the ratio round by round.
- * @throws Error when a work's rounds do not agree on their digest.
+ * @returns Medians of units per second, and of the ratio of each round.
+ * @throws Error when the digests of the rounds differ.
  */
 export async function inOrder(work: Work, reference: Work, rounds: number) {
   await work();
@@ -54,7 +51,7 @@ export async function inOrder(work: Work, reference: Work, rounds: number) {
     digests.add(mine.digest);
     pairs.push({ rate: mine.rate, against: theirs.rate });
   }
-  if (digests.size !== 1) throw new Error("the rounds do not agree on what they computed");
+  if (digests.size !== 1) throw new Error("the results of the rounds differ");
   return {
     rate: median(pairs.map(({ rate }) => rate)),
     against: median(pairs.map(({ against }) => against)),
@@ -62,7 +59,7 @@ export async function inOrder(work: Work, reference: Work, rounds: number) {
   };
 }
 
-/** Units a second of one run. */
+/** Runs work once, and measures its units per second. */
 export async function timed(work: Work): Promise<Readonly<{ rate: number; digest: string; seconds: number }>> {
   const start = Bun.nanoseconds();
   const { amount, digest } = await work();
@@ -70,7 +67,7 @@ export async function timed(work: Work): Promise<Readonly<{ rate: number; digest
   return { rate: amount / seconds, digest, seconds };
 }
 
-/** A rate for people: 12.3 k/s. */
+/** A rate as text: 12.3 k/s. */
 export function perSecond(rate: number, unit: string): string {
   if (rate >= 1e6) return `${(rate / 1e6).toFixed(2)} M ${unit}/s`;
   if (rate >= 1e3) return `${(rate / 1e3).toFixed(1)} k ${unit}/s`;

@@ -1,18 +1,17 @@
 /**
- * A load client that asks a fixed number of times and checks what it gets: a fixed count, because neighbours'
- * load changes how much is done in a fixed time, and cold code with it.
+ * A load client that sends a fixed number of requests and checks the responses. The number is fixed, because other load
+ * on the machine changes the number of requests in a fixed time, and with it the share of cold code.
  * @module
  */
 
-/** A load. */
 export type Load = Readonly<{
   port: number;
-  /** Requests go round these paths. */
+  /** Paths that are requested in turn. */
   paths: readonly string[];
-  /** Bytes of each body. */
+  /** Size of each body. Bytes. */
   bodyBytes: number;
   connections: number;
-  /** Requests over all connections. */
+  /** Number of requests over all connections. */
   requests: number;
 }>;
 
@@ -30,9 +29,7 @@ export async function runLoad(load: Load): Promise<void> {
   await Promise.all(Array.from({ length: load.connections }, () => runConnection(load, take)));
 }
 
-/**
- * The state of one response: bytes that are still to be read, or unknown while the head is incomplete.
- */
+/** The state of one response: remaining bytes, or `undefined` while the head is incomplete. */
 type Progress = { head: Buffer; left: number | undefined };
 
 async function runConnection(load: Load, take: () => string | undefined): Promise<void> {

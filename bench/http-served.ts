@@ -1,6 +1,6 @@
 /**
- * The server that bench/http.ts measures: the gateway's surface over content that lies in the cache on disk,
- * checked and mapped as the program does it, in a process of its own.
+ * The server that bench/http.ts measures, in its own process: the gateway's routes over content in the disk cache,
+ * which is verified and mapped as in the program.
  * @module
  */
 import { readFileSync } from "node:fs";
@@ -29,7 +29,7 @@ import type { ServedFixture, ServedLine } from "./served.ts";
 const [fixturePath = ""] = process.argv.slice(2);
 const fixture: ServedFixture = JSON.parse(readFileSync(fixturePath, "utf8"));
 
-/** What goes wrong is said; requests are not, as under LOG_LEVEL=warn. */
+/** Logs warnings and errors, but no requests, as with LOG_LEVEL=warn. */
 const log = createLog({
   level: "warn",
   format: "json",
@@ -129,14 +129,14 @@ const line: ServedLine = {
 };
 process.stdout.write(`${JSON.stringify(line)}\n`);
 
-/** Puts data into the index and onto the disk. */
+/** Puts data into the index and the disk cache. */
 async function keep(root: Omit<RootSpec, "size">, body: Uint8Array, contentType: string): Promise<void> {
   const whole = { ...root, size: body.byteLength };
   harness.index.set(root.id, { ...locatedOf(root.id, whole), contentType });
-  assert(await harness.content.keep(whole, body), "there is room for every body");
+  assert(await harness.content.keep(whole, body), "every body fits into memory");
 }
 
-/** A manifest in which each id is a path. */
+/** Creates a manifest with each id as a path. */
 async function keepManifest(): Promise<string> {
   const paths = Object.fromEntries(fixture.ids.map((id) => [id, { id }]));
   const text = JSON.stringify({ manifest: "arweave/paths", version: "0.2.0", paths });
@@ -145,7 +145,7 @@ async function keepManifest(): Promise<string> {
   return id;
 }
 
-/** Limits that nobody reaches. */
+/** Limits that no client reaches. */
 function openLimiter() {
   const size = { capacity: 2 ** 50, refillPerSecond: 2 ** 30 };
   return createRateLimiter({
@@ -158,7 +158,7 @@ function openLimiter() {
   });
 }
 
-/** As the program opens it, with as many threads as it has unless told. */
+/** Opens GraphQL as the program does, with the default number of threads. */
 function openGraphql(path: string) {
   const idleMs = Number.POSITIVE_INFINITY;
   const pool = openPool({ entry: "graphql", threads: 2, queueMax: 64, timeoutMs: 60_000, idleMs });

@@ -1,9 +1,9 @@
 /**
- * Cached bodies over HTTP against nginx, alternately on the same machine: CPU a request of the serving process,
- * and throughput of large bodies.
+ * Cached bodies over HTTP against nginx, alternately on the same machine: CPU time per request of the server, and
+ * throughput of large bodies.
  *
- * CPU is user and system time of all threads of the server (of nginx: its worker), over a fixed number of
- * requests after a warm-up: under a neighbour's load it moves by a tenth where requests a second halve.
+ * CPU time is user and system time of all threads of the server (of nginx: its worker), over a fixed number of requests
+ * after a warm-up. Other load on the machine changes it by a tenth, where it halves requests per second.
  * Source: docs/roadmap.md.
  * @module
  */
@@ -15,7 +15,7 @@ import { type Bench, type BenchRow, type BenchSize, median } from "./harness.ts"
 import { runLoad } from "./http-client.ts";
 import { cpuSeconds, pinned, startServed } from "./served.ts";
 
-/** A size of body: how many there are, how often they are asked for, and the target. */
+/** A size of body: the number of bodies, the number of requests, and the target. */
 type Case = Readonly<{
   name: string;
   bytes: number;
@@ -34,7 +34,6 @@ const cases: readonly Case[] = [
   body("100 MiB", 100 * 2 ** 20, 2, 4, 40, "throughput", "≥ 1.1"),
 ];
 
-/** The largest bodies take seconds to write. */
 const casesOf = (size: BenchSize) => cases.filter(({ bytes }) => size === "large" || bytes <= 2 ** 20);
 
 const rounds: Readonly<Record<BenchSize, number>> = { small: 1, large: 5 };
@@ -42,7 +41,7 @@ const rounds: Readonly<Record<BenchSize, number>> = { small: 1, large: 5 };
 /** A server under measurement. */
 type Served = Readonly<{ port: number; pid: number; pathOf: (id: string) => string }>;
 
-/** Bodies of each size, from Cairn and from nginx. */
+/** Measures bodies of each size from Cairn and from nginx. */
 export const httpBench: Bench = {
   name: "http",
   measure: async (size) => {
@@ -132,7 +131,7 @@ async function startCairn(folder: string, bodies: ReadonlyMap<string, readonly s
   return { port, pid, pathOf: (id: string) => `/${id}`, stop };
 }
 
-/** One worker, sendfile, open files cached, as many headers as ours. */
+/** One worker, sendfile, cached open files, and as many headers as Cairn sends. */
 async function startNginx(folder: string) {
   const port = await freePort();
   const headers = Array.from({ length: 13 }, (_, index) => `add_header X-Header-${index} "value of header ${index}";`);
@@ -158,7 +157,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** The process that serves: nginx's only child. */
+/** The worker: the only child process of nginx. */
 async function workerOf(pid: number): Promise<number> {
   for (let round = 0; round < 100; round += 1) {
     await Bun.sleep(20);

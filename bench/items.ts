@@ -1,5 +1,5 @@
 /**
- * Data items: headers read, and RSA items verified, against what openssl does on the same machine.
+ * Data items: parsed headers and verified RSA items per second, against openssl on the same machine.
  * @module
  */
 import { createHash, generateKeyPairSync } from "node:crypto";
@@ -13,7 +13,7 @@ const counts: Readonly<Record<BenchSize, { headers: number; items: number; round
   large: { headers: 400_000, items: 4_000, rounds: 5 },
 };
 
-/** The header walk: frame found and id computed, on one thread. */
+/** Parses headers and computes ids on one thread. */
 export const headerBench: Bench = {
   name: "item headers",
   measure: async (size) => {
@@ -46,7 +46,7 @@ export const headerBench: Bench = {
   },
 };
 
-/** Whole items checked: header, hashes and signature, against bare RSA operations by openssl. */
+/** Verifies complete items (header, hashes, signature), against RSA operations of openssl. */
 export const verifyBench: Bench = {
   name: "item verification",
   measure: async (size) => {
@@ -96,7 +96,7 @@ function makeItem(): Uint8Array {
   return createDataItem({ data: new Uint8Array(1_024).fill(serial), tags }, signer);
 }
 
-/** Verifications a second that openssl reaches on one thread. */
+/** Verifications per second by openssl on one thread. */
 function opensslVerifies(size: BenchSize): number {
   const seconds = size === "small" ? "1" : "3";
   const { stdout } = Bun.spawnSync(["openssl", "speed", "-seconds", seconds, "rsa4096"], {

@@ -1,9 +1,9 @@
 /**
- * The ledger: durable credits a second, each an outside event claimed and two accounts moved, against a loop that does
- * the least that a durable credit can be: two rows of bun:sqlite in a transaction that waits for the disk.
+ * The ledger: durable credits per second (each claims an external event and changes two accounts), against a loop with
+ * the minimum of a durable credit: two rows of bun:sqlite in a transaction that waits for the disk.
  *
- * The loop runs one request after another; the ledger runs 16 at once, as requests arrive, and its transactions share
- * their wait for the disk. One at a time it is shown too. PostgreSQL is measured too if there is a server.
+ * The loop runs one request after another. The ledger runs 16 concurrently, whose transactions share the wait for the
+ * disk, and also one at a time. PostgreSQL is measured too if there is a server.
  * @module
  */
 import { Database } from "bun:sqlite";
@@ -25,11 +25,11 @@ const sizes: Readonly<Record<BenchSize, { credits: number; rounds: number }>> = 
 
 /** Concurrent requests. */
 const streams = 16;
-/** Addresses that are paid for. */
+/** Number of addresses that are credited. */
 const addresses = 1_000;
 const winc = 7n;
 
-/** Durable credits a second. */
+/** Measures durable credits per second. */
 export const ledgerBench: Bench = {
   name: "ledger",
   measure: async (size) => {
@@ -71,7 +71,7 @@ async function measurePostgres(credits: number, bare: Work, rounds: number): Pro
   return [{ name: `durable credits on PostgreSQL, ${streams} at once`, ...cellsOf(semaphore) }];
 }
 
-/** Work that credits so many events; its digest is what was credited in this round. */
+/** Work that credits a number of events; its digest is the credited amount. */
 function creditsOf(ledger: LedgerDatabase, credits: number, atOnce: number): Work {
   const makeId = createTransferIds(Date.now, () => 0);
   const source = `events of ${atOnce}`;
@@ -108,7 +108,7 @@ function creditsOf(ledger: LedgerDatabase, credits: number, atOnce: number): Wor
   };
 }
 
-/** The loop that is measured against. */
+/** The reference loop. */
 function openBare(path: string) {
   const db = new Database(path, { create: true, strict: true, safeIntegers: true });
   db.run("PRAGMA journal_mode = WAL");

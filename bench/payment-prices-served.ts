@@ -1,6 +1,6 @@
 /**
- * The server that bench/payment-prices.ts measures: the price routes over sources that are asked in the background
- * as the program does it, and one route that answers a fixed text, in a process of its own.
+ * The server that bench/payment-prices.ts measures, in its own process: the price routes over sources that are
+ * refreshed in the background as in the program, and one route with a fixed text.
  * @module
  */
 import { Elysia } from "elysia";
@@ -17,7 +17,7 @@ import { defaultRules } from "../src/payment/prices/price-rules.ts";
 import { openNetworkPrice, openPriceFeed } from "../src/payment/prices/price-sources.ts";
 import { createPrices, feedPairsOf } from "../src/payment/prices/token-prices.ts";
 
-/** What goes wrong is said; requests are not, as under LOG_LEVEL=warn. */
+/** Logs warnings and errors, but no requests, as with LOG_LEVEL=warn. */
 const log = createLog({
   level: "warn",
   format: "json",

@@ -1,7 +1,6 @@
 /**
- * Prices over HTTP against a route of the same server that returns a fixed text: CPU per request, alternately.
- *
- * What is measured beside the text is the price: rules, arithmetic without floating point, JSON.
+ * Prices over HTTP against a route of the same server that returns a fixed text: CPU time per request, alternately. The
+ * difference is the price: rules, arithmetic without floating point, JSON.
  * @module
  */
 import { resolve } from "node:path";
@@ -28,7 +27,7 @@ const connections = 16;
 /** The server that is measured. */
 type Served = Readonly<{ port: number; pid: number }>;
 
-/** CPU a request of each kind of price. */
+/** CPU time per request of each kind of price. */
 export const paymentPricesBench: Bench = {
   name: "payment-prices",
   measure: async (size) => {
@@ -64,7 +63,7 @@ async function measurePath(served: Served, path: string, size: BenchSize): Promi
   };
 }
 
-/** Microseconds of CPU a request of one path, each time it is run. */
+/** CPU time per request of one path, microseconds, for each run. */
 async function openLoad({ port, pid }: Served, path: string, requests: number): Promise<() => Promise<number>> {
   const response = await fetch(`http://127.0.0.1:${port}${path}`);
   const bodyBytes = (await response.arrayBuffer()).byteLength;

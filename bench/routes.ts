@@ -1,8 +1,6 @@
 /**
- * What other routes to cached bytes cost beside the shortest one: a manifest's path, a chunk, a client with a limit;
- * each alternately with a body of the same size that is requested by its id.
- *
- * CPU is user and system time of the server over a fixed number of requests, as in bench/http.ts.
+ * CPU time of routes to cached bytes: a path of a manifest, a chunk, a client with a limit. Each runs alternately with
+ * requests for a body of the same size by its id. CPU time is measured as in bench/http.ts.
  * @module
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -18,17 +16,17 @@ const sizes: Readonly<Record<BenchSize, { bodies: number; rounds: number }>> = {
   large: { bodies: 64, rounds: 5 },
 };
 
-/** A small run asks so many times less. */
+/** A small run has the large number of requests divided by this. */
 const smaller = 200;
 
 const connections = 8;
 const kibibyte = 2 ** 10;
 
-/** A way to bytes, and the plain way to as many. */
+/** A route to bytes, and the reference route to as many bytes. */
 type Route = Readonly<{
   name: string;
   paths: readonly string[];
-  /** What the plain way is called. */
+  /** Name of the reference. */
   beside: string;
   plain: readonly string[];
   /** Requests of a large run: CPU time is reported in hundredths of a second. */
@@ -38,7 +36,7 @@ type Route = Readonly<{
 
 type Served = Awaited<ReturnType<typeof startServed>>;
 
-/** CPU a request, over that of a raw body of the same size. */
+/** CPU time per request, divided by that of a raw body of the same size. */
 export const routesBench: Bench = {
   name: "routes",
   measure: async (size) => {
@@ -72,7 +70,7 @@ export const routesBench: Bench = {
   },
 };
 
-/** Small bodies for clients that have a limit, against the same for clients without. */
+/** Small bodies for clients with a limit, against clients without one. */
 async function measureLimited(folder: string, size: BenchSize): Promise<BenchRow> {
   const ids = writeBodies(folder, kibibyte, sizes[size].bodies);
   const paths = ids.map((id) => `/${id}`);
@@ -88,7 +86,7 @@ async function measureLimited(folder: string, size: BenchSize): Promise<BenchRow
   }
 }
 
-/** The JSON of chunks, against bodies as large as it. */
+/** The JSON of chunks, against bodies of the same size. */
 async function measureJson(folder: string, served: Served, size: BenchSize): Promise<BenchRow> {
   const paths = served.chunkEnds.map((end) => `/chunk/${end}`);
   const bytes = (await (await fetch(`http://127.0.0.1:${served.port}${paths[0]}`)).bytes()).length;

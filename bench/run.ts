@@ -8,7 +8,7 @@ import { benches } from "./list.ts";
 
 const words = process.argv.slice(2);
 const chosen = benches.filter(({ name }) => words.length === 0 || words.some((word) => name.includes(word)));
-// Asked before the first round: the tree may be another one when the last has ended.
+// Read before the first round: the working tree may change during the run.
 const heading = machine();
 const rows: BenchRow[] = [];
 for (const bench of chosen) {

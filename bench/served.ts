@@ -5,22 +5,22 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 
-/** What a server of bench/http-served.ts has. */
+/** The configuration of bench/http-served.ts. */
 export type ServedFixture = Readonly<{
   /** Folder of the bodies, whose names are ids. */
   bodies: string;
   /** Folder of the cache. */
   cache: string;
   ids: readonly string[];
-  /** Chunks of 256 KiB in a transaction of its own; 0 has none. */
+  /** Chunks of 256 KiB in a separate transaction; 0 creates none. */
   chunks: number;
-  /** Whether every client has a limit, which none reaches. */
+  /** Whether clients have a limit, which they do not reach. */
   isLimited: boolean;
   /** An index file, for /graphql. */
   indexPath: string | undefined;
 }>;
 
-/** What it says when it listens. */
+/** The line that it prints when it listens. */
 export type ServedLine = Readonly<{
   port: number;
   /** A manifest in which each id is a path. */
@@ -29,7 +29,7 @@ export type ServedLine = Readonly<{
   chunkEnds: readonly string[];
 }>;
 
-/** Starts one; `folder` holds its configuration, `before` is the command prefix. */
+/** Starts the server. @param folder - For its configuration. @param before - Prefix of the command. */
 export async function startServed(folder: string, fixture: Partial<ServedFixture>, before = pinned(0)) {
   const whole: ServedFixture = {
     bodies: join(folder, "bodies"),
@@ -53,12 +53,12 @@ export async function startServed(folder: string, fixture: Partial<ServedFixture
   return { ...line, pid: child.pid, stop };
 }
 
-/** Keeps a server to one core where that can be done, so that the client has another. */
+/** The prefix that pins a server to one core, if possible, so that the client has another. */
 export function pinned(core: number): string[] {
   return Bun.which("taskset") === null || navigator.hardwareConcurrency < 2 ? [] : ["taskset", "-c", String(core)];
 }
 
-/** Clock ticks a second, as /proc counts CPU time. */
+/** Clock ticks per second of CPU time in /proc. */
 const ticksPerSecond = 100;
 
 /** User and system time of a process and its threads, in seconds. */

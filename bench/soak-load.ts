@@ -1,8 +1,8 @@
 /**
  * The streams of a mixed load on a whole program: reads, queries, uploads, uploads in parts, payments, observation.
  *
- * Every stream repeats one step with a pause, so that the load is bounded. A response that is not as it must be is
- * counted by what was wrong; its first occurrence is stored as text.
+ * Every stream repeats one step with a pause, so that the load is bounded. Wrong responses are counted by their fault,
+ * with the text of the first occurrence.
  * @module
  */
 import { createDataItem } from "../src/arweave/data-item.ts";
@@ -11,7 +11,7 @@ import { encodeBase58 } from "../src/lib/base-encodings.ts";
 import type { DevLine } from "../test/support/program.ts";
 import { createRandom } from "../test/support/random.ts";
 
-/** What was uploaded, as much of it as is needed to know it again. */
+/** An upload, with the data that later checks need. */
 type Known = Readonly<{
   id: string;
   size: number;
@@ -19,23 +19,23 @@ type Known = Readonly<{
   bytes: Uint8Array<ArrayBuffer> | undefined;
 }>;
 
-/** What a load has done so far. */
+/** The counts of a load so far. */
 export type LoadCounts = Readonly<{
   requests: Readonly<Record<string, number>>;
-  /** By what was wrong: how often, and the first time in words. */
+  /** Number and first text of each fault. */
   errors: ReadonlyMap<string, Readonly<{ count: number; first: string }>>;
 }>;
 
-/** A load at work. */
+/** A running load. */
 export type RunningLoad = Readonly<{ counts: () => LoadCounts; stop: () => Promise<void> }>;
 
-/** Uploads that reads choose from: the newest. */
+/** Number of newest uploads that reads choose from. */
 const knownMax = 2_000;
 
-/** Larger items are not stored for a second send. Bytes. */
+/** Maximum size of items that are stored for a second send. Bytes. */
 const resentBytesMax = 64 * 2 ** 10;
 
-/** A request that takes longer is an error. Milliseconds. */
+/** Timeout of a request. Milliseconds. */
 const requestTimeoutMs = 60_000;
 
 const sizes = [0, 1, 900, 20_000, 100_000, 262_144, 300_000, 1_500_000, 4_000_000];
@@ -65,7 +65,7 @@ export function startLoad(line: DevLine, seed: number): RunningLoad {
     errors.set(what, error);
   };
 
-  /** Sends a request and reads all of its response; undefined when it is not as it must be. */
+  /** Sends a request and reads its response; returns `undefined` for a wrong response. */
   async function ask(what: string, url: string, init: RequestInit = {}, statuses: readonly number[] = [200]) {
     requests[what] = (requests[what] ?? 0) + 1;
     const signal = AbortSignal.any([stopping.signal, AbortSignal.timeout(requestTimeoutMs)]);
@@ -238,7 +238,7 @@ export function startLoad(line: DevLine, seed: number): RunningLoad {
     }
   }
 
-  /** Uploads begin when there are credits for them. */
+  /** Uploads start when the account has credits. */
   async function begin(): Promise<void> {
     await pay(account);
     const url = `${line.payment}/v1/balance?address=${account}`;

@@ -1,9 +1,9 @@
 /**
- * A mixed load on a whole program for a long time: whether memory and descriptors grow, and whether anything fails.
+ * A mixed load on a complete program for a long time: growth of memory and descriptors, and failures.
  *
- * `SOAK_MINUTES=60 bun run bench soak`; 2 minutes by default. The program is `cairn dev` in a process of its own, on
- * loopback, with a block every two seconds. Memory is that of the process; the slope is a line through its samples
- * after the warm-up, the first sixth of the time. Afterwards the program must end with 0 and its ledger add up.
+ * `SOAK_MINUTES=60 bun run bench soak`; 2 minutes by default. The program is `cairn dev` in its own process, on
+ * loopback, with a block every two seconds. The slope of memory is a line through the samples after the warm-up, the
+ * first sixth of the time. At the end, the program must exit with 0 and its ledger must be consistent.
  * @module
  */
 import { readdirSync, readFileSync } from "node:fs";
@@ -17,15 +17,17 @@ const minutesUsual: Readonly<Record<BenchSize, number>> = { small: 0.1, large: 2
 
 const sampleMs = 2_000;
 
-/** Of all the time, before which samples do not count: caches fill, code is compiled. */
+/** Share of the time before samples count: caches fill, code is compiled. */
 const warmUpShare = 1 / 6;
 
 const minuteMs = 60_000;
 
-/** Every byte is paid for, or the ledger is left out; a small memory of bodies is full before the warm-up ends. */
+/**
+ * Every byte is charged, so that the ledger takes part. The memory of bodies is small, so that it fills in the warm-up.
+ */
 const environment = { DEVNET_MINING: "2000", FREE_UPLOAD_BYTES: "0", HOT_BYTES_MAX: String(16 * 2 ** 20) };
 
-/** Lines of warnings and errors that are printed at the end. */
+/** Maximum number of log lines that are printed at the end. */
 const complaintsShown = 20;
 
 type Sample = Readonly<{ minutes: number; residentMiB: number; descriptors: number }>;
@@ -105,7 +107,7 @@ function rowsOf(minutes: number, samples: readonly Sample[], counts: LoadCounts,
   ];
 }
 
-/** What the samples gain a minute: the line with the least squares. */
+/** Growth of the samples per minute, by least squares. */
 function slopeOf(samples: readonly Sample[], pick: (sample: Sample) => number): number {
   const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
   const middle = mean(samples.map(({ minutes }) => minutes));

@@ -1,5 +1,5 @@
 /**
- * How long the program takes from nothing to its first response, and how much memory it uses when idle.
+ * Time from the start of the program to its first response, and its memory when idle.
  * @module
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -11,10 +11,10 @@ const root = resolve(import.meta.dir, "..");
 const binary = resolve(root, "dist/cairn");
 const rounds: Readonly<Record<BenchSize, number>> = { small: 1, large: 7 };
 
-/** How long it is left alone before its memory is read. Milliseconds. */
+/** Idle time before its memory is read. Milliseconds. */
 const idleMs = 3_000;
 
-/** Start of `serve` on an empty folder, from source and as a binary where `bun run build` has made one. */
+/** Start of `serve` on an empty folder, from source, and as a binary if `bun run build` has created one. */
 export const startBench: Bench = {
   name: "start",
   measure: async (size) => {

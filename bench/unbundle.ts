@@ -1,6 +1,5 @@
 /**
- * A large bundle from disk to index through the real threads: how fast, and how long the event loop is held up
- * meanwhile.
+ * A large bundle from disk to index through the real threads: throughput, and delay of the event loop.
  * @module
  */
 import { mkdtempSync, rmSync } from "node:fs";
@@ -22,6 +21,7 @@ import type { BlockRows, BundleRow } from "../src/store/index/rows.ts";
 import { createIndexWriterCalls, type WriteJob } from "../src/store/index/thread.ts";
 import { openPool } from "../src/threads/pool.ts";
 import type { Bench, BenchSize } from "./harness.ts";
+import { blockRow, transactionRow } from "./sample-rows.ts";
 
 const sizes: Readonly<Record<BenchSize, { items: number; payload: number }>> = {
   small: { items: 40, payload: 2_000 },
@@ -116,7 +116,7 @@ async function unbundle(
   return { seconds, delay };
 }
 
-/** Writes items of one size piece by piece, so that the bench itself needs little memory. */
+/** Writes items of one size in pieces, so that the bench itself needs little memory. */
 async function writeBundleFile(path: string, count: number, payload: number): Promise<number> {
   const signer = createEd25519Signer(new Uint8Array(32).fill(3));
   const file = await open(path, "w");
@@ -148,38 +148,24 @@ function blockWithBundle(size: number): BlockRows {
     bypassFilter: false,
   };
   return {
-    block: {
+    block: blockRow({
       height: 1,
       hash: blockHashFromBytes(new Uint8Array(48).fill(1)),
-      previous: "",
       timestamp: 1,
-      txCount: 1,
       weaveSize: BigInt(size),
       blockSize: BigInt(size),
-      text: "{}",
-      checked: [],
-      unchecked: [],
-    },
+    }),
     transactions: [
-      {
-        txIndex: 0,
+      transactionRow({
         weaveStart: 0n,
         weaveEnd: BigInt(size),
-        format: 2,
         id: rootId,
-        lastTx: "",
         owner: Buffer.from(owner).toString("base64url"),
         ownerAddress: addressOf(owner),
-        signatureType: "rsa",
-        tags: [],
-        target: "",
-        quantity: 0n,
-        reward: 0n,
         dataSize: size,
         dataRoot: rootId,
-        text: "{}",
         dataAt: null,
-      },
+      }),
     ],
     missing: [],
     bundles: [bundle],

@@ -1,8 +1,8 @@
 /**
- * An upload service under measurement: what takes items, charges for them, tells the index and signs receipts.
+ * An upload service under measurement: it accepts items, charges for them, notifies the index and signs receipts.
  *
- * Run as `bun bench/uploads-served.ts <folder>`; it prints `open <url>`. A byte costs a winc, and the accounts that are
- * named after the folder have credits.
+ * Run as `bun bench/uploads-served.ts <folder>`; it prints `open <url>`. A byte costs one winc. The accounts in the
+ * following arguments have credits.
  * @module
  */
 import { writeSync } from "node:fs";
@@ -22,11 +22,10 @@ const [folder = "", ...accounts] = process.argv.slice(2);
 const credits = 10n ** 15n;
 
 const ledger = await openLedger({ url: undefined, path: join(folder, "ledger.sqlite") });
-// By the machine's own clock and chance, as outside.
 const makeId = createTransferIds(Date.now, () => (crypto.getRandomValues(new Uint32Array(1))[0] ?? 0) / 2 ** 32);
 for (const text of accounts) {
   const account = readAddress(text)?.address;
-  if (account === undefined) throw new Error(`${text} is no address`);
+  if (account === undefined) throw new Error(`${text} is not a valid address`);
   const legs = [
     { account: provider("stripe"), amount: -credits },
     { account: user(account), amount: credits },

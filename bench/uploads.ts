@@ -1,9 +1,9 @@
 /**
- * Uploads: what a small item costs the server in CPU, everything included, against one signature of its receipt; how
- * fast a large one is taken against the slower of SHA-384 and this disk; and how soon an item can be read.
+ * Uploads: CPU time of the server for a small item, against one signature of its receipt; throughput of a large item,
+ * against the slower of SHA-384 and the disk; and the time until an item can be read.
  *
- * UPLOAD_BYTES sets how large the large one is (4294967296 is what the target is about), UPLOAD_ITEMS how many small
- * ones a round has.
+ * UPLOAD_BYTES sets the size of the large item (the target is for 4294967296), UPLOAD_ITEMS the number of small items
+ * in a round.
  * @module
  */
 import { generateKeyPairSync } from "node:crypto";
@@ -40,12 +40,12 @@ const sizes: Readonly<Record<BenchSize, Sizes>> = {
   large: { items: 1_000, rounds: 5, largeBytes: 512 * 2 ** 20, reads: 200 },
 };
 
-/** Clients that wait for their receipts at once. */
+/** Concurrent clients. */
 const clients = 32;
 const payloadBytes = 1_024;
 const piece = new Uint8Array(2 ** 20).map((_, index) => index % 251);
 
-/** Uploads of 1 KiB, and of much more. */
+/** Uploads of 1 KiB, and of large items. */
 export const uploadsBench: Bench = {
   name: "uploads",
   measure: async (size) => {
@@ -145,7 +145,7 @@ async function send(url: string, items: readonly Uint8Array<ArrayBuffer>[]): Pro
   await Promise.all(Array.from({ length: clients }, client));
 }
 
-/** CPU of one signature of a receipt, of this process. */
+/** CPU time of one signature of a receipt in this process. */
 function signatureCpuMs(wallet: ReturnType<typeof readWallet>, count: number): number {
   const message = receiptMessage({ id: idFromBytes(new Uint8Array(32)), deadlineHeight: 1, timestamp: 1 });
   const before = process.cpuUsage();
@@ -154,7 +154,7 @@ function signatureCpuMs(wallet: ReturnType<typeof readWallet>, count: number): n
   return (user + system) / 1_000 / count;
 }
 
-/** From a receipt's last byte to the content's, asked for at once: the whole program, before anything is bundled. */
+/** Time from the receipt to the complete content, requested at once from the complete program, before any bundle. */
 async function measureReads(reads: number, signer: Signer): Promise<BenchRow[]> {
   const program = await startDev({ environment: { UPLOAD_BUNDLE_WAIT_MS: "86400000" } });
   try {
@@ -227,7 +227,7 @@ function writeAll(path: string, size: number): void {
   rmSync(path);
 }
 
-/** Sends an item as fast as the socket takes it. */
+/** Sends an item as fast as the socket accepts it. */
 async function sendLarge(url: string, header: Uint8Array, size: number): Promise<void> {
   const { hostname, port } = new URL(url);
   const socket = net.connect(Number(port), hostname);
@@ -246,7 +246,7 @@ async function sendLarge(url: string, header: Uint8Array, size: number): Promise
   socket.destroy();
 }
 
-/** Most memory that a process has had since it was asked last. Bytes. */
+/** Peak memory of a process since the last call. Bytes. */
 function residentPeak(pid: number): number {
   const [, kilobytes = "0"] = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
   writeFileSync(`/proc/${pid}/clear_refs`, "5");

@@ -59,9 +59,11 @@ export function accountMeant({ address, wallet, dataDir }: AccountOptions): Type
   return read;
 }
 
-/** The capital letters of an Ethereum address are its checksum: if only they are wrong, a character is mistyped. */
+/** The case of an Ethereum address is its checksum: if only the case is wrong, a character is mistyped. */
 function checksumHint(text: string): string {
-  return readAddress(text.toLowerCase()) === undefined ? "" : ", with a valid checksum (its capital letters are wrong)";
+  return readAddress(text.toLowerCase()) === undefined
+    ? ""
+    : ", with a valid checksum (the case of its characters is wrong)";
 }
 
 /** The balance of an account; an account that the service does not know has zero. */

@@ -8,7 +8,7 @@ import { exitCodes, isMisuse, misuse } from "../app/complaints.ts";
 import { settingsHelp } from "../config/config.ts";
 import { Failure } from "../failures.ts";
 import { printableLines } from "../lib/printable.ts";
-import { isSchemaRefusal } from "../lib/schema-scripts.ts";
+import { isSchemaMismatch } from "../lib/schema-scripts.ts";
 import { version } from "../version.ts";
 import { type AskEnvironment, commands } from "./commands.ts";
 
@@ -64,7 +64,7 @@ const machineCodes =
 function faultOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   const isFault = "code" in error && machineCodes.test(String(error.code));
-  return isFault || isSchemaRefusal(error) || faultOf(error.cause) !== undefined ? error.message : undefined;
+  return isFault || isSchemaMismatch(error) || faultOf(error.cause) !== undefined ? error.message : undefined;
 }
 
 /** The requested help, or `undefined` for a command to run. @throws Misuse for an unknown command. */

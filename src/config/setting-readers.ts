@@ -149,7 +149,8 @@ export function nameUrl(value: string): string {
 /** A name as in a host, undernames before "_"; in lower case. */
 export function registryName(value: string): string {
   const name = value.toLowerCase();
-  if (!/^[a-z0-9_-]{0,62}[a-z0-9-]$/.test(name)) throw new Error('a name of at most 63 letters, digits, "-" and "_"');
+  if (!/^[a-z0-9_-]{0,62}[a-z0-9-]$/.test(name))
+    throw new Error('a name of at most 63 characters: a–z, 0–9, "-" and "_"');
   return name;
 }
 

@@ -53,6 +53,6 @@ export function scriptsToRun(scripts: readonly string[], stored: StoredSchema): 
 }
 
 /** Whether an error, or its message alone (from a thread), reports an incompatible schema. */
-export function isSchemaRefusal(error: Error): boolean {
+export function isSchemaMismatch(error: Error): boolean {
   return error.message.includes(knownPhrase);
 }

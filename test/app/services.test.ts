@@ -165,7 +165,7 @@ test.each([
   [
     ["balance", "0x19E7E376E7C213B7E7e7e46cc70A5dD086DAff2B"],
     2,
-    "with a valid checksum (its capital letters are wrong)",
+    "with a valid checksum (the case of its characters is wrong)",
   ],
   [["balance", testAddress("Bob"), "--wallet", "x"], 2, "an address and --wallet exclude each other"],
   [["topup", "10", "xyz"], 2, "invalid value 'xyz' for <currency>: expected one of "],

@@ -84,12 +84,12 @@ describe("readConfig", () => {
     [
       "APEX_REGISTRY_NAME",
       "docs.example",
-      `invalid value 'docs.example' for APEX_REGISTRY_NAME: expected a name of at most 63 letters, digits, "-" and "_"`,
+      `invalid value 'docs.example' for APEX_REGISTRY_NAME: expected a name of at most 63 characters: a–z, 0–9, "-" and "_"`,
     ],
     [
       "ARNS_NOT_FOUND_ARNS_NAME",
       "lost_",
-      `invalid value 'lost_' for ARNS_NOT_FOUND_ARNS_NAME: expected a name of at most 63 letters, digits, "-" and "_"`,
+      `invalid value 'lost_' for ARNS_NOT_FOUND_ARNS_NAME: expected a name of at most 63 characters: a–z, 0–9, "-" and "_"`,
     ],
     [
       "LEDGER_URL",

@@ -3,7 +3,7 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { isSchemaRefusal, schemaFingerprint, scriptsToRun } from "../../src/lib/schema-scripts.ts";
+import { isSchemaMismatch, schemaFingerprint, scriptsToRun } from "../../src/lib/schema-scripts.ts";
 
 const scripts = ["CREATE TABLE a (x INTEGER);", "CREATE TABLE b (x INTEGER);"];
 const [first = "", second = ""] = scripts;
@@ -46,7 +46,7 @@ describe("a database", () => {
     try {
       open();
     } catch (error) {
-      expect(error instanceof Error && isSchemaRefusal(error)).toBe(true);
+      expect(error instanceof Error && isSchemaMismatch(error)).toBe(true);
     }
   });
 });

@@ -187,7 +187,7 @@ export const devnetPrice: StoragePrice = { pricePerGibMinute: 400n, kryderPlusRa
  * The minimum fee of a transaction.
  *
  * @param dataSize - Bytes, 0 or more.
- * @param recipient - Whether the target has an account; "none" when there is no target.
+ * @param recipient - Whether the target has an account; "none" without a target.
  */
 export function devnetFee(dataSize: bigint, recipient: "none" | "known" | "new"): Winston {
   return transactionFee(devnetPrice, dataSize, recipient);

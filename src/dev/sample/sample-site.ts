@@ -129,7 +129,7 @@ const home = page(
 <h1>It stays where you put it</h1>
 <p class="lead">This page is on your development chain: signed, bundled, mined, unbundled, verified, and served by
 range.</p>
-<p>The picture, the style sheet and this page are data items of one bundle. The sound below is a transaction of its own,
+<p>The picture, the stylesheet and this page are data items of one bundle. The sound below is a transaction of its own,
 fetched in chunks as the player asks for them; move the slider and watch <code>206 Partial Content</code>.</p>
 <audio controls preload="metadata" src="tones.wav"></audio>
 <p>The notes are one level deeper, in a bundle within the bundle. One manifest gives all of them their paths.</p>`,

@@ -178,7 +178,7 @@ export function textAt(form: FormTree, ...place: readonly string[]): string | un
   return typeof found === "string" ? found : undefined;
 }
 
-/** The branch at a path; empty if there is none. */
+/** The branch at a path; an empty branch by default. */
 export function branchAt(form: FormTree, ...place: readonly string[]): FormTree {
   const found = at(form, place);
   return typeof found === "object" ? found : {};
