@@ -12,7 +12,7 @@ import { winc } from "../src/arweave/winston.ts";
 import { assert } from "../src/lib/assert.ts";
 import { openLedger } from "../src/store/ledger/open-ledger.ts";
 import { itemFolder, makeItemFolders, openSegments } from "../src/store/uploads/item-files.ts";
-import { accountOf } from "../src/upload/intake/charge.ts";
+import { accountOf } from "../src/upload/intake/charge-item.ts";
 import { insertUpload, type Upload } from "../src/upload/upload-rows.ts";
 import { openTestDevnet, rsaJwk, serve } from "../test/dev/devnet/support.ts";
 import { testKey } from "../test/support/signers.ts";

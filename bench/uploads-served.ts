@@ -14,7 +14,7 @@ import { openIndexWriter } from "../src/store/index/writer.ts";
 import { openLedger } from "../src/store/ledger/open-ledger.ts";
 import { createTransferIds, provider, transfer, user } from "../src/store/ledger/transfers.ts";
 import { openPool } from "../src/threads/pool.ts";
-import { createAnnouncer } from "../src/upload/intake/announcer.ts";
+import { createAnnouncer } from "../src/upload/intake/index-announcements.ts";
 import { openPaymentServer } from "../test/support/payment-server.ts";
 import { makeReceiptKey, openUploadParts } from "../test/support/upload-parts.ts";
 

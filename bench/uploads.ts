@@ -28,7 +28,7 @@ import type { Signer } from "../src/arweave/signers/scheme.ts";
 import { createSolanaSigner } from "../src/arweave/signers/solana.ts";
 import { readWallet } from "../src/arweave/wallet.ts";
 import { assert } from "../src/lib/assert.ts";
-import { accountOf } from "../src/upload/intake/charge.ts";
+import { accountOf } from "../src/upload/intake/charge-item.ts";
 import { startDev } from "../test/support/program.ts";
 import { type Bench, type BenchRow, type BenchSize, median } from "./harness.ts";
 import { cpuSeconds } from "./served.ts";

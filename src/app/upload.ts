@@ -29,7 +29,6 @@ import { createPaidChunks } from "../http/upload/x402-upload-payments.ts";
 import { createX402UploadRoutes } from "../http/upload/x402-upload-routes.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
 import { systemClock } from "../lib/clock.ts";
-import type { Closers } from "../lib/closers.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
 import { refundReservation } from "../payment/credits/refunds.ts";
@@ -41,27 +40,25 @@ import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
 import { createTransferIds, type MakeId } from "../store/ledger/transfers.ts";
 import { makeItemFolders } from "../store/uploads/item-files.ts";
 import { openPartFiles, type PartFiles } from "../store/uploads/part-files.ts";
-import { createAnnouncer } from "../upload/intake/announcer.ts";
-import { deadlineFrom, readTakenById } from "../upload/intake/charge.ts";
+import { deadlineFrom, readTakenById } from "../upload/intake/charge-item.ts";
 import { createFileCheck } from "../upload/intake/file-check.ts";
+import { createAnnouncer, startAnnouncements } from "../upload/intake/index-announcements.ts";
 import { createIntake, type Intake } from "../upload/intake/item-intake.ts";
 import { createItemStore } from "../upload/intake/item-store.ts";
-import { announceItemsOfBundle, announceMissedItems, type MissedItemsParts } from "../upload/intake/missed-items.ts";
 import { createUploadQuota, type UploadQuota } from "../upload/intake/upload-quota.ts";
-import { createItemSigner } from "../upload/item-signing.ts";
-import { createFinalizer } from "../upload/multipart/finalize.ts";
+import { openMultipartSweep } from "../upload/multipart/multipart-expiry.ts";
+import { createFinalizer } from "../upload/multipart/multipart-finalizer.ts";
 import { createMultipart, type Multipart } from "../upload/multipart/multipart-uploads.ts";
 import { createPartWriters, type PartWriters } from "../upload/multipart/part-writers.ts";
-import { openMultipartSweep } from "../upload/multipart/sweep.ts";
 import { findNested, type NestedItem } from "../upload/nested-offsets.ts";
 import { openPipeline, type Pipeline } from "../upload/pipeline/bundle-pipeline.ts";
 import { openRemoval, type Removal } from "../upload/pipeline/file-removal.ts";
 import { bundleBytesMax, bundleItemsMax } from "../upload/pipeline/plan-bundles.ts";
-import { createReceiptSigner } from "../upload/receipt-signer.ts";
 import { createUnbundledSearch } from "../upload/unbundled-uploads.ts";
 import { createUploadHealth, watchDisk } from "../upload/upload-health.ts";
 import { createUploadMetrics, type UploadMetrics } from "../upload/upload-metrics.ts";
 import { findUpload, findUploadStatus, storedBytes, type UploadStatus } from "../upload/upload-rows.ts";
+import { createItemSigner, createReceiptSigner } from "../upload/upload-signing.ts";
 import { createX402Uploads, type X402Uploads } from "../upload/x402/x402-uploads.ts";
 import { version } from "../version.ts";
 import { type AppContext, createCheckList } from "./base.ts";
@@ -423,23 +420,21 @@ function startPipeline(
   { wallet, threads, makeId, removal, stats, wantBundle }: PipelineNeeds,
 ): Pipeline {
   const chain = openBundleChain({ nodes, reader, index, address: wallet.wallet.address, wantBundle });
-  const announceAgain = startAnnouncing(
-    {
-      ledger,
-      threads: threads.bundles,
-      folder: folder.uploads,
-      storeName,
-      log,
-      addPending: index.addPending,
-      forgetPending: chain.forgetPending,
-      statusOf: (id) => {
-        const place = reader.placeOf(id);
-        if (place === undefined) return undefined;
-        return place.height === pendingHeight ? "pending" : "mined";
-      },
+  const announcements = startAnnouncements({
+    ledger,
+    threads: threads.bundles,
+    folder: folder.uploads,
+    storeName,
+    log,
+    addPending: index.addPending,
+    forgetPending: chain.forgetPending,
+    statusOf: (id) => {
+      const place = reader.placeOf(id);
+      if (place === undefined) return undefined;
+      return place.height === pendingHeight ? "pending" : "mined";
     },
-    closers,
-  );
+  });
+  closers.add("announcements of uploads", announcements.close);
   const pipeline = openPipeline({
     ledger,
     threads: threads.bundles,
@@ -454,7 +449,7 @@ function startPipeline(
     blockList,
     onLeft: removal.note,
     onEnded: stats.onEnded,
-    onLeftBlock: announceAgain,
+    onLeftBlock: announcements.announceBundle,
     rules: {
       plan: { itemsMax: bundleItemsMax, bytesMax: bundleBytesMax, waitMs: config.UPLOAD_BUNDLE_WAIT_MS },
       confirmations: config.UPLOAD_CONFIRMATIONS,
@@ -464,22 +459,4 @@ function startPipeline(
   });
   closers.add("bundles", pipeline.close);
   return pipeline;
-}
-
-/** Announces the items that the index missed before this start. @returns Announces the items of one bundle. */
-function startAnnouncing(parts: MissedItemsParts, closers: Closers): (bundleId: string) => void {
-  const life = new AbortController();
-  const { log } = parts;
-  let last: Promise<void> = Promise.resolve();
-  const queue = (work: () => Promise<void>) => {
-    last = last.then(work).catch((error: unknown) => {
-      if (!life.signal.aborted) log.error("uploads were not announced to the index", { error });
-    });
-  };
-  queue(() => announceMissedItems(parts, life.signal));
-  closers.add("announcements of uploads", async () => {
-    life.abort(new DOMException("uploads were closed", "AbortError"));
-    await last;
-  });
-  return (bundleId) => queue(() => announceItemsOfBundle(parts, bundleId, life.signal));
 }

@@ -34,7 +34,7 @@ export const uploadDefences: readonly Defence[] = [
   {
     threat: "U1",
     name: "an item that was taken before",
-    file: "src/upload/intake/charge.ts",
+    file: "src/upload/intake/charge-item.ts",
     text: "if (isTaken) return known;",
     instead: "",
     tests: ["test/http/upload/duplicates.test.ts"],

@@ -16,12 +16,12 @@ import { createCredits } from "../../src/payment/credits/credits.ts";
 import type { LedgerDatabase } from "../../src/store/ledger/ledger-database.ts";
 import type { MakeId } from "../../src/store/ledger/transfers.ts";
 import { openPool, type Pool, type Workers } from "../../src/threads/pool.ts";
-import { readTakenById } from "../../src/upload/intake/charge.ts";
+import { readTakenById } from "../../src/upload/intake/charge-item.ts";
 import { createIntake, type IntakeParts } from "../../src/upload/intake/item-intake.ts";
 import { createItemStore } from "../../src/upload/intake/item-store.ts";
 import { createUploadQuota, type QuotaOptions } from "../../src/upload/intake/upload-quota.ts";
-import { createReceiptSigner } from "../../src/upload/receipt-signer.ts";
 import { storedBytes } from "../../src/upload/upload-rows.ts";
+import { createReceiptSigner } from "../../src/upload/upload-signing.ts";
 import { createBlockList } from "./block-lists.ts";
 import { rsaKeys } from "./rsa-keys.ts";
 

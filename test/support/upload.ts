@@ -12,7 +12,7 @@ import { createSolanaSigner } from "../../src/arweave/signers/solana.ts";
 import type { UserAddress } from "../../src/payment/addresses.ts";
 import { checkLedger } from "../../src/store/ledger/ledger-check.ts";
 import { revenue } from "../../src/store/ledger/transfers.ts";
-import { accountOf } from "../../src/upload/intake/charge.ts";
+import { accountOf } from "../../src/upload/intake/charge-item.ts";
 import { findUpload, type Upload } from "../../src/upload/upload-rows.ts";
 import type { LedgerKind } from "./ledger-databases.ts";
 import { openTestPayment, type TestPayment } from "./payment.ts";

@@ -17,7 +17,7 @@ import { checkItem, createDataItem } from "../../src/arweave/data-item.ts";
 import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
 import { checkLedger } from "../../src/store/ledger/ledger-check.ts";
 import { createTransferIds } from "../../src/store/ledger/transfers.ts";
-import { accountOf } from "../../src/upload/intake/charge.ts";
+import { accountOf } from "../../src/upload/intake/charge-item.ts";
 import { openTestDevnet, rsaJwk, serve } from "../dev/devnet/support.ts";
 import { bundledOnChain } from "../support/items-on-chain.ts";
 import { openPlace } from "../support/ledger-place.ts";

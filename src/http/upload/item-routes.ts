@@ -10,7 +10,7 @@ import { type AnyElysia, Elysia, t } from "elysia";
 import { Failure } from "../../failures.ts";
 import type { Semaphore } from "../../lib/semaphore.ts";
 import { type Token, tokenText } from "../../payment/addresses.ts";
-import type { Taken } from "../../upload/intake/charge.ts";
+import type { Taken } from "../../upload/intake/charge-item.ts";
 import type { Intake } from "../../upload/intake/item-intake.ts";
 import type { NestedItem } from "../../upload/nested-offsets.ts";
 import type { UploadState, UploadStatus } from "../../upload/upload-rows.ts";

@@ -7,7 +7,7 @@ import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import { ignoreRejection } from "../../lib/stop.ts";
 import type { Token } from "../../payment/addresses.ts";
-import type { Taken } from "../../upload/intake/charge.ts";
+import type { Taken } from "../../upload/intake/charge-item.ts";
 import type { MultipartUpload } from "../../upload/multipart/multipart-rows.ts";
 import {
   chunkSizeMax,

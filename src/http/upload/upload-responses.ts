@@ -6,7 +6,7 @@
 import { type ReceiptTerms, receiptVersion } from "../../arweave/receipt.ts";
 import { Failure, failures } from "../../failures.ts";
 import { invalidApproval } from "../../upload/intake/approval-tags.ts";
-import type { Taken } from "../../upload/intake/charge.ts";
+import type { Taken } from "../../upload/intake/charge-item.ts";
 import { approvalRecord } from "../payment/payment-records.ts";
 import { idSchema, ref, type Schema, textSchema } from "../reference/words.ts";
 import { jsonResponse, noStore } from "../responses.ts";

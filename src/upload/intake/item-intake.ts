@@ -40,7 +40,7 @@ import {
   priceOf,
   type Taken,
   type Terms,
-} from "./charge.ts";
+} from "./charge-item.ts";
 import { type ItemSession, type ItemStore, smallItemBytesMax } from "./item-store.ts";
 import type { QuotaHeld, UploadQuota } from "./upload-quota.ts";
 

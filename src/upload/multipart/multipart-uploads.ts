@@ -17,8 +17,8 @@ import { reserve } from "../../payment/credits/reservations.ts";
 import type { LedgerDatabase, Tx } from "../../store/ledger/ledger-database.ts";
 import { type MakeId, transfer, user } from "../../store/ledger/transfers.ts";
 import { checkItemSize } from "../intake/arriving-item.ts";
-import { readTakenById, type Taken } from "../intake/charge.ts";
-import type { Finalizer, FinalizeStage } from "./finalize.ts";
+import { readTakenById, type Taken } from "../intake/charge-item.ts";
+import type { Finalizer, FinalizeStage } from "./multipart-finalizer.ts";
 import {
   beginFinalizing,
   checkOwnStore,

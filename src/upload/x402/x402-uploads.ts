@@ -19,12 +19,12 @@ import type { X402Payment } from "../../payment/x402/x402.ts";
 import { uploadPurpose, type X402, type X402Settled } from "../../payment/x402/x402.ts";
 import type { UploadBlockList } from "../blocked-uploads.ts";
 import { checkItemSize } from "../intake/arriving-item.ts";
-import type { Taken } from "../intake/charge.ts";
+import type { Taken } from "../intake/charge-item.ts";
 import type { Arrival, Intake } from "../intake/item-intake.ts";
-import type { ItemSigner } from "../item-signing.ts";
 import type { MultipartUpload } from "../multipart/multipart-rows.ts";
 import { chunkSizeMax, type Multipart } from "../multipart/multipart-uploads.ts";
 import type { ArrivingPart } from "../multipart/part-writers.ts";
+import type { ItemSigner } from "../upload-signing.ts";
 
 /** A payment that came with an upload. */
 export type X402Sent = Readonly<{

@@ -10,7 +10,7 @@ import type { Signer } from "../../../src/arweave/signers/scheme.ts";
 import type { UserAddress } from "../../../src/payment/addresses.ts";
 import { refundReservation } from "../../../src/payment/credits/refunds.ts";
 import { user } from "../../../src/store/ledger/transfers.ts";
-import { accountOf } from "../../../src/upload/intake/charge.ts";
+import { accountOf } from "../../../src/upload/intake/charge-item.ts";
 import { validEncodings } from "../../support/encodings.ts";
 import { createRandom, type Random } from "../../support/random.ts";
 import { seedOr } from "../../support/seed.ts";

@@ -17,7 +17,7 @@ import { createMetrics } from "../../../src/lib/metrics.ts";
 import type { Credits } from "../../../src/payment/credits/credits.ts";
 import type { X402 } from "../../../src/payment/x402/x402.ts";
 import { openPool } from "../../../src/threads/pool.ts";
-import { createItemSigner } from "../../../src/upload/item-signing.ts";
+import { createItemSigner } from "../../../src/upload/upload-signing.ts";
 import { createX402Uploads, type X402UploadsParts } from "../../../src/upload/x402/x402-uploads.ts";
 import { createBlockList } from "../../support/block-lists.ts";
 import type { MultipartFixture } from "../multipart/multipart-fixture.ts";

@@ -18,7 +18,7 @@ import {
   announceItemsOfBundle,
   announceMissedItems,
   type MissedItemsParts,
-} from "../../../src/upload/intake/missed-items.ts";
+} from "../../../src/upload/intake/index-announcements.ts";
 import { createPlanner } from "../../../src/upload/pipeline/plan-bundles.ts";
 import { failUpload, findUpload } from "../../../src/upload/upload-rows.ts";
 import {

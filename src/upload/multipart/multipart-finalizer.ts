@@ -16,7 +16,7 @@ import { voidReservation } from "../../payment/credits/reservations.ts";
 import type { LedgerDatabase } from "../../store/ledger/ledger-database.ts";
 import type { MakeId } from "../../store/ledger/transfers.ts";
 import type { PartFile } from "../../store/uploads/part-files.ts";
-import type { Taken, Terms } from "../intake/charge.ts";
+import type { Taken, Terms } from "../intake/charge-item.ts";
 import type { CheckFile } from "../intake/file-check.ts";
 import type { Intake } from "../intake/item-intake.ts";
 import {

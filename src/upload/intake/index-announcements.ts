@@ -1,17 +1,66 @@
 /**
- * Announces items to the index again: after a crash before their first announcement, or for a rebuilt index. Until a
- * block contains the items, queries find them only by these rows.
+ * Announces uploads to the index, so that queries find them before a block contains them.
+ *
+ * A receipt does not depend on the index: the row of the upload is authoritative. Items that the index lacks, after a
+ * crash or in a rebuilt index, are announced again at the start.
  * @module
  */
 
 import type { BundleItem, ReadItemsJob } from "../../../workers/bundles.ts";
 import { type Id, isId } from "../../arweave/id.ts";
+import { createBatcher } from "../../lib/batcher.ts";
 import type { Log } from "../../lib/log.ts";
 import type { PendingRow } from "../../store/index/rows.ts";
 import type { LedgerDatabase } from "../../store/ledger/ledger-database.ts";
 import type { Pool, Workers } from "../../threads/pool.ts";
 import { unfinishedBundles } from "../pipeline/bundle-rows.ts";
 import { failedItems, itemsOfBundle, type WaitingItem, waitingItems } from "../upload-rows.ts";
+
+export type Announcer = Readonly<{
+  /** Resolves when the index has the row, when the write has failed, or after a timeout. Never rejects. */
+  announce: (row: PendingRow) => Promise<void>;
+}>;
+
+export type AnnouncerOptions = Readonly<{
+  addPending: (rows: readonly PendingRow[]) => Promise<unknown>;
+  log: Log;
+}>;
+
+/** Rows of one write. */
+const rowsPerWrite = 1_000;
+
+/** Limit of the queue while the index is busy. Rows beyond it are announced at the next start. */
+const waitingMax = 100_000;
+
+/** Longest delay of a receipt by the index. Milliseconds. */
+const patienceMs = 1_000;
+
+export function createAnnouncer({ addPending, log }: AnnouncerOptions): Announcer {
+  const batcher = createBatcher<PendingRow, void, undefined>({
+    workers: [undefined],
+    waitingMax,
+    batchSize: (waiting) => Math.min(rowsPerWrite, waiting.length),
+    run: async (batch) => {
+      try {
+        await addPending(batch.map(({ input }) => input));
+      } catch (error) {
+        log.error("uploads could not be announced to the index", { count: batch.length, error });
+      }
+      for (const { resolve } of batch) resolve();
+    },
+    defer: (start) => start(),
+  });
+  return {
+    announce: async (row) => {
+      const announced = batcher.add(row);
+      if (announced === undefined) return;
+      const patience = Promise.withResolvers<void>();
+      const timer = setTimeout(patience.resolve, patienceMs);
+      await Promise.race([announced, patience.promise]);
+      clearTimeout(timer);
+    },
+  };
+}
 
 export type MissedItemsParts = Readonly<{
   ledger: LedgerDatabase;
@@ -34,6 +83,29 @@ const pageItems = 500;
 /** Limits of a job, which reads and verifies its items. A larger item is a separate job. */
 const itemsPerJob = 100;
 const bytesPerJob = 16 * 2 ** 20;
+
+/** Announces the items that the index missed before this start, in the background. */
+export function startAnnouncements(parts: MissedItemsParts): Readonly<{
+  /** Announces the items of one bundle after the running announcements. */
+  announceBundle: (bundleId: string) => void;
+  close: () => Promise<void>;
+}> {
+  const life = new AbortController();
+  let last: Promise<void> = Promise.resolve();
+  const queue = (work: () => Promise<void>) => {
+    last = last.then(work).catch((error: unknown) => {
+      if (!life.signal.aborted) parts.log.error("uploads were not announced to the index", { error });
+    });
+  };
+  queue(() => announceMissedItems(parts, life.signal));
+  return {
+    announceBundle: (bundleId) => queue(() => announceItemsOfBundle(parts, bundleId, life.signal)),
+    close: async () => {
+      life.abort(new DOMException("uploads were closed", "AbortError"));
+      await last;
+    },
+  };
+}
 
 /** Announces all items that are not permanent yet, and removes failed items from the index. */
 export async function announceMissedItems(parts: MissedItemsParts, signal: AbortSignal): Promise<void> {

@@ -12,7 +12,7 @@ import { voidReservation } from "../../payment/credits/reservations.ts";
 import type { LedgerDatabase } from "../../store/ledger/ledger-database.ts";
 import type { MakeId } from "../../store/ledger/transfers.ts";
 import type { PartFiles } from "../../store/uploads/part-files.ts";
-import type { Finalizer } from "./finalize.ts";
+import type { Finalizer } from "./multipart-finalizer.ts";
 import {
   checkOwnStore,
   deleteFinalized,
