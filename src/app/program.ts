@@ -13,13 +13,13 @@ import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
 import { openLedger } from "../store/ledger/open-ledger.ts";
 import { storedStoreName } from "../store/uploads/item-files.ts";
 import { type AppContext, openBase } from "./base.ts";
+import { openPaidReading } from "./crypto-payments.ts";
 import { watchDamage } from "./databases.ts";
-import { type ListenerName, type OpenGateway, openGateway } from "./gateway.ts";
 import type { UploadWallet } from "./keys.ts";
-import { openPayment } from "./payment.ts";
+import { type ListenerName, type OpenGateway, openGateway } from "./open-gateway.ts";
+import { openPayment } from "./open-payment.ts";
+import { createUploadSearch, openUpload } from "./open-upload.ts";
 import type { OpenSandbox } from "./sandbox.ts";
-import { createUploadSearch, openUpload } from "./upload.ts";
-import { openPaidReading } from "./x402.ts";
 
 const standardError = 2;
 

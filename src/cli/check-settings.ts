@@ -6,14 +6,19 @@
 
 import { certificateFiles, checkedCertificate } from "../app/certificate.ts";
 import { badSettings, complaintsIn } from "../app/complaints.ts";
-import { graphqlOriginOf } from "../app/gateway.ts";
+import {
+  checkListedTokens,
+  checkPaidReading,
+  checkX402Asset,
+  readTokenSettings,
+  readX402Source,
+} from "../app/crypto-payments.ts";
 import { readUploadWallet } from "../app/keys.ts";
 import { addressTest, readAddressList, readFilters } from "../app/list-settings.ts";
 import { checkHost } from "../app/listeners.ts";
-import { checkNamesFile } from "../app/names.ts";
-import { readRulesFile, stripeAccountOf } from "../app/payment.ts";
-import { checkListedTokens, readTokenSettings } from "../app/tokens.ts";
-import { checkPaidReading, checkX402Asset, readX402Source } from "../app/x402.ts";
+import { graphqlOriginOf } from "../app/open-gateway.ts";
+import { checkNamesFile } from "../app/open-names.ts";
+import { readRulesFile, stripeAccountOf } from "../app/open-payment.ts";
 import { rootSourceFault } from "../chain/root-manifest.ts";
 import { hostAndPort } from "../config/setting-readers.ts";
 import type { Config } from "../config/settings.ts";

@@ -7,7 +7,7 @@
  */
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { OpenGateway } from "../app/gateway.ts";
+import type { OpenGateway } from "../app/open-gateway.ts";
 import { readId } from "../arweave/id.ts";
 import type { Node } from "../chain/node.ts";
 import type { Config } from "../config/settings.ts";

@@ -6,7 +6,7 @@
  * @module
  */
 
-import type { OpenGateway } from "../app/gateway.ts";
+import type { OpenGateway } from "../app/open-gateway.ts";
 import type { Config } from "../config/settings.ts";
 import type { Devnet } from "../dev/devnet/devnet.ts";
 import type { Shown } from "../dev/devnet-routes/controls.ts";

@@ -8,7 +8,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { isMisuse } from "../../src/app/complaints.ts";
-import { openPrices } from "../../src/app/payment.ts";
+import { openPrices } from "../../src/app/open-payment.ts";
 import { readConfig } from "../../src/config/config.ts";
 import { createClosers } from "../../src/lib/closers.ts";
 import { silentLog } from "../../src/lib/log.ts";

@@ -9,7 +9,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { takeFolder } from "../../src/app/data-folder.ts";
-import { type OpenGateway, openGateway } from "../../src/app/gateway.ts";
+import { type OpenGateway, openGateway } from "../../src/app/open-gateway.ts";
 import { type Id, idBytes } from "../../src/arweave/id.ts";
 import { readConfig } from "../../src/config/config.ts";
 import type { Devnet } from "../../src/dev/devnet/devnet.ts";

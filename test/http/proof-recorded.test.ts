@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { takeFolder } from "../../src/app/data-folder.ts";
-import { openGateway } from "../../src/app/gateway.ts";
+import { openGateway } from "../../src/app/open-gateway.ts";
 import { type Block, readBlock } from "../../src/arweave/block.ts";
 import type { Id } from "../../src/arweave/id.ts";
 import { verifyAtGateway } from "../../src/cli/verify-gateway.ts";

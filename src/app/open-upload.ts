@@ -66,7 +66,7 @@ import { openBundleChain } from "./bundle-chain.ts";
 import type { DataFolder } from "./data-folder.ts";
 import { readUploadWallet, storedSigningWallet, type UploadWallet } from "./keys.ts";
 import { readAddressList } from "./list-settings.ts";
-import type { OpenPayment } from "./payment.ts";
+import type { OpenPayment } from "./open-payment.ts";
 import { systemRandom } from "./random.ts";
 import { openUploadThreads, type UploadThreads } from "./threads.ts";
 

@@ -35,6 +35,7 @@ import { openAdministrationRoutes } from "./administration.ts";
 import { type Base, type BaseParts, createCheckList, openBase, type Sources } from "./base.ts";
 import { certificateFiles, firstCertificate, renewOnHangup } from "./certificate.ts";
 import { badSettings } from "./complaints.ts";
+import { paidReadsOf, type SoldReading } from "./crypto-payments.ts";
 import { type AdminKey, adminKeyOf } from "./keys.ts";
 import {
   bodyMemoryOf,
@@ -45,10 +46,9 @@ import {
   rateLimitsOf,
   type ServicePlace,
 } from "./listeners.ts";
-import { type OpenNames, openNames } from "./names.ts";
+import { type OpenNames, openNames } from "./open-names.ts";
 import { systemRandom, systemRandomBytes } from "./random.ts";
 import { loadsOf, openBlobThread, openManifestThreads, type Threads } from "./threads.ts";
-import { paidReadsOf, type SoldReading } from "./x402.ts";
 
 /** Parameters of {@link openGateway}. */
 export type GatewayParts = BaseParts &

@@ -55,12 +55,11 @@ import { createTransferIds, type MakeId } from "../store/ledger/transfers.ts";
 import { version } from "../version.ts";
 import type { AppContext } from "./base.ts";
 import { badSettings } from "./complaints.ts";
+import { openTokens, openX402 } from "./crypto-payments.ts";
 import type { DataFolder } from "./data-folder.ts";
 import { storedKey } from "./keys.ts";
 import { randomSeed, systemRandom, systemRandomBytes } from "./random.ts";
 import type { OpenSandbox } from "./sandbox.ts";
-import { openTokens } from "./tokens.ts";
-import { openX402 } from "./x402.ts";
 
 type PaymentParts = Readonly<{
   ledger: LedgerDatabase;
