@@ -17,6 +17,6 @@ const server = openServer({
   app: graphql({ pool, indexPath, contentFolder, timeoutMs: 30_000, clock: systemClock, log: silentLog }),
   bodyBytesMax: 2 ** 20,
   log: silentLog,
-  stats: { responded: () => undefined, hit: () => undefined },
+  stats: { responded: () => undefined, respondedFromCache: () => undefined },
 });
 process.stdout.write(`${server.port}\n`);

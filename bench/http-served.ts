@@ -115,7 +115,7 @@ const server = openServer({
   hostname: "127.0.0.1",
   port: 0,
   app: gateway.app,
-  hit: gateway.hit,
+  cachedResponse: gateway.hit,
   bodyBytesMax: 2 ** 20,
   limiter: fixture.isLimited ? openLimiter() : undefined,
   memory: createBodyMemory({ responseBytesMax: 2 ** 28, requestBytesMax: 2 ** 27, metrics }),

@@ -21,11 +21,11 @@ import {
   createStatusRoutes,
   receiptSemaphore,
 } from "../http/upload/item-routes.ts";
-import { createChunkRoutes } from "../http/upload/multipart-routes.ts";
+import { createMultipartRoutes } from "../http/upload/multipart-routes.ts";
 import { createUploadPriceRoutes } from "../http/upload/upload-price-routes.ts";
 import { uploadReference } from "../http/upload/upload-reference.ts";
 import { createReceiptWriter, type ReceiptWriter } from "../http/upload/upload-responses.ts";
-import { createPaidChunks } from "../http/upload/x402-upload-payments.ts";
+import { createPaidUploadCreator } from "../http/upload/x402-upload-payments.ts";
 import { createX402UploadRoutes } from "../http/upload/x402-upload-routes.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
 import { systemClock } from "../lib/clock.ts";
@@ -128,7 +128,7 @@ export async function openUpload(app: AppContext, parts: UploadParts): Promise<O
     intake && files && writers && (await openMultipart(app, parts, { intake, files, writers, threads, makeId }));
   await quota.recount();
   const paid = intake && multipart && (await openX402Uploads(app, parts, { intake, multipart, quota, threads }));
-  const createPaid = paid && createPaidChunks(paid, publicUrl);
+  const createPaid = paid && createPaidUploadCreator(paid, publicUrl);
   const checks = createCheckList([
     createUploadHealth({
       quota,
@@ -160,10 +160,10 @@ export async function openUpload(app: AppContext, parts: UploadParts): Promise<O
           metrics: config.METRICS_ON_ADMIN_LISTEN ? undefined : metrics,
         }),
       () => createUploadPriceRoutes({ prices: payment.prices }),
-      () => createStatusRoutes({ standing: findStatus, nested }),
+      () => createStatusRoutes({ findStatus: findStatus, nested }),
       () => createReceiptRoutes({ find, writeReceipt, semaphore }),
       () => createItemRoutes({ intake, writeReceipt }),
-      () => createChunkRoutes({ multipart: multipart?.multipart, createPaid, writeReceipt }),
+      () => createMultipartRoutes({ multipart: multipart?.multipart, createPaid, writeReceipt }),
       () => createX402UploadRoutes({ uploads: paid, intake, writeReceipt, publicUrl }),
     ],
   };

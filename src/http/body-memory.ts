@@ -12,10 +12,10 @@ import type { Metrics } from "../lib/metrics.ts";
 import { addressBlock } from "./client-address.ts";
 import { bodySizeOf, codeResponse, countedBytesMin, fileHolds, type HeldMemory, heldMemoryOf } from "./responses.ts";
 import {
-  createResponsesUnderWay,
+  createInFlightResponses,
   createSharedBlobs,
+  type InFlightResponses,
   type ListenerRequests,
-  type ResponsesUnderWay,
   type SharedBlobs,
 } from "./responses-under-way.ts";
 
@@ -25,7 +25,7 @@ export type BodyMemory = Readonly<{
   /** Counts a response from the response cache, unless it has left when it is looked at. */
   noteSent: (request: Request, listener: ListenerRequests, response: Response) => void;
   /** Whether a response from the response cache must be counted before it is sent. */
-  isUsedUp: (request: Request, listener: ListenerRequests) => boolean;
+  isExhausted: (request: Request, listener: ListenerRequests) => boolean;
   responseBytes: () => number;
   requestBytes: () => number;
 }>;
@@ -74,17 +74,17 @@ export function createBodyMemory(options: BodyMemoryOptions): BodyMemory {
   const shared = createSharedBlobs(responses);
   addGauges(metrics, responses.bytes, requests.bytes);
   const count = countersIn(metrics);
-  const underWay = createResponsesUnderWay({ responses, shared, responseBytesMax, onCut: count.cut });
+  const underWay = createInFlightResponses({ responses, shared, responseBytesMax, onCut: count.cut });
   const compositions = createCompositions(responseBytesMax, options.blobThread);
   const parts = { responses, requests, shared, underWay, count, compositions };
 
   return {
     open: (request, listener) => openMemoryAccount(parts, request, listener),
     noteSent: (request, listener, response) => {
-      if (bodySizeOf(response) >= countedBytesMin || mayStay(response, listener))
-        underWay.keepUncounted({ request, listener, response });
+      if (bodySizeOf(response) >= countedBytesMin || mayBeBuffered(response, listener))
+        underWay.trackUncounted({ request, listener, response });
     },
-    isUsedUp: (request, listener) => {
+    isExhausted: (request, listener) => {
       const bytes = responses.bytes();
       if (bytes <= responseBytesMax / responseShare) return false; // no client exceeds its share
       if (bytes >= responseBytesMax) return true;
@@ -163,7 +163,7 @@ type AccountParts = Readonly<{
   responses: ByteBudget;
   requests: ByteBudget;
   shared: SharedBlobs;
-  underWay: Pick<ResponsesUnderWay, "keep" | "keepUncounted">;
+  underWay: Pick<InFlightResponses, "track" | "trackUncounted">;
   count: Readonly<{ rejectedResponse: () => void; rejectedRequest: () => void }>;
 }>;
 
@@ -204,7 +204,7 @@ function openMemoryAccount(parts: AccountParts, request: Request, listener: List
   const keep = (blob: Blob | undefined, isStream: boolean): void => {
     const bytes = held.pass();
     if (bytes > 0 || blob !== undefined)
-      underWay.keep({ request, listener, client: clientOf(), bytes, blob, isStream, isSmall: false });
+      underWay.track({ request, listener, client: clientOf(), bytes, blob, isStream, isSmall: false });
   };
   /** Takes what a response holds. */
   const takeFor = async (memory: HeldMemory): Promise<boolean> => {
@@ -249,7 +249,7 @@ function openMemoryAccount(parts: AccountParts, request: Request, listener: List
       }
       const isCountedBlob = memory?.kind === "shared" && memory.blob.size >= countedBytesMin;
       keep(isCountedBlob ? memory.blob : undefined, memory?.kind === "stream");
-      if (mayStay(response, listener)) underWay.keepUncounted({ request, listener, response });
+      if (mayBeBuffered(response, listener)) underWay.trackUncounted({ request, listener, response });
       return response;
     },
   };
@@ -283,7 +283,7 @@ function countedBytes(memory: Exclude<HeldMemory, { kind: "shared" }>, isEncrypt
 }
 
 /** Whether a small response may stay in the process: HTTP/2 buffers what exceeds the window of its stream. */
-function mayStay(response: Response, { isEncrypted }: ListenerRequests): boolean {
+function mayBeBuffered(response: Response, { isEncrypted }: ListenerRequests): boolean {
   const size = isEncrypted ? bodySizeOf(response) : 0;
   return size > 0 && size < countedBytesMin;
 }

@@ -5,7 +5,7 @@
 import { Failure } from "../failures.ts";
 
 /** The status of a request whose client left before the response, for metrics and the log: nobody reads it. */
-export const callerLeft = 499;
+export const clientClosedStatus = 499;
 
 /**
  * Whether an error only reports that the client disconnected. A defect stays one, also when the client has left.

@@ -23,7 +23,7 @@ export function contentTag(id: string, verified: boolean): string {
  *
  * @param header - The header's value; `null` when absent. A list that cannot be read matches up to its fault.
  */
-export function namesTag(header: string | null, tag: string): boolean {
+export function matchesTag(header: string | null, tag: string): boolean {
   return header !== null && listHas(header, (found) => found.tag === tag);
 }
 
@@ -50,6 +50,6 @@ function listHas(header: string, isWanted: (found: Readonly<{ tag: string; isWea
  * The Range header that counts: none when If-Range names something else than what would be sent now.
  * Tags are compared strongly; a date never matches, because content has none.
  */
-export function rangeThatCounts(range: string | null, ifRange: string | null, tag: string): string | null {
+export function effectiveRange(range: string | null, ifRange: string | null, tag: string): string | null {
   return ifRange === null || ifRange.trim() === tag ? range : null;
 }

@@ -25,15 +25,13 @@ type ContentDescription = Readonly<{
   cached: boolean;
   item: ItemPlace | undefined;
   /** How long caches may store the response. */
-  keep: Keep;
+  cacheLifetime: CacheLifetime;
   /** What a browser may do with it. */
   policy: ContentPolicy;
 }>;
 
-/**
- * How long caches may store a response: by the state of the bytes, or for a time because the address may change.
- */
-export type Keep = Readonly<{ kind: "by content" }> | Readonly<{ kind: "for a time"; seconds: number }>;
+/** How long caches may store a response: by the state of the bytes, or for a time because the address may change. */
+export type CacheLifetime = Readonly<{ kind: "by content" }> | Readonly<{ kind: "for a time"; seconds: number }>;
 
 /** What a browser may do with content. */
 export type ContentPolicy = Readonly<{
@@ -86,7 +84,9 @@ export function contentHeaders(description: ContentDescription): Headers {
   return headers;
 }
 
-/** Headers of a partial response: without the digest of the content, which would be taken for one of the part. */
+/**
+ * Headers of a partial response: without the digest of the content, which clients would read as the digest of the part.
+ */
 export function partHeaders(whole: Headers): Headers {
   const headers = new Headers(whole);
   headers.delete("Content-Digest");
@@ -102,8 +102,8 @@ export function notModifiedHeaders(whole: Headers): Headers {
   return headers;
 }
 
-function cacheControl({ keep, verified, stable }: ContentDescription): string {
-  if (keep.kind === "for a time") return `public, max-age=${keep.seconds}`;
+function cacheControl({ cacheLifetime, verified, stable }: ContentDescription): string {
+  if (cacheLifetime.kind === "for a time") return `public, max-age=${cacheLifetime.seconds}`;
   return verified && stable ? immutableAge : mutableAge;
 }
 
@@ -124,7 +124,7 @@ function setItem(headers: Headers, item: ItemPlace): void {
   headers.set("X-AR-IO-Data-Item-Data-Offset", String(item.itemDataOffset));
 }
 
-/** Bytes of all these headers, names included: proxies reject heads of more than 8 to 16 KiB. */
+/** Bytes of all `X-Arweave-…` headers, names included: proxies reject heads of more than 8 to 16 KiB. */
 export const arweaveHeaderBytesMax = 8_192;
 
 /** Tags of one response. */
@@ -147,12 +147,12 @@ const lineBytes = 4;
 /** Printable Latin-1 without spaces at the ends, which a reader of headers would remove. */
 const valuePattern = /^(?:[\x21-\x7e\xa1-\xff](?:[\x20-\x7e\xa0-\xff]*[\x21-\x7e\xa1-\xff])?)?$/;
 
-/** Whether a header, its name in lower case, is one of these. */
+/** @param name - In lower case. */
 function isArweaveHeader(name: string): boolean {
   return name.startsWith("x-arweave-");
 }
 
-/** Bytes that these headers take in a response that has them. */
+/** Bytes of all `X-Arweave-…` headers of a response. */
 export function arweaveHeaderBytes(headers: Headers): number {
   let bytes = 0;
   for (const [name, value] of headers) if (isArweaveHeader(name)) bytes += lineLength(name, value);
@@ -160,8 +160,8 @@ export function arweaveHeaderBytes(headers: Headers): number {
 }
 
 /**
- * Sets the headers. What does not fit or cannot be a header is left out; of tags `X-Arweave-Tags-Truncated: true` says
- * so, and `X-Arweave-Tag-Count` is always the number of all of them.
+ * Sets the `X-Arweave-…` headers. Values that do not fit or cannot be a header are left out. If a tag is left out,
+ * `X-Arweave-Tags-Truncated` is `true`; `X-Arweave-Tag-Count` is always the number of all tags.
  */
 export function setArweaveHeaders(headers: Headers, signed: SignedContent): void {
   let bytesLeft = arweaveHeaderBytesMax - lineLength("X-Arweave-Tags-Truncated", "true");
@@ -195,7 +195,7 @@ function fixedFields(signed: SignedContent): readonly (readonly [string, string]
   return fields.filter(([, value]) => value !== "" && valuePattern.test(value));
 }
 
-/** A tag's name as part of a header's name; undefined when nothing of it is left, or it is one of ours. */
+/** A tag's name as part of a header's name; undefined when no valid character is left, or the name is reserved. */
 function fieldName(name: string): string | undefined {
   if (name.length > nameLengthMax) return undefined;
   const field = name.replace(/[^A-Za-z0-9_]+/g, "-").replace(/^-|-$/g, "");

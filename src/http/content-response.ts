@@ -15,7 +15,7 @@ import { assert } from "../lib/assert.ts";
 import type { Composing } from "../lib/event-loop.ts";
 import { type ByteSpan, contentRange, type RangeMeaning, readRange } from "../lib/range.ts";
 import type { Release } from "../lib/semaphore.ts";
-import { allowsTag, namesTag, rangeThatCounts } from "./conditional-requests.ts";
+import { allowsTag, effectiveRange, matchesTag } from "./conditional-requests.ts";
 import { notModifiedHeaders, partHeaders } from "./content-headers.ts";
 import { unknownType } from "./header-values.ts";
 import { composingOf, type RequestContext } from "./request-context.ts";
@@ -64,14 +64,14 @@ export async function contentResponse(
   const tag = whole.get("ETag") ?? "";
   const { size } = content;
   const reading = { bufferBytesMax, ...request.composing };
-  const meaning = readRange(rangeThatCounts(request.range, request.ifRange, tag), size);
+  const meaning = readRange(effectiveRange(request.range, request.ifRange, tag), size);
   const spans = spansOf(meaning, size);
   // Read before the check, which may fetch the bytes.
   const isCached = spans.every(content.cached);
   // HEAD and each requested range pass the same block-list check as a full GET.
   for (const span of spans) await content.check(span, reading.signal);
   if (!allowsTag(request.ifMatch, tag)) throw new Failure("precondition_failed", { tag });
-  if (namesTag(request.ifNoneMatch, tag))
+  if (matchesTag(request.ifNoneMatch, tag))
     return new Response(null, { status: 304, headers: notModifiedHeaders(whole) });
   if (meaning.kind === "unsatisfiable") return unsatisfiable(size, whole);
   if (meaning.kind === "whole") {
@@ -96,12 +96,12 @@ function spansOf(meaning: RangeMeaning, size: number): readonly ByteSpan[] {
   return meaning.kind === "whole" ? [{ start: 0, end: size }] : [];
 }
 
-/** What Bun takes for a range of bytes begins so; also what is none, such as "bytes = 0-9". */
+/** Bun parses a Range header with this start as a byte range, also an invalid one such as "bytes = 0-9". */
 const rangeToRuntime = /^\s*bytes/i;
 
 /**
- * Content whose Range is ignored must not leave as a file when Bun would heed that Range: it does so by itself for a
- * 200 that is a whole file.
+ * Content without its file if Bun would apply a Range header that this module ignores: Bun applies the header by itself
+ * to a 200 response that is a complete file.
  */
 function rangeIgnored(content: ReadableContent, { arrivedRange }: ContentRequest): ReadableContent {
   const isHeeded = arrivedRange !== null && rangeToRuntime.test(arrivedRange);
@@ -136,12 +136,12 @@ async function send(
     return new Response(null, { status, headers });
   }
   const { body, held } = await read();
-  // What was on the disk may have been damaged, or evicted a moment ago.
+  // Cached bytes may have been damaged or evicted since the check, and fetched again.
   if (content.fetched()) headers.set("X-Cache", "MISS");
   return withHeldMemory(new Response(body, { status, headers }), size, held);
 }
 
-/** 416 includes the size and the type of the body, so that a player can retry. */
+/** The 416 response has the size of the content, so that a player can retry. */
 function unsatisfiable(size: number, whole: Headers): Response {
   const { status, message } = failures.range_not_satisfiable;
   const stored = [
@@ -165,7 +165,7 @@ export type ReadableContent = Pick<
     inMemory?: Blob;
   }>;
 
-/** The body of a response, and what it holds in memory until it has left; only a stream leaves without its length. */
+/** The body of a response, and the memory that it holds until it is sent; only a stream is sent without its length. */
 type ContentBody = Readonly<{
   body: Uint8Array<ArrayBuffer> | Blob | ReadableStream<Uint8Array>;
   held: HeldMemory;
@@ -178,19 +178,19 @@ export type BodyReading = Composing &
     bufferBytesMax: number;
   }>;
 
-/** From here on a file's slice costs less than its bytes do: sendfile is used from 1 MiB. */
+/** From this size on, the slice of a file costs less than its bytes: sendfile is used from 1 MiB. */
 const fileBytesMin = 2 ** 20;
 
 /**
- * Bytes on disk that were not read since the start are compared with its checksums before it leaves as a file. Up to
- * this size a reader waits for that, 0.7 s at most; a larger body is compared while it is streamed. Bytes.
+ * Bytes on disk that were not read since the start are compared with their checksums before they are sent as a file. Up
+ * to this size the client waits for that, 0.7 s at most; a larger body is compared while it is streamed. Bytes.
  */
 const comparedAheadMax = 2 ** 30;
 
 /** Bytes that are compared in one call of `OpenContent.file`, which rejects much more than this. */
 const comparedAtOnce = 32 * 2 ** 20;
 
-/** What a stream holds of its content: one piece (content/read.ts), and the one after it on its way. Bytes. */
+/** Memory of a stream: the piece that is being sent (content/read.ts), and the next one. Bytes. */
 const streamHoldsBytes = 128 * 2 ** 10;
 
 /**
@@ -206,7 +206,7 @@ export async function spanBody(content: ReadableContent, span: ByteSpan, reading
   if (inMemory !== undefined)
     return { body: inMemory.slice(span.start, span.end), held: { kind: "shared", blob: inMemory } };
   if (size >= fileBytesMin) {
-    // Brought onto this disk first, so that a slow reader holds a file open and not megabytes of memory.
+    // Fetched to this disk first, so that a slow client holds an open file instead of megabytes of memory.
     if (size <= bufferBytesMax) await bringToDisk(content, span, signal);
     const file = await fileOf(content, span, signal);
     if (file !== undefined)
@@ -224,7 +224,7 @@ export async function spanBody(content: ReadableContent, span: ByteSpan, reading
   return { body: viewOf(await content.bytes(span, signal)), held: { kind: "bytes", bytes: size } };
 }
 
-/** Gives several spans in their frame, whole when they fit in the buffer. Throws as {@link spanBody}. */
+/** Returns several spans in their frame; as one buffer if they fit in it. Throws as {@link spanBody}. */
 async function spansBody(
   content: ReadableContent,
   spans: readonly ByteSpan[],
@@ -239,7 +239,6 @@ async function spansBody(
   return await composed(pieces, frame.size, { ...reading, begin });
 }
 
-/** Joins pieces to one body. */
 async function composed(
   pieces: AsyncIterable<Uint8Array>,
   size: number,
@@ -262,7 +261,7 @@ async function composed(
   }
 }
 
-/** The file that holds a span, if all of the span is there and as it should be. */
+/** The file that holds a span, if the file has all of the span, undamaged. */
 async function fileOf(content: ReadableContent, span: ByteSpan, signal: AbortSignal) {
   const file = await content.file(span, signal);
   if (file !== undefined || span.end - span.start > comparedAheadMax || !content.cached(span)) return file;
@@ -287,14 +286,14 @@ async function* framedPieces(
   yield frame.tail;
 }
 
-/** A piece, which has up to 64 KiB, must be taken within this: a slower reader holds memory that others need. */
+/** Time in which a client must read a piece of up to 64 KiB: a slower client holds memory that others need. */
 const pieceTakenWithinMs = 60_000;
 
 /**
- * A stream that takes a piece when its reader wants one, and ends with an error, which cuts the connection, when its
- * reader takes too little.
+ * A stream that reads a piece when its client can receive one. The stream ends with an error, which cuts the
+ * connection, when the client reads too slowly.
  *
- * The first piece is read before the stream is returned: until then, a fault can still be a response.
+ * The first piece is read before the stream is returned: until then, a fault can still become an error response.
  */
 async function streamOf(pieces: AsyncIterable<Uint8Array>): Promise<ContentBody> {
   const iterator = pieces[Symbol.asyncIterator]();
@@ -309,7 +308,7 @@ async function streamOf(pieces: AsyncIterable<Uint8Array>): Promise<ContentBody>
         if (done) return controller.close();
         controller.enqueue(value);
         timer = setTimeout(() => {
-          controller.error(new Failure("busy", { reason: "the reader takes too little" }));
+          controller.error(new Failure("busy", { reason: "the client reads too slowly" }));
           void iterator.return?.();
         }, pieceTakenWithinMs);
         timer.unref();
@@ -340,9 +339,7 @@ type MultipartFrame = Readonly<{
   size: number;
 }>;
 
-/**
- * Secret part of the boundary, so that no content can contain the boundary on purpose.
- */
+/** Secret part of the boundary, so that no content can contain the boundary on purpose. */
 const boundarySecret = crypto.getRandomValues(new Uint8Array(32));
 
 const encoder = new TextEncoder();

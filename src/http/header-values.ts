@@ -146,7 +146,7 @@ function encodeExtended(text: string): string {
 }
 
 /** Whether a client takes JSON and nothing else. */
-export function takesOnlyJson(request: Request): boolean {
+export function acceptsOnlyJson(request: Request): boolean {
   const accept = request.headers.get("accept") ?? "";
   return accept.includes("application/json") && !accept.includes("*/*") && !accept.includes("text/");
 }

@@ -7,7 +7,7 @@
 import { Failure } from "../failures.ts";
 import { type RequestMemory, unlimitedMemory } from "./body-memory.ts";
 import { clientAddressOf } from "./client-address.ts";
-import { type Asker, type RequestContext, requestIdOf, setContext } from "./request-context.ts";
+import { type RequestContext, type RequestSummary, requestIdOf, setContext } from "./request-context.ts";
 import { checkHeadSize } from "./request-limits.ts";
 import { hostPort, readSegments, readTarget, type Target, writePath } from "./request-target.ts";
 
@@ -17,7 +17,7 @@ export type Connection = Readonly<{
   peerAddress: () => string;
   /** Whether a peer at an address may tell us who asked it, and under which scheme. */
   isTrustedProxy: (address: string) => boolean;
-  allowSilence: (seconds: number) => void;
+  extendIdleTimeout: (seconds: number) => void;
 }>;
 
 /** A request with its context; `rejected` when no route may handle it. */
@@ -28,10 +28,10 @@ export type Received = Readonly<{ request: Request; context: RequestContext; rej
  * replaced.
  */
 const hostLengthMin = 4;
-const standIn = "localhost";
+const placeholderHost = "localhost";
 
 /** The parts of a request that limits apply to. Its path is as it arrived. */
-export function askerOf(arrived: Request, connection: Connection): Asker {
+export function requestSummaryOf(arrived: Request, connection: Connection): RequestSummary {
   return {
     target: readTarget(arrived.url),
     headOnly: arrived.method === "HEAD",
@@ -47,17 +47,17 @@ export function receive(
   memory: RequestMemory = unlimitedMemory,
   pathOf: (target: Target) => string = ({ path }) => path,
 ): Received {
-  const { target: raw, ...asker } = askerOf(arrived, connection);
+  const { target: raw, ...asker } = requestSummaryOf(arrived, connection);
   const parts = {
     ...asker,
     requestId: requestIdOf(arrived.headers.get("x-request-id")),
     scheme: schemeOf(arrived, raw, connection),
     host: hostOf(arrived, raw, connection),
-    allowSilence: connection.allowSilence,
+    extendIdleTimeout: connection.extendIdleTimeout,
     memory,
   };
   try {
-    const target = { ...raw, path: pathOf({ ...raw, path: spelledOnce(raw.path) }) };
+    const target = { ...raw, path: pathOf({ ...raw, path: canonicalPath(raw.path) }) };
     checkHost(arrived, raw);
     checkHeadSize(arrived, raw);
     const context = { ...parts, target, segments: readSegments(target.path) };
@@ -73,7 +73,7 @@ export function receive(
 }
 
 /** A path in the spelling that routes are compared with. */
-function spelledOnce(path: string): string {
+function canonicalPath(path: string): string {
   return path.includes("%") ? writePath(readSegments(path)) : path;
 }
 
@@ -110,10 +110,10 @@ function hostOf(request: Request, target: Target, connection: Connection): strin
   if (!hostPattern.test(host)) return "";
   const port = isForwarded ? Number(headers.get("x-forwarded-port") ?? "") : 0;
   const isNamed = Number.isInteger(port) && port > 0 && port < 65_536 && hostPort(host) === "";
-  return isNamed && port !== ownPorts[schemeOf(request, target, connection)] ? `${host}:${port}` : host;
+  return isNamed && port !== defaultPorts[schemeOf(request, target, connection)] ? `${host}:${port}` : host;
 }
 
-const ownPorts: Readonly<Record<string, number>> = { http: 80, https: 443 };
+const defaultPorts: Readonly<Record<string, number>> = { http: 80, https: 443 };
 
 /**
  * The request itself where it will do, else one with GET for HEAD, a host, and the path in its one spelling.
@@ -122,7 +122,7 @@ function routable(arrived: Request, raw: Target, target: Target): Request {
   const short = raw.host.length < hostLengthMin;
   if (arrived.method !== "HEAD" && !short && raw.path === target.path) return arrived;
   const query = raw.query === "" ? "" : `?${raw.query}`;
-  const url = `${raw.scheme}://${short ? standIn : raw.host}${target.path}${query}`;
+  const url = `${raw.scheme}://${short ? placeholderHost : raw.host}${target.path}${query}`;
   const method = arrived.method === "HEAD" ? "GET" : arrived.method;
   const { headers, signal } = arrived;
   if (method === "GET") return new Request(url, { method, headers, signal });

@@ -9,7 +9,7 @@
  * Source: docs/decisions/040-tls.md.
  * @module
  */
-import { askerOf, type Connection } from "./incoming-request.ts";
+import { type Connection, requestSummaryOf } from "./incoming-request.ts";
 import { allowCookies } from "./request-limits.ts";
 import { heldMemoryOf } from "./responses.ts";
 import type { ListenerRequests } from "./responses-under-way.ts";
@@ -26,7 +26,7 @@ type ListenerOptions = Readonly<{
   /** With one, https by HTTP/1.1 and HTTP/2; without, http. */
   certificate: Certificate | undefined;
   /** Silence after which a connection is closed. Seconds. */
-  silenceSecondsMax: number;
+  idleSecondsMax: number;
   /** Largest request body. Bytes. */
   bodyBytesMax: number;
   fetch: (request: Request, server: BunServer) => Response | Promise<Response>;
@@ -72,12 +72,12 @@ export function openListener(options: ListenerOptions): Listener {
 }
 
 function serveAt(options: ListenerOptions, port: number, certificate: Certificate | undefined): BunServer {
-  const { hostname, silenceSecondsMax, bodyBytesMax, fetch, error } = options;
+  const { hostname, idleSecondsMax, bodyBytesMax, fetch, error } = options;
   allowCookies();
   return Bun.serve({
     hostname,
     port,
-    idleTimeout: silenceSecondsMax,
+    idleTimeout: idleSecondsMax,
     maxRequestBodySize: bodyBytesMax,
     development: false,
     fetch,
@@ -108,7 +108,7 @@ type Connections = Readonly<{
   of: (arrived: Request, server: BunServer) => Connection;
   requestsAt: (server: BunServer) => ListenerRequests;
   /** Ends the longer silence that a request allowed, unless its response still waits for a source. */
-  endSilence: (arrived: Request, server: BunServer, response: Response) => void;
+  resetIdleTimeout: (arrived: Request, server: BunServer, response: Response) => void;
 }>;
 
 /** What connections are made of. */
@@ -116,27 +116,27 @@ type ConnectionsOptions = Readonly<{
   isTrustedProxy: ((address: string) => boolean) | undefined;
   isEncrypted: boolean;
   /** Silence after which a connection is closed. Seconds. */
-  silenceSeconds: number;
+  idleSeconds: number;
 }>;
 
 /** Creates the connections of one listener. */
 export function createConnections(options: ConnectionsOptions): Connections {
-  const { isTrustedProxy, isEncrypted, silenceSeconds } = options;
+  const { isTrustedProxy, isEncrypted, idleSeconds } = options;
   const patient = new WeakSet<Request>();
   const listeners = new WeakMap<BunServer, ListenerRequests>();
 
   const connectionOf = (arrived: Request, server: BunServer): Connection => ({
     peerAddress: () => server.requestIP(arrived)?.address ?? "",
     isTrustedProxy: (address) => isTrustedProxy?.(address) ?? false,
-    allowSilence: (seconds) => {
+    extendIdleTimeout: (seconds) => {
       patient.add(arrived);
       server.timeout(arrived, seconds);
     },
   });
   const openRequests = (server: BunServer): ListenerRequests => {
     const requests: ListenerRequests = {
-      clientAddressOf: (request) => askerOf(request, connectionOf(request, server)).clientAddress(),
-      isUnderWay: (request) => server.requestIP(request) !== null,
+      clientAddressOf: (request) => requestSummaryOf(request, connectionOf(request, server)).clientAddress(),
+      isInFlight: (request) => server.requestIP(request) !== null,
       peerOf: (request) => server.requestIP(request) ?? undefined,
       isEncrypted,
     };
@@ -147,8 +147,8 @@ export function createConnections(options: ConnectionsOptions): Connections {
   return {
     of: connectionOf,
     requestsAt: (server) => listeners.get(server) ?? openRequests(server),
-    endSilence: (arrived, server, response) => {
-      if (patient.delete(arrived) && heldMemoryOf(response)?.kind !== "stream") server.timeout(arrived, silenceSeconds);
+    resetIdleTimeout: (arrived, server, response) => {
+      if (patient.delete(arrived) && heldMemoryOf(response)?.kind !== "stream") server.timeout(arrived, idleSeconds);
     },
   };
 }

@@ -20,7 +20,7 @@ export type Assets<Name extends string> = Readonly<{
 export type AssetSource<Name extends string> = () => Promise<Assets<Name>>;
 
 /** The URL of a file contains its version, so it is cached without expiry. */
-const storedForGood = "public, max-age=31536000, immutable";
+const immutableCache = "public, max-age=31536000, immutable";
 
 const expand = promisify(gunzip);
 
@@ -55,7 +55,7 @@ export async function assetResponse<Name extends string>(
   return new Response(isCompressed ? compressed : new Uint8Array(await expand(compressed)), {
     headers: {
       "Content-Type": type,
-      "Cache-Control": storedForGood,
+      "Cache-Control": immutableCache,
       Vary: "Accept-Encoding",
       "X-Content-Type-Options": "nosniff",
       ...(isCompressed ? { "Content-Encoding": "gzip" } : {}),
@@ -77,14 +77,14 @@ async function load<Name extends string>(
 async function readEmbedded<Name extends string>(names: readonly Name[]): Promise<AssetFiles<Name> | undefined> {
   const found: Partial<Record<Name, Uint8Array<ArrayBuffer>>> = {};
   for (const name of names) {
-    const bytes = await readOne(name);
+    const bytes = await readEmbeddedFile(name);
     if (bytes === undefined) return undefined;
     found[name] = bytes;
   }
-  return isWhole(found, names) ? found : undefined;
+  return hasAll(found, names) ? found : undefined;
 }
 
-function isWhole<Name extends string>(
+function hasAll<Name extends string>(
   found: Partial<AssetFiles<Name>>,
   names: readonly Name[],
 ): found is AssetFiles<Name> {
@@ -92,7 +92,7 @@ function isWhole<Name extends string>(
 }
 
 /** Bun puts a hash before the last ending of an embedded file's name. */
-async function readOne(name: string): Promise<Uint8Array<ArrayBuffer> | undefined> {
+async function readEmbeddedFile(name: string): Promise<Uint8Array<ArrayBuffer> | undefined> {
   const stem = name.slice(0, -".gz".length);
   const file = Bun.embeddedFiles.find((blob) => "name" in blob && String(blob.name).startsWith(stem));
   return file === undefined ? undefined : new Uint8Array(await file.arrayBuffer());

@@ -11,14 +11,14 @@ import type { Log } from "../lib/log.ts";
 import { createTokenBuckets } from "../lib/token-buckets.ts";
 import type { PaidReading } from "../payment/x402/paid-reading.ts";
 import type { X402Payment } from "../payment/x402/x402.ts";
-import { callerLeft, reportsDisconnect } from "./client-disconnect.ts";
+import { clientClosedStatus, reportsDisconnect } from "./client-disconnect.ts";
 import type { PublicUrl } from "./public-url.ts";
-import { type Lack, type RateLimiter, rateLimitedResponse, tokenBytes, tokensOf } from "./rate-limiter.ts";
+import { type EmptyBucket, type RateLimiter, rateLimitedResponse, tokenBytes, tokensOf } from "./rate-limiter.ts";
 import type { RequestContext } from "./request-context.ts";
 import { failureResponse } from "./responses.ts";
 import { x402PaymentOf, x402RequiredResponse, x402SettledHeaders } from "./x402-responses.ts";
 
-export type Entry = Readonly<{
+export type Admission = Readonly<{
   /** It does not. */
   rejected?: Response | undefined;
   /** The reader whose allowance pays for the response. */
@@ -30,7 +30,7 @@ export type Entry = Readonly<{
 /** Lets requests in, within the limits or for what was paid. */
 export type PaidReads = Readonly<{
   /** @param request - As routes see it. @param method - As it came. */
-  enter: (request: Request, method: string, context: RequestContext) => Promise<Entry>;
+  admit: (request: Request, method: string, context: RequestContext) => Promise<Admission>;
   /** Takes what a response costs from what was paid, and the rest as any other response's. */
   charge: (reader: string, context: RequestContext, response: Response) => Promise<void>;
 }>;
@@ -57,7 +57,7 @@ export function createPaidReads(options: PaidReadsOptions): PaidReads {
   /** Tells what to pay; without a price, only that the limit is reached. */
   async function required(
     request: Request,
-    lack: Lack,
+    lack: EmptyBucket,
     rejected?: Readonly<{ version: 1 | 2; payer: string; reason: string }>,
   ): Promise<Response> {
     const limited = rateLimitedResponse(lack);
@@ -86,7 +86,7 @@ export function createPaidReads(options: PaidReadsOptions): PaidReads {
     }
   }
 
-  async function paid(request: Request, lack: Lack, payment: X402Payment): Promise<Entry> {
+  async function paid(request: Request, lack: EmptyBucket, payment: X402Payment): Promise<Admission> {
     if (tries.waitMs(lack.client) > 0) return { rejected: rateLimitedResponse(lack) };
     tries.take(lack.client, 1);
     try {
@@ -95,7 +95,8 @@ export function createPaidReads(options: PaidReadsOptions): PaidReads {
       if (reading.left(lack.client) === 0) return { rejected: await required(request, lack) };
       return { reader: lack.client, headers: x402SettledHeaders(payment, reading.terms, settled) };
     } catch (error) {
-      if (reportsDisconnect(error, request.signal)) return { rejected: new Response(null, { status: callerLeft }) };
+      if (reportsDisconnect(error, request.signal))
+        return { rejected: new Response(null, { status: clientClosedStatus }) };
       if (!(error instanceof Failure)) throw error;
       if (error.code !== "settlement_failed") return { rejected: failureResponse(error) };
       const { version, authorization } = payment;
@@ -105,9 +106,9 @@ export function createPaidReads(options: PaidReadsOptions): PaidReads {
   }
 
   return {
-    enter: async (request, method, context) => {
+    admit: async (request, method, context) => {
       if (!isRead(method, context.target.path)) return { rejected: limiter.reject(method, context) };
-      const lack = limiter.lack(method, context);
+      const lack = limiter.takeOrEmptyBucket(method, context);
       if (lack === undefined) return {};
       if (reading.left(lack.client) > 0) return { reader: lack.client };
       let payment: X402Payment | undefined;
@@ -122,8 +123,8 @@ export function createPaidReads(options: PaidReadsOptions): PaidReads {
     },
     charge: async (reader, context, response) => {
       const tokens = Math.max(1, tokensOf(context, response));
-      const uncovered = await takenFrom(options, reader, tokens * tokenBytes);
-      limiter.owe(reader, Math.ceil(uncovered / tokenBytes));
+      const uncovered = await unpaidBytes(options, reader, tokens * tokenBytes);
+      limiter.debit(reader, Math.ceil(uncovered / tokenBytes));
     },
   };
 }
@@ -135,7 +136,7 @@ function isRead(method: string, path: string): boolean {
 }
 
 /** @returns Bytes that nobody has paid for: all of them where the ledger cannot be written. */
-async function takenFrom({ reading, log }: PaidReadsOptions, reader: string, bytes: number): Promise<number> {
+async function unpaidBytes({ reading, log }: PaidReadsOptions, reader: string, bytes: number): Promise<number> {
   try {
     return await reading.take(reader, bytes);
   } catch (error) {

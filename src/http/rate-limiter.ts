@@ -14,7 +14,7 @@ import type { Metrics } from "../lib/metrics.ts";
 import { createTokenBuckets } from "../lib/token-buckets.ts";
 import { addressBlock } from "./client-address.ts";
 import { isAdministration } from "./cors.ts";
-import type { Asker } from "./request-context.ts";
+import type { RequestSummary } from "./request-context.ts";
 import { bodySizeOf, jsonResponse, noStore } from "./responses.ts";
 
 /** Tokens of one kind of bucket. */
@@ -35,22 +35,22 @@ export type RateLimiterOptions = Readonly<{
 /** Lets requests in, and takes note of what they cost. */
 export type RateLimiter = Readonly<{
   /** Takes a token, and says whether there was one; for whoever asks again when there was none. */
-  admits: (method: string, asker: Asker) => boolean;
+  admits: (method: string, asker: RequestSummary) => boolean;
   /** Takes a token, or returns the response when there is none. */
-  reject: (method: string, asker: Asker) => Response | undefined;
+  reject: (method: string, asker: RequestSummary) => Response | undefined;
   /** Takes a token, or tells who has none. */
-  lack: (method: string, asker: Asker) => Lack | undefined;
+  takeOrEmptyBucket: (method: string, asker: RequestSummary) => EmptyBucket | undefined;
   /** Takes tokens of a client, also where there are none. @param tokens - 0 or more. */
-  owe: (client: string, tokens: number) => void;
+  debit: (client: string, tokens: number) => void;
   /** Takes the cost of the response's body beyond the first token. */
-  charge: (method: string, asker: Asker, response: Response) => void;
+  charge: (method: string, asker: RequestSummary, response: Response) => void;
 }>;
 
 /** About 10 MiB for each kind. */
 const bucketsMaxDefault = 100_000;
 
 /** Whoever asks these decides whether the gateway gets any requests at all. Metrics cost more, and count. */
-const watched: ReadonlySet<string> = new Set(["/health", "/ready", "/svc/healthcheck", "/ar-io/healthcheck"]);
+const monitoringPaths: ReadonlySet<string> = new Set(["/health", "/ready", "/svc/healthcheck", "/ar-io/healthcheck"]);
 
 /** Bytes of a response for which a token is taken. */
 export const tokenBytes = 2 ** 10;
@@ -63,8 +63,8 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
 
   const stats = metricsIn(options.metrics);
 
-  const keysOf = (method: string, { target, clientAddress }: Asker): Keys | undefined => {
-    if (isAdministration(target.path) || watched.has(target.path)) return undefined;
+  const keysOf = (method: string, { target, clientAddress }: RequestSummary): Keys | undefined => {
+    if (isAdministration(target.path) || monitoringPaths.has(target.path)) return undefined;
     const address = clientAddress();
     if (isExempt(address)) return undefined;
     return { client: addressBlock(address), resource: `${method} ${target.host} ${target.path}` };
@@ -75,7 +75,7 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
     stats.tokens.inc(tokens);
   };
   /** Takes a token of each; else tells which has none, and for how long. */
-  const takeOne = (keys: Keys): Lack | undefined => {
+  const takeOne = (keys: Keys): EmptyBucket | undefined => {
     const clientMs = clients.waitMs(keys.client);
     if (clientMs > 0) return { of: "ip", waitMs: clientMs, client: keys.client };
     const resourceMs = resources.waitMs(keys.resource);
@@ -84,7 +84,7 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
     stats.requests.inc();
     return undefined;
   };
-  const lackOf = (method: string, asker: Asker): Lack | undefined => {
+  const lackOf = (method: string, asker: RequestSummary): EmptyBucket | undefined => {
     const keys = keysOf(method, asker);
     const lack = keys && takeOne(keys);
     if (lack === undefined) return undefined;
@@ -101,8 +101,8 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
       const lack = lackOf(method, asker);
       return lack && rateLimitedResponse(lack);
     },
-    lack: lackOf,
-    owe: (client, tokens) => {
+    takeOrEmptyBucket: lackOf,
+    debit: (client, tokens) => {
       if (tokens === 0) return;
       clients.take(client, tokens);
       stats.tokens.inc(tokens);
@@ -118,7 +118,7 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
 type Keys = Readonly<{ client: string; resource: string }>;
 
 /** Which bucket is empty, for how long, and who asked. */
-export type Lack = Readonly<{ of: "ip" | "resource"; waitMs: number; client: string }>;
+export type EmptyBucket = Readonly<{ of: "ip" | "resource"; waitMs: number; client: string }>;
 
 function metricsIn(metrics: Metrics) {
   return {
@@ -136,12 +136,12 @@ function metricsIn(metrics: Metrics) {
 }
 
 /** A response without a stated size is short, or, of GraphQL, bounded by its own limits. */
-export function tokensOf({ headOnly }: Asker, response: Response): number {
+export function tokensOf({ headOnly }: RequestSummary, response: Response): number {
   return headOnly ? 1 : Math.ceil(bodySizeOf(response) / tokenBytes);
 }
 
 /** The response when a limit is reached. */
-export function rateLimitedResponse({ of, waitMs }: Lack): Response {
+export function rateLimitedResponse({ of, waitMs }: EmptyBucket): Response {
   const message = `${of === "ip" ? "IP" : "Resource"} rate limit exceeded`;
   const headers = { ...noStore, "Retry-After": String(Math.ceil(waitMs / 1_000)) };
   return jsonResponse({ error: "Too Many Requests", message }, 429, headers);

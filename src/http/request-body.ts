@@ -7,29 +7,28 @@ import { isTimeout, untilStopped, withDeadline } from "../lib/stop.ts";
 import type { RequestMemory } from "./body-memory.ts";
 import { contextOf } from "./request-context.ts";
 
-/** How long a body may take. */
 type BodyTimes = Readonly<{
-  /** However small it is. Milliseconds. */
+  /** Time that every body has, however small. Milliseconds. */
   leastMs: number;
-  /** The slowest that a body may arrive, seen over all of it. Bytes a millisecond. */
+  /** Lowest average speed of a body. Bytes a millisecond. */
   slowestBytesPerMs: number;
 }>;
 
 /** Memory for a body whose size was not announced is taken in steps of this size. Bytes. */
 const holdStepBytes = 64 * 2 ** 10;
 
-/** The runtime reads so much of a body before anybody takes it (decision 091). Bytes. */
-const aheadBytesMax = 2 * 2 ** 20;
+/** Bytes of a body that the runtime reads before the program does (decision 091). */
+const readAheadBytesMax = 2 * 2 ** 20;
 
-/** Slower than a modem of 1998: whoever sends a byte a second sends it to hold a connection. */
+/** Slower than a modem of 1998: a client that sends a byte a second only holds a connection. */
 const timesDefault: BodyTimes = { leastMs: 20_000, slowestBytesPerMs: 32 };
 
 /**
- * Reads a body of at most `bytesMax` bytes. Its bytes count against the memory of request bodies until the request is
- * answered.
+ * Reads a body of at most `bytesMax` bytes. Its bytes count against the memory of request bodies until the
+ * response.
  *
  * @param bytesMax - Inclusive; checked against Content-Length before anything is read.
- * @throws Failure `too_large`, `body_timeout`, `busy`; the signal's reason when the caller leaves.
+ * @throws Failure `too_large`, `body_timeout`, `busy`; the signal's reason when the client disconnects.
  */
 export async function readBody(
   request: Request,
@@ -39,7 +38,7 @@ export async function readBody(
   const announced = Number(request.headers.get("content-length") ?? 0);
   if (announced > bytesMax) throw new Failure("too_large", { announced, bytesMax });
   const { holdRequest } = contextOf(request).memory;
-  await holdRequest(announced, Math.min(announced, aheadBytesMax));
+  await holdRequest(announced, Math.min(announced, readAheadBytesMax));
   const { body } = request; // from here on the runtime reads ahead: 2 MB of a stream of HTTP/2
   if (body === null) return new Uint8Array(0);
   const ms = leastMs + Math.ceil((announced > 0 ? announced : bytesMax) / slowestBytesPerMs);
@@ -66,7 +65,7 @@ export async function readJsonBody(request: Request, bytesMax: number): Promise<
   }
 }
 
-/** Reads a body of a known size into one buffer. A sender that stops is not waited for until the deadline. */
+/** Reads a body of a known size into one buffer. A sender that stops fails before the deadline. */
 async function readAnnounced(request: Request, announced: number): Promise<Uint8Array<ArrayBuffer>> {
   if (announced <= wholeBytesMax) return await request.bytes();
   const bytes = new Uint8Array(announced);
@@ -91,70 +90,69 @@ async function readCounted(
     size += piece.byteLength;
     if (size > bytesMax) throw new Failure("too_large", { bytesMax });
     pieces.push(piece);
-    for (; held < size; held += holdStepBytes) await hold(holdStepBytes, aheadBytesMax);
+    for (; held < size; held += holdStepBytes) await hold(holdStepBytes, readAheadBytesMax);
   }
   return new Uint8Array(await new Blob(pieces).arrayBuffer());
 }
 
-/** How slow a sender may be. Only the time in which we wait for it counts, not the one in which it waits for us. */
+/** Lowest pace of a sender. Only the time in which this program waits for the sender counts. */
 export type Pace = Readonly<{
-  /** Longest wait for the next piece: who is silent for longer has gone. Milliseconds. */
+  /** Longest wait for the next piece. Milliseconds. */
   stallMs: number;
-  /** In each so many milliseconds of waiting … */
+  /** Window in which `windowBytes` must arrive: milliseconds of waiting. */
   windowMs: number;
-  /** … so many bytes must come. */
   windowBytes: number;
 }>;
 
-/** Half of what a modem of 1998 sends: whoever is slower does so to hold a connection. */
+/** Half the speed of a modem of 1998: a slower client only holds a connection. */
 const usualPace: Pace = { stallMs: 30_000, windowMs: 60_000, windowBytes: 240_000 };
 
-/** A body of an announced size up to this is read whole: a stream costs more than that. Bytes. */
+/** A body of an announced size up to this is read at once, because a stream costs more. Bytes. */
 const wholeBytesMax = 64 * 2 ** 10;
 
 /**
- * The pieces of a body.
+ * Yields the pieces of a body.
  *
- * @throws Failure `body_timeout` when nothing comes for long, or too little; the signal's reason when the caller left.
+ * @throws Failure `body_timeout` when the sender is too slow; the signal's reason when the client disconnected.
  */
 export async function* piecesOf(request: Request, pace: Pace = usualPace): AsyncGenerator<Uint8Array> {
   const { body } = request;
   if (body === null) return;
-  const patience = createPatience(pace.stallMs, request.signal);
+  const waits = createWaitTimer(pace.stallMs, request.signal);
   try {
     if (Number(request.headers.get("content-length") ?? Number.POSITIVE_INFINITY) <= wholeBytesMax)
-      yield await patience.wait(request.bytes());
-    else yield* readAll(body, pace, patience, request.signal);
+      yield await waits.wait(request.bytes());
+    else yield* readAll(body, pace, waits, request.signal);
   } finally {
-    patience.end();
+    waits.end();
   }
 }
 
 async function* readAll(
   body: ReadableStream<Uint8Array>,
   pace: Pace,
-  patience: Patience,
+  waits: WaitTimer,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
   const reader = body.getReader();
-  const watch = createWatch(pace);
+  const watch = createPaceCheck(pace);
   try {
     for (;;) {
       const askedAt = performance.now();
-      const { value: piece } = await patience.wait(reader.read());
+      const { value: piece } = await waits.wait(reader.read());
       if (piece === undefined) return;
       watch(performance.now() - askedAt, piece.length);
       yield piece;
     }
   } finally {
-    // A body that is left before its end is not wanted any more; that it cannot be cancelled changes nothing.
+    // The rest of the body is not needed; a failure to cancel it has no effect.
     reader.releaseLock();
     if (!signal.aborted) void body.cancel().then(undefined, () => undefined);
   }
 }
 
-/** Called after every wait with what it brought; throws when that is too little for too long. */
-function createWatch({ windowMs, windowBytes }: Pace): (waitedMs: number, bytes: number) => void {
+/** Called after every wait; throws when fewer than `windowBytes` arrived in a window. */
+function createPaceCheck({ windowMs, windowBytes }: Pace): (waitedMs: number, bytes: number) => void {
   let waitedMs = 0;
   let come = 0;
   return (ms, bytes) => {
@@ -167,36 +165,36 @@ function createWatch({ windowMs, windowBytes }: Pace): (waitedMs: number, bytes:
   };
 }
 
-/** Waits for a sender, one wait after another. */
-type Patience = Readonly<{
-  /** @throws Failure `body_timeout` when it takes too long; the signal's reason when the caller left. */
+/** Waits for a sender; one wait at a time. */
+type WaitTimer = Readonly<{
+  /** @throws Failure `body_timeout` after the timeout; the signal's reason when the client disconnected. */
   wait: <Value>(coming: Promise<Value>) => Promise<Value>;
   end: () => void;
 }>;
 
 /** One timer and one listener for all waits of a body: there are 16,000 in a gigabyte. */
-function createPatience(ms: number, signal: AbortSignal): Patience {
+function createWaitTimer(ms: number, signal: AbortSignal): WaitTimer {
   let since = 0;
-  let giveUp: ((error: unknown) => void) | undefined;
+  let rejectWait: ((error: unknown) => void) | undefined;
 
   function look(): void {
-    const left = giveUp === undefined ? ms : since + ms - performance.now();
-    if (left <= 0) giveUp?.(new Failure("body_timeout", { ms }));
+    const left = rejectWait === undefined ? ms : since + ms - performance.now();
+    if (left <= 0) rejectWait?.(new Failure("body_timeout", { ms }));
     else timer = setTimeout(look, left);
   }
   let timer = setTimeout(look, ms);
-  const leave = () => giveUp?.(signal.reason);
+  const leave = () => rejectWait?.(signal.reason);
   signal.addEventListener("abort", leave, { once: true });
 
   return {
     wait: (coming) =>
       new Promise((resolve, reject) => {
-        giveUp = reject;
+        rejectWait = reject;
         since = performance.now();
         const settled = <Outcome>(settle: (outcome: Outcome) => void) => {
           return (outcome: Outcome) => {
-            // Before whoever waits goes on, and waits again.
-            giveUp = undefined;
+            // Before the waiting code continues, because it may wait again.
+            rejectWait = undefined;
             settle(outcome);
           };
         };

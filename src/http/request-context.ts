@@ -10,11 +10,11 @@ import { readSegments, readTarget, type Target } from "./request-target.ts";
 
 export type RequestContext = Readonly<{
   requestId: string;
-  /** The path is in its one spelling: escapes only where they are needed. */
+  /** The path is canonical: escapes only where they are needed. */
   target: Target;
   /** The path's segments, decoded. */
   segments: readonly string[];
-  /** HEAD: routes see a GET, and those for which a body is costly leave it out and set Content-Length. */
+  /** HEAD: routes see a GET. Routes for which a body is costly omit the body and set Content-Length. */
   headOnly: boolean;
   /** Scheme of the client's URL, also behind a proxy. */
   scheme: string;
@@ -22,19 +22,16 @@ export type RequestContext = Readonly<{
   host: string;
   /** Address of the client, by trusted proxies; "" when unknown. */
   clientAddress: () => string;
-  /**
-   * Lets the connection be silent for this many seconds, 0 to 255; sources take longer than the usual limit.
-   */
-  allowSilence: (seconds: number) => void;
-  /** What bodies of this request and its response hold in memory. */
+  /** Sets the idle timeout of the connection, 0 to 255 seconds: sources can take longer than the default. */
+  extendIdleTimeout: (seconds: number) => void;
+  /** Memory that the bodies of this request and its response hold. */
   memory: RequestMemory;
 }>;
 
-export type Asker = Pick<RequestContext, "target" | "headOnly" | "clientAddress">;
+export type RequestSummary = Pick<RequestContext, "target" | "headOnly" | "clientAddress">;
 
 const contexts = new WeakMap<Request, RequestContext>();
 
-/** Attaches the context to a request. */
 export function setContext(request: Request, context: RequestContext): void {
   contexts.set(request, context);
 }
@@ -56,7 +53,7 @@ export function contextOf(request: Request): RequestContext {
     scheme: target.scheme,
     host: target.host,
     clientAddress: () => "",
-    allowSilence: () => undefined,
+    extendIdleTimeout: () => undefined,
     memory: unlimitedMemory,
   };
   contexts.set(request, context);
@@ -69,13 +66,13 @@ export function composingOf(request: Request): Composing {
   return { signal: request.signal, hold, ...compositions };
 }
 
-const fitPattern = /^[A-Za-z0-9._:-]{1,128}$/;
+const requestIdPattern = /^[A-Za-z0-9._:-]{1,128}$/;
 
-/** Random bytes in an id that is made here. */
-const madeBytes = 16;
+/** Random bytes of a generated id. */
+const generatedBytes = 16;
 
-/** Gives the id of a request from its `X-Request-Id` header, or makes one of 22 base64url characters. */
+/** Returns the id in the `X-Request-Id` header if it is valid; otherwise generates 22 base64url characters. */
 export function requestIdOf(given: string | null): string {
-  if (given !== null && fitPattern.test(given)) return given;
-  return crypto.getRandomValues(new Uint8Array(madeBytes)).toBase64({ alphabet: "base64url", omitPadding: true });
+  if (given !== null && requestIdPattern.test(given)) return given;
+  return crypto.getRandomValues(new Uint8Array(generatedBytes)).toBase64({ alphabet: "base64url", omitPadding: true });
 }

@@ -5,7 +5,7 @@
 import { STATUS_CODES } from "node:http";
 import type { Log } from "../lib/log.ts";
 import type { Metrics, Series } from "../lib/metrics.ts";
-import { callerLeft } from "./client-disconnect.ts";
+import { clientClosedStatus } from "./client-disconnect.ts";
 import type { RequestContext } from "./request-context.ts";
 import type { RouteLabel } from "./route-table.ts";
 
@@ -27,7 +27,7 @@ export type RequestMetrics = Readonly<{
    *
    * @param label - The same object for the same route: its series is found by it.
    */
-  hit: (label: RouteLabel, url: string) => void;
+  respondedFromCache: (label: RouteLabel, url: string) => void;
 }>;
 
 /** Upper bounds in seconds, from a memory look-up to the longest wait for a source. */
@@ -39,7 +39,7 @@ const knownMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT",
 const otherMethod = "OTHER";
 
 /** Statuses that are registered; nodes and gateways whose responses are relayed may send others. */
-const knownStatuses: ReadonlySet<string> = new Set([...Object.keys(STATUS_CODES), String(callerLeft)]);
+const knownStatuses: ReadonlySet<string> = new Set([...Object.keys(STATUS_CODES), String(clientClosedStatus)]);
 
 /** The label of a method. */
 function methodLabel(method: string): string {
@@ -81,7 +81,7 @@ export function createRequestMetrics(metrics: Metrics, log: Log, logsCacheHits =
   const writesCacheHits = logsCacheHits && log.writes("info");
   return {
     responded: ({ method, context, label, status, durationMs }) => {
-      if (status === callerLeft) left.inc();
+      if (status === clientClosedStatus) left.inc();
       seriesOf(label, method, status).observe(durationMs / 1_000);
       const { requestId, target } = context;
       const { service, route } = label;
@@ -95,7 +95,7 @@ export function createRequestMetrics(metrics: Metrics, log: Log, logsCacheHits =
         durationMs: Math.round(durationMs * 10) / 10,
       });
     },
-    hit: (label, url) => {
+    respondedFromCache: (label, url) => {
       responseCache += 1;
       let series = hitSeries.get(label);
       if (series === undefined) {

@@ -44,7 +44,7 @@ const joinedPath = /^\/{1,2}((?:svc|ar-io)\/info|graphql)\/?$/;
  * The path that is meant: `/svc/info`, `/ar-io/info` and `/graphql` also with a doubled first slash or one at the end;
  * any other path as it is.
  */
-export function meantPath(path: string): string {
+export function normalizedPath(path: string): string {
   const meant = joinedPath.exec(path)?.[1];
   return meant === undefined ? path : `/${meant}`;
 }

@@ -19,7 +19,7 @@ export type ListenerRequests = Readonly<{
   /** Address of the client, as trusted proxies tell it. */
   clientAddressOf: (request: Request) => string;
   /** Whether a response to the request is still to be made or sent. */
-  isUnderWay: (request: Request) => boolean;
+  isInFlight: (request: Request) => boolean;
   /** The other side of the request's connection; undefined when nothing is under way. */
   peerOf: (request: Request) => PeerAddress | undefined;
   /** With TLS the runtime reads files piece by piece; without, the kernel sends them (responses.ts). */
@@ -27,7 +27,7 @@ export type ListenerRequests = Readonly<{
 }>;
 
 /** A response under way, and what it holds. */
-type UnderWay = Readonly<{
+type TrackedResponse = Readonly<{
   request: Request;
   listener: ListenerRequests;
   client: string;
@@ -41,16 +41,16 @@ type UnderWay = Readonly<{
 type Uncounted = Readonly<{ request: Request; listener: ListenerRequests; response: Response }>;
 
 /** The responses under way. */
-export type ResponsesUnderWay = Readonly<{
-  keep: (entry: UnderWay) => void;
+export type InFlightResponses = Readonly<{
+  track: (entry: TrackedResponse) => void;
   /** Keeps a response that is counted only if it is still under way at the next look. */
-  keepUncounted: (entry: Uncounted) => void;
+  trackUncounted: (entry: Uncounted) => void;
   /** Looks now, if the last look is not too recent, and more often while memory is waited for. */
   collect: () => void;
 }>;
 
 /** What is needed. */
-type ResponsesUnderWayOptions = Readonly<{
+type InFlightResponsesOptions = Readonly<{
   responses: ByteBudget;
   shared: SharedBlobs;
   /** Limit of `responses`. */
@@ -60,16 +60,16 @@ type ResponsesUnderWayOptions = Readonly<{
 }>;
 
 /** A look is at so many responses under way: 0.2 ms, so that it keeps nobody waiting. */
-const looksAtOnce = 100;
+const checksPerIteration = 100;
 
 /** Those that have left cost a tenth of that. */
-const gonesAtOnce = 1_000;
+const completedPerCheck = 1_000;
 
 /** Time between two looks: at a few responses, at many, and while requests wait for bytes. Milliseconds. */
-const lookEveryMs = { few: 1_000, many: 50, awaited: 5 } as const;
+const checkIntervalsMs = { few: 1_000, many: 50, awaited: 5 } as const;
 
 /** Two looks on behalf of requests are at least so far apart. Milliseconds. */
-const looksApartMs = 5;
+const checkGapMs = 5;
 
 /** Responses that are not counted yet: 16 MiB at most. */
 const uncountedMax = 64;
@@ -78,14 +78,14 @@ const uncountedMax = 64;
 const smallUncountedMax = 512;
 
 /** Connections of responses that are held in memory are looked at so often. Milliseconds. */
-const readersEveryMs = 15_000;
+const readerCheckIntervalMs = 15_000;
 
 /** From this part of the memory on, slow readers are cut for others, until it is down to the second part. */
 const shortFrom = 7 / 8;
 const shortUntil = 3 / 4;
 
 /** Small responses that do not leave are looked at so often. Milliseconds. */
-const unreadEveryMs = 1_000;
+const unreadCheckIntervalMs = 1_000;
 
 /** Of the memory of responses, small ones may hold one part in so many: of one client, and of all. */
 const unreadShare = { client: 8, all: 2 } as const;
@@ -94,9 +94,9 @@ const unreadShare = { client: 8, all: 2 } as const;
 const streamBytes = 16 * 2 ** 10;
 
 /** Creates an empty list. */
-export function createResponsesUnderWay(options: ResponsesUnderWayOptions): ResponsesUnderWay {
+export function createInFlightResponses(options: InFlightResponsesOptions): InFlightResponses {
   const { responses, shared } = options;
-  const entries: UnderWay[] = [];
+  const entries: TrackedResponse[] = [];
   const uncounted: Uncounted[] = [];
   const small: Uncounted[] = [];
   const lookAtReaders = createReaderWatch(entries, options);
@@ -105,7 +105,7 @@ export function createResponsesUnderWay(options: ResponsesUnderWayOptions): Resp
   let timerMs = 0;
   let lookedAt = Number.NEGATIVE_INFINITY;
 
-  const release = ({ client, bytes, blob }: UnderWay): void => {
+  const release = ({ client, bytes, blob }: TrackedResponse): void => {
     if (bytes > 0) responses.release(client, bytes);
     if (blob !== undefined) shared.leave(client, blob);
   };
@@ -118,19 +118,19 @@ export function createResponsesUnderWay(options: ResponsesUnderWayOptions): Resp
     lookedAt = performance.now();
     countUncounted();
     let still = 0;
-    for (let left = Math.min(entries.length, gonesAtOnce); left > 0 && still < looksAtOnce; left--) {
+    for (let left = Math.min(entries.length, completedPerCheck); left > 0 && still < checksPerIteration; left--) {
       if (cursor >= entries.length) cursor = 0;
-      if (isUnderWay(entries[cursor])) {
+      if (isInFlight(entries[cursor])) {
         still += 1;
         cursor += 1;
-      } else for (const gone of takeAt(entries, cursor)) release(gone);
+      } else for (const gone of removeAt(entries, cursor)) release(gone);
     }
   };
   const schedule = (isAwaited = responses.waiting() > 0): void => {
-    const pace = isAwaited ? "awaited" : entries.length > looksAtOnce ? "many" : "few";
-    if (timer !== undefined && lookEveryMs[pace] >= timerMs) return;
+    const pace = isAwaited ? "awaited" : entries.length > checksPerIteration ? "many" : "few";
+    if (timer !== undefined && checkIntervalsMs[pace] >= timerMs) return;
     clearTimeout(timer);
-    timerMs = lookEveryMs[pace];
+    timerMs = checkIntervalsMs[pace];
     timer = setTimeout(run, timerMs);
     timer.unref();
   };
@@ -142,29 +142,29 @@ export function createResponsesUnderWay(options: ResponsesUnderWayOptions): Resp
   };
 
   return {
-    keep: (entry) => {
+    track: (entry) => {
       entries.push(entry);
       schedule();
     },
-    keepUncounted: (entry) => {
+    trackUncounted: (entry) => {
       if (bodySizeOf(entry.response) < countedBytesMin) small.push(entry);
       else uncounted.push(entry);
       if (uncounted.length >= uncountedMax || small.length >= smallUncountedMax) countUncounted();
       schedule();
     },
     collect: () => {
-      if (performance.now() - lookedAt >= looksApartMs) look();
+      if (performance.now() - lookedAt >= checkGapMs) look();
       schedule(true);
     },
   };
 }
 
-function isUnderWay(entry: UnderWay | undefined): boolean {
-  return entry?.listener.isUnderWay(entry.request) ?? false;
+function isInFlight(entry: TrackedResponse | undefined): boolean {
+  return entry?.listener.isInFlight(entry.request) ?? false;
 }
 
 /** Takes one out; the last takes its place. */
-function takeAt(entries: UnderWay[], index: number): readonly UnderWay[] {
+function removeAt(entries: TrackedResponse[], index: number): readonly TrackedResponse[] {
   const [taken, last] = [entries[index], entries.pop()];
   if (taken === undefined || last === undefined) return [];
   if (index < entries.length) entries[index] = last;
@@ -172,9 +172,13 @@ function takeAt(entries: UnderWay[], index: number): readonly UnderWay[] {
 }
 
 /** Counts responses that are still under way, whether there is memory for them or not. */
-function countStill(sent: readonly Uncounted[], responses: ByteBudget, shared: SharedBlobs): readonly UnderWay[] {
-  return sent.flatMap(({ request, listener, response }): readonly UnderWay[] => {
-    if (!listener.isUnderWay(request)) return [];
+function countStill(
+  sent: readonly Uncounted[],
+  responses: ByteBudget,
+  shared: SharedBlobs,
+): readonly TrackedResponse[] {
+  return sent.flatMap(({ request, listener, response }): readonly TrackedResponse[] => {
+    if (!listener.isInFlight(request)) return [];
     const held = heldMemoryOf(response);
     const client = addressBlock(listener.clientAddressOf(request));
     const known = { request, listener, client, isStream: false };
@@ -190,36 +194,36 @@ function countStill(sent: readonly Uncounted[], responses: ByteBudget, shared: S
 }
 
 /** Cuts the connections that take too little of what is held for them. */
-function createReaderWatch(entries: readonly UnderWay[], options: ResponsesUnderWayOptions): () => void {
+function createReaderWatch(entries: readonly TrackedResponse[], options: InFlightResponsesOptions): () => void {
   const { responses, responseBytesMax, onCut } = options;
   const connections = openTcpConnections();
   const readers = connections && createSlowReaders(connections);
   let lookedAt = performance.now();
   let unreadAt = performance.now();
   const lookAtUnread = async (watch: SlowReaders): Promise<void> => {
-    const peers = overfull(entries, responseBytesMax);
+    const peers = overfullPeers(entries, responseBytesMax);
     const cuts = peers.length === 0 ? 0 : await watch.cut(peers);
     if (cuts > 0) onCut(cuts);
   };
   const look = async (watch: SlowReaders): Promise<void> => {
     const under: Reader[] = [];
-    for await (const { request, listener, bytes, blob, isStream } of inOrder([...entries], looksAtOnce)) {
+    for await (const { request, listener, bytes, blob, isStream } of inOrder([...entries], checksPerIteration)) {
       const peer = isStream ? undefined : listener.peerOf(request);
       if (peer !== undefined) under.push({ peer, bytes: bytes + (blob?.size ?? 0) });
     }
     const used = responses.bytes();
     const freeBytes = used > responseBytesMax * shortFrom ? used - responseBytesMax * shortUntil : 0;
-    const cuts = under.length === 0 ? 0 : await watch.look(under, performance.now(), freeBytes);
+    const cuts = under.length === 0 ? 0 : await watch.check(under, performance.now(), freeBytes);
     if (cuts > 0) onCut(cuts);
   };
   return () => {
     const now = performance.now();
     if (readers === undefined) return;
-    if (now - unreadAt >= unreadEveryMs) {
+    if (now - unreadAt >= unreadCheckIntervalMs) {
       unreadAt = now;
       void lookAtUnread(readers);
     }
-    if (now - lookedAt < readersEveryMs) return;
+    if (now - lookedAt < readerCheckIntervalMs) return;
     lookedAt = now; // a look takes much less than the time until the next one
     void look(readers);
   };
@@ -237,7 +241,7 @@ type Unread = {
  * The connections whose small responses hold more than they may, those with the most first. HTTP/2 keeps what the
  * window of a stream cannot take in the process, and a client may have hundreds of streams on each connection.
  */
-function overfull(entries: readonly UnderWay[], responseBytesMax: number): readonly PeerAddress[] {
+function overfullPeers(entries: readonly TrackedResponse[], responseBytesMax: number): readonly PeerAddress[] {
   const byPeer = new Map<string, Unread>();
   const byClient = new Map<string, number>();
   let all = 0;

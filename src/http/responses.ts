@@ -78,12 +78,12 @@ function failureHeaders(row: FailureRow): HeaderRecord {
   };
 }
 
-/** A body's size, and the memory that it holds while it is sent, if that is not all of it. */
+/** The size of a body, and the memory that it holds while it is sent. */
 type BodyNote = Readonly<{ size: number; held: HeldMemory }>;
 
 /**
- * What a body holds in memory while it is sent: bytes of its own, bytes that other responses share, a file that is
- * read as it is sent, or one piece of a stream at a time.
+ * Memory that a body holds while it is sent: its own bytes, bytes that several responses share, pieces of a file, or
+ * pieces of a stream.
  */
 export type HeldMemory =
   | Readonly<{ kind: "bytes"; bytes: number }>
@@ -91,16 +91,16 @@ export type HeldMemory =
   | Readonly<{ kind: "file"; bytes: number /* of the body */ }>
   | Readonly<{ kind: "stream"; bytes: number }>;
 
-// A number is bytes of the response's own, a Blob is shared bytes: no object is made for each of those.
+// A number is the size of own bytes, a Blob is shared bytes: neither needs an object.
 const notes = new WeakMap<Response, number | Blob | BodyNote>();
 
-/** A body below this size is not counted when it leaves at once: the kernel's buffer of a connection takes it. */
+/** A body below this size is not counted if it is sent at once: it fits in the kernel's buffer of a connection. */
 export const countedBytesMin = 16 * 2 ** 10;
 
-/** From here on the kernel sends a file without TLS: the runtime reads none of it. Bytes. */
+/** From this size on, the kernel sends a file without TLS: the runtime reads no part of the file. Bytes. */
 const sendfileBytesMin = 2 ** 20;
 
-/** Of any other file that is being sent, the runtime holds one piece of this size (Bun 1.4.5, measured). Bytes. */
+/** Of any other file, the runtime holds one piece of this size while it sends the file (Bun 1.4.5, measured). Bytes. */
 const filePieceBytes = 256 * 2 ** 10;
 
 /** Memory that a body from a file holds while it is sent. Bytes. */
@@ -120,13 +120,13 @@ export function withHeldMemory(response: Response, size: number, held: HeldMemor
   return response;
 }
 
-/** The size that was noted; 0 for a response without a note. */
+/** The noted size; 0 for a response without a note. */
 export function bodySizeOf(response: Response): number {
   const note = notes.get(response);
   return typeof note === "object" ? note.size : (note ?? 0);
 }
 
-/** What a response holds in memory; undefined for one without a note. */
+/** Memory that a response holds; undefined for a response without a note. */
 export function heldMemoryOf(response: Response): HeldMemory | undefined {
   const note = notes.get(response);
   if (note === undefined) return undefined;

@@ -75,9 +75,9 @@ export type RouteLabels = Readonly<{
   /** @param pattern - As it is registered, prefixes included; undefined for content on a host of its own. */
   ofRoute: (pattern: string | undefined, path: string) => RouteLabel;
   /** Of a request that no route took. */
-  ofNone: (path: string) => RouteLabel;
+  ofUnrouted: (path: string) => RouteLabel;
   /** Of a response from memory. @param url - The whole address. */
-  ofHit: (url: string) => RouteLabel;
+  ofCached: (url: string) => RouteLabel;
 }>;
 
 /** Creates the labels. @param listener - Whose listener it is; the gateway's has other services below prefixes. */
@@ -104,8 +104,8 @@ export function createRouteLabels(listener: ServiceName): RouteLabels {
       byPattern.set(pattern, found);
       return found;
     },
-    ofNone: (path) => label(serviceOf(path, listener), unrouted),
-    ofHit: (url) => {
+    ofUnrouted: (path) => label(serviceOf(path, listener), unrouted),
+    ofCached: (url) => {
       const start = url.indexOf("/", url.indexOf("//") + 2);
       if (url.startsWith("/raw/", start)) return raw;
       if (!url.startsWith("/chunk/", start)) return content;

@@ -12,11 +12,11 @@ import { type AnyElysia, Elysia } from "elysia";
 import { type Failure, failures } from "../failures.ts";
 import type { Log } from "../lib/log.ts";
 import type { BodyMemory } from "./body-memory.ts";
-import { callerLeft, reportsDisconnect } from "./client-disconnect.ts";
+import { clientClosedStatus, reportsDisconnect } from "./client-disconnect.ts";
 import { corsHeaders, isAdministration, preflightResponse } from "./cors.ts";
-import { askerOf, hasSeveralHosts, type Received, receive } from "./incoming-request.ts";
+import { hasSeveralHosts, type Received, receive, requestSummaryOf } from "./incoming-request.ts";
 import { type Certificate, createConnections, openListener, reachableHost } from "./listener.ts";
-import type { Entry, PaidReads } from "./paid-reads.ts";
+import type { Admission, PaidReads } from "./paid-reads.ts";
 import type { RateLimiter } from "./rate-limiter.ts";
 import { contextOf, type RequestContext } from "./request-context.ts";
 import { clearLargeCookies } from "./request-limits.ts";
@@ -40,13 +40,13 @@ export type ServerOptions = Readonly<{
   port: number;
   app: AnyElysia;
   /** Serves from memory, or returns nothing; notes the size of its body. Called before everything else. */
-  hit?: (request: Request) => Response | undefined;
+  cachedResponse?: (request: Request) => Response | undefined;
   /** The path by which routes, limits and metrics see a request. Default: its own. */
   pathOf?: (target: Target) => string;
   /** With one, https; without, http. */
   certificate?: Certificate | undefined;
-  /** Silence after which a connection is closed. Default: {@link silenceSecondsMax}. */
-  silenceSeconds?: number;
+  /** Silence after which a connection is closed. Default: {@link idleSecondsMax}. */
+  idleSeconds?: number;
   /** Largest request body of any route; routes have smaller limits of their own. Bytes. */
   bodyBytesMax: number;
   /** Whether the peer at this address may tell us who asked it, and under which scheme. */
@@ -83,32 +83,32 @@ export type HttpServer = Readonly<{
  * Silence after which a connection is closed, in seconds: a paused reader reconnects, a stuck one must not
  * stay.
  */
-const silenceSecondsMax = 60;
+const idleSecondsMax = 60;
 
 type BunServer = ReturnType<typeof Bun.serve>;
 
 /** Opens a listener. Throws when the port is taken. */
 export function openServer(options: ServerOptions): HttpServer {
   const { log, stats, limiter, memory } = options;
-  const silenceSeconds = options.silenceSeconds ?? silenceSecondsMax;
+  const idleSeconds = options.idleSeconds ?? idleSecondsMax;
   const table = createRouteTable(options.app.routes);
   const labels = createRouteLabels(options.service ?? "gateway");
-  const root = surface(options.app, table, log);
+  const root = withErrorHandler(options.app, table, log);
   const connections = createConnections({
     isTrustedProxy: options.isTrustedProxy,
     isEncrypted: options.certificate !== undefined,
-    silenceSeconds,
+    idleSeconds,
   });
   let draining = false;
   let closing: Promise<void> | undefined;
 
   /** Responds from the response cache if the client may have the response; otherwise through the routes. */
   const fromMemory = (request: Request, server: BunServer): Response | undefined => {
-    const ready = draining ? undefined : options.hit?.(request);
+    const ready = draining ? undefined : options.cachedResponse?.(request);
     if (ready === undefined || hasSeveralHosts(request.headers)) return undefined;
-    if (memory?.isUsedUp(request, connections.requestsAt(server))) return undefined;
+    if (memory?.isExhausted(request, connections.requestsAt(server))) return undefined;
     if (limiter !== undefined) {
-      const asker = askerOf(request, connections.of(request, server));
+      const asker = requestSummaryOf(request, connections.of(request, server));
       if (!limiter.admits(request.method, asker)) return undefined;
       limiter.charge(request.method, asker, ready);
     }
@@ -125,13 +125,13 @@ export function openServer(options: ServerOptions): HttpServer {
     const { rejected } = entry;
     const made = rejected ?? (await route(received, root, table));
     const settled = account === undefined ? made : await account.settle(made);
-    connections.endSilence(arrived, server, settled);
+    connections.resetIdleTimeout(arrived, server, settled);
     const response = finish(settled, context, draining);
     clearLargeCookies(arrived, response);
     await charge(options, entry, received, arrived.method, response);
     stats.responded({
       ...{ method: arrived.method, context, status: response.status },
-      label: rejected === undefined ? labelOf(received, labels) : labels.ofNone(context.target.path),
+      label: rejected === undefined ? labelOf(received, labels) : labels.ofUnrouted(context.target.path),
       durationMs: performance.now() - startedAt,
     });
     return context.headOnly ? await headersOnly(response) : response;
@@ -141,13 +141,13 @@ export function openServer(options: ServerOptions): HttpServer {
     hostname: options.hostname,
     port: options.port,
     certificate: options.certificate,
-    silenceSecondsMax: silenceSeconds,
+    idleSecondsMax: idleSeconds,
     bodyBytesMax: options.bodyBytesMax,
     fetch: (request, self) => {
       const ready = fromMemory(request, self);
       if (ready === undefined) return reply(request, self);
       const { url } = request;
-      stats.hit(labels.ofHit(url), url);
+      stats.respondedFromCache(labels.ofCached(url), url);
       return ready;
     },
     error: (error) => {
@@ -175,15 +175,19 @@ export function openServer(options: ServerOptions): HttpServer {
 type Limits = Pick<ServerOptions, "limiter" | "paidReads">;
 
 /** Lets a request in, within the limits or for a payment. */
-async function enter({ limiter, paidReads }: Limits, { request, context }: Received, method: string): Promise<Entry> {
-  if (paidReads !== undefined) return await paidReads.enter(request, method, context);
+async function enter(
+  { limiter, paidReads }: Limits,
+  { request, context }: Received,
+  method: string,
+): Promise<Admission> {
+  if (paidReads !== undefined) return await paidReads.admit(request, method, context);
   return { rejected: limiter?.reject(method, context) };
 }
 
 /** Takes what a response costs. */
 async function charge(
   { limiter, paidReads }: Limits,
-  { rejected, reader, headers = {} }: Entry,
+  { rejected, reader, headers = {} }: Admission,
   { context }: Received,
   method: string,
   response: Response,
@@ -194,16 +198,16 @@ async function charge(
 }
 
 /** The routes, with the error handler that makes responses of thrown errors. */
-function surface(app: AnyElysia, table: RouteTable, log: Log): AnyElysia {
+function withErrorHandler(app: AnyElysia, table: RouteTable, log: Log): AnyElysia {
   return new Elysia({ strictPath: true })
     .onTransform({ as: "global" }, ({ request, route }) => void routes.set(request, route))
     .onError({ as: "global" }, ({ error, code, request, route }) => {
       const { requestId, target } = contextOf(request);
       routes.set(request, code === "NOT_FOUND" ? unrouted : route);
-      if (code === "NOT_FOUND") return routeless(request.method, table.methodsOf(target.path));
-      if (reportsDisconnect(error, request.signal)) return new Response(null, { status: callerLeft });
+      if (code === "NOT_FOUND") return unroutedResponse(request.method, table.methodsOf(target.path));
+      if (reportsDisconnect(error, request.signal)) return new Response(null, { status: clientClosedStatus });
       const failure = failureOf(error);
-      if (failure !== undefined) return failed(failure, requestId, log);
+      if (failure !== undefined) return loggedFailure(failure, requestId, log);
       log.error("defect", { requestId, error });
       return codeResponse("internal");
     })
@@ -216,7 +220,7 @@ const routes = new WeakMap<Request, string>();
 function labelOf({ request, context, rejected }: Received, labels: RouteLabels): RouteLabel {
   const { path } = context.target;
   const pattern = routes.get(request);
-  if (rejected !== undefined || pattern === unrouted) return labels.ofNone(path);
+  if (rejected !== undefined || pattern === unrouted) return labels.ofUnrouted(path);
   return labels.ofRoute(pattern, path);
 }
 
@@ -235,12 +239,12 @@ async function route(received: Received, root: AnyElysia, table: RouteTable): Pr
 const contentMethods = ["GET", "HEAD", "OPTIONS"] as const;
 
 /** No route took the request: either none has the path, or none has the method. */
-function routeless(method: string, methods: readonly string[]): Response {
+function unroutedResponse(method: string, methods: readonly string[]): Response {
   if (methods.length === 0 || methods.includes(method)) return codeResponse("not_found");
   return codeResponse("method_not_allowed", { Allow: methods.join(", ") });
 }
 
-function failed(failure: Failure, requestId: string, log: Log): Response {
+function loggedFailure(failure: Failure, requestId: string, log: Log): Response {
   const { code, context, cause } = failure;
   if (failures[code].status >= 500) log.warn("request failed", { requestId, code, context, cause });
   else log.debug("request rejected", { requestId, code, context });

@@ -18,7 +18,7 @@ export type SlowReaders = Readonly<{
    * @param freeBytes - Bytes that others need: the slowest readers are cut until they are free. 0 when none are needed.
    * @returns How many connections were cut.
    */
-  look: (readers: readonly Reader[], now: number, freeBytes: number) => Promise<number>;
+  check: (readers: readonly Reader[], now: number, freeBytes: number) => Promise<number>;
   /** Cuts connections at once. @returns How many of them there were. */
   cut: (peers: readonly PeerAddress[]) => Promise<number>;
 }>;
@@ -36,7 +36,7 @@ export const readerWindowMs = 60_000;
 export const readerBytesMin = 32 * 2 ** 10;
 
 /** Connections that are checked in one iteration of the event loop: 0.2 ms. */
-const looksAtOnce = 100;
+const checksPerIteration = 100;
 
 /** What a connection had taken at some time, and what it took in the window before, if it was there for all of it. */
 type Sample = Readonly<{ bytes: number; at: number; taken?: number }>;
@@ -60,7 +60,7 @@ export function createSlowReaders(connections: TcpConnections): SlowReaders {
     const next = new Map<string, Sample>();
     const candidates: Candidate[] = [];
     let cuts = 0;
-    for await (const descriptor of inOrder(connections.descriptors(), looksAtOnce)) {
+    for await (const descriptor of inOrder(connections.descriptors(), checksPerIteration)) {
       const connection = connections.at(descriptor);
       const bytes = held.get(connection?.peer ?? "");
       if (connection === undefined || bytes === undefined) continue;
@@ -75,7 +75,7 @@ export function createSlowReaders(connections: TcpConnections): SlowReaders {
     return { cuts, candidates };
   };
   return {
-    look: async (readers, now, freeBytes) => {
+    check: async (readers, now, freeBytes) => {
       const { cuts, candidates } = await lookAtAll(await heldByPeer(readers), now);
       let cutForOthers = 0;
       let left = freeBytes;
@@ -89,7 +89,7 @@ export function createSlowReaders(connections: TcpConnections): SlowReaders {
     cut: async (peers) => {
       const wanted = await heldByPeer(peers.map((peer) => ({ peer, bytes: 0 })));
       let cuts = 0;
-      for await (const descriptor of inOrder(connections.descriptors(), looksAtOnce)) {
+      for await (const descriptor of inOrder(connections.descriptors(), checksPerIteration)) {
         const peer = connections.at(descriptor)?.peer ?? "";
         if (wanted.has(peer)) cuts += cut(descriptor, peer);
       }
@@ -114,7 +114,7 @@ function isLong(sample: Sample, held: number): sample is Sample & Readonly<{ tak
 /** Each connection once, with what is held for all responses that it carries. */
 async function heldByPeer(readers: readonly Reader[]): Promise<ReadonlyMap<string, number>> {
   const held = new Map<string, number>();
-  for await (const { peer, bytes } of inOrder(readers, looksAtOnce)) {
+  for await (const { peer, bytes } of inOrder(readers, checksPerIteration)) {
     if (!ipaddr.isValid(peer.address)) continue;
     const key = peerKey({ address: ipaddr.process(peer.address).toByteArray(), port: peer.port });
     held.set(key, (held.get(key) ?? 0) + bytes);

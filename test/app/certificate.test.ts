@@ -132,7 +132,7 @@ describeWith(openssl, "https", () => {
       hostname: "127.0.0.1",
       port: 0,
       certificate: pems[0],
-      silenceSecondsMax: 60,
+      idleSecondsMax: 60,
       bodyBytesMax: 1_000,
       fetch: async () => {
         const { readable, writable } = new TransformStream();
@@ -163,7 +163,7 @@ describeWith(openssl, "https", () => {
     const parts = {
       hostname: "127.0.0.1",
       certificate,
-      silenceSecondsMax: 60,
+      idleSecondsMax: 60,
       bodyBytesMax: 1,
       fetch: response,
     };

@@ -10,7 +10,7 @@ import { createMetrics } from "../../src/lib/metrics.ts";
 const kibibyte = 2 ** 10;
 const listener = {
   clientAddressOf: (request: Request) => request.headers.get("x-forwarded-for") ?? "",
-  isUnderWay: () => true,
+  isInFlight: () => true,
   peerOf: () => undefined,
   isEncrypted: false,
 };

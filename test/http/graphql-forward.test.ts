@@ -28,7 +28,7 @@ function openForwarder(origin: string, name = "us", http = patient, memory?: Bod
     bodyBytesMax: 2 ** 20,
     memory,
     log: silentLog,
-    stats: { responded: () => undefined, hit: () => undefined },
+    stats: { responded: () => undefined, respondedFromCache: () => undefined },
   });
   opened.push({ close: () => server.close(0) });
   return server;

@@ -34,7 +34,7 @@ export function openGraphqlServer(
     }),
     bodyBytesMax: 16 * 2 ** 20,
     log: given.log ?? silentLog,
-    stats: { responded: () => undefined, hit: () => undefined },
+    stats: { responded: () => undefined, respondedFromCache: () => undefined },
   });
 }
 

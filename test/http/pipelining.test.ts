@@ -1,8 +1,8 @@
 /**
  * Requests that a client sends without waiting for the responses before them. What is answered at once is
  * answered in order. What takes longer is not: the runtime closes the connection when the next request arrives before
- * the response is complete, and gives the program no way to hold that request back. No response is ever given to another
- * request. docs/operating.md, "Pipelining".
+ * the response is complete, and gives the program no way to hold that request back. No response is ever given to
+ * another request. docs/operating.md, "Pipelining".
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
@@ -27,7 +27,7 @@ const server = openTestServer({
       },
       { parse: "none" },
     ),
-  hit: ({ url }) => (url.endsWith("/hit") ? new Response("<hit>") : undefined),
+  cachedResponse: ({ url }) => (url.endsWith("/hit") ? new Response("<hit>") : undefined),
 });
 afterAll(() => server.close(100));
 

@@ -1,5 +1,6 @@
 /**
- * The rate limiter through a real listener: who is counted, what it costs, what is answered, and what is never kept out.
+ * The rate limiter through a real listener: who is counted, what it costs, what is answered, and what is never kept
+ * out.
  * @module
  */
 import { afterEach, describe, expect, test } from "bun:test";
@@ -157,7 +158,7 @@ test("answers from memory cost what others cost, and are given as long as there 
     return responses;
   };
   // Five tokens: three for the first, three for the second, and then one is owed.
-  open({}, { hit });
+  open({}, { cachedResponse: hit });
   expect(await asMany(3)).toEqual([2_049, 2_049, 429]);
   const refused = await ask("/a");
   expect([refused.headers.get("retry-after"), await refused.json()]).toEqual([
@@ -173,7 +174,7 @@ test("answers from memory cost what others cost, and are given as long as there 
   open(
     { resource: { capacity: 2, refillPerSecond: 1 } },
     {
-      hit: () => (isInMemory ? hit() : undefined),
+      cachedResponse: () => (isInMemory ? hit() : undefined),
       isTrustedProxy: (address) => address === "127.0.0.1",
     },
   );
@@ -182,7 +183,7 @@ test("answers from memory cost what others cost, and are given as long as there 
   isInMemory = true;
   expect(await asMany(2, many)).toEqual([2_049, 429]);
   await server.close(0);
-  open({}, { hit, limiter: undefined });
+  open({}, { cachedResponse: hit, limiter: undefined });
   expect(new Set(await asMany(20))).toEqual(new Set([2_049]));
 });
 

@@ -1,6 +1,6 @@
 /**
- * Heads of requests: cookies never keep anybody out, everything else in a head has a limit, and a request that two programs
- * could read differently is rejected, from memory and from routes, by HTTP/1.1 and by HTTP/2.
+ * Heads of requests: cookies never keep anybody out, everything else in a head has a limit, and a request that two
+ * programs could read differently is rejected, from memory and from routes, by HTTP/1.1 and by HTTP/2.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -25,7 +25,7 @@ function open(more: Partial<ServerOptions> = {}): HttpServer {
       .post("/size", async ({ request }) => textResponse(String((await readBody(request, 100)).byteLength)), {
         parse: "none",
       }),
-    hit: ({ url }) => (url.endsWith("/hit") ? new Response("hit") : undefined),
+    cachedResponse: ({ url }) => (url.endsWith("/hit") ? new Response("hit") : undefined),
     ...more,
   });
 }

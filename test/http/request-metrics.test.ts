@@ -1,6 +1,6 @@
 /**
- * Metrics of requests: every response of every service is counted once and logged once, under its service and the pattern of
- * its route, and nothing that strangers send makes the metrics grow.
+ * Metrics of requests: every response of every service is counted once and logged once, under its service and the
+ * pattern of its route, and nothing that strangers send makes the metrics grow.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -196,7 +196,7 @@ describe("N5: what strangers send does not make the metrics grow", () => {
   test("a status that nobody registered counts by its class, and a method that nobody registered as OTHER", async () => {
     const metrics = createMetrics();
     const stats = createRequestMetrics(metrics, silentLog);
-    const label = createRouteLabels("gateway").ofNone("/");
+    const label = createRouteLabels("gateway").ofUnrouted("/");
     const target = { scheme: "http", host: "a", path: "/", query: "" };
     for (let status = 200; status < 600; status += 1)
       stats.responded({

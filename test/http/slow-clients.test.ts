@@ -31,10 +31,10 @@ const app = new Elysia()
     parse: "none",
   });
 const listener = { hostname: "127.0.0.1", port: 0, app, bodyBytesMax: 2 ** 20, log: silentLog };
-const stats = { responded: () => undefined, hit: () => undefined };
+const stats = { responded: () => undefined, respondedFromCache: () => undefined };
 /** The same listener with little patience for bodies, and one with little for silence, so that its end is seen. */
 const strict = openServer({ ...listener, stats });
-const impatient = openServer({ ...listener, stats, silenceSeconds: 2 });
+const impatient = openServer({ ...listener, stats, idleSeconds: 2 });
 afterAll(async () => {
   for (const socket of sockets) socket.destroy();
   await Promise.all([strict.close(0), impatient.close(0)]);

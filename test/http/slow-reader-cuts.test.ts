@@ -114,16 +114,16 @@ describe("N1, N6: slow readers", () => {
         await until(() => underWay.length > before);
         const peers = underWay.slice(before);
         await Bun.sleep(200); // until the kernel's buffers are full
-        expect(await watch.look(peers, 0, 0)).toBe(0);
-        expect(await watch.look(peers, readerWindowMs - 1, 0)).toBe(0);
+        expect(await watch.check(peers, 0, 0)).toBe(0);
+        expect(await watch.check(peers, readerWindowMs - 1, 0)).toBe(0);
         expect(slow.isClosed()).toBe(false);
-        expect(await watch.look(peers, readerWindowMs, 0)).toBe(1);
+        expect(await watch.check(peers, readerWindowMs, 0)).toBe(1);
         await until(() => {
           slow.socket.resume(); // what had come is read to its end
           return slow.isClosed();
         });
         await until(() => gone > goneBefore); // and what was held is given back
-        expect(await watch.look(peers, 3 * readerWindowMs, 0)).toBe(0);
+        expect(await watch.check(peers, 3 * readerWindowMs, 0)).toBe(0);
       },
       30_000,
     );
@@ -139,7 +139,7 @@ describe("N1, N6: slow readers", () => {
       await until(() => underWay.length > before && slow.taken() > 0);
       const peers = underWay.slice(before);
       for (let minute = 0; minute < 4; minute++) {
-        expect(await watch.look(peers, minute * readerWindowMs, 0)).toBe(0);
+        expect(await watch.check(peers, minute * readerWindowMs, 0)).toBe(0);
         // The kernel tells the other side of room in steps larger than what a minute asks for.
         const enough = slow.taken() + 32 * readerBytesMin;
         while (slow.taken() < enough) {
@@ -223,9 +223,9 @@ describe("N1, N6: slow readers", () => {
       },
     });
     const readers = rates.map(([, held], index) => ({ peer: peerOf(index), bytes: held * kib }));
-    expect(await watch.look(readers, 0, freeKib * kib)).toBe(0); // none of them was seen for a minute
+    expect(await watch.check(readers, 0, freeKib * kib)).toBe(0); // none of them was seen for a minute
     minute = 1;
-    expect(await watch.look(readers, readerWindowMs, freeKib * kib)).toBe(expected.length);
+    expect(await watch.check(readers, readerWindowMs, freeKib * kib)).toBe(expected.length);
     expect(cut).toEqual([...expected]);
   });
 });

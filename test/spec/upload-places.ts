@@ -7,7 +7,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Failure } from "../../src/failures.ts";
 import { createItemRoutes, createReceiptRoutes } from "../../src/http/upload/item-routes.ts";
-import { createChunkRoutes } from "../../src/http/upload/multipart-routes.ts";
+import { createMultipartRoutes } from "../../src/http/upload/multipart-routes.ts";
 import { createUploadPriceRoutes } from "../../src/http/upload/upload-price-routes.ts";
 import { createX402UploadRoutes } from "../../src/http/upload/x402-upload-routes.ts";
 import { createSemaphore } from "../../src/lib/semaphore.ts";
@@ -78,7 +78,7 @@ export async function openUploadPlaces(): Promise<UploadPlaces> {
   const off = openPaymentServer(() => [
     createItemRoutes({ intake: undefined, writeReceipt: unasked }),
     createReceiptRoutes({ find: undefined, writeReceipt: unasked, semaphore: createSemaphore(1, 0) }),
-    createChunkRoutes({ multipart: undefined, writeReceipt: unasked }),
+    createMultipartRoutes({ multipart: undefined, writeReceipt: unasked }),
     createX402UploadRoutes({
       uploads: undefined,
       intake: undefined,

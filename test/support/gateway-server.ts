@@ -116,7 +116,7 @@ export function openGatewayServer(options: GatewayServerOptions): GatewayServer 
     hostname: "127.0.0.1",
     port: 0,
     app: gateway.app,
-    hit: gateway.hit,
+    cachedResponse: gateway.hit,
     pathOf: gateway.pathOf,
     bodyBytesMax: 16 * 2 ** 20,
     memory,

@@ -5,7 +5,7 @@
  */
 
 import type { Context } from "elysia";
-import { takesOnlyJson } from "../../http/header-values.ts";
+import { acceptsOnlyJson } from "../../http/header-values.ts";
 
 /** Headers that pages may read. The reason of a rejection is an extension: a node does not send it. */
 const pageHeaders = {
@@ -52,7 +52,7 @@ export type Reason = Readonly<{ code: string; detail: string }>;
 export function rejection(request: Request, body: string, reasons: readonly Reason[], status = 400): Response {
   const headers = { "X-Reject-Reason": reasonHeader(reasons) };
   const isJson = body.startsWith("{");
-  if (!takesOnlyJson(request)) return isJson ? nodeJson(body, status, headers) : nodeText(body, status, headers);
+  if (!acceptsOnlyJson(request)) return isJson ? nodeJson(body, status, headers) : nodeText(body, status, headers);
   const error: unknown = isJson ? JSON.parse(body) : { error: body };
   return nodeJson(JSON.stringify({ ...Object(error), reasons }), status, headers);
 }

@@ -4,7 +4,7 @@
  * @module
  */
 import { Elysia } from "elysia";
-import { callerLeft, reportsDisconnect } from "../../http/client-disconnect.ts";
+import { clientClosedStatus, reportsDisconnect } from "../../http/client-disconnect.ts";
 import { readSegments, readTarget } from "../../http/request-target.ts";
 import { type Log, silentLog } from "../../lib/log.ts";
 import type { Devnet } from "../devnet/devnet.ts";
@@ -25,7 +25,7 @@ export function createDevnetRoutes(devnet: Devnet, log: Log = silentLog, shown: 
   const known = new Elysia({ name: "devnet" })
     .onRequest(({ request }) => (isMalformed(request.url) ? nodeText("Malformed path", 400) : undefined))
     .onError({ as: "scoped" }, ({ error, request }) => {
-      if (reportsDisconnect(error, request.signal)) return new Response(null, { status: callerLeft });
+      if (reportsDisconnect(error, request.signal)) return new Response(null, { status: clientClosedStatus });
       log.error("the devnet failed to respond", { error, method: request.method, url: request.url });
       return nodeText("Internal Server Error", 500);
     })

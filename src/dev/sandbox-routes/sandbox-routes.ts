@@ -7,7 +7,7 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure, failures } from "../../failures.ts";
-import { callerLeft, reportsDisconnect } from "../../http/client-disconnect.ts";
+import { clientClosedStatus, reportsDisconnect } from "../../http/client-disconnect.ts";
 import { readBody } from "../../http/request-body.ts";
 import { codeResponse, failureResponse, pageResponse } from "../../http/responses.ts";
 import type { JsonObject } from "../../lib/json.ts";
@@ -30,7 +30,7 @@ export function createSandboxRoutes(options: SandboxRoutesOptions): (request: Re
     .onError({ as: "global" }, ({ error, code, request }) => {
       if (code === "NOT_FOUND") return codeResponse("not_found");
       if (error instanceof Failure && failures[error.code].status < 500) return failureResponse(error);
-      if (reportsDisconnect(error, request.signal)) return new Response(null, { status: callerLeft });
+      if (reportsDisconnect(error, request.signal)) return new Response(null, { status: clientClosedStatus });
       log.error("defect in the sandbox", { error });
       return codeResponse("internal");
     })

@@ -166,7 +166,7 @@ function upkeepEndpoints({ debug, exports, prune }: AdminRoutesOptions): Endpoin
     get("/export-parquet/status", () => jsonResponse(exports.status())),
     post("/prune-stable-data-items", async (request) => {
       const options = readPruneOptions(await fieldsOf(request));
-      contextOf(request).allowSilence(pruneSilenceSeconds);
+      contextOf(request).extendIdleTimeout(pruneSilenceSeconds);
       await prune(options, request.signal);
       return said("Stable data items pruned successfully");
     }),

@@ -17,7 +17,7 @@ import { relayedShapes } from "../../gateway/relayed-shapes.ts";
 import type { Transactions } from "../../gateway/transactions.ts";
 import type { Composing } from "../../lib/event-loop.ts";
 import type { RequestMemory } from "../body-memory.ts";
-import { takesOnlyJson } from "../header-values.ts";
+import { acceptsOnlyJson } from "../header-values.ts";
 import type { Parameter } from "../parameter.ts";
 import {
   empty,
@@ -309,7 +309,7 @@ function postingRoutes({ broadcast }: ChainRoutesOptions): AnyElysia {
       "/tx",
       async ({ request }) => {
         const body = await readBody(request, limits.transactionBytesMax);
-        const accept = takesOnlyJson(request) ? "application/json" : undefined;
+        const accept = acceptsOnlyJson(request) ? "application/json" : undefined;
         return chainResponse(await broadcast.transaction(body, request.signal, accept));
       },
       {

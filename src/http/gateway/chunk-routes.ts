@@ -9,7 +9,7 @@ import type { Chunks, FoundChunk } from "../../gateway/chunks.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { sha256 } from "../../lib/hash.ts";
 import { writeJson } from "../../lib/json.ts";
-import { namesTag } from "../conditional-requests.ts";
+import { matchesTag } from "../conditional-requests.ts";
 import { notModifiedHeaders } from "../content-headers.ts";
 import { corsHeaders } from "../cors.ts";
 import { digestField, unknownType } from "../header-values.ts";
@@ -81,7 +81,7 @@ function ofChunk(summary: string, found: Result): RouteDescription {
 
 export function createChunkRoutes({ chunks, memory }: ChunkRoutesOptions): AnyElysia {
   const find = async (offset: bigint, request: Request): Promise<FoundChunk> => {
-    contextOf(request).allowSilence(sourceSilenceSeconds);
+    contextOf(request).extendIdleTimeout(sourceSilenceSeconds);
     const at = hopsOf(request) > 0 ? chunks.atForGateway : chunks.at;
     return await at(offset, request.signal);
   };
@@ -111,7 +111,7 @@ export function createChunkRoutes({ chunks, memory }: ChunkRoutesOptions): AnyEl
     async ({ params, request }: Readonly<{ params: { offset: string }; request: Request }>) => {
       const { target, headOnly } = contextOf(request);
       const ready = memory.get(target.path) ?? (await make(BigInt(params.offset), request, write));
-      if (namesTag(request.headers.get("if-none-match"), ready.headers.get("ETag") ?? ""))
+      if (matchesTag(request.headers.get("if-none-match"), ready.headers.get("ETag") ?? ""))
         return new Response(null, { status: 304, headers: notModifiedHeaders(ready.headers) });
       if (!headOnly) return withBodySize(new Response(ready.body, ready), ready.body);
       const headers = new Headers(ready.headers);

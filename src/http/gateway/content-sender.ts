@@ -14,10 +14,10 @@ import type { Clock } from "../../lib/clock.ts";
 import { sha256 } from "../../lib/hash.ts";
 import type { ByteSpan } from "../../lib/range.ts";
 import {
+  type CacheLifetime,
   type ContentPolicy,
   changingAgeSeconds,
   contentHeaders,
-  type Keep,
   setArweaveHeaders,
 } from "../content-headers.ts";
 import { type ContentRequest, contentResponse, type ReadableContent, readContentRequest } from "../content-response.ts";
@@ -66,7 +66,7 @@ type Circumstances = Readonly<{
   fallback: boolean;
   manifestId: Id | undefined;
   isPathVerified: boolean;
-  keep: Keep;
+  keep: CacheLifetime;
   policy: ContentPolicy;
   signed: SignedContent | undefined;
   /** Whether all of the body was on this disk before anything was read for the response. */
@@ -83,7 +83,7 @@ export function createContentFinder(options: ContentFinderOptions): ContentFinde
       digest,
       cached,
       item,
-      keep: about.keep,
+      cacheLifetime: about.keep,
       policy: about.policy,
     });
     if (about.signed !== undefined) setArweaveHeaders(headers, about.signed);
@@ -124,7 +124,7 @@ export function createContentFinder(options: ContentFinderOptions): ContentFinde
       const found = await resolve(options, request);
       if (found.kind === "folder") return found;
       const { content, fallback, manifestId, isPathVerified } = found;
-      const keep: Keep =
+      const keep: CacheLifetime =
         fallback || request.address.changing || !isPathVerified
           ? { kind: "for a time", seconds: changingAgeSeconds }
           : { kind: "by content" };
@@ -205,7 +205,7 @@ const sourceSilenceSeconds = 120;
 export function createContentSender({ finder, coldBufferBytes, note }: ContentSenderOptions): ContentSender {
   const find = async (request: Request, sending: Sending, wantsWhole: boolean) => {
     const context = contextOf(request);
-    context.allowSilence(sourceSilenceSeconds);
+    context.extendIdleTimeout(sourceSilenceSeconds);
     const { address, policy, key } = sending;
     return await finder.find({
       address,

@@ -40,7 +40,7 @@ import { createMetricsRoutes, gatewayMetricsPaths } from "../metrics-routes.ts";
 import { gatewayReference } from "../reference/gateway-reference.ts";
 import { createReferenceRoutes } from "../reference/reference-routes.ts";
 import type { Target } from "../request-target.ts";
-import { meantPath } from "../reserved-paths.ts";
+import { normalizedPath } from "../reserved-paths.ts";
 import { jsonTextResponse } from "../responses.ts";
 import type { RegisteredRoute } from "../route-table.ts";
 import { createChainRoutes } from "./chain-routes.ts";
@@ -220,7 +220,7 @@ function ownRoutes(app: AnyElysia, services: readonly AnyElysia[] = []): readonl
 /** Hosts of content have none of our paths, and so no other spellings of them. */
 function pathsOn(hosts: Hosts): Gateway["pathOf"] {
   return ({ host, path }) => {
-    const meant = meantPath(path);
+    const meant = normalizedPath(path);
     return meant === path || hosts.meaningOf(host).kind === "shared" ? meant : path;
   };
 }

@@ -11,7 +11,7 @@ import type { Proofs } from "../../gateway/proofs.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { sha256 } from "../../lib/hash.ts";
 import { writeJson } from "../../lib/json.ts";
-import { namesTag } from "../conditional-requests.ts";
+import { matchesTag } from "../conditional-requests.ts";
 import { composingOf, contextOf } from "../request-context.ts";
 import { servicePrefixes } from "../reserved-paths.ts";
 import { jsonTextResponse } from "../responses.ts";
@@ -29,7 +29,7 @@ export function createProofRoutes(proofs: Proofs): AnyElysia {
     if (!pathParameters.provenId.is(text)) throw new Failure("invalid_id", { text });
     if (!isId(text)) throw new Failure("not_found", { text });
     const context = contextOf(request);
-    context.allowSilence(sourceSilenceSeconds);
+    context.extendIdleTimeout(sourceSilenceSeconds);
     const proof = await proofs.of(text, rangeOf(request, context.target.query), composingOf(request));
     const body = new TextEncoder().encode(writeJson(proofFields(proof)));
     if (body.length > proofTextSizeMax) throw new Failure("proof_too_large", { id: text, size: body.length });
@@ -38,7 +38,7 @@ export function createProofRoutes(proofs: Proofs): AnyElysia {
       "Cache-Control": proof.stable ? cacheControl.stable : cacheControl.other,
       Vary: "Range",
     };
-    if (namesTag(request.headers.get("if-none-match"), headers.ETag))
+    if (matchesTag(request.headers.get("if-none-match"), headers.ETag))
       return new Response(null, { status: 304, headers });
     return jsonTextResponse(body, 200, headers);
   };

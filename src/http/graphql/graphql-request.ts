@@ -10,7 +10,7 @@ import type { GraphqlMediaType } from "../../graphql/graphql-server.ts";
 import { bodyBytesMax } from "../../graphql/query-limits.ts";
 import { documentKind, operationNameKind, type SentRequest } from "../../graphql/request-parameters.ts";
 import { textKind } from "../../lib/kind.ts";
-import { callerLeft, reportsDisconnect } from "../client-disconnect.ts";
+import { clientClosedStatus, reportsDisconnect } from "../client-disconnect.ts";
 import { queryParameter } from "../parameter.ts";
 import { readBody } from "../request-body.ts";
 import { readTarget } from "../request-target.ts";
@@ -35,7 +35,7 @@ export function errorResponse(
 
 /** The response to a disconnected client: not sent, and not logged as a defect. */
 export function disconnectedResponse(): Response {
-  return errorResponse(callerLeft, "The client has disconnected.");
+  return errorResponse(clientClosedStatus, "The client has disconnected.");
 }
 
 /**

@@ -22,7 +22,7 @@ export type QuoteRoutesOptions = Readonly<{
 
 /** The record of a quote, as a component of the API reference. */
 export const quoteSchemas: Readonly<Record<string, Schema>> = {
-  QuoteStanding: record({
+  QuoteStatus: record({
     topUpQuoteId: textSchema,
     status: { type: "string", enum: ["open", "paid", "expired", "failed"] },
     wincCredited: winc,
@@ -42,7 +42,7 @@ const ofQuote: RouteDescription = {
   summary: "State of a quote",
   description: "The id is the only credential. Quotes that ended unpaid are removed after a while.",
   responses: {
-    200: json("The state.", ref("QuoteStanding")),
+    200: json("The state.", ref("QuoteStatus")),
     ...failureResponses("not_found", "database_unavailable"),
   },
 };

@@ -192,7 +192,7 @@ type TopUpRoutesOptions = Readonly<{
 }>;
 
 /** The provider can be slow, and requests to it are retried. */
-const silenceSeconds = 120;
+const idleSeconds = 120;
 
 /** The records of top-ups, as components of the API reference. */
 export const topUpSchemas: Readonly<Record<string, Schema>> = {
@@ -269,7 +269,7 @@ export function createTopUpRoutes(options: TopUpRoutesOptions): AnyElysia {
       const rules = { publicUrl: publicUrl(request), origins: returnOrigins };
       const order = readTopUp(params, new URLSearchParams(context.target.query), rules);
       if (!context.headOnly) sessionGuard.admit(request);
-      context.allowSilence(silenceSeconds);
+      context.extendIdleTimeout(idleSeconds);
       const work = () => start(topUps, order, rules.publicUrl, context.headOnly, request.signal);
       const topUp = await (order.promoCodes.length > 0 ? promoGuard.guarded(request, work) : work());
       return jsonResponse(topUp, 200, noStore);

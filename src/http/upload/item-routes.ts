@@ -21,7 +21,7 @@ import { jsonResponse, noStore } from "../responses.ts";
 import { described, describedAs, type PathDescription, parsedText, type RouteDescription } from "../route-schema.ts";
 import { payersOf } from "./upload-headers.ts";
 import { fromUpload, type ReceiptWriter } from "./upload-responses.ts";
-import { byteSchema, itemRefusals, pathParameters, payerHeaders, winc } from "./upload-schemas.ts";
+import { byteSchema, itemRejections, pathParameters, payerHeaders, winc } from "./upload-schemas.ts";
 
 type ItemRoutesOptions = Readonly<{
   /** Undefined when uploads are off: no wallet is set. */
@@ -32,7 +32,7 @@ type ItemRoutesOptions = Readonly<{
 }>;
 
 /** Verification, storage and signing can wait in queues. */
-const silenceSeconds = 120;
+const idleSeconds = 120;
 
 const tokenParameter = parsedText(
   { description: "The token of the signer.", example: "arweave" },
@@ -58,7 +58,7 @@ const ofItem: RouteDescription = {
     example: "an item's bytes",
   },
   responses: {
-    ...itemRefusals,
+    ...itemRejections,
     200: json("The receipt; of an item that was uploaded before, the first one.", ref("Receipt")),
   },
 };
@@ -74,7 +74,7 @@ export function createItemRoutes({ intake, writeReceipt, pace }: ItemRoutesOptio
     fromUpload(async () => {
       if (intake === undefined) throw new Failure("uploads_off", {});
       rejectType(request);
-      contextOf(request).allowSilence(silenceSeconds);
+      contextOf(request).extendIdleTimeout(idleSeconds);
       const arrival = {
         pieces: piecesOf(request, pace),
         size: announcedSize(request),
@@ -117,7 +117,7 @@ type ReceiptRoutesOptions = Readonly<{
 export const receiptSemaphore = { atWorkMax: 2, waitingMax: 100 } as const;
 
 /** Signing can wait in a queue. */
-const receiptSilenceSeconds = 60;
+const receiptIdleSeconds = 60;
 
 const ofReceipt: PathDescription = {
   path: "/tx/:id/receipt",
@@ -145,7 +145,7 @@ export function createReceiptRoutes({ find, writeReceipt, semaphore }: ReceiptRo
       // A failed item is refunded, so its receipt no longer holds.
       if (taken === undefined || taken.upload.state === "failed")
         throw new Failure("upload_not_found", { id: id.slice(0, 100) });
-      contextOf(request).allowSilence(receiptSilenceSeconds);
+      contextOf(request).extendIdleTimeout(receiptIdleSeconds);
       const permit = semaphore.take(request.signal);
       if (permit === undefined) throw new Failure("busy", { reason: "many receipts are asked for" });
       const release = await permit;
@@ -161,7 +161,7 @@ export function createReceiptRoutes({ find, writeReceipt, semaphore }: ReceiptRo
 
 type StatusRoutesOptions = Readonly<{
   /** Returns `undefined` for an item that was not uploaded here. */
-  standing: (id: string) => Promise<UploadStatus | undefined>;
+  findStatus: (id: string) => Promise<UploadStatus | undefined>;
   /** Returns `undefined` for an item that is in no upload. */
   nested: (id: string) => Promise<NestedItem | undefined>;
 }>;
@@ -236,9 +236,9 @@ const words: Readonly<Record<UploadState, Readonly<{ status: string; info: strin
   failed: { status: "FAILED", info: "failed" },
 };
 
-export function createStatusRoutes({ standing, nested }: StatusRoutesOptions): AnyElysia {
-  const uploadOf = async (id: string) => (pathParameters.id.is(id) ? await standing(id) : undefined);
-  const standingOf = async (id: string): Promise<UploadStatus> => {
+export function createStatusRoutes({ findStatus, nested }: StatusRoutesOptions): AnyElysia {
+  const uploadOf = async (id: string) => (pathParameters.id.is(id) ? await findStatus(id) : undefined);
+  const statusOf = async (id: string): Promise<UploadStatus> => {
     const found = await uploadOf(id);
     if (found === undefined) throw notFound(id);
     return found;
@@ -247,7 +247,7 @@ export function createStatusRoutes({ standing, nested }: StatusRoutesOptions): A
     .get(
       "/tx/:token/status",
       async ({ params }) => {
-        const found = await standingOf(params.token);
+        const found = await statusOf(params.token);
         const { upload, transactionId } = found;
         const status = {
           ...words[upload.state],

@@ -35,7 +35,7 @@ import { describedAs, type PathDescription } from "../route-schema.ts";
 import { payersOf, readCount } from "./upload-headers.ts";
 import { fromUpload, type ReceiptWriter } from "./upload-responses.ts";
 import {
-  itemRefusals,
+  itemRejections,
   pathParameters,
   payerHeaders,
   paymentFault,
@@ -43,13 +43,13 @@ import {
   paymentRequired,
   queryParameters,
 } from "./upload-schemas.ts";
-import { type CreatePaidChunks, readPaidChunks } from "./x402-upload-payments.ts";
+import { type PaidUploadCreator, readPaidUpload } from "./x402-upload-payments.ts";
 
-export type ChunkRoutesOptions = Readonly<{
+export type MultipartRoutesOptions = Readonly<{
   /** Undefined when uploads are off: no wallet is set. */
   multipart: Multipart | undefined;
   /** Creates uploads that are paid for in advance; undefined: credits pay when the upload is finalized. */
-  createPaid?: CreatePaidChunks | undefined;
+  createPaid?: PaidUploadCreator | undefined;
   writeReceipt: ReceiptWriter;
 }>;
 
@@ -57,8 +57,8 @@ export type ChunkRoutesOptions = Readonly<{
 const none = "-1";
 
 /** Writing a part can wait for the disk; finalizing walks over the whole item. */
-const partSilenceSeconds = 120;
-const wholeSilenceSeconds = 255;
+const partIdleSeconds = 120;
+const finalizeIdleSeconds = 255;
 
 const limitSchemas = {
   min: { type: "integer", description: "Smallest `chunkSize`; parts may be smaller. Bytes." },
@@ -66,7 +66,7 @@ const limitSchemas = {
 };
 
 /** The records of uploads in parts, as components of the API reference. */
-export const chunkSchemas: Readonly<Record<string, Schema>> = {
+export const multipartSchemas: Readonly<Record<string, Schema>> = {
   PartUpload: record({
     id: textSchema,
     ...limitSchemas,
@@ -105,7 +105,7 @@ export const chunkSchemas: Readonly<Record<string, Schema>> = {
     "reason?": textSchema,
     "receipt?": ref("Receipt"),
   }),
-  ChunkSizeRefusal: record({ error: textSchema, ...limitSchemas }),
+  ChunkSizeError: record({ error: textSchema, ...limitSchemas }),
 };
 
 const tag = "Items in parts";
@@ -149,7 +149,7 @@ const readOperations: readonly PathDescription[] = [
       ...failureResponses("invalid_signature", "upload_forbidden"),
       402: paymentRequired,
       200: json("The upload, which expires after a day.", ref("PartUpload")),
-      400: json("The chunk size or the token is invalid.", { oneOf: [ref("ChunkSizeRefusal"), textSchema] }),
+      400: json("The chunk size or the token is invalid.", { oneOf: [ref("ChunkSizeError"), textSchema] }),
     },
   },
   {
@@ -202,7 +202,7 @@ const writeOperations: readonly PathDescription[] = [
     summary: "Finalize, and wait for the result",
     parameters: [...uploadParameters, ...payerHeaders],
     body: emptyBody,
-    responses: { ...itemRefusals, ...unknownUpload, 200: json("The receipt.", ref("Receipt")) },
+    responses: { ...itemRejections, ...unknownUpload, 200: json("The receipt.", ref("Receipt")) },
   },
   {
     path: "/chunks/:token/:uploadId/finalize",
@@ -220,7 +220,7 @@ const writeOperations: readonly PathDescription[] = [
   },
 ];
 
-export function createChunkRoutes({ multipart, createPaid, writeReceipt }: ChunkRoutesOptions): AnyElysia {
+export function createMultipartRoutes({ multipart, createPaid, writeReceipt }: MultipartRoutesOptions): AnyElysia {
   const withMultipart = (tokenText: string, work: (uploads: Multipart, token: Token) => Promise<Response>) =>
     fromUpload(async () => {
       if (multipart === undefined) throw new Failure("uploads_off", {});
@@ -251,8 +251,8 @@ export function createChunkRoutes({ multipart, createPaid, writeReceipt }: Chunk
         withMultipart(params.token, async (uploads, token) => {
           const { part } = params;
           const uploadId = readUploadId(params.uploadId);
-          if (part !== none && part !== "finalize") return await put(uploads, request, uploadId, part);
-          contextOf(request).allowSilence(wholeSilenceSeconds);
+          if (part !== none && part !== "finalize") return await writePart(uploads, request, uploadId, part);
+          contextOf(request).extendIdleTimeout(finalizeIdleSeconds);
           const payers = { ...payersOf(request), token };
           if (part === none)
             return await receiptResponse(await uploads.finalize(uploadId, payers, request.signal), request);
@@ -265,10 +265,10 @@ export function createChunkRoutes({ multipart, createPaid, writeReceipt }: Chunk
     );
 }
 
-type Makers = Readonly<{ uploads: Multipart; createPaid: CreatePaidChunks | undefined }>;
+type UploadCreators = Readonly<{ uploads: Multipart; createPaid: PaidUploadCreator | undefined }>;
 
 async function create(
-  { uploads, createPaid }: Makers,
+  { uploads, createPaid }: UploadCreators,
   request: Request,
   query: Readonly<Record<string, string | undefined>>,
 ): Promise<Response> {
@@ -283,19 +283,19 @@ async function create(
   const asked = { chunkSize, client: addressBlock(clientAddress()) };
   const write = (upload: MultipartUpload) =>
     jsonResponse({ id: upload.id, ...limits, chunkSize: upload.chunkSize }, 200, noStore);
-  const paid = readPaidChunks(query);
+  const paid = readPaidUpload(query);
   if (paid === undefined || createPaid === undefined || createPaid.isFree(paid.size))
     return write(await uploads.create(asked));
-  contextOf(request).allowSilence(wholeSilenceSeconds);
+  contextOf(request).extendIdleTimeout(finalizeIdleSeconds);
   return await createPaid.create(request, { ...asked, ...paid }, write);
 }
 
-async function put(uploads: Multipart, request: Request, uploadId: string, part: string): Promise<Response> {
+async function writePart(uploads: Multipart, request: Request, uploadId: string, part: string): Promise<Response> {
   const start = pathParameters.offset.read(part);
   if (start === undefined) throw rejection("Invalid chunk. Its offset is not a whole number.");
   const size = readCount(request.headers.get("content-length")) ?? 0;
   if (size === 0) throw rejection("Content-Length header is required a must be a positive integer.");
-  contextOf(request).allowSilence(partSilenceSeconds);
+  contextOf(request).extendIdleTimeout(partIdleSeconds);
   const pieces = piecesOf(request);
   try {
     await uploads.put(uploadId, { start, size, pieces }, request.signal);

@@ -10,7 +10,7 @@ import type { Reference } from "../reference/document.ts";
 import { record, textSchema } from "../reference/words.ts";
 import { healthSchema, uploadInfoSchema } from "../service-information.ts";
 import { statusSchemas } from "./item-routes.ts";
-import { chunkSchemas } from "./multipart-routes.ts";
+import { multipartSchemas } from "./multipart-routes.ts";
 import { receiptFields } from "./upload-responses.ts";
 import { winc } from "./upload-schemas.ts";
 import { paidReceiptSchemas } from "./x402-upload-routes.ts";
@@ -42,7 +42,7 @@ export const uploadReference: Reference = {
 
     ...statusSchemas,
     UploadInfo: uploadInfoSchema,
-    ...chunkSchemas,
+    ...multipartSchemas,
     X402Required,
     X402Requirement,
     ...paidReceiptSchemas,

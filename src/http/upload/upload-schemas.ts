@@ -87,7 +87,7 @@ export const payerHeaders: readonly Parameter[] = [
 ];
 
 /** Responses that reject an item. */
-export const itemRefusals: Responses = {
+export const itemRejections: Responses = {
   ...failureResponses(
     "upload_rejected",
     "upload_forbidden",

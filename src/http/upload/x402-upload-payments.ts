@@ -36,13 +36,13 @@ type PaidUpload = Readonly<{
 /** The response to a first request. */
 const noPaymentText = "X-PAYMENT header is required";
 
-/** Requests the payment of an upload that can be accepted. @throws Failure as `X402Uploads.refuse` does. */
-export async function askForPayment(
-  { x402, checkSize: refuse }: Pick<X402Uploads, "x402" | "checkSize">,
+/** Requests the payment of an upload that can be accepted. @throws Failure as `X402Uploads.checkSize` does. */
+export async function paymentRequiredResponse(
+  { x402, checkSize }: Pick<X402Uploads, "x402" | "checkSize">,
   { size, resource }: UploadBill,
   signal: AbortSignal,
 ): Promise<Response> {
-  refuse(size);
+  checkSize(size);
   const quote = await x402.quote({ kind: "bytes", size: BigInt(size) }, signal);
   return x402RequiredResponse({ terms: x402.terms, quote, resource, error: noPaymentText });
 }
@@ -63,7 +63,7 @@ export async function respondPaid<Result>(
     return outcome.settled === undefined ? response : settledResponse(paid, outcome.settled, response);
   } catch (error) {
     if (!(error instanceof Failure) || error.code !== "settlement_failed") throw error;
-    return await askAgain(paid, error);
+    return await unsettledResponse(paid, error);
   }
 }
 
@@ -71,7 +71,7 @@ async function rejectedResponse(
   paid: PaidUpload,
   { error, settled }: Readonly<{ error: unknown; settled: X402Settled }>,
 ): Promise<Response> {
-  if (error instanceof Failure && error.code === "settlement_failed") return await askAgain(paid, error);
+  if (error instanceof Failure && error.code === "settlement_failed") return await unsettledResponse(paid, error);
   return settledResponse(paid, settled, await responseOf(error));
 }
 
@@ -79,13 +79,13 @@ async function rejectedResponse(
 async function responseOf(error: unknown): Promise<Response> {
   try {
     return await fromUpload(() => Promise.reject(error));
-  } catch (refusal) {
-    if (!(refusal instanceof Failure)) throw refusal;
-    return failureResponse(refusal);
+  } catch (failure) {
+    if (!(failure instanceof Failure)) throw failure;
+    return failureResponse(failure);
   }
 }
 
-async function askAgain({ x402, bill, payment, signal }: PaidUpload, error: Failure): Promise<Response> {
+async function unsettledResponse({ x402, bill, payment, signal }: PaidUpload, error: Failure): Promise<Response> {
   const { version, authorization } = payment;
   const { size, resource } = bill;
   const rejected = { version, payer: authorization.from, reason: String(error.context["reason"]) };
@@ -101,15 +101,15 @@ function settledResponse({ x402, payment }: PaidUpload, settled: X402Settled, re
 }
 
 /** What is asked for when an upload is to be paid for at once. */
-type PaidChunks = Readonly<{ size: number; refundTo: UserAddress }>;
+type PaidUploadRequest = Readonly<{ size: number; refundTo: UserAddress }>;
 
 /** Makes uploads that are paid for. */
-export type CreatePaidChunks = Readonly<{
+export type PaidUploadCreator = Readonly<{
   /** Whether an item costs nothing: then nobody is asked to pay. @param size - Of the whole item. Bytes. */
   isFree: (size: number) => boolean;
   create: (
     request: Request,
-    asked: PaidChunks & Readonly<{ chunkSize: number | undefined; client: string }>,
+    asked: PaidUploadRequest & Readonly<{ chunkSize: number | undefined; client: string }>,
     write: (upload: MultipartUpload) => Response,
   ) => Promise<Response>;
 }>;
@@ -120,7 +120,7 @@ export type CreatePaidChunks = Readonly<{
  * @returns Undefined when nothing is.
  * @throws Failure `upload_rejected` {reason} for a part of it, or what makes no sense.
  */
-export function readPaidChunks(query: Readonly<Record<string, string | undefined>>): PaidChunks | undefined {
+export function readPaidUpload(query: Readonly<Record<string, string | undefined>>): PaidUploadRequest | undefined {
   const totalBytes = query[queryParameters.totalBytes.name];
   const address = query[queryParameters.address.name];
   const signatureType = query[queryParameters.signatureType.name];
@@ -136,12 +136,12 @@ export function readPaidChunks(query: Readonly<Record<string, string | undefined
 }
 
 /** Creates the maker. */
-export function createPaidChunks(uploads: X402Uploads, publicUrl: PublicUrl): CreatePaidChunks {
+export function createPaidUploadCreator(uploads: X402Uploads, publicUrl: PublicUrl): PaidUploadCreator {
   const { x402, isFree } = uploads;
-  const create: CreatePaidChunks["create"] = async (request, asked, write) => {
+  const create: PaidUploadCreator["create"] = async (request, asked, write) => {
     const bill = billFor(`${publicUrl(request)}/v1/chunks`, asked.size, "application/json");
     const payment = x402PaymentOf(request);
-    if (payment === undefined) return await askForPayment(uploads, bill, request.signal);
+    if (payment === undefined) return await paymentRequiredResponse(uploads, bill, request.signal);
     return await respondPaid(
       { x402, bill, payment, signal: request.signal },
       () => uploads.createChunked(asked, { payment, resource: bill.resource.url }, request.signal),

@@ -31,8 +31,8 @@ import { described, type RouteDescription } from "../route-schema.ts";
 import { x402PaymentOf } from "../x402-responses.ts";
 import { dataTagsOf, readCount } from "./upload-headers.ts";
 import { fromUpload, type ReceiptWriter, receiptFields } from "./upload-responses.ts";
-import { itemRefusals, paymentFault, paymentHeaders, paymentRequired } from "./upload-schemas.ts";
-import { askForPayment, billFor, respondPaid, type UploadBill } from "./x402-upload-payments.ts";
+import { itemRejections, paymentFault, paymentHeaders, paymentRequired } from "./upload-schemas.ts";
+import { billFor, paymentRequiredResponse, respondPaid, type UploadBill } from "./x402-upload-payments.ts";
 
 export type X402UploadRoutesOptions = Readonly<{
   /** Undefined when x402 or uploads are off. */
@@ -43,7 +43,7 @@ export type X402UploadRoutesOptions = Readonly<{
 }>;
 
 /** Settlement, the disk and signatures can each be slow. */
-const silenceSeconds = 255;
+const idleSeconds = 255;
 
 /** The record of a paid upload, as a component of the API reference. */
 export const paidReceiptSchemas: Readonly<Record<string, Schema>> = {
@@ -74,7 +74,7 @@ const network = inPath("network", textSchema, "base", "The network of the paymen
 const tagsHeader = inHeader("x-data-item-tags", textSchema, "JSON list of objects with name and value.");
 
 const responses: Responses = {
-  ...itemRefusals,
+  ...itemRejections,
   ...failureResponses("upload_rejected", "length_required", "item_too_large"),
   ...paymentFault,
   402: paymentRequired,
@@ -145,7 +145,7 @@ async function takeSigned(
   const bill = billFor(`${options.publicUrl(request)}/v1/x402/upload/signed`, size, "application/json");
   const payment = x402PaymentOf(request);
   if (payment === undefined) {
-    if (!uploads.isFree(size)) return await askForPayment(uploads, bill, request.signal);
+    if (!uploads.isFree(size)) return await paymentRequiredResponse(uploads, bill, request.signal);
     const arrival = { pieces: piecesOf(request), size, ...listOrSigner };
     return jsonResponse(await writeReceipt(await intake.take(arrival, request.signal), request), 200, noStore);
   }
@@ -177,7 +177,7 @@ async function takeUnsigned(
     itemSize,
     request.headers.get("content-type") ?? "",
   );
-  if (payment === undefined && !isFree) return await askForPayment(uploads, bill, request.signal);
+  if (payment === undefined && !isFree) return await paymentRequiredResponse(uploads, bill, request.signal);
   const pieces = piecesOf(request);
   const upload = { pieces, size, tags, client: addressBlock(contextOf(request).clientAddress()) };
   try {
@@ -243,7 +243,7 @@ function readyFor({ uploads }: X402UploadRoutesOptions, request: Request, networ
   const { name, nameV1 } = uploads.x402.terms.network;
   if (network !== undefined && network !== name && network !== nameV1)
     throw new Failure("upload_rejected", { reason: `Network ${network.slice(0, 40)} is not enabled` });
-  contextOf(request).allowSilence(silenceSeconds);
+  contextOf(request).extendIdleTimeout(idleSeconds);
   return uploads;
 }
 

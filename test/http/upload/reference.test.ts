@@ -8,7 +8,7 @@ import { type Operation, operationsOf } from "../../../src/http/reference/docume
 import { type Responses, sampleId } from "../../../src/http/reference/words.ts";
 import { createUploadInformationRoutes } from "../../../src/http/service-information.ts";
 import { createItemRoutes, createReceiptRoutes, createStatusRoutes } from "../../../src/http/upload/item-routes.ts";
-import { createChunkRoutes } from "../../../src/http/upload/multipart-routes.ts";
+import { createMultipartRoutes } from "../../../src/http/upload/multipart-routes.ts";
 import { createUploadPriceRoutes } from "../../../src/http/upload/upload-price-routes.ts";
 import { uploadReference } from "../../../src/http/upload/upload-reference.ts";
 import { createX402UploadRoutes } from "../../../src/http/upload/x402-upload-routes.ts";
@@ -27,10 +27,10 @@ const unasked = () => {
 
 const served = [
   createItemRoutes({ intake: undefined, writeReceipt: unasked }),
-  createStatusRoutes({ standing: unasked, nested: unasked }),
+  createStatusRoutes({ findStatus: unasked, nested: unasked }),
   createReceiptRoutes({ find: unasked, writeReceipt: unasked, semaphore: createSemaphore(1, 0) }),
   createUploadPriceRoutes({ prices: { bytes: unasked } }),
-  createChunkRoutes({ multipart: undefined, writeReceipt: unasked }),
+  createMultipartRoutes({ multipart: undefined, writeReceipt: unasked }),
   createX402UploadRoutes({
     uploads: undefined,
     intake: undefined,

@@ -13,7 +13,7 @@ import type { Tag } from "../../../src/arweave/tags.ts";
 import { winc } from "../../../src/arweave/winston.ts";
 import { createRequestMetrics } from "../../../src/http/request-metrics.ts";
 import { type HttpServer, openServer } from "../../../src/http/server.ts";
-import { createChunkRoutes } from "../../../src/http/upload/multipart-routes.ts";
+import { createMultipartRoutes } from "../../../src/http/upload/multipart-routes.ts";
 import { createReceiptWriter } from "../../../src/http/upload/upload-responses.ts";
 import type { Clock } from "../../../src/lib/clock.ts";
 import type { Log } from "../../../src/lib/log.ts";
@@ -190,7 +190,7 @@ function openRoutes(multipart: Multipart, log: Log): HttpServer {
     hosts: () => ["gateway.example"],
   });
   const place = (prefix: string): AnyElysia =>
-    new Elysia({ prefix, strictPath: true }).use(createChunkRoutes({ multipart, writeReceipt }));
+    new Elysia({ prefix, strictPath: true }).use(createMultipartRoutes({ multipart, writeReceipt }));
   return openServer({
     hostname: "127.0.0.1",
     port: 0,

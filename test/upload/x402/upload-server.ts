@@ -6,9 +6,9 @@ import { Elysia } from "elysia";
 import { arweave } from "../../../src/arweave/signers/arweave.ts";
 import { createRequestMetrics } from "../../../src/http/request-metrics.ts";
 import { type HttpServer, openServer } from "../../../src/http/server.ts";
-import { createChunkRoutes } from "../../../src/http/upload/multipart-routes.ts";
+import { createMultipartRoutes } from "../../../src/http/upload/multipart-routes.ts";
 import { createReceiptWriter } from "../../../src/http/upload/upload-responses.ts";
-import { createPaidChunks } from "../../../src/http/upload/x402-upload-payments.ts";
+import { createPaidUploadCreator } from "../../../src/http/upload/x402-upload-payments.ts";
 import { createX402UploadRoutes } from "../../../src/http/upload/x402-upload-routes.ts";
 import { decodeBase64url } from "../../../src/lib/base64url.ts";
 import type { Clock } from "../../../src/lib/clock.ts";
@@ -64,11 +64,11 @@ export function openX402UploadServer(options: X402UploadServerOptions): X402Uplo
     sign: async (terms) => `signature of ${JSON.stringify(terms)}`,
     hosts: () => ["gateway.example"],
   });
-  const createPaid = createPaidChunks(uploads, publicUrl);
+  const createPaid = createPaidUploadCreator(uploads, publicUrl);
   const place = (prefix: string) =>
     new Elysia({ prefix, strictPath: true })
       .use(createX402UploadRoutes({ uploads, intake: fixture.intake, writeReceipt, publicUrl }))
-      .use(createChunkRoutes({ multipart: fixture.multipart, createPaid, writeReceipt }));
+      .use(createMultipartRoutes({ multipart: fixture.multipart, createPaid, writeReceipt }));
   const server = openServer({
     hostname: "127.0.0.1",
     port: 0,
