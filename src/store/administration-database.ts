@@ -188,7 +188,7 @@ export type ExportRecords = Readonly<{
   begin: (request: ExportRequest) => void;
   /** Records the end of the running export; has no effect when none runs. */
   end: (state: Exclude<ExportState, "running">, error: string | null) => void;
-  /** The newest export; undefined when there is none. */
+  /** The newest export; undefined before the first. */
   last: () => ExportRecord | undefined;
 }>;
 

@@ -8,7 +8,6 @@ import { closeSync, openSync, readSync } from "node:fs";
 /** Results that a step adds to those of its callback. */
 export type SessionResponse =
   /** This thread has no such session: another thread began it. */
-  /** There is no such session: the thread is not the one that it was begun in. */
   | Readonly<{ kind: "lost" }>
   /** The file cannot be read; `reason` is the system's message. */
   | Readonly<{ kind: "unread"; reason: string }>;

@@ -1,9 +1,9 @@
 /**
- * Passes over the bundles that are in the index already, newest first, for the writer: each bundle that the filters in
- * force may treat otherwise is queued again. A changed filter begins a pass over all bundles, an operator one over a
- * range of heights.
+ * Passes over the indexed bundles, newest first, for the writer. A pass queues each bundle again that the current
+ * filters may treat differently. Changed filters begin a pass over all bundles; an operator begins a pass over a range
+ * of heights.
  *
- * A pass is a row: it goes on after a restart where it was. Each step reads and queues a bounded number of bundles.
+ * A pass is a row, so it continues after a restart. Each step reads and queues a bounded number of bundles.
  * @module
  */
 import type { Database } from "bun:sqlite";
@@ -17,41 +17,41 @@ import type { BundleFilters } from "./rows.ts";
 export type BundleRange = Readonly<{
   startHeight: number;
   endHeight: number;
-  /** Whether they are unbundled whatever the filters say. */
+  /** Whether the bundles are unbundled regardless of the filters. */
   bypassFilter: boolean;
 }>;
 
-/** How much one step does. */
+/** Limits of one step. */
 export type BundlePassBounds = Readonly<{
-  /** Nothing is queued while so many bundles wait. */
+  /** Nothing is queued while this many bundles wait. */
   waitingMax: number;
-  /** Bundles that are read. */
+  /** Maximum of bundles to read. */
   readMax: number;
 }>;
 
-/** What a step did. */
+/** Outcome of a step. */
 export type BundlePassStep = Readonly<{
   queued: number;
-  /** Whether there is more to read now: false when no pass is left, or when enough bundles wait. */
+  /** Whether to continue now: false when no pass is left, or when enough bundles wait. */
   goesOn: boolean;
 }>;
 
-/** The passes of one database, for the writer, inside its transaction. */
+/** The passes of one database. Calls run inside the writer's transaction. */
 export type BundlePasses = Readonly<{
-  /** Begins a pass over all bundles unless the filters are those of the last call; it replaces one under way. */
+  /** Begins a pass over all bundles, unless the filters are those of the last call; replaces a pass in progress. */
   filtersChanged: (filters: BundleFilters) => boolean;
-  /** Begins a pass over a range; false when too many are under way. */
+  /** Begins a pass over a range; false when too many are in progress. */
   add: (range: BundleRange) => boolean;
   step: (filters: BundleFilters, bounds: BundlePassBounds) => BundlePassStep;
 }>;
 
-/** Passes of operators that are under way at once. */
+/** Limit of concurrent passes of operators. */
 const passesMax = 100;
 
 type PassRow = Readonly<{ pass: number; kind: string; first: string; next: string; bypass: number }>;
-type BundleHit = Readonly<{ high: number; low: number; state: string; isWanted: number }>;
+type ReadBundle = Readonly<{ high: number; low: number; state: string; isWanted: number }>;
 
-/** Of each bundle below a place: whether it is to be queued again. ?1, ?2: filters in force; ?3: bypass. */
+/** Selects bundles below a place, and whether each is queued again. ?1, ?2: current filters; ?3: bypass. */
 const readSql = (isOperators: boolean): string => `SELECT n >> 31 AS high, n & 0x7fffffff AS low, state,
     CASE WHEN state IN ('queued', 'unbundling') THEN ?3 AND NOT bypass_filter
       WHEN state = 'failed' THEN ${isOperators ? 1 : 0}
@@ -61,7 +61,6 @@ const readSql = (isOperators: boolean): string => `SELECT n >> 31 AS high, n & 0
       ELSE ?3 OR unbundle_filter_id IS NOT ?1 OR index_filter_id IS NOT ?2 END AS isWanted
   FROM bundles WHERE n BETWEEN ?4 AND ?5 ORDER BY n DESC LIMIT ?6`;
 
-/** Opens the passes of one database. */
 export function createBundlePasses(db: Database, counts: Counts, clock: Clock): BundlePasses {
   const meta = prepareQuery<{ value: string }>(db, "SELECT value FROM meta WHERE name = 'filters_in_force'");
   const setMeta = prepare(db, "INSERT OR REPLACE INTO meta VALUES ('filters_in_force', ?)");
@@ -79,8 +78,8 @@ export function createBundlePasses(db: Database, counts: Counts, clock: Clock): 
   const anyBundle = prepareQuery<{ n: number }>(db, "SELECT 1 AS n FROM bundles LIMIT 1");
   const filterId = createFilterIds(db);
   const read = {
-    operator: prepareQuery<BundleHit>(db, readSql(true)),
-    filters: prepareQuery<BundleHit>(db, readSql(false)),
+    operator: prepareQuery<ReadBundle>(db, readSql(true)),
+    filters: prepareQuery<ReadBundle>(db, readSql(false)),
   };
   const queue = prepare(
     db,
@@ -93,11 +92,11 @@ export function createBundlePasses(db: Database, counts: Counts, clock: Clock): 
     const last = packHeight(Math.min(endHeight, pendingHeight - 1) + 1) - 1n;
     insert.run(kind, packHeight(Math.min(startHeight, pendingHeight)), last, last, bypassFilter ? 1 : 0);
   };
-  const queueAgain = (hit: BundleHit, rank: number, bypass: number): void => {
-    // The newest first; all behind what waits already.
-    queue.run(clock() + rank, unixSeconds(clock), bypass, hit.high, hit.low);
-    if (hit.state === "failed") counts.add("bundlesFailed", -1);
-    if (hit.state !== "queued" && hit.state !== "unbundling") counts.add("bundlesQueued", 1);
+  const queueAgain = (bundle: ReadBundle, rank: number, bypass: number): void => {
+    // The newest bundle first; all of them after the bundles that already wait.
+    queue.run(clock() + rank, unixSeconds(clock), bypass, bundle.high, bundle.low);
+    if (bundle.state === "failed") counts.add("bundlesFailed", -1);
+    if (bundle.state !== "queued" && bundle.state !== "unbundling") counts.add("bundlesQueued", 1);
     counts.raise("bundleQueuedAt", unixSeconds(clock));
   };
 
@@ -124,25 +123,25 @@ export function createBundlePasses(db: Database, counts: Counts, clock: Clock): 
       const { unbundle, index } = filterId(filters);
       const query = pass.kind === "operator" ? read.operator : read.filters;
       const rows = query.all(unbundle, index, pass.bypass, BigInt(pass.first), BigInt(pass.next), readMax);
-      const responseCache = rows.filter((row) => row.isWanted === 1).slice(0, quota);
-      for (const [rank, hit] of responseCache.entries()) queueAgain(hit, waitingCount + rank, pass.bypass);
-      const isFull = responseCache.length === quota;
-      const last = isFull ? responseCache.at(-1) : rows.at(-1);
+      const wanted = rows.filter((row) => row.isWanted === 1).slice(0, quota);
+      for (const [rank, bundle] of wanted.entries()) queueAgain(bundle, waitingCount + rank, pass.bypass);
+      const isFull = wanted.length === quota;
+      const last = isFull ? wanted.at(-1) : rows.at(-1);
       if (last === undefined || (!isFull && rows.length < readMax)) drop.run(pass.pass);
       else advance.run((BigInt(last.high) << 31n) + BigInt(last.low) - 1n, pass.pass);
-      return { queued: responseCache.length, goesOn: !isFull };
+      return { queued: wanted.length, goesOn: !isFull };
     },
   };
 }
 
 function createFilterIds(db: Database): (filters: BundleFilters) => Readonly<{ unbundle: number; index: number }> {
   const find = prepareQuery<{ filter: number }>(db, "SELECT filter FROM filters WHERE canonical = ?");
-  // A filter that no bundle was evaluated with has no number: then it is another one than every bundle's.
+  // A filter without a number was never applied to a bundle, so it differs from the filter of every bundle.
   const idOf = (canonical: string): number => find.get(canonical)?.filter ?? -1;
   return ({ unbundleFilter, indexFilter }) => ({ unbundle: idOf(unbundleFilter), index: idOf(indexFilter) });
 }
 
-/** A pass under way. */
+/** A pass in progress. */
 export type BundlePass = Readonly<{
   reason: "filters changed" | "queued by height";
   startHeight: number;
@@ -152,7 +151,6 @@ export type BundlePass = Readonly<{
   bypassFilter: boolean;
 }>;
 
-/** Opens the reading of passes over a reader's connection. */
 export function createBundlePassReads(db: Database): () => readonly BundlePass[] {
   const all = prepareQuery<Readonly<{ kind: string; first: number; last: number; next: number; bypass: number }>>(
     db,

@@ -1,12 +1,9 @@
 /**
- * Bundles and their states: queued → unbundling → indexed, or skipped, or failed and due again. For the writer.
+ * The queue of bundles, for the writer: queued → unbundling → indexed, skipped, or failed and due again.
  *
- * Each step reads one state and writes the next. A bundle that was being unbundled when the process ended is
- * queued again when the index is opened, and goes on at its next entry. When a request bypasses the filters of a
- * bundle that is being unbundled with them, the outcome of that work is dropped and the bundle is read again from
- * its first entry.
- *
- * The statements behind the states of bundles.
+ * Each step reads one state and writes the next. A bundle that was being unbundled when the process ended is queued
+ * again when the index is opened, and continues at its next entry. A request may bypass the filters of a bundle that is
+ * being unbundled with them. Then the outcome is dropped, and the bundle is read again from its first entry.
  * Source: docs/reference/index-layout.md#bundles.
  * @module
  */
@@ -20,63 +17,60 @@ import type { CounterName, Counts } from "./counts.ts";
 import { type Place, placeHigh, placeLow, placeOfHalves } from "./place.ts";
 import type { BundleFilters, BundleJob, BundleRef, BundleRow, InvalidItem } from "./rows.ts";
 
-/** The queue and its rows, for the writer, inside its transaction. */
+/** The queue. Calls run inside the writer's transaction. */
 type Queueing = Readonly<{
-  /** Returns how many were not in the queue already. */
+  /** Returns how many were not in the queue before. */
   queue: (bundles: readonly BundleRow[]) => number;
-  /** Queues a bundle that an operator requests, unless it is done: then what failed within it. */
+  /** Queues a requested bundle. When it is done, its failed nested bundles are queued instead. */
   request: (bundle: BundleRow, filters: BundleFilters) => BundleRequestOutcome;
-  /** Takes at most so many of those that are due. */
+  /** Takes at most `limit` due bundles. */
   take: (limit: number) => BundleJob[];
   /** Whether the bundle is still at this place. */
   has: (bundle: BundleRef) => boolean;
-  /** Queues again what was being unbundled when the process ended. */
+  /** Queues the bundles again that were being unbundled when the process ended. */
   resume: () => void;
   /** Removes the bundles of a range of packed places, both inclusive. */
   remove: (first: bigint, last: bigint) => void;
 }>;
 
-/** What became of a bundle, for the writer, inside its transaction. */
+/** Outcomes of bundles. Calls run inside the writer's transaction. */
 type Outcomes = Readonly<{
   addInvalid: (place: Place, items: readonly InvalidItem[]) => void;
   skip: (bundle: BundleRef, filters: BundleFilters) => void;
-  /** Notes that the entries before `nextEntry` are in the index. */
+  /** Records that the entries before `nextEntry` are indexed. */
   advance: (place: BundleRef, nextEntry: number, matched: number) => void;
   finish: (bundle: BundleRef, filters: BundleFilters, itemCount: number) => void;
   fail: (bundle: BundleRef, reason: string, nextTryAtMs: number | null) => void;
 }>;
 
-/** The bundles of one database. */
 export type Bundles = Queueing & Outcomes;
 
-/** What a request for a bundle did: `done` means that nothing is left to do with these filters. */
+/** Outcome of a request; `done`: nothing is left to do with these filters. */
 export type BundleRequestOutcome = "queued" | "done";
 
-/** The only format there is a reader for: ANS-104 binary. */
+/** The only supported format: ANS-104 binary. */
 const formatId = 1;
 
-/** The number in which a bundle of that state counts. */
+/** The counter of bundles in each state. */
 const countedStates: Readonly<Record<string, CounterName>> = {
   queued: "bundlesQueued",
   unbundling: "bundlesQueued",
   failed: "bundlesFailed",
 };
 
-/** What the functions below share. */
 type Parts = Readonly<{
   steps: BundleSteps;
   counts: Counts;
   clock: Clock;
-  /** The state of a bundle; undefined when it does not stand there. */
+  /** The state of a bundle; undefined when it is not at its place. */
   stateOf: (bundle: BundleRef) => string | undefined;
-  /** Whether the filters of a bundle were bypassed by a request after it was taken: its work is repeated. */
+  /** Whether a request bypassed the bundle's filters after it was taken; then its work is repeated. */
   isOutdated: (bundle: BundleRef) => boolean;
-  /** Takes a bundle out of the number in which its state counts. */
+  /** Decrements the counter of a state. */
   leave: (state: string) => void;
   seconds: () => number;
 }>;
 
-/** Opens the bundles of one database. */
 export function createBundles(db: Database, counts: Counts, clock: Clock): Bundles {
   const steps = prepareBundleSteps(db);
   const rowOf = (bundle: BundleRef) => {
@@ -104,7 +98,7 @@ function queueing({ steps, counts, clock, stateOf, leave, seconds }: Parts): Que
     const { place, id, parentOffset, headerSize, size, depth, bypassFilter } = row;
     const state = stateOf(place);
     counts.raise("bundleQueuedAt", seconds());
-    // What an operator asks for goes before what waits already.
+    // An operator's requests come before all other bundles.
     const dueAt = bypassFilter ? 0 : clock();
     const fine = place.offset === -1 ? 0 : place.offset % 64;
     steps.queue.run(
@@ -161,16 +155,16 @@ function queueing({ steps, counts, clock, stateOf, leave, seconds }: Parts): Que
   };
 }
 
-/** A filter that chooses everything, in its canonical spelling. */
+/** A filter that accepts everything, in its canonical spelling. */
 const alwaysFilter = canonical({ kind: "always" });
 
-/** The lower half of the last place at which something within a bundle can begin. */
+/** The lower half of the last place within a bundle. */
 function lastPlaceLow({ place, headerSize, size }: BundleRow): number {
   return place.offset === -1 ? 0x7fff_ffff : Math.floor((place.offset + headerSize + size) / 64);
 }
 
 function outcomes({ steps, counts, stateOf, isOutdated, leave, seconds }: Parts): Outcomes {
-  /** Queues a bundle whose work is outdated, from its first entry. Returns whether it was. */
+  /** Queues a bundle with outdated work from its first entry. @returns Whether the work was outdated. */
   const repeat = (bundle: BundleRef): boolean => {
     const state = stateOf(bundle);
     if (state === undefined || !isOutdated(bundle)) return false;
@@ -250,7 +244,6 @@ function jobOf(row: DueRow): BundleJob {
   };
 }
 
-/** A bundle that is due. */
 export type DueRow = Readonly<{
   high: number;
   low: number;
@@ -268,7 +261,7 @@ export type DueRow = Readonly<{
   root: Uint8Array | null;
 }>;
 
-/** What a range of bundles counts for. */
+/** Counts of a range of bundles. */
 export type Sums = Readonly<{
   bundles: number;
   queued: number;
@@ -277,13 +270,13 @@ export type Sums = Readonly<{
   matched: number;
 }>;
 
-/** Prepared statements; `n` is bound as its upper and lower half. */
+/** Prepared statements; `n` is bound in two halves. */
 export type BundleSteps = ReturnType<typeof prepareBundleSteps>;
 
-/** Whether a bundle that is queued again goes on where it was: not when it bypasses filters now that were applied. */
+/** Whether a bundle that is queued again continues at its entry: not when it now bypasses filters that were applied. */
 const goesOn = "state IN ('queued', 'unbundling') AND bypass_filter >= excluded.bypass_filter";
 const at = "WHERE n = (? << 31) | ?";
-/** Moves a filter's number to its `previous_…` column when another takes its place. */
+/** Copies a filter's number to its `previous_…` column when another filter replaces it. */
 const setFilters = ["unbundle", "index"]
   .map(
     (name, index) => `previous_${name}_filter_id = CASE WHEN ${name}_filter_id IS NOT ?${index + 1}
@@ -291,7 +284,7 @@ const setFilters = ["unbundle", "index"]
   )
   .join(", ");
 
-/** Prepares them for one database. */
+/** Prepares the statements of one database. */
 export function prepareBundleSteps(db: Database) {
   const due = prepareQuery<DueRow>(
     db,
@@ -323,7 +316,7 @@ export function prepareBundleSteps(db: Database) {
       db,
       `SELECT state, id, bypass_filter AS bypass FROM bundles ${at}`,
     ),
-    // What was pruned of a bundle is not in the index, so the bundle is not done.
+    // Pruned items are not in the index, so their bundle is not done.
     done: prepareQuery<{ isDone: number }>(
       db,
       `SELECT 1 AS isDone FROM bundles b WHERE n = (?1 << 31) | ?2 AND id = ?3 AND state = 'indexed'

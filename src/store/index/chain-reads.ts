@@ -1,10 +1,8 @@
 /**
- * Reading blocks, texts, missing transactions and places in the weave.
+ * Reads of blocks, texts, missing transactions and places in the weave.
  *
- * Items within a span of a root transaction's data: blocking one of these ids must cover them all.
- *
- * Items nest or are apart, never crossing. So an item that begins before the span and reaches into it is the last
- * one that begins before it, or one of its parents.
+ * Reads of the items within a span of a root's data use the nesting: items are nested or disjoint, so an item that
+ * begins before the span and overlaps it is the last item before the span, or one of its parents.
  * @module
  */
 import type { Database } from "bun:sqlite";
@@ -17,7 +15,7 @@ import type { MissingRow, PageBlock } from "./rows.ts";
 import { textOfStored } from "./stored-row.ts";
 import type { BlocksPlan, BlockText, IndexReader, ItemSpan, Tip, TransactionText, WeaveSpan } from "./types.ts";
 
-/** The part of the reader that is about the chain. */
+/** The reader's calls for the chain. */
 export type ChainReads = Pick<
   IndexReader,
   "tip" | "block" | "blockText" | "blocks" | "heightsWithItems" | "transactionAt" | "transactionsOfBlock" | "dueMissing"
@@ -35,10 +33,9 @@ type BlockColumns = Readonly<{
 }>;
 
 const blockColumns = "height, hash, previous, timestamp";
-/** Hashes looked up one by one; GraphQL's own limit on lists is lower. */
+/** Hashes are looked up one by one; GraphQL's own limit on lists is lower. */
 const hashesMax = 1_000;
 
-/** A block as a page shows it. */
 export function pageBlock(row: BlockColumns): PageBlock {
   return {
     height: row.height,
@@ -48,7 +45,6 @@ export function pageBlock(row: BlockColumns): PageBlock {
   };
 }
 
-/** Opens these reads over a reader's connection. */
 export function createChainReads(db: Database): ChainReads {
   const tip = prepareQuery<BlockColumns>(
     db,
@@ -139,7 +135,7 @@ function createTransactionReads(db: Database): TransactionReads {
     db,
     "SELECT body, data_at AS dataAt FROM transaction_texts WHERE n = (? << 31) | ?",
   );
-  // Weave offsets may pass 2^53: they cross as text.
+  // Weave offsets may exceed 2^53, so SQLite returns them as text.
   const span = `SELECT t.n >> 31 AS high, t.format, t.data_root AS dataRoot, CAST(t.weave_start AS TEXT) AS start,
       CAST(t.weave_end AS TEXT) AS end,
       coalesce((SELECT id FROM items i WHERE i.n = t.n), (SELECT id FROM duplicates d WHERE d.n = t.n)) AS id
@@ -200,7 +196,7 @@ function spanOf(row: SpanRow | undefined): WeaveSpan | undefined {
 
 function readList(text: string): readonly string[] {
   const list: unknown = JSON.parse(text);
-  assert(Array.isArray(list), "what was checked of a block is a list");
+  assert(Array.isArray(list), "the verified fields of a block are a list");
   return list.map(String);
 }
 
@@ -215,7 +211,7 @@ type ItemSpanRow = Readonly<{
 
 const stepBytes = 64;
 
-/** Opens this read over a reader's connection. */
+/** Creates the read of the items within a span of a root's data; blocking one of their ids blocks the span. */
 export function createItemsWithin(db: Database): IndexReader["itemsWithin"] {
   const begun = prepareQuery<ItemSpanRow>(db, spansSql("?2", "?3", "ORDER BY low LIMIT ?4"));
   const lastUpTo = prepareQuery<ItemSpanRow>(db, spansSql("1", "?2", "ORDER BY low DESC LIMIT 1"));
@@ -241,7 +237,7 @@ export function createItemsWithin(db: Database): IndexReader["itemsWithin"] {
   };
 }
 
-/** Reads all tables in which an item can stand, by lower halves of the place, both inclusive; ?1 is the upper. */
+/** Selects from all tables with items, by lower halves of the place, both inclusive; ?1 is the upper half. */
 function spansSql(first: string, last: string, rest: string): string {
   const range = `n BETWEEN (?1 << 31) | ${first} AND (?1 << 31) | ${last}`;
   const columns = "n & 0x7fffffff AS low, fine, id, head + size AS size, parent";

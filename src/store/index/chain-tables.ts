@@ -1,5 +1,5 @@
 /**
- * Blocks and their transactions in the index, for the writer: adding at the tip, filling gaps, rolling back.
+ * Blocks and their transactions in the index, for the writer: adding at the tip, adding missing transactions, rollback.
  * @module
  */
 import type { Database } from "bun:sqlite";
@@ -13,29 +13,29 @@ import type { RowTable } from "./row-table.ts";
 import type { BlockChecks, BlockRow, PendingRow, TransactionRow, WeaveLayout } from "./rows.ts";
 import { storedText, storedTransaction } from "./stored-row.ts";
 
-/** A block as the table has it. */
+/** A stored block. */
 export type KnownBlock = Readonly<{ hash: Uint8Array; followed: number; stored: number }>;
 
-/** The chain of one database, for the writer, inside its transaction. */
+/** The chain of one database. Calls run inside the writer's transaction. */
 export type ChainTables = Readonly<{
-  /** Adds a block, or marks an existing one, which held single transactions, as followed. */
+  /** Adds a block, or marks an existing one with single transactions as followed. */
   addBlock: (block: BlockRow, followed: boolean) => void;
   /** Adds transactions of a stored block; existing ones stay unchanged. */
   addTransactions: (height: number, rows: readonly TransactionRow[], ingested: number) => void;
-  /** Adds the parts that a pending transaction has beside its row. */
+  /** Adds the fields that a pending transaction has beside its row. */
   addPendingTransaction: (place: Place, row: NonNullable<PendingRow["transaction"]>) => void;
   addMissing: (place: Place, id: TransactionRow["id"], dueAtMs: number) => void;
-  /** Removes a missing mark; false when that id is not missing there. */
+  /** Removes the mark of a missing transaction; false when that id is not missing there. */
   foundMissing: (place: Place, id: TransactionRow["id"]) => boolean;
   postponeMissing: (place: Place, dueAtMs: number) => void;
   setWeaveLayout: (height: number, layout: WeaveLayout) => void;
   setChecks: (height: number, checks: BlockChecks) => void;
   known: (height: number) => KnownBlock | undefined;
-  /** Removes all of the heights from `height` up, but pending rows; returns how many blocks and rows were removed. */
+  /** Removes all rows from `height` up, except for pending rows; returns how many blocks and rows were removed. */
   removeFrom: (height: number) => Readonly<{ blocks: number; rows: number }>;
 }>;
 
-/** Rows removed at a time: bounds what is held in memory. */
+/** Rows removed at a time: bounds memory. */
 const rowsPerRemoval = 5_000;
 
 const addBlockSql = `INSERT INTO blocks (height, hash, previous, timestamp, tx_count, stored_count, followed,
@@ -45,7 +45,6 @@ const addBlockSql = `INSERT INTO blocks (height, hash, previous, timestamp, tx_c
    checked = CASE WHEN followed > excluded.followed THEN checked ELSE excluded.checked END,
    unchecked = CASE WHEN followed > excluded.followed THEN unchecked ELSE excluded.unchecked END`;
 
-/** Opens the chain of one database. */
 export function createChainTables(db: Database, rows: RowTable, counts: Counts): ChainTables {
   const addBlock = prepare(db, addBlockSql);
   const addText = prepare(db, "INSERT OR IGNORE INTO block_texts VALUES (?, ?)");
@@ -126,7 +125,7 @@ export function createChainTables(db: Database, rows: RowTable, counts: Counts):
 type Parts = Pick<TransactionRow, "format" | "quantity" | "reward" | "dataRoot" | "text" | "dataAt"> &
   Partial<Pick<TransactionRow, "weaveStart" | "weaveEnd">>;
 
-/** Writes the fields that only transactions have; returns whether the place had none yet. */
+/** Writes the fields that only transactions have; returns whether the place had none before. */
 function createTransactionParts(db: Database): (place: Place, row: Parts) => boolean {
   const add = prepare(db, "INSERT OR IGNORE INTO transactions VALUES ((? << 31) | ?, ?, ?, ?, ?, ?, ?)");
   const addText = prepare(db, "INSERT OR IGNORE INTO transaction_texts VALUES ((? << 31) | ?, ?, ?)");
@@ -143,7 +142,7 @@ function createTransactionParts(db: Database): (place: Place, row: Parts) => boo
   };
 }
 
-/** Removes the side tables' rows in a range of places; returns how many blocks were removed. */
+/** Removes rows of the other tables in a range of places; returns how many blocks were removed. */
 function createRangeRemoval(db: Database, counts: Counts): (height: number, first: bigint, last: bigint) => number {
   const byPlace = ["transactions", "transaction_texts", "pruned_items"].map((table) =>
     prepare(db, `DELETE FROM ${table} WHERE n BETWEEN ? AND ?`),

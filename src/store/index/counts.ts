@@ -1,23 +1,23 @@
 /**
- * Counters of the index, updated with each change, because counting rows would read the whole index.
+ * Counters of the index, updated with each change, because counting rows would read the complete index.
  *
- * The writer gathers changes while a transaction runs and writes them at its end.
+ * The writer collects the changes of a transaction and writes them at its end.
  * @module
  */
 import type { Database } from "bun:sqlite";
 import { prepare, prepareQuery } from "../sqlite.ts";
 
-/** What is counted. All but the times (`…At`, Unix seconds, the latest) are sums. */
+/** Names of the counters. All are sums, except for the times (`…At`: the latest, Unix seconds). */
 export const counterNames = [
   "owners",
   "blocks",
-  /** Transactions that followed blocks name. */
+  /** Ids in the `txs` of followed blocks. */
   "blockTransactions",
   /** Rows of `transactions` in followed blocks. */
   "transactions",
   /** Canonical rows of data items in blocks. */
   "items",
-  /** Of them, those within another item. */
+  /** Items among them that are within another item. */
   "nestedItems",
   "pendingTransactions",
   "pendingItems",
@@ -34,21 +34,20 @@ export const counterNames = [
   "bundleFullyIndexedAt",
 ] as const;
 
-/** The name of one number. */
 export type CounterName = (typeof counterNames)[number];
 
 /** Changes of one transaction. */
 export type Counts = Readonly<{
   add: (name: CounterName, change: number) => void;
-  /** Sets a number to a value unless it is higher already. */
+  /** Sets a time to a value unless it is later already. */
   raise: (name: CounterName, value: number) => void;
-  /** Writes the changes; to be called last in the transaction. */
+  /** Writes the changes. Must be the last call of the transaction. */
   flush: () => void;
-  /** Forgets them: the transaction failed. */
+  /** Drops the changes of a failed transaction. */
   discard: () => void;
 }>;
 
-/** Keeps the numbers of one database, for its writer. */
+/** Creates the counters of one database, for its writer. */
 export function createCounts(db: Database): Counts {
   const change = prepare(
     db,
@@ -80,7 +79,7 @@ export function createCounts(db: Database): Counts {
   };
 }
 
-/** Reads all numbers at once; those never written are 0. */
+/** Returns a function that reads all counters at once; a counter without a row is 0. */
 export function createCountsReader(db: Database): () => Readonly<Record<CounterName, number>> {
   const all = prepareQuery<{ name: string; value: number }>(db, "SELECT name, value FROM counters");
   return () => {

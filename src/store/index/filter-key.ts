@@ -1,26 +1,26 @@
 /**
- * Keys of the posting index: every filter of a query (id, owner, recipient, tag) is one number.
+ * Keys of the posting index: each filter of a query (id, owner, recipient, tag) is one number.
  *
- * A key is 47 bits of SHA-256 over a secret of this database, the filter's kind and its value. 47 bits are the most
- * that SQLite keeps in six bytes with no sign; a collision only adds a candidate, because the row is checked when it
- * is read. The secret keeps outsiders from making values whose keys meet that of a popular tag.
- * (SHA-256 of 50 bytes costs 80 ns here, as much as unkeyed hashes of this runtime: measured.)
+ * A key is 47 bits of SHA-256 over a secret of this database, the filter's kind and its value. SQLite stores at most
+ * 47 unsigned bits in six bytes. A collision only adds a candidate, because each row is checked when it is read.
+ * The secret prevents outsiders from choosing values whose keys collide with those of a popular tag.
+ * (SHA-256 of 50 bytes takes 80 ns, as much as unkeyed hashes of this runtime: measured.)
  * Source: docs/reference/index-layout.md#filter-keys.
  * @module
  */
 import { randomBytes } from "node:crypto";
 import { assert } from "../../lib/assert.ts";
 
-/** Makes keys for one database. Keys are whole numbers of 0 ≤ key < 2^47. */
+/** Computes the keys of one database: integers of 0 ≤ key < 2^47. */
 export type FilterKeys = Readonly<{
   /** @param id - 32 bytes. */
   id: (id: Uint8Array) => number;
   /** @param address - 32 bytes. */
   owner: (address: Uint8Array) => number;
-  /** @param target - As the row stores it. */
+  /** @param target - The stored bytes of the target. */
   recipient: (target: Uint8Array) => number;
   tag: (name: string, value: string) => number;
-  /** Of every transaction: what tells it from data items. */
+  /** Key of every transaction, which distinguishes it from data items. */
   transaction: () => number;
 }>;
 
@@ -32,19 +32,18 @@ export const filterKeyBits = 47;
 
 const kinds = { id: 1, owner: 2, recipient: 3, tag: 4, transaction: 5 } as const;
 const prefixBytes = filterSecretBytes + 1;
-/** Keys of tags in the cache (about 5 MB), and the longest value that is cached. */
+/** Limit of cached tag keys (about 5 MB), and of the length of a cached value. */
 const rememberedMax = 30_000;
 const rememberedValueMax = 32;
 /** A UTF-16 unit takes at most three bytes of UTF-8. */
 const utf8BytesPerUnit = 3;
 
-/** A secret for a new database. */
 export function createFilterSecret(): Uint8Array {
   return randomBytes(filterSecretBytes);
 }
 
 /**
- * Makes the key function of one database. Not to be shared by threads: it works in one buffer.
+ * Creates the key functions of one database. They share one buffer, so only one thread may use them.
  *
  * @param secret - 32 bytes, stored in the database.
  */
@@ -74,7 +73,7 @@ export function createFilterKeys(secret: Uint8Array): FilterKeys {
 
   const ofTag = (name: string, value: string): number => {
     reserve(prefixBytes + 4 + (name.length + value.length) * utf8BytesPerUnit);
-    // The name's length goes first, so that ("ab", "c") and ("a", "bc") differ.
+    // The length of the name distinguishes ("ab", "c") from ("a", "bc").
     const nameSize = message.write(name, prefixBytes + 4);
     message.writeUInt32LE(nameSize, prefixBytes);
     const valueSize = message.write(value, prefixBytes + 4 + nameSize);
@@ -90,7 +89,7 @@ export function createFilterKeys(secret: Uint8Array): FilterKeys {
     recipient: (target) => ofBytes(kinds.recipient, target),
     transaction: () => ofBytes(kinds.transaction, new Uint8Array(0)),
     tag: (name, value) => {
-      // Values that many rows share are short; those of one row alone would only push them out.
+      // Values that many rows share are short; long values would only evict them.
       if (value.length > rememberedValueMax) return ofTag(name, value);
       const keys = remembered.get(name) ?? new Map<string, number>();
       const known = keys.get(value);

@@ -1,8 +1,8 @@
 /**
  * Block and transaction texts, stored exactly as the node wrote them.
  *
- * Data inside a transaction's text (format 1) is cut out, because the extents hold those bytes already; reading puts
- * the data back. Texts are compressed: blocks to 0.3, transactions to 0.8 of their size (measured on main-net samples;
+ * The data inside a transaction's text (format 1) is cut out, because the content cache stores those bytes; a read
+ * inserts it again. Compression leaves 0.3 of a block's size and 0.8 of a transaction's (measured on mainnet samples;
  * 12 µs a transaction).
  * @module
  */
@@ -12,16 +12,16 @@ import { decodeBase64url } from "../../lib/base64url.ts";
 /** A transaction's text without its data. */
 export type CutText = Readonly<{
   text: string;
-  /** Index in `text` at which the base64url of the data was; null: nothing was cut. */
+  /** Index in `text` at which the base64url of the data was; null when nothing was cut. */
   dataAt: number | null;
-  /** What was cut. */
+  /** The data that was cut out. */
   data: Uint8Array;
 }>;
 
-/** A body begins with how the rest is written. Numbers are part of the stored format. */
+/** First byte of a stored text: the encoding of the rest. Numbers are part of the stored format. */
 const forms = { plain: 0, zstd: 1 } as const;
 const compressionLevel = 3;
-/** Below this nothing is gained. */
+/** Shorter texts are stored plain, because compression gains nothing. */
 const compressedBytesMin = 256;
 
 const noData = new Uint8Array(0);
@@ -29,7 +29,7 @@ const noData = new Uint8Array(0);
 /**
  * Cuts the value of the top-level `data` field out of a transaction's text.
  *
- * Nothing is cut when the field is absent, empty, or not canonical base64url: then the text alone is exact.
+ * Nothing is cut when the field is absent, empty, or not canonical base64url.
  */
 export function cutData(text: string): CutText {
   const span = findTopLevelString(text, "data");
@@ -40,7 +40,7 @@ export function cutData(text: string): CutText {
   return { text: text.slice(0, span.start) + text.slice(span.end), dataAt: span.start, data };
 }
 
-/** Writes a text as it is stored. */
+/** Serializes a text for storage. */
 export function packText(text: string): Uint8Array {
   const bytes = Buffer.from(text);
   const packed = bytes.length < compressedBytesMin ? bytes : compress(bytes);
@@ -50,7 +50,7 @@ export function packText(text: string): Uint8Array {
   return body;
 }
 
-/** Reads what `packText` wrote. */
+/** Reads the output of `packText`. */
 export function unpackText(body: Uint8Array): string {
   const rest = body.subarray(1);
   if (body[0] === forms.plain) return Buffer.from(rest).toString();
@@ -68,10 +68,10 @@ type TextSpan = Readonly<{ start: number; end: number }>;
 const depthSteps: Readonly<Record<string, number>> = { "{": 1, "[": 1, "}": -1, "]": -1 };
 
 /**
- * Finds the contents of a string field of a JSON object, without reading the values it passes.
+ * Finds the contents of a string field of a JSON object without parsing the other values.
  *
- * @param text - An object as JSON; text that is none gives `undefined` or a span of a string, never an error.
- * @returns `undefined` also when the field occurs twice: readers differ in which one counts.
+ * @param text - A JSON object. Invalid JSON yields `undefined` or the span of a string, never an error.
+ * @returns `undefined` also when the field occurs twice, because readers differ in which value they use.
  */
 function findTopLevelString(text: string, field: string): TextSpan | undefined {
   const found: TextSpan[] = [];
@@ -83,7 +83,7 @@ function findTopLevelString(text: string, field: string): TextSpan | undefined {
   return found.length === 1 ? found[0] : undefined;
 }
 
-/** The strings of the outermost object, keys and values, in order; ends early where a string never does. */
+/** Keys and values that are strings of the outermost object, in order; ends early at an unterminated string. */
 function* topLevelStrings(text: string): Generator<TextSpan & Readonly<{ isValue: boolean }>> {
   const marks = /[{}[\],:"]/g;
   let depth = 0;
@@ -102,7 +102,7 @@ function* topLevelStrings(text: string): Generator<TextSpan & Readonly<{ isValue
   }
 }
 
-/** Index of the quote that ends the string which begins at `start`; the text's length when none does. */
+/** Index of the quote that ends the string at `start`; the text's length when the string is unterminated. */
 function endOfString(text: string, start: number): number {
   let end = start;
   for (;;) {

@@ -1,5 +1,5 @@
 /**
- * The location of an id's bytes.
+ * Locations of ids: where the bytes of a transaction or data item are.
  * @module
  */
 import type { Database } from "bun:sqlite";
@@ -12,8 +12,8 @@ import { addressFromBytes, textOfStored } from "./stored-row.ts";
 import { contentTags, decodeTagBlob, readContentTags } from "./tag-blob.ts";
 import type { IndexReader } from "./types.ts";
 
-/** The part of the reader that finds ids. */
-export type Locating = Pick<IndexReader, "locate" | "placeOf" | "placesOf">;
+/** The reader's calls for ids. */
+export type Locations = Pick<IndexReader, "locate" | "placeOf" | "placesOf">;
 
 type PlaceRow = Readonly<{ high: number; low: number; fine: number }>;
 
@@ -23,9 +23,9 @@ type LocatedRow = PlaceRow &
     head: number;
     size: number;
     parent: number | null;
-    /** Of a row. */
+    /** Null for a pruned row. */
     tags: Uint8Array | null;
-    /** Of a compact place: JSON of Content-Type and Content-Encoding. */
+    /** For a pruned row: JSON of Content-Type and Content-Encoding. */
     type: string | null;
     digest: Uint8Array | null;
     trusted: number;
@@ -38,7 +38,7 @@ type LocatedRow = PlaceRow &
 
 type RootRow = Readonly<{ id: Uint8Array; size: number }>;
 
-/** Joins the row's own place or that of its root, whichever has what only transactions have. */
+/** Joins the transaction at the row's place or, for an item, at its root. */
 const locatedSql = (own: string, from: string): string => `SELECT i.n >> 31 AS high, i.n & 0x7fffffff AS low,
     i.fine, i.sig, i.head, i.size, i.parent, i.digest, ${own}, o.address,
     (SELECT height FROM blocks WHERE followed = 1 ORDER BY height DESC LIMIT 1) AS tip,
@@ -54,8 +54,7 @@ const prunedSql = `${locatedSql(
   "pruned_items i",
 )} WHERE substr(i.id, 1, 8) = substr(?1, 1, 8) AND i.id = ?1 ORDER BY i.n LIMIT 1`;
 
-/** Opens these reads over a reader's connection. */
-export function createLocating(db: Database, keys: FilterKeys): Locating {
+export function createLocations(db: Database, keys: FilterKeys): Locations {
   const located = prepareQuery<LocatedRow>(db, rowSql);
   const pruned = prepareQuery<LocatedRow>(db, prunedSql);
   const canonical = prepareQuery<PlaceRow>(
@@ -88,7 +87,7 @@ export function createLocating(db: Database, keys: FilterKeys): Locating {
     locate: (id) => {
       const bytes = idBytes(id);
       const found = located.get(keys.id(bytes), bytes);
-      // An item that was pruned and announced or uploaded again is still in its block.
+      // A pruned item that was announced or uploaded again is still located in its block.
       const isElsewhere = found === undefined || (found.sig > 0 && isPending(found));
       const row = isElsewhere ? (pruned.get(bytes) ?? found) : found;
       if (row === undefined) return undefined;
@@ -132,7 +131,7 @@ function common(id: Id, row: LocatedRow): Common {
   };
 }
 
-/** A transaction, or a pending item, which has no root yet. */
+/** The location of a transaction, or of a pending item, which has no root yet. */
 function locatedAlone(id: Id, row: LocatedRow): Located {
   return {
     ...common(id, row),

@@ -1,8 +1,9 @@
 /**
- * From what a page asks to what is walked: ranges of places, groups of keys, and what each row must still show.
+ * Plans the walk of a page: ranges of places, groups of keys, and the checks of each row.
  *
- * A group is one filter: any of its keys will do. A page is the rows that are in all groups, in none of the excluded
- * keys, and in one of the ranges. Keys are hashes, so every row is checked against the filters themselves.
+ * A group has the keys of one filter, of which a row must have at least one. A page has the rows that are in all
+ * groups, have none of the excluded keys, and are in one of the ranges. Keys are hashes, so each row is also checked
+ * against the filters.
  * @module
  */
 import type { Database } from "bun:sqlite";
@@ -13,33 +14,33 @@ import type { FilterKeys } from "./filter-key.ts";
 import { packHeight, packPlace, pendingHeight } from "./place.ts";
 import type { PagePlan, TagPlan } from "./rows.ts";
 
-/** Packed places, both inclusive, and whose direct children are meant there. */
+/** A range of packed places, both inclusive, and the parents of its rows. */
 export type PlaceRange = Readonly<{
   first: bigint;
   last: bigint;
-  /** Bytes of the parents' headers, −1 for the transaction itself; undefined: rows of any parent, and transactions. */
+  /** Offsets of the parents' headers, −1 for the transaction itself; undefined: any row. */
   parents: readonly number[] | undefined;
 }>;
 
-/** A plan, ready to be walked. */
+/** A plan in the form of ranges and keys. */
 export type Walk = Readonly<{
-  /** In the order of the walk, apart from each other. */
+  /** In the order of the walk, disjoint. */
   ranges: readonly PlaceRange[];
-  /** Keys of ids; undefined: of any. */
+  /** Keys of ids; undefined: any id. */
   ids: readonly number[] | undefined;
-  /** Groups of other filters. */
+  /** Keys of the other filters. */
   groups: readonly (readonly number[])[];
   excluded: readonly (readonly number[])[];
   onlyTransactions: boolean;
   /** Unix seconds, inclusive. */
   ingested: Readonly<{ min: number; max: number }> | undefined;
-  /** Whether a row that was found in a range meets all that is asked. */
+  /** Whether a row of a range matches all filters. */
   matches: (row: CheckedRow, range: PlaceRange) => boolean;
-  /** Whether `matches` looks at tags. */
+  /** Whether `matches` needs tags. */
   checksTags: boolean;
 }>;
 
-/** What a row is checked by. */
+/** The columns that filters check. */
 export type CheckedRow = Readonly<{
   id: string;
   ownerAddress: string;
@@ -48,17 +49,16 @@ export type CheckedRow = Readonly<{
   kind: "transaction" | "item";
   /** Unix seconds. */
   ingestedAt: number;
-  /** Byte of the parent's header, −1 for the transaction itself. */
+  /** Offset of the parent's header, −1 for the transaction itself. */
   parentOffset: number;
 }>;
 
-/** Runs plans; holds statements of one reader's connection. */
+/** Plans pages; holds statements of one reader's connection. */
 export type Planner = (plan: PagePlan) => Walk;
 
-/** Above every packed place of 63 bits there is nothing. */
+/** The largest packed place: 63 bits. */
 const lastPlace = 2n ** 63n - 1n;
 
-/** Opens the planner over a reader's connection. */
 export function createPlanner(db: Database, keys: FilterKeys): Planner {
   const childrenOf = createChildRanges(db, keys);
   return (plan) => {
@@ -78,7 +78,7 @@ export function createPlanner(db: Database, keys: FilterKeys): Planner {
   };
 }
 
-/** A list that filters; an empty list is no filter. */
+/** A list with values, or undefined: an empty list is no filter. */
 function listed<Value>(list: readonly Value[] | null | undefined): readonly Value[] | undefined {
   return list === null || list === undefined || list.length === 0 ? undefined : list;
 }
@@ -98,7 +98,7 @@ function boundsOf({ block, after, order }: PagePlan): Readonly<{ first: bigint; 
     : { first, last: edge <= last ? edge - 1n : last };
 }
 
-/** A tag that must have one of no values is met by no row. */
+/** Whether a tag filter has no values: then no row matches. */
 function matchesNothing(plan: PagePlan): boolean {
   return (plan.tags ?? []).some(({ op, values }) => op === "EQ" && values.length === 0);
 }
@@ -138,13 +138,13 @@ function greater(a: bigint, b: bigint): bigint {
   return b;
 }
 
-/** The places of the direct children of one bundle, and how their rows name the bundle. */
+/** The places of the direct children of one bundle, and the `parent` of their rows. */
 type ChildRange = Readonly<{ first: bigint; last: bigint; parent: number }>;
 
 function createChildRanges(db: Database, keys: FilterKeys): (id: Id) => readonly ChildRange[] {
   type BundleRow = Readonly<{ high: number; low: number; fine: number; end: number }>;
-  // `end` of an item: the byte after its payload. Every place of the bundle counts: of two copies of one bundle the
-  // children are rows at the lower one, but either may be unbundled alone. One without a row is in `bundles`.
+  // `end` of an item: the offset after its payload. All places of the bundle are used: of two copies the children are
+  // rows at the lower one, but only one of them may be unbundled. A bundle without a row is in `bundles`.
   const columns = `n >> 31 AS high, n & 0x7fffffff AS low, fine, ((n & 0x7fffffff) << 6) + fine + head + size AS "end"`;
   const find = prepareQuery<BundleRow>(
     db,
@@ -179,7 +179,7 @@ function groupsOf(plan: PagePlan, keys: FilterKeys): (readonly number[])[] {
   const owners = listed(plan.owners);
   if (owners !== undefined) groups.push(distinct(owners.map((owner) => keys.owner(idBytes(owner)))));
   const recipients = listed(plan.recipients);
-  // A text that can be no target has no key, hence no rows.
+  // A text that is not a valid target has no key, hence no rows.
   if (recipients !== undefined)
     groups.push(
       distinct(

@@ -1,14 +1,12 @@
 /**
- * The SQL of pages: places from one source in order, tested against the other groups inside SQLite (a seek from
- * JavaScript costs twenty times one inside: measured), and the rows at given places.
+ * The SQL of pages. SQLite reads candidates from one source in order and tests them against the other groups. A seek
+ * from JavaScript costs twenty times as much as a seek inside SQLite (measured).
  *
- * The text depends on the shape of a step only, so that statements are prepared once a shape.
+ * The text depends only on the shape of a step, so that each shape is prepared once.
  *
- * Walking the posting B-tree and the tables themselves: window by window, always from the source that is rarest
- * just there.
- *
- * A window holds a bounded number of the source's candidates, so that a query can be ended between windows; they
- * grow, so that a sparse result costs a handful of them.
+ * The B-tree and the tables are read window by window, each from the source that is rarest there. A window has a
+ * bounded number of candidates, so that a query can be ended between windows. Windows grow, so that a sparse result
+ * needs only a few of them.
  * Source: docs/reference/index-layout.md#pages-of-results.
  * @module
  */
@@ -18,20 +16,20 @@ import { prepareQuery, type Query } from "../sqlite.ts";
 import type { PlaceHalves } from "./parts/part-read.ts";
 import type { PageColumns } from "./rows.ts";
 
-/** Where candidates come from. */
+/** Source of candidates. */
 export type Source =
   | Readonly<{ kind: "keys"; keys: readonly number[] }>
   | Readonly<{ kind: "transactions" }>
   | Readonly<{ kind: "items" }>;
 
-/** One step: which candidates, and what they must meet. */
+/** One step: the candidates and their tests. */
 export type PageStep = Readonly<{
   order: "asc" | "desc";
   source: Source;
   /** Packed places, both inclusive. */
   first: bigint;
   last: bigint;
-  /** Groups besides the source. */
+  /** The groups other than the source. */
   groups: readonly (readonly number[])[];
   excluded: readonly (readonly number[])[];
   onlyTransactions: boolean;
@@ -40,7 +38,7 @@ export type PageStep = Readonly<{
   limit: number;
 }>;
 
-/** A row as it is read. Columns that were not asked for are null. */
+/** A row of a page. Columns that were not selected are null. */
 export type StoredPageRow = Readonly<{
   high: number;
   low: number;
@@ -66,19 +64,19 @@ export type StoredPageRow = Readonly<{
   parentId: Uint8Array | null;
 }>;
 
-/** A statement's text, and what is bound to it. */
+/** The text of a statement, and its parameters. */
 export type BoundSql = Readonly<{ sql: string; parameters: SQLQueryBindings[] }>;
 
-/** Pieces of SQL, and the parameters in the order of their question marks. */
+/** A piece of SQL, and its parameters in order. */
 type Piece = Readonly<{ sql: string; parameters: readonly SQLQueryBindings[] }>;
 
-/** The parent's row, or its place in the queue where the index filter left it out. */
+/** The parent's row, or its row in `bundles` when the index filter excluded it. */
 const parentId = `CASE WHEN i.sig < 0 OR i.n >= 0x7ffffe0000000000 THEN NULL ELSE coalesce(
     (SELECT id FROM items p WHERE p.n = ((i.n >> 31) << 31) | coalesce(i.parent >> 6, 0)),
     (SELECT id FROM duplicates p WHERE p.n = ((i.n >> 31) << 31) | coalesce(i.parent >> 6, 0)),
     (SELECT id FROM bundles p WHERE p.n = ((i.n >> 31) << 31) | coalesce(i.parent >> 6, 0))) END`;
 
-/** Writes the SQL that reads the rows at places given as a JSON list (`placesJson`), in no order of its own. */
+/** The SQL of the rows at places of a JSON list (`placesJson`), unordered. */
 export function rowsSql(columns: PageColumns): string {
   return `SELECT i.n >> 31 AS high, i.n & 0x7fffffff AS low, i.fine, i.id, o.address, i.target, i.anchor, i.head,
       i.size, i.sig, i.parent, i.ingested, t.quantity, t.reward, t.format, ${selected(columns)}
@@ -87,7 +85,7 @@ export function rowsSql(columns: PageColumns): string {
       ${columns.block ? "LEFT JOIN blocks b ON b.height = i.n >> 41" : ""}`;
 }
 
-/** Places as `rowsSql` takes them. */
+/** Places in the format of `rowsSql`. */
 export function placesJson(places: readonly PlaceHalves[]): string {
   return `[${places.map(({ high, low }) => (BigInt(high) << 31n) | BigInt(low)).join(",")}]`;
 }
@@ -103,11 +101,11 @@ function selected({ tags, ownerKey, parent, block }: PageColumns): string {
   ].join(", ");
 }
 
-/** Writes the SQL that finds places, at most `limit`, in order, in halves. */
+/** The SQL of at most `limit` places in order, each in two halves. */
 export function placesSql(step: PageStep): BoundSql {
   const source = sourceOf(step.source);
   const rowTests = rowTestsOf(step);
-  // What is asked of the row is asked last: the row is read only when every posting is there.
+  // Tests of the row come last: the row is read only when every posting exists.
   const row = rowTests.length === 0 ? "" : "CROSS JOIN items r ON r.n = d.n";
   const tests = [source.test, range(step), ...placeTestsOf(step), ...rowTests];
   return {
@@ -136,7 +134,7 @@ function sourceOf(source: Source): Readonly<{ table: string; distinct: string; t
 /** Conditions that depend on the place alone. */
 function placeTestsOf({ source, groups, excluded, onlyTransactions }: PageStep): Piece[] {
   return [
-    // The lower half tells a transaction of a block; a pending row is asked itself.
+    // The lower half identifies a transaction of a block; a pending row must be read.
     ...(onlyTransactions && source.kind !== "transactions"
       ? [plain("(d.n & 0x7fffffff = 0 OR d.n >= 0x7ffffe0000000000)")]
       : []),
@@ -148,7 +146,7 @@ function placeTestsOf({ source, groups, excluded, onlyTransactions }: PageStep):
 /** Tests that need the row. */
 function rowTestsOf({ source, onlyTransactions, parents, ingested }: PageStep): Piece[] {
   const tests: Piece[] = [];
-  // A transaction at a place that is not its canonical one has no row.
+  // A transaction has no row in `items` at a place that is not canonical.
   if (onlyTransactions || source.kind === "transactions") tests.push(plain("r.sig < 0"));
   if (parents !== undefined)
     tests.push({
@@ -160,7 +158,7 @@ function rowTestsOf({ source, onlyTransactions, parents, ingested }: PageStep): 
   return tests;
 }
 
-/** As a scalar, not as EXISTS: SQLite would join that one last, after the row was read (seen in its plan). */
+/** A scalar query instead of EXISTS, which SQLite would test last, after reading the row (seen in its plan). */
 function posting(keys: readonly number[], verdict: "IS NOT NULL" | "IS NULL"): Piece {
   const { sql, parameters } = keyTest(keys);
   return { sql: `(SELECT 1 FROM postings e WHERE e.key ${sql} AND e.n = d.n) ${verdict}`, parameters };
@@ -176,45 +174,44 @@ function plain(sql: string): Piece {
   return { sql, parameters: [] };
 }
 
-/** How many candidates of its source a step looks at. */
+/** Candidates of the source in one step. */
 export type WindowSizes = Readonly<{
   /** In the first step, unless two pages are more. */
   min: number;
-  /** In any later one: a query can be ended between two steps only. */
+  /** In later steps: a query can be ended only between two steps. */
   max: number;
 }>;
 
-/** About what a page of common filters needs; and a few milliseconds of work. */
+/** Roughly enough for a page of common filters; a few milliseconds of work. */
 export const windowSizesDefault: WindowSizes = { min: 256, max: 16_384 };
 const windowGrowth = 4;
-/** Prepared statements in the cache; beyond the limit all are dropped, because each costs only 50 µs. */
+/** Limit of cached statements; beyond it all are dropped, because preparing one costs only 50 µs. */
 const preparedMax = 256;
 
 type Order = "asc" | "desc";
 type Span = Readonly<{ first: bigint; last: bigint }>;
 
-/** What is walked: places that are in all of the sources. */
+/** A walk over the places that are in all sources. */
 export type WindowWalk = Span &
   Readonly<{
     order: Order;
-    /** One at least. */
+    /** At least one. */
     sources: readonly Source[];
     tests: Pick<PageStep, "excluded" | "onlyTransactions" | "parents" | "ingested">;
-    /** Places that will probably be taken. */
+    /** Places that the page needs. */
     wanted: number;
     /** Called between windows; throws to end the walk. */
     checkpoint: () => void;
   }>;
 
-/** How dense a source is from one end of a span: candidates found, and the place of the last of so many. */
+/** Density of a source at one end of a span. */
 type Sample = Readonly<{
   source: Source;
   count: number;
-  /** The place of the last of `size` candidates; undefined: the span has fewer. */
+  /** The place of the last of `size` candidates; undefined: the span has fewer candidates. */
   edge: bigint | undefined;
 }>;
 
-/** Opens walks over a reader's connection. */
 export function createWindowWalks(db: Database, windows: WindowSizes): (walk: WindowWalk) => Generator<PlaceHalves> {
   const prepared = new Map<string, Query<PlaceHalves>>();
   const run = (step: PageStep): PlaceHalves[] => {
@@ -244,7 +241,7 @@ export function createWindowWalks(db: Database, windows: WindowSizes): (walk: Wi
       const places = run(stepOf(walk, window, rarest?.source));
       yield* places;
       const last = places.at(-1);
-      // A full result may have left candidates in its window: go on after its last place, not after the window.
+      // A full result may leave candidates in its window, so the next window begins after its last place.
       const end = places.length === wanted && last !== undefined ? packed(last) : edgeOf(window, order);
       rest = order === "asc" ? { ...rest, first: end + 1n } : { ...rest, last: end - 1n };
       size = Math.min(size * windowGrowth, windows.max);
@@ -259,7 +256,7 @@ function stepOf(walk: WindowWalk, window: Span, rarest: Source | undefined): Pag
   return { ...window, ...walk.tests, order: walk.order, source, groups, limit: walk.wanted };
 }
 
-/** Whether one list in place order is the result itself, so that reading stops with the page. */
+/** Whether one list in place order is the result itself, so that reading ends with the page. */
 function isSingleList({ sources, tests }: WindowWalk): boolean {
   const [source] = sources;
   const isOrdered = source?.kind !== "keys" || source.keys.length === 1;
@@ -271,7 +268,7 @@ function rarestOf(samples: readonly Sample[], order: Order): Sample | undefined 
   if (samples.length === 0) return undefined;
   const ended = samples.filter(({ edge }) => edge === undefined);
   if (ended.length > 0) return ended.reduce((a, b) => (b.count < a.count ? b : a));
-  // All have more than the window takes: the one that reaches furthest has the fewest in between.
+  // All sources exceed the window: the one whose window reaches furthest is the rarest.
   return samples.reduce((a, b) => (isNearer(a.edge ?? 0n, b.edge ?? 0n, order) ? b : a));
 }
 

@@ -1,16 +1,13 @@
 /**
- * Pages of rows: a plan walked in place order, with one row of look-ahead.
+ * Pages of rows: the rows of a plan in place order, and whether more rows follow.
  *
- * The cursor is the place, so that a page begins after the last row of the one before it, whatever came and went
- * in between: a row that does not change is neither lost nor repeated.
+ * The cursor is a place: a page begins after the last row of the previous page. So additions and removals between two
+ * pages never skip or repeat an unchanged row.
  *
- * Walking a plan: candidates from the posting index in place order, read as rows in batches.
- *
- * Ids are found in the posting B-tree, rows of no filter in the tables themselves; other filters in the B-tree for
- * rows that may still be forked away and in parts for all others, merged by place. Whoever takes the rows checks
- * each against the filters: keys are hashes, and a part may speak of a row that is gone.
- *
- * Several ordered streams of places as one: in order, each place once, no stream opened before it is needed.
+ * Candidates come from the posting index and are read as rows in batches. Ids are looked up in the posting B-tree.
+ * Without filters, rows are read from the tables. Other filters use the B-tree for rows that may still be forked away
+ * and parts for all other rows, merged by place. Each row is checked against the filters, because keys are hashes and
+ * a part may name a removed row.
  * Source: docs/reference/index-layout.md#pages-of-results.
  * @module
  */
@@ -36,7 +33,7 @@ import type { Page, PageBlock, PageColumns, PagePlan, PageRow } from "./rows.ts"
 import { addressFromBytes, textOfStored } from "./stored-row.ts";
 import { decodeTagBlob } from "./tag-blob.ts";
 
-/** The part of the reader that reads pages. */
+/** The reader's calls for pages. */
 export type Pages = Readonly<{
   page: (plan: PagePlan) => Page;
   row: (id: Id) => PageRow | undefined;
@@ -46,7 +43,6 @@ export type Pages = Readonly<{
 const noColumns = { tags: false, ownerKey: false, parent: false, block: false } as const;
 const allColumns = { tags: true, ownerKey: true, parent: true, block: true } as const;
 
-/** Opens pages over a reader's connection. */
 export function createPages(db: Database, keys: FilterKeys, windows: WindowSizes): Pages {
   const planOf = createPlanner(db, keys);
   const walkRows = createWalker(db, keys, windows);
@@ -82,7 +78,7 @@ export function createPages(db: Database, keys: FilterKeys, windows: WindowSizes
   };
 }
 
-/** What rows of one page have in common, written once: most have few owners and few blocks. */
+/** Texts that rows of one page share: most pages have few owners and few blocks. */
 type CommonTexts = Readonly<{ keys: Map<Address, string>; blocks: Map<number, PageBlock> }>;
 
 function noTexts(): CommonTexts {
@@ -140,7 +136,7 @@ function blockOf(row: StoredPageRow, { blocks }: CommonTexts): PageBlock | undef
   return block;
 }
 
-/** Walks a plan and passes each row, in order, until `take` returns that it has enough. */
+/** Reads the rows of a plan in order, until `take` returns "enough". */
 export type Walker = (
   walk: Walk,
   plan: Pick<PagePlan, "order" | "checkpoint">,
@@ -149,10 +145,10 @@ export type Walker = (
   take: (row: StoredPageRow, range: PlaceRange) => "more" | "enough",
 ) => void;
 
-/** Rows read at once at most, when many candidates turn out not to meet the filters. */
+/** Limit of rows in one read, when many candidates do not match the filters. */
 const rowsPerReadMax = 1_024;
 
-/** Opens the walker over a reader's connection. */
+/** Creates the walker over a reader's connection. */
 export function createWalker(db: Database, keys: FilterKeys, windows: WindowSizes): Walker {
   const candidatesOf = createCandidates(db, keys, windows);
   const rowsAt = createRowReads(db);
@@ -169,7 +165,7 @@ export function createWalker(db: Database, keys: FilterKeys, windows: WindowSize
   };
 }
 
-/** Candidates in batches, the first as large as what is wanted, larger ones when that was not enough. */
+/** Candidates in batches: the first has `wanted` candidates, later ones have more. */
 function* batchesOf(candidates: Iterator<PlaceHalves>, wanted: number): Generator<PlaceHalves[]> {
   let size = wanted;
   for (;;) {
@@ -194,7 +190,7 @@ function createCandidates(db: Database, keys: FilterKeys, windows: WindowSizes):
     const { onlyTransactions, ingested, excluded, groups } = walk;
     const tests = { onlyTransactions, ingested, parents: range.parents, excluded: [] };
     const common = { first: range.first, last: range.last, order, wanted, checkpoint };
-    // Rows in parts have no postings but their ids: nothing else can be asked of the B-tree for all rows.
+    // Rows in parts have only their ids in the B-tree, so it cannot find all rows by other filters.
     if (walk.ids !== undefined) return windowWalk({ ...common, sources: [{ kind: "keys", keys: walk.ids }], tests });
     if (groups.length === 0)
       return windowWalk({
@@ -252,9 +248,9 @@ function createRowReads(db: Database): RowReads {
   };
 }
 
-/** Places in order, not read before it is opened. */
+/** Places in order. Nothing is read before the stream is opened. */
 export type PlaceStream = Readonly<{
-  /** Where it can begin at the earliest, in the order of the walk; undefined: anywhere. */
+  /** The earliest possible first place, in the order of the walk; undefined: unknown. */
   bound: PlaceHalves | undefined;
   open: () => Iterator<PlaceHalves>;
 }>;
@@ -262,7 +258,7 @@ export type PlaceStream = Readonly<{
 type Head = { place: PlaceHalves; rest: Iterator<PlaceHalves> };
 type Compare = (a: PlaceHalves, b: PlaceHalves) => number;
 
-/** Merges streams of one order. */
+/** Merges streams of one order; yields each place once, and opens no stream before it is needed. */
 export function* mergeStreams(streams: readonly PlaceStream[], order: "asc" | "desc"): Generator<PlaceHalves> {
   const compare: Compare = order === "asc" ? compareHalves : (a, b) => compareHalves(b, a);
   const waiting = streams.toSorted((a, b) => compareBounds(a, b, compare));
@@ -280,7 +276,7 @@ export function* mergeStreams(streams: readonly PlaceStream[], order: "asc" | "d
   }
 }
 
-/** Opens the streams that may have a place before the first of those that are open; adds them to the open ones. */
+/** Opens the streams that may have a place before the first place of the open ones. */
 function openDue(waiting: PlaceStream[], heads: Head[], compare: Compare): readonly Head[] {
   for (let next = waiting[0]; next !== undefined; next = waiting[0]) {
     const first = firstOf(heads, compare);
@@ -300,7 +296,7 @@ function firstOf(heads: readonly Head[], compare: Compare): Head | undefined {
   return first;
 }
 
-/** Streams that can begin anywhere come first. */
+/** Streams with an unknown first place come first. */
 function compareBounds(a: PlaceStream, b: PlaceStream, compare: Compare): number {
   if (a.bound === undefined || b.bound === undefined)
     return Number(a.bound !== undefined) - Number(b.bound !== undefined);

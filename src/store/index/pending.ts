@@ -1,10 +1,8 @@
 /**
  * Pending rows, for the writer: transactions of the mempool and items that were uploaded or announced.
  *
- * They stand above every block, in the order in which they came. When their id is found in a block, the row there
- * becomes the canonical one and the pending row waits among the duplicates, until it expires or a reorganisation
- * makes it canonical again.
- * Source: docs/reference/index-layout.md#places; docs/reference/gateway.md#queueing.
+ * Their places are above every block, in order of arrival. When a block includes the id, the block's row becomes
+ * canonical. The pending row becomes a duplicate until it expires, or until a reorganization makes it canonical again.
  * @module
  */
 import type { Database } from "bun:sqlite";
@@ -17,22 +15,21 @@ import type { RowTable } from "./row-table.ts";
 import type { PendingRow } from "./rows.ts";
 import { storedPending } from "./stored-row.ts";
 
-/** The pending rows of one database, for the writer, inside its transaction. */
+/** The pending rows of one database. Calls run inside the writer's transaction. */
 export type Pending = Readonly<{
   add: (rows: readonly PendingRow[], ingested: number) => number;
   remove: (ids: readonly Id[]) => number;
   expire: (beforeSeconds: number) => number;
-  /** As `expire`, but only items that were announced: nobody has checked them, and they may never come. */
+  /** As `expire`, but only for announced items: their signatures are unverified, and their bytes may never arrive. */
   expireAnnounced: (beforeSeconds: number) => number;
 }>;
 
-/** What pending rows work with; all of one database. */
+/** Dependencies, all of one database. */
 export type PendingParts = Readonly<{ db: Database; rows: RowTable; chain: ChainTables; counts: Counts }>;
 
 const rowsPerRemoval = 5_000;
 const stepsPerTransaction = 2 ** 31;
 
-/** Opens the pending rows of one database. */
 export function createPending({ db, rows, chain, counts }: PendingParts): Pending {
   const firstPending = packHeight(pendingHeight);
   const takeNumbers = createNumbering(db);
@@ -84,10 +81,10 @@ export function createPending({ db, rows, chain, counts }: PendingParts): Pendin
 
   return {
     add: (pending, ingested) => {
-      const standing = rows.find(pending.map(({ id }) => ({ id: idBytes(id) })));
+      const existing = rows.find(pending.map(({ id }) => ({ id: idBytes(id) })));
       const fresh = [...new Map(pending.map((row) => [row.id, row])).values()].filter((row) => {
-        const place = standing.get(row.id);
-        // What was only announced is dropped after a while; what was verified stays until it is mined.
+        const place = existing.get(row.id);
+        // A verified row replaces an announced one, because it does not expire as early.
         const isBetter = place !== undefined && row.verified && isAnnounced(place);
         if (isBetter) removeOne(row.id);
         return place === undefined || isBetter;
@@ -122,7 +119,7 @@ function isPending(high: number): boolean {
   return Math.floor(high / transactionsPerBlockMax) === pendingHeight;
 }
 
-/** Tells whether a pending row was announced only. */
+/** Creates a predicate for pending rows that were only announced. */
 function createAnnouncedTest(db: Database): (place: Readonly<{ high: number; low: number }>) => boolean {
   const trusted = prepareQuery<{ one: number }>(
     db,
@@ -131,22 +128,22 @@ function createAnnouncedTest(db: Database): (place: Readonly<{ high: number; low
   return ({ high, low }) => isPending(high) && trusted.get(high, low) !== undefined;
 }
 
-/** Gives pending rows their numbers, which go on through restarts. */
+/** Assigns sequence numbers to pending rows; they continue after restarts. */
 function createNumbering(db: Database): (count: number) => readonly number[] {
   const last = prepareQuery<{ value: number }>(db, "SELECT value FROM meta WHERE name = 'pending_sequence'");
-  const keep = prepare(db, "INSERT OR REPLACE INTO meta VALUES ('pending_sequence', ?)");
+  const store = prepare(db, "INSERT OR REPLACE INTO meta VALUES ('pending_sequence', ?)");
   return (count) => {
     let sequence = last.get()?.value ?? 0;
     const numbers = Array.from({ length: count }, () => {
       sequence = nextSequence(sequence);
       return sequence;
     });
-    keep.run(sequence);
+    store.run(sequence);
     return numbers;
   };
 }
 
-/** The next number of a pending row. A lower part of 0 is passed over: it means a transaction of a block. */
+/** The next sequence number. Skips numbers with a lower half of 0, which denotes a transaction of a block. */
 function nextSequence(sequence: number): number {
   return (sequence + 1) % stepsPerTransaction === 0 ? sequence + 2 : sequence + 1;
 }

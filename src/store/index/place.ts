@@ -1,9 +1,9 @@
 /**
- * The place of a row on the chain, the one key of the index: order, cursor, reorganisation and bytes all read it.
+ * The place of a row on the chain, the only key of the index: it determines order, cursor, reorganization and bytes.
  *
  * Packed into one 63-bit rowid: height (22 bits), transaction index (10), offset in steps of 64 bytes (31).
- * Two items never begin within 64 bytes of each other (the shortest header is 116 bytes), so the step loses nothing;
- * the transaction itself takes 0 in the low part, and an item begins at 96 or later, hence at step 1 or later.
+ * Two items never begin within 64 bytes of each other (the shortest header has 116 bytes), so every item has a unique
+ * step. The transaction has step 0; an item begins at byte 96 or later, hence at step 1 or later.
  * Source: docs/reference/index-layout.md#places.
  * @module
  */
@@ -15,23 +15,23 @@ export type Place = Readonly<{
   height: number;
   /** 0-based position in the block's `txs` array. */
   txIndex: number;
-  /** −1 for the transaction itself, else the byte of the root transaction's data where the item's header begins. */
+  /** −1 for the transaction itself, else the offset of the item's header in the root transaction's data. */
   offset: number;
 }>;
 
-/** The height that pending rows take: above every real one. */
+/** The height of pending rows: above every real height. */
 export const pendingHeight = 2 ** 22 - 1;
 
-/** Most transactions of a block that a place can name; the protocol's own limit is 1,000. */
+/** Transactions of a block that a place can address; the protocol's own limit is 1,000. */
 export const transactionsPerBlockMax = 2 ** 10;
 
-/** First byte of a root transaction's data at which no item may begin (137 GB). */
+/** Exclusive limit of an item's offset in a root transaction's data (137 GB). */
 export const itemOffsetEnd = 2 ** 37;
 
 const stepBytes = 64;
 const stepsPerTransaction = 2 ** 31;
 
-/** Whether a place can be packed: an item beyond 137 GB, or a height beyond 22 bits, cannot. */
+/** Whether a place can be packed: false for an item beyond 137 GB or a height beyond 22 bits. */
 export function isPlace({ height, txIndex, offset }: Place): boolean {
   const isOffset = offset === -1 || (offset >= stepBytes && offset < itemOffsetEnd);
   return (
@@ -46,17 +46,13 @@ export function isPlace({ height, txIndex, offset }: Place): boolean {
   );
 }
 
-/**
- * Packs a place into the rowid; the order of rowids is the order of places.
- *
- * @param place - One for which `isPlace` holds.
- */
+/** Packs a place into the rowid; rowids sort as places do. @param place - A place for which `isPlace` holds. */
 export function packPlace(place: Place): bigint {
   assert(isPlace(place), "a place is within height, transaction and offset bounds");
   return (BigInt(placeHigh(place)) << 31n) | BigInt(placeLow(place));
 }
 
-/** The upper 32 bits of a packed place: height and transaction index. A safe number, where the whole is not. */
+/** The upper 32 bits of a packed place: height and transaction index. A safe number, unlike the packed place. */
 export function placeHigh({ height, txIndex }: Place): number {
   return height * transactionsPerBlockMax + txIndex;
 }
@@ -67,11 +63,10 @@ export function placeLow({ offset }: Place): number {
 }
 
 /**
- * Unpacks a rowid from its two halves.
+ * The place of a rowid's upper half and the row's exact offset.
  *
  * @param high - Bits 31 and up.
- * @param low - Bits 0 to 30.
- * @param offset - The exact byte, as the row keeps it; −1 for a transaction.
+ * @param offset - The exact offset in bytes; −1 for a transaction.
  */
 export function placeOfHalves(high: number, offset: number): Place {
   return {
@@ -86,7 +81,7 @@ export function rootPlace({ height, txIndex }: Place): Place {
   return { height, txIndex, offset: -1 };
 }
 
-/** The least rowid of a height: every row of that height or above is at or after it. */
+/** The smallest rowid of a height. */
 export function packHeight(height: number): bigint {
   assert(height >= 0 && height <= pendingHeight + 1, "a height fits in 22 bits");
   return BigInt(height) << 41n;

@@ -1,14 +1,13 @@
 /**
- * Making rows findable, for the writer: new rows go into the posting B-tree, or many at once into a part.
+ * Writes the posting index: for each key of a row (filter-key.ts) the row's place, sorted by key, then place.
  *
- * The id of every row is in the B-tree, because ids are asked for one by one. Owner, recipient and tags of a
- * row stand there too while the row may still be forked away; stable ones are "sealed" into parts, where a row
- * costs a fifth of the time and half of the bytes (measured, bench/index.ts). What a part says of a row that is
- * gone, or is another by now, is found out when the row is read.
+ * The id of every row is in the B-tree, because ids are looked up one by one. Owner, recipient and tags are there too
+ * while the row may still be forked away. Stable rows are sealed into parts, where a row takes a fifth of the time and
+ * half of the bytes (measured, bench/index.ts). A part may name a row that was removed or replaced: readers check each
+ * row.
  *
- * Writing the posting index: for each key of a row (filter-key.ts) the row's place, sorted by key, then place.
- *
- * Entries are sorted before they are written, because neighbours then share a page (1.5 times faster: measured).
+ * Entries of the B-tree are sorted before they are written, so that neighbours share a page (1.5 times faster:
+ * measured). Eight parts of a level are merged into one of the next, so a row is written again at most four times.
  * Source: docs/reference/index-layout.md#recent-rows; docs/reference/index-layout.md.
  * @module
  */
@@ -24,19 +23,19 @@ import { filterKeysOfRow, type KeyedRow } from "./stored-row.ts";
 /** A row at its place, as upper 32 and lower 31 bits. */
 export type FindableRow = KeyedRow & Readonly<{ high: number; low: number }>;
 
-/** Rows that filters find, for the writer, inside its transaction. */
+/** The filter index of rows. Calls run inside the writer's transaction. */
 export type FindableRows = Readonly<{
-  /** @param rows - In place order, at places that no row has now. */
+  /** @param rows - In place order, at places that have no row yet. */
   add: (rows: readonly FindableRow[]) => void;
   remove: (rows: readonly FindableRow[]) => void;
-  /** Seals stable rows of the B-tree when there are many; returns whether it did. */
+  /** Seals stable rows of the B-tree when there are many. @returns Whether it did. */
   seal: () => boolean;
 }>;
 
 /**
  * Opens the findable rows of one database.
  *
- * @param readRows - Reads the first rows of `unsealed` below a packed place, at most so many.
+ * @param readRows - Reads the first `limit` rows of `unsealed` below a packed place.
  */
 export function createFindableRows(
   db: Database,
@@ -53,7 +52,7 @@ export function createFindableRows(
     db,
     "SELECT count(*) AS count FROM (SELECT 1 FROM unsealed WHERE n < ? LIMIT ?)",
   );
-  /** Rows that went into the B-tree since stable ones were last counted; a new writer counts at once. */
+  /** Rows added to the B-tree since stable rows were last counted; a new writer counts at once. */
   let unsealedSince = Number.POSITIVE_INFINITY;
 
   const idOf = (row: FindableRow) => ({ high: row.high, low: row.low, keys: [keys.id(row.id)] });
@@ -100,7 +99,7 @@ export function createFindableRows(
   };
 }
 
-/** The lowest height that is not stable. */
+/** Returns the lowest height that is not stable. */
 function createBorder(db: Database): () => number {
   const tip = prepareQuery<{ height: number }>(
     db,
@@ -109,23 +108,22 @@ function createBorder(db: Database): () => number {
   return () => Math.max(0, (tip.get()?.height ?? 0) - stableDepth + 1);
 }
 
-/** One row's place, in halves, and its keys. */
+/** The place of a row, in halves, and its keys. */
 export type PostingRow = Readonly<{ high: number; low: number; keys: readonly number[] }>;
 
-/** The posting index, for the writer. Both calls may repeat what is done already. */
+/** The B-tree. Both calls are idempotent. */
 export type Postings = Readonly<{
   /** @param rows - In place order. */
   add: (rows: readonly PostingRow[]) => void;
   remove: (rows: readonly PostingRow[]) => void;
 }>;
 
-/** Bits left beside a key for the row's number in one sort. */
+/** Bits beside a key for the row's number in one sort. */
 const ordinalBits = 64 - filterKeyBits;
 const rowsPerSortMax = 2 ** ordinalBits;
-/** Bits of the key that share the lower word with the ordinal. */
+/** Scale of the key's bits that share the lower word with the ordinal. */
 const keyLowScale = 2 ** (32 - ordinalBits);
 
-/** Opens the posting index of one database. */
 export function createPostings(db: Database): Postings {
   const insert = prepare(db, "INSERT OR IGNORE INTO postings VALUES (?, (? << 31) | ?)");
   const remove = prepare(db, "DELETE FROM postings WHERE key = ? AND n = (? << 31) | ?");
@@ -149,7 +147,7 @@ function visitSorted(rows: readonly PostingRow[], visit: (key: number, row: Post
   }
 }
 
-/** Entries `key << 17 | ordinal`, sorted. Written as two words: a bigint each would cost more than the sort. */
+/** Entries `key << 17 | ordinal`, sorted. Written as two words, because bigints would cost more than the sort. */
 function sortedEntries(rows: readonly PostingRow[]): BigUint64Array {
   const count = rows.reduce((sum, row) => sum + row.keys.length, 0);
   const entries = new BigUint64Array(count);

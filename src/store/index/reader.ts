@@ -1,12 +1,8 @@
 /**
- * Reading the index: any thread, through a connection of its own that cannot write.
+ * Reads of the index, in any thread, through a read-only connection.
  *
- * Every call sees one state of the database. Calls are synchronous and short, but for `page`, which belongs in the
- * query threads.
- *
- * Reading the states of bundles.
- *
- * Numbers and times of the whole index, without counting rows: stored sums, less the rows of the newest blocks.
+ * Each call sees one state of the database. Calls are synchronous and short, except for `page` and `count`, which
+ * belong in the query threads. Counts of the complete index are stored sums minus the rows of the newest blocks.
  * @module
  */
 import type { Database } from "bun:sqlite";
@@ -17,18 +13,17 @@ import { createBundlePassReads } from "./bundle-passes.ts";
 import { createChainReads, createItemsWithin } from "./chain-reads.ts";
 import { type CounterName, createCountsReader } from "./counts.ts";
 import { createFilterKeys } from "./filter-key.ts";
-import { createLocating } from "./locate.ts";
+import { createLocations } from "./locate.ts";
 import { createPages } from "./page.ts";
 import { type WindowSizes, windowSizesDefault } from "./page-sql.ts";
 import { pendingHeight, placeHigh, placeLow } from "./place.ts";
 import { type BundleRow, type BundleStatus, type Located, stableDepth } from "./rows.ts";
 import type { HeightCounts, IndexReader } from "./types.ts";
 
-/** How a reader is opened. */
 export type IndexReaderOptions = Readonly<{
   /** Page cache, bytes; the operating system caches the rest. */
   cacheBytes?: number;
-  /** Size of the steps of `page` and `count`. */
+  /** Sizes of the steps of `page` and `count`. */
   windows?: WindowSizes;
 }>;
 
@@ -38,13 +33,13 @@ const integrityFaultsMax = 20;
 /**
  * Opens the index for reading.
  *
- * @throws Error when the file does not exist yet (the writer makes it), or is damaged where it is read first.
+ * @throws Error when the file does not exist yet (the writer creates it), or is damaged in its first pages.
  */
 export function openIndexReader(path: string, options: IndexReaderOptions = {}): IndexReader {
   const db = openForReading(path, options.cacheBytes ?? cacheBytesDefault);
   const keys = createFilterKeys(filterSecretOf(db, path));
   const chain = createChainReads(db);
-  const locating = createLocating(db, keys);
+  const locations = createLocations(db, keys);
   const pages = createPages(db, keys, options.windows ?? windowSizesDefault);
   const itemsWithin = createItemsWithin(db);
   const pendingSignature = prepareQuery<{ signature: Uint8Array }>(
@@ -61,21 +56,21 @@ export function openIndexReader(path: string, options: IndexReaderOptions = {}):
     heightsWithItems: chain.heightsWithItems,
     transactionStatus: (id) =>
       inSnapshot(db, () => {
-        const place = locating.placeOf(id);
+        const place = locations.placeOf(id);
         const tip = chain.tip();
         const block = place?.offset === -1 ? chain.block(place.height) : undefined;
-        // A block above the tip holds single transactions that an operator requested.
+        // A block above the tip has only single transactions that an operator requested.
         if (block === undefined || tip === undefined || block.height > tip.height) return undefined;
         return { height: block.height, hash: block.hash, confirmations: tip.height - block.height + 1 };
       }),
     transactionText: (id) => {
-      const place = locating.placeOf(id);
+      const place = locations.placeOf(id);
       return place === undefined ? undefined : chain.textAt(place);
     },
     pendingSignature: (place) => pendingSignature.get(placeHigh(place), placeLow(place))?.signature,
-    locate: (id) => inSnapshot(db, () => locating.locate(id)),
-    placeOf: locating.placeOf,
-    placesOf: (id) => inSnapshot(db, () => locating.placesOf(id)),
+    locate: (id) => inSnapshot(db, () => locations.locate(id)),
+    placeOf: locations.placeOf,
+    placesOf: (id) => inSnapshot(db, () => locations.placesOf(id)),
     row: pages.row,
     page: pages.page,
     count: pages.count,
@@ -83,7 +78,7 @@ export function openIndexReader(path: string, options: IndexReaderOptions = {}):
     itemsWithin: (root, start, end, limit) => inSnapshot(db, () => itemsWithin(root, start, end, limit)),
     transactionAt: chain.transactionAt,
     weaveSpan: (id) => {
-      const place = locating.placeOf(id);
+      const place = locations.placeOf(id);
       return place?.offset === -1 ? chain.weaveSpanAt(place) : undefined;
     },
     transactionsOfBlock: chain.transactionsOfBlock,
@@ -92,7 +87,7 @@ export function openIndexReader(path: string, options: IndexReaderOptions = {}):
     bundlePasses: createBundlePassReads(db),
     bundleRow: (id) =>
       inSnapshot(db, () => {
-        const located = locating.locate(id);
+        const located = locations.locate(id);
         return located === undefined ? undefined : bundleRowAt(located);
       }),
     ...sumsInSnapshot(db),
@@ -108,11 +103,11 @@ function sumsInSnapshot(db: Database): Pick<IndexReader, "counts" | "times"> {
 
 function filterSecretOf(db: Database, path: string): Uint8Array {
   const found = prepareQuery<{ value: Uint8Array }>(db, "SELECT value FROM meta WHERE name = 'filter_secret'").get();
-  if (found === undefined) throw new Error(`the index ${path} was never opened by its writer`);
+  if (found === undefined) throw new Error(`the index ${path} is not initialized: the writer has never opened it`);
   return found.value;
 }
 
-/** Columns of the status record, in the specification's spelling. */
+/** Columns of the status record, as the specification names them. */
 const statusColumns = [
   "formatId",
   "unbundleFilterId",
@@ -137,16 +132,15 @@ const statusColumns = [
 
 type StatusRow = Omit<BundleStatus, "id" | "rootTransactionId"> & Readonly<{ root: Uint8Array | null }>;
 
-/** Items of a bundle that stand at a lower place too; as every count of items, not known before the bundle is done. */
+/** Items of a bundle that also have a lower place; NULL before the bundle is done, like every count of items. */
 const duplicatedCount = `CASE WHEN data_item_count IS NULL THEN NULL ELSE (
     SELECT count(*) FROM duplicates d WHERE d.sig > 0 AND d.n >> 31 = b.n >> 31
       AND d.parent IS CASE WHEN b.depth > 0 THEN ((b.n & 0x7fffffff) << 6) + b.fine END
   ) END AS duplicatedDataItemCount`;
 
-/** Bundles nest at most ten deep; a longer way up means that the index is damaged. */
+/** Bundles nest at most ten deep; a longer chain of parents means that the index is damaged. */
 const parentsMax = 64;
 
-/** Opens these reads over a reader's connection. */
 export function createBundleReads(
   db: Database,
 ): Pick<IndexReader, "bundleStatus" | "invalidItems" | "nextBundleAt" | "entriesUnder"> &
@@ -163,7 +157,7 @@ export function createBundleReads(
     db,
     "SELECT min(due_at) AS at FROM bundles WHERE due_at IS NOT NULL",
   );
-  // A nested bundle that was queued before its root was read when the root was read before.
+  // The condition excludes nested bundles of an earlier read of the root.
   const entries = prepareQuery<{ entries: number }>(
     db,
     `SELECT coalesce(sum(CASE state WHEN 'indexed' THEN data_item_count ELSE next_entry END), 0) AS entries
@@ -190,7 +184,7 @@ export function createBundleReads(
   };
 }
 
-/** The queue's view of an id in a block; its depth follows from its parents. */
+/** Describes an id in a block as a row of the queue; its depth follows from its parents. */
 function createBundleRows(db: Database): (located: Located) => BundleRow | undefined {
   const tables = ["items", "duplicates", "bundles", "pruned_items"];
   const parentAt = prepareQuery<{ parent: number | null }>(
@@ -215,12 +209,11 @@ function createBundleRows(db: Database): (located: Located) => BundleRow | undef
 }
 
 function snakeCase(name: string): string {
-  return name.replace(/[A-Z]/g, (delivery) => `_${delivery.toLowerCase()}`);
+  return name.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`);
 }
 
 type Height = Readonly<{ height: number }>;
 
-/** Opens these reads over a reader's connection. */
 export function createSums(db: Database): Pick<IndexReader, "counts" | "times"> {
   const sums = createCountsReader(db);
   const recent = prepareQuery<HeightCounts>(
@@ -248,13 +241,13 @@ export function createSums(db: Database): Pick<IndexReader, "counts" | "times"> 
   const highestWithItems = blockWithItems("DESC");
   type ItemTime = Readonly<{ at: number | null }>;
   const newestItemAbove = prepareQuery<ItemTime>(db, "SELECT max(last_item_at) AS at FROM blocks WHERE height > ?");
-  // From the newest time down: left to itself, SQLite reads every block up to the height.
+  // The index by time is forced: SQLite's own plan reads every block up to the height.
   const newestItemUpTo = prepareQuery<ItemTime>(
     db,
     `SELECT last_item_at AS at FROM blocks INDEXED BY blocks_by_item_time
      WHERE last_item_at IS NOT NULL AND height <= ? ORDER BY last_item_at DESC LIMIT 1`,
   );
-  /** The highest height that is stable. */
+  /** The highest stable height. */
   const border = (): number => (highest.get(Number.MAX_SAFE_INTEGER)?.height ?? -1) - stableDepth;
 
   return {

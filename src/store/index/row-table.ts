@@ -1,19 +1,13 @@
 /**
- * Rows of the index with their postings, for the writer: adding and removing.
+ * Rows of the index, for the writer: adding and removing rows, and updating their postings and counters.
  *
- * Keeps the sums of the index, and the items of each block, in step with the rows that come and go.
+ * Each id has one canonical place: its lowest. Rows at other places are in `duplicates`, where no filter finds them.
+ * When the canonical row is removed, the lowest duplicate replaces it in the same transaction.
  *
- * The rule that an id has one canonical place, its lowest: finding it, and moving rows in and out of it.
+ * Pruned data items leave compact places. Their bytes are still served by id, but no query lists them. A compact
+ * place is removed when the item is indexed again at that place, and when its block is rolled back.
  *
- * Rows at other places stand in `duplicates`, are found by no filter, and take over in the same transaction in
- * which the canonical row goes.
- *
- * Compact places of data items whose rows were pruned, for the writer. Their bytes are still served by id; no
- * query lists them.
- *
- * A compact place is removed when the item is indexed again at that place, and when its block is rolled back.
- *
- * Owners: each public key is stored once, and rows name it by number.
+ * Each public key is stored once in `owners`, and rows refer to it by number.
  * Source: docs/reference/index-layout.md#one-place-an-id.
  * @module
  */
@@ -30,10 +24,10 @@ import { createFindableRows, type FindableRow, type FindableRows } from "./posti
 import { rowColumns, rowValues, type StoredRow } from "./stored-row.ts";
 import { contentTags, decodeTagBlob, encodeTagBlob, writeContentTags } from "./tag-blob.ts";
 
-/** What became of rows that were added. */
+/** Outcome of an addition. */
 export type RowsAdded = Readonly<{ added: number; duplicated: number; repeated: number }>;
 
-/** The rows of one database, for the writer, inside its transaction. */
+/** The rows of one database. Calls run inside the writer's transaction. */
 export type RowTable = Readonly<{
   /**
    * Adds rows, each at the canonical place of its id or among the duplicates.
@@ -41,25 +35,25 @@ export type RowTable = Readonly<{
    * @param ingested - Unix seconds.
    */
   add: (rows: readonly StoredRow[], ingested: number) => RowsAdded;
-  /** The canonical places of those ids that have a row, by the id's text. */
+  /** The canonical places of the ids that have a row, by the id's text. */
   find: (rows: readonly Pick<StoredRow, "id">[]) => ReadonlyMap<string, Halves>;
   /**
-   * Removes rows and duplicates that meet a condition; the ids' other places take over.
+   * Removes rows and duplicates that meet a condition; other places of the ids become canonical.
    *
-   * @param condition - SQL over `rowColumns`, ours alone, never text from outside.
-   * @param limit - At most so many canonical rows; call again until fewer go.
-   * @returns Canonical rows that went.
+   * @param condition - SQL over `rowColumns`; a constant, never text from outside.
+   * @param limit - Maximum of canonical rows; call again until fewer are removed.
+   * @returns Number of removed canonical rows.
    */
   remove: (condition: string, parameters: readonly SQLQueryBindings[], limit: number) => number;
-  /** As `remove`, but compact places of what goes stay (pruned-items.ts). Prune the duplicates first. */
+  /** As `remove`, but the compact places remain. The duplicates must be pruned first. */
   prune: (condition: string, parameters: readonly SQLQueryBindings[], limit: number) => number;
-  /** The same of duplicates, so that none of them takes over when `prune` goes step by step. */
+  /** Prunes duplicates, so that they cannot become canonical when `prune` runs in steps. */
   pruneDuplicates: (condition: string, parameters: readonly SQLQueryBindings[], limit: number) => number;
-  /** Packs rows that are stable by now more densely; returns whether there were enough of them. */
+  /** Moves stable rows into a part of the posting index. @returns Whether there were enough of them. */
   seal: () => boolean;
 }>;
 
-/** What the table works with; all of one database. */
+/** Dependencies, all of one database. */
 export type RowTableParts = Readonly<{
   db: Database;
   keys: FilterKeys;
@@ -68,7 +62,6 @@ export type RowTableParts = Readonly<{
   partSizes: PartSizes;
 }>;
 
-/** Opens the rows of one database. */
 export function createRowTable({ db, keys, owners, counts, partSizes }: RowTableParts): RowTable {
   const unsealed = prepareStored(
     db,
@@ -163,19 +156,19 @@ function createRemovals({
   return {
     remove: (condition, parameters, limit) => {
       const tally = beginTally();
-      // Duplicates first: what meets the condition must not take over.
+      // Duplicates first: a row that meets the condition must not become canonical.
       removeDuplicates(db, condition, parameters, tally);
       return dropRows(meeting(condition).all(...parameters, limit), tally);
     },
     prune: (condition, parameters, limit) => {
       const gone = meeting(condition).all(...parameters, limit);
-      pruned.keep("items", gone);
+      pruned.add("items", gone);
       return dropRows(gone, beginTally());
     },
     pruneDuplicates: (condition, parameters, limit) => {
       const tally = beginTally();
       const gone = meetingDuplicates(condition).all(...parameters, limit);
-      pruned.keep("duplicates", gone);
+      pruned.add("duplicates", gone);
       for (const { high, low } of gone) dropDuplicate.run(high, low);
       tally.duplicates(-gone.length);
       tally.flush();
@@ -184,7 +177,7 @@ function createRemovals({
   };
 }
 
-/** Returns the query of the rows that meet a condition; there are few conditions, each is prepared once. */
+/** Returns the query of the rows that meet a condition. Each of the few conditions is prepared once. */
 function createMeeting(db: Database, table: "items" | "duplicates"): (condition: string) => Query<TableRow> {
   const known = new Map<string, Query<TableRow>>();
   return (condition) => {
@@ -207,15 +200,15 @@ function removeDuplicates(
   tally.duplicates(-db.run(`DELETE FROM duplicates WHERE ${condition}`, [...parameters]).changes);
 }
 
-/** What is counted of a row. `high`: upper half of its place; `ingested`: Unix seconds. */
+/** The counted columns of a row. `high`: upper half of its place; `ingested`: Unix seconds. */
 export type CountedRow = Readonly<{ high: number; sig: number; parent: number | null; ingested: number }>;
 
-/** The changes of one call; forgotten with it when it throws. */
+/** Counts the changes of one call. */
 export type RowTally = Readonly<{
-  /** A canonical row came (1) or went (−1). */
+  /** A canonical row was added (1) or removed (−1). */
   row: (row: CountedRow, change: 1 | -1) => void;
   duplicates: (change: number) => void;
-  /** Hands the changes on; to be called once, when the rows are written. */
+  /** Passes the changes to the counters. Must be called once, after the rows are written. */
   flush: () => void;
 }>;
 
@@ -252,7 +245,7 @@ export function createTallies(db: Database, counts: Counts): () => RowTally {
   };
 }
 
-/** Change of a block's item count, and the newest time among those that came. */
+/** Change of a block's item count, and the newest time among the added items. */
 type BlockItems = Readonly<{ items: number; latest: number }>;
 
 function changedItems(before: BlockItems | undefined, row: CountedRow, by: 1 | -1): BlockItems {
@@ -263,7 +256,7 @@ function changedItems(before: BlockItems | undefined, row: CountedRow, by: 1 | -
 /** A place in its upper 32 and lower 31 bits. */
 export type Halves = Readonly<{ high: number; low: number }>;
 
-/** What keys and counts need of a row that is stored. */
+/** The columns of a stored row that keys and counters need. */
 export type TableRow = Halves &
   Readonly<{
     id: Uint8Array;
@@ -272,17 +265,17 @@ export type TableRow = Halves &
     parent: number | null;
     tags: Uint8Array;
     ingested: number;
-    /** The owner's, 32 bytes. */
+    /** The owner's address, 32 bytes. */
     address: Uint8Array;
   }>;
 
-/** Canonical places of one database, for the writer, inside its transaction. */
+/** Canonical places of one database. Calls run inside the writer's transaction. */
 export type CanonicalPlaces = Readonly<{
-  /** Places of those ids that have a row, by the id's text. */
+  /** Places of the ids that have a row, by the id's text. */
   find: (rows: readonly Pick<StoredRow, "id">[]) => Map<string, Halves>;
-  /** Moves a canonical row to the duplicates: a lower place was found. */
+  /** Moves a canonical row to the duplicates, because a lower place was found. */
   demote: (place: Halves, tally: RowTally) => void;
-  /** Makes the lowest duplicate of an id canonical; nothing happens when it has none. */
+  /** Makes the lowest duplicate of an id canonical; has no effect without duplicates. */
   promote: (id: Uint8Array, tally: RowTally) => void;
 }>;
 
@@ -291,7 +284,6 @@ const idsPerLookup = 2_000;
 
 const place = "n >> 31 AS high, n & 0x7fffffff AS low";
 
-/** Opens the canonical places of one database. */
 export function createCanonicalPlaces(db: Database, keys: FilterKeys, findable: FindableRows): CanonicalPlaces {
   const findMany = prepareQuery<Halves & Readonly<{ id: Uint8Array }>>(
     db,
@@ -307,7 +299,7 @@ export function createCanonicalPlaces(db: Database, keys: FilterKeys, findable: 
   return {
     find: (rows) => {
       const places = new Map<string, Halves>();
-      // In key order, so that one page of postings serves its neighbours.
+      // Sorted by key, so that consecutive look-ups read the same page of postings.
       const sought = Float64Array.from(rows, (row) => keys.id(row.id)).sort();
       for (let start = 0; start < sought.length; start += idsPerLookup) {
         const part = `[${sought.subarray(start, start + idsPerLookup).join(",")}]`;
@@ -335,16 +327,12 @@ export function createCanonicalPlaces(db: Database, keys: FilterKeys, findable: 
   };
 }
 
-/** What filters find a stored row by. */
+/** A stored row with the columns that determine its keys. */
 export function findableRow(row: TableRow): FindableRow {
   return { ...row, owner: row.address, tags: decodeTagBlob(row.tags) };
 }
 
-/**
- * Prepares the reading of stored rows.
- *
- * @param condition - SQL over the columns of `r`, ours alone, never text from outside.
- */
+/** Prepares a query of stored rows. @param condition - SQL over the columns of `r`; never text from outside. */
 export function prepareStored(db: Database, table: "items" | "duplicates", condition: string): Query<TableRow> {
   return prepareQuery<TableRow>(
     db,
@@ -363,15 +351,14 @@ function prepareMove(db: Database, from: string, to: string): (place: Halves) =>
   };
 }
 
-/** Compact places of one database, for the writer, inside its transaction. */
+/** Compact places of one database. Calls run inside the writer's transaction. */
 export type PrunedItems = Readonly<{
-  /** Copies what stays of rows that are about to be removed from a table. */
-  keep: (table: "items" | "duplicates", rows: readonly TableRow[]) => void;
-  /** Removes the compact places that rows were written to. */
+  /** Stores the compact places of rows that are about to be removed from a table. */
+  add: (table: "items" | "duplicates", rows: readonly TableRow[]) => void;
+  /** Removes the compact places of rows that were added. */
   replaced: (rows: readonly Halves[]) => void;
 }>;
 
-/** Opens the compact places of one database. */
 export function createPrunedItems(db: Database): PrunedItems {
   const columns = "n, fine, id, owner, head, size, sig, parent, digest";
   const copyFrom = (table: string) =>
@@ -387,7 +374,7 @@ export function createPrunedItems(db: Database): PrunedItems {
   );
   const drop = prepare(db, "DELETE FROM pruned_items WHERE n = (? << 31) | ?");
   const first = prepareQuery<{ n: number }>(db, "SELECT 1 AS n FROM pruned_items LIMIT 1");
-  // Most indexes are never pruned: then a row that is added costs no look-up here.
+  // Most indexes are never pruned: then adding a row needs no look-up here.
   let mayHaveSome = first.get() !== undefined;
 
   const typeOf = (row: TableRow): number | null => {
@@ -396,7 +383,7 @@ export function createPrunedItems(db: Database): PrunedItems {
   };
 
   return {
-    keep: (table, rows) => {
+    add: (table, rows) => {
       if (rows.length > 0) mayHaveSome = true;
       for (const row of rows) copy[table].run(typeOf(row), row.high, row.low);
     },
@@ -408,16 +395,15 @@ export function createPrunedItems(db: Database): PrunedItems {
 
 /** Numbers of owners, for the writer. */
 export type Owners = Readonly<{
-  /** The owner's number; one that is new gets the next. */
+  /** The owner's number; a new owner gets the next number. */
   numberOf: (address: Address, key: Uint8Array) => number;
-  /** Forgets what a failed transaction may have given out. */
+  /** Drops cached numbers that a failed transaction may have assigned. */
   discard: () => void;
 }>;
 
-/** Owners are repeated within a bundle and between bundles: so many numbers are cached (about 10 MB). */
+/** Limit of cached numbers (about 10 MB). Owners repeat within a bundle and between bundles. */
 const rememberedMax = 50_000;
 
-/** Opens the owners of one database. */
 export function createOwners(db: Database, counts: Counts): Owners {
   const find = prepareQuery<{ owner: number }>(db, "SELECT owner FROM owners WHERE address = ?");
   const add = prepareQuery<{ owner: number }>(db, "INSERT INTO owners (address, key) VALUES (?, ?) RETURNING owner");

@@ -1,7 +1,7 @@
 /**
  * The rows of the index: the types of writes, of queries, and of results.
  *
- * All of these are plain values that cross threads by structured clone.
+ * All rows are plain values, which cross threads by structured clone.
  * @module
  */
 import type { Address, BlockHash, Id } from "../../arweave/id.ts";
@@ -12,10 +12,10 @@ import type { Place } from "./place.ts";
 export type ItemRow = Readonly<{
   place: Place;
   id: Id;
-  /** Byte of the parent item's header in the root's data; null: the item is directly in the transaction. */
+  /** Offset of the parent item's header in the root's data; null: the item is directly in the transaction. */
   parentOffset: number | null;
   signatureType: number;
-  /** The public key as the header carries it. */
+  /** The public key, as in the header. */
   owner: Uint8Array;
   ownerAddress: Address;
   /** 43 characters, or "" for none. */
@@ -31,7 +31,7 @@ export type ItemRow = Readonly<{
   digest: Uint8Array;
 }>;
 
-/** A verified transaction of a block. A `Transaction` of arweave/transaction.ts with its position added is one. */
+/** A verified transaction of a block: a `Transaction` of arweave/transaction.ts with its position. */
 export type TransactionRow = Readonly<{
   /** Position in the block's `txs` array. */
   txIndex: number;
@@ -52,13 +52,13 @@ export type TransactionRow = Readonly<{
   dataSize: number;
   /** base64url, or "" for none. */
   dataRoot: string;
-  /** The JSON as the node wrote it; with `dataAt` present, its `data` value has been cut out (headers.ts `cutData`). */
+  /** The node's JSON; with `dataAt` present, its `data` value has been cut out (headers.ts `cutData`). */
   text: string;
-  /** Index in `text` at which the `data` value was; null: nothing was cut. Absent: the writer cuts. */
+  /** Index in `text` at which the `data` value was; null: nothing was cut. Absent: the writer cuts the data. */
   dataAt?: number | null;
 }>;
 
-/** A block, with what was checked of it. */
+/** A block, and which of its fields were verified. */
 export type BlockRow = Readonly<{
   height: number;
   hash: BlockHash;
@@ -70,19 +70,19 @@ export type BlockRow = Readonly<{
   txCount: number;
   weaveSize: bigint;
   blockSize: bigint;
-  /** The JSON as the node wrote it. */
+  /** The node's JSON. */
   text: string;
   checked: readonly string[];
   unchecked: readonly string[];
 }>;
 
-/** A transaction that a block names and that no source would give yet. */
+/** A transaction that a block names and that no source has returned yet. */
 export type MissingRow = Readonly<{ place: Place; id: Id; attempts: number }>;
 
 /** The places of one block's transactions in the weave; half-open, absolute. */
 export type WeaveLayout = readonly Readonly<{ txIndex: number; start: bigint; end: bigint }>[];
 
-/** A bundle to be queued: a transaction, or an item that is a bundle itself. */
+/** A bundle for the queue: a transaction, or a data item that is a bundle. */
 export type BundleRow = Readonly<{
   id: Id;
   place: Place;
@@ -94,11 +94,11 @@ export type BundleRow = Readonly<{
   size: number;
   /** 0 for a transaction, 1 for a bundle within it, and so on. */
   depth: number;
-  /** Whether both filters are skipped for it and what it contains. */
+  /** Whether both filters are skipped for the bundle and its contents. */
   bypassFilter: boolean;
 }>;
 
-/** One block with everything that is written in the same database transaction. */
+/** A block and all rows that are written in the same database transaction. */
 export type BlockRows = Readonly<{
   block: BlockRow;
   transactions: readonly TransactionRow[];
@@ -107,38 +107,38 @@ export type BlockRows = Readonly<{
 }>;
 
 /**
- * Which bundle a step is about. With `id`, a step does nothing when another bundle is at that place by now
- * (a reorganisation came between). With `bypassFilter: false`, an outcome is dropped and the bundle queued again when
- * its filters were bypassed meanwhile.
+ * Identifies the bundle of a step. With `id`, the step is ignored when another bundle is at that place after a
+ * reorganization. With `bypassFilter: false`, the outcome is dropped and the bundle queued again when a request
+ * bypassed its filters meanwhile.
  */
 export type BundleRef = Place & Readonly<{ id?: Id; bypassFilter?: boolean }>;
 
-/** An entry of a bundle that is no valid item; its siblings are. */
+/** An entry of a bundle that is not a valid item. Other entries may be valid. */
 export type InvalidItem = Readonly<{
   /** Number of the entry in the bundle, 0-based. */
   entry: number;
-  /** Byte of the root's data where the item begins. */
+  /** Offset of the item in the root's data. */
   offset: number;
   id: Id;
   reason: string;
 }>;
 
-/** Rows as another thread serialised them with `bun:jsc`. */
+/** Rows that another thread serialized with `bun:jsc`. */
 export type SerialisedRows = ArrayBufferLike;
 
-/** A bundle taken from the queue, to be worked on. */
+/** A bundle that was taken from the queue. */
 export type BundleJob = BundleRow &
   Readonly<{
     rootId: Id;
-    /** The first entry whose row is not in the index yet: a crash repeats at most one batch. */
+    /** The first entry whose row is not in the index yet. A crash repeats at most one batch. */
     nextEntry: number;
-    /** Times it was taken before. */
+    /** Earlier attempts. */
     attempts: number;
-    /** Items of this bundle that are in the index already, from the batches before `nextEntry`. */
+    /** Indexed items of this bundle, from the batches before `nextEntry`. */
     matchedCount: number;
   }>;
 
-/** The bundle status record of the specification; times are Unix seconds, absent values null. */
+/** The bundle status record of the specification. Times are Unix seconds; absent values are null. */
 export type BundleStatus = Readonly<{
   id: Id;
   rootTransactionId: Id | null;
@@ -164,11 +164,11 @@ export type BundleStatus = Readonly<{
   lastRetriedAt: number | null;
 }>;
 
-/** A row that is in no block yet: a transaction of the mempool, or an item that was uploaded or announced. */
+/** A row in no block: a transaction of the mempool, or an item that was uploaded or announced. */
 export type PendingRow = Readonly<{
   kind: "transaction" | "item";
   id: Id;
-  /** For a transaction: -1 (RSA) or -2 (ECDSA) as `transactionSignatureTypes` has it. */
+  /** For a transaction a negative number of `transactionSignatureTypes`. */
   signatureType: number;
   owner: Uint8Array;
   ownerAddress: Address;
@@ -178,11 +178,11 @@ export type PendingRow = Readonly<{
   headerSize: number;
   size: number;
   digest: Uint8Array | null;
-  /** Whether this process checked its signature over the whole payload (announced rows: false). */
+  /** Whether this process verified the signature over the complete payload (announced rows: false). */
   verified: boolean;
-  /** Of an item, where it is known; a transaction has it in its text. */
+  /** An item's signature, when known; the signature of a transaction is in its text. */
   signature?: Uint8Array;
-  /** Present for a transaction only. */
+  /** Only for a transaction. */
   transaction?: Readonly<{
     format: 1 | 2;
     quantity: bigint;
@@ -214,13 +214,13 @@ export type Located = Readonly<{
   contentEncoding?: string;
   /** SHA-256 of the payload, 32 bytes. */
   digest?: Uint8Array;
-  /** Whether this process checked the signature: of an item over its payload, of a transaction over its header. */
+  /** Whether this process verified the signature: an item's over its payload, a transaction's over its header. */
   verified: boolean;
-  /** Whether its height is at most the tip's minus `stableDepth`. */
+  /** Whether its height is at most the tip's height minus `stableDepth`. */
   stable: boolean;
-  /** Whether it is in no block yet. */
+  /** Whether it is in no block. */
   pending: boolean;
-  /** Format of the root transaction; absent when the root is not known. */
+  /** Format of the root transaction; absent when the root is unknown. */
   rootFormat?: 1 | 2;
   /** Data root of the root transaction, base64url; "" when it has none. */
   dataRoot: string;
@@ -237,7 +237,7 @@ export type TagPlan = Readonly<{ name: string; values: readonly string[]; op: "E
 /** Bounds, both inclusive. */
 export type Bounds = Readonly<{ min?: number; max?: number }>;
 
-/** Which of the costlier columns of a page are read; the others are left at their empty values. */
+/** Columns of a page that are costly to read; a column that is not selected is empty. */
 export type PageColumns = Readonly<{
   tags: boolean;
   ownerKey: boolean;
@@ -246,8 +246,8 @@ export type PageColumns = Readonly<{
 }>;
 
 /**
- * What a page of rows must satisfy: all of the filters; within one filter, any of its values.
- * An empty list is no filter, but a tag filter without values is met by every row (NEQ) or none (EQ).
+ * Filters of a page. A row must match all filters; within one filter, any of its values.
+ * An empty list is ignored, but a tag filter without values matches every row (NEQ) or no row (EQ).
  */
 export type PagePlan = Readonly<{
   ids?: readonly Id[];
@@ -256,17 +256,17 @@ export type PagePlan = Readonly<{
   tags?: readonly TagPlan[];
   /** Rows directly in one of these; null: transactions only. */
   bundledIn?: readonly Id[] | null;
-  /** Heights. Any bound leaves pending rows out. */
+  /** Heights. A bound excludes pending rows. */
   block?: Bounds;
   /** Unix seconds at which the row was indexed. */
   ingestedAt?: Bounds;
   order: "asc" | "desc";
-  /** Rows strictly after this place in the order. */
+  /** Selects rows strictly after this place in the order. */
   after?: Place;
-  /** Rows wanted, 1 or more. */
+  /** Maximum number of rows, 1 or more. */
   limit: number;
   columns: PageColumns;
-  /** Called between steps of a long query; throws to end it (deadline, abort). */
+  /** Called between the steps of a long query; throws to end the query (deadline, abort). */
   checkpoint?: () => void;
 }>;
 
@@ -284,38 +284,38 @@ export type PageRow = Readonly<{
   place: Place;
   id: Id;
   ownerAddress: Address;
-  /** base64url; "" unless asked for, or unknown. */
+  /** base64url; "" when unknown or not selected. */
   ownerKey: string;
   target: string;
   anchor: string;
   signatureType: number;
   size: number;
   headerSize: number;
-  /** Empty unless asked for. */
+  /** Empty when not selected. */
   tags: readonly Tag[];
   quantity: bigint;
   reward: bigint;
   /** 1 or 2; 2 for an item. */
   format: number;
-  /** Directly containing bundle; undefined for a transaction, or unless asked for. */
+  /** The directly containing bundle; undefined for a transaction, or when not selected. */
   parentId: Id | undefined;
-  /** Undefined while pending, or unless asked for. */
+  /** Undefined for a pending row, or when not selected. */
   block: PageBlock | undefined;
   /** Unix seconds. */
   ingestedAt: number;
 }>;
 
-/** A page: at most `limit` rows, and whether there is one more after them. */
+/** A page: at most `limit` rows, and whether more rows follow. */
 export type Page = Readonly<{ rows: readonly PageRow[]; hasNextPage: boolean }>;
 
-/** How many blocks deep a row is taken to be final. */
+/** Depth in blocks from which a row counts as final. */
 export const stableDepth = 18;
 
-/** Signature types of transactions; data items have positive ones (arweave/signature.ts). */
+/** Signature types of transactions; those of data items are positive (arweave/signature.ts). */
 export const transactionSignatureTypes = { rsa: -1, ecdsa: -2 } as const;
 
-/** Canonical texts of the filters in force (arweave/filter.ts `canonical`). */
+/** Canonical texts of the current filters (arweave/filter.ts `canonical`). */
 export type BundleFilters = Readonly<{ unbundleFilter: string; indexFilter: string }>;
 
-/** What was checked of a block, and what could not be. */
+/** Verified and unverified fields of a block. */
 export type BlockChecks = Readonly<{ checked: readonly string[]; unchecked: readonly string[] }>;

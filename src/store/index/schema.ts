@@ -1,34 +1,52 @@
 /**
  * The tables of the index. `n` is always a packed place (place.ts), so every table is in chain order and a
- * reorganisation is a range.
+ * reorganization is a range.
  *
- * What a column holds is said once, here. Scripts are only ever added at the end.
+ * The columns are documented only here. New scripts are added at the end; released scripts never change.
  * Source: docs/reference/index-layout.md.
  * @module
  */
 
+/** Columns of `items` and of `duplicates`. */
+const rowColumns = `
+  n INTEGER PRIMARY KEY,
+  fine INTEGER NOT NULL,
+  id BLOB NOT NULL,
+  owner INTEGER NOT NULL,
+  target BLOB,
+  anchor ANY,
+  head INTEGER NOT NULL,
+  size INTEGER NOT NULL,
+  sig INTEGER NOT NULL,
+  parent INTEGER,
+  tags BLOB NOT NULL,
+  digest BLOB,
+  ingested INTEGER NOT NULL,
+  trusted INTEGER NOT NULL
+`;
+
 /**
- * items: one row an id, transactions and data items alike, at the canonical place of the id.
- *   fine       item's exact byte is ((n & 2^31−1) << 6) + fine
- *   anchor     bytes where its text is canonical base64url, else the text
+ * items: one row for each id, transactions and data items alike, at the canonical place of the id.
+ *   fine       an item's exact offset is ((n & 2^31−1) << 6) + fine
+ *   anchor     the bytes of a text in canonical base64url, else the text
  *   head       bytes of the item's header; 0 for a transaction
  *   size       bytes of payload
  *   sig        signature type; negative for a transaction
- *   parent     byte of the parent item's header; NULL: directly in the transaction
+ *   parent     offset of the parent item's header; NULL: directly in the transaction
  *   tags       tag-blob.ts
  *   digest     SHA-256 of an item's payload
  *   ingested   Unix seconds
- *   trusted    1: the signature was not checked by this process (announced rows)
+ *   trusted    1: this process has not verified the signature (announced rows)
  * duplicates: the same columns, for the places of an id that are not the lowest.
- * postings: (key, n), key = filter-key.ts of id, owner, recipient, each tag.
- * transactions: what only transactions have, at every place of theirs, canonical or not. Amounts are text: they
- *   pass 2^63. weave_start and weave_end are absolute and half-open; NULL where unknown or without data.
- * blocks: stored_count: rows of `transactions` at that height; item_count: rows of `items` that are data items;
- *   last_item_at: the newest `ingested` of these; followed: 0 for a block that stands there for single transactions.
- * bundles: state of each bundle; due_at is Unix milliseconds, NULL when nothing is to be done; next_…: how far the
- *   present run is, and what it has found up to there.
- * invalid_items: entries of the bundle at n that are no valid items; byte: where the item begins in the root's data.
- * counters: sums that would be dear to count (counts.ts).
+ * postings: (key, n); keys are those of filter-key.ts for id, owner, recipient and each tag.
+ * transactions: fields that only transactions have, at each of their places, canonical or not. Amounts are text,
+ *   because they exceed 2^63. weave_start and weave_end are absolute and half-open; NULL when unknown or without data.
+ * blocks: stored_count: rows of `transactions` at that height; item_count: data items among the rows of `items`;
+ *   last_item_at: the newest `ingested` of these; followed: 0 for a block that only holds single transactions.
+ * bundles: the state of each bundle; due_at is Unix milliseconds, NULL when no work is due; next_…: progress of the
+ *   present attempt, and the items that it has indexed.
+ * invalid_items: entries of the bundle at n that are not valid items; byte: the item's offset in the root's data.
+ * counters: sums that are expensive to count (counts.ts).
  */
 const tables = `
 CREATE TABLE meta (name TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROWID;
@@ -56,38 +74,8 @@ CREATE TABLE block_texts (height INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT
 
 CREATE TABLE owners (owner INTEGER PRIMARY KEY, address BLOB NOT NULL UNIQUE, key BLOB NOT NULL) STRICT;
 
-CREATE TABLE items (
-  n INTEGER PRIMARY KEY,
-  fine INTEGER NOT NULL,
-  id BLOB NOT NULL,
-  owner INTEGER NOT NULL,
-  target BLOB,
-  anchor ANY,
-  head INTEGER NOT NULL,
-  size INTEGER NOT NULL,
-  sig INTEGER NOT NULL,
-  parent INTEGER,
-  tags BLOB NOT NULL,
-  digest BLOB,
-  ingested INTEGER NOT NULL,
-  trusted INTEGER NOT NULL
-) STRICT;
-CREATE TABLE duplicates (
-  n INTEGER PRIMARY KEY,
-  fine INTEGER NOT NULL,
-  id BLOB NOT NULL,
-  owner INTEGER NOT NULL,
-  target BLOB,
-  anchor ANY,
-  head INTEGER NOT NULL,
-  size INTEGER NOT NULL,
-  sig INTEGER NOT NULL,
-  parent INTEGER,
-  tags BLOB NOT NULL,
-  digest BLOB,
-  ingested INTEGER NOT NULL,
-  trusted INTEGER NOT NULL
-) STRICT;
+CREATE TABLE items (${rowColumns}) STRICT;
+CREATE TABLE duplicates (${rowColumns}) STRICT;
 CREATE INDEX duplicates_by_id ON duplicates (id, n);
 CREATE TABLE postings (key INTEGER NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (key, n)) STRICT, WITHOUT ROWID;
 
@@ -162,12 +150,12 @@ CREATE INDEX bundles_taken ON bundles (n) WHERE state = 'unbundling';
 `;
 
 /**
- * Parts of the posting index (parts/image.ts), each immutable; n = part << 24 | number of the body.
+ * Parts of the posting index (part-image.ts), each immutable; n = part << 24 | number of the body.
  *   first, last   packed places of its first and last row
  *   starts        the first place of each block of places
- * unsealed: rows whose postings are all in `postings`. Of every other row `postings` has only the id, and one part or
- *   more have its owner, recipient and tags. A part may also name places whose row is gone or another by now: what it
- *   says is checked against the row.
+ * unsealed: rows with all their postings in `postings`. For any other row `postings` has only the id, and at least one
+ *   part has its owner, recipient and tags. A part may also name a place whose row was removed or replaced, so its
+ *   results are checked against the row.
  */
 const parts = `
 CREATE TABLE unsealed (n INTEGER PRIMARY KEY) STRICT;
@@ -195,22 +183,22 @@ CREATE TABLE part_keys (
 ) STRICT, WITHOUT ROWID;
 `;
 
-/** Duplicates of a bundle are counted when they are asked for: which of two places is the lower one can change. */
+/** Duplicates of a bundle are counted on demand, because the lower of two places can change. */
 const duplicatesOfBundles = `
 CREATE INDEX duplicates_of_bundle ON duplicates (n >> 31, parent) WHERE sig > 0;
 ALTER TABLE bundles DROP COLUMN duplicated_data_item_count;
 ALTER TABLE bundles DROP COLUMN next_duplicated;
 `;
 
-/** What an item in no block is signed with: its bytes are in no data that the index could read it from. */
+/** Signatures of items in no block, whose bytes are in no data that the index could read. */
 const pendingSignatures = `
 CREATE TABLE pending_signatures (n INTEGER PRIMARY KEY, signature BLOB NOT NULL) STRICT;
 `;
 
 /**
- * Data items whose rows were pruned: where their bytes are, for reads by id and the block list. Columns as in `items`.
- *   type   number in `content_types`; NULL without Content-Type and Content-Encoding. A text there: JSON of these two
- * The index by id has the first 8 of its bytes.
+ * Data items whose rows were pruned: their locations, for reads by id and for the block list. Columns as in `items`.
+ *   type   number in `content_types`; NULL without Content-Type and Content-Encoding. `text`: JSON of these two values
+ * The index by id has the first 8 bytes of the id.
  */
 const prunedItems = `
 CREATE TABLE content_types (type INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) STRICT;
@@ -229,9 +217,7 @@ CREATE TABLE pruned_items (
 CREATE INDEX pruned_items_by_id ON pruned_items (substr(id, 1, 8));
 `;
 
-/**
- * Passes over the bundles of the index (bundle-passes.ts): places from `first` to `last`; those above `next` are done.
- */
+/** Passes over the bundles (bundle-passes.ts): places from `first` to `last`; the places above `next` are done. */
 const bundlePasses = `
 CREATE TABLE bundle_passes (
   pass INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -243,7 +229,7 @@ CREATE TABLE bundle_passes (
 ) STRICT;
 `;
 
-/** Scripts that bring an index file from nothing to the newest version. */
+/** The scripts from an empty file to the newest version. */
 export const indexMigrations: readonly string[] = [
   tables,
   parts,

@@ -1,5 +1,5 @@
 /**
- * One row of `items` on its way into the database, made from a transaction, a data item or a pending row.
+ * The stored form of a row of `items`, made from a transaction, a data item or a pending row.
  * @module
  */
 import type { SQLQueryBindings } from "bun:sqlite";
@@ -11,7 +11,7 @@ import type { FilterKeys } from "./filter-key.ts";
 import { isPlace, type Place, placeHigh, placeLow } from "./place.ts";
 import { type ItemRow, type PendingRow, type TransactionRow, transactionSignatureTypes } from "./rows.ts";
 
-/** A row as the tables have it, with the texts from which its keys are made. */
+/** A row as the tables store it, with the texts of its keys. */
 export type StoredRow = Readonly<{
   /** Upper 32 and lower 31 bits of the place. */
   high: number;
@@ -35,29 +35,30 @@ export type StoredRow = Readonly<{
   trusted: 0 | 1;
 }>;
 
-/** Columns of `items` and `duplicates`, in the order in which they are written. */
+/** Columns of `items` and `duplicates`, in the order of their values. */
 export const rowColumns =
   "n, fine, id, owner, target, anchor, head, size, sig, parent, tags, digest, ingested, trusted";
 
-/** A data item as it is stored. */
 export function storedItem(row: ItemRow): StoredRow {
   assert(isPlace(row.place) && row.place.offset >= 0, "an item is within the bounds of a place");
   assert(row.digest.length === 32, "a digest has 32 bytes");
+  return { ...itemColumns(row.place, row), parent: row.parentOffset, trusted: 0 };
+}
+
+/** The columns that items in blocks and pending rows have in common. */
+function itemColumns(place: Place, row: ItemRow | PendingRow): Omit<StoredRow, "parent" | "trusted"> {
   return {
-    ...halves(row.place),
+    ...halves(place),
     ...names(row),
     ownerKey: row.owner,
     anchor: storedText(row.anchor),
     head: row.headerSize,
     size: row.size,
     sig: row.signatureType,
-    parent: row.parentOffset,
     digest: row.digest,
-    trusted: 0,
   };
 }
 
-/** A transaction as it is stored. */
 export function storedTransaction(height: number, row: TransactionRow): StoredRow {
   const ownerKey = decodeBase64url(row.owner);
   assert(ownerKey !== undefined, "an owner is canonical base64url");
@@ -75,23 +76,11 @@ export function storedTransaction(height: number, row: TransactionRow): StoredRo
   };
 }
 
-/** A pending row as it is stored. */
 export function storedPending(place: Place, row: PendingRow): StoredRow {
-  return {
-    ...halves(place),
-    ...names(row),
-    ownerKey: row.owner,
-    anchor: storedText(row.anchor),
-    head: row.headerSize,
-    size: row.size,
-    sig: row.signatureType,
-    parent: null,
-    digest: row.digest,
-    trusted: row.verified ? 0 : 1,
-  };
+  return { ...itemColumns(place, row), parent: null, trusted: row.verified ? 0 : 1 };
 }
 
-/** The keys by which filters other than the id find a row. A tag that occurs twice gives its key twice. */
+/** The keys of all filters except for the id. A tag that occurs twice yields its key twice. */
 export function filterKeysOfRow(keys: FilterKeys, row: KeyedRow): number[] {
   const found = [keys.owner(row.owner)];
   if (row.target !== null) found.push(keys.recipient(row.target));
@@ -99,7 +88,7 @@ export function filterKeysOfRow(keys: FilterKeys, row: KeyedRow): number[] {
   return found;
 }
 
-/** What keys are made of. */
+/** The columns that determine a row's keys. */
 export type KeyedRow = Readonly<{
   id: Uint8Array;
   /** The owner's address, 32 bytes. */
@@ -110,7 +99,7 @@ export type KeyedRow = Readonly<{
   tags: readonly Tag[];
 }>;
 
-/** The values of `rowColumns` but for `n`, which is bound as its two halves. */
+/** The values of `rowColumns`; `n` is bound in two halves. */
 export function rowValues(row: StoredRow, owner: number, tagBlob: Uint8Array, ingested: number): SQLQueryBindings[] {
   return [
     row.high,
@@ -131,19 +120,19 @@ export function rowValues(row: StoredRow, owner: number, tagBlob: Uint8Array, in
   ];
 }
 
-/** Bytes that differ for any two targets; `addressOfKey` gives the text again. */
+/** Bytes that are unique for each target; `addressOfKey` returns the text. */
 function targetBytes(target: string): Uint8Array {
   const bytes = isAddress(target) ? addressKey(target) : decodeBase64url(target);
   assert(bytes !== undefined, "a target that is not an address is canonical base64url");
   return bytes;
 }
 
-/** Bytes where the text is the canonical base64url of some, else the text; null for "". */
+/** The bytes of a text in canonical base64url, else the text itself; null for "". */
 export function storedText(text: string): string | Uint8Array | null {
   return text === "" ? null : (decodeBase64url(text) ?? text);
 }
 
-/** The text that `storedText` or a BLOB column keeps. */
+/** The text of a column that `storedText` wrote, or of a BLOB column. */
 export function textOfStored(value: string | Uint8Array | null): string {
   if (value === null) return "";
   return typeof value === "string" ? value : encodeBase64url(value);
@@ -160,7 +149,7 @@ function halves(place: Place): Readonly<{ high: number; low: number; fine: numbe
   return { high: placeHigh(place), low: placeLow(place), fine: place.offset === -1 ? 0 : place.offset % 64 };
 }
 
-/** The bytes of a name that is canonical by its type: checking it again costs as much as reading it. */
+/** The bytes of an id or address. Its type guarantees the canonical spelling, which is not checked again. */
 function bytesOf(name: Id | Address): Uint8Array {
   const bytes = Buffer.from(name, "base64url");
   assert(bytes.length === 32, "an id or an address has 32 bytes");

@@ -1,22 +1,22 @@
 /**
- * Names and pairs of tags that are common on the chain, by number. The numbers are part of the stored format:
- * entries are only ever added at the end.
+ * Serializes the tags of one row compactly and without loss.
  *
- * Tags of one row as a compact byte string, and back without loss.
+ * Common names and common pairs are numbers. Values that are ids, hashes, UUIDs or decimal numbers are stored as bytes
+ * instead of text (8 typical tags: 125 bytes instead of 260).
  *
- * Known names and known pairs are a number; values that are ids, hashes, UUIDs or decimal numbers take their bytes
- * instead of their text (8 typical tags: 125 bytes instead of 260). A blob is tags one after the other: code
- * varint: 0 = the name follows (varint length, UTF-8); odd = known name (code − 1) / 2; even = known pair code / 2
- * − 1, and nothing follows value varint (length << 3 | form), then that many bytes in that form
+ * A blob is a sequence of tags. A tag begins with a varint code:
+ * - 0: the name follows (varint length, UTF-8), then the value;
+ * - odd: known name (code − 1) / 2; the value follows;
+ * - even: known pair code / 2 − 1; nothing follows.
  *
- * The tags of a row that decide how its content is sent.
+ * A value is a varint (length << 3 | form) and that many bytes in that form.
  * Source: docs/reference/index-layout.md#tags.
  * @module
  */
 import type { Tag } from "../../arweave/tags.ts";
 import { assert } from "../../lib/assert.ts";
 
-/** Common tag names. */
+/** Common tag names. Positions are part of the stored format: new names are added at the end. */
 export const knownNames: readonly string[] = [
   "Content-Type",
   "App-Name",
@@ -141,7 +141,7 @@ export const knownNames: readonly string[] = [
   "Kyve",
 ];
 
-/** Common pairs of name and value. */
+/** Common pairs of name and value. Positions are part of the stored format: new pairs are added at the end. */
 export const knownPairs: readonly (readonly [string, string])[] = [
   ["Content-Type", "application/json"],
   ["Content-Type", "application/octet-stream"],
@@ -219,14 +219,14 @@ export const knownPairs: readonly (readonly [string, string])[] = [
 ];
 
 const nameCodes = new Map(knownNames.map((name, index) => [name, index * 2 + 1]));
-/** Codes of known pairs, by name, then value. */
+/** Codes of known pairs, by name and value. */
 const pairCodes = new Map<string, Map<string, number>>();
 for (const [index, [name, value]] of knownPairs.entries()) {
   const codes = pairCodes.get(name) ?? new Map<string, number>();
   pairCodes.set(name, codes.set(value, index * 2 + 2));
 }
 
-/** How the bytes of a value stand for its text. Numbers are part of the format. */
+/** Encodings of a value. Numbers are part of the format. */
 const forms = { text: 0, base64url: 1, hex: 2, decimal: 3, uuid: 4, prefixedHex: 5 } as const;
 
 const hexPattern = /^[0-9a-f]+$/;
@@ -238,11 +238,11 @@ const uuidLength = 36;
 
 let scratch = Buffer.alloc(16 * 1_024);
 
-/** Writes tags, in their order. The text of each must be well-formed UTF-16 (decoded UTF-8 always is). */
+/** Serializes tags in order. Their text must be well-formed UTF-16 (decoded UTF-8 always is). */
 export function encodeTagBlob(tags: readonly Tag[]): Uint8Array {
   let at = 0;
   for (const { name, value } of tags) {
-    // Three bytes of UTF-8 a UTF-16 unit at most, and three varints.
+    // At most three bytes of UTF-8 for a UTF-16 unit, and three varints.
     reserve(at + (name.length + value.length) * 3 + 16);
     const pairCode = pairCodes.get(name)?.get(value);
     if (pairCode !== undefined) {
@@ -255,7 +255,7 @@ export function encodeTagBlob(tags: readonly Tag[]): Uint8Array {
   return new Uint8Array(scratch.subarray(0, at));
 }
 
-/** Reads what `encodeTagBlob` wrote. */
+/** Reads the output of `encodeTagBlob`. */
 export function decodeTagBlob(blob: Uint8Array): Tag[] {
   const tags: Tag[] = [];
   const cursor = { at: 0 };
@@ -264,8 +264,8 @@ export function decodeTagBlob(blob: Uint8Array): Tag[] {
 }
 
 /**
- * A Buffer's methods on the bytes as the database gives them: to ask those for the memory of a Buffer costs more than
- * to read eight texts from it (0.8 µs of 1.3, measured).
+ * Buffer's methods, called on the database's byte arrays. Wrapping an array in a Buffer costs more than reading eight
+ * texts from it (0.8 of 1.3 µs, measured).
  */
 const { toString: readBytes, readUIntBE } = Buffer.prototype;
 
@@ -327,7 +327,7 @@ function writeName(at: number, name: string): number {
 }
 
 function writeValue(at: number, value: string): number {
-  // The form is tried in place, behind space for a length of one byte or two.
+  // The value is written after space for a length of one or two bytes.
   const form = formOf(value);
   if (form !== forms.text) {
     const size = writeCompact(at + 2, value, form);
@@ -339,14 +339,14 @@ function writeValue(at: number, value: string): number {
   return start + size;
 }
 
-/** Writes the head of a value whose bytes stand two behind it. */
+/** Writes the head of a value whose bytes are at `at + 2`. */
 function closeValue(at: number, size: number, form: number): number {
   const start = writeVarint(at, size * 8 + form);
   if (start !== at + 2) scratch.copyWithin(start, at + 2, at + 2 + size);
   return start + size;
 }
 
-/** The form that a value seems to have; only the bytes can tell whether exactly its text comes back. */
+/** The probable form of a value; only writing it shows whether it restores exactly the same text. */
 function formOf(value: string): number {
   const { length } = value;
   if (length < hexLengthMin) return decimalPattern.test(value) ? forms.decimal : forms.text;
@@ -358,7 +358,7 @@ function formOf(value: string): number {
   return base64urlLengths.has(length) ? forms.base64url : forms.text;
 }
 
-/** Writes a value in its form; returns its bytes, 0 when reading would not restore the text. */
+/** Writes a value in its form. @returns Its size, 0 when reading would not restore the text. */
 function writeCompact(at: number, value: string, form: number): number {
   switch (form) {
     case forms.uuid:
@@ -377,7 +377,7 @@ function writeCompact(at: number, value: string, form: number): number {
 }
 
 function writeDecimal(at: number, value: number): number {
-  // Six bytes are the most that a Buffer reads as one number.
+  // A Buffer reads at most six bytes as one number.
   if (value >= 2 ** 48) return 0;
   const size = Math.ceil(Math.log2(value + 1) / 8);
   scratch.writeUIntBE(value, at, size);
@@ -414,22 +414,22 @@ function reserve(size: number): void {
   scratch = larger;
 }
 
-/** Values of Content-Type and Content-Encoding, in this order; undefined where there is no such tag. */
+/** Values of Content-Type and Content-Encoding, in this order; undefined when the tag is absent. */
 export type ContentTags = readonly (string | undefined)[];
 
 const names = ["content-type", "content-encoding"] as const;
 
-/** The first tag of each name counts. */
+/** The first tag of each name is used. */
 export function contentTags(tags: readonly Tag[]): ContentTags {
   return names.map((name) => tags.find((tag) => tag.name.toLowerCase() === name)?.value);
 }
 
-/** Writes them as one text; null when there are none. */
+/** Serializes the values as one text; null when both are undefined. */
 export function writeContentTags(values: ContentTags): string | null {
   return values.every((value) => value === undefined) ? null : JSON.stringify(values);
 }
 
-/** Reads what `writeContentTags` wrote. */
+/** Reads the output of `writeContentTags`. */
 export function readContentTags(text: string | null): ContentTags {
   const values: unknown = text === null ? [] : JSON.parse(text);
   return Array.isArray(values) ? values.map((value) => (typeof value === "string" ? value : undefined)) : [];

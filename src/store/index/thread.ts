@@ -1,31 +1,30 @@
 /**
- * The index's writer as other threads see it: the same calls, carried out in order by the one thread that holds it.
+ * The index writer for other threads: the same calls, executed in order by the one thread that holds the writer.
  * @module
  */
 import { Failure } from "../../failures.ts";
 import type { IndexWriter } from "./writer.ts";
 
-/** A call of the writer. */
 export type WriterCall = Exclude<keyof IndexWriter, "close">;
 
-/** The writer's calls, each with a promise of its result. */
+/** The writer's calls; each returns a promise of its result. */
 export type IndexWriterCalls = {
   readonly [Name in WriterCall]: (...parts: Parameters<IndexWriter[Name]>) => Promise<ReturnType<IndexWriter[Name]>>;
 };
 
-/** One call on its way to the thread (workers/index.ts, function `write`). */
+/** One call, as a job of the thread (workers/index.ts, function `write`). */
 export type WriteJob = Readonly<{ path: string; call: WriterCall; parts: readonly unknown[] }>;
 
-/** Calls that may wait for the thread; callers wait for their results, so this many mean that it does not respond. */
+/** Limit of waiting calls. Callers wait for their results, so this many mean that the thread does not respond. */
 const callsWaitingMax = 10_000;
 
 /**
- * Makes the calls of a writer that another thread holds. They are carried out in the order in which they are made:
- * each is passed on after the previous result, because a pool does not keep the order of its jobs.
+ * Creates the calls of a writer in another thread. Calls are executed in the order in which they are made: each is
+ * sent after the previous result, because a pool does not preserve the order of its jobs.
  *
  * @param path - The index file.
- * @param run - Hands a job to function `write` of workers/index.ts; its pool has one thread.
- * @throws Failure `busy` (a call) when too many wait; whatever the writer threw.
+ * @param run - Sends a job to function `write` of workers/index.ts; its pool has one thread.
+ * @throws Failure `busy` (a call) when too many wait; errors of the writer.
  */
 export function createIndexWriterCalls(path: string, run: (job: WriteJob) => Promise<unknown>): IndexWriterCalls {
   let last: Promise<unknown> = Promise.resolve();
@@ -33,14 +32,14 @@ export function createIndexWriterCalls(path: string, run: (job: WriteJob) => Pro
   const inOrder = async <Result>(job: WriteJob): Promise<Result> => {
     if (waiting >= callsWaitingMax) throw new Failure("busy", { call: job.call, waiting });
     waiting += 1;
-    const response = last.then(() => run(job) as Promise<Result>);
-    // How a call ends is its caller's business; the next one only waits for it.
-    last = response.then(
+    const result = last.then(() => run(job) as Promise<Result>);
+    // The caller handles the result's error; the next call only waits for the end of this one.
+    last = result.then(
       () => undefined,
       () => undefined,
     );
     try {
-      return await response;
+      return await result;
     } finally {
       waiting -= 1;
     }

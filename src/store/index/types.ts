@@ -21,10 +21,10 @@ import type {
 /** The block up to which the chain was followed. */
 export type Tip = Readonly<{ height: number; hash: BlockHash; timestamp: number }>;
 
-/** A transaction's JSON. With `dataAt`, the `data` value was cut out there and is in the extents (headers.ts). */
+/** A transaction's JSON. With `dataAt`, the `data` value was cut out there and is in the content cache (headers.ts). */
 export type TransactionText = Readonly<{ text: string; dataAt: number | null }>;
 
-/** A block's JSON and what was checked of it. */
+/** A block's JSON, and which of its fields were verified. */
 export type BlockText = Readonly<{
   text: string;
   checked: readonly string[];
@@ -43,7 +43,7 @@ export type BlocksPlan = Readonly<{
 /** An item that overlaps a span of a root transaction's data. */
 export type ItemSpan = Readonly<{
   id: Id;
-  /** SHA-256 of the payload; absent for a nested bundle that the index filter left out. */
+  /** SHA-256 of the payload; absent for a nested bundle that the index filter excluded. */
   digest?: Uint8Array;
   start: number;
   end: number;
@@ -59,7 +59,7 @@ export type WeaveSpan = Readonly<{
   dataRoot: string;
 }>;
 
-/** Numbers of the debug record (docs/reference/gateway.md#debug). Absent times and heights are null. */
+/** Counts of the debug record (docs/reference/gateway.md#debug). Absent times and heights are null. */
 export type IndexCounts = Readonly<{
   owners: number;
   transactions: number;
@@ -75,16 +75,16 @@ export type IndexCounts = Readonly<{
   bundlesFailed: number;
   /** Entries of unbundled bundles, valid or not. */
   bundleItems: number;
-  /** Of them, those that passed the index filter. */
+  /** Entries that passed the index filter. */
   matchedItems: number;
   stable: HeightCounts;
   recent: HeightCounts;
 }>;
 
-/** Numbers of one range of heights. */
+/** Counts of one range of heights. */
 export type HeightCounts = Readonly<{
   blocks: number;
-  /** Transactions that the blocks name. */
+  /** Ids in the blocks' `txs`. */
   blockTransactions: number;
   transactions: number;
   items: number;
@@ -94,7 +94,7 @@ export type HeightCounts = Readonly<{
   maxItemHeight: number | null;
 }>;
 
-/** Latest times, Unix seconds; null when it never happened. */
+/** Latest times, Unix seconds; null for an event that never happened. */
 export type IndexTimes = Readonly<{
   bundleQueuedAt: number | null;
   bundleSkippedAt: number | null;
@@ -104,71 +104,68 @@ export type IndexTimes = Readonly<{
   stableItemIndexedAt: number | null;
 }>;
 
-/** The reader. */
+/** The reader. All calls are synchronous. */
 export type IndexReader = Readonly<{
-  /** Undefined while nothing was followed. */
+  /** Undefined before the first followed block. */
   tip: () => Tip | undefined;
   /** By height or hash. */
   block: (block: number | BlockHash) => PageBlock | undefined;
   blockText: (block: number | BlockHash) => BlockText | undefined;
-  /** Blocks, with one row of look-ahead. */
+  /** At most `limit` blocks, and whether more follow. */
   blocks: (plan: BlocksPlan) => Readonly<{ rows: readonly PageBlock[]; hasNextPage: boolean }>;
-  /** Blocks that hold data items, in order; heights inclusive, at most `limit`. */
+  /** Blocks with data items, in order; heights inclusive, at most `limit`. */
   heightsWithItems: (
     first: number,
     last: number,
     limit: number,
   ) => readonly Readonly<{ height: number; itemCount: number }>[];
-  /** Height, block hash and number of confirmations are those of a transaction in a followed block. */
+  /** Undefined unless the transaction is in a followed block. */
   transactionStatus: (id: Id) => Readonly<{ height: number; hash: BlockHash; confirmations: number }> | undefined;
   transactionText: (id: Id) => TransactionText | undefined;
-  /** The signature of the item at a place in no block; undefined where it is not known. */
+  /** The signature of an item in no block; undefined when unknown. */
   pendingSignature: (place: Place) => Uint8Array | undefined;
   /** Undefined for an id that the index does not have. */
   locate: (id: Id) => Located | undefined;
   placeOf: (id: Id) => Place | undefined;
-  /** The canonical place first, then the others in order. */
+  /** The canonical place first, then the other places in order. */
   placesOf: (id: Id) => readonly Place[];
-  /** One row with all its columns. */
+  /** One row with all columns. */
   row: (id: Id) => PageRow | undefined;
-  /** Rows by place, with one row of look-ahead. */
+  /** At most `limit` rows in place order, and whether more follow. */
   page: (plan: PagePlan) => Page;
-  /** Counts the rows of a plan (`limit` and `columns` aside); undefined when there are more than `max`. */
+  /** Counts the rows of a plan, ignoring `limit` and `columns`; undefined when there are more than `max`. */
   count: (plan: PagePlan, max: number) => number | undefined;
-  /** Runs calls of this reader that must see one state of the index. Short ones: the log grows while it lasts. */
+  /** Runs reads that must see one state of the index. They must be short: the log grows meanwhile. */
   snapshot: <Result>(work: () => Result) => Result;
   /**
-   * Items of every nesting level that overlap `[start, end)` of a root's data, in place order, also those whose
-   * canonical place is elsewhere; at most `limit`.
+   * Items of every nesting level that overlap `[start, end)` of a root's data, in place order; at most `limit`.
+   * Includes items whose canonical place is elsewhere.
    */
   itemsWithin: (root: Place, start: number, end: number, limit: number) => readonly ItemSpan[];
-  /** The transaction whose data holds the absolute weave byte. */
+  /** The transaction whose data includes the absolute weave offset. */
   transactionAt: (weaveOffset: bigint) => WeaveSpan | undefined;
   /** The span of a transaction's data in the weave; undefined when unknown or empty. */
   weaveSpan: (id: Id) => WeaveSpan | undefined;
-  /** The span of a block in the weave, and the transactions with data there, in weave order. */
+  /** The transactions of a block with data in the weave, in weave order. */
   transactionsOfBlock: (
     height: number,
   ) => readonly Pick<TransactionRow, "id" | "txIndex" | "format" | "dataSize" | "dataRoot">[];
   /** Missing transactions that are due, oldest attempt first. */
   dueMissing: (nowMs: number, limit: number) => readonly MissingRow[];
   bundleStatus: (id: Id) => BundleStatus | undefined;
-  /** An id as the queue of bundles would have it, whether or not it is one; undefined for what is in no block. */
+  /** An id as a bundle for the queue, even when it is not a bundle; undefined for an id in no block. */
   bundleRow: (id: Id) => BundleRow | undefined;
-  /** Entries of a bundle that are no valid items, in order; at most `limit`. */
+  /** Entries of a bundle that are not valid items, in order; at most `limit`. */
   invalidItems: (id: Id, limit: number) => readonly InvalidItem[];
-  /**
-   * Entries that were read of the bundles at a root's place and within it, on every level, since the root was queued
-   * last.
-   */
+  /** Entries that were read of all bundles at or within a root's place since the root was last queued. */
   entriesUnder: (root: Place) => number;
-  /** Passes over the bundles that are under way. */
+  /** Passes over the bundles that are in progress. */
   bundlePasses: () => readonly BundlePass[];
-  /** When the next bundle is due. Unix milliseconds; undefined when none is queued. */
+  /** When the next bundle is due, Unix milliseconds; undefined when the queue is empty. */
   nextBundleAt: () => number | undefined;
   counts: () => IndexCounts;
   times: () => IndexTimes;
-  /** Texts of what is wrong with the file; empty when it is whole. Reads all of it. */
+  /** Descriptions of damage; empty when the file is intact. Reads the complete file. */
   integrity: () => readonly string[];
   close: () => void;
 }>;

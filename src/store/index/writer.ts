@@ -1,11 +1,9 @@
 /**
- * The one writer of the index: blocks, items, bundles and pending rows, each call one database transaction.
+ * The only writer of the index: blocks, items, bundles and pending rows. Each call is one database transaction.
  *
- * Exactly one thread of one process may hold it (workers/index.ts); readers open their own (reader.ts). A call
- * that throws leaves the database as it was.
- *
- * Pruning, for the writer: removes item rows in steps, each a transaction of its own; compact places stay.
- * Source: docs/reference/index-layout.md#inserting.
+ * Only one thread of one process may open it (workers/index.ts); readers use separate connections (reader.ts). A call
+ * that throws leaves the database unchanged. Pruning removes item rows in steps, each a transaction; compact places
+ * remain.
  * @module
  */
 import { deserialize } from "bun:jsc";
@@ -47,60 +45,59 @@ import type {
 import { indexMigrations } from "./schema.ts";
 import { storedItem } from "./stored-row.ts";
 
-/** What a batch of items became. */
+/** Outcome of a batch of items. */
 export type ItemsAdded = Readonly<{
-  /** Rows that are new to the index and stand at their canonical place. */
+  /** Rows that are new to the index, at their canonical place. */
   added: number;
-  /** Rows whose id is at a lower place already; stored apart. */
+  /** Rows whose id is already at a lower place; stored as duplicates. */
   duplicated: number;
-  /** Rows that were there before, at the same place: a step that was repeated. */
+  /** Rows that were already at the same place: a repeated step. */
   repeated: number;
-  /** Whether the bundle is no longer there: then nothing was added. */
+  /** Whether the bundle was removed meanwhile: then nothing was added. */
   gone: boolean;
 }>;
 
-/** A block by its hash too: after a reorganisation its height has another one. */
+/** A block by height and hash: after a reorganization another block has its height. */
 export type BlockRef = Readonly<{ height: number; hash: BlockHash }>;
 
-/** A batch of verified items of one bundle, and how far the bundle is done after it. */
+/** A batch of verified items of one bundle, and the bundle's progress after it. */
 export type ItemBatch = Readonly<{
   bundle: BundleRef;
-  /** In any order; `bun:jsc` serialised `ItemRow[]` is taken as it is. */
+  /** In any order; may be an `ItemRow[]` that was serialized with `bun:jsc`. */
   rows: readonly ItemRow[] | SerialisedRows;
-  /** The first entry of the bundle that is not in this batch or one before it. */
+  /** The first entry of the bundle after this batch. */
   nextEntry: number;
   /** Bundles found among the items; queued in the same transaction. */
   bundles: readonly BundleRow[];
-  /** Entries before `nextEntry` that are no valid items. */
+  /** Entries before `nextEntry` that are not valid items. */
   invalid?: readonly InvalidItem[];
 }>;
 
-/** The writer. Times are taken from its clock. */
+/** The writer. Times come from its clock. */
 export type IndexWriter = Readonly<{
   /**
-   * Adds the block after the tip, with its transactions, the ids that are missing, and the bundles to queue.
-   * The first block may have any height. Existing rows (queued by hand before) stay unchanged.
+   * Adds the block after the tip, with its transactions, missing ids, and bundles to queue.
+   * The first block may have any height. Existing rows (queued by an operator before) stay unchanged.
    *
-   * @param rows - As values, or serialised with `bun:jsc`.
+   * @param rows - As values, or serialized with `bun:jsc`.
    */
   addBlock: (rows: BlockRows | SerialisedRows) => void;
-  /** Adds a block that is not followed (below the first one), for single transactions an operator asks for. */
+  /** Adds a block that is not followed (below the first one), for single transactions that an operator requests. */
   addStrayBlock: (rows: BlockRows) => void;
-  /** Removes every block and row at or above a height; the ids' other places take over. In steps for deep ones. */
+  /** Removes blocks and rows from a height on; other places of the ids become canonical. Runs in steps. */
   rollback: (fromHeight: number) => Readonly<{ blocks: number; rows: number }>;
-  /** Fills a transaction that was missing; false when it is not missing in that block (any more). */
+  /** Adds a missing transaction; false when it is no longer missing in that block. */
   addMissingTransaction: (block: BlockRef, row: TransactionRow, bundles: readonly BundleRow[]) => boolean;
   /**
-   * Sets the places of a block's transactions in the weave, once all of them are known; false when another
-   * block stands
-   * at its height by now, or none.
+   * Sets the places of a block's transactions in the weave, once all of them are known; false when the block is no
+   * longer at its height.
    *
-   * @param checks - What is checked of the block by now; absent: as before.
+   * @param checks - New lists of verified and unverified fields; absent: unchanged.
    */
   setWeaveLayout: (block: BlockRef, layout: WeaveLayout, checks?: BlockChecks) => boolean;
-  /** Notes one more failed attempt at a missing transaction. */
+  /** Counts a failed attempt to fetch a missing transaction. */
   postponeMissing: (place: Place, nextTryAtMs: number) => void;
-  /** Adds items of a bundle and notes the bundle's progress. */
+  /** Adds items of a bundle and stores the bundle's progress. */
   addItems: (batch: ItemBatch) => ItemsAdded;
   /** Adds pending rows in arrival order; ids that have a row stay unchanged. Returns how many were added. */
   addPending: (rows: readonly PendingRow[]) => number;
@@ -108,65 +105,67 @@ export type IndexWriter = Readonly<{
   removePending: (ids: readonly Id[]) => number;
   /** Removes pending rows that were ingested before a time. Unix seconds. */
   expirePending: (beforeSeconds: number) => number;
-  /** Removes announced items that were ingested before a time and have not come. Unix seconds. */
+  /** Removes announced items that were ingested before a time and never arrived. Unix seconds. */
   expireAnnounced: (beforeSeconds: number) => number;
-  /** Queues bundles, or queues them again; returns how many were not queued already. */
+  /** Queues bundles, or queues them again. @returns How many were not queued before. */
   queueBundles: (bundles: readonly BundleRow[]) => number;
-  /** Queues a bundle that an operator requests, unless it is done with these filters: then what failed within it. */
+  /**
+   * Queues a bundle that an operator requests. A bundle that is done with these filters stays done; its failed nested
+   * bundles are queued instead.
+   */
   requestBundle: (bundle: BundleRow, filters: BundleFilters) => BundleRequestOutcome;
-  /** Takes the bundle that is due first, or undefined. It is taken again after a crash. */
+  /** Takes the bundle that is due first; undefined when none is due. After a crash it is queued again. */
   takeBundle: () => BundleJob | undefined;
-  /** Takes at most so many bundles that are due. */
+  /** Takes at most `limit` due bundles. */
   takeBundles: (limit: number) => readonly BundleJob[];
-  /** The filter said no. This and the two steps below do nothing when the bundle is no longer there. */
+  /** Records that the filter excluded a bundle. This call and the next two ignore a bundle that was removed. */
   skipBundle: (bundle: BundleRef, filters: BundleFilters) => void;
-  /** Every entry was read and its items are in the index. `itemCount`: entries of the bundle, valid or not. */
+  /** Records that all items of a bundle are indexed. `itemCount`: entries of the bundle, valid or not. */
   finishBundle: (bundle: BundleRef, outcome: BundleFilters & Readonly<{ itemCount: number }>) => void;
-  /** The bundle could not be done now; it is due again at that time. Null: never (the bundle itself is malformed). */
+  /** Records a failure and the time of the next attempt; null for a malformed bundle: never. */
   failBundle: (bundle: BundleRef, reason: string, nextTryAtMs: number | null) => void;
-  /** Has all bundles evaluated again unless the filters are those of the last call (bundle-passes.ts). */
+  /** Evaluates all bundles again, unless the filters are those of the last call (bundle-passes.ts). */
   bundleFiltersChanged: (filters: BundleFilters) => boolean;
-  /** Has the bundles of a range of heights evaluated again; false when too many ranges wait. */
+  /** Evaluates the bundles of a range of heights again; false when too many ranges wait. */
   addBundleRange: (range: BundleRange) => boolean;
-  /** Queues again what such a pass finds next. */
+  /** Runs the next step of a pass. */
   stepBundlePass: (filters: BundleFilters, bounds: BundlePassBounds) => BundlePassStep;
   /** Removes item rows of stable heights by time of ingestion; their compact places and transactions stay. */
   pruneItems: (bounds: PruneBounds) => number;
-  /** Folds what it can of the log into the file, without waiting for readers; called when there is nothing to do. */
+  /** Folds the log into the file as far as possible without waiting for readers; called when idle. */
   checkpoint: () => void;
   close: () => void;
 }>;
 
-/** How the writer is opened. */
 export type IndexWriterOptions = Readonly<{
   clock: Clock;
   /** Page cache, bytes. */
   cacheBytes?: number;
-  /** When rows become parts of the posting index, and when parts are merged. */
+  /** Thresholds for sealing rows into parts of the posting index, and for merging parts. */
   partSizes?: PartSizes;
 }>;
 
 const cacheBytesDefault = 64 * 2 ** 20;
-/** A rollback removes whole blocks, about so many rows at a time: bounds the write-ahead log. */
+/** A rollback removes complete blocks, about this many rows at a time: bounds the write-ahead log. */
 const rollbackRows = 20_000;
 
 /**
  * Opens the index for writing; creates it when absent.
  *
- * @throws Error when the file is damaged or of a newer version.
+ * @throws Error when the file is damaged or has a newer version.
  */
 export function openIndexWriter(path: string, options: IndexWriterOptions): IndexWriter {
   const { clock, cacheBytes = cacheBytesDefault, partSizes = partSizesDefault } = options;
   const db = openForWriting(path, { migrations: indexMigrations, synchronous: "NORMAL", cacheBytes });
   const counts = createCounts(db);
   const owners = createOwners(db, counts);
-  /** One call, one transaction; what was remembered of a failed one is forgotten. */
+  /** Runs one call as one transaction; discards cached changes when it fails. */
   const step = <Result>(work: () => Result): Result => {
     try {
       return inTransaction(db, () => {
-        const response = work();
+        const result = work();
         counts.flush();
-        return response;
+        return result;
       });
     } catch (error) {
       counts.discard();
@@ -246,8 +245,8 @@ function chainSteps({ db, step, rows, chain, bundles, pending, clock }: Parts): 
         const block = isSerialised(given) ? readBlockRows(given) : given;
         const before = tip.get();
         const { height, hash } = block.block;
-        assert(before === undefined || before.height + 1 === height, "blocks are added one after the other");
-        // A block that was put there by hand may have been forked away since.
+        assert(before === undefined || before.height + 1 === height, "the height of a block is the tip's plus 1");
+        // A reorganization may have removed a block that an operator added.
         if (chain.known(height) !== undefined && !isFollowed({ height, hash })) removeFrom(height);
         addRows(block, true);
         rows.seal();
@@ -330,7 +329,7 @@ function bundleSteps({ db, step, rows, bundles, passes, clock }: Parts): BundleS
   };
 }
 
-/** Returns the height from which the next step of a rollback removes; undefined when nothing is left. */
+/** Returns the first height of the next step of a rollback; undefined when no block is left. */
 function createRemovalSteps(db: Database): (fromHeight: number) => number | undefined {
   const newest = prepareQuery<{ height: number; weight: number }>(
     db,
@@ -373,7 +372,7 @@ function readBlockRows(serialised: SerialisedRows): BlockRows {
   return rows as BlockRows;
 }
 
-/** Which item rows go. Heights are inclusive. */
+/** Which item rows are removed. Heights are inclusive. */
 export type PruneBounds = Readonly<{
   ingestedBeforeSeconds: number;
   startHeight: number;
@@ -384,11 +383,7 @@ const itemsPerStep = 5_000;
 
 const prunedSql = "n BETWEEN ? AND ? AND sig > 0 AND ingested < ?";
 
-/**
- * Creates the pruning of one database; it returns how many rows were removed.
- *
- * @param step - Runs work in a transaction.
- */
+/** Creates the pruning of one database; it returns how many rows were removed. @param step - Runs a transaction. */
 export function createPruning(
   db: Database,
   step: (work: () => number) => number,

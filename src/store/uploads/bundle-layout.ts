@@ -129,7 +129,7 @@ export function* runsWithin(
   }
 }
 
-/** Index of the last run that begins at or before a byte; 0 when there is none. */
+/** Index of the last run that begins at or before a byte; else 0. */
 function lastRunBefore(runs: readonly LayoutRun[], byte: number): number {
   let low = 0;
   let high = runs.length - 1;

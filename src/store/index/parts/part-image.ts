@@ -1,13 +1,11 @@
 /**
- * A part of the posting index before it is stored: rows by place, and for every key the rows that have it.
+ * The format of a part of the posting index: rows by place, and for each key the rows that have it.
  *
- * Keys of few rows share buckets of plain entries; keys of many rows have lists of their own, by chunks of
- * ordinals, with a directory whose counts tell which list is shortest. A part is never changed once stored.
+ * Keys with few rows share buckets of plain entries. A key with many rows has a separate list for each chunk of
+ * ordinals; a directory of counts shows which list is shortest. A stored part never changes.
  *
- * How a part of the posting index is written: places by blocks, the rows of a key by chunks.
- *
- * Rows of a part are numbered by place ("ordinals"). Places and ordinals are sorted, so both are written as what
- * each adds to the one before, in as few bytes as that takes.
+ * Rows of a part are numbered by place (ordinals). Places and ordinals are sorted, so both are stored as differences
+ * in as few bytes as possible.
  * Source: docs/reference/index-layout.md#parts.
  * @module
  */
@@ -17,10 +15,10 @@ import { filterKeyBits } from "../filter-key.ts";
 /** Rows of a part and their entries: `partKey << 24 | ordinal`, sorted. */
 export type PartRows = Readonly<{ places: PlaceList; entries: BigUint64Array }>;
 
-/** A list of one key within one chunk. */
+/** The list of one key in one chunk. */
 export type PartList = Readonly<{ key: number; chunk: number; count: number; body: Uint8Array }>;
 
-/** What is stored of a part. */
+/** The stored form of a part. */
 export type PartImage = Readonly<{
   count: number;
   /** Blocks of places. */
@@ -32,30 +30,30 @@ export type PartImage = Readonly<{
   lists: readonly PartList[];
 }>;
 
-/** Bits of a filter's key that a part keeps; beside them an entry has 24 bits for the row's ordinal. */
+/** Bits of a filter's key in a part. The other 24 bits of an entry are the row's ordinal. */
 export const partKeyBits = 40;
 const partKeyScale = 2 ** (filterKeyBits - partKeyBits);
 
-/** Most rows of a part. */
+/** Maximum number of rows of a part. */
 export const partRowsMax = 2 ** (64 - partKeyBits);
 
-/** A key of at most so many rows of a part has no list of its own. */
+/** A key with at most this many rows in a part has no separate list. */
 export const rareRowsMax = 16;
 
-/** Entries of a bucket on average: a kilobyte, read to find a rare key. */
+/** Average number of entries of a bucket: a look-up of a rare key reads a kilobyte. */
 const entriesPerBucket = 120;
 
-/** The part of a filter's key that parts keep. */
+/** The leading bits of a filter's key that parts store. */
 export function partKeyOf(key: number): number {
   return Math.floor(key / partKeyScale);
 }
 
-/** The bucket in which a rare key's entries stand. */
+/** The bucket of a rare key. */
 export function bucketOf(partKey: number, buckets: number): number {
   return Math.floor((partKey / 2 ** partKeyBits) * buckets);
 }
 
-/** An entry's key and ordinal, from its two 32-bit words. */
+/** The key of an entry, from its two 32-bit words. */
 export function keyOfWords(low: number, high: number): number {
   return high * 256 + (low >>> 24);
 }
@@ -65,10 +63,10 @@ export function ordinalOfWord(low: number): number {
   return low & 0xffffff;
 }
 
-/** Rows for a new part, in place order, with the filter keys of each. */
+/** A row for a new part, with its filter keys. */
 export type NewPartRow = Readonly<{ high: number; low: number; keys: readonly number[] }>;
 
-/** Gathers rows into places and sorted entries. */
+/** Converts rows in place order into places and sorted entries. */
 export function gatherPart(rows: readonly NewPartRow[]): PartRows {
   assert(rows.length <= partRowsMax, "a part is bounded");
   const places = {
@@ -89,7 +87,7 @@ export function gatherPart(rows: readonly NewPartRow[]): PartRows {
   return { places, entries: withoutRepeats(entries.sort()) };
 }
 
-/** Writes a part's rows as they are stored. */
+/** Serializes a part. */
 export function imageOfPart({ places, entries }: PartRows): PartImage {
   const count = places.high.length;
   const { rareEntries, lists } = splitEntries(entries, count);
@@ -110,7 +108,7 @@ export function imageOfPart({ places, entries }: PartRows): PartImage {
   };
 }
 
-/** A tag that a row has twice, or a row that two parts have, is one entry. */
+/** Removes repeated entries: of a tag that a row has twice, and of a row that two parts have. */
 function withoutRepeats(sorted: BigUint64Array): BigUint64Array {
   const words = new Uint32Array(sorted.buffer, sorted.byteOffset, sorted.length * 2);
   let stored = 0;
@@ -126,7 +124,7 @@ function withoutRepeats(sorted: BigUint64Array): BigUint64Array {
   return sorted.subarray(0, stored / 2);
 }
 
-/** Merges rows of several parts into those of one. A place that several have becomes one row with all their keys. */
+/** Merges parts. A place in several parts becomes one row with all their keys. */
 export function mergeParts(parts: readonly PartRows[]): PartRows {
   const total = parts.reduce((sum, { places }) => sum + places.high.length, 0);
   assert(total <= partRowsMax, "a part is bounded");
@@ -175,7 +173,7 @@ function mergePlaces(lists: readonly PlaceList[], total: number) {
   return { places: { high: high.subarray(0, count), low: low.subarray(0, count) }, ordinals };
 }
 
-/** The list whose next place is lowest; −1 when all are at their end. */
+/** The list with the lowest next place; −1 when all are at their end. */
 function lowestHead(lists: readonly PlaceList[], heads: readonly number[]): number {
   let lowest = -1;
   let bestHigh = 0;
@@ -194,7 +192,7 @@ function lowestHead(lists: readonly PlaceList[], heads: readonly number[]): numb
   return lowest;
 }
 
-/** Entries of rare keys as they are; the others as lists. */
+/** Separates the entries of rare keys from the lists of other keys. */
 function splitEntries(entries: BigUint64Array, rows: number) {
   const words = new Uint32Array(entries.buffer, entries.byteOffset, entries.length * 2);
   const rare = new Uint32Array(words.length);
@@ -246,22 +244,22 @@ function bucketsOf(rare: Uint32Array): Uint8Array[] {
 /** Places of rows in order: upper 32 and lower 31 bits of each. */
 export type PlaceList = Readonly<{ high: Uint32Array; low: Uint32Array }>;
 
-/** Places written together: what is read to learn one of them. */
+/** Places in a block, the unit of reading. */
 export const placesPerBlock = 1_024;
 
-/** Ordinals of one key that are written together: those that share all but their lower 16 bits. */
+/** Ordinals in a chunk: they differ only in their lower 16 bits. */
 export const ordinalsPerChunk = 65_536;
 
-/** Above this share of a chunk, one bit for each of its rows is shorter than one byte for each that is in. */
+/** Above this share of a chunk's rows, a bitmap is shorter than a list. */
 const bitmapShare = 0.1;
 
-/** How the ordinals of a chunk are written. Numbers are part of the format. */
+/** Encodings of the ordinals of a chunk. Numbers are part of the format. */
 const forms = { steps: 0, bits: 1 } as const;
 
-/** Five bytes take 35 bits: more than any difference. */
+/** Five bytes hold 35 bits: more than any difference. */
 const varintBytesMax = 5;
 
-/** Writes a block of places. The first is written whole, so that each block can be read alone. */
+/** Serializes a block of places. The first place is complete, so that each block can be read alone. */
 export function writePlaces({ high, low }: PlaceList): Uint8Array {
   assert(high.length <= placesPerBlock, "a block of places is bounded");
   const bytes = new Uint8Array(high.length * varintBytesMax * 3);
@@ -273,7 +271,7 @@ export function writePlaces({ high, low }: PlaceList): Uint8Array {
     const nextLow = low[index] ?? 0;
     if (index > 0 && nextHigh === lastHigh) at = writeVarint(bytes, at, nextLow - lastLow);
     else {
-      // No place adds nothing to the one before: 0 says that another transaction begins.
+      // Places are distinct, so a difference of 0 cannot occur: 0 marks the start of another transaction.
       at = writeVarint(bytes, at, 0);
       at = writeVarint(bytes, at, nextHigh - lastHigh);
       at = writeVarint(bytes, at, nextLow);
@@ -284,7 +282,7 @@ export function writePlaces({ high, low }: PlaceList): Uint8Array {
   return bytes.slice(0, at);
 }
 
-/** Reads what `writePlaces` wrote. */
+/** Reads the output of `writePlaces`. */
 export function readPlaces(bytes: Uint8Array): PlaceList {
   const high = new Uint32Array(placesPerBlock);
   const low = new Uint32Array(placesPerBlock);
@@ -307,25 +305,25 @@ export function readPlaces(bytes: Uint8Array): PlaceList {
 }
 
 /**
- * Writes ordinals of one chunk.
+ * Serializes the ordinals of one chunk.
  *
- * @param ordinals - Lower 16 bits, in order, each once.
- * @param chunkRows - Rows that the part has in this chunk.
+ * @param ordinals - Lower 16 bits, in order, distinct.
+ * @param chunkRows - Rows of the part in this chunk.
  */
 export function writeOrdinals(ordinals: Uint16Array, chunkRows: number): Uint8Array {
   return ordinals.length > chunkRows * bitmapShare ? writeBits(ordinals, chunkRows) : writeSteps(ordinals);
 }
 
-/** Reads what `writeOrdinals` wrote. */
+/** Reads the output of `writeOrdinals`. */
 export function readOrdinals(bytes: Uint8Array, count: number): Uint16Array {
   const ordinals = new Uint16Array(count);
   const rest = bytes.subarray(1);
   const found = bytes[0] === forms.bits ? readBits(rest, ordinals) : readSteps(rest, ordinals);
-  assert(found === count, "a chunk has as many ordinals as its directory says");
+  assert(found === count, "a chunk has as many ordinals as its directory states");
   return ordinals;
 }
 
-/** Sets one bit for each ordinal that `writeOrdinals` wrote; bits are numbered from the lowest of each byte. */
+/** Sets the bit of each ordinal of a list; bits are numbered from the lowest of each byte. */
 export function markOrdinals(bytes: Uint8Array, count: number, bits: Uint8Array): void {
   if (bytes[0] !== forms.bits) {
     for (const ordinal of readOrdinals(bytes, count)) setBit(bits, ordinal);
@@ -340,7 +338,7 @@ export function setBit(bits: Uint8Array, ordinal: number): void {
   bits[at] = (bits[at] ?? 0) | (1 << (ordinal & 7));
 }
 
-/** Writes the ordinals whose bits are set, in order; returns how many. */
+/** Writes the positions of set bits in order. @returns How many there are. */
 export function readBits(bits: Uint8Array, into: Uint16Array): number {
   let count = 0;
   for (let at = 0; at < bits.length; at += 1) {
@@ -378,7 +376,7 @@ function readSteps(bytes: Uint8Array, into: Uint16Array): number {
   let count = 0;
   let last = -1;
   while (at < bytes.length) {
-    // Most steps are one byte; the general reader costs three times as much.
+    // Most differences take one byte; the general reader costs three times as much.
     let step = bytes[at++] ?? 0;
     if (step >= 128) {
       step = (step & 127) + ((bytes[at++] ?? 0) << 7);

@@ -1,14 +1,10 @@
 /**
- * Reading parts of the posting index: which rows of a part are in all of some groups of keys, in place order.
+ * Reads parts of the posting index: the rows of a part that are in several groups of keys, in place order.
  *
- * Within a part the rows of a key are ordinals, so that lists meet in memory by chunks of 65,536: the shortest
- * list of a chunk is walked, the others are asked bit by bit.
+ * Within a part, rows are numbered by place (ordinals). The lists of keys are intersected in memory in chunks of
+ * 65,536: the shortest list of a chunk is iterated, the others are tested as bitmaps.
  *
- * Reading places of a part: of an ordinal, and the ordinals within a range of places.
- *
- * Parts never change and their numbers are never given again, so what was read of one stays true.
- *
- * The rows of keys within a part, as lists by chunk, and which rows are in several of them.
+ * Parts never change and their numbers are never reused, so cached contents stay valid.
  * Source: docs/reference/index-layout.md#pages-of-results.
  * @module
  */
@@ -29,28 +25,27 @@ import {
   setBit,
 } from "./part-image.ts";
 
-/** What is sought in a part. */
+/** A query of one part. */
 export type PartQuery = Readonly<{
   order: "asc" | "desc";
   /** Places, both inclusive. */
   first: PlaceHalves;
   last: PlaceHalves;
-  /** Filter keys; a row must be in each group. One at least. */
+  /** Filter keys; a row must be in each group. At least one group. */
   groups: readonly (readonly number[])[];
-  /** A row must be in none of them. */
+  /** A row must be in no group of these. */
   excluded: readonly (readonly number[])[];
   /** Called between chunks; throws to end the query. */
   checkpoint: () => void;
 }>;
 
-/** Parts of one database, for a reader, inside its snapshot. */
+/** Parts of one database. Calls run inside the reader's snapshot. */
 export type PartReads = Readonly<{
   list: () => readonly PartInfo[];
-  /** Places that may meet the query, in order; each is to be checked against its row. */
+  /** Candidates in order; the caller checks each against its row. */
   find: (part: PartInfo, query: PartQuery) => Generator<PlaceHalves>;
 }>;
 
-/** Opens these reads over a reader's connection. */
 export function createPartReads(db: Database): PartReads {
   const list = prepareQuery<
     Readonly<
@@ -96,7 +91,7 @@ export function createPartReads(db: Database): PartReads {
   };
 }
 
-/** The ordinals of a part whose places are in a range, half-open. Most ranges cover it: then nothing is read. */
+/** The ordinals of the places in a range, half-open. Reads nothing when the range covers the part. */
 function ordinalsBetween(
   places: PlaceReads,
   part: PartInfo,
@@ -113,7 +108,7 @@ function ordinalsBetween(
 /** A place in its upper 32 and lower 31 bits. */
 export type PlaceHalves = Readonly<{ high: number; low: number }>;
 
-/** A part, as a query begins with it. */
+/** The row of a part. */
 export type PartInfo = Readonly<{
   part: number;
   count: number;
@@ -122,21 +117,20 @@ export type PartInfo = Readonly<{
   last: PlaceHalves;
 }>;
 
-/** Decoded blocks of places in the cache: a page of rare rows touches one each. */
-const blocksStored = 256;
-/** Parts whose block starts are cached: 8 bytes a thousand rows. */
-const startsStored = 512;
+/** Limit of cached blocks of places: a page of rare rows reads one for each row. */
+const blocksCachedMax = 256;
+/** Limit of parts whose block starts are cached: 8 bytes for a thousand rows. */
+const startsCachedMax = 512;
 
-/** Places of parts, for a reader. */
+/** Places of parts. */
 export type PlaceReads = Readonly<{
   at: (part: PartInfo, ordinal: number) => PlaceHalves;
-  /** The first ordinal whose place is not before one. */
+  /** The first ordinal whose place is at or after `place`. */
   firstAtOrAfter: (part: PartInfo, place: PlaceHalves) => number;
-  /** The first ordinal whose place is after one. */
+  /** The first ordinal whose place is after `place`. */
   firstAfter: (part: PartInfo, place: PlaceHalves) => number;
 }>;
 
-/** Opens these reads over a reader's connection. */
 export function createPlaceReads(db: Database): PlaceReads {
   const block = prepareQuery<{ body: Uint8Array }>(db, "SELECT body FROM part_places WHERE n = (? << 24) | ?");
   const start = prepareQuery<{ starts: Uint8Array }>(db, "SELECT starts FROM parts WHERE part = ?");
@@ -148,7 +142,7 @@ export function createPlaceReads(db: Database): PlaceReads {
     const known = blocks.get(name);
     if (known !== undefined) return known;
     const read = readPlaces(block.get(part, number)?.body ?? new Uint8Array(0));
-    if (blocks.size >= blocksStored) blocks.clear();
+    if (blocks.size >= blocksCachedMax) blocks.clear();
     blocks.set(name, read);
     return read;
   };
@@ -157,11 +151,11 @@ export function createPlaceReads(db: Database): PlaceReads {
     if (known !== undefined) return known;
     const body = start.get(part)?.starts ?? new Uint8Array(0);
     const read = new Uint32Array(new Uint8Array(body).buffer);
-    if (starts.size >= startsStored) starts.clear();
+    if (starts.size >= startsCachedMax) starts.clear();
     starts.set(part, read);
     return read;
   };
-  /** How many rows of a part come before the first that does not count. */
+  /** Number of rows before the first row for which `counts` is false. */
   const rank = (part: PartInfo, counts: (place: PlaceHalves) => boolean): number => {
     const first = startsOf(part.part);
     const number = countWhile(first.length / 2, (at) =>
@@ -184,7 +178,7 @@ export function createPlaceReads(db: Database): PlaceReads {
   };
 }
 
-/** How many numbers from 0 on meet a condition that, once false, stays false. */
+/** Binary search: the first number for which a condition is false. */
 export function countWhile(count: number, holds: (at: number) => boolean): number {
   let low = 0;
   let high = count;
@@ -196,30 +190,30 @@ export function countWhile(count: number, holds: (at: number) => boolean): numbe
   return low;
 }
 
-/** Orders places as the chain does. */
+/** Compares places in chain order. */
 export function compareHalves(a: PlaceHalves, b: PlaceHalves): number {
   return a.high - b.high || a.low - b.low;
 }
 
-/** The rows of one key in one chunk: lower halves of their ordinals. */
+/** The rows of one key in one chunk, as the lower halves of their ordinals. */
 export type ChunkList = Readonly<{
   count: number;
   /** In order. */
   read: () => Uint16Array;
-  /** Sets the bit of each in a set of one chunk. */
+  /** Sets their bits in the bitmap of a chunk. */
   mark: (bits: Uint8Array) => void;
 }>;
 
 /** The rows of one group of keys: lists by chunk. */
 export type GroupLists = ReadonlyMap<number, readonly ChunkList[]>;
 
-/** Chunks in which the group of fewest rows has some, in order; none when a group has no rows at all. */
+/** The chunks of the group with the fewest rows, in order; empty when a group has no rows. */
 export function chunksOf(groups: readonly GroupLists[], order: "asc" | "desc"): number[] {
   const [shortest] = groups.toSorted((a, b) => sizeOf(a) - sizeOf(b));
   return [...(shortest?.keys() ?? [])].sort((a, b) => (order === "asc" ? a - b : b - a));
 }
 
-/** The rows of a chunk that are in every group and in no excluded one: lower halves of ordinals, in order. */
+/** The rows of a chunk that are in every group and in no excluded group: lower halves of ordinals, in order. */
 export function meetInChunk(
   chunk: number,
   groups: readonly GroupLists[],
@@ -260,7 +254,7 @@ function bitsOf(lists: readonly ChunkList[]): Uint8Array {
   return bits;
 }
 
-/** Ordinals whose bit is as wanted. */
+/** Selects the ordinals whose bit is set, or is not set. */
 function filtered(ordinals: Uint16Array, bits: Uint8Array, wanted: boolean): Uint16Array {
   let count = 0;
   for (let at = 0; at < ordinals.length; at += 1) {
@@ -271,7 +265,7 @@ function filtered(ordinals: Uint16Array, bits: Uint8Array, wanted: boolean): Uin
   return ordinals.subarray(0, count);
 }
 
-/** Returns the lists of a group's keys in a part; long ones are read on demand. */
+/** Returns the lists of a group's keys in a part; long lists are read on demand. */
 export function createKeyLists(
   db: Database,
 ): (part: Readonly<{ part: number; buckets: number }>, keys: readonly number[]) => GroupLists {
@@ -308,10 +302,10 @@ export function createKeyLists(
   };
 }
 
-/** The rows of a key that has entries in a bucket, by chunk. */
+/** The rows of a key in a bucket, by chunk. */
 function rareLists(body: Uint8Array | undefined, key: number): [number, ChunkList][] {
   const found = new Map<number, number[]>();
-  // What SQLite hands out may begin anywhere; words must begin at a multiple of four.
+  // Copied, because the words must be aligned to four bytes, and SQLite's buffers may not be.
   const words = new Uint32Array(new Uint8Array(body ?? []).buffer);
   for (let at = 0; at < words.length; at += 2) {
     const low = words[at] ?? 0;

@@ -1,10 +1,3 @@
-/**
- * Storing parts of the posting index, for the writer: adding one, and merging many small ones into few large ones.
- *
- * Eight parts of a level become one of the next, so that a row is written again once a level: four times at most.
- * Source: docs/reference/index-layout.md#parts.
- * @module
- */
 import type { Database } from "bun:sqlite";
 import { assert } from "../../../lib/assert.ts";
 import { prepare, prepareQuery } from "../../sqlite.ts";
@@ -21,21 +14,21 @@ import {
   readPlaces,
 } from "./part-image.ts";
 
-/** When parts are made and merged. */
+/** Thresholds for making and merging parts. */
 export type PartSizes = Readonly<{
-  /** Fewer new rows than this do not become a part by themselves. */
+  /** Minimum of new rows that become a part directly. */
   rowsMin: number;
-  /** So many stable rows that are in no part yet become one. */
+  /** This many stable rows in no part become one. */
   sealRows: number;
-  /** Rows of a part of the second level, at least; eight times as many of the third, and so on. */
+  /** Minimum of rows of a part of the second level; eight times as many of the third, and so on. */
   levelRows: number;
   /** Parts of a level that are merged. */
   fanIn: number;
-  /** Rows that one merge may write: bounds memory (100 bytes a row) and the time nobody else can write. */
+  /** Limit of the rows of one merge: bounds memory (100 bytes a row) and the time that other writes wait. */
   mergedRowsMax: number;
 }>;
 
-/** A quarter of a second for the largest merge; some 50 parts at 10 M rows. */
+/** The largest merge takes a quarter of a second; 10 million rows make about 50 parts. */
 export const partSizesDefault: PartSizes = {
   rowsMin: 32,
   sealRows: 4_096,
@@ -44,13 +37,12 @@ export const partSizesDefault: PartSizes = {
   mergedRowsMax: 2 ** 18,
 };
 
-/** The parts of one database, for the writer, inside its transaction. */
+/** The parts of one database. Calls run inside the writer's transaction. */
 export type Parts = Readonly<{
   /** @param rows - In place order. */
   add: (rows: readonly NewPartRow[]) => void;
 }>;
 
-/** Opens the parts of one database. */
 export function createParts(db: Database, sizes: PartSizes): Parts {
   const store = createPartStore(db, sizes);
   const load = createPartLoader(db);
@@ -63,7 +55,7 @@ export function createParts(db: Database, sizes: PartSizes): Parts {
     db,
     "SELECT part, count FROM parts WHERE level = ? AND count < ? ORDER BY first LIMIT ?",
   );
-  // A part of half the limit has nothing to be merged with.
+  // A part of half the limit is never merged.
   const mergeableRows = sizes.mergedRowsMax / 2;
 
   const mergeDue = (): void => {
@@ -136,7 +128,7 @@ function createPartRemoval(db: Database): (part: number) => void {
   };
 }
 
-/** Returns a function that reads a whole part. */
+/** Returns a function that reads a complete part. */
 export function createPartLoader(db: Database): (part: number) => PartRows {
   const info = prepareQuery<{ count: number; entries: number }>(db, "SELECT count, entries FROM parts WHERE part = ?");
   const bodies = (table: string) =>
@@ -153,7 +145,7 @@ export function createPartLoader(db: Database): (part: number) => PartRows {
   );
   return (part) => {
     const found = info.get(part);
-    assert(found !== undefined, "a part that is read is there");
+    assert(found !== undefined, "the row of a part exists");
     const entries = new BigUint64Array(found.entries);
     const words = new Uint32Array(entries.buffer);
     const bytes = new Uint8Array(entries.buffer);
@@ -171,7 +163,7 @@ export function createPartLoader(db: Database): (part: number) => PartRows {
         at += 2;
       }
     }
-    assert(at === words.length, "a part has as many entries as it says");
+    assert(at === words.length, "a part has as many entries as its row states");
     const all = joinPlaces(places.all(part), found.count);
     return { places: all, entries };
   };
@@ -187,6 +179,6 @@ function joinPlaces(blocks: readonly Readonly<{ body: Uint8Array }>[], count: nu
     low.set(block.low, at);
     at += block.high.length;
   }
-  assert(at === count, "a part has as many places as it says");
+  assert(at === count, "a part has as many places as its row states");
   return { high, low };
 }
