@@ -33,7 +33,7 @@ import { invalidValue, jsonText, printable, printableLines } from "../lib/printa
 import { secp256k1Implementation } from "../lib/secp256k1.ts";
 import { openExtents } from "../store/extents/extents.ts";
 import { openIndexReader } from "../store/index/reader.ts";
-import type { IndexReader } from "../store/index/types.ts";
+import type { IndexReader } from "../store/index/rows.ts";
 import { checkIntegrity, closeDatabase, isDamage, openForReading } from "../store/sqlite.ts";
 import type { Pool } from "../threads/pool.ts";
 import { type PageRow, rowsText } from "./terminal.ts";

@@ -3,8 +3,7 @@
  * @module
  */
 import type { BlockHash } from "../arweave/id.ts";
-import { stableDepth } from "../store/index/rows.ts";
-import type { IndexReader } from "../store/index/types.ts";
+import { type IndexReader, stableDepth } from "../store/index/rows.ts";
 import { type ChainResponse, jsonOf, relayed } from "./chain-response.ts";
 import type { Network } from "./network.ts";
 import type { Relay } from "./relay.ts";

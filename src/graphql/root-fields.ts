@@ -7,8 +7,7 @@
 
 import { isBlockHash, isId } from "../arweave/id.ts";
 import { assert } from "../lib/assert.ts";
-import type { PageBlock, PageColumns, PagePlan, PageRow } from "../store/index/rows.ts";
-import type { IndexReader } from "../store/index/types.ts";
+import type { IndexReader, PageBlock, PageColumns, PagePlan, PageRow } from "../store/index/rows.ts";
 import {
   type BlocksArguments,
   badInput,

@@ -14,8 +14,7 @@ import { isJsonObject, readJson } from "../lib/json.ts";
 import { openExtentFiles } from "../store/extents/extent-files.ts";
 import { rootName } from "../store/extents/extent-roots.ts";
 import { pendingHeight } from "../store/index/place.ts";
-import type { PageRow } from "../store/index/rows.ts";
-import type { IndexReader } from "../store/index/types.ts";
+import type { IndexReader, PageRow } from "../store/index/rows.ts";
 import type { Signatures } from "./shapes.ts";
 
 /** Finds the signatures of rows; unavailable ones are left out. */

@@ -15,9 +15,8 @@ import { type Loop, type LoopStatus, openLoop, type StepOutcome } from "../lib/l
 import { type RetryPlan, retry, retryWaitMs } from "../lib/retry.ts";
 import { linkedController } from "../lib/stop.ts";
 import type { Place } from "../store/index/place.ts";
-import type { BundleFilters, BundleJob } from "../store/index/rows.ts";
+import type { BundleFilters, BundleJob, IndexReader } from "../store/index/rows.ts";
 import type { IndexWriterCalls } from "../store/index/thread.ts";
-import type { IndexReader } from "../store/index/types.ts";
 import { createEntryBudget } from "./entry-budget.ts";
 import { type BundleOutcome, refOf, type UnbundleParts, unbundleOne } from "./unbundle.ts";
 

@@ -9,8 +9,7 @@
 import type { Id } from "../arweave/id.ts";
 import { assert } from "../lib/assert.ts";
 import { untilStopped } from "../lib/stop.ts";
-import type { BundleJob } from "../store/index/rows.ts";
-import type { IndexReader } from "../store/index/types.ts";
+import type { BundleJob, IndexReader } from "../store/index/rows.ts";
 
 /** Entries that may be read. */
 export type EntryGrant = Readonly<{

@@ -16,9 +16,8 @@ import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { type Loop, openLoop, type StepOutcome } from "../lib/loop.ts";
 import { pendingHeight } from "../store/index/place.ts";
-import { type PendingRow, transactionSignatureTypes } from "../store/index/rows.ts";
+import { type IndexReader, type PendingRow, transactionSignatureTypes } from "../store/index/rows.ts";
 import type { IndexWriterCalls } from "../store/index/thread.ts";
-import type { IndexReader } from "../store/index/types.ts";
 import type { FetchParts } from "./fetch-block.ts";
 import { askTransaction, checkTransactions, describeResponse } from "./fetch-transaction.ts";
 

@@ -15,9 +15,15 @@ import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { type Loop, openLoop, type StepOutcome } from "../lib/loop.ts";
 import { type RetryPlan, retryWaitMs } from "../lib/retry.ts";
-import type { BlockRows, BundleRow, MissingRow, TransactionRow, WeaveLayout } from "../store/index/rows.ts";
+import type {
+  BlockRows,
+  BundleRow,
+  IndexReader,
+  MissingRow,
+  TransactionRow,
+  WeaveLayout,
+} from "../store/index/rows.ts";
 import type { IndexWriterCalls } from "../store/index/thread.ts";
-import type { IndexReader } from "../store/index/types.ts";
 import type { BlockRef } from "../store/index/writer.ts";
 import { type FetchParts, fetchBlock } from "./fetch-block.ts";
 import { type AskedTransaction, askTransaction, checkTransactions } from "./fetch-transaction.ts";

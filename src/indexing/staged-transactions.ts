@@ -22,9 +22,14 @@ import type { Log } from "../lib/log.ts";
 import { type Loop, openLoop, type StepOutcome } from "../lib/loop.ts";
 import { type RetryPlan, retryWaitMs } from "../lib/retry.ts";
 import type { Staged, StagedRow } from "../store/administration-database.ts";
-import { type BlockRows, type BundleRow, stableDepth, type TransactionRow } from "../store/index/rows.ts";
+import {
+  type BlockRows,
+  type BundleRow,
+  type IndexReader,
+  stableDepth,
+  type TransactionRow,
+} from "../store/index/rows.ts";
 import type { IndexWriterCalls } from "../store/index/thread.ts";
-import type { IndexReader } from "../store/index/types.ts";
 import type { Pool, Workers } from "../threads/pool.ts";
 import { createChainQuestions } from "./ask-chain.ts";
 import { describeResponse } from "./fetch-transaction.ts";

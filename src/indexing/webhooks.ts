@@ -20,8 +20,7 @@ import { isJsonObject, readJson, writeJson } from "../lib/json.ts";
 import type { Log } from "../lib/log.ts";
 import { type Loop, openLoop } from "../lib/loop.ts";
 import { pendingHeight } from "../store/index/place.ts";
-import type { PageRow } from "../store/index/rows.ts";
-import type { IndexReader } from "../store/index/types.ts";
+import type { IndexReader, PageRow } from "../store/index/rows.ts";
 import type { AnnouncedRow, Announcement, Delivery, Outbox, OutboxRow } from "../store/outbox.ts";
 
 /** What webhooks are made of. */

@@ -7,9 +7,8 @@
  * @module
  */
 
-import { stableDepth } from "../../store/index/rows.ts";
+import { type IndexReader, stableDepth } from "../../store/index/rows.ts";
 import type { IndexWriterCalls } from "../../store/index/thread.ts";
-import type { IndexReader } from "../../store/index/types.ts";
 
 /** Selects the items indexed before a time, in a range of heights (inclusive). */
 export type PruneOptions = Readonly<{

@@ -11,7 +11,7 @@ import { type Clock, unixSeconds } from "../../lib/clock.ts";
 import { prepare, prepareQuery } from "../sqlite.ts";
 import type { Counts } from "./counts.ts";
 import { packHeight, pendingHeight } from "./place.ts";
-import type { BundleFilters } from "./rows.ts";
+import type { BundleFilters, BundlePass } from "./rows.ts";
 
 /** Heights whose bundles are evaluated again; both ends included. */
 export type BundleRange = Readonly<{
@@ -140,16 +140,6 @@ function createFilterIds(db: Database): (filters: BundleFilters) => Readonly<{ u
   const idOf = (canonical: string): number => find.get(canonical)?.filter ?? -1;
   return ({ unbundleFilter, indexFilter }) => ({ unbundle: idOf(unbundleFilter), index: idOf(indexFilter) });
 }
-
-/** A pass in progress. */
-export type BundlePass = Readonly<{
-  reason: "filters changed" | "queued by height";
-  startHeight: number;
-  endHeight: number;
-  /** Bundles above this height have been evaluated. */
-  nextHeight: number;
-  bypassFilter: boolean;
-}>;
 
 export function createBundlePassReads(db: Database): () => readonly BundlePass[] {
   const all = prepareQuery<Readonly<{ kind: string; first: number; last: number; next: number; bypass: number }>>(

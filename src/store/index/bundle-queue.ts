@@ -14,7 +14,7 @@ import { assert } from "../../lib/assert.ts";
 import { type Clock, unixSeconds } from "../../lib/clock.ts";
 import { prepare, prepareQuery } from "../sqlite.ts";
 import type { CounterName, Counts } from "./counts.ts";
-import { type Place, placeHigh, placeLow, placeOfHalves } from "./place.ts";
+import { type Place, placeHigh, placeLow, placeOfRow } from "./place.ts";
 import type { BundleFilters, BundleJob, BundleRef, BundleRow, InvalidItem } from "./rows.ts";
 
 /** The queue. Calls run inside the writer's transaction. */
@@ -228,10 +228,9 @@ function removedSums(gone: Sums): [CounterName, number][] {
 }
 
 function jobOf(row: DueRow): BundleJob {
-  const { high, low, fine } = row;
   return {
     id: idFromBytes(row.id),
-    place: placeOfHalves(high, low === 0 ? -1 : low * 64 + fine),
+    place: placeOfRow(row),
     rootId: idFromBytes(row.root ?? row.id),
     parentOffset: row.parent,
     headerSize: row.head,

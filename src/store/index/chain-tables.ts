@@ -1,17 +1,32 @@
 /**
- * Blocks and their transactions in the index, for the writer: adding at the tip, adding missing transactions, rollback.
+ * Blocks, their transactions and pending rows in the index, for the writer.
+ *
+ * Pending rows are transactions of the mempool, and items that were uploaded or announced. Their places are above every
+ * block, in order of arrival. When a block includes the id, the block's row becomes canonical. The pending row becomes
+ * a duplicate until it expires, or until a reorganization makes it canonical again.
+ * Source: docs/reference/index-layout.md#places; docs/reference/gateway.md#queueing.
  * @module
  */
 import type { Database } from "bun:sqlite";
-import { blockHashBytes, idBytes } from "../../arweave/id.ts";
+import { blockHashBytes, type Id, idBytes } from "../../arweave/id.ts";
 import { assert } from "../../lib/assert.ts";
 import { prepare, prepareQuery } from "../sqlite.ts";
 import type { Counts } from "./counts.ts";
 import { cutData, packText } from "./headers.ts";
-import { type Place, packHeight, packPlace, pendingHeight, placeHigh, placeLow } from "./place.ts";
-import type { RowTable } from "./row-table.ts";
+import {
+  nextPendingSequence,
+  type Place,
+  packHeight,
+  packPlace,
+  pendingHeight,
+  pendingPlace,
+  placeHigh,
+  placeLow,
+  transactionsPerBlockMax,
+} from "./place.ts";
+import { type RowTable, removeInSteps } from "./row-table.ts";
 import type { BlockChecks, BlockRow, PendingRow, TransactionRow, WeaveLayout } from "./rows.ts";
-import { storedText, storedTransaction } from "./stored-row.ts";
+import { storedPending, storedText, storedTransaction } from "./stored-row.ts";
 
 /** A stored block. */
 export type KnownBlock = Readonly<{ hash: Uint8Array; followed: number; stored: number }>;
@@ -34,9 +49,6 @@ export type ChainTables = Readonly<{
   /** Removes all rows from `height` up, except for pending rows; returns how many blocks and rows were removed. */
   removeFrom: (height: number) => Readonly<{ blocks: number; rows: number }>;
 }>;
-
-/** Rows removed at a time: bounds memory. */
-const rowsPerRemoval = 5_000;
 
 const addBlockSql = `INSERT INTO blocks (height, hash, previous, timestamp, tx_count, stored_count, followed,
    weave_size, block_size, checked, unchecked)
@@ -111,12 +123,7 @@ export function createChainTables(db: Database, rows: RowTable, counts: Counts):
     removeFrom: (height) => {
       const first = packHeight(height);
       const last = packHeight(pendingHeight) - 1n;
-      let removed = 0;
-      let step: number;
-      do {
-        step = rows.remove("n BETWEEN ? AND ?", [first, last], rowsPerRemoval);
-        removed += step;
-      } while (step === rowsPerRemoval);
+      const removed = removeInSteps((limit) => rows.remove("n BETWEEN ? AND ?", [first, last], limit));
       return { blocks: removeRange(height, first, last), rows: removed };
     },
   };
@@ -165,5 +172,123 @@ function createRangeRemoval(db: Database, counts: Counts): (height: number, firs
     for (const statement of byPlace) statement.run(first, last);
     texts.run(height);
     return blocks.run(height).changes;
+  };
+}
+
+/** The pending rows of one database. Calls run inside the writer's transaction. */
+export type Pending = Readonly<{
+  add: (rows: readonly PendingRow[], ingested: number) => number;
+  remove: (ids: readonly Id[]) => number;
+  expire: (beforeSeconds: number) => number;
+  /** As `expire`, but only for announced items: their signatures are unverified, and their bytes may never arrive. */
+  expireAnnounced: (beforeSeconds: number) => number;
+}>;
+
+/** Dependencies, all of one database. */
+export type PendingParts = Readonly<{ db: Database; rows: RowTable; chain: ChainTables; counts: Counts }>;
+
+export function createPending({ db, rows, chain, counts }: PendingParts): Pending {
+  const firstPending = packHeight(pendingHeight);
+  const takeNumbers = createNumbering(db);
+  const dropParts = ["transactions", "transaction_texts", "pending_signatures"].map((table) =>
+    prepare(db, `DELETE FROM ${table} WHERE n = (? << 31) | ?`),
+  );
+  const isAnnounced = createAnnouncedTest(db);
+  const duplicatesOf = prepareQuery<{ high: number; low: number }>(
+    db,
+    "SELECT n >> 31 AS high, n & 0x7fffffff AS low FROM duplicates WHERE id = ? AND n >= ?",
+  );
+  const dropDuplicates = prepare(db, "DELETE FROM duplicates WHERE id = ? AND n >= ?");
+  const expired = "n >= ? AND ingested < ? AND (trusted = 1 OR sig < 0)";
+  const announced = "n >= ? AND ingested < ? AND trusted = 1 AND sig > 0";
+  const addSignature = prepare(db, "INSERT INTO pending_signatures VALUES ((? << 31) | ?, ?)");
+  const dropAnnouncedSignatures = prepare(
+    db,
+    `DELETE FROM pending_signatures WHERE n IN
+       (SELECT n FROM items WHERE ${announced} UNION ALL SELECT n FROM duplicates WHERE ${announced})`,
+  );
+  const expiredPlaces = prepareQuery<{ high: number; low: number }>(
+    db,
+    `SELECT n >> 31 AS high, n & 0x7fffffff AS low FROM items WHERE ${expired} AND sig < 0 UNION ALL
+     SELECT n >> 31, n & 0x7fffffff FROM duplicates WHERE ${expired} AND sig < 0`,
+  );
+  const removeAll = (condition: string, beforeSeconds: number): number =>
+    removeInSteps((limit) => rows.remove(condition, [firstPending, beforeSeconds], limit));
+  const dropPartsAt = ({ high, low }: Readonly<{ high: number; low: number }>): void => {
+    for (const statement of dropParts) statement.run(high, low);
+  };
+
+  const removeOne = (id: Id): number => {
+    const bytes = idBytes(id);
+    const canonical = rows.find([{ id: bytes }]).get(id);
+    for (const place of duplicatesOf.all(bytes, firstPending)) dropPartsAt(place);
+    const apart = dropDuplicates.run(bytes, firstPending).changes;
+    counts.add("duplicates", -apart);
+    if (canonical === undefined || !isPending(canonical.high)) return apart;
+    dropPartsAt(canonical);
+    return apart + rows.remove("n = (? << 31) | ?", [canonical.high, canonical.low], 1);
+  };
+
+  return {
+    add: (pending, ingested) => {
+      const existing = rows.find(pending.map(({ id }) => ({ id: idBytes(id) })));
+      const fresh = [...new Map(pending.map((row) => [row.id, row])).values()].filter((row) => {
+        const place = existing.get(row.id);
+        // A verified row replaces an announced one, because it does not expire as early.
+        const isBetter = place !== undefined && row.verified && isAnnounced(place);
+        if (isBetter) removeOne(row.id);
+        return place === undefined || isBetter;
+      });
+      const numbers = takeNumbers(fresh.length);
+      const placed = fresh.map((row, at) => ({ place: pendingPlace(numbers[at] ?? 0), row }));
+      rows.add(
+        placed.map(({ place, row }) => storedPending(place, row)),
+        ingested,
+      );
+      for (const { place, row } of placed) {
+        if (row.transaction !== undefined) chain.addPendingTransaction(place, row.transaction);
+        if (row.signature !== undefined) addSignature.run(placeHigh(place), placeLow(place), row.signature);
+      }
+      return fresh.length;
+    },
+    remove: (ids) => ids.reduce((sum, id) => sum + removeOne(id), 0),
+    expire: (beforeSeconds) => {
+      dropAnnouncedSignatures.run(firstPending, beforeSeconds, firstPending, beforeSeconds);
+      for (const place of expiredPlaces.all(firstPending, beforeSeconds, firstPending, beforeSeconds))
+        dropPartsAt(place);
+      return removeAll(expired, beforeSeconds);
+    },
+    expireAnnounced: (beforeSeconds) => {
+      dropAnnouncedSignatures.run(firstPending, beforeSeconds, firstPending, beforeSeconds);
+      return removeAll(announced, beforeSeconds);
+    },
+  };
+}
+
+function isPending(high: number): boolean {
+  return Math.floor(high / transactionsPerBlockMax) === pendingHeight;
+}
+
+/** Creates a predicate for pending rows that were only announced. */
+function createAnnouncedTest(db: Database): (place: Readonly<{ high: number; low: number }>) => boolean {
+  const trusted = prepareQuery<{ one: number }>(
+    db,
+    "SELECT 1 AS one FROM items WHERE n = (? << 31) | ? AND trusted = 1",
+  );
+  return ({ high, low }) => isPending(high) && trusted.get(high, low) !== undefined;
+}
+
+/** Assigns sequence numbers to pending rows; they continue after restarts. */
+function createNumbering(db: Database): (count: number) => readonly number[] {
+  const last = prepareQuery<{ value: number }>(db, "SELECT value FROM meta WHERE name = 'pending_sequence'");
+  const store = prepare(db, "INSERT OR REPLACE INTO meta VALUES ('pending_sequence', ?)");
+  return (count) => {
+    let sequence = last.get()?.value ?? 0;
+    const numbers = Array.from({ length: count }, () => {
+      sequence = nextPendingSequence(sequence);
+      return sequence;
+    });
+    store.run(sequence);
+    return numbers;
   };
 }

@@ -13,7 +13,7 @@
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { assert } from "../../lib/assert.ts";
 import { prepareQuery, type Query } from "../sqlite.ts";
-import type { PlaceHalves } from "./parts/part-read.ts";
+import type { PlaceHalves } from "./place.ts";
 import type { PageColumns } from "./rows.ts";
 
 /** Source of candidates. */

@@ -27,8 +27,8 @@ import {
   type WindowSizes,
   type WindowWalk,
 } from "./page-sql.ts";
-import { compareHalves, createPartReads, type PartInfo, type PlaceHalves } from "./parts/part-read.ts";
-import { placeOfHalves } from "./place.ts";
+import { createPartReads, type PartInfo } from "./parts/part-read.ts";
+import { compareHalves, type PlaceHalves, placeOfRow } from "./place.ts";
 import type { Page, PageBlock, PageColumns, PagePlan, PageRow } from "./rows.ts";
 import { addressFromBytes, textOfStored } from "./stored-row.ts";
 import { decodeTagBlob } from "./tag-blob.ts";
@@ -89,7 +89,7 @@ function pageRow(row: StoredPageRow, texts: CommonTexts): PageRow {
   const ownerAddress = addressFromBytes(row.address);
   return {
     kind: row.sig < 0 ? "transaction" : "item",
-    place: placeOfHalves(row.high, row.low === 0 ? -1 : row.low * 64 + row.fine),
+    place: placeOfRow(row),
     id: idFromBytes(row.id),
     ownerAddress,
     ownerKey: keyOf(row, ownerAddress, texts),

@@ -62,6 +62,14 @@ export function placeLow({ offset }: Place): number {
   return offset === -1 ? 0 : Math.floor(offset / stepBytes);
 }
 
+/** A packed place in its upper 32 and lower 31 bits, which are safe numbers. */
+export type PlaceHalves = Readonly<{ high: number; low: number }>;
+
+/** Compares places in chain order. */
+export function compareHalves(a: PlaceHalves, b: PlaceHalves): number {
+  return a.high - b.high || a.low - b.low;
+}
+
 /**
  * The place of a rowid's upper half and the row's exact offset.
  *
@@ -74,6 +82,11 @@ export function placeOfHalves(high: number, offset: number): Place {
     txIndex: high % transactionsPerBlockMax,
     offset,
   };
+}
+
+/** The place of a row. @param row - Halves of the rowid, and `fine`: the offset is low × 64 + fine. */
+export function placeOfRow({ high, low, fine }: PlaceHalves & Readonly<{ fine: number }>): Place {
+  return placeOfHalves(high, low === 0 ? -1 : low * stepBytes + fine);
 }
 
 /** The place of the transaction that contains a place. */
@@ -99,4 +112,9 @@ export function pendingPlace(sequence: number): Place {
     txIndex: Math.floor(sequence / stepsPerTransaction),
     offset: (sequence % stepsPerTransaction) * stepBytes,
   };
+}
+
+/** The sequence number after `sequence`. Skips lower halves of 0, which denote transactions of blocks. */
+export function nextPendingSequence(sequence: number): number {
+  return (sequence + 1) % stepsPerTransaction === 0 ? sequence + 2 : sequence + 1;
 }

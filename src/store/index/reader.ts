@@ -10,15 +10,20 @@ import { idBytes, idFromBytes } from "../../arweave/id.ts";
 import { assert } from "../../lib/assert.ts";
 import { checkIntegrity, closeDatabase, inSnapshot, openForReading, prepareQuery } from "../sqlite.ts";
 import { createBundlePassReads } from "./bundle-passes.ts";
-import { createChainReads, createItemsWithin } from "./chain-reads.ts";
+import { createChainReads, createItemsWithin, createLocations } from "./chain-reads.ts";
 import { type CounterName, createCountsReader } from "./counts.ts";
 import { createFilterKeys } from "./filter-key.ts";
-import { createLocations } from "./locate.ts";
 import { createPages } from "./page.ts";
 import { type WindowSizes, windowSizesDefault } from "./page-sql.ts";
 import { pendingHeight, placeHigh, placeLow } from "./place.ts";
-import { type BundleRow, type BundleStatus, type Located, stableDepth } from "./rows.ts";
-import type { HeightCounts, IndexReader } from "./types.ts";
+import {
+  type BundleRow,
+  type BundleStatus,
+  type HeightCounts,
+  type IndexReader,
+  type Located,
+  stableDepth,
+} from "./rows.ts";
 
 export type IndexReaderOptions = Readonly<{
   /** Page cache, bytes; the operating system caches the rest. */

@@ -18,9 +18,8 @@ import { encodeBase64url } from "../../lib/base64url.ts";
 import { prepare, prepareQuery, type Query } from "../sqlite.ts";
 import type { Counts } from "./counts.ts";
 import type { FilterKeys } from "./filter-key.ts";
-import type { PartSizes } from "./parts/part-table.ts";
-import { pendingHeight, transactionsPerBlockMax } from "./place.ts";
-import { createFindableRows, type FindableRow, type FindableRows } from "./postings.ts";
+import { compareHalves, type PlaceHalves, pendingHeight, transactionsPerBlockMax } from "./place.ts";
+import { createFindableRows, type FindableRow, type FindableRows, type PartSizes } from "./postings.ts";
 import { rowColumns, rowValues, type StoredRow } from "./stored-row.ts";
 import { contentTags, decodeTagBlob, encodeTagBlob, writeContentTags } from "./tag-blob.ts";
 
@@ -36,7 +35,7 @@ export type RowTable = Readonly<{
    */
   add: (rows: readonly StoredRow[], ingested: number) => RowsAdded;
   /** The canonical places of the ids that have a row, by the id's text. */
-  find: (rows: readonly Pick<StoredRow, "id">[]) => ReadonlyMap<string, Halves>;
+  find: (rows: readonly Pick<StoredRow, "id">[]) => ReadonlyMap<string, PlaceHalves>;
   /**
    * Removes rows and duplicates that meet a condition; other places of the ids become canonical.
    *
@@ -52,6 +51,20 @@ export type RowTable = Readonly<{
   /** Moves stable rows into a part of the posting index. @returns Whether there were enough of them. */
   seal: () => boolean;
 }>;
+
+/** Rows removed at a time: bounds memory. */
+const rowsPerRemoval = 5_000;
+
+/** Repeats a removal until it removes fewer rows than its limit. @returns The number of removed rows. */
+export function removeInSteps(remove: (limit: number) => number): number {
+  let removed = 0;
+  let count: number;
+  do {
+    count = remove(rowsPerRemoval);
+    removed += count;
+  } while (count === rowsPerRemoval);
+  return removed;
+}
 
 /** Dependencies, all of one database. */
 export type RowTableParts = Readonly<{
@@ -84,7 +97,7 @@ export function createRowTable({ db, keys, owners, counts, partSizes }: RowTable
   };
   const addOne = (
     row: StoredRow,
-    existing: Halves | undefined,
+    existing: PlaceHalves | undefined,
     ingested: number,
     tally: RowTally,
   ): "added" | "duplicated" | "repeated" => {
@@ -187,10 +200,6 @@ function createMeeting(db: Database, table: "items" | "duplicates"): (condition:
   };
 }
 
-function compareHalves(a: Halves, b: Halves): number {
-  return a.high - b.high || a.low - b.low;
-}
-
 function removeDuplicates(
   db: Database,
   condition: string,
@@ -253,11 +262,8 @@ function changedItems(before: BlockItems | undefined, row: CountedRow, by: 1 | -
   return { items: items + by, latest: by > 0 ? Math.max(latest, row.ingested) : latest };
 }
 
-/** A place in its upper 32 and lower 31 bits. */
-export type Halves = Readonly<{ high: number; low: number }>;
-
 /** The columns of a stored row that keys and counters need. */
-export type TableRow = Halves &
+export type TableRow = PlaceHalves &
   Readonly<{
     id: Uint8Array;
     target: Uint8Array | null;
@@ -272,9 +278,9 @@ export type TableRow = Halves &
 /** Canonical places of one database. Calls run inside the writer's transaction. */
 export type CanonicalPlaces = Readonly<{
   /** Places of the ids that have a row, by the id's text. */
-  find: (rows: readonly Pick<StoredRow, "id">[]) => Map<string, Halves>;
+  find: (rows: readonly Pick<StoredRow, "id">[]) => Map<string, PlaceHalves>;
   /** Moves a canonical row to the duplicates, because a lower place was found. */
-  demote: (place: Halves, tally: RowTally) => void;
+  demote: (place: PlaceHalves, tally: RowTally) => void;
   /** Makes the lowest duplicate of an id canonical; has no effect without duplicates. */
   promote: (id: Uint8Array, tally: RowTally) => void;
 }>;
@@ -285,20 +291,23 @@ const idsPerLookup = 2_000;
 const place = "n >> 31 AS high, n & 0x7fffffff AS low";
 
 export function createCanonicalPlaces(db: Database, keys: FilterKeys, findable: FindableRows): CanonicalPlaces {
-  const findMany = prepareQuery<Halves & Readonly<{ id: Uint8Array }>>(
+  const findMany = prepareQuery<PlaceHalves & Readonly<{ id: Uint8Array }>>(
     db,
     `SELECT i.n >> 31 AS high, i.n & 0x7fffffff AS low, i.id
      FROM json_each(?) j CROSS JOIN postings p ON p.key = j.value CROSS JOIN items i ON i.n = p.n`,
   );
   const item = prepareStored(db, "items", "r.n = (? << 31) | ?");
   const duplicate = prepareStored(db, "duplicates", "r.n = (? << 31) | ?");
-  const lowestDuplicate = prepareQuery<Halves>(db, `SELECT ${place} FROM duplicates WHERE id = ? ORDER BY n LIMIT 1`);
+  const lowestDuplicate = prepareQuery<PlaceHalves>(
+    db,
+    `SELECT ${place} FROM duplicates WHERE id = ? ORDER BY n LIMIT 1`,
+  );
   const toDuplicates = prepareMove(db, "items", "duplicates");
   const toItems = prepareMove(db, "duplicates", "items");
 
   return {
     find: (rows) => {
-      const places = new Map<string, Halves>();
+      const places = new Map<string, PlaceHalves>();
       // Sorted by key, so that consecutive look-ups read the same page of postings.
       const sought = Float64Array.from(rows, (row) => keys.id(row.id)).sort();
       for (let start = 0; start < sought.length; start += idsPerLookup) {
@@ -342,7 +351,7 @@ export function prepareStored(db: Database, table: "items" | "duplicates", condi
   );
 }
 
-function prepareMove(db: Database, from: string, to: string): (place: Halves) => void {
+function prepareMove(db: Database, from: string, to: string): (place: PlaceHalves) => void {
   const copy = prepare(db, `INSERT INTO ${to} SELECT ${rowColumns} FROM ${from} WHERE n = (? << 31) | ?`);
   const drop = prepare(db, `DELETE FROM ${from} WHERE n = (? << 31) | ?`);
   return ({ high, low }) => {
@@ -356,7 +365,7 @@ export type PrunedItems = Readonly<{
   /** Stores the compact places of rows that are about to be removed from a table. */
   add: (table: "items" | "duplicates", rows: readonly TableRow[]) => void;
   /** Removes the compact places of rows that were added. */
-  replaced: (rows: readonly Halves[]) => void;
+  replaced: (rows: readonly PlaceHalves[]) => void;
 }>;
 
 export function createPrunedItems(db: Database): PrunedItems {

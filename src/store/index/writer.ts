@@ -21,13 +21,12 @@ import {
   createBundlePasses,
 } from "./bundle-passes.ts";
 import { type BundleRequestOutcome, type Bundles, createBundles } from "./bundle-queue.ts";
-import { type ChainTables, createChainTables } from "./chain-tables.ts";
+import { type ChainTables, createChainTables, createPending, type Pending } from "./chain-tables.ts";
 import { createCounts } from "./counts.ts";
 import { createFilterKeys, createFilterSecret } from "./filter-key.ts";
-import { type PartSizes, partSizesDefault } from "./parts/part-table.ts";
-import { createPending, type Pending } from "./pending.ts";
 import { type Place, packHeight, pendingHeight } from "./place.ts";
-import { createOwners, createRowTable, type RowTable } from "./row-table.ts";
+import { type PartSizes, partSizesDefault } from "./postings.ts";
+import { createOwners, createRowTable, type RowTable, removeInSteps } from "./row-table.ts";
 import type {
   BlockChecks,
   BlockRows,
@@ -379,8 +378,6 @@ export type PruneBounds = Readonly<{
   endHeight: number;
 }>;
 
-const itemsPerStep = 5_000;
-
 const prunedSql = "n BETWEEN ? AND ? AND sig > 0 AND ingested < ?";
 
 /** Creates the pruning of one database; it returns how many rows were removed. @param step - Runs a transaction. */
@@ -398,13 +395,7 @@ export function createPruning(
     if (startHeight > lastHeight) return 0;
     const inSteps = (prune: RowTable["prune"], first: number, last: number): number => {
       const bounds = [packHeight(first), packHeight(last + 1) - 1n, ingestedBeforeSeconds];
-      let removed = 0;
-      let count: number;
-      do {
-        count = step(() => prune(prunedSql, bounds, itemsPerStep));
-        removed += count;
-      } while (count === itemsPerStep);
-      return removed;
+      return removeInSteps((limit) => step(() => prune(prunedSql, bounds, limit)));
     };
     inSteps(rows.pruneDuplicates, startHeight, lastHeight);
     return heightsWithItems

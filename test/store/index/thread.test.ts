@@ -46,7 +46,7 @@ describe("the index thread", () => {
     // A defect comes back to who caused it; the thread goes on.
     // (`rejects` keeps the thread's message from arriving: it waits without letting the loop run.)
     const complaint = await writer.addBlock(serialize(rows[3])).then(() => "none", String);
-    expect(complaint).toContain("one after the other");
+    expect(complaint).toContain("the height of a block");
     expect(await writer.rollback(15)).toEqual({ blocks: 5, rows: 5 });
     expect(reader.tip()?.height).toBe(14);
     await pool.run("close", { path });

@@ -11,8 +11,7 @@ import type { Id } from "../../../src/arweave/id.ts";
 import { createLog } from "../../../src/lib/log.ts";
 import { pendingHeight } from "../../../src/store/index/place.ts";
 import { openIndexReader } from "../../../src/store/index/reader.ts";
-import type { PendingRow } from "../../../src/store/index/rows.ts";
-import type { IndexReader } from "../../../src/store/index/types.ts";
+import type { IndexReader, PendingRow } from "../../../src/store/index/rows.ts";
 import { type IndexWriter, openIndexWriter } from "../../../src/store/index/writer.ts";
 import {
   announceItemsOfBundle,

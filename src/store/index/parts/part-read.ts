@@ -10,6 +10,7 @@
  */
 import type { Database } from "bun:sqlite";
 import { prepareQuery } from "../../sqlite.ts";
+import { compareHalves, type PlaceHalves } from "../place.ts";
 import {
   bucketOf,
   keyOfWords,
@@ -105,9 +106,6 @@ function ordinalsBetween(
   };
 }
 
-/** A place in its upper 32 and lower 31 bits. */
-export type PlaceHalves = Readonly<{ high: number; low: number }>;
-
 /** The row of a part. */
 export type PartInfo = Readonly<{
   part: number;
@@ -188,11 +186,6 @@ export function countWhile(count: number, holds: (at: number) => boolean): numbe
     else high = middle;
   }
   return low;
-}
-
-/** Compares places in chain order. */
-export function compareHalves(a: PlaceHalves, b: PlaceHalves): number {
-  return a.high - b.high || a.low - b.low;
 }
 
 /** The rows of one key in one chunk, as the lower halves of their ordinals. */

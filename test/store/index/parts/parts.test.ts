@@ -19,13 +19,9 @@ import {
   writeOrdinals,
   writePlaces,
 } from "../../../../src/store/index/parts/part-image.ts";
-import {
-  compareHalves,
-  createPartReads,
-  type PartQuery,
-  type PlaceHalves,
-} from "../../../../src/store/index/parts/part-read.ts";
-import { createPartLoader, createParts, type PartSizes } from "../../../../src/store/index/parts/part-table.ts";
+import { createPartReads, type PartQuery } from "../../../../src/store/index/parts/part-read.ts";
+import { compareHalves, type PlaceHalves } from "../../../../src/store/index/place.ts";
+import { createPartLoader, createParts, type PartSizes } from "../../../../src/store/index/postings.ts";
 import { indexMigrations } from "../../../../src/store/index/schema.ts";
 import { createRandom, type Random } from "../../../support/random.ts";
 import { seedOr } from "../../../support/seed.ts";
