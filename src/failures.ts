@@ -121,6 +121,11 @@ export class Failure extends Error {
   }
 }
 
+/** A payment that is rejected. @param reason - Sent to the client verbatim. */
+export function rejected(reason: string): Failure {
+  return new Failure("payment_rejected", { reason });
+}
+
 /**
  * Describes an error: its message, the context of a failure, and the same of its causes.
  *

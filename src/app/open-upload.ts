@@ -31,7 +31,7 @@ import { encodeBase64url } from "../lib/base64url.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
-import { refundReservation } from "../payment/credits/refunds.ts";
+import { refundReservation } from "../payment/credits/reservations.ts";
 import type { BlockList } from "../store/block-list.ts";
 import { pendingHeight } from "../store/index/place.ts";
 import type { IndexReader } from "../store/index/rows.ts";

@@ -24,7 +24,7 @@ import { systemClock } from "../lib/clock.ts";
 import { type Closers, createClosers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
 import type { MakeRsaJwk } from "../lib/rsa.ts";
-import { giveStartingCredits } from "../payment/credits/starting-credits.ts";
+import { giveStartingCredits } from "../payment/credits/credits.ts";
 import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
 import { balanceOf, createTransferIds, user } from "../store/ledger/transfers.ts";
 import { readMining } from "./check-settings.ts";

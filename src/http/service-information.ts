@@ -9,7 +9,7 @@ import { type AnyElysia, Elysia } from "elysia";
 import type { Health } from "../gateway/health.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import { type Token, wordsOf } from "../payment/addresses.ts";
-import { supportedCountries } from "../payment/cards/countries.ts";
+import { supportedCountries } from "../payment/cards/card-provider.ts";
 import { createMetricsRoutes, serviceMetricsPaths } from "./metrics-routes.ts";
 import type { PublicUrl } from "./public-url.ts";
 import { countSchema, json, record, ref, type Schema, textSchema } from "./reference/words.ts";

@@ -4,8 +4,8 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { signDelivery } from "../../src/dev/sandbox/stripe-events.ts";
-import { openStripe } from "../../src/payment/providers/stripe-client.ts";
-import { eventTypes, isSignedByStripe } from "../../src/payment/providers/stripe-objects.ts";
+import { openStripe } from "../../src/payment/cards/stripe-client.ts";
+import { eventTypes, isSignedByStripe } from "../../src/payment/cards/stripe-objects.ts";
 import { type CardFixture, openCardFixture, sandboxKey, webhookSecret } from "../payment/cards/card-fixture.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
 import { testAddress } from "../support/payment.ts";

@@ -104,7 +104,7 @@ export const operationDefences: readonly Defence[] = [
   {
     threat: "S3",
     name: "a nonce that was used",
-    file: "src/payment/access/nonces.ts",
+    file: "src/payment/access/wallet-access.ts",
     text: "  if (claimed !== 1) throw usedBefore(address);",
     instead: "",
     tests: ["test/payment/access/nonces.test.ts"],
@@ -112,7 +112,7 @@ export const operationDefences: readonly Defence[] = [
   {
     threat: "S3",
     name: "a nonce that a stranger used",
-    file: "src/payment/access/nonces.ts",
+    file: "src/payment/access/wallet-access.ts",
     text: "if (known !== undefined || (await isStrangers(tx, digest))) throw",
     instead: "if (false) throw",
     tests: ["test/payment/access/nonces.test.ts"],
@@ -120,7 +120,7 @@ export const operationDefences: readonly Defence[] = [
   {
     threat: "S3",
     name: "the text that was signed",
-    file: "src/payment/access/nonces.ts",
+    file: "src/payment/access/wallet-access.ts",
     text: "[utf8Bytes(nonce), message].map",
     instead: "[utf8Bytes(nonce)].map",
     tests: ["test/http/payment/signed-request-identities.test.ts"],
@@ -136,7 +136,7 @@ export const operationDefences: readonly Defence[] = [
   {
     threat: "S3",
     name: "the signature of a token",
-    file: "src/payment/access/json-web-token.ts",
+    file: "src/payment/access/wallet-access.ts",
     text: "if (signature?.length !== expected.length || !timingSafeEqual(signature, expected)) return undefined;",
     instead: "",
     tests: ["test/payment/access/json-web-token.test.ts"],
@@ -144,7 +144,7 @@ export const operationDefences: readonly Defence[] = [
   {
     threat: "S3",
     name: "the algorithm of a token",
-    file: "src/payment/access/json-web-token.ts",
+    file: "src/payment/access/wallet-access.ts",
     text: 'if (readPart(headPart)?.["alg"] !== head.alg) return undefined;',
     instead: "",
     tests: ["test/payment/access/json-web-token.test.ts"],
@@ -152,7 +152,7 @@ export const operationDefences: readonly Defence[] = [
   {
     threat: "S3",
     name: "the expiry of a token",
-    file: "src/payment/access/json-web-token.ts",
+    file: "src/payment/access/wallet-access.ts",
     text: "return isCurrent ? readAddress",
     instead: "return true ? readAddress",
     tests: ["test/payment/access/json-web-token.test.ts"],

@@ -100,7 +100,7 @@ export const paymentDefences: readonly Defence[] = [
   {
     threat: "L3",
     name: "a currency that is no code of three letters",
-    file: "src/payment/providers/stripe-objects.ts",
+    file: "src/payment/cards/stripe-objects.ts",
     text: "/^[A-Za-z]{3}$/.test(value)",
     instead: 'value !== ""',
     tests: ["test/http/payment/webhook-fields.test.ts"],
@@ -116,7 +116,7 @@ export const paymentDefences: readonly Defence[] = [
   {
     threat: "L3",
     name: "the age of a card webhook",
-    file: "src/payment/providers/stripe-objects.ts",
+    file: "src/payment/cards/stripe-objects.ts",
     text: "if (age > BigInt(toleranceSeconds) || age < -BigInt(toleranceSeconds)) return false;",
     instead: "",
     tests: ["test/http/payment/webhook.test.ts"],

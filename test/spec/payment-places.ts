@@ -9,8 +9,7 @@ import { createApprovalRoutes, createBalanceRoutes } from "../../src/http/paymen
 import { createPromoGuard, createReportGuard } from "../../src/http/payment/client-guards.ts";
 import { createPriceRoutes } from "../../src/http/payment/price-routes.ts";
 import { createTokenRoutes } from "../../src/http/payment/token-payment-routes.ts";
-import { createWalletTokens } from "../../src/payment/access/json-web-token.ts";
-import { createWalletAccess } from "../../src/payment/access/wallet-access.ts";
+import { createWalletAccess, createWalletTokens } from "../../src/payment/access/wallet-access.ts";
 import { readAddress, type UserAddress } from "../../src/payment/addresses.ts";
 import { freeAllowance } from "../../src/payment/prices/price-types.ts";
 import { openCardFixture } from "../payment/cards/card-fixture.ts";

@@ -7,10 +7,9 @@
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";
-import { Failure, failures } from "../../failures.ts";
+import { Failure, failures, rejected } from "../../failures.ts";
 import { textKind, wordKind } from "../../lib/kind.ts";
 import { readAddressOfWord, tokenWords, type UserAddress } from "../../payment/addresses.ts";
-import { rejected } from "../../payment/rejection.ts";
 import type { Gifts, Redemption } from "../../payment/top-ups/gifts.ts";
 import { queryParameter, requiredParameter } from "../parameter.ts";
 import { failureResponses, json, record, ref, type Schema, textSchema } from "../reference/words.ts";

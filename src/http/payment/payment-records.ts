@@ -6,7 +6,7 @@
 
 import { type AddressType, addressTypesOf } from "../../payment/addresses.ts";
 import type { Approval } from "../../payment/credits/approvals.ts";
-import type { Balance } from "../../payment/credits/balances.ts";
+import type { Balance } from "../../payment/credits/credits.ts";
 import type { Adjustment, BytesPrice, CurrencyLimits, PaymentPrice, Rates } from "../../payment/prices/price-types.ts";
 import type { TokenPayment } from "../../payment/tokens/token-payment-store.ts";
 import type { Submitted } from "../../payment/tokens/token-payments.ts";

@@ -11,7 +11,7 @@ import { Failure } from "../../failures.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { readJson } from "../../lib/json.ts";
 import type { CardEvents } from "../../payment/cards/card-settlement.ts";
-import { isSignedByStripe, readEvent } from "../../payment/providers/stripe-objects.ts";
+import { isSignedByStripe, readEvent } from "../../payment/cards/stripe-objects.ts";
 import { empty, failureResponses, inHeader, textSchema } from "../reference/words.ts";
 import { readBody } from "../request-body.ts";
 import { limits } from "../request-limits.ts";

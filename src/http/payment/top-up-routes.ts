@@ -6,11 +6,10 @@
  */
 
 import { type AnyElysia, Elysia } from "elysia";
-import { Failure } from "../../failures.ts";
+import { Failure, rejected } from "../../failures.ts";
 import { narrowed, textKind, wordKind } from "../../lib/kind.ts";
 import { readAddressOfWord, tokenWords } from "../../payment/addresses.ts";
-import type { CheckoutReturn } from "../../payment/providers/card-provider.ts";
-import { rejected } from "../../payment/rejection.ts";
+import type { CheckoutReturn } from "../../payment/cards/card-provider.ts";
 import { giftWord, type QuoteTerms, type TopUpMethod, topUpMethods } from "../../payment/top-ups/quotes.ts";
 import type { Recipient, TopUp, TopUpRequest, TopUps } from "../../payment/top-ups/top-up.ts";
 import { pathParameter, queryParameter } from "../parameter.ts";

@@ -1,8 +1,8 @@
 /**
- * The signer of a request: three signature headers, verified against the messages that may have been signed.
+ * The signer of a request: three signature headers, verified against the possible signed messages.
  *
- * A signature over the nonce alone says nothing of the request, so whoever sees it can repeat it: what discloses,
- * issues or moves something must also claim the nonce and what was signed (nonces.ts).
+ * A signature over the nonce alone does not cover the request, so an observer can repeat it. Every route that
+ * discloses, issues or moves something must also claim the nonce and the signed message (wallet-access.ts).
  * Source: docs/reference/payment.md#signed-requests; EIP-191 (version 0x45).
  * @module
  */
@@ -23,35 +23,33 @@ import { type AddressType, readAddress, type UserAddress } from "../addresses.ts
 /** The parts of a request that a signature may cover. */
 export type SignedRequest = Readonly<{
   headers: Headers;
-  /** As the caller sent it. */
+  /** As received. */
   method: string;
-  /** As the caller sent it, from the first slash, with the query. */
+  /** As received, from the first slash, with the query. */
   pathWithQuery: string;
-  /** What was read of the body; absent where the method has none. */
+  /** The received part of the body; absent for a method without a body. */
   body?: Uint8Array | undefined;
 }>;
 
 export type RequestSigner = Readonly<{
   address: UserAddress;
   nonce: string;
-  /**
-   * What was signed: the same for every request that one signature fits, wherever its nonce is said to begin.
-   */
+  /** The signed message: the same for every request that one signature fits, wherever its nonce begins. */
   message: Uint8Array;
 }>;
 
 /** Characters of a nonce; published clients send 32 or 36. */
 export const nonceLengthMax = 256;
 
-/** The longest headers that can be right: 4,096 bits of base64url. */
+/** The longest valid headers: 4,096 bits of base64url. */
 const encodedLengthMax = 683;
 
-/** One way of signing: how its key is written, and whether a signature is that key's over a message. */
-type Way = Readonly<{
+/** A signature type: the format of its key, and its verification. */
+type SignatureType = Readonly<{
   addressType: AddressType;
   signatureSize: number;
   readKey: (text: string) => Uint8Array | undefined;
-  /** The signer where the signature is its own over the message. */
+  /** The signer; `undefined` when the signature is not valid for the message. */
   signerOf: (message: Uint8Array, key: Uint8Array, signature: Uint8Array) => Signed | undefined;
 }>;
 
@@ -61,16 +59,16 @@ type Signed = Readonly<{ address: string; message: Uint8Array }>;
 /** A data item's deep hash in hexadecimal, which Solana keys sign: its signature is public. */
 const deepHashDigits = 96;
 
-const ways: ReadonlyMap<string, Way> = new Map([
+const signatureTypes: ReadonlyMap<string, SignatureType> = new Map([
   ["1", { addressType: "native", signatureSize: 512, readKey: keyOfSize(512), signerOf: arweaveSigner }],
   ["3", { addressType: "ethereum", signatureSize: 65, readKey: readPoint, signerOf: ethereumSigner }],
   ["4", { addressType: "solana", signatureSize: 64, readKey: keyOfSize(32), signerOf: solanaSigner }],
 ]);
 
-/** The type of a request that names none. */
-const typeAssumed = "1";
+/** The type of a request without x-signature-type. */
+const typeDefault = "1";
 
-/** Tells whether a request means to be signed: rightly or not. */
+/** Whether a request has any signature header, valid or not. */
 export function isSigned(headers: Headers): boolean {
   return ["x-signature", "x-nonce", "x-public-key"].some((name) => headers.has(name));
 }
@@ -82,26 +80,26 @@ export function isSigned(headers: Headers): boolean {
  */
 export function readSigner(request: SignedRequest): RequestSigner {
   const { headers } = request;
-  const way = ways.get(headers.get("x-signature-type") ?? typeAssumed);
-  if (way === undefined) throw invalid("the signature type is none of 1, 3 and 4");
+  const type = signatureTypes.get(headers.get("x-signature-type") ?? typeDefault);
+  if (type === undefined) throw invalid("invalid x-signature-type: expected 1, 3 or 4");
   const nonce = headers.get("x-nonce") ?? "";
-  if (nonce === "" || nonce.length > nonceLengthMax) throw invalid("the nonce has not 1 to 256 characters");
+  if (nonce === "" || nonce.length > nonceLengthMax) throw invalid("invalid x-nonce: expected 1 to 256 characters");
   const signature = decode(headers.get("x-signature") ?? "");
-  if (signature?.length !== way.signatureSize) throw invalid("the signature has not the size of its type");
-  const key = way.readKey(headers.get("x-public-key") ?? "");
-  if (key === undefined) throw invalid("the public key is none of its type");
+  if (signature?.length !== type.signatureSize) throw invalid("invalid x-signature: the size differs from its type's");
+  const key = type.readKey(headers.get("x-public-key") ?? "");
+  if (key === undefined) throw invalid("invalid x-public-key: not a key of the signature type");
 
   for (const message of messagesOf(request, nonce)) {
-    const signed = way.signerOf(message, key, signature);
+    const signed = type.signerOf(message, key, signature);
     if (signed === undefined) continue;
-    const address = readAddress(signed.address, way.addressType)?.address;
+    const address = readAddress(signed.address, type.addressType)?.address;
     assert(address !== undefined, "a signer has an address");
     return { address, nonce, message: signed.message };
   }
   throw invalid("the signature is not the key's over any of the messages");
 }
 
-/** The messages that may have been signed, in the order of the attempts. */
+/** The possible signed messages, in the order of the attempts. */
 function messagesOf({ method, pathWithQuery, body }: SignedRequest, nonce: string): Uint8Array[] {
   return [
     utf8Bytes(nonce),

@@ -1,20 +1,20 @@
 /**
  * Reports of the card provider about payments, stored so that their order does not matter.
  *
- * Every kind of report is joined with what is known already by a rule that gives the same whichever comes first: the
- * first word on a payment, the newest word on the sum of its refunds and on each dispute. What follows for the
- * credits is decided elsewhere (settlement.ts), from all of them.
+ * Every kind of report is merged with the stored state by a rule that does not depend on the order: the first report
+ * of a payment, the newest report of the sum of its refunds and of each dispute. card-settlement.ts computes the
+ * credits from all reports.
  * Source: docs/reference/payment.md#card-payments; docs/reference/threats.md (L3).
  * @module
  */
 import { assert } from "../../lib/assert.ts";
 import { readTime, type Tx } from "../../store/ledger/ledger-database.ts";
 
-/** The status of a dispute. An inquiry moves no money; an open or lost dispute holds the money back, a won one not. */
+/** The status of a dispute. An inquiry moves no money; an open or lost dispute withholds it, a won dispute does not. */
 const disputeStatuses = ["inquiry", "inquiry_closed", "open", "won", "lost"] as const;
 export type DisputeStatus = (typeof disputeStatuses)[number];
 
-/** One thing that a message says. Times are the provider's, Unix ms. */
+/** A report of the provider. Times are the provider's, Unix ms. */
 export type CardReport =
   | Readonly<{
       kind: "paid";
@@ -25,7 +25,7 @@ export type CardReport =
       paidAt: number;
     }>
   | Readonly<{ kind: "refunded"; paymentId: string; amount: bigint /* all refunds so far */; asOf: number }>
-  /** A refund came to nothing: how much is refunded now has to be asked. */
+  /** A refund failed: the refunded amount has to be requested. */
   | Readonly<{ kind: "refund_failed"; paymentId: string; asOf: number }>
   | Readonly<{
       kind: "dispute";
@@ -36,10 +36,10 @@ export type CardReport =
       status: DisputeStatus;
       asOf: number;
     }>
-  /** Nobody can pay this quote any more. */
+  /** The quote can no longer be paid. */
   | Readonly<{ kind: "ended"; quoteId: string; state: "expired" | "failed" }>;
 
-/** All that is known of one payment. */
+/** The stored state of one payment. */
 export type CardPayment = Readonly<{
   id: string;
   quoteId: string | undefined;
@@ -52,7 +52,7 @@ export type CardPayment = Readonly<{
 /** A dispute of a payment. */
 export type CardDispute = Readonly<{ amount: bigint; currency: string; status: DisputeStatus }>;
 
-/** Later steps of a dispute; of two that are equally late the one with the newer message holds. */
+/** Order of a dispute's steps; between steps of one rank the newer message wins. */
 const disputeRank: Readonly<Record<DisputeStatus, number>> = {
   inquiry: 1,
   inquiry_closed: 2,
@@ -64,7 +64,7 @@ const disputeRank: Readonly<Record<DisputeStatus, number>> = {
 /** The provider's times are whole seconds. Milliseconds. */
 const secondMs = 1_000n;
 
-/** Joins a report about a payment with what is known. */
+/** Merges a report with the stored state of its payment. */
 export async function storeReport(tx: Tx, report: Exclude<CardReport, { kind: "ended" }>): Promise<void> {
   await tx.run(
     "INSERT INTO card_payments (id, refunded, refunded_as_of) VALUES (?, 0, 0) ON CONFLICT (id) DO NOTHING",
@@ -83,7 +83,7 @@ export async function storeReport(tx: Tx, report: Exclude<CardReport, { kind: "e
       );
       return;
     case "refunded":
-      return await keepRefunded(tx, report);
+      return await storeRefunded(tx, report);
     case "refund_failed":
       await tx.run(
         "UPDATE card_payments SET recheck_as_of = ? " + "WHERE id = ? AND (recheck_as_of IS NULL OR recheck_as_of < ?)",
@@ -93,11 +93,10 @@ export async function storeReport(tx: Tx, report: Exclude<CardReport, { kind: "e
       );
       return;
     case "dispute":
-      return await keepDispute(tx, report);
+      return await storeDispute(tx, report);
   }
 }
 
-/** Finds what is known of a payment. */
 export async function findPayment(tx: Tx, paymentId: string): Promise<CardPayment | undefined> {
   const row = await tx.get<PaymentRow>(
     "SELECT id, quote_id, paid_at, amount, currency, refunded, refund FROM card_payments WHERE id = ?",
@@ -106,7 +105,6 @@ export async function findPayment(tx: Tx, paymentId: string): Promise<CardPaymen
   return row === undefined ? undefined : readPayment(row);
 }
 
-/** The disputes of a payment. */
 export async function disputesOf(tx: Tx, paymentId: string): Promise<CardDispute[]> {
   const rows = await tx.all<{ amount: bigint; currency: string; status: string }>(
     "SELECT amount, currency, status FROM card_disputes WHERE payment_id = ? ORDER BY id",
@@ -115,14 +113,14 @@ export async function disputesOf(tx: Tx, paymentId: string): Promise<CardDispute
   return rows.map(({ amount, currency, status }) => ({ amount, currency, status: readStatus(status) }));
 }
 
-/** Writes down that a payment is to be given back, once. */
+/** Marks a payment for a refund, once. */
 export async function wantRefund(tx: Tx, paymentId: string): Promise<void> {
   await tx.run("UPDATE card_payments SET refund = 'wanted' WHERE id = ? AND refund IS NULL", paymentId);
 }
 
 /**
  * Payments whose refund was not requested from the provider yet, in the order of their ids.
- * @param after - Only those behind this one; "" for all.
+ * @param after - Only payments after this id; "" for all.
  */
 export async function refundsWanted(tx: Tx, after: string, limit: number): Promise<string[]> {
   const rows = await tx.all<{ id: string }>(
@@ -133,12 +131,12 @@ export async function refundsWanted(tx: Tx, after: string, limit: number): Promi
   return rows.map(({ id }) => id);
 }
 
-/** The refund was requested from the provider. */
+/** Records that the refund was requested from the provider. */
 export async function refundRequested(tx: Tx, paymentId: string): Promise<void> {
   await tx.run("UPDATE card_payments SET refund = 'asked' WHERE id = ?", paymentId);
 }
 
-/** Payments of which the sum of refunds has to be asked for, and as of when it is then known. */
+/** Payments whose sum of refunds has to be requested, and the time as of which it is then known. */
 export async function refundsInDoubt(tx: Tx, limit: number): Promise<Readonly<{ paymentId: string; asOf: number }>[]> {
   const rows = await tx.all<{ id: string; recheck_as_of: bigint }>(
     "SELECT id, recheck_as_of FROM card_payments WHERE recheck_as_of IS NOT NULL ORDER BY recheck_as_of, id LIMIT ?",
@@ -147,7 +145,7 @@ export async function refundsInDoubt(tx: Tx, limit: number): Promise<Readonly<{ 
   return rows.map((row) => ({ paymentId: row.id, asOf: readTime(row.recheck_as_of) }));
 }
 
-/** The sum of refunds is known as of that time; a doubt that is newer stays. */
+/** Records that the sum of refunds is known as of a time; a newer doubt remains. */
 export async function doubtEnded(tx: Tx, paymentId: string, asOf: number): Promise<void> {
   await tx.run(
     "UPDATE card_payments SET recheck_as_of = NULL WHERE id = ? AND recheck_as_of <= ?",
@@ -157,10 +155,10 @@ export async function doubtEnded(tx: Tx, paymentId: string, asOf: number): Promi
 }
 
 /**
- * The newer sum of refunds holds; of two of one second the larger one, for the sum grows. Only where a refund came to
- * nothing it shrinks: then the sum was asked for, and what else is said of that second is doubted.
+ * Stores the newer sum of refunds; of two in one second the larger sum, because the sum normally grows. It shrinks only
+ * after a failed refund: then the sum was requested, and other reports of that second are in doubt.
  */
-async function keepRefunded(tx: Tx, report: Extract<CardReport, { kind: "refunded" }>): Promise<void> {
+async function storeRefunded(tx: Tx, report: Extract<CardReport, { kind: "refunded" }>): Promise<void> {
   const { paymentId, amount } = report;
   const asOf = BigInt(report.asOf);
   const isStored = await tx.run(
@@ -176,7 +174,7 @@ async function keepRefunded(tx: Tx, report: Extract<CardReport, { kind: "refunde
   );
 }
 
-async function keepDispute(tx: Tx, report: Extract<CardReport, { kind: "dispute" }>): Promise<void> {
+async function storeDispute(tx: Tx, report: Extract<CardReport, { kind: "dispute" }>): Promise<void> {
   const known = await tx.get<{ status: string; as_of: bigint }>(
     "SELECT status, as_of FROM card_disputes WHERE id = ?",
     report.disputeId,
@@ -195,7 +193,7 @@ async function keepDispute(tx: Tx, report: Extract<CardReport, { kind: "dispute"
   );
 }
 
-/** Whether a word on a dispute replaces the known one. Of a won and a lost one of the same second, lost holds. */
+/** Whether a report of a dispute replaces the stored status. Of won and lost in the same second, lost wins. */
 function isNewer(
   report: Readonly<{ status: DisputeStatus; asOf: number }>,
   status: DisputeStatus,

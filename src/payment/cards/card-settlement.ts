@@ -1,9 +1,9 @@
 /**
- * Computes the credits of a card payment from all its reports, and makes the transfer that brings the ledger there.
+ * Computes the credits of a card payment from all its reports, and writes the transfer to that state.
  *
- * The plan is a function of the reports alone, so that any order of messages ends in the same balances: a payment is
- * either what its quote asked for, and credited, or given back; of what was credited, refunds and disputes that hold
- * money back hold back the same share, from the credited account.
+ * The computation depends on the reports alone, so that any order of messages ends in the same balances. A payment
+ * that matches its quote is credited, and any other is refunded. Refunds and open or lost disputes withhold the same
+ * share of the credits from the credited account.
  * Source: docs/reference/payment.md#card-payments; docs/reference/threats.md (L3).
  * @module
  */
@@ -22,8 +22,6 @@ import {
   transfer,
   user,
 } from "../../store/ledger/transfers.ts";
-import type { StripeEvent } from "../providers/card-provider.ts";
-import { reportOf } from "../providers/stripe-objects.ts";
 import type { CountPromo } from "../top-ups/promo.ts";
 import { endQuote, findQuote, type Quote } from "../top-ups/quotes.ts";
 import {
@@ -35,21 +33,23 @@ import {
   storeReport,
   wantRefund,
 } from "./card-event-store.ts";
+import type { StripeEvent } from "./card-provider.ts";
+import { reportOf } from "./stripe-objects.ts";
 
 type SettlementParts = Readonly<{ makeId: MakeId; countPromo: CountPromo }>;
 
-/** The outcome of a report. */
+/** The effect of a report. */
 type Settled =
   | "credited"
   | "taken_back"
   | "given_back" // credits, after a dispute was won or a refund failed
-  | "rejected" // the money goes back to the payer
+  | "rejected" // the payment is refunded
   | "ended"
   | "nothing";
 
 /**
- * An authentication by the payer's bank that began while the quote held may end this much later. Checkouts need no
- * such allowance: the provider ends them by itself.
+ * An authentication by the payer's bank that began before the quote's expiry may end this much later. Checkouts need
+ * no such allowance, because the provider ends them.
  */
 const lateMsMax = 15 * 60_000;
 
@@ -57,8 +57,8 @@ const lateMsMax = 15 * 60_000;
 const cards = provider("stripe");
 
 /**
- * Takes a report in and moves what follows from it.
- * @param now - Unix ms, of the movement.
+ * Stores a report and writes the resulting transfer.
+ * @param now - Unix ms, the time of the transfer.
  */
 async function settleReport(tx: Tx, report: CardReport, now: number, parts: SettlementParts): Promise<Settled> {
   if (report.kind === "ended") {
@@ -69,7 +69,7 @@ async function settleReport(tx: Tx, report: CardReport, now: number, parts: Sett
   const payment = await findPayment(tx, report.paymentId);
   if (payment?.paid === undefined || payment.quoteId === undefined) return "nothing";
   const quote = await findQuote(tx, payment.quoteId);
-  // Another program may sell by the same account at the provider: we ignore its payments.
+  // Another program may use the same account at the provider: its payments are ignored.
   if (quote === undefined) return "nothing";
   const accepted = await accept(tx, quote, payment, now, parts);
   if (accepted === undefined) return "rejected";
@@ -77,13 +77,13 @@ async function settleReport(tx: Tx, report: CardReport, now: number, parts: Sett
   return accepted === quote ? moved : "credited";
 }
 
-/** Why a payment does not pay a quote, or undefined when it does. */
+/** Why a payment does not pay a quote; undefined when it does. */
 function rejectionOf(quote: Quote, payment: CardPayment): string | undefined {
   const { paid } = payment;
   if (paid === undefined) return "it is not paid";
   if (quote.paymentId !== undefined && quote.paymentId !== payment.id) return "the quote is paid already";
   if (quote.paymentId === payment.id) return undefined;
-  if (quote.state === "failed") return "the quote was given up";
+  if (quote.state === "failed") return "the quote has failed";
   if (paid.currency !== quote.currency || paid.amount !== quote.paymentAmount) return "the amount is not the quote's";
   if (quote.method === "checkout-session") return undefined;
   if (quote.sessionId !== undefined && quote.sessionId !== payment.id) return "another payment was made for the quote";
@@ -91,10 +91,10 @@ function rejectionOf(quote: Quote, payment: CardPayment): string | undefined {
 }
 
 /**
- * How much of what was credited is to be held back now.
- * @returns Winc, rounded down; all of it when all of the payment is.
+ * The part of the credits that is withheld now.
+ * @returns Winc, rounded down; all credits when all of the payment is lost.
  */
-function heldBack(
+function withheldWinc(
   creditedWinc: bigint,
   paid: Readonly<{ amount: bigint; currency: string }>,
   refunded: bigint,
@@ -102,7 +102,7 @@ function heldBack(
 ): bigint {
   const disputed = disputes
     .filter(({ status }) => status === "open" || status === "lost")
-    // A dispute in another currency than the payment's is one about all of it.
+    // A dispute in another currency than the payment's counts as the full amount.
     .map(({ amount, currency }) => (currency === paid.currency ? amount : paid.amount))
     .reduce((sum, amount) => sum + amount, 0n);
   const lost = refunded + disputed;
@@ -157,11 +157,11 @@ async function accept(
   return { ...quote, state: "paid", paymentId: payment.id, creditedWinc, promoWinc };
 }
 
-/** Brings what is held back to what the reports say. */
+/** Adjusts the withheld credits to the reports. */
 async function hold(tx: Tx, quote: Quote, payment: CardPayment, now: number, makeId: MakeId): Promise<Settled> {
   if (payment.paid === undefined) return "nothing";
   const disputes = await disputesOf(tx, payment.id);
-  const target = heldBack(quote.creditedWinc, payment.paid, payment.refunded, disputes);
+  const target = withheldWinc(quote.creditedWinc, payment.paid, payment.refunded, disputes);
   const more = target - quote.takenBackWinc;
   if (more === 0n) return "nothing";
   const isDispute = disputes.some(({ status }) => status === "open" || status === "lost");
@@ -176,7 +176,7 @@ async function hold(tx: Tx, quote: Quote, payment: CardPayment, now: number, mak
   return more > 0n ? "taken_back" : "given_back";
 }
 
-/** The promotional share goes back to the promotion account. */
+/** The promotional share is returned to the promotion account. */
 function holdingLegs(quote: Quote, target: bigint, holder: Account): Leg[] {
   const { creditedWinc, promoWinc, takenBackWinc } = quote;
   const ofPromo = (winc: bigint) => (creditedWinc === 0n ? 0n : (promoWinc * winc) / creditedWinc);
@@ -189,7 +189,7 @@ function holdingLegs(quote: Quote, target: bigint, holder: Account): Leg[] {
   ];
 }
 
-/** Whose the credits of a quote are now. */
+/** The account that holds the credits of a quote now. */
 async function holderOf(tx: Tx, quote: Quote): Promise<Account> {
   if (quote.address !== undefined) return user(quote.address);
   const row = await tx.get<{ id: string; redeemed_by: string | null }>(
@@ -206,24 +206,24 @@ async function holderOf(tx: Tx, quote: Quote): Promise<Account> {
 
 type CardEventParts = SettlementParts & Readonly<{ ledger: LedgerDatabase; clock: Clock; log: Log }>;
 
-/** Takes in what the provider says. */
+/** Processes events and reports of the provider. */
 export type CardEvents = Readonly<{
-  /** Takes an event in; one that was taken in before, or says nothing to us, changes nothing. */
+  /** Processes an event; a repeated or irrelevant event changes nothing. */
   take: (event: StripeEvent) => Promise<Settled>;
-  /** Those of the events, at most a page of them, that were not taken in yet and say something. */
+  /** The relevant events of a page that were not processed yet. */
   unseen: (events: readonly StripeEvent[]) => Promise<StripeEvent[]>;
   /** Settles a report from the provider's response to a request. */
   learn: (report: CardReport) => Promise<Settled>;
 }>;
 
-/** Under which name events are claimed. */
+/** The source of claimed events. */
 const source = "stripe";
 
-/** Creates it. Its calls reject as the ledger's `write` does. */
+/** Creates the event processing. Its calls reject as the ledger's `write` does. */
 export function createCardEvents({ ledger, clock, log, ...parts }: CardEventParts): CardEvents {
   const logged = (settled: Settled, reports: Readonly<Record<string, unknown>>): Settled => {
-    if (settled === "rejected") log.warn("a card payment goes back to its payer", reports);
-    else if (settled !== "nothing") log.info("a card payment was settled", { ...reports, settled });
+    if (settled === "rejected") log.warn("card payment rejected and to be refunded", reports);
+    else if (settled !== "nothing") log.info("card payment settled", { ...reports, settled });
     return settled;
   };
   return {
@@ -238,10 +238,10 @@ export function createCardEvents({ ledger, clock, log, ...parts }: CardEventPart
       return logged(settled, { event: event.id, type: event.type, ...namesOf(report) });
     },
     unseen: async (events) => {
-      const telling = events.filter((event) => reportOf(event) !== undefined);
-      if (telling.length === 0) return [];
-      const marks = telling.map(() => "?").join(", ");
-      const ids = telling.map(({ id }) => id);
+      const relevant = events.filter((event) => reportOf(event) !== undefined);
+      if (relevant.length === 0) return [];
+      const marks = relevant.map(() => "?").join(", ");
+      const ids = relevant.map(({ id }) => id);
       const seen = await ledger.read((tx) =>
         tx.all<{ event_id: string }>(
           `SELECT event_id FROM events WHERE source = ? AND event_id IN (${marks})`,
@@ -250,7 +250,7 @@ export function createCardEvents({ ledger, clock, log, ...parts }: CardEventPart
         ),
       );
       const known = new Set(seen.map((row) => row.event_id));
-      return telling.filter(({ id }) => !known.has(id));
+      return relevant.filter(({ id }) => !known.has(id));
     },
     learn: async (report) => {
       const now = clock();

@@ -2,19 +2,19 @@
  * Checks card payments in the background: finds events without a webhook, ends expired quotes, and refunds payments
  * without a quote.
  *
- * Open quotes are asked for by themselves, and the provider's list of events is read in steps of time, so that a
- * lost message about anything is found within minutes. All of it is repeatable: what was known changes nothing.
+ * The watch requests the status of each open quote, and reads the provider's list of events in spans of time, so that a
+ * lost webhook is found within minutes. All steps are idempotent.
  * Source: docs/reference/payment.md#card-payments.
  * @module
  */
 import { Failure, type FailureCode } from "../../failures.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
-import { sleep } from "../../lib/stop.ts";
+import { openBackgroundLoop } from "../../lib/loop.ts";
 import { type LedgerDatabase, readTime, type Tx } from "../../store/ledger/ledger-database.ts";
-import type { CardProvider, PaymentStatus } from "../providers/card-provider.ts";
 import { endQuote, lookAgainAt, type Quote, quotesToLookAt, removeEndedQuotes } from "../top-ups/quotes.ts";
 import { doubtEnded, refundRequested, refundsInDoubt, refundsWanted } from "./card-event-store.ts";
+import type { CardProvider, PaymentStatus } from "./card-provider.ts";
 import type { CardEvents } from "./card-settlement.ts";
 
 type CardWatchParts = Readonly<{
@@ -25,51 +25,50 @@ type CardWatchParts = Readonly<{
   log: Log;
 }>;
 
-/** A watch. */
 export type CardWatch = Readonly<{
-  /** Looks once at all that is due. Rejects only when `signal` is aborted or the ledger fails. */
+  /** Processes all due work once. Rejects only when `signal` is aborted or the ledger fails. */
   look: (signal: AbortSignal) => Promise<void>;
-  /** For how long the provider's list of events could not be read, ms; 0 when it could at the last look. */
+  /** Time since the provider's list of events became unreadable, ms; 0 when the last look read it. */
   blindMs: () => number;
 }>;
 
-/** A watch that looks by itself. */
+/** A watch in the background. */
 type RunningCardWatch = Pick<CardWatch, "blindMs"> & Readonly<{ close: () => Promise<void> }>;
 
-/** Quotes, refunds and doubts that one look deals with; the rest is due at the next one. */
+/** Quotes, refunds and doubts that one look processes; the rest is due at the next look. */
 const quotesPerLook = 50;
 const refundsPerLook = 20;
 
-/** Ended quotes that one look removes, and how long they are stored for questions. */
+/** Ended quotes that one look removes, and the time for which they are stored. */
 const removedPerLook = 500;
-const endedStoredMs = 90 * 24 * 60 * 60_000;
+const endedTtlMs = 90 * 24 * 60 * 60_000;
 
-/** The list of events is read in spans of at most this, each whole before the next. */
+/** The list of events is read in spans of at most this length, each completely before the next. */
 const spanMs = 60 * 60_000;
 
-/** The list may show an event later than others of its time: this much of it is read again. */
+/** The list may show an event late: this much of it is read again. */
 const overlapMs = 10 * 60_000;
 
-/** Rarer than looks: a mark that is a little old only makes more be read again. */
+/** Rarer than looks: an older mark only causes more events to be read again. */
 const markEveryMs = 60_000;
 
-/** Ended quotes are removed so often. */
+/** Pause between removals of ended quotes. */
 const removeEveryMs = 60 * 60_000;
 
 /** The provider keeps events for 30 days. */
-const eventsStoredMs = 29 * 24 * 60 * 60_000;
+const eventTtlMs = 29 * 24 * 60 * 60_000;
 
-/** Pages of one span; as many events in an hour are not ours. */
+/** Pages of one span; more events in an hour belong to other programs. */
 const pagesPerSpanMax = 200;
 
-/** Spans of one look: a day that was missed is caught up with in one. */
+/** Spans of one look: one look catches up with two missed days. */
 const spansPerLookMax = 48;
 
-/** First and longest pause before an open quote is asked for again. */
+/** First and longest pause between status requests for an open quote. */
 const firstPauseMs = 60_000;
 const longestPauseMs = 60 * 60_000;
 
-/** A quote whose session was never known is given up this long after it expired. */
+/** A quote without a known session is ended this long after it expired. */
 const sessionlessMs = 5 * 60_000;
 
 const ledgerFaults: readonly FailureCode[] = ["database_unavailable", "busy"];
@@ -77,13 +76,13 @@ const ledgerFaults: readonly FailureCode[] = ["database_unavailable", "busy"];
 /** The mark up to which the list was read. */
 const mark = "events";
 
-/** Creates a watch; its caller starts each round. */
+/** Creates a watch. The caller starts each look. */
 export function createCardWatch(parts: CardWatchParts): CardWatch {
   const { ledger, clock } = parts;
   let blindSince: number | undefined;
   let removedAt = 0;
-  /** The last payment that was to be given back in the look before: those that are rejected again hold up no others. */
-  let givenBackTo = "";
+  /** The last payment that the look before refunded: repeated failures do not block other refunds. */
+  let refundedTo = "";
   return {
     blindMs: () => (blindSince === undefined ? 0 : clock() - blindSince),
     look: async (signal) => {
@@ -92,48 +91,32 @@ export function createCardWatch(parts: CardWatchParts): CardWatch {
       for (const quote of quotes)
         if (!(await attempt(parts, signal, { quoteId: quote.id }, () => askFor(parts, quote, signal))))
           await lookLater(parts, quote, clock());
-      givenBackTo = await giveBack(parts, givenBackTo, signal);
+      refundedTo = await refundWanted(parts, refundedTo, signal);
       await endDoubts(parts, signal);
       if (clock() - removedAt < removeEveryMs) return;
       removedAt = clock();
-      await ledger.write((tx) => removeEndedQuotes(tx, removedAt - endedStoredMs, removedPerLook));
+      await ledger.write((tx) => removeEndedQuotes(tx, removedAt - endedTtlMs, removedPerLook));
     },
   };
 }
 
-/** Looks again and again. @param pauseMs - Between two looks. */
+/** Runs the watch in the background. @param pauseMs - Pause between two looks. */
 export function runCardWatch(parts: CardWatchParts, pauseMs: number): RunningCardWatch {
   const watch = createCardWatch(parts);
-  const life = new AbortController();
-  const lookOrSay = async (): Promise<void> => {
-    try {
-      await watch.look(life.signal);
-    } catch (error) {
-      if (!life.signal.aborted) parts.log.warn("the watch over card payments was interrupted", { error });
-    }
+  const look = async (signal: AbortSignal): Promise<number> => {
+    await watch.look(signal);
+    return pauseMs;
   };
-  const isRested = (): Promise<boolean> =>
-    sleep(pauseMs, life.signal).then(
-      () => true,
-      () => false,
-    );
-  const run = async (): Promise<void> => {
-    do await lookOrSay();
-    while (await isRested());
-  };
-  const running = run();
-  return {
-    blindMs: watch.blindMs,
-    close: async () => {
-      life.abort(new DOMException("the watch was closed", "AbortError"));
-      await running;
-    },
-  };
+  const loop = openBackgroundLoop("card watch", look, (error) => {
+    parts.log.warn("card watch interrupted", { error });
+    return pauseMs;
+  });
+  return { blindMs: watch.blindMs, close: loop.close };
 }
 
 /**
- * One step. Its errors are logged and do not stop the other steps; the next round tries again. Where the
- * ledger cannot be reached there is nothing more to be done.
+ * One step. Its errors are logged and do not stop the other steps; the next round tries again. An unreachable ledger
+ * ends the round.
  */
 async function attempt(
   { log }: CardWatchParts,
@@ -148,8 +131,8 @@ async function attempt(
     signal.throwIfAborted();
     if (error instanceof Failure && ledgerFaults.includes(error.code)) throw error;
     const isFault = error instanceof Failure && error.code === "payment_session_failed";
-    if (isFault) log.warn("the card provider could not be asked", { ...reports, error });
-    else log.error("a step of the watch over card payments failed", { ...reports, error });
+    if (isFault) log.warn("request to the card provider failed", { ...reports, error });
+    else log.error("step of the card watch failed", { ...reports, error });
     return false;
   }
 }
@@ -169,7 +152,7 @@ async function askFor(parts: CardWatchParts, quote: Quote, signal: AbortSignal):
   else await learnPaid(parts, quote, status, status.paidAt);
 }
 
-/** @returns The payment; undefined while there is none; `gone` when none can follow. */
+/** @returns The payment; undefined without a payment; `gone` when the quote can no longer be paid. */
 async function statusOf(
   { provider }: CardWatchParts,
   quote: Quote,
@@ -214,12 +197,12 @@ function pauseOf(ageMs: number): number {
 }
 
 /**
- * Gives back what was rejected; the provider knows a refund that it was asked for before.
+ * Requests the refunds of rejected payments; the provider ignores repeated requests.
  *
- * @param after - Only payments behind this one, by their ids; "" begins anew.
- * @returns Where the next look goes on.
+ * @param after - Only payments after this id; "" starts from the first.
+ * @returns The `after` of the next look.
  */
-async function giveBack(parts: CardWatchParts, after: string, signal: AbortSignal): Promise<string> {
+async function refundWanted(parts: CardWatchParts, after: string, signal: AbortSignal): Promise<string> {
   const { ledger, provider } = parts;
   const wanted = await ledger.read((tx) => refundsWanted(tx, after, refundsPerLook));
   for (const paymentId of wanted) {
@@ -231,7 +214,7 @@ async function giveBack(parts: CardWatchParts, after: string, signal: AbortSigna
   return wanted.length < refundsPerLook ? "" : (wanted.at(-1) ?? "");
 }
 
-/** Asks for sums of refunds that are in doubt because one came to nothing. */
+/** Requests sums of refunds that are in doubt after a failed refund. */
 async function endDoubts(parts: CardWatchParts, signal: AbortSignal): Promise<void> {
   const { ledger, provider, events } = parts;
   for (const { paymentId, asOf } of await ledger.read((tx) => refundsInDoubt(tx, refundsPerLook))) {
@@ -244,13 +227,13 @@ async function endDoubts(parts: CardWatchParts, signal: AbortSignal): Promise<vo
   }
 }
 
-/** Reads the list of events on from where it was read to. @returns Whether the provider let it. */
+/** Reads the list of events from its mark. @returns False when a request failed. */
 async function readEvents(parts: CardWatchParts, signal: AbortSignal): Promise<boolean> {
   const { ledger, clock } = parts;
   for (let spans = 0; spans < spansPerLookMax; spans += 1) {
     const now = clock();
     const at = await ledger.read(readMark);
-    const from = Math.max((at ?? now) - overlapMs, now - eventsStoredMs);
+    const from = Math.max((at ?? now) - overlapMs, now - eventTtlMs);
     const to = from + spanMs < now ? from + spanMs : now + 1_000;
     const isRead = await attempt(parts, signal, { from, to }, () => readSpan(parts, from, to, signal));
     if (!isRead) return false;
@@ -273,10 +256,10 @@ async function readSpan(parts: CardWatchParts, from: number, to: number, signal:
     after = page.next;
     if (after === undefined) return;
   }
-  log.error("the card provider lists more events than are read", { from, to, pagesPerSpanMax });
+  log.error("the card provider lists more events than one span may have", { from, to, pagesPerSpanMax });
 }
 
-/** Up to where the list was read, Unix ms; undefined before the first look, when nothing was sold yet. */
+/** The time up to which the list was read, Unix ms; undefined before the first look. */
 async function readMark(tx: Tx): Promise<number | undefined> {
   const row = await tx.get<{ at: bigint }>("SELECT at FROM card_marks WHERE name = ?", mark);
   return row === undefined ? undefined : readTime(row.at);

@@ -1,10 +1,10 @@
 /**
  * Approvals: credits that one address has set aside for another to spend, until they are used, revoked or expire.
  *
- * An approval moves its credits out of the paying address into an escrow of its own, so they can be spent neither
- * twice nor by anyone else. It ends once: used (when the last of it is posted), revoked or expired; what is left in
- * escrow then goes back. One clock decides: an approval may be spent while now < its expiry, whether or not anybody
- * has looked at it since. Ends are written by writes only; a read counts what has expired as given back.
+ * An approval moves its credits from the paying address into its own escrow, so that they are spent once and only by
+ * the approved address. An approval ends once: used (when all of it is posted), revoked or expired; the rest in escrow
+ * is then returned. It may be spent while now < its expiry, on one clock. Only writes record ends; reads count expired
+ * approvals as returned.
  * Source: docs/reference/payment.md#approvals.
  * @module
  */
@@ -27,7 +27,7 @@ export type Approval = Readonly<{
   approvedAddress: UserAddress;
   /** Winc that were approved, above 0. */
   approvedWinc: bigint;
-  /** Winc of it that are spent or held for uploads, 0 to `approvedWinc`. */
+  /** Spent winc and winc held for uploads, 0 to `approvedWinc`. */
   usedWinc: bigint;
   state: ApprovalState;
   /** Unix milliseconds. */
@@ -52,31 +52,31 @@ export type ApprovalRequest = Readonly<{
 export type RevocationRequest = Readonly<{
   payer: UserAddress;
   approved: UserAddress;
-  /** Id of the data item that takes them back. */
+  /** Id of the data item that revokes them. */
   revokeId: string;
 }>;
 
-/** When a step happens, and names for what it moves. */
+/** The time of a step, and ids for its transfers. */
 export type Step = Readonly<{
   /** Unix milliseconds. */
   now: number;
   makeId: MakeId;
 }>;
 
-/** As many approvals may be active from one address for one other: what a revocation or a spending reads is bounded. */
+/** Active approvals from one address for one other. The limit bounds the reads of a revocation and of a charge. */
 export const activeApprovalsMax = 1_000;
 
 /** The two databases sort NULL differently by default. */
 const soonestFirst = "CASE WHEN expires_at IS NULL THEN 1 ELSE 0 END, expires_at, created_at, id";
 
-/** Expired approvals that end in one transaction, so that the others need not wait long. */
+/** Expired approvals that end in one transaction, so that other transactions wait only briefly. */
 const endingsMax = 200;
 
 /**
- * Gives an approval: its winc leave the payer's balance.
+ * Creates an approval and moves its winc from the payer's balance into escrow.
  *
- * @throws Failure `insufficient_balance` {needed, available}; `payment_rejected` {reason} when the data item has given
- *   one before, when there is nothing to give, for oneself, in the past, or when too many are active.
+ * @throws Failure `insufficient_balance` {needed, available}; `payment_rejected` {reason} when the data item has
+ *   created an approval before, for 0 winc, for oneself, for an expiry in the past, or when too many are active.
  */
 export async function giveApproval(tx: Tx, request: ApprovalRequest, step: Step): Promise<Approval> {
   const { approvalId, payer, approved, winc, expiresAt } = request;
@@ -98,7 +98,7 @@ export async function giveApproval(tx: Tx, request: ApprovalRequest, step: Step)
     ...[approvalId, payer, approved, winc, at, expiresAt === undefined ? null : BigInt(expiresAt)],
   );
   const given = await findApproval(tx, approvalId);
-  assert(given !== undefined, "an approval that was given is there");
+  assert(given !== undefined, "a created approval is stored");
   return given;
 }
 
@@ -120,11 +120,11 @@ async function rejectApproval(tx: Tx, request: ApprovalRequest, now: number): Pr
 }
 
 /**
- * Revokes what is active from one address for another: what nobody has spent goes back to the payer. What uploads in
- * flight hold goes back when they fail.
+ * Revokes the active approvals from one address for another and returns their unused credits to the payer. Credits
+ * that running uploads hold are returned when the uploads fail.
  *
  * @returns The approvals that this data item revoked, now or earlier; idempotent.
- * @throws Failure `payment_rejected` {reason} when there are none.
+ * @throws Failure `payment_rejected` {reason} when there are no such approvals.
  */
 export async function revokeApprovals(tx: Tx, request: RevocationRequest, step: Step): Promise<Approval[]> {
   const { payer, approved, revokeId } = request;
@@ -142,7 +142,7 @@ export async function revokeApprovals(tx: Tx, request: RevocationRequest, step: 
   return rows.map(readApproval);
 }
 
-/** All at once, in one movement: there may be a thousand, and everybody else waits. */
+/** Revokes up to a thousand approvals in one transfer, because other transactions wait. */
 async function revokeAll(
   tx: Tx,
   { payer, approved, revokeId }: RevocationRequest,
@@ -154,7 +154,7 @@ async function revokeAll(
       "WHERE paying_address = ? AND approved_address = ? AND state = 'active'",
     ...[BigInt(now), revokeId, payer, approved],
   );
-  assert(ended === active.length, "what is active is revoked once");
+  assert(ended === active.length, "an active approval is revoked once");
   const legs = active.map((row): Leg => ({ account: escrow(row.id), amount: -unusedOf(row) }));
   const left = active.reduce((sum, row) => sum + unusedOf(row), 0n);
   if (left === 0n) return;
@@ -179,9 +179,9 @@ async function activeBetween(tx: Tx, payer: string, approved: string): Promise<A
 }
 
 /**
- * Ends expired approvals, the longest expired first: what is left of them goes back to the payers.
+ * Ends expired approvals, the longest expired first, and returns the rest to the payers.
  *
- * @returns How many ended; a full batch says that more may be left.
+ * @returns How many ended; after a full batch more may be left.
  */
 export async function expireApprovals(tx: Tx, step: Step, limit: number): Promise<number> {
   const rows = await tx.all<ApprovalRow>(
@@ -193,9 +193,9 @@ export async function expireApprovals(tx: Tx, step: Step, limit: number): Promis
   return rows.length;
 }
 
-/** Ends what an address gave and has expired: its balance is whole before it is spent from. @returns How many ended. */
+/** Ends the expired approvals of a payer, so that its balance is complete before a charge. @returns How many ended. */
 export async function expireGivenApprovals(tx: Tx, payer: UserAddress, step: Step): Promise<number> {
-  // Asked for every upload, and nearly always there is none: a look without an order costs a twentieth (measured).
+  // Runs for every upload and rarely finds a row: a query without an order costs a twentieth (measured).
   const one = "SELECT id FROM approvals WHERE paying_address = ? AND state = 'active' AND expires_at <= ? LIMIT 1";
   const due = await tx.get(one, payer, BigInt(step.now));
   if (due === undefined) return 0;
@@ -254,7 +254,7 @@ export async function drawApproval(tx: Tx, { approvalId, winc }: Drawable): Prom
   return { account: escrow(approvalId), amount: -winc };
 }
 
-/** Spends for good what a reservation drew; an approval of which nothing is left has ended. */
+/** Spends the credits that a reservation drew. An approval without a rest ends. */
 export async function spendDrawn(tx: Tx, { approvalId, winc }: Drawable, now: number): Promise<void> {
   const spent = "UPDATE approvals SET pending = pending - ?, posted = posted + ? WHERE id = ?";
   await tx.run(spent, winc, winc, approvalId);
@@ -279,13 +279,13 @@ async function endWhenUsed(tx: Tx, approvalId: string, now: number): Promise<voi
 }
 
 /**
- * Gives back what a reservation drew.
+ * Returns the credits that a reservation drew.
  *
  * @returns The leg into the escrow when the approval can be spent again, else to the payer.
  */
 export async function returnDrawn(tx: Tx, { approvalId, winc }: Drawable, step: Step): Promise<Leg> {
   const row = await findApprovalRow(tx, approvalId);
-  assert(row !== undefined, "what was drawn from is there");
+  assert(row !== undefined, "an approval that was drawn on is stored");
   const isOver = row.expires_at !== null && row.expires_at <= BigInt(step.now);
   if (row.state === "active" && isOver) await expire(tx, row, step);
   await tx.run("UPDATE approvals SET pending = pending - ? WHERE id = ?", winc, approvalId);
@@ -315,26 +315,27 @@ export async function approvalsRevokedBy(tx: Tx, revokeId: string): Promise<Appr
 /** The subject of a list of approvals. */
 export type ApprovalSide = Readonly<{ payer?: UserAddress; approved?: UserAddress }>;
 
-/** Approvals of one payer, for one address, or both, as they stand at a moment. */
+/** Approvals of one payer, for one address, or both, at a given time. */
 export type ApprovalsNow = Readonly<{
-  /** Those of which something is left, soonest expiry first; at most `activeApprovalsMax`. */
+  /** Approvals with a rest, soonest expiry first; at most `activeApprovalsMax`. */
   approvals: readonly Approval[];
-  /** The remainder of all of them, winc, including those that are not listed. */
+  /** The rest of all of them, winc, including approvals that are not listed. */
   unusedWinc: bigint;
-  /** The remainder of expired ones that were not returned yet, winc. */
+  /** The rest of expired approvals that is not returned yet, winc. */
   expiredWinc: bigint;
 }>;
 
-/** Reads approvals as they stand at a moment; writes nothing. */
+/** Reads approvals at a given time; writes nothing. */
 export async function approvalsNow(tx: Tx, side: ApprovalSide, now: number): Promise<ApprovalsNow> {
   const sides: readonly (readonly [column: string, address: string | undefined])[] = [
     ["paying_address = ?", side.payer],
     ["approved_address = ?", side.approved],
   ];
-  const asked = sides.flatMap(([column, address]) => (address === undefined ? [] : [{ column, address }]));
-  assert(asked.length > 0, "a list of approvals is of somebody");
-  const where = `${asked.map(({ column }) => column).join(" AND ")} AND state = 'active' AND winc > pending + posted`;
-  const addresses = asked.map(({ address }) => address);
+  const conditions = sides.flatMap(([column, address]) => (address === undefined ? [] : [{ column, address }]));
+  assert(conditions.length > 0, "a list of approvals names a payer or an approved address");
+  const columns = conditions.map(({ column }) => column);
+  const where = [...columns, "state = 'active'", "winc > pending + posted"].join(" AND ");
+  const addresses = conditions.map(({ address }) => address);
   const sumWhere = (condition: string) =>
     `CAST(COALESCE(SUM(CASE WHEN ${condition} THEN winc - pending - posted END), 0) AS BIGINT)`;
   const sums = await tx.get<{ unused: bigint; expired: bigint }>(

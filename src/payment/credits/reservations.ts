@@ -1,20 +1,20 @@
 /**
- * Reservations: credits that are held for a data item while it is uploaded, then spent or given back, once. An item
- * that is there already when it is paid for has one that was never pending.
+ * Reservations: credits that are held for a data item during its upload, then spent or returned, once. An item that
+ * is stored before its payment has a reservation that was never pending.
  *
  * A repeated request for an item returns the same reservation: an item is paid for once however often it is sent.
- * After an attempt that failed the next one is a reservation of its own, so that a late word about the old one cannot
- * touch it. Whether a reservation is still pending is decided by its one change of state in the ledger, not by the
- * clock: one that has passed its expiry holds its credits until `expireReservations` gives them back, or until it is
- * posted, whichever is first.
+ * After a failed attempt the next attempt has a new reservation, so that a late call for the old one does not change
+ * it. The state in the ledger decides whether a reservation is pending, not the clock: an expired reservation holds
+ * its credits until `expireReservations` returns them, or until it is posted, whichever is first.
  * Source: docs/reference/payment.md#reservations-and-refunds; docs/reference/threats.md (L2).
  * @module
  */
 import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
-import type { Tx } from "../../store/ledger/ledger-database.ts";
+import { readTime, type Tx } from "../../store/ledger/ledger-database.ts";
 import { balanceOf, held, type Leg, revenue, type TransferKind, transfer, user } from "../../store/ledger/transfers.ts";
 import type { UserAddress } from "../addresses.ts";
+import { smaller } from "../prices/rational.ts";
 import {
   type Drawable,
   drawApproval,
@@ -25,23 +25,11 @@ import {
   spendApproval,
   spendDrawn,
 } from "./approvals.ts";
-import {
-  attemptId,
-  lastAttempt,
-  partsOf,
-  type Reservation,
-  type ReservationPart,
-  type ReservationRow,
-  type ReservationState,
-  readReservation,
-  readState,
-  reservationColumns,
-} from "./reservation-rows.ts";
 
 /** The payers: the listed ones, or after them the signer too. A listed signer pays in its place. */
 export type PaymentDirective = "list-only" | "list-or-signer";
 
-/** A charge and its payers. */
+/** A charge for an item, with its payers. */
 export type ItemPayment = Readonly<{
   /** Id of the data item. */
   itemId: string;
@@ -68,11 +56,11 @@ export const paidByMax = 90;
 export const partsMax = 200;
 
 /**
- * Holds credits for an item, all of them or none. A pending or posted reservation of the item is returned as it is, its
- * price too; a later expiry is taken over.
+ * Holds credits for an item, all of them or none. A pending or posted reservation of the item is returned unchanged,
+ * with its price; only a later expiry is adopted.
  *
- * @throws Failure `insufficient_balance` {needed, available} when payers and approvals do not cover it, `available`
- *   being what they could have paid; `payment_rejected` {reason} for too many payers.
+ * @throws Failure `insufficient_balance` {needed, available} when payers and approvals do not cover the price;
+ *   `available` is the amount that they could pay. `payment_rejected` {reason} for too many payers.
  */
 export async function reserve(tx: Tx, request: ReservationRequest, step: Step): Promise<Reservation> {
   const { itemId, signer, winc, expiresAt } = request;
@@ -90,10 +78,10 @@ export async function reserve(tx: Tx, request: ReservationRequest, step: Step): 
 }
 
 /**
- * Pays for an item that is there: what `reserve` would hold and `post` would spend is spent in one movement. Credits
- * that are held for the item pay for it, at their price; one that is paid for costs nothing more.
+ * Pays for a stored item: spends in one transfer the credits that `reserve` would hold and `post` would spend. A
+ * pending reservation of the item is posted instead, at its price. A paid item is not charged again.
  *
- * @returns Posted.
+ * @returns The reservation, posted.
  * @throws Failure as `reserve` does.
  */
 export async function payAtOnce(tx: Tx, payment: ItemPayment, step: Step): Promise<Reservation> {
@@ -106,7 +94,7 @@ export async function payAtOnce(tx: Tx, payment: ItemPayment, step: Step): Promi
   const parts = await chooseParts(tx, payment, step);
   const made = { itemId, signer, winc, state: "posted", parts, createdAt: now, expiresAt: now } as const;
   const transferId = step.makeId();
-  // What costs nothing moves nothing.
+  // A free item has no transfer.
   const id = await insertReservation(tx, made, last, winc === 0n ? null : transferId);
   const spent = await takeParts(tx, id, parts, (one) => spendApproval(tx, one, now));
   const legs: Leg[] = [{ account: revenue, amount: winc }, ...spent];
@@ -123,7 +111,7 @@ async function postHeld(tx: Tx, row: ReservationRow, { signer }: ItemPayment, st
 /**
  * Writes the row of the next attempt at an item.
  *
- * @param transferId - What pays for the item at once; null where its winc are held first.
+ * @param transferId - The transfer that pays for the item at once; null when its winc are held first.
  * @returns Its id.
  */
 async function insertReservation(
@@ -159,18 +147,13 @@ async function chooseParts(tx: Tx, request: ItemPayment, step: Step): Promise<Re
     if (missing === 0n) break;
     for (const source of await sourcesOf(tx, payer, signer, step)) {
       if (missing === 0n || parts.length === partsMax) break;
-      const drawn = atMost(source.winc, missing);
+      const drawn = smaller(source.winc, missing);
       parts.push({ ...source, winc: drawn });
       missing -= drawn;
     }
   }
   if (missing > 0n) throw new Failure("insufficient_balance", { signer, needed: winc, available: winc - missing });
   return parts;
-}
-
-function atMost(winc: bigint, limit: bigint): bigint {
-  if (winc > limit) return limit;
-  return winc;
 }
 
 function payersOf({ paidBy, signer, directive }: ItemPayment): ReadonlySet<UserAddress> {
@@ -182,8 +165,8 @@ function payersOf({ paidBy, signer, directive }: ItemPayment): ReadonlySet<UserA
 }
 
 /**
- * What one payer has for the signer: the signer's own balance, or approvals. A payer in debt has nothing: what was
- * charged back or reversed is not spent through others either.
+ * The credits of one payer for the signer: the signer's own balance, or approvals. A payer in debt has none, so that
+ * charged-back credits are not spent through approvals either.
  */
 async function sourcesOf(tx: Tx, payer: UserAddress, signer: UserAddress, step: Step): Promise<ReservationPart[]> {
   const isSigner = payer === signer;
@@ -197,7 +180,7 @@ async function sourcesOf(tx: Tx, payer: UserAddress, signer: UserAddress, step: 
   return approvals.map(({ approvalId, winc }) => ({ payer, approvalId, winc }));
 }
 
-/** Writes where a reservation's winc come from. @param take - Takes some of an approval. @returns The legs. */
+/** Writes the sources of a reservation's winc. @param take - Draws on an approval. @returns The legs. */
 async function takeParts(
   tx: Tx,
   id: string,
@@ -219,9 +202,9 @@ async function takeParts(
 }
 
 /**
- * Spends what a reservation holds.
+ * Spends the credits of a reservation.
  *
- * @returns The state in which the reservation has ended; only `posted` means that the item is paid for.
+ * @returns The final state of the reservation; only `posted` means that the item is paid for.
  */
 export async function post(tx: Tx, id: string, step: Step): Promise<ReservationState> {
   const row = await endReservation(tx, id, "posted", step);
@@ -233,19 +216,18 @@ export async function post(tx: Tx, id: string, step: Step): Promise<ReservationS
 }
 
 /**
- * Gives back what a reservation holds: into the approvals from which it came where they can still be spent, else to
- * the payers.
+ * Returns the credits of a reservation: to their approvals while these can be spent, else to the payers.
  *
- * @returns The state in which the reservation has ended; `posted` means that nothing was given back.
+ * @returns The final state of the reservation; `posted` means that nothing was returned.
  */
 export async function voidReservation(tx: Tx, id: string, step: Step): Promise<ReservationState> {
   return await giveBack(tx, id, "voided", step);
 }
 
 /**
- * Gives back what reservations past their expiry hold, the longest expired first.
+ * Returns the credits of expired reservations, the longest expired first.
  *
- * @returns How many ended; a full batch says that more may be left.
+ * @returns How many ended; after a full batch more may be left.
  */
 export async function expireReservations(tx: Tx, step: Step, limit: number): Promise<number> {
   const rows = await tx.all<{ id: string }>(
@@ -278,7 +260,7 @@ type Ended = Readonly<{
   endedNow: boolean;
 }>;
 
-/** Takes a reservation out of pending: of all who try, one does. */
+/** Ends a pending reservation: of several concurrent calls, one succeeds. */
 async function endReservation(tx: Tx, id: string, state: ReservationState, { now }: Step): Promise<Ended> {
   const changed = await tx.run(
     "UPDATE reservations SET state = ?, ended_at = ? WHERE id = ? AND state = 'pending'",
@@ -299,8 +281,128 @@ async function release(tx: Tx, { id, itemId, winc }: Ended, kind: TransferKind, 
 
 type Movement = Readonly<{ id: string; kind: TransferKind; itemId: string; legs: readonly Leg[] }>;
 
-/** An item that costs nothing moves nothing. */
+/** A free item has no transfer. */
 async function move(tx: Tx, { id, kind, itemId, legs }: Movement, { now }: Step): Promise<void> {
   if (legs.every(({ amount }) => amount === 0n)) return;
   await transfer(tx, { id, kind, at: now, changeId: itemId, legs });
+}
+
+const states = ["pending", "posted", "voided", "expired", "refunded"] as const;
+
+/** Whether credits are held, or how the reservation ended. A posted one may be refunded later (`refundReservation`). */
+export type ReservationState = (typeof states)[number];
+
+/** A part of a reservation: from an approval, or from the payer's own balance. */
+export type ReservationPart = Readonly<{ payer: UserAddress; approvalId: string | undefined; winc: bigint }>;
+
+/** Credits held for an item. */
+export type Reservation = Readonly<{
+  /** The id of this attempt at the item. */
+  id: string;
+  itemId: string;
+  signer: UserAddress;
+  winc: bigint;
+  state: ReservationState;
+  /** In the order in which they were drawn; they sum to `winc`. */
+  parts: readonly ReservationPart[];
+  /** Unix milliseconds. */
+  createdAt: number;
+  /** Unix milliseconds. */
+  expiresAt: number;
+}>;
+
+/** The newest reservation of an item. */
+export async function findReservation(tx: Tx, itemId: string): Promise<Reservation | undefined> {
+  const row = await lastAttempt(tx, itemId);
+  return row === undefined ? undefined : await readReservation(tx, row);
+}
+
+/** The row of the newest reservation of an item. */
+async function lastAttempt(tx: Tx, itemId: string): Promise<ReservationRow | undefined> {
+  // Nearly every item is new: reading one key costs less than reading all attempts after it.
+  const first = await tx.get("SELECT id FROM reservations WHERE id = ?", attemptId(itemId, 1n));
+  if (first === undefined) return undefined;
+  return await tx.get<ReservationRow>(
+    `SELECT ${reservationColumns} FROM reservations WHERE id > ? AND id < ? ORDER BY attempt DESC LIMIT 1`,
+    // "/" is what follows ".".
+    ...[`${itemId}.`, `${itemId}/`],
+  );
+}
+
+/** The id of an attempt at an item. @param attempt - From 1. */
+export function attemptId(itemId: string, attempt: bigint): string {
+  return `${itemId}.${attempt}`;
+}
+
+/** The sources of a reservation's winc, in order. */
+export async function partsOf(
+  tx: Tx,
+  { id, payer, winc }: Readonly<{ id: string; payer: UserAddress; winc: bigint }>,
+): Promise<ReservationPart[]> {
+  const rows = await tx.all<{ payer: UserAddress; approval_id: string | null; winc: bigint }>(
+    "SELECT payer, approval_id, winc FROM reservation_parts WHERE reservation_id = ? ORDER BY position",
+    id,
+  );
+  if (rows.length === 0 && winc > 0n) return [{ payer, approvalId: undefined, winc }];
+  return rows.map((row) => ({ payer: row.payer, approvalId: row.approval_id ?? undefined, winc: row.winc }));
+}
+
+type ReservationRow = {
+  id: string;
+  item_id: string;
+  attempt: bigint;
+  payer: UserAddress;
+  winc: bigint;
+  state: string;
+  created_at: bigint;
+  expires_at: bigint;
+};
+
+/** The columns of a `ReservationRow`. */
+const reservationColumns = "id, item_id, attempt, payer, winc, state, created_at, expires_at";
+
+/** The reservation of a row, with its parts. */
+export async function readReservation(tx: Tx, row: ReservationRow): Promise<Reservation> {
+  return {
+    id: row.id,
+    itemId: row.item_id,
+    signer: row.payer,
+    winc: row.winc,
+    state: readState(row.state),
+    parts: await partsOf(tx, row),
+    createdAt: readTime(row.created_at),
+    expiresAt: readTime(row.expires_at),
+  };
+}
+
+/** @param text - Of a row. */
+export function readState(text: string): ReservationState {
+  const state = states.find((known) => known === text);
+  assert(state !== undefined, "a reservation's state is known");
+  return state;
+}
+
+/**
+ * Refunds a posted reservation: each payer receives their part, once. The part from an approval goes to the address
+ * that gave the approval, because the approval was spent and may have ended. A second call changes nothing. The item
+ * is no longer paid for, so it may be reserved again.
+ */
+export async function refundReservation(tx: Tx, reservationId: string, step: Step): Promise<void> {
+  const [row] = await tx.all<{ id: string; item_id: string; payer: UserAddress; winc: bigint }>(
+    "UPDATE reservations SET state = 'refunded' WHERE id = ? AND state = 'posted' " +
+      "RETURNING id, item_id, payer, winc",
+    reservationId,
+  );
+  if (row === undefined || row.winc === 0n) return;
+  const parts = await partsOf(tx, row);
+  await transfer(tx, {
+    id: step.makeId(),
+    kind: "refund",
+    at: step.now,
+    changeId: row.item_id,
+    legs: [
+      { account: revenue, amount: -row.winc },
+      ...parts.map(({ payer, winc }) => ({ account: user(payer), amount: winc })),
+    ],
+  });
 }

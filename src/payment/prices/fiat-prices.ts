@@ -3,11 +3,10 @@
  * Source: docs/reference/payment.md#prices-of-payments-in-fiat-money; docs/reference/payment.md#promo-codes.
  * @module
  */
-import { Failure } from "../../failures.ts";
+import { Failure, rejected } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { invalidAmountText, readAmount, safeMax } from "../amounts.ts";
-import { rejected } from "../rejection.ts";
 import type { Promos } from "../top-ups/promo.ts";
 import { feedIdOf, inForce, type PriceRules, type PromoRule } from "./price-rules.ts";
 import type { PriceFeed } from "./price-sources.ts";

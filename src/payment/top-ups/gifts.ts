@@ -6,13 +6,13 @@
  * Source: docs/reference/payment.md#gifts.
  * @module
  */
+import { rejected } from "../../failures.ts";
 import { decodeBase64url, encodeBase64url } from "../../lib/base64url.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sha256 } from "../../lib/hash.ts";
 import { type LedgerDatabase, readTime, type Tx } from "../../store/ledger/ledger-database.ts";
 import { balanceOf, gift, type MakeId, transfer, user } from "../../store/ledger/transfers.ts";
 import type { UserAddress } from "../addresses.ts";
-import { rejected } from "../rejection.ts";
 
 /** A gift's secret and the id that the ledger knows it by. */
 export type NewGift = Readonly<{ secret: string; giftId: string }>;
@@ -32,15 +32,14 @@ export type GiftParts = Readonly<{ ledger: LedgerDatabase; makeId: MakeId; clock
 export type Gifts = Readonly<{
   /**
    * Moves what a gift holds to an account, once.
-   * @throws Failure `payment_rejected` with the reason: redeemed before, not paid for, unknown, or taken back.
+   * @throws Failure `payment_rejected` with the reason: redeemed before, not paid for, unknown, or charged back.
    */
   redeem: (secret: string, address: UserAddress) => Promise<Redemption>;
 }>;
 
-/** Nobody guesses one. Bytes. */
+/** Large enough to be unguessable. Bytes. */
 const secretSize = 32;
 
-/** Makes a gift's secret. */
 export function createGift(randomBytes: (size: number) => Uint8Array): NewGift {
   const bytes = randomBytes(secretSize);
   return { secret: encodeBase64url(bytes), giftId: encodeBase64url(sha256(bytes)) };

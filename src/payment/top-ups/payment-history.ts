@@ -1,7 +1,7 @@
 /**
- * The payments that an account was credited for, newest first, whatever they were made with.
+ * The credited payments of an account, newest first, of every payment method.
  *
- * Each kind of payment keeps its own table; a page is the newest of all of them, cut where the page before ended.
+ * Each kind of payment has its own table; a page merges the newest rows of all of them after the page before.
  * Reading writes nothing.
  * Source: docs/reference/payment.md#routes; the published SDK's `getPaymentHistory`.
  * @module
@@ -27,14 +27,14 @@ export type TokenPaymentMade = Credited &
     token: Token;
     /** Smallest unit. */
     quantity: bigint;
-    /** What it was worth when it was credited, where the token itself says so; decimal. */
+    /** The value in US dollars for tokens that are worth a dollar each; decimal. */
     usd: string | undefined;
     sender: string;
     transactionId: string;
     blockHeight: bigint | undefined;
   }>;
 
-/** A payment by card, or a gift that somebody else paid for. */
+/** A payment by card, or a redeemed gift. */
 export type CardPaymentMade = Credited &
   Readonly<{
     kind: "card";
@@ -56,11 +56,11 @@ export type PaymentPlace = Readonly<{
 /** Payments that one page may hold. */
 export const paymentsPageMax = 100;
 
-/** A page, as it is asked for. */
+/** The request of a page. */
 export type PaymentsPage = Readonly<{
   /** Only payments that come after this one in the history, exclusive. */
   before: PaymentPlace | undefined;
-  /** 1 to `paymentsPageMax` + 1: one more tells whether there is another page. */
+  /** 1 to `paymentsPageMax` + 1: the extra payment shows whether there is another page. */
   limit: number;
 }>;
 
@@ -75,7 +75,7 @@ const kinds = { card: 1, gift: 2, token: 3, x402: 4 } as const;
 /** Tokens that are worth a dollar each. */
 const dollars: readonly KnownToken[] = ["usdc", "polygon-usdc", "base-usdc", "solana-usdc"];
 
-/** Reads a page, or less where the history ends. */
+/** Reads a page; the last page may be shorter. */
 export async function readPayments(tx: Tx, address: UserAddress, page: PaymentsPage): Promise<PaymentMade[]> {
   const found: PaymentMade[] = [];
   for (const source of sources) found.push(...(await source(tx, address, page)));
@@ -117,7 +117,7 @@ async function redeemedGifts(tx: Tx, address: UserAddress, page: PaymentsPage): 
     kind: "card",
     place,
     winc: row.winc,
-    // Whoever redeems a gift has paid nothing for it.
+    // The redeemer of a gift has paid nothing.
     amount: 0n,
     currency: row.currency,
     receiptId: place.id,
@@ -145,7 +145,7 @@ async function tokenPayments(tx: Tx, address: UserAddress, page: PaymentsPage): 
   return rows.map(tokenPaymentMade);
 }
 
-/** An x402 payment is one in a token, whose sender it credits. */
+/** An x402 payment is a token payment that credits its sender. */
 async function x402Payments(tx: Tx, address: UserAddress, page: PaymentsPage): Promise<TokenPaymentMade[]> {
   const rows = await newest<TokenRow>(
     tx,
@@ -204,7 +204,7 @@ async function newest<Shape extends Row>(
   return found.map((row) => ({ row, place: { at: readTime(row.made_at), kind, id: row.id } }));
 }
 
-/** What of one kind comes after a place in the history of all. */
+/** The bound of one kind's payments after a position in the merged history. */
 function boundOf(kind: number, before: PaymentPlace): Readonly<{ where: string; values: readonly Value[] }> {
   const at = BigInt(before.at);
   if (kind < before.kind) return { where: "WHERE made_at <= ?", values: [at] };

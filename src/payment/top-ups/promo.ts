@@ -1,17 +1,16 @@
 /**
- * Promo codes: their eligible users, and the count of their uses.
+ * Promo codes: eligibility, and the count of uses.
  *
- * A code is looked up when a price is asked for and counted when the payment is credited, in the same transaction:
- * a quote that is never paid uses nothing up.
+ * A code is looked up for a price and counted when the payment is credited, in the same transaction: an unpaid quote
+ * uses nothing up.
  * Source: docs/reference/payment.md#promo-codes; docs/reference/threats.md (L5).
  * @module
  */
-import { Failure } from "../../failures.ts";
+import { Failure, rejected } from "../../failures.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { type LedgerDatabase, readTime, type Tx } from "../../store/ledger/ledger-database.ts";
 import type { UserAddress } from "../addresses.ts";
 import { canonicalCode, type PromoRule } from "../prices/price-rules.ts";
-import { rejected } from "../rejection.ts";
 
 /** A payment that used codes. */
 export type PromoUse = Readonly<{
@@ -25,22 +24,21 @@ export type PromoUse = Readonly<{
 }>;
 
 /**
- * Counts the codes of a payment that is being credited, all of them or none. To be called before the payment's own
- * receipt is written.
+ * Counts the codes of a payment that is being credited, all of them or none. Must run before the payment is recorded
+ * as paid.
  *
- * @returns Whether they counted. They do not where another payment of the user, or the last of the code's uses, came
- *   first: then the payment buys only what was charged, winc × charged / quoted, rounded down.
+ * @returns Whether they were counted. False when another payment of the user, or the last use of the code, came first:
+ *   the payment then buys winc × charged / quoted, rounded down.
  */
 export type CountPromo = (tx: Tx, use: PromoUse) => Promise<boolean>;
 
 /** Promo codes. */
 export type Promos = Readonly<{
   /**
-   * Finds the rules of codes, as far as an account may use them now; the size of the payment is not looked at.
-   * @param codes - As the caller spells them; one that comes twice counts once.
+   * Finds the rules of codes that an account may use now; the size of the payment is not checked.
+   * @param codes - In any spelling; repeated codes count once.
    * @returns In the order of the codes.
-   * @throws Failure `payment_rejected` with the reason; its context `isUnknownCode` is true where there is no such
-   * code.
+   * @throws Failure `payment_rejected` with the reason; its context `isUnknownCode` is true for an unknown code.
    */
   find: (address: UserAddress, codes: readonly string[]) => Promise<readonly PromoRule[]>;
   count: CountPromo;
@@ -54,13 +52,13 @@ export type PromosOptions = Readonly<{
   clock: Clock;
 }>;
 
-/** Codes of one payment: each is a question to the ledger. */
+/** Codes of one payment: each costs a ledger query. */
 const codesMax = 5;
 
 export function createPromos({ database, rules, hasPaid, clock }: PromosOptions): Promos {
   const ruleOf = new Map(rules.map((rule) => [canonicalCode(rule.code), rule]));
 
-  /** The rules of codes by their one spelling; what began later does not exist yet. */
+  /** The rules of codes; a rule that starts later is unknown. */
   const named = (codes: readonly string[], now: bigint): PromoRule[] => {
     const found = new Set<PromoRule>();
     for (const code of codes) {
@@ -98,7 +96,7 @@ export function createPromos({ database, rules, hasPaid, clock }: PromosOptions)
       const codes = new Set(written.map(spellingOf));
       for (const code of codes) {
         const rule = ruleOf.get(code);
-        // A code that was taken out of the rules since the quote: what was promised is stored, once for a user.
+        // A code that was removed from the rules after the quote is still honoured, once for a user.
         const objects = rule === undefined ? await hasUsed(tx, address, code) : await objectionTo(tx, address, rule);
         if (objects === true || typeof objects === "string") return false;
       }
@@ -133,7 +131,7 @@ async function note(
   );
 }
 
-/** A code as it is stored; codes of quotes were codes when they were quoted. */
+/** A code as stored; a quoted code may be invalid by now. */
 function spellingOf(code: string): string {
   return canonicalCode(code) ?? code;
 }

@@ -1,7 +1,7 @@
 /**
- * Quotes of top-ups: what was promised for how much money, to whom, until when, and what became of it.
+ * Quotes of top-ups: promised credits, price, recipient, expiry and outcome.
  *
- * A quote is stored before the provider hears of it, so that every payment finds its promise.
+ * A quote is stored before the request to the provider, so that every payment has its quote.
  * @module
  */
 
@@ -15,8 +15,8 @@ export const topUpMethods = ["payment-intent", "checkout-session"] as const;
 export type TopUpMethod = (typeof topUpMethods)[number];
 
 /**
- * The state of a quote. open → paid | expired | failed; an expired one whose payment was made in time is paid after
- * all. What is taken back later is `takenBackWinc`; the quote stays paid.
+ * The state of a quote: open → paid | expired | failed. An expired quote becomes paid when its payment was made in
+ * time. Later chargebacks are in `takenBackWinc`; the quote stays paid.
  */
 export const quoteStates = ["open", "paid", "expired", "failed"] as const;
 export type QuoteState = (typeof quoteStates)[number];
@@ -37,14 +37,14 @@ export type QuoteTerms = Readonly<{
   /** The amount without promo codes. */
   quotedPaymentAmount: bigint;
   winc: bigint;
-  /** Codes that lowered the price, as they stand in the rules. */
+  /** Codes that lowered the price, in the rules' spelling. */
   promoCodes: readonly string[];
   createdAt: number; // Unix ms
-  /** A payment made later than this is given back. Unix ms, whole seconds. */
+  /** A later payment is refunded. Unix ms, whole seconds. */
   expiresAt: number;
 }>;
 
-/** A quote and what became of it. */
+/** A stored quote with its outcome. */
 export type Quote = Omit<QuoteTerms, "destination"> &
   Readonly<{
     /** Undefined when a gift is credited. */
@@ -65,10 +65,10 @@ export type Quote = Omit<QuoteTerms, "destination"> &
 export const giftWord = "gift";
 
 /**
- * Keeps a quote, and the gift that it is for.
+ * Stores a quote, and its gift.
  * @param lookAt - When to request its status from the provider, Unix ms.
  */
-export async function keepQuote(tx: Tx, terms: QuoteTerms, lookAt: number): Promise<void> {
+export async function storeQuote(tx: Tx, terms: QuoteTerms, lookAt: number): Promise<void> {
   const { destination } = terms;
   const account = destination.kind === "account" ? destination : undefined;
   const gift = destination.kind === "gift" ? destination : undefined;
@@ -108,12 +108,12 @@ export async function areQuotesOpen(tx: Tx, count: number): Promise<boolean> {
   return row !== undefined;
 }
 
-/** Notes under which name the provider knows a quote. */
-export async function keepSession(tx: Tx, quoteId: string, sessionId: string): Promise<void> {
+/** Stores the provider's session id of a quote. */
+export async function storeSession(tx: Tx, quoteId: string, sessionId: string): Promise<void> {
   await tx.run("UPDATE quotes SET session_id = ? WHERE id = ?", sessionId, quoteId);
 }
 
-/** Ends a quote that is open; one that was paid meanwhile stays paid. */
+/** Ends an open quote; a paid quote stays paid. */
 export async function endQuote(tx: Tx, quoteId: string, state: "expired" | "failed", reason?: string): Promise<void> {
   await tx.run(
     "UPDATE quotes SET state = ?, reason = ?, look_at = NULL WHERE id = ? AND state = 'open'",
@@ -123,14 +123,13 @@ export async function endQuote(tx: Tx, quoteId: string, state: "expired" | "fail
   );
 }
 
-/** Finds a quote. */
 export async function findQuote(tx: Tx, quoteId: string): Promise<Quote | undefined> {
   const row = await tx.get<QuoteRow>(`SELECT ${columns} FROM quotes WHERE id = ?`, quoteId);
   return row === undefined ? undefined : readQuote(row);
 }
 
 /**
- * Open quotes of which the provider is to be asked, the longest due first.
+ * Open quotes whose status is to be requested from the provider, the longest due first.
  * @param now - Unix ms.
  */
 export async function quotesToLookAt(tx: Tx, now: number, limit: number): Promise<Quote[]> {
@@ -142,14 +141,14 @@ export async function quotesToLookAt(tx: Tx, now: number, limit: number): Promis
   return rows.map(readQuote);
 }
 
-/** Says when the provider is to be asked again about a quote that is still open. @param at - Unix ms. */
+/** Sets the time of the next status request for an open quote. @param at - Unix ms. */
 export async function lookAgainAt(tx: Tx, quoteId: string, at: number): Promise<void> {
   await tx.run("UPDATE quotes SET look_at = ? WHERE id = ? AND state = 'open'", BigInt(at), quoteId);
 }
 
 /**
  * Removes quotes that ended unpaid, with their gifts.
- * @param before - Those that expired earlier, Unix ms. @returns How many.
+ * @param before - Only quotes that expired earlier, Unix ms. @returns How many.
  */
 export async function removeEndedQuotes(tx: Tx, before: number, limit: number): Promise<number> {
   const chosen =

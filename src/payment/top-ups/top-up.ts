@@ -1,8 +1,8 @@
 /**
  * Top-ups: from a request to a quote that is stored and a payment session at the card provider.
  *
- * The quote is on the disk before the provider hears of it: whatever the payer pays finds its promise. A session
- * whose response was lost is never paid, because no client knows its URL; its quote expires.
+ * The quote is on the disk before the request to the provider, so that every payment has its quote. A session whose
+ * response was lost is never paid, because no client knows its URL; its quote expires.
  * Source: docs/reference/payment.md#top-ups.
  * @module
  */
@@ -10,17 +10,17 @@ import { Failure } from "../../failures.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import type { LedgerDatabase } from "../../store/ledger/ledger-database.ts";
+import type { CardProvider, CheckoutReturn, PaymentSession, SessionRequest } from "../cards/card-provider.ts";
 import type { Adjustment, PaymentPrice, Prices } from "../prices/price-types.ts";
-import type { CardProvider, CheckoutReturn, PaymentSession, SessionRequest } from "../providers/card-provider.ts";
 import { createGift } from "./gifts.ts";
-import { areQuotesOpen, type Destination, endQuote, keepQuote, keepSession, type QuoteTerms } from "./quotes.ts";
+import { areQuotesOpen, type Destination, endQuote, type QuoteTerms, storeQuote, storeSession } from "./quotes.ts";
 
 /** The recipient of a top-up: an account, or the holder of a gift's secret. */
 export type Recipient =
   | Extract<Destination, { kind: "account" }>
   | Readonly<{ kind: "gift"; message: string | undefined }>;
 
-/** A top-up that somebody asks for; addresses and URLs are checked already. */
+/** A request for a top-up; its addresses and URLs are valid. */
 export type TopUpRequest = Readonly<{
   recipient: Recipient;
   currency: string;
@@ -54,15 +54,14 @@ export type TopUpParts = Readonly<{
   log: Log;
 }>;
 
-/** Makes top-ups. */
 export type TopUps = Readonly<{
   /**
-   * Makes sure that an amount can be paid, and prices it.
+   * Checks that an amount can be paid, and computes its price.
    * @throws Failure as `Prices.topUp`.
    */
   price: (request: TopUpRequest, signal: AbortSignal) => Promise<PaymentPrice>;
   /**
-   * Keeps a quote and opens its session.
+   * Stores a quote and opens its session.
    * @throws Failure as `price`, `too_many_requests` when too many quotes are open, `payment_session_failed`, and
    *   what the ledger's `write` throws.
    */
@@ -75,13 +74,13 @@ export type TopUps = Readonly<{
  */
 export const quoteLifeMs = 35 * 60_000;
 
-/** The first time the provider is asked whether a webhook was lost. */
+/** Delay of the first status request, in case a webhook was lost. */
 const firstLookMs = 2 * 60_000;
 
-/** They end within minutes; more are an attack by many clients, and would be as many questions to the provider. */
+/** Quotes end within minutes; more of them are an attack, and each costs requests to the provider. */
 const openQuotesMaxDefault = 100_000;
 
-/** Bytes of chance in a quote's id. */
+/** Random bytes of a quote's id. */
 const quoteIdSize = 16;
 
 export function createTopUps(parts: TopUpParts): TopUps {
@@ -97,10 +96,10 @@ export function createTopUps(parts: TopUpParts): TopUps {
       const quote = termsOf(parts, request, destination, priced);
       await parts.ledger.write(async (tx) => {
         if (await areQuotesOpen(tx, openQuotesMax)) throw new Failure("too_many_requests", { openQuotesMax });
-        await keepQuote(tx, quote, quote.createdAt + firstLookMs);
+        await storeQuote(tx, quote, quote.createdAt + firstLookMs);
       });
       const session = await openSession(parts, request, quote, signal);
-      await parts.ledger.write((tx) => keepSession(tx, quote.id, session.id));
+      await parts.ledger.write((tx) => storeSession(tx, quote.id, session.id));
       const { adjustments, fees } = priced;
       return { quote, session, adjustments, fees, giftSecret: gift?.secret };
     },
@@ -136,7 +135,7 @@ function termsOf(
   };
 }
 
-/** Opens the session; a quote whose session could not be opened is given up. */
+/** Opens the session; a failure ends the quote. */
 async function openSession(
   { provider, ledger, log }: TopUpParts,
   request: TopUpRequest,
@@ -148,7 +147,7 @@ async function openSession(
     if (request.session.method === "payment-intent") return await provider.createPaymentIntent(asked, signal);
     return await provider.createCheckout(asked, quote.expiresAt, request.session.back(quote.id), signal);
   } catch (error) {
-    log.warn("no session was opened for a quote", { quoteId: quote.id, error });
+    log.warn("payment session of a quote failed", { quoteId: quote.id, error });
     await ledger.write((tx) => endQuote(tx, quote.id, "failed", "no session was opened"));
     throw error;
   }
@@ -157,7 +156,7 @@ async function openSession(
 function sessionRequestOf(quote: QuoteTerms): SessionRequest {
   const { destination } = quote;
   const to =
-    destination.kind === "account" ? `destination address "${destination.address}"` : "whoever has the gift's link";
+    destination.kind === "account" ? `destination address "${destination.address}"` : "the holder of the gift's link";
   return {
     quoteId: quote.id,
     currency: quote.currency,
@@ -175,7 +174,7 @@ function sessionRequestOf(quote: QuoteTerms): SessionRequest {
 /** One credit is 10^12 winc. */
 const wincDigits = 12;
 
-/** Credits for people: as many places as there are digits other than 0. */
+/** Writes credits with as many decimal places as needed. */
 export function creditsOf(winc: bigint): string {
   const digits = winc.toString().padStart(wincDigits + 1, "0");
   const places = digits.slice(-wincDigits).replace(/0+$/, "");

@@ -1,10 +1,10 @@
 /**
- * Payments by x402 as the ledger keeps them: one row an authorization, and the changes of its state with the credits
- * that belong to them. Each change is part of its caller's transaction.
+ * Payments by x402 in the ledger: one row an authorization, and the changes of its state with their credits. Each
+ * change is part of its caller's transaction.
  *
- * seen → settling → settled | rejected. A rejected one is watched until its authorization can no longer be used, for
- * whoever has seen it may carry it out: then it is settled after all. A settled one that its chain takes back for good
- * is reversed.
+ * seen → settling → settled | rejected. A rejected payment is watched until its authorization is no longer usable,
+ * because an observer may execute the authorization: then it is settled after all. A settled payment is reversed when
+ * a reorg removes it for good.
  * Source: docs/reference/payment.md#x402; docs/reference/payment.md#invariants-of-the-ledger.
  * @module
  */

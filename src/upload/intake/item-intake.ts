@@ -14,7 +14,7 @@ import { signingOfHeader } from "../../arweave/signing.ts";
 import { Failure } from "../../failures.ts";
 import { sha256 } from "../../lib/hash.ts";
 import type { UserAddress } from "../../payment/addresses.ts";
-import type { Balance } from "../../payment/credits/balances.ts";
+import type { Balance } from "../../payment/credits/credits.ts";
 import { checkNotBlocked, type UploadBlockList } from "../blocked-uploads.ts";
 import type { SignedItem } from "../upload-rows.ts";
 import { readApprovalChange } from "./approval-tags.ts";

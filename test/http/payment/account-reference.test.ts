@@ -14,8 +14,7 @@ import { paymentReference } from "../../../src/http/payment/payment-reference.ts
 import { type Operation, operationsOf } from "../../../src/http/reference/document.ts";
 import { createPaymentInformationRoutes } from "../../../src/http/service-information.ts";
 import { createMetrics } from "../../../src/lib/metrics.ts";
-import { createWalletTokens } from "../../../src/payment/access/json-web-token.ts";
-import { createWalletAccess } from "../../../src/payment/access/wallet-access.ts";
+import { createWalletAccess, createWalletTokens } from "../../../src/payment/access/wallet-access.ts";
 import { readAddress } from "../../../src/payment/addresses.ts";
 import { freeAllowance } from "../../../src/payment/prices/price-types.ts";
 import { pendingPaymentsOf } from "../../../src/payment/tokens/token-payment-store.ts";

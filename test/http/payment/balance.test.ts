@@ -5,8 +5,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
 import { createBalanceRoutes } from "../../../src/http/payment/account-routes.ts";
-import { createWalletTokens } from "../../../src/payment/access/json-web-token.ts";
-import { createWalletAccess } from "../../../src/payment/access/wallet-access.ts";
+import { createWalletAccess, createWalletTokens } from "../../../src/payment/access/wallet-access.ts";
 import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
 import { freeAllowance } from "../../../src/payment/prices/price-types.ts";
 import { openTestPayment, type TestPayment, testAddress } from "../../support/payment.ts";

@@ -4,8 +4,11 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHistoryRoutes } from "../../../src/http/payment/account-routes.ts";
-import { createWalletTokens } from "../../../src/payment/access/json-web-token.ts";
-import { createWalletAccess, type WalletAccess } from "../../../src/payment/access/wallet-access.ts";
+import {
+  createWalletAccess,
+  createWalletTokens,
+  type WalletAccess,
+} from "../../../src/payment/access/wallet-access.ts";
 import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
 import { pendingPaymentsOf } from "../../../src/payment/tokens/token-payment-store.ts";
 import { readPayments } from "../../../src/payment/top-ups/payment-history.ts";

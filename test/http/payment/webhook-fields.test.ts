@@ -5,7 +5,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
-import { eventTypes } from "../../../src/payment/providers/stripe-objects.ts";
+import { eventTypes } from "../../../src/payment/cards/stripe-objects.ts";
 import { type CardFixture, openCardFixture, webhookSecret } from "../../payment/cards/card-fixture.ts";
 import { testStart } from "../../support/payment.ts";
 

@@ -5,7 +5,7 @@
  * @module
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { refundReservation } from "../../../src/payment/credits/refunds.ts";
+import { refundReservation } from "../../../src/payment/credits/reservations.ts";
 import { user } from "../../../src/store/ledger/transfers.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { ledgerKinds } from "../../support/ledger-databases.ts";

@@ -7,7 +7,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { ItemFields } from "../../../src/arweave/data-item.ts";
 import type { Signer } from "../../../src/arweave/signers/scheme.ts";
-import { refundReservation } from "../../../src/payment/credits/refunds.ts";
+import { refundReservation } from "../../../src/payment/credits/reservations.ts";
 import { user } from "../../../src/store/ledger/transfers.ts";
 import { validEncodings } from "../../support/encodings.ts";
 import { describeWith } from "../../support/helpers.ts";

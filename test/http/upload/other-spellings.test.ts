@@ -8,7 +8,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { ethereum } from "../../../src/arweave/signers/ethereum.ts";
 import type { Signer } from "../../../src/arweave/signers/scheme.ts";
 import type { UserAddress } from "../../../src/payment/addresses.ts";
-import { refundReservation } from "../../../src/payment/credits/refunds.ts";
+import { refundReservation } from "../../../src/payment/credits/reservations.ts";
 import { user } from "../../../src/store/ledger/transfers.ts";
 import { accountOf } from "../../../src/upload/intake/charge-item.ts";
 import { validEncodings } from "../../support/encodings.ts";

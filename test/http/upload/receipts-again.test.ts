@@ -2,7 +2,7 @@
  * `GET /tx/{id}/receipt`: the first receipt again, to the byte, on every ledger and in both places of the routes.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { refundReservation } from "../../../src/payment/credits/refunds.ts";
+import { refundReservation } from "../../../src/payment/credits/reservations.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { ledgerKinds } from "../../support/ledger-databases.ts";
 import { testAddress } from "../../support/payment.ts";

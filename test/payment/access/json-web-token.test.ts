@@ -5,7 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import { createHmac, createPublicKey, generateKeyPairSync, sign } from "node:crypto";
 import fc from "fast-check";
-import { createWalletTokens, tokenLifetimeSeconds } from "../../../src/payment/access/json-web-token.ts";
+import { createWalletTokens, tokenLifetimeSeconds } from "../../../src/payment/access/wallet-access.ts";
 import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
 
 const secret = new Uint8Array(32).fill(7);

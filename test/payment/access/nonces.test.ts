@@ -4,8 +4,8 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Failure } from "../../../src/failures.ts";
-import { claimNonce, claimStrangersNonce, noncesPerDayMax } from "../../../src/payment/access/nonces.ts";
 import type { RequestSigner } from "../../../src/payment/access/signed-request.ts";
+import { claimNonce, claimStrangersNonce, noncesPerDayMax } from "../../../src/payment/access/wallet-access.ts";
 import { readAddress } from "../../../src/payment/addresses.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { ledgerKinds, type TestLedger } from "../../support/ledger-databases.ts";

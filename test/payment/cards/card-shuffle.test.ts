@@ -6,8 +6,8 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { UserAddress } from "../../../src/payment/addresses.ts";
-import type { StripeEvent } from "../../../src/payment/providers/card-provider.ts";
-import { eventTypes, readEvent } from "../../../src/payment/providers/stripe-objects.ts";
+import type { StripeEvent } from "../../../src/payment/cards/card-provider.ts";
+import { eventTypes, readEvent } from "../../../src/payment/cards/stripe-objects.ts";
 import type { Row, Tx, Value } from "../../../src/store/ledger/ledger-database.ts";
 import { testAddress } from "../../support/payment.ts";
 import { createRandom, type Random } from "../../support/random.ts";

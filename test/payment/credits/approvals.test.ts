@@ -7,8 +7,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import type { UserAddress } from "../../../src/payment/addresses.ts";
 import { type Approval, activeApprovalsMax } from "../../../src/payment/credits/approvals.ts";
-import type { Reservation } from "../../../src/payment/credits/reservation-rows.ts";
-import type { ReservationRequest } from "../../../src/payment/credits/reservations.ts";
+import type { Reservation, ReservationRequest } from "../../../src/payment/credits/reservations.ts";
 import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import { escrow, user } from "../../../src/store/ledger/transfers.ts";
 import { describeWith } from "../../support/helpers.ts";

@@ -11,8 +11,7 @@ import { Failure } from "../../../src/failures.ts";
 import type { UserAddress } from "../../../src/payment/addresses.ts";
 import type { Approval } from "../../../src/payment/credits/approvals.ts";
 import type { Credits } from "../../../src/payment/credits/credits.ts";
-import type { Reservation } from "../../../src/payment/credits/reservation-rows.ts";
-import { type ItemPayment, payAtOnce } from "../../../src/payment/credits/reservations.ts";
+import { type ItemPayment, payAtOnce, type Reservation } from "../../../src/payment/credits/reservations.ts";
 import {
   checkLedger,
   creditChecks,

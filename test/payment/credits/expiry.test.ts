@@ -4,7 +4,7 @@
  */
 import { expect, test } from "bun:test";
 import { silentLog } from "../../../src/lib/log.ts";
-import { openExpiry } from "../../../src/payment/credits/expiry.ts";
+import { openExpiry } from "../../../src/payment/credits/credits.ts";
 import { openTestPayment, testAddress } from "../../support/payment.ts";
 
 const ada = testAddress("ada");
@@ -50,7 +50,7 @@ test("a round that fails is said, and the next one tries again", async () => {
   const expiry = openExpiry({ credits: { expire }, everyMs: 1, log });
   await again.promise;
   await expiry.close();
-  expect(said).toEqual(["what expired was not given back; it will be tried again"]);
+  expect(said).toEqual(["expired credits were not returned; the next round tries again"]);
 });
 
 test("closing waits for the round under way, tells it to end, and begins no other", async () => {

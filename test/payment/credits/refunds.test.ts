@@ -3,8 +3,7 @@
  * @module
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { refundReservation } from "../../../src/payment/credits/refunds.ts";
-import { payAtOnce } from "../../../src/payment/credits/reservations.ts";
+import { payAtOnce, refundReservation } from "../../../src/payment/credits/reservations.ts";
 import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import { revenue, user } from "../../../src/store/ledger/transfers.ts";
 import { describeWith } from "../../support/helpers.ts";

@@ -7,12 +7,12 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { UserAddress } from "../../../src/payment/addresses.ts";
 import { createCredits } from "../../../src/payment/credits/credits.ts";
-import type { Reservation } from "../../../src/payment/credits/reservation-rows.ts";
 import {
   type ItemPayment,
   paidByMax,
   partsMax,
   payAtOnce,
+  type Reservation,
   type ReservationRequest,
 } from "../../../src/payment/credits/reservations.ts";
 import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";

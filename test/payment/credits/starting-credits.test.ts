@@ -3,7 +3,7 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { giveStartingCredits } from "../../../src/payment/credits/starting-credits.ts";
+import { giveStartingCredits } from "../../../src/payment/credits/credits.ts";
 import { checkLedger } from "../../../src/store/ledger/ledger-check.ts";
 import { promo, user } from "../../../src/store/ledger/transfers.ts";
 import { describeWith } from "../../support/helpers.ts";

@@ -21,13 +21,13 @@ export type StoredPayment = Readonly<{
 
 /** Keeps a payment by card. */
 export async function keepCard(tx: Tx, payment: StoredPayment): Promise<void> {
-  await keepQuote(tx, payment, payment.address);
+  await storeQuote(tx, payment, payment.address);
 }
 
 /** Keeps a gift that the address has redeemed. */
 export async function keepGift(tx: Tx, payment: StoredPayment): Promise<void> {
   const { id, address, at, winc, message = null, state = "redeemed" } = payment;
-  await keepQuote(tx, { ...payment, state: "paid" }, null);
+  await storeQuote(tx, { ...payment, state: "paid" }, null);
   await tx.run(
     "INSERT INTO gifts (id, quote_id, message, state, redeemed_by, redeemed_at, redeemed_winc) " +
       "VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -60,7 +60,7 @@ export async function keepToken(tx: Tx, payment: StoredPayment): Promise<void> {
   );
 }
 
-async function keepQuote(tx: Tx, payment: StoredPayment, address: string | null): Promise<void> {
+async function storeQuote(tx: Tx, payment: StoredPayment, address: string | null): Promise<void> {
   const { id, at, winc, amount = 500n, state = "paid" } = payment;
   await tx.run(
     "INSERT INTO quotes (id, method, address, address_type, gift_id, currency, payment_amount, quoted_amount, winc, " +

@@ -6,7 +6,7 @@ import { expect, test } from "bun:test";
 import type { UserAddress } from "../../../src/payment/addresses.ts";
 import type { PromoRule } from "../../../src/payment/prices/price-rules.ts";
 import { createPromos, type Promos } from "../../../src/payment/top-ups/promo.ts";
-import { keepQuote, type QuoteTerms } from "../../../src/payment/top-ups/quotes.ts";
+import { type QuoteTerms, storeQuote } from "../../../src/payment/top-ups/quotes.ts";
 import { checkLedger, promoChecks } from "../../../src/store/ledger/ledger-check.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { ledgerKinds, type TestLedger } from "../../support/ledger-databases.ts";
@@ -113,9 +113,9 @@ for (const kind of ledgerKinds()) {
     test("are checked against what was paid: the checker sees a count and a use that are not true", () =>
       within(async ({ promos, ledger }) => {
         const { write } = ledger.database;
-        await write((tx) => keepQuote(tx, quoteOf("paid", anna), 0));
+        await write((tx) => storeQuote(tx, quoteOf("paid", anna), 0));
         await write((tx) => tx.run("UPDATE quotes SET state = 'paid' WHERE id = 'paid'"));
-        await write((tx) => keepQuote(tx, quoteOf("open", bert), 0));
+        await write((tx) => storeQuote(tx, quoteOf("open", bert), 0));
         const count = (address: UserAddress, paymentId: string) =>
           write((tx) => promos.count(tx, { address, codes: ["Spring"], paymentId, at }));
         await count(anna, "paid");

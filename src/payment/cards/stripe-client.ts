@@ -1,7 +1,7 @@
 /**
- * The card provider by Stripe's protocol: sessions, how they stand, refunds, the list of events.
+ * The card provider by Stripe's protocol: sessions, their status, refunds, the list of events.
  *
- * Every call that writes carries a key by which Stripe knows it again, so it is tried anew after trouble.
+ * Every call that writes has an idempotency key, so it is retried after a fault.
  * Source: Stripe's API reference, version 2023-10-16.
  * @module
  */
@@ -22,7 +22,7 @@ type StripeOptions = Readonly<{
 /** Responses have the shape of this version, regardless of the account's default. */
 const apiVersion = "2023-10-16";
 
-/** A session is made while a caller waits; Stripe's own slowest calls take seconds. */
+/** A client waits for its session; Stripe's slowest calls take seconds. */
 const timeouts = { firstByteMs: 15_000, stallMs: 5_000, totalMs: 20_000 };
 
 /** The largest response is a page of a hundred events. Bytes. */
@@ -53,7 +53,7 @@ export function openStripe({ url, secretKey, random }: StripeOptions): CardProvi
     findPayment: async (id, signal) => found(readPayment, await get(call, paymentPath(id), signal)),
     findCheckout: async (id, signal) => found(readCheckout, await get(call, checkoutPath(id), signal)),
     endPayment: async (id, signal) => {
-      // Stripe rejects this for a paid or ended payment; the status below tells which.
+      // Stripe rejects this for a paid or ended payment; the status below distinguishes them.
       await tryPost(call, `/v1/payment_intents/${id}/cancel`, signal);
       return found(readPayment, await get(call, paymentPath(id), signal));
     },
@@ -80,7 +80,7 @@ export function openStripe({ url, secretKey, random }: StripeOptions): CardProvi
   };
 }
 
-/** One call, before it is known where to and with which key. */
+/** One call, without its origin and secret key. */
 type Ask = Readonly<{ method: "GET" | "POST"; path: string; form?: string; key?: string }>;
 
 /** A response of Stripe: a status and JSON. */
@@ -141,7 +141,7 @@ async function tryPost(call: Call, path: string, signal: AbortSignal): Promise<v
   if (!isExpected) throw rejection(response);
 }
 
-/** Makes attempts until Stripe has an opinion. @throws Failure `payment_session_failed`, or the signal's reason. */
+/** Retries until Stripe accepts or rejects. @throws Failure `payment_session_failed`, or the signal's reason. */
 async function responseOf(
   http: Http,
   ask: Ask & Readonly<{ origin: string; secretKey: string }>,
@@ -164,13 +164,13 @@ async function responseOf(
     signal,
     random,
     () => http.whole(request, responseBytesMax, signal),
-    (came) => came.kind === "answer" && !isPassing(came.status),
+    (came) => came.kind === "answer" && !isTransient(came.status),
   );
   return readResponse(response, ask.path);
 }
 
-/** Stripe is busy, or another call with the same key is under way. */
-function isPassing(status: number): boolean {
+/** Stripe is busy, or another call with the same key is running. */
+function isTransient(status: number): boolean {
   return status >= 500 || status === 409 || status === 429;
 }
 
@@ -180,7 +180,7 @@ function readResponse(response: HttpResponse | Fault, path: string): Responded {
     throw new Failure("payment_session_failed", { path, fault: reason, detail });
   }
   const body = readJson(new TextDecoder().decode(response.body));
-  if (!isJsonObject(body) || isPassing(response.status))
+  if (!isJsonObject(body) || isTransient(response.status))
     throw new Failure("payment_session_failed", { path, status: response.status });
   return { status: response.status, body };
 }
@@ -202,7 +202,7 @@ function eventPage(response: Responded): CardEventPage {
   return { events, next: response.body["has_more"] === true ? events.at(-1)?.id : undefined };
 }
 
-/** Stripe's error for the log. Its texts name parameters, never secrets. */
+/** Stripe's error for the log. Its texts contain parameter names, never secrets. */
 function rejection({ status, body }: Responded): Failure {
   const error = isJsonObject(body["error"]) ? body["error"] : {};
   const { code, message, param } = { code: error["code"], message: error["message"], param: error["param"] };
@@ -213,18 +213,17 @@ function codeOf({ body }: Responded): unknown {
   return isJsonObject(body["error"]) ? body["error"]["code"] : undefined;
 }
 
-/** Whole seconds, which Stripe counts in. @param ms - Unix ms. */
+/** Stripe's unit of time. @param ms - Unix ms. */
 function seconds(ms: number): bigint {
   return BigInt(ms) / 1_000n;
 }
 
-// Bodies as Stripe reads them: forms whose names spell out the place of a value, `line_items[0][quantity]=1`.
+// Request bodies: forms whose names contain the path of a value, `line_items[0][quantity]=1`.
 // Source: Stripe's API reference, "application/x-www-form-urlencoded"; RFC 1866 §8.2.1.
 
-/** A value of a form; `undefined` is left out. */
+/** A value of a form; `undefined` is omitted. */
 type FormValue = string | bigint | boolean | undefined | readonly FormValue[] | { readonly [name: string]: FormValue };
 
-/** Writes a form. */
 function writeForm(fields: Readonly<Record<string, FormValue>>): string {
   const form = new URLSearchParams();
   for (const [name, value] of Object.entries(fields)) append(form, name, value);
@@ -237,6 +236,6 @@ function append(form: URLSearchParams, name: string, value: FormValue): void {
     form.append(name, String(value));
     return;
   }
-  // A list's places are its members' names.
+  // The indexes of a list are its members' names.
   for (const [key, member] of Object.entries(value)) append(form, `${name}[${key}]`, member);
 }

@@ -1,21 +1,21 @@
 /**
- * Stripe's objects, read: payments, checkouts, charges, disputes, events; only what we use of them.
+ * Parsers of Stripe's objects: payments, checkouts, charges, disputes, events; only the used fields.
  *
- * What is missing or of another kind reads as undefined: shapes change between versions of the API, and an event
- * that cannot be read must not stop those after it.
+ * A missing or invalid field becomes undefined: shapes change between versions of the API, and an unreadable event
+ * must not stop the events after it.
  * Source: Stripe's API reference, version 2023-10-16.
  * @module
  */
 
 import { timingSafeEqual } from "node:crypto";
 import { isJsonObject, type JsonObject, type JsonValue } from "../../lib/json.ts";
-import type { CardReport, DisputeStatus } from "../cards/card-event-store.ts";
+import type { CardReport, DisputeStatus } from "./card-event-store.ts";
 import type { CheckoutStatus, PaymentSession, PaymentStatus, StripeEvent } from "./card-provider.ts";
 
-/** The name under which a payment carries the id of its quote. */
+/** The metadata key of a payment's quote id. */
 export const quoteKey = "topUpQuoteId";
 
-/** Reads an event; undefined when it is none. */
+/** Parses an event; undefined for an invalid event. */
 export function readEvent(value: JsonValue | undefined): StripeEvent | undefined {
   if (!isJsonObject(value)) return undefined;
   const id = readId(value["id"]);
@@ -46,7 +46,7 @@ const reportReaders: Readonly<Record<string, ReadReport>> = {
   "charge.dispute.funds_reinstated": disputeReport,
 };
 
-/** The kinds of event of which we make something; to be asked for in lists. */
+/** The types of events that are processed, for requests of the event list. */
 export const eventTypes: readonly string[] = Object.keys(reportReaders);
 
 /** The report of an event; undefined when it is not relevant. */
@@ -54,7 +54,7 @@ export function reportOf({ type, object, createdAt }: StripeEvent): CardReport |
   return Object.hasOwn(reportReaders, type) ? reportReaders[type]?.(object, createdAt) : undefined;
 }
 
-/** The session that a payer continues with; undefined when the response is not one. */
+/** The session that a payer continues with; undefined for another response. */
 export function readSession(value: JsonObject): PaymentSession | undefined {
   const id = readId(value["id"]);
   if (id === undefined) return undefined;
@@ -122,7 +122,7 @@ function refundedReport(charge: JsonObject, asOf: number): CardReport | undefine
   return { kind: "refunded", paymentId, amount, asOf };
 }
 
-/** The sum of refunds shrinks; a message of the same second that still had the larger sum is older. */
+/** A failed refund lowers the sum of refunds, so a message of the same second with the larger sum is older. */
 function refundFailedReport(refund: JsonObject, createdAt: number): CardReport | undefined {
   const paymentId = readReference(refund["payment_intent"]);
   const status = refund["status"];
@@ -153,7 +153,7 @@ function disputeStatus(text: string | undefined): DisputeStatus | undefined {
     case "under_review":
       return "open";
     case "won":
-    // The payer got the money back by a refund, which has its own event and is counted there.
+    // The payer received a refund, which has its own event and is counted there.
     case "charge_refunded":
       return "won";
     case "lost":
@@ -177,7 +177,7 @@ function readReference(value: JsonValue | undefined): string | undefined {
   return readId(isJsonObject(value) ? value["id"] : value);
 }
 
-/** Ids are stored and become parts of paths. */
+/** Ids are stored and used in URL paths. */
 function readId(value: JsonValue | undefined): string | undefined {
   return typeof value === "string" && /^[A-Za-z0-9_-]{1,255}$/.test(value) ? value : undefined;
 }
@@ -204,26 +204,24 @@ function objectOf(value: JsonValue | undefined): JsonObject | undefined {
   return isJsonObject(value) ? value : undefined;
 }
 
-// Stripe's signatures: whether a webhook's body is what Stripe signed, and recently.
-//
-// The signature covers the body's bytes as they came, so it is checked before the body is read.
+// Webhook signatures. The signature covers the received bytes of the body, so it is checked before the body is parsed.
 // Source: Stripe's "Verify webhook signatures manually": HMAC-SHA-256 of `{t}.{body}`, hex, in `t=…,v1=…`.
 
-/** Largest difference between a signature's time and ours, in either direction. Seconds. */
+/** Largest difference between a signature's time and the local time, in either direction. Seconds. */
 const toleranceSeconds = 300;
 
-/** Signatures in one header: one for each secret in use while secrets are exchanged. */
+/** Signatures in one header: one for each secret in use during a change of secrets. */
 const signaturesMax = 16;
 
 const signatureSize = 32;
 
-/** Longer headers carry no signature of Stripe's. Characters. */
+/** Longer headers are invalid. Characters. */
 const headerLengthMax = 2_048;
 
 /**
- * Checks a webhook.
+ * Whether a webhook has a valid and recent signature.
  *
- * @param body - The bytes as they came.
+ * @param body - The bytes as received.
  * @param header - The `Stripe-Signature` header.
  * @param now - Unix ms.
  */
