@@ -2,7 +2,7 @@
  * The bearer key of administration. Keys are compared as hashes in constant time, and wrong keys slow an address down.
  *
  * The response to each wrong key is delayed longer. While responses to an address are pending, further keys are not
- * compared beyond the limit of waits, so parallel guessing gains nothing. A correct key is never delayed.
+ * compared once their delays exceed a limit, so parallel guessing gains nothing. A correct key is never delayed.
  * Source: docs/reference/gateway.md#administration; docs/reference/threats.md (S2).
  * @module
  */

@@ -19,44 +19,41 @@ import {
   type SharedBlobs,
 } from "./responses-under-way.ts";
 
-/** The memory of all bodies. */
 export type BodyMemory = Readonly<{
   open: (request: Request, listener: ListenerRequests) => MemoryAccount;
-  /** Counts a response from the response cache, unless it has left when it is looked at. */
+  /** Counts a response from the response cache if it is still being sent at the next check. */
   noteSent: (request: Request, listener: ListenerRequests, response: Response) => void;
-  /** Whether a response from the response cache must be counted before it is sent. */
+  /** Whether the memory is so full that a response from the response cache must be counted before it is sent. */
   isExhausted: (request: Request, listener: ListenerRequests) => boolean;
   responseBytes: () => number;
   requestBytes: () => number;
 }>;
 
-/** Limits of all bodies together. */
 type BodyMemoryOptions = Readonly<{
   responseBytesMax: number;
   requestBytesMax: number;
   metrics: Metrics;
-  /** Makes large Blobs; absent, they are made on the calling thread. */
+  /** Creates large Blobs; absent: the calling thread does. */
   blobThread?: BlobThread;
   /** Longest wait for bytes; {@link waitMsDefault} unless set. Milliseconds. */
   waitMsMax?: number;
 }>;
 
-/** One client gets one part in so many of what responses may hold: 32 MiB of the default. */
+/** The part of response memory that one client may use is 1 / `responseShare`: 32 MiB by default. */
 const responseShare = 8;
 
-/** Of what requests may hold, a quarter: a client that posts chunks sends dozens of 750 KB at once. */
+/** The part of request memory is larger, because a client that posts chunks sends dozens of 750 KB at once. */
 const requestShare = 4;
 
 /**
- * Requests that wait hold what the runtime has read ahead of their bodies: half as much as those that are read. Then 42
- * chunks of 750 KB of one client are read and 32 wait.
+ * Waiting requests hold the bytes that the runtime has read ahead: at most 1 / `requestsWaitingShare` of the memory.
+ * With the default, 42 chunks of 750 KB of one client are read while 32 wait.
  */
 const requestsWaitingShare = 2;
 
-/** Longer than most bodies take to leave, shorter than clients wait. Milliseconds. */
+/** Longer than most responses take, shorter than clients wait. Milliseconds. */
 const waitMsDefault = 3_000;
 
-/** Creates the accounts. */
 export function createBodyMemory(options: BodyMemoryOptions): BodyMemory {
   const { responseBytesMax, requestBytesMax, metrics, waitMsMax = waitMsDefault } = options;
   const responses = createByteBudget({
@@ -128,7 +125,7 @@ function countersIn(metrics: Metrics) {
   };
 }
 
-/** What one request holds. */
+/** Memory that one request holds. */
 export type RequestMemory = Compositions &
   Readonly<{
     /**
@@ -136,7 +133,7 @@ export type RequestMemory = Compositions &
      * @throws Failure `busy` when they are not free in time.
      */
     holdResponse: (bytes: number) => Promise<void>;
-    /** Takes bytes for a response body that is composed already, and waits for them in memory. Throws as above. */
+    /** Takes bytes for a response body that is already in memory. Throws as above. */
     holdComposed: (bytes: number) => Promise<void>;
     /**
      * Takes bytes for the request's body, before it is read.
@@ -147,17 +144,15 @@ export type RequestMemory = Compositions &
     holdRequest: (bytes: number, aheadBytes: number) => Promise<void>;
   }>;
 
-/** The memory of one request, as its listener accounts for it. */
 type MemoryAccount = RequestMemory &
   Readonly<{
     /**
-     * Releases what the request's body held, and counts what the response holds until it has left.
+     * Releases the memory of the request's body, and counts the memory of the response until it is sent.
      * @returns The response, or 503 `busy` in its place when its bytes are not free in time.
      */
     settle: (response: Response) => Promise<Response>;
   }>;
 
-/** What an account is part of. */
 type AccountParts = Readonly<{
   compositions: Compositions;
   responses: ByteBudget;
@@ -167,10 +162,10 @@ type AccountParts = Readonly<{
   count: Readonly<{ rejectedResponse: () => void; rejectedRequest: () => void }>;
 }>;
 
-/** What a request under way takes besides its bodies: connection, headers, promises (measured). Bytes. */
+/** Memory of a request besides its bodies: connection, headers, promises (measured). Bytes. */
 const exchangeBytes = 8 * 2 ** 10;
 
-/** For requests that came through no listener: nothing is counted. */
+/** For requests that did not arrive at a listener: nothing is counted. */
 export const unlimitedMemory: RequestMemory = {
   ...createCompositions(),
   holdResponse: async () => undefined,
@@ -178,7 +173,6 @@ export const unlimitedMemory: RequestMemory = {
   holdRequest: async () => undefined,
 };
 
-/** Opens the account of one request. */
 function openMemoryAccount(parts: AccountParts, request: Request, listener: ListenerRequests): MemoryAccount {
   const { requests, shared, underWay, count, compositions } = parts;
   let client: string | undefined;
@@ -199,14 +193,14 @@ function openMemoryAccount(parts: AccountParts, request: Request, listener: List
     if (request.signal.aborted) throw request.signal.reason;
     isRejected = true;
     countRejected();
-    throw new Failure("busy", { bytes, reason: "response bodies use all the memory that they may" });
+    throw new Failure("busy", { bytes, reason: "response bodies use all of their memory" });
   };
-  const keep = (blob: Blob | undefined, isStream: boolean): void => {
+  const track = (blob: Blob | undefined, isStream: boolean): void => {
     const bytes = held.pass();
     if (bytes > 0 || blob !== undefined)
       underWay.track({ request, listener, client: clientOf(), bytes, blob, isStream, isSmall: false });
   };
-  /** Takes what a response holds. */
+  /** Takes the memory of a response. */
   const takeFor = async (memory: HeldMemory): Promise<boolean> => {
     if (memory.kind !== "shared") {
       const bytes = countedBytes(memory, listener.isEncrypted);
@@ -217,7 +211,7 @@ function openMemoryAccount(parts: AccountParts, request: Request, listener: List
     // The memory held for composing it stays held: released first, it would go to a request that waits.
     if (!(await held.set(blob.size, blob.size))) return false;
     shared.took(clientOf(), blob);
-    held.pass(); // the blob's now
+    held.pass(); // counted for the blob from now on
     return true;
   };
 
@@ -233,7 +227,7 @@ function openMemoryAccount(parts: AccountParts, request: Request, listener: List
       }
       if (request.signal.aborted) throw request.signal.reason;
       count.rejectedRequest();
-      throw new Failure("busy", { bytes, reason: "request bodies use all the memory that they may" });
+      throw new Failure("busy", { bytes, reason: "request bodies use all of their memory" });
     },
     settle: async (response) => {
       if (requestBytes > 0) requests.release(clientOf(), requestBytes);
@@ -248,19 +242,19 @@ function openMemoryAccount(parts: AccountParts, request: Request, listener: List
         return codeResponse("busy", { Connection: "close" });
       }
       const isCountedBlob = memory?.kind === "shared" && memory.blob.size >= countedBytesMin;
-      keep(isCountedBlob ? memory.blob : undefined, memory?.kind === "stream");
+      track(isCountedBlob ? memory.blob : undefined, memory?.kind === "stream");
       if (mayBeBuffered(response, listener)) underWay.trackUncounted({ request, listener, response });
       return response;
     },
   };
 }
 
-/** What a response of one request holds of the budget. */
+/** The part of the budget that a response of one request holds. */
 function createHolding(responses: ByteBudget, clientOf: () => string, signal: AbortSignal) {
   let held = 0;
   return {
     bytes: () => held,
-    /** Brings it to so many bytes; false when they are not free in time. */
+    /** Sets the number of bytes; false when they are not free in time. */
     set: async (bytes: number, heldBytes: number): Promise<boolean> => {
       const more = bytes - held;
       if (more > 0 && !(await responses.takeSoon(clientOf(), more, heldBytes, signal))) return false;
@@ -268,7 +262,7 @@ function createHolding(responses: ByteBudget, clientOf: () => string, signal: Ab
       held = bytes;
       return true;
     },
-    /** Passes it on to whoever releases it. */
+    /** Returns the bytes, which the caller must release. */
     pass: (): number => {
       const bytes = held;
       held = 0;

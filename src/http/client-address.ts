@@ -5,16 +5,16 @@
  */
 import ipaddr from "ipaddr.js";
 
-/** Proxies in a row; an honest list is not longer. */
+/** Longest chain of proxies. */
 const proxiesMax = 16;
 
 /**
  * Reads the client's address.
  *
- * @param peer - Address at the other end of the connection; "" when it is not known.
+ * @param peer - Address of the peer; "" when it is not known.
  * @param forwarded - The value of X-Forwarded-For, or null.
  * @param isTrusted - Whether an address is a trusted proxy.
- * @returns The last address that no trusted proxy has; the peer's when a proxy names none.
+ * @returns The last address that is not a trusted proxy; the last trusted proxy if it names no valid address.
  */
 export function clientAddressOf(
   peer: string,
@@ -34,7 +34,7 @@ export function clientAddressOf(
 /**
  * The part of an address that identifies one customer: of IPv6 the first 64 bits, because customers choose the rest.
  *
- * @returns The text itself when it is no address.
+ * @returns The text itself when it is not a valid address.
  */
 export function addressBlock(address: string): string {
   if (!ipaddr.isValid(address)) return address;

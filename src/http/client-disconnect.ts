@@ -4,11 +4,11 @@
  */
 import { Failure } from "../failures.ts";
 
-/** The status of a request whose client left before the response, for metrics and the log: nobody reads it. */
+/** Status of a request whose client disconnected before the response; only metrics and the log use it. */
 export const clientClosedStatus = 499;
 
 /**
- * Whether an error only reports that the client disconnected. A defect stays one, also when the client has left.
+ * Whether an error only reports that the client disconnected. Defects are logged even then.
  *
  * @param error - A body that ended early is an AbortError of the runtime; the signal may be aborted only after it.
  */

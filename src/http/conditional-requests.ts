@@ -1,18 +1,18 @@
 /**
- * Entity tags and the requests that depend on them.
- * Source: RFC 9110 §8.8.3 (entity tags), §13.1.1, §13.1.2 and §13.1.5 (what depends on them);
+ * Conditional requests: entity tags, If-Match, If-None-Match and If-Range.
+ * Source: RFC 9110 §8.8.3 (entity tags), §13.1.1, §13.1.2 and §13.1.5 (preconditions);
  * docs/reference/gateway.md#caching.
  * @module
  */
 
-/** Lists of more tags than this are not read to their end. */
+/** Tags that are read of one header; further tags are ignored. */
 const tagsPerHeaderMax = 64;
 
 // One tag of a list with its comma, or an empty place in the list.
 const listedTag = /[ \t]*(W\/)?("[\x21\x23-\x7e\x80-\uffff]*")[ \t]*(?:,|$)|[ \t]*,/y;
 
 /**
- * The entity tag of content: its id, which never names other bytes; marked while the bytes are unverified.
+ * The entity tag of content: its id, which always names the same bytes; marked while the bytes are unverified.
  */
 export function contentTag(id: string, verified: boolean): string {
   return verified ? `"${id}"` : `"${id}.u"`;
@@ -21,7 +21,7 @@ export function contentTag(id: string, verified: boolean): string {
 /**
  * Whether If-None-Match contains the tag, so that the response is 304. Tags are compared weakly; `*` matches any.
  *
- * @param header - The header's value; `null` when absent. A list that cannot be read matches up to its fault.
+ * @param header - The header's value; `null` when absent. An invalid list matches up to the first error.
  */
 export function matchesTag(header: string | null, tag: string): boolean {
   return header !== null && listHas(header, (found) => found.tag === tag);
@@ -47,8 +47,8 @@ function listHas(header: string, isWanted: (found: Readonly<{ tag: string; isWea
 }
 
 /**
- * The Range header that counts: none when If-Range names something else than what would be sent now.
- * Tags are compared strongly; a date never matches, because content has none.
+ * The Range header; null when If-Range does not match the tag. Tags are compared strongly. A date never matches,
+ * because content has no date.
  */
 export function effectiveRange(range: string | null, ifRange: string | null, tag: string): string | null {
   return ifRange === null || ifRange.trim() === tag ? range : null;

@@ -4,7 +4,7 @@
  * @module
  */
 
-/** Response headers that pages may read: all; `Authorization` has to be named beside the wildcard. */
+/** Response headers that pages may read: all; the wildcard does not include `Authorization`. */
 const exposedHeaders = "*, Authorization";
 
 /** Headers of every response outside administration. */
@@ -33,12 +33,12 @@ const allowedHeaders = [
   "traceparent",
 ] as const;
 
-/** Families of request headers: a preflight names the members it wants. */
+/** Prefixes of further request headers; a preflight names the headers. */
 const allowedPrefixes = ["x-turbo-source-", "x-ar-io-"] as const;
 
 const headerNamePattern = /^[a-z0-9-]{1,64}$/;
 
-/** Names of a family that one preflight may ask for. */
+/** Headers with these prefixes that one preflight may request. */
 const familyNamesMax = 16;
 
 /** How long a browser may remember a preflight, in seconds. */
@@ -48,15 +48,15 @@ const preflightAge = "86400";
  * Responds to a preflight.
  *
  * @param methods - Methods of the path.
- * @param asked - The preflight's `Access-Control-Request-Headers`.
+ * @param requested - The preflight's `Access-Control-Request-Headers`.
  */
-export function preflightResponse(methods: readonly string[], asked: string | null): Response {
+export function preflightResponse(methods: readonly string[], requested: string | null): Response {
   return new Response(null, {
     status: 204,
     headers: {
       ...corsHeaders,
       "Access-Control-Allow-Methods": methods.join(", "),
-      "Access-Control-Allow-Headers": [...allowedHeaders, ...familyNames(asked)].join(", "),
+      "Access-Control-Allow-Headers": [...allowedHeaders, ...familyNames(requested)].join(", "),
       "Access-Control-Max-Age": preflightAge,
       Allow: methods.join(", "),
       Vary: "Access-Control-Request-Headers",
@@ -64,13 +64,13 @@ export function preflightResponse(methods: readonly string[], asked: string | nu
   });
 }
 
-/** Whether a path belongs to administration, which no page of another origin may read. */
+/** Whether a path belongs to administration, which pages of other origins may not read. */
 export function isAdministration(path: string): boolean {
   return /^\/(svc|ar-io)\/(admin|console)(\/|$)/.test(path);
 }
 
-function familyNames(asked: string | null): string[] {
-  return (asked ?? "")
+function familyNames(requested: string | null): string[] {
+  return (requested ?? "")
     .split(",")
     .map((name) => name.trim().toLowerCase())
     .filter((name) => headerNamePattern.test(name) && allowedPrefixes.some((prefix) => name.startsWith(prefix)))

@@ -7,10 +7,10 @@
  */
 import type { FetchMetadata } from "../gateway/isolation.ts";
 
-/** What content is when its tag is absent or is no media type. */
+/** The type of content whose tag is absent or is not a valid media type. */
 export const unknownType = "application/octet-stream";
 
-/** Longer values are not media types that anyone means. Characters. */
+/** Longer values are not media types. Characters. */
 const mediaTypeLengthMax = 255;
 
 const token = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
@@ -18,8 +18,7 @@ const quoted = '"(?:[\\t \\x21\\x23-\\x5b\\x5d-\\x7e]|\\\\[\\t \\x21-\\x7e])*"';
 const mediaTypePattern = new RegExp(`^(${token})/(${token})(?:[ \\t]*;[ \\t]*(?:${token}=(?:${token}|${quoted}))?)*$`);
 
 /**
- * Codings that a reader may know; a tag with any other is not sent on. Source: IANA registry of content
- * codings.
+ * Codings that a client may know; a tag with another coding is not sent. Source: IANA registry of content codings.
  */
 const codings: ReadonlySet<string> = new Set([
   "aes128gcm",
@@ -35,7 +34,7 @@ const codings: ReadonlySet<string> = new Set([
   "zstd",
 ]);
 
-/** Codings one upon the other in one tag; more is nonsense. */
+/** Nested codings in one tag. */
 const codingsMax = 3;
 
 /** Types that a browser runs or renders with scripts of their own. */
@@ -47,10 +46,10 @@ const activeTypes: ReadonlySet<string> = new Set([
   "text/xsl",
 ]);
 
-/** One parameter, read at its place in a media type; of a quoted value the quotes are not separators. */
+/** One parameter of a media type, whose value may be quoted. */
 const parameterPattern = new RegExp(`;[ \\t]*(?:(${token})=(?:${token}|${quoted}))?[ \\t]*`, "gy");
 
-/** Types besides `text/*` that are text; without a charset old readers take them for windows-1252. */
+/** Textual types besides `text/*`; without a charset, old browsers decode them as windows-1252. */
 const textualTypes: ReadonlySet<string> = new Set([
   "application/ecmascript",
   "application/javascript",
@@ -96,7 +95,7 @@ export function bareMediaType(mediaType: string): string {
   return (mediaType.split(";")[0] ?? "").trim().toLowerCase();
 }
 
-/** Whether a browser that opens this type gives it scripts or markup of its own. */
+/** Whether a browser that opens this type runs its scripts or renders its markup. */
 export function isActiveType(mediaType: string): boolean {
   const bare = bareMediaType(mediaType);
   return activeTypes.has(bare) || bare.endsWith("+xml");
@@ -110,14 +109,14 @@ export function contentCodingsOf(tag: string | undefined): string | undefined {
   return known && listed.some((coding) => coding !== "identity") ? listed.join(", ") : undefined;
 }
 
-/** Characters of a file name that is handed on; file systems take 255 bytes. */
+/** Characters of a file name; file systems allow 255 bytes. */
 const fileNameLengthMax = 128;
 
 /**
  * Writes a Content-Disposition value.
  *
  * @param fileName - Any text; control characters and path separators become "_". The ASCII form is for old
- * readers, the RFC 8187 form for all others.
+ * clients, the RFC 8187 form for all others.
  */
 export function contentDisposition(kind: "inline" | "attachment", fileName: string | undefined): string {
   const name = [...(fileName ?? "").toWellFormed()]
@@ -131,21 +130,20 @@ export function contentDisposition(kind: "inline" | "attachment", fileName: stri
   return ascii === name ? plain : `${plain}; filename*=UTF-8''${encodeExtended(name)}`;
 }
 
-/** Writes a digest as RFC 9530 has it. */
+/** Writes a digest in the format of RFC 9530. */
 export function digestField(sha256: Uint8Array): string {
   return `sha-256=:${sha256.toBase64()}:`;
 }
 
-// Control characters, separators of paths, and the marks that turn text around (a name could pretend another
-// ending).
+// Control characters, path separators, and bidirectional formatting characters, which could disguise the file extension.
 const unsafeInName = /[\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069/\\]/gu;
 
-/** Percent-encodes what RFC 8187's attr-char leaves out; encodeURIComponent leaves four of those bare. */
+/** Percent-encodes all characters outside RFC 8187's attr-char; encodeURIComponent leaves four of them. */
 function encodeExtended(text: string): string {
   return encodeURIComponent(text).replace(/['()*]/g, (mark) => `%${mark.charCodeAt(0).toString(16).toUpperCase()}`);
 }
 
-/** Whether a client takes JSON and nothing else. */
+/** Whether a client accepts only JSON. */
 export function acceptsOnlyJson(request: Request): boolean {
   const accept = request.headers.get("accept") ?? "";
   return accept.includes("application/json") && !accept.includes("*/*") && !accept.includes("text/");

@@ -8,7 +8,7 @@ import { decodeBase32, encodeBase32 } from "../lib/base-encodings.ts";
 import { hostName } from "./request-target.ts";
 
 export type HostMeaning =
-  /** The gateway's own, with all routes. `root` is the parent of the ids' hosts; undefined without one. */
+  /** A host of the gateway, with all routes. `root` is the parent of the hosts of ids; undefined without one. */
   | Readonly<{ kind: "shared"; root: string | undefined }>
   | Readonly<{ kind: "sandbox"; id: Id; root: string }> // the host of one id's content
   | Readonly<{ kind: "name"; label: string; root: string }>; // the host of a name or undername
@@ -22,15 +22,14 @@ const ownLabels: ReadonlySet<string> = new Set(["www"]);
 /** Hosts whose meaning is remembered; requests come from a few of them. */
 const rememberedMax = 1_000;
 
-/** Knows the root hosts, and remembers what hosts mean. */
 export type Hosts = Readonly<{
-  /** Root hosts in lower case, without ports; the first is that of hosts that are below none. */
+  /** Root hosts in lower case, without ports. The first is used for hosts that are not below a root host. */
   roots: readonly string[];
-  /** What a Host header's value means. */
+  /** Parses the value of a Host header. */
   meaningOf: (host: string) => HostMeaning;
 }>;
 
-/** Creates the reader of hosts; the longest root host that fits counts. */
+/** @param rootHosts - The longest one that matches a host is used. */
 export function createHosts(rootHosts: readonly string[]): Hosts {
   const roots = rootHosts.map((root) => root.toLowerCase());
   const longestFirst = roots.toSorted((a, b) => b.length - a.length);

@@ -11,11 +11,10 @@ import { type RequestContext, type RequestSummary, requestIdOf, setContext } fro
 import { checkHeadSize } from "./request-limits.ts";
 import { hostPort, readSegments, readTarget, type Target, writePath } from "./request-target.ts";
 
-/** What the listener knows about a connection. */
 export type Connection = Readonly<{
   /** Address of the peer; "" when it is not known. */
   peerAddress: () => string;
-  /** Whether a peer at an address may tell us who asked it, and under which scheme. */
+  /** Whether the peer at this address is a proxy whose `X-Forwarded-…` headers are read. */
   isTrustedProxy: (address: string) => boolean;
   extendIdleTimeout: (seconds: number) => void;
 }>;
@@ -23,10 +22,7 @@ export type Connection = Readonly<{
 /** A request with its context; `rejected` when no route may handle it. */
 export type Received = Readonly<{ request: Request; context: RequestContext; rejected?: Failure }>;
 
-/**
- * Elysia looks for the path behind the shortest host that is usual on the Internet; a shorter one is
- * replaced.
- */
+/** Elysia looks for the path after a host of at least this length; a shorter host is replaced. */
 const hostLengthMin = 4;
 const placeholderHost = "localhost";
 
@@ -40,7 +36,7 @@ export function requestSummaryOf(arrived: Request, connection: Connection): Requ
   };
 }
 
-/** Takes a request in. @param pathOf - The path that a target means, in the same spelling. */
+/** @param pathOf - The path of a target for routes. */
 export function receive(
   arrived: Request,
   connection: Connection,
@@ -72,14 +68,13 @@ export function receive(
   }
 }
 
-/** A path in the spelling that routes are compared with. */
 function canonicalPath(path: string): string {
   return path.includes("%") ? writePath(readSegments(path)) : path;
 }
 
 /**
- * Bun gives a bare path for a missing Host (HTTP/1.0 may) and for one that is no host (nobody may). Of several it takes
- * the first, where a proxy may have taken another.
+ * Rejects an invalid Host, and several of them. Bun returns a bare path for a missing Host, which HTTP/1.0 allows, and
+ * for an invalid one. Of several hosts, Bun uses the first; a proxy may have used another.
  */
 function checkHost(request: Request, target: Target): void {
   const sent = request.headers.get("host");
@@ -101,7 +96,7 @@ function schemeOf(request: Request, target: Target, connection: Connection): str
 /** A name or an IPv4 address, or an IPv6 address in brackets; a port may follow. */
 const hostPattern = /^(?:[a-z0-9](?:[a-z0-9._-]{0,253}[a-z0-9])?|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/;
 
-/** The host as a trusted proxy forwards it, else as the caller wrote it; "" for what is not a host. */
+/** The host that a trusted proxy forwards, otherwise the Host header; "" for an invalid host. */
 function hostOf(request: Request, target: Target, connection: Connection): string {
   const { headers } = request;
   const isForwarded = connection.isTrustedProxy(connection.peerAddress());
@@ -115,14 +110,12 @@ function hostOf(request: Request, target: Target, connection: Connection): strin
 
 const defaultPorts: Readonly<Record<string, number>> = { http: 80, https: 443 };
 
-/**
- * The request itself where it will do, else one with GET for HEAD, a host, and the path in its one spelling.
- */
+/** The request for the routes: with GET for HEAD, a host of enough characters, and the canonical path. */
 function routable(arrived: Request, raw: Target, target: Target): Request {
-  const short = raw.host.length < hostLengthMin;
-  if (arrived.method !== "HEAD" && !short && raw.path === target.path) return arrived;
+  const isShort = raw.host.length < hostLengthMin;
+  if (arrived.method !== "HEAD" && !isShort && raw.path === target.path) return arrived;
   const query = raw.query === "" ? "" : `?${raw.query}`;
-  const url = `${raw.scheme}://${short ? placeholderHost : raw.host}${target.path}${query}`;
+  const url = `${raw.scheme}://${isShort ? placeholderHost : raw.host}${target.path}${query}`;
   const method = arrived.method === "HEAD" ? "GET" : arrived.method;
   const { headers, signal } = arrived;
   if (method === "GET") return new Request(url, { method, headers, signal });

@@ -14,7 +14,7 @@ import { allowCookies } from "./request-limits.ts";
 import { heldMemoryOf } from "./responses.ts";
 import type { ListenerRequests } from "./responses-under-way.ts";
 
-/** A certificate, with those that vouch for it, and its private key. PEM. */
+/** A certificate with its chain, and its private key. PEM. */
 export type Certificate = Readonly<{ cert: string; key: string }>;
 
 type BunServer = ReturnType<typeof Bun.serve>;
@@ -25,7 +25,7 @@ type ListenerOptions = Readonly<{
   port: number;
   /** With one, https by HTTP/1.1 and HTTP/2; without, http. */
   certificate: Certificate | undefined;
-  /** Silence after which a connection is closed. Seconds. */
+  /** Idle timeout of a connection. Seconds. */
   idleSecondsMax: number;
   /** Largest request body. Bytes. */
   bodyBytesMax: number;
@@ -33,12 +33,11 @@ type ListenerOptions = Readonly<{
   error: (error: Error) => Response;
 }>;
 
-/** A socket that takes requests. */
 type Listener = Readonly<{
   port: number;
   /**
    * Uses another certificate for new connections.
-   * @throws Error when they are no certificate and its key; then the old one stays.
+   * @throws Error when the certificate and the key are invalid; the previous certificate stays in use.
    */
   renew: (certificate: Certificate) => void;
   /** Accepts no new connections, waits at most `graceMs` for responses, then cuts connections. */
@@ -87,11 +86,11 @@ function serveAt(options: ListenerOptions, port: number, certificate: Certificat
 }
 
 /**
- * Rejects a port that another program has. The runtime's server would share it with one of the same user without a
- * word, and either would get half of the connections (Bun 1.4.5, measured); its plain sockets do not.
+ * Rejects a port that another program uses. The runtime's server would share the port with a program of the same user,
+ * and each would get half of the connections (Bun 1.4.5, measured). Plain sockets do not share it.
  *
- * @param port - 0, which picks a free one, is never rejected.
- * @throws Error with the system's code when it is taken, or not allowed.
+ * @param port - 0 picks a free port and is never rejected.
+ * @throws Error with the system's code when the port is in use or not allowed.
  */
 export function checkPortFree(hostname: string, port: number): void {
   if (port !== 0) Bun.listen({ hostname, port, socket: { data: () => undefined } }).stop(true);
@@ -103,33 +102,31 @@ export function reachableHost(hostname: string): string {
   return hostname.includes(":") ? `[${hostname}]` : hostname;
 }
 
-/** The connections of one listener; it may be several servers one after another, as its certificate changes. */
+/** The connections of one listener, which uses a new server after each change of its certificate. */
 type Connections = Readonly<{
   of: (arrived: Request, server: BunServer) => Connection;
   requestsAt: (server: BunServer) => ListenerRequests;
-  /** Ends the longer silence that a request allowed, unless its response still waits for a source. */
+  /** Restores the idle timeout that a request extended, unless its response still waits for a source. */
   resetIdleTimeout: (arrived: Request, server: BunServer, response: Response) => void;
 }>;
 
-/** What connections are made of. */
 type ConnectionsOptions = Readonly<{
   isTrustedProxy: ((address: string) => boolean) | undefined;
   isEncrypted: boolean;
-  /** Silence after which a connection is closed. Seconds. */
+  /** Idle timeout of a connection. Seconds. */
   idleSeconds: number;
 }>;
 
-/** Creates the connections of one listener. */
 export function createConnections(options: ConnectionsOptions): Connections {
   const { isTrustedProxy, isEncrypted, idleSeconds } = options;
-  const patient = new WeakSet<Request>();
+  const extended = new WeakSet<Request>();
   const listeners = new WeakMap<BunServer, ListenerRequests>();
 
   const connectionOf = (arrived: Request, server: BunServer): Connection => ({
     peerAddress: () => server.requestIP(arrived)?.address ?? "",
     isTrustedProxy: (address) => isTrustedProxy?.(address) ?? false,
     extendIdleTimeout: (seconds) => {
-      patient.add(arrived);
+      extended.add(arrived);
       server.timeout(arrived, seconds);
     },
   });
@@ -148,7 +145,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
     of: connectionOf,
     requestsAt: (server) => listeners.get(server) ?? openRequests(server),
     resetIdleTimeout: (arrived, server, response) => {
-      if (patient.delete(arrived) && heldMemoryOf(response)?.kind !== "stream") server.timeout(arrived, idleSeconds);
+      if (extended.delete(arrived) && heldMemoryOf(response)?.kind !== "stream") server.timeout(arrived, idleSeconds);
     },
   };
 }

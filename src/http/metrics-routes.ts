@@ -9,19 +9,19 @@ import { servicePrefixes } from "./reserved-paths.ts";
 import { noStore, withBodySize } from "./responses.ts";
 import { described } from "./route-schema.ts";
 
-/** Where the gateway has its metrics: for collectors, and under the peer's address in both spellings. */
+/** Paths of the gateway's metrics: for collectors, and the path that peers use, in both spellings. */
 export const gatewayMetricsPaths = ["/metrics", ...servicePrefixes.map((prefix) => `${prefix}/__gateway_metrics`)];
 
-/** Where the other services have them. */
+/** Paths of the metrics of the other services. */
 export const serviceMetricsPaths = ["/metrics"];
 
-/** Pages of so many bytes are written in quick succession: 8 of the largest, hundreds of a program's that has begun. */
+/** Bytes of pages that may be written at once: 8 of the largest pages. */
 const bytesAtOnce = 4 * 2 ** 20;
 
-/** Later ones are written at this rate: one of the largest a second. Bytes a millisecond. */
+/** Rate at which further pages are written: one of the largest a second. Bytes a millisecond. */
 const bytesPerMs = bytesAtOnce / 8_000;
 
-/** What a page is taken for until one was written. Bytes. */
+/** Assumed size of the first page. Bytes. */
 const firstPageBytes = 64 * 2 ** 10;
 
 /** The API reference has one spelling of the path. */
@@ -34,9 +34,7 @@ const detail = described({
 });
 
 /**
- * Creates the routes.
- *
- * @param metrics - Undefined: they are served elsewhere, and there are no routes.
+ * @param metrics - Undefined when another listener serves them: no routes are created.
  * @param now - Milliseconds of a steady clock.
  */
 export function createMetricsRoutes(
@@ -57,8 +55,8 @@ export function createMetricsRoutes(
 }
 
 /**
- * Writes pages, a few at once and then some a second by their size; who asks for more gets the last one. A page can
- * have half a megabyte, and responses that share it share its bytes (body-memory.ts).
+ * Writes pages at a limited rate; further requests get the last page. A page can have half a megabyte, and responses
+ * that share a page share its bytes (body-memory.ts).
  */
 function createPage(metrics: Metrics, now: () => number): () => Promise<Blob> {
   let last: Promise<Blob> | undefined;

@@ -1,5 +1,5 @@
 /**
- * Files of the program's own pages: embedded in the binary, or built on the first request; cached compressed.
+ * Files of the program's pages: embedded in the binary, or built on the first request; cached compressed.
  * @module
  */
 import { createHash } from "node:crypto";
@@ -12,7 +12,7 @@ export type AssetFiles<Name extends string> = Readonly<Record<Name, Uint8Array<A
 /** The files, and a name for this version of them. */
 export type Assets<Name extends string> = Readonly<{
   files: AssetFiles<Name>;
-  /** Changes when any byte of the files does. */
+  /** Changes when any byte of the files changes. */
   version: string;
 }>;
 
@@ -73,7 +73,7 @@ async function load<Name extends string>(
   return { files, version: hash.digest("base64url").slice(0, 16) };
 }
 
-/** All of the files, or none. */
+/** All of the files; undefined if one is not embedded. */
 async function readEmbedded<Name extends string>(names: readonly Name[]): Promise<AssetFiles<Name> | undefined> {
   const found: Partial<Record<Name, Uint8Array<ArrayBuffer>>> = {};
   for (const name of names) {

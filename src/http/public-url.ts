@@ -5,25 +5,22 @@
  */
 import { contextOf } from "./request-context.ts";
 
-/** Tells an address without a slash at its end; "" where only a relative one is safe. */
+/** Returns an address without a trailing slash; "" when only a relative address is safe. */
 export type PublicUrl = (request: Request) => string;
 
 export type PublicUrlOptions = Readonly<{
   /** The operator's setting, which takes precedence. */
   setting: string | undefined;
-  /** The listener's. */
   port: () => number;
-  /** Names under which the listeners are reached beside those of this machine itself. */
+  /** Hosts of the listeners besides the loopback names of this machine. */
   ownHosts: readonly string[];
 }>;
 
 const loopbackHosts = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
 /**
- * Creates the teller.
- *
- * Host is what the caller writes: it is repeated only where it is a name of ours, or somebody's page could be sent to
- * an address of theirs.
+ * The client chooses the Host header. It is repeated only if it is one of `ownHosts`; otherwise an attacker could
+ * direct a page of another user to the attacker's address.
  */
 export function createPublicUrl({ setting, port, ownHosts }: PublicUrlOptions): PublicUrl {
   const own = new Set([...loopbackHosts, ...ownHosts.map((host) => host.toLowerCase())]);

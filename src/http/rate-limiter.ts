@@ -1,11 +1,9 @@
 /**
- * Rate limits of clients and resources: a token is a kibibyte of response, and every request
- * costs one at least.
+ * Rate limits of clients and resources: a token is a kibibyte of response, and every request costs at least one.
  *
- * A client is an address as trusted proxies tell it (of IPv6 its first 64 bits); a resource is method, host
- * and path. A body's kibibytes are taken when its length is known, so that a large body is served once and
- * paid off afterwards. Administration has a guard of its own, and whoever watches the gateway must not be
- * kept from it.
+ * A client is an address as trusted proxies report it (of IPv6 the first 64 bits); a resource is method, host and path.
+ * The tokens of a body are taken when its length is known, so a large body is served once and the client waits
+ * afterwards. Administration has its own guard, and monitoring is not limited.
  * Source: docs/reference/gateway.md#rate-limits.
  * @module
  */
@@ -23,7 +21,7 @@ export type BucketSize = Readonly<{ capacity: number; refillPerSecond: number }>
 export type RateLimiterOptions = Readonly<{
   client: BucketSize;
   resource: BucketSize;
-  /** Whether an address may ask for as much as it likes. */
+  /** Whether an address has no limit. */
   isExempt: (address: string) => boolean;
   seed: number;
   clock: Clock;
@@ -32,30 +30,28 @@ export type RateLimiterOptions = Readonly<{
   bucketsMax?: number;
 }>;
 
-/** Lets requests in, and takes note of what they cost. */
 export type RateLimiter = Readonly<{
-  /** Takes a token, and says whether there was one; for whoever asks again when there was none. */
-  admits: (method: string, asker: RequestSummary) => boolean;
-  /** Takes a token, or returns the response when there is none. */
-  reject: (method: string, asker: RequestSummary) => Response | undefined;
-  /** Takes a token, or tells who has none. */
-  takeOrEmptyBucket: (method: string, asker: RequestSummary) => EmptyBucket | undefined;
-  /** Takes tokens of a client, also where there are none. @param tokens - 0 or more. */
+  /** Takes a token. Returns false when none is left; for callers that then call `reject`. */
+  admits: (method: string, summary: RequestSummary) => boolean;
+  /** Takes a token, or returns the response when none is left. */
+  reject: (method: string, summary: RequestSummary) => Response | undefined;
+  /** Takes a token, or returns the bucket that is empty. */
+  takeOrEmptyBucket: (method: string, summary: RequestSummary) => EmptyBucket | undefined;
+  /** Takes tokens of a client, also below zero. @param tokens - 0 or more. */
   debit: (client: string, tokens: number) => void;
   /** Takes the cost of the response's body beyond the first token. */
-  charge: (method: string, asker: RequestSummary, response: Response) => void;
+  charge: (method: string, summary: RequestSummary, response: Response) => void;
 }>;
 
 /** About 10 MiB for each kind. */
 const bucketsMaxDefault = 100_000;
 
-/** Whoever asks these decides whether the gateway gets any requests at all. Metrics cost more, and count. */
+/** Load balancers request these paths to decide whether the gateway gets requests. Metrics cost more, and count. */
 const monitoringPaths: ReadonlySet<string> = new Set(["/health", "/ready", "/svc/healthcheck", "/ar-io/healthcheck"]);
 
 /** Bytes of a response for which a token is taken. */
 export const tokenBytes = 2 ** 10;
 
-/** Creates a limiter. */
 export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
   const { clock, seed, isExempt, bucketsMax = bucketsMaxDefault } = options;
   const clients = createTokenBuckets({ ...options.client, countMax: bucketsMax, seed, clock });
@@ -74,7 +70,7 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
     resources.take(keys.resource, tokens);
     stats.tokens.inc(tokens);
   };
-  /** Takes a token of each; else tells which has none, and for how long. */
+  /** Takes a token of each bucket, or returns the empty bucket. */
   const takeOne = (keys: Keys): EmptyBucket | undefined => {
     const clientMs = clients.waitMs(keys.client);
     if (clientMs > 0) return { of: "ip", waitMs: clientMs, client: keys.client };
@@ -84,32 +80,32 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
     stats.requests.inc();
     return undefined;
   };
-  const lackOf = (method: string, asker: RequestSummary): EmptyBucket | undefined => {
-    const keys = keysOf(method, asker);
-    const lack = keys && takeOne(keys);
-    if (lack === undefined) return undefined;
+  const emptyBucketOf = (method: string, summary: RequestSummary): EmptyBucket | undefined => {
+    const keys = keysOf(method, summary);
+    const empty = keys && takeOne(keys);
+    if (empty === undefined) return undefined;
     stats.requests.inc();
-    stats.exceeded.inc({ limit_type: lack.of });
-    return lack;
+    stats.exceeded.inc({ limit_type: empty.of });
+    return empty;
   };
   return {
-    admits: (method, asker) => {
-      const keys = keysOf(method, asker);
+    admits: (method, summary) => {
+      const keys = keysOf(method, summary);
       return keys === undefined || takeOne(keys) === undefined;
     },
-    reject: (method, asker) => {
-      const lack = lackOf(method, asker);
-      return lack && rateLimitedResponse(lack);
+    reject: (method, summary) => {
+      const empty = emptyBucketOf(method, summary);
+      return empty && rateLimitedResponse(empty);
     },
-    takeOrEmptyBucket: lackOf,
+    takeOrEmptyBucket: emptyBucketOf,
     debit: (client, tokens) => {
       if (tokens === 0) return;
       clients.take(client, tokens);
       stats.tokens.inc(tokens);
     },
-    charge: (method, asker, response) => {
-      const more = tokensOf(asker, response) - 1;
-      const keys = more > 0 ? keysOf(method, asker) : undefined;
+    charge: (method, summary, response) => {
+      const more = tokensOf(summary, response) - 1;
+      const keys = more > 0 ? keysOf(method, summary) : undefined;
       if (keys !== undefined) take(keys, more);
     },
   };
@@ -117,7 +113,7 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
 
 type Keys = Readonly<{ client: string; resource: string }>;
 
-/** Which bucket is empty, for how long, and who asked. */
+/** An empty bucket, the time until it has a token, and the client. */
 export type EmptyBucket = Readonly<{ of: "ip" | "resource"; waitMs: number; client: string }>;
 
 function metricsIn(metrics: Metrics) {
@@ -135,7 +131,7 @@ function metricsIn(metrics: Metrics) {
   };
 }
 
-/** A response without a stated size is short, or, of GraphQL, bounded by its own limits. */
+/** A response without a noted size is short, or a GraphQL response, which has its own limits. */
 export function tokensOf({ headOnly }: RequestSummary, response: Response): number {
   return headOnly ? 1 : Math.ceil(bodySizeOf(response) / tokenBytes);
 }

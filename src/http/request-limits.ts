@@ -26,7 +26,7 @@ export const limits = {
   frameBytesMax: 64 * 2 ** 10,
   /** JSON of the payment service. */
   paymentBytesMax: 64 * 2 ** 10,
-  /** What the card provider reports. */
+  /** An event of the card provider. */
   webhookBytesMax: 2 ** 20,
   /** Request line and headers of a request without cookies; more gets 431. */
   headerBytesMax: 16 * 2 ** 10,
@@ -34,17 +34,17 @@ export const limits = {
   headerBytesWithCookiesMax: 128 * 2 ** 10,
 } as const;
 
-/** Bytes of a header line beside its name and value: ": " and the line's end. */
+/** Bytes of a header line besides name and value: ": " and the line end. */
 const lineBytes = 4;
 
-/** Bytes of a request line beside method and target: two spaces, "HTTP/1.1" and the line's end. */
+/** Bytes of a request line besides method and target: two spaces, "HTTP/1.1" and the line end. */
 const requestLineBytes = 12;
 
 /**
- * Raises the runtime's own limit on heads to `headerBytesWithCookiesMax`, for every listener of the process.
+ * Raises the runtime's limit on heads to `headerBytesWithCookiesMax`, for every listener of the process.
  *
- * The property is what `--max-http-header-size` sets; assigning it works without a flag, also in a compiled binary
- * (Bun 1.4.5, measured). Where it has no effect, the runtime responds 431 above 16 KiB as before.
+ * The flag `--max-http-header-size` sets the same property; an assignment also works in a compiled binary (Bun 1.4.5,
+ * measured). Without effect, the runtime responds 431 above 16 KiB.
  */
 export function allowCookies(): void {
   Object.assign(http, { maxHeaderSize: limits.headerBytesWithCookiesMax });
@@ -59,7 +59,7 @@ export function checkHeadSize({ method, headers }: Request, { path, query }: Tar
   if (size > limits.headerBytesMax) throw new Failure("headers_too_large", { size });
 }
 
-/** Has the client's browser delete its cookies, where they alone are above the limit that the rest of a head has. */
+/** Asks the browser to delete its cookies if they alone exceed the limit on the rest of the head. */
 export function clearLargeCookies({ headers }: Request, response: Response): void {
   const cookies = headers.get("cookie");
   if (cookies === null || cookies.length <= limits.headerBytesMax) return;

@@ -1,5 +1,5 @@
 /**
- * Metrics and log lines about requests: every response is counted once, and written once.
+ * Metrics and log lines about requests: every response is counted once and logged once.
  * @module
  */
 import { STATUS_CODES } from "node:http";
@@ -22,10 +22,10 @@ export type CompletedRequest = Readonly<{
 export type RequestMetrics = Readonly<{
   responded: (request: CompletedRequest) => void;
   /**
-   * Notes a response with status 200 from memory. Its duration counts as 0: it is about 15 µs, and reading the clock
-   * twice would add to it.
+   * Counts a response with status 200 from the response cache. Its duration counts as 0: it is about 15 µs, and reading
+   * the clock twice would add to it.
    *
-   * @param label - The same object for the same route: its series is found by it.
+   * @param label - The same object for the same route: the series is looked up by it.
    */
   respondedFromCache: (label: RouteLabel, url: string) => void;
 }>;
@@ -38,10 +38,9 @@ const knownMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT",
 /** Label of every other method. */
 const otherMethod = "OTHER";
 
-/** Statuses that are registered; nodes and gateways whose responses are relayed may send others. */
+/** Registered statuses; relayed responses of nodes and gateways may have others. */
 const knownStatuses: ReadonlySet<string> = new Set([...Object.keys(STATUS_CODES), String(clientClosedStatus)]);
 
-/** The label of a method. */
 function methodLabel(method: string): string {
   return knownMethods.has(method) ? method : otherMethod;
 }
@@ -52,8 +51,8 @@ function statusLabel(status: number): string {
   return knownStatuses.has(text) ? text : `${text.slice(0, 1)}xx`;
 }
 
-/** Metrics of all listeners. @param logsCacheHits - Whether responses from memory have a log line each. */
-export function createRequestMetrics(metrics: Metrics, log: Log, logsCacheHits = true): RequestMetrics {
+/** Metrics of all listeners. @param logsCachedResponses - Whether responses from the response cache are logged. */
+export function createRequestMetrics(metrics: Metrics, log: Log, logsCachedResponses = true): RequestMetrics {
   const duration = metrics.histogram({
     name: "http_request_duration_seconds",
     help: "Time until the headers of a response were ready, in seconds; every response is counted once.",
@@ -64,11 +63,11 @@ export function createRequestMetrics(metrics: Metrics, log: Log, logsCacheHits =
     name: "client_disconnects_total",
     help: "Requests whose client left before the response.",
   });
-  let responseCache = 0;
+  let cachedResponses = 0;
   metrics.countOf({
     name: "http_memory_hits_total",
     help: "Of all responses, content that was in memory.",
-    read: () => responseCache,
+    read: () => cachedResponses,
   });
   const seriesOf = ({ service, route }: RouteLabel, method: string, status: number) =>
     duration.series({
@@ -77,8 +76,8 @@ export function createRequestMetrics(metrics: Metrics, log: Log, logsCacheHits =
       method: methodLabel(method),
       status_code: statusLabel(status),
     });
-  const hitSeries = new Map<RouteLabel, Series>();
-  const writesCacheHits = logsCacheHits && log.writes("info");
+  const cachedSeries = new Map<RouteLabel, Series>();
+  const logsCached = logsCachedResponses && log.writes("info");
   return {
     responded: ({ method, context, label, status, durationMs }) => {
       if (status === clientClosedStatus) left.inc();
@@ -96,14 +95,14 @@ export function createRequestMetrics(metrics: Metrics, log: Log, logsCacheHits =
       });
     },
     respondedFromCache: (label, url) => {
-      responseCache += 1;
-      let series = hitSeries.get(label);
+      cachedResponses += 1;
+      let series = cachedSeries.get(label);
       if (series === undefined) {
         series = seriesOf(label, "GET", 200);
-        hitSeries.set(label, series);
+        cachedSeries.set(label, series);
       }
       series.observe(0);
-      if (!writesCacheHits) return;
+      if (!logsCached) return;
       const { service, route } = label;
       const path = url.slice(url.indexOf("/", url.indexOf("//") + 2)).split("?", 1)[0];
       const responded = { method: "GET", path, service, route, status: 200, durationMs: 0 };

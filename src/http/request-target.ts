@@ -1,14 +1,13 @@
 /**
  * A parsed request URL: host, path and query as they arrived, segments decoded once.
  *
- * Bun gives `request.url` absolute and normalised (host in lower case, dot segments removed), but gives the
- * bare path when the Host header is missing or is no host.
+ * Bun returns `request.url` absolute and normalised (host in lower case, dot segments removed), but the bare path when
+ * the Host header is missing or invalid.
  * Source: docs/reference/gateway.md#which-route-serves-a-request.
  * @module
  */
 import { Failure } from "../failures.ts";
 
-/** Where a request goes. */
 export type Target = Readonly<{
   scheme: string; // "http" or "https"
   host: string; // in lower case, its port included when it is not the scheme's own; "" when none was sent
@@ -16,7 +15,7 @@ export type Target = Readonly<{
   query: string; // without the "?"; "" when absent
 }>;
 
-/** Takes an address apart; decodes nothing. */
+/** Splits an address without decoding it. */
 export function readTarget(url: string): Target {
   const schemeEnd = url.startsWith("/") ? -1 : url.indexOf("://");
   const hostStart = schemeEnd === -1 ? 0 : schemeEnd + 3;
@@ -34,14 +33,14 @@ export function readTarget(url: string): Target {
  * Splits a path on "/" once and decodes each segment once. Empty segments stay.
  *
  * @param path - Begins with "/".
- * @throws Failure `malformed_path` on an escape that is not one, or that is not UTF-8.
+ * @throws Failure `malformed_path` for an invalid escape, or one that is not UTF-8.
  */
 export function readSegments(path: string): string[] {
   const segments = path.slice(1).split("/");
   return path.includes("%") ? segments.map(decodeSegment) : segments;
 }
 
-/** Writes segments as a path again, in the one spelling that routes are compared with. */
+/** Writes segments as a canonical path, which routes are compared with. */
 export function writePath(segments: readonly string[]): string {
   return `/${segments.map(encodeURIComponent).join("/")}`;
 }

@@ -1,9 +1,9 @@
 /**
- * Responses under way and the memory that each holds, until it has left or its client has gone.
+ * Responses in flight and the memory that each holds, until it is sent or its client disconnects.
  *
- * The runtime tells nobody when a response has left, but it no longer knows the address of a request whose response is
- * complete or whose client has gone (Bun 1.4.5, over HTTP/1.1, TLS and HTTP/2). Responses under way are asked for it
- * once a second, and at once when memory is wanted.
+ * The runtime does not report that a response is sent, but it no longer returns the address of a request whose response
+ * is complete or whose client has disconnected (Bun 1.4.5, over HTTP/1.1, TLS and HTTP/2). The addresses of requests in
+ * flight are checked once a second, and at once when memory is needed.
  * Source: docs/decisions/091-body-memory.md.
  * @module
  */
@@ -14,42 +14,40 @@ import { addressBlock } from "./client-address.ts";
 import { bodySizeOf, countedBytesMin, heldMemoryOf } from "./responses.ts";
 import { createSlowReaders, type PeerAddress, type Reader, type SlowReaders } from "./slow-readers.ts";
 
-/** What a listener knows of its requests. */
+/** Connections of the requests of one listener. */
 export type ListenerRequests = Readonly<{
-  /** Address of the client, as trusted proxies tell it. */
+  /** Address of the client, as trusted proxies report it. */
   clientAddressOf: (request: Request) => string;
-  /** Whether a response to the request is still to be made or sent. */
+  /** Whether the response to the request is not sent yet. */
   isInFlight: (request: Request) => boolean;
-  /** The other side of the request's connection; undefined when nothing is under way. */
+  /** The peer of the connection; undefined when the request is not in flight. */
   peerOf: (request: Request) => PeerAddress | undefined;
   /** With TLS the runtime reads files piece by piece; without, the kernel sends them (responses.ts). */
   isEncrypted: boolean;
 }>;
 
-/** A response under way, and what it holds. */
+/** A response in flight, and the memory that it holds. */
 type TrackedResponse = Readonly<{
   request: Request;
   listener: ListenerRequests;
   client: string;
-  bytes: number; // of its own
+  bytes: number; // own bytes
   blob: Blob | undefined; // shared with others
-  isSmall: boolean; // was counted only because it did not leave
-  isStream: boolean; // which may wait for its source, and has a time for its reader (content-response.ts)
+  isSmall: boolean; // counted only because it was not sent at once
+  isStream: boolean; // may wait for its source, and has its own timeout for the client (content-response.ts)
 }>;
 
 /** A response that is not counted yet: from the response cache, or small. */
 type Uncounted = Readonly<{ request: Request; listener: ListenerRequests; response: Response }>;
 
-/** The responses under way. */
 export type InFlightResponses = Readonly<{
   track: (entry: TrackedResponse) => void;
-  /** Keeps a response that is counted only if it is still under way at the next look. */
+  /** Tracks a response that is counted only if it is still in flight at the next check. */
   trackUncounted: (entry: Uncounted) => void;
-  /** Looks now, if the last look is not too recent, and more often while memory is waited for. */
+  /** Checks now, unless the last check is too recent, and more often while requests wait for memory. */
   collect: () => void;
 }>;
 
-/** What is needed. */
 type InFlightResponsesOptions = Readonly<{
   responses: ByteBudget;
   shared: SharedBlobs;
@@ -59,16 +57,16 @@ type InFlightResponsesOptions = Readonly<{
   onCut: (connections: number) => void;
 }>;
 
-/** A look is at so many responses under way: 0.2 ms, so that it keeps nobody waiting. */
+/** Responses in flight that one check examines: 0.2 ms, so that requests are not delayed. */
 const checksPerIteration = 100;
 
-/** Those that have left cost a tenth of that. */
+/** Completed responses that one check releases: each costs a tenth of a response in flight. */
 const completedPerCheck = 1_000;
 
-/** Time between two looks: at a few responses, at many, and while requests wait for bytes. Milliseconds. */
+/** Time between two checks: with few responses, with many, and while requests wait for memory. Milliseconds. */
 const checkIntervalsMs = { few: 1_000, many: 50, awaited: 5 } as const;
 
-/** Two looks on behalf of requests are at least so far apart. Milliseconds. */
+/** Shortest time between two checks on behalf of requests. Milliseconds. */
 const checkGapMs = 5;
 
 /** Responses that are not counted yet: 16 MiB at most. */
@@ -77,33 +75,32 @@ const uncountedMax = 64;
 /** Small ones: 10 MiB with what their streams take. */
 const smallUncountedMax = 512;
 
-/** Connections of responses that are held in memory are looked at so often. Milliseconds. */
+/** Time between two checks of the connections of responses that are held in memory. Milliseconds. */
 const readerCheckIntervalMs = 15_000;
 
-/** From this part of the memory on, slow readers are cut for others, until it is down to the second part. */
+/** When more than `shortFrom` of the memory is used, slow readers are cut until `shortUntil` of it is used. */
 const shortFrom = 7 / 8;
 const shortUntil = 3 / 4;
 
-/** Small responses that do not leave are looked at so often. Milliseconds. */
+/** Time between two checks of small responses that are not read. Milliseconds. */
 const unreadCheckIntervalMs = 1_000;
 
-/** Of the memory of responses, small ones may hold one part in so many: of one client, and of all. */
+/** Small responses may hold 1 / `client` of the memory for one client, and 1 / `all` of it together. */
 const unreadShare = { client: 8, all: 2 } as const;
 
-/** What a stream of HTTP/2 takes besides its body while its response does not leave (measured). Bytes. */
+/** Memory of an HTTP/2 stream besides its body while its response is not read (measured). Bytes. */
 const streamBytes = 16 * 2 ** 10;
 
-/** Creates an empty list. */
 export function createInFlightResponses(options: InFlightResponsesOptions): InFlightResponses {
   const { responses, shared } = options;
   const entries: TrackedResponse[] = [];
   const uncounted: Uncounted[] = [];
   const small: Uncounted[] = [];
-  const lookAtReaders = createReaderWatch(entries, options);
+  const checkReaders = createReaderWatch(entries, options);
   let cursor = 0;
   let timer: Timer | undefined;
   let timerMs = 0;
-  let lookedAt = Number.NEGATIVE_INFINITY;
+  let checkedAt = Number.NEGATIVE_INFINITY;
 
   const release = ({ client, bytes, blob }: TrackedResponse): void => {
     if (bytes > 0) responses.release(client, bytes);
@@ -113,9 +110,9 @@ export function createInFlightResponses(options: InFlightResponsesOptions): InFl
     const sent = [...uncounted.splice(0), ...small.splice(0)];
     entries.push(...countStill(sent, responses, shared));
   };
-  /** Releases what responses held that have left; looks at some of those under way, the next time at others. */
-  const look = (): void => {
-    lookedAt = performance.now();
+  /** Releases the memory of completed responses. Examines some of the responses in flight; the next check, others. */
+  const check = (): void => {
+    checkedAt = performance.now();
     countUncounted();
     let still = 0;
     for (let left = Math.min(entries.length, completedPerCheck); left > 0 && still < checksPerIteration; left--) {
@@ -136,8 +133,8 @@ export function createInFlightResponses(options: InFlightResponsesOptions): InFl
   };
   const run = (): void => {
     timer = undefined;
-    look();
-    lookAtReaders();
+    check();
+    checkReaders();
     if (entries.length > 0 || responses.waiting() > 0) schedule();
   };
 
@@ -153,7 +150,7 @@ export function createInFlightResponses(options: InFlightResponsesOptions): InFl
       schedule();
     },
     collect: () => {
-      if (performance.now() - lookedAt >= checkGapMs) look();
+      if (performance.now() - checkedAt >= checkGapMs) check();
       schedule(true);
     },
   };
@@ -163,7 +160,7 @@ function isInFlight(entry: TrackedResponse | undefined): boolean {
   return entry?.listener.isInFlight(entry.request) ?? false;
 }
 
-/** Takes one out; the last takes its place. */
+/** Removes an entry; the last entry takes its place. */
 function removeAt(entries: TrackedResponse[], index: number): readonly TrackedResponse[] {
   const [taken, last] = [entries[index], entries.pop()];
   if (taken === undefined || last === undefined) return [];
@@ -171,7 +168,7 @@ function removeAt(entries: TrackedResponse[], index: number): readonly TrackedRe
   return [taken];
 }
 
-/** Counts responses that are still under way, whether there is memory for them or not. */
+/** Counts responses that are still in flight, even if the memory is exceeded. */
 function countStill(
   sent: readonly Uncounted[],
   responses: ByteBudget,
@@ -193,19 +190,19 @@ function countStill(
   });
 }
 
-/** Cuts the connections that take too little of what is held for them. */
+/** Cuts the connections of clients that read too slowly. */
 function createReaderWatch(entries: readonly TrackedResponse[], options: InFlightResponsesOptions): () => void {
   const { responses, responseBytesMax, onCut } = options;
   const connections = openTcpConnections();
   const readers = connections && createSlowReaders(connections);
-  let lookedAt = performance.now();
+  let checkedAt = performance.now();
   let unreadAt = performance.now();
-  const lookAtUnread = async (watch: SlowReaders): Promise<void> => {
+  const checkUnread = async (watch: SlowReaders): Promise<void> => {
     const peers = overfullPeers(entries, responseBytesMax);
     const cuts = peers.length === 0 ? 0 : await watch.cut(peers);
     if (cuts > 0) onCut(cuts);
   };
-  const look = async (watch: SlowReaders): Promise<void> => {
+  const checkSlow = async (watch: SlowReaders): Promise<void> => {
     const under: Reader[] = [];
     for await (const { request, listener, bytes, blob, isStream } of inOrder([...entries], checksPerIteration)) {
       const peer = isStream ? undefined : listener.peerOf(request);
@@ -221,15 +218,15 @@ function createReaderWatch(entries: readonly TrackedResponse[], options: InFligh
     if (readers === undefined) return;
     if (now - unreadAt >= unreadCheckIntervalMs) {
       unreadAt = now;
-      void lookAtUnread(readers);
+      void checkUnread(readers);
     }
-    if (now - lookedAt < readerCheckIntervalMs) return;
-    lookedAt = now; // a look takes much less than the time until the next one
-    void look(readers);
+    if (now - checkedAt < readerCheckIntervalMs) return;
+    checkedAt = now; // a check takes much less than the time until the next one
+    void checkSlow(readers);
   };
 }
 
-/** Small responses that were sent over one connection and do not leave. */
+/** Small responses on one connection that are not read. */
 type Unread = {
   readonly request: Request;
   readonly listener: ListenerRequests;
@@ -238,8 +235,8 @@ type Unread = {
 };
 
 /**
- * The connections whose small responses hold more than they may, those with the most first. HTTP/2 keeps what the
- * window of a stream cannot take in the process, and a client may have hundreds of streams on each connection.
+ * The connections whose small responses exceed their memory, the largest first. HTTP/2 buffers bytes beyond the window
+ * of a stream in the process, and a client may have hundreds of streams on each connection.
  */
 function overfullPeers(entries: readonly TrackedResponse[], responseBytesMax: number): readonly PeerAddress[] {
   const byPeer = new Map<string, Unread>();
@@ -267,22 +264,21 @@ function overfullPeers(entries: readonly TrackedResponse[], responseBytesMax: nu
   return cut;
 }
 
-/** Blobs that several responses send: each is counted once, for one of the clients that read it. */
+/** Blobs that several responses send. Each is counted once, for one of the clients that read it. */
 export type SharedBlobs = Readonly<{
-  /** Joins those that send a blob already; false when nobody does. */
+  /** Adds a response to those that send a blob; false when no other response sends it. */
   join: (client: string, blob: Blob) => boolean;
-  /** Begins with a blob whose bytes were taken. */
+  /** Adds the first response of a blob, whose bytes are taken already. */
   took: (client: string, blob: Blob) => void;
-  /** Begins with a blob that is being sent, whether there are bytes for it or not. */
+  /** Adds the first response of a blob, even if the memory is exceeded. */
   add: (client: string, blob: Blob) => void;
-  /** Ends a response to a client. While others read the blob, one of them has it counted. */
+  /** Removes a response to a client. While others read the blob, it is counted for one of them. */
   leave: (client: string, blob: Blob) => void;
 }>;
 
-/** Responses that send one blob: how many by client, and the client for which it is counted. */
+/** Number of responses that send one blob, by client, and the client for which the blob is counted. */
 type Readers = { readonly counts: Map<string, number>; counted: string };
 
-/** Creates the count, within the budget of responses. */
 export function createSharedBlobs(responses: ByteBudget): SharedBlobs {
   const blobs = new Map<Blob, Readers>();
   const join = (client: string, blob: Blob): boolean => {
@@ -292,7 +288,7 @@ export function createSharedBlobs(responses: ByteBudget): SharedBlobs {
     return true;
   };
   const took = (client: string, blob: Blob): void => {
-    // Another response may have begun with it during the wait for its bytes.
+    // Another response may have added the blob during the wait for its bytes.
     if (join(client, blob)) responses.release(client, blob.size);
     else blobs.set(blob, { counts: new Map([[client, 1]]), counted: client });
   };
@@ -317,7 +313,7 @@ export function createSharedBlobs(responses: ByteBudget): SharedBlobs {
       if (next === undefined) blobs.delete(blob);
       else {
         readers.counted = next;
-        responses.add(next, blob.size); // before the release, which would give the bytes to a request that waits
+        responses.add(next, blob.size); // before the release, which would give the bytes to a waiting request
       }
       responses.release(client, blob.size);
     },

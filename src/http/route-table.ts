@@ -13,11 +13,10 @@ export type RegisteredRoute = Readonly<{
   hooks?: Readonly<{ detail?: unknown; params?: unknown }>;
 }>;
 
-/** Looks up methods by path. */
 export type RouteTable = Readonly<{
   /**
-   * Methods of a path, HEAD where there is GET, OPTIONS last (but in administration, which has no
-   * preflight); empty when no route has the path.
+   * Methods of a path: HEAD if it has GET, OPTIONS last (except in administration, which has no preflight). Empty when
+   * no route has the path.
    */
   methodsOf: (path: string) => readonly string[];
 }>;
@@ -53,7 +52,6 @@ function patternOf(path: string): RegExp {
   return new RegExp(`^${parts.join("/")}$`);
 }
 
-/** The services of the program. */
 const services = ["gateway", "payment", "upload", "admin"] as const;
 export type ServiceName = (typeof services)[number];
 
@@ -67,20 +65,19 @@ export const unrouted = "unrouted";
 const contentRoute = "/{id}";
 const rawRoute = "/raw/{id}";
 
-/** Chunks, as their routes are registered. */
+/** Routes of chunks. */
 const chunkRoutes = ["/chunk/{offset}", "/chunk/{offset}/data"] as const;
 
-/** Labels the requests of one listener. */
 export type RouteLabels = Readonly<{
-  /** @param pattern - As it is registered, prefixes included; undefined for content on a host of its own. */
+  /** @param pattern - As registered, prefixes included; undefined for content on a host of its own. */
   ofRoute: (pattern: string | undefined, path: string) => RouteLabel;
-  /** Of a request that no route took. */
+  /** For a request without a route. */
   ofUnrouted: (path: string) => RouteLabel;
-  /** Of a response from memory. @param url - The whole address. */
+  /** For a response from the response cache. */
   ofCached: (url: string) => RouteLabel;
 }>;
 
-/** Creates the labels. @param listener - Whose listener it is; the gateway's has other services below prefixes. */
+/** @param listener - Service of the listener; the gateway's listener has the other services below prefixes. */
 export function createRouteLabels(listener: ServiceName): RouteLabels {
   const known = new Map<string, RouteLabel>();
   const label = (service: ServiceName, route: string): RouteLabel => {
@@ -121,7 +118,7 @@ function serviceOf(path: string, listener: ServiceName): ServiceName {
   return first === "payment" || first === "upload" ? first : listener;
 }
 
-/** The pattern without the place of its service and its version, with parameters in braces. */
+/** The pattern without the prefix of its service and without its version, with parameters in braces. */
 function routeOf(pattern: string, prefix: string): string {
   const bare = pattern.startsWith(prefix) ? pattern.slice(prefix.length) : pattern;
   const path = bare.replace(/^\/v1(?=\/|$)/, "").replace(/^\/ar-io\//, "/svc/");

@@ -39,38 +39,37 @@ export type ServerOptions = Readonly<{
   /** 0 takes a free port. */
   port: number;
   app: AnyElysia;
-  /** Serves from memory, or returns nothing; notes the size of its body. Called before everything else. */
+  /** Responds from the response cache, or returns undefined; notes the size of the body. Called first. */
   cachedResponse?: (request: Request) => Response | undefined;
   /** The path by which routes, limits and metrics see a request. Default: its own. */
   pathOf?: (target: Target) => string;
-  /** With one, https; without, http. */
+  /** HTTPS with a certificate, HTTP without. */
   certificate?: Certificate | undefined;
-  /** Silence after which a connection is closed. Default: {@link idleSecondsMax}. */
+  /** Idle timeout of a connection. Default: {@link idleSecondsMax}. */
   idleSeconds?: number;
   /** Largest request body of any route; routes have smaller limits of their own. Bytes. */
   bodyBytesMax: number;
-  /** Whether the peer at this address may tell us who asked it, and under which scheme. */
+  /** Whether the peer at this address is a proxy whose `X-Forwarded-…` headers are read. */
   isTrustedProxy?: (address: string) => boolean;
-  /** Absent, anyone may ask for anything. */
+  /** Absent: requests have no rate limit. */
   limiter?: RateLimiter | undefined;
-  /** Sells what is beyond the limits; absent, nothing is. */
+  /** Sells requests beyond the rate limits; absent: none are sold. */
   paidReads?: PaidReads | undefined;
   /** The service of the listener, for metrics. Default: the gateway. */
   service?: ServiceName;
-  /** Memory of bodies under way; absent, it has no limit. */
+  /** Memory of bodies; absent: unlimited. */
   memory?: BodyMemory | undefined;
   log: Log;
   stats: RequestMetrics;
 }>;
 
-/** A listener that runs. */
 export type HttpServer = Readonly<{
   port: number;
-  /** Origin under which this machine reaches it. */
+  /** Origin at which this machine reaches the server. */
   url: string;
   /**
-   * Serves new connections with another certificate; only for a listener that has one.
-   * @throws Error when they are no certificate and its key; then the old one stays.
+   * Serves new connections with another certificate; only for an HTTPS server.
+   * @throws Error when the certificate and the key are invalid; the previous certificate stays in use.
    */
   renew: (certificate: Certificate) => void;
   /** From now on every response closes its connection, so that keep-alive clients reconnect elsewhere. */
@@ -79,10 +78,7 @@ export type HttpServer = Readonly<{
   close: (graceMs: number) => Promise<void>;
 }>;
 
-/**
- * Silence after which a connection is closed, in seconds: a paused reader reconnects, a stuck one must not
- * stay.
- */
+/** Idle timeout of a connection: a paused client reconnects, and a stuck client must not stay. Seconds. */
 const idleSecondsMax = 60;
 
 type BunServer = ReturnType<typeof Bun.serve>;
@@ -102,15 +98,15 @@ export function openServer(options: ServerOptions): HttpServer {
   let draining = false;
   let closing: Promise<void> | undefined;
 
-  /** Responds from the response cache if the client may have the response; otherwise through the routes. */
+  /** The response from the response cache; undefined if the routes must respond. */
   const fromMemory = (request: Request, server: BunServer): Response | undefined => {
     const ready = draining ? undefined : options.cachedResponse?.(request);
     if (ready === undefined || hasSeveralHosts(request.headers)) return undefined;
     if (memory?.isExhausted(request, connections.requestsAt(server))) return undefined;
     if (limiter !== undefined) {
-      const asker = requestSummaryOf(request, connections.of(request, server));
-      if (!limiter.admits(request.method, asker)) return undefined;
-      limiter.charge(request.method, asker, ready);
+      const summary = requestSummaryOf(request, connections.of(request, server));
+      if (!limiter.admits(request.method, summary)) return undefined;
+      limiter.charge(request.method, summary, ready);
     }
     memory?.noteSent(request, connections.requestsAt(server), ready);
     return ready;
@@ -121,16 +117,18 @@ export function openServer(options: ServerOptions): HttpServer {
     const account = memory?.open(arrived, connections.requestsAt(server));
     const received = receive(arrived, connections.of(arrived, server), account, options.pathOf);
     const { context } = received;
-    const entry = await enter(options, received, arrived.method);
-    const { rejected } = entry;
+    const admission = await admit(options, received, arrived.method);
+    const { rejected } = admission;
     const made = rejected ?? (await route(received, root, table));
     const settled = account === undefined ? made : await account.settle(made);
     connections.resetIdleTimeout(arrived, server, settled);
     const response = finish(settled, context, draining);
     clearLargeCookies(arrived, response);
-    await charge(options, entry, received, arrived.method, response);
+    await charge(options, admission, received, arrived.method, response);
     stats.responded({
-      ...{ method: arrived.method, context, status: response.status },
+      method: arrived.method,
+      context,
+      status: response.status,
       label: rejected === undefined ? labelOf(received, labels) : labels.ofUnrouted(context.target.path),
       durationMs: performance.now() - startedAt,
     });
@@ -174,8 +172,8 @@ export function openServer(options: ServerOptions): HttpServer {
 
 type Limits = Pick<ServerOptions, "limiter" | "paidReads">;
 
-/** Lets a request in, within the limits or for a payment. */
-async function enter(
+/** Admits a request within the rate limits or for a payment. */
+async function admit(
   { limiter, paidReads }: Limits,
   { request, context }: Received,
   method: string,
@@ -184,7 +182,7 @@ async function enter(
   return { rejected: limiter?.reject(method, context) };
 }
 
-/** Takes what a response costs. */
+/** Charges the cost of a response. */
 async function charge(
   { limiter, paidReads }: Limits,
   { rejected, reader, headers = {} }: Admission,
@@ -197,7 +195,7 @@ async function charge(
   else if (rejected === undefined) limiter?.charge(method, context, response);
 }
 
-/** The routes, with the error handler that makes responses of thrown errors. */
+/** Adds the handler that converts thrown errors to responses. */
 function withErrorHandler(app: AnyElysia, table: RouteTable, log: Log): AnyElysia {
   return new Elysia({ strictPath: true })
     .onTransform({ as: "global" }, ({ request, route }) => void routes.set(request, route))
@@ -235,10 +233,10 @@ async function route(received: Received, root: AnyElysia, table: RouteTable): Pr
   return preflightResponse(methods.length > 0 ? methods : contentMethods, asked);
 }
 
-/** The response of a path without a route: it may be content. */
+/** Methods of a path without a route, which may be content. */
 const contentMethods = ["GET", "HEAD", "OPTIONS"] as const;
 
-/** No route took the request: either none has the path, or none has the method. */
+/** The response of a request without a route: no route has the path, or no route of the path has the method. */
 function unroutedResponse(method: string, methods: readonly string[]): Response {
   if (methods.length === 0 || methods.includes(method)) return codeResponse("not_found");
   return codeResponse("method_not_allowed", { Allow: methods.join(", ") });
@@ -251,7 +249,7 @@ function loggedFailure(failure: Failure, requestId: string, log: Log): Response 
   return failureResponse(failure);
 }
 
-/** A cached file that was evicted between being found and being opened; asking again finds another source. */
+/** Whether a cached file was evicted before it was opened. A repeated request finds another source. */
 function isMissingFile(error: Error): boolean {
   return "code" in error && error.code === "ENOENT";
 }

@@ -9,21 +9,21 @@ import { createReferenceRoutes } from "./reference/reference-routes.ts";
 
 export type Service = Readonly<{
   reference: Reference;
-  /** Where the operator says that the service is. */
+  /** Address of the service in the settings. */
   publicUrl?: string | undefined;
-  /** Creators of its routes, with bare paths; each is called once for every place. They hold no state of their own. */
+  /** Factories of stateless routes without a prefix; each is called once for every prefix. */
   routes: readonly (() => AnyElysia)[];
 }>;
 
 /** The version that clients put before every path. */
 const versionPrefix = "/v1";
 
-/** Creates a service's app for one prefix. @param prefix - "" or "/payment". */
+/** @param prefix - "" or "/payment". */
 export function createServiceApp({ reference, publicUrl, routes }: Service, prefix = ""): AnyElysia {
   const create = () =>
     routes.reduce<AnyElysia>((app, routesOf) => app.use(routesOf()), new Elysia({ strictPath: true }));
   const bare = create();
-  // One document for both places: its paths are relative to it.
+  // One document for both prefixes: its paths are relative.
   const createReference = () => createReferenceRoutes(reference, () => bare.routes, publicUrl);
   return new Elysia({ strictPath: true })
     .use(below(prefix, bare.use(createReference())))

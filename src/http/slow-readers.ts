@@ -1,8 +1,8 @@
 /**
- * Readers that take too little of a response that is held in memory for them: their connections are cut.
+ * Cuts the connections of clients that read too slowly a response that is held in memory for them.
  *
- * The runtime cuts a connection on which nothing moves. One that takes a few bytes now and then, in small segments or
- * by flow control of HTTP/2, would hold its response for hours.
+ * The runtime cuts an idle connection. A client that reads a few bytes now and then, in small segments or by flow
+ * control of HTTP/2, would hold its response for hours.
  * Source: docs/decisions/091-body-memory.md.
  * @module
  */
@@ -10,53 +10,50 @@ import ipaddr from "ipaddr.js";
 import { inOrder } from "../lib/event-loop.ts";
 import { peerKey, type TcpConnections } from "../lib/tcp-connections.ts";
 
-/** Cuts slow readers. */
 export type SlowReaders = Readonly<{
   /**
-   * Checks the connections of responses under way, some in each iteration of the event loop.
+   * Checks the connections of responses in flight, some in each iteration of the event loop.
    *
-   * @param freeBytes - Bytes that others need: the slowest readers are cut until they are free. 0 when none are needed.
-   * @returns How many connections were cut.
+   * @param freeBytes - Bytes that other clients need: the slowest readers are cut until so many are free. 0 for none.
+   * @returns The number of connections that were cut.
    */
   check: (readers: readonly Reader[], now: number, freeBytes: number) => Promise<number>;
-  /** Cuts connections at once. @returns How many of them there were. */
+  /** Cuts connections at once. @returns The number of connections that were cut. */
   cut: (peers: readonly PeerAddress[]) => Promise<number>;
 }>;
 
-/** The other side of a connection, as the runtime names it. */
+/** The peer of a connection, as the runtime reports it. */
 export type PeerAddress = Readonly<{ address: string; port: number }>;
 
-/** The client of a response under way, and the memory that is held for it. */
+/** The client of a response in flight, and the memory that is held for it. */
 export type Reader = Readonly<{ peer: PeerAddress; bytes: number }>;
 
-/** In so many milliseconds … */
+/** Window in which a client must read `readerBytesMin`. Milliseconds. */
 export const readerWindowMs = 60_000;
 
-/** … a connection must take so many bytes. */
 export const readerBytesMin = 32 * 2 ** 10;
 
 /** Connections that are checked in one iteration of the event loop: 0.2 ms. */
 const checksPerIteration = 100;
 
-/** What a connection had taken at some time, and what it took in the window before, if it was there for all of it. */
+/** Bytes that a client had read at a time, and in the window before if it was connected for all of it. */
 type Sample = Readonly<{ bytes: number; at: number; taken?: number }>;
 
-/** A connection that may be cut for others. */
+/** A connection that may be cut to free memory. */
 type Candidate = Readonly<{ descriptor: number; peer: string; taken: number; held: number }>;
 
-/** Creates the watch. It tracks connections that are passed to it. */
 export function createSlowReaders(connections: TcpConnections): SlowReaders {
   let samples: ReadonlyMap<string, Sample> = new Map();
 
-  /** Cuts a connection, unless its descriptor has become another one's. */
+  /** Cuts a connection, unless another connection has its descriptor by now. */
   const cut = (descriptor: number, peer: string): number => {
     const connection = connections.at(descriptor);
     if (connection?.peer !== peer) return 0;
     connection.cut();
     return 1;
   };
-  /** Looks at each connection; cuts those that take too little, and gives those that may be cut for others. */
-  const lookAtAll = async (held: ReadonlyMap<string, number>, now: number) => {
+  /** Checks each connection: cuts those that are too slow, and returns those that may be cut to free memory. */
+  const checkAll = async (held: ReadonlyMap<string, number>, now: number) => {
     const next = new Map<string, Sample>();
     const candidates: Candidate[] = [];
     let cuts = 0;
@@ -76,7 +73,7 @@ export function createSlowReaders(connections: TcpConnections): SlowReaders {
   };
   return {
     check: async (readers, now, freeBytes) => {
-      const { cuts, candidates } = await lookAtAll(await heldByPeer(readers), now);
+      const { cuts, candidates } = await checkAll(await heldByPeer(readers), now);
       let cutForOthers = 0;
       let left = freeBytes;
       for (const { descriptor, peer, held } of candidates.sort((one, other) => one.taken - other.taken)) {
@@ -98,20 +95,20 @@ export function createSlowReaders(connections: TcpConnections): SlowReaders {
   };
 }
 
-/** What a connection is measured by from now on, unless it took too little. */
+/** The sample for the next check, or "slow". */
 function classify(before: Sample | undefined, now: Sample): Sample | "slow" {
-  if (before === undefined || now.bytes < before.bytes) return now; // the second is another connection's
+  if (before === undefined || now.bytes < before.bytes) return now; // a smaller count is of another connection
   if (now.at - before.at < readerWindowMs) return before;
   const taken = now.bytes - before.bytes;
   return taken < readerBytesMin ? "slow" : { ...now, taken };
 }
 
-/** Whether a connection has been there for a window, and will need more than another one for what is held for it. */
+/** Whether a connection lasted a window and needs more than another window for the memory that is held for it. */
 function isLong(sample: Sample, held: number): sample is Sample & Readonly<{ taken: number }> {
   return sample.taken !== undefined && sample.taken < held;
 }
 
-/** Each connection once, with what is held for all responses that it carries. */
+/** The memory held by each connection, for all of its responses. */
 async function heldByPeer(readers: readonly Reader[]): Promise<ReadonlyMap<string, number>> {
   const held = new Map<string, number>();
   for await (const { peer, bytes } of inOrder(readers, checksPerIteration)) {

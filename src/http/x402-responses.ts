@@ -19,22 +19,31 @@ import {
 } from "../payment/x402/x402.ts";
 import { jsonResponse, noStore } from "./responses.ts";
 
-/** Content of a 402 response. */
 export type X402Required = Readonly<{
   terms: X402Terms;
   quote: X402Quote;
   resource: X402Resource;
-  /** Why: the specification's message. */
+  /** The specification's message. */
   error: string;
-  /** Set when a payment came and did not settle. */
-  rejected?: Readonly<{ version: 1 | 2; payer: string; reason: string }>;
+  /** A payment that did not settle. */
+  rejected?: RejectedPayment;
 }>;
 
+export type RejectedPayment = Readonly<{ version: 1 | 2; payer: string; reason: string }>;
+
+/** The message of the response to a request without a payment. */
+export const noPaymentMessage = "X-PAYMENT header is required";
+
+/** @param failure - `settlement_failed`, with the reason in its context. */
+export function rejectedPayment({ version, authorization }: X402Payment, failure: Failure): RejectedPayment {
+  return { version, payer: authorization.from, reason: String(failure.context["reason"]) };
+}
+
 /**
- * Reads the payment of a request: version 2 where both headers are there.
+ * Reads the payment of a request. Version 2 takes precedence if both headers are set.
  *
- * @returns `undefined` when the request carries none.
- * @throws Failure `invalid_signature` for a header that is no payment.
+ * @returns `undefined` when the request has no payment.
+ * @throws Failure `invalid_signature` when the header is not a valid payment.
  */
 export function x402PaymentOf(request: Request): X402Payment | undefined {
   const second = request.headers.get("payment-signature");
@@ -42,7 +51,7 @@ export function x402PaymentOf(request: Request): X402Payment | undefined {
   const text = second ?? first;
   if (text === null) return undefined;
   const payment = readX402Payment(text, second === null ? 1 : 2);
-  if (payment === undefined) throw new Failure("invalid_signature", { reason: "the header is no payment" });
+  if (payment === undefined) throw new Failure("invalid_signature", { reason: "the header is not a valid payment" });
   return payment;
 }
 

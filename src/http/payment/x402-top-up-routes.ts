@@ -25,7 +25,13 @@ import { failureResponses, inHeader, json, record, ref, type Schema, textSchema 
 import { contextOf } from "../request-context.ts";
 import { jsonResponse } from "../responses.ts";
 import { described, type RouteDescription } from "../route-schema.ts";
-import { x402PaymentOf, x402RequiredResponse, x402SettledHeaders } from "../x402-responses.ts";
+import {
+  noPaymentMessage,
+  rejectedPayment,
+  x402PaymentOf,
+  x402RequiredResponse,
+  x402SettledHeaders,
+} from "../x402-responses.ts";
 import { winc } from "./payment-common.ts";
 
 export type X402RoutesOptions = Readonly<{
@@ -121,8 +127,6 @@ const ofTopUp: RouteDescription = {
   },
 };
 
-const noPaymentText = "X-PAYMENT header is required";
-
 export function createX402Routes({ x402, publicUrl }: X402RoutesOptions): AnyElysia {
   return new Elysia({ strictPath: true }).get(
     "/x402/top-up",
@@ -133,7 +137,7 @@ export function createX402Routes({ x402, publicUrl }: X402RoutesOptions): AnyEly
       const resource = resourceOf(publicUrl(request), want);
       if (payment !== undefined) return await paidResponse(x402, { payment, want, resource }, request.signal);
       const quote = await x402.quote(want, request.signal);
-      return x402RequiredResponse({ terms: x402.terms, quote, resource, error: noPaymentText });
+      return x402RequiredResponse({ terms: x402.terms, quote, resource, error: noPaymentMessage });
     },
     { detail: described(ofTopUp) },
   );
@@ -149,11 +153,7 @@ async function paidResponse(x402: X402, { payment, want, resource }: Paid, signa
     return jsonResponse(topUpRecord(x402, payment, settled), 200, x402SettledHeaders(payment, x402.terms, settled));
   } catch (error) {
     if (!(error instanceof Failure) || error.code !== "settlement_failed") throw error;
-    const rejected = {
-      version: payment.version,
-      payer: payment.authorization.from,
-      reason: String(error.context["reason"]),
-    };
+    const rejected = rejectedPayment(payment, error);
     const quote = await x402.quote(want, signal);
     return x402RequiredResponse({ terms: x402.terms, quote, resource, error: error.message, rejected });
   }

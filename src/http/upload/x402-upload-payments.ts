@@ -13,7 +13,13 @@ import type { MultipartUpload } from "../../upload/multipart/multipart-rows.ts";
 import type { X402Outcome, X402Uploads } from "../../upload/x402/x402-uploads.ts";
 import type { PublicUrl } from "../public-url.ts";
 import { failureResponse } from "../responses.ts";
-import { x402PaymentOf, x402RequiredResponse, x402SettledHeaders } from "../x402-responses.ts";
+import {
+  noPaymentMessage,
+  rejectedPayment,
+  x402PaymentOf,
+  x402RequiredResponse,
+  x402SettledHeaders,
+} from "../x402-responses.ts";
 import { fromUpload } from "./upload-responses.ts";
 import { queryParameters } from "./upload-schemas.ts";
 
@@ -33,9 +39,6 @@ type PaidUpload = Readonly<{
   signal: AbortSignal;
 }>;
 
-/** The response to a first request. */
-const noPaymentText = "X-PAYMENT header is required";
-
 /** Requests the payment of an upload that can be accepted. @throws Failure as `X402Uploads.checkSize` does. */
 export async function paymentRequiredResponse(
   { x402, checkSize }: Pick<X402Uploads, "x402" | "checkSize">,
@@ -44,7 +47,7 @@ export async function paymentRequiredResponse(
 ): Promise<Response> {
   checkSize(size);
   const quote = await x402.quote({ kind: "bytes", size: BigInt(size) }, signal);
-  return x402RequiredResponse({ terms: x402.terms, quote, resource, error: noPaymentText });
+  return x402RequiredResponse({ terms: x402.terms, quote, resource, error: noPaymentMessage });
 }
 
 /**
@@ -86,9 +89,8 @@ async function responseOf(error: unknown): Promise<Response> {
 }
 
 async function unsettledResponse({ x402, bill, payment, signal }: PaidUpload, error: Failure): Promise<Response> {
-  const { version, authorization } = payment;
   const { size, resource } = bill;
-  const rejected = { version, payer: authorization.from, reason: String(error.context["reason"]) };
+  const rejected = rejectedPayment(payment, error);
   const quote = await x402.quote({ kind: "bytes", size: BigInt(size) }, signal);
   const { message } = failures.settlement_failed;
   return x402RequiredResponse({ terms: x402.terms, quote, resource, error: message, rejected });
