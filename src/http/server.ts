@@ -125,13 +125,9 @@ export function openServer(options: ServerOptions): HttpServer {
     const response = finish(settled, context, draining);
     clearLargeCookies(arrived, response);
     await charge(options, admission, received, arrived.method, response);
-    stats.responded({
-      method: arrived.method,
-      context,
-      status: response.status,
-      label: rejected === undefined ? labelOf(received, labels) : labels.ofUnrouted(context.target.path),
-      durationMs: performance.now() - startedAt,
-    });
+    const label = rejected === undefined ? labelOf(received, labels) : labels.ofUnrouted(context.target.path);
+    const durationMs = performance.now() - startedAt;
+    stats.responded({ method: arrived.method, context, label, status: response.status, durationMs });
     return context.headOnly ? await headersOnly(response) : response;
   };
 

@@ -1,5 +1,6 @@
 /**
- * Content to be rejected: a small world on a development chain in which payloads lie in one another, twice, and under paths.
+ * Content to be rejected: a small world on a development chain in which payloads lie in one another, twice, and under
+ * paths.
  * @module
  */
 
