@@ -135,7 +135,7 @@ export function digestField(sha256: Uint8Array): string {
   return `sha-256=:${sha256.toBase64()}:`;
 }
 
-// Control characters, path separators, and bidirectional formatting characters, which could disguise the file extension.
+// Control characters, path separators, and bidirectional formatting characters, which could disguise an extension.
 const unsafeInName = /[\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069/\\]/gu;
 
 /** Percent-encodes all characters outside RFC 8187's attr-char; encodeURIComponent leaves four of them. */
