@@ -81,7 +81,7 @@ const marking: BundleChain = {
 const markingThreads: typeof threads = {
   ...threads,
   run: (name, job, options) => {
-    if (name === "layBundle") mark(1);
+    if (name === "layoutBundle") mark(1);
     if (name === "signBundle") mark(2);
     return threads.run(name, job, options);
   },

@@ -55,19 +55,19 @@ export type BundleItem = Readonly<{
 /** Files could not be read for a reason that says nothing of their bytes: it is to be tried again. */
 export type FilesFault = Readonly<{ kind: "fault"; reason: string }>;
 
-/** A bundle whose items are chosen, to be laid out: each is read once, compared, and hashed. */
-export type LayBundleJob = Readonly<{ folder: string; bundleId: string; items: readonly BundleItem[] }>;
+/** Makes the layout of a planned bundle: reads, compares and hashes each item once. */
+export type LayoutJob = Readonly<{ folder: string; bundleId: string; items: readonly BundleItem[] }>;
 
 /** What became of it. */
-export type LayBundleResult =
-  | LaidBundle
+export type LayoutResult =
+  | LayoutSummary
   /** Items whose bytes are not what they were; the others are well. */
   | Readonly<{ kind: "poisoned"; items: readonly Readonly<{ id: string; reason: string }>[] }>
   | FilesFault;
 
-/** A bundle that is laid out: its layout is on the disk. */
-export type LaidBundle = Readonly<{
-  kind: "laid";
+/** The data root of a stored layout. */
+export type LayoutSummary = Readonly<{
+  kind: "layout";
   /** base64url. */
   dataRoot: string;
   /** Of the transaction's data. Bytes. */
@@ -90,7 +90,7 @@ export type SignBundleJob = Readonly<{
 /** A signed transaction, and its JSON without data. */
 export type SignBundleResult = Readonly<{ transactionId: string; text: string }>;
 
-/** A run of chunks of a bundle that is laid out. */
+/** A run of chunks of a bundle with a layout. */
 export type BundleChunksJob = Readonly<{
   folder: string;
   bundleId: string;
@@ -106,8 +106,8 @@ export type BundleChunksJob = Readonly<{
 /** What became of them. */
 export type BundleChunksResult =
   | Readonly<{ kind: "chunks" }>
-  /** No layout of this data root is there: the bundle is to be laid out again. */
-  | Readonly<{ kind: "unlaid" }>
+  /** There is no layout with this data root. */
+  | Readonly<{ kind: "no-layout" }>
   | FilesFault;
 
 /** Items of which the index has not heard, to be read and verified once more. */
@@ -119,7 +119,7 @@ export type ReadItemsResult = Readonly<{ rows: readonly PendingRow[] }>;
 const hashSize = 32;
 
 /** A layout in memory, with its tree: 1 MB for 10,000 items, and 10 ms for 2 GiB. */
-type Laid = Readonly<{
+type LoadedLayout = Readonly<{
   layout: BundleLayout;
   tree: MerkleTree;
   dataRoot: string;
@@ -127,11 +127,11 @@ type Laid = Readonly<{
 }>;
 
 /** Bundles that are seeded at once are few. */
-const laidMax = 4;
-const laid = new Map<string, Laid>();
+const loadedLayoutsMax = 4;
+const loadedLayouts = new Map<string, LoadedLayout>();
 
 /** Lays a bundle out: compares every item with its digest on the way, and keeps what seeding needs. */
-export function layBundle({ folder, bundleId, items }: LayBundleJob): LayBundleResult {
+export function layoutBundle({ folder, bundleId, items }: LayoutJob): LayoutResult {
   const header = writeBundleHeader(items.map(({ id, size }) => ({ id: id as Id, size })));
   const dataSize = items.reduce((sum, { size }) => sum + size, header.length);
   const reader = openItemReader(folder);
@@ -143,7 +143,7 @@ export function layBundle({ folder, bundleId, items }: LayBundleJob): LayBundleR
     const tree = root.finish();
     const layout = { header, runs: runsOf(items, header.length), dataSize, hashes: hashesOf(tree) };
     keepLayout(folder, bundleId, layout);
-    return { kind: "laid", dataRoot: encodeBase64url(tree.root), dataSize };
+    return { kind: "layout", dataRoot: encodeBase64url(tree.root), dataSize };
   } catch (error) {
     return faultOf(error);
   } finally {
@@ -166,8 +166,8 @@ export function signBundle(job: SignBundleJob): SignBundleResult {
 /** Makes the bodies of `POST /chunk` for a run of chunks. */
 export function bundleChunks(job: BundleChunksJob): BundleChunksResult {
   const { folder, bundleId, dataRoot, first, count, port } = job;
-  const found = laidBundle(folder, bundleId);
-  if (found === undefined || found.dataRoot !== dataRoot) return { kind: "unlaid" };
+  const found = loadLayout(folder, bundleId);
+  if (found === undefined || found.dataRoot !== dataRoot) return { kind: "no-layout" };
   const reader = openItemReader(folder);
   try {
     const spans = found.spans.slice(first, first + count);
@@ -208,7 +208,7 @@ function findPoisoned(reader: ItemReader, items: readonly BundleItem[], root: Da
 }
 
 /** Nobody's upload fails because a disk was wrong once. */
-function readAgain(reader: ItemReader, items: readonly BundleItem[], poisoned: readonly Poisoned[]): LayBundleResult {
+function readAgain(reader: ItemReader, items: readonly BundleItem[], poisoned: readonly Poisoned[]): LayoutResult {
   const ids = new Set(poisoned.map(({ id }) => id));
   reader.close();
   const isWell = items.some((item) => ids.has(item.id) && walkItem(reader, item, ignore) === undefined);
@@ -298,7 +298,7 @@ const encodedAtOnce = 48 * 2 ** 10;
 
 /** JSON as nodes take it: letters of Latin only, so that nothing of it is looked at twice. */
 function bodyOf(
-  { dataRoot, layout }: Laid,
+  { dataRoot, layout }: LoadedLayout,
   { start }: ChunkSpan,
   dataPath: string,
   chunk: Uint8Array,
@@ -332,11 +332,11 @@ function keepLayout(folder: string, bundleId: string, layout: BundleLayout): voi
   mkdirSync(join(folder, layoutFolder), { recursive: true, mode: 0o700 });
   writeFileSync(`${path}.part`, writeLayout(layout), { mode: 0o600, flush: true });
   renameSync(`${path}.part`, path);
-  laid.delete(bundleId);
+  loadedLayouts.delete(bundleId);
 }
 
-function laidBundle(folder: string, bundleId: string): Laid | undefined {
-  const known = laid.get(bundleId);
+function loadLayout(folder: string, bundleId: string): LoadedLayout | undefined {
+  const known = loadedLayouts.get(bundleId);
   if (known !== undefined) return known;
   const layout = storedLayout(folder, bundleId);
   if (layout === undefined) return undefined;
@@ -348,10 +348,10 @@ function laidBundle(folder: string, bundleId: string): Laid | undefined {
       end,
     })),
   );
-  const [oldest] = laid.keys();
-  if (laid.size >= laidMax && oldest !== undefined) laid.delete(oldest);
+  const [oldest] = loadedLayouts.keys();
+  if (loadedLayouts.size >= loadedLayoutsMax && oldest !== undefined) loadedLayouts.delete(oldest);
   const found = { layout, tree, dataRoot: encodeBase64url(tree.root), spans };
-  laid.set(bundleId, found);
+  loadedLayouts.set(bundleId, found);
   return found;
 }
 

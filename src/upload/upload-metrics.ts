@@ -57,7 +57,7 @@ export function createUploadMetrics(metrics: Metrics, parts: UploadMetricsSource
     ["upload_bundles", "Unfinished bundles, by state.", (each: Counts) => each.bundles],
     [
       "upload_oldest_seconds",
-      "Age of the oldest unfinished item, by the state of its bundle; 0 if there is none.",
+      "Age of the oldest unfinished item, by the state of its bundle; 0 without items.",
       (each: Counts) => each.oldest,
     ],
   ] as const;

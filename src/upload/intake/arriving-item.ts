@@ -29,7 +29,7 @@ export async function readArriving(pieces: AsyncIterable<Uint8Array>, size: numb
       const read = readItemHeader(head, "strict", size);
       if (read.kind === "invalid") throw invalidItem(read.reason);
       if (read.kind === "header") return { header: read.header, head, rest };
-      head = concatBytes([head, ...(await atLeast(rest, read.bytes - head.length))]);
+      head = concatBytes([head, ...(await readMore(rest, read.bytes - head.length))]);
     }
   } catch (error) {
     await rest.return?.();
@@ -38,7 +38,7 @@ export async function readArriving(pieces: AsyncIterable<Uint8Array>, size: numb
 }
 
 /** Reads the next pieces with at least this many bytes together. The caller joins them once. */
-async function atLeast(rest: AsyncIterator<Uint8Array>, bytes: number): Promise<Uint8Array[]> {
+async function readMore(rest: AsyncIterator<Uint8Array>, bytes: number): Promise<Uint8Array[]> {
   const pieces: Uint8Array[] = [];
   for (let size = 0; size < bytes; ) {
     const next = await rest.next();

@@ -205,7 +205,7 @@ async function findTaken(tx: Tx, item: SignedItem): Promise<Found | undefined> {
 }
 
 /**
- * Reads an accepted item; undefined if there is none.
+ * Reads an accepted item; undefined if it does not exist.
  *
  * @param ids - Of one act of signing: the upload is that of the first id, approvals are those of any.
  */

@@ -21,7 +21,7 @@ export type QuotaHeld = Readonly<{
   /**
    * Releases the quota. A second call has no effect.
    *
-   * @param storedBytes - Size of the stored item; 0 if there is none.
+   * @param storedBytes - Size of the stored item; 0 after a rejection.
    */
   release: (storedBytes?: number) => void;
 }>;

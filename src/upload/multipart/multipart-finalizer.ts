@@ -105,7 +105,7 @@ export function createFinalizer(parts: FinalizerParts): Finalizer {
     }
   }
 
-  /** Waits for the next attempt. If there is none, stores the outcome and throws the error. */
+  /** Waits for the next attempt, or stores the outcome and throws the error of the last one. */
   async function afterFailure(upload: MultipartUpload, job: Job, tries: number, error: unknown) {
     const word = failureWord(error);
     if (word !== undefined) await reject(parts, upload, word, error);

@@ -1,7 +1,7 @@
 /**
  * Rows of multipart uploads and of their parts (store/ledger/ledger-schema.ts).
  *
- * Whoever changes a state names the states that it must be in: a step that was taken already changes nothing.
+ * Each change of state names the required earlier state, so that a repeated step has no effect.
  * @module
  */
 import { type Winc, winc } from "../../arweave/winston.ts";
@@ -14,74 +14,73 @@ import { type Row, readCount, readTime, type Tx } from "../../store/ledger/ledge
 const states = ["open", "finalizing", "failed", "finalized"] as const;
 const failureWords = ["INVALID", "UNDERFUNDED", "APPROVAL_FAILED", "REVOKE_FAILED"] as const;
 
-/** Whether an upload takes parts, or how far it is beyond that. */
 export type MultipartState = (typeof states)[number];
 
-/** Why the item was rejected; the wire's word. */
+/** Reason of a rejection, as a word of the wire. */
 export type MultipartFailure = (typeof failureWords)[number];
 
-/** What was paid when an upload was made. */
+/** The prepayment of an upload. */
 export type PaidAhead = Readonly<{
-  /** Whose credits it was, and is whose when they are given back. */
+  /** The account that paid, and that receives a refund. */
   payer: UserAddress;
-  /** Bytes that it pays for. */
+  /** Paid bytes. */
   size: number;
   winc: Winc;
-  /** Holds the credits; `undefined` once they were given back. */
+  /** Holds the credits; `undefined` after its release. */
   reservationId: string | undefined;
-  /** Names the payment: an upload is made once for it. */
+  /** Name of the payment. One payment creates one upload. */
   payment: string;
 }>;
 
-/** Who else pays, whether the signer does, and the token by whose name it was asked for. */
+/** The payers of the item, and the token in the path of the request. */
 export type Payers = Readonly<{
   paidBy: readonly UserAddress[];
   directive: PaymentDirective;
   token: Token | undefined;
 }>;
 
-/** An upload in parts. */
+/** A multipart upload. */
 export type MultipartUpload = Readonly<{
   id: string;
   state: MultipartState;
-  /** The folder of uploads that has its file (store/uploads/store-name.ts). */
+  /** Name of the folder of uploads that has its file (store/uploads/item-files.ts). */
   store: string;
-  /** What its maker said that parts would have. Bytes. */
+  /** Size of the parts, as the client announced it. Bytes. */
   chunkSize: number;
   partCount: number;
-  /** Of the whole; `undefined` before anybody said that it is whole. Bytes. */
+  /** Size of the item, bytes; `undefined` before the finalization. */
   size: number | undefined;
   paid: PaidAhead | undefined;
-  /** Set while it is finalized. */
+  /** Set during the finalization. */
   payers: Payers | undefined;
-  /** Set when it has become an item. */
+  /** Set after the finalization. */
   itemId: string | undefined;
   failure: Readonly<{ word: MultipartFailure; reason: string }> | undefined;
   /** Unix milliseconds. */
   createdAt: number;
   changedAt: number;
-  /** Unix milliseconds at which it is forgotten unless it is finalized. */
+  /** Time of its removal unless it is finalized. Unix milliseconds. */
   expiresAt: number;
 }>;
 
-/** Whether its time is over. @param now - Unix milliseconds. */
+/** Whether an upload has expired. @param now - Unix milliseconds. */
 export function isOver({ state, expiresAt }: MultipartUpload, now: number): boolean {
   return (state === "open" || state === "failed") && expiresAt <= now;
 }
 
 /**
- * Rejects an upload whose file another program of the same ledger has: a load balancer may send the next
- * request there.
+ * Rejects an upload whose file is at another process of the same ledger. A load balancer may send the next request
+ * there.
+ *
  * @throws Failure `busy`.
  */
 export function checkOwnStore(storeName: string, { id, store }: MultipartUpload): void {
-  if (store !== storeName) throw new Failure("busy", { reason: "the upload is stored by another program", id, store });
+  if (store !== storeName) throw new Failure("busy", { reason: "the upload is stored by another process", id, store });
 }
 
 /** A part: its first byte in the item, and its size. */
 export type Part = Readonly<{ start: number; size: number }>;
 
-/** What a new upload is made of. */
 export type NewMultipart = Readonly<{
   id: string;
   store: string;
@@ -92,7 +91,7 @@ export type NewMultipart = Readonly<{
   expiresAt: number;
 }>;
 
-/** Writes a new upload; its id and its payment must be new. */
+/** Inserts an upload; its id and its payment must be new. */
 export async function insertMultipart(tx: Tx, made: NewMultipart): Promise<void> {
   const { id, store, chunkSize, paid, now, expiresAt } = made;
   await tx.run(
@@ -104,19 +103,18 @@ export async function insertMultipart(tx: Tx, made: NewMultipart): Promise<void>
   );
 }
 
-/** An upload by its id. */
 export async function findMultipart(tx: Tx, id: string): Promise<MultipartUpload | undefined> {
   const row = await tx.get<MultipartRow>("SELECT * FROM multipart_uploads WHERE id = ?", id);
   return row === undefined ? undefined : readMultipart(row);
 }
 
-/** The upload that a payment made. */
+/** Finds the upload of a payment. */
 export async function findMultipartOfPayment(tx: Tx, payment: string): Promise<MultipartUpload | undefined> {
   const row = await tx.get<MultipartRow>("SELECT * FROM multipart_uploads WHERE payment = ?", payment);
   return row === undefined ? undefined : readMultipart(row);
 }
 
-/** The parts of an upload in the order of their places, the shorter of two that begin together first. */
+/** The parts of an upload, ordered by offset and size. */
 export async function partsOf(tx: Tx, id: string): Promise<Part[]> {
   const rows = await tx.all<{ start: bigint; size: bigint }>(
     "SELECT start, size FROM multipart_parts WHERE upload_id = ? ORDER BY start, size",
@@ -125,7 +123,7 @@ export async function partsOf(tx: Tx, id: string): Promise<Part[]> {
   return rows.map(({ start, size }) => ({ start: readCount(start), size: readCount(size) }));
 }
 
-/** Writes a part that is on the disk. @returns Whether it was not there before. */
+/** Inserts a durable part. @returns Whether it is new. */
 export async function insertPart(tx: Tx, id: string, { start, size }: Part): Promise<boolean> {
   const added = await tx.run(
     "INSERT INTO multipart_parts (upload_id, start, size) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
@@ -136,7 +134,7 @@ export async function insertPart(tx: Tx, id: string, { start, size }: Part): Pro
   return true;
 }
 
-/** Reopens an upload that was rejected, or that could not be finalized yet. */
+/** Reopens an upload that was rejected, or whose finalization had a temporary failure. */
 export async function reopenMultipart(tx: Tx, id: string, from: MultipartState, now: number): Promise<void> {
   await tx.run(
     "UPDATE multipart_uploads SET state = 'open', failure = NULL, failed_reason = NULL, size = NULL, changed_at = ? " +
@@ -145,7 +143,7 @@ export async function reopenMultipart(tx: Tx, id: string, from: MultipartState, 
   );
 }
 
-/** Takes an upload for finalization, from which it ends by one of the next two, or by `reopenMultipart`. */
+/** Begins a finalization, which ends by `becomeItem`, `failMultipart` or `reopenMultipart`. */
 export async function beginFinalizing(
   tx: Tx,
   id: string,
@@ -160,7 +158,7 @@ export async function beginFinalizing(
   );
 }
 
-/** Ends an upload as an item. Its parts are no longer distinguished. */
+/** Ends an upload as an item, and removes its list of parts. */
 export async function becomeItem(tx: Tx, id: string, itemId: string, now: number): Promise<void> {
   await tx.run(
     "UPDATE multipart_uploads SET state = 'finalized', item_id = ?, reservation_id = NULL, part_count = 0, " +
@@ -170,7 +168,7 @@ export async function becomeItem(tx: Tx, id: string, itemId: string, now: number
   await tx.run("DELETE FROM multipart_parts WHERE upload_id = ?", id);
 }
 
-/** Marks the upload as failed. What it held must have been released. @returns Whether this call did it. */
+/** Marks the upload as failed. Its reservation must be released. @returns Whether this call changed the row. */
 export async function failMultipart(
   tx: Tx,
   id: string,
@@ -185,13 +183,13 @@ export async function failMultipart(
   return changed === 1;
 }
 
-/** Forgets the parts of a rejected upload; later parts are its first again. */
+/** Removes the list of parts of a rejected upload. */
 export async function forgetParts(tx: Tx, id: string): Promise<void> {
   await tx.run("DELETE FROM multipart_parts WHERE upload_id = ?", id);
   await tx.run("UPDATE multipart_uploads SET part_count = 0 WHERE id = ?", id);
 }
 
-/** Uploads of a folder that are being finalized. */
+/** Uploads of a folder in finalization. */
 export async function finalizingMultiparts(tx: Tx, store: string): Promise<MultipartUpload[]> {
   const rows = await tx.all<MultipartRow>(
     "SELECT * FROM multipart_uploads WHERE store = ? AND state <> 'finalized' AND state = 'finalizing' ORDER BY id",
@@ -200,7 +198,7 @@ export async function finalizingMultiparts(tx: Tx, store: string): Promise<Multi
   return rows.map(readMultipart);
 }
 
-/** Uploads of a folder whose time is over, the oldest first, at most `limit`. */
+/** Expired uploads of a folder, oldest first, at most `limit`. */
 export async function overdueMultiparts(tx: Tx, store: string, now: number, limit: number): Promise<MultipartUpload[]> {
   const rows = await tx.all<MultipartRow>(
     "SELECT * FROM multipart_uploads WHERE store = ? AND expires_at <= ? AND state <> 'finalized' " +
@@ -210,7 +208,7 @@ export async function overdueMultiparts(tx: Tx, store: string, now: number, limi
   return rows.map(readMultipart);
 }
 
-/** Forgets an upload that is not being finalized. @returns Whether it was there. */
+/** Removes an upload that is not in finalization. @returns Whether there was one. */
 export async function deleteMultipart(tx: Tx, id: string): Promise<boolean> {
   const upload = await findMultipart(tx, id);
   if (upload === undefined || upload.state === "finalizing") return false;
@@ -219,7 +217,7 @@ export async function deleteMultipart(tx: Tx, id: string): Promise<boolean> {
   return true;
 }
 
-/** Forgets uploads of a folder that became items, when their time was over before a moment. */
+/** Removes finalized uploads of a folder that expired before a time. */
 export async function deleteFinalized(tx: Tx, store: string, before: number): Promise<void> {
   await tx.run(
     "DELETE FROM multipart_uploads WHERE state = 'finalized' AND store = ? AND expires_at <= ?",
@@ -227,7 +225,7 @@ export async function deleteFinalized(tx: Tx, store: string, before: number): Pr
   );
 }
 
-/** Uploads of a folder that are not items yet. */
+/** Counts the unfinished uploads of a folder. */
 export async function countUnfinished(tx: Tx, store: string): Promise<number> {
   const row = await tx.get<{ n: bigint }>(
     "SELECT COUNT(*) AS n FROM multipart_uploads WHERE store = ? AND state <> 'finalized'",
@@ -236,7 +234,7 @@ export async function countUnfinished(tx: Tx, store: string): Promise<number> {
   return readCount(row?.n ?? 0n);
 }
 
-/** To whom a file of parts belongs: an upload, or an item that one has become; `undefined` for nobody. */
+/** The owner of a file of parts: an upload, or the item of a finalized upload; `undefined` for an orphaned file. */
 export async function ownerOfFile(tx: Tx, id: string, file: string): Promise<"upload" | "item" | undefined> {
   const upload = await findMultipart(tx, id);
   if (upload !== undefined && upload.state !== "finalized") return "upload";

@@ -1,10 +1,10 @@
 /**
- * Uploads that come in parts, in any order and any size, over restarts and from any client, until one says that the
- * whole is there.
+ * Multipart uploads: parts arrive in any order and size, across restarts and from any client, until a client finalizes
+ * the upload.
  *
- * A part is acknowledged when its bytes are on the disk and its row says so; whoever lists the parts later sees exactly
- * those. Parts may overlap and repeat; what the item is, its signature decides. Nothing is assembled: the parts are
- * written into the file that becomes the item's.
+ * A part is acknowledged when its bytes and its row are durable; a list has exactly the acknowledged parts. Parts may
+ * overlap and repeat: the signature decides whether the item is valid. The parts are written to their offsets in one
+ * file, which becomes the file of the item.
  * Source: docs/reference/upload.md#uploads-in-parts.
  * @module
  */
@@ -37,89 +37,85 @@ import {
 } from "./multipart-rows.ts";
 import type { ArrivingPart, PartWriters } from "./part-writers.ts";
 
-/** What is said when an upload is made. */
 export type MultipartRequest = Readonly<{
   /** Size of the parts; `chunkSizeDefault` by default. */
   chunkSize: number | undefined;
-  /** Who asks, as far as limits are about it. */
+  /** Key of the client for limits. */
   client: string;
 }>;
 
-/** What is said when an upload is made that was paid for. */
 export type PaidRequest = Readonly<{
   chunkSize: number | undefined;
   paid: Omit<PaidAhead, "reservationId">;
-  /** Whose credits they are before; they move to `paid.payer`, who has them also when they are given back. */
+  /** The account of the credits. They move to `paid.payer`, who also receives a refund. */
   from: UserAddress;
 }>;
 
-/** How far an upload is. */
 export type MultipartStatus =
   | Readonly<{ kind: "open"; upload: MultipartUpload }>
   | Readonly<{ kind: "finalizing"; stage: FinalizeStage; upload: MultipartUpload }>
   | Readonly<{ kind: "failed"; upload: MultipartUpload }>
   | Readonly<{ kind: "finalized"; upload: MultipartUpload; taken: Taken }>;
 
-/** Uploads in parts. Every call that names an upload may reject with Failure `multipart_not_found`. */
+/** Calls with an upload id may reject with Failure `multipart_not_found`. */
 export type Multipart = Readonly<{
-  /** Makes an upload. @throws Failure `busy`, `too_many_requests`. */
+  /** Creates an upload. @throws Failure `busy`, `too_many_requests`. */
   create: (request: MultipartRequest) => Promise<MultipartUpload>;
   /**
    * Creates a paid upload, and holds the credits. The same payment returns the same upload again.
    * @throws Failure `insufficient_balance` when the credits were spent meanwhile; `busy`.
    */
   createPaid: (request: PaidRequest) => Promise<MultipartUpload>;
-  /** The upload that a payment made. */
+  /** Finds the upload of a payment. */
   findPaid: (payment: string) => Promise<MultipartUpload | undefined>;
   /**
-   * Takes a part. When it resolves, the part is on the disk and in the list.
+   * Stores a part. When the promise resolves, the part is durable and in the list.
    *
-   * @throws Failure `upload_rejected` {reason}, `item_too_large` {reason}, `no_space`, `busy`; what the pieces throw.
+   * @throws Failure `upload_rejected` {reason}, `item_too_large` {reason}, `no_space`, `busy`; errors of the pieces.
    */
   put: (id: string, part: ArrivingPart, signal: AbortSignal) => Promise<void>;
-  /** An upload, and its parts in the order of their places. */
+  /** An upload, and its parts ordered by offset. */
   list: (id: string) => Promise<Readonly<{ upload: MultipartUpload; parts: readonly Part[] }>>;
   status: (id: string) => Promise<MultipartStatus>;
   /**
-   * Makes an item of an upload, and waits until it is one.
+   * Finalizes an upload, and waits for its item.
    *
    * @throws Failure as `Intake.acceptStaged` does; `upload_rejected` {reason} while bytes are missing.
    */
   finalize: (id: string, payers: Payers, signal: AbortSignal) => Promise<Taken>;
-  /** The same without waiting: `status` tells how it goes. @returns The item, when it is one already. */
+  /** Starts a finalization without waiting; `status` has the progress. @returns The item of a finalized upload. */
   finalizeLater: (id: string, payers: Payers) => Promise<Taken | undefined>;
-  /** Counts an upload no longer that is over. */
+  /** Ends the count of an upload against the limit of its client. */
   forget: (id: string) => void;
 }>;
 
-/** Limits on the wire; those of the service that clients are written for. Bytes. */
+/** Limits of part sizes, equal to those of the service for which clients are written. Bytes. */
 export const chunkSizeMin = 5 * 2 ** 20;
 export const chunkSizeMax = 500 * 2 ** 20;
 export const chunkSizeDefault = 25_000_000;
 
-/** Parts of one upload. */
+/** Most parts of one upload. */
 export const partsMax = 10_000;
 
-/** How long an upload may take. Milliseconds. */
+/** Lifetime of an upload. Milliseconds. */
 export const lifeMs = 24 * 3_600_000;
 
-/** What was paid ahead is held a little longer, so that the upload's own end gives it back. Milliseconds. */
+/** A reservation outlives its upload by this time, so that the expiry of the upload releases it. Milliseconds. */
 const holdGraceMs = 3_600_000;
 
-/** Uploads that are not items yet, of all and of one client: each may come to thousands of rows. */
+/** Most unfinished uploads, of all clients and of one; each may have thousands of rows. */
 const unfinishedMax = 4_096;
 export const unfinishedPerClientMax = 256;
 
-/** What it works with. */
 export type MultipartParts = Readonly<{
-  /** Of the folder of uploads (store/uploads/store-name.ts). */
+  /** Name of the folder of uploads (store/uploads/item-files.ts). */
   storeName: string;
   ledger: LedgerDatabase;
   writers: PartWriters;
   finalizer: Finalizer;
-  /** Largest item that is taken. Bytes. */
+  /** Largest accepted item. Bytes. */
   itemBytesMax: number;
-  /** Disk that parts may take while nobody has paid for them, so that they never take all of it. Bytes. */
+  /** Quota of unpaid parts, so that they cannot exhaust the disk. Bytes. */
   unpaidBytesMax: number;
   /** Makes unique, unguessable upload ids: the id authorizes writes. */
   makeUploadId: () => string;
@@ -127,14 +123,13 @@ export type MultipartParts = Readonly<{
   clock: Clock;
 }>;
 
-/** Creates it. */
 export function createMultipart(parts: MultipartParts): Multipart {
   const { ledger, writers, finalizer, itemBytesMax, makeUploadId } = parts;
   const shares = createClientShares(unfinishedPerClientMax);
   const holdUnpaid = createUnpaidQuota(parts);
   const find = (tx: Tx, id: string) => findNow(parts, tx, id);
 
-  /** Takes an upload for finalization, or finds that it is taken, or done. */
+  /** Begins a finalization, or finds a running or finished one. */
   async function claim(id: string, payers: Payers): Promise<Taken | MultipartUpload> {
     return await ledger.write(async (tx) => {
       const upload = await find(tx, id);
@@ -209,20 +204,20 @@ export function createMultipart(parts: MultipartParts): Multipart {
     finalizeLater: async (id, payers) => {
       const claimed = await claim(id, payers);
       if ("upload" in claimed) return claimed;
-      ignoreRejection(run(claimed, true)); // its row says how it ended
+      ignoreRejection(run(claimed, true)); // the row has the outcome
       return undefined;
     },
     forget: shares.release,
   };
 }
 
-/** Holds disk for parts that nobody has paid for while they arrive. @returns Ends the hold. */
+/** Holds quota for unpaid parts while they arrive. @returns Ends the hold. */
 function createUnpaidQuota({ writers, unpaidBytesMax }: MultipartParts): (size: number) => () => void {
   let arriving = 0;
   return (size) => {
     const taken = writers.diskBytes() + arriving;
     if (taken + size > unpaidBytesMax) {
-      const reason = `Parts take ${taken} of the ${unpaidBytesMax} bytes that they may before they are paid for.`;
+      const reason = `Unpaid parts take ${taken} of the ${unpaidBytesMax} bytes that are allowed.`;
       throw new Failure("no_space", { reason, size });
     }
     arriving += size;
@@ -253,7 +248,7 @@ async function make(
   return await findNow(parts, tx, id);
 }
 
-/** Holds what was paid. @returns The reservation. */
+/** Holds the prepaid credits. @returns The reservation. */
 async function hold(
   { clock, makeId }: MultipartParts,
   tx: Tx,
@@ -310,14 +305,14 @@ function checkPart(upload: MultipartUpload, { start, size }: Part, itemBytesMax:
   checkItemSize(end, itemBytesMax);
 }
 
-/** The size of the whole. @param parts - In the order of their places. */
+/** The size of the complete item. @param parts - Ordered by offset. @throws Failure while bytes are missing. */
 function wholeSize(parts: readonly Part[]): number {
   let end = 0;
   for (const { start, size } of parts) {
     if (start > end) throw incomplete(`Bytes ${end} to ${start - 1} are missing.`);
     end = Math.max(end, start + size);
   }
-  if (end === 0) throw incomplete("No part has come.");
+  if (end === 0) throw incomplete("No part has arrived.");
   return end;
 }
 
@@ -334,18 +329,17 @@ function notFound(id: string): Failure {
   return new Failure("multipart_not_found", { reason: `Multi-part upload with ID ${named} not found!` });
 }
 
-/** What is said of an id that is none: as much as an id has. */
+/** Most characters of an invalid id in a message: the length of a valid id. */
 const idLengthShown = 43;
 
-/** What clients hold. */
 export type ClientShares = Readonly<{
-  /** Notes that a client holds a thing. @throws Failure `too_many_requests` when it holds as many as one may. */
+  /** Counts a thing of a client. @throws Failure `too_many_requests` at the limit. */
   take: (client: string, thing: string) => void;
-  /** Notes that nobody holds a thing any more. */
+  /** Ends the count of a thing. */
   release: (thing: string) => void;
 }>;
 
-/** Creates shares. @param perClientMax - Things that one client may hold. */
+/** Creates a limit of things per client. */
 export function createClientShares(perClientMax: number): ClientShares {
   const counts = new Map<string, number>();
   const holders = new Map<string, string>();

@@ -222,7 +222,7 @@ async function writePieces(file: PartFile, part: ArrivingPart, held: QuotaHeld, 
   assert(written === size, "a part is written whole");
 }
 
-/** Turns errors of the system into failures; other errors stay as they are. */
+/** Converts errors of the system into failures; other errors stay as they are. */
 async function onDisk<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();

@@ -1,8 +1,8 @@
 /**
- * The items of a bundle that are on the operator's block list.
+ * Finds the items of a bundle that are on the operator's block list.
  *
- * An id on the list stops the act of signing behind it: an item is compared by every id that its signature can have,
- * as at intake. Of a type 6 item only the id of its own encoding is known.
+ * A blocked id blocks its act of signing: an item is compared by every id that its signature can have, as at intake.
+ * For a type 6 item only the id of its own encoding is known.
  * Source: docs/reference/signatures.md; docs/decisions/083-blocked-uploads.md.
  * @module
  */
@@ -22,10 +22,9 @@ import type { StepParts } from "./pipeline-context.ts";
 /** An item begins with its signature type, little-endian, and its signature. Source: ANS-104 §2. */
 const typeSize = 2;
 
-/** Signatures with several encodings that the header tells are not longer than this. Bytes. */
+/** Longest signature whose encodings follow from the header. Bytes. */
 const signatureSizeMax = 65;
 
-/** Lists them. */
 export async function blockedItems(
   { ledger, blockList, folder }: Pick<StepParts, "ledger" | "blockList" | "folder">,
   { id }: Bundle,
@@ -44,11 +43,11 @@ export async function blockedItems(
 
 function isOnList(list: UploadBlockList, { id: text, digest }: BundleItem): boolean {
   const id = readId(text);
-  assert(id !== undefined, "an upload's id is one");
+  assert(id !== undefined, "the id of an upload is valid");
   return isBlocked(list, { id, digest: decodeBase64url(digest) });
 }
 
-/** Items that another encoding of their signature names; each is read where it begins, file by file. */
+/** Items whose signature has a blocked id in another encoding. Reads the start of each item, file by file. */
 async function blockedByOtherIds(
   list: UploadBlockList,
   folder: string,
@@ -68,7 +67,7 @@ async function blockedByOtherIds(
   return blocked;
 }
 
-/** A file that has gone is none here: laying the bundle out fails its items. */
+/** A missing file is skipped: the layout of the bundle fails its items. */
 async function opened(path: string): Promise<FileHandle | undefined> {
   try {
     return await open(path);
@@ -84,7 +83,7 @@ async function otherIds(handle: FileHandle, { id: text, offset }: BundleItem): P
   const signatureType = (head[0] ?? 0) + (head[1] ?? 0) * 256;
   const size = signatureLayout(signatureType)?.signatureSize ?? 0;
   const id = readId(text);
-  // What was cut off is found when the bundle is laid out.
+  // The layout of the bundle finds a truncated item.
   if (id === undefined || !isMalleable(signatureType) || bytesRead < typeSize + size) return [];
   if (size > signatureSizeMax) return []; // type 6
   const signature = head.subarray(typeSize, typeSize + size);

@@ -1,6 +1,6 @@
 /**
- * Rows of bundles on their way to the chain. A step names the state that the bundle must be in: one that was taken
- * already changes nothing.
+ * Rows of bundles on their way to the chain. Each change of state names the required earlier state, so that a repeated
+ * step has no effect.
  * @module
  */
 import { bundleCountSize, bundleEntrySize } from "../../arweave/bundle.ts";
@@ -10,7 +10,7 @@ import { type Row, readCount, readTime, type Tx } from "../../store/ledger/ledge
 
 const states = ["filling", "planned", "prepared", "posted", "seeded", "permanent", "dropped"] as const;
 
-/** How far a bundle is on its way (store/ledger/ledger-schema.ts). */
+/** State of a bundle (pipeline/bundle-pipeline.ts). */
 export type BundleState = (typeof states)[number];
 
 /** A signed transaction. */
@@ -22,36 +22,34 @@ export type BundleTransaction = Readonly<{
   anchorHeight: number;
 }>;
 
-/** A bundle on its way. */
 export type Bundle = Readonly<{
   id: string;
   state: BundleState;
   itemCount: number;
-  /** Of its items together. Bytes. */
+  /** Total size of its items. Bytes. */
   itemsSize: number;
-  /** Of the transaction's data, the bundle's header included. Bytes. */
+  /** Size of the transaction's data, including the bundle header. Bytes. */
   dataSize: number;
   transaction: BundleTransaction | undefined;
-  /** Whether the transaction may have left this machine. */
+  /** Whether the transaction may have been sent. */
   wasSent: boolean;
-  /** So many of its first chunks were taken by nodes. */
+  /** Number of first chunks that nodes have accepted. */
   seededChunks: number;
-  /** Of the block that it was last seen in. */
+  /** Height of the block that last contained it. */
   blockHeight: number | undefined;
-  /** Times that nodes forgot what they had taken of this transaction. */
+  /** Number of times that nodes lost accepted data of this transaction. */
   setbacks: number;
   /** Unix milliseconds of the last change of state. */
   changedAt: number;
-  /** When the next step is due, Unix milliseconds. */
+  /** Time of the next step. Unix milliseconds. */
   nextAt: number;
-  /** Steps that failed since the last one that did not. */
+  /** Failed steps since the last successful one. */
   attempts: number;
 }>;
 
-/** Which bundles of a store are asked for. */
 export type BundlesWanted = Readonly<{ store: string; states: readonly BundleState[]; limit: number }>;
 
-/** Bundles in some states, whose next step is due the soonest. */
+/** Bundles in the given states, ordered by the time of their next step. */
 export async function nextBundles(tx: Tx, { store, states: wanted, limit }: BundlesWanted): Promise<Bundle[]> {
   const rows = await tx.all<BundleRow>(
     `SELECT * FROM bundles WHERE store = ? AND state IN (${wanted.map(() => "?").join(", ")}) ` +
@@ -61,7 +59,7 @@ export async function nextBundles(tx: Tx, { store, states: wanted, limit }: Bund
   return rows.map(readBundle);
 }
 
-/** Ids of the bundles of a store that are on their way, whatever their state. */
+/** Ids of the unfinished bundles of a store. */
 export async function unfinishedBundles(tx: Tx, store: string): Promise<string[]> {
   const rows = await tx.all<{ id: string }>(
     "SELECT id FROM bundles WHERE store = ? AND state NOT IN ('permanent', 'dropped') ORDER BY id",
@@ -70,20 +68,20 @@ export async function unfinishedBundles(tx: Tx, store: string): Promise<string[]
   return rows.map(({ id }) => id);
 }
 
-/** A step forward. */
+/** A change to a later state. */
 export type BundleStep = Readonly<{
   bundle: Bundle;
   to: BundleState;
   now: number;
-  /** When the step after it is due, Unix milliseconds. */
+  /** Time of the next step. Unix milliseconds. */
   nextAt: number;
-  /** Where the step signed a transaction. */
+  /** Set if the step signed a transaction. */
   transaction?: BundleTransaction;
-  /** Where the step saw it in a block. */
+  /** Set if the step found the transaction in a block. */
   blockHeight?: number;
 }>;
 
-/** Writes a step forward. @returns Whether the bundle was as the step expects it. */
+/** Writes a change to a later state. @returns Whether the bundle had the expected state. */
 export async function stepBundle(tx: Tx, step: BundleStep): Promise<boolean> {
   const { bundle, to, now, nextAt } = step;
   const transaction = step.transaction ?? bundle.transaction;
@@ -99,21 +97,21 @@ export async function stepBundle(tx: Tx, step: BundleStep): Promise<boolean> {
   return changed === 1;
 }
 
-/** A step back, because nodes have forgotten what they took, or never will take it. */
+/** A change to an earlier state, because nodes lost data, or will never accept the transaction. */
 export type BundleReturn = Readonly<{
   bundle: Bundle;
   /**
-   * `planned`: the transaction is given up, and must never be mined; `prepared`: posted again; `posted`: seeded
+   * `planned`: the transaction is abandoned, and must never be mined; `prepared`: posted again; `posted`: seeded
    * again.
    */
   to: "planned" | "prepared" | "posted";
   now: number;
   nextAt: number;
-  /** For people. */
+  /** For the operator. */
   reason: string;
 }>;
 
-/** Writes a step back. @returns Whether the bundle was as the step expects it. */
+/** Writes a change to an earlier state. @returns Whether the bundle had the expected state. */
 export async function returnBundle(tx: Tx, step: BundleReturn): Promise<boolean> {
   const { bundle, to, now, nextAt, reason } = step;
   const given =
@@ -128,7 +126,7 @@ export async function returnBundle(tx: Tx, step: BundleReturn): Promise<boolean>
   return changed === 1;
 }
 
-/** Notes that a step is to be tried again. @param reason - Why; `undefined`: it is only early. */
+/** Schedules a retry. @param reason - The failure; `undefined` if the step was only too early. */
 export async function postponeBundle(
   tx: Tx,
   bundle: Bundle,
@@ -143,9 +141,9 @@ export async function postponeBundle(
 }
 
 /**
- * Notes that the transaction is about to leave this machine.
+ * Records that the transaction is about to be sent.
  *
- * @returns `first`: nobody can have had it before; `gone`: it is the bundle's no more, and must not be sent.
+ * @returns `first`: it was never sent before; `gone`: the bundle has another transaction, so this one must not be sent.
  */
 export async function noteSent(tx: Tx, bundle: Bundle, now: number): Promise<"first" | "again" | "gone"> {
   const row = await tx.get<{ sent_at: bigint | null }>(
@@ -158,7 +156,7 @@ export async function noteSent(tx: Tx, bundle: Bundle, now: number): Promise<"fi
   return "first";
 }
 
-/** Notes how many of the first chunks nodes have taken. */
+/** Stores the number of first chunks that nodes have accepted. */
 export async function noteSeeded(tx: Tx, bundle: Bundle, chunks: number): Promise<void> {
   await tx.run(
     "UPDATE bundles SET seeded_chunks = ? WHERE id = ? AND state = ? AND seeded_chunks < ?",
@@ -166,7 +164,7 @@ export async function noteSeeded(tx: Tx, bundle: Bundle, chunks: number): Promis
   );
 }
 
-/** Stores the block that contains a bundle, or that no block does any more. */
+/** Stores the height of the block that contains a bundle; `undefined` if no block contains it. */
 export async function noteBlock(
   tx: Tx,
   bundle: Bundle,
@@ -181,7 +179,7 @@ export async function noteBlock(
   );
 }
 
-/** Gives the items of a bundle back to be planned anew. @returns Whether the bundle was as it is expected. */
+/** Drops a bundle, so that its items are planned again. @returns Whether the bundle had the expected state. */
 export async function dropBundle(tx: Tx, bundle: Bundle, now: number, reason: string): Promise<boolean> {
   const changed = await tx.run(
     "UPDATE bundles SET state = 'dropped', changed_at = ?, last_error = ? WHERE id = ? AND state = ?",

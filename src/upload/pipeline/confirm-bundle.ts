@@ -1,8 +1,8 @@
 /**
- * Watches a seeded bundle until it is permanent: in a block that is deep enough, and read back whole by our own index.
+ * Watches a seeded bundle until it is permanent: deep enough in the chain, and read back completely by our own index.
  *
- * What nodes forgot is posted and seeded again: the same transaction while it can still be mined, and only then another
- * one, so that nothing is on the chain twice.
+ * Data that nodes lost is posted and seeded again: the same transaction while it can still be mined, and only then
+ * another one, so that no item is on the chain twice.
  * Source: docs/reference/upload.md#from-an-item-to-the-chain.
  * @module
  */
@@ -21,7 +21,7 @@ import {
 } from "./bundle-rows.ts";
 import { anchorBlocks, type BundleChain, type StepParts } from "./pipeline-context.ts";
 
-/** Looks whether the bundle is where it has to be, and does something about it when it is not. */
+/** Checks the bundle on the chain, and changes its state if the chain requires it. */
 export async function confirm(parts: StepParts, bundle: Bundle, signal: AbortSignal): Promise<void> {
   const { ledger, chain, rules, clock } = parts;
   const { transaction } = bundle;
@@ -30,7 +30,7 @@ export async function confirm(parts: StepParts, bundle: Bundle, signal: AbortSig
   const lookAt = now + rules.lookMs;
   const mined = chain.status(transaction.id);
   if (mined?.height !== bundle.blockHeight) {
-    // From here on other things are waited for, for as long as they take.
+    // The bundle waits for another event from here on, so the time of `isOverdue` starts again.
     await ledger.write((tx) => noteBlock(tx, bundle, mined?.height, now, lookAt));
     if (mined === undefined) parts.onLeftBlock(bundle.id);
     return;
@@ -45,15 +45,15 @@ export async function confirm(parts: StepParts, bundle: Bundle, signal: AbortSig
 
 const doublingsMax = 6;
 
-/** The bundle is in no block that was followed. */
+/** Checks a bundle that no followed block contains. */
 async function lookForBlock(parts: StepParts, bundle: Bundle, isOverdue: boolean, signal: AbortSignal): Promise<void> {
   const { chain } = parts;
   const { transaction } = bundle;
   assert(transaction !== undefined, "a bundle is seeded with its transaction");
   if (await isLost(chain, transaction, signal))
-    return await goBack(parts, bundle, "planned", "no block has taken its transaction, and none will");
+    return await goBack(parts, bundle, "planned", "no block contains its transaction, and none will");
   if (isOverdue && (await chain.isUnknown(transaction.id, signal)))
-    return await goBack(parts, bundle, "prepared", "the nodes have forgotten its transaction");
+    return await goBack(parts, bundle, "prepared", "the nodes have lost its transaction");
   await lookAgain(parts, bundle);
 }
 
@@ -68,7 +68,12 @@ async function goBack(
   reason: string,
 ): Promise<void> {
   const now = clock();
-  log.warn("a bundle goes back", { bundleId: bundle.id, transaction: bundle.transaction?.id, to, reason });
+  log.warn("a bundle returned to an earlier state", {
+    bundleId: bundle.id,
+    transaction: bundle.transaction?.id,
+    to,
+    reason,
+  });
   await ledger.write((tx) => returnBundle(tx, { bundle, to, now, nextAt: now, reason }));
 }
 
@@ -76,7 +81,7 @@ async function goBack(
 async function finish(parts: StepParts, bundle: Bundle): Promise<void> {
   const { ledger, chain, clock } = parts;
   const items = await itemsOfBundle(ledger, bundle.id);
-  // Their rows of the block stand for them; those from before it would stay for ever. Done again after a crash.
+  // The rows of the block replace the pending rows, which would otherwise stay forever. Repeated after a crash.
   await chain.forgetPending(items.map(({ id }) => id as Id));
   const now = clock();
   await ledger.write((tx) => stepBundle(tx, { bundle, to: "permanent", now, nextAt: now }));
@@ -84,12 +89,12 @@ async function finish(parts: StepParts, bundle: Bundle): Promise<void> {
   parts.onLeft([...new Set(items.map(({ file }) => file)), `${layoutFolder}/${bundle.id}`]);
 }
 
-/** As far as what is in no block may still come into one: nodes' heights differ by less. */
+/** Largest ordinary difference of the heights of nodes. */
 const heightsApartMax = 2;
 
 /**
- * Tells whether a transaction can never be mined any more, on whichever branch of the chain: its anchor has been too
- * old for longer than branches live, or the chain itself was begun anew. In doubt it can.
+ * Whether a transaction can never be mined, on any branch of the chain: its anchor has been too old for longer than
+ * branches live, or the chain was reset. False if unknown.
  */
 export async function isLost(
   chain: Pick<BundleChain, "height" | "status" | "isUnknown" | "nodesHeight">,
@@ -101,7 +106,7 @@ export async function isLost(
   const isExpired = height > anchorHeight + anchorBlocks + stableDepth;
   const isBelow = height < anchorHeight - stableDepth;
   if (!isExpired && !isBelow) return false;
-  // An index that is only behind its nodes says nothing of where the chain is.
+  // The height of an index that is behind its nodes is not the height of the chain.
   if (isBelow && (await chain.nodesHeight(signal)) > height + heightsApartMax) return false;
   return await chain.isUnknown(id, signal);
 }

@@ -148,7 +148,7 @@ async function look({ ledger, folder, graceMs, clock, log }: RemovalParts, file:
   return "gone";
 }
 
-/** Time of the last write to a file, Unix milliseconds; `undefined` if there is no file. */
+/** Time of the last write to a file, Unix milliseconds; `undefined` for a missing file. */
 async function changeOf(path: string): Promise<number | undefined> {
   try {
     return (await stat(path)).mtimeMs;

@@ -1,10 +1,10 @@
 /**
  * Plans bundles: chooses the items of a bundle, and their order.
  *
- * Items go in the order in which they came. Those that wait are put into the one bundle of their store that is filling,
- * a slice at a time, so that nobody waits for the ledger while thousands are moved; it is closed when it is full, or
- * when its oldest item has waited long enough. Places are worked out in the database, in the transaction that takes the
- * items: two planners at once, or a crash between two slices, change nothing of that.
+ * Items are bundled in the order of arrival. Waiting items are added to the one filling bundle of their store in
+ * slices, so that other transactions of the ledger need not wait long. The bundle is closed when it is full, or when
+ * its oldest item has waited long enough. The database computes the positions in the transaction that adds the items.
+ * Concurrent planners and crashes between slices are therefore safe.
  * Source: docs/reference/upload.md#from-an-item-to-the-chain; docs/reference/formats.md#bundles.
  * @module
  */
@@ -13,64 +13,61 @@ import type { Clock } from "../../lib/clock.ts";
 import { type LedgerDatabase, readCount, readTime, type Tx } from "../../store/ledger/ledger-database.ts";
 import type { MakeId } from "../../store/ledger/transfers.ts";
 
-/** How bundles are planned. */
 export type PlanRules = Readonly<{
-  /** Items of one bundle at most. */
+  /** Most items of one bundle. */
   itemsMax: number;
-  /** Of the items of one bundle together; a larger item goes alone. Bytes. */
+  /** Largest total size of the items of one bundle, bytes. A larger item is bundled alone. */
   bytesMax: number;
-  /** Longest that an item waits for others. Milliseconds. */
+  /** Longest time that an item waits for others. Milliseconds. */
   waitMs: number;
 }>;
 
-/** How items are put together. */
 export const bundleItemsMax = 10_000;
 export const bundleBytesMax = 2 * 2 ** 30;
 
-/** So many items that wait are a reason to look, however short they have waited. */
+/** Number of new items that makes a run due before `waitMs`. */
 const notedItemsMax = 500;
 
-/** Items that one transaction moves: about 8 ms on SQLite, for which nobody else is served (measured). */
+/** Items of one transaction, which blocks the event loop for about 8 ms on SQLite (measured). */
 const sliceItemsMax = 200;
 
 /** Plans the bundles of one store. */
 export type Planner = Readonly<{
   /**
-   * Says that an item waits.
-   * @param size - Of the whole item. Bytes.
-   * @returns Whether `look` is due earlier than it was.
+   * Notes a new waiting item.
+   * @param size - Of the complete item. Bytes.
+   * @returns Whether `look` is due earlier than before.
    */
   note: (size: number) => boolean;
-  /** Says that items were given back by their bundle: they have waited long enough. */
+  /** Makes `look` due at once, for the items of a dropped bundle. */
   again: () => void;
-  /** Whether `look` has something to do. */
+  /** Whether `look` is due. */
   isDue: () => boolean;
-  /** When it has, at the latest: Unix milliseconds; `Infinity` while nothing waits. */
+  /** Latest time at which `look` is due, Unix milliseconds; `Infinity` while no item waits. */
   nextAt: () => number;
-  /** Puts all that waits into bundles, and closes those that are full or due. Calls must not overlap. */
+  /** Adds all waiting items to bundles, and closes full and due bundles. Calls must not overlap. */
   look: () => Promise<void>;
 }>;
 
-/** What a planner is made of. */
 export type PlannerParts = Readonly<{
   ledger: LedgerDatabase;
-  /** Of the folder of uploads (store/uploads/store-name.ts). */
+  /** Name of the folder of uploads (store/uploads/item-files.ts). */
   storeName: string;
   rules: PlanRules;
   makeId: MakeId;
   clock: Clock;
 }>;
 
-/** Creates the planner; its first look is due at once. */
+/** Creates the planner; its first `look` is due at once. */
 export function createPlanner(parts: PlannerParts): Planner {
   const { ledger, rules, clock } = parts;
-  // What was noted since the last look; the ledger alone knows what waits.
+  // Items noted since the last run; only the ledger has all waiting items.
   let notedItems = 0;
   let notedBytes = 0;
   let dueAt = Number.NEGATIVE_INFINITY;
   const isDue = () => clock() >= dueAt || notedItems >= notedItemsMax || notedBytes >= rules.bytesMax;
 
-  /** @returns When the bundle that is filling is to be closed. */
+  /** @returns Time to close the filling bundle. Unix milliseconds. */
   async function planAll(): Promise<number> {
     for (;;) {
       const step = await ledger.write((tx) => planSlice(tx, parts, clock()));
@@ -98,7 +95,7 @@ export function createPlanner(parts: PlannerParts): Planner {
       const before = { notedItems, notedBytes, dueAt };
       notedItems = 0;
       notedBytes = 0;
-      // What comes meanwhile may be too late for this look.
+      // Items that arrive during this run may be too late for it.
       dueAt = Number.POSITIVE_INFINITY;
       try {
         const nextAt = await planAll();
@@ -113,12 +110,12 @@ export function createPlanner(parts: PlannerParts): Planner {
   };
 }
 
-/** Another slice may follow, or everything that waited is in a bundle; the next one is closed at the time given. */
+/** `more`: another slice may follow; `done`: all items are in bundles, and the filling one is closed at `nextAt`. */
 type PlanStep = Readonly<{ kind: "more" }> | Readonly<{ kind: "done"; nextAt: number }>;
 
 type WaitingRow = Readonly<{ id: string; size: bigint; received_at: bigint }>;
 
-/** The bundle that takes items. */
+/** The filling bundle. */
 type Filling = Readonly<{ id: string; itemCount: number; itemsSize: number; nextAt: number }>;
 
 const nothingWaits: PlanStep = { kind: "done", nextAt: Number.POSITIVE_INFINITY };
@@ -163,7 +160,7 @@ async function findFilling(tx: Tx, storeName: string): Promise<Filling | undefin
   };
 }
 
-/** The first items that fit; of an empty bundle at least one. */
+/** The first items that fit; at least one for an empty bundle. */
 function fitting(
   waiting: readonly WaitingRow[],
   filling: Filling | undefined,
@@ -181,7 +178,7 @@ function fitting(
   return waiting.slice(0, chosen);
 }
 
-/** Puts items into the bundle, which is made where there is none. */
+/** Adds items to the filling bundle, and creates the bundle if necessary. */
 async function fill(
   tx: Tx,
   { storeName, rules, makeId }: PlannerParts,

@@ -1,8 +1,8 @@
 /**
- * Posting a bundle's transaction.
+ * Posts the transaction of a bundle.
  *
- * Once sent, a transaction may be mined whatever the nodes respond. Another one replaces it only when all nodes
- * reject it at once, or when it is lost for good.
+ * Once sent, a transaction may be mined regardless of the responses. Another transaction replaces it only when all
+ * nodes reject the first post, or when it can never be mined.
  * Source: docs/reference/upload.md#from-an-item-to-the-chain; docs/reference/node-api.md#posting-transactions.
  * @module
  */
@@ -14,19 +14,19 @@ import { type Bundle, type BundleTransaction, noteSent, returnBundle, stepBundle
 import { isLost } from "./confirm-bundle.ts";
 import { anchorBlocks, type StepParts } from "./pipeline-context.ts";
 
-/** A transaction that has not left this machine is not sent any more when so few blocks are left to it. */
+/** A transaction is not sent for the first time with fewer blocks until its anchor expires. */
 const blocksLeftMin = 10;
 
-/** Pause between a rejection and the next transaction: its cause may last a while. Milliseconds. */
+/** First backoff after a rejection, whose cause may last. Milliseconds. */
 const rejectedPauseMs = 1_000;
 
-/** Posts the transaction. @throws Failure `source_failed` {reason} when nobody took it. */
+/** @throws Failure `source_failed` {reason} when no node accepted the transaction. */
 export async function post(parts: StepParts, bundle: Bundle, signal: AbortSignal): Promise<void> {
   const { ledger, chain, clock } = parts;
   const { transaction } = bundle;
   assert(transaction !== undefined, "a bundle is prepared with its transaction");
   if (await isOver(parts, bundle, transaction, signal)) {
-    await giveUp(parts, bundle, 0, "its transaction came too late to be mined");
+    await giveUp(parts, bundle, 0, "its transaction is too late to be mined");
     return;
   }
   if (!bundle.wasSent && (await blockedItems(parts, bundle)).length > 0) {
@@ -37,7 +37,7 @@ export async function post(parts: StepParts, bundle: Bundle, signal: AbortSignal
   if (sending === "gone") return;
   const posted = await chain.post("/tx", utf8Bytes(transaction.text), signal);
   if (posted.kind === "fault")
-    throw new Failure("source_failed", { reason: `the transaction was not taken: ${posted.reason}` });
+    throw new Failure("source_failed", { reason: `no node accepted the transaction: ${posted.reason}` });
   if (posted.kind === "rejected") {
     const reason = `the nodes rejected the transaction: ${posted.reason}`;
     if (sending === "again" || !posted.isByAll) throw new Failure("source_failed", { reason });
@@ -50,7 +50,7 @@ export async function post(parts: StepParts, bundle: Bundle, signal: AbortSignal
 
 const rejectedDoublingsMax = 6;
 
-/** Whether there is no use in sending it, and no harm in another one. */
+/** Whether the transaction can never be mined, or is not worth a first post: another one can replace it safely. */
 async function isOver(
   { chain }: StepParts,
   bundle: Bundle,
@@ -69,6 +69,6 @@ async function giveUp(
   reason: string,
 ): Promise<void> {
   const now = clock();
-  log.warn("a bundle is signed anew", { bundleId: bundle.id, transaction: bundle.transaction?.id, reason });
+  log.warn("a bundle is signed again", { bundleId: bundle.id, transaction: bundle.transaction?.id, reason });
   await ledger.write((tx) => returnBundle(tx, { bundle, to: "planned", now, nextAt: now + pauseMs, reason }));
 }

@@ -1,13 +1,12 @@
 /**
- * Preparing a bundle: from chosen items to a signed transaction.
+ * Prepares a bundle: from planned items to a signed transaction.
  *
- * Every item is read and compared with its digest. Those whose bytes are not what they were fail alone, and are paid
- * back; the others are planned anew.
+ * Every item is read and compared with its digest. Damaged items fail and are refunded; the others are planned again.
  * Source: docs/reference/upload.md#from-an-item-to-the-chain.
  * @module
  */
 
-import type { LaidBundle, LayBundleJob, SignBundleJob } from "../../../workers/bundles.ts";
+import type { LayoutJob, LayoutSummary, SignBundleJob } from "../../../workers/bundles.ts";
 import { isId } from "../../arweave/id.ts";
 import type { Tag } from "../../arweave/tags.ts";
 import { readTransactionHeader } from "../../arweave/transaction.ts";
@@ -21,7 +20,7 @@ import { blockedItems } from "./blocked-items.ts";
 import { type Bundle, dropBundle, nextBundles, stepBundle } from "./bundle-rows.ts";
 import type { StepParts } from "./pipeline-context.ts";
 
-/** What is said of every bundle. Source: ANS-104 §2. */
+/** Tags of every bundle. Source: ANS-104 §2. */
 const tags: readonly Tag[] = [
   { name: "Bundle-Format", value: "binary" },
   { name: "Bundle-Version", value: "2.0.0" },
@@ -32,22 +31,22 @@ const tags: readonly Tag[] = [
 /**
  * Signs a transaction for a planned bundle, or fails the items that cannot be in it.
  *
- * What is signed was read and compared just before, also where it is signed anew: from the first post on, damage would
- * leave a transaction on the chain whose data nobody has.
+ * The items are verified just before every signature. Otherwise, after the first post, damage could leave a transaction
+ * on the chain without its data.
  */
 export async function prepare(parts: StepParts, bundle: Bundle, signal: AbortSignal): Promise<void> {
   const { chain } = parts;
   if (await failBlocked(parts, bundle)) return;
-  // While it could not be signed anyway, nothing is read.
+  // Before the items are read: checks whether a signature is possible at all.
   await chain.anchor(signal);
   await checkBalance(parts, await chain.price(bundle.dataSize, signal), signal);
-  const laid = await layOut(parts, bundle, signal);
-  if (laid === undefined) return;
-  assert(laid.dataSize === bundle.dataSize, "a bundle is laid out as it was planned");
-  await parts.inOrder(() => sign(parts, bundle, laid, signal));
+  const layout = await makeLayout(parts, bundle, signal);
+  if (layout === undefined) return;
+  assert(layout.dataSize === bundle.dataSize, "the layout has the planned size");
+  await parts.inOrder(() => sign(parts, bundle, layout, signal));
 }
 
-/** Fails the items that were blocked while they waited; the others are planned anew. @returns Whether any was. */
+/** Fails the items that were blocked while they waited; the others are planned again. @returns Whether any failed. */
 async function failBlocked(parts: StepParts, bundle: Bundle): Promise<boolean> {
   const blocked = await blockedItems(parts, bundle);
   if (blocked.length === 0) return false;
@@ -67,7 +66,7 @@ async function failBlocked(parts: StepParts, bundle: Bundle): Promise<boolean> {
 async function sign(
   parts: StepParts,
   bundle: Bundle,
-  { dataRoot, dataSize }: LaidBundle,
+  { dataRoot, dataSize }: LayoutSummary,
   signal: AbortSignal,
 ): Promise<void> {
   const { ledger, threads, chain, walletFile, clock } = parts;
@@ -84,30 +83,34 @@ async function sign(
 }
 
 /**
- * Reads all items of a bundle and keeps its layout.
+ * Verifies all items of a bundle and stores its layout.
  *
- * @returns `undefined` when some are not what they were: they have failed, and the bundle is dropped.
+ * @returns `undefined` if items are damaged: these have failed, and the bundle is dropped.
  * @throws Failure `busy` {reason} when files cannot be read now.
  */
-export async function layOut(parts: StepParts, bundle: Bundle, signal: AbortSignal): Promise<LaidBundle | undefined> {
+export async function makeLayout(
+  parts: StepParts,
+  bundle: Bundle,
+  signal: AbortSignal,
+): Promise<LayoutSummary | undefined> {
   const { ledger, threads, folder, log } = parts;
   const items = await itemsOfBundle(ledger, bundle.id);
   if (items.length < bundle.itemCount) {
-    // The program ended while it failed the others.
+    // The program ended during the failure of the other items.
     await drop(parts, bundle);
     return undefined;
   }
-  const job: LayBundleJob = { folder, bundleId: bundle.id, items };
-  const response = await threads.run("layBundle", job, { signal });
+  const job: LayoutJob = { folder, bundleId: bundle.id, items };
+  const response = await threads.run("layoutBundle", job, { signal });
   if (response.kind === "fault")
     throw new Failure("busy", { reason: `the items of a bundle cannot be read: ${response.reason}` });
-  if (response.kind === "laid") return response;
-  log.error("items of a bundle are not what they were", { bundleId: bundle.id, items: response.items });
+  if (response.kind === "layout") return response;
+  log.error("items of a bundle are damaged", { bundleId: bundle.id, items: response.items });
   await failItems(parts, bundle, response.items);
   return undefined;
 }
 
-/** @throws Failure `busy` when the wallet cannot pay for this bundle beside those that are on their way. */
+/** @throws Failure `busy` when the wallet cannot pay for this bundle in addition to the pending ones. */
 async function checkBalance(parts: StepParts, reward: bigint, signal: AbortSignal): Promise<void> {
   const balance = await parts.chain.balance(signal);
   const owed = await owedRewards(parts);
@@ -115,14 +118,14 @@ async function checkBalance(parts: StepParts, reward: bigint, signal: AbortSigna
     throw new Failure("busy", {
       reason:
         `the wallet holds ${balance} winston; ${reward} are needed for the next bundle` +
-        (owed === 0n ? "" : ` and ${owed} for those that no block has yet`),
+        (owed === 0n ? "" : ` and ${owed} for bundles that are in no block yet`),
     });
 }
 
-/** More bundles than this on their way at once are not looked at: their blocks come first. */
+/** Most pending bundles whose rewards are counted. */
 const owedMax = 1_000;
 
-/** What bundles cost that are signed and in no block yet: nodes count it as the wallet's still. */
+/** Rewards of signed bundles that are in no block yet: the balance of the wallet still includes them. */
 async function owedRewards({ ledger, chain, storeName }: StepParts): Promise<bigint> {
   const states = ["prepared", "posted", "seeded"] as const;
   const signed = await ledger.read((tx) => nextBundles(tx, { store: storeName, states, limit: owedMax }));
@@ -132,7 +135,7 @@ async function owedRewards({ ledger, chain, storeName }: StepParts): Promise<big
     .reduce((sum, { text }) => sum + readTransactionHeader(text).reward, 0n);
 }
 
-/** Items that fail in one transaction: each is paid back in it. */
+/** Items that fail, and are refunded, in one transaction. */
 const failedAtOnce = 50;
 
 async function failItems(
@@ -167,7 +170,7 @@ async function failSome(
 }
 
 async function drop({ ledger, clock, onLeft, planAgain }: StepParts, bundle: Bundle): Promise<void> {
-  await ledger.write((tx) => dropBundle(tx, bundle, clock(), "some of its items are not what they were"));
+  await ledger.write((tx) => dropBundle(tx, bundle, clock(), "some of its items are damaged or blocked"));
   planAgain();
   onLeft([`${layoutFolder}/${bundle.id}`]);
 }

@@ -14,7 +14,7 @@ import { linkedController, sleep } from "../../lib/stop.ts";
 import { openParcel } from "../../threads/parcel.ts";
 import { type Bundle, noteSeeded, returnBundle, stepBundle } from "./bundle-rows.ts";
 import type { StepParts } from "./pipeline-context.ts";
-import { layOut } from "./prepare-bundle.ts";
+import { makeLayout } from "./prepare-bundle.ts";
 
 /** Chunks of a job, and jobs at once: 4 MB in memory. */
 const chunksPerJob = 4;
@@ -47,7 +47,7 @@ type SeedEnd =
   /** The nodes do not know the transaction. */
   | Readonly<{ kind: "unknown" }>
   /** The chunks do not match the transaction, or cannot be made. */
-  | Readonly<{ kind: "unlaid" | "wrong"; reason: string }>;
+  | Readonly<{ kind: "no-layout" | "wrong"; reason: string }>;
 
 /** @throws Failure `source_failed` {reason} when no node accepts a chunk; `busy`. */
 export async function seed(parts: StepParts, bundle: Bundle, signal: AbortSignal): Promise<void> {
@@ -71,8 +71,8 @@ export async function seed(parts: StepParts, bundle: Bundle, signal: AbortSignal
     return;
   }
   // Verifies the items again: a changed item ends the bundle.
-  const laid = await layOut(parts, bundle, signal);
-  if (laid !== undefined)
+  const layout = await makeLayout(parts, bundle, signal);
+  if (layout !== undefined)
     throw new Failure("source_failed", { reason: `the nodes rejected chunks of a bundle: ${end.reason}` });
 }
 
@@ -131,7 +131,7 @@ async function sendRun(
   signal: AbortSignal,
 ): Promise<Exclude<SeedEnd, Readonly<{ kind: "seeded" }>> | undefined> {
   const made = await makeRun(parts, bundle, run, signal);
-  if (made.kind === "unlaid") return made;
+  if (made.kind === "no-layout") return made;
   const ends = await Promise.all(made.bodies.map((body) => sendChunk(parts, body, signal)));
   return ends.find((each) => each !== undefined);
 }
@@ -139,7 +139,7 @@ async function sendRun(
 /** The request bodies of a run of chunks. */
 type MadeRun =
   | Readonly<{ kind: "made"; bodies: readonly Uint8Array<ArrayBuffer>[] }>
-  | Readonly<{ kind: "unlaid"; reason: string }>;
+  | Readonly<{ kind: "no-layout"; reason: string }>;
 
 async function makeRun(
   { threads, folder }: StepParts,
@@ -152,8 +152,8 @@ async function makeRun(
   try {
     const job: BundleChunksJob = { folder, bundleId: bundle.id, ...run, port };
     const response = await threads.run("bundleChunks", job, { signal, transfer: [port] });
-    if (response.kind === "unlaid") return { kind: "unlaid", reason: "its layout is missing" };
-    if (response.kind === "fault") return { kind: "unlaid", reason: response.reason };
+    if (response.kind === "no-layout") return { kind: "no-layout", reason: "its layout is missing" };
+    if (response.kind === "fault") return { kind: "no-layout", reason: response.reason };
     const bodies = parcel.take();
     assert(bodies?.length === run.count, "as many chunks are made as were requested");
     return { kind: "made", bodies };

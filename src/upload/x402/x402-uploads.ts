@@ -1,6 +1,6 @@
 /**
- * Uploads that are paid for by x402 as they come: settled before anything is stored, held until the item is there, and
- * credited to the payer if it is rejected.
+ * Uploads that x402 pays for with the request. The payment is settled before any byte is stored, held until the item is
+ * accepted, and credited to the payer if the item is rejected.
  * Source: docs/reference/upload.md#paying-with-the-request.
  * @module
  */
@@ -25,27 +25,27 @@ import { chunkSizeMax, type Multipart } from "../multipart/multipart-uploads.ts"
 import type { ArrivingPart } from "../multipart/part-writers.ts";
 import type { ItemSigner } from "../upload-signing.ts";
 
-/** A payment that came with an upload. */
+/** A payment in the request of an upload. */
 export type X402Sent = Readonly<{
   payment: X402Payment;
-  /** Address of what is paid for, absolute. */
+  /** Absolute URL of the paid resource. */
   resource: string;
 }>;
 
-/** What became of an upload; what is refused before its payment has settled is thrown. */
+/** Outcome of an upload. A rejection before the settlement of the payment is thrown. */
 export type X402Outcome<Result> =
-  /** `settled` is undefined where nothing was asked for, or the item was there already. */
+  /** `settled` is undefined for a free item, and for one that was accepted before. */
   | Readonly<{ kind: "done"; response: Result; settled: X402Settled | undefined }>
-  /** The payment has settled all the same: the payer has the credits. */
+  /** The payment has settled, and the payer has the credits. */
   | Readonly<{ kind: "rejected"; error: unknown; settled: X402Settled }>;
 
-/** An upload that a payment is for: the whole item's size, bytes, and a name that no other upload has. */
+/** The upload of a payment: the size of the complete item, bytes, and a unique name. */
 export type X402Upload = Readonly<{ size: number; id: string }>;
 
-/** Whose credits pay once a payment has settled: its payer's own. */
+/** After the settlement, the credits of the payer pay. */
 export const listOrSigner = { paidBy: [], directive: "list-or-signer" } as const;
 
-/** Settles the payment of an upload. @throws Failure as `X402.settle` does. */
+/** @throws Failure as `X402.settle` does. */
 export function settleUpload(
   x402: X402,
   { size, id }: X402Upload,
@@ -56,42 +56,42 @@ export function settleUpload(
   return x402.settle({ payment, want, purpose: uploadPurpose(id), resource }, signal);
 }
 
-/** Names a payment: its nonce is used once by its payer. */
+/** Unique name of a payment: its payer uses a nonce once. */
 export function paymentName({ terms }: X402, { authorization }: X402Payment): string {
   return `x402:${terms.network.name}:${terms.network.asset.address}:${authorization.from}:${authorization.nonce}`;
 }
 
-/** What is said of a payment that has settled, and buys nothing more than it has. */
+/** The failure for a settled payment that was used before. */
 export function usedBefore(): Failure {
   return new Failure("settlement_failed", {
     reason: "the payment was used for another upload, or credited to its payer",
   });
 }
 
-/** An upload in parts that is to be made. */
+/** Parameters of a paid multipart upload. */
 export type ChunkedUpload = Readonly<{
   chunkSize: number | undefined;
-  /** Of the whole item. Bytes. */
+  /** Size of the complete item. Bytes. */
   size: number;
-  /** Who has the credits when they are given back. */
+  /** The account that receives a refund. */
   refundTo: UserAddress;
   client: string;
 }>;
 
-/** Uploads by x402. Every call may reject with the failures of `X402.settle`, before anything is stored. */
+/** Calls may reject with the failures of `X402.settle`, before any byte is stored. */
 export type X402Uploads = Readonly<{
   x402: UnsignedParts["x402"];
   /**
    * Rejects an upload that would not be accepted from any payer, before a payment is requested.
-   * @param size - Of the whole item. Bytes.
+   * @param size - Of the complete item. Bytes.
    * @throws Failure `item_too_large` {reason}, `no_space`, `not_synced`.
    */
   checkSize: (size: number) => void;
-  /** Whether a whole item costs nothing, whoever sends it. */
+  /** Whether an item of this size is free for every client. */
   isFree: (size: number) => boolean;
   /**
-   * The size of the item that unsigned bytes become when they are free, and when they are paid for: then it says who
-   * paid. @throws Failure `malformed_input` {reason} for tags that cannot be.
+   * Size of the item of unsigned bytes if they are free, or if they are paid for: then a tag names the payer.
+   * @throws Failure `malformed_input` {reason} for invalid tags.
    */
   freeSize: (upload: Pick<UnsignedUpload, "tags" | "size">) => number;
   paidSize: (upload: Pick<UnsignedUpload, "tags" | "size">) => number;
@@ -100,43 +100,39 @@ export type X402Uploads = Readonly<{
     sent: X402Sent,
     signal: AbortSignal,
   ) => Promise<X402Outcome<Taken>>;
-  /** Takes bytes that cost nothing. @throws Failure as `Multipart.finalize` does. */
+  /** Accepts free bytes. @throws Failure as `Multipart.finalize` does. */
   takeFree: (upload: UnsignedUpload, signal: AbortSignal) => Promise<Taken>;
   takeUnsigned: (upload: UnsignedUpload, sent: X402Sent, signal: AbortSignal) => Promise<X402Outcome<Taken>>;
   createChunked: (upload: ChunkedUpload, sent: X402Sent, signal: AbortSignal) => Promise<X402Outcome<MultipartUpload>>;
 }>;
 
-/** What they work with. */
 export type X402UploadsParts = UnsignedParts &
   Readonly<{
     intake: Pick<Intake, "take">;
     credits: Pick<Credits, "reserve" | "void">;
     rules: Readonly<{ itemBytesMax: number; freeBytesMax: number; blocked: ReadonlySet<string> }>;
-    /** @throws Failure `no_space`, `not_synced` while no item could be taken: before anybody pays. */
+    /** Called before a payment. @throws Failure `no_space`, `not_synced` while no item could be accepted. */
     checkReady: (size: number) => void;
     clock: Clock;
     log: Log;
   }>;
 
-/**
- * What was paid is held no longer than an upload takes; after a crash the credits are the payer's then. Milliseconds.
- */
+/** Lifetime of a reservation: longer than an upload. After a crash its expiry returns the credits. Milliseconds. */
 const holdMs = 3_600_000;
 
-/** A client that lost the response may request its multipart upload again for so long. Milliseconds. */
+/** Time in which a client that lost the response may request its multipart upload again. Milliseconds. */
 const askAgainMs = 10 * 60_000;
 const makersMax = 1_000;
 
-/** As long as any address of a payer: what is asked for does not change when it is paid. */
+/** A placeholder of the length of every payer address, so that the quoted size is the size of the paid item. */
 const somePayer = `0x${"0".repeat(40)}`;
 
-/** Creates them. */
 export function createX402Uploads(parts: X402UploadsParts): X402Uploads {
   const { x402, multipart, signer, rules } = parts;
   const underWay = new Set<string>();
   const makers = createMakers(parts.clock);
 
-  /** Of requests that come at once with one payment the first is served. */
+  /** Serves the first of concurrent requests with one payment. */
   async function first<Result>(name: string, work: () => Promise<Result>): Promise<Result> {
     if (underWay.has(name)) throw new Failure("busy", { reason: "the payment is being used", name });
     underWay.add(name);
@@ -217,7 +213,7 @@ async function takeSigned(
     if (state.settled === undefined) throw error;
     if (state.hold !== undefined)
       await credits.void(state.hold).catch((cause: unknown) => {
-        log.warn("what was held for an upload is given back later", { name, error: cause });
+        log.warn("the reservation of an upload is released later", { name, error: cause });
         return undefined;
       });
     return { kind: "rejected", error, settled: state.settled };
@@ -256,7 +252,7 @@ type Makers = Readonly<{
   isMaker: (payment: string, client: string) => boolean;
 }>;
 
-/** Who made what with a payment, for a while. */
+/** Remembers for a limited time which client created an upload with a payment. */
 function createMakers(clock: Clock): Makers {
   const makers = new Map<string, Readonly<{ client: string; until: number }>>();
   return {
@@ -274,39 +270,38 @@ function createMakers(clock: Clock): Makers {
   };
 }
 
-/** Bytes that the service signs. */
+/** An upload that the service signs. */
 export type UnsignedUpload = Readonly<{
   pieces: ArrivingBytes["pieces"];
   size: number;
-  /** What is said of them; the payer is added. */
+  /** Tags of the item, without that of the payer. */
   tags: readonly Tag[];
-  /** Who asks, as far as limits are about it. */
+  /** Key of the client for limits. */
   client: string;
 }>;
 
-/** What it works with. */
 export type UnsignedParts = Readonly<{
   x402: X402;
   multipart: Multipart;
-  /** Ends an upload in parts before its time. */
+  /** Ends a multipart upload before it expires. */
   drop: (id: string) => Promise<void>;
   signer: ItemSigner;
   blockList: Pick<UploadBlockList, "isBlockedDigest">;
-  /** What the file of an upload is called below the folder of uploads. */
+  /** Path of an upload's file within the folder of uploads. */
   nameOf: (upload: string) => string;
 }>;
 
 /**
- * Bytes up to this size are read before they are paid for, as any small body is, and the payment is bound to them: who
- * sends it again, after whatever became of the first time, can buy nothing else with it.
+ * Bodies up to this size are read before the payment, which is bound to their hash: a repeated request can only buy the
+ * same bytes.
  */
 export const boundBytesMax = 64 * 2 ** 10;
 
 /**
- * Takes bytes that are paid for.
+ * Accepts paid bytes.
  *
- * @param upload - With all the tags that the item gets.
- * @param size - Of the whole item. Bytes.
+ * @param upload - With all tags of the item.
+ * @param size - Of the complete item. Bytes.
  */
 export async function takeUnsigned(
   parts: UnsignedParts,
@@ -317,7 +312,7 @@ export async function takeUnsigned(
 ): Promise<X402Outcome<Taken>> {
   const { x402, multipart, blockList } = parts;
   const bound = upload.size <= boundBytesMax ? await readWhole(upload) : undefined;
-  // Before anybody pays, where all of it is at hand.
+  // Before the payment, if the complete body is in memory.
   if (bound !== undefined && blockList.isBlockedDigest(sha256(bound))) throw new Failure("blocked");
   const id = ["unsigned", size, digestOf(utf8Bytes(JSON.stringify(upload.tags)))];
   if (bound !== undefined) id.push(digestOf(bound));
@@ -342,7 +337,7 @@ export async function takeUnsigned(
   }
 }
 
-/** What has come of bytes that were sent with a payment before; of what broke off nothing is left. */
+/** The item of an earlier request with the same payment. An interrupted upload is removed. */
 async function takenBefore(
   { multipart, drop }: UnsignedParts,
   { id, state }: MultipartUpload,
@@ -352,19 +347,20 @@ async function takenBefore(
     await drop(id);
     return undefined;
   }
-  // All of it had come: where its sender had gone before it was an item, or the program, somebody is at it.
+  // All bytes had arrived: waits for the finalization, or continues one that was interrupted.
   return await multipart.finalize(id, { ...listOrSigner, token: undefined }, signal);
 }
 
-/** All of a body. @throws Failure `upload_rejected` {reason} when it has another size than was announced. */
+/** Reads a complete body. @throws Failure `upload_rejected` {reason} when it has another size than announced. */
 async function readWhole({ pieces, size }: UnsignedUpload): Promise<Uint8Array> {
   const read: Uint8Array[] = [];
-  let come = 0;
-  for (let next = await pieces.next(); next.done !== true && come <= size; next = await pieces.next()) {
+  let received = 0;
+  for (let next = await pieces.next(); next.done !== true && received <= size; next = await pieces.next()) {
     read.push(next.value);
-    come += next.value.length;
+    received += next.value.length;
   }
-  if (come !== size) throw new Failure("upload_rejected", { reason: `It has ${come} bytes, ${size} were announced.` });
+  if (received !== size)
+    throw new Failure("upload_rejected", { reason: `It has ${received} bytes, ${size} were announced.` });
   return concatBytes(read);
 }
 
@@ -372,7 +368,7 @@ function digestOf(bytes: Uint8Array): string {
   return encodeBase64url(sha256(bytes));
 }
 
-/** Brings bytes to the disk, signs them, and makes an item of them; or leaves nothing. */
+/** Stores and signs bytes, and finalizes the item. Removes the upload after a failure. */
 export async function bringUnsigned(
   { multipart, signer, nameOf: fileOf, drop }: UnsignedParts,
   id: string,
@@ -391,14 +387,14 @@ export async function bringUnsigned(
   }
 }
 
-/** Parts are cut so large. Bytes. */
+/** Size of a part. Bytes. */
 const partBytes = Math.min(chunkSizeMax, 256 * 2 ** 20);
 
-/** Bytes that arrive, or are at hand. */
+/** A part whose bytes arrive or are in memory. */
 export type ArrivingBytes = Omit<ArrivingPart, "pieces"> &
   Readonly<{ pieces: AsyncIterator<Uint8Array> | Iterator<Uint8Array> }>;
 
-/** Writes them. @throws Failure as `Multipart.put` does. */
+/** @throws Failure as `Multipart.put` does. */
 export async function putAll(
   multipart: Pick<Multipart, "put">,
   id: string,
@@ -408,13 +404,13 @@ export async function putAll(
   const cutter = createCutter(pieces);
   for (let at = 0; at < size; at += partBytes) {
     const part = Math.min(partBytes, size - at);
-    // The last one takes all that comes, so that more than was announced is seen.
+    // The last part reads to the end, so that excess bytes are detected.
     const cut = cutter(at + part === size ? Number.POSITIVE_INFINITY : part);
     await multipart.put(id, { start: start + at, size: part, pieces: cut }, signal);
   }
 }
 
-/** Cuts a stream into runs of so many bytes. */
+/** Cuts a stream into runs of given sizes. */
 function createCutter(pieces: ArrivingBytes["pieces"]): (bytes: number) => AsyncGenerator<Uint8Array> {
   let rest: Uint8Array = new Uint8Array(0);
   return async function* (bytes) {

@@ -308,7 +308,7 @@ describe("uploads in parts", () => {
       const item = newItem(50_000);
       await payment.credit(item.account, 1_000_000n);
       const id = await client.create();
-      expect(await refusal(await client.finalize(id))).toEqual([400, "Invalid Data Item! No part has come."]);
+      expect(await refusal(await client.finalize(id))).toEqual([400, "Invalid Data Item! No part has arrived."]);
       await client.put(id, 1_000, item.bytes.subarray(1_000, 2_000));
       expect(await refusal(await client.finalize(id))).toEqual([400, "Invalid Data Item! Bytes 0 to 999 are missing."]);
       await client.put(id, 0, item.bytes.subarray(0, 1_500));

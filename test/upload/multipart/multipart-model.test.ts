@@ -169,7 +169,7 @@ describe("U1: uploads in parts, against a model", () => {
       covered.fill(1, start, start + size);
       end = Math.max(end, start + size);
     }
-    if (end === 0) return "Invalid Data Item! No part has come.";
+    if (end === 0) return "Invalid Data Item! No part has arrived.";
     const gap = covered.indexOf(0);
     if (gap >= 0 && gap < end) return `Invalid Data Item! Bytes ${gap} to ${covered.indexOf(1, gap) - 1} are missing.`;
     return end === item.bytes.length && Buffer.compare(model.bytes, item.bytes) === 0 ? "item" : "invalid";

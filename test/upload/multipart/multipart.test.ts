@@ -192,7 +192,7 @@ describe("parts that nobody has paid for", () => {
       (isOpen) => isOpen,
     );
     const more = put(id, 500_000, new Uint8Array(200_000));
-    expect((await failureOf(more)).context["reason"]).toStartWith("Parts take ");
+    expect((await failureOf(more)).context["reason"]).toStartWith("Unpaid parts take ");
     const payer = testAddress("payer");
     await payment.credit(payer, 10n);
     const paid = { payer, winc: winc(5n), size: 900_000, payment: "one" };

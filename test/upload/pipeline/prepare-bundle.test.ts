@@ -350,7 +350,7 @@ describe("a wallet that is too poor", () => {
     pipeline.onItem(10);
     await until(() => chain.posts.tx === 1 && pipeline.reasons().length > 0, "one is posted and the other waits");
     expect(pipeline.reasons()).toEqual([
-      "the wallet holds 900 winston; 500 are needed for the next bundle and 500 for those that no block has yet",
+      "the wallet holds 900 winston; 500 are needed for the next bundle and 500 for bundles that are in no block yet",
     ]);
     chain.fixture.balance = 1_000n;
     await until(() => {
