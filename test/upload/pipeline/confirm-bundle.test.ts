@@ -311,7 +311,7 @@ describe("chunks", () => {
     await minedUntilPermanent(12);
     expect((await fixture.database.read((tx) => findUpload(tx, stuck?.id ?? "")))?.state).toBe("posted");
     await until(() => pipeline.reasons().length === 1, "the reason is told");
-    expect(pipeline.reasons()).toEqual(["a chunk was not taken: 503"]);
+    expect(pipeline.reasons()).toEqual(["no node accepted a chunk: 503"]);
     chain.fixture.faults = {};
     await minedUntilPermanent(13);
     expectOnceEach([stuck as SignedItem, ...others]);
