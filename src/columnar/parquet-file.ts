@@ -1,0 +1,117 @@
+/**
+ * Writing Parquet files: record batches in, one row group each, a file that has its name only when it is complete.
+ *
+ * parquet-wasm encodes as a stream, so that memory holds one row group, whatever the size of the file.
+ * Source: Apache Parquet format 2.10.
+ * @module
+ */
+import { createHash } from "node:crypto";
+import { type FileHandle, open, rename, rm } from "node:fs/promises";
+import { dirname } from "node:path";
+import { type RecordBatch, Table, tableToIPC } from "apache-arrow";
+import initParquet, {
+  Compression,
+  EnabledStatistics,
+  Table as ParquetTable,
+  transformParquetStream,
+  type RecordBatch as WasmBatch,
+  type WriterProperties,
+  WriterPropertiesBuilder,
+} from "parquet-wasm/esm";
+import { syncFolder } from "../store/durable-file.ts";
+import wasmPath from "parquet-wasm/esm/parquet_wasm_bg.wasm" with { type: "file" };
+
+/** How a file is written. */
+export type ParquetFileOptions = Readonly<{
+  /** Texts of the file's key-value metadata. */
+  metadata: Readonly<Record<string, string>>;
+  /** Columns without repeated values: a dictionary of these costs time and saves nothing. */
+  plainColumns: readonly string[];
+}>;
+
+/** A complete file. `sha256` is hexadecimal. */
+export type WrittenFile = Readonly<{ bytes: number; sha256: string }>;
+
+/** A file that is being written. */
+export type ParquetFile = Readonly<{
+  append: (batch: RecordBatch) => Promise<void>;
+  /** Completes the file, synchronises it, and gives it its name. */
+  finish: () => Promise<WrittenFile>;
+  /** Removes the incomplete file; nothing happens after `finish`. */
+  discard: () => Promise<void>;
+}>;
+
+let loaded: Promise<unknown> | undefined;
+
+/**
+ * Begins a file. `{path}.part` exists until `finish`.
+ *
+ * @throws Error of the system when the file cannot be created or written (`append`, `finish`).
+ */
+export async function openParquetFile(path: string, options: ParquetFileOptions): Promise<ParquetFile> {
+  loaded ??= Bun.file(wasmPath)
+    .arrayBuffer()
+    .then((bytes) => initParquet({ module_or_path: bytes }));
+  await loaded;
+  const part = `${path}.part`;
+  const file = await open(part, "w");
+  const batches = new TransformStream<WasmBatch, WasmBatch>();
+  const input = batches.writable.getWriter();
+  const written = drain(batches.readable, file, writerProperties(options));
+  // The failure is reported by `append` and `finish`.
+  written.catch(() => undefined);
+  let isOpen = true;
+  return {
+    append: async (batch) => {
+      for (const wasm of ParquetTable.fromIPCStream(tableToIPC(new Table([batch]), "stream")).recordBatches()) {
+        await Promise.race([input.write(wasm), written]);
+      }
+    },
+    finish: async () => {
+      await Promise.race([input.close(), written]);
+      const result = await written;
+      await file.sync();
+      isOpen = false;
+      await file.close();
+      await rename(part, path);
+      syncFolder(dirname(path));
+      return result;
+    },
+    discard: async () => {
+      if (!isOpen) return;
+      isOpen = false;
+      // Without a reader the streams end with the error that ended them, or are dropped.
+      input.abort().catch(() => undefined);
+      await file.close();
+      await rm(part, { force: true });
+    },
+  };
+}
+
+async function drain(
+  batches: ReadableStream<WasmBatch>,
+  file: FileHandle,
+  properties: WriterProperties,
+): Promise<WrittenFile> {
+  const encoded: ReadableStream<Uint8Array> = await transformParquetStream(batches, properties);
+  const hash = createHash("sha256");
+  let size = 0;
+  for await (const bytes of encoded) {
+    await file.writeFile(bytes);
+    hash.update(bytes);
+    size += bytes.length;
+  }
+  return { bytes: size, sha256: hash.digest("hex") };
+}
+
+function writerProperties({ metadata, plainColumns }: ParquetFileOptions): WriterProperties {
+  const builder = plainColumns.reduce(
+    (properties, column) => properties.setColumnDictionaryEnabled(column, false),
+    new WriterPropertiesBuilder()
+      .setCompression(Compression.ZSTD)
+      .setStatisticsEnabled(EnabledStatistics.Chunk)
+      .setDictionaryEnabled(true)
+      .setCreatedBy("cairn"),
+  );
+  return builder.setKeyValueMetadata(new Map(Object.entries(metadata))).build();
+}

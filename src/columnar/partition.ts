@@ -1,0 +1,206 @@
+/**
+ * Writing one partition of an export: the files of a range of heights, and a record that says that they are complete.
+ *
+ * A record is written last. Without it the partition's files are incomplete, and writing the partition again replaces
+ * them. An export of the same heights replaces the files of an earlier one.
+ * Source: docs/reference/columnar.md#files.
+ * @module
+ */
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { isJsonArray, isJsonObject, readJson } from "../lib/json.ts";
+import { replaceFile } from "../store/durable-file.ts";
+import type { ExportRow, ExportRows } from "../store/index/export-rows.ts";
+import {
+  blockValues,
+  type ExportTable,
+  exportColumns,
+  exportTables,
+  plainColumns,
+  tagValues,
+  transactionValues,
+} from "./export-tables.ts";
+import { openParquetFile, type ParquetFile } from "./parquet-file.ts";
+import { createPostingList } from "./posting-list.ts";
+import { type ColumnValue, createBatchBuilder } from "./record-batch.ts";
+
+/** A range of heights, and how its files are written. */
+export type PartitionRequest = Readonly<{
+  /** Absolute. */
+  folder: string;
+  /** Heights, both inclusive. */
+  start: number;
+  end: number;
+  /** Rows of one file; 0: no limit. */
+  maxFileRows: number;
+  skipL1Transactions: boolean;
+  skipL1Tags: boolean;
+  /** Names the run in the names of its files. */
+  runId: string;
+}>;
+
+/** A file of a partition; its path is relative to the folder of the export. */
+export type ExportedFile = Readonly<{ table: ExportTable; path: string; rows: number; bytes: number; sha256: string }>;
+
+/** Rows of one batch, which is one row group. */
+const batchRows = 10_000;
+
+/** The version of tables and records. */
+const schemaVersion = "1";
+
+/** Writes the files of a partition and its record. @returns The files. */
+export async function writePartition(request: PartitionRequest, index: ExportRows): Promise<readonly ExportedFile[]> {
+  const { folder, start, end } = request;
+  for (const table of exportTables) {
+    const directory = join(folder, directoryOf(table, request));
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    for (const name of readdirSync(directory)) {
+      if (name.endsWith(".part")) rmSync(join(directory, name));
+    }
+  }
+  const blocks = index.blocks(start, end);
+  const metadata = {
+    "cairn.schema": schemaVersion,
+    "cairn.heights": `${start}-${end}`,
+    "cairn.first_block": blocks[0] === undefined ? "" : Buffer.from(blocks[0].hash).toString("base64url"),
+  };
+  const sinks = exportTables.map((table) => createSink(table, request, metadata));
+  const [blockSink, transactions, tags, postings] = sinks as [Sink, Sink, Sink, Sink];
+  try {
+    for (const block of blocks) await blockSink.add(blockValues(block));
+    await writeRows(request, index.rows(start, end), { transactions, tags, postings });
+    const files = (await Promise.all(sinks.map((sink) => sink.finish()))).flat();
+    writeRecord(request, files);
+    return files;
+  } catch (error) {
+    await Promise.all(sinks.map((sink) => sink.discard()));
+    throw error;
+  }
+}
+
+async function writeRows(
+  { skipL1Transactions, skipL1Tags }: PartitionRequest,
+  rows: Iterable<ExportRow>,
+  { transactions, tags, postings }: Readonly<Record<"transactions" | "tags" | "postings", Sink>>,
+): Promise<void> {
+  const list = createPostingList();
+  const flush = async (): Promise<void> => {
+    for (const values of list.take()) await postings.add(values);
+    await postings.endRun();
+  };
+  for (const row of rows) {
+    const isItem = row.transaction === null;
+    if (isItem || !skipL1Transactions) {
+      await transactions.add(transactionValues(row));
+      if (list.isFull()) await flush();
+      list.add(row);
+    }
+    if (isItem || !skipL1Tags) for (const values of tagValues(row)) await tags.add(values);
+  }
+  await flush();
+}
+
+/** The rows of one table on their way into its files. */
+type Sink = Readonly<{
+  add: (values: readonly ColumnValue[]) => void | Promise<void>;
+  /** Completes the file, so that the next row begins another one. */
+  endRun: () => Promise<void>;
+  finish: () => Promise<readonly ExportedFile[]>;
+  discard: () => Promise<void>;
+}>;
+
+function createSink(table: ExportTable, request: PartitionRequest, metadata: Readonly<Record<string, string>>): Sink {
+  const { folder, maxFileRows } = request;
+  const rowsMax = maxFileRows === 0 ? Number.POSITIVE_INFINITY : maxFileRows;
+  const batch = createBatchBuilder(exportColumns[table], Math.min(batchRows, rowsMax));
+  const files: ExportedFile[] = [];
+  let open: Readonly<{ file: ParquetFile; path: string }> | undefined;
+  let rows = 0;
+
+  const flush = async (): Promise<void> => {
+    const count = batch.count();
+    if (count === 0) return;
+    if (open === undefined) {
+      const path = join(directoryOf(table, request), fileName(table, request, files.length));
+      const options = { metadata, plainColumns: plainColumns[table] };
+      open = { path, file: await openParquetFile(join(folder, path), options) };
+    }
+    await open.file.append(batch.take());
+    rows += count;
+  };
+  const endRun = async (): Promise<void> => {
+    await flush();
+    if (open === undefined) return;
+    const { file, path } = open;
+    const { bytes, sha256 } = await file.finish();
+    files.push({ table, path, rows, bytes, sha256 });
+    open = undefined;
+    rows = 0;
+  };
+  const addSlowly = async (): Promise<void> => {
+    await flush();
+    if (rows >= rowsMax) await endRun();
+  };
+  return {
+    add: (values) => {
+      batch.add(values);
+      return batch.isFull() || rows + batch.count() >= rowsMax ? addSlowly() : undefined;
+    },
+    endRun,
+    finish: async () => {
+      await endRun();
+      return files;
+    },
+    discard: async () => {
+      await open?.file.discard();
+    },
+  };
+}
+
+function directoryOf(table: ExportTable, { start, end }: Pick<PartitionRequest, "start" | "end">): string {
+  return join(table, "data", `height=${start}-${end}`);
+}
+
+function fileName(table: ExportTable, { start, end, runId }: PartitionRequest, number: number): string {
+  const part = number === 0 ? "" : `_${number}`;
+  return `${table}_${start}_${end}${part}_${runId}.parquet`;
+}
+
+/** Where the record of a partition is. */
+function recordPath({ folder, start, end }: Pick<PartitionRequest, "folder" | "start" | "end">): string {
+  return join(folder, "partitions", `height=${start}-${end}.json`);
+}
+
+function writeRecord(request: PartitionRequest, files: readonly ExportedFile[]): void {
+  const { folder, start, end, runId, maxFileRows, skipL1Transactions, skipL1Tags } = request;
+  mkdirSync(join(folder, "partitions"), { recursive: true, mode: 0o700 });
+  const record = { schema: schemaVersion, start, end, runId, maxFileRows, skipL1Transactions, skipL1Tags, files };
+  replaceFile(recordPath(request), `${JSON.stringify(record, undefined, 1)}\n`);
+  const written = new Set(files.map(({ path }) => path));
+  for (const table of exportTables) {
+    const directory = directoryOf(table, request);
+    for (const name of readdirSync(join(folder, directory))) {
+      const isOlder = name.startsWith(`${table}_${start}_${end}_`) && !written.has(join(directory, name));
+      if (isOlder) rmSync(join(folder, directory, name));
+    }
+  }
+}
+
+/** Whether a run has written this partition, and its files still have the sizes that its record states. */
+export function isWritten(request: PartitionRequest): boolean {
+  const record = readRecord(recordPath(request));
+  if (!isJsonObject(record) || record["runId"] !== request.runId || !isJsonArray(record["files"])) return false;
+  return record["files"].every((file) => {
+    if (!isJsonObject(file) || typeof file["path"] !== "string") return false;
+    return statSync(join(request.folder, file["path"]), { throwIfNoEntry: false })?.size === file["bytes"];
+  });
+}
+
+function readRecord(path: string): ReturnType<typeof readJson> {
+  try {
+    return readJson(readFileSync(path, "utf8"));
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,197 @@
+/**
+ * Rows of the index by height, for exports: blocks, and transactions and data items with what their columns need.
+ *
+ * Rows are read in steps, each in one statement, so that a long export never holds a read transaction: the writer's
+ * log could not be cut back meanwhile.
+ * @module
+ */
+import type { Database } from "bun:sqlite";
+import type { Tag } from "../../arweave/tags.ts";
+import { decodeBase64url } from "../../lib/base64url.ts";
+import { isJsonObject, readJson } from "../../lib/json.ts";
+import { closeDatabase, openForReading, prepareQuery } from "../sqlite.ts";
+import { unpackText } from "./headers.ts";
+import { packHeight } from "./place.ts";
+import { stableDepth } from "./rows.ts";
+import { decodeTagBlob } from "./tag-blob.ts";
+
+/** A block. */
+export type ExportBlock = Readonly<{
+  hash: Uint8Array;
+  height: number;
+  previous: Uint8Array | null;
+  /** Unix seconds. */
+  timestamp: number;
+  transactionCount: number;
+  blockSize: bigint;
+  nonce: Uint8Array | null;
+  /** The hash of the solution. */
+  solution: Uint8Array | null;
+}>;
+
+/** A transaction or a data item. */
+export type ExportRow = Readonly<{
+  height: number;
+  txIndex: number;
+  /** First byte of the item's header in the root transaction's data; −1 for a transaction. */
+  offset: number;
+  id: Uint8Array;
+  target: Uint8Array | null;
+  anchor: Uint8Array | string | null;
+  headerSize: number;
+  payloadSize: number;
+  /** Negative for a transaction. */
+  signatureType: number;
+  tags: readonly Tag[];
+  /** Unix seconds. */
+  ingestedAt: number;
+  ownerAddress: Uint8Array;
+  ownerKey: Uint8Array;
+  /** Of a data item: the item or transaction that contains it, and the first byte of that one's payload. */
+  parent: Readonly<{ id: Uint8Array; payloadStart: number }> | null;
+  /** Of a data item. */
+  rootId: Uint8Array | null;
+  /** Of a transaction. */
+  transaction: Readonly<{ format: number; quantity: bigint; reward: bigint; dataRoot: Uint8Array | null }> | null;
+}>;
+
+/** The rows of one index file, over a connection of its own. */
+export type ExportRows = Readonly<{
+  /** The highest height whose block can no longer be rolled back; −1 when there is none. */
+  stableHeight: () => number;
+  /** @param start - First height. @param end - Last height. */
+  blocks: (start: number, end: number) => ExportBlock[];
+  /** Transactions and data items at these heights, in the order of their places. */
+  rows: (start: number, end: number) => Generator<ExportRow>;
+  close: () => void;
+}>;
+
+/** Rows read by one statement. */
+const rowsPerStep = 2_000;
+
+const cacheBytes = 16 * 2 ** 20;
+
+/** @throws Error when the file does not exist, or is damaged where it is read first. */
+export function openExportRows(path: string): ExportRows {
+  const db = openForReading(path, cacheBytes);
+  const tip = prepareQuery<{ height: number | null }>(db, "SELECT max(height) AS height FROM blocks WHERE followed = 1");
+  const blocks = prepareQuery<StoredBlock>(
+    db,
+    `SELECT hash, height, previous, timestamp, tx_count AS transactionCount, block_size AS blockSize, t.body
+     FROM blocks b LEFT JOIN block_texts t USING (height) WHERE b.height BETWEEN ? AND ? ORDER BY b.height`,
+  );
+  return {
+    stableHeight: () => Math.max(-1, (tip.get()?.height ?? -1) - stableDepth),
+    blocks: (start, end) => blocks.all(start, end).map(exportBlock),
+    rows: createRows(db),
+    close: () => closeDatabase(db),
+  };
+}
+
+type StoredBlock = Omit<ExportBlock, "blockSize" | "nonce" | "solution"> &
+  Readonly<{ blockSize: string; body: Uint8Array | null }>;
+
+function exportBlock({ body, blockSize, ...block }: StoredBlock): ExportBlock {
+  const fields = body === null ? undefined : readJson(unpackText(body));
+  const bytesOf = (name: string): Uint8Array | null => {
+    const text = isJsonObject(fields) ? fields[name] : undefined;
+    return typeof text === "string" ? (decodeBase64url(text) ?? null) : null;
+  };
+  return { ...block, blockSize: BigInt(blockSize), nonce: bytesOf("nonce"), solution: bytesOf("hash") };
+}
+
+type StoredItem = Readonly<{
+  high: number;
+  low: number;
+  fine: number;
+  id: Uint8Array;
+  target: Uint8Array | null;
+  anchor: Uint8Array | string | null;
+  head: number;
+  size: number;
+  sig: number;
+  parent: number | null;
+  tags: Uint8Array;
+  ingested: number;
+  address: Uint8Array;
+  key: Uint8Array;
+  format: number | null;
+  quantity: string | null;
+  reward: string | null;
+  dataRoot: Uint8Array | null;
+}>;
+
+function createRows(db: Database): ExportRows["rows"] {
+  const step = prepareQuery<StoredItem>(
+    db,
+    `SELECT i.n >> 31 AS high, i.n & 0x7fffffff AS low, i.fine, i.id, i.target, i.anchor, i.head, i.size, i.sig,
+       i.parent, i.tags, i.ingested, o.address, o.key, t.format, t.quantity, t.reward, t.data_root AS dataRoot
+     FROM items i JOIN owners o USING (owner) LEFT JOIN transactions t ON i.sig < 0 AND t.n = i.n
+     WHERE i.n > ? AND i.n < ? ORDER BY i.n LIMIT ?`,
+  );
+  const parentOf = createParents(db);
+  return function* (start, end) {
+    // Every place of a height is above its least rowid less one.
+    let after = packHeight(start) - 1n;
+    const below = packHeight(end + 1);
+    for (;;) {
+      const found = step.all(after, below, rowsPerStep);
+      for (const row of found) yield exportRow(row, parentOf);
+      const last = found.at(-1);
+      if (last === undefined || found.length < rowsPerStep) return;
+      after = (BigInt(last.high) << 31n) | BigInt(last.low);
+    }
+  };
+}
+
+type Parent = Readonly<{ id: Uint8Array; payloadStart: number }>;
+
+function exportRow(row: StoredItem, parentOf: (high: number, parent: number | null) => Parent): ExportRow {
+  const isItem = row.sig > 0;
+  const { id, target, anchor, tags, ingested, address, key } = row;
+  return {
+    height: Math.floor(row.high / 1_024),
+    txIndex: row.high % 1_024,
+    offset: isItem ? row.low * 64 + row.fine : -1,
+    id,
+    target,
+    anchor,
+    headerSize: row.head,
+    payloadSize: row.size,
+    signatureType: row.sig,
+    tags: decodeTagBlob(tags),
+    ingestedAt: ingested,
+    ownerAddress: address,
+    ownerKey: key,
+    parent: isItem ? parentOf(row.high, row.parent) : null,
+    rootId: isItem ? parentOf(row.high, null).id : null,
+    transaction:
+      isItem || row.format === null
+        ? null
+        : {
+            format: row.format,
+            quantity: BigInt(row.quantity ?? "0"),
+            reward: BigInt(row.reward ?? "0"),
+            dataRoot: row.dataRoot,
+          },
+  };
+}
+
+/** Finds what contains an item. Items of one bundle follow one another, so the last two are remembered. */
+function createParents(db: Database): (high: number, parent: number | null) => Parent {
+  const tables = ["items", "duplicates", "pruned_items"];
+  const find = prepareQuery<{ id: Uint8Array; head: number }>(
+    db,
+    `${tables.map((table) => `SELECT id, head FROM ${table} WHERE n = (?1 << 31) | ?2`).join(" UNION ALL ")} LIMIT 1`,
+  );
+  const remembered = new Map<boolean, Readonly<{ high: number; parent: number | null; found: Parent }>>();
+  return (high, parent) => {
+    const last = remembered.get(parent === null);
+    if (last !== undefined && last.high === high && last.parent === parent) return last.found;
+    const row = find.get(high, parent === null ? 0 : Math.floor(parent / 64));
+    if (row === undefined) throw new Error(`the index has no row for the parent of an item at ${high}, ${parent}`);
+    const found = { id: row.id, payloadStart: parent === null ? 0 : parent + row.head };
+    remembered.set(parent === null, { high, parent, found });
+    return found;
+  };
+}

@@ -1,0 +1,39 @@
+/**
+ * Thread entry: writes partitions of Parquet exports over a read-only connection of its own.
+ * @module
+ */
+import { type ExportedFile, isWritten, type PartitionRequest, writePartition } from "../src/columnar/partition.ts";
+import { type ExportRows, openExportRows } from "../src/store/index/export-rows.ts";
+import { giveWay } from "../src/threads/give-way.ts";
+
+// An export takes minutes; the clients of all other requests wait for milliseconds.
+giveWay();
+
+/** A partition to write. */
+export type ExportJob = Readonly<{ indexPath: string; request: PartitionRequest }>;
+
+const indexes = new Map<string, ExportRows>();
+
+/** Writes a partition, unless the run has written it before. @returns Its files; undefined when it was there. */
+export async function exportPartition({ indexPath, request }: ExportJob): Promise<readonly ExportedFile[] | undefined> {
+  if (isWritten(request)) return undefined;
+  return await writePartition(request, indexOf(indexPath));
+}
+
+/** The highest height whose block can no longer be rolled back; −1 when there is none. */
+export function stableHeight({ indexPath }: Pick<ExportJob, "indexPath">): number {
+  return indexOf(indexPath).stableHeight();
+}
+
+/** Shows that the thread starts and works. */
+export function ping(): "ok" {
+  return "ok";
+}
+
+function indexOf(path: string): ExportRows {
+  const known = indexes.get(path);
+  if (known !== undefined) return known;
+  const opened = openExportRows(path);
+  indexes.set(path, opened);
+  return opened;
+}
