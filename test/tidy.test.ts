@@ -17,6 +17,7 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   "src/arweave": ["src/root"],
   "src/chain": ["src/arweave"],
   "src/store": ["src/arweave"],
+  "src/columnar": ["src/store"],
   "src/threads": ["src/root"],
   "src/graphql": ["src/store"],
   "src/content": ["src/chain", "src/store", "src/threads"],
@@ -26,9 +27,9 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   "src/upload": ["src/payment", "src/content"],
   "src/http": ["src/gateway", "src/graphql", "src/indexing", "src/upload"],
   "src/dev": ["src/http"],
-  "src/app": ["src/http", "src/dev"],
+  "src/app": ["src/http", "src/dev", "src/columnar"],
   "src/cli": ["src/app"],
-  workers: ["src/gateway", "src/graphql", "src/store", "src/threads"],
+  workers: ["src/columnar", "src/gateway", "src/graphql", "src/store", "src/threads"],
 };
 
 const lineLengthMax = 120;

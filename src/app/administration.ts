@@ -5,6 +5,8 @@
 import { resolve } from "node:path";
 import type { AnyElysia } from "elysia";
 import type { Id } from "../arweave/id.ts";
+import { runExport } from "../columnar/export-run.ts";
+import type { PartitionRequest } from "../columnar/partition.ts";
 import { Failure } from "../failures.ts";
 import { announcementsMax } from "../gateway/administration/announcements.ts";
 import { createBlockListAdmin } from "../gateway/administration/block-list-admin.ts";
@@ -68,7 +70,17 @@ export function openAdministrationRoutes(
   const exports = openExports({
     records: administration.exports,
     root: resolve(config.EXPORT_ROOT ?? folder.exports),
-    write: () => Promise.reject(new Error("this version has no Parquet writer")),
+    write: async ({ outputDir: _outputDir, ...run }, signal) => {
+      const { export: pool } = base.threads;
+      const indexPath = folder.index;
+      const writer = {
+        stableHeight: () => pool.run("stableHeight", { indexPath }, { signal }),
+        write: (request: PartitionRequest) => pool.run("exportPartition", { indexPath, request }, { signal }),
+      };
+      const { endHeight, files, rows } = await runExport(run, writer, signal);
+      log.info("export completed", { folder: run.folder, startHeight: run.startHeight, endHeight, files, rows });
+    },
+    clock: systemClock,
     log,
   });
   closers.add("exports", exports.close);

@@ -16,6 +16,7 @@ export type Threads = Readonly<{
   verify: Pool<Workers["verify"]>;
   unbundle: Pool<Workers["unbundle"]>;
   query: Pool<Workers["graphql"]>;
+  export: Pool<Workers["export"]>;
 }>;
 
 /** The pools of uploads. */
@@ -39,6 +40,8 @@ const idleMs = 60_000;
 const writeTimeoutMs = 10 * 60_000;
 const verifyTimeoutMs = 2 * 60_000;
 const unbundleTimeoutMs = 60 * 60_000;
+/** A partition of an export; 1,000 heights of main net are about a million rows, 20 s each. */
+const partitionTimeoutMs = 6 * 60 * 60_000;
 
 /** A statement that cannot be interrupted holds its thread at most this much longer than QUERY_TIMEOUT_MS. */
 const queryGraceMs = 2_000;
@@ -89,6 +92,7 @@ export function openThreads(config: Config, closers: Closers): Threads {
       threads: Math.max(1, config.QUERY_THREADS),
       timeoutMs: config.QUERY_TIMEOUT_MS + queryGraceMs,
     }),
+    export: openPool({ ...common, entry: "export", threads: 1, timeoutMs: partitionTimeoutMs }),
   };
   for (const [name, pool] of Object.entries(threads)) closers.add(`threads of ${name}`, pool.close);
   return threads;

@@ -4,5 +4,5 @@
  */
 declare module "*.wasm" {
   const path: string;
-  export default path;
+  export { path as default };
 }

@@ -83,6 +83,14 @@ export const plainColumns: Readonly<Record<ExportTable, readonly string[]>> = {
   postings: ["offset"],
 };
 
+/** Rows of a row group. Those of postings are small: a reader looks for one key. */
+export const rowGroupRows: Readonly<Record<ExportTable, number>> = {
+  blocks: 50_000,
+  transactions: 50_000,
+  tags: 100_000,
+  postings: 10_000,
+};
+
 /** Keys above this size are not exported: an RSA key is in the transaction that it signs. Bytes. */
 const exportedKeyBytesMax = 64;
 
@@ -143,13 +151,5 @@ function contentTypeOf({ tags }: ExportRow): string | null {
 
 /** The values of each tag of a row. */
 export function tagValues({ tags, height, id, ingestedAt, transaction }: ExportRow): ColumnValue[][] {
-  return tags.map(({ name, value }, index) => [
-    height,
-    id,
-    index,
-    ingestedAt,
-    name,
-    value,
-    transaction === null,
-  ]);
+  return tags.map(({ name, value }, index) => [height, id, index, ingestedAt, name, value, transaction === null]);
 }

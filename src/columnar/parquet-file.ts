@@ -1,5 +1,5 @@
 /**
- * Writing Parquet files: record batches in, one row group each, a file that has its name only when it is complete.
+ * Writing Parquet files: record batches go in, and a file has its name only when it is complete.
  *
  * parquet-wasm encodes as a stream, so that memory holds one row group, whatever the size of the file.
  * Source: Apache Parquet format 2.10.
@@ -18,8 +18,8 @@ import initParquet, {
   type WriterProperties,
   WriterPropertiesBuilder,
 } from "parquet-wasm/esm";
-import { syncFolder } from "../store/durable-file.ts";
 import wasmPath from "parquet-wasm/esm/parquet_wasm_bg.wasm" with { type: "file" };
+import { syncFolder } from "../store/durable-file.ts";
 
 /** How a file is written. */
 export type ParquetFileOptions = Readonly<{
@@ -27,6 +27,8 @@ export type ParquetFileOptions = Readonly<{
   metadata: Readonly<Record<string, string>>;
   /** Columns without repeated values: a dictionary of these costs time and saves nothing. */
   plainColumns: readonly string[];
+  /** Rows of a row group: the writer holds one, and a reader skips those whose statistics exclude what it looks for. */
+  rowGroupRows: number;
 }>;
 
 /** A complete file. `sha256` is hexadecimal. */
@@ -104,13 +106,14 @@ async function drain(
   return { bytes: size, sha256: hash.digest("hex") };
 }
 
-function writerProperties({ metadata, plainColumns }: ParquetFileOptions): WriterProperties {
+function writerProperties({ metadata, plainColumns, rowGroupRows }: ParquetFileOptions): WriterProperties {
   const builder = plainColumns.reduce(
     (properties, column) => properties.setColumnDictionaryEnabled(column, false),
     new WriterPropertiesBuilder()
       .setCompression(Compression.ZSTD)
       .setStatisticsEnabled(EnabledStatistics.Chunk)
       .setDictionaryEnabled(true)
+      .setMaxRowGroupSize(rowGroupRows)
       .setCreatedBy("cairn"),
   );
   return builder.setKeyValueMetadata(new Map(Object.entries(metadata))).build();

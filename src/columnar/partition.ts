@@ -17,6 +17,7 @@ import {
   exportColumns,
   exportTables,
   plainColumns,
+  rowGroupRows,
   tagValues,
   transactionValues,
 } from "./export-tables.ts";
@@ -42,7 +43,7 @@ export type PartitionRequest = Readonly<{
 /** A file of a partition; its path is relative to the folder of the export. */
 export type ExportedFile = Readonly<{ table: ExportTable; path: string; rows: number; bytes: number; sha256: string }>;
 
-/** Rows of one batch, which is one row group. */
+/** Rows of one batch on its way to the writer. */
 const batchRows = 10_000;
 
 /** The version of tables and records. */
@@ -122,7 +123,7 @@ function createSink(table: ExportTable, request: PartitionRequest, metadata: Rea
     if (count === 0) return;
     if (open === undefined) {
       const path = join(directoryOf(table, request), fileName(table, request, files.length));
-      const options = { metadata, plainColumns: plainColumns[table] };
+      const options = { metadata, plainColumns: plainColumns[table], rowGroupRows: rowGroupRows[table] };
       open = { path, file: await openParquetFile(join(folder, path), options) };
     }
     await open.file.append(batch.take());

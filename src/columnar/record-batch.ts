@@ -25,16 +25,7 @@ import {
 import { assert } from "../lib/assert.ts";
 
 /** Types of columns. `decimal` has 20 digits before the point and none after. */
-export type ColumnType =
-  | "bytes"
-  | "text"
-  | "boolean"
-  | "uint8"
-  | "uint16"
-  | "uint32"
-  | "uint64"
-  | "int64"
-  | "decimal";
+export type ColumnType = "bytes" | "text" | "boolean" | "uint8" | "uint16" | "uint32" | "uint64" | "int64" | "decimal";
 
 /**
  * A value of a column. Bytes and text: either, text as UTF-8. Integers: a safe integer; 64 bits also a bigint.

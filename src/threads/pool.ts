@@ -20,6 +20,7 @@ import { untilStopped } from "../lib/stop.ts";
 export type Workers = Readonly<{
   bodies: typeof import("../../workers/bodies.ts");
   bundles: typeof import("../../workers/bundles.ts");
+  export: typeof import("../../workers/export.ts");
   graphql: typeof import("../../workers/graphql.ts");
   index: typeof import("../../workers/index.ts");
   intake: typeof import("../../workers/intake.ts");
@@ -38,6 +39,7 @@ export type WorkerEntry = keyof Workers;
 export const workerEntries = [
   "bodies",
   "bundles",
+  "export",
   "graphql",
   "index",
   "intake",

@@ -450,7 +450,7 @@ describe("an export", () => {
     const ended = {
       ...wish,
       status: "errored",
-      error: "this version has no Parquet writer",
+      error: "no height from 0 is final yet: the highest final height is -1",
       heightPartitionSize: 1_000,
       skipL1Transactions: true,
       skipL1Tags: true,

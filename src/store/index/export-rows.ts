@@ -74,7 +74,10 @@ const cacheBytes = 16 * 2 ** 20;
 /** @throws Error when the file does not exist, or is damaged where it is read first. */
 export function openExportRows(path: string): ExportRows {
   const db = openForReading(path, cacheBytes);
-  const tip = prepareQuery<{ height: number | null }>(db, "SELECT max(height) AS height FROM blocks WHERE followed = 1");
+  const tip = prepareQuery<{ height: number | null }>(
+    db,
+    "SELECT max(height) AS height FROM blocks WHERE followed = 1",
+  );
   const blocks = prepareQuery<StoredBlock>(
     db,
     `SELECT hash, height, previous, timestamp, tx_count AS transactionCount, block_size AS blockSize, t.body

@@ -1,0 +1,262 @@
+/**
+ * Partitions of an export: every row of the index once, in files that another program reads.
+ * @module
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { runExport } from "../../src/columnar/export-run.ts";
+import { isWritten, type PartitionRequest, writePartition } from "../../src/columnar/partition.ts";
+import { createPostingKeys } from "../../src/columnar/posting-list.ts";
+import { openExportRows } from "../../src/store/index/export-rows.ts";
+import { stableDepth } from "../../src/store/index/rows.ts";
+import { temporaryFolder } from "../store/folder.ts";
+import { indexFile } from "../store/index/index-file.ts";
+import { createFixture } from "../store/index/index-fixture.ts";
+import { canonicalRows, type ModelRow } from "../store/index/model.ts";
+import { createRandom } from "../support/random.ts";
+import { newSeed } from "../support/seed.ts";
+import { type ParquetRow, parquetFiles, readParquet, readParquetMetadata, readTable } from "./read-parquet.ts";
+
+const seed = newSeed();
+const steps = Number(process.env["STEPS"] ?? 250);
+
+const text = (bytes: unknown): string => (bytes instanceof Uint8Array ? Buffer.from(bytes).toString("base64url") : "");
+
+/** A random chain in an index, with the rows that an export of all its final heights has. */
+function openChain() {
+  const file = indexFile();
+  const fixture = createFixture(createRandom(seed), (clock) => {
+    Object.defineProperty(file, "nowMs", { get: clock });
+    return file;
+  });
+  for (let step = 0; step < steps; step += 1) fixture.step();
+  for (let block = 0; block < 20; block += 1) fixture.addBlock(3);
+  const index = openExportRows(file.path);
+  const end = index.stableHeight();
+  const rows = canonicalRows(fixture.rows()).filter(({ place }) => place.height <= end);
+  return { file, index, end, rows };
+}
+
+let chain: ReturnType<typeof openChain>;
+beforeAll(() => {
+  chain = openChain();
+});
+afterAll(() => {
+  chain.index.close();
+  chain.file[Symbol.dispose]();
+});
+
+const requestOf = (folder: string, given: Partial<PartitionRequest> = {}): PartitionRequest => ({
+  folder,
+  start: 100,
+  end: chain.end,
+  maxFileRows: 0,
+  skipL1Transactions: false,
+  skipL1Tags: false,
+  runId: "one",
+  ...given,
+});
+
+const keyOf = (row: ParquetRow): string =>
+  [row["height"], row["block_transaction_index"], row["id"] instanceof Uint8Array ? text(row["id"]) : ""].join("/");
+
+const expectedKey = ({ place, id }: ModelRow): string => [place.height, place.txIndex, id].join("/");
+
+describe(`an export of a random chain (seed ${seed})`, () => {
+  test("has every canonical row once, in the order of places, with its fields", async () => {
+    using folder = temporaryFolder();
+    await writePartition(requestOf(folder.path), chain.index);
+    const rows = await readTable(folder.path, "transactions");
+    expect(rows.map(keyOf)).toEqual(chain.rows.map(expectedKey));
+    expect(rows.length).toBeGreaterThan(100);
+    const fields = rows.map((row) => ({
+      owner: text(row["owner_address"]),
+      target: text(row["target"]),
+      size: Number(row["data_size"]),
+      isItem: row["is_data_item"],
+      ingestedAt: Number(row["indexed_at"]),
+    }));
+    expect(fields).toEqual(
+      chain.rows.map(({ kind, ownerAddress, target, size, ingestedAt }) => ({
+        ...{ owner: ownerAddress, target, size, isItem: kind === "item", ingestedAt },
+      })),
+    );
+  });
+
+  test("names the parent, the root and the byte of each item", async () => {
+    using folder = temporaryFolder();
+    await writePartition(requestOf(folder.path), chain.index);
+    const rows = (await readTable(folder.path, "transactions")).filter((row) => row["is_data_item"] === true);
+    const items = chain.rows.filter(({ kind }) => kind === "item");
+    const found = rows.map((row) => ({
+      at: Number(row["root_parent_offset"]) + Number(row["offset"]),
+      isNested: Number(row["root_parent_offset"]) > 0,
+      isInRoot: text(row["parent"]) === text(row["root_transaction_id"]),
+    }));
+    expect(found).toEqual(
+      items.map(({ place, parentOffset }) => ({
+        at: place.offset,
+        isNested: parentOffset !== null,
+        isInRoot: parentOffset === null,
+      })),
+    );
+    expect(found.some(({ isNested }) => isNested)).toBe(true);
+    for (const row of rows) {
+      const start = Number(row["offset"]);
+      expect(Number(row["signature_offset"])).toBe(start + 2);
+      expect(Number(row["owner_offset"])).toBe(start + 2 + Number(row["signature_size"]));
+      expect(Number(row["data_offset"]) + Number(row["data_size"])).toBe(start + Number(row["size"]));
+    }
+  });
+
+  test("has every tag, by its number within the row", async () => {
+    using folder = temporaryFolder();
+    await writePartition(requestOf(folder.path), chain.index);
+    const found = (await readTable(folder.path, "tags")).map((row) => [
+      ...[text(row["id"]), Number(row["tag_index"])],
+      ...[
+        Buffer.from(row["tag_name"] as Uint8Array).toString(),
+        Buffer.from(row["tag_value"] as Uint8Array).toString(),
+      ],
+    ]);
+    const expected = chain.rows.flatMap(({ id, tags }) =>
+      tags.map(({ name, value }, number) => [id, number, name, value]),
+    );
+    expect(found).toEqual(expected);
+  });
+
+  test("has a posting for each owner, recipient, parent and tag, sorted by key, then by place", async () => {
+    using folder = temporaryFolder();
+    await writePartition(requestOf(folder.path), chain.index);
+    const postings = (await readTable(folder.path, "postings")).map((row) => [
+      Number(row["key"]),
+      ...[Number(row["height"]), Number(row["block_transaction_index"]), Number(row["offset"])],
+    ]);
+    const sorted = postings.toSorted((a, b) => a.map((value, at) => value - (b[at] ?? 0)).find((by) => by !== 0) ?? 0);
+    expect(postings).toEqual(sorted);
+    const keys = createPostingKeys();
+    const of = (key: number) => postings.filter(([found]) => found === key).map(([, ...place]) => place);
+    const placesOf = (rows: readonly ModelRow[]) =>
+      rows.map(({ place }) => [place.height, place.txIndex, place.offset]);
+    const wanted = chain.rows.filter(({ tags }) => tags.some(({ name, value }) => name === "Type" && value === "a"));
+    expect(of(keys.tag("Type", "a"))).toEqual(placesOf(wanted));
+    const [{ ownerAddress } = { ownerAddress: "" }] = chain.rows;
+    const ofOwner = chain.rows.filter((row) => row.ownerAddress === ownerAddress);
+    expect(of(keys.owner(Buffer.from(ownerAddress, "base64url")))).toEqual(placesOf(ofOwner));
+    expect(of(keys.tag("Type", "absent"))).toEqual([]);
+  });
+
+  test("has every block once", async () => {
+    using folder = temporaryFolder();
+    await writePartition(requestOf(folder.path), chain.index);
+    const heights = (await readTable(folder.path, "blocks")).map((row) => Number(row["height"]));
+    expect(heights).toEqual(Array.from({ length: chain.end - 99 }, (_, index) => 100 + index));
+  });
+
+  test.each([1, 7, 1_000])("of at most %d rows a file has the same rows", async (maxFileRows) => {
+    using folder = temporaryFolder();
+    // A few rows a file make many files: of the newest block alone.
+    const start = maxFileRows < 100 ? chain.end : 100;
+    await writePartition(requestOf(folder.path, { maxFileRows, start }), chain.index);
+    for (const path of parquetFiles(folder.path, "transactions")) {
+      expect((await readParquet(path)).length).toBeLessThanOrEqual(maxFileRows);
+    }
+    const found = (await readTable(folder.path, "transactions")).map(keyOf);
+    const wanted = chain.rows.filter(({ place }) => place.height >= start).map(expectedKey);
+    expect(found.toSorted()).toEqual(wanted.toSorted());
+  });
+
+  test.each([
+    [true, true],
+    [true, false],
+    [false, true],
+  ])("without transactions of the chain: %p, without their tags: %p", async (skipL1Transactions, skipL1Tags) => {
+    using folder = temporaryFolder();
+    await writePartition(requestOf(folder.path, { skipL1Transactions, skipL1Tags }), chain.index);
+    const isItem = (row: ParquetRow) => row["is_data_item"] === true;
+    const rows = await readTable(folder.path, "transactions");
+    const tags = await readTable(folder.path, "tags");
+    expect([rows.every(isItem), tags.every(isItem)]).toEqual([skipL1Transactions, skipL1Tags]);
+    expect(rows.filter(isItem).length).toBe(chain.rows.filter(({ kind }) => kind === "item").length);
+  });
+
+  test("states its heights and its first block in each file", async () => {
+    using folder = temporaryFolder();
+    await writePartition(requestOf(folder.path), chain.index);
+    const [path = ""] = parquetFiles(folder.path, "blocks");
+    const { metadata } = readParquetMetadata(path);
+    const [block] = await readParquet(path);
+    expect(metadata.get("cairn.heights")).toBe(`100-${chain.end}`);
+    expect(metadata.get("cairn.first_block")).toBe(text(block?.["indep_hash"]));
+  });
+});
+
+describe("writing a partition again", () => {
+  test("replaces the files of an earlier run, and removes incomplete ones", async () => {
+    using folder = temporaryFolder();
+    await writePartition(requestOf(folder.path, { maxFileRows: 50 }), chain.index);
+    const before = parquetFiles(folder.path, "transactions");
+    writeFileSync(`${before[0]}.part`, "incomplete");
+    await writePartition(requestOf(folder.path, { runId: "two" }), chain.index);
+    const [only = "", ...others] = parquetFiles(folder.path, "transactions");
+    expect([others, only.endsWith("_two.parquet")]).toEqual([[], true]);
+    expect(readdirSync(join(only, "..")).filter((name) => name.endsWith(".part"))).toEqual([]);
+  });
+
+  test("is not needed while the run's record and files are there", async () => {
+    using folder = temporaryFolder();
+    const request = requestOf(folder.path);
+    expect(isWritten(request)).toBe(false);
+    await writePartition(request, chain.index);
+    expect([isWritten(request), isWritten({ ...request, runId: "two" })]).toEqual([true, false]);
+    writeFileSync(parquetFiles(folder.path, "tags")[0] ?? "", "cut");
+    expect(isWritten(request)).toBe(false);
+    await writePartition(request, chain.index);
+    rmSync(parquetFiles(folder.path, "tags")[0] ?? "");
+    expect(isWritten(request)).toBe(false);
+  });
+});
+
+describe("an export of several partitions", () => {
+  const writer = (index = chain.index) => ({
+    stableHeight: async () => index.stableHeight(),
+    write: async (request: PartitionRequest) => (isWritten(request) ? undefined : writePartition(request, index)),
+  });
+  const runOf = (folder: string) => {
+    const { start: _start, end: _end, ...files } = requestOf(folder);
+    return { ...files, startHeight: 100, endHeight: 10 ** 6, heightPartitionSize: 10 };
+  };
+  const running = new AbortController().signal;
+
+  test("ends at the last height that cannot be rolled back, and has each row once", async () => {
+    using folder = temporaryFolder();
+    const { endHeight, heightsDone } = await runExport(runOf(folder.path), writer(), running);
+    expect([endHeight, heightsDone]).toEqual([chain.end, chain.end - 99]);
+    expect(chain.end).toBe((chain.file.reader.tip()?.height ?? 0) - stableDepth);
+    expect((await readTable(folder.path, "transactions")).map(keyOf)).toEqual(chain.rows.map(expectedKey));
+  });
+
+  test("that is continued writes only the partitions that are missing", async () => {
+    using folder = temporaryFolder();
+    const stopping = new AbortController();
+    const first = runExport(runOf(folder.path), writer(), stopping.signal, ({ heightsDone }) => {
+      if (heightsDone >= 20) stopping.abort(new Error("stopped"));
+    });
+    expect(await first.catch(String)).toBe("Error: stopped");
+    const progress: number[] = [];
+    const { files } = await runExport(runOf(folder.path), writer(), running, (step) => progress.push(step.files));
+    expect(progress.slice(0, 2)).toEqual([0, 0]);
+    expect(files).toBeGreaterThan(0);
+    expect((await readTable(folder.path, "transactions")).map(keyOf)).toEqual(chain.rows.map(expectedKey));
+  });
+
+  test("of heights that may all be rolled back fails with the highest final one", async () => {
+    using folder = temporaryFolder();
+    const run = { ...runOf(folder.path), startHeight: chain.end + 1 };
+    expect(await runExport(run, writer(), running).catch(String)).toBe(
+      `Error: no height from ${chain.end + 1} is final yet: the highest final height is ${chain.end}`,
+    );
+    expect(existsSync(join(folder.path, "blocks"))).toBe(false);
+  });
+});
