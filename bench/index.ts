@@ -34,7 +34,7 @@ export const indexBench: Bench = {
     try {
       const path = join(folder, "index.sqlite");
       const { items, batch, queries } = sizes[size];
-      const filled = fill(path, items, batch);
+      const filled = fillIndex(path, items, batch);
       const bytes = statSync(path).size;
       const reader = openIndexReader(path);
       const rows = [
@@ -64,7 +64,8 @@ export const indexBench: Bench = {
   },
 };
 
-function fill(path: string, items: number, batch: number) {
+/** Fills a new index with items of bundles. Returns the rates of its batches. */
+export function fillIndex(path: string, items: number, batch: number) {
   const writer = openIndexWriter(path, { clock: () => 1_700_000_000_000, cacheBytes: 256 * 2 ** 20 });
   // Items of bundles that are unbundled behind the tip, as when an index is built: their heights are stable.
   const blocks = Math.ceil(items / itemsPerBlock) + stableDepth;

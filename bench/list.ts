@@ -12,6 +12,7 @@ import { httpBench } from "./http.ts";
 import { indexBench } from "./index.ts";
 import { headerBench, verifyBench } from "./items.ts";
 import { ledgerBench } from "./ledger.ts";
+import { parquetBench } from "./parquet.ts";
 import { paymentPricesBench } from "./payment-prices.ts";
 import { routesBench } from "./routes.ts";
 import { soakBench } from "./soak.ts";
@@ -23,6 +24,7 @@ export const benches: readonly Bench[] = [
   headerBench,
   verifyBench,
   indexBench,
+  parquetBench,
   httpBench,
   routesBench,
   graphqlBench,

@@ -2,7 +2,7 @@
  * Thread entry: writes partitions of Parquet exports over a read-only connection of its own.
  * @module
  */
-import { type ExportedFile, isWritten, type PartitionRequest, writePartition } from "../src/columnar/partition.ts";
+import { type ExportedFile, exportPartition as exportTo, type PartitionRequest } from "../src/columnar/partition.ts";
 import { type ExportRows, openExportRows } from "../src/store/index/export-rows.ts";
 import { giveWay } from "../src/threads/give-way.ts";
 
@@ -14,10 +14,9 @@ export type ExportJob = Readonly<{ indexPath: string; request: PartitionRequest 
 
 const indexes = new Map<string, ExportRows>();
 
-/** Writes a partition, unless the run has written it before. @returns Its files; undefined when it was there. */
+/** Writes a partition. @returns Its files; undefined when the run had written it before. */
 export async function exportPartition({ indexPath, request }: ExportJob): Promise<readonly ExportedFile[] | undefined> {
-  if (isWritten(request)) return undefined;
-  return await writePartition(request, indexOf(indexPath));
+  return await exportTo(request, indexOf(indexPath));
 }
 
 /** The highest height whose block can no longer be rolled back; −1 when there is none. */

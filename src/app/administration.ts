@@ -6,7 +6,6 @@ import { resolve } from "node:path";
 import type { AnyElysia } from "elysia";
 import type { Id } from "../arweave/id.ts";
 import { runExport } from "../columnar/export-run.ts";
-import type { PartitionRequest } from "../columnar/partition.ts";
 import { Failure } from "../failures.ts";
 import { announcementsMax } from "../gateway/administration/announcements.ts";
 import { createBlockListAdmin } from "../gateway/administration/block-list-admin.ts";
@@ -24,7 +23,7 @@ import type { BlockedPlace } from "../store/block-list.ts";
 import type { BundleStatus, PendingRow } from "../store/index/rows.ts";
 import type { AppContext, Base, Sources } from "./base.ts";
 import { systemRandom } from "./random.ts";
-import type { Threads } from "./threads.ts";
+import { createPartitionWriter, type Threads } from "./threads.ts";
 
 /** Listeners of the admin API's changes; called in order, and must not throw. */
 export type AdministrationListeners = Readonly<{
@@ -71,16 +70,10 @@ export function openAdministrationRoutes(
     records: administration.exports,
     root: resolve(config.EXPORT_ROOT ?? folder.exports),
     write: async ({ outputDir: _outputDir, ...run }, signal) => {
-      const { export: pool } = base.threads;
-      const indexPath = folder.index;
-      const writer = {
-        stableHeight: () => pool.run("stableHeight", { indexPath }, { signal }),
-        write: (request: PartitionRequest) => pool.run("exportPartition", { indexPath, request }, { signal }),
-      };
-      const { endHeight, files, rows } = await runExport(run, writer, signal);
+      const writer = createPartitionWriter(base.threads.export, folder.index, signal);
+      const { endHeight, files, rows } = await runExport(run, { writer, clock: systemClock, signal });
       log.info("export completed", { folder: run.folder, startHeight: run.startHeight, endHeight, files, rows });
     },
-    clock: systemClock,
     log,
   });
   closers.add("exports", exports.close);

@@ -4,6 +4,7 @@
  */
 import { resolveObjectURL } from "node:buffer";
 import { availableParallelism } from "node:os";
+import type { PartitionWriter } from "../columnar/export-run.ts";
 import type { Config } from "../config/settings.ts";
 import { assert } from "../lib/assert.ts";
 import type { Closers } from "../lib/closers.ts";
@@ -92,7 +93,7 @@ export function openThreads(config: Config, closers: Closers): Threads {
       threads: Math.max(1, config.QUERY_THREADS),
       timeoutMs: config.QUERY_TIMEOUT_MS + queryGraceMs,
     }),
-    export: openPool({ ...common, entry: "export", threads: 1, timeoutMs: partitionTimeoutMs }),
+    export: openExportThread(),
   };
   for (const [name, pool] of Object.entries(threads)) closers.add(`threads of ${name}`, pool.close);
   return threads;
@@ -101,6 +102,23 @@ export function openThreads(config: Config, closers: Closers): Threads {
 /** Number of open jobs or of threads, by pool. */
 export function loadsOf(threads: Threads, what: "open" | "threads"): Readonly<Record<string, number>> {
   return Object.fromEntries(Object.entries(threads).map(([name, pool]) => [name, pool.load()[what]]));
+}
+
+/** Opens the pool of exports; its thread starts with its first job. */
+export function openExportThread(): Pool<Workers["export"]> {
+  return openPool({ entry: "export", threads: 1, queueMax: jobsWaitingMax, idleMs, timeoutMs: partitionTimeoutMs });
+}
+
+/** The calls of an export over one index. */
+export function createPartitionWriter(
+  pool: Pool<Workers["export"]>,
+  indexPath: string,
+  signal: AbortSignal,
+): PartitionWriter {
+  return {
+    stableHeight: () => pool.run("stableHeight", { indexPath }, { signal }),
+    write: (request) => pool.run("exportPartition", { indexPath, request }, { signal }),
+  };
 }
 
 /** Opens the pools, of one thread each, that build indexes of manifests in parallel. */

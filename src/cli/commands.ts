@@ -47,6 +47,7 @@ export function commands(environment: AskEnvironment): CommandDef {
       topup: topUpCommand(settings),
       receipt: receiptCommand(settings),
       verify: verifyCommand(settings),
+      export: exportCommand(environment),
       doctor: doctorCommand(environment),
       ledger: ledgerCommand(environment),
       config: configCommand(environment),
@@ -152,6 +153,28 @@ function doctorCommand(environment: AskEnvironment) {
       }
       const { runDoctor } = await import("./doctor.ts");
       return runDoctor(config, { json: args.json === true, offline: args.offline === true });
+    },
+  });
+}
+
+function exportCommand(environment: AskEnvironment) {
+  return defineCommand({
+    meta: { name: "export", description: "Write the final blocks of the index to Parquet files" },
+    args: {
+      folder: { type: "positional", description: "Folder to write to", required: true },
+      from: { type: "string", description: "First height; default: the first of the index", valueHint: "height" },
+      to: { type: "string", description: "Last height; default: the last final one", valueHint: "height" },
+      rows: { type: "string", description: "Most rows of a file; default: no limit", valueHint: "count" },
+      partition: { type: "string", description: "Heights that share files; default: 1000", valueHint: "count" },
+      "items-only": { type: "boolean", description: "Leave out transactions of the chain" },
+      json: jsonArgument,
+    },
+    run: async ({ args }) => {
+      const config = configOf(environment(), "serve", {});
+      const { folder, from, to, rows, partition } = args;
+      const { runExportCommand } = await import("./export.ts");
+      const options = { itemsOnly: args["items-only"] === true, json: args.json === true };
+      return runExportCommand(config, { folder, from, to, rows, partition, ...options });
     },
   });
 }

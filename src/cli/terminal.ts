@@ -204,6 +204,29 @@ export function createProgress({ screen, clock, verb, bytesTotal, filesTotal }: 
   };
 }
 
+export type Bar = Readonly<{
+  /** @param share - 0 to 1. */
+  show: (share: number, text: string) => void;
+  /** Removes the bar. */
+  end: () => void;
+}>;
+
+/** Shows a bar with a text on a terminal, a line every few seconds elsewhere. */
+export function createBar(screen: ProgressScreen, clock: Clock): Bar {
+  let shownAt = screen.isTerminal ? 0 : clock();
+  return {
+    show: (share, text) => {
+      const now = clock();
+      if (now - shownAt < (screen.isTerminal ? paintEveryMs : lineEveryMs)) return;
+      shownAt = now;
+      screen.write(screen.isTerminal ? `${eraseLine}${fit(text, share, screen.columns)}` : `${text}\n`);
+    },
+    end: () => {
+      if (screen.isTerminal) screen.write(eraseLine);
+    },
+  };
+}
+
 /** Adds a bar if the line is wide enough; the text never wraps, because a wrapped line cannot be overwritten. */
 function fit(text: string, share: number, columns: number): string {
   const width = Math.min(barWidthMax, columns - text.length - 4);

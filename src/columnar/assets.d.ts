@@ -4,5 +4,5 @@
  */
 declare module "*.wasm" {
   const path: string;
-  export { path as default };
+  export default path;
 }

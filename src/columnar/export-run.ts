@@ -1,11 +1,17 @@
 /**
- * An export of a range of heights: partition after partition, so that one that ends early is continued where it ended.
+ * An export of a range of heights: partition after partition, so that an export that ended early is continued.
  * @module
  */
-import type { ExportedFile, PartitionRequest } from "./partition.ts";
+import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
+import type { Clock } from "../lib/clock.ts";
+import { isJsonObject, readJson } from "../lib/json.ts";
+import { replaceFile } from "../store/durable-file.ts";
+import { type ExportedFile, type PartitionRequest, writtenPartitions } from "./partition.ts";
 
-/** What is exported, and where to. */
-export type ExportRun = Omit<PartitionRequest, "start" | "end"> &
+/** An export request. */
+export type ExportRun = Omit<PartitionRequest, "start" | "end" | "runId"> &
   Readonly<{
     /** Heights, both inclusive. */
     startHeight: number;
@@ -16,47 +22,87 @@ export type ExportRun = Omit<PartitionRequest, "start" | "end"> &
 
 /** The calls of a thread that writes partitions. */
 export type PartitionWriter = Readonly<{
+  /** The highest height whose block can no longer be rolled back; −1 without one. */
   stableHeight: () => Promise<number>;
   /** @returns Undefined when the run has written the partition before. */
   write: (request: PartitionRequest) => Promise<readonly ExportedFile[] | undefined>;
 }>;
 
-/** What an export has done so far. */
+/** The state of an export. Files and rows of partitions that an earlier attempt wrote are not counted. */
 export type ExportProgress = Readonly<{ heights: number; heightsDone: number; files: number; rows: number }>;
 
 /** The result of an export. Blocks above `endHeight` may still be rolled back and were left out. */
 export type ExportResult = ExportProgress & Readonly<{ endHeight: number }>;
 
+/** The parts of a run. */
+export type ExportRunParts = Readonly<{
+  writer: PartitionWriter;
+  clock: Clock;
+  signal: AbortSignal;
+  /** Called after each partition. */
+  onProgress?: (progress: ExportProgress) => void;
+}>;
+
 /**
- * Exports a range of heights, as far as its blocks can no longer be rolled back.
+ * Exports a range of heights, up to the last block that can no longer be rolled back.
  *
- * @param onProgress - Called after each partition.
- * @throws Error when no height of the range is final yet, or a file cannot be written; the signal's reason.
+ * The request is recorded in the folder until the export is complete. The same request continues it.
+ *
+ * @throws Error when the folder has files of overlapping heights, no block of the range is final yet, or a file cannot be written; the signal's reason.
  */
-export async function runExport(
-  run: ExportRun,
-  writer: PartitionWriter,
-  signal: AbortSignal,
-  onProgress: (progress: ExportProgress) => void = () => undefined,
-): Promise<ExportResult> {
-  const { startHeight, heightPartitionSize, endHeight: wantedEnd, ...files } = run;
+export async function runExport(run: ExportRun, parts: ExportRunParts): Promise<ExportResult> {
+  const { writer, clock, signal, onProgress } = parts;
+  const { startHeight, heightPartitionSize, endHeight: requestedEnd, ...files } = run;
   const stable = await writer.stableHeight();
-  const endHeight = Math.min(wantedEnd, stable);
+  const endHeight = Math.min(requestedEnd, stable);
   if (endHeight < startHeight) {
     throw new Error(`no height from ${startHeight} is final yet: the highest final height is ${stable}`);
   }
+  checkOverlap(run, endHeight);
+  const runId = beginRun(run, clock);
   let progress: ExportProgress = { heights: endHeight - startHeight + 1, heightsDone: 0, files: 0, rows: 0 };
   for (let start = startHeight; start <= endHeight; start += heightPartitionSize) {
     signal.throwIfAborted();
     const end = Math.min(start + heightPartitionSize - 1, endHeight);
-    const written = (await writer.write({ ...files, start, end })) ?? [];
+    const written = (await writer.write({ ...files, runId, start, end })) ?? [];
     progress = {
       ...progress,
       heightsDone: end - startHeight + 1,
       files: progress.files + written.length,
       rows: progress.rows + written.reduce((sum, { rows }) => sum + rows, 0),
     };
-    onProgress(progress);
+    onProgress?.(progress);
   }
+  rmSync(runPath(run.folder));
   return { ...progress, endHeight };
+}
+
+/** A partition of the folder that is partly within the new ones would leave rows in two files. */
+function checkOverlap({ folder, startHeight, heightPartitionSize }: ExportRun, endHeight: number): void {
+  const partitionOf = (height: number) => Math.floor((height - startHeight) / heightPartitionSize);
+  const overlapping = writtenPartitions(folder).find(({ start, end }) => {
+    if (end < startHeight || start > endHeight) return false;
+    return start < startHeight || end > endHeight || partitionOf(start) !== partitionOf(end);
+  });
+  if (overlapping === undefined) return;
+  const { start, end } = overlapping;
+  throw new Error(`the folder has files of heights ${start} to ${end}, which overlap: export to another folder`);
+}
+
+/** Records the request; returns the name of the run, which is that of an incomplete run with the same request. */
+function beginRun(run: ExportRun, clock: Clock): string {
+  const path = runPath(run.folder);
+  const { folder, ...request } = run;
+  const before = existsSync(path) ? readJson(readFileSync(path, "utf8")) : undefined;
+  if (isJsonObject(before) && typeof before["runId"] === "string" && isDeepStrictEqual(before["request"], request)) {
+    return before["runId"];
+  }
+  const runId = new Date(clock()).toISOString().replaceAll(/[-:.]/g, "");
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  replaceFile(path, `${JSON.stringify({ runId, request })}\n`);
+  return runId;
+}
+
+function runPath(folder: string): string {
+  return join(folder, "run.json");
 }

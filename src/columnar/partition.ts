@@ -6,7 +6,7 @@
  * Source: docs/reference/columnar.md#files.
  * @module
  */
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { isJsonArray, isJsonObject, readJson } from "../lib/json.ts";
 import { replaceFile } from "../store/durable-file.ts";
@@ -49,8 +49,21 @@ const batchRows = 10_000;
 /** The version of tables and records. */
 const schemaVersion = "1";
 
-/** Writes the files of a partition and its record. @returns The files. */
-export async function writePartition(request: PartitionRequest, index: ExportRows): Promise<readonly ExportedFile[]> {
+/**
+ * Writes a partition, unless the run has written it before, and removes the files that it replaces.
+ *
+ * @returns Its files; undefined when the run had written it.
+ */
+export async function exportPartition(
+  request: PartitionRequest,
+  index: ExportRows,
+): Promise<readonly ExportedFile[] | undefined> {
+  const files = isWritten(request) ? undefined : await writePartition(request, index);
+  removeReplaced(request);
+  return files;
+}
+
+async function writePartition(request: PartitionRequest, index: ExportRows): Promise<readonly ExportedFile[]> {
   const { folder, start, end } = request;
   for (const table of exportTables) {
     const directory = join(folder, directoryOf(table, request));
@@ -177,18 +190,44 @@ function writeRecord(request: PartitionRequest, files: readonly ExportedFile[]):
   mkdirSync(join(folder, "partitions"), { recursive: true, mode: 0o700 });
   const record = { schema: schemaVersion, start, end, runId, maxFileRows, skipL1Transactions, skipL1Tags, files };
   replaceFile(recordPath(request), `${JSON.stringify(record, undefined, 1)}\n`);
-  const written = new Set(files.map(({ path }) => path));
+}
+
+/** Heights of a partition, both inclusive. */
+export type PartitionHeights = Readonly<{ start: number; end: number }>;
+
+/** The partitions of a folder that have a record, by height. */
+export function writtenPartitions(folder: string): PartitionHeights[] {
+  const records = join(folder, "partitions");
+  if (!existsSync(records)) return [];
+  return readdirSync(records)
+    .flatMap((name) => {
+      const heights = /^height=(\d+)-(\d+)\.json$/.exec(name);
+      return heights === null ? [] : [{ start: Number(heights[1]), end: Number(heights[2]) }];
+    })
+    .sort((a, b) => a.start - b.start);
+}
+
+/** Removes the files of earlier runs: of this partition, and of smaller partitions within its heights. */
+function removeReplaced(request: PartitionRequest): void {
+  const { folder, start, end, runId } = request;
   for (const table of exportTables) {
-    const directory = directoryOf(table, request);
-    for (const name of readdirSync(join(folder, directory))) {
-      const isOlder = name.startsWith(`${table}_${start}_${end}_`) && !written.has(join(directory, name));
-      if (isOlder) rmSync(join(folder, directory, name));
+    const directory = join(folder, directoryOf(table, request));
+    for (const name of readdirSync(directory)) {
+      if (name.startsWith(`${table}_${start}_${end}_`) && !name.endsWith(`_${runId}.parquet`))
+        rmSync(join(directory, name));
     }
+  }
+  for (const heights of writtenPartitions(folder)) {
+    const isSame = heights.start === start && heights.end === end;
+    if (isSame || heights.start < start || heights.end > end) continue;
+    for (const table of exportTables)
+      rmSync(join(folder, directoryOf(table, heights)), { recursive: true, force: true });
+    rmSync(recordPath({ folder, ...heights }));
   }
 }
 
 /** Whether a run has written this partition, and its files still have the sizes that its record states. */
-export function isWritten(request: PartitionRequest): boolean {
+function isWritten(request: PartitionRequest): boolean {
   const record = readRecord(recordPath(request));
   if (!isJsonObject(record) || record["runId"] !== request.runId || !isJsonArray(record["files"])) return false;
   return record["files"].every((file) => {

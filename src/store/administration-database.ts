@@ -168,8 +168,6 @@ export type ExportRequest = Readonly<{
   heightPartitionSize: number;
   skipL1Transactions: boolean;
   skipL1Tags: boolean;
-  /** Names the run in the names of its files. An export that continues an interrupted one has its name. */
-  runId: string;
 }>;
 
 /** State of an export. `interrupted`: the process ended before the export did. */

@@ -5,8 +5,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { runExport } from "../../src/columnar/export-run.ts";
-import { isWritten, type PartitionRequest, writePartition } from "../../src/columnar/partition.ts";
+import { type ExportProgress, runExport } from "../../src/columnar/export-run.ts";
+import { exportPartition, type PartitionRequest } from "../../src/columnar/partition.ts";
 import { createPostingKeys } from "../../src/columnar/posting-list.ts";
 import { openExportRows } from "../../src/store/index/export-rows.ts";
 import { stableDepth } from "../../src/store/index/rows.ts";
@@ -66,7 +66,7 @@ const expectedKey = ({ place, id }: ModelRow): string => [place.height, place.tx
 describe(`an export of a random chain (seed ${seed})`, () => {
   test("has every canonical row once, in the order of places, with its fields", async () => {
     using folder = temporaryFolder();
-    await writePartition(requestOf(folder.path), chain.index);
+    await exportPartition(requestOf(folder.path), chain.index);
     const rows = await readTable(folder.path, "transactions");
     expect(rows.map(keyOf)).toEqual(chain.rows.map(expectedKey));
     expect(rows.length).toBeGreaterThan(100);
@@ -86,7 +86,7 @@ describe(`an export of a random chain (seed ${seed})`, () => {
 
   test("names the parent, the root and the byte of each item", async () => {
     using folder = temporaryFolder();
-    await writePartition(requestOf(folder.path), chain.index);
+    await exportPartition(requestOf(folder.path), chain.index);
     const rows = (await readTable(folder.path, "transactions")).filter((row) => row["is_data_item"] === true);
     const items = chain.rows.filter(({ kind }) => kind === "item");
     const found = rows.map((row) => ({
@@ -112,7 +112,7 @@ describe(`an export of a random chain (seed ${seed})`, () => {
 
   test("has every tag, by its number within the row", async () => {
     using folder = temporaryFolder();
-    await writePartition(requestOf(folder.path), chain.index);
+    await exportPartition(requestOf(folder.path), chain.index);
     const found = (await readTable(folder.path, "tags")).map((row) => [
       ...[text(row["id"]), Number(row["tag_index"])],
       ...[
@@ -128,7 +128,7 @@ describe(`an export of a random chain (seed ${seed})`, () => {
 
   test("has a posting for each owner, recipient, parent and tag, sorted by key, then by place", async () => {
     using folder = temporaryFolder();
-    await writePartition(requestOf(folder.path), chain.index);
+    await exportPartition(requestOf(folder.path), chain.index);
     const postings = (await readTable(folder.path, "postings")).map((row) => [
       Number(row["key"]),
       ...[Number(row["height"]), Number(row["block_transaction_index"]), Number(row["offset"])],
@@ -149,7 +149,7 @@ describe(`an export of a random chain (seed ${seed})`, () => {
 
   test("has every block once", async () => {
     using folder = temporaryFolder();
-    await writePartition(requestOf(folder.path), chain.index);
+    await exportPartition(requestOf(folder.path), chain.index);
     const heights = (await readTable(folder.path, "blocks")).map((row) => Number(row["height"]));
     expect(heights).toEqual(Array.from({ length: chain.end - 99 }, (_, index) => 100 + index));
   });
@@ -158,7 +158,7 @@ describe(`an export of a random chain (seed ${seed})`, () => {
     using folder = temporaryFolder();
     // A few rows a file make many files: of the newest block alone.
     const start = maxFileRows < 100 ? chain.end : 100;
-    await writePartition(requestOf(folder.path, { maxFileRows, start }), chain.index);
+    await exportPartition(requestOf(folder.path, { maxFileRows, start }), chain.index);
     for (const path of parquetFiles(folder.path, "transactions")) {
       expect((await readParquet(path)).length).toBeLessThanOrEqual(maxFileRows);
     }
@@ -173,7 +173,7 @@ describe(`an export of a random chain (seed ${seed})`, () => {
     [false, true],
   ])("without transactions of the chain: %p, without their tags: %p", async (skipL1Transactions, skipL1Tags) => {
     using folder = temporaryFolder();
-    await writePartition(requestOf(folder.path, { skipL1Transactions, skipL1Tags }), chain.index);
+    await exportPartition(requestOf(folder.path, { skipL1Transactions, skipL1Tags }), chain.index);
     const isItem = (row: ParquetRow) => row["is_data_item"] === true;
     const rows = await readTable(folder.path, "transactions");
     const tags = await readTable(folder.path, "tags");
@@ -183,7 +183,7 @@ describe(`an export of a random chain (seed ${seed})`, () => {
 
   test("states its heights and its first block in each file", async () => {
     using folder = temporaryFolder();
-    await writePartition(requestOf(folder.path), chain.index);
+    await exportPartition(requestOf(folder.path), chain.index);
     const [path = ""] = parquetFiles(folder.path, "blocks");
     const { metadata } = readParquetMetadata(path);
     const [block] = await readParquet(path);
@@ -195,43 +195,53 @@ describe(`an export of a random chain (seed ${seed})`, () => {
 describe("writing a partition again", () => {
   test("replaces the files of an earlier run, and removes incomplete ones", async () => {
     using folder = temporaryFolder();
-    await writePartition(requestOf(folder.path, { maxFileRows: 50 }), chain.index);
+    await exportPartition(requestOf(folder.path, { maxFileRows: 50 }), chain.index);
     const before = parquetFiles(folder.path, "transactions");
     writeFileSync(`${before[0]}.part`, "incomplete");
-    await writePartition(requestOf(folder.path, { runId: "two" }), chain.index);
+    await exportPartition(requestOf(folder.path, { runId: "two" }), chain.index);
     const [only = "", ...others] = parquetFiles(folder.path, "transactions");
     expect([others, only.endsWith("_two.parquet")]).toEqual([[], true]);
     expect(readdirSync(join(only, "..")).filter((name) => name.endsWith(".part"))).toEqual([]);
   });
 
-  test("is not needed while the run's record and files are there", async () => {
+  test("is skipped while the run's record and files are there", async () => {
     using folder = temporaryFolder();
-    const request = requestOf(folder.path);
-    expect(isWritten(request)).toBe(false);
-    await writePartition(request, chain.index);
-    expect([isWritten(request), isWritten({ ...request, runId: "two" })]).toEqual([true, false]);
+    const write = async (runId = "one") =>
+      (await exportPartition(requestOf(folder.path, { runId }), chain.index)) !== undefined;
+    expect([await write(), await write()]).toEqual([true, false]);
     writeFileSync(parquetFiles(folder.path, "tags")[0] ?? "", "cut");
-    expect(isWritten(request)).toBe(false);
-    await writePartition(request, chain.index);
+    expect([await write(), await write()]).toEqual([true, false]);
     rmSync(parquetFiles(folder.path, "tags")[0] ?? "");
-    expect(isWritten(request)).toBe(false);
+    expect([await write(), await write(), await write("two")]).toEqual([true, false, true]);
+  });
+
+  test("replaces smaller partitions within its heights", async () => {
+    using folder = temporaryFolder();
+    await exportPartition(requestOf(folder.path, { end: 105 }), chain.index);
+    await exportPartition(requestOf(folder.path, { start: 106, end: 110 }), chain.index);
+    await exportPartition(requestOf(folder.path, { runId: "two" }), chain.index);
+    expect((await readTable(folder.path, "transactions")).map(keyOf)).toEqual(chain.rows.map(expectedKey));
+    expect(readdirSync(join(folder.path, "partitions"))).toEqual([`height=100-${chain.end}.json`]);
   });
 });
 
 describe("an export of several partitions", () => {
-  const writer = (index = chain.index) => ({
-    stableHeight: async () => index.stableHeight(),
-    write: async (request: PartitionRequest) => (isWritten(request) ? undefined : writePartition(request, index)),
+  const partsOf = (nowMs = 0) => ({
+    writer: {
+      stableHeight: async () => chain.index.stableHeight(),
+      write: (request: PartitionRequest) => exportPartition(request, chain.index),
+    },
+    clock: () => nowMs,
+    signal: new AbortController().signal,
   });
   const runOf = (folder: string) => {
-    const { start: _start, end: _end, ...files } = requestOf(folder);
+    const { start: _start, end: _end, runId: _runId, ...files } = requestOf(folder);
     return { ...files, startHeight: 100, endHeight: 10 ** 6, heightPartitionSize: 10 };
   };
-  const running = new AbortController().signal;
 
   test("ends at the last height that cannot be rolled back, and has each row once", async () => {
     using folder = temporaryFolder();
-    const { endHeight, heightsDone } = await runExport(runOf(folder.path), writer(), running);
+    const { endHeight, heightsDone } = await runExport(runOf(folder.path), partsOf());
     expect([endHeight, heightsDone]).toEqual([chain.end, chain.end - 99]);
     expect(chain.end).toBe((chain.file.reader.tip()?.height ?? 0) - stableDepth);
     expect((await readTable(folder.path, "transactions")).map(keyOf)).toEqual(chain.rows.map(expectedKey));
@@ -240,21 +250,54 @@ describe("an export of several partitions", () => {
   test("that is continued writes only the partitions that are missing", async () => {
     using folder = temporaryFolder();
     const stopping = new AbortController();
-    const first = runExport(runOf(folder.path), writer(), stopping.signal, ({ heightsDone }) => {
+    const onProgress = ({ heightsDone }: ExportProgress) => {
       if (heightsDone >= 20) stopping.abort(new Error("stopped"));
-    });
+    };
+    const first = runExport(runOf(folder.path), { ...partsOf(1), signal: stopping.signal, onProgress });
     expect(await first.catch(String)).toBe("Error: stopped");
     const progress: number[] = [];
-    const { files } = await runExport(runOf(folder.path), writer(), running, (step) => progress.push(step.files));
+    const { files } = await runExport(runOf(folder.path), {
+      ...partsOf(2),
+      onProgress: (step) => progress.push(step.files),
+    });
     expect(progress.slice(0, 2)).toEqual([0, 0]);
     expect(files).toBeGreaterThan(0);
     expect((await readTable(folder.path, "transactions")).map(keyOf)).toEqual(chain.rows.map(expectedKey));
   });
 
+  test("that was complete, or is requested differently, is written anew", async () => {
+    using folder = temporaryFolder();
+    const filesOf = async (nowMs: number, given = {}) => {
+      const { files } = await runExport({ ...runOf(folder.path), ...given }, partsOf(nowMs));
+      return files;
+    };
+    const all = await filesOf(1);
+    expect([all > 0, await filesOf(2)]).toEqual([true, all]);
+    const stopped = { ...partsOf(3), signal: AbortSignal.abort(new Error("stopped")) };
+    expect(await runExport(runOf(folder.path), stopped).catch(String)).toBe("Error: stopped");
+    expect(await filesOf(4, { maxFileRows: 10 ** 6 })).toBe(all);
+    expect((await readTable(folder.path, "transactions")).map(keyOf)).toEqual(chain.rows.map(expectedKey));
+  });
+
+  test("grows with the chain in the same folder, and does not leave a row in two files", async () => {
+    using folder = temporaryFolder();
+    const exportTo = (given: object) => runExport({ ...runOf(folder.path), ...given }, partsOf()).catch(String);
+    await exportTo({ endHeight: 104 });
+    await exportTo({ endHeight: 125 });
+    await exportTo({});
+    expect((await readTable(folder.path, "transactions")).map(keyOf)).toEqual(chain.rows.map(expectedKey));
+    const overlap = (start: number, end: number) =>
+      `Error: the folder has files of heights ${start} to ${end}, which overlap: export to another folder`;
+    expect(await exportTo({ startHeight: 105 })).toBe(overlap(100, 109));
+    expect(await exportTo({ endHeight: 104 })).toBe(overlap(100, 109));
+    expect(await exportTo({ heightPartitionSize: 15 })).toBe(overlap(110, 119));
+    expect(await exportTo({ heightPartitionSize: 20 })).toMatchObject({ endHeight: chain.end });
+  });
+
   test("of heights that may all be rolled back fails with the highest final one", async () => {
     using folder = temporaryFolder();
     const run = { ...runOf(folder.path), startHeight: chain.end + 1 };
-    expect(await runExport(run, writer(), running).catch(String)).toBe(
+    expect(await runExport(run, partsOf()).catch(String)).toBe(
       `Error: no height from ${chain.end + 1} is final yet: the highest final height is ${chain.end}`,
     );
     expect(existsSync(join(folder.path, "blocks"))).toBe(false);

@@ -99,9 +99,7 @@ function openHarness(path: string) {
   const administration = openAdministration(path, () => time.now);
   let writing = Promise.withResolvers<void>();
   const signals: AbortSignal[] = [];
-  const runIds: string[] = [];
-  const write: ExportsOptions["write"] = ({ runId }, signal) => {
-    runIds.push(runId);
+  const write: ExportsOptions["write"] = (_request, signal) => {
     writing = Promise.withResolvers<void>();
     signals.push(signal);
     signal.addEventListener("abort", () => writing.reject(signal.reason), { once: true });
@@ -111,9 +109,8 @@ function openHarness(path: string) {
     resolve: () => writing.resolve(),
     reject: (error: unknown) => writing.reject(error),
   };
-  const clock = () => time.now;
-  const exports = openExports({ records: administration.exports, root, write, clock, log: silentLog });
-  return { exports, writer, time, signals, runIds, close: administration.close };
+  const exports = openExports({ records: administration.exports, root, write, log: silentLog });
+  return { exports, writer, time, signals, close: administration.close };
 }
 
 const codeOf = (error: unknown) => (error instanceof Failure ? error.code : String(error));
@@ -141,26 +138,6 @@ describe("F1: an export", () => {
     writer.reject(new Error("the disk is full"));
     await yieldToEventLoop();
     expect(exports.status()).toMatchObject({ status: "errored", error: "the disk is full" });
-    close();
-  });
-
-  test("has a new name each time, unless it continues one that ended early", async () => {
-    const { exports, writer, time, runIds, close } = openHarness(join(folder, "names.sqlite"));
-    const run = async (outputDir: string, error?: Error) => {
-      time.now += 1;
-      await exports.start({ ...options, outputDir });
-      if (error === undefined) writer.resolve();
-      else writer.reject(error);
-      await yieldToEventLoop();
-    };
-    await run("a");
-    await run("a", new Error("the disk is full"));
-    await run("a", new Error("the disk is full"));
-    await run("a");
-    await run("a", new Error("the disk is full"));
-    await run("b");
-    const times = runIds.map((runId) => runId.slice(-4));
-    expect(times).toEqual(["001Z", "002Z", "002Z", "002Z", "005Z", "006Z"]);
     close();
   });
 

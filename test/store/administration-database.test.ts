@@ -99,7 +99,6 @@ describe("exports", () => {
     heightPartitionSize: 1_000,
     skipL1Transactions: true,
     skipL1Tags: true,
-    runId: "20231114T221320000Z",
   };
 
   test("the last one is told, with how it ended and when", () => {

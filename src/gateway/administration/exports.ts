@@ -3,14 +3,12 @@
  * Source: docs/reference/gateway.md#exports-and-pruning.
  * @module
  */
-import { isDeepStrictEqual } from "node:util";
 import { Failure } from "../../failures.ts";
-import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import type { ExportRecord, ExportRecords, ExportRequest } from "../../store/administration-database.ts";
 import { findExportFolder } from "./export-folder.ts";
 
-export type ExportOptions = Omit<ExportRequest, "folder" | "runId">;
+export type ExportOptions = Omit<ExportRequest, "folder">;
 
 /** Writes an export. Rejects with an Error whose message tells the operator the reason. */
 export type ExportWriter = (request: ExportRequest, signal: AbortSignal) => Promise<void>;
@@ -49,11 +47,10 @@ export type ExportsOptions = Readonly<{
   /** Absolute path under which exports are written. */
   root: string;
   write: ExportWriter;
-  clock: Clock;
   log: Log;
 }>;
 
-export function openExports({ records, root, write, clock, log }: ExportsOptions): Exports {
+export function openExports({ records, root, write, log }: ExportsOptions): Exports {
   const closing = new AbortController();
   let running: Promise<void> | undefined;
 
@@ -73,7 +70,7 @@ export function openExports({ records, root, write, clock, log }: ExportsOptions
       const folder = await findExportFolder(root, options.outputDir);
       if (folder === undefined) throw new Failure("export_rejected", { outputDir: options.outputDir, root });
       if (running !== undefined) throw new Failure("export_running");
-      const request = { ...options, folder, runId: runIdFor({ ...options, folder }, records.last(), clock()) };
+      const request = { ...options, folder };
       records.begin(request);
       running = run(request).finally(() => {
         running = undefined;
@@ -87,20 +84,10 @@ export function openExports({ records, root, write, clock, log }: ExportsOptions
   };
 }
 
-/** An export that ended early and is requested again is continued: it has the name of the first run. */
-function runIdFor(request: Omit<ExportRequest, "runId">, last: ExportRecord | undefined, now: number): string {
-  if (last !== undefined && (last.state === "interrupted" || last.state === "errored")) {
-    // Records of older versions have no name.
-    const { runId = "", ...before } = last.request;
-    if (runId !== "" && isDeepStrictEqual(before, request)) return runId;
-  }
-  return new Date(now).toISOString().replaceAll(/[-:.]/g, "");
-}
-
 function statusOf(record: ExportRecord | undefined): ExportStatus {
   if (record === undefined) return { status: "not_started" };
   const { state, request, startedAt, endedAt, error } = record;
-  const { folder: _folder, runId: _runId, ...options } = request;
+  const { folder: _folder, ...options } = request;
   return {
     status: state,
     ...options,

@@ -1,0 +1,88 @@
+/**
+ * `cairn export`: writes the final blocks of the index to Parquet files; may run beside the program that fills the index.
+ * The same command continues an export that was stopped.
+ * @module
+ */
+import { resolve } from "node:path";
+import { exitCodes, misuse } from "../app/complaints.ts";
+import { existingDataFolder } from "../app/data-folder.ts";
+import { createPartitionWriter, openExportThread } from "../app/threads.ts";
+import { type ExportResult, runExport } from "../columnar/export-run.ts";
+import type { Config } from "../config/settings.ts";
+import { systemClock } from "../lib/clock.ts";
+import { invalidValue, jsonText } from "../lib/printable.ts";
+import { openIndexReader } from "../store/index/reader.ts";
+import { countText, createBar, errorScreen } from "./terminal.ts";
+
+export type ExportOptions = Readonly<{
+  folder: string;
+  /** Heights, as given; by default all that the index has. */
+  from: string | undefined;
+  to: string | undefined;
+  /** Rows of one file, as given; by default no limit. */
+  rows: string | undefined;
+  /** Heights of one partition, as given. */
+  partition: string | undefined;
+  /** Whether transactions of the chain are left out. */
+  itemsOnly: boolean;
+  json: boolean;
+}>;
+
+/** Heights are below 2^22 (src/store/index/place.ts). */
+const heightMax = 2 ** 22 - 2;
+const partitionDefault = "1000";
+
+/** Runs the export and prints its result. @returns The exit code. */
+export async function runExportCommand(config: Config, options: ExportOptions): Promise<number> {
+  const { index } = existingDataFolder(config.DATA_DIR);
+  const reader = openIndexReader(index);
+  const { minHeight, maxHeight } = reader.counts().stable;
+  reader.close();
+  if (minHeight === null || maxHeight === null) throw misuse(`the index in ${config.DATA_DIR} has no final block yet`);
+  const folder = resolve(options.folder);
+  const run = {
+    folder,
+    startHeight: readCount("--from", options.from ?? String(minHeight), 0, heightMax),
+    endHeight: readCount("--to", options.to ?? String(maxHeight), 0, heightMax),
+    maxFileRows: readCount("--rows", options.rows ?? "0", 0, 2 ** 31),
+    heightPartitionSize: readCount("--partition", options.partition ?? partitionDefault, 1, heightMax),
+    skipL1Transactions: options.itemsOnly,
+    skipL1Tags: options.itemsOnly,
+  };
+  if (run.endHeight < run.startHeight) throw misuse("--to must not be below --from");
+  const pool = openExportThread();
+  const stop = new AbortController();
+  const bar = createBar(errorScreen(), systemClock);
+  const onInterrupt = () => stop.abort(new Error("stopped; run the command again to continue"));
+  process.once("SIGINT", onInterrupt);
+  try {
+    const result = await runExport(run, {
+      writer: createPartitionWriter(pool, index, stop.signal),
+      clock: systemClock,
+      signal: stop.signal,
+      onProgress: ({ heights, heightsDone, rows }) =>
+        bar.show(heightsDone / heights, `exporting ${heightsDone} of ${heights} heights, ${countText(rows, "row")}`),
+    });
+    bar.end();
+    process.stdout.write(options.json ? jsonText({ folder, ...result }) : reportText(folder, run.startHeight, result));
+    return exitCodes.done;
+  } catch (error) {
+    bar.end();
+    if (!(error instanceof Error)) throw error;
+    process.stderr.write(`cairn: ${error.message}\n`);
+    return exitCodes.failed;
+  } finally {
+    process.off("SIGINT", onInterrupt);
+    await pool.close();
+  }
+}
+
+function reportText(folder: string, startHeight: number, { endHeight, files, rows }: ExportResult): string {
+  return `exported heights ${startHeight} to ${endHeight}: ${countText(rows, "row")} in ${countText(files, "file")} below ${folder}\n`;
+}
+
+function readCount(option: string, text: string, min: number, max: number): number {
+  const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
+  if (!(value >= min && value <= max)) throw misuse(invalidValue(option, text, `${min}–${max}`));
+  return value;
+}
