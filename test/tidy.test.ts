@@ -116,7 +116,7 @@ describe("the source tree", () => {
 
   test("has no file that nobody uses", () => {
     const used = new Set([...sources, ...tests].flatMap(importsOf));
-    const entries = /^(src\/main\.ts|workers\/[^/]+\.ts|bench\/[^/]+\.ts|console\/.*)$/;
+    const entries = /^(src\/main\.ts|src\/.*\.d\.ts|workers\/[^/]+\.ts|bench\/[^/]+\.ts|console\/.*)$/;
     const dead = sources.filter(({ path }) => !entries.test(path) && !used.has(path));
     expect(dead.map(({ path }) => path)).toEqual([]);
   });

@@ -1,6 +1,6 @@
 /**
- * `cairn export`: writes the final blocks of the index to Parquet files; may run beside the program that fills the index.
- * The same command continues an export that was stopped.
+ * `cairn export`: writes the final blocks of the index to Parquet files; may run beside the program that fills the
+ * index. The same command continues an export that was stopped.
  * @module
  */
 import { resolve } from "node:path";
@@ -78,7 +78,8 @@ export async function runExportCommand(config: Config, options: ExportOptions): 
 }
 
 function reportText(folder: string, startHeight: number, { endHeight, files, rows }: ExportResult): string {
-  return `exported heights ${startHeight} to ${endHeight}: ${countText(rows, "row")} in ${countText(files, "file")} below ${folder}\n`;
+  const counts = `${countText(rows, "row")} in ${countText(files, "file")}`;
+  return `exported heights ${startHeight} to ${endHeight}: ${counts} below ${folder}\n`;
 }
 
 function readCount(option: string, text: string, min: number, max: number): number {

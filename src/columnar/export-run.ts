@@ -48,7 +48,8 @@ export type ExportRunParts = Readonly<{
  *
  * The request is recorded in the folder until the export is complete. The same request continues it.
  *
- * @throws Error when the folder has files of overlapping heights, no block of the range is final yet, or a file cannot be written; the signal's reason.
+ * @throws Error when the folder has files of overlapping heights, no block of the range is final yet, or a file cannot
+ *   be written; the signal's reason.
  */
 export async function runExport(run: ExportRun, parts: ExportRunParts): Promise<ExportResult> {
   const { writer, clock, signal, onProgress } = parts;

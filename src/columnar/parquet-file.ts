@@ -60,8 +60,9 @@ export async function openParquetFile(path: string, options: ParquetFileOptions)
   const batches = new TransformStream<WasmBatch, WasmBatch>();
   const input = batches.writable.getWriter();
   const written = drain(batches.readable, file, writerProperties(options));
-  // The failure is reported by `append` and `finish`.
-  written.catch(() => undefined);
+  written.catch(() => {
+    // `append` and `finish` report the failure.
+  });
   let isOpen = true;
   return {
     append: async (batch) => {
@@ -82,8 +83,9 @@ export async function openParquetFile(path: string, options: ParquetFileOptions)
     discard: async () => {
       if (!isOpen) return;
       isOpen = false;
-      // Without a reader the streams end with the error that ended them, or are dropped.
-      input.abort().catch(() => undefined);
+      input.abort().catch(() => {
+        // The stream had failed before; its failure was reported.
+      });
       await file.close();
       await rm(part, { force: true });
     },
