@@ -9,8 +9,8 @@ import { addressOf, blockHashFromBytes, idFromBytes } from "../src/arweave/id.ts
 import { createDebug } from "../src/gateway/administration/debug.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { writeJson } from "../src/lib/json.ts";
-import { openIndexReader } from "../src/store/index/reader.ts";
-import { type IndexWriter, openIndexWriter } from "../src/store/index/writer.ts";
+import { openIndexReader } from "../src/store/index/index-reader.ts";
+import { type IndexWriter, openIndexWriter } from "../src/store/index/index-writer.ts";
 import { type Bench, type BenchSize, inOrder } from "./harness.ts";
 import { blockRow, transactionRow } from "./sample-rows.ts";
 

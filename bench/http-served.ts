@@ -19,7 +19,7 @@ import { assert } from "../src/lib/assert.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { createLog, silentLog } from "../src/lib/log.ts";
 import { createMetrics } from "../src/lib/metrics.ts";
-import type { WeaveSpan } from "../src/store/index/rows.ts";
+import type { WeaveSpan } from "../src/store/index/index-types.ts";
 import type { RootSpec } from "../src/store/root-spec.ts";
 import { openPool } from "../src/threads/pool.ts";
 import { madeId, makeData } from "../test/chain/data-node.ts";

@@ -12,9 +12,9 @@ import { join } from "node:path";
 import { addressOf, blockHashFromBytes, idFromBytes } from "../src/arweave/id.ts";
 import type { Tag } from "../src/arweave/tags.ts";
 import { assert } from "../src/lib/assert.ts";
-import { openIndexReader } from "../src/store/index/reader.ts";
-import { type IndexReader, type ItemRow, type PagePlan, stableDepth } from "../src/store/index/rows.ts";
-import { type IndexWriter, openIndexWriter } from "../src/store/index/writer.ts";
+import { openIndexReader } from "../src/store/index/index-reader.ts";
+import { type IndexReader, type ItemRow, type PagePlan, stableDepth } from "../src/store/index/index-types.ts";
+import { type IndexWriter, openIndexWriter } from "../src/store/index/index-writer.ts";
 import { type Bench, type BenchRow, type BenchSize, median, perSecond } from "./harness.ts";
 import { blockRow, transactionRow } from "./sample-rows.ts";
 

@@ -2,7 +2,7 @@
  * Rows of an index for benches: only fields that differ between benches are given.
  * @module
  */
-import type { BlockRow, TransactionRow } from "../src/store/index/rows.ts";
+import type { BlockRow, TransactionRow } from "../src/store/index/index-types.ts";
 
 /** A block with one transaction. */
 export function blockRow(fields: Pick<BlockRow, "height" | "hash" | "timestamp"> & Partial<BlockRow>): BlockRow {

@@ -25,7 +25,7 @@ import { Failure } from "../src/failures.ts";
 import { assert } from "../src/lib/assert.ts";
 import { decodeBase64url, encodeBase64url, encodedSize } from "../src/lib/base64url.ts";
 import { isJsonObject, readJson } from "../src/lib/json.ts";
-import type { PendingRow } from "../src/store/index/rows.ts";
+import type { PendingRow } from "../src/store/index/index-types.ts";
 import {
   type BundleLayout,
   layoutFolder,

@@ -11,7 +11,7 @@ import {
 } from "../src/graphql/graphql-server.ts";
 import { createSignatureSource } from "../src/graphql/signature-source.ts";
 import { systemClock } from "../src/lib/clock.ts";
-import { openIndexReader } from "../src/store/index/reader.ts";
+import { openIndexReader } from "../src/store/index/index-reader.ts";
 import { giveWay } from "../src/threads/give-way.ts";
 import { ping } from "../src/threads/ping.ts";
 

@@ -4,8 +4,8 @@
  */
 import { assert } from "../src/lib/assert.ts";
 import { systemClock } from "../src/lib/clock.ts";
-import type { WriteJob } from "../src/store/index/thread.ts";
-import { type IndexWriter, openIndexWriter } from "../src/store/index/writer.ts";
+import { type IndexWriter, openIndexWriter } from "../src/store/index/index-writer.ts";
+import type { WriteJob } from "../src/store/index/index-writer-calls.ts";
 import { ping } from "../src/threads/ping.ts";
 
 export { ping };

@@ -19,7 +19,7 @@ import { type Signing, signingOfItem } from "../src/arweave/signing.ts";
 import { assert } from "../src/lib/assert.ts";
 import { concatBytes } from "../src/lib/bytes.ts";
 import { ignoreRejection } from "../src/lib/stop.ts";
-import type { PendingRow } from "../src/store/index/rows.ts";
+import type { PendingRow } from "../src/store/index/index-types.ts";
 import {
   type ItemFile,
   itemFolder,

@@ -8,7 +8,7 @@ import {
   type BuildIndexResult,
   createIndexBuilder,
   type LeaveIndexJob,
-} from "../src/store/manifests/index-build.ts";
+} from "../src/store/manifests/manifest-index-build.ts";
 import { giveWay } from "../src/threads/give-way.ts";
 import { ping } from "../src/threads/ping.ts";
 

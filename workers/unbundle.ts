@@ -33,8 +33,8 @@ import {
 import { type Filter, itemSubject, matches, readFilter } from "../src/arweave/filter.ts";
 import { type Id, idFromBytes } from "../src/arweave/id.ts";
 import { assert } from "../src/lib/assert.ts";
+import type { BundleRow, InvalidItem, ItemRow, SerialisedRows } from "../src/store/index/index-types.ts";
 import { isPlace } from "../src/store/index/place.ts";
-import type { BundleRow, InvalidItem, ItemRow, SerialisedRows } from "../src/store/index/rows.ts";
 import { ping } from "../src/threads/ping.ts";
 
 export { ping };

@@ -26,8 +26,8 @@ import {
 import { type RelayedJob, relayedFault } from "../src/gateway/relayed-check.ts";
 import { encodeBase64url } from "../src/lib/base64url.ts";
 import { isJsonObject, readJson } from "../src/lib/json.ts";
-import { cutData } from "../src/store/index/headers.ts";
-import type { BlockRows, BundleRow, SerialisedRows, TransactionRow } from "../src/store/index/rows.ts";
+import { cutData } from "../src/store/index/header-texts.ts";
+import type { BlockRows, BundleRow, SerialisedRows, TransactionRow } from "../src/store/index/index-types.ts";
 import { ping } from "../src/threads/ping.ts";
 
 export { ping };

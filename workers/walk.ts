@@ -6,7 +6,7 @@
 import { join } from "node:path";
 import type { ItemHeader } from "../src/arweave/data-item.ts";
 import { createFileSessions } from "../src/store/file-sessions.ts";
-import type { PendingRow } from "../src/store/index/rows.ts";
+import type { PendingRow } from "../src/store/index/index-types.ts";
 import { type ItemWalk, openItemWalk } from "../src/store/uploads/item-walk.ts";
 import { ping } from "../src/threads/ping.ts";
 import type { WrittenItem } from "./intake.ts";

@@ -20,7 +20,7 @@ import { systemClock } from "../lib/clock.ts";
 import { isTimeout, sleep, withDeadline } from "../lib/stop.ts";
 import { type Administration, openAdministration } from "../store/administration-database.ts";
 import type { BlockedPlace } from "../store/block-list.ts";
-import type { BundleStatus, PendingRow } from "../store/index/rows.ts";
+import type { BundleStatus, PendingRow } from "../store/index/index-types.ts";
 import type { AppContext, Base, Sources } from "./base.ts";
 import { systemRandom } from "./random.ts";
 import { createPartitionWriter, type Threads } from "./threads.ts";

@@ -8,8 +8,8 @@ import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
 import { createSpread, isTaken, type PostResult } from "../gateway/spread.ts";
 import { isJsonObject, readJson } from "../lib/json.ts";
-import type { IndexReader } from "../store/index/rows.ts";
-import type { IndexWriterCalls } from "../store/index/thread.ts";
+import type { IndexReader } from "../store/index/index-types.ts";
+import type { IndexWriterCalls } from "../store/index/index-writer-calls.ts";
 import type { Anchor, BundleChain, Posted } from "../upload/pipeline/pipeline-context.ts";
 
 type BundleChainParts = Readonly<{

@@ -45,7 +45,7 @@ import {
   readPlatformSecret,
   type Settler,
 } from "../payment/x402/x402-settlers.ts";
-import type { IndexReader } from "../store/index/rows.ts";
+import type { IndexReader } from "../store/index/index-types.ts";
 import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
 import { createTransferIds, type MakeId } from "../store/ledger/transfers.ts";
 import type { AppContext } from "./base.ts";

@@ -27,7 +27,7 @@ import { systemClock } from "../lib/clock.ts";
 import { openHttp } from "../lib/http-client.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import { invalidValue } from "../lib/printable.ts";
-import type { IndexReader } from "../store/index/rows.ts";
+import type { IndexReader } from "../store/index/index-types.ts";
 import { openManifestIndexes } from "../store/manifests/manifest-indexes.ts";
 import { openOutbox } from "../store/outbox.ts";
 import { version } from "../version.ts";

@@ -47,7 +47,7 @@ import { type CountPromo, createPromos, type Promos } from "../payment/top-ups/p
 import { findQuote, hasPaid } from "../payment/top-ups/quotes.ts";
 import { createTopUps } from "../payment/top-ups/top-up.ts";
 import type { X402 } from "../payment/x402/x402.ts";
-import type { IndexReader } from "../store/index/rows.ts";
+import type { IndexReader } from "../store/index/index-types.ts";
 import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
 import { createTransferIds, type MakeId } from "../store/ledger/transfers.ts";
 import { version } from "../version.ts";

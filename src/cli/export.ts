@@ -11,7 +11,7 @@ import { type ExportResult, runExport } from "../columnar/export-run.ts";
 import type { Config } from "../config/settings.ts";
 import { systemClock } from "../lib/clock.ts";
 import { invalidValue, jsonText } from "../lib/printable.ts";
-import { openIndexReader } from "../store/index/reader.ts";
+import { openIndexReader } from "../store/index/index-reader.ts";
 import { countText, createBar, errorScreen } from "./terminal.ts";
 
 export type ExportOptions = Readonly<{

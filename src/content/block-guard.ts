@@ -7,8 +7,8 @@ import type { Id } from "../arweave/id.ts";
 import { Failure } from "../failures.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import type { BlockList } from "../store/block-list.ts";
+import type { IndexReader, ItemSpan } from "../store/index/index-types.ts";
 import { type Place, rootPlace } from "../store/index/place.ts";
-import type { IndexReader, ItemSpan } from "../store/index/rows.ts";
 
 /** The queries on the block list that content needs. */
 export type ContentBlockList = Pick<

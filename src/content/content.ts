@@ -20,7 +20,7 @@ import type { ByteSpan } from "../lib/range.ts";
 import { extentCallBytesMax } from "../store/extents/extent-reads.ts";
 import type { Extents } from "../store/extents/extents.ts";
 import type { FoundItems } from "../store/found-items.ts";
-import type { IndexReader } from "../store/index/rows.ts";
+import type { IndexReader } from "../store/index/index-types.ts";
 import type { RootSpec } from "../store/root-spec.ts";
 import type { Pool, Workers } from "../threads/pool.ts";
 import { type ContentBlockList, createBlockGuard } from "./block-guard.ts";

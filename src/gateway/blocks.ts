@@ -3,7 +3,7 @@
  * @module
  */
 import type { BlockHash } from "../arweave/id.ts";
-import { type IndexReader, stableDepth } from "../store/index/rows.ts";
+import { type IndexReader, stableDepth } from "../store/index/index-types.ts";
 import { type ChainResponse, jsonOf, relayed } from "./chain-response.ts";
 import type { Network } from "./network.ts";
 import type { Relay } from "./relay.ts";

@@ -22,7 +22,7 @@ import type { OpenContent } from "../content/open-content.ts";
 import { Failure } from "../failures.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
-import type { IndexReader, WeaveSpan } from "../store/index/rows.ts";
+import type { IndexReader, WeaveSpan } from "../store/index/index-types.ts";
 
 /** A transaction's proof under its block's root. */
 export type TxProof = Readonly<{

@@ -15,7 +15,7 @@ import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
-import { type IndexReader, stableDepth, type WeaveSpan } from "../store/index/rows.ts";
+import { type IndexReader, stableDepth, type WeaveSpan } from "../store/index/index-types.ts";
 import type { ChunkProofs, DataProof } from "./chunk-proofs.ts";
 import type { Relay } from "./relay.ts";
 import type { RelayGuard } from "./relayed-data.ts";

@@ -12,7 +12,7 @@ import { encodeBase64url } from "../lib/base64url.ts";
 import { utf8Bytes } from "../lib/bytes.ts";
 import type { Composing } from "../lib/event-loop.ts";
 import { writeJson } from "../lib/json.ts";
-import type { IndexReader, Located } from "../store/index/rows.ts";
+import type { IndexReader, Located } from "../store/index/index-types.ts";
 import type { ChainResponse } from "./chain-response.ts";
 import type { Transactions } from "./transactions.ts";
 

@@ -13,7 +13,7 @@ import { Failure } from "../failures.ts";
 import { faultReasons } from "../lib/http-client.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import type { ExtentStats } from "../store/extents/extents.ts";
-import type { IndexReader } from "../store/index/rows.ts";
+import type { IndexReader } from "../store/index/index-types.ts";
 import type { Chunks, FoundChunk } from "./chunks.ts";
 import { isTaken, type PostResult } from "./spread.ts";
 

@@ -5,7 +5,7 @@
  */
 import type { Id } from "../arweave/id.ts";
 import type { OpenContent } from "../content/open-content.ts";
-import type { Located } from "../store/index/rows.ts";
+import type { Located } from "../store/index/index-types.ts";
 
 /** Offsets and sizes in bytes. */
 export type ItemPlace = Readonly<{

@@ -22,7 +22,7 @@ import {
   type BuildIndexResult,
   buildPieceBytes,
   type LeaveIndexJob,
-} from "../store/manifests/index-build.ts";
+} from "../store/manifests/manifest-index-build.ts";
 import type { IndexKey, ManifestIndexes } from "../store/manifests/manifest-indexes.ts";
 import type { Pool, Workers } from "../threads/pool.ts";
 

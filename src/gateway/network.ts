@@ -11,7 +11,7 @@ import type { Fault } from "../lib/http-client.ts";
 import { isJsonObject, type JsonObject, readJson } from "../lib/json.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import { withDeadline } from "../lib/stop.ts";
-import type { IndexReader, Tip } from "../store/index/rows.ts";
+import type { IndexReader, Tip } from "../store/index/index-types.ts";
 import { noResponse } from "./relay.ts";
 
 /** A node's last status. */

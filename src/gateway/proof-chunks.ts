@@ -8,7 +8,7 @@ import { likelyChunk } from "../content/fill.ts";
 import type { OpenContent } from "../content/open-content.ts";
 import { Failure } from "../failures.ts";
 import type { ByteSpan } from "../lib/range.ts";
-import type { WeaveSpan } from "../store/index/rows.ts";
+import type { WeaveSpan } from "../store/index/index-types.ts";
 import type { ChunkProofs } from "./chunk-proofs.ts";
 
 export type ProofChunksParts = Readonly<{ chunkProofs: ChunkProofs; provenChunks: ProvenChunks }>;

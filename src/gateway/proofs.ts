@@ -27,7 +27,7 @@ import { Failure } from "../failures.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
 import type { Composing } from "../lib/event-loop.ts";
 import { type ByteSpan, readRange } from "../lib/range.ts";
-import type { IndexReader, ItemSpan, Located } from "../store/index/rows.ts";
+import type { IndexReader, ItemSpan, Located } from "../store/index/index-types.ts";
 import type { ChunkProofs } from "./chunk-proofs.ts";
 import { collectChunks } from "./proof-chunks.ts";
 

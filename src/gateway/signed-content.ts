@@ -11,7 +11,7 @@ import type { OpenContent } from "../content/open-content.ts";
 import { Failure } from "../failures.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
 import { isTimeout, withDeadline } from "../lib/stop.ts";
-import type { IndexReader } from "../store/index/rows.ts";
+import type { IndexReader } from "../store/index/index-types.ts";
 
 /** The fields; "" for absent ones. */
 export type SignedContent = Readonly<{

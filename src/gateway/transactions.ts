@@ -10,7 +10,7 @@ import { readTransaction } from "../arweave/transaction.ts";
 import type { Content } from "../content/content.ts";
 import type { Composing } from "../lib/event-loop.ts";
 import { isJsonObject, readJson, writeJson } from "../lib/json.ts";
-import type { IndexReader } from "../store/index/rows.ts";
+import type { IndexReader } from "../store/index/index-types.ts";
 import { type ChainResponse, jsonOf, nodeTexts, relayed, textResponseOf } from "./chain-response.ts";
 import { encodedBody } from "./encoded-data.ts";
 import type { Relay, RelayCheck, RelayResponse } from "./relay.ts";

@@ -8,8 +8,8 @@
  */
 import { GraphQLError } from "graphql";
 import { type Id, isAddress, isBlockHash, isId, isOwnerAddress } from "../arweave/id.ts";
+import type { BlocksPlan, Bounds, PageColumns, PagePlan, TagPlan } from "../store/index/index-types.ts";
 import { pendingHeight } from "../store/index/place.ts";
-import type { BlocksPlan, Bounds, PageColumns, PagePlan, TagPlan } from "../store/index/rows.ts";
 import { readBlockCursor, readTransactionCursor } from "./cursor.ts";
 import { idsMax, listMax, pageRowsMax, tagFiltersMax } from "./query-limits.ts";
 

@@ -7,7 +7,7 @@
 
 import { isBlockHash, isId } from "../arweave/id.ts";
 import { assert } from "../lib/assert.ts";
-import type { IndexReader, PageBlock, PageColumns, PagePlan, PageRow } from "../store/index/rows.ts";
+import type { IndexReader, PageBlock, PageColumns, PagePlan, PageRow } from "../store/index/index-types.ts";
 import {
   type BlocksArguments,
   badInput,

@@ -7,7 +7,7 @@
  */
 import type { Id } from "../arweave/id.ts";
 import { type Tag, tagValue } from "../arweave/tags.ts";
-import type { PageBlock, PageRow } from "../store/index/rows.ts";
+import type { PageBlock, PageRow } from "../store/index/index-types.ts";
 import { writeBlockCursor, writeTransactionCursor } from "./cursor.ts";
 import {
   compileShape,

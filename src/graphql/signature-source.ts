@@ -13,8 +13,8 @@ import { encodeBase64url } from "../lib/base64url.ts";
 import { isJsonObject, readJson } from "../lib/json.ts";
 import { openExtentFiles } from "../store/extents/extent-files.ts";
 import { rootName } from "../store/extents/extent-roots.ts";
+import type { IndexReader, PageRow } from "../store/index/index-types.ts";
 import { pendingHeight } from "../store/index/place.ts";
-import type { IndexReader, PageRow } from "../store/index/rows.ts";
 import type { Signatures } from "./shapes.ts";
 
 /** Finds the signatures of rows; unavailable ones are left out. */

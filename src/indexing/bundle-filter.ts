@@ -6,7 +6,7 @@
 import { type Filter, type FilterSubject, matches, transactionSubject } from "../arweave/filter.ts";
 import { tagValue } from "../arweave/tags.ts";
 import { readTransaction } from "../arweave/transaction.ts";
-import type { BundleJob, IndexReader, PageRow } from "../store/index/rows.ts";
+import type { BundleJob, IndexReader, PageRow } from "../store/index/index-types.ts";
 
 /** What is asked of a bundle. */
 export type FilteredBundle = Pick<BundleJob, "id" | "rootId" | "size" | "depth" | "bypassFilter">;

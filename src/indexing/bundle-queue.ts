@@ -14,9 +14,9 @@ import type { Clock } from "../lib/clock.ts";
 import { type Loop, type LoopStatus, openLoop, type StepOutcome } from "../lib/loop.ts";
 import { type RetryPlan, retry, retryWaitMs } from "../lib/retry.ts";
 import { linkedController } from "../lib/stop.ts";
+import type { BundleFilters, BundleJob, IndexReader } from "../store/index/index-types.ts";
+import type { IndexWriterCalls } from "../store/index/index-writer-calls.ts";
 import type { Place } from "../store/index/place.ts";
-import type { BundleFilters, BundleJob, IndexReader } from "../store/index/rows.ts";
-import type { IndexWriterCalls } from "../store/index/thread.ts";
 import { createEntryBudget } from "./entry-budget.ts";
 import { type BundleOutcome, refOf, type UnbundleParts, unbundleOne } from "./unbundle.ts";
 

@@ -9,7 +9,7 @@
 import type { Id } from "../arweave/id.ts";
 import { assert } from "../lib/assert.ts";
 import { untilStopped } from "../lib/stop.ts";
-import type { BundleJob, IndexReader } from "../store/index/rows.ts";
+import type { BundleJob, IndexReader } from "../store/index/index-types.ts";
 
 /** Entries that may be read. */
 export type EntryGrant = Readonly<{

@@ -15,9 +15,9 @@ import { decodeBase64url } from "../lib/base64url.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { type Loop, openLoop, type StepOutcome } from "../lib/loop.ts";
+import { type IndexReader, type PendingRow, transactionSignatureTypes } from "../store/index/index-types.ts";
+import type { IndexWriterCalls } from "../store/index/index-writer-calls.ts";
 import { pendingHeight } from "../store/index/place.ts";
-import { type IndexReader, type PendingRow, transactionSignatureTypes } from "../store/index/rows.ts";
-import type { IndexWriterCalls } from "../store/index/thread.ts";
 import type { FetchParts } from "./fetch-block.ts";
 import { askTransaction, checkTransactions, describeResponse } from "./fetch-transaction.ts";
 

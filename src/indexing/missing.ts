@@ -22,9 +22,9 @@ import type {
   MissingRow,
   TransactionRow,
   WeaveLayout,
-} from "../store/index/rows.ts";
-import type { IndexWriterCalls } from "../store/index/thread.ts";
-import type { BlockRef } from "../store/index/writer.ts";
+} from "../store/index/index-types.ts";
+import type { BlockRef } from "../store/index/index-writer.ts";
+import type { IndexWriterCalls } from "../store/index/index-writer-calls.ts";
 import { type FetchParts, fetchBlock } from "./fetch-block.ts";
 import { type AskedTransaction, askTransaction, checkTransactions } from "./fetch-transaction.ts";
 

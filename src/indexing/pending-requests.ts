@@ -10,8 +10,8 @@ import { canonical, type Filter } from "../arweave/filter.ts";
 import type { Id } from "../arweave/id.ts";
 import { Failure } from "../failures.ts";
 import type { Staged, StagingRequest } from "../store/administration-database.ts";
-import type { BundleRow, IndexReader } from "../store/index/rows.ts";
-import type { IndexWriterCalls } from "../store/index/thread.ts";
+import type { BundleRow, IndexReader } from "../store/index/index-types.ts";
+import type { IndexWriterCalls } from "../store/index/index-writer-calls.ts";
 import { isWanted } from "./bundle-filter.ts";
 
 /** What became of a bundle. */

@@ -28,8 +28,8 @@ import {
   type IndexReader,
   stableDepth,
   type TransactionRow,
-} from "../store/index/rows.ts";
-import type { IndexWriterCalls } from "../store/index/thread.ts";
+} from "../store/index/index-types.ts";
+import type { IndexWriterCalls } from "../store/index/index-writer-calls.ts";
 import type { Pool, Workers } from "../threads/pool.ts";
 import { createChainQuestions } from "./ask-chain.ts";
 import { describeResponse } from "./fetch-transaction.ts";

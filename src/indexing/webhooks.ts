@@ -19,8 +19,8 @@ import { failureOf, type Http } from "../lib/http-client.ts";
 import { isJsonObject, readJson, writeJson } from "../lib/json.ts";
 import type { Log } from "../lib/log.ts";
 import { type Loop, openLoop } from "../lib/loop.ts";
+import type { IndexReader, PageRow } from "../store/index/index-types.ts";
 import { pendingHeight } from "../store/index/place.ts";
-import type { IndexReader, PageRow } from "../store/index/rows.ts";
 import type { AnnouncedRow, Announcement, Delivery, Outbox, OutboxRow } from "../store/outbox.ts";
 
 /** What webhooks are made of. */

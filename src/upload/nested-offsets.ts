@@ -4,7 +4,7 @@
  * @module
  */
 import { type Id, readId } from "../arweave/id.ts";
-import type { Located } from "../store/index/rows.ts";
+import type { Located } from "../store/index/index-types.ts";
 
 /** Position of an item within an uploaded item. Bytes. */
 export type NestedItem = Readonly<{

@@ -21,7 +21,7 @@ import type { OpenContent } from "../content/open-content.ts";
 import { Failure } from "../failures.ts";
 import type { Clock } from "../lib/clock.ts";
 import { withDeadline } from "../lib/stop.ts";
-import type { IndexReader } from "../store/index/rows.ts";
+import type { IndexReader } from "../store/index/index-types.ts";
 import type { FindUnbundled, NestedItem } from "./nested-offsets.ts";
 import type { UploadStatus } from "./upload-rows.ts";
 

@@ -24,7 +24,7 @@ import { silentLog } from "../../src/lib/log.ts";
 import { openAdministration } from "../../src/store/administration-database.ts";
 import { openBlockList } from "../../src/store/block-list.ts";
 import { openExtentMap } from "../../src/store/extents/extent-map.ts";
-import { openIndexWriter } from "../../src/store/index/writer.ts";
+import { openIndexWriter } from "../../src/store/index/index-writer.ts";
 import { openSqliteLedger } from "../../src/store/ledger/sqlite-ledger.ts";
 import { openOutbox } from "../../src/store/outbox.ts";
 import { repositoryRoot } from "../support/program.ts";

@@ -10,7 +10,7 @@ import { idFromBytes } from "../../src/arweave/id.ts";
 import { type Manifest, manifestFaults, readManifest } from "../../src/arweave/manifest.ts";
 import { createManifestScan, pathDigestOf } from "../../src/arweave/manifest-scan.ts";
 import { Failure } from "../../src/failures.ts";
-import { createPathTable, createTableMemory } from "../../src/store/manifests/index-build.ts";
+import { createPathTable, createTableMemory } from "../../src/store/manifests/manifest-index-build.ts";
 import { newSeed } from "../support/seed.ts";
 import { testKey } from "../support/signers.ts";
 

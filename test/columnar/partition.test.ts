@@ -9,7 +9,7 @@ import { type ExportProgress, runExport } from "../../src/columnar/export-run.ts
 import { exportPartition, type PartitionRequest } from "../../src/columnar/partition.ts";
 import { createPostingKeys } from "../../src/columnar/posting-list.ts";
 import { openExportRows } from "../../src/store/index/export-rows.ts";
-import { stableDepth } from "../../src/store/index/rows.ts";
+import { stableDepth } from "../../src/store/index/index-types.ts";
 import { temporaryFolder } from "../store/folder.ts";
 import { indexFile } from "../store/index/index-file.ts";
 import { createFixture } from "../store/index/index-fixture.ts";

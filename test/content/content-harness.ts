@@ -20,7 +20,7 @@ import type { HttpTimeouts } from "../../src/lib/http-client.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { type Extents, openExtents } from "../../src/store/extents/extents.ts";
 import { openFoundItems } from "../../src/store/found-items.ts";
-import type { ItemSpan, Located, PageBlock } from "../../src/store/index/rows.ts";
+import type { ItemSpan, Located, PageBlock } from "../../src/store/index/index-types.ts";
 import type { RootSpec } from "../../src/store/root-spec.ts";
 import { checkBlockNames, checkItem, checkItemMessage, checkTransactions } from "../../workers/verify.ts";
 import { type DataNode, type MadeData, openDataNode } from "../chain/data-node.ts";

@@ -7,7 +7,7 @@ import { dataRootOf } from "../../src/arweave/merkle.ts";
 import type { OpenContent } from "../../src/content/open-content.ts";
 import { createChunkProofs } from "../../src/gateway/chunk-proofs.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
-import type { WeaveSpan } from "../../src/store/index/rows.ts";
+import type { WeaveSpan } from "../../src/store/index/index-types.ts";
 import { createMemoryContent, patternBytes } from "../support/memory-content.ts";
 
 const never = new AbortController().signal;

@@ -12,7 +12,7 @@ import { createRelay } from "../../src/gateway/relay.ts";
 import { createSpread } from "../../src/gateway/spread.ts";
 import type { HttpTimeouts } from "../../src/lib/http-client.ts";
 import { silentLog } from "../../src/lib/log.ts";
-import type { Tip } from "../../src/store/index/rows.ts";
+import type { Tip } from "../../src/store/index/index-types.ts";
 import { type FaultServer, openFaultServer, type Result } from "../chain/fault-server.ts";
 import { chunkPosts, testBytes } from "../dev/devnet/support.ts";
 import { eventually, until } from "../support/until.ts";

@@ -7,8 +7,8 @@ import { createHash } from "node:crypto";
 import { type Address, type BlockHash, blockHashFromBytes, type Id, idFromBytes } from "../../src/arweave/id.ts";
 import type { Tag } from "../../src/arweave/tags.ts";
 import type { QueryIndex } from "../../src/graphql/root-fields.ts";
+import type { PageBlock, PagePlan, PageRow, TagPlan } from "../../src/store/index/index-types.ts";
 import { type Place, pendingHeight } from "../../src/store/index/place.ts";
-import type { PageBlock, PagePlan, PageRow, TagPlan } from "../../src/store/index/rows.ts";
 import { comparePlaces } from "../support/places.ts";
 
 /** Whether a row is in the response to a plan, its position aside. */

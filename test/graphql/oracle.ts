@@ -12,7 +12,7 @@ import {
   type TransactionsArguments,
 } from "../../src/graphql/page-query.ts";
 import type { RequestParameters } from "../../src/graphql/request-parameters.ts";
-import type { PageBlock, PageRow } from "../../src/store/index/rows.ts";
+import type { PageBlock, PageRow } from "../../src/store/index/index-types.ts";
 import { createMemoryIndex, matches } from "./memory-index.ts";
 
 const allColumns = { tags: true, ownerKey: true, parent: true, block: true };

@@ -13,7 +13,7 @@ import { assert } from "../../src/lib/assert.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 import type { ByteSpan } from "../../src/lib/range.ts";
-import type { IndexReader } from "../../src/store/index/rows.ts";
+import type { IndexReader } from "../../src/store/index/index-types.ts";
 import { post, rsa, testBytes } from "../dev/devnet/support.ts";
 import type { Stack } from "../support/stack.ts";
 

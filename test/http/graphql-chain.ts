@@ -6,9 +6,16 @@
 
 import { type Address, addressOf, type Id } from "../../src/arweave/id.ts";
 import type { Tag } from "../../src/arweave/tags.ts";
+import type {
+  BlockRow,
+  ItemRow,
+  PageBlock,
+  PageRow,
+  PendingRow,
+  TransactionRow,
+} from "../../src/store/index/index-types.ts";
+import { openIndexWriter } from "../../src/store/index/index-writer.ts";
 import { type Place, pendingHeight } from "../../src/store/index/place.ts";
-import type { BlockRow, ItemRow, PageBlock, PageRow, PendingRow, TransactionRow } from "../../src/store/index/rows.ts";
-import { openIndexWriter } from "../../src/store/index/writer.ts";
 import { blockHashOf, idOf } from "../graphql/memory-index.ts";
 import { comparePlaces } from "../support/places.ts";
 

@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { writeTransactionCursor } from "../../src/graphql/cursor.ts";
 import type { TransactionsArguments } from "../../src/graphql/page-query.ts";
-import type { PageRow } from "../../src/store/index/rows.ts";
+import type { PageRow } from "../../src/store/index/index-types.ts";
 import { openPool } from "../../src/threads/pool.ts";
 import { executeByGraphqlJs } from "../graphql/oracle.ts";
 import { createRandom } from "../support/random.ts";

@@ -4,9 +4,9 @@
  */
 
 import type { Clock } from "../../src/lib/clock.ts";
-import { openIndexReader } from "../../src/store/index/reader.ts";
-import { createIndexWriterCalls } from "../../src/store/index/thread.ts";
-import { openIndexWriter } from "../../src/store/index/writer.ts";
+import { openIndexReader } from "../../src/store/index/index-reader.ts";
+import { openIndexWriter } from "../../src/store/index/index-writer.ts";
+import { createIndexWriterCalls } from "../../src/store/index/index-writer-calls.ts";
 
 /** Opens an index file for writing and reading. */
 export function openDirectIndex(path: string, clock: Clock) {

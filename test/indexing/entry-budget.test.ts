@@ -5,7 +5,7 @@
 import { expect, test } from "bun:test";
 import { readId } from "../../src/arweave/id.ts";
 import { createEntryBudget } from "../../src/indexing/entry-budget.ts";
-import type { BundleJob } from "../../src/store/index/rows.ts";
+import type { BundleJob } from "../../src/store/index/index-types.ts";
 
 function jobOf(delivery: string): BundleJob {
   const id = readId(delivery.repeat(43));

@@ -16,8 +16,8 @@ import { type IndexingOptions, openIndexing } from "../../src/indexing/indexing.
 import { systemClock } from "../../src/lib/clock.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { openExtents } from "../../src/store/extents/extents.ts";
-import { openIndexReader } from "../../src/store/index/reader.ts";
-import { createIndexWriterCalls } from "../../src/store/index/thread.ts";
+import { openIndexReader } from "../../src/store/index/index-reader.ts";
+import { createIndexWriterCalls } from "../../src/store/index/index-writer-calls.ts";
 import { openPool } from "../../src/threads/pool.ts";
 import { createRandom } from "../support/random.ts";
 import { until } from "../support/until.ts";

@@ -8,7 +8,7 @@ import { writeBundle } from "../../src/arweave/bundle.ts";
 import { readFilter } from "../../src/arweave/filter.ts";
 import { createIndexingRequests } from "../../src/indexing/pending-requests.ts";
 import { bundleLimitsDefault } from "../../src/indexing/unbundle.ts";
-import type { IndexWriterCalls } from "../../src/store/index/thread.ts";
+import type { IndexWriterCalls } from "../../src/store/index/index-writer-calls.ts";
 import { openSimulation, openThreads, type Simulation, until } from "../sim/harness.ts";
 import { createScript } from "../sim/scripted-chain.ts";
 import { openScriptedNode } from "../sim/scripted-node.ts";

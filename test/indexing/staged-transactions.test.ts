@@ -16,7 +16,7 @@ import { createNodes } from "../../src/chain/nodes.ts";
 import type { Devnet } from "../../src/dev/devnet/devnet.ts";
 import { openStagedSearch } from "../../src/indexing/staged-transactions.ts";
 import { openAdministration } from "../../src/store/administration-database.ts";
-import type { BlockRows } from "../../src/store/index/rows.ts";
+import type { BlockRows } from "../../src/store/index/index-types.ts";
 import { openPool } from "../../src/threads/pool.ts";
 import { checkBlock } from "../../workers/verify.ts";
 import { openTestDevnet, post, rsa, serve, type TestNode, testBytes } from "../dev/devnet/support.ts";

@@ -10,7 +10,7 @@ import { checkItem } from "../../src/arweave/data-item.ts";
 import { idFromBytes } from "../../src/arweave/id.ts";
 import { concatBytes } from "../../src/lib/bytes.ts";
 import { sha256 } from "../../src/lib/hash.ts";
-import type { ItemRow } from "../../src/store/index/rows.ts";
+import type { ItemRow } from "../../src/store/index/index-types.ts";
 import { type UnbundleJob, type UnbundleResult, unbundle } from "../../workers/unbundle.ts";
 import { makeItem, makeItems, makeNested, noise, openFolder, seedOf, signers, spoil } from "./samples.ts";
 

@@ -8,7 +8,7 @@ import { deserialize } from "bun:jsc";
 import { describe, expect } from "bun:test";
 import { readBlock } from "../../src/arweave/block.ts";
 import { decodeBase64url } from "../../src/lib/base64url.ts";
-import type { BlockRows } from "../../src/store/index/rows.ts";
+import type { BlockRows } from "../../src/store/index/index-types.ts";
 import { type CheckBlockJob, type CheckBlockResult, checkBlock, checkTransactions } from "../../workers/verify.ts";
 import { testWith } from "../support/helpers.ts";
 import { spliceData } from "../support/places.ts";

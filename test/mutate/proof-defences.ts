@@ -144,7 +144,7 @@ export const proofDefences: readonly Defence[] = [
   {
     threat: "M1",
     name: "a damaged page of an index",
-    file: "src/store/manifests/index-file.ts",
+    file: "src/store/manifests/manifest-index-file.ts",
     text: '|| !isIntact(page, middle + 1, salt)) return "damaged";',
     instead: ') return "damaged";',
     tests: ["test/store/manifests/manifest-indexes.test.ts"],

@@ -8,7 +8,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type SettingName, settings } from "../../src/config/settings.ts";
-import { openIndexWriter } from "../../src/store/index/writer.ts";
+import { openIndexWriter } from "../../src/store/index/index-writer.ts";
 import { openSqliteLedger } from "../../src/store/ledger/sqlite-ledger.ts";
 import { runCairn } from "../cli/command.ts";
 import { freePorts } from "../support/program.ts";

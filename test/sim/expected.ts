@@ -8,7 +8,7 @@ import { firstEntry, isBundleTags, readBundleCount, readBundleEntries } from "..
 import { checkItem } from "../../src/arweave/data-item.ts";
 import type { Id } from "../../src/arweave/id.ts";
 import { sha256 } from "../../src/lib/hash.ts";
-import type { IndexReader } from "../../src/store/index/rows.ts";
+import type { IndexReader } from "../../src/store/index/index-types.ts";
 import { chainTo, type ScriptedBlock } from "./scripted-chain.ts";
 
 /** One row that must be there. */

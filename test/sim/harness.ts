@@ -13,7 +13,7 @@ import type { Content } from "../../src/content/content.ts";
 import { Failure } from "../../src/failures.ts";
 import { type IndexingOptions, openIndexing } from "../../src/indexing/indexing.ts";
 import { silentLog } from "../../src/lib/log.ts";
-import type { IndexWriterCalls } from "../../src/store/index/thread.ts";
+import type { IndexWriterCalls } from "../../src/store/index/index-writer-calls.ts";
 import type { RootSpec } from "../../src/store/root-spec.ts";
 import { openPool, type Pool, type Workers } from "../../src/threads/pool.ts";
 import { openDirectIndex } from "../indexing/direct-index.ts";

@@ -10,7 +10,7 @@ import { createDataItem } from "../../src/arweave/data-item.ts";
 import { idFromBytes } from "../../src/arweave/id.ts";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";
 import type { Transaction } from "../../src/arweave/transaction.ts";
-import { stableDepth } from "../../src/store/index/rows.ts";
+import { stableDepth } from "../../src/store/index/index-types.ts";
 import { chunkPosts, post, rsa, statedOf, testBytes } from "../dev/devnet/support.ts";
 import { header, type WireResponse, wire } from "../support/gateway-server.ts";
 import { signers } from "../support/signers.ts";

@@ -7,9 +7,9 @@
  * @module
  */
 import type { Database } from "bun:sqlite";
-import { type CounterName, createCountsReader } from "../../src/store/index/counts.ts";
 import { createFilterKeys, type FilterKeys } from "../../src/store/index/filter-key.ts";
-import { createPartReads, type PartInfo, type PartReads } from "../../src/store/index/parts/part-read.ts";
+import { type CounterName, createCountsReader } from "../../src/store/index/index-counters.ts";
+import { createPartReads, type PartInfo, type PartReads } from "../../src/store/index/part-reads.ts";
 import { packHeight, pendingHeight } from "../../src/store/index/place.ts";
 import type { FindableRow } from "../../src/store/index/postings.ts";
 import { findableRow, type TableRow } from "../../src/store/index/row-table.ts";

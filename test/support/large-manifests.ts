@@ -7,7 +7,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLargeManifests, type LargeManifests } from "../../src/gateway/large-manifests.ts";
 import type { Log } from "../../src/lib/log.ts";
-import { type BuildIndexJob, createIndexBuilder, type LeaveIndexJob } from "../../src/store/manifests/index-build.ts";
+import {
+  type BuildIndexJob,
+  createIndexBuilder,
+  type LeaveIndexJob,
+} from "../../src/store/manifests/manifest-index-build.ts";
 import { type ManifestIndexes, openManifestIndexes } from "../../src/store/manifests/manifest-indexes.ts";
 import type { Pool, Workers } from "../../src/threads/pool.ts";
 import { asRun } from "./pools.ts";

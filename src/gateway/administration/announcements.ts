@@ -14,7 +14,7 @@ import { decodeBase64url } from "../../lib/base64url.ts";
 import { sha256 } from "../../lib/hash.ts";
 import { isJsonFault } from "../../lib/json.ts";
 import { countKind, type Kind, listKind, narrowed, objectKind, orNull, recordKind, textKind } from "../../lib/kind.ts";
-import type { PendingRow } from "../../store/index/rows.ts";
+import type { PendingRow } from "../../store/index/index-types.ts";
 
 export type AnnouncementsJob = Readonly<{ body: Uint8Array }>;
 

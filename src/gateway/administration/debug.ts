@@ -8,7 +8,7 @@
  */
 import { type Clock, unixSeconds } from "../../lib/clock.ts";
 import type { JsonObject } from "../../lib/json.ts";
-import type { HeightCounts, IndexCounts, IndexReader, IndexTimes } from "../../store/index/rows.ts";
+import type { HeightCounts, IndexCounts, IndexReader, IndexTimes } from "../../store/index/index-types.ts";
 
 export type DebugOptions = Readonly<{
   reader: Pick<IndexReader, "counts" | "times" | "tip" | "bundlePasses">;

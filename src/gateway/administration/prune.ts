@@ -7,8 +7,8 @@
  * @module
  */
 
-import { type IndexReader, stableDepth } from "../../store/index/rows.ts";
-import type { IndexWriterCalls } from "../../store/index/thread.ts";
+import { type IndexReader, stableDepth } from "../../store/index/index-types.ts";
+import type { IndexWriterCalls } from "../../store/index/index-writer-calls.ts";
 
 /** Selects the items indexed before a time, in a range of heights (inclusive). */
 export type PruneOptions = Readonly<{

@@ -34,7 +34,7 @@ import { createTransactions } from "../../gateway/transactions.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { writeJson } from "../../lib/json.ts";
 import type { Metrics } from "../../lib/metrics.ts";
-import type { IndexReader } from "../../store/index/rows.ts";
+import type { IndexReader } from "../../store/index/index-types.ts";
 import { createHosts, type Hosts } from "../hosts.ts";
 import { createMetricsRoutes, gatewayMetricsPaths } from "../metrics-routes.ts";
 import { gatewayReference } from "../reference/gateway-reference.ts";

@@ -9,9 +9,9 @@
 import type { Database } from "bun:sqlite";
 import { type Clock, unixSeconds } from "../../lib/clock.ts";
 import { prepare, prepareQuery } from "../sqlite.ts";
-import type { Counts } from "./counts.ts";
+import type { Counts } from "./index-counters.ts";
+import type { BundleFilters, BundlePass } from "./index-types.ts";
 import { packHeight, pendingHeight } from "./place.ts";
-import type { BundleFilters, BundlePass } from "./rows.ts";
 
 /** Heights whose bundles are evaluated again; both ends included. */
 export type BundleRange = Readonly<{

@@ -10,8 +10,7 @@ import { type BlockHash, blockHashBytes, blockHashFromBytes, type Id, idBytes, i
 import { assert } from "../../lib/assert.ts";
 import { prepareQuery } from "../sqlite.ts";
 import type { FilterKeys } from "./filter-key.ts";
-import { unpackText } from "./headers.ts";
-import { type Place, pendingHeight, placeHigh, placeLow, placeOfHalves, placeOfRow } from "./place.ts";
+import { unpackText } from "./header-texts.ts";
 import {
   type BlocksPlan,
   type BlockText,
@@ -24,7 +23,8 @@ import {
   type Tip,
   type TransactionText,
   type WeaveSpan,
-} from "./rows.ts";
+} from "./index-types.ts";
+import { type Place, pendingHeight, placeHigh, placeLow, placeOfHalves, placeOfRow } from "./place.ts";
 import { addressFromBytes, textOfStored } from "./stored-row.ts";
 import { contentTags, decodeTagBlob, readContentTags } from "./tag-blob.ts";
 

@@ -11,8 +11,9 @@ import type { Database } from "bun:sqlite";
 import { blockHashBytes, type Id, idBytes } from "../../arweave/id.ts";
 import { assert } from "../../lib/assert.ts";
 import { prepare, prepareQuery } from "../sqlite.ts";
-import type { Counts } from "./counts.ts";
-import { cutData, packText } from "./headers.ts";
+import { cutData, packText } from "./header-texts.ts";
+import type { Counts } from "./index-counters.ts";
+import type { BlockChecks, BlockRow, PendingRow, TransactionRow, WeaveLayout } from "./index-types.ts";
 import {
   nextPendingSequence,
   type Place,
@@ -25,7 +26,6 @@ import {
   transactionsPerBlockMax,
 } from "./place.ts";
 import { type RowTable, removeInSteps } from "./row-table.ts";
-import type { BlockChecks, BlockRow, PendingRow, TransactionRow, WeaveLayout } from "./rows.ts";
 import { storedPending, storedText, storedTransaction } from "./stored-row.ts";
 
 /** A stored block. */

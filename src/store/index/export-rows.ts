@@ -10,9 +10,9 @@ import type { Tag } from "../../arweave/tags.ts";
 import { decodeBase64url } from "../../lib/base64url.ts";
 import { isJsonObject, readJson } from "../../lib/json.ts";
 import { closeDatabase, openForReading, prepareQuery } from "../sqlite.ts";
-import { unpackText } from "./headers.ts";
+import { unpackText } from "./header-texts.ts";
+import { stableDepth } from "./index-types.ts";
 import { packHeight } from "./place.ts";
-import { stableDepth } from "./rows.ts";
 import { decodeTagBlob } from "./tag-blob.ts";
 
 /** A block. */

@@ -11,8 +11,8 @@ import { addressKey, type Id, idBytes, isAddress } from "../../arweave/id.ts";
 import type { Tag } from "../../arweave/tags.ts";
 import { prepareQuery } from "../sqlite.ts";
 import type { FilterKeys } from "./filter-key.ts";
+import type { PagePlan, TagPlan } from "./index-types.ts";
 import { packHeight, packPlace, pendingHeight } from "./place.ts";
-import type { PagePlan, TagPlan } from "./rows.ts";
 
 /** A range of packed places, both inclusive, and the parents of its rows. */
 export type PlaceRange = Readonly<{

@@ -13,8 +13,8 @@
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { assert } from "../../lib/assert.ts";
 import { prepareQuery, type Query } from "../sqlite.ts";
+import type { PageColumns } from "./index-types.ts";
 import type { PlaceHalves } from "./place.ts";
-import type { PageColumns } from "./rows.ts";
 
 /** Source of candidates. */
 export type Source =

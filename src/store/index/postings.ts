@@ -15,6 +15,7 @@ import type { Database } from "bun:sqlite";
 import { assert } from "../../lib/assert.ts";
 import { prepare, prepareQuery } from "../sqlite.ts";
 import { type FilterKeys, filterKeyBits } from "./filter-key.ts";
+import { stableDepth } from "./index-types.ts";
 import {
   gatherPart,
   imageOfPart,
@@ -26,9 +27,8 @@ import {
   type PlaceList,
   readOrdinals,
   readPlaces,
-} from "./parts/part-image.ts";
+} from "./part-image.ts";
 import { packHeight, transactionsPerBlockMax } from "./place.ts";
-import { stableDepth } from "./rows.ts";
 import { filterKeysOfRow, type KeyedRow } from "./stored-row.ts";
 
 /** A row at its place, as upper 32 and lower 31 bits. */

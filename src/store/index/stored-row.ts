@@ -8,8 +8,8 @@ import type { Tag } from "../../arweave/tags.ts";
 import { assert } from "../../lib/assert.ts";
 import { decodeBase64url, encodeBase64url } from "../../lib/base64url.ts";
 import type { FilterKeys } from "./filter-key.ts";
+import { type ItemRow, type PendingRow, type TransactionRow, transactionSignatureTypes } from "./index-types.ts";
 import { isPlace, type Place, placeHigh, placeLow } from "./place.ts";
-import { type ItemRow, type PendingRow, type TransactionRow, transactionSignatureTypes } from "./rows.ts";
 
 /** A row as the tables store it, with the texts of its keys. */
 export type StoredRow = Readonly<{

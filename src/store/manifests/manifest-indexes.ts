@@ -15,7 +15,7 @@ import type { ResolvedPath } from "../../arweave/manifest.ts";
 import { Failure } from "../../failures.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
-import { type IndexResult, lookUpPath } from "./index-file.ts";
+import { type IndexResult, lookUpPath } from "./manifest-index-file.ts";
 
 /** Identifies an index. Indexes of verified and of unverified bytes are separate. */
 export type IndexKey = Readonly<{ id: Id; verified: boolean }>;

@@ -10,7 +10,7 @@ import type { BundleItem, ReadItemsJob } from "../../../workers/bundles.ts";
 import { type Id, isId } from "../../arweave/id.ts";
 import { createBatcher } from "../../lib/batcher.ts";
 import type { Log } from "../../lib/log.ts";
-import type { PendingRow } from "../../store/index/rows.ts";
+import type { PendingRow } from "../../store/index/index-types.ts";
 import type { LedgerDatabase } from "../../store/ledger/ledger-database.ts";
 import type { Pool, Workers } from "../../threads/pool.ts";
 import { unfinishedBundles } from "../pipeline/bundle-rows.ts";

@@ -8,7 +8,7 @@
  */
 import type { Id } from "../../arweave/id.ts";
 import { assert } from "../../lib/assert.ts";
-import { stableDepth } from "../../store/index/rows.ts";
+import { stableDepth } from "../../store/index/index-types.ts";
 import { layoutFolder } from "../../store/uploads/bundle-layout.ts";
 import { itemsOfBundle } from "../upload-rows.ts";
 import {

@@ -12,7 +12,7 @@ import { systemClock } from "../../../src/lib/clock.ts";
 import { silentLog } from "../../../src/lib/log.ts";
 import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
 import { createNativeChain, type NativeChainOptions } from "../../../src/payment/tokens/chains/native-chain.ts";
-import type { PagePlan } from "../../../src/store/index/rows.ts";
+import type { PagePlan } from "../../../src/store/index/index-types.ts";
 import { ecdsa, post, respelled, rsa, rsaJwk, serve, sign, stranger, type TestNode } from "../../dev/devnet/support.ts";
 import { openStack, type Stack } from "../../support/stack.ts";
 import {

@@ -3,8 +3,8 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import type { BundleJob } from "../../../src/store/index/rows.ts";
-import { openIndexWriter } from "../../../src/store/index/writer.ts";
+import type { BundleJob } from "../../../src/store/index/index-types.ts";
+import { openIndexWriter } from "../../../src/store/index/index-writer.ts";
 import { createRandom } from "../../support/random.ts";
 import { growingChain } from "./growing-chain.ts";
 import { type IndexFile, indexFile } from "./index-file.ts";

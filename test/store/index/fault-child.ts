@@ -4,7 +4,7 @@
  * @module
  */
 import { writeSync } from "node:fs";
-import { openIndexWriter } from "../../../src/store/index/writer.ts";
+import { openIndexWriter } from "../../../src/store/index/index-writer.ts";
 import { createRandom } from "../../support/random.ts";
 import { growingChain } from "./growing-chain.ts";
 import { bundleOf, itemOf, ownerOf, tagOf } from "./rows-of.ts";

@@ -3,8 +3,8 @@
  * @module
  */
 import type { BlockHash } from "../../../src/arweave/id.ts";
-import type { BlockRow, BlockRows, TransactionRow } from "../../../src/store/index/rows.ts";
-import type { IndexWriter } from "../../../src/store/index/writer.ts";
+import type { BlockRow, BlockRows, TransactionRow } from "../../../src/store/index/index-types.ts";
+import type { IndexWriter } from "../../../src/store/index/index-writer.ts";
 import type { Random } from "../../support/random.ts";
 import { blockOf, type Owner, transactionOf } from "./rows-of.ts";
 

@@ -3,9 +3,9 @@
  * @module
  */
 
-import { type IndexReaderOptions, openIndexReader } from "../../../src/store/index/reader.ts";
-import type { IndexReader } from "../../../src/store/index/rows.ts";
-import { type IndexWriter, openIndexWriter } from "../../../src/store/index/writer.ts";
+import { type IndexReaderOptions, openIndexReader } from "../../../src/store/index/index-reader.ts";
+import type { IndexReader } from "../../../src/store/index/index-types.ts";
+import { type IndexWriter, openIndexWriter } from "../../../src/store/index/index-writer.ts";
 import { inspectIndex } from "../../support/inspect-index.ts";
 import { temporaryFolder } from "../folder.ts";
 

@@ -4,9 +4,9 @@
  */
 import type { BlockHash, Id } from "../../../src/arweave/id.ts";
 import type { Tag } from "../../../src/arweave/tags.ts";
+import type { IndexReader, ItemRow, PagePlan, TagPlan, TransactionRow } from "../../../src/store/index/index-types.ts";
+import type { IndexWriter } from "../../../src/store/index/index-writer.ts";
 import type { Place } from "../../../src/store/index/place.ts";
-import type { IndexReader, ItemRow, PagePlan, TagPlan, TransactionRow } from "../../../src/store/index/rows.ts";
-import type { IndexWriter } from "../../../src/store/index/writer.ts";
 import type { Random } from "../../support/random.ts";
 import type { ModelRow } from "./model.ts";
 import {

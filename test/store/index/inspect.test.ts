@@ -5,8 +5,8 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { closeSync, openSync, writeSync } from "node:fs";
-import { openIndexReader } from "../../../src/store/index/reader.ts";
-import { openIndexWriter } from "../../../src/store/index/writer.ts";
+import { openIndexReader } from "../../../src/store/index/index-reader.ts";
+import { openIndexWriter } from "../../../src/store/index/index-writer.ts";
 import { inspectIndex } from "../../support/inspect-index.ts";
 import { createRandom } from "../../support/random.ts";
 import { temporaryFolder } from "../folder.ts";

@@ -6,8 +6,8 @@
  */
 import { writeSync } from "node:fs";
 
-import { openIndexReader } from "../../../src/store/index/reader.ts";
-import { openIndexWriter } from "../../../src/store/index/writer.ts";
+import { openIndexReader } from "../../../src/store/index/index-reader.ts";
+import { openIndexWriter } from "../../../src/store/index/index-writer.ts";
 import { createRandom } from "../../support/random.ts";
 import { growingChain } from "./growing-chain.ts";
 import { bundleOf, itemOf, ownerOf, pendingOf, tagOf } from "./rows-of.ts";

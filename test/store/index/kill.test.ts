@@ -3,8 +3,8 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { openIndexReader } from "../../../src/store/index/reader.ts";
-import { openIndexWriter } from "../../../src/store/index/writer.ts";
+import { openIndexReader } from "../../../src/store/index/index-reader.ts";
+import { openIndexWriter } from "../../../src/store/index/index-writer.ts";
 import { inspectIndex } from "../../support/inspect-index.ts";
 import { createRandom } from "../../support/random.ts";
 import { newSeed } from "../../support/seed.ts";

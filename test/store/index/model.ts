@@ -5,8 +5,8 @@
 
 import type { Id } from "../../../src/arweave/id.ts";
 import type { Tag } from "../../../src/arweave/tags.ts";
+import type { PagePlan, PageRow } from "../../../src/store/index/index-types.ts";
 import type { Place } from "../../../src/store/index/place.ts";
-import type { PagePlan, PageRow } from "../../../src/store/index/rows.ts";
 import { comparePlaces } from "../../support/places.ts";
 import { isPendingPlace } from "./rows-of.ts";
 

@@ -4,10 +4,10 @@
  */
 
 import { describe, expect, test } from "bun:test";
+import { openIndexReader } from "../../../src/store/index/index-reader.ts";
+import type { PagePlan } from "../../../src/store/index/index-types.ts";
+import { openIndexWriter } from "../../../src/store/index/index-writer.ts";
 import type { Place } from "../../../src/store/index/place.ts";
-import { openIndexReader } from "../../../src/store/index/reader.ts";
-import type { PagePlan } from "../../../src/store/index/rows.ts";
-import { openIndexWriter } from "../../../src/store/index/writer.ts";
 import { inspectIndex } from "../../support/inspect-index.ts";
 import { comparePlaces } from "../../support/places.ts";
 import { createRandom } from "../../support/random.ts";

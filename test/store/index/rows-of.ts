@@ -5,7 +5,6 @@
 import { addressOf, type BlockHash, blockHashFromBytes, type Id, idFromBytes } from "../../../src/arweave/id.ts";
 import type { Tag } from "../../../src/arweave/tags.ts";
 import { encodeBase64url } from "../../../src/lib/base64url.ts";
-import { type Place, pendingHeight } from "../../../src/store/index/place.ts";
 import {
   type BlockRow,
   type BundleRow,
@@ -13,7 +12,8 @@ import {
   type PendingRow,
   type TransactionRow,
   transactionSignatureTypes,
-} from "../../../src/store/index/rows.ts";
+} from "../../../src/store/index/index-types.ts";
+import { type Place, pendingHeight } from "../../../src/store/index/place.ts";
 import type { Random } from "../../support/random.ts";
 
 /** An owner: a key and what follows from it. */

@@ -2,7 +2,7 @@
  * Indexes built from bytes at hand.
  * @module
  */
-import { type BuildIndexResult, createIndexBuilder } from "../../../src/store/manifests/index-build.ts";
+import { type BuildIndexResult, createIndexBuilder } from "../../../src/store/manifests/manifest-index-build.ts";
 import type { IndexKey, ManifestIndexes } from "../../../src/store/manifests/manifest-indexes.ts";
 
 const pieceBytes = 2 ** 20;

@@ -9,10 +9,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Id } from "../../../src/arweave/id.ts";
 import { createLog } from "../../../src/lib/log.ts";
+import { openIndexReader } from "../../../src/store/index/index-reader.ts";
+import type { IndexReader, PendingRow } from "../../../src/store/index/index-types.ts";
+import { type IndexWriter, openIndexWriter } from "../../../src/store/index/index-writer.ts";
 import { pendingHeight } from "../../../src/store/index/place.ts";
-import { openIndexReader } from "../../../src/store/index/reader.ts";
-import type { IndexReader, PendingRow } from "../../../src/store/index/rows.ts";
-import { type IndexWriter, openIndexWriter } from "../../../src/store/index/writer.ts";
 import {
   announceItemsOfBundle,
   announceMissedItems,

@@ -15,7 +15,7 @@ import { Failure } from "../../../failures.ts";
 import { type Clock, unixSeconds } from "../../../lib/clock.ts";
 import { type Fault, fault } from "../../../lib/http-client.ts";
 import { isJsonObject, readJson, writeJson } from "../../../lib/json.ts";
-import type { IndexReader } from "../../../store/index/rows.ts";
+import type { IndexReader } from "../../../store/index/index-types.ts";
 import { readAddress } from "../../addresses.ts";
 import {
   beginningOf,

@@ -3,7 +3,7 @@
  * @module
  */
 import { Failure } from "../../failures.ts";
-import type { IndexWriter } from "./writer.ts";
+import type { IndexWriter } from "./index-writer.ts";
 
 export type WriterCall = Exclude<keyof IndexWriter, "close">;
 

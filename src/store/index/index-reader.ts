@@ -11,11 +11,8 @@ import { assert } from "../../lib/assert.ts";
 import { checkIntegrity, closeDatabase, inSnapshot, openForReading, prepareQuery } from "../sqlite.ts";
 import { createBundlePassReads } from "./bundle-passes.ts";
 import { createChainReads, createItemsWithin, createLocations } from "./chain-reads.ts";
-import { type CounterName, createCountsReader } from "./counts.ts";
 import { createFilterKeys } from "./filter-key.ts";
-import { createPages } from "./page.ts";
-import { type WindowSizes, windowSizesDefault } from "./page-sql.ts";
-import { pendingHeight, placeHigh, placeLow } from "./place.ts";
+import { type CounterName, createCountsReader } from "./index-counters.ts";
 import {
   type BundleRow,
   type BundleStatus,
@@ -23,7 +20,10 @@ import {
   type IndexReader,
   type Located,
   stableDepth,
-} from "./rows.ts";
+} from "./index-types.ts";
+import { type WindowSizes, windowSizesDefault } from "./page-sql.ts";
+import { pendingHeight, placeHigh, placeLow } from "./place.ts";
+import { createPages } from "./row-pages.ts";
 
 export type IndexReaderOptions = Readonly<{
   /** Page cache, bytes; the operating system caches the rest. */

@@ -5,7 +5,7 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { mergeStreams } from "../../../../src/store/index/page.ts";
+import { indexMigrations } from "../../../src/store/index/index-schema.ts";
 import {
   gatherPart,
   markOrdinals,
@@ -18,13 +18,13 @@ import {
   readPlaces,
   writeOrdinals,
   writePlaces,
-} from "../../../../src/store/index/parts/part-image.ts";
-import { createPartReads, type PartQuery } from "../../../../src/store/index/parts/part-read.ts";
-import { compareHalves, type PlaceHalves } from "../../../../src/store/index/place.ts";
-import { createPartLoader, createParts, type PartSizes } from "../../../../src/store/index/postings.ts";
-import { indexMigrations } from "../../../../src/store/index/schema.ts";
-import { createRandom, type Random } from "../../../support/random.ts";
-import { seedOr } from "../../../support/seed.ts";
+} from "../../../src/store/index/part-image.ts";
+import { createPartReads, type PartQuery } from "../../../src/store/index/part-reads.ts";
+import { compareHalves, type PlaceHalves } from "../../../src/store/index/place.ts";
+import { createPartLoader, createParts, type PartSizes } from "../../../src/store/index/postings.ts";
+import { mergeStreams } from "../../../src/store/index/row-pages.ts";
+import { createRandom, type Random } from "../../support/random.ts";
+import { seedOr } from "../../support/seed.ts";
 
 const place = fc.record({
   high: fc.nat({ max: 2 ** 32 - 1 }),

@@ -9,8 +9,8 @@
  * Source: docs/reference/index-layout.md#parts.
  * @module
  */
-import { assert } from "../../../lib/assert.ts";
-import { filterKeyBits } from "../filter-key.ts";
+import { assert } from "../../lib/assert.ts";
+import { filterKeyBits } from "./filter-key.ts";
 
 /** Rows of a part and their entries: `partKey << 24 | ordinal`, sorted. */
 export type PartRows = Readonly<{ places: PlaceList; entries: BigUint64Array }>;

@@ -4,8 +4,8 @@
  */
 import { serialize } from "bun:jsc";
 import { describe, expect, test } from "bun:test";
-import { openIndexReader } from "../../../src/store/index/reader.ts";
-import { createIndexWriterCalls } from "../../../src/store/index/thread.ts";
+import { openIndexReader } from "../../../src/store/index/index-reader.ts";
+import { createIndexWriterCalls } from "../../../src/store/index/index-writer-calls.ts";
 import { openPool } from "../../../src/threads/pool.ts";
 import { createRandom } from "../../support/random.ts";
 import { temporaryFolder } from "../folder.ts";

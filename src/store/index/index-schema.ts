@@ -46,7 +46,7 @@ const rowColumns = `
  * bundles: the state of each bundle; due_at is Unix milliseconds, NULL when no work is due; next_…: progress of the
  *   present attempt, and the items that it has indexed.
  * invalid_items: entries of the bundle at n that are not valid items; byte: the item's offset in the root's data.
- * counters: sums that are expensive to count (counts.ts).
+ * counters: sums that are expensive to count (index-counters.ts).
  */
 const tables = `
 CREATE TABLE meta (name TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROWID;

@@ -4,7 +4,7 @@
  */
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
-import { createSums } from "../../../src/store/index/reader.ts";
+import { createSums } from "../../../src/store/index/index-reader.ts";
 import { createRandom } from "../../support/random.ts";
 import { growingChain } from "./growing-chain.ts";
 import { indexFile } from "./index-file.ts";

@@ -18,7 +18,7 @@ import {
 import { assert } from "../../lib/assert.ts";
 import { syncFolder } from "../durable-file.ts";
 import { createFileSessions } from "../file-sessions.ts";
-import { type IndexHead, indexSizeOf, pageSize, recordSize, writeHead, writePages } from "./index-file.ts";
+import { type IndexHead, indexSizeOf, pageSize, recordSize, writeHead, writePages } from "./manifest-index-file.ts";
 
 /** The next bytes of a manifest. */
 export type BuildIndexJob = Readonly<{

@@ -13,9 +13,9 @@ import { idBytes, idFromBytes } from "../../arweave/id.ts";
 import { assert } from "../../lib/assert.ts";
 import { type Clock, unixSeconds } from "../../lib/clock.ts";
 import { prepare, prepareQuery } from "../sqlite.ts";
-import type { CounterName, Counts } from "./counts.ts";
+import type { CounterName, Counts } from "./index-counters.ts";
+import type { BundleFilters, BundleJob, BundleRef, BundleRow, InvalidItem } from "./index-types.ts";
 import { type Place, placeHigh, placeLow, placeOfRow } from "./place.ts";
-import type { BundleFilters, BundleJob, BundleRef, BundleRow, InvalidItem } from "./rows.ts";
 
 /** The queue. Calls run inside the writer's transaction. */
 type Queueing = Readonly<{

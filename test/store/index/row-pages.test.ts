@@ -5,7 +5,7 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import type { Id } from "../../../src/arweave/id.ts";
-import type { PagePlan, PageRow } from "../../../src/store/index/rows.ts";
+import type { PagePlan, PageRow } from "../../../src/store/index/index-types.ts";
 import { createRandom } from "../../support/random.ts";
 import { growingChain } from "./growing-chain.ts";
 import { type IndexFile, indexFile } from "./index-file.ts";

@@ -9,8 +9,7 @@
  * @module
  */
 import type { Database } from "bun:sqlite";
-import { prepareQuery } from "../../sqlite.ts";
-import { compareHalves, type PlaceHalves } from "../place.ts";
+import { prepareQuery } from "../sqlite.ts";
 import {
   bucketOf,
   keyOfWords,
@@ -25,6 +24,7 @@ import {
   readPlaces,
   setBit,
 } from "./part-image.ts";
+import { compareHalves, type PlaceHalves } from "./place.ts";
 
 /** A query of one part. */
 export type PartQuery = Readonly<{

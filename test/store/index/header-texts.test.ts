@@ -4,7 +4,7 @@
  */
 
 import { describe, expect, test } from "bun:test";
-import { cutData, packText, unpackText } from "../../../src/store/index/headers.ts";
+import { cutData, packText, unpackText } from "../../../src/store/index/header-texts.ts";
 import { spliceData } from "../../support/places.ts";
 
 describe("cutData", () => {

@@ -1,9 +1,9 @@
 /**
  * The only writer of the index: blocks, items, bundles and pending rows. Each call is one database transaction.
  *
- * Only one thread of one process may open it (workers/index.ts); readers use separate connections (reader.ts). A call
- * that throws leaves the database unchanged. Pruning removes item rows in steps, each a transaction; compact places
- * remain.
+ * Only one thread of one process may open it (workers/index.ts); readers use separate connections. A call that throws
+ * leaves the database unchanged. Pruning removes item rows in steps, each a transaction; compact places remain.
+ * Source: docs/reference/index-layout.md#inserting.
  * @module
  */
 import { deserialize } from "bun:jsc";
@@ -20,13 +20,11 @@ import {
   type BundleRange,
   createBundlePasses,
 } from "./bundle-passes.ts";
-import { type BundleRequestOutcome, type Bundles, createBundles } from "./bundle-queue.ts";
+import { type BundleRequestOutcome, type Bundles, createBundles } from "./bundle-table.ts";
 import { type ChainTables, createChainTables, createPending, type Pending } from "./chain-tables.ts";
-import { createCounts } from "./counts.ts";
 import { createFilterKeys, createFilterSecret } from "./filter-key.ts";
-import { type Place, packHeight, pendingHeight } from "./place.ts";
-import { type PartSizes, partSizesDefault } from "./postings.ts";
-import { createOwners, createRowTable, type RowTable, removeInSteps } from "./row-table.ts";
+import { createCounts } from "./index-counters.ts";
+import { indexMigrations } from "./index-schema.ts";
 import type {
   BlockChecks,
   BlockRows,
@@ -40,8 +38,10 @@ import type {
   SerialisedRows,
   TransactionRow,
   WeaveLayout,
-} from "./rows.ts";
-import { indexMigrations } from "./schema.ts";
+} from "./index-types.ts";
+import { type Place, packHeight, pendingHeight } from "./place.ts";
+import { type PartSizes, partSizesDefault } from "./postings.ts";
+import { createOwners, createRowTable, type RowTable, removeInSteps } from "./row-table.ts";
 import { storedItem } from "./stored-row.ts";
 
 /** Outcome of a batch of items. */

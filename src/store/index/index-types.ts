@@ -52,7 +52,7 @@ export type TransactionRow = Readonly<{
   dataSize: number;
   /** base64url, or "" for none. */
   dataRoot: string;
-  /** The node's JSON; with `dataAt` present, its `data` value has been cut out (headers.ts `cutData`). */
+  /** The node's JSON; with `dataAt` present, its `data` value has been cut out (header-texts.ts `cutData`). */
   text: string;
   /** Index in `text` at which the `data` value was; null: nothing was cut. Absent: the writer cuts the data. */
   dataAt?: number | null;
@@ -323,7 +323,7 @@ export type BlockChecks = Readonly<{ checked: readonly string[]; unchecked: read
 /** The block up to which the chain was followed. */
 export type Tip = Readonly<{ height: number; hash: BlockHash; timestamp: number }>;
 
-/** A transaction's JSON. With `dataAt`, the `data` value was cut out there and is in the content cache (headers.ts). */
+/** A transaction's JSON. With `dataAt`, the `data` value was cut out there (header-texts.ts). */
 export type TransactionText = Readonly<{ text: string; dataAt: number | null }>;
 
 /** A block's JSON, and which of its fields were verified. */

@@ -17,6 +17,7 @@ import { assert } from "../../lib/assert.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { inSnapshot, prepareQuery, type Query } from "../sqlite.ts";
 import type { FilterKeys } from "./filter-key.ts";
+import type { Page, PageBlock, PageColumns, PagePlan, PageRow } from "./index-types.ts";
 import { type CheckedRow, createPlanner, type PlaceRange, type Walk } from "./page-plan.ts";
 import {
   createWindowWalks,
@@ -27,9 +28,8 @@ import {
   type WindowSizes,
   type WindowWalk,
 } from "./page-sql.ts";
-import { createPartReads, type PartInfo } from "./parts/part-read.ts";
+import { createPartReads, type PartInfo } from "./part-reads.ts";
 import { compareHalves, type PlaceHalves, placeOfRow } from "./place.ts";
-import type { Page, PageBlock, PageColumns, PagePlan, PageRow } from "./rows.ts";
 import { addressFromBytes, textOfStored } from "./stored-row.ts";
 import { decodeTagBlob } from "./tag-blob.ts";
 
