@@ -21,7 +21,7 @@ export type RouteTable = Readonly<{
   methodsOf: (path: string) => readonly string[];
 }>;
 
-/** The pattern of the content route. It matches every path, so it is no evidence that a path exists. */
+/** The pattern of the content route. It matches every path, so it does not show that a path exists. */
 const catchAll = "/*";
 
 /** Creates the table; a route for every method (`ALL`) counts as GET and POST. */

@@ -1,7 +1,7 @@
 /**
- * Specification part 4C walked, and what published clients need beyond it: every endpoint with good, bad and missing input at
- * each address that it has, every record to the field, and every message of part 7 and of the contract that is the
- * upload service's, with its status.
+ * Specification part 4C walked, and what published clients need beyond it: every endpoint with good, bad and missing
+ * input at each address that it has, every record to the field, and every message of part 7 and of the contract that is
+ * the upload service's, with its status.
  *
  * What the responses hold is in the tests of each part; this one shows that none was left out.
  * @module
@@ -73,7 +73,7 @@ describe("the upload service", () => {
   const isOff = "Uploads are switched off: no wallet is set";
   const noUpload = "Multi-part upload with ID";
   const tooLarge = "Data item is too large, this service only accepts data items up to";
-  const noPayer = "x-paid-by names no address";
+  const noPayer = "x-paid-by contains an invalid address";
   const noBill = "Invalid payment for an upload:";
   const noPrice = "Pricing Oracle Unavailable";
   const noLength = "Missing Content Length. Content Length is required for raw data post.";

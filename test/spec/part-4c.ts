@@ -1,6 +1,6 @@
 /**
- * Specification part 4C with what published clients need beyond it, the records that they answer with, and the messages that are
- * the upload service's, as tables: what the test of the walk goes by.
+ * Specification part 4C with what published clients need beyond it, the records that they answer with, and the messages
+ * that are the upload service's, as tables: what the test of the walk goes by.
  * @module
  */
 import { list, named, record, type Schema, text } from "./record-schemas.ts";
@@ -54,7 +54,7 @@ const isOff = { "Uploads are switched off: no wallet is set": [503] };
 const badItem = { "Invalid Data Item!": [400] };
 const tooLarge = { "Data item is too large, this service only accepts data items up to": [413] };
 const unknown = { "Multi-part upload with ID": [404], "Malformed path": [400] };
-const noPayer = { "x-paid-by names no address": [400] };
+const noPayer = { "x-paid-by contains an invalid address": [400] };
 const poor = { "Insufficient balance": [402] };
 const item = {
   ...badItem,

@@ -41,7 +41,7 @@ const responseBytesMax = 64 * 2 ** 20;
  *
  * @param host - A host, a host and a port, or an origin; http is used if it has no scheme.
  * @param port - The port if the value has neither a port nor a scheme; 443 means https.
- * @returns The origin; `undefined` when the value is none of the three.
+ * @returns The origin; `undefined` for any other value.
  */
 export function graphqlOrigin(host: string, port: number): string | undefined {
   const hasScheme = /^https?:\/\//.test(host);

@@ -193,9 +193,9 @@ export function createApprovalRoutes({ credits }: ApprovalRoutesOptions): AnyEly
 
 type HistoryRoutesOptions = Readonly<{
   access: Pick<WalletAccess, "admit">;
-  /** A page of an account's payments, `readPayments`. */
+  /** Returns a page of an account's payments (`readPayments`). */
   payments: (address: UserAddress, page: PaymentsPage) => Promise<readonly PaymentMade[]>;
-  /** The newest payments in tokens that are not confirmed yet, `pendingPaymentsOf`. */
+  /** Returns the newest unconfirmed payments in tokens (`pendingPaymentsOf`). */
   pending: (address: UserAddress, limit: number) => Promise<readonly TokenPayment[]>;
 }>;
 
@@ -297,7 +297,7 @@ export function createHistoryRoutes({ access, payments, pending }: HistoryRoutes
     const { limit, before } = readQuery(request, pageQuery);
     // After validation: an invalid request does not use up the nonce of its signature.
     const wallet = await access.admit(signedRequestOf(request));
-    if (wallet === undefined) throw new Failure("invalid_signature", { reason: "nobody signed" });
+    if (wallet === undefined) throw new Failure("invalid_signature", { reason: "the request is not signed" });
     const { address } = wallet;
     const found = wallet.hasAccount ? await payments(address, { before, limit: limit + 1 }) : [];
     const waiting = before === undefined ? { pending: (await pending(address, pendingMax)).map(pendingRecord) } : {};

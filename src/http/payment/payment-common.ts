@@ -11,7 +11,7 @@ import { inHeader, patterns, ref, type Schema, textSchema } from "../reference/w
 import { contextOf } from "../request-context.ts";
 import { type QueryParameter, requiredQuery } from "../route-schema.ts";
 
-/** A valid account that nobody owns. */
+/** A valid address without an owner. */
 const sampleAccount = "0x19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A";
 
 /** An account in a query. @param invalid - The failure of a text that is not an address. */
@@ -53,11 +53,7 @@ export const signatureHeaders: readonly Parameter[] = [
   inHeader("x-signature-type", { type: "integer", enum: [1, 3, 4], default: 1 }, "1 Arweave, 3 Ethereum, 4 Solana."),
 ];
 
-/**
- * The parts of a request that may be signed.
- *
- * @param body - What was read of it, where the method has one.
- */
+/** The signed parts of a request: method and path as the client sent them, and the body. */
 export function signedRequestOf(request: Request, body?: Uint8Array): SignedRequest {
   const { headOnly, target } = contextOf(request);
   const query = target.query === "" ? "" : `?${target.query}`;
@@ -70,9 +66,9 @@ export function signedRequestOf(request: Request, body?: Uint8Array): SignedRequ
 }
 
 /**
- * Waits for the ledger, and reports its faults in the endpoint's words.
+ * Waits for the ledger, and converts its faults to the failure of the endpoint.
  *
- * @throws Failure `code` in place of `database_unavailable` and `busy`.
+ * @throws Failure `code` instead of `database_unavailable` and `busy`.
  */
 export async function fromLedger<Result>(code: FailureCode, response: Promise<Result>): Promise<Result> {
   try {

@@ -52,12 +52,12 @@ ${body}
   const policy = `${loads}; base-uri 'none'; form-action 'self'`;
   const { headers } = pageResponse(html, policy);
   headers.set("Cache-Control", "no-store");
-  // A gift's link is the gift: no other place may learn of it.
+  // The link of a gift redeems it, so other sites must not receive the link as a referrer.
   headers.set("Referrer-Policy", "no-referrer");
   return new Response(html, { status, headers });
 }
 
-/** What an address may be of, by its word and for people. */
+/** Types of addresses: value and label. */
 const kinds = [
   ["native", "Arweave"],
   ["ethereum", "Ethereum, Polygon, Base"],
@@ -65,32 +65,32 @@ const kinds = [
   ["kyve", "KYVE"],
 ] as const;
 
-/** The form. @param secret - Of the link; base64url, checked. */
+/** @param secret - Secret of the link: valid base64url. */
 export function giftForm(secret: string): Response {
   const options = kinds.map(([word, name]) => `<option value="${word}">${name}</option>`).join("");
   return paymentPage(
     "A gift of storage credits",
-    `<p>Say which account gets it. A gift is taken once.</p>
+    `<p>Enter the account that gets the credits. A gift can be redeemed once.</p>
 <form method="post" action="?id=${secret}">
 <label for="address">Address</label>
 <input id="address" name="destinationAddress" required autocomplete="off" spellcheck="false" maxlength="64">
-<label for="token">of</label>
+<label for="token">Type</label>
 <select id="token" name="token">${options}</select>
-<button type="submit">Take it</button>
+<button type="submit">Redeem</button>
 </form>`,
     200,
   );
 }
 
-/** What came of it, in one sentence of ours or of a failure. */
+/** The result of a redemption. @param sentence - Safe as HTML. */
 export function giftOutcome(sentence: string, status: number): Response {
   return paymentPage(sentence, "", status);
 }
 
-/** Seconds between two looks at a payment that is not there yet: a webhook is on its way. */
+/** Seconds until a page reloads that waits for the webhook of a payment. */
 const reloadSeconds = 2;
 
-/** The page after a checkout that was completed. @param quote - `undefined` where the link names none. */
+/** The page after a completed checkout. @param quote - `undefined` when the link names no quote. */
 export function donePage(quote: Quote | undefined): Response {
   if (quote === undefined)
     return paymentPage(
@@ -117,18 +117,18 @@ export function donePage(quote: Quote | undefined): Response {
     default:
       return paymentPage(
         "Nothing was credited",
-        `${record}<p>This checkout has ended without a payment. A payment that arrives later is given back.</p>`,
+        `${record}<p>This checkout has ended without a payment. A payment that arrives later is refunded.</p>`,
         200,
       );
   }
 }
 
-/** The page after a checkout that was given up. */
+/** The page after an abandoned checkout. */
 export function cancelledPage(quote: Quote | undefined): Response {
   // The same checkout may have been completed in another window.
   if (quote?.state === "paid") return donePage(quote);
   const record = quote === undefined ? "" : recordOf(quote);
-  return paymentPage("Nothing was paid", `${record}<p>You gave up the checkout. You can close this page.</p>`, 200);
+  return paymentPage("Nothing was paid", `${record}<p>The checkout was cancelled. You can close this page.</p>`, 200);
 }
 
 function reloading(page: Response): Response {
@@ -136,13 +136,13 @@ function reloading(page: Response): Response {
   return page;
 }
 
-/** Amounts are digits, currencies letters of the rules, addresses canonical: none needs escaping. */
+/** No value needs escaping: amounts are digits, currencies are those of the rules, addresses are canonical. */
 function recordOf({ paymentAmount, currency, winc, creditedWinc, address, state }: Quote): string {
   const credits = creditsOf(state === "paid" ? creditedWinc : winc);
   return `<dl>
 <dt>Amount</dt><dd>${writeMoney(paymentAmount, currency)}</dd>
 <dt>Credits</dt><dd>${credits}</dd>
-<dt>Account</dt><dd>${address ?? "whoever redeems the gift"}</dd>
+<dt>Account</dt><dd>${address ?? "the account that redeems the gift"}</dd>
 </dl>`;
 }
 
@@ -151,5 +151,5 @@ function whereItIs({ address }: Quote): string {
 }
 
 function takenBack({ takenBackWinc }: Quote): string {
-  return takenBackWinc === 0n ? "" : `<p>${creditsOf(takenBackWinc)} of these credits were taken back since.</p>`;
+  return takenBackWinc === 0n ? "" : `<p>${creditsOf(takenBackWinc)} of these credits were taken back later.</p>`;
 }

@@ -166,7 +166,7 @@ function cacheOf(request: Request): Readonly<{ "Cache-Control": string }> {
   return isSigned(request.headers) ? noStore : cachedMinute;
 }
 
-/** The buyer of a request without promo codes: the price is then the same for everybody. */
+/** The buyer of a request without promo codes: the price is then the same for every buyer. */
 const anyBuyer: Buyer = {};
 
 /** The promo codes and the account of a request. @throws Failure `invalid_signature`. */
@@ -179,7 +179,7 @@ function buyerOf(request: Request): Buyer {
   return { promoCodes, address: addressOf(parameters.get("destinationAddress"), request) };
 }
 
-/** The given address takes precedence over the signer's; an invalid one is no account. */
+/** The given address takes precedence over the signer's address; undefined if it is invalid. */
 function addressOf(named: string | null, request: Request): UserAddress | undefined {
   if (named !== null) return readAddress(named)?.address;
   return isSigned(request.headers) ? readSigner(signedRequestOf(request)).address : undefined;

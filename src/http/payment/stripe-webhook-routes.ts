@@ -19,7 +19,6 @@ import { noStore } from "../responses.ts";
 import { described, type RouteDescription } from "../route-schema.ts";
 import { fromLedger } from "./payment-common.ts";
 
-/** What the route asks. */
 export type WebhookRoutesOptions = Readonly<{
   /** Undefined when cards are off. */
   events: Pick<CardEvents, "take"> | undefined;

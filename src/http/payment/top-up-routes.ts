@@ -181,16 +181,16 @@ function echo(text: string): string {
 }
 
 type TopUpRoutesOptions = Readonly<{
-  /** Undefined: no cards are taken. */
+  /** Undefined: cards are not accepted. */
   topUps: TopUps | undefined;
   promoGuard: FailedAttemptGuard;
   sessionGuard: SessionGuard;
   publicUrl: PublicUrl;
-  /** The only origins that a checkout may return to; empty: any. */
+  /** The only origins to which a checkout may return; empty allows any. */
   returnOrigins: readonly string[];
 }>;
 
-/** The provider can be slow, and requests to it are retried. */
+/** Idle timeout: the provider can be slow, and requests to it are retried. */
 const idleSeconds = 120;
 
 /** The records of top-ups, as components of the API reference. */
@@ -199,7 +199,7 @@ export const topUpSchemas: Readonly<Record<string, Schema>> = {
     topUpQuoteId: textSchema,
     destinationAddress: textSchema,
     destinationAddressType: textSchema,
-    paymentAmount: { type: "integer", description: "What is charged, in the currency's smallest unit." },
+    paymentAmount: { type: "integer", description: "The charged amount, in the currency's smallest unit." },
     quotedPaymentAmount: { type: "integer", description: "The price without promo codes." },
     currencyType: textSchema,
     winstonCreditAmount: winc,

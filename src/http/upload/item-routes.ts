@@ -31,7 +31,7 @@ type ItemRoutesOptions = Readonly<{
   pace?: Pace;
 }>;
 
-/** Verification, storage and signing can wait in queues. */
+/** Idle timeout: verification, storage and signing can wait in queues. */
 const idleSeconds = 120;
 
 const tokenParameter = parsedText(
@@ -116,7 +116,7 @@ type ReceiptRoutesOptions = Readonly<{
 /** Concurrent repeated receipts, and requests that may wait. */
 export const receiptSemaphore = { atWorkMax: 2, waitingMax: 100 } as const;
 
-/** Signing can wait in a queue. */
+/** Idle timeout: signing can wait in a queue. */
 const receiptIdleSeconds = 60;
 
 const ofReceipt: PathDescription = {
@@ -147,7 +147,7 @@ export function createReceiptRoutes({ find, writeReceipt, semaphore }: ReceiptRo
         throw new Failure("upload_not_found", { id: id.slice(0, 100) });
       contextOf(request).extendIdleTimeout(receiptIdleSeconds);
       const permit = semaphore.take(request.signal);
-      if (permit === undefined) throw new Failure("busy", { reason: "many receipts are asked for" });
+      if (permit === undefined) throw new Failure("busy", { reason: "too many concurrent receipts" });
       const release = await permit;
       try {
         return jsonResponse(await writeReceipt(taken, request), 200, noStore);

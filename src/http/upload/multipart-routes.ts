@@ -1,5 +1,5 @@
 /**
- * Uploads in parts: create, write, list, finalize, status.
+ * Multipart uploads: create, write, list, finalize, status.
  * Source: docs/reference/upload.md#uploads-in-parts.
  * @module
  */
@@ -35,6 +35,7 @@ import { describedAs, type PathDescription } from "../route-schema.ts";
 import { payersOf, readCount } from "./upload-headers.ts";
 import { fromUpload, type ReceiptWriter } from "./upload-responses.ts";
 import {
+  byteCountMax,
   itemRejections,
   pathParameters,
   payerHeaders,
@@ -48,15 +49,15 @@ import { type PaidUploadCreator, readPaidUpload } from "./x402-upload-payments.t
 export type MultipartRoutesOptions = Readonly<{
   /** Undefined when uploads are off: no wallet is set. */
   multipart: Multipart | undefined;
-  /** Creates uploads that are paid for in advance; undefined: credits pay when the upload is finalized. */
+  /** Creates uploads that are paid for in advance. Undefined: credits pay when the upload is finalized. */
   createPaid?: PaidUploadCreator | undefined;
   writeReceipt: ReceiptWriter;
 }>;
 
-/** Means "none" in a path: no upload yet, no part. */
+/** Means "none" in a path: no upload yet, or no part. */
 const none = "-1";
 
-/** Writing a part can wait for the disk; finalizing walks over the whole item. */
+/** Idle timeouts: writing a part can wait for the disk, and finalizing reads the complete item. */
 const partIdleSeconds = 120;
 const finalizeIdleSeconds = 255;
 
@@ -292,7 +293,7 @@ async function create(
 
 async function writePart(uploads: Multipart, request: Request, uploadId: string, part: string): Promise<Response> {
   const start = pathParameters.offset.read(part);
-  if (start === undefined) throw rejection("Invalid chunk. Its offset is not a whole number.");
+  if (start === undefined) throw rejection(`Invalid chunk offset: expected an integer from 0 to ${byteCountMax}`);
   const size = readCount(request.headers.get("content-length")) ?? 0;
   if (size === 0) throw rejection("Content-Length header is required a must be a positive integer.");
   contextOf(request).extendIdleTimeout(partIdleSeconds);

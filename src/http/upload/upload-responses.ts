@@ -35,7 +35,7 @@ export const receiptFields = {
 export type ReceiptWriter = (taken: Taken, request: Request) => Promise<Readonly<Record<string, unknown>>>;
 
 type ReceiptWriterOptions = Readonly<{
-  /** Signs in a thread; the same terms give the same bytes. */
+  /** Signs in a thread; the same terms result in the same bytes. */
   sign: (terms: ReceiptTerms, signal: AbortSignal) => Promise<string>;
   /** The modulus of the key, base64url. */
   publicKey: string;
@@ -66,9 +66,9 @@ export function createReceiptWriter({ sign, publicKey, hosts }: ReceiptWriterOpt
 }
 
 /**
- * Runs a route; a rejection for missing credits becomes an object with the missing amount.
+ * Runs a route. A rejection for missing credits becomes a response with the needed and the available amount.
  *
- * @throws Failure `upload_rejected` {reason} where the approvals in an item's tags cannot be executed.
+ * @throws Failure `upload_rejected` {reason} when the approvals in an item's tags cannot be executed.
  */
 export async function fromUpload(work: () => Promise<Response>): Promise<Response> {
   try {

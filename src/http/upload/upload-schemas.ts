@@ -28,7 +28,7 @@ import {
 } from "../reference/words.ts";
 
 /** Exceeds the size of any item: 15 digits. Bytes. */
-const countMax = 999_999_999_999_999;
+export const byteCountMax = 999_999_999_999_999;
 
 const signatureType: Reading<number> = {
   ...digitsReading(0, 99_999, 5),
@@ -39,10 +39,9 @@ const signatureType: Reading<number> = {
 const uploadId = narrowed(
   textKind(),
   (text): text is string => /^[0-9A-Za-z_-]+$/.test(text),
-  "Letters, digits, - and _.",
+  "Alphanumeric characters, - and _.",
 );
 
-/** Parameters of paths. */
 export const pathParameters = {
   token: pathParameter("token", tokenText, "arweave", "The token of the signer."),
   tokenOrSize: pathParameter(
@@ -53,13 +52,13 @@ export const pathParameters = {
   ),
   id: pathParameter("id", idKind, sampleId, "Id of an uploaded item."),
   uploadId: pathParameter("uploadId", uploadId, "upload-id", "Id of the upload in parts."),
-  offset: pathParameter("offset", digitsReading(0, countMax), "0", "Offset of the part in the item, bytes."),
+  offset: pathParameter("offset", digitsReading(0, byteCountMax), "0", "Offset of the part in the item, bytes."),
 } as const;
 
 /** Parameters of queries: options of an upload in parts. */
 export const queryParameters = {
   chunkSize: queryParameter("chunkSize", digitsReading(chunkSizeMin, chunkSizeMax), "Bytes of a part."),
-  totalBytes: queryParameter("totalBytes", digitsReading(1, countMax), "Size of the whole item at most, bytes."),
+  totalBytes: queryParameter("totalBytes", digitsReading(1, byteCountMax), "Size of the whole item at most, bytes."),
   address: queryParameter("address", accountText, "The account that unused credits go to."),
   signatureType: queryParameter("signatureType", signatureType, "Signature type of the address, numbered as in items."),
 } as const;

@@ -21,17 +21,16 @@ import {
   x402SettledHeaders,
 } from "../x402-responses.ts";
 import { fromUpload } from "./upload-responses.ts";
-import { queryParameters } from "./upload-schemas.ts";
+import { byteCountMax, queryParameters } from "./upload-schemas.ts";
 
-/** What is asked for. */
+/** The size to pay for, and the resource of the 402 response. */
 export type UploadBill = Readonly<{ size: number; resource: X402Resource }>;
 
-/** Writes what is asked for. @param url - Of what is paid for, absolute. @param size - Of the whole item. Bytes. */
+/** @param url - Absolute URL of the resource. @param size - Of the complete item. Bytes. */
 export function billFor(url: string, size: number, mimeType: string): UploadBill {
   return { size, resource: { url, description: `Turbo cost to upload ${size} bytes`, mimeType } };
 }
 
-/** An upload with its payment. */
 type PaidUpload = Readonly<{
   x402: X402;
   bill: UploadBill;
@@ -39,7 +38,7 @@ type PaidUpload = Readonly<{
   signal: AbortSignal;
 }>;
 
-/** Requests the payment of an upload that can be accepted. @throws Failure as `X402Uploads.checkSize` does. */
+/** The 402 response with the price of an upload. @throws Failure as `X402Uploads.checkSize` does. */
 export async function paymentRequiredResponse(
   { x402, checkSize }: Pick<X402Uploads, "x402" | "checkSize">,
   { size, resource }: UploadBill,
@@ -102,12 +101,11 @@ function settledResponse({ x402, payment }: PaidUpload, settled: X402Settled, re
   return response;
 }
 
-/** What is asked for when an upload is to be paid for at once. */
+/** A multipart upload that is paid for when it is created. */
 type PaidUploadRequest = Readonly<{ size: number; refundTo: UserAddress }>;
 
-/** Makes uploads that are paid for. */
 export type PaidUploadCreator = Readonly<{
-  /** Whether an item costs nothing: then nobody is asked to pay. @param size - Of the whole item. Bytes. */
+  /** Whether an item needs no payment. @param size - Of the complete item. Bytes. */
   isFree: (size: number) => boolean;
   create: (
     request: Request,
@@ -117,10 +115,10 @@ export type PaidUploadCreator = Readonly<{
 }>;
 
 /**
- * Reads what is to be paid for.
+ * Reads the size and the refund address of an upload that is paid for when it is created.
  *
- * @returns Undefined when nothing is.
- * @throws Failure `upload_rejected` {reason} for a part of it, or what makes no sense.
+ * @returns Undefined when none of the three parameters is set.
+ * @throws Failure `upload_rejected` {reason} for a missing or an invalid parameter.
  */
 export function readPaidUpload(query: Readonly<Record<string, string | undefined>>): PaidUploadRequest | undefined {
   const totalBytes = query[queryParameters.totalBytes.name];
@@ -128,16 +126,15 @@ export function readPaidUpload(query: Readonly<Record<string, string | undefined
   const signatureType = query[queryParameters.signatureType.name];
   if (totalBytes === undefined && address === undefined && signatureType === undefined) return undefined;
   const size = queryParameters.totalBytes.read(totalBytes ?? "");
-  if (size === undefined) throw invalidPaidUpload("totalBytes is no size");
+  if (size === undefined) throw invalidPaidUpload("totalBytes", totalBytes, `an integer from 1 to ${byteCountMax}`);
   const type = queryParameters.signatureType.read(signatureType ?? "");
-  if (type === undefined) throw invalidPaidUpload("signatureType is none");
-  if (signatureLayout(type) === undefined) throw invalidPaidUpload("signatureType is not known");
+  if (type === undefined || signatureLayout(type) === undefined)
+    throw invalidPaidUpload("signatureType", signatureType, "a signature type of ANS-104");
   const refundTo = queryParameters.address.read(address ?? "");
-  if (refundTo === undefined) throw invalidPaidUpload("address is none");
+  if (refundTo === undefined) throw invalidPaidUpload("address", address, "the address of an account");
   return { size, refundTo };
 }
 
-/** Creates the maker. */
 export function createPaidUploadCreator(uploads: X402Uploads, publicUrl: PublicUrl): PaidUploadCreator {
   const { x402, isFree } = uploads;
   const create: PaidUploadCreator["create"] = async (request, asked, write) => {
@@ -153,6 +150,7 @@ export function createPaidUploadCreator(uploads: X402Uploads, publicUrl: PublicU
   return { isFree, create };
 }
 
-function invalidPaidUpload(why: string): Failure {
-  return new Failure("upload_rejected", { reason: `Invalid payment for an upload: ${why}` });
+function invalidPaidUpload(name: string, value: string | undefined, expected: string): Failure {
+  const fault = value === undefined ? `missing ${name}` : `invalid ${name} '${value.slice(0, 100)}'`;
+  return new Failure("upload_rejected", { reason: `Invalid payment for an upload: ${fault}: expected ${expected}` });
 }

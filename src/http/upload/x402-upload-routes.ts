@@ -42,7 +42,7 @@ export type X402UploadRoutesOptions = Readonly<{
   publicUrl: PublicUrl;
 }>;
 
-/** Settlement, the disk and signatures can each be slow. */
+/** Idle timeout: settlement, the disk and signatures can each be slow. */
 const idleSeconds = 255;
 
 /** The record of a paid upload, as a component of the API reference. */

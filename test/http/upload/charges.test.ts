@@ -1,6 +1,6 @@
 /**
- * Who pays for an item and how much: prices, free items, lists, approvals in their order, and rejections that say what is
- * missing.
+ * Who pays for an item and how much: prices, free items, lists, approvals in their order, and rejections that say what
+ * is missing.
  * Source: docs/reference/upload.md#posting-an-item; docs/reference/payment.md#approvals.
  * @module
  */
@@ -241,9 +241,9 @@ for (const kind of ledgerKinds())
     });
 
     test.each([
-      ["nobody", "x-paid-by names no address"],
-      [`${anna},nobody`, "x-paid-by names no address"],
-      [Array(91).fill(anna).join(","), "x-paid-by names more than 90 payers"],
+      ["nobody", "x-paid-by contains an invalid address"],
+      [`${anna},nobody`, "x-paid-by contains an invalid address"],
+      [Array(91).fill(anna).join(","), "x-paid-by lists more than 90 addresses"],
     ])("payers who are none are rejected", async (header, reason) => {
       await open({ rules: { freeBytesMax: 1_000 } });
       const response = await upload.send(item().bytes, { headers: { "x-paid-by": header } });
