@@ -1,6 +1,6 @@
 /**
- * Specification 4A "Administration" and its messages of part 7, row by row: through the real server, on the real stores,
- * behind a real node.
+ * Specification 4A "Administration" and its messages of part 7, row by row: through the real server, on the real
+ * stores, behind a real node.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

@@ -293,7 +293,7 @@ async function create(
 
 async function writePart(uploads: Multipart, request: Request, uploadId: string, part: string): Promise<Response> {
   const start = pathParameters.offset.read(part);
-  if (start === undefined) throw rejection(`Invalid chunk offset: expected an integer from 0 to ${byteCountMax}`);
+  if (start === undefined) throw rejection(`Invalid chunk. Expected an offset from 0 to ${byteCountMax}`);
   const size = readCount(request.headers.get("content-length")) ?? 0;
   if (size === 0) throw rejection("Content-Length header is required a must be a positive integer.");
   contextOf(request).extendIdleTimeout(partIdleSeconds);
