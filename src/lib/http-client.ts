@@ -1,9 +1,9 @@
 /**
- * HTTP to other machines: every phase has its own time-out, every body its own bound, every failure a name. It
- * follows no redirect, and buffers nothing beyond what its caller allows.
+ * HTTP client: a timeout for every phase, a size limit for every body, a name for every fault. It does not follow
+ * redirects, and buffers no more than the caller allows.
  *
- * Decodes whole bodies of other machines without trusting them about size: 1.7 kB can stand for a gigabyte, and
- * the runtime's own decoder gives whatever comes of a piece in one go.
+ * Decoded bodies have a size limit too: 1.7 kB of a content coding can expand to a gigabyte, and the runtime's own
+ * decoder has no limit.
  * Source: RFC 9110 §8.4.1 (content codings), RFC 8878 (zstd).
  * @module
  */
@@ -14,41 +14,40 @@ import { Failure } from "../failures.ts";
 import { createSemaphore, type Release } from "./semaphore.ts";
 import { isTimeout, timeout } from "./stop.ts";
 
-/** How long each phase of a call may take, in milliseconds. */
+/** Timeouts of the phases of a call. Milliseconds. */
 export type HttpTimeouts = Readonly<{
-  firstByteMs: number; // connecting, sending, and waiting for the response's headers
-  stallMs: number; // the longest pause between two pieces of a body
-  totalMs: number; // the whole call
+  firstByteMs: number; // connecting, sending, and waiting for the headers of the response
+  stallMs: number; // maximum pause between two pieces of a body
+  totalMs: number; // the complete call
 }>;
 
-/** Why a call has no response. Every one may succeed on a retry, or elsewhere. */
+/** Why a call has no response. It may succeed on a retry, or at another machine. */
 export const faultReasons = [
-  "connect", // connection closed, reset, no such name, bad certificate
+  "connect", // connection closed or reset, unknown host, invalid certificate
   "timeout",
   "status", // 5xx, 408, 425, 429, or a status that the call does not know
   "too_large",
   "malformed", // a response that is not valid
   "wrong", // a valid response that is provably false
   "cut", // a body that ended before its length
-  "busy", // our own line is full
+  "busy", // too many calls are waiting
 ] as const;
 export type FaultReason = (typeof faultReasons)[number];
 
 /** A call without a response. */
 export type Fault = Readonly<{ kind: "fault"; reason: FaultReason; status?: number; detail: string }>;
 
-/** What to ask. */
 export type HttpRequest = Readonly<{
   method: "GET" | "HEAD" | "POST";
   url: string;
   headers?: Readonly<Record<string, string>>;
   body?: Uint8Array<ArrayBuffer>;
   /**
-   * Gives a whole body with a Content-Encoding as it is: content of an id has its tag's coding, and ranges of it.
-   * A stream's body is always as it is.
+   * Returns a body with its Content-Encoding: the coding of content by id is that of its tag. The body of a stream is
+   * never decoded.
    */
   keepsCoding?: true;
-  /** Reserves memory for bytes of a whole body before they are stored. The call rejects with what it throws. */
+  /** Reserves memory for bytes of a body before they are stored. The call rejects with its error. */
   hold?: (bytes: number) => Promise<void>;
 }>;
 
@@ -56,8 +55,8 @@ export type HttpRequest = Readonly<{
 export type HttpResponse = Readonly<{ kind: "answer"; status: number; headers: Headers; body: Uint8Array }>;
 
 /**
- * A response whose body is still to come. The body throws Failure `source_failed` when it is cut, `source_timeout`
- * when it stalls. Whoever does not read it to its end must call `cancel`.
+ * A response with a body that is still arriving. The body throws Failure `source_failed` when it is cut,
+ * `source_timeout` when it stalls. A reader that stops before the end must call `cancel`.
  */
 export type HttpStream = Readonly<{
   kind: "stream";
@@ -67,50 +66,50 @@ export type HttpStream = Readonly<{
   cancel: () => void;
 }>;
 
-/** Where to connect in the place of a URL. */
+/** A checked address for a URL. */
 export type Reached = Readonly<{
   kind: "reached";
-  /** The URL with the address that was checked. */
+  /** The URL with the checked address. */
   url: string;
-  /** The `Host` header, when it differs from the URL's host. */
+  /** The `Host` header. */
   host: string;
-  /** The name that its certificate must have. */
+  /** The required name of the certificate. */
   serverName: string;
 }>;
 
-/** Finds out where to connect, each time anew. */
+/** Resolves and checks the address of a URL before each connection. */
 export type Reach = (url: string, signal: AbortSignal) => Promise<Reached | Fault>;
 
-/** A client of one other machine. An aborted call rejects with the signal's reason; nothing else but `hold` rejects. */
+/** A client of one machine. A call rejects only with the reason of its signal, or the error of `hold`. */
 export type Http = Readonly<{
-  /** Waits for the whole response, of at most `bodyBytesMax`. */
+  /** Waits for the complete response, with a body of at most `bodyBytesMax`. */
   whole: (request: HttpRequest, bodyBytesMax: number, signal: AbortSignal) => Promise<HttpResponse | Fault>;
-  /** Resolves at the headers. `totalMs` does not bound the body, `stallMs` does. */
+  /** Resolves at the headers. `stallMs` bounds the pauses of the body, `totalMs` does not apply to it. */
   stream: (request: HttpRequest, signal: AbortSignal) => Promise<HttpStream | Fault>;
-  /** Ends every call under way. */
+  /** Aborts all calls. */
   close: () => void;
 }>;
 
-/** Calls to one machine at once; more would only wait there. */
+/** Maximum number of concurrent calls to one machine. */
 const callsAtOnceMax = 64;
 
-/** Calls that wait for one of these; beyond, a caller is better off elsewhere. */
+/** Maximum number of waiting calls; beyond it, a call fails at once. */
 const callsWaitingMax = 4_096;
 
 /** A running call: its permit, and the signal that ends it. */
 type Call = Readonly<{
-  signal: AbortSignal; // aborted by the caller, by close, or when time is up
-  phase: (ms: number) => void; // begins the next phase: it may take so long
-  rest: () => void; // the caller is reading: no timeout runs
+  signal: AbortSignal; // aborted by the caller, by close, or by a timeout
+  phase: (ms: number) => void; // starts the next phase with its timeout
+  rest: () => void; // stops the timeout while the caller is reading
   stop: (reason: unknown) => void;
   end: () => void;
 }>;
 
 /**
- * Makes a client.
+ * Opens a client.
  *
- * @param timeouts - Of every call; finding out where to connect counts to the first byte.
- * @param reach - Asked before every connection; without, the runtime connects to whatever a URL names.
+ * @param timeouts - For every call; the resolution of the address counts as part of the first phase.
+ * @param reach - Called before every connection; without it, the runtime resolves the URL.
  */
 export function openHttp(timeouts: HttpTimeouts, reach?: Reach): Http {
   const life = new AbortController();
@@ -118,7 +117,7 @@ export function openHttp(timeouts: HttpTimeouts, reach?: Reach): Http {
 
   async function begin(signal: AbortSignal): Promise<Call | Fault> {
     const permit = semaphore.take(signal);
-    if (permit === undefined) return fault("busy", `${callsWaitingMax} calls wait already`);
+    if (permit === undefined) return fault("busy", `${callsWaitingMax} calls are waiting`);
     return beginCall(await permit, signal, life.signal);
   }
 
@@ -158,7 +157,7 @@ export function fault(reason: FaultReason, detail: string, status?: number): Fau
   return { kind: "fault", reason, detail, ...(status === undefined ? {} : { status }) };
 }
 
-/** The failure that clients of this server get for a fault of another server. */
+/** The failure that clients of this server receive for a fault of another server. */
 export function failureOf(problem: Fault, context: Readonly<Record<string, unknown>> = {}): Failure {
   const code = problem.reason === "timeout" ? "source_timeout" : problem.reason === "busy" ? "busy" : "source_failed";
   const status = problem.status === undefined ? {} : { sourceStatus: problem.status };
@@ -194,7 +193,7 @@ function beginCall(release: Release, caller: AbortSignal, life: AbortSignal): Ca
   };
 }
 
-/** One timer for many phases: a phase that begins before the last one's time is up only moves the hour. */
+/** One timer for all phases: a phase that starts before the timeout of the last one only moves the deadline. */
 function createPhases(onLate: (ms: number) => void) {
   let timer: Timer | undefined;
   let phaseMs = 0;
@@ -230,7 +229,7 @@ async function ask(request: HttpRequest, call: Call, firstByteMs: number, reach:
     const response = await fetch(reached?.url ?? request.url, {
       method: request.method,
       headers: {
-        // Encoded bodies would have another length than the one that is announced and bounded.
+        // The length of an encoded body would differ from the announced length.
         "accept-encoding": "identity",
         ...request.headers,
         ...(reached === undefined ? {} : { host: reached.host }),
@@ -238,7 +237,7 @@ async function ask(request: HttpRequest, call: Call, firstByteMs: number, reach:
       ...(reached === undefined ? {} : { tls: { serverName: reached.serverName } }),
       ...(request.body === undefined ? {} : { body: request.body }),
       redirect: "manual",
-      decompress: false, // the runtime's decoder has no bound
+      decompress: false, // the runtime's decoder has no limit
       signal: call.signal,
     });
     return { kind: "response", response };
@@ -247,7 +246,7 @@ async function ask(request: HttpRequest, call: Call, firstByteMs: number, reach:
   }
 }
 
-/** Names what ended a call. That the caller ended it is found out by the caller's own signal. */
+/** The fault that ended a call. The caller checks its own signal first. */
 function faultOf(error: unknown, signal: AbortSignal, otherwise: "connect" | "cut"): Fault {
   if (signal.aborted && isTimeout(signal.reason)) return fault("timeout", messageOf(signal.reason));
   return fault(otherwise, messageOf(error));
@@ -257,7 +256,7 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The announced length of a body; undefined when none is. */
+/** The announced length of a body, if any. */
 function announcedLength(request: HttpRequest, response: Response): number | undefined {
   const text = response.headers.get("content-length");
   const isBodiless = request.method === "HEAD" || response.status === 204 || response.status === 304;
@@ -293,7 +292,7 @@ async function readAsSent(
   const announced = announcedLength(request, response);
   if (announced !== undefined && announced > bodyBytesMax) {
     call.stop(new DOMException("the body is too large", "AbortError"));
-    return fault("too_large", `${announced} bytes, at most ${bodyBytesMax} are taken`, status);
+    return fault("too_large", `${announced} bytes, at most ${bodyBytesMax} are accepted`, status);
   }
   await hold(announced ?? 0, 1);
   const pieces: Uint8Array[] = [];
@@ -311,8 +310,8 @@ async function readAsSent(
       call.phase(stallMs);
     }
   } catch (error) {
-    if (error instanceof Failure) throw error; // of `hold`
-    // Leaving the loop ends the body's stream, which the stopped call has failed by then.
+    if (error instanceof Failure) throw error; // from `hold`
+    // The loop ends the stream of the body, which the aborted call has failed already.
     return size > bodyBytesMax ? tooLarge(bodyBytesMax, status) : faultOf(error, call.signal, "cut");
   }
   if (call.signal.aborted) return faultOf(call.signal.reason, call.signal, "cut");
@@ -320,13 +319,13 @@ async function readAsSent(
   return { kind: "answer", status, headers, body: join(pieces, size) };
 }
 
-/** Takes memory for a body of a size, if that is a step more than was taken. */
+/** Reserves memory for a body, in steps. */
 type Hold = (size: number, leastStep: number) => Promise<void>;
 
-/** Memory for a body whose length was not announced is taken in steps of this size. Bytes. */
+/** Step of the memory reserved for a body without an announced length. Bytes. */
 const holdStepBytes = 64 * 2 ** 10;
 
-/** Takes memory up to the size of a body; no clock runs while it is waited for, and the call ends when it fails. */
+/** Reserves memory for the size of a body. No timeout runs during the wait; a failure ends the call. */
 function createHold({ hold }: HttpRequest, call: Call): Hold {
   let held = 0;
   return async (size, leastStep) => {
@@ -343,7 +342,7 @@ function createHold({ hold }: HttpRequest, call: Call): Hold {
   };
 }
 
-/** Joins pieces; the memory is not cleared before. */
+/** Joins pieces into uninitialized memory. */
 function join(pieces: readonly Uint8Array[], size: number): Uint8Array {
   const [first] = pieces;
   if (pieces.length === 1 && first !== undefined) return first;
@@ -374,7 +373,7 @@ function openStream(request: HttpRequest, response: Response, call: Call, stallM
   async function* pieces(): AsyncGenerator<Uint8Array> {
     let size = 0;
     try {
-      // No clock runs while the reader is slow: only the source's pauses are counted.
+      // No timeout runs while the reader is slow: only pauses of the source count.
       call.phase(stallMs);
       for await (const piece of response.body ?? []) {
         size += piece.length;
@@ -395,7 +394,6 @@ function openStream(request: HttpRequest, response: Response, call: Call, stallM
   return { kind: "stream", status: response.status, headers: response.headers, body: pieces(), cancel };
 }
 
-/** What a body was decoded to. */
 export type Decoded =
   | Readonly<{ kind: "decoded"; bytes: Uint8Array }>
   | Readonly<{ kind: "too_large" }>
@@ -412,17 +410,17 @@ const decoders: ReadonlyMap<string, Decode> = new Map<string, Decode>([
 ]);
 
 /**
- * Decodes a body, in a thread of the runtime's, which stops at the bound.
+ * Decodes a body in a thread of the runtime, up to a limit.
  *
  * @param coding - The value of Content-Encoding; one coding, case-insensitive, or null.
- * @param bytesMax - Bytes of the decoded body.
+ * @param bytesMax - Maximum size of the decoded body.
  */
 export async function decodeBody(body: Uint8Array, coding: string | null, bytesMax: number): Promise<Decoded> {
   const name = coding?.trim().toLowerCase() ?? "";
-  // A response without a body has nothing to decode, whatever it says.
+  // A response without a body needs no decoding, whatever its headers are.
   if (name === "" || name === "identity" || body.length === 0) return { kind: "decoded", bytes: body };
   const decode = decoders.get(name);
-  if (decode === undefined) return { kind: "malformed", detail: "a content coding that was not asked for" };
+  if (decode === undefined) return { kind: "malformed", detail: "a content coding that was not requested" };
   try {
     return { kind: "decoded", bytes: await decode(body, { maxOutputLength: Math.max(1, bytesMax) }) };
   } catch (error) {
