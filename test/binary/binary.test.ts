@@ -1,6 +1,6 @@
 /**
- * The binary, built in a copy of the tree that is then removed, run from another folder: it starts, every thread does
- * its work, and the native secp256k1 answers.
+ * The binary, built in a copy of the tree that is then removed, run from another folder: it starts, every thread works,
+ * and the native secp256k1 loads.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -43,7 +43,7 @@ describe("the binary, away from its tree", () => {
     expect(run(["--help"]).stdout).toContain("GATEWAY_PORT");
   });
 
-  test("answers bad settings with every complaint and exit code 2", () => {
+  test("reports all invalid settings with exit code 2", () => {
     const { exitCode, stderr } = run(["serve"], { GATEWAY_PORT: "x", LOG_LEVEL: "loud" });
     expect({ exitCode, stderr }).toEqual({
       exitCode: 2,
@@ -63,14 +63,14 @@ describe("the binary, away from its tree", () => {
     expect(await manifest.json()).toMatchObject({ manifest: "arweave/paths" });
   });
 
-  test("answers GraphQL in its threads", async () => {
+  test("executes GraphQL in its threads", async () => {
     const body = JSON.stringify({ query: "{ transactions(first: 3) { edges { node { id } } } }" });
     const headers = { "content-type": "application/json", accept: "application/json" };
     const response = await fetch(`${program.line.gateway}/graphql`, { method: "POST", headers, body });
     expect((await response.json()).data.transactions.edges).toHaveLength(3);
   });
 
-  test("shows the query page with its assets from inside", async () => {
+  test("serves the query page with embedded assets", async () => {
     const page = await fetch(`${program.line.gateway}/graphql`, { headers: { accept: "text/html" } });
     const script = /<script[^>]* src="([^"]+)"/.exec(await page.text())?.[1] ?? "none";
     const asset = await fetch(new URL(script, program.line.gateway));
@@ -80,7 +80,7 @@ describe("the binary, away from its tree", () => {
     });
   });
 
-  test("shows the API reference with its assets from inside", async () => {
+  test("serves the API reference with embedded assets", async () => {
     const page = await (await fetch(`${program.line.gateway}/api-docs`)).text();
     const files = [...page.matchAll(/(?:src|href)="(api-docs\/[^"]+)"/g)].map(([, file]) => file ?? "");
     expect(files).toHaveLength(3);
@@ -89,7 +89,7 @@ describe("the binary, away from its tree", () => {
     expect(Object.keys(paths)).toContain("/raw/{txId}");
   });
 
-  test("stops when asked, and finds its folder whole, with the native secp256k1 and every thread answering", async () => {
+  test("stops on a signal, and the doctor finds the folder intact, with the native secp256k1 and every thread", async () => {
     expect(await program.stop()).toBe(0);
     const { exitCode, stdout } = run(["doctor", "--json", "--offline"], { DATA_DIR: program.folder });
     const gateway = ["index", "query", "unbundle", "verify"];

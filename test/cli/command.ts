@@ -1,24 +1,23 @@
 /**
- * A command as a user runs it: a process of its own.
+ * Runs a command in its own process, as a user does.
  * @module
  */
 import { resolve } from "node:path";
 import { repositoryRoot } from "../support/program.ts";
 
-/** What came of a command. */
+/** The result of a command. */
 export type Ran = Readonly<{ code: number; out: string; err: string; peakBytes: number }>;
 
-/** How it is run. */
 export type RunOptions = Readonly<{
   cwd?: string;
   environment?: Readonly<Record<string, string>>;
-  /** Told of the process while it runs. */
+  /** Called with the started process. */
   onStart?: (child: Readonly<{ pid: number; kill: (signal: NodeJS.Signals) => void }>) => void;
-  /** Told of what it prints as it does. */
+  /** Called with the output so far. */
   onText?: (text: string) => void;
 }>;
 
-/** Runs `cairn` with words, and waits for its end. */
+/** Runs `cairn` with arguments, and waits for its end. */
 export async function runCairn(words: readonly string[], options: RunOptions = {}): Promise<Ran> {
   const child = Bun.spawn([process.execPath, resolve(repositoryRoot, "src/main.ts"), ...words], {
     cwd: options.cwd ?? repositoryRoot,
@@ -41,7 +40,7 @@ export async function runCairn(words: readonly string[], options: RunOptions = {
   return { code, out, err, peakBytes: child.resourceUsage()?.maxRSS ?? 0 };
 }
 
-/** What a command complained of: progress is told besides of what takes a while, as on a busy machine anything does. */
+/** The complaints of a command: its error output without progress lines, which a busy machine may cause. */
 export function complaintsIn(err: string): string {
   return err
     .split("\n")

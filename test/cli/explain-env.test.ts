@@ -1,5 +1,5 @@
 /**
- * `cairn config --explain-env <file>`, as an operator runs it before moving.
+ * `cairn config --explain-env <file>`, as an operator runs it before the migration.
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
@@ -18,7 +18,7 @@ async function explained(text: string, ...more: string[]) {
 }
 
 describe("cairn config --explain-env", () => {
-  test("says of each name whether it is taken, translated or without effect, and prints no secret", async () => {
+  test("reports for each name whether it is read, translated or without effect, and prints no secret", async () => {
     const { code, out, err } = await explained(`# my gateway
 ADMIN_API_KEY=secret-of-mine
 export AR_IO_WALLET="${"A".repeat(43)}"

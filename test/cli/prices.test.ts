@@ -1,5 +1,5 @@
 /**
- * An operator's price rules at the start: the file of the documentation, and faults, which end it.
+ * An operator's price rules at the start: the example of the documentation, and faults, which end the start.
  * @module
  */
 
@@ -49,7 +49,7 @@ const fileOf = (text: string): string => {
 };
 
 describe("PAYMENT_RULES_FILE", () => {
-  test("may be what the documentation shows", async () => {
+  test("accepts the example of the documentation", async () => {
     const page = readFileSync(resolve(import.meta.dir, "../../docs/price-rules.md"), "utf8");
     const { rules } = await openWith(fileOf(/```json\n([^`]+)```/.exec(page)?.[1] ?? ""));
     expect(rules.currencies.has("chf")).toBe(true);
@@ -80,7 +80,7 @@ describe("PAYMENT_RULES_FILE", () => {
   });
 });
 
-test("health names prices that are not known", async () => {
+test("the health check lists unknown prices", async () => {
   const { notes } = await openWith(fileOf("{}"));
   expect(notes).toEqual(["The network's price is not known yet.", "The price feed is not known yet."]);
 });

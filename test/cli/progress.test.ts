@@ -1,5 +1,5 @@
 /**
- * Progress: a bar on a terminal, lines elsewhere, by a clock that the test moves.
+ * Progress: a bar on a terminal, lines elsewhere, with a clock that the test sets.
  * @module
  */
 import { describe, expect, test } from "bun:test";
@@ -17,7 +17,7 @@ function begin(isTerminal: boolean, columns = 100, bytesTotal = 100 * mebibyte, 
 }
 
 describe("on a terminal", () => {
-  test("a bar tells share, size, rate and time left, painted over itself", () => {
+  test("a bar shows share, size, rate and remaining time, and overwrites itself", () => {
     const { written, clock, progress } = begin(true, 120);
     clock.now += 2_000;
     progress.add(50 * mebibyte);
@@ -28,7 +28,7 @@ describe("on a terminal", () => {
     expect(written.at(-1)).toBe("\r\x1b[K");
   });
 
-  test("it is painted ten times a second at most, and never wider than the terminal", () => {
+  test("it is updated at most ten times a second, and is never wider than the terminal", () => {
     for (const columns of [20, 60, 80, 200]) {
       const { written, clock, progress } = begin(true, columns);
       for (let step = 0; step < 1_000; step += 1) {
@@ -40,7 +40,7 @@ describe("on a terminal", () => {
     }
   });
 
-  test("what was there already counts as done and says nothing of the rate", () => {
+  test("existing bytes count as done, but not for the rate", () => {
     const { written, clock, progress } = begin(true, 120);
     progress.pass(90 * mebibyte);
     clock.now += 1_000;
@@ -48,7 +48,7 @@ describe("on a terminal", () => {
     expect(written.at(-1)).toContain("95 %, 95.0 MiB of 100.0 MiB, 5.0 MiB/s, 1 s left");
   });
 
-  test("what is said in between stands on a line of its own", () => {
+  test("a message in between gets its own line", () => {
     const { written, progress } = begin(true);
     progress.say("again in 1 s");
     expect(written).toEqual(["\r\x1b[Kagain in 1 s\n"]);
@@ -69,7 +69,7 @@ describe("elsewhere", () => {
     ]);
   });
 
-  test("of many files it tells how many are done", () => {
+  test("for several files it shows the number of finished files", () => {
     const { written, clock, progress } = begin(false, 80, 100 * mebibyte, 300);
     progress.count();
     clock.now += 5_000;
@@ -82,7 +82,7 @@ describe("elsewhere", () => {
     ]);
   });
 
-  test("more than all is all, and all of nothing is all", () => {
+  test("the share is at most 100 %, also of an empty upload", () => {
     for (const total of [0, mebibyte]) {
       const { written, clock, progress } = begin(false, 80, total);
       clock.now += 10_000;
@@ -107,6 +107,6 @@ test.each([
   [wincText(1_094_285_714_286n), "1,094,285,714,286 winc"],
   [countText(1, "file"), "1 file"],
   [countText(0, "file"), "0 files"],
-])("%s is how people read %s", (text, wanted) => {
+])("%s is printed for %s", (text, wanted) => {
   expect(text).toBe(wanted);
 });

@@ -1,5 +1,5 @@
 /**
- * README's "Upload and pay", typed as it stands there.
+ * The commands of the README's "Upload and pay", as written.
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
@@ -26,10 +26,10 @@ afterAll(async () => {
 const [commands = ""] = readmeBlocks("Upload and pay");
 const [first = "", ...lines] = commands.trim().split("\n");
 
-/** What `cairn` stands for, with the runtime that is here in place of the one that npx would fetch. */
+/** The command for `cairn`, with this runtime in place of the one that npx would fetch. */
 const definition = first.replace("npx --yes bun@1.4.5", "bun").replace(/ +#.*$/, "");
 
-/** Types a line into a shell; told of what it prints as it does. */
+/** Runs a line in a shell; calls back with the output so far. */
 async function type(line: string, onText: (text: string) => void): Promise<string> {
   const { PATH = "" } = process.env;
   const child = Bun.spawn(["sh", "-c", `${definition}\n${line}`], {
@@ -48,7 +48,7 @@ async function type(line: string, onText: (text: string) => void): Promise<strin
   return out;
 }
 
-test("every line does what it says", async () => {
+test("every line works", async () => {
   expect([definition, lines.length]).toEqual([`cairn() { bun src/main.ts "$@"; }`, 4]);
   const printed: string[] = [];
   let payment: Promise<unknown> | undefined;

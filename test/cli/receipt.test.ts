@@ -1,5 +1,5 @@
 /**
- * `cairn receipt verify`: what is signed and what is not, from files, with and without the signer known.
+ * `cairn receipt verify`: valid and invalid receipts, from files, with and without an expected signer.
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
@@ -60,7 +60,7 @@ test.each([
   ["a later deadline", { ...good, deadlineHeight: 1_201 }, "its signature does not match its key"],
   ["another time", { ...good, timestamp: 1_700_000_000_001 }, "its signature does not match its key"],
   ["another version", { ...good, version: "0.1.0" }, "its version is not 0.2.0"],
-  ["nothing of a receipt", { hello: "world" }, "it is not a receipt: it has no version"],
+  ["no field of a receipt", { hello: "world" }, "it is not a receipt: it has no version"],
   ["no id", { ...good, id: "x" }, "its id, timestamp or deadlineHeight is missing"],
   ["a time beyond dates", { ...good, timestamp: 2 ** 53 - 1 }, "its id, timestamp or deadlineHeight is missing"],
   ["no key", { ...good, public: 1 }, "its key or signature is missing"],
@@ -69,7 +69,7 @@ test.each([
   expect([code, out]).toEqual([1, `not valid: ${fault}\n`]);
 });
 
-describe("what an upload printed", () => {
+describe("the output of an upload", () => {
   const other = fakeReceipt(stranger);
   const printed = (first: unknown) => ({
     id: stranger,
@@ -114,7 +114,7 @@ describe("a stored receipt", () => {
     ["was cut off", whole.slice(0, -1), "is not a receipt any more: expected a JSON object"],
     ["is empty", "", "is not a receipt any more: expected a JSON object"],
     ["is a list", "[]", "is not a receipt any more: expected a JSON object"],
-    ["has another letter", whole.replace("1200", "1201"), "is not valid: its signature does not match its key"],
+    ["has another character", whole.replace("1200", "1201"), "is not valid: its signature does not match its key"],
     ["is another item's", JSON.stringify(fakeReceipt(stranger)), "is not valid: it is for another item"],
   ];
   test.each(damages)("that %s is reported with its file, and other receipts stay valid", async (_, text, fault) => {
@@ -146,10 +146,10 @@ describe("a stored receipt", () => {
 });
 
 test.each([
-  ["what is no JSON", "{", [], "is not a receipt"],
+  ["a file that is not JSON", "{", [], "is not a receipt"],
   ["a list", "[]", [], "is not a receipt"],
   ["what an upload printed without receipts", `{"items":[{"id":"${id}"}]}`, [], "lists items without receipts"],
-  ["a signer that is no address", "{}", ["--signer", "x"], "invalid value 'x' for --signer: expected an address"],
+  ["a signer that is not an address", "{}", ["--signer", "x"], "invalid value 'x' for --signer: expected an address"],
 ])("%s is a misuse", async (_name, text, words, says) => {
   const { code, err } = await verify(text, ...words);
   expect([code, err]).toEqual([2, expect.stringContaining(says)]);

@@ -1,5 +1,5 @@
 /**
- * The words that `cairn dev` prints before commands.
+ * The program name in the commands that `cairn dev` prints.
  * @module
  */
 import { expect, test } from "bun:test";
@@ -16,11 +16,11 @@ test.each([
   ["bun in another folder", { ...bun, cwd: "/home/me" }, "bun cairn/src/main.ts"],
   ["npx, without which its user has no bun", { ...bun, hasBun: false }, "npx --yes bun@1.4.5 src/main.ts"],
   ["a binary", { main: "/$bunfs/root/cairn", execPath: "/usr/bin/cairn", hasBun: false }, "/usr/bin/cairn"],
-])("started by %s, a command is typed so that it works", (_how, how, typed) => {
+])("started by %s, the printed command works", (_how, how, typed) => {
   expect(typedProgram({ ...started, ...how })).toBe(typed);
 });
 
-test("bun is there where it lasts: not where npx put it, nor where the runtime puts itself for scripts", () => {
+test("bun counts as installed only in a permanent folder: not that of npx, nor that of the runtime for scripts", () => {
   const folder = mkdtempSync(join(tmpdir(), "cairn-path-"));
   try {
     const binIn = (path: string) => {

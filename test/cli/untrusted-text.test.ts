@@ -1,6 +1,5 @@
 /**
- * What another machine says reaches the terminal as text: no command prints what a terminal obeys, and nothing that a
- * service says begins a line of its own.
+ * Text of other machines is escaped: no command prints control characters of it, and it never begins a new line.
  */
 import { afterAll, describe, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -12,7 +11,7 @@ import { rsaKey } from "../support/signers.ts";
 import { runCairn } from "./command.ts";
 import { fakeReceipt, openFakeUploadService } from "./upload-service.ts";
 
-/** Sets the title, clears the screen, colours by an 8-bit control, turns the reading order, begins lines. */
+/** Sets the title, clears the screen, colours by an 8-bit control, reverses the reading order, begins lines. */
 const evil = "\x1b]0;title\x07\x1b[2J\x9b31m\u202e\u2028\x7f\nforged line\r\nforged line\tforged";
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
@@ -90,7 +89,7 @@ const rows: [string, string[], (path: string) => Response, number][] = [
   ["approvals", balanceWords, (path) => (path.includes("price") ? json({ winc: "1" }) : json(balance)), 0],
   ["names of currencies", ["topup", "10", "eur", address, "--to", url], session(""), 2],
   ["an address of a checkout", topUpWords, session(`https://pay.test/\x1b[2J${evil}`), 0],
-  ["an address that is no page", topUpWords, session(`javascript:alert("${evil}")`), 1],
+  ["a URL that is not a web page", topUpWords, session(`javascript:alert("${evil}")`), 1],
   ["no address", topUpWords, session(evil), 1],
   [
     "an error of a checkout",
@@ -101,7 +100,7 @@ const rows: [string, string[], (path: string) => Response, number][] = [
   ["the information of an upload service", uploadWords(), () => json({ gateway: evil, uploadLimitBytes: 1 }), 1],
   ["an error of an upload service", uploadWords(), (path) => (path === "/info" ? json({}) : json(evil, 400)), 1],
   [
-    "a receipt that is none",
+    "an invalid receipt",
     uploadWords(),
     (path) => {
       if (path === "/info") return json({ gateway: `http://${evil}` });
@@ -109,15 +108,15 @@ const rows: [string, string[], (path: string) => Response, number][] = [
     },
     1,
   ],
-  ["a proof that is none", verifyWords, () => json({ id: evil, version: evil }), 1],
+  ["an invalid proof", verifyWords, () => json({ id: evil, version: evil }), 1],
   ["an error of a gateway", verifyWords, () => new Response(evil, { status: 500 }), 1],
 ];
 
-describe("a service that lies", () => {
+describe("a malicious service", () => {
   test.each(rows)(
     "with %s shows nothing that a terminal obeys",
-    async (_what, words, lie, code) => {
-      response = lie;
+    async (_what, words, text, code) => {
+      response = text;
       expect((await run(words)).code).toBe(code);
       const asJson = await run([...words, "--json"]);
       expect(asJson.code).toBe(code);
@@ -126,18 +125,18 @@ describe("a service that lies", () => {
     60_000,
   );
 
-  test("JSON says what was said, spelled out", async () => {
+  test("JSON output escapes it", async () => {
     response = (path) => (path.includes("price") ? json({ winc: "1" }) : json(balance));
     const { out } = await run([...balanceWords, "--json"]);
     expect(JSON.parse(out).givenApprovals[0].approvedAddress).toBe(evil);
   });
 
-  test("in a receipt, in a part's status and in trouble that passes", async () => {
+  test("in a receipt, in the status of a part and in a temporary failure", async () => {
     const receipt = write("receipt.json", JSON.stringify(fakeReceipt(address, { id: evil, version: evil })));
     expect((await run(["receipt", "verify", receipt])).code).toBe(1);
     const item = { id: evil, receiptFault: evil };
-    const told = write("told.json", JSON.stringify({ items: [item, { ...item, path: evil }] }));
-    for (const more of [[], ["--json"]]) expect((await run(["receipt", "verify", told, ...more])).code).toBe(1);
+    const uploaded = write("uploaded.json", JSON.stringify({ items: [item, { ...item, path: evil }] }));
+    for (const more of [[], ["--json"]]) expect((await run(["receipt", "verify", uploaded, ...more])).code).toBe(1);
     const large = write("large.bin", new Uint8Array(11 * 2 ** 20));
     const words = ["upload", large, "--to", uploads.url, "--wallet", wallet];
     uploads.endAs({ status: evil, reason: evil, needed: evil, available: { evil } });
@@ -148,7 +147,7 @@ describe("a service that lies", () => {
     expect([code, err]).toEqual([0, expect.stringContaining("it responded 503")]);
   }, 60_000);
 
-  test("by the names of its files", async () => {
+  test("in the names of its files", async () => {
     mkdirSync(join(folder, "names"));
     write("names/a\x1b[2Jb\nforged line.txt", "text");
     write("names/.\x1b[2J\nforged line", "text");
@@ -159,8 +158,8 @@ describe("a service that lies", () => {
   });
 });
 
-describe("what lies in a data folder", () => {
-  test("is told by the ledger's check as text", async () => {
+describe("text in a data folder", () => {
+  test("is escaped by the ledger's check", async () => {
     const DATA_DIR = join(folder, "data");
     mkdirSync(DATA_DIR);
     const database = await openSqliteLedger({ path: join(DATA_DIR, "ledger.sqlite") });
@@ -169,7 +168,7 @@ describe("what lies in a data folder", () => {
     for (const more of [[], ["--json"]]) expect((await run(["ledger", "check", ...more], { DATA_DIR })).code).toBe(1);
   });
 
-  test("and by the doctor, with what nodes say", async () => {
+  test("is escaped by the doctor, with text of nodes", async () => {
     const DATA_DIR = join(folder, "examined");
     mkdirSync(DATA_DIR);
     response = () => new Response(evil, { status: 500 });

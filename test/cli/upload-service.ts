@@ -1,6 +1,6 @@
 /**
- * A small upload service for the command's tests: it speaks the protocol, remembers what it was sent, and has faults
- * on demand.
+ * A small upload service for the tests of the command: it implements the protocol, records requests, and fails on
+ * demand.
  * @module
  */
 import { generateKeyPairSync, sign } from "node:crypto";
@@ -37,7 +37,7 @@ const modulus = String(publicKey.export({ format: "jwk" }).n);
 /** A receipt, signed without the program's own signing. */
 export function fakeReceipt(text: string, changes: Readonly<Record<string, unknown>> = {}) {
   const id = readId(text);
-  if (id === undefined) throw new Error(`${text} is no id`);
+  if (id === undefined) throw new Error(`${text} is not an id`);
   const terms = { id, timestamp: 1_700_000_000_000, deadlineHeight: 1_200 };
   const options = { key: privateKey, padding: 6, saltLength: 0 };
   const signature = sign("sha256", receiptMessage(terms), options).toString("base64url");

@@ -1,5 +1,5 @@
 /**
- * `cairn verify`: at gateways that tell the truth and at others, from files, and as a process with its exit codes.
+ * `cairn verify`: at honest and malicious gateways, from files, and as a process with its exit codes.
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
@@ -24,9 +24,9 @@ const block = readBlock(await (await chain.stack.node.get("/block/height/1")).te
 const otherBlock = readBlock(await (await chain.stack.node.get("/block/height/2")).text());
 
 /** What a gateway in between makes of a response. */
-type Lie = (path: string, response: Response, body: Uint8Array<ArrayBuffer>) => Response | undefined;
+type Tampering = (path: string, response: Response, body: Uint8Array<ArrayBuffer>) => Response | undefined;
 
-let lie: Lie = () => undefined;
+let tamper: Tampering = () => undefined;
 const liar = Bun.serve({
   hostname: "127.0.0.1",
   port: 0,
@@ -37,7 +37,7 @@ const liar = Bun.serve({
       headers: range === null ? {} : { range },
     });
     const body = await response.bytes();
-    return lie(pathname + search, response, body) ?? new Response(body, response);
+    return tamper(pathname + search, response, body) ?? new Response(body, response);
   },
 });
 
@@ -77,10 +77,10 @@ describe("at a gateway", () => {
     expect(verification.trusted).toEqual([`the block hash that was given: ${block.hash}`]);
   });
 
-  test("what is in no block yet is not proven", async () => {
+  test("an item without a block is not proven", async () => {
     const signed = await verify(chain.pendingFirst.id);
     expect([signed.outcome, signed.open[0]]).toEqual(["signed", "it is in no block yet"]);
-    // Its chunks have no place at which nodes could be asked for them.
+    // Its chunks have no offset at which nodes could be asked.
     const { outcome, open } = await verify(chain.pending.id);
     expect([outcome, open]).toEqual(["unavailable", ["it is in no block yet"]]);
   });
@@ -95,7 +95,7 @@ describe("at a gateway", () => {
   test.each([
     ["A".repeat(43), "it responded 404"],
     [chain.small.id, "connect"],
-  ])("no proof is none: %p %p", async (id, reason) => {
+  ])("a missing proof is reported: %p %p", async (id, reason) => {
     const at = reason === "connect" ? "http://127.0.0.1:1" : gateway;
     const verification = await verify(id, undefined, at);
     expect(verification.outcome).toBe("unavailable");
@@ -103,8 +103,8 @@ describe("at a gateway", () => {
   });
 });
 
-describe("at a gateway that lies", () => {
-  const raw = (change: (body: Uint8Array<ArrayBuffer>) => Uint8Array<ArrayBuffer>): Lie => {
+describe("at a malicious gateway", () => {
+  const raw = (change: (body: Uint8Array<ArrayBuffer>) => Uint8Array<ArrayBuffer>): Tampering => {
     return (path, { status, headers }, body) =>
       path.startsWith("/raw/")
         ? new Response(change(body), {
@@ -113,7 +113,7 @@ describe("at a gateway that lies", () => {
           })
         : undefined;
   };
-  const proof = (change: (proof: Record<string, never>, path: string) => unknown): Lie => {
+  const proof = (change: (proof: Record<string, never>, path: string) => unknown): Tampering => {
     return (path, { status }, body) =>
       path.startsWith("/svc/proof/") && status === 200
         ? Response.json(change(JSON.parse(new TextDecoder().decode(body)), path))
@@ -127,7 +127,7 @@ describe("at a gateway that lies", () => {
   const { long, chunked, deep } = chain;
   const part = { start: 9_000_000, end: 9_000_100 };
 
-  test.each<[string, string, ByteSpan | undefined, Lie, string]>([
+  test.each<[string, string, ByteSpan | undefined, Tampering, string]>([
     ["about a byte of an item", deep.id, undefined, raw(flipped(3)), "chunk"],
     ["about a byte of a transaction", chunked.id, undefined, raw(flipped(300_000)), "chunk"],
     ["about a byte of the first of two parts", long.id, undefined, raw(flipped(100)), "chunk"],
@@ -146,28 +146,30 @@ describe("at a gateway that lies", () => {
       "another range",
     ],
     ["about the id", deep.id, undefined, proof((each) => ({ ...each, id: chunked.id })), "the proof is about"],
-    ["with something that is no proof", deep.id, undefined, proof(() => []), "no JSON object"],
-    ["with an endless refusal", chunked.id, undefined, tooLarge(), "even a range of one byte"],
-  ])("%s, nothing is proven", async (_name, id, range, told, reason) => {
-    lie = told;
+    ["with an invalid proof", deep.id, undefined, proof(() => []), "no JSON object"],
+    ["with endless rejections", chunked.id, undefined, tooLarge(), "even a range of one byte"],
+  ])("%s, nothing is proven", async (_name, id, range, tampering, reason) => {
+    tamper = tampering;
     const verification = await verify(id, range, `http://127.0.0.1:${liar.port}`);
-    lie = () => undefined;
+    tamper = () => undefined;
     expect(["refused", "unavailable"]).toContain(verification.outcome);
     expect(JSON.stringify(verification.fault)).toContain(reason);
   });
 
-  test("about the second part's place, nothing is proven", async () => {
-    lie = proof((each, path) => (path.includes("range=16777216") ? { ...each, kind: "data_item", items: [] } : each));
+  test("with a wrong place of the second part, nothing is proven", async () => {
+    tamper = proof((each, path) =>
+      path.includes("range=16777216") ? { ...each, kind: "data_item", items: [] } : each,
+    );
     const verification = await verify(long.id, undefined, `http://127.0.0.1:${liar.port}`);
-    lie = () => undefined;
+    tamper = () => undefined;
     expect(verification.fault?.reason).toContain("two parts are of different places");
   });
 
-  function whole(): Lie {
+  function whole(): Tampering {
     return (path, _response, body) => (path.startsWith("/raw/") ? new Response(body) : undefined);
   }
 
-  function tooLarge(): Lie {
+  function tooLarge(): Tampering {
     return (path) => (path.startsWith("/svc/proof/") ? new Response("", { status: 413 }) : undefined);
   }
 });
@@ -194,7 +196,7 @@ describe("as a process", () => {
   };
   const { deep, long } = chain;
 
-  test("says step by step what is proven, and what was believed", async () => {
+  test("prints each proven step, and the trusted assumptions", async () => {
     const { out, errors, code } = await run(deep.id, "--gateway", gateway, "--tx-root", block.txRoot);
     expect({ errors, code }).toEqual({ errors: "", code: 0 });
     const names = out.split("\n").map((line) => line.slice(0, 14).trim());
@@ -213,7 +215,7 @@ describe("as a process", () => {
     ]);
   });
 
-  test("an ECDSA transaction is proven to one who knows its owner", async () => {
+  test("an ECDSA transaction is proven with its owner given", async () => {
     const ask = (...more: string[]) => run(chain.curved.id, "--gateway", gateway, "--json", ...more);
     const [bare, known, wrong] = [await ask(), await ask("--owner", ecdsa.address), await ask("--owner", rsa.address)];
     expect([bare, known, wrong].map(({ code, out }) => [code, JSON.parse(out).outcome])).toEqual([
@@ -272,7 +274,7 @@ describe("as a process", () => {
     expect(errors).toContain(reason);
   });
 
-  test("a file that is no proof is a misuse, and says why", async () => {
+  test("an invalid proof file is a misuse, with the reason", async () => {
     const { errors, code } = await run(deep.id, "--proof", file("none.json", "{}"), "--data", file("none", ""));
     expect([code, errors]).toEqual([2, expect.stringContaining("version is not 1")]);
   });

@@ -1,5 +1,5 @@
 /**
- * Settings: the edges of every reader, all complaints at once, secrets never printed.
+ * Settings: limits of every reader, all complaints at once, hidden secrets.
  * @module
  */
 import { describe, expect, test } from "bun:test";

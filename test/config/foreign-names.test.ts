@@ -1,5 +1,5 @@
 /**
- * The environment of an ar-io-node operator: no name passes in silence.
+ * The environment of an ar-io-node operator: every name is explained.
  * @module
  */
 import { describe, expect, test } from "bun:test";
@@ -130,7 +130,7 @@ describe("the environment of an ar-io-node operator", () => {
     expect(warnings).toEqual([[`settings of ar-io-node without effect here: ${lost.length}`, ...lines].join("\n")]);
   });
 
-  test("has no name of which nothing is known", () => {
+  test("has no unknown name", () => {
     const kinds = Object.groupBy(explainEnvironment(operators), ({ kind }) => kind);
     expect(kinds.unknown).toBeUndefined();
     expect(kinds.translated?.map(({ name, note }) => [name, note])).toEqual([
@@ -182,12 +182,12 @@ describe("the environment of an ar-io-node operator", () => {
     ["RATE_LIMITER_TYPE", "memory"],
     ["START_WRITERS", "true"],
     ["CLICKHOUSE_URL", ""],
-  ])("%s=%s asks for what is done in any case, and is not warned of", (name, value) => {
+  ])("%s=%s requests the only behaviour, without a warning", (name, value) => {
     expect(readConfig({ [name]: value }, "serve").warnings).toEqual([]);
     expect(explainEnvironment({ [name]: value })[0]?.kind).toBe("same");
   });
 
-  test("says nothing of names that other programs use", () => {
+  test("does not report names of other programs", () => {
     const environment = {
       PATH: "/bin",
       HOME: "/root",
@@ -198,7 +198,7 @@ describe("the environment of an ar-io-node operator", () => {
     expect(readConfig(environment, "serve").warnings).toEqual([]);
   });
 
-  test("cannot write lines of its own into the warning", () => {
+  test("cannot add lines to the warning", () => {
     const { warnings } = readConfig({ "REDIS_X\nwarning: all is well": "1", "ENVOY_\u001b[2J": "1" }, "serve");
     expect(warnings.length).toBe(1);
     expect(warnings[0]?.split("\n")).toHaveLength(3);

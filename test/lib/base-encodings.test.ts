@@ -28,7 +28,7 @@ describe("encodeBase58", () => {
 });
 
 describe("decodeBase58", () => {
-  test("reads what was written", () => {
+  test("decodes encoded bytes", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 80 }), (bytes) => {
         expect(decodeBase58(encodeBase58(bytes))?.toHex()).toBe(bytes.toHex());
@@ -51,7 +51,7 @@ describe("encodeBech32", () => {
 });
 
 describe("decodeBech32", () => {
-  test("reads what was written, in either case", () => {
+  test("decodes encoded bytes, in either case", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 40 }), (bytes) => {
         const text = encodeBech32("kyve", bytes);

@@ -20,8 +20,8 @@ describe("decodeBase64url", () => {
     expect(encodeBase64url(Uint8Array.fromHex(hex))).toBe(text);
   });
 
-  const refused: [text: string, why: string][] = [
-    ["A", "one character is no byte"],
+  const invalid: [text: string, why: string][] = [
+    ["A", "one character is less than a byte"],
     ["AAAAA", "five characters are no bytes"],
     ["AB", "the last four bits are not zero"],
     ["AAB", "the last two bits are not zero"],
@@ -29,15 +29,15 @@ describe("decodeBase64url", () => {
     ["/+8", "the other alphabet"],
     ["AA ", "white space"],
     ["A\nA", "white space"],
-    ["\u0141A", "a letter that ends in the same byte as A"],
+    ["\u0141A", "a character that ends in the same byte as A"],
     ["A\u0000", "a zero character"],
-    ["ÄÄ", "letters above ASCII"],
+    ["ÄÄ", "characters above ASCII"],
   ];
-  test.each(refused)("%p is rejected: %s", (text) => {
+  test.each(invalid)("%p is rejected: %s", (text) => {
     expect(decodeBase64url(text)).toBeUndefined();
   });
 
-  test("any bytes come back, also from the middle of a buffer", () => {
+  test("any bytes are decoded unchanged, also from the middle of a buffer", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), fc.nat(20), (bytes, start) => {
         const part = bytes.subarray(Math.min(start, bytes.length));
@@ -46,7 +46,7 @@ describe("decodeBase64url", () => {
     );
   });
 
-  test("any text is rejected or is the one spelling of its bytes", () => {
+  test("any text is rejected or is the canonical text of its bytes", () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom(..."ABz09-_+/= \u0141") }), (text) => {
         const bytes = decodeBase64url(text);

@@ -1,5 +1,5 @@
 /**
- * The batching queue: jobs of one turn share a batch, batches grow while workers are busy, and the queue is bounded.
+ * The batching queue: jobs of one iteration of the event loop share a batch, batches grow while workers are busy, and the queue is bounded.
  * @module
  */
 import { describe, expect, test } from "bun:test";
@@ -29,7 +29,7 @@ function recorded(workers: readonly string[], most = 3, waitingMax = 100) {
 }
 
 describe("createBatcher", () => {
-  test("sends the jobs of one turn together, at most a batch to each idle worker", async () => {
+  test("sends the jobs of one iteration together, at most a batch to each idle worker", async () => {
     const { batches, batcher } = recorded(["a", "b"]);
     const responses = [1, 2, 3, 4, 5, 6, 7].map((input) => batcher.add(input));
     expect(batches).toEqual([]);
@@ -46,7 +46,7 @@ describe("createBatcher", () => {
     expect(await Promise.all(responses)).toEqual(["a 1", "a 2", "a 3", "b 4", "b 5", "b 6", "b 7"]);
   });
 
-  test("gathers what comes while all workers are busy", async () => {
+  test("gathers jobs while all workers are busy", async () => {
     const { batches, batcher } = recorded(["a"]);
     const first = batcher.add(1);
     await yieldToEventLoop();
@@ -61,7 +61,7 @@ describe("createBatcher", () => {
     expect(batches.map(({ inputs }) => inputs)).toEqual([[1], [2, 3]]);
   });
 
-  test("settles each job alone", async () => {
+  test("settles each job separately", async () => {
     const { batches, batcher } = recorded(["a"]);
     const responses = [1, -2].map((input) => batcher.add(input) ?? Promise.resolve("full"));
     await yieldToEventLoop();
@@ -72,7 +72,7 @@ describe("createBatcher", () => {
     ]);
   });
 
-  test("takes no job beyond its bound", async () => {
+  test("accepts no job beyond its limit", async () => {
     const { batches, batcher } = recorded(["a"], 3, 2);
     const responses = [1, 2, 3].map((input) => batcher.add(input));
     expect(responses[2]).toBeUndefined();

@@ -36,8 +36,8 @@ describe("N6: a budget of bytes", () => {
     ],
     ["more than a share, for a client that has nothing", [["a", 1]], ["b", 99], true],
     ["more than a share, for a client that has something", [["a", 1]], ["a", 40], false],
-    ["more than the total, when nobody has anything", [], ["a", 1_000], true],
-    ["more than the total, when somebody has something", [["a", 1]], ["b", 100], false],
+    ["more than the total, when no bytes are in use", [], ["a", 1_000], true],
+    ["more than the total, when bytes are in use", [["a", 1]], ["b", 100], false],
   ] as const)("%s", (_name, before, [client, bytes], isTaken) => {
     const budget = createByteBudget(impatience);
     for (const [each, size] of before) expect(budget.take(each, size)).toBe(true);
@@ -46,7 +46,7 @@ describe("N6: a budget of bytes", () => {
     expect(budget.bytes()).toBe(taken + (isTaken ? bytes : 0));
   });
 
-  test("whoever waits gets bytes when they are released, in order, past those whose share is used up", async () => {
+  test("waiting requests get released bytes in order, except requests of clients at their limit", async () => {
     const budget = createByteBudget(patience);
     for (const client of ["a", "b"]) budget.take(client, 40);
     budget.take("c", 20);
@@ -74,7 +74,7 @@ describe("N6: a budget of bytes", () => {
     expect([budget.bytes(), budget.waiting()]).toEqual([70, 0]);
   });
 
-  test("a wait ends without bytes when its time is over, and when its signal is aborted", async () => {
+  test("a wait ends without bytes at its timeout, and when its signal is aborted", async () => {
     const budget = createByteBudget(impatience);
     budget.take("a", 100);
     const gone = new AbortController();
@@ -85,7 +85,7 @@ describe("N6: a budget of bytes", () => {
     expect([budget.bytes(), budget.waiting()]).toEqual([100, 0]);
   });
 
-  test("those that wait with bytes in memory hold an eighth of the total at most", async () => {
+  test("waiting requests hold at most an eighth of the total in memory", async () => {
     const budget = createByteBudget(patience);
     budget.take("a", 100);
     const waits = [budget.takeSoon("b", 12, 12, never), budget.takeSoon("c", 30, 0, never)];
@@ -94,7 +94,7 @@ describe("N6: a budget of bytes", () => {
     expect(await Promise.all(waits)).toEqual([true, true]);
   });
 
-  test("those that wait hold no more than a limit of their own, where there is one", async () => {
+  test("waiting requests hold at most the given limit in memory", async () => {
     const budget = createByteBudget({ ...patience, heldBytesMax: 50 });
     budget.take("a", 100);
     const wait = budget.takeSoon("b", 10, 50, never);
@@ -103,7 +103,7 @@ describe("N6: a budget of bytes", () => {
     expect(await wait).toBe(true);
   });
 
-  test("what is no longer used is collected before anything waits", () => {
+  test("unused bytes are collected before a request waits", () => {
     const budget = createByteBudget({ ...impatience, collect: () => budget.release("a", 60) });
     budget.add("a", 100);
     expect(budget.isOverShare("a")).toBe(true);
@@ -112,7 +112,7 @@ describe("N6: a budget of bytes", () => {
     expect(budget.isOverShare("a")).toBe(false);
   });
 
-  test("a thousand wait, and no more", async () => {
+  test("at most a thousand requests wait", async () => {
     const budget = createByteBudget(patience);
     budget.take("a", 100);
     const waits = Array.from({ length: 1_024 }, () => budget.takeSoon("b", 0.01, 0, never));

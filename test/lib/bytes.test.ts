@@ -32,7 +32,7 @@ describe("integers in bytes", () => {
     expect(readUnsigned(new Uint8Array(0))).toBe(0n);
   });
 
-  test("any integer comes back from its fewest bytes and from 40", () => {
+  test("any integer is read again from its fewest bytes and from 40", () => {
     fc.assert(
       fc.property(fc.bigInt({ min: 0n, max: 2n ** 320n - 1n }), (value) => {
         expect(readUnsigned(writeUnsigned(value))).toBe(value);
@@ -42,14 +42,14 @@ describe("integers in bytes", () => {
     );
   });
 
-  test("what does not fit, or is below 0, is a defect of ours", () => {
+  test("an integer that does not fit, or is negative, is a defect", () => {
     expect(() => writeUnsignedFixed(256n, 1)).toThrow("invariant broken");
     expect(() => writeUnsigned(-1n)).toThrow("invariant broken");
     expect(writeUnsignedFixed(0n, 0)).toHaveLength(0);
   });
 });
 
-test("bytes stand behind their size, which must fit", () => {
+test("bytes follow their size, which must fit", () => {
   expect(withSize(Uint8Array.of(7, 8), 3).toHex()).toBe("0000020708");
   expect(withSize(new Uint8Array(0), 1).toHex()).toBe("00");
   expect(withSize(new Uint8Array(255), 1)).toHaveLength(256);

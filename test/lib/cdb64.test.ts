@@ -39,7 +39,7 @@ function numbersAt(bytes: Uint8Array, at: number, ...numbers: bigint[]): Uint8Ar
 }
 
 describe("a CDB64 file", () => {
-  test("is hashed as its format says", () => {
+  test("has the hashes of its format", () => {
     const cases: readonly (readonly [string, bigint])[] = [
       ["", 5_381n],
       ["a", (5_381n * 33n) ^ 97n],
@@ -49,7 +49,7 @@ describe("a CDB64 file", () => {
     expect(cdb64Hash(new Uint8Array(32).fill(255)) < 2n ** 64n).toBe(true);
   });
 
-  test("gives each of 5,000 values, says of 5,000 other keys that they are absent, in at most a few reads", async () => {
+  test("returns each of 5,000 values, and nothing for 5,000 other keys, in few reads", async () => {
     const records = Array.from({ length: 5_000 }, (_, index) => {
       const value = new Uint8Array(index % 700).fill(index % 251);
       return [keyOf(index), value] as const;
@@ -72,7 +72,7 @@ describe("a CDB64 file", () => {
     expect(absentReadsMost).toBeLessThanOrEqual(2);
   });
 
-  test("without records is without values", async () => {
+  test("without records has no values", async () => {
     expect(await lookUpCdb64(fileOf(writeCdb64([])), keyOf(1))).toEqual({ kind: "absent" });
   });
 
@@ -94,13 +94,13 @@ describe("a CDB64 file", () => {
     ["a table of 2^64 - 1 slots", numbersAt(good, at, 4_200n, 2n ** 64n - 1n), /table is beyond/],
     ["a record in the header", slots(1, 16n), /record is beyond/],
     ["a record beyond the end", slots(1, 2n ** 63n), /record is beyond/],
-    ["a record without room for its head", slots(1, BigInt(good.length + 1)), /record is beyond/],
+    ["a record without space for its head", slots(1, BigInt(good.length + 1)), /record is beyond/],
     ["a key of 2^63 bytes", numbersAt(good, record, 2n ** 63n), /extends beyond/],
     ["a value of 2^63 bytes", numbersAt(good, record, 32n, 2n ** 63n), /extends beyond/],
     ["a value of 5,000 bytes", writeCdb64([[key, new Uint8Array(5_000)]]), /more than 4096 bytes/],
     ["10,000 slots of its hash", slots(10_000, BigInt(good.length)), /more than 16 reads/],
   ];
-  test.each(hostile)("with %s is called malformed, after few reads", async (_name, bytes, reason) => {
+  test.each(hostile)("with %s is malformed, after few reads", async (_name, bytes, reason) => {
     const file = fileOf(bytes);
     const response = await lookUpCdb64(file, key);
     expect(response).toEqual({ kind: "malformed", reason: expect.stringMatching(reason) });
@@ -108,7 +108,7 @@ describe("a CDB64 file", () => {
     expect(file.bytes).toBeLessThan(20_000);
   });
 
-  test("of random bytes never asks beyond its end, nor much", async () => {
+  test("of random bytes is never read beyond its end, or often", async () => {
     const chance = createChance(mutationSeed);
     console.log(`seed ${mutationSeed}`);
     for (let round = 0; round < 2_000; round += 1) {
@@ -135,7 +135,7 @@ describe("a MessagePack value", () => {
     127,
     "text",
   ];
-  test("is read as it was written", () => {
+  test("is parsed as written", () => {
     const plain = (value: unknown): unknown => {
       if (value instanceof Map) return Object.fromEntries([...value].map(([key, part]) => [key, plain(part)]));
       return Array.isArray(value) ? value.map(plain) : value;
@@ -146,7 +146,7 @@ describe("a MessagePack value", () => {
 
   const bad: readonly (readonly [string, number[]])[] = [
     ["nothing", []],
-    ["what nobody writes", [0xc1]],
+    ["an unused type", [0xc1]],
     ["nil", [0xc0]],
     ["a negative number", [0xff]],
     ["a number beyond 2^53", [0xcf, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]],
@@ -158,11 +158,11 @@ describe("a MessagePack value", () => {
     ["a list of 65,535", [0xdc, 0xff, 0xff]],
     ["a list of 2^32 - 1", [0xdd, 0xff, 0xff, 0xff, 0xff]],
     ["a map with a key twice", [0x82, 0xa1, 0x61, 1, 0xa1, 0x61, 2]],
-    ["a map with a key that is no text", [0x81, 1, 1]],
+    ["a map with a key that is not text", [0x81, 1, 1]],
     ["100,000 lists in lists", Array.from({ length: 100_000 }, () => 0x91)],
     ["something after it", [1, 1]],
   ];
-  test.each(bad)("that is %s cannot be read", (_name, bytes) => {
+  test.each(bad)("that is %s is rejected", (_name, bytes) => {
     expect(readMessagePack(Uint8Array.from(bytes))).toBeUndefined();
   });
 });

@@ -31,7 +31,7 @@ test("a part that fails to close is reported, and the others are closed", async 
   expect([closed, faults]).toEqual([["first"], ["rejects: Error: never", "throws: Error: no"]]);
 });
 
-test("a second call waits for the first and closes nothing twice", async () => {
+test("a second call waits for the first, and closes nothing twice", async () => {
   let count = 0;
   const closers = createClosers(() => undefined);
   closers.add("slow", async () => {

@@ -55,7 +55,7 @@ async function ask(path: string, bytesMax: number) {
   return response.kind === "answer" ? Buffer.from(response.body).toString() : response.reason;
 }
 
-describe("C2: a body that became larger by decoding", () => {
+describe("C2: a body that is larger when decoded", () => {
   test.each(codings.map(([coding]) => coding))("is taken up to the bound, and not beyond: %s", async (coding) => {
     expect(await ask(`/plain-${coding}`, plain.length)).toBe(plain.toString());
     expect(await ask(`/plain-${coding}`, plain.length - 1)).toBe("too_large");
@@ -87,6 +87,6 @@ test.each([
   ["/cut", "malformed"],
   ["/twice", "malformed"],
   ["/unknown", "malformed"],
-])("a body with a coding of whatever kind has one outcome: %s", async (path, outcome) => {
+])("a body with any coding has one outcome: %s", async (path, outcome) => {
   expect(await ask(path, 1e6)).toBe(outcome);
 });

@@ -17,29 +17,32 @@ const blobThread = openBlobThread(closers);
 afterAll(closers.closeAll);
 
 describe("N6: compositions", () => {
-  test.each([1, 4])("that are under way together get a slice of work in each turn, as %d pieces", async (pieces) => {
-    const { slice } = createCompositions();
-    let turn = 0;
-    let isOver = false;
-    const countTurns = () => {
-      turn += 1;
-      if (!isOver) setImmediate(countTurns);
-    };
-    setImmediate(countTurns);
-    const semaphore: number[] = [];
-    const compose = async () => {
-      for (let index = 0; index < 20; index++) {
-        await slice(sliceBytesMax / pieces);
-        semaphore.push(turn);
-      }
-    };
-    await Promise.all(Array.from({ length: 10 }, compose));
-    isOver = true;
-    expect(semaphore).toHaveLength(200);
-    expect(new Set(semaphore).size).toBeWithin(190 / pieces, 200 / pieces + 2); // before and after the counter's callback
-  });
+  test.each([1, 4])(
+    "that run together get a slice of each iteration of the event loop, as %d pieces",
+    async (pieces) => {
+      const { slice } = createCompositions();
+      let iteration = 0;
+      let isOver = false;
+      const countIterations = () => {
+        iteration += 1;
+        if (!isOver) setImmediate(countIterations);
+      };
+      setImmediate(countIterations);
+      const semaphore: number[] = [];
+      const compose = async () => {
+        for (let index = 0; index < 20; index++) {
+          await slice(sliceBytesMax / pieces);
+          semaphore.push(iteration);
+        }
+      };
+      await Promise.all(Array.from({ length: 10 }, compose));
+      isOver = true;
+      expect(semaphore).toHaveLength(200);
+      expect(new Set(semaphore).size).toBeWithin(190 / pieces, 200 / pieces + 2); // before and after the counter's callback
+    },
+  );
 
-  test("of large bodies wait for each other, of small ones do not", async () => {
+  test("of large bodies wait for each other, those of small bodies do not", async () => {
     const { begin } = createCompositions(16 * mebibyte);
     const ends = await Promise.all([1, 2, 3, 4].map(() => begin(mebibyte, never)));
     let isBegun = false;

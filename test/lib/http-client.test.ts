@@ -35,7 +35,7 @@ describe("a body with a coding", () => {
   test.each([
     [true, coded],
     [undefined, plain],
-  ] as const)("is given as it is when that is asked for: %p", async (keepsCoding, wanted) => {
+  ] as const)("is returned undecoded on request: %p", async (keepsCoding, wanted) => {
     const http = openHttp(timeouts);
     const request = { method: "GET", url, ...(keepsCoding && { keepsCoding }) } as const;
     const response = await http.whole(request, 1e6, signal);
@@ -43,7 +43,7 @@ describe("a body with a coding", () => {
     http.close();
   });
 
-  test("is the content that a gateway has under an id, whole and in part", async () => {
+  test("is the content of an id at a gateway, complete and in part", async () => {
     const gateways = openGateways([gatewayAt(url)], {
       clock: Date.now,
       random: () => 0,
@@ -64,7 +64,7 @@ describe("a body with a coding", () => {
   });
 });
 
-describe("C2: a body that is larger than its caller takes", () => {
+describe("C2: a body that is larger than its caller accepts", () => {
   const endless = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
@@ -95,7 +95,7 @@ describe("C2: a body that is larger than its caller takes", () => {
   );
 });
 
-test("S1: a redirect is answered as it is, and not followed", async () => {
+test("S1: a redirect is returned, and not followed", async () => {
   let asked = 0;
   const inner = Bun.serve({
     hostname: "127.0.0.1",

@@ -13,7 +13,7 @@ describe("repeatedKey", () => {
     ['{"a":1,"\\u0061":2}', "$.a"],
     ['{ "a" : 1 , "a" : 2 }', "$.a"],
     ['[[0,0],[{"k":"{","k":"}"}]]', "$[1][0].k"],
-  ])("finds in %p the key %p", (text, path) => {
+  ])("finds in %p the repeated key %p", (text, path) => {
     expect(repeatedKey(text)).toBe(path);
   });
 
@@ -24,7 +24,7 @@ describe("repeatedKey", () => {
     '{"__proto__":1,"constructor":2}',
     '"a"',
     "[]",
-  ])("finds none in %p", (text) => {
+  ])("finds no repeated key in %p", (text) => {
     expect(repeatedKey(text)).toBeUndefined();
   });
 });

@@ -24,13 +24,13 @@ function logged(level: LogLevel = "debug") {
 describe("a log line", () => {
   test("is one JSON object with level, time and message first", () => {
     const { log, lines } = logged();
-    log.info("request answered", { requestId: "r1", status: 200 });
+    log.info("request served", { requestId: "r1", status: 200 });
     expect(lines).toEqual([
-      '{"level":"info","time":"2023-11-14T22:13:20.000Z","message":"request answered","requestId":"r1","status":200}\n',
+      '{"level":"info","time":"2023-11-14T22:13:20.000Z","message":"request served","requestId":"r1","status":200}\n',
     ]);
   });
 
-  test("below the least level is not written", () => {
+  test("below the lowest level is not written", () => {
     const { log, lines } = logged("warn");
     log.debug("a");
     log.info("b");
@@ -39,7 +39,7 @@ describe("a log line", () => {
     expect([log.writes("info"), log.writes("error")]).toEqual([false, true]);
   });
 
-  test("carries the facts of the log it came from", () => {
+  test("has the fields of the log that it is derived from", () => {
     const { log, last } = logged();
     log.with({ part: "follow" }).with({ height: 7 }).info("block taken", { txs: 2 });
     expect(last()).toMatchObject({ part: "follow", height: 7, txs: 2 });
@@ -70,7 +70,7 @@ describe("a log line", () => {
     });
   });
 
-  test("survives fields that refer to themselves", () => {
+  test("writes fields that refer to themselves", () => {
     const { log, last } = logged();
     const fields: Record<string, unknown> = {};
     fields["self"] = fields;
@@ -79,7 +79,7 @@ describe("a log line", () => {
   });
 });
 
-describe("a line for people", () => {
+describe("a readable line", () => {
   const lines: string[] = [];
   const { info } = createLog({
     level: "info",
@@ -88,12 +88,12 @@ describe("a line for people", () => {
     write: (line) => lines.push(line),
   });
 
-  test("holds time, level, message and facts", () => {
+  test("has time, level, message and fields", () => {
     info("block taken", { height: 7, peer: "a" });
     expect(lines.at(-1)).toBe("22:13:20.000 info  block taken  height=7  peer=a\n");
   });
 
-  test("spells out control characters, which would move a terminal's cursor or begin another line", () => {
+  test("escapes control characters, which could move the cursor of a terminal or begin another line", () => {
     info("asked\u001b[2J", {
       agent: "x\r\n22:13:20.000 error forged\u009b",
       list: ["\u001b", "\u009b\u202e"],
@@ -106,7 +106,7 @@ describe("a line for people", () => {
 });
 
 describe("a line writer", () => {
-  test("keeps letters whole when a full pipe takes half of one, and drops what it cannot hold", async () => {
+  test("writes characters completely when a full pipe accepts half of one, and drops lines beyond its buffer", async () => {
     const folder = mkdtempSync(join(tmpdir(), "cairn-log-"));
     const file = join(folder, "pipe");
     Bun.spawnSync(["mkfifo", file]);
@@ -132,7 +132,7 @@ describe("a line writer", () => {
     rmSync(folder, { recursive: true });
   });
 
-  test("writes the lines of one turn in their order", async () => {
+  test("writes the lines of one iteration in order", async () => {
     const folder = mkdtempSync(join(tmpdir(), "cairn-log-"));
     const file = join(folder, "log");
     const writer = openLineWriter(openSync(file, "w"));

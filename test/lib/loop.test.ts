@@ -23,7 +23,7 @@ const usual = {
 } satisfies Omit<LoopOptions, "step">;
 
 describe("openLoop", () => {
-  test("goes on after every failure, and says what the last one was until a step succeeds", async () => {
+  test("continues after every failure, and reports the last failure until a step succeeds", async () => {
     let steps = 0;
     const { promise: recovered, resolve } = Promise.withResolvers<void>();
     const seen: (string | undefined)[] = [];
@@ -94,7 +94,7 @@ describe("openLoop", () => {
     await loop.close();
   });
 
-  test("close aborts the step that runs, waits for it, and is no failure", async () => {
+  test("close aborts the running step, waits for it, and does not count as a failure", async () => {
     let ended = false;
     const loop = openLoop({
       ...usual,
@@ -113,7 +113,7 @@ describe("openLoop", () => {
 });
 
 describe("openBackgroundLoop", () => {
-  test("runs rounds, waits as long as a round says, and passes errors to onError", async () => {
+  test("runs rounds, waits as long as a round requests, and passes errors to onError", async () => {
     let rounds = 0;
     const errors: unknown[] = [];
     const third = Promise.withResolvers<void>();
@@ -162,7 +162,7 @@ describe("the wait between two rounds", () => {
     await createIdleWait(new AbortController().signal).wait(1);
   });
 
-  test("ends when it is woken, and the next one is a full wait again", async () => {
+  test("ends when it is woken; the next wait is complete again", async () => {
     const idle = createIdleWait(new AbortController().signal);
     const first = idle.wait(never);
     idle.end();
@@ -173,13 +173,13 @@ describe("the wait between two rounds", () => {
     expect(await second).toBe("ended");
   });
 
-  test("does not begin when it was woken before", async () => {
+  test("does not start when it was woken before", async () => {
     const idle = createIdleWait(new AbortController().signal);
     idle.end();
     await idle.wait(never);
   });
 
-  test("ends when the signal is aborted, and never begins again", async () => {
+  test("ends when the signal is aborted, and never starts again", async () => {
     const life = new AbortController();
     const idle = createIdleWait(life.signal);
     const waiting = idle.wait(never);
@@ -190,7 +190,7 @@ describe("the wait between two rounds", () => {
 });
 
 describe("explainError", () => {
-  test("names the message, the facts and the causes in one line", () => {
+  test("has the message, the context and the causes in one line", () => {
     const error = new Failure("busy", { waiting: 3 }, new Error("full", { cause: "a string" }));
     expect(explainError(error)).toBe('Service busy {"waiting":3} (full (a string))');
   });

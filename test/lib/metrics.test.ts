@@ -1,5 +1,5 @@
 /**
- * Figures in the Prometheus text format.
+ * Metrics in the Prometheus text format.
  * @module
  */
 import { expect, test } from "bun:test";
@@ -14,7 +14,7 @@ test("counts, gauges and histograms are written under their names and labels", a
     .series({ path: '/"x\\' })
     .observe(0.5);
   let stored = 7;
-  metrics.countOf({ name: "kept_total", help: "Kept elsewhere.", read: () => stored });
+  metrics.countOf({ name: "stored_total", help: "Stored elsewhere.", read: () => stored });
   const first = await metrics.text();
   expect(first).toContain("errors_total 3");
   expect(first).toContain("queue_length 5");
@@ -33,7 +33,7 @@ test("counts, gauges and histograms are written under their names and labels", a
   expect(await metrics.text()).toContain('jobs{name="other"} 2');
 });
 
-test("the process tells its CPU, memory, files and event loop", async () => {
+test("the process reports its CPU time, memory, files and event loop", async () => {
   const metrics = createMetrics();
   addProcessMetrics(metrics);
   const stats = new Map(

@@ -95,7 +95,7 @@ describe("R2: readRange", () => {
     maxLength: 20,
   });
 
-  /** The bytes that a part means, one by one, by the letter of RFC 9110; undefined: it is none. */
+  /** The bytes of a range, one by one, by RFC 9110; `undefined` for an invalid range. */
   function bytesOf(text: string, size: number): number[] | undefined {
     const [, first, last] = /^(\d*)-(\d*)$/.exec(text) ?? [];
     if (first === undefined || last === undefined || (first === "" && last === "")) return undefined;
@@ -105,7 +105,7 @@ describe("R2: readRange", () => {
     return Array.from({ length: size }, (_, byte) => byte).filter(isMeant);
   }
 
-  test("agrees with a reader that counts bytes one by one", () => {
+  test("agrees with a parser that counts single bytes", () => {
     fc.assert(
       fc.property(parts, fc.integer({ min: 0, max: 60 }), (texts, size) => {
         const meaning = readRange(`bytes=${texts.join(",")}`, size);
@@ -119,7 +119,7 @@ describe("R2: readRange", () => {
         );
         expect(given).toHaveLength(wanted.size); // each byte once
         expect(new Set(given)).toEqual(wanted);
-        // The first byte of what was asked for first leaves first.
+        // The first byte of the first requested range is sent first.
         const firstPart = each.find((bytes) => bytes !== undefined && bytes.length > 0)?.[0] ?? -1;
         return expect(spans[0] !== undefined && spans[0].start <= firstPart && firstPart < spans[0].end).toBe(true);
       }),
@@ -129,7 +129,7 @@ describe("R2: readRange", () => {
 });
 
 describe("mergeOverlaps", () => {
-  test("of 2,000 random lists, the spans are disjoint, cover the same bytes, and stand in the order asked for", () => {
+  test("of 2,000 random lists, the spans are disjoint, cover the same bytes, and are in the requested order", () => {
     let state = 12_345;
     const below = (limit: number) => {
       state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;

@@ -5,7 +5,7 @@
 import { expect, test } from "bun:test";
 import { beginRsaJwks } from "../../src/lib/rsa.ts";
 
-test("keys that were begun and keys beyond them are all different, and have 4096 bits", async () => {
+test("keys that were started early and further keys are all different, with 4096 bits", async () => {
   const makeKey = beginRsaJwks(1);
   const keys = await Promise.all([makeKey(), makeKey()]);
   const moduli = keys.map(({ n }) => String(n));

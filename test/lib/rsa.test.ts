@@ -16,7 +16,7 @@ const keys = [1_024, 2_048, 2_056, 4_096].map((modulusLength) => {
 
 describe("verifyRsaPss", () => {
   for (const { modulusLength, modulus, privateKey } of keys) {
-    test(`takes signatures of ${modulusLength} bits with no salt, 32 bytes and the longest that fits`, () => {
+    test(`accepts signatures of ${modulusLength} bits with no salt, 32 bytes and the maximum`, () => {
       for (const saltLength of [0, 32, constants.RSA_PSS_SALTLEN_MAX_SIGN]) {
         const padding = constants.RSA_PKCS1_PSS_PADDING;
         const signature = sign("sha256", message, { key: privateKey, padding, saltLength });
@@ -26,7 +26,7 @@ describe("verifyRsaPss", () => {
       }
     });
 
-    test(`signs with ${modulusLength} bits; without salt the same twice`, () => {
+    test(`signs with ${modulusLength} bits; without salt always the same`, () => {
       const one = signRsaPss(privateKey, message, 0);
       expect(signRsaPss(privateKey, message, 0)).toEqual(one);
       expect(signRsaPss(privateKey, message, 32)).not.toEqual(signRsaPss(privateKey, message, 32));
@@ -34,7 +34,7 @@ describe("verifyRsaPss", () => {
     });
   }
 
-  test("another padding's signature is rejected", () => {
+  test("a signature with another padding is rejected", () => {
     const [first] = keys;
     if (first === undefined) throw new Error("there are keys");
     const signature = sign("sha256", message, {
@@ -52,12 +52,12 @@ describe("verifyRsaPss", () => {
     ["all ones", new Uint8Array(512).fill(0xff)],
     ["32 bytes", new Uint8Array(32).fill(0x77)],
   ];
-  test.each(none)("a modulus of %s signs nothing, and nothing is thrown", (_name, modulus) => {
+  test.each(none)("a modulus of %s verifies nothing, without an error", (_name, modulus) => {
     expect(verifyRsaPss(modulus, message, new Uint8Array(modulus.length))).toBe(false);
     expect(verifyRsaPss(modulus, message, new Uint8Array(512).fill(1))).toBe(false);
   });
 
-  test("a thousand other keys in between do not change a response", () => {
+  test("a thousand other keys in between do not change a result", () => {
     const [key] = keys;
     if (key === undefined) throw new Error("there are keys");
     const signature = signRsaPss(key.privateKey, message, 32);

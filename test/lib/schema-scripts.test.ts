@@ -17,7 +17,7 @@ describe("a fingerprint", () => {
     expect(schemaFingerprint([script])).toBe(schemaFingerprint([first]));
   });
 
-  test("tells scripts apart by every word, by their order and by where one ends", () => {
+  test("differs for every word, order and boundary of scripts", () => {
     const lists = [[first], [second], [first, second], [second, first], [`${first} ${second}`], []];
     expect(new Set(lists.map(schemaFingerprint)).size).toBe(lists.length);
     expect(schemaFingerprint([first])).toMatch(/^[0-9a-f]{16}$/);
@@ -30,17 +30,17 @@ describe("a database", () => {
     ["of an older version", 1, schemaFingerprint([first]), [second]],
     ["of this version", 2, schemaFingerprint(scripts), []],
   ];
-  test.each(taken)("%s runs what it has not run", (_, version, fingerprint, toRun) => {
+  test.each(taken)("%s runs the missing scripts", (_, version, fingerprint, toRun) => {
     expect(scriptsToRun(scripts, { version, fingerprint })).toEqual(toRun);
   });
 
-  const refused: [string, number, string | undefined, string][] = [
+  const rejected: [string, number, string | undefined, string][] = [
     ["of a newer version", 3, schemaFingerprint(scripts), "a newer program created this database: its version is 3"],
     ["whose scripts were edited since", 2, "0123456789abcdef", "version 2 has the fingerprint 0123456789abcdef"],
     ["of an older version whose scripts were edited since", 1, schemaFingerprint(scripts), "version 1 has"],
-    ["from before fingerprints were kept", 2, undefined, "version 2 has the fingerprint none"],
+    ["from before fingerprints were stored", 2, undefined, "version 2 has the fingerprint none"],
   ];
-  test.each(refused)("%s is rejected, with what to do", (_, version, fingerprint, message) => {
+  test.each(rejected)("%s is rejected, with advice", (_, version, fingerprint, message) => {
     const open = () => scriptsToRun(scripts, { version, fingerprint });
     expect(open).toThrow(message);
     try {

@@ -1,5 +1,5 @@
 /**
- * The native and the pure secp256k1 give the same answers, and reject the same.
+ * The native and the pure secp256k1 give the same results, and reject the same input.
  * @module
  */
 import { describe, expect, test } from "bun:test";
@@ -52,7 +52,7 @@ describe("secp256k1", () => {
     fc.assert(property, { numRuns: 20 });
   });
 
-  test("gives the same verdict on signatures that nobody made", () => {
+  test("gives the same result for random signatures", () => {
     const any64 = fc.uint8Array({ minLength: 64, maxLength: 64 });
     const property = fc.property(any64, fc.integer({ min: 0, max: 3 }), bytes32, (signature, recovery, message) => {
       expect(secp256k1.recover(signature, recovery, message)).toEqual(
@@ -65,7 +65,7 @@ describe("secp256k1", () => {
 
   const highS = withS(signed.signature, order - numberOf(signed.signature.subarray(32)));
   const zero = new Uint8Array(64);
-  const refused: readonly (readonly [string, Uint8Array, Uint8Array, Uint8Array])[] = [
+  const invalid: readonly (readonly [string, Uint8Array, Uint8Array, Uint8Array])[] = [
     ["a high S", highS, hash, publicKey],
     ["r and s of zero", zero, hash, publicKey],
     ["an S of the order", withS(signed.signature, order), hash, publicKey],
@@ -77,12 +77,12 @@ describe("secp256k1", () => {
     ["a key off the curve", signed.signature, hash, new Uint8Array(65).fill(4)],
     ["no signature", new Uint8Array(0), hash, publicKey],
   ];
-  test.each(refused)("does not verify %s", (_name, signature, message, owner) => {
+  test.each(invalid)("does not verify %s", (_name, signature, message, owner) => {
     expect(secp256k1.verify(signature, message, owner)).toBe(false);
     expect(pureSecp256k1.verify(signature, message, owner)).toBe(false);
   });
 
-  test("recovers the key of a high S, which only hasLowS tells apart", () => {
+  test("recovers the key of a high S, which only hasLowS detects", () => {
     expect(hasLowS(signed.signature)).toBe(true);
     expect(hasLowS(highS)).toBe(false);
     for (const implementation of [secp256k1, pureSecp256k1]) {

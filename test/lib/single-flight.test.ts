@@ -1,5 +1,5 @@
 /**
- * Work that many ask for.
+ * Work that runs once for all concurrent callers.
  * @module
  */
 import { expect, test } from "bun:test";
@@ -8,7 +8,7 @@ import { createSingleFlight } from "../../src/lib/single-flight.ts";
 
 const none = new AbortController().signal;
 
-test("work of one key is done once while it is under way, and anew afterwards", async () => {
+test("concurrent calls of one key share the work, and a later call repeats it", async () => {
   const flights = createSingleFlight<number>();
   let runs = 0;
   const work = async () => {
@@ -22,7 +22,7 @@ test("work of one key is done once while it is under way, and anew afterwards", 
   expect(flights.size()).toBe(0);
 });
 
-test("a failure reaches all who wait, and is not stored", async () => {
+test("a failure reaches all waiting callers, and is not stored", async () => {
   const flights = createSingleFlight<number>();
   const fail = () => Promise.reject(new Error("no"));
   const outcomes = await Promise.allSettled([1, 2].map(() => flights.run("key", none, fail)));
@@ -30,7 +30,7 @@ test("a failure reaches all who wait, and is not stored", async () => {
   expect(await flights.run("key", none, async () => 7)).toBe(7);
 });
 
-test("work that throws at once is a failure like any other", async () => {
+test("work that throws at once rejects", async () => {
   const flights = createSingleFlight<number>();
   const run = flights.run("key", none, () => {
     throw new Error("at once");
@@ -38,7 +38,7 @@ test("work that throws at once is a failure like any other", async () => {
   await expect(run).rejects.toThrow("at once");
 });
 
-test("one who leaves stops only its own wait; the last one's leaving stops the work", async () => {
+test("a caller that leaves ends only its own wait; the last caller that leaves aborts the work", async () => {
   const flights = createSingleFlight<string>();
   const [first, second] = [new AbortController(), new AbortController()];
   let stopped = false;
@@ -60,7 +60,7 @@ test("one who leaves stops only its own wait; the last one's leaving stops the w
   expect(flights.size()).toBe(0);
 });
 
-test("who comes after all have left starts afresh, not into the work that is ending", async () => {
+test("a caller after all others have left starts new work, and does not join the aborted work", async () => {
   const flights = createSingleFlight<string>();
   const leaving = new AbortController();
   const never = () => new Promise<string>(() => undefined); // does not heed its signal
@@ -70,7 +70,7 @@ test("who comes after all have left starts afresh, not into the work that is end
   expect(await flights.run("key", none, async () => "fresh")).toBe("fresh");
 });
 
-test("who is aborted already starts nothing", async () => {
+test("a caller with an aborted signal starts nothing", async () => {
   const flights = createSingleFlight<string>();
   const gone = AbortSignal.abort("gone");
   let started = false;

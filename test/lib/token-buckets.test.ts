@@ -10,7 +10,7 @@ const bucketsOf = (capacity: number, refillPerSecond: number, countMax = 10) =>
   createTokenBuckets({ capacity, refillPerSecond, countMax, seed: 7, clock: () => now });
 
 describe("a bucket", () => {
-  test("holds as much as it can, and then has to be waited for", () => {
+  test("allows its capacity, and then requires a wait", () => {
     const buckets = bucketsOf(3, 2);
     for (let taken = 0; taken < 3; taken += 1) {
       expect(buckets.waitMs("a")).toBe(0);
@@ -23,7 +23,7 @@ describe("a bucket", () => {
     expect(buckets.waitMs("a")).toBe(0);
   });
 
-  test("never holds more, however long nothing is taken", () => {
+  test("never exceeds its capacity, however long it is idle", () => {
     const buckets = bucketsOf(2, 1);
     buckets.take("a", 2);
     now += 3_600_000;
@@ -31,27 +31,27 @@ describe("a bucket", () => {
     expect(buckets.waitMs("a")).toBe(1_000);
   });
 
-  test("owes at most as much as it holds", () => {
+  test("owes at most its capacity", () => {
     const buckets = bucketsOf(10, 1);
     buckets.take("a", 1_000_000);
     expect(buckets.waitMs("a")).toBe(11_000);
   });
 
-  test("is not changed by a clock that is put back", () => {
+  test("is not changed by a clock that is set back", () => {
     const buckets = bucketsOf(1, 1);
     buckets.take("a", 1);
     now -= 60_000;
     expect(buckets.waitMs("a")).toBe(1_000);
   });
 
-  test("is one key's own", () => {
+  test("belongs to one key", () => {
     const buckets = bucketsOf(1, 1);
     buckets.take("a", 1);
     expect([buckets.waitMs("a"), buckets.waitMs("b")]).toEqual([1_000, 0]);
   });
 });
 
-test("a hundred thousand keys of any length take no more room than is allowed, and the one in use is stored", () => {
+test("a hundred thousand keys of any length stay within the maximum, and the key in use is stored", () => {
   const buckets = bucketsOf(1, 0.001, 1_000);
   const long = "x".repeat(10_000);
   for (let key = 0; key < 100_000; key += 1) {

@@ -1,5 +1,5 @@
 /**
- * Waiting that ends, turns that are bounded, attempts that stop: lib/stop.ts, lib/queue.ts, lib/retry.ts.
+ * Waits, semaphores and retries: lib/stop.ts, lib/semaphore.ts, lib/retry.ts.
  * @module
  */
 import { describe, expect, test } from "bun:test";
@@ -11,7 +11,7 @@ import { isTimeout, linkedController, sleep, untilStopped, withDeadline } from "
 const none = new AbortController().signal;
 
 describe("stop", () => {
-  test("a sleep ends with its signal, and at once when that was aborted before", async () => {
+  test("a sleep ends with its signal, and at once if the signal was aborted before", async () => {
     const controller = new AbortController();
     const long = sleep(60_000, controller.signal).catch(String);
     controller.abort("enough");
@@ -44,7 +44,7 @@ describe("stop", () => {
     expect(linkedController(one.signal).controller.signal.reason).toBe("one");
   });
 
-  test("a wait that was given up swallows the late failure of what it waited for", async () => {
+  test("an aborted wait ignores a later rejection of its promise", async () => {
     const gone = AbortSignal.abort("gone");
     const failing = Promise.reject(new Error("late"));
     expect(await untilStopped(failing, gone).catch(String)).toBe("gone");
@@ -52,8 +52,8 @@ describe("stop", () => {
   });
 });
 
-describe("turns", () => {
-  test("so many are at work, so many wait in order, the next is told at once", async () => {
+describe("a semaphore", () => {
+  test("has a maximum of permits and of waiting callers in order; the next caller fails at once", async () => {
     const semaphore = createSemaphore(2, 2);
     const order: string[] = [];
     const endFirst = await semaphore.take(none);
@@ -69,7 +69,7 @@ describe("turns", () => {
     expect(semaphore.take(none)).toBeUndefined();
     expect([semaphore.atWork(), semaphore.waiting()]).toEqual([2, 2]);
     endFirst?.();
-    endFirst?.(); // a turn ends once
+    endFirst?.(); // a second release has no effect
     (await third)?.();
     (await fourth)?.();
     endSecond?.();
@@ -77,7 +77,7 @@ describe("turns", () => {
     expect([semaphore.atWork(), semaphore.waiting()]).toEqual([0, 0]);
   });
 
-  test("one who leaves the line is passed over", async () => {
+  test("skips a caller that has left the queue", async () => {
     const semaphore = createSemaphore(1, 5);
     const end = await semaphore.take(none);
     const leaving = new AbortController();
@@ -95,13 +95,13 @@ describe("turns", () => {
 describe("retry", () => {
   const plan = { attempts: 4, firstMs: 100, longestMs: 250 };
 
-  test("waits double to a limit and vary by chance within their upper half", () => {
+  test("waits double up to a limit, with a random part of up to a half", () => {
     const waits = (random: number) => [1, 2, 3, 60].map((made) => retryWaitMs(plan, made, () => random));
     expect(waits(0)).toEqual([50, 100, 125, 125]);
     expect(waits(0.999_999)).toEqual([100, 200, 250, 250]);
   });
 
-  test("attempts end with the first that is final, or with the last", async () => {
+  test("attempts end with the first final result, or with the last result", async () => {
     const quick = { attempts: 4, firstMs: 1, longestMs: 1 };
     const run = (isFinal: (made: number) => boolean) =>
       retry(
@@ -116,7 +116,7 @@ describe("retry", () => {
     expect(await run(() => false)).toBe(3);
   });
 
-  test("a throw is final, and an aborted signal ends the waiting", async () => {
+  test("an error is final, and an aborted signal ends the wait", async () => {
     const throwing = retry(
       plan,
       none,

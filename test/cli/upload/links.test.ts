@@ -1,5 +1,5 @@
 /**
- * `cairn upload` of a folder with links: what they reach outside of it is not published unasked.
+ * `cairn upload` of a folder with links: targets outside of it are not published by default.
  */
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -75,7 +75,7 @@ describe("W1: links of a folder", () => {
   };
   const inside = ["inside-file", "inside-folder/near.txt", "page.txt", "sub/near.txt"];
 
-  test("that lead out of it are left out, however they do, and those within are taken", async () => {
+  test("out of it are left out in every form, and links within are followed", async () => {
     const out = "outside";
     expect(await uploaded("site")).toEqual([
       inside,
@@ -105,7 +105,7 @@ describe("W1: links of a folder", () => {
       expect(bodies.filter((body) => body.endsWith(secret))).toEqual([]);
   });
 
-  test("are followed with --follow-links, but not to what is hidden, and not in circles", async () => {
+  test("are followed with --follow-links, but not to hidden files, and not in circles", async () => {
     write("narrow/page.txt", "page");
     write("beside/far.txt", "far");
     write("beside/.ssh/id", "hidden");
@@ -118,7 +118,7 @@ describe("W1: links of a folder", () => {
     ]);
   });
 
-  test("that multiply folders end in a sentence", () => {
+  test("that multiply folders end with a message", () => {
     for (let level = 0; level < 40; level += 1) {
       for (const name of ["a", "b"]) link(`wide/${level}/${name}`, `../${level + 1}`);
     }
@@ -131,12 +131,12 @@ describe("W1: links of a folder", () => {
     ["a link to itself", "itself", "is a circular link"],
     ["a link in a circle", "ring-1", "is a circular link"],
     ["a link to nothing", "broken", "is neither a file nor a folder"],
-  ])("%s that is named is a sentence", async (_what, name, says) => {
+  ])("%s as the argument is a message", async (_what, name, says) => {
     const { code, out, err } = await upload(join("site", name));
     expect([code, out, err]).toEqual([2, "", `site/${name} ${says}\n`]);
   });
 
-  test("that are named themselves are followed: whoever names one means it", async () => {
+  test("that are arguments are followed", async () => {
     link("named", "outside/secret.txt");
     link("named-folder", "narrow");
     expect(await uploaded("named")).toEqual([["named"], {}]);
@@ -144,7 +144,7 @@ describe("W1: links of a folder", () => {
   });
 });
 
-describe("W1, W2: what changes between being examined and being read", () => {
+describe("W1, W2: a file that changes between the check and the read", () => {
   const rules = { hidden: true, outside: true, paths: [], isKey: () => false };
   const signer = createEthereumSigner(testKey(3));
   const { signal } = new AbortController();
@@ -190,14 +190,14 @@ describe("W1, W2: what changes between being examined and being read", () => {
     });
   });
 
-  test("a file that has become a key is not uploaded", async () => {
+  test("a file that became a key is not uploaded", async () => {
     write("becomes-key/a.txt", "twelve bytes");
     await expect(sign("becomes-key", () => true)(() => undefined)).rejects.toMatchObject({
       context: { reason: expect.stringContaining("changed while it was being uploaded") },
     });
   });
 
-  test("a file that is as it was is signed", async () => {
+  test("an unchanged file is signed", async () => {
     write("stays/a.txt", "twelve bytes");
     expect(await sign("stays")(() => undefined)).toMatchObject({ kind: "whole" });
   });

@@ -1,5 +1,5 @@
 /**
- * Private keys beside what is uploaded: every form of them is left out of a folder, and nothing that only looks alike.
+ * Private keys in an uploaded folder: keys of every form are left out, and files that only look similar are not.
  */
 import { beforeAll, describe, expect, test } from "bun:test";
 import { generateKeyPairSync, type KeyObject, randomBytes } from "node:crypto";
@@ -103,14 +103,14 @@ const notKeys: readonly (readonly [string, string, string | Uint8Array])[] = [
 
 describe("W2: whether a file is a private key", () => {
   const isKey = createKeyTest(JSON.stringify(rsaKey));
-  test.each(keys)("%s is one", (_what, name, content) => {
+  test.each(keys)("%s is a key", (_what, name, content) => {
     expect(isKey(name, Buffer.from(content))).toBe(true);
   });
-  test.each(notKeys)("%s is none", (_what, name, content) => {
+  test.each(notKeys)("%s is not a key", (_what, name, content) => {
     expect(isKey(name, Buffer.from(content))).toBe(false);
   });
 
-  test("headers without end cost no more than the file is long", () => {
+  test("headers without an end take time in proportion to the size of the file", () => {
     const text = "-----BEGIN PRIVATE KEY-----\n".repeat(30_000);
     expect(isKey("x", Buffer.from(text))).toBe(false);
   });
@@ -129,7 +129,7 @@ describe("W2: cairn upload", () => {
       environment: { XDG_STATE_HOME: join(folder, "state") },
     });
 
-  test("leaves every one of them out of a folder, and names it", async () => {
+  test("leaves every key out of a folder, and lists it", async () => {
     const { out } = await upload("site", "--json", "--hidden", "--follow-links");
     const { items, leftOutReasons } = JSON.parse(out);
     expect(items.map(({ path }: { path: string }) => path)).toEqual(["index.html"]);
@@ -139,14 +139,14 @@ describe("W2: cairn upload", () => {
     expect(page).toContain("keys, which would be public");
   });
 
-  test("takes one that is named, and says that it will be public; never the wallet itself", async () => {
+  test("uploads a key that is the argument, and says that it will be public; never the wallet itself", async () => {
     const { code, out, err } = await upload("site/d.pem", "--json");
     expect([code, JSON.parse(out).items[0].path]).toEqual([0, "d.pem"]);
     expect(err).toContain("a private key, will be public, and cannot be removed");
     expect(await upload(wallet)).toMatchObject({ code: 2, err: expect.stringContaining("contains keys") });
   });
 
-  test("takes nothing of a folder of keys alone", async () => {
+  test("uploads nothing of a folder of keys", async () => {
     write("keys-only/a.pem", pem(rsa.privateKey, "pkcs8"));
     expect(await upload("keys-only")).toMatchObject({
       code: 2,

@@ -1,5 +1,5 @@
 /**
- * The question before a large upload: asked at a terminal, and nowhere else.
+ * The confirmation of a large upload: at a terminal, and nowhere else.
  */
 import { afterAll, describe, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
@@ -49,21 +49,21 @@ async function atTerminal(words: readonly string[], typed: string) {
 
 describe("W1: at a terminal", () => {
   // The service takes less than that, so that nothing is sent when the response is yes.
-  const refused = "accepts at most 1.0 GiB";
+  const tooLarge = "accepts at most 1.0 GiB";
   test.each([
     ["no", "n\r", 1, "nothing was uploaded"],
     ["nothing", "\r", 1, "nothing was uploaded"],
     ["an end of the input", "\x04", 1, "nothing was uploaded"],
-    ["yes", "yes\r", 1, refused],
-    ["y", "y\r", 1, refused],
+    ["yes", "yes\r", 1, tooLarge],
+    ["y", "y\r", 1, tooLarge],
   ])(
-    "more than 1 GiB is asked for, and %s is a response",
+    "more than 1 GiB needs a confirmation, and %s is a response",
     async (_what, typed, code, says) => {
       const ran = await atTerminal([], typed);
       expect(ran.shown).toContain("1 file, 1.0 GiB will be public, and cannot be removed. Upload? [y/N]");
       expect(ran.shown).toContain(says);
       expect(ran.code).toBe(code);
-      expect(service.asked.some(({ path }) => path === "/info")).toBe(says === refused);
+      expect(service.asked.some(({ path }) => path === "/info")).toBe(says === tooLarge);
       service.forget();
     },
     60_000,
@@ -71,18 +71,18 @@ describe("W1: at a terminal", () => {
 
   test("Ctrl-C ends it", async () => {
     const { shown } = await atTerminal([], "\x03");
-    expect(shown).not.toContain(refused);
+    expect(shown).not.toContain(tooLarge);
     expect(service.asked).toEqual([]);
   }, 60_000);
 
   test("--yes skips the confirmation", async () => {
     const { shown } = await atTerminal(["--yes"], "");
     expect(shown).not.toContain("[y/N]");
-    expect(shown).toContain(refused);
+    expect(shown).toContain(tooLarge);
   }, 60_000);
 });
 
-describe("whether an upload is meant", () => {
+describe("the confirmation of an upload", () => {
   const file = { file: "/x", path: "x", size: 1, changedAtMs: 0, device: 0, inode: 0 };
   const files = (count: number, size = 1) => Array.from({ length: count }, () => ({ ...file, size }));
   const rows: [string, Parameters<typeof confirmUpload>[0], boolean][] = [

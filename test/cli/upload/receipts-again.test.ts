@@ -1,5 +1,5 @@
 /**
- * Receipts that a run of `cairn upload` has paid for and not stored: the next run has the service give them again.
+ * Receipts that a run of `cairn upload` paid for and did not store: the next run requests them again.
  */
 import { beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -31,7 +31,7 @@ async function upload(file: string) {
   return JSON.parse(out).items[0];
 }
 
-/** Runs until the service has answered with the receipt, and loses it: the file and what was begun are as before. */
+/** Uploads a file, and removes the stored receipt. */
 async function uploadAndLose(file: string): Promise<string> {
   const { id } = await upload(file);
   rmSync(join(state, "receipts"), { recursive: true });
@@ -42,7 +42,7 @@ describe.each([
   ["a small file", small],
   ["a file in parts", large],
 ])("the receipt of %s", (_what, file) => {
-  test("that was lost is given again, checked and stored", async () => {
+  test("that was lost is requested again, verified and stored", async () => {
     const id = await uploadAndLose(file);
     service.giveAgain();
     const again = await upload(file);
@@ -55,13 +55,13 @@ describe.each([
     expect(asked()).toBe(before);
   });
 
-  test("that a service does not give again is missed without a failure", async () => {
+  test("that a service does not return again is absent without a failure", async () => {
     const id = await uploadAndLose(file);
     const again = await upload(file);
     expect([again.id, again.state, again.receipt, again.receiptFault]).toEqual([id, "there", undefined, undefined]);
   });
 
-  test("that is forged is not stored, and said to be no good", async () => {
+  test("that is forged is not stored, and reported as invalid", async () => {
     const id = await uploadAndLose(file);
     const forged = fakeReceipt(id, { deadlineHeight: 1 });
     service.fail(({ path }) => (path.endsWith("/receipt") ? Response.json(forged) : undefined));

@@ -1,5 +1,5 @@
 /**
- * `cairn upload` against a service that keeps what it is sent, and one that is in trouble.
+ * `cairn upload` against a service that stores items, and one that fails.
  * @module
  */
 import { beforeEach, describe, expect, test } from "bun:test";
@@ -44,7 +44,7 @@ function taken(id: string) {
 }
 
 describe("a file", () => {
-  test("is signed by the development chain's wallet, with its type, and its receipt is told", async () => {
+  test("is signed by the development chain's wallet, with its type, and its receipt is printed", async () => {
     const { code, out } = await upload(write("page.html", "<h1>Hi</h1>"), "--json", "--tags", "App-Name=Test,x=y=z");
     const record = JSON.parse(out);
     const { header, data } = taken(record.id);
@@ -76,7 +76,7 @@ describe("a file", () => {
     expect(code).toBe(0);
   });
 
-  test("has the same id whenever it is signed, and is not sent again", async () => {
+  test("has the same id at each signature, and is not sent again", async () => {
     const file = write("same.txt", "the same");
     const first = JSON.parse((await upload(file, "--json")).out);
     utimesSync(file, 1, 1);
@@ -87,8 +87,8 @@ describe("a file", () => {
     expect(other.id).not.toBe(first.id);
   });
 
-  test("has its receipt stored: it is told again, and verified by the item's id", async () => {
-    const file = write("kept.txt", "kept");
+  test("has its receipt stored: it is printed again, and verified by the item's id", async () => {
+    const file = write("stored.txt", "stored");
     const { id, items } = JSON.parse((await upload(file, "--json")).out);
     const again = JSON.parse((await upload(file, "--json")).out);
     expect(again.items).toEqual([{ ...items[0], state: "there" }]);
@@ -96,7 +96,7 @@ describe("a file", () => {
     expect(await verify()).toMatchObject({ code: 0, out: expect.stringContaining(`item       ${id}`) });
     const stored = join(state, "cairn", "receipts");
     expect((await upload(file)).out).toContain(`receipts  ${stored}`);
-    // Of another service it is no receipt.
+    // The receipt is of another service.
     writeFileSync(join(stored, `${id}.json`), JSON.stringify({ ...items[0].receipt, to: "http://elsewhere" }));
     expect(JSON.parse((await upload(file, "--json")).out).items[0].receipt).toBeUndefined();
     rmSync(stored, { recursive: true });
@@ -106,7 +106,7 @@ describe("a file", () => {
     });
   });
 
-  test("whose stored receipt is damaged has that file named, also when what was printed is verified", async () => {
+  test("with a damaged stored receipt reports its file, also when the printed output is verified", async () => {
     write("pair/a.txt", "a");
     write("pair/b.txt", "b");
     const { items, manifest } = JSON.parse((await upload("pair", "--json")).out);
@@ -158,7 +158,7 @@ describe("a folder", () => {
     ".env": "SECRET=1",
     ".git/config": "[core]",
     ".well-known/x.json": "{}",
-    "data/ledger.sqlite": "a name that is no secret here",
+    "data/ledger.sqlite": "a name without a secret here",
   };
   for (const [path, data] of Object.entries(site)) write(`site/${path}`, data);
   symlinkSync(join(folder, "absent"), join(folder, "site", "broken"));
@@ -186,11 +186,11 @@ describe("a folder", () => {
     for (const [path, id] of ids) expect(Buffer.from(taken(id).data).toString()).toBe(site[path as keyof typeof site]);
     expect(record.leftOut).toEqual([".env", ".git", "broken"]);
     expect(record.url).toBe(`http://gateway.test/${record.id}/`);
-    // What is twice in the folder is one item, sent and paid for once: five items and the manifest.
+    // Equal files are one item, sent and paid for once: five items and the manifest.
     expect([record.winc, service.items.size]).toEqual(["6000", 6]);
   });
 
-  test("has the same manifest whatever was there before; nothing is sent or charged twice", async () => {
+  test("has the same manifest whatever the service had before; nothing is sent or charged twice", async () => {
     const first = JSON.parse((await upload("site", "--json")).out);
     const before = service.asked.length;
     const { out } = await upload("site");
@@ -200,7 +200,7 @@ describe("a folder", () => {
     expect(service.asked.slice(before).filter(({ method }) => method === "POST")).toEqual([]);
   });
 
-  test("opens what it is told to, with --index and --fallback", async () => {
+  test("uses the pages of --index and --fallback", async () => {
     const words = ["--index", "about/index.html", "--fallback", "index.html", "--json"];
     const record = JSON.parse((await upload("site", ...words)).out);
     const manifest = readManifest(taken(record.id).data);
@@ -215,7 +215,7 @@ describe("a folder", () => {
     expect([manifest.index, manifest.fallback]).toEqual([{ path: "a.png" }, undefined]);
   });
 
-  test("never takes keys along: not the data folder, not the wallet, not hidden files unasked", async () => {
+  test("never includes keys: not the data folder, not the wallet, and no hidden files by default", async () => {
     const wallet = write("mixed/key.json", JSON.stringify(rsaKey));
     write("mixed/page.txt", "page");
     write("mixed/.hidden", "hidden");
@@ -239,7 +239,7 @@ describe("a folder", () => {
   });
 });
 
-describe("used wrongly, it says so and sends nothing", () => {
+describe("a misuse is reported, and nothing is sent", () => {
   write("file.txt", "x");
   write("-o.txt", "x");
   mkdirSync(join(folder, "void"));
@@ -249,7 +249,7 @@ describe("used wrongly, it says so and sends nothing", () => {
     ["an empty name, as of a variable that is not set", [""], "missing argument <path>"],
     ["an empty folder", ["void"], "contains no files"],
     ["no wallet", ["file.txt", "--wallet", "absent.json"], "absent.json cannot be read"],
-    ["a wallet that is none", ["file.txt", "--wallet", nothing], "is not a valid wallet"],
+    ["an invalid wallet", ["file.txt", "--wallet", nothing], "is not a valid wallet"],
     [
       "tags that are none",
       ["file.txt", "--tags", "novalue"],
@@ -262,7 +262,7 @@ describe("used wrongly, it says so and sends nothing", () => {
       "invalid value 'no.html' for --index: expected a file of the folder",
     ],
     ["an index of a file", ["file.txt", "--index", "file.txt"], "--index and --fallback require a folder"],
-    ["an option that is none", ["file.txt", "--walet", "x"], "unknown option '--walet' for 'cairn upload'"],
+    ["an unknown option", ["file.txt", "--walet", "x"], "unknown option '--walet' for 'cairn upload'"],
     ["a file whose name looks like an option", ["-o.txt"], "; to name the file, write ./-o.txt"],
   ])("%s", async (_name, words, says) => {
     const { code, out, err } = await upload(words[0] ?? "", ...words.slice(1));
@@ -271,7 +271,7 @@ describe("used wrongly, it says so and sends nothing", () => {
     expect(service.asked.filter(({ method }) => method === "POST")).toEqual([]);
   });
 
-  test("a place where no receipt can be stored", async () => {
+  test("a folder where no receipt can be stored", async () => {
     const words = ["upload", "file.txt", "--to", service.url];
     const environment = { XDG_STATE_HOME: join(folder, "file.txt") };
     const { code, err } = await runCairn(words, { cwd: folder, environment });
@@ -279,7 +279,7 @@ describe("used wrongly, it says so and sends nothing", () => {
     expect(service.items.size).toBe(0);
   });
 
-  test("a service that is none", async () => {
+  test("an unreachable service", async () => {
     for (const [to, code, says] of [
       ["ftp://x", 2, "invalid value 'ftp://x' for --to: expected an http or https URL"],
       ["http://127.0.0.1:1", 1, "connection refused"],
@@ -291,8 +291,8 @@ describe("used wrongly, it says so and sends nothing", () => {
   });
 });
 
-describe("a service in trouble", () => {
-  test("is asked again, and what it took is taken once", async () => {
+describe("a failing service", () => {
+  test("is retried, and accepts each item once", async () => {
     service.fail(({ path }, times) => {
       if (path !== "/tx" || times > 3) return undefined;
       if (times === 1) return Response.json("Service busy", { status: 503, headers: { "Retry-After": "1" } });
@@ -305,14 +305,14 @@ describe("a service in trouble", () => {
     expect(JSON.parse(out).items[0].state).toBe("uploaded");
   });
 
-  test("that rejects for want of credits says what is needed and what there is, and nothing more is sent", async () => {
-    const refusal = {
+  test("that rejects for missing credits: needed and available credits are printed, and nothing more is sent", async () => {
+    const underfunded = {
       error: "Insufficient balance",
       message: "Insufficient balance",
       needed: "123",
       available: "45",
     };
-    service.fail(({ path }) => (path === "/tx" ? Response.json(refusal, { status: 402 }) : undefined));
+    service.fail(({ path }) => (path === "/tx" ? Response.json(underfunded, { status: 402 }) : undefined));
     for (let file = 0; file < 40; file += 1) write(`many/${file}.txt`, `file ${file}`);
     const { code, out, err } = await upload("many");
     expect([code, out]).toEqual([1, ""]);
@@ -330,7 +330,7 @@ describe("a service in trouble", () => {
     ["a receipt for something else", () => Response.json(fakeReceipt("A".repeat(43))), "it is for another item"],
   ])("that responds with %s fails", async (_name, response, says) => {
     service.fail(({ path }) => (path === "/tx" ? response() : undefined));
-    const { code, err } = await upload(write("refused.txt", "refused"));
+    const { code, err } = await upload(write("rejected.txt", "rejected"));
     expect([code, err]).toEqual([1, expect.stringContaining(says)]);
   });
 
@@ -343,14 +343,14 @@ describe("a service in trouble", () => {
     expect([code, err]).toEqual([1, expect.stringContaining("its signature does not match its key")]);
   });
 
-  test("that is no upload service but a gateway is sent nothing", async () => {
+  test("that is a gateway is sent nothing", async () => {
     service.fail(({ path }) => (path === "/info" ? Response.json({ network: "x", height: 1 }) : undefined));
     const { code, err } = await upload("file.txt");
     expect([code, err]).toEqual([2, expect.stringContaining(`may be ${service.url}/upload`)]);
     expect(service.asked.length).toBe(1);
   });
 
-  test("that takes no file of this size is not sent any", async () => {
+  test("with a lower size limit is sent nothing", async () => {
     service.fail(({ path }) => (path === "/info" ? Response.json({ uploadLimitBytes: 3 }) : undefined));
     const { code, err } = await upload(write("four.txt", "four"));
     expect([code, err]).toEqual([1, expect.stringContaining("accepts at most 3 B")]);
@@ -358,12 +358,12 @@ describe("a service in trouble", () => {
   });
 });
 
-describe("a large file goes in parts", () => {
+describe("a large file in parts", () => {
   const mebibyte = 2 ** 20;
   const large = randomBytes(45 * mebibyte);
   const file = write("large.bin", large);
 
-  test("whose item is that of the file, and which leave nothing behind", async () => {
+  test("becomes one item, and leaves no state", async () => {
     const { code, out } = await upload(file, "--json");
     const record = JSON.parse(out);
     expect(code).toBe(0);
@@ -374,7 +374,7 @@ describe("a large file goes in parts", () => {
     expect(readdirSync(join(state, "cairn", "uploads"))).toEqual([]);
   });
 
-  test("and goes on where it was cut short: only what is missing is sent", async () => {
+  test("continues after an interruption: only missing parts are sent", async () => {
     service.fail(({ path }, times) =>
       /\/(16777216|25165824)$/.test(path) && times <= 1 ? Response.json("no", { status: 400 }) : undefined,
     );
@@ -396,7 +396,7 @@ describe("a large file goes in parts", () => {
   test.each([
     ["killed", "SIGKILL", 137, ""],
     ["interrupted", "SIGINT", 130, "stopped; run the command again to continue\n"],
-  ] as const)("%s in the middle, it goes on", async (_how, signal, code, says) => {
+  ] as const)("%s in the middle, it continues", async (_how, signal, code, says) => {
     const reached = Promise.withResolvers<void>();
     service.fail(({ path }) => {
       if (/\/upload-1\/\d+$/.test(path) && (service.uploads.get("upload-1")?.size ?? 0) >= 2) reached.resolve();
@@ -417,7 +417,7 @@ describe("a large file goes in parts", () => {
     expect([service.uploads.size, sent.length]).toEqual([1, 6 - there]);
   });
 
-  test("from the beginning when the service has forgotten it", async () => {
+  test("starts again when the service has forgotten it", async () => {
     service.fail(({ path }) => (path.endsWith("/8388608") ? Response.json("no", { status: 400 }) : undefined));
     expect((await upload(file)).code).toBe(1);
     service.uploads.clear();
@@ -439,7 +439,7 @@ describe("a large file goes in parts", () => {
     expect([code, err]).toEqual([1, expect.stringContaining(says)]);
   });
 
-  test("that failed for want of credits is only finished when there are some", async () => {
+  test("that failed for missing credits is only finalized later", async () => {
     service.endAs({ status: "UNDERFUNDED" });
     expect((await upload(file)).code).toBe(1);
     const before = service.asked.length;
@@ -449,7 +449,7 @@ describe("a large file goes in parts", () => {
     expect([service.uploads.size, sent]).toEqual([1, []]);
   });
 
-  test("whose memory does not grow with it", async () => {
+  test("takes memory that does not grow with its size", async () => {
     const huge = write("huge.bin", "");
     const block = randomBytes(mebibyte);
     const writer = Bun.file(huge).writer();

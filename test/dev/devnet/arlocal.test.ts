@@ -1,8 +1,8 @@
 /**
- * What developers found wrong in the chain for development that they used before (arlocal), one test each.
+ * Faults that developers found in arlocal, the earlier development chain, one test each.
  *
- * Each name says what is right; the comment says what was wrong there. That everything outlives a restart (#40), also
- * a kill, is in durability.test.ts; GraphQL, ranges and bundles are the gateway's and tested there.
+ * Each name states the right behaviour, the comment states the fault of arlocal. Durability over restarts (#40) and
+ * kills is in durability.test.ts; GraphQL, ranges and bundles belong to the tests of the gateway.
  * Source: textury/arlocal 1.1.66 as read, and its issues (numbers with #).
  * @module
  */
@@ -41,37 +41,37 @@ async function json(path: string) {
 
 describe("unlike arlocal, the devnet", () => {
   // Block ids were random.
-  test("names blocks by the hash of what they say", async () => {
+  test("identifies blocks by the hash of their content", async () => {
     const block = readBlock((await devnet.mine(1)).text);
     expect(blockHash(block.fields, block.shape)).toBe(block.hash);
     expect(block.hash).toMatch(/^[A-Za-z0-9_-]{64}$/);
   });
 
   // Blocks had five fields: indep_hash, timestamp, previous_block, height, txs.
-  test("says in a block what a node says", async () => {
+  test("has the fields of a node in a block", async () => {
     const block = await json("/block/current");
     const needed = ["weave_size", "block_size", "tx_root", "wallet_list", "reward_addr", "diff", "poa", "signature"];
     expect(needed.filter((key) => !(key in block))).toEqual([]);
   });
 
   // There was no /block/current (#158) and no /height.
-  test("answers /block/current and /height", async () => {
+  test("serves /block/current and /height", async () => {
     expect((await json("/block/current")).indep_hash).toBe(devnet.tipHash());
     expect(await text("/height")).toBe(`${devnet.height()}`);
   });
 
   // Block times were milliseconds (#102).
-  test("gives times in seconds", async () => {
+  test("has times in seconds", async () => {
     expect((await json("/block/current")).timestamp).toBe(1_700_000_000);
   });
 
-  // /block/height of a height that is not there answered 200.
-  test("responds with 404 for a block that is not there", async () => {
+  // /block/height of a missing height responded 200.
+  test("responds with 404 for a missing block", async () => {
     expect((await node.get("/block/height/1000000")).status).toBe(404);
   });
 
   // Chunks had no tx_path, and data_path was never checked.
-  test("proves every chunk by both paths, and takes none that proves nothing", async () => {
+  test("proves every chunk by both paths, and rejects a chunk without a valid proof", async () => {
     const data = testBytes(300_000, 21);
     await post(devnet, rsa, { stated: statedOf(data) });
     const [body = "", next = ""] = chunkPosts(data);
@@ -84,7 +84,7 @@ describe("unlike arlocal, the devnet", () => {
   });
 
   // Offsets were a running counter set when a chunk came, so that parallel or unordered uploads were scrambled.
-  test("keeps chunks in their places, however they arrive", async () => {
+  test("stores chunks at their offsets, in any order of arrival", async () => {
     const parts = [22, 23].map((seed) => testBytes(700_000, seed));
     const ids = await Promise.all(
       parts.map(async (data) => (await post(devnet, ecdsa, { stated: statedOf(data) })).id),
@@ -98,7 +98,7 @@ describe("unlike arlocal, the devnet", () => {
   });
 
   // Chunks were stored by their hash, so that a repeated one was dropped.
-  test("keeps a chunk as often as it occurs", async () => {
+  test("stores a chunk as often as it occurs", async () => {
     const data = new Uint8Array(3 * 262_144 + 50_000);
     const { id } = await post(devnet, rsa, { stated: statedOf(data) });
     for (const body of chunkPosts(data)) await node.post("/chunk", body);
@@ -107,7 +107,7 @@ describe("unlike arlocal, the devnet", () => {
   });
 
   // ECDSA transactions failed, since an owner was needed.
-  test("takes ECDSA transactions", async () => {
+  test("accepts ECDSA transactions", async () => {
     const { text: body, id } = sign(devnet, ecdsa);
     expect(await (await node.post("/tx", body)).text()).toBe("OK");
     await devnet.mine(1);
@@ -124,7 +124,7 @@ describe("unlike arlocal, the devnet", () => {
   });
 
   // The balance stayed 0 after minting to a wallet (#98).
-  test("shows what was minted at once", async () => {
+  test("shows minted tokens at once", async () => {
     const address = "A".repeat(43);
     expect(await text(`/mint/${address}/1000`)).toBe("1000");
     expect(await text(`/wallet/${address}/balance`)).toBe("1000");
@@ -139,14 +139,14 @@ describe("unlike arlocal, the devnet", () => {
   });
 
   // Minting was a GET that any page could make a browser send.
-  test("mints by POST too, and for no page from elsewhere", async () => {
+  test("mints by POST too, and rejects pages of other sites", async () => {
     const path = `/mint/${stranger.address}/1`;
     expect((await node.post(path)).status).toBe(200);
     expect((await node.get(path, { origin: "https://example.com" })).status).toBe(403);
     expect((await node.get(path, { "sec-fetch-site": "cross-site" })).status).toBe(403);
   });
 
-  // A bundle posted before its chunks kept the process busy until they came.
+  // A bundle posted before its chunks kept the process busy until they arrived.
   test("waits for missing chunks without doing anything", async () => {
     const data = testBytes(300_000, 24);
     const tags = [
@@ -162,21 +162,21 @@ describe("unlike arlocal, the devnet", () => {
   });
 
   // /tx/{id}/offset crashed when the data had come in the transaction's body (#63).
-  test("knows the offset of data that came in the body", async () => {
+  test("has the offset of data that was posted in the body", async () => {
     const { id } = await post(devnet, rsa, { data: testBytes(10) });
     await devnet.mine(1);
     const { offset, size } = await json(`/tx/${id}/offset`);
     expect([size, (await json(`/chunk/${offset}`)).chunk_size]).toEqual(["10", "10"]);
   });
 
-  // /tx/{id}/offset of something that has no offset answered an error with the body "OK" (#72).
-  test("responds with 404 for the offset of what has none", async () => {
+  // /tx/{id}/offset without an offset responded with an error and the body "OK" (#72).
+  test("responds with 404 for a transaction without an offset", async () => {
     const response = await node.get(`/tx/${"A".repeat(43)}/offset`);
     expect([response.status, await response.text()]).toEqual([404, ""]);
   });
 
-  // A second fetch of data answered 500, or the data twice (#5, PR #105).
-  test("gives the same data however often it is asked", async () => {
+  // A second fetch of data responded 500, or the data twice (#5, PR #105).
+  test("returns the same data at each request", async () => {
     const data = testBytes(2_000_000, 25);
     const { id } = await post(devnet, rsa, { stated: statedOf(data) });
     for (const body of chunkPosts(data)) await node.post("/chunk", body);
@@ -186,7 +186,7 @@ describe("unlike arlocal, the devnet", () => {
   });
 
   // The status of a transaction that waits was 200 with the text "Pending", which read as a status.
-  test("responds with 202 while a transaction waits", async () => {
+  test("responds with 202 while a transaction is pending", async () => {
     const { id } = await post(devnet, ecdsa);
     expect((await node.get(`/tx/${id}/status`)).status).toBe(202);
     expect((await node.get(`/tx/${id}`)).status).toBe(202);
@@ -195,19 +195,19 @@ describe("unlike arlocal, the devnet", () => {
   });
 
   // Confirmations were one too few.
-  test("counts the block that carries a transaction as its first confirmation", async () => {
+  test("counts the block of a transaction as its first confirmation", async () => {
     const { id } = await post(devnet, ecdsa);
     await devnet.mine(3);
     expect((await json(`/tx/${id}/status`)).number_of_confirmations).toBe(3);
   });
 
-  // Posting answered with the transaction's JSON instead of "OK".
-  test("answers a post as a node does", async () => {
+  // A post responded with the transaction's JSON instead of "OK".
+  test("responds to a post as a node does", async () => {
     expect(await (await node.post("/tx", sign(devnet, rsa, { reward: 10n ** 11n }).text)).text()).toBe("OK");
   });
 
-  // A rejection said "Bad Request" and kept the reason to the server's console (#11, #146).
-  test("says why it rejects", async () => {
+  // A rejection said "Bad Request" and the reason was only on the console of the server (#11, #146).
+  test("returns the reason of a rejection", async () => {
     const response = await node.post("/tx", sign(devnet, rsa, { lastTx: "A".repeat(64) }).text);
     expect([response.status, await response.text()]).toEqual([400, "Invalid anchor (last_tx)."]);
     expect(response.headers.get("x-reject-reason")).toBe(
@@ -215,36 +215,36 @@ describe("unlike arlocal, the devnet", () => {
     );
   });
 
-  // Spending too much answered 410 with an object, or 403.
-  test("answers an overspend as a node does", async () => {
+  // An overspend responded 410 with an object, or 403.
+  test("responds to an overspend as a node does", async () => {
     const response = await node.post("/tx", sign(devnet, rsa, { target: ecdsa.address, quantity: 10n ** 20n }).text);
     expect([response.status, await response.text()]).toEqual([400, "Transaction verification failed."]);
     expect(response.headers.get("x-reject-reason")).toStartWith("overspend: ");
   });
 
   // A transaction without data cost nothing.
-  test("asks a fee for a transaction without data, and more for a new account", async () => {
+  test("charges a fee for a transaction without data, and more for a new account", async () => {
     expect(await text("/price/0")).toBe(`${devnetFee(0n, "none")}`);
     expect(BigInt(await text("/price/0"))).toBeGreaterThan(0n);
     const created = BigInt(await text(`/price/0/${"B".repeat(42)}A`));
     expect(created).toBe(devnetFee(0n, "new"));
   });
 
-  // An unknown path answered 200 with an error in its body; an unknown chunk 204.
-  test("answers unknown paths and chunks by their status", async () => {
+  // An unknown path responded 200 with an error in its body; an unknown chunk 204.
+  test("responds to unknown paths and chunks with an error status", async () => {
     expect((await node.get("/unknown")).status).toBe(400);
     expect((await node.get(`/chunk/${devnet.weaveSize() + 1n}`)).status).toBe(404);
   });
 
   // The last message a client saw of a wrong anchor was "Bad Request"; the anchor it was given had to be right (#146).
-  test("anchors by a block as deep as a node suggests, never by something random", async () => {
+  test("suggests a block as an anchor as deep as a node does, never a random value", async () => {
     await devnet.mine(10);
     const { indep_hash } = await json(`/block/height/${devnet.height() - 5}`);
     expect(await text("/tx_anchor")).toBe(indep_hash);
   });
 
   // Mining made blocks with new random ids each run, so that no test could be repeated exactly.
-  test("makes the same blocks again from the same seed and calls", async () => {
+  test("creates the same blocks again from the same seed and calls", async () => {
     const run = async () => {
       const again = await openTestDevnet({ clock: createTestClock(), seed: "again" });
       await post(again, rsa, { data: testBytes(5) });

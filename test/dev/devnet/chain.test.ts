@@ -1,5 +1,5 @@
 /**
- * The chain as it grows: what its blocks commit to, what becomes of what waits, and that nothing is made or lost.
+ * The growing chain: the commitments of blocks, the fate of pending transactions, and the conservation of money.
  * @module
  */
 import { describe, expect, test } from "bun:test";
@@ -18,7 +18,7 @@ import { createTestClock, ecdsa, openTestDevnet, post, respelled, rsa, sign, str
 const fee = devnetFee(0n, "none");
 
 describe("a block", () => {
-  test("passes every check from the first on, with its transactions and the block before", async () => {
+  test("passes every check from the first block on, with its transactions and the previous block", async () => {
     const devnet = await openTestDevnet();
     await post(devnet, rsa, { data: testBytes(1) });
     await post(devnet, rsa, { data: testBytes(262_144) });
@@ -145,7 +145,7 @@ describe("a block", () => {
     devnet.close();
   });
 
-  test("continues the clockwork of the one before: 25 hashes, each over a salt and the last", async () => {
+  test("continues the delay function of the previous block: 25 hashes, each over a salt and the last", async () => {
     const devnet = await openTestDevnet();
     await devnet.mine(2);
     const steps = [0, 1, 2].map((height) => blockOf(devnet, height).fields["nonce_limiter_info"]);
@@ -165,7 +165,7 @@ describe("a block", () => {
     devnet.close();
   });
 
-  test("is never older than the one before, whatever the clock does", async () => {
+  test("is never older than the previous block, even if the clock is set back", async () => {
     const clock = createTestClock();
     const devnet = await openTestDevnet({ clock });
     clock.now -= 3_600_000;
@@ -183,7 +183,7 @@ describe("a block", () => {
     devnet.close();
   });
 
-  test("takes wallet anchors first, then what pays more, format 1 with data last", async () => {
+  test("takes wallet anchors first, then higher rewards, format 1 with data last", async () => {
     const devnet = await openTestDevnet();
     const poor = await post(devnet, rsa);
     const rich = await post(devnet, rsa, { reward: fee * 5n });
@@ -195,8 +195,8 @@ describe("a block", () => {
   });
 });
 
-describe("what waits", () => {
-  test("and spends the same money twice is mined once; the other is turned away with the reason", async () => {
+describe("a pending transaction", () => {
+  test("that spends the same money twice is mined once; the other is dropped with the reason", async () => {
     const devnet = await openTestDevnet();
     const held = devnet.account(rsa.address)?.balance ?? 0n;
     const most = { target: ecdsa.address, quantity: held - 3n * fee };
@@ -208,7 +208,7 @@ describe("what waits", () => {
     devnet.close();
   });
 
-  test("and was anchored to a wallet whose last transaction changed is turned away", async () => {
+  test("and has a used wallet anchor is dropped", async () => {
     const devnet = await openTestDevnet();
     const one = await post(devnet, rsa, { lastTx: "" });
     const other = await post(devnet, rsa, { lastTx: "", reward: fee + 1n });
@@ -217,7 +217,7 @@ describe("what waits", () => {
     devnet.close();
   });
 
-  test("can spend only what is mined", async () => {
+  test("can spend only mined money", async () => {
     const devnet = await openTestDevnet();
     await post(devnet, rsa, {
       target: stranger.address,
@@ -261,7 +261,7 @@ describe("money", () => {
     devnet.close();
   });
 
-  test("is one account for each spelling of an address, as given", async () => {
+  test("is in one account per address text, as given", async () => {
     const devnet = await openTestDevnet();
     const other = respelled(stranger.address);
     expect([devnet.mint(stranger.address, 5n), devnet.mint(other, 7n)]).toEqual([5n, 7n]);

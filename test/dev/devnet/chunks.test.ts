@@ -17,7 +17,7 @@ const kib256 = 262_144;
 const sizes = [1, 255, 32_767, kib256 - 1, kib256, kib256 + 1, kib256 + 32_767, kib256 + 32_768, 2 * kib256, 600_000];
 
 describe("data posted by chunks", () => {
-  test.each(sizes)("of %d bytes comes back whole, with proofs, whatever order the chunks came in", async (size) => {
+  test.each(sizes)("of %d bytes is returned completely, with proofs, in any order of the chunks", async (size) => {
     const devnet = await openTestDevnet();
     await post(devnet, ecdsa, { data: testBytes(10) });
     const data = testBytes(size, size);
@@ -32,7 +32,7 @@ describe("data posted by chunks", () => {
     devnet.close();
   });
 
-  test("in parallel over many connections, several transactions at once, is not mixed up", async () => {
+  test("of several transactions, in parallel over many connections, is not mixed up", async () => {
     const devnet = await openTestDevnet();
     const node = serve(devnet);
     const parts = [1, 2, 3].map((seed) => testBytes(5 * kib256 + seed * 1_000, seed));
@@ -57,7 +57,7 @@ describe("data posted by chunks", () => {
     devnet.close();
   });
 
-  test("whose chunks repeat has each of them in its place", async () => {
+  test("with repeated chunks has each of them at its offset", async () => {
     const devnet = await openTestDevnet();
     const data = new Uint8Array(4 * kib256 + 40_000).fill(7);
     const { id } = await post(devnet, rsa, { stated: statedOf(data) });
@@ -67,7 +67,7 @@ describe("data posted by chunks", () => {
     devnet.close();
   });
 
-  test("that somebody has posted before is there for the next transaction at once", async () => {
+  test("that was posted before is available to the next transaction at once", async () => {
     const devnet = await openTestDevnet();
     const data = testBytes(300_000);
     await post(devnet, rsa, { stated: statedOf(data) });
@@ -78,7 +78,7 @@ describe("data posted by chunks", () => {
     devnet.close();
   });
 
-  test("is rejected while no transaction names it, and under another size", async () => {
+  test("is rejected while no transaction has its data root, and with another size", async () => {
     const devnet = await openTestDevnet();
     const data = testBytes(300_000);
     const [first = ""] = chunkPosts(data);
@@ -113,7 +113,7 @@ describe("data posted by chunks", () => {
     devnet.close();
   });
 
-  test("is named by the node's limits, in the node's order", async () => {
+  test("is rejected by the node's limits, in the node's order", async () => {
     const devnet = await openTestDevnet();
     const data = testBytes(600_000);
     await post(devnet, rsa, { stated: statedOf(data) });
@@ -145,15 +145,18 @@ describe("data posted by chunks", () => {
 });
 
 describe("data posted in the body", () => {
-  test.each(sizes)("of %d bytes is taken when it is split at every 256 KiB, and is there at once", async (size) => {
-    const devnet = await openTestDevnet();
-    const data = testBytes(size, size);
-    const plain = await post(devnet, rsa, { data, tailRule: "plain" });
-    await devnet.mine(1);
-    expect(JSON.parse(minedText(devnet, plain.id)).data).toBe("");
-    expect(readWeave(devnet, plain.id)).toEqual(data);
-    devnet.close();
-  });
+  test.each(sizes)(
+    "of %d bytes is accepted when it is split at every 256 KiB, and is available at once",
+    async (size) => {
+      const devnet = await openTestDevnet();
+      const data = testBytes(size, size);
+      const plain = await post(devnet, rsa, { data, tailRule: "plain" });
+      await devnet.mine(1);
+      expect(JSON.parse(minedText(devnet, plain.id)).data).toBe("");
+      expect(readWeave(devnet, plain.id)).toEqual(data);
+      devnet.close();
+    },
+  );
 
   test("whose tree has a halved tail is rejected, as a node does, and can be posted by chunks", async () => {
     const devnet = await openTestDevnet();
@@ -176,14 +179,14 @@ describe("data posted in the body", () => {
     devnet.close();
   });
 
-  test("is whole although another with the same data is turned away while it arrives, whenever that is", async () => {
+  test("is complete although another transaction with the same data is dropped during its arrival", async () => {
     const data = testBytes(4 * kib256);
-    for (let semaphore = 0; semaphore < 10; semaphore += 1) {
+    for (let iterations = 0; iterations < 10; iterations += 1) {
       const devnet = await openTestDevnet();
       await post(devnet, rsa, { lastTx: "" });
       const stale = await post(devnet, rsa, { lastTx: "", data, tailRule: "plain" });
       const arriving = post(devnet, ecdsa, { data, tailRule: "plain" });
-      for (let turn = 0; turn < semaphore; turn += 1) await yieldToEventLoop();
+      for (let iteration = 0; iteration < iterations; iteration += 1) await yieldToEventLoop();
       await devnet.mine(1);
       expect(devnet.transaction(stale.id).kind).toBe("rejected");
       const { id } = await arriving;
@@ -205,7 +208,7 @@ describe("data posted in the body", () => {
     devnet.close();
   });
 
-  test("of format 1 with 10 MiB and with a denomination is signed over all of it, and comes back as it was posted", async () => {
+  test("of format 1 with 10 MiB and with a denomination is signed as a whole, and is returned as posted", async () => {
     const devnet = await openTestDevnet();
     const data = testBytes(10 * 2 ** 20).with(10 * 2 ** 20 - 1, 0);
     const reward = devnetFee(BigInt(data.length), "none");
@@ -228,7 +231,7 @@ describe("data posted in the body", () => {
     devnet.close();
   });
 
-  test("of format 1 that is no base64url is rejected, wherever in a long text the fault stands", async () => {
+  test("of format 1 that is not base64url is rejected, wherever in a long text the fault is", async () => {
     const devnet = await openTestDevnet();
     const data = testBytes(2 * 2 ** 20).with(2 * 2 ** 20 - 1, 0);
     const { text } = sign(devnet, rsa, { format: 1, data, reward: devnetFee(BigInt(data.length), "none") });
@@ -243,7 +246,7 @@ describe("data posted in the body", () => {
     devnet.close();
   });
 
-  test("in a text that is long but for its data, or made of brackets, is not parsed", async () => {
+  test("in a text that is long without its data, or has many brackets, is not parsed", async () => {
     const devnet = await openTestDevnet();
     const { text } = sign(devnet, rsa);
     const texts = [

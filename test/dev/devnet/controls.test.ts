@@ -1,5 +1,5 @@
 /**
- * Mining, minting and starting over, for this machine and nobody else.
+ * Mining, minting and resets, for this machine only.
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
@@ -15,7 +15,7 @@ afterAll(async () => {
 });
 
 describe("a control", () => {
-  test("mines one block or many, by GET and POST, and responds with what /info says", async () => {
+  test("mines one block or many, by GET and POST, and responds as /info", async () => {
     devnet.reset();
     await post(devnet, ecdsa);
     const one = await (await node.get("/mine")).json();
@@ -27,7 +27,7 @@ describe("a control", () => {
     expect(counts).toEqual([1, 0, 0, 0]);
   });
 
-  test("mints whole winston, also more than a number holds, and responds with the balance", async () => {
+  test("mints winston, also beyond 2^53, and responds with the balance", async () => {
     devnet.reset();
     const much = 2n ** 70n;
     expect(await (await node.get(`/mint/${stranger.address}/${much}`)).text()).toBe(`${much}`);
@@ -35,7 +35,7 @@ describe("a control", () => {
     expect(await (await node.get(`/wallet/${stranger.address}/balance`)).text()).toBe(`${much + 1n}`);
   });
 
-  test("goes back to the first block", async () => {
+  test("resets the chain to the first block", async () => {
     const first = devnet.blockAt(0)?.hash;
     await devnet.mine(2);
     expect(await (await node.post("/reset")).text()).toBe("reset done");
@@ -43,7 +43,7 @@ describe("a control", () => {
     expect(devnet.account(ecdsa.address)).toEqual({ balance: 10n ** 18n, lastTx: "" });
   });
 
-  test("says what it wants when it gets something else", async () => {
+  test("reports the expected form of invalid input", async () => {
     const rows = [
       "/mine/0",
       "/mine/x",
@@ -91,7 +91,7 @@ describe("a control", () => {
     [{ "sec-fetch-site": "none" }, true],
   ];
 
-  test.each(callers)("asked with %j is allowed: %p", async (headers, allowed) => {
+  test.each(callers)("with %j is allowed: %p", async (headers, allowed) => {
     for (const path of controls) {
       for (const ask of [node.get(path, headers), node.post(path, "", headers)]) {
         const { status } = await ask;
@@ -107,7 +107,7 @@ describe("a control", () => {
     expect([devnet.tipHash(), devnet.supply()]).toEqual(before);
   });
 
-  test("is the only thing that is guarded: pages from anywhere may read the chain and post to it", async () => {
+  test("is guarded, but any page may read the chain and post to it", async () => {
     const headers = { origin: "https://example.com", host: "example.com", "sec-fetch-site": "cross-site" };
     expect((await node.get("/info", headers)).status).toBe(200);
     expect((await node.post("/tx", "{}", headers)).status).toBe(400);

@@ -1,5 +1,5 @@
 /**
- * What the chain keeps: over a restart, and when its process is killed in the middle.
+ * Durability of the chain: over a restart, and over a kill of its process.
  * @module
  */
 import { Database } from "bun:sqlite";
@@ -39,7 +39,7 @@ afterEach(() => {
 });
 
 describe("a chain in a folder", () => {
-  test("is the same after a restart: blocks, chunks, accounts, what waits and what was turned away", async () => {
+  test("is the same after a restart: blocks, chunks, accounts, pending and rejected transactions", async () => {
     const dir = makeFolder();
     const data = testBytes(600_000);
     const before = await openTestDevnet({ dir });
@@ -49,18 +49,18 @@ describe("a chain in a folder", () => {
     before.mint(stranger.address, 5n);
     const waiting = await post(before, ecdsa);
     await before.postTransaction(cheap(before).text);
-    const facts = factsOf(before, id);
+    const expected = statusesOf(before, id);
     before.close();
 
     const after = await openTestDevnet({ dir });
-    expect(factsOf(after, id)).toEqual(facts);
+    expect(statusesOf(after, id)).toEqual(expected);
     expect(after.pendingIds()).toEqual([waiting.id]);
     expect(after.transaction(cheap(after).id)).toMatchObject({ kind: "rejected" });
     expect((await after.mine(1)).txs).toEqual([waiting.id]);
     after.close();
   });
 
-  test("mines by itself what was waiting when it stopped", async () => {
+  test("mines transactions that were pending when it stopped", async () => {
     const dir = makeFolder();
     const before = await openTestDevnet({ dir });
     const { id } = await post(before, ecdsa);
@@ -70,31 +70,31 @@ describe("a chain in a folder", () => {
     after.close();
   });
 
-  test("of another seed is rejected", async () => {
+  test("with another seed is rejected", async () => {
     const dir = makeFolder();
     (await openTestDevnet({ dir })).close();
     await expect(openTestDevnet({ dir, seed: "other" })).rejects.toThrow("Malformed input");
     (await openTestDevnet({ dir })).close(); // what was rejected holds nothing
   });
 
-  test("that is no chain is rejected as such, and not as another process's", async () => {
+  test("that is not a chain is rejected as such, and not as used by another process", async () => {
     const dir = makeFolder();
     writeFileSync(join(dir, "devnet.sqlite"), "not a database".repeat(1_000));
     await expect(openTestDevnet({ dir })).rejects.toThrow("file is not a database");
   });
 
-  test("whose tables an unreleased build made otherwise is rejected with what to do", async () => {
+  test("with the tables of an unreleased build is rejected with advice", async () => {
     const dir = makeFolder();
     (await openTestDevnet({ dir })).close();
     const db = new Database(join(dir, "devnet.sqlite"));
     db.run("UPDATE schema_fingerprint SET fingerprint = 'other'");
     db.close();
-    const refused = await openTestDevnet({ dir }).catch((error: unknown) => error);
-    const reason = refused instanceof Failure ? refused.context["reason"] : refused;
+    const error = await openTestDevnet({ dir }).catch((thrown: unknown) => thrown);
+    const reason = error instanceof Failure ? error.context["reason"] : error;
     expect(reason).toMatch(/^devnet\.sqlite cannot be opened: an unreleased build of this program/);
   });
 
-  test("with a wallet file that is no key is rejected, and works again once that is gone", async () => {
+  test("with an invalid wallet file is rejected, and works again without it", async () => {
     const dir = makeFolder();
     const file = join(dir, "wallet-rsa.json");
     writeFileSync(file, "[]");
@@ -112,7 +112,7 @@ describe("a chain in a folder", () => {
     (await openTestDevnet({ dir })).close();
   });
 
-  test("makes its own wallets once: RSA of 4,096 bits and ECDSA, funded, readable by their owner alone", async () => {
+  test("creates its wallets once: RSA of 4,096 bits and ECDSA, funded, readable only by their owner", async () => {
     const dir = makeFolder();
     const options = { dir, seed: "own", clock: createTestClock(), mining: "manual" } as const;
     const before = await openDevnet(options);
@@ -136,7 +136,7 @@ describe("a chain in a folder", () => {
     elsewhere.close();
   }, 120_000);
 
-  test("is whole after its process was killed at any moment, and has everything it acknowledged", async () => {
+  test("is consistent after a kill at any moment, and has everything that it acknowledged", async () => {
     const dir = makeFolder();
     const acknowledged: string[] = [];
     for (let round = 0; round < 4; round += 1) {
@@ -178,7 +178,7 @@ function cheap(devnet: Devnet) {
   return sign(devnet, rsa, { reward: 1n, lastTx: "" });
 }
 
-function factsOf(devnet: Devnet, id: string) {
+function statusesOf(devnet: Devnet, id: string) {
   return {
     tip: devnet.tipHash(),
     anchor: devnet.suggestedAnchor(),

@@ -1,5 +1,5 @@
 /**
- * What the devnet asks for: the chain's formula, at a price that stays and that developers can pay.
+ * Fees of the devnet: the chain's formula at a constant low price.
  * @module
  */
 import { describe, expect, test } from "bun:test";

@@ -1,6 +1,5 @@
 /**
- * N6: bodies that are posted to the chain's node and stop take bounded memory together, and others are told to come
- * again.
+ * N6: stalled bodies of posts to the chain's node take bounded memory together, and other posts get 503.
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
@@ -38,7 +37,7 @@ async function postLarge() {
   return { status: response.status, text: await response.text() };
 }
 
-test("N6: beyond 64 MiB of bodies a node responds with 503 after a wait; smaller ones are taken, and all when they end", async () => {
+test("N6: beyond 64 MiB of bodies a node responds with 503 after a wait; smaller bodies are accepted, and all bodies when the others end", async () => {
   expect(await postLarge()).toMatchObject({ status: 400, text: "Invalid JSON." });
   const held = new Set<net.Socket>();
   for (let count = 0; count < 4; count += 1) hold(held);
@@ -55,7 +54,7 @@ test("N6: beyond 64 MiB of bodies a node responds with 503 after a wait; smaller
   expect(await eventually(postLarge, ({ status }) => status !== 503)).toMatchObject({ status: 400 });
 }, 120_000);
 
-test("a body that is announced larger than it may be is rejected before it is read", async () => {
+test("a body with a too large announced size is rejected before it is read", async () => {
   const body = new Uint8Array(large.length + 1);
   const response = await fetch(`http://127.0.0.1:${node.port}/tx`, { method: "POST", body });
   expect([response.status, await response.text()]).toEqual([413, "Payload too large"]);

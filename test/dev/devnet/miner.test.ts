@@ -1,5 +1,5 @@
 /**
- * When blocks come by themselves.
+ * Automatic mining.
  * @module
  */
 import { afterEach, describe, expect, test } from "bun:test";
@@ -22,7 +22,7 @@ afterEach(() => {
 });
 
 describe("a chain", () => {
-  test("mines what arrives without being asked, and nothing when nothing arrives", async () => {
+  test("mines arriving transactions, and no empty blocks", async () => {
     const devnet = await open("auto");
     await Bun.sleep(30); // time for a block, which must not be mined
     expect(devnet.height()).toBe(0);
@@ -31,7 +31,7 @@ describe("a chain", () => {
     expect(devnet.height()).toBe(1);
   });
 
-  test("puts what arrives together into one block", async () => {
+  test("puts transactions that arrive together into one block", async () => {
     const devnet = await open("auto");
     const texts = Array.from(
       { length: 20 },
@@ -42,7 +42,7 @@ describe("a chain", () => {
     expect(devnet.height()).toBe(1);
   });
 
-  test("lets a batch that was signed with one anchor arrive one after the other", async () => {
+  test("accepts a batch with one anchor, one transaction after the other", async () => {
     const devnet = await open("auto");
     const lastTx = devnet.suggestedAnchor();
     for (let index = 0; index < 80; index += 1) {
@@ -58,7 +58,7 @@ describe("a chain", () => {
     await until(() => devnet.height() >= 3);
   });
 
-  test("mines only when asked when it is told so", async () => {
+  test("mines only on request in manual mode", async () => {
     const devnet = await open("manual");
     const { id } = await post(devnet, ecdsa);
     await Bun.sleep(30); // time for a block, which must not be mined
@@ -79,7 +79,7 @@ describe("a chain", () => {
     expect(blocks).toBe(0);
   });
 
-  test("says when a block cannot be made, and goes on", async () => {
+  test("logs a failure to create a block, and continues", async () => {
     const lines: string[] = [];
     let tries = 0;
     const mine = () => {

@@ -1,5 +1,5 @@
 /**
- * The node's answers: status and text of every request, as clients of the chain know them.
+ * The node's responses: status and text of every request, as clients of the chain expect them.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -148,7 +148,7 @@ const rows: readonly Row[] = [
 ];
 
 describe("the node", () => {
-  test.each(rows)("answers GET %s with %d", async (path, status, body) => {
+  test.each(rows)("responds to GET %s with %d", async (path, status, body) => {
     const response = await node.get(fill(path));
     const text = await response.text();
     expect([response.status, response.headers.get("access-control-allow-origin")]).toEqual([status, "*"]);
@@ -156,7 +156,7 @@ describe("the node", () => {
     else expect(text).toMatch(body);
   });
 
-  test("says in /info what clients look for", async () => {
+  test("has the fields that clients need in /info", async () => {
     const info = await (await node.get("/info")).json();
     expect(info).toEqual({
       network: "cairn.devnet.1",
@@ -174,7 +174,7 @@ describe("the node", () => {
     expect(await (await node.get("/")).json()).toEqual(info);
   });
 
-  test("gives data raw under its type, with any extension, and lets no script in it run", async () => {
+  test("serves raw data with its type and any extension, and prevents scripts", async () => {
     for (const path of [`/${mined}`, `/${mined}.css`, `/tx/${mined}/data.css`]) {
       const response = await node.get(path);
       expect(response.headers.get("content-type")).toBe("text/css; charset=utf-8");
@@ -183,7 +183,7 @@ describe("the node", () => {
     }
   });
 
-  test("gives the same chunk for each of its bytes, in JSON and in binary", async () => {
+  test("returns the same chunk for each of its bytes, in JSON and in binary", async () => {
     const { offset } = await (await node.get(`/tx/${mined}/offset`)).json();
     const end = Number(offset);
     const [first, again, next] = await Promise.all(
@@ -198,18 +198,18 @@ describe("the node", () => {
     expect((await node.get(`/chunk/${end}`)).headers.get("arweave-absolute-end-offset")).toBe(`${end}`);
   });
 
-  test("prices as JSON for who takes JSON, with the denomination in a header for all", async () => {
+  test("returns prices as JSON to clients that accept it, with the denomination in a header for all", async () => {
     const response = await node.get("/price/1", { accept: "application/json" });
     expect(await response.json()).toEqual({ fee: `${devnetFee(1n, "none")}`, denomination: 1 });
     expect((await node.get("/price/1")).headers.get("arweave-denomination")).toBe("1");
   });
 
-  test("gives the block index in full to who asks for format 3", async () => {
+  test("returns the complete block index for format 3", async () => {
     const [entry] = await (await node.get("/block_index/1/1", { "x-block-format": "3" })).json();
     expect(Object.keys(entry).toSorted()).toEqual(["hash", "tx_root", "weave_size"]);
   });
 
-  test("gives the block index newest first, in both forms the same blocks, however many there are", async () => {
+  test("returns the block index newest first, with the same blocks in both formats, for any number", async () => {
     const chain = await openTestDevnet();
     const own = serve(chain);
     await chain.mine(250);
@@ -229,7 +229,7 @@ describe("the node", () => {
     chain.close();
   });
 
-  test("reads addresses with their checksum, and rejects a wrong one", async () => {
+  test("accepts addresses with a checksum, and rejects a wrong checksum", async () => {
     const sum = Buffer.alloc(4);
     sum.writeUInt32BE(crc32(decodeBase64url(rsa.address) ?? new Uint8Array(0)));
     const right = await node.get(`/wallet/${rsa.address}:${encodeBase64url(sum)}/balance`);
@@ -239,7 +239,7 @@ describe("the node", () => {
 });
 
 describe("a defect", () => {
-  test("is logged whole, and its caller is told nothing of it", async () => {
+  test("is logged with its stack, and the client gets no detail", async () => {
     const lines: string[] = [];
     const log = createLog({
       level: "error",
@@ -262,7 +262,7 @@ describe("a defect", () => {
 describe("a post", () => {
   const invalid = "Transaction verification failed.";
 
-  test("of a transaction is answered as a node does, and the reason stands in a header", async () => {
+  test("of a transaction gets the response of a node, with the reason in a header", async () => {
     const known = sign(devnet, rsa, { reward: 10n ** 12n });
     const parsed = JSON.parse(known.text);
     const stale = sign(devnet, rsa, { lastTx: encodeBase64url(new Uint8Array(48)) });
@@ -296,19 +296,19 @@ describe("a post", () => {
     }
   });
 
-  test("that announces an id which is known is answered before its body is read", async () => {
+  test("with the header of a known id gets its response before its body is read", async () => {
     const response = await node.post("/tx", "not read", { "arweave-tx-id": waiting });
     expect([response.status, await response.text()]).toEqual([208, "Transaction already processed."]);
     expect((await node.post("/tx", "", { "arweave-tx-id": "@" })).status).toBe(400);
   });
 
-  test("that comes twice at once is taken once", async () => {
+  test("that arrives twice concurrently is accepted once", async () => {
     const { text } = sign(devnet, ecdsa, { data: testBytes(800_000, 6), tailRule: "plain" });
     const responses = await Promise.all([1, 2, 3, 4].map(() => node.post("/tx", text)));
     expect(responses.map(({ status }) => status).toSorted()).toEqual([200, 208, 208, 208]);
   });
 
-  test("gets its reasons as JSON when it takes nothing else", async () => {
+  test("gets the reasons as JSON when it accepts nothing else", async () => {
     const cheap = sign(devnet, rsa, { reward: 1n });
     const response = await node.post("/tx", cheap.text, { accept: "application/json" });
     expect(await response.json()).toEqual({
@@ -319,7 +319,7 @@ describe("a post", () => {
     expect(await chunk.json()).toMatchObject({ error: "invalid_json", reasons: [{ code: "invalid_json" }] });
   });
 
-  test("of a chunk is answered as a node does", async () => {
+  test("of a chunk gets the response of a node", async () => {
     const [body = ""] = chunkPosts(data, "plain");
     const stored = await node.post("/chunk", body);
     expect([stored.status, await stored.text()]).toEqual([200, ""]);

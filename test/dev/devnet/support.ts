@@ -36,7 +36,7 @@ export const stranger = ecdsaWallet(new Uint8Array(32).fill(9));
 /** A clock that only the test moves. */
 export type TestClock = (() => number) & { now: number };
 
-/** Makes a clock that stands still. */
+/** Creates a clock that advances only on request. */
 export function createTestClock(now = 1_700_000_000_000): TestClock {
   const clock = Object.assign(() => clock.now, { now });
   return clock;
@@ -70,7 +70,7 @@ export function sign(devnet: Devnet, wallet: Wallet, fields: Partial<UnsignedTra
 export async function post(devnet: Devnet, wallet: Wallet, fields: Partial<UnsignedTransaction> = {}) {
   const transaction = sign(devnet, wallet, fields);
   const outcome = await devnet.postTransaction(transaction.text);
-  if (outcome.kind !== "accepted") throw new Error(`the chain refused: ${JSON.stringify(outcome)}`);
+  if (outcome.kind !== "accepted") throw new Error(`the chain rejected it: ${JSON.stringify(outcome)}`);
   return transaction;
 }
 

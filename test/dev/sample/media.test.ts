@@ -16,7 +16,7 @@ describe("writeTones", () => {
     return highest;
   };
 
-  test("the size stands in the head, and is that of one channel of 16 bits", () => {
+  test("the header has the size of one channel of 16 bits", () => {
     const head = new DataView(wav.buffer);
     expect(wav.length).toBe(44 + 9 * 44_100 * 2);
     expect(head.getUint32(4, true)).toBe(wav.length - 8);

@@ -66,7 +66,7 @@ test.each(seedsOr([1, 2, 3]))(
       made.push(await makeOne(fixture, stripe, random));
       if (each !== Math.floor(payments / 2)) continue;
       await stripe.kill();
-      // What it had answered it still knows, and letters that waited are told.
+      // Its stored responses remain, and waiting deliveries are sent.
       stripe = await startStripe({ ...options, port: stripe.port, seed: seed + 1_000 });
       stripe.deliverTo(target);
     }
@@ -82,7 +82,7 @@ test.each(seedsOr([1, 2, 3]))(
     }
     expect(found).toEqual(expected);
     expect(await fixture.findings()).toEqual([]);
-    // Late letters change nothing any more.
+    // Late deliveries change nothing.
     await Bun.sleep(400); // time for late deliveries, which must change nothing
     expect(await balancesOf(fixture)).toEqual(expected);
   },

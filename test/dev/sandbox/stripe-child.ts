@@ -1,7 +1,7 @@
 /**
- * The sandbox that stands for Stripe as a process of its own, as `dev` has it within: a listener, a file, faults.
+ * The simulated Stripe in its own process, as `cairn dev` has it in its process: a listener, a file, faults.
  *
- * Argument: JSON of {path, port, seed, faults, secretKey}. Prints {url}; each line of its input is where letters go.
+ * Argument: JSON of {path, port, seed, faults, secretKey}. Prints {url}; each line of its input is a target of deliveries.
  */
 
 import { openStripeSandbox } from "../../../src/dev/sandbox/stripe.ts";

@@ -1,5 +1,5 @@
 /**
- * Starts the sandbox that stands for Stripe as another process, and kills it.
+ * Starts the simulated Stripe in another process, and kills it.
  * @module
  */
 import { resolve } from "node:path";

@@ -1,5 +1,5 @@
 /**
- * The sandbox itself, where Stripe's library does not look: forms, its page, its letters, and what it remembers.
+ * Parts of the sandbox that Stripe's library does not test: forms, the page, deliveries, and stored state.
  */
 import { afterEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -92,7 +92,7 @@ describe("the page", () => {
   const urlOf = (sandbox: StripeSandbox, form = checkout()) =>
     `/c/pay/${String(sandbox.createCheckout(form, "http://localhost")["id"])}`;
 
-  test("shows what sellers write as text, and its policy lets nothing run or load", async () => {
+  test("escapes the text of sellers, and its policy prevents scripts and resources", async () => {
     const sandbox = open();
     const page = await askerOf(sandbox)(urlOf(sandbox));
     const html = await page.text();
@@ -108,7 +108,7 @@ describe("the page", () => {
     expect(page.headers.get("cache-control")).toBe("no-store");
   });
 
-  test("its style is the one that its policy names", async () => {
+  test("its style has the hash of its policy", async () => {
     const sandbox = open();
     const page = await askerOf(sandbox)(urlOf(sandbox));
     const style = /<style>([\s\S]*)<\/style>/.exec(await page.text())?.[1] ?? "";
@@ -121,7 +121,7 @@ describe("the page", () => {
     ["none", 303],
     ["cross-site", 403],
     ["same-site", 403],
-  ])("takes a form that the browser says is %s with %i", async (site, status) => {
+  ])("responds to a form with Sec-Fetch-Site %s with %i", async (site, status) => {
     const sandbox = open();
     const response = await askerOf(sandbox)(urlOf(sandbox), {
       method: "POST",
@@ -131,7 +131,7 @@ describe("the page", () => {
     expect(response.status).toBe(status);
   });
 
-  test("of an embedded checkout takes a card too, and says so where it leads nowhere", async () => {
+  test("of an embedded checkout accepts a card too, also without a return URL", async () => {
     const sandbox = open();
     const form = { ...checkout({ ui_mode: "embedded", redirect_on_completion: "never" }) };
     const { success_url: _success, cancel_url: _cancel, ...embedded } = form;
@@ -143,13 +143,13 @@ describe("the page", () => {
     expect([paid.status, await paid.text()]).toEqual([200, expect.stringContaining("Paid. Thank you.")]);
   });
 
-  test("of no checkout is 404", async () => {
+  test("of an unknown checkout is 404", async () => {
     expect((await askerOf(open())("/c/pay/cs_test_none")).status).toBe(404);
   });
 });
 
 describe("the protocol", () => {
-  test("rejects who does not know the key, in any spelling of credentials", async () => {
+  test("rejects requests without the key, in each form of credentials", async () => {
     const ask = askerOf(open());
     const rows: [string, number][] = [
       [`Bearer ${key}`, 200],
@@ -166,13 +166,13 @@ describe("the protocol", () => {
     }
   });
 
-  test("knows no other paths, and says so", async () => {
+  test("responds with an error to other paths", async () => {
     expect((await askerOf(open())("/v1/customers")).status).toBe(404);
   });
 });
 
-describe("letters", () => {
-  /** A target that responds as it is told, and remembers what came. */
+describe("deliveries", () => {
+  /** A target with given responses, which records deliveries. */
   function target(statuses: number[]) {
     const came: string[] = [];
     const server = Bun.serve({
@@ -189,7 +189,7 @@ describe("letters", () => {
 
   const signal = new AbortController().signal;
 
-  test("are told again until they are taken, with longer and longer waits", async () => {
+  test("are repeated until they are accepted, with increasing waits", async () => {
     let now = start;
     const sandbox = open({ clock: () => now });
     const { came, ...to } = target([500, 302, 404, 200]);
@@ -211,7 +211,7 @@ describe("letters", () => {
     expect(waits.slice(-3)).toEqual([250, 500, 1_000]);
   });
 
-  test("wait while nobody is there, also through a new start", async () => {
+  test("wait while the target is unreachable, also over a restart", async () => {
     const folder = mkdtempSync(join(tmpdir(), "cairn-sandbox-"));
     cleanUp.push(() => rmSync(folder, { recursive: true }));
     const path = join(folder, "sandbox.sqlite");
@@ -233,7 +233,7 @@ describe("letters", () => {
     ["lost", { ...noFaults, lostShare: 1 }, 0],
     ["doubled", { ...noFaults, doubledShare: 1 }, 20],
     ["whole", noFaults, 10],
-  ])("are %s as their faults say", (_name, faults, count) => {
+  ])("are %s with the configured faults", (_name, faults, count) => {
     const sandbox = open({ faults });
     for (let each = 0; each < 10; each += 1) sandbox.createIntent({ amount: "100", currency: "usd" });
     expect(sandbox.deliveriesWaiting()).toBe(count);
@@ -241,7 +241,7 @@ describe("letters", () => {
   });
 });
 
-test("every card that its home page names does what is said there", () => {
+test("every card on the start page has the stated outcome", () => {
   const kinds = cardsToTry.map(([number, says]) => [says.split(",")[0], outcomeOf(number)]);
   expect(kinds).toEqual(
     cardsToTry.map(([, says]) => {
