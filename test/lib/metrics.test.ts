@@ -19,7 +19,7 @@ test("counts, gauges and histograms are written under their names and labels", a
   expect(first).toContain("errors_total 3");
   expect(first).toContain("queue_length 5");
   expect(first).toContain('seconds_bucket{le="1",path="/\\"x\\\\"} 1');
-  expect(first).toContain("kept_total 7");
+  expect(first).toContain("stored_total 7");
   metrics.gaugesOf({
     name: "jobs",
     help: "By name.",

@@ -194,7 +194,7 @@ describe("a folder", () => {
     const first = JSON.parse((await upload("site", "--json")).out);
     const before = service.asked.length;
     const { out } = await upload("site");
-    expect(out).toContain("6 files, 83 B, all there already");
+    expect(out).toContain("6 files, 82 B, all there already");
     expect(out).toContain("0 winc");
     expect(out).toContain(first.id);
     expect(service.asked.slice(before).filter(({ method }) => method === "POST")).toEqual([]);
