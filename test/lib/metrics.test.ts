@@ -29,7 +29,7 @@ test("counts, gauges and histograms are written under their names and labels", a
   });
   stored = 9;
   expect(await metrics.text()).toContain('jobs{name="a"} 9');
-  expect(await metrics.text()).toContain("kept_total 9");
+  expect(await metrics.text()).toContain("stored_total 9");
   expect(await metrics.text()).toContain('jobs{name="other"} 2');
 });
 

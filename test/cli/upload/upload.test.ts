@@ -158,7 +158,7 @@ describe("a folder", () => {
     ".env": "SECRET=1",
     ".git/config": "[core]",
     ".well-known/x.json": "{}",
-    "data/ledger.sqlite": "a name without a secret here",
+    "data/ledger.sqlite": "an item without a secret here",
   };
   for (const [path, data] of Object.entries(site)) write(`site/${path}`, data);
   symlinkSync(join(folder, "absent"), join(folder, "site", "broken"));
@@ -194,7 +194,7 @@ describe("a folder", () => {
     const first = JSON.parse((await upload("site", "--json")).out);
     const before = service.asked.length;
     const { out } = await upload("site");
-    expect(out).toContain("6 files, 82 B, all there already");
+    expect(out).toContain("6 files, 83 B, all there already");
     expect(out).toContain("0 winc");
     expect(out).toContain(first.id);
     expect(service.asked.slice(before).filter(({ method }) => method === "POST")).toEqual([]);
