@@ -88,7 +88,7 @@ function given<Value>(response: NodeResponse<Value>, what: string): Value {
 
 /** Combines the responses of all nodes to a post. */
 export function postedOf(results: readonly PostResult[]): Posted {
-  const responses = results.flatMap((result) => (result.kind === "answer" ? [result.response] : []));
+  const responses = results.flatMap((result) => (result.kind === "response" ? [result.response] : []));
   if (responses.some(isTaken)) return { kind: "taken" };
   const rejections = responses.filter(({ status }) => isRejection(status));
   const [rejection] = rejections;

@@ -109,7 +109,7 @@ function failureFor(response: NodeResponse<unknown>, context: Readonly<Record<st
   switch (response.kind) {
     case "fault":
       return failureOf(response, context);
-    case "refused":
+    case "rejected":
       return failureOf(fault("status", response.text, response.status), context);
     case "pending":
     case "absent":

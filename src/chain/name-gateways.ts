@@ -27,7 +27,7 @@ export type NameRecord = Readonly<{
 export type NameResponse =
   | Readonly<{ kind: "resolved"; record: NameRecord }>
   | Readonly<{ kind: "absent" }>
-  | Readonly<{ kind: "refused" }> // by that gateway's policy
+  | Readonly<{ kind: "rejected" }> // by that gateway's policy
   | Readonly<{ kind: "over limit" }> // beyond the limit of undernames; the record is not given
   | Fault;
 
@@ -101,7 +101,7 @@ export function openNameGateways(templates: readonly string[], timeoutMs: number
  * answers than success count only where they say whose they are.
  */
 function readNameResponse(name: string, { status, headers }: HttpResponse): NameResponse {
-  if (status === 451) return { kind: "refused" };
+  if (status === 451) return { kind: "rejected" };
   const id = headers.get("x-arns-resolved-id");
   const isOfName = headers.get("x-arns-name")?.toLowerCase() === name;
   const isSuccess = status >= 200 && status < 300;

@@ -26,7 +26,7 @@ export type NodeResponse<Value> =
   | Readonly<{ kind: "ok"; value: Value }>
   | Readonly<{ kind: "pending" }> // 202: in the mempool, not in a block
   | Readonly<{ kind: "absent" }> // 404: the node does not have it
-  | Readonly<{ kind: "refused"; status: number; text: string }> // another 4xx without a hint to retry
+  | Readonly<{ kind: "rejected"; status: number; text: string }> // another 4xx without a hint to retry
   | Fault;
 
 /** The place of a transaction's data in the weave: bytes `[end - size, end)`, absolute. */
@@ -263,7 +263,7 @@ function readResponse<Value>(response: HttpResponse, good: readonly number[], re
   if (status === 202) return { kind: "pending" };
   if (status === 404) return { kind: "absent" };
   if (status >= 400 && status < 500 && !laterStatuses.has(status)) {
-    return { kind: "refused", status, text: textOf(body).slice(0, 1_000) };
+    return { kind: "rejected", status, text: textOf(body).slice(0, 1_000) };
   }
   return fault("status", `status ${status}`, status);
 }

@@ -214,7 +214,7 @@ export function summarize<Value>(responses: readonly NodeResponse<Value>[]): Nod
     responses.find(({ kind }) => kind === "ok" || kind === "pending") ??
     faults.find(({ reason }) => reason !== "timeout") ??
     faults[0] ??
-    responses.find(({ kind }) => kind === "refused") ??
+    responses.find(({ kind }) => kind === "rejected") ??
     responses[0];
   return found ?? { kind: "fault", reason: "connect", detail: "there is no source" };
 }

@@ -59,7 +59,7 @@ function nodeError(error: string): ChainResponse {
 
 /** The response of a node that accepted; else the most frequent response, rejections before faults of nodes. */
 function bestResponse(asked: string, results: readonly PostResult[]): RelayResponse {
-  const responses = results.flatMap((result) => (result.kind === "answer" ? [result.response] : []));
+  const responses = results.flatMap((result) => (result.kind === "response" ? [result.response] : []));
   const taken = responses.find(({ status }) => status === 200) ?? responses.find(isTaken);
   if (taken !== undefined) return taken;
   const rejections = responses.filter(({ status }) => status < 500);
@@ -117,7 +117,7 @@ function recordOf(result: PostResult) {
   const { peer } = result;
   const unasked = { peer, success: false, statusCode: 0, canceled: false, timedOut: false };
   switch (result.kind) {
-    case "answer":
+    case "response":
       return { ...unasked, success: isTaken(result.response), statusCode: result.response.status };
     case "fault": {
       const { status = 0, reason } = result.fault;

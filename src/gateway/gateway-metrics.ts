@@ -185,7 +185,7 @@ export function createPostMetrics(metrics: Metrics, nodes: readonly string[]): P
     labels: { status: ["success", "fail"] },
   });
   const statusOf = (result: PostResult): string => {
-    if (result.kind === "answer") return isTaken(result.response) ? "success" : "fail";
+    if (result.kind === "response") return isTaken(result.response) ? "success" : "fail";
     return result.kind === "skipped" ? "skipped" : result.fault.reason;
   };
   return (path, results) => {

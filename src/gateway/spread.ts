@@ -16,7 +16,7 @@ import { nodesWaitMsMax, type RelayResponse, relayResponse } from "./relay.ts";
 /** Result of one node. */
 export type PostResult = Readonly<{ peer: string }> &
   (
-    | Readonly<{ kind: "answer"; response: RelayResponse }>
+    | Readonly<{ kind: "response"; response: RelayResponse }>
     | Readonly<{ kind: "fault"; fault: Fault }>
     /** Skipped, or not waited for; with the reason. */
     | Readonly<{ kind: "skipped"; reason: string }>
@@ -92,7 +92,7 @@ export function createSpread(
     }
     if (said.value.status >= 500) nodes.noteFault(node);
     else nodes.noteResponse(node, performance.now() - startedAt);
-    return { peer, kind: "answer", response: relayResponse(said.value) } as const;
+    return { peer, kind: "response", response: relayResponse(said.value) } as const;
   }
 
   function send(asked: readonly Node[], post: Post, signal: AbortSignal): Sending {
@@ -102,7 +102,7 @@ export function createSpread(
     let grace: Timer | undefined;
     const note = (node: Node, result: PostResult) => {
       results.set(node, result);
-      if (result.kind === "answer" && isTaken(result.response)) takenCount += 1;
+      if (result.kind === "response" && isTaken(result.response)) takenCount += 1;
       if (takenCount > 0) grace ??= setTimeout(resolve, times.graceMs);
       if (takenCount >= enough) resolve();
     };

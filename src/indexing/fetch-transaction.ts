@@ -125,7 +125,7 @@ export function describeResponse(response: Exclude<NodeResponse<unknown>, { kind
   switch (response.kind) {
     case "fault":
       return response.detail;
-    case "refused":
+    case "rejected":
       return `status ${response.status}: ${response.text.slice(0, 100)}`;
     default:
       return response.kind;

@@ -52,7 +52,7 @@ export type HttpRequest = Readonly<{
 }>;
 
 /** A whole response of any status. */
-export type HttpResponse = Readonly<{ kind: "answer"; status: number; headers: Headers; body: Uint8Array }>;
+export type HttpResponse = Readonly<{ kind: "response"; status: number; headers: Headers; body: Uint8Array }>;
 
 /**
  * A response with a body that is still arriving. The body throws Failure `source_failed` when it is cut,
@@ -276,7 +276,7 @@ async function readWhole(reading: Reading, call: Call): Promise<HttpResponse | F
   if (decoded.kind === "too_large") return tooLarge(bodyBytesMax, status);
   if (decoded.kind === "malformed") return fault("malformed", decoded.detail, status);
   await hold(decoded.bytes.length, 1);
-  return { kind: "answer", status, headers, body: decoded.bytes };
+  return { kind: "response", status, headers, body: decoded.bytes };
 }
 
 function tooLarge(bodyBytesMax: number, status: number): Fault {
@@ -316,7 +316,7 @@ async function readAsSent(
   }
   if (call.signal.aborted) return faultOf(call.signal.reason, call.signal, "cut");
   if (announced !== undefined && size !== announced) return fault("cut", `${size} of ${announced} bytes came`);
-  return { kind: "answer", status, headers, body: join(pieces, size) };
+  return { kind: "response", status, headers, body: join(pieces, size) };
 }
 
 /** Reserves memory for a body, in steps. */

@@ -29,7 +29,7 @@ export type Fault =
   | Readonly<{ kind: "extra"; bytes: number }> // a body that is longer, its length announced
   | Readonly<{ kind: "shorter"; bytes: number }> // a body that is shorter, its length announced
   | Readonly<{ kind: "flip"; at: number }> // the lowest bit of a byte
-  | Readonly<{ kind: "answer"; response: Result }> // something else altogether
+  | Readonly<{ kind: "response"; response: Result }> // something else altogether
   | Readonly<{ kind: "delay"; ms: number }>
   | Readonly<{ kind: "drip"; ms: number }>; // one byte at a time
 
@@ -100,7 +100,7 @@ function headerOf(line: string): [string, string] {
 }
 
 async function respond(socket: Socket, method: string, usual: Result, fault: Fault | undefined): Promise<void> {
-  const response = fault?.kind === "answer" ? fault.response : usual;
+  const response = fault?.kind === "response" ? fault.response : usual;
   if (fault?.kind === "delay") await Bun.sleep(fault.ms);
   if (fault?.kind === "reset") return void socket.resetAndDestroy();
   if ((fault?.kind === "hang" || fault?.kind === "cut") && fault.at === "headers") {

@@ -94,8 +94,8 @@ describe("a gateway's answer", () => {
       resolved({ "X-ArNS-Name": "name", "X-ArNS-Record-Index": "11", "X-ArNS-Undername-Limit": "10" }, 402),
       { kind: "resolved", record: { id, ttlSeconds: 900, index: 11, limit: 10 } },
     ],
-    ["451", { status: 451 }, { kind: "refused" }],
-    ["451 with an id", resolved({ "X-ArNS-Name": "name" }, 451), { kind: "refused" }],
+    ["451", { status: 451 }, { kind: "rejected" }],
+    ["451 with an id", resolved({ "X-ArNS-Name": "name" }, 451), { kind: "rejected" }],
   ])("%s", async (_name, script, response) => {
     first.scripts.set("name", script);
     expect(await ask([first.template])).toEqual(response as never);
@@ -135,7 +135,7 @@ describe("several gateways", () => {
     ["neither has it", { status: 404 }, { status: 404 }, { kind: "absent" }],
     ["one has it not, the other has a fault", { status: 404 }, { status: 503 }, "fault: status"],
     ["the other way about", { status: 503 }, { status: 404 }, "fault: status"],
-    ["one refuses it", { status: 451 }, resolved(), { kind: "refused" }],
+    ["one refuses it", { status: 451 }, resolved(), { kind: "rejected" }],
   ])("%s", async (_name, one, two, response) => {
     first.scripts.set("name", one);
     second.scripts.set("name", two);

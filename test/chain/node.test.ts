@@ -117,7 +117,7 @@ describe("each call", () => {
     usual = { status: 404, body: "Not Found." };
     expect(await call(none)).toEqual({ kind: "absent" });
     usual = { status: 400, body: "Invalid hash." };
-    expect(await call(none)).toEqual({ kind: "refused", status: 400, text: "Invalid hash." });
+    expect(await call(none)).toEqual({ kind: "rejected", status: 400, text: "Invalid hash." });
     for (const status of [204, 301, 303, 408, 425, 429, 500, 502, 503, 504]) {
       usual = { status, body: "{}" };
       expect(await call(none)).toMatchObject({ kind: "fault", reason: "status", status });
@@ -148,7 +148,7 @@ describe("posting", () => {
   test("a rejection comes with the node's words", async () => {
     usual = { status: 400, body: '{"error":"data_root_not_found"}' };
     expect(await node.postChunk(json, none)).toEqual({
-      kind: "refused",
+      kind: "rejected",
       status: 400,
       text: '{"error":"data_root_not_found"}',
     });

@@ -165,7 +165,7 @@ describe("askInTurn", () => {
 describe("summarize", () => {
   const absent: NodeResponse<number> = { kind: "absent" };
   const pending: NodeResponse<number> = { kind: "pending" };
-  const refused: NodeResponse<number> = { kind: "refused", status: 400, text: "Invalid hash." };
+  const refused: NodeResponse<number> = { kind: "rejected", status: 400, text: "Invalid hash." };
   const late: NodeResponse<number> = { kind: "fault", reason: "timeout", detail: "" };
   const broken: NodeResponse<number> = { kind: "fault", reason: "status", status: 500, detail: "" };
 

@@ -144,7 +144,7 @@ describe("machines are learned", () => {
     const nodes = await Promise.all(lists.map((list) => machine({ nodes: list })));
     const gateways = await Promise.all(lists.map((list) => machine({ gateways: list })));
     const broken = await machine({ nodes: [] });
-    broken.setFault(() => ({ kind: "answer", response: { status: 200, body: "[[[[" } }));
+    broken.setFault(() => ({ kind: "response", response: { status: 200, body: "[[[[" } }));
     const { peers } = peersOf({ nodes: [...nodes, broken], gateways }, { ports: [80, 443, 1984, portOf(good)] });
     await peers.round(none);
     expect(peers.list().map(({ url }) => url)).toEqual([good.url]);
@@ -290,7 +290,7 @@ describe("three local gateways of which one lies", () => {
     const node = await openDataNode(data);
     closers.push(node.stop);
     node.setFault(({ path }) =>
-      path.startsWith("/chunk/") ? { kind: "answer", response: { status: 404 } } : undefined,
+      path.startsWith("/chunk/") ? { kind: "response", response: { status: 404 } } : undefined,
     );
     const record = Object.fromEntries(peers.map(({ url }) => [url.slice(7), { url }]));
     const list = JSON.stringify({ gateways: record, arweaveNodes: {} });

@@ -169,7 +169,7 @@ describe("S1: a call", () => {
   test("does not follow a redirect to where it may not go", async () => {
     const location = `${server.url}/inside`;
     server.setFault(({ path }) =>
-      path === "/height" ? { kind: "answer", response: { status: 302, headers: { location } } } : undefined,
+      path === "/height" ? { kind: "response", response: { status: 302, headers: { location } } } : undefined,
     );
     const { reach } = reachOf({}, { allowsPrivate: true });
     const node = openNode(server.url, timeouts, { reach });

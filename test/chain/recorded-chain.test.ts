@@ -122,7 +122,7 @@ describe("the recorded chain", () => {
     const wrongData = `${text.slice(0, at)}${text[at] === "A" ? "B" : "A"}${text.slice(at + 1)}`;
     const wrongSignature = text.replace(tx.signature.slice(0, 8), "AAAAAAAA");
     for (const body of [wrongData, wrongSignature, chain.txText(other) ?? "", text.slice(0, -10), "{}"]) {
-      chain.setFault(() => ({ kind: "answer", response: { status: 200, body } }));
+      chain.setFault(() => ({ kind: "response", response: { status: 200, body } }));
       const error = await opened.bytes({ start: 0, end: 10 }, none).catch((reason: unknown) => reason);
       expect(error instanceof Failure && error.code).toBe("source_failed");
     }

@@ -285,7 +285,7 @@ describe("what the index does not have", () => {
     const harness = harnessWith({ nodeUrls: [node.url], gatewayUrls: [gateway.url], timeouts: impatient });
     const id = madeId(23);
     for (const status of [500, 503, 429, 502]) {
-      gateway.setFault(() => ({ kind: "answer", response: { status } }));
+      gateway.setFault(() => ({ kind: "response", response: { status } }));
       expect(await failureOf(harness.content.open(id, none))).toBe("source_failed");
     }
     gateway.setFault(() => ({ kind: "hang", at: "headers" }));

@@ -67,18 +67,18 @@ const faults: readonly (readonly [string, Fault])[] = [
   ["a bit is wrong at the start of the chunk", { kind: "flip", at: 10 }],
   ["a bit is wrong in the middle", { kind: "flip", at: jsonBytes / 2 }],
   ["a bit is wrong at the end of the chunk", { kind: "flip", at: 349_524 }],
-  ["the body is empty", { kind: "answer", response: { status: 200, body: "" } }],
-  ["the body is HTML", { kind: "answer", response: { status: 200, body: "<html>Sorry</html>" } }],
-  ["the body is another JSON", { kind: "answer", response: { status: 200, body: "[1]" } }],
-  ["the body is huge", { kind: "answer", response: { status: 200, body: "x".repeat(2 ** 21) } }],
-  ["a huge body is announced", { kind: "answer", response: { status: 200, headers: { "content-length": "1e15" } } }],
-  ["the status is 202 Pending", { kind: "answer", response: { status: 202, body: "Pending" } }],
-  ["the status is 404", { kind: "answer", response: { status: 404 } }],
-  ["the status is 400", { kind: "answer", response: { status: 400, body: '{"error":"offset_out_of_bounds"}' } }],
-  ["the status is 429", { kind: "answer", response: { status: 429, body: "Too Many Requests" } }],
-  ["the status is 500", { kind: "answer", response: { status: 500 } }],
-  ["the status is 503", { kind: "answer", response: { status: 503, body: '{"error":"not_joined"}' } }],
-  ["it leads elsewhere", { kind: "answer", response: { status: 302, headers: { location: "/chunk/1" } } }],
+  ["the body is empty", { kind: "response", response: { status: 200, body: "" } }],
+  ["the body is HTML", { kind: "response", response: { status: 200, body: "<html>Sorry</html>" } }],
+  ["the body is another JSON", { kind: "response", response: { status: 200, body: "[1]" } }],
+  ["the body is huge", { kind: "response", response: { status: 200, body: "x".repeat(2 ** 21) } }],
+  ["a huge body is announced", { kind: "response", response: { status: 200, headers: { "content-length": "1e15" } } }],
+  ["the status is 202 Pending", { kind: "response", response: { status: 202, body: "Pending" } }],
+  ["the status is 404", { kind: "response", response: { status: 404 } }],
+  ["the status is 400", { kind: "response", response: { status: 400, body: '{"error":"offset_out_of_bounds"}' } }],
+  ["the status is 429", { kind: "response", response: { status: 429, body: "Too Many Requests" } }],
+  ["the status is 500", { kind: "response", response: { status: 500 } }],
+  ["the status is 503", { kind: "response", response: { status: 503, body: '{"error":"not_joined"}' } }],
+  ["it leads elsewhere", { kind: "response", response: { status: 302, headers: { location: "/chunk/1" } } }],
 ];
 
 describe("C2: chunks from a source that fails", () => {
@@ -143,7 +143,7 @@ describe("C2: chunks from a source that fails", () => {
     for (const elsewhere of [data.root.weaveStart ?? 0n, other.root.weaveStart ?? 0n]) {
       const response = await fetch(`${node.url}/chunk/${elsewhere + BigInt(chunk) + 5n}`);
       const body = await response.text();
-      node.setFault(() => ({ kind: "answer", response: { status: 200, body } }));
+      node.setFault(() => ({ kind: "response", response: { status: 200, body } }));
       expect(await outcomeOf(opened.bytes({ start: 0, end: 10 }, none))).toBe("source_failed");
       node.setFault(() => undefined);
     }
@@ -179,11 +179,11 @@ describe("C2: bytes from a gateway that fails", () => {
     ["stopping in the middle", { kind: "hang", at: 100_000 }],
     ["shorter than asked", { kind: "shorter", bytes: 1 }],
     ["longer than asked", { kind: "extra", bytes: 1 }],
-    ["whole where a part was asked for", { kind: "answer", response: { status: 200, body } }],
+    ["whole where a part was asked for", { kind: "response", response: { status: 200, body } }],
     [
       "another part",
       {
-        kind: "answer",
+        kind: "response",
         response: {
           status: 206,
           headers: { "content-range": "bytes 1-300000/500000" },
@@ -191,7 +191,7 @@ describe("C2: bytes from a gateway that fails", () => {
         },
       },
     ],
-    ["500", { kind: "answer", response: { status: 500 } }],
+    ["500", { kind: "response", response: { status: 500 } }],
   ];
   test.each(broken)("a response that is %s breaks the reader off", async (_name, fault) => {
     const gateway = await nodeWith();

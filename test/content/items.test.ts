@@ -243,7 +243,7 @@ describe("an item's root", () => {
     (harness: Partial<HarnessOptions>) => Partial<HarnessOptions>,
     Fault | null,
   ])[] = [
-    ["whose status nobody tells", (options) => options, { kind: "answer", response: { status: 404 } }],
+    ["whose status nobody tells", (options) => options, { kind: "response", response: { status: 404 } }],
     ["whose status is trouble", (options) => options, { kind: "reset" }],
     [
       "at a height where another block was followed",
@@ -269,7 +269,7 @@ describe("an item's root", () => {
     const blocks = [other, text.replace(/"reward":"\d/, '"reward":"7'), text.replace(bundle.rootId, direct.id)];
     for (const body of blocks) {
       fixture.node.setFault(({ path }) =>
-        path.startsWith("/block/") ? { kind: "answer", response: { status: 200, body } } : undefined,
+        path.startsWith("/block/") ? { kind: "response", response: { status: 200, body } } : undefined,
       );
       const opened = await harnessOf().content.open(direct.id, none, hint());
       expect(opened.verified).toBe(false);
@@ -286,7 +286,7 @@ test("an item whose root a reorganisation took out of its block is not verified 
   expect((await harness.content.open(item.id, none)).verified).toBe(true);
   const isStatus = (path: string) => path.endsWith("/status");
   fixture.node.setFault(({ path }) =>
-    isStatus(path) ? { kind: "answer", response: { status: 202, body: "Pending" } } : undefined,
+    isStatus(path) ? { kind: "response", response: { status: 202, body: "Pending" } } : undefined,
   );
   expect((await harness.content.open(item.id, none)).verified).toBe(true); // nobody has told us yet
   harness.content.forgetAll();
@@ -560,11 +560,11 @@ describe("fault", () => {
     ["the announced length is too great", { kind: "length", by: 1 }],
     ["the body is cut short", { kind: "shorter", bytes: 10 }],
     ["a bit is wrong", { kind: "flip", at: 700 }],
-    ["the body is HTML", { kind: "answer", response: { status: 200, body: "<html>Sorry</html>" } }],
-    ["the status is 429", { kind: "answer", response: { status: 429 } }],
-    ["the status is 500", { kind: "answer", response: { status: 500 } }],
-    ["the status is 503", { kind: "answer", response: { status: 503 } }],
-    ["it leads elsewhere", { kind: "answer", response: { status: 302, headers: { location: "/" } } }],
+    ["the body is HTML", { kind: "response", response: { status: 200, body: "<html>Sorry</html>" } }],
+    ["the status is 429", { kind: "response", response: { status: 429 } }],
+    ["the status is 500", { kind: "response", response: { status: 500 } }],
+    ["the status is 503", { kind: "response", response: { status: 503 } }],
+    ["it leads elsewhere", { kind: "response", response: { status: 302, headers: { location: "/" } } }],
   ];
   const few = faults.filter(([, { kind }]) => ["reset", "hang", "shorter", "flip"].includes(kind));
   const parts: readonly (readonly [string, (path: string) => boolean, typeof faults])[] = [

@@ -29,14 +29,14 @@ test("a chunk counts once for each node, and once for whoever posted it", async 
   const metrics = createMetrics();
   const note = createPostMetrics(metrics, ["a", "b", "c", "d"]);
   const body = new Uint8Array(0);
-  note("/tx", [{ peer: "a", kind: "answer", response: { status: 200, body } }]);
+  note("/tx", [{ peer: "a", kind: "response", response: { status: 200, body } }]);
   note("/chunk", [
-    { peer: "a", kind: "answer", response: { status: 200, body } },
-    { peer: "b", kind: "answer", response: { status: 400, body } },
+    { peer: "a", kind: "response", response: { status: 200, body } },
+    { peer: "b", kind: "response", response: { status: 400, body } },
     { peer: "c", kind: "fault", fault: { kind: "fault", reason: "timeout", detail: "" } },
     { peer: "d", kind: "skipped", reason: "it has not responded yet" },
   ]);
-  note("/chunk", [{ peer: "a", kind: "answer", response: { status: 400, body } }]);
+  note("/chunk", [{ peer: "a", kind: "response", response: { status: 400, body } }]);
   const of = (peer: string, status: string) =>
     `arweave_chunk_post_total{endpoint="${peer}",status="${status}",role="trusted"}`;
   expect(await shown(metrics)).toEqual({

@@ -364,7 +364,7 @@ describe("a post to all nodes", () => {
       graceMs: 60_000,
     });
     const results = await spread.post("/chunk", bytes(chunk), never);
-    expect(results.map(({ kind }) => kind)).toEqual(["skipped", "answer", "answer", "answer"]);
+    expect(results.map(({ kind }) => kind)).toEqual(["skipped", "response", "response", "response"]);
     await four.stop();
   });
 

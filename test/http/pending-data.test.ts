@@ -111,7 +111,7 @@ test("data that is not what its transaction commits to is not stored", async () 
   const wrong = Buffer.from(testBytes(4_000, 80)).toString("base64url");
   // A node that takes what it should reject.
   node.setFault(({ method }) =>
-    method === "POST" ? { kind: "answer", response: { status: 200, body: "OK" } } : undefined,
+    method === "POST" ? { kind: "response", response: { status: 200, body: "OK" } } : undefined,
   );
   const body = transaction.text.replace('"data":""', `"data":"${wrong}"`);
   expect((await postTo("/tx", body)).status).toBe(200);

@@ -158,8 +158,8 @@ const faults: readonly (readonly [string, Fault])[] = [
   ["before the headers", { kind: "cut", at: "headers" }],
   ["after one byte", { kind: "cut", at: 1 }],
   ["one byte before the end", { kind: "cut", at: -1 }],
-  ["with 500", { kind: "answer", response: { status: 500, body: "Not Found." } }],
-  ["with 429", { kind: "answer", response: { status: 429, body: "Too Many Requests" } }],
+  ["with 500", { kind: "response", response: { status: 500, body: "Not Found." } }],
+  ["with 429", { kind: "response", response: { status: 429, body: "Too Many Requests" } }],
 ];
 
 /** Takes everything off the gateway's disk that it has fetched. */

@@ -52,7 +52,7 @@ async function ask(path: string, bytesMax: number) {
   const url = `http://127.0.0.1:${server.port}${path}`;
   const response = await http.whole({ method: "GET", url }, bytesMax, AbortSignal.timeout(60_000));
   http.close();
-  return response.kind === "answer" ? Buffer.from(response.body).toString() : response.reason;
+  return response.kind === "response" ? Buffer.from(response.body).toString() : response.reason;
 }
 
 describe("C2: a body that is larger when decoded", () => {

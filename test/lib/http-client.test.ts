@@ -39,7 +39,7 @@ describe("a body with a coding", () => {
     const http = openHttp(timeouts);
     const request = { method: "GET", url, ...(keepsCoding && { keepsCoding }) } as const;
     const response = await http.whole(request, 1e6, signal);
-    expect(response.kind === "answer" ? Buffer.from(response.body).equals(wanted) : response).toBe(true);
+    expect(response.kind === "response" ? Buffer.from(response.body).equals(wanted) : response).toBe(true);
     http.close();
   });
 
@@ -112,7 +112,7 @@ test("S1: a redirect is returned, and not followed", async () => {
   });
   const http = openHttp(timeouts);
   const request = { method: "GET", url: `http://127.0.0.1:${outer.port}` } as const;
-  expect(await http.whole(request, 1_000, signal)).toMatchObject({ kind: "answer", status: 302 });
+  expect(await http.whole(request, 1_000, signal)).toMatchObject({ kind: "response", status: 302 });
   const stream = await http.stream(request, signal);
   expect(stream).toMatchObject({ kind: "stream", status: 302 });
   if (stream.kind === "stream") stream.cancel();

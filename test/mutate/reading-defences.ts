@@ -315,8 +315,8 @@ export const readingDefences: readonly Defence[] = [
     threat: "G2",
     name: "redirects and pages in place of an answer",
     file: "src/http/graphql/graphql-forward.ts",
-    text: 'if (reply.kind === "answer" && isJson(reply)) return returned(reply);',
-    instead: 'if (reply.kind === "answer") return returned(reply);',
+    text: 'if (reply.kind === "response" && isJson(reply)) return returned(reply);',
+    instead: 'if (reply.kind === "response") return returned(reply);',
     tests: ["test/http/graphql-forward.test.ts"],
   },
   {

@@ -47,7 +47,7 @@ export type NamesOptions = Readonly<{
 
 export function createNames({ blockList, file, gateways, isLimitEnforced, clock }: NamesOptions): Names {
   const meaningOf = (name: Name, { response, resolvedAt }: StoredName): NameMeaning => {
-    if (response.kind === "refused") throw new Failure("blocked", { name: name.text, by: "a trusted gateway" });
+    if (response.kind === "rejected") throw new Failure("blocked", { name: name.text, by: "a trusted gateway" });
     if (response.kind !== "resolved") return response;
     const { record } = response;
     const { ttlSeconds, index, limit } = record;

@@ -72,9 +72,9 @@ async function forward(request: Request, { origin, http, name, log }: GraphqlFor
   }
   const { hold, signal } = composingOf(request);
   const reply = await http.whole({ ...outgoing, hold }, responseBytesMax, signal);
-  if (reply.kind === "answer" && isJson(reply)) return returned(reply);
+  if (reply.kind === "response" && isJson(reply)) return returned(reply);
   const { requestId } = contextOf(request);
-  const details = reply.kind === "answer" ? { status: reply.status, type: reply.headers.get("content-type") } : reply;
+  const details = reply.kind === "response" ? { status: reply.status, type: reply.headers.get("content-type") } : reply;
   log.warn("query could not be forwarded", { requestId, origin, ...details });
   return reply.kind === "fault" && reply.reason === "timeout"
     ? errorResponse(504, "The query host did not respond in time.", noStore)

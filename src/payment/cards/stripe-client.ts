@@ -164,7 +164,7 @@ async function responseOf(
     signal,
     random,
     () => http.whole(request, responseBytesMax, signal),
-    (came) => came.kind === "answer" && !isTransient(came.status),
+    (came) => came.kind === "response" && !isTransient(came.status),
   );
   return readResponse(response, ask.path);
 }
