@@ -19,6 +19,20 @@ export type Assets<Name extends string> = Readonly<{
 /** Returns the files; the first call reads or builds them. */
 export type AssetSource<Name extends string> = () => Promise<Assets<Name>>;
 
+/** Policy of a page whose scripts, styles and requests are of this origin. @param style - Source of styles. */
+export function pagePolicy(style = "'self'"): string {
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    `style-src ${style}`,
+    "font-src data:",
+    "img-src 'self' data:",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+  ].join("; ");
+}
+
 /** The URL of a file contains its version, so it is cached without expiry. */
 const immutableCache = "public, max-age=31536000, immutable";
 

@@ -5,23 +5,20 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { sandboxLabel } from "../../src/http/hosts.ts";
 import { header, openGatewayServer, wire } from "../support/gateway-server.ts";
+import { manifestItem } from "../support/manifest-text.ts";
 import { createMemoryContent, idOf } from "../support/memory-content.ts";
 
 const content = createMemoryContent();
 const text = (value: string) => new TextEncoder().encode(value);
 const page = content.put("page", { body: text("<p>page"), contentType: "text/html" });
 const style = content.put("style", { body: text("body{}"), contentType: "text/css" });
-const site = content.put("site", {
-  body: text(
-    JSON.stringify({
-      manifest: "arweave/paths",
-      version: "0.2.0",
-      index: { path: "index.html" },
-      paths: { "index.html": { id: page }, "tx/style.css": { id: style }, graphql: { id: style } },
-    }),
-  ),
-  contentType: "application/x.arweave-manifest+json",
-});
+const site = content.put(
+  "site",
+  manifestItem({
+    index: { path: "index.html" },
+    paths: { "index.html": { id: page }, "tx/style.css": { id: style }, graphql: { id: style } },
+  }),
+);
 const siteHost = `${sandboxLabel(idOf("site"))}.localhost`;
 const pageHost = `${sandboxLabel(idOf("page"))}.localhost`;
 

@@ -7,22 +7,16 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { Elysia } from "elysia";
 import { sandboxLabel } from "../../src/http/hosts.ts";
 import { header, openGatewayServer, wire } from "../support/gateway-server.ts";
+import { manifestItem } from "../support/manifest-text.ts";
 import { createMemoryContent, idOf } from "../support/memory-content.ts";
 
 const content = createMemoryContent();
 const text = (value: string) => new TextEncoder().encode(value);
 const page = content.put("page", { body: text("<p>page"), contentType: "text/html" });
-const site = content.put("site", {
-  body: text(
-    JSON.stringify({
-      manifest: "arweave/paths",
-      version: "0.2.0",
-      paths: { graphql: { id: page }, "svc/info": { id: page } },
-      fallback: { id: page },
-    }),
-  ),
-  contentType: "application/x.arweave-manifest+json",
-});
+const site = content.put(
+  "site",
+  manifestItem({ paths: { graphql: { id: page }, "svc/info": { id: page } }, fallback: { id: page } }),
+);
 
 const queries = new Elysia()
   .get("/graphql", () => new Response("queried", { headers: { "Content-Type": "text/plain" } }))

@@ -1,6 +1,6 @@
 /**
- * Names over the wire: on their hosts, as the apex, at the resolver; what is rejected, what is not there, what nobody can
- * say.
+ * Names over the wire: on their hosts, as the apex, at the resolver; what is rejected, what is not there, what nobody
+ * can say.
  * @module
  */
 import { afterAll, afterEach, describe, expect, test } from "bun:test";
@@ -17,6 +17,7 @@ import { createLog } from "../../src/lib/log.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
 import { openBlockList } from "../../src/store/block-list.ts";
 import { header, openGatewayServer, type WireResponse, wire } from "../support/gateway-server.ts";
+import { manifestItem } from "../support/manifest-text.ts";
 import { createMemoryContent, idOf } from "../support/memory-content.ts";
 import { type NameScript, openNameGateway } from "../support/name-gateway.ts";
 
@@ -27,21 +28,17 @@ const page = put("page", "<p>page", "text/html");
 const style = put("style", "body{}", "text/css");
 const about = put("about", "<p>about", "text/html");
 const manifest = (paths: Readonly<Record<string, string>>, fallback?: string) =>
-  JSON.stringify({
-    manifest: "arweave/paths",
-    version: "0.2.0",
+  manifestItem({
     index: { path: "index.html" },
     ...(fallback === undefined ? {} : { fallback: { id: fallback } }),
     paths: Object.fromEntries(Object.entries(paths).map(([path, id]) => [path, { id }])),
   });
-const manifestType = "application/x.arweave-manifest+json";
-const site = put(
+const site = content.put(
   "site",
   manifest({ "index.html": page, "a/style.css": style, graphql: style, "raw/notes": style }),
-  manifestType,
 );
-const app = put("app", manifest({ "index.html": page }, about), manifestType);
-const lost = put("lost", manifest({ "index.html": about, "lost.css": style }), manifestType);
+const app = content.put("app", manifest({ "index.html": page }, about));
+const lost = content.put("lost", manifest({ "index.html": about, "lost.css": style }));
 const message = "ArNS undername limit exceeded. Purchase additional undernames to continue.";
 
 const folder = mkdtempSync(join(tmpdir(), "cairn-names-"));

@@ -1,7 +1,15 @@
 /**
- * The text of a manifest with many paths.
+ * Manifests as content: with given fields, and with many paths.
  * @module
  */
+
+const manifestType = "application/x.arweave-manifest+json";
+
+/** A manifest as content. @param fields - Besides `manifest` and `version` 0.2.0. */
+export function manifestItem(fields: Readonly<Record<string, unknown>>) {
+  const text = JSON.stringify({ manifest: "arweave/paths", version: "0.2.0", ...fields });
+  return { body: new TextEncoder().encode(text), contentType: manifestType };
+}
 
 /** Paths whose text is joined at once. */
 const pathsPerPiece = 10_000;

@@ -3,10 +3,23 @@
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";
+import { createPromoGuard, createSessionGuard } from "../../src/http/payment/client-guards.ts";
+import { createTopUpRoutes } from "../../src/http/payment/top-up-routes.ts";
 import { createRequestMetrics } from "../../src/http/request-metrics.ts";
 import { type HttpServer, openServer } from "../../src/http/server.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
 import { createRecordingLog } from "./recording-log.ts";
+
+/** The routes of a service that accepts no cards. */
+export function cardlessTopUpRoutes(): AnyElysia {
+  return createTopUpRoutes({
+    topUps: undefined,
+    promoGuard: createPromoGuard(Date.now, 1),
+    sessionGuard: createSessionGuard(Date.now, 1),
+    publicUrl: () => "",
+    returnOrigins: [],
+  });
+}
 
 /** A listener with the routes that a test gave. */
 export type PaymentServer = Readonly<{

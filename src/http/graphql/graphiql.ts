@@ -9,23 +9,10 @@ import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { Elysia } from "elysia";
 import { assert } from "../../lib/assert.ts";
-import { type AssetFiles, type AssetSource, assetResponse, createAssetSource } from "../page-assets.ts";
+import { type AssetFiles, type AssetSource, assetResponse, createAssetSource, pagePolicy } from "../page-assets.ts";
 import { pageResponse } from "../responses.ts";
 
-/** Scripts, styles and requests of this origin only. The nonce is for the style that a dialog adds. */
-function contentSecurityPolicy(nonce: string): string {
-  return [
-    "default-src 'none'",
-    "script-src 'self'",
-    `style-src 'self' 'nonce-${nonce}'`,
-    "font-src data:",
-    "img-src 'self' data:",
-    "connect-src 'self'",
-    "base-uri 'none'",
-    "form-action 'none'",
-  ].join("; ");
-}
-
+/** The nonce allows the style that a dialog of GraphiQL adds. */
 const nonceBytes = 16;
 
 /** Whether a browser requests the page rather than a query. */
@@ -53,7 +40,7 @@ async function graphiqlPage(source: AssetSource<GraphiqlFile>): Promise<Response
 </body>
 </html>
 `,
-    contentSecurityPolicy(nonce),
+    pagePolicy(`'self' 'nonce-${nonce}'`),
   );
   page.headers.set("Vary", "Accept");
   page.headers.set("Cache-Control", "no-store");

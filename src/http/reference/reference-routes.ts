@@ -4,24 +4,12 @@
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";
-import { assetResponse, createAssetSource } from "../page-assets.ts";
+import { assetResponse, createAssetSource, pagePolicy } from "../page-assets.ts";
 import { contextOf } from "../request-context.ts";
 import { jsonTextResponse, pageResponse } from "../responses.ts";
 import type { RegisteredRoute } from "../route-table.ts";
 import { apiDocsFiles, readApiDocs } from "./api-docs-assets.ts";
 import { type Reference, type ReferenceDocument, writeReference } from "./document.ts";
-
-/** Scripts, styles and requests only to us; swagger-ui's pictures are in its style. */
-const contentSecurityPolicy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "font-src data:",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-].join("; ");
 
 const script = "text/javascript; charset=utf-8";
 
@@ -50,7 +38,7 @@ export function createReferenceRoutes(
       return jsonTextResponse(write(publicUrl?.replace(/\/+$/, "") ?? addressOf(request)), 200, briefly);
     })
     .get("/api-docs", async () => {
-      const page = pageResponse(pageText((await assets()).version), contentSecurityPolicy);
+      const page = pageResponse(pageText((await assets()).version), pagePolicy());
       page.headers.set("Cache-Control", "no-store");
       return page;
     })

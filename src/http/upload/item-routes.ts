@@ -195,6 +195,8 @@ export const statusSchemas: Readonly<Record<string, Schema>> = {
   }),
 };
 
+const unknownItem = failureResponses("upload_not_found", "database_unavailable");
+
 /** The router names the parameter of all paths below `/tx` alike, so Elysia does not validate the id. */
 const ofStatus: PathDescription = {
   path: "/tx/:id/status",
@@ -203,7 +205,7 @@ const ofStatus: PathDescription = {
   description: "`CONFIRMED` from the receipt on, `FINALIZED` when its bundle is permanent.",
   parameters: [pathParameters.id],
   responses: {
-    ...failureResponses("upload_not_found", "database_unavailable"),
+    ...unknownItem,
     200: json("The status.", ref("UploadStatus")),
   },
 };
@@ -214,7 +216,7 @@ const ofOffsets: PathDescription = {
   summary: "Offsets of an item in its bundle",
   parameters: [pathParameters.id],
   responses: {
-    ...failureResponses("upload_not_found", "database_unavailable"),
+    ...unknownItem,
     200: json("The offsets.", ref("UploadOffsets")),
   },
 };

@@ -1,18 +1,18 @@
 /**
  * What the API reference says of top-ups, reports and gifts, held against the routes and their responses.
  */
+
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
 import { type AnyElysia, Elysia } from "elysia";
-import { createPromoGuard, createSessionGuard } from "../../../src/http/payment/client-guards.ts";
 import { createGiftRoutes } from "../../../src/http/payment/gift-routes.ts";
 import { paymentReference } from "../../../src/http/payment/payment-reference.ts";
 import { createQuoteRoutes } from "../../../src/http/payment/quote-routes.ts";
 import { createWebhookRoutes } from "../../../src/http/payment/stripe-webhook-routes.ts";
-import { createTopUpRoutes } from "../../../src/http/payment/top-up-routes.ts";
 import { type Operation, operationsOf } from "../../../src/http/reference/document.ts";
 import { type CardFixture, openCardFixture, sandboxKey, webhookSecret } from "../../payment/cards/card-fixture.ts";
 import { testAddress, testStart } from "../../support/payment.ts";
+import { cardlessTopUpRoutes } from "../../support/payment-server.ts";
 import { closed, faultsOf } from "../../support/schema.ts";
 
 const records = closed(paymentReference.records);
@@ -23,13 +23,7 @@ let descriptions: readonly Operation[];
 beforeAll(async () => {
   fixture = await openCardFixture();
   const routes: readonly AnyElysia[] = [
-    createTopUpRoutes({
-      topUps: undefined,
-      promoGuard: createPromoGuard(Date.now, 1),
-      sessionGuard: createSessionGuard(Date.now, 1),
-      publicUrl: () => "",
-      returnOrigins: [],
-    }),
+    cardlessTopUpRoutes(),
     createQuoteRoutes({ quote: async () => undefined }),
     createWebhookRoutes({ events: undefined, secrets: [], clock: Date.now }),
     createGiftRoutes({ gifts: fixture.gifts }),

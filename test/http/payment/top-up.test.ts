@@ -2,11 +2,9 @@
  * Top-ups over HTTP: what is rejected, in which order and words, and what a session and its quote look like.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { createPromoGuard, createSessionGuard } from "../../../src/http/payment/client-guards.ts";
-import { createTopUpRoutes } from "../../../src/http/payment/top-up-routes.ts";
 import { type CardFixture, openCardFixture } from "../../payment/cards/card-fixture.ts";
 import { testStart } from "../../support/payment.ts";
-import { openPaymentServer } from "../../support/payment-server.ts";
+import { cardlessTopUpRoutes, openPaymentServer } from "../../support/payment-server.ts";
 import { eventually } from "../../support/until.ts";
 
 const native = "A".repeat(43);
@@ -119,15 +117,7 @@ describe("GET /top-up rejects", () => {
 });
 
 test("GET /top-up says in words that clients know that no cards are taken", async () => {
-  const server = openPaymentServer(() => [
-    createTopUpRoutes({
-      topUps: undefined,
-      promoGuard: createPromoGuard(Date.now, 1),
-      sessionGuard: createSessionGuard(Date.now, 1),
-      publicUrl: () => "",
-      returnOrigins: [],
-    }),
-  ]);
+  const server = openPaymentServer(() => [cardlessTopUpRoutes()]);
   const response = await fetch(`${server.url}${checkout}/usd/1000`);
   expect(response.status).toBe(503);
   expect(await response.json()).toMatch(/Fiat \(Stripe\).*disabled/i);
