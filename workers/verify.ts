@@ -64,7 +64,7 @@ export type CheckBlockResult =
       data: readonly CarriedData[];
     }>
   /** The block itself is wrong. */
-  | Readonly<{ kind: "refused"; reason: string }>
+  | Readonly<{ kind: "rejected"; reason: string }>
   /** The block was not looked at further: these must be had from elsewhere, or done without. */
   | Readonly<{ kind: "faulty"; transactions: readonly FaultyTransaction[] }>;
 
@@ -106,16 +106,16 @@ export type CheckedItemPayload =
 /** Verifies one block with the transactions that are at hand. */
 export function checkBlock(job: CheckBlockJob): CheckBlockResult {
   const block = attempt(() => readBlock(job.block));
-  if ("reason" in block) return { kind: "refused", reason: block.reason };
+  if ("reason" in block) return { kind: "rejected", reason: block.reason };
   const fault = job.isMainNet ? mainNetFault(block) : undefined;
-  if (fault !== undefined) return { kind: "refused", reason: fault };
+  if (fault !== undefined) return { kind: "rejected", reason: fault };
 
   const { slots, faulty } = checkAll(block, job);
   if (faulty.length > 0) return { kind: "faulty", transactions: faulty };
   const valid = slots.filter((slot) => slot !== null);
   const isWhole = valid.length === slots.length;
   const verdict = verifyBlock(block, isWhole ? valid.map(placedOf) : undefined, previousOf(job, block));
-  if (verdict.kind === "refused") return { kind: "refused", reason: verdict.reason };
+  if (verdict.kind === "rejected") return { kind: "rejected", reason: verdict.reason };
   const rows = rowsOf(block, slots, verdict);
   return {
     kind: "accepted",
@@ -323,7 +323,7 @@ export function checkBlockNames({ block: text, id, height, hash }: CheckBlockNam
   if (block.hash !== hash || block.height !== height) return "the block is another one";
   if (!block.txs.includes(id)) return `the block does not name ${id}`;
   const verdict = verifyBlock(block, undefined, undefined);
-  return verdict.kind === "refused" ? verdict.reason : undefined;
+  return verdict.kind === "rejected" ? verdict.reason : undefined;
 }
 
 /** Checks an item that lies in memory as a whole. */

@@ -48,7 +48,7 @@ export type BlockVerdict = Readonly<
       /** There when transactions were given. */
       layout: BlockLayout | undefined;
     }
-  | { kind: "refused"; reason: string }
+  | { kind: "rejected"; reason: string }
 >;
 
 /** Hash of the first block of the main network. */
@@ -120,7 +120,7 @@ export function verifyBlock(
   const unchecked: BlockCheck[] = [];
   for (const [name, check] of checks) {
     const outcome = attempt(check);
-    if (typeof outcome !== "string") return { kind: "refused", reason: outcome.reason };
+    if (typeof outcome !== "string") return { kind: "rejected", reason: outcome.reason };
     (outcome === "checked" ? checked : unchecked).push(name);
   }
   return { kind: "accepted", checked, unchecked, layout };
@@ -260,14 +260,14 @@ function checkWeaveSize(block: Block, previous: Block | undefined): Outcome {
 function layoutOf(block: Block, transactions: readonly PlacedTransaction[]): BlockLayout {
   const ids = new Set<string>(block.txs);
   if (transactions.length !== ids.size || !transactions.every(({ id }) => ids.has(id))) {
-    return { kind: "refused", reason: "the transactions are not those that the block names" };
+    return { kind: "rejected", reason: "the transactions are not those that the block names" };
   }
   return layoutTransactions(block, transactions);
 }
 
 function outcomeOf(layout: BlockLayout | undefined): Outcome {
   if (layout === undefined || layout.kind === "unplaced") return "unchecked";
-  if (layout.kind === "refused") return { reason: layout.reason };
+  if (layout.kind === "rejected") return { reason: layout.reason };
   return layout.isProven ? "checked" : "unchecked";
 }
 

@@ -31,7 +31,7 @@ export type ChunkClaim = PostedChunk & Readonly<{ ruleset: Ruleset }>;
 
 /** The place of a proven chunk in its data, bytes, half-open; or why the proof is not valid. */
 export type ChunkVerdict = Readonly<
-  { kind: "proven"; start: number; end: number } | { kind: "refused"; reason: string }
+  { kind: "proven"; start: number; end: number } | { kind: "rejected"; reason: string }
 >;
 
 /** Longest tx path: 1,000 transactions and their padding need 11 branches; twice that and some is ample. */
@@ -101,13 +101,13 @@ export function readPostedChunk(text: string): PostedChunk {
  */
 export function checkChunk(claim: ChunkClaim): ChunkVerdict {
   const { dataRoot, dataSize, dataPath, offset, chunk, ruleset } = claim;
-  if (offset < 0 || offset >= dataSize) return refused("offset lies beyond the data");
+  if (offset < 0 || offset >= dataSize) return rejected("offset lies beyond the data");
   const leaf = validatePath({ root: dataRoot, path: dataPath, target: offset, size: dataSize, ruleset });
-  if (leaf === undefined) return refused("data_path does not prove this offset under this root");
+  if (leaf === undefined) return rejected("data_path does not prove this offset under this root");
   // A branch may claim more than its leaf ends with; a reader who took that leaf for this byte would never get on.
-  if (BigInt(offset) < leaf.start || BigInt(offset) >= leaf.end) return refused("offset lies in a gap of the tree");
-  if (BigInt(chunk.length) !== leaf.end - leaf.start) return refused("chunk is not as long as its place");
-  if (!equalBytes(sha256(chunk), leaf.hash)) return refused("chunk is not what its place commits to");
+  if (BigInt(offset) < leaf.start || BigInt(offset) >= leaf.end) return rejected("offset lies in a gap of the tree");
+  if (BigInt(chunk.length) !== leaf.end - leaf.start) return rejected("chunk is not as long as its place");
+  if (!equalBytes(sha256(chunk), leaf.hash)) return rejected("chunk is not what its place commits to");
   return { kind: "proven", start: Number(leaf.start), end: Number(leaf.end) };
 }
 
@@ -115,7 +115,7 @@ export function checkChunk(claim: ChunkClaim): ChunkVerdict {
  * Checks a posted chunk, whose block is not known yet, so that the rules of one era suffice.
  */
 export function admitChunk(posted: PostedChunk): ChunkVerdict {
-  let verdict: ChunkVerdict = refused("data_path does not prove this offset under this root");
+  let verdict: ChunkVerdict = rejected("data_path does not prove this offset under this root");
   for (const ruleset of ["relaxed", "strict-split", "strict-borders"] as const) {
     verdict = checkChunk({ ...posted, ruleset });
     if (verdict.kind === "proven") return verdict;
@@ -136,6 +136,6 @@ function faulty(fault: string, reason: string): Failure {
   return new Failure("malformed_input", { reason, fault });
 }
 
-function refused(reason: string): ChunkVerdict {
-  return { kind: "refused", reason };
+function rejected(reason: string): ChunkVerdict {
+  return { kind: "rejected", reason };
 }

@@ -33,7 +33,7 @@ import { malformed, readFields } from "./wire.ts";
 /** What came of it. */
 export type ProofVerdict = Readonly<{
   /** "signed" and "placed" show one half only; `open` says what is missing to the other. */
-  outcome: "proven" | "signed" | "placed" | "refused";
+  outcome: "proven" | "signed" | "placed" | "rejected";
   steps: readonly ProofStep[];
   /** The first step that fails. Present when refused. */
   fault: Readonly<{ step: ProofStep["step"]; reason: string }> | undefined;
@@ -56,10 +56,10 @@ export function verifyProof(question: ProofQuestion): ProofVerdict {
     const { isSigned, isPlaced } = check(question, notes);
     if (isSigned && isPlaced) return verdict("proven", notes);
     if (isSigned || isPlaced) return verdict(isSigned ? "signed" : "placed", notes);
-    return verdict("refused", notes, notes.open[0] ?? "nothing is shown");
+    return verdict("rejected", notes, notes.open[0] ?? "nothing is shown");
   } catch (error) {
     if (!(error instanceof Failure && error.code === "malformed_input")) throw error;
-    return verdict("refused", notes, String(error.context["reason"] ?? error.message));
+    return verdict("rejected", notes, String(error.context["reason"] ?? error.message));
   }
 }
 
@@ -133,7 +133,7 @@ function checkBlock({ proof, anchor }: ProofQuestion, notes: ProofNotes): Block 
   if (anchor.kind === "tx root" && block.txRoot !== encodeBase64url(anchor.txRoot))
     throw malformed(`the block's tx_root is ${block.txRoot}, not the one that was given`);
   const result = verifyBlock(block, undefined, undefined);
-  if (result.kind === "refused") throw malformed(result.reason);
+  if (result.kind === "rejected") throw malformed(result.reason);
   if (!result.checked.includes("hash")) {
     notes.open.push(
       `block ${block.height} is from before 2.0: its hash cannot be made again, and it commits to no data`,

@@ -137,7 +137,7 @@ function checkOne(
 ): void {
   const { start, end, dataPath } = chunk;
   const verdict = checkChunk({ dataRoot, dataSize, offset: start, dataPath, chunk: bytes, ruleset });
-  if (verdict.kind === "refused") throw malformed(`${nameOf(chunk)}: ${verdict.reason}`);
+  if (verdict.kind === "rejected") throw malformed(`${nameOf(chunk)}: ${verdict.reason}`);
   if (verdict.start !== start || verdict.end !== end)
     throw malformed(`${nameOf(chunk)} is proven at ${verdict.start} to ${verdict.end}`);
 }

@@ -35,7 +35,7 @@ export type BlockLayout = Readonly<
   | { kind: "placed"; layout: Layout; isProven: boolean; places: readonly WeavePlace[] }
   /** A block before 2.0 whose size is not the sum of its data, such as the first: its data has no place. */
   | { kind: "unplaced" }
-  | { kind: "refused"; reason: string }
+  | { kind: "rejected"; reason: string }
 >;
 
 /** A block's transaction tree. */
@@ -83,7 +83,7 @@ export function layoutTransactions(
   transactions: readonly PlacedTransaction[],
 ): BlockLayout {
   const start = block.weaveSize - block.blockSize;
-  if (start < 0n) return { kind: "refused", reason: "block_size is above weave_size" };
+  if (start < 0n) return { kind: "rejected", reason: "block_size is above weave_size" };
   const isProven = block.shape !== "1.0";
   const root = decodeBase64url(block.txRoot) ?? noRoot;
   for (const layout of ["plain", "padded"] as const) {
@@ -97,7 +97,7 @@ export function layoutTransactions(
     }));
     return { kind: "placed", layout, isProven, places };
   }
-  return { kind: "refused", reason: "tx_root is not that of the block's transactions" };
+  return { kind: "rejected", reason: "tx_root is not that of the block's transactions" };
 }
 
 /** The next offset on the 256 KiB grid, or this one. */
@@ -107,7 +107,7 @@ export function ceilToGrid(offset: bigint): bigint {
 
 function mismatchOf(shape: BlockShape): BlockLayout {
   if (shape === "1.0") return { kind: "unplaced" };
-  return { kind: "refused", reason: "block_size is not the size of the block's transactions" };
+  return { kind: "rejected", reason: "block_size is not the size of the block's transactions" };
 }
 
 function inWeaveOrder(transactions: readonly PlacedTransaction[]): PlacedTransaction[] {

@@ -76,7 +76,7 @@ export function createChunks(nodes: Nodes, placeNodes: Nodes): Chunks {
       const prove = (response: ChunkResponse): string | undefined => {
         const { chunk, dataPath } = response;
         const verdict = admitChunk({ dataRoot, dataSize: data.size, offset: at, dataPath, chunk });
-        if (verdict.kind === "refused") return `chunk at ${offset}: ${verdict.reason}`;
+        if (verdict.kind === "rejected") return `chunk at ${offset}: ${verdict.reason}`;
         proven = { start: verdict.start, end: verdict.end, bytes: chunk, dataPath };
         return undefined;
       };

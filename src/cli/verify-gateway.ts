@@ -66,7 +66,7 @@ export async function verifyAtGateway(question: GatewayQuestion, signal: AbortSi
     const known = { id, steps: [], trusted: [], open };
     // Malformed input was a response; otherwise the gateway returned none.
     return error.code === "malformed_input"
-      ? { ...known, outcome: "refused", fault: { step: "proof", reason } }
+      ? { ...known, outcome: "rejected", fault: { step: "proof", reason } }
       : { ...known, outcome: "unavailable", fault: { step: "gateway", reason: detailed(error, reason) } };
   }
 }

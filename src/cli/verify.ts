@@ -138,7 +138,7 @@ const headlines: Readonly<Record<Verification["outcome"], string>> = {
   proven: "proven",
   signed: "not proven: signed by its owner, but not shown to be in a block",
   placed: "not proven: these bytes are in a block, but not shown to be signed",
-  refused: "not proven",
+  rejected: "not proven",
   unavailable: "not proven: the gateway returned no proof",
 };
 

@@ -39,7 +39,7 @@ export function createBroadcast(spread: Spread, listeners: BroadcastListeners): 
       const posted = readPosted(new TextDecoder().decode(body));
       if (typeof posted === "string") return nodeError(posted);
       const verdict = admitChunk(posted);
-      if (verdict.kind === "refused") return nodeError("invalid_proof");
+      if (verdict.kind === "rejected") return nodeError("invalid_proof");
       const results = await spread.post("/chunk", body, signal);
       const response = bestResponse("/chunk", results);
       const taken = isTaken(response);

@@ -68,7 +68,7 @@ function blockFault({ hash, height, body }: Extract<RelayedJob, { kind: "block" 
   if (hash !== undefined && block.hash !== hash) return "the block is another one";
   if (height !== undefined && block.height !== height) return "the block is of another height";
   const verdict = verifyBlock(block, undefined, undefined);
-  return verdict.kind === "refused" ? verdict.reason : undefined;
+  return verdict.kind === "rejected" ? verdict.reason : undefined;
 }
 
 function textOf(body: Uint8Array): string {

@@ -137,7 +137,7 @@ async function fetchFrom(
     await fetchSlots(slots, question, parts, signal);
     const heldBytes = slots.reduce((sum, slot) => sum + sizeOf(slot), text.length);
     const response = await check(text, slots, question, parts, signal);
-    if (response.kind === "refused") return response.reason;
+    if (response.kind === "rejected") return response.reason;
     if (response.kind === "accepted") return fetchedOf(block, slots, response, heldBytes);
     for (const { txIndex, reason } of response.transactions) blame(slots[txIndex], reason, parts);
   }

@@ -193,7 +193,7 @@ async function check(
     isMainNet: await isMainNet(signal),
   };
   const response = await verify.run("checkBlock", job, { signal });
-  if (response.kind === "refused") return response.reason;
+  if (response.kind === "rejected") return response.reason;
   if (response.kind === "faulty") return response.transactions[0]?.reason ?? "the transaction is not valid";
   const rows: BlockRows = deserialize(response.rows);
   const [transaction] = rows.transactions;

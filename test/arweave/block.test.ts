@@ -48,7 +48,7 @@ function pairOf(shape: BlockShape, wallet: Wallet, change: JsonObject = {}): [Bl
 
 function reasonOf(block: Block, list: readonly PlacedTransaction[] | undefined, previous?: Block): string {
   const verdict = verifyBlock(block, list, previous);
-  return verdict.kind === "refused" ? verdict.reason : "accepted";
+  return verdict.kind === "rejected" ? verdict.reason : "accepted";
 }
 
 describe("verifyBlock", () => {
@@ -329,7 +329,7 @@ describe(`${mutationCount} damaged blocks (seed ${mutationSeed})`, () => {
       const block = attempt(mutateText(texts, chance));
       if (block === undefined) continue;
       read += 1;
-      if (read % 4 !== 0 || verifyBlock(block, undefined, undefined).kind === "refused") continue;
+      if (read % 4 !== 0 || verifyBlock(block, undefined, undefined).kind === "rejected") continue;
       accepted += 1;
       expect(sound.map(({ hash }) => hash)).toContain(block.hash);
     }

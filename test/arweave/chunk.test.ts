@@ -156,8 +156,8 @@ describe("checkChunk", () => {
     ["a size of 0", { ...first, dataSize: 0, offset: 0 }, "offset lies beyond the data"],
   ];
   test.each(rows)("%s is rejected", (_name, claim, reason) => {
-    expect(checkChunk({ ...claim, ruleset: "relaxed" })).toEqual({ kind: "refused", reason });
-    expect(admitChunk(claim)).toEqual({ kind: "refused", reason });
+    expect(checkChunk({ ...claim, ruleset: "relaxed" })).toEqual({ kind: "rejected", reason });
+    expect(admitChunk(claim)).toEqual({ kind: "rejected", reason });
   });
 
   test("a byte between a leaf's end and its branch's is proven by no chunk, the leaf's own bytes are", () => {
@@ -168,14 +168,14 @@ describe("checkChunk", () => {
     expect(admitChunk({ ...claim, offset: 99 })).toEqual({ kind: "proven", start: 0, end: 100 });
     for (const offset of [100, 199]) {
       const reason = "offset lies in a gap of the tree";
-      expect(checkChunk({ ...claim, offset, ruleset: "relaxed" })).toEqual({ kind: "refused", reason });
-      expect(admitChunk({ ...claim, offset }).kind).toBe("refused");
+      expect(checkChunk({ ...claim, offset, ruleset: "relaxed" })).toEqual({ kind: "rejected", reason });
+      expect(admitChunk({ ...claim, offset }).kind).toBe("rejected");
     }
   });
 
   test("a smaller stated size than the data has is rejected for the chunk that crosses it", () => {
     const claim = { ...second, dataSize: second.dataSize - 1, offset: second.dataSize - 2 };
-    expect(admitChunk(claim).kind).toBe("refused");
+    expect(admitChunk(claim).kind).toBe("rejected");
   });
 });
 
@@ -223,7 +223,7 @@ describe("reading chunks", () => {
     const most = String(Number.MAX_SAFE_INTEGER);
     const read = readPostedChunk(JSON.stringify({ ...body, data_size: most, offset: "9007199254740990" }));
     expect(read.dataSize).toBe(Number.MAX_SAFE_INTEGER);
-    expect(admitChunk(read).kind).toBe("refused");
+    expect(admitChunk(read).kind).toBe("rejected");
   });
 
   test("a text above the bound is not parsed", () => {
@@ -236,7 +236,7 @@ describe("reading chunks", () => {
     for (let count = 0; count < mutationCount; count++) {
       const damaged = mutateText([text], chance);
       const read = attempt(() => readPostedChunk(damaged));
-      if (read === undefined || admitChunk(read).kind === "refused") continue;
+      if (read === undefined || admitChunk(read).kind === "rejected") continue;
       expect(equalBytes(read.chunk, posted.chunk)).toBe(true);
     }
   }, 120_000);

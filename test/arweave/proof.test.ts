@@ -84,9 +84,9 @@ describe("verifyProof", () => {
     }
     console.log(Object.fromEntries(outcomes));
     expect([...outcomes.keys()].toSorted()).toEqual(
-      ["placed", "proven", "refused", "signed", "unreadable"].filter((each) => outcomes.has(each)),
+      ["placed", "proven", "rejected", "signed", "unreadable"].filter((each) => outcomes.has(each)),
     );
-    expect(outcomes.get("refused")).toBeGreaterThan(100);
+    expect(outcomes.get("rejected")).toBeGreaterThan(100);
   });
 
   test("reads paths to nowhere in the time that their bytes take", () => {
@@ -101,7 +101,7 @@ describe("verifyProof", () => {
       chunk: "AA",
     }));
     expect(verify(JSON.stringify({ ...proof, chunks }))).toMatchObject({
-      outcome: "refused",
+      outcome: "rejected",
       fault: { step: "chunks" },
     });
   });
@@ -109,11 +109,11 @@ describe("verifyProof", () => {
   test("does not let a size be the memory that is taken", () => {
     const far = Number.MAX_SAFE_INTEGER;
     const items = [{ ...proof.items[0], start: far - 200, data_start: far - 84, end: far }];
-    expect(verify(JSON.stringify({ ...proof, items })).outcome).toBe("refused");
+    expect(verify(JSON.stringify({ ...proof, items })).outcome).toBe("rejected");
     const index = [{ ...proof.items[0], entry: { index: far - 1, count: far } }];
-    expect(verify(JSON.stringify({ ...proof, items: index })).outcome).toBe("refused");
+    expect(verify(JSON.stringify({ ...proof, items: index })).outcome).toBe("rejected");
     const chunk = { ...proof.chunks[0], chunk: encodeBase64url(noteOf(far)), end: 32 };
-    expect(verify(JSON.stringify({ ...proof, chunks: [chunk] })).outcome).toBe("refused");
+    expect(verify(JSON.stringify({ ...proof, chunks: [chunk] })).outcome).toBe("rejected");
   });
 });
 

@@ -156,7 +156,7 @@ describe("real blocks", () => {
   testWith(vectors, "a block whose proof a relay left out is rejected, because its hash proves nothing", () => {
     const block = byHeight.get(982_575);
     expect(block && verifyBlock(block, undefined, undefined)).toEqual({
-      kind: "refused",
+      kind: "rejected",
       reason: "poa is no object",
     });
   });
@@ -216,7 +216,7 @@ describe("real blocks", () => {
       .map(({ file }) => {
         try {
           const verdict = verifyBlock(readBlock(vectorText(file)), undefined, undefined);
-          return `${vectorName(file)}: ${verdict.kind === "refused" ? verdict.reason : verdict.kind}`;
+          return `${vectorName(file)}: ${verdict.kind === "rejected" ? verdict.reason : verdict.kind}`;
         } catch (error) {
           return `${vectorName(file)}: ${(error as { context: { reason: string } }).context.reason}`;
         }

@@ -141,7 +141,7 @@ describe("layoutTransactions", () => {
     ["an empty block has a size", { txRoot: "", weaveSize: 9n, blockSize: 9n, shape: "2.9" as const }, [], size],
   ];
   test.each(rows)("rejected when %s", (_name, block, list, reason) => {
-    expect(layoutTransactions(block, list)).toEqual({ kind: "refused", reason });
+    expect(layoutTransactions(block, list)).toEqual({ kind: "rejected", reason });
   });
 
   test("before 2.0 nothing proves the layout; where sizes disagree there is none", () => {

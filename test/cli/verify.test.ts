@@ -152,7 +152,7 @@ describe("at a malicious gateway", () => {
     tamper = tampering;
     const verification = await verify(id, range, `http://127.0.0.1:${liar.port}`);
     tamper = () => undefined;
-    expect(["refused", "unavailable"]).toContain(verification.outcome);
+    expect(["rejected", "unavailable"]).toContain(verification.outcome);
     expect(JSON.stringify(verification.fault)).toContain(reason);
   });
 
@@ -221,7 +221,7 @@ describe("as a process", () => {
     expect([bare, known, wrong].map(({ code, out }) => [code, JSON.parse(out).outcome])).toEqual([
       [1, "placed"],
       [0, "proven"],
-      [1, "refused"],
+      [1, "rejected"],
     ]);
   });
 
@@ -247,8 +247,8 @@ describe("as a process", () => {
       await run(long.id, "--proof", part, "--data", all, "--block", header, "--json"),
     ];
     expect(results.map(({ code, out }) => [code, JSON.parse(out).outcome])).toEqual([
-      [1, "refused"],
-      [1, "refused"],
+      [1, "rejected"],
+      [1, "rejected"],
       [1, "placed"],
       [0, "proven"],
     ]);

@@ -80,7 +80,7 @@ describe("a proof", () => {
     const known = check(chain.curved, text, { owner: ecdsa.address });
     expect(known).toMatchObject({ outcome: "proven", open: [] });
     expect(known.trusted).toContain(`the owner that was given: ${ecdsa.address}`);
-    expect(check(chain.curved, text, { owner: rsa.address }).outcome).toBe("refused");
+    expect(check(chain.curved, text, { owner: rsa.address }).outcome).toBe("rejected");
     const item = check(chain.inCurved, await askProof(url, chain.inCurved.id));
     expect(item).toMatchObject({
       outcome: "proven",
@@ -90,7 +90,7 @@ describe("a proof", () => {
 
   test.each([chain.chunked, chain.first, chain.deep])("is rejected when the owner is another", async (planted) => {
     const text = await askProof(url, planted.id);
-    expect(check(planted, text, { owner: ecdsa.address })).toMatchObject({ outcome: "refused" });
+    expect(check(planted, text, { owner: ecdsa.address })).toMatchObject({ outcome: "rejected" });
     const { items, transaction } = JSON.parse(text);
     const owner = items.length === 0 ? transaction.owner : addressOf(ethereum.owner);
     expect(check(planted, text, { owner }).outcome).toBe("proven");
@@ -103,7 +103,7 @@ describe("a proof", () => {
     const first = check(chain.pendingFirst, await askProof(url, chain.pendingFirst.id));
     expect(first.open.join("\n")).toContain("may be cut elsewhere");
     const wrong = new Uint8Array(chain.pending.bytes).fill(1, 7, 8);
-    expect(check(chain.pending, text, { bytes: wrong }).outcome).toBe("refused");
+    expect(check(chain.pending, text, { bytes: wrong }).outcome).toBe("rejected");
   });
 
   test("reads as it was written", async () => {
@@ -150,7 +150,7 @@ describe("a proof of a part", () => {
     expect(check(planted, text, { whole: planted.bytes }).outcome).toBe("proven");
     const forged = new Uint8Array(planted.bytes);
     forged[1] = (forged[1] ?? 0) ^ 1;
-    expect(check(planted, text, { whole: forged }).outcome).toBe("refused");
+    expect(check(planted, text, { whole: forged }).outcome).toBe("rejected");
   });
 
   test("may be asked for by header, and the query wins", async () => {
@@ -248,7 +248,7 @@ describe("another block", () => {
   ] as const)("given by its %s is rejected", async (_name, anchor, reason) => {
     for (const planted of [chain.deep, chain.chunked, chain.transfer]) {
       const verdict = check(planted, await askProof(url, planted.id), { anchor });
-      expect(verdict).toMatchObject({ outcome: "refused", fault: { step: "block" } });
+      expect(verdict).toMatchObject({ outcome: "rejected", fault: { step: "block" } });
       expect(verdict.fault?.reason).toContain(reason);
     }
   });
@@ -263,7 +263,7 @@ describe("another block", () => {
     const text = JSON.stringify(proof);
     expect(check(planted, text).fault?.reason).toContain("block 2 does not name transaction");
     const anchor = { kind: "tx root", txRoot: bytesOf(block.txRoot) } as const;
-    expect(check(planted, text, { anchor }).outcome).toBe("refused");
+    expect(check(planted, text, { anchor }).outcome).toBe("rejected");
   });
 });
 
@@ -353,7 +353,7 @@ describe("what is wrong by one", () => {
     for (const at of chain.tiny.bytes.keys()) {
       const bytes = new Uint8Array(chain.tiny.bytes);
       bytes[at] = (bytes[at] ?? 0) ^ (1 << chance.below(8));
-      expect(check(chain.tiny, text, { bytes }).outcome).toBe("refused");
+      expect(check(chain.tiny, text, { bytes }).outcome).toBe("rejected");
     }
   });
 });
@@ -374,7 +374,7 @@ describe("what is made up", () => {
     const planted = { id: chain.curved.id, bytes: chain.curvedOther.bytes };
     expect(owner).not.toBe(ecdsa.address);
     expect(check(planted, forged)).toMatchObject({ outcome: "placed", fault: undefined });
-    expect(check(planted, forged, { owner: ecdsa.address }).outcome).toBe("refused");
+    expect(check(planted, forged, { owner: ecdsa.address }).outcome).toBe("rejected");
   });
 
   test("a header of the first format, shown with its data, proves no other bytes", async () => {
@@ -385,9 +385,9 @@ describe("what is made up", () => {
     const bare = { ...proof, transaction: { ...whole, data_root: "", place: null }, chunks: [], block: null };
     const forged = new Uint8Array(chain.first.bytes).fill(7, 9, 10);
     expect(check(chain.first, JSON.stringify(bare)).outcome).toBe("signed");
-    expect(check(chain.first, JSON.stringify(bare), { bytes: forged }).outcome).toBe("refused");
+    expect(check(chain.first, JSON.stringify(bare), { bytes: forged }).outcome).toBe("rejected");
     expect(check(chain.first, JSON.stringify({ ...bare, block: proof.block }), { bytes: forged }).outcome).toBe(
-      "refused",
+      "rejected",
     );
   });
 
@@ -420,14 +420,14 @@ describe("what is made up", () => {
     expect(check(tiny, proof(3, 9), { ...part, whole: bytes })).toMatchObject({
       fault: { step: "signature" },
     });
-    expect(check(tiny, proof(3, 9), { ...part, whole: tiny.bytes })).toMatchObject({ outcome: "refused" });
+    expect(check(tiny, proof(3, 9), { ...part, whole: tiny.bytes })).toMatchObject({ outcome: "rejected" });
     expect(check(tiny, proof(0, bytes.length), { bytes })).toMatchObject({ fault: { step: "signature" } });
     expect(check(tiny, proof(0, bytes.length))).toMatchObject({ fault: { step: "chunks" } });
   });
 
   test("a proof of something else proves nothing, with its own bytes or with the right ones", async () => {
     const text = await askProof(url, chain.deep.id);
-    expect(check(chain.small, text)).toMatchObject({ outcome: "refused" });
+    expect(check(chain.small, text)).toMatchObject({ outcome: "rejected" });
     const claimed = check({ id: chain.small.id, bytes: chain.deep.bytes }, text);
     expect(claimed).toMatchObject({
       fault: { step: "subject", reason: `the proof is about ${chain.deep.id}` },
@@ -544,7 +544,7 @@ describe("what is made up", () => {
       ["that never begins", () => [], "does not lead to the item"],
     ])("is rejected %s", async (_name, change, reason) => {
       const verdict = await walk(chain.small, change);
-      expect(verdict).toMatchObject({ outcome: "refused" });
+      expect(verdict).toMatchObject({ outcome: "rejected" });
       expect(verdict.fault?.reason).toContain(reason);
     });
 
@@ -603,7 +603,7 @@ describe("what is made up", () => {
 function isRefused(planted: Planted, text: string): boolean {
   try {
     const bytes = planted.bytes.subarray(...rangeOf(text, planted));
-    return check(planted, text, { bytes }).outcome === "refused";
+    return check(planted, text, { bytes }).outcome === "rejected";
   } catch (error) {
     if (error instanceof Failure && error.code === "malformed_input") return true; // it could not even be read
     throw error;

@@ -274,10 +274,10 @@ describe("the proof of an upload", () => {
       const flipped = Uint8Array.from(shown[field]);
       flipped[flipped.length - 1] = (flipped.at(-1) ?? 0) ^ 1;
       const changed = { ...proof, signature: { ...shown, [field]: flipped } };
-      expect(outcome(changed, secret.data), field).toBe("refused");
+      expect(outcome(changed, secret.data), field).toBe("rejected");
     }
-    expect(outcome({ ...proof, signature: undefined }, secret.data)).toBe("refused");
-    expect(outcome(proof, secret.data.with(7, 255 - (secret.data[7] ?? 0)))).toBe("refused");
+    expect(outcome({ ...proof, signature: undefined }, secret.data)).toBe("rejected");
+    expect(outcome(proof, secret.data.with(7, 255 - (secret.data[7] ?? 0)))).toBe("rejected");
   });
 });
 

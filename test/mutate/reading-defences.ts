@@ -49,9 +49,9 @@ export const readingDefences: readonly Defence[] = [
     threat: "C1",
     name: "a chunk from a node before it is used",
     file: "src/chain/chunks.ts",
-    text: 'if (verdict.kind === "refused") return `chunk at',
+    text: 'if (verdict.kind === "rejected") return `chunk at',
     instead:
-      'if (verdict.kind === "refused") { proven = { start: at, end: at + chunk.length, bytes: chunk, dataPath }; return undefined; }\nif (false) return `chunk at',
+      'if (verdict.kind === "rejected") { proven = { start: at, end: at + chunk.length, bytes: chunk, dataPath }; return undefined; }\nif (false) return `chunk at',
     tests: ["test/content/faults.test.ts"],
     only: "C1|C2",
   },

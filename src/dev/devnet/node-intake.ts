@@ -210,7 +210,7 @@ function takeChunk(state: ChainState, text: string): ChunkOutcome {
   const { dataRoot, dataPath, chunk } = claim;
   // The rules of every offset of this weave: a chunk that only older rules allow could never be served.
   const verdict = checkChunk({ dataRoot, dataSize: key.size, dataPath, offset, chunk, ruleset: "relaxed" });
-  if (verdict.kind === "refused") return rejectedChunk("invalid_proof", verdict.reason);
+  if (verdict.kind === "rejected") return rejectedChunk("invalid_proof", verdict.reason);
   return storeChunk(state, key, { start: verdict.start, end: verdict.end, dataPath, chunk });
 }
 

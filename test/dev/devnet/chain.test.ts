@@ -41,7 +41,7 @@ describe("a block", () => {
         dataRoot: treeRootOf(transaction),
       }));
       const verdict = verifyBlock(block, placed, blocks[block.height - 1]);
-      if (verdict.kind === "refused") throw new Error(verdict.reason);
+      if (verdict.kind === "rejected") throw new Error(verdict.reason);
       const first = ["previous block", "block index", "cumulative difficulty", "weave size"] as const;
       expect(verdict.unchecked).toEqual(block.height === 0 ? [...first] : []);
     }

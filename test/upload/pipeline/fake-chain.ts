@@ -140,7 +140,7 @@ export function createFakeChain(height = 10): FakeChain {
     const fault = fixture.faults.chunk?.(root, start);
     if (typeof fault === "object" && fault.kind !== "taken") return fault;
     if (!isKnownRoot(root)) return rejected('400 {"error":"data_root_not_found"}', "data_root_not_found");
-    if (verdict.kind === "refused") return rejected('400 {"error":"invalid_proof"}', "invalid_proof");
+    if (verdict.kind === "rejected") return rejected('400 {"error":"invalid_proof"}', "invalid_proof");
     if (fault === "taken and dropped") return { kind: "taken" };
     const chunks = data.get(root) ?? new Map<number, Uint8Array>();
     chunks.set(start, chunk.chunk);
