@@ -97,8 +97,11 @@ const refused: readonly (readonly [environment: Record<string, string>, ...compl
     "invalid value 'somewhere' for X402_PAY_TO: expected an address of ethereum",
   ],
   [{ ...right, X402_PAY_TO: `${payTo}00` }, "for X402_PAY_TO: expected an address of ethereum"],
-  [{ ...right, X402_NETWORK: "solana" }, 'X402_NETWORK must be "base", "base-sepolia" or like "eip155:8453"'],
-  [{ ...right, X402_NETWORK: "eip155:31337" }, "set X402_ASSET_ADDRESS, X402_ASSET_NAME, X402_ASSET_VERSION"],
+  [
+    { ...right, X402_NETWORK: "solana" },
+    "invalid value 'solana' for X402_NETWORK: expected base, base-sepolia or the form eip155:8453",
+  ],
+  [{ ...right, X402_NETWORK: "eip155:31337" }, "set X402_ASSET_ADDRESS, X402_ASSET_NAME and X402_ASSET_VERSION"],
   [
     { ...right, X402_FACILITATOR_URL: rpc, X402_FACILITATOR_KEY_ID: "key-1" },
     "X402_FACILITATOR_KEY_ID needs X402_FACILITATOR_KEY",
@@ -111,7 +114,7 @@ const refused: readonly (readonly [environment: Record<string, string>, ...compl
     { ...right, X402_FACILITATOR_URL: rpc, X402_FACILITATOR_KEY: "AAAA", X402_FACILITATOR_KEY_ID: "key-1" },
     "X402_FACILITATOR_KEY must be an Ed25519 secret in base64",
   ],
-  [{ ...right, X402_ASSET_ADDRESS: "0x12" }, "X402_ASSET_ADDRESS must be an address of ethereum"],
+  [{ ...right, X402_ASSET_ADDRESS: "0x12" }, "invalid value '0x12' for X402_ASSET_ADDRESS: expected an Ethereum address"],
   [{ X402_PAY_TO: payTo, X402_RPC_URL: rpc }, "X402_PAY_TO needs X402_FACILITATOR_URL or X402_SETTLE_KEY"],
   [{ ...right, X402_SETTLE_KEY: "deadbeef" }, "X402_SETTLE_KEY must be a private key of secp256k1"],
   [{ ...right, X402_SETTLE_KEY: "00".repeat(32) }, "X402_SETTLE_KEY must be a private key of secp256k1"],
@@ -125,7 +128,7 @@ const refused: readonly (readonly [environment: Record<string, string>, ...compl
   [
     { X402_PAY_TO: "x", X402_NETWORK: "y" },
     "for X402_PAY_TO: expected an address",
-    "X402_NETWORK must be",
+    "invalid value 'y' for X402_NETWORK",
     "X402_PAY_TO needs X402_FACILITATOR_URL or X402_SETTLE_KEY",
   ],
 ];

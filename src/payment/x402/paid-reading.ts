@@ -1,8 +1,8 @@
 /**
- * Bytes that readers have paid for by x402: one payment is one allowance, which is used up once, over restarts too.
+ * Reading allowances paid by x402: one payment buys one allowance, which is used up once, also over restarts.
  *
- * A payment is bound to its reader before it settles, so who sees it on the chain cannot read for it. Addresses are
- * not stored: a reader is a keyed hash of its address. What was read is written before the response leaves.
+ * A payment is bound to its reader before it settles, so an observer of the chain cannot use it. Addresses are not
+ * stored: a reader is a keyed hash of its address. The used bytes are written before the response is sent.
  * Source: docs/decisions/086-paid-reading.md.
  * @module
  */
@@ -23,23 +23,23 @@ import {
 import { x402Rejection } from "./x402-offers.ts";
 import { x402IdOf } from "./x402-payment-store.ts";
 
-/** Paid reading. Readers are named by their address blocks. */
+/** Paid reading. Readers are identified by their address blocks. */
 export type PaidReading = Readonly<{
   terms: X402Terms;
   /** Bytes that one payment buys. */
   bytes: number;
-  /** Says what an allowance costs. @throws Failure of the prices. */
+  /** The price of an allowance. @throws Failure of the prices. */
   quote: (signal: AbortSignal) => Promise<X402Quote>;
   /** Bytes that a reader can still read, as far as this process knows. */
   left: (reader: string) => number;
   /**
    * Settles a payment and grants its allowance, once ever.
-   * @throws Failure as `X402.settle`; `settlement_failed` also when the payer's credits are spent already.
+   * @throws Failure as `X402.settle`; `settlement_failed` also when the payer's credits are already spent.
    */
   pay: (reader: string, payment: X402Payment, resource: string, signal: AbortSignal) => Promise<X402Settled>;
   /**
    * Takes bytes from a reader's allowances, the oldest first.
-   * @returns Bytes that none of them covered.
+   * @returns Bytes that the allowances do not cover.
    * @throws Failure of the ledger.
    */
   take: (reader: string, bytes: number) => Promise<number>;
@@ -58,7 +58,7 @@ type PaidReadingOptions = Readonly<{
   makeId: MakeId;
 }>;
 
-/** Readers whose allowances are in memory; of more, those that have not read for longest pay again. */
+/** Readers whose allowances are in memory. Beyond that, the least recent reader must pay again. */
 const readersMax = 100_000;
 
 /** Allowances that one response may use up. */
@@ -132,7 +132,7 @@ function newestOpen(tx: Tx): Promise<AllowanceRow[]> {
   );
 }
 
-/** Those of one reader, the oldest first. */
+/** The open allowances of one reader, the oldest first. */
 function openOf(tx: Tx, client: string): Promise<AllowanceRow[]> {
   return tx.all<AllowanceRow>(
     "SELECT payment_id, client, bytes_left FROM reading_allowances WHERE client = ? AND bytes_left > 0 " +
@@ -146,7 +146,7 @@ async function leftOf(tx: Tx, client: string): Promise<number> {
   return readCount(rows.reduce((sum, row) => sum + row.bytes_left, 0n));
 }
 
-/** @returns What no allowance covered. */
+/** @returns The uncovered bytes. */
 async function takeFrom(tx: Tx, client: string, bytes: bigint): Promise<bigint> {
   let open = bytes;
   for (const row of await openOf(tx, client)) {

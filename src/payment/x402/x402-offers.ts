@@ -1,8 +1,7 @@
 /**
- * Accepts a new payment or rejects it: by its fields, by its price, and by
- * what the chain would do with it.
+ * Accepts or rejects a new payment by its fields, its price, and a trial on the chain; and quotes prices.
  *
- * A rejection here leaves nothing behind: strangers cannot fill the ledger with signatures that no dollar covers.
+ * A rejection here stores nothing, so that unfunded signatures cannot fill the ledger.
  * @module
  */
 
@@ -13,6 +12,7 @@ import { amountMax } from "../../store/ledger/ledger-database.ts";
 import type { Token } from "../addresses.ts";
 import type { AuthorizationChain } from "../evm/authorization-chain.ts";
 import type { Prices } from "../prices/price-types.ts";
+import { larger } from "../prices/rational.ts";
 import {
   faultOf,
   type X402Payment,
@@ -34,13 +34,13 @@ type X402OffersOptions = Readonly<{
 }>;
 
 /**
- * Makes of a payment what is stored of it; its signature was checked.
- * @throws Failure `settlement_failed` {reason}; `settlement_unknown` when the chain cannot be asked, for a payment that
- *   could not be followed is not taken; those of `quote`.
+ * Validates a payment with a valid signature, and returns the offer to store.
+ * @throws Failure `settlement_failed` {reason}; `settlement_unknown` when the chain is unreachable, because the payment
+ *   could not be followed; those of `quote`.
  */
 export type OfferX402 = (request: X402Request, signal: AbortSignal) => Promise<X402Offer>;
 
-/** So far back a payment is looked for that was carried out before it came here: some hours of a fast chain. Blocks. */
+/** Range of the search for an earlier settlement: some hours of a fast chain. Blocks. */
 const blocksBack = 5_000;
 
 /** Servers behind one address differ by some blocks. */
@@ -66,7 +66,7 @@ export function createX402Offers(options: X402OffersOptions): OfferX402 {
     if (trial.kind === "fault") throw new Failure("settlement_unknown", { ...trial });
     const { height } = newest.value;
     if (trial.kind === "fits") return Math.max(height - blocksOverlap, 0);
-    // It may be that somebody has carried it out already: then it has paid.
+    // The authorization may already be settled by another sender: then it is paid.
     const fromHeight = Math.max(height - blocksBack, 0);
     const status = await chain.look(authorization, { transaction: undefined, fromHeight }, signal);
     if (status.kind === "ok" && status.value.kind === "moved") return fromHeight;
@@ -99,7 +99,7 @@ export function createX402Offers(options: X402OffersOptions): OfferX402 {
   };
 }
 
-/** A payment that is not, or did not become, what was asked for. */
+/** The failure of an invalid or unsettled payment. */
 export function x402Rejection(reason: string): Failure {
   return new Failure("settlement_failed", { reason });
 }
@@ -108,35 +108,34 @@ function unixSeconds(clock: Clock): bigint {
   return BigInt(clock()) / 1_000n;
 }
 
-// Prices for x402, and which of the recently quoted prices a payment pays.
+// Prices for x402, and the match of a payment with the recently quoted prices.
 //
-// A payer signs the amount that it was quoted a moment ago, and version 2 takes no other: so a price is held for as
-// long as a payment may take, whatever it would be by then. Held prices are this process's own; another takes the
-// payment at its own price, or rejects it before anything has moved.
+// A payer signs the amount of a recent quote, and version 2 accepts no other amount, so a price is held as long as a
+// payment may take. Held prices belong to one process; another process accepts the payment at its own price, or rejects
+// it before money moves.
 
 /** The result of a payment. */
 type Bought = Readonly<{
-  /** The credits for the whole payment, at the price of the quote. */
+  /** The credits for the full payment, at the price of the quote. */
   winc: bigint;
   /** The credits that the quote promised. */
   quotedWinc: bigint;
 }>;
 
-/** The prices. */
 export type X402Quotes = Readonly<{
   /** As `X402.quote`. */
   quote: (want: X402Want, signal: AbortSignal) => Promise<X402Quote>;
   /**
-   * What a payment buys.
-   * @param version - Version 1 may pay more than was asked for, version 2 may not.
-   * @returns `undefined` when it pays none of the prices that are held.
+   * The credits that a payment buys.
+   * @param version - Version 1 may pay more than the price, version 2 may not.
+   * @returns `undefined` when it pays none of the held prices.
    */
   bought: (want: X402Want, version: 1 | 2, paid: bigint) => Bought | undefined;
 }>;
 
 type X402QuotesOptions = Readonly<{
   prices: Pick<Prices, "bytes" | "token" | "tokenFor">;
-  /** By whose price the asset is sold. */
+  /** The token of the asset's price. */
   token: Token;
   /** Lifetime of a quoted price. */
   heldMs: number;
@@ -146,10 +145,10 @@ type X402QuotesOptions = Readonly<{
 /** A quoted price and its expiry, Unix milliseconds. */
 type Held = Readonly<{ amount: bigint; winc: bigint; credited: bigint; until: number }>;
 
-/** Things whose prices are held; beyond that, the oldest quotes are dropped. */
+/** Purchases with held prices; beyond that, the oldest are dropped. */
 const wantsHeldMax = 10_000;
 
-/** Prices of one thing: a source that changes every half minute tells ten in five. */
+/** Held prices of one purchase: a price that changes twice a minute has ten values in five minutes. */
 const pricesHeldMax = 16;
 
 export function createX402Quotes({ prices, token, heldMs, clock }: X402QuotesOptions): X402Quotes {
@@ -162,7 +161,7 @@ export function createX402Quotes({ prices, token, heldMs, clock }: X402QuotesOpt
 
   function hold(key: string, price: Omit<Held, "until">): void {
     const others = heldFor(key).filter(({ amount, winc: bought }) => amount !== price.amount || bought !== price.winc);
-    held.delete(key); // and in again at the end: those at the front are the oldest
+    held.delete(key); // inserted again at the end: the map is ordered by age
     held.set(key, [...others, { ...price, until: clock() + heldMs }].slice(-pricesHeldMax));
     if (held.size <= wantsHeldMax) return;
     for (const oldest of held.keys()) {
@@ -180,7 +179,7 @@ export function createX402Quotes({ prices, token, heldMs, clock }: X402QuotesOpt
         return { want, amount: want.amount, winc: worth };
       }
       const wanted = want.kind === "credits" ? want.winc : (await prices.bytes(want.size, signal)).winc;
-      // What costs nothing is paid for all the same: with the least that can be paid, for credits.
+      // A free purchase still costs the lowest price, which buys credits.
       const winced = winc(larger(wanted, 1n));
       if (winced > amountMax) throw new Failure("invalid_quantity", { ...want });
       const amount = larger(await prices.tokenFor(token, winced, signal), x402AmountMin);
@@ -211,12 +210,8 @@ function keyOf(want: X402Want): string {
   }
 }
 
-/** The highest price that is paid is the one that was signed; of two equal ones, the one that buys more. */
+/** The signed price is the highest one that the payment covers; of two equal prices, the one with more credits. */
 function closestFirst(left: Held, right: Held): number {
   if (left.amount !== right.amount) return left.amount > right.amount ? -1 : 1;
   return left.credited > right.credited ? -1 : 1;
-}
-
-function larger(left: bigint, right: bigint): bigint {
-  return left > right ? left : right;
 }

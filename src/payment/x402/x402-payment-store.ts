@@ -1,6 +1,6 @@
 /**
- * Payments by x402 in the ledger: one row an authorization, and the changes of its state with their credits. Each
- * change is part of its caller's transaction.
+ * Payments by x402 in the ledger: one row an authorization, its next step, and the changes of its state with their
+ * credits. Each change is part of its caller's transaction.
  *
  * seen → settling → settled | rejected. A rejected payment is watched until its authorization is no longer usable,
  * because an observer may execute the authorization: then it is settled after all. A settled payment is reversed when
@@ -9,23 +9,25 @@
  * @module
  */
 import { assert } from "../../lib/assert.ts";
-import { readCount, readTime, type Tx } from "../../store/ledger/ledger-database.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Log } from "../../lib/log.ts";
+import { type LedgerDatabase, readCount, readTime, type Tx } from "../../store/ledger/ledger-database.ts";
 import { balanceOf, claimEvent, type MakeId, provider, transfer, user } from "../../store/ledger/transfers.ts";
 import type { Token, UserAddress } from "../addresses.ts";
 import type { Authorization } from "../evm/authorization.ts";
-import type { EndPlace } from "../evm/authorization-chain.ts";
+import type { AuthorizationStatus, EndPlace } from "../evm/authorization-chain.ts";
 import { writeHexBytes } from "../evm/evm-values.ts";
 import type { X402Purpose } from "./x402.ts";
 
 /** The state of a payment. */
 export type X402State = "seen" | "settling" | "settled" | "rejected" | "reversed";
 
-/** A payment as it is first stored. */
+/** A new payment to store. */
 export type X402Offer = Readonly<{
   /** CAIP-2. */
   network: string;
   asset: UserAddress;
-  /** By whose price it was sold. */
+  /** The token of its price. */
   token: Token;
   version: 1 | 2;
   authorization: Authorization;
@@ -40,15 +42,15 @@ export type X402Offer = Readonly<{
   fromHeight: number;
 }>;
 
-/** A payment as it is stored. Times are Unix milliseconds. */
+/** A stored payment. Times are Unix milliseconds. */
 export type X402Stored = X402Offer &
   Readonly<{
     id: string;
     state: X402State;
     seenAt: number;
-    /** How often it was sent to be carried out. */
+    /** Number of attempts to settle it. */
     attempts: number;
-    /** That of its settlement; before, one that may become it. */
+    /** The transaction of its settlement; before, a possible one. */
     transaction: string | undefined;
     /** The payer's balance right after the credit. */
     balance: bigint | undefined;
@@ -56,7 +58,7 @@ export type X402Stored = X402Offer &
     dueAt: number | undefined;
   }>;
 
-/** When a change happens, when the chain is asked next, and names for what moves. */
+/** The time of a change, of the next request to the chain, and ids for the transfers. */
 export type X402Time = Readonly<{ now: number; dueAt: number | undefined; makeId: MakeId }>;
 
 type X402Row = {
@@ -86,7 +88,7 @@ type X402Row = {
   due_at: bigint | null;
 };
 
-/** Names an authorization among all: a nonce is its owner's own, on one chain, for one coin. */
+/** The unique id of an authorization: nonces are unique per owner, chain and coin. */
 export function x402IdOf(
   network: string,
   asset: UserAddress,
@@ -95,13 +97,12 @@ export function x402IdOf(
   return `${network}/${asset}/${from}/${nonce}`;
 }
 
-/** Finds a payment. */
 export async function findX402(tx: Tx, id: string): Promise<X402Stored | undefined> {
   const row = await tx.get<X402Row>("SELECT * FROM x402_payments WHERE id = ?", id);
   return row === undefined ? undefined : readRow(row);
 }
 
-/** Payments in a coin whose chain is to be asked, the longest due first. */
+/** Payments in a coin that are due for a check of the chain, the longest due first. */
 export async function dueX402(
   tx: Tx,
   { network, asset }: Pick<X402Offer, "network" | "asset">,
@@ -118,7 +119,7 @@ export async function dueX402(
   return rows.map(readRow);
 }
 
-/** Keeps a payment that was not seen before. @returns Whether it is new; one that is not is left as it was. */
+/** Stores a new payment. @returns Whether it is new; a known payment is unchanged. */
 export async function keepX402(tx: Tx, offer: X402Offer, { now, dueAt }: X402Time): Promise<boolean> {
   const { from, to, value, validAfter, validBefore, nonce } = offer.authorization;
   const stored = await tx.run(
@@ -136,10 +137,10 @@ export async function keepX402(tx: Tx, offer: X402Offer, { now, dueAt }: X402Tim
 }
 
 /**
- * Takes a payment into one's hands until it is due again.
+ * Leases a payment until it is due again.
  *
- * @param seen - As it was found due.
- * @returns False when somebody else did.
+ * @param seen - The payment as found due.
+ * @returns False when another follower leased it first.
  */
 export async function takeX402(tx: Tx, seen: X402Stored, dueAt: number): Promise<boolean> {
   const taken = await tx.run(
@@ -153,9 +154,9 @@ export async function takeX402(tx: Tx, seen: X402Stored, dueAt: number): Promise
 }
 
 /**
- * Notes that a payment is about to be sent to be carried out.
+ * Records an attempt to settle a payment, before it is sent.
  *
- * @returns False when it must not be: it has ended meanwhile.
+ * @returns False when the payment has ended and must not be sent.
  */
 export async function beginX402(tx: Tx, id: string, transaction: string | undefined, dueAt: number): Promise<boolean> {
   const begun = await tx.run(
@@ -169,7 +170,7 @@ export async function beginX402(tx: Tx, id: string, transaction: string | undefi
   return begun === 1;
 }
 
-/** Credits a payment whose dollars have come. */
+/** Credits a payment whose dollars have arrived. */
 export async function settleX402(tx: Tx, payment: X402Stored, end: EndPlace, time: X402Time): Promise<void> {
   assert(payment.state !== "settled" && payment.state !== "reversed", "a payment is credited once");
   const { id, winc, authorization } = payment;
@@ -191,23 +192,23 @@ export async function settleX402(tx: Tx, payment: X402Stored, end: EndPlace, tim
   );
 }
 
-/** Ends a payment that was not credited; it is watched while it is due. */
+/** Rejects an uncredited payment; it is watched while it is due. */
 export async function rejectX402(
   tx: Tx,
   { id, state }: X402Stored,
   reason: string,
   { now, dueAt }: X402Time,
 ): Promise<void> {
-  assert(state === "seen" || state === "settling", "what is rejected was not settled");
+  assert(state === "seen" || state === "settling", "a rejected payment was not settled");
   await tx.run(
     "UPDATE x402_payments SET state = 'rejected', ended_at = ?, reason = ?, due_at = ? WHERE id = ?",
     ...[BigInt(now), reason, timeOrNull(dueAt), id],
   );
 }
 
-/** Takes back what a payment was credited with; the account may owe afterwards. */
+/** Reverses the credit of a payment; the account may be in debt afterwards. */
 export async function reverseX402(tx: Tx, payment: X402Stored, reason: string, time: X402Time): Promise<void> {
-  assert(payment.state === "settled", "what is reversed was settled");
+  assert(payment.state === "settled", "a reversed payment was settled");
   const { id, winc, authorization } = payment;
   const legs = [
     { account: provider("x402"), amount: winc },
@@ -233,7 +234,7 @@ export async function placeX402(
   );
 }
 
-/** Notes when a payment is to be looked at again, and by which transaction it may have been carried out. */
+/** Sets the time of the next check, and the transaction that may have settled the payment. */
 export async function laterX402(
   tx: Tx,
   { id }: X402Stored,
@@ -248,7 +249,7 @@ export async function laterX402(
   );
 }
 
-/** Removes what was rejected for good long ago: its authorization can never be used. @returns How many. */
+/** Removes finally rejected payments, whose authorizations can never be used. @returns How many. */
 export function removeRejectedX402(tx: Tx, before: number, limit: number): Promise<number> {
   return tx.run(
     "DELETE FROM x402_payments WHERE id IN (SELECT id FROM x402_payments WHERE state = 'rejected' " +
@@ -292,4 +293,165 @@ function readRow(row: X402Row): X402Stored {
 
 function timeOrNull(time: number | undefined): bigint | null {
   return time === undefined ? null : BigInt(time);
+}
+
+// The next step of a payment, from its state in the ledger and on the chain.
+
+/** The next step. */
+type X402Step =
+  /** The chain has moved the dollars: credit the payer. */
+  | Readonly<{ kind: "credit"; end: EndPlace; isFinal: boolean }>
+  /** It is credited, and the chain still has its transaction. */
+  | Readonly<{ kind: "place"; end: EndPlace; isFinal: boolean }>
+  /** It is not settled yet: send it. */
+  | Readonly<{ kind: "send" }>
+  /** It will not settle; not final while a settlement is still possible. */
+  | Readonly<{ kind: "reject"; reason: string; isFinal: boolean }>
+  /** It was credited, and a reorg removed it for good. */
+  | Readonly<{ kind: "reverse"; reason: string }>
+  /** Check again later. */
+  | Readonly<{ kind: "wait" }>
+  /** No further checks. */
+  | Readonly<{ kind: "rest" }>;
+
+/** A reorg changes block times; after this margin no block can include an expired authorization. Seconds. */
+const overSlack = 120n;
+
+/** Time until a block includes a sent transaction. Seconds. */
+const sendSlack = 6n;
+
+const expiredReason = "The authorization has expired";
+const otherwiseReason = "The authorization was cancelled or used for something else";
+
+/** Returns the next step. @param finalConfirmations - Confirmations at which a block is final. */
+export function stepOf(
+  payment: Pick<X402Stored, "state" | "authorization">,
+  status: AuthorizationStatus,
+  finalConfirmations: number,
+): X402Step {
+  const { state, authorization } = payment;
+  if (state === "reversed") return { kind: "rest" };
+  switch (status.kind) {
+    case "moved": {
+      const isFinal = status.confirmations >= finalConfirmations;
+      return { kind: state === "settled" ? "place" : "credit", end: status, isFinal };
+    }
+    case "otherwise":
+      return endedStep(state, otherwiseReason, status.confirmations >= finalConfirmations);
+    case "unused": {
+      const { time } = status;
+      if (time >= authorization.validBefore + overSlack) return endedStep(state, expiredReason, true);
+      const canSend = state !== "rejected" && time + sendSlack < authorization.validBefore;
+      return { kind: canSend ? "send" : "wait" };
+    }
+  }
+}
+
+/**
+ * Returns the next step after a rejected attempt.
+ *
+ * The rejection of a first attempt ends the payment. After an attempt with an unknown outcome, the rejection may be
+ * caused by that attempt.
+ * @param step - The step by the chain's status.
+ * @param attemptsBefore - The number of attempts before this one.
+ */
+export function rejectedStep(
+  { state, attempts }: Pick<X402Stored, "state" | "attempts">,
+  step: X402Step,
+  reason: string,
+  attemptsBefore: number,
+): X402Step {
+  if (step.kind !== "send") return step;
+  const isFirst = attemptsBefore === 0 && attempts <= 1;
+  const isSure = isFirst && (state === "seen" || state === "settling");
+  return isSure ? { kind: "reject", reason, isFinal: false } : { kind: "wait" };
+}
+
+/** The step for an authorization that ended without payment. */
+function endedStep(state: X402Stored["state"], reason: string, isFinal: boolean): X402Step {
+  if (state === "seen" || state === "settling") return { kind: "reject", reason, isFinal };
+  if (!isFinal) return { kind: "wait" };
+  return state === "settled" ? { kind: "reverse", reason } : { kind: "rest" };
+}
+
+// Steps of payments, written to the ledger: each in one transaction, by the row's current state.
+
+export type StepWriterOptions = Readonly<{ ledger: LedgerDatabase; clock: Clock; makeId: MakeId; log: Log }>;
+
+/** Writes steps. @throws Failure of the ledger. */
+type StepWriter = Readonly<{
+  /**
+   * Writes the step for the current row. The caller sends the payment after the step `send`.
+   * @param decide - Receives the row of this transaction.
+   */
+  take: (payment: X402Stored, decide: (stored: X402Stored) => X402Step) => Promise<X402Step>;
+  /** Postpones the next check. @param transaction - The transaction that may have settled it. */
+  putOff: (payment: X402Stored, transaction?: string) => Promise<void>;
+  /** Records an attempt before it is sent. @returns False when the payment has ended and must not be sent. */
+  begin: (payment: X402Stored, transaction: string | undefined) => Promise<boolean>;
+}>;
+
+/** Lease of a payment: longer than a facilitator's timeout and the wait after it. Milliseconds. */
+export const leaseMs = 60_000;
+
+export function createStepWriter({ ledger, clock, makeId, log }: StepWriterOptions): StepWriter {
+  return {
+    take: async (payment, decide) => {
+      const now = clock();
+      const taken = await ledger.write(async (tx) => {
+        const stored = (await findX402(tx, payment.id)) ?? payment;
+        const step = decide(stored);
+        await writeStep(tx, stored, step, { now, dueAt: lookAgainAt(stored, step, now), makeId });
+        return step;
+      });
+      announce(log, payment, taken);
+      return taken;
+    },
+    putOff: async (payment, transaction) => {
+      const dueAt = lookAgainAt(payment, { kind: "wait" }, clock());
+      await ledger.write((tx) => laterX402(tx, payment, dueAt, transaction));
+    },
+    begin: (payment, transaction) => ledger.write((tx) => beginX402(tx, payment.id, transaction, clock() + leaseMs)),
+  };
+}
+
+/** A client waits for an open payment; others are only watched. Milliseconds. */
+const openPauses = { ageDivisor: 10, leastMs: 2_000, mostMs: 60_000 };
+const watchedPauses = { ageDivisor: 2, leastMs: 30_000, mostMs: 10 * 60_000 };
+
+/** Time of the next check after a step; pauses grow with the payment's age. */
+function lookAgainAt({ state, seenAt }: X402Stored, step: X402Step, now: number): number | undefined {
+  const isOver = step.kind === "rest" || step.kind === "reverse" || ("isFinal" in step && step.isFinal);
+  if (isOver) return undefined;
+  const isOpen = (state === "seen" || state === "settling") && (step.kind === "wait" || step.kind === "send");
+  const { ageDivisor, leastMs, mostMs } = isOpen ? openPauses : watchedPauses;
+  const age = Math.max(now - seenAt, 0);
+  const wait = (age - (age % ageDivisor)) / ageDivisor;
+  return now + Math.max(Math.min(wait, mostMs), leastMs);
+}
+
+async function writeStep(tx: Tx, payment: X402Stored, step: X402Step, time: X402Time): Promise<void> {
+  switch (step.kind) {
+    case "credit":
+      return await settleX402(tx, payment, step.end, time);
+    case "place":
+      return await placeX402(tx, payment, step.end, time.dueAt);
+    case "reject":
+      return await rejectX402(tx, payment, step.reason, time);
+    case "reverse":
+      return await reverseX402(tx, payment, step.reason, time);
+    case "wait":
+    case "rest":
+      return await laterX402(tx, payment, time.dueAt);
+    case "send":
+      return; // the caller keeps the lease
+  }
+}
+
+/** Logs every change of a state. */
+function announce(log: Log, { id, winc, authorization }: X402Stored, step: X402Step): void {
+  const reports = { payment: id, account: authorization.from, winc };
+  if (step.kind === "credit") log.info("x402 payment settled", { ...reports, ...step.end });
+  if (step.kind === "reject") log.info("x402 payment rejected", { ...reports, reason: step.reason });
+  if (step.kind === "reverse") log.warn("x402 payment reversed", { ...reports, reason: step.reason });
 }

@@ -1,5 +1,5 @@
 /**
- * Settlement of authorizations: by our own transaction, or by a facilitator.
+ * Settlement of authorizations: by the gateway's own transaction, or by a facilitator.
  * @module
  */
 
@@ -26,22 +26,22 @@ type SettlementOrder = Readonly<{
 
 /** The outcome. The chain must confirm it. */
 type Carried =
-  /** It is said to be on its way, or done. */
+  /** Reported as sent or settled. */
   | Readonly<{ kind: "sent"; transaction: string | undefined }>
-  /** It may be on its way. */
+  /** Possibly sent. */
   | Readonly<{ kind: "unknown"; transaction: string | undefined; reason: string }>
-  /** It is said that it cannot be carried out, and that nothing was sent. */
+  /** Reported as invalid and not sent. */
   | Readonly<{ kind: "rejected"; reason: string }>
-  /** Nothing was sent: it could not be tried. */
+  /** Not sent: the attempt was not possible. */
   | Readonly<{ kind: "untried"; reason: string }>
-  /** Nothing was sent: `onSending` said no. */
+  /** Not sent: `onSending` returned false. */
   | Readonly<{ kind: "withheld" }>;
 
 /**
- * Carries authorizations out.
+ * Settles authorizations.
  *
- * @param onSending - Waited for before anything leaves that could move money, with the transaction where it is known;
- *   when it says no, or rejects, nothing leaves.
+ * @param onSending - Awaited before a request that could move money, with the transaction if known. When it returns
+ *   false or rejects, nothing is sent.
  */
 export type Settler = (
   order: SettlementOrder,
@@ -49,7 +49,7 @@ export type Settler = (
   signal: AbortSignal,
 ) => Promise<Carried>;
 
-// Carrying authorizations out ourselves: a transaction of an account of ours, which pays for the gas.
+// Direct settlement: a transaction of the gateway's account, which pays for the gas.
 
 export function createDirectSettler(sender: Pick<EvmSender, "send">, terms: X402Terms): Settler {
   const domain = domainOf(terms);
@@ -130,17 +130,16 @@ function encoded(value: JsonValue): string {
   return encodeBase64url(new TextEncoder().encode(writeJson(value)));
 }
 
-// A facilitator: a service that carries authorizations out and pays for the gas.
+// A facilitator: a service that settles authorizations and pays for the gas.
 //
-// It has no word for "not yet", so all that it does not clearly reject may have been sent; and a rejection that names a
-// transaction is one that it has lost from observation.
+// The protocol has no status for "not yet", so everything that is not clearly rejected may have been sent. After a
+// rejection with a transaction, the outcome of the transaction is unknown.
 // Source: docs/reference/payment.md#x402; x402 specification §7.2 (`POST /settle`).
 
-/** A facilitator, open. */
 type Facilitator = Readonly<{ settle: Settler; close: () => void }>;
 
 type FacilitatorOptions = Readonly<{
-  /** `http:` or `https:`; `/settle` is put after it. */
+  /** `http:` or `https:`; `/settle` is appended. */
   url: string;
   terms: X402Terms;
   /** Undefined for a facilitator without authentication. */
@@ -149,7 +148,7 @@ type FacilitatorOptions = Readonly<{
   timeouts?: HttpTimeouts;
 }>;
 
-/** It waits for a block, which takes a chain some seconds. */
+/** A facilitator waits for a block, which takes some seconds. */
 const timeoutsDefault: HttpTimeouts = { firstByteMs: 25_000, stallMs: 5_000, totalMs: 30_000 };
 
 /** A response has a few hundred bytes. */
@@ -179,7 +178,7 @@ export function openFacilitator(options: FacilitatorOptions): Facilitator {
   };
 }
 
-/** A facilitator may repeat what it was sent; reasons are logged and sent on. */
+/** Removes the key from a reason, which is logged and forwarded: a facilitator may repeat request headers. */
 function withoutKey(carried: Carried, access: FacilitatorAccess | undefined): Carried {
   if (access?.kind !== "bearer" || !("reason" in carried)) return carried;
   return { ...carried, reason: carried.reason.replaceAll(access.key, "…") };
@@ -217,7 +216,7 @@ function readSettlement(value: JsonValue | undefined, status: number): Carried {
   const reason =
     typeof errorReason === "string" && errorReason !== "" ? errorReason.slice(0, reasonLengthMax) : `status ${status}`;
   if (response["success"] === false && transaction === undefined) return { kind: "rejected", reason };
-  // It does not take orders from us, so it has carried nothing out.
+  // Without authentication a facilitator settles nothing.
   if (status === 401 || status === 403)
     return { kind: "untried", reason: `the facilitator rejects the key: ${reason}` };
   return { kind: "unknown", transaction, reason };

@@ -1,9 +1,9 @@
 /**
- * Payments by the x402 protocol: what is asked for, what came, and the one step that settles it. Types only.
+ * Payments by the x402 protocol: its types, networks, requirements, and the parsing and validation of a payment.
  *
- * A payment is an authorization to move dollars, signed by the payer (EIP-3009). Settling moves them once and credits
- * the payer's account once, however often it is sent; a service that sells something for the payment reserves its price
- * from that account afterwards, so that a rejection leaves the payer the credits.
+ * A payment is an authorization to move dollars, signed by the payer (EIP-3009). Settling moves the dollars once and
+ * credits the payer's account once, however often the payment is sent. A service then reserves its price from that
+ * account, so that the payer keeps the credits when the service rejects the request.
  * Source: docs/reference/payment.md#x402.
  * @module
  */
@@ -19,12 +19,10 @@ export type X402Want =
   | Readonly<{ kind: "bytes"; size: bigint }>
   /** Credits, winc, 1 or more. */
   | Readonly<{ kind: "credits"; winc: bigint }>
-  /** Whatever an amount of the asset buys, `x402AmountMin` or more of its smallest unit. */
+  /** The credits that an amount of the asset buys; the amount is `x402AmountMin` or more of its smallest unit. */
   | Readonly<{ kind: "dollars"; amount: bigint }>;
 
-/**
- * A price. It is held for as long as a payment may take, so that the one who signs it is not rejected for a new one.
- */
+/** A price. It is held as long as a payment may take, so that a later price does not invalidate the signed amount. */
 export type X402Quote = Readonly<{
   want: X402Want;
   /** The price, smallest unit of the asset; at least `x402AmountMin`. */
@@ -33,7 +31,7 @@ export type X402Quote = Readonly<{
   winc: bigint;
 }>;
 
-/** Under which terms everything is paid here. */
+/** The terms of all payments. */
 export type X402Terms = Readonly<{
   network: X402Network;
   payTo: UserAddress;
@@ -44,21 +42,21 @@ export type X402Terms = Readonly<{
 /** The purpose of a payment: `topUpPurpose`, or an `uploadPurpose`. The first purpose binds it. */
 export type X402Purpose = string & { readonly __brand: "X402Purpose" };
 
-/** A payment and what it is for. */
+/** A payment with its purchase. */
 export type X402Request = Readonly<{
   payment: X402Payment;
-  /** The purchase. Payments for quotes that are still held are accepted at their price. */
+  /** The purchase. Payments for held quotes are accepted at their price. */
   want: X402Want;
   purpose: X402Purpose;
-  /** Address of what is paid for, absolute; for the facilitator's eyes. */
+  /** Absolute URL of the purchase, for the facilitator. */
   resource: string;
 }>;
 
-/** A payment that has moved the dollars, and credited the payer. */
+/** A settled payment: the dollars moved, and the payer was credited. */
 export type X402Settled = Readonly<{
-  /** Whose account was credited. */
+  /** The credited account. */
   payer: UserAddress;
-  /** The credits: the whole payment, at the quote's price. */
+  /** The credits for the full payment, at the quote's price. */
   creditedWinc: bigint;
   /** The credits that the quote promised; `creditedWinc` or less. An upload reserves this. */
   quotedWinc: bigint;
@@ -76,24 +74,23 @@ export type X402Settled = Readonly<{
 export type X402 = Readonly<{
   terms: X402Terms;
   /**
-   * Says what something costs. Writes nothing.
+   * Returns the price of a purchase. Writes nothing.
    * @throws Failure `pricing_oracle_unavailable`, `fiat_oracle_unavailable`; `invalid_quantity` when it costs more than
    *   can be paid.
    */
   quote: (want: X402Want, signal: AbortSignal) => Promise<X402Quote>;
   /**
-   * Settles a payment and credits its payer, once ever; the same payment for the same purpose gets the same response
-   * again.
+   * Settles a payment and credits its payer, once ever. The same payment for the same purpose gets the same response.
    *
    * Once money may move, the signal only ends the caller's wait: the payment is followed until the chain has decided.
    * @throws Failure `invalid_signature` for a signature that is not the payer's; `settlement_failed` {reason} when the
-   *   payment is not what was asked for, or did not and will not settle; `settlement_unknown` when that is not known
-   *   yet, also while another request settles it; those of `quote`; `database_unavailable`, `busy`.
+   *   payment does not match the requirement or cannot settle; `settlement_unknown` while the outcome is unknown, also
+   *   while another request settles it; those of `quote`; `database_unavailable`, `busy`.
    */
   settle: (request: X402Request, signal: AbortSignal) => Promise<X402Settled>;
 }>;
 
-/** The least that anything costs, smallest unit of the asset: a tenth of a cent. */
+/** The lowest price, smallest unit of the asset: a tenth of a cent. */
 export const x402AmountMin = 1_000n;
 
 /** A payment for credits alone. */
@@ -101,7 +98,7 @@ export const topUpPurpose = "top-up" as X402Purpose;
 
 /**
  * A payment for an upload, whose price the upload service reserves from the payer's account after `settle`.
- * @param id - Names the upload: equal for a repeat of it, different for all others. At most 200 characters.
+ * @param id - The upload's id: equal for a repeated upload, different for all others. At most 200 characters.
  */
 export function uploadPurpose(id: string): X402Purpose {
   return `upload:${id}` as X402Purpose;
@@ -109,7 +106,7 @@ export function uploadPurpose(id: string): X402Purpose {
 
 /**
  * A payment for reading beyond the limits.
- * @param client - Names the reader: 64 hexadecimal digits.
+ * @param client - The id of the reader: 64 hexadecimal digits.
  */
 export function readingPurpose(client: string): X402Purpose {
   return `reading:${client}` as X402Purpose;
@@ -120,13 +117,13 @@ export function readingPurpose(client: string): X402Purpose {
 
 /** The resource as described to the payer. */
 export type X402Resource = Readonly<{
-  /** Absolute, or relative where no address of ours is known. */
+  /** Absolute, or relative when the public address is unknown. */
   url: string;
   description: string;
   mimeType: string;
 }>;
 
-/** Version 1, which is also what the specification shows. */
+/** Version 1, the version of the specification's examples. */
 export function requirementV1(terms: X402Terms, amount: bigint, resource: X402Resource) {
   const { network, payTo, timeoutSeconds } = terms;
   return {
@@ -156,32 +153,32 @@ export function requirementV2({ network, payTo, timeoutSeconds }: X402Terms, amo
   } as const;
 }
 
-// The chains and dollars that x402 payments are made in, with what their signatures are bound to.
+// The chains and dollars of x402 payments, with the domains of their signatures.
 //
-// Source: CAIP-2 (names of chains); Circle's list of USDC contracts; each contract's own `name()` and `version()`,
-// which are what its signatures say.
+// Source: CAIP-2 (names of chains); Circle's list of USDC contracts; each contract's `name()` and `version()`, which
+// its signatures contain.
 
-/** A coin, as its signatures name it (EIP-712). */
+/** A coin, with the fields of its EIP-712 domain. */
 type X402Asset = Readonly<{
   /** The contract, canonical. */
   address: UserAddress;
   name: string;
   version: string;
-  /** By whose price it is sold. */
+  /** The token of its price. */
   token: Token;
 }>;
 
-/** A chain and the coin that is taken on it. */
+/** A chain and its accepted coin. */
 export type X402Network = Readonly<{
   chainId: bigint;
-  /** CAIP-2: `eip155:8453`. What version 2 says, and what the ledger keeps. */
+  /** The CAIP-2 name, `eip155:8453`, of version 2 and of the ledger. */
   name: string;
-  /** The network's name in version 1: `base`; its CAIP-2 name where version 1 has none. */
+  /** The network's name in version 1, `base`, or its CAIP-2 name. */
   nameV1: string;
   asset: X402Asset;
 }>;
 
-/** An operator's coin in place of the known one. */
+/** The operator's coin, which replaces the known coin. */
 type AssetSettings = Readonly<{
   address: string | undefined;
   name: string | undefined;
@@ -224,53 +221,53 @@ const knownNetworks: readonly KnownNetwork[] = [
 const caipPattern = /^eip155:([1-9]\d{0,15})$/;
 
 /**
- * Reads a network.
+ * Parses a network.
  *
  * @param text - A name of version 1, or a CAIP-2 name of an EVM chain.
- * @param set - Takes the place of what is known of the network's coin; an unknown network needs all three.
- * @returns The network, or what is wrong with it.
+ * @param set - Replaces the known coin of the network; an unknown network needs all three settings.
+ * @returns The network, or the fault of the settings.
  */
 export function readX402Network(text: string, set: AssetSettings): X402Network | Readonly<{ fault: string }> {
   const chainText = caipPattern.exec(text)?.[1];
   const known = knownNetworks.find(({ chainId, nameV1 }) => nameV1 === text || String(chainId) === chainText);
   const chainId = known?.chainId ?? (chainText === undefined ? undefined : BigInt(chainText));
-  if (chainId === undefined) return { fault: 'X402_NETWORK must be "base", "base-sepolia" or like "eip155:8453"' };
+  if (chainId === undefined)
+    return { fault: `invalid value '${text}' for X402_NETWORK: expected base, base-sepolia or the form eip155:8453` };
   const addressText = set.address ?? known?.asset.address;
   const name = set.name ?? known?.asset.name;
   const version = set.version ?? known?.asset.version;
   if (addressText === undefined || name === undefined || version === undefined)
     return {
-      fault: "X402_NETWORK is not known: set X402_ASSET_ADDRESS, X402_ASSET_NAME, X402_ASSET_VERSION",
+      fault: `unknown X402_NETWORK '${text}': set X402_ASSET_ADDRESS, X402_ASSET_NAME and X402_ASSET_VERSION`,
     };
   const address = readAddress(addressText, "ethereum")?.address;
-  if (address === undefined) return { fault: "X402_ASSET_ADDRESS must be an address of ethereum" };
+  if (address === undefined)
+    return { fault: `invalid value '${addressText}' for X402_ASSET_ADDRESS: expected an Ethereum address` };
   const caip = `eip155:${chainId}`;
   const asset = { address, name, version, token: known?.token ?? "base-usdc" };
   return { chainId, name: caip, nameV1: known?.nameV1 ?? caip, asset };
 }
 
-// Payments as x402 clients send them: version 1 in `X-PAYMENT`, version 2 in `PAYMENT-SIGNATURE`, each base64 of JSON.
-//
-// Only what the text says is read here; whether it is what was asked for, and whose signature it is, is for check.ts.
+// Payments from x402 clients: version 1 in `X-PAYMENT`, version 2 in `PAYMENT-SIGNATURE`, each base64 of JSON.
 // Source: docs/reference/payment.md#x402; x402 specification, scheme "exact" on EVM chains.
 
-/** A payment as it was sent. */
+/** A payment as received. */
 export type X402Payment = Readonly<{
   version: 1 | 2;
   scheme: string;
-  /** As the version names it. */
+  /** The name in the payment's version. */
   network: string;
   authorization: Authorization;
-  /** 65 bytes of a key, any of a smart wallet. */
+  /** 65 bytes for a key, any size for a smart wallet. */
   signature: Uint8Array;
-  /** Version 2: what the payer says that it was asked for. */
+  /** Version 2: the requirement as repeated by the payer. */
   accepted: X402Accepted | undefined;
 }>;
 
-/** The part of version 2 in which a payer repeats what it was asked for. */
+/** The requirement that a payer repeats in version 2. */
 export type X402Accepted = Readonly<{ amount: bigint; asset: UserAddress; payTo: UserAddress }>;
 
-/** Longer headers are not looked into; honest ones have about 1,000 characters. */
+/** Longer headers are not parsed; valid headers have about 1,000 characters. */
 const textLengthMax = 8_192;
 
 /** Longest signature; a smart wallet's signature may wrap another. Bytes. */
@@ -280,15 +277,15 @@ const uintPattern = /^\d{1,78}$/;
 const uintMax = 2n ** 256n - 1n;
 
 /**
- * Reads a payment.
+ * Parses a payment.
  *
- * @param version - By the header that carried it.
+ * @param version - The version of its header.
  * @returns `undefined` for text that is not an EIP-3009 payment of this version.
  */
 export function readX402Payment(text: string, version: 1 | 2): X402Payment | undefined {
   const value = readBase64Json(text);
   if (!isJsonObject(value) || value["x402Version"] !== version) return undefined;
-  // Version 1 says at the top what version 2 says in the requirement that it repeats.
+  // Version 1 has these fields at the top, version 2 in the repeated requirement.
   const terms = version === 1 ? value : value["accepted"];
   const payload = value["payload"];
   if (!isJsonObject(terms) || !isJsonObject(payload)) return undefined;
@@ -345,22 +342,22 @@ function readUint(value: JsonValue | undefined): bigint | undefined {
   return number <= uintMax ? number : undefined;
 }
 
-// Whether a payment is what was asked for, as far as its own words tell, and whose signature it has.
+// Validation of a payment against the terms, and of a key's signature.
 // Source: docs/reference/payment.md#x402; EIP-3009.
 
 /**
- * A payment must have so long to be carried out when it comes, or it is over before a block has it. Seconds.
- * Facilitators ask for six.
+ * Shortest remaining validity of a received payment, so that a block includes it in time. Seconds. Facilitators require
+ * six.
  */
 const timeLeftMin = 10n;
 
 /**
- * And it must be over some day: until then it is watched. A payer who is asked for five minutes has no reason for
- * more than a day. Seconds.
+ * Longest remaining validity: the payment is watched until its end. The required timeout is five minutes, so no payer
+ * needs more than a day. Seconds.
  */
 const timeLeftMax = 86_400n;
 
-/** Clocks differ by seconds between payers, chains and us. */
+/** The clocks of payers, chains and this machine differ by seconds. */
 const clockSlack = 60n;
 
 /** The EIP-712 domain of the coin. */
@@ -370,18 +367,18 @@ export function domainOf({ network }: X402Terms): TypedDomain {
 }
 
 /**
- * Tells whether the payer signed it with a key, for the coin of these terms. Of wallets that are contracts only the
- * chain can tell (`isSignedByWallet`).
+ * Whether the payer signed with a key, for the coin of these terms. Signatures of contract wallets are checked on the
+ * chain (`isSignedByWallet`).
  */
 export function isSignedByKey(terms: X402Terms, { authorization, signature }: X402Payment): boolean {
   return isSignedByOwner(domainOf(terms), authorization, signature);
 }
 
 /**
- * Finds what of a payment is not as the terms say; of its amount, only that version 2 repeats it truly.
+ * Validates a payment against the terms. Of the amount, only the repetition in version 2 is checked.
  *
  * @param now - Unix seconds.
- * @returns The first fault as the protocol names it, or `undefined`.
+ * @returns The protocol's name of the first fault, or `undefined`.
  */
 export function faultOf(terms: X402Terms, payment: X402Payment, now: bigint): string | undefined {
   const { network, payTo } = terms;
@@ -389,7 +386,7 @@ export function faultOf(terms: X402Terms, payment: X402Payment, now: bigint): st
   const { from, to, value, validAfter, validBefore } = authorization;
   if (payment.scheme !== "exact") return "unsupported_scheme";
   const name = payment.version === 1 ? network.nameV1 : network.name;
-  // Version 1 names no chain that it has no word for; then both use the same.
+  // A network without a name in version 1 has its CAIP-2 name in both versions.
   if (payment.network !== name) return "invalid_network";
   if (accepted !== undefined && accepted.asset !== network.asset.address) return "invalid_asset";
   if (accepted !== undefined && accepted.payTo !== payTo) return "invalid_pay_to";

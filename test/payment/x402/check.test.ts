@@ -117,6 +117,6 @@ test("an unknown network has the coin that is set, and a known one the parts tha
     asset: { name: "USD Coin", version: "3" },
   });
   expect(readX402Network("base", { ...unset, address: "0x12" })).toEqual({
-    fault: "X402_ASSET_ADDRESS must be an address of ethereum",
+    fault: "invalid value '0x12' for X402_ASSET_ADDRESS: expected an Ethereum address",
   });
 });

@@ -4,8 +4,7 @@
  */
 import { expect, test } from "bun:test";
 import type { AuthorizationStatus } from "../../../src/payment/evm/authorization-chain.ts";
-import type { X402State } from "../../../src/payment/x402/x402-payment-store.ts";
-import { rejectedStep, stepOf } from "../../../src/payment/x402/x402-steps.ts";
+import { rejectedStep, stepOf, type X402State } from "../../../src/payment/x402/x402-payment-store.ts";
 import { nonce, payer, payTo } from "./payers.ts";
 
 const end = 1_800_000_300n;
