@@ -2,8 +2,8 @@
  * Accounts' addresses and chains' transaction ids, each in its canonical text, and the names of tokens.
  *
  * Every address or transaction id is parsed here before it is stored or compared: two spellings of one payment must
- * never be two payments, and two spellings of one Ethereum or KYVE address never two accounts. A native address is its
- * text, as given: any 43 characters of base64url name one account.
+ * never be two payments, and two spellings of one Ethereum or KYVE address never two accounts. The canonical text of a
+ * native address is the given text: any 43 characters of base64url are one account.
  * Source: docs/compatibility.md (addresses); EIP-55, BIP-173.
  * @module
  */
@@ -14,19 +14,19 @@ import { assert } from "../lib/assert.ts";
 import { decodeBase58, decodeBech32, encodeBech32 } from "../lib/base-encodings.ts";
 import { type Reading, reading, textKind } from "../lib/kind.ts";
 
-/** An address as the text that names its account. Equal texts are the same account. */
+/** The canonical text of an address. Equal texts are the same account. */
 export type UserAddress = string & { readonly __brand: "UserAddress" };
 
 /** The format of an address. Chains with the same format share their accounts. */
 export type AddressType = "native" | "ethereum" | "solana" | "ed25519" | "kyve";
 
-/** An address and what it is made of. */
+/** An address and its format. */
 export type TypedAddress = Readonly<{ address: UserAddress; type: AddressType }>;
 
-/** A ledger outside on which payments are made; a transaction id is unique within one. */
+/** A chain of payments; a transaction id is unique on its chain. */
 export type Chain = "native" | "ethereum" | "polygon" | "base" | "solana" | "kyve";
 
-/** One token: the chain it moves on, and every word that means it, the canonical one first. */
+/** One token: its chain, and its names, the canonical name first. */
 export type TokenDetails = Readonly<{
   chain: Chain;
   /** Power of ten between the smallest unit and the whole one. */
@@ -54,13 +54,13 @@ const tokenTable = {
   "solana-usdc": { chain: "solana", exponent: 6, words: ["solana-usdc"] },
 } as const satisfies Record<string, TokenDetails>;
 
-/** A token that needs no row of the price rules to be known. */
+/** A token that is known without a row of the price rules. */
 export type KnownToken = keyof typeof tokenTable;
 
 /** The canonical names of tokens. */
 export type Token = KnownToken | Erc20Token;
 
-/** Every known token. Which of them an operator takes is decided elsewhere. */
+/** Every known token. The settings decide which of them are accepted. */
 export const tokens: Readonly<Record<KnownToken, TokenDetails>> = tokenTable;
 
 /** The canonical word of every known token. */
@@ -82,9 +82,9 @@ const addressTypesOfChain: Readonly<Record<Chain, readonly AddressType[]>> = {
   kyve: ["kyve"],
 };
 
-/** What a text of unknown type is tried as, in this order; `ed25519` keys are spelled as Solana's are. */
+/** The detections for a text of unknown type, in this order; `ed25519` keys have the format of Solana's. */
 const detectedTypes: readonly ((text: string) => AddressType | undefined)[] = [
-  // A checksum decides first: a KYVE address has the shape of a native one, and so has a mistyped one.
+  // A checksum decides first: a KYVE address, also a mistyped one, has the shape of a native address.
   (text) => fitting(text, "ethereum"),
   (text) => fitting(text, "kyve"),
   (text) => (isId(text) && !kyveShape.test(text) ? "native" : undefined),
@@ -93,7 +93,7 @@ const detectedTypes: readonly ((text: string) => AddressType | undefined)[] = [
   (text) => (isAddress(text) && !kyveShape.test(text) ? "native" : undefined),
 ];
 
-/** Longer texts are no address of any type, and are not looked into. */
+/** Longer texts are not addresses of any type, and are not parsed. */
 const addressLengthMax = 64;
 
 const ethereumPattern = /^0x[0-9a-fA-F]{40}$/;
@@ -108,13 +108,13 @@ const solanaIdSize = 64;
 const solanaIdLengthMax = 88;
 
 /**
- * Reads an address.
+ * Parses an address.
  *
- * @param text - As somebody wrote it; any length.
- * @param type - What it must be; unset is whichever fits. A text may be both a native address and a Solana one: the
- *   account is the same, and `type` says native.
- * @returns The text that names the account: EIP-55 for Ethereum, lower case for KYVE, as given for the others.
- *   `undefined` for a text that is not an address: a wrong checksum, a Solana address off the curve.
+ * @param text - In any spelling and length.
+ * @param type - The expected type; any type by default. A text may be both a native and a Solana address: the account
+ *   is the same, and `type` is native.
+ * @returns The canonical text: EIP-55 for Ethereum, lower case for KYVE, unchanged for the others. `undefined` for an
+ *   invalid address: a wrong checksum, a Solana address off the curve.
  */
 export function readAddress(text: string, type?: AddressType): TypedAddress | undefined {
   if (text.length > addressLengthMax) return undefined;
@@ -127,36 +127,36 @@ export function readAddress(text: string, type?: AddressType): TypedAddress | un
 export const accountText: Reading<UserAddress> = reading(
   textKind({
     maxLength: addressLengthMax,
-    description: "An address of any chain whose key somebody can have.",
+    description: "An address of any chain; a Solana address must be a point of the curve.",
   }),
   (text) => readAddress(text)?.address,
 );
 
 /**
- * Reads an address whose type is named by a word of the wire: a token's, or `ed25519`.
+ * Parses an address whose type is given by a name on the wire: a token's name, or `ed25519`.
  *
- * @returns `undefined` also for a word that names no type.
+ * @returns `undefined` also for an unknown name.
  */
 export function readAddressOfWord(text: string, word: string): TypedAddress | undefined {
   const types = addressTypesOf(word) ?? [];
   return types.map((type) => readAddress(text, type)).find((address) => address !== undefined);
 }
 
-/** The types of address that a word of the wire names, or `undefined` when it names none. */
+/** The address types of a name on the wire; `undefined` for an unknown name. */
 export function addressTypesOf(word: string): readonly AddressType[] | undefined {
   if (word === "ed25519") return ["ed25519"];
-  // Its holders have had addresses of both chains; published clients still send either.
+  // ARIO moved from one chain to the other; published clients send addresses of either.
   if (word === "ario") return ["native", "solana"];
   const token = readToken(word);
   return token === undefined ? undefined : addressTypesOfChain[chainOf(token)];
 }
 
-/** The token that a word of the wire means, aliases included; words are case-sensitive. */
+/** The token of a name on the wire, aliases included; names are case-sensitive. */
 export function readToken(word: string): Token | undefined {
   return tokenOfWord.get(word) ?? (erc20Shape.test(word) ? (word as Erc20Token) : undefined);
 }
 
-/** The chain that a token moves on. */
+/** The chain of a token. */
 export function chainOf(token: Token): Chain {
   if (isKnownToken(token)) return tokens[token].chain;
   const chain = erc20Chains.find((each) => token.startsWith(`${each}-`));
@@ -164,7 +164,7 @@ export function chainOf(token: Token): Chain {
   return chain;
 }
 
-/** Every word that means a token, the canonical one first. */
+/** Every name of a token, the canonical name first. */
 export function wordsOf(token: Token): readonly string[] {
   return isKnownToken(token) ? tokens[token].words : [token];
 }
@@ -174,10 +174,10 @@ export function isKnownToken(text: string): text is KnownToken {
   return Object.hasOwn(tokenTable, text);
 }
 
-/** Every word that means a known token. */
+/** Every name of a known token. */
 export const tokenWords: readonly string[] = [...tokenOfWord.keys()];
 
-/** Tokens, by any word that means them. */
+/** Tokens, by any of their names. */
 export const tokenText: Reading<Token> = reading(
   textKind({
     pattern: `^(?:${tokenWords.join("|")}|${erc20Pattern})$`,
@@ -187,10 +187,10 @@ export const tokenText: Reading<Token> = reading(
 );
 
 /**
- * Reads a transaction id of a chain.
+ * Parses a transaction id of a chain.
  *
- * @returns The canonical text, which with the chain names one transaction: lower case for the EVM chains, upper case
- *   for KYVE. `undefined` when the text is no id there.
+ * @returns The canonical text, which is unique on the chain: lower case for the EVM chains, upper case for KYVE.
+ *   `undefined` for an invalid id.
  */
 export function readTransactionId(text: string, chain: Chain): string | undefined {
   switch (chain) {
@@ -236,7 +236,7 @@ function canonicalAddress(text: string, type: AddressType): string | undefined {
   }
 }
 
-/** One case throughout says nothing about the checksum; mixed cases must be those of EIP-55, or a digit is mistyped. */
+/** A text in one case has no checksum; mixed cases must match EIP-55. */
 function canonicalEthereum(text: string): string | undefined {
   const digits = text.slice(2);
   const canonical = spellEthereumAddress(Uint8Array.fromHex(digits));
@@ -249,13 +249,13 @@ function canonicalKyve(text: string): string | undefined {
   return bytes?.length === kyveAddressSize ? encodeBech32("kyve", bytes) : undefined;
 }
 
-/** Whether somebody can hold the private key: a point of the curve, and none of those for which anybody can sign. */
+/** Whether a private key can exist: a point of the curve that is not of small order, for which anyone can sign. */
 function isEd25519Key(bytes: Uint8Array | undefined): boolean {
   if (bytes?.length !== solanaKeySize) return false;
   try {
     return !curve.Point.fromBytes(bytes).isSmallOrder();
   } catch {
-    // The curve's code throws for bytes that are none of its points: program addresses are made to be such.
+    // Bytes off the curve throw: program addresses are off the curve on purpose.
     return false;
   }
 }

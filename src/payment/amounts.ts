@@ -1,21 +1,21 @@
 /**
- * Amounts as callers write them: whole numbers, also with an exponent.
+ * Parses amounts: integers, also with an exponent.
  * Source: docs/reference/payment.md#units.
  * @module
  */
 
 import { type Reading, reading, textKind } from "../lib/kind.ts";
 
-/** Digits of the largest amount of anything: a trillion tokens of 18 places have 30. */
+/** Digits of the largest amount; a trillion tokens of 18 places have 30. */
 const digitsMax = 40n;
 
-/** Texts longer than this are not looked into. */
+/** Longer texts are not parsed. */
 const lengthMax = 200;
 
 const decimal = "^0*(\\d+)(?:\\.(\\d+))?(?:[eE]\\+?(\\d{1,3}))?$";
 const decimalPattern = new RegExp(decimal);
 
-/** 2^53 − 1: what a JSON number holds exactly, and the most that a card is asked for or an item may have. */
+/** 2^53 − 1, the largest exact JSON number: the limit of a card payment and of an item's size. */
 export const safeMax = 9_007_199_254_740_991n;
 
 /**
@@ -41,13 +41,13 @@ export function readAmountUp(text: string): bigint | undefined {
   return scaled({ digits: whole, shift: 0n });
 }
 
-/** Amounts, as `readAmount` has them. */
+/** Amounts, parsed by `readAmount`. */
 export const amountText: Reading<bigint> = reading(
   textKind({ pattern: decimal, maxLength: lengthMax, description: "A whole number, of at most 40 digits." }),
   readAmount,
 );
 
-/** Quantities, as `readAmountUp` has them. */
+/** Quantities, parsed by `readAmountUp`. */
 export const amountUpText: Reading<bigint> = reading(
   textKind({ pattern: decimal, maxLength: lengthMax, description: "At least 1; it is rounded up." }),
   readAmountUp,
@@ -62,7 +62,7 @@ export function invalidAmountText(text: string): string {
 /** Characters of a client's text that a message echoes. */
 const echoedMax = 64;
 
-/** Digits, and the power of ten that they are multiplied with. */
+/** Digits, and the power of ten of their factor. */
 type Decimal = Readonly<{ digits: bigint; shift: bigint }>;
 
 function readDecimal(text: string): Decimal | undefined {
@@ -88,7 +88,7 @@ export function readByteCount(text: string): bigint | undefined {
   return count <= safeMax ? count : undefined;
 }
 
-/** Numbers of bytes, as `readByteCount` has them. */
+/** Numbers of bytes, parsed by `readByteCount`. */
 export const byteCountText: Reading<bigint> = reading(
   textKind({ pattern: "^[0-9]+$", maxLength: lengthMax, description: "To 2^53 − 1." }),
   readByteCount,

@@ -114,7 +114,10 @@ const refused: readonly (readonly [environment: Record<string, string>, ...compl
     { ...right, X402_FACILITATOR_URL: rpc, X402_FACILITATOR_KEY: "AAAA", X402_FACILITATOR_KEY_ID: "key-1" },
     "X402_FACILITATOR_KEY must be an Ed25519 secret in base64",
   ],
-  [{ ...right, X402_ASSET_ADDRESS: "0x12" }, "invalid value '0x12' for X402_ASSET_ADDRESS: expected an Ethereum address"],
+  [
+    { ...right, X402_ASSET_ADDRESS: "0x12" },
+    "invalid value '0x12' for X402_ASSET_ADDRESS: expected an Ethereum address",
+  ],
   [{ X402_PAY_TO: payTo, X402_RPC_URL: rpc }, "X402_PAY_TO needs X402_FACILITATOR_URL or X402_SETTLE_KEY"],
   [{ ...right, X402_SETTLE_KEY: "deadbeef" }, "X402_SETTLE_KEY must be a private key of secp256k1"],
   [{ ...right, X402_SETTLE_KEY: "00".repeat(32) }, "X402_SETTLE_KEY must be a private key of secp256k1"],

@@ -1,8 +1,8 @@
 /**
- * The status of authorizations for one coin on its chain: whether one would succeed now, and how it ended.
+ * The status of authorizations for one coin on its chain: a trial of an authorization, and how it ended.
  *
- * That a nonce was used is not that it paid: its owner may have cancelled it, or used it for another transfer. So what
- * counts is the contract's own word of the transfer, in the transaction that used the nonce.
+ * A used nonce does not prove a payment: its owner may have cancelled it, or used it for another transfer. Only the
+ * transfer event in the transaction that used the nonce counts.
  * @module
  */
 
@@ -45,42 +45,42 @@ export type EndPlace = Readonly<{
 
 /** The status of an authorization on the chain. */
 export type AuthorizationStatus =
-  /** It moved the coins that it names. */
+  /** It moved the authorized coins. */
   | (Readonly<{ kind: "moved" }> & EndPlace)
-  /** It was cancelled, or its nonce moved something else: it never will. */
+  /** It was cancelled, or its nonce was used for another transfer. Final. */
   | (Readonly<{ kind: "otherwise" }> & EndPlace)
-  /** It was not used up to this block. */
+  /** It was unused up to this block. */
   | (Readonly<{ kind: "unused" }> & ChainTime);
 
-/** Whether an authorization could be carried out in the newest block. */
+/** Whether an authorization would succeed in the newest block. */
 export type Trial = Readonly<{ kind: "fits" }> | Readonly<{ kind: "reverts"; reason: string }> | Fault;
 
 /** Hints for finding the end of an authorization. */
 export type Whereabouts = Readonly<{
   /** A transaction that may have used it. */
   transaction: string | undefined;
-  /** A block below which it cannot have been used. */
+  /** A block below which it was not used. */
   fromHeight: number;
 }>;
 
-/** One coin's authorizations. Calls reject with the signal's reason when aborted, with nothing else. */
+/** One coin's authorizations. Calls reject only with the signal's reason. */
 export type AuthorizationChain = Readonly<{
   /** The newest block. */
   newest: (signal: AbortSignal) => Promise<Asked<ChainTime>>;
-  /** Carries an authorization out as if, on the newest block. */
+  /** Simulates an authorization on the newest block. */
   try: (authorization: Authorization, signature: Uint8Array, signal: AbortSignal) => Promise<Trial>;
-  /** Reads its status. A fault also when it was used by a transaction that cannot be found. */
+  /** Reads its status. A fault also when the transaction that used it is not found. */
   look: (authorization: Authorization, where: Whereabouts, signal: AbortSignal) => Promise<Asked<AuthorizationStatus>>;
 }>;
 
 export type AuthorizationChainOptions = Readonly<{
   client: Pick<EvmClient, "ask" | "call">;
   evm: Pick<EvmChain, "receipt">;
-  /** The coin, as its signatures name it. */
+  /** The EIP-712 domain of the coin. */
   domain: TypedDomain;
 }>;
 
-/** Blocks whose events are asked for at once; servers have limits of their own, which are found by trying. */
+/** Blocks of one request for events; the limits of servers are found by trial. */
 const blocksPerQueryMax = 1_000;
 
 /** JSON-RPC's code of a call that the contract rejected. */
@@ -117,7 +117,7 @@ export function createAuthorizationChain(options: AuthorizationChainOptions): Au
   };
 }
 
-/** A server's error that is the contract's rejection; servers word it differently. */
+/** Whether a server's error is a rejection by the contract; the texts differ between servers. */
 export function isRevert(code: number, message: string): boolean {
   return code === revertedCode || /revert/i.test(message);
 }
@@ -140,7 +140,7 @@ async function endIn(
   return { kind: "ok", value: { end, transaction, block } };
 }
 
-/** Asks whether the nonce was used, and where. */
+/** Reads whether the nonce was used, and where. */
 async function lookThrough(
   options: AuthorizationChainOptions,
   authorization: Authorization,
@@ -150,7 +150,7 @@ async function lookThrough(
   const { client, domain } = options;
   const { contract } = domain;
   const call = { to: contract, data: writeHexBytes(writeStateCall(authorization)) };
-  // Of this very block: of several servers behind one address another may be behind it.
+  // The state of this block: another of several servers behind an address may be behind it.
   const used = await client.ask("eth_call", [call, writeQuantity(now.height)], readTruth, signal);
   if (used.kind === "fault") return used;
   if (!used.value) return { kind: "ok", value: { kind: "unused", ...now } };
@@ -161,10 +161,10 @@ async function lookThrough(
     if (found.kind === "fault") return found;
     if (found.value !== undefined) return { kind: "ok", value: placed(found.value, now) };
   }
-  return fault("wrong", `the authorization was used, and no block from ${fromHeight} on tells of it`);
+  return fault("wrong", `the authorization was used, but no block from ${fromHeight} has its event`);
 }
 
-/** Transactions that ended the authorization, newest blocks first: there is one, unless a server is confused. */
+/** Transactions that ended the authorization, newest blocks first; a correct server has one. */
 async function findEnd(
   { client, domain: { contract } }: AuthorizationChainOptions,
   authorization: Authorization,

@@ -1,9 +1,9 @@
 /**
- * Authorizations to move a coin, signed by its owner and carried out by anybody: EIP-3009's calls and events.
+ * Authorizations to move a coin, signed by its owner and executable by any sender: EIP-3009's calls and events.
  *
- * The contract marks an authorization as used, tells of it, and moves the coins, in this order: so what it tells of
- * next after the use is the transfer that was authorized, and no transfer is two authorizations'.
- * Source: EIP-3009; Circle's FiatTokenV2_2, which takes a key's signatures as v, r and s, and any as bytes.
+ * The contract marks an authorization as used, emits its event, and moves the coins, in this order. The next transfer
+ * event after the use is therefore the authorized transfer, and no transfer belongs to two authorizations.
+ * Source: EIP-3009; Circle's FiatTokenV2_2, which accepts a key's signature as v, r and s, and any signature as bytes.
  * @module
  */
 
@@ -54,9 +54,9 @@ const usedTopic = "0x98de503528ee59b575ef0c0a2576a82497bfc029a5685b209e9ec333479
 /** `keccak256("AuthorizationCanceled(address,bytes32)")`. */
 const canceledTopic = "0x1cdd46ff242716cdaa72d159d339a485b3438398348d68f09d7c8c0a59353d81";
 
-/** Calldata that carries an authorization out. @param signature - 65 bytes. */
+/** Calldata that executes an authorization. @param signature - 65 bytes. */
 export function writeTransferCall(authorization: Authorization, signature: Uint8Array): Uint8Array {
-  // Contracts take 27 and 28 alone; some wallets write the parity itself.
+  // Contracts accept only 27 and 28; some wallets write the parity itself.
   const last = BigInt(signature[64] ?? 0);
   return joinBytes([
     transferSelector,
@@ -67,7 +67,7 @@ export function writeTransferCall(authorization: Authorization, signature: Uint8
   ]);
 }
 
-/** The same for a signature that the owner's contract checks. @param signature - As long as the contract wants. */
+/** The same for a signature that the owner's contract checks. @param signature - Of any size. */
 export function writeBytesTransferCall(authorization: Authorization, signature: Uint8Array): Uint8Array {
   const words = wordsOf(authorization);
   const tailAt = wordOfNumber(BigInt((words.length + 1) * wordSize));
@@ -85,22 +85,22 @@ function wordsOf({ from, to, value, validAfter, validBefore, nonce }: Authorizat
   ];
 }
 
-/** Calldata that asks whether a nonce was used; the result is a word, 0 or 1. */
+/** Calldata of a request whether a nonce was used; the result is a word, 0 or 1. */
 export function writeStateCall({ from, nonce }: Pick<Authorization, "from" | "nonce">): Uint8Array {
   return joinBytes([stateSelector, wordOfAddress(from), wordOfHash(nonce)]);
 }
 
-/** Topics of the events that tell of the end of an authorization. */
+/** Topics of the events at the end of an authorization. */
 export function endTopics({ from, nonce }: Pick<Authorization, "from" | "nonce">): readonly JsonValue[] {
   return [[usedTopic, canceledTopic], writeHexBytes(wordOfAddress(from)), nonce];
 }
 
 /**
- * Reads what a transaction did with an authorization.
+ * Reads the effect of a transaction on an authorization.
  *
- * @param logs - Of the transaction's receipt, in order; it was carried out.
- * @param contract - The coin's.
- * @returns `undefined` when it did nothing with it, or its logs cannot be read.
+ * @param logs - The logs of the successful transaction's receipt, in order.
+ * @param contract - The coin's contract.
+ * @returns `undefined` without an effect, or when the logs are invalid.
  */
 export function readAuthorizationEnd(
   logs: JsonValue,
@@ -133,15 +133,15 @@ function topicsOf(log: JsonValue | undefined): readonly (string | undefined)[] {
   return isJsonArray(topics) ? topics.map(readHash) : [];
 }
 
-// Typed data and what of it is signed, for the one structure that payments need: EIP-3009's authorization.
+// Hashing of typed data for EIP-3009's authorization.
 //
-// The domain binds a signature to a coin on a chain: the same words signed for another coin have another hash, and so
+// The domain binds a signature to a coin on a chain: the same authorization for another coin has another hash, and so
 // another signer.
 // Source: EIP-712; EIP-3009.
 
 /** The EIP-712 domain of a coin. */
 export type TypedDomain = Readonly<{
-  /** As the contract names itself. */
+  /** The contract's `name()`. */
   name: string;
   version: string;
   chainId: bigint;
@@ -179,9 +179,9 @@ export function authorizationHash(domain: TypedDomain, authorization: Authorizat
 }
 
 /**
- * Tells whether an authorization is signed with the key of the owner of the coins.
+ * Whether an authorization is signed with the key of the owner of the coins.
  *
- * Of signatures of contracts only the chain can tell (`isSignedByWallet`).
+ * Signatures of contracts are checked on the chain (`isSignedByWallet`).
  * @param signature - 65 bytes, r, s and v, with a low s; v is 27 or 28, or 0 or 1.
  */
 export function isSignedByOwner(domain: TypedDomain, authorization: Authorization, signature: Uint8Array): boolean {
@@ -211,7 +211,7 @@ const transferCallSize = 4 + 2 * wordSize;
 type TransferCall = Readonly<{
   to: UserAddress;
   amount: bigint;
-  /** Bytes after the arguments, which the contract does not read. */
+  /** Bytes after the arguments, which the contract ignores. */
   rest: Uint8Array;
 }>;
 
@@ -236,8 +236,8 @@ export function readTransferCall(calldata: Uint8Array): TransferCall | undefined
 /**
  * Reads the transfers among logs.
  *
- * @param contract - The token's contract, canonical; logs of others are left out.
- * @returns `undefined` when the value is no list of logs.
+ * @param contract - The token's contract, canonical; logs of other contracts are omitted.
+ * @returns `undefined` when the value is not a list of logs.
  */
 export function readTransferLogs(
   value: JsonValue | undefined,
@@ -259,7 +259,7 @@ export function addressTopic(address: UserAddress): string {
 
 function readTransferLog(log: Readonly<Record<string, JsonValue>>): TransferLog | undefined {
   const topics = isJsonArray(log["topics"]) ? log["topics"] : [];
-  // Tokens of other kinds use the same event with a third index; then nothing is in the data.
+  // Other token standards use the same event with a third index and without data.
   if (topics.length !== 3 || topics[0] !== transferTopic) return undefined;
   const from = addressOfWord(topics[1]);
   const to = addressOfWord(topics[2]);

@@ -1,8 +1,7 @@
 /**
  * Reads of one EVM chain. Each response is parsed and checked against its request.
  *
- * No read succeeds before the server has proven its chain id: coins of a test network look
- * like any others.
+ * No read succeeds before the server has proven its chain id: coins of a test network look the same.
  * Source: the Ethereum JSON-RPC API (execution-apis).
  * @module
  */
@@ -17,7 +16,7 @@ import type { Asked, JsonRpc, RpcResponse } from "./json-rpc.ts";
 /** A transaction, mined or not. */
 export type EvmTransaction = Readonly<{
   from: UserAddress;
-  /** Undefined for one that makes a contract. */
+  /** Undefined for the creation of a contract. */
   to: UserAddress | undefined;
   value: bigint;
   input: Uint8Array;
@@ -27,7 +26,7 @@ export type EvmTransaction = Readonly<{
 export type EvmReceipt = Readonly<{
   height: number;
   blockHash: string;
-  /** Whether it was carried out; a transaction that reverted moved nothing. */
+  /** Whether it succeeded; a reverted transaction moved nothing. */
   succeeded: boolean;
   /** The raw logs, for `readTransferLogs`. */
   logs: JsonValue;
@@ -39,7 +38,7 @@ type EvmPayments = Readonly<{ hash: string; transactions: readonly string[] }>;
 /** The state of an account that payments change. */
 export type EvmAccount = Readonly<{ balance: bigint; nonce: bigint; hasCode: boolean }>;
 
-/** One chain. Calls reject with the signal's reason when aborted, with nothing else. */
+/** One chain. Calls reject only with the signal's reason. */
 export type EvmChain = Readonly<{
   /** The newest block's height. */
   latest: (signal: AbortSignal) => Promise<Asked<number>>;
@@ -53,11 +52,11 @@ export type EvmChain = Readonly<{
     filter: Readonly<{ contract: UserAddress; to: UserAddress; first: number; last: number }>,
     signal: AbortSignal,
   ) => Promise<Asked<readonly TransferLog[]>>;
-  /** An account as it was after a block; a fault when the server no longer has that state. */
+  /** The state of an account after a block; a fault when the server no longer has that state. */
   account: (address: UserAddress, height: number, signal: AbortSignal) => Promise<Asked<EvmAccount>>;
 }>;
 
-/** Creates the questions. @param chainId - Of the chain that is meant. */
+/** @param chainId - The expected chain. */
 export function createEvmChain(rpc: JsonRpc, chainId: bigint): EvmChain {
   const { ask, find } = createEvmClient(rpc, chainId);
 
@@ -139,7 +138,7 @@ function readPayments(block: JsonObject, address: UserAddress): EvmPayments | un
   if (hash === undefined || !isJsonArray(list)) return undefined;
   const lowerAddress = address.toLowerCase();
   const transactions = list.flatMap((each) => {
-    // Most pay others; canonical addresses cost a hash each.
+    // Most transactions pay other addresses; a canonical address costs a hash.
     const isOurs = isJsonObject(each) && lowerText(each["to"]) === lowerAddress;
     const id = isOurs && (readQuantity(each["value"]) ?? 0n) > 0n ? readHash(each["hash"]) : undefined;
     return id ?? [];
@@ -153,9 +152,9 @@ function lowerText(value: JsonValue | undefined): string | undefined {
 
 // Calls to one EVM chain. The first call proves the server's chain id.
 //
-// Coins of a test network look like any others, and a transaction sent to another chain may be carried out there.
+// Coins of a test network look the same, and a transaction sent to another chain may succeed there.
 
-/** Asks for what must be there. */
+/** Requests a value that must exist. */
 type Ask = <Value>(
   method: string,
   params: readonly JsonValue[],
@@ -163,10 +162,10 @@ type Ask = <Value>(
   signal: AbortSignal,
 ) => Promise<Asked<Value>>;
 
-/** Questions to one chain. */
+/** Requests to one chain. */
 export type EvmClient = Readonly<{
   ask: Ask;
-  /** Asks for what may be absent (`null`). */
+  /** Requests a value that may be absent (`null`). */
   find: <Value>(
     method: string,
     params: readonly JsonValue[],
@@ -177,7 +176,7 @@ export type EvmClient = Readonly<{
   call: (method: string, params: readonly JsonValue[], signal: AbortSignal) => Promise<RpcResponse>;
 }>;
 
-/** Creates the questions. @param chainId - Of the chain that is meant. */
+/** @param chainId - The expected chain. */
 export function createEvmClient(rpc: JsonRpc, chainId: bigint): EvmClient {
   let isProven = false;
 
@@ -185,8 +184,7 @@ export function createEvmClient(rpc: JsonRpc, chainId: bigint): EvmClient {
     if (isProven) return undefined;
     const found = await rpc.ask({ method: "eth_chainId", params: [], read: readQuantity }, signal);
     if (found.kind === "fault") return found;
-    if (found.value !== chainId)
-      return fault("wrong", `${rpc.host} is of chain ${found.value}, and ${chainId} is meant`);
+    if (found.value !== chainId) return fault("wrong", `${rpc.host} follows chain ${found.value}, expected ${chainId}`);
     isProven = true;
     return undefined;
   }

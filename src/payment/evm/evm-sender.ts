@@ -1,8 +1,8 @@
 /**
  * Sends transactions of one account, one after another.
  *
- * A transaction that no block includes is replaced by the next one; its caller finds that it was not mined and sends
- * it again.
+ * An unmined transaction is replaced by the next one; the caller of the replaced transaction finds it unmined and
+ * sends it again.
  * Source: EIP-1559; docs/reference/payment.md#x402.
  * @module
  */
@@ -24,31 +24,31 @@ import type { Asked } from "./json-rpc.ts";
 type ContractCall = Readonly<{
   to: UserAddress;
   data: Uint8Array;
-  /** The most gas that it may need. */
+  /** Gas limit. */
   gasMax?: bigint;
 }>;
 
 /** The outcome of sending. */
 type SendOutcome =
-  /** A server has it; whether it is carried out, the chain will tell. */
+  /** A server accepted it; the chain shows its success. */
   | Readonly<{ kind: "sent"; transaction: string }>
-  /** It may have been sent. */
+  /** Possibly sent. */
   | Readonly<{ kind: "unknown"; transaction: string; reason: string }>
-  /** The contract would reject it; nothing was sent. */
+  /** Not sent: the contract would reject it. */
   | Readonly<{ kind: "reverts"; reason: string }>
-  /** `onSending` said no; nothing was sent. */
+  /** Not sent: `onSending` returned false. */
   | Readonly<{ kind: "withheld" }>
-  /** Nothing was sent. */
+  /** Not sent. */
   | Fault;
 
-/** Is waited for before a transaction leaves; when it says no, or rejects, the transaction does not. */
+/** Awaited before a transaction is sent; when it returns false or rejects, the transaction is not sent. */
 type OnSending = (transaction: string) => Promise<boolean>;
 
 /** Sends from one account. */
 export type EvmSender = Readonly<{
-  /** The account, which pays for the gas. */
+  /** The account that pays for the gas. */
   address: UserAddress;
-  /** Sends a call. Rejects with what `onSending` rejects with, or the signal's reason. */
+  /** Sends a call. Rejects with the error of `onSending`, or the signal's reason. */
   send: (call: ContractCall, onSending: OnSending, signal: AbortSignal) => Promise<SendOutcome>;
 }>;
 
@@ -57,7 +57,7 @@ type EvmSenderOptions = Readonly<{
   chainId: bigint;
   /** 32 bytes in [1, n). */
   privateKey: Uint8Array;
-  /** The most that a transaction may cost, wei, while the fee of blocks at most doubles; unset is no limit. */
+  /** Cost limit of a transaction, wei, while the fee of blocks at most doubles; unlimited by default. */
   costMax?: bigint | undefined;
   clock: Clock;
 }>;
@@ -65,10 +65,10 @@ type EvmSenderOptions = Readonly<{
 /** Calls in the queue. */
 const waitingMax = 1_000;
 
-/** A transaction but for its number. */
+/** A transaction without its nonce. */
 type Draft = Readonly<{ call: ContractCall; gasMax: bigint; fees: Fees }>;
 
-/** Creates the sending from the key's account. */
+/** Creates a sender for the key's account. */
 export function createEvmSender(options: EvmSenderOptions): EvmSender {
   const { client, chainId, privateKey, costMax, clock } = options;
   const address = ethereumAddress(secp256k1.publicKeyOf(privateKey)) as UserAddress;
@@ -82,7 +82,7 @@ export function createEvmSender(options: EvmSenderOptions): EvmSender {
     const { call, gasMax } = draft;
     const cost = gasMax * numbered.feeMax;
     if (costMax !== undefined && cost > costMax)
-      return fault("busy", `gas is too dear: up to ${cost} wei, ${costMax} are allowed`);
+      return fault("busy", `gas costs up to ${cost} wei, above the limit of ${costMax}`);
     const { raw, hash } = signTransaction({ chainId, ...numbered, ...call, gasMax }, privateKey);
     if (!(await onSending(hash))) return { kind: "withheld" };
     numbering.sent(numbered);
@@ -98,13 +98,13 @@ export function createEvmSender(options: EvmSenderOptions): EvmSender {
       const gas = await estimateGas(client, address, call, signal);
       if (gas.kind !== "ok") return gas;
       if (call.gasMax !== undefined && gas.value > call.gasMax)
-        return { kind: "reverts", reason: `it needs ${gas.value} gas, at most ${call.gasMax} is paid for` };
+        return { kind: "reverts", reason: `the call needs ${gas.value} gas, above the limit of ${call.gasMax}` };
       const fees = await askFees(client, signal);
       if (fees.kind === "fault") return fees;
-      // Other calls may come before it in a block and make it dearer; what is not used is not paid for.
+      // Earlier calls of a block may raise the gas that it needs; unused gas is not paid for.
       const gasMax = (gas.value * 5n) / 4n;
       const waiting = semaphore.take(signal);
-      if (waiting === undefined) return fault("busy", `${waitingMax} transactions wait already`);
+      if (waiting === undefined) return fault("busy", `the queue of ${waitingMax} transactions is full`);
       const release = await waiting;
       try {
         return await sendInOrder({ call, gasMax, fees: fees.value }, onSending, signal);
@@ -130,12 +130,10 @@ async function estimateGas(
       ? { kind: "reverts", reason: response.message }
       : fault("status", `eth_estimateGas: ${response.code} ${response.message}`);
   const value = readQuantity(response.value);
-  return value === undefined
-    ? fault("malformed", "eth_estimateGas: the response cannot be read")
-    : { kind: "ok", value };
+  return value === undefined ? fault("malformed", "eth_estimateGas: invalid response") : { kind: "ok", value };
 }
 
-/** A fee that stays enough while the chain's doubles, which takes it six full blocks at least. */
+/** A fee that suffices while the chain's fee doubles, which takes at least six full blocks. */
 async function askFees(client: EvmClient, signal: AbortSignal): Promise<Asked<Fees>> {
   const [base, tip] = await Promise.all([
     client.ask("eth_getBlockByNumber", ["latest", false], readBaseFee, signal),
@@ -160,51 +158,51 @@ function readBaseFee(value: JsonValue): bigint | undefined {
   return isJsonObject(value) ? readQuantity(value["baseFeePerGas"]) : undefined;
 }
 
-/** A server that has the transaction already says so as an error. */
+/** A server with the transaction reports an error. */
 function isKnown(reason: string): boolean {
   return /already known|known transaction|already imported/i.test(reason);
 }
 
-// Which number the next transaction of an account has, and at what fee.
+// The nonce and the fee of the next transaction of an account.
 //
-// Numbers leave no gap and are used in order, so one transaction that no block takes up holds up all after it. It is
-// replaced by the next one, at a higher fee.
+// Nonces are consecutive, so one unmined transaction delays all later ones. The next transaction replaces it, at a
+// higher fee.
 
 /** Wei for a unit of gas. */
 type Fees = Readonly<{
-  /** The most that is paid, the tip included. */
+  /** Highest price, including the tip. */
   feeMax: bigint;
-  /** The part of it that may go to the block's producer. */
+  /** The largest tip for the block's producer. */
   tipMax: bigint;
 }>;
 
-/** A number, and the fees of its transaction. */
+/** A nonce, and the fees of its transaction. */
 type Numbered = Fees & Readonly<{ nonce: bigint }>;
 
-/** How many transactions of an account a server knows of. */
+/** The number of an account's transactions at a server. */
 type Counts = Readonly<{
   /** In blocks. */
   mined: bigint;
-  /** Those that wait for a block, too. */
+  /** Including pending ones. */
   known: bigint;
 }>;
 
-/** Numbers for one account, one at a time. */
+/** Nonces for one account, one at a time. */
 export type Numbering = Readonly<{
-  /** The number after the last, or that of one that is stuck, at fees for which servers replace it. */
+  /** The next nonce, or the nonce of a stuck transaction with fees for which servers replace it. */
   next: (fees: Fees, counts: Counts) => Numbered;
-  /** Notes that a transaction is sent. */
+  /** Records a sent transaction. */
   sent: (numbered: Numbered) => void;
 }>;
 
-/** A transaction that no block has taken up for so long is stuck. Milliseconds. */
+/** A transaction that stays unmined for this time is stuck. Milliseconds. */
 export const stuckMs = 60_000;
 
 type Sent = Fees & Readonly<{ at: number }>;
 
 export function createNumbering(clock: Clock): Numbering {
   const waiting = new Map<bigint, Sent>();
-  // What waits first may be another process's: then only that it stays so tells that it is stuck.
+  // The first pending transaction may be another process's: it counts as stuck when it stays pending.
   let front: Readonly<{ nonce: bigint; since: number }> | undefined;
 
   function waitingSince(mined: bigint): number {
@@ -220,7 +218,7 @@ export function createNumbering(clock: Clock): Numbering {
       const first = waiting.get(mined);
       if (first === undefined && known <= mined) return { ...fees, nonce: mined };
       if (clock() - waitingSince(mined) > stuckMs) return { ...raised(fees, first), nonce: mined };
-      // Servers forget what waits, and do not all know the same: the number is after all that anybody knows.
+      // Servers drop pending transactions and differ: the nonce is above every known one.
       const after = [...waiting.keys()].map((nonce) => nonce + 1n);
       return { ...fees, nonce: after.reduce(larger, known) };
     },
@@ -230,7 +228,7 @@ export function createNumbering(clock: Clock): Numbering {
   };
 }
 
-/** Servers replace a transaction for a tenth more of both; one whose fees are not known is met with twice today's. */
+/** Servers replace a transaction for a tenth more of both fees; unknown fees are replaced by twice today's. */
 function raised({ feeMax, tipMax }: Fees, before: Fees | undefined): Fees {
   if (before === undefined) return { feeMax: feeMax * 2n + 1n, tipMax: tipMax * 2n + 1n };
   const tip = larger(tipMax, (before.tipMax * 5n) / 4n + 1n);
@@ -242,25 +240,25 @@ function larger(left: bigint, right: bigint): bigint {
   return left > right ? left : right;
 }
 
-// Transactions that are signed here: type 2, with a fee that follows the chain's.
+// Signed transactions: type 2, with a fee that follows the chain's.
 // Source: EIP-1559, EIP-2718.
 
 /** A transaction that calls a contract. */
 type UnsignedTransaction = Readonly<{
   chainId: bigint;
-  /** How many the sender has sent before. */
+  /** The number of earlier transactions of the sender. */
   nonce: bigint;
-  /** The most that is paid for a unit of gas, the tip included. Wei. */
+  /** Highest price of a unit of gas, including the tip. Wei. */
   feeMax: bigint;
-  /** The part of it that may go to the block's producer. Wei. */
+  /** The largest tip for the block's producer. Wei. */
   tipMax: bigint;
-  /** The most gas that it may take. */
+  /** Gas limit. */
   gasMax: bigint;
   to: UserAddress;
   data: Uint8Array;
 }>;
 
-/** A transaction as it is sent. */
+/** A transaction to send. */
 type SignedTransaction = Readonly<{
   /** `0x` and hex: for `eth_sendRawTransaction`. */
   raw: string;
@@ -270,13 +268,13 @@ type SignedTransaction = Readonly<{
 
 const typeByte = Uint8Array.of(2);
 
-/** Signs a transaction; the same one has the same signature. @param privateKey - 32 bytes in [1, n). */
+/** Signs a transaction deterministically. @param privateKey - 32 bytes in [1, n). */
 export function signTransaction(transaction: UnsignedTransaction, privateKey: Uint8Array): SignedTransaction {
   const { chainId, nonce, feeMax, tipMax, gasMax, to, data } = transaction;
   const fields: RlpValue[] = [
     ...[chainId, nonce, tipMax, feeMax, gasMax].map(rlpNumber),
     Uint8Array.fromHex(to.slice(2)),
-    rlpNumber(0n), // no coins go with it
+    rlpNumber(0n), // no coins
     data,
     [],
   ];
@@ -291,7 +289,7 @@ function numberOf(bytes: Uint8Array): bigint {
   return BigInt(`0x${bytes.toHex()}`);
 }
 
-// RLP, as transactions are written: byte strings, and lists of them.
+// RLP, the encoding of transactions: byte strings, and lists of them.
 // Source: the Ethereum yellow paper, appendix B.
 
 /** A byte string, or a list. */
@@ -300,7 +298,6 @@ export type RlpValue = Uint8Array | readonly RlpValue[];
 /** A string shorter than this has its size in its first byte. */
 const shortSizeMax = 55;
 
-/** Writes a value. */
 export function writeRlp(value: RlpValue): Uint8Array {
   if (value instanceof Uint8Array) {
     const [first = 0x80] = value;
@@ -310,7 +307,7 @@ export function writeRlp(value: RlpValue): Uint8Array {
   return joinBytes([headOf(0xc0, body.length), body]);
 }
 
-/** A whole number as a byte string: big-endian, without zeros before it; 0 is empty. */
+/** An integer as a byte string: big-endian, without leading zeros; 0 is empty. */
 export function rlpNumber(value: bigint): Uint8Array {
   if (value === 0n) return new Uint8Array();
   const digits = value.toString(16);

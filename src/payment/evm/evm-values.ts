@@ -36,17 +36,17 @@ export function readHash(value: JsonValue | undefined): string | undefined {
 
 /** Reads an address of 20 bytes into its canonical text. */
 export function readEvmAddress(value: JsonValue | undefined): UserAddress | undefined {
-  // Servers write lower case; what they capitalise is no checksum.
+  // Servers write lower case; upper case is not a checksum here.
   return typeof value === "string" ? readAddress(value.toLowerCase(), "ethereum")?.address : undefined;
 }
 
-/** Reads bytes; "0x" is none. */
+/** Parses bytes; "0x" is empty. */
 export function readHexBytes(value: JsonValue | undefined): Uint8Array | undefined {
   if (typeof value !== "string" || !bytesPattern.test(value)) return undefined;
   return Uint8Array.fromHex(value.slice(2));
 }
 
-// Words of 32 bytes, as contracts take arguments and as typed data is hashed: big-endian, values at the right.
+// Words of 32 bytes, for arguments of contracts and hashes of typed data: big-endian, values at the right.
 // Source: the contract ABI specification; EIP-712 "Definition of encodeData".
 
 export const wordSize = 32;
@@ -69,7 +69,7 @@ export function wordOfHash(hash: string): Uint8Array {
   return word;
 }
 
-/** Up to 32 bytes at the left of a word, as contracts take fixed bytes. */
+/** Up to 32 bytes at the left of a word, the encoding of fixed bytes. */
 export function wordOfBytes(bytes: Uint8Array): Uint8Array {
   assert(bytes.length <= wordSize, "a word holds 32 bytes");
   const word = new Uint8Array(wordSize);
@@ -77,7 +77,7 @@ export function wordOfBytes(bytes: Uint8Array): Uint8Array {
   return word;
 }
 
-/** Bytes as an argument's tail: their size, and themselves up to a whole word. */
+/** Bytes as an argument's tail: their size, then the bytes, padded to full words. */
 export function tailOfBytes(bytes: Uint8Array): Uint8Array {
   const padding = new Uint8Array((wordSize - (bytes.length % wordSize)) % wordSize);
   return joinBytes([wordOfNumber(BigInt(bytes.length)), bytes, padding]);
@@ -88,7 +88,7 @@ export function joinBytes(parts: readonly Uint8Array[]): Uint8Array {
   return Uint8Array.from(Buffer.concat(parts));
 }
 
-/** Bytes as JSON-RPC takes them. */
+/** Bytes in the encoding of JSON-RPC. */
 export function writeHexBytes(bytes: Uint8Array): string {
   return `0x${bytes.toHex()}`;
 }

@@ -1,8 +1,8 @@
 /**
- * JSON-RPC 2.0 over HTTP: typed calls with limits of time and size, and numbers that lose no digit.
+ * JSON-RPC 2.0 over HTTP: typed calls with limits of time and size, and exact numbers.
  *
  * A JSON-RPC error is a result. A server that is unreachable, late, or does not send JSON-RPC is a fault.
- * The URL often carries a key, so nothing here writes more of it than its host.
+ * The URL often contains a key, so messages contain only its host.
  * Source: https://www.jsonrpc.org/specification.
  * @module
  */
@@ -15,12 +15,12 @@ export type RpcResponse =
   | Readonly<{ kind: "error"; code: number; message: string; data: JsonValue | undefined }>
   | Fault;
 
-/** A client of one server. An aborted call rejects with the signal's reason, nothing else rejects. */
+/** A client of one server. Calls reject only with the signal's reason. */
 export type JsonRpc = Readonly<{
-  /** Its host, without secrets of the URL. */
+  /** The URL's host, without secrets. */
   host: string;
   /**
-   * Asks.
+   * Sends one call.
    * @param params - `bigint`s are written as integers; EVM quantities are texts (`writeQuantity`).
    */
   call: (method: string, params: readonly JsonValue[], signal: AbortSignal) => Promise<RpcResponse>;
@@ -29,7 +29,7 @@ export type JsonRpc = Readonly<{
    * @param read - Parses the result; `undefined` becomes the fault `malformed`.
    */
   ask: <Value>(question: Question<Value>, signal: AbortSignal) => Promise<Asked<Value>>;
-  /** Ends every call under way. */
+  /** Aborts all running calls. */
   close: () => void;
 }>;
 
@@ -40,7 +40,7 @@ export type Question<Value> = Readonly<{
   read: (value: JsonValue) => Value | undefined;
 }>;
 
-/** A value, or why there is none; a server's error is a fault here. */
+/** A value or a fault; a server's error is a fault. */
 export type Asked<Value> = Readonly<{ kind: "ok"; value: Value }> | Fault;
 
 export type JsonRpcOptions = Readonly<{
@@ -49,7 +49,7 @@ export type JsonRpcOptions = Readonly<{
   responseBytesMax?: number;
 }>;
 
-/** Blocks with all their transactions come in one piece, from servers that may be busy. */
+/** A block with all its transactions is one response, from a server that may be busy. */
 const timeoutsDefault: HttpTimeouts = { firstByteMs: 10_000, stallMs: 5_000, totalMs: 20_000 };
 
 /** A full block of a busy chain has about 1 MiB. */
@@ -59,7 +59,7 @@ const errorTextMax = 500;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** Makes a client. @param url - `http:` or `https:`; a path and a query are stored. */
+/** Opens a client. @param url - `http:` or `https:`, with any path and query. */
 export function openJsonRpc(url: string, options: JsonRpcOptions = {}): JsonRpc {
   const http = openHttp(options.timeouts ?? timeoutsDefault);
   const responseBytesMax = options.responseBytesMax ?? responseBytesMaxDefault;
@@ -72,7 +72,7 @@ export function openJsonRpc(url: string, options: JsonRpcOptions = {}): JsonRpc 
     const headers = { "content-type": "application/json", accept: "application/json" };
     const response = await http.whole({ method: "POST", url, headers, body }, responseBytesMax, signal);
     if (response.kind === "fault") return response;
-    // Servers differ in the status that goes with an error; the body says what it is.
+    // The status of an error differs between servers; the body is authoritative.
     return readResponse(readJson(decoder.decode(response.body)), id, response.status);
   }
 
@@ -84,14 +84,14 @@ export function openJsonRpc(url: string, options: JsonRpcOptions = {}): JsonRpc 
       if (response.kind === "fault") return response;
       if (response.kind === "error") return fault("status", `${method}: ${response.code} ${response.message}`);
       const value = read(response.value);
-      return value === undefined ? fault("malformed", `${method}: the response cannot be read`) : { kind: "ok", value };
+      return value === undefined ? fault("malformed", `${method}: invalid response`) : { kind: "ok", value };
     },
     close: http.close,
   };
 }
 
 function readResponse(response: JsonValue | undefined, id: number, status: number): RpcResponse {
-  if (!isJsonObject(response)) return fault("status", `status ${status}, and no JSON-RPC`, status);
+  if (!isJsonObject(response)) return fault("status", `status ${status} without JSON-RPC`, status);
   const { error, result } = response;
   if (isJsonObject(error)) return readError(error);
   if (response["id"] !== id || result === undefined) return fault("malformed", "the response has another id", status);

@@ -1,9 +1,9 @@
 /**
- * Signatures of wallets that are contracts: checked by the wallet itself (EIP-1271), also where the wallet is still to
- * be made and the signature says how (EIP-6492).
+ * Signatures of contract wallets: checked by the wallet itself (EIP-1271), also before the wallet's deployment, when
+ * the signature contains the deployment call (EIP-6492).
  *
- * Making a wallet is a call that the payer writes. It is only ever made through Multicall3, which owns nothing: called
- * from an account of ours it could move what that account has.
+ * The payer writes the deployment call. It runs only through Multicall3, which owns nothing: a call from the gateway's
+ * account could move the funds of that account.
  * Source: EIP-1271; EIP-6492; the contract ABI specification; Multicall3 (https://github.com/mds1/multicall3).
  * @module
  */
@@ -31,45 +31,45 @@ import {
 } from "./evm-values.ts";
 import type { Asked, RpcResponse } from "./json-rpc.ts";
 
-/** A call that carries an authorization out. */
+/** A call that executes an authorization. */
 export type AuthorizationCall = Readonly<{
   to: UserAddress;
   data: Uint8Array;
-  /** The most gas that it may need; unset for a plain key's signature, which always needs the same. */
+  /** Gas limit; unset for a plain key's signature, which always needs the same gas. */
   gasMax?: bigint;
-  /** Whether the contract at `to` returns bytes; an empty result means that there is no contract. */
+  /** Whether the contract at `to` returns bytes; an empty result means that the contract does not exist. */
   hasResult: boolean;
 }>;
 
-/** A wallet's signature, taken apart. */
+/** The parts of a wallet's signature. */
 type WalletSignature = Readonly<{
   /** The signature that the wallet checks. */
   inner: Uint8Array;
-  /** The call that makes the wallet. */
+  /** The call that deploys the wallet. */
   making: Readonly<{ factory: UserAddress; data: Uint8Array }> | undefined;
 }>;
 
 /**
- * The most gas for a wallet's check, and for making it: what wallets in use need is below a third of it. The payer
- * writes what is carried out, and we pay for it.
+ * Gas limits of a wallet's check and deployment: common wallets need less than a third. The payer writes the executed
+ * code, and the gateway pays for it.
  */
 export const walletGasMax = 2_000_000n;
 
 /** Multicall3, at the same address on every chain that has it. */
 export const multicallAddress = "0xcA11bde05977b3631167028862bE2a173976CA11" as UserAddress;
 
-/** The first bytes of `keccak256("isValidSignature(bytes32,bytes)")`: the call, and the result that means yes. */
+/** The first bytes of `keccak256("isValidSignature(bytes32,bytes)")`: the call, and the result if valid. */
 const validitySelector = Uint8Array.of(0x16, 0x26, 0xba, 0x7e);
 /** The first bytes of `keccak256("aggregate3((address,bool,bytes)[])")`. */
 const batchSelector = Uint8Array.of(0x82, 0xad, 0x56, 0xcb);
 
-/** The last 32 bytes of a signature whose wallet is still to be made. */
+/** The last 32 bytes of a signature whose wallet is not deployed yet. */
 const wrapSuffix = "6492".repeat(16);
 
 /**
- * Writes the call that carries an authorization out, by whatever signature it has.
+ * Writes the call that executes an authorization, for any kind of signature.
  *
- * @param domain - Of the coin's signatures.
+ * @param domain - The domain of the coin's signatures.
  */
 export function writeAuthorizationCall(
   domain: TypedDomain,
@@ -83,7 +83,7 @@ export function writeAuthorizationCall(
   const data = writeBytesTransferCall(authorization, inner);
   if (making === undefined) return { to: contract, data, gasMax: walletGasMax, hasResult: false };
   const calls = [
-    // Somebody may have made the wallet already: then this fails, or does nothing.
+    // The wallet may be deployed already: then this call fails or has no effect.
     { to: making.factory, data: making.data, mayFail: true },
     { to: contract, data, mayFail: false },
   ];
@@ -91,9 +91,9 @@ export function writeAuthorizationCall(
 }
 
 /**
- * Asks the payer's wallet whether an authorization is signed by it; bounded in gas.
+ * Asks the payer's wallet whether it signed an authorization; bounded in gas.
  *
- * @returns `false` also when the payer is not a contract and the signature does not say how to make it.
+ * @returns `false` also when the payer is not a contract and the signature contains no deployment call.
  */
 export async function isSignedByWallet(
   client: Pick<EvmClient, "call">,
@@ -129,7 +129,7 @@ function call(
   return client.call("eth_call", [request, "latest"], signal);
 }
 
-/** A contract's rejection, and a call that needs too much gas; servers word both differently. */
+/** A contract's rejection, or a call that needs too much gas; the texts differ between servers. */
 const rejectionPattern = /revert|out of gas|outofgas|gas required exceeds|invalid opcode|invalidfeopcode|stack/i;
 const revertedCode = 3;
 
@@ -140,7 +140,7 @@ function isYes(response: RpcResponse, read: (bytes: Uint8Array) => Uint8Array | 
       ? { kind: "ok", value: false }
       : fault("status", `eth_call: ${response.code} ${response.message}`);
   const bytes = readHexBytes(response.value);
-  if (bytes === undefined) return fault("malformed", "eth_call: the response cannot be read");
+  if (bytes === undefined) return fault("malformed", "eth_call: invalid response");
   const word = read(bytes);
   return { kind: "ok", value: word?.toHex() === wordOfBytes(validitySelector).toHex() };
 }
@@ -149,7 +149,7 @@ function readWord(bytes: Uint8Array): Uint8Array | undefined {
   return wordAt(bytes, 0);
 }
 
-/** The first word that the second call of a batch returned; `undefined` where it failed or returned less. */
+/** The first word of the second call's result in a batch; `undefined` after a failure or a shorter result. */
 function readSecondWord(bytes: Uint8Array): Uint8Array | undefined {
   const list = offsetAt(bytes, 0);
   if (list === undefined || offsetAt(bytes, list) !== 2) return undefined;
@@ -163,7 +163,7 @@ function readSecondWord(bytes: Uint8Array): Uint8Array | undefined {
   return size !== undefined && size >= wordSize ? wordAt(bytes, at + wordSize) : undefined;
 }
 
-/** Takes a signature apart; `undefined` for one that only looks like EIP-6492's. */
+/** Parses a signature; `undefined` for an invalid EIP-6492 signature. */
 function readWalletSignature(signature: Uint8Array): WalletSignature | undefined {
   if (signature.subarray(-wordSize).toHex() !== wrapSuffix) return { inner: signature, making: undefined };
   const wrapped = signature.subarray(0, -wordSize);
@@ -177,7 +177,7 @@ function readWalletSignature(signature: Uint8Array): WalletSignature | undefined
   return { inner, making: { factory, data } };
 }
 
-/** The bytes that an argument's offset leads to. */
+/** The bytes at an argument's offset. */
 function readBytesAt(bytes: Uint8Array, place: number): Uint8Array | undefined {
   const offset = offsetAt(bytes, place);
   const size = offset === undefined ? undefined : offsetAt(bytes, offset);

@@ -1,5 +1,5 @@
 /**
- * The chains on which an operator takes payments, from what the settings say of them.
+ * Opens the chains on which an operator accepts payments, from the settings.
  * @module
  */
 
@@ -17,7 +17,7 @@ import type { TokenChain } from "./token-chain.ts";
 /** The native token. */
 type NativeSource = Pick<NativeChainOptions, "address" | "clock" | "nodes" | "reader"> &
   Readonly<{
-    /** Blocks on top of a payment before it is credited; unset is what the rules say. */
+    /** Blocks on top of a payment before it is credited; the rules' value by default. */
     blocksOnTop: number | undefined;
   }>;
 
@@ -60,10 +60,9 @@ export type ChainSources = Readonly<{
   kyve: KyveSource | undefined;
 }>;
 
-/** Chains, open. */
 type TokenChains = Readonly<{ chains: readonly TokenChain[]; close: () => void }>;
 
-/** Opens the chains; nothing is asked of them yet. */
+/** Opens the chains, without a request. */
 export function openTokenChains({ rules, native, evm, solana, kyve }: ChainSources): TokenChains {
   const closers: (() => void)[] = [];
   const open = (url: string) => {
@@ -110,7 +109,7 @@ export function listedTokens(
   );
 }
 
-/** Reads the addresses whose payments are rejected; `undefined` when one of them is none. */
+/** Parses the addresses whose payments are rejected; `undefined` when one is invalid. */
 export function readExcluded(texts: readonly string[]): ReadonlySet<string> | undefined {
   const addresses = texts.map((text) => readAddress(text)?.address);
   return addresses.includes(undefined) ? undefined : new Set(addresses.filter((each) => each !== undefined));
@@ -118,9 +117,9 @@ export function readExcluded(texts: readonly string[]): ReadonlySet<string> | un
 
 // Confirmations of a transaction before it is credited, and before it is final.
 //
-// The first is a rule that an operator can replace. The second is how far back each chain has ever gone, or says that
-// it can go: nodes of the native chain keep 50 blocks in consensus; Ethereum is final after two epochs of 32; Polygon
-// has gone back 157 blocks; Base is as final as the Ethereum blocks that hold its batches, some 15 minutes.
+// The first is a rule that an operator can replace. The second is the deepest known or possible reorg of each chain:
+// nodes of the native chain keep 50 blocks in consensus; Ethereum is final after two epochs of 32; Polygon had a reorg
+// of 157 blocks; Base is as final as the Ethereum blocks that hold its batches, some 15 minutes.
 // Source: docs/reference/payment.md#confirmations.
 
 const finalConfirmations: Readonly<Record<Chain, number>> = {
@@ -132,13 +131,13 @@ const finalConfirmations: Readonly<Record<Chain, number>> = {
   kyve: 1,
 };
 
-/** Blocks on top that a token needs of which the rules say nothing. */
+/** Blocks on top for a token without a rule. */
 const blocksOnTopOtherwise = 18n;
 
 /**
  * The depths of a token in confirmations, 1 for a transaction in the newest block.
  *
- * @param blocksOnTop - In place of what the rules say.
+ * @param blocksOnTop - Replaces the rules' value.
  */
 export function depthsOf(
   token: Token,

@@ -1,9 +1,9 @@
 /**
- * The observation of a transaction that may pay us, in one form for every chain.
+ * The interface of a token on a chain: observations of transactions, scans, and named destinations.
  * @module
  */
 import type { Fault } from "../../lib/http-client.ts";
-import { isJsonObject, readJson } from "../../lib/json.ts";
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, readJson } from "../../lib/json.ts";
 import { type AddressType, readAddress, type Token, type TypedAddress, type UserAddress } from "../addresses.ts";
 
 /** The payment of one sender in one transaction. A transaction of several senders has one for each. */
@@ -11,16 +11,16 @@ export type TokenTransfer = Readonly<{
   sender: UserAddress;
   /** Smallest unit, 0 or more. */
   amount: bigint;
-  /** Text with which the sender names another account; not checked. */
+  /** The destination account that the sender names; not validated. */
   destination: string | undefined;
 }>;
 
 /** The block of a transaction. */
 export type BlockRef = Readonly<{ height: number; hash: string }>;
 
-/** A transaction as it presents itself, for saying why it is rejected. */
+/** The outline of a transaction, for the reason of a rejection. */
 export type Outline = Readonly<{
-  /** The recipient that it names; "" for none. */
+  /** The recipient; "" for none. */
   target: string;
   /** The amount, smallest unit. */
   amount: bigint;
@@ -29,7 +29,7 @@ export type Outline = Readonly<{
 /** The observation of a transaction on its chain. */
 export type Observation =
   | Readonly<{ kind: "absent" }>
-  /** Known to nodes and in no block. Of some it shows only in the block what they pay: no `transfers`. */
+  /** Known to nodes and in no block. `transfers` is absent when only the block will show them. */
   | Readonly<{ kind: "waiting"; transfers: readonly TokenTransfer[] | undefined; outline: Outline }>
   | MinedObservation;
 
@@ -39,29 +39,29 @@ export type MinedObservation = Readonly<{
   block: BlockRef;
   /** 1 for a transaction in the newest block. */
   confirmations: number;
-  /** Whether the chain carried it out. */
+  /** Whether the transaction succeeded. */
   succeeded: boolean;
-  /** Its payments to us, in the chain's order; at most `sendersMax`. */
+  /** Its payments to the watched address, in the chain's order; at most `sendersMax`. */
   transfers: readonly TokenTransfer[];
   outline: Outline;
 }>;
 
-/** Whether a block that held a payment is still the chain's. */
+/** Whether the block of a payment is still on the chain. */
 export type TransferStatus =
   | Readonly<{ kind: "unchanged"; confirmations: number }>
   /** Another block is at its height; the confirmations are those of the other block. */
   | Readonly<{ kind: "replaced"; confirmations: number }>
-  /** Nothing is known of its height: the chain may be behind, or shorter. */
+  /** The height is unknown: the server may be behind, or the chain shorter. */
   | Readonly<{ kind: "unknown" }>;
 
 /** The payments that one step of a scan found. */
 export type Found = Readonly<{
   kind: "found";
-  /** Canonical transaction ids, each once; the same one may be found again by a later step. */
+  /** Canonical transaction ids, each once; a later step may find one again. */
   ids: readonly string[];
   /** The cursor of the next step, once these are stored. */
   cursor: string;
-  /** Whether the next step has work at once. */
+  /** Whether the next step has more work already. */
   hasMore: boolean;
 }>;
 
@@ -70,7 +70,7 @@ export type TokenChain = Readonly<{
   token: Token;
   /** The format of its senders' addresses. */
   addressType: AddressType;
-  /** The address of payments; it names the watch together with the token. */
+  /** The address of payments; the watch is identified by the token and the address. */
   address: string;
   /** Confirmations at which a payment is credited, 1 or more. */
   confirmations: number;
@@ -80,21 +80,21 @@ export type TokenChain = Readonly<{
   look: (id: string, signal: AbortSignal) => Promise<Observation | Fault>;
   status: (block: BlockRef, signal: AbortSignal) => Promise<TransferStatus | Fault>;
   /**
-   * Looks for payments that nobody reported, a bounded step at a time.
-   * @param cursor - Where the last step ended; `undefined` begins at the chain's tip. One that cannot be read too.
+   * Scans for unreported payments, a bounded step at a time.
+   * @param cursor - The end of the last step. Without a valid cursor the scan begins at the chain's tip.
    */
   scan: (cursor: string | undefined, signal: AbortSignal) => Promise<Found | Fault>;
-  /** The height from which on payments are ours, as a cursor has it: when it was begun, nothing below was sold. */
+  /** The height at which the scan of a cursor began: earlier payments are not credited. */
   beginsAt: (cursor: string) => number | undefined;
 }>;
 
-/** Senders of one transaction that are credited; honest transactions have fewer. */
+/** Credited senders of one transaction; ordinary transactions have fewer. */
 const sendersMax = 100;
 
 /**
  * Sums up what each sender pays, in the order in which they first appear.
  *
- * @param destination - Whom the transaction names; it counts only where there is one sender.
+ * @param destination - The named destination; it is used only for a single sender.
  */
 export function bySender(
   moves: readonly Readonly<{ sender: UserAddress; amount: bigint }>[],
@@ -110,9 +110,9 @@ export function bySender(
   }));
 }
 
-// Senders may name an account that is credited in place of their own.
+// Senders may name another account to credit.
 //
-// The chain's own: a tag. EVM: text as calldata, after the arguments of an ERC-20 transfer. Solana: a memo.
+// Native chain: a tag. EVM: text as calldata, after the arguments of an ERC-20 transfer. Solana and KYVE: a memo.
 // Source: docs/reference/payment.md#destinations.
 
 /** The tag of a native payment. */
@@ -125,12 +125,12 @@ const textSizeMax = 256;
 
 const decoder = new TextDecoder("utf-8", { fatal: true });
 
-/** The address that a memo names, if it names one. */
+/** The address in a memo, if any. */
 export function destinationInText(text: string): string | undefined {
   return destinationText.exec(text)?.[1];
 }
 
-/** The address that calldata names, if it is text that names one. */
+/** The address in calldata, if the calldata is text with an address. */
 export function destinationInBytes(bytes: Uint8Array): string | undefined {
   if (bytes.length === 0 || bytes.length > textSizeMax) return undefined;
   try {
@@ -140,7 +140,7 @@ export function destinationInBytes(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** The account to credit: the one that is named, where that is an address, else the sender's. */
+/** The account to credit: the named account if it is a valid address, else the sender. */
 export function creditedAccount(
   { sender, destination }: TokenTransfer,
   senderType: TypedAddress["type"],
@@ -151,9 +151,26 @@ export function creditedAccount(
 
 // The height at which the scan for payments began, in the cursors of every chain.
 
-/** The height below which no payment is ours. @returns `undefined` when nothing has begun. */
+/** The height at which a scan began; earlier payments are not credited. @returns `undefined` before the start. */
 export function beginningOf(cursor: string): number | undefined {
   const mark = readJson(cursor);
   const from = isJsonObject(mark) ? mark["from"] : undefined;
   return typeof from === "number" ? from : undefined;
 }
+
+// Members of a server's JSON response, with an empty value in place of another type.
+
+export function objectOf(value: JsonValue | undefined): JsonObject {
+  return isJsonObject(value) ? value : {};
+}
+
+export function listOf(value: JsonValue | undefined): readonly JsonValue[] {
+  return isJsonArray(value) ? value : [];
+}
+
+export function textOf(value: JsonValue | undefined): string {
+  return typeof value === "string" ? value : "";
+}
+
+/** Confirmations for crediting a payment and for the end of watching it. */
+export type Depths = Readonly<{ confirmations: number; finalConfirmations: number }>;

@@ -1,9 +1,9 @@
 /**
- * Payments in tokens as the ledger keeps them: their rows, and the changes of their state with the credits that
- * belong to them.
+ * Payments in tokens in the ledger: their rows, and the changes of their state with their
+ * credits.
  *
- * Each change is part of its caller's transaction. What a payment was credited with is claimed as an outside event,
- * so that whatever else goes wrong no payment is credited twice for one observation of it on the chain.
+ * Each change is part of its caller's transaction. Each credit claims an outside event, so that no fault credits a
+ * payment twice for one observation on the chain.
  * Source: docs/reference/payment.md#token-payments; docs/reference/payment.md#invariants-of-the-ledger.
  * @module
  */
@@ -19,9 +19,9 @@ import type { BlockRef } from "./token-chain.ts";
 /** The state of a payment. `reversed`: it was credited, and a reorg removed it. */
 export type PaymentState = "pending" | "credited" | "reversed" | "failed";
 
-/** A payment as it is stored: what one sender paid in one transaction. */
+/** A stored payment: the amount of one sender in one transaction. */
 export type TokenPayment = Readonly<{
-  /** Names it among all payments. */
+  /** Unique among all payments. */
   id: string;
   token: Token;
   /** Canonical. */
@@ -30,7 +30,7 @@ export type TokenPayment = Readonly<{
   part: number;
   state: PaymentState;
   sender: UserAddress;
-  /** The account that is credited. */
+  /** The credited account. */
   destination: UserAddress;
   destinationType: AddressType;
   /** Smallest unit, above 0. */
@@ -43,22 +43,22 @@ export type TokenPayment = Readonly<{
   /** Times are Unix milliseconds. */
   seenAt: number;
   creditedAt: number | undefined;
-  /** When it failed or was reversed. */
+  /** Time of its failure or reversal. */
   endedAt: number | undefined;
   failureReason: string | undefined;
-  /** How often it was credited. */
+  /** Number of credits. */
   credits: number;
-  /** When the chain is to be asked again; undefined: never. */
+  /** Time of the next request to the chain; undefined: never. */
   dueAt: number | undefined;
 }>;
 
-/** A payment as it is first seen, priced. */
+/** A newly seen payment with its price. */
 export type Offer = Pick<
   TokenPayment,
   "token" | "transactionId" | "part" | "sender" | "destination" | "destinationType" | "quantity" | "winc" | "fees"
 >;
 
-/** When a change happens, when the chain is asked next, and names for what moves. */
+/** The time of a change, of the next request to the chain, and ids for the transfers. */
 export type ChangeTime = Readonly<{ now: number; dueAt: number | undefined; makeId: MakeId }>;
 
 type PaymentRow = {
@@ -104,8 +104,8 @@ export async function pendingPaymentsOf(tx: Tx, account: UserAddress, limit: num
 }
 
 /**
- * Which of these transactions have payments that another look would not bring further: those that were taken back, or
- * given up because the chain did not know them, are left out.
+ * Transactions with payments that another check would not change. Reversed payments, and payments that failed as
+ * unknown to the chain, are excluded.
  */
 export async function knownTransactions(
   tx: Tx,
@@ -124,7 +124,7 @@ export async function knownTransactions(
   return new Set(rows.map((row) => row.transaction_id));
 }
 
-/** Transactions whose payments are to be looked at, the longest due first. */
+/** Transactions whose payments are due for a check, the longest due first. */
 export async function dueTransactions(tx: Tx, token: Token, now: number, limit: number): Promise<string[]> {
   const rows = await tx.all<{ transaction_id: string }>(
     "SELECT transaction_id, MIN(due_at) AS due FROM token_payments WHERE token = ? AND due_at <= ? " +
@@ -136,7 +136,7 @@ export async function dueTransactions(tx: Tx, token: Token, now: number, limit: 
   return rows.map((row) => row.transaction_id);
 }
 
-/** Keeps a payment that was just seen; in place of one that was never credited. */
+/** Stores a newly seen payment; replaces one that was never credited. */
 export async function keepOffer(tx: Tx, offer: Offer, { now, dueAt }: ChangeTime): Promise<void> {
   await tx.run(
     "INSERT INTO token_payments (id, token, transaction_id, part, state, sender, destination, destination_type, " +
@@ -161,9 +161,9 @@ export async function keepOffer(tx: Tx, offer: Offer, { now, dueAt }: ChangeTime
 }
 
 /**
- * Credits a payment that is pending or was reversed.
+ * Credits a pending or reversed payment.
  *
- * @returns Why it cannot be, when the account would hold more than it can; then nothing was changed.
+ * @returns The reason when the account cannot hold the amount; then nothing was changed.
  */
 export async function creditPayment(
   tx: Tx,
@@ -199,7 +199,7 @@ export async function creditPayment(
   return undefined;
 }
 
-/** Takes back what a payment was credited with; the account may owe afterwards. */
+/** Reverses the credit of a payment; the account may be in debt afterwards. */
 export async function reversePayment(tx: Tx, payment: TokenPayment, { now, dueAt, makeId }: ChangeTime): Promise<void> {
   assert(payment.state === "credited", "what is reversed was credited");
   const { winc, destination, token } = payment;
@@ -217,7 +217,7 @@ export async function reversePayment(tx: Tx, payment: TokenPayment, { now, dueAt
   );
 }
 
-/** Ends a payment that was not credited. */
+/** Fails an uncredited payment. */
 export async function failPayment(tx: Tx, payment: TokenPayment, reason: string, { now }: ChangeTime): Promise<void> {
   assert(payment.state === "pending", "what fails was pending");
   await tx.run(
@@ -254,7 +254,7 @@ export async function markOf(tx: Tx, token: Token, address: string): Promise<str
   return row?.cursor;
 }
 
-/** Notes how far a chain was looked through. */
+/** Stores the cursor of a scan. */
 export async function keepMark(tx: Tx, token: Token, address: string, cursor: string, now: number): Promise<void> {
   await tx.run(
     "INSERT INTO token_marks (token, address, cursor, saved_at) VALUES (?, ?, ?, ?) " +
@@ -266,7 +266,7 @@ export async function keepMark(tx: Tx, token: Token, address: string, cursor: st
   );
 }
 
-/** Why a payment failed that may come back: the chain did not know it, and that can change. */
+/** The reason of a temporary failure: the chain did not know the transaction, and may know it later. */
 export const notFoundReason = "not_found";
 
 const reversedReason = "The chain took the transaction back";

@@ -1,9 +1,9 @@
 /**
  * Payments in tokens: reported by their payers or found on the chain, priced when first seen, credited when confirmed,
- * taken back when the chain takes them back.
+ * reversed after a reorg.
  *
- * Chains are asked first, then one transaction of the ledger decides by what is stored there: however many ask at once,
- * in whatever processes, a payment is credited once.
+ * The chain is read first, then one transaction of the ledger decides by the stored rows. Any number of concurrent
+ * requests and processes credits a payment once.
  * Source: docs/reference/payment.md#token-payments.
  * @module
  */
@@ -38,17 +38,17 @@ export type TokenPayments = Readonly<{
   /** The accepted tokens. */
   chains: readonly TokenChain[];
   /**
-   * Takes a report of a payment: looks at the chain, keeps it, credits it when it is confirmed.
+   * Processes a report of a payment: reads the chain, stores the payment, credits it when it is confirmed.
    *
-   * @param text - The transaction's id as somebody wrote it.
+   * @param text - The transaction's id in any spelling.
    * @throws Failure `token_not_supported`, `transaction_not_found`, `payment_rejected` with its reason,
-   *   `sender_excluded`; `transaction_trouble` when the chain, the prices or the ledger cannot be asked.
+   *   `sender_excluded`; `transaction_fault` when the chain, the prices or the ledger is unreachable.
    */
   submit: (token: Token, text: string, signal: AbortSignal) => Promise<Submitted>;
   /**
-   * Takes transactions that were found on the chain; those that pay nothing that can be credited are passed over.
+   * Processes transactions that were found on the chain; transactions without a creditable payment are skipped.
    *
-   * @returns Trouble that may pass: then some of them were not taken.
+   * @returns A temporary fault: then some transactions were not processed.
    * @throws Failure of the prices or the ledger.
    */
   take: (chain: TokenChain, ids: readonly string[], signal: AbortSignal) => Promise<Fault | undefined>;
@@ -66,14 +66,14 @@ type TokenPaymentsOptions = SettlingOptions &
     firstObservation?: RetryPlan;
   }>;
 
-/** A report comes within moments of the payment; that nodes tell each other takes a little longer. */
+/** A report arrives moments after the payment; its propagation between nodes takes a little longer. */
 const firstObservationDefault: RetryPlan = { attempts: 3, firstMs: 400, longestMs: 800 };
 
-/** Trouble that will be the same next time: what it is about is passed over, or it would be in the way for ever. */
+/** Permanent faults: the transaction is skipped, because it would block the scan for ever. */
 const lastingFaults: ReadonlySet<Fault["reason"]> = new Set(["malformed", "too_large"]);
 
-/** Failures that say something of the report; all others are trouble of ours. */
-const saidOfReports: ReadonlySet<FailureCode> = new Set([
+/** Failures caused by the report; all others are faults of the gateway. */
+const reportFailures: ReadonlySet<FailureCode> = new Set([
   "token_not_supported",
   "transaction_not_found",
   "payment_rejected",
@@ -118,7 +118,7 @@ export function createTokenPayments(options: TokenPaymentsOptions): TokenPayment
       try {
         return await flights.run(`${token}:${id}`, signal, (own) => submit(chain, id, own));
       } catch (error) {
-        if (!(error instanceof Failure) || saidOfReports.has(error.code)) throw error;
+        if (!(error instanceof Failure) || reportFailures.has(error.code)) throw error;
         throw new Failure("transaction_fault", { ...error.context, token, id }, error);
       }
     },
@@ -128,7 +128,8 @@ export function createTokenPayments(options: TokenPaymentsOptions): TokenPayment
         if (known.has(id)) continue;
         const observation = await chain.look(id, signal);
         if (observation.kind !== "fault") await settle(chain, id, { observation, isReplaced: false }, signal);
-        else if (lastingFaults.has(observation.reason)) log.error("a payment cannot be read", { id, ...observation });
+        else if (lastingFaults.has(observation.reason))
+          log.error("token payment cannot be read", { id, ...observation });
         else return observation;
       }
       return undefined;
@@ -144,8 +145,8 @@ function isOpen({ state, failureReason }: TokenPayment): boolean {
 }
 
 /**
- * Whether a transaction is below the height at which the watch over the address began: what the address was paid
- * before is its owner's, for whatever it was. Blocks that may still be replaced count as later ones.
+ * Whether a transaction is below the height at which the watch over the address began: earlier payments to the address
+ * had another purpose. Blocks that a reorg may still replace count as later blocks.
  */
 function isEarly(chain: TokenChain, observation: Observation, mark: string | undefined): boolean {
   const begin = mark === undefined ? undefined : chain.beginsAt(mark);

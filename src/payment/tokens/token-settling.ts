@@ -1,7 +1,7 @@
 /**
  * Settlement of token payments: the credits of a transfer or its rejection, the steps of a payment, and their writes.
  *
- * The order of the checks and their texts are the peer's: quantity, sender, target, price.
+ * The order of the checks (quantity, sender, target, price) and their texts follow the peer service.
  * Source: docs/reference/payment.md#reports; docs/reference/payment.md#prices-of-payments-in-tokens.
  * @module
  */
@@ -35,10 +35,10 @@ import {
   type TokenPayment,
 } from "./token-payment-store.ts";
 
-/** A transfer and its place among those of its transaction. */
+/** A transfer and its index in its transaction. */
 type PlacedTransfer = Readonly<{ part: number; transfer: TokenTransfer }>;
 
-/** The transfers that can be credited, and why the first of the others cannot. */
+/** The creditable transfers, and the rejection of the first other transfer. */
 type Offered = Readonly<{ offers: readonly Offer[]; rejection: Failure | undefined }>;
 
 /** Prices transfers. @throws Failure `fiat_oracle_unavailable`. */
@@ -61,7 +61,7 @@ export function createOffering(
   ): Promise<Offer | Failure> {
     const { sender, amount } = transfer;
     if (amount <= 0n) return noQuantity();
-    // Our own transfers are not payments.
+    // Transfers by the address itself are not payments.
     if (parts.excluded.has(sender) || sender === chain.address) return excludedSender(transactionId, sender);
     const price = await priceOf(parts.prices, chain, amount, signal);
     if (price instanceof Failure) return price;
@@ -92,20 +92,20 @@ export function createOffering(
   };
 }
 
-/** Why a transaction is rejected that pays us nothing. */
+/** The rejection of a transaction without a payment to the address. */
 export function strayRejection(transactionId: string, { target, amount }: Outline): Failure {
   if (amount <= 0n) return noQuantity();
   const reason = `Payment transaction '${transactionId}' has wrong target address '${target}'`;
   return new Failure("payment_rejected", { reason });
 }
 
-/** Why a transaction is rejected that was made before anything was sold for payments to the address. */
+/** The rejection of a transaction that precedes the watch over the address. */
 export function earlyRejection(transactionId: string): Failure {
   const reason = `Payment transaction '${transactionId}' was made before payments were taken here`;
   return new Failure("payment_rejected", { reason });
 }
 
-/** Why a transaction with an unknown recipient is rejected. */
+/** The rejection of a transaction with an unknown recipient. */
 export function unminedRejection(transactionId: string): Failure {
   const reason = `Transaction with id '${transactionId}' has not been mined yet!`;
   return new Failure("payment_rejected", { reason });
@@ -136,13 +136,13 @@ function excludedSender(transactionId: string, sender: string): Failure {
 
 // The next step of a payment after an observation of the chain. Pure.
 //
-//   pending  → credited   enough blocks confirm it
-//   pending  → failed     the chain did not carry it out, or does not know it for a day
-//   credited → reversed   another block is at its height, and no block has it
-//   reversed → credited   the chain has it again
+//   pending  → credited   enough confirmations
+//   pending  → failed     the transaction failed, or was unknown for a day
+//   credited → reversed   another block is at its height, and no block contains it
+//   reversed → credited   a block contains it again
 // Source: docs/reference/payment.md#token-payments.
 
-/** The next step of a payment. `isFinal`: the chain need not be asked again. */
+/** The next step of a payment. `isFinal`: no further request to the chain is needed. */
 type Step =
   | Readonly<{ kind: "credit"; block: BlockRef; isFinal: boolean }>
   | Readonly<{ kind: "reverse" }>
@@ -150,10 +150,10 @@ type Step =
   | Readonly<{ kind: "place"; block: BlockRef | undefined; isFinal: boolean }>
   | Readonly<{ kind: "rest" }>;
 
-/** One look. */
+/** One check of the chain. */
 type Look = Readonly<{
   observation: Observation;
-  /** Whether another block replaced that of a credited payment, with enough confirmations to confirm a payment. */
+  /** Whether another block, with enough confirmations for a payment, replaced the block of a credited payment. */
   isReplaced: boolean;
   chain: Pick<TokenChain, "confirmations" | "finalConfirmations">;
   /** Unix milliseconds. */
@@ -166,7 +166,7 @@ const elsewhereReason = "The transaction pays nothing to this address";
 /** Time after which a payment fails when its transaction stays unknown. Milliseconds. */
 const absentMsMax = 24 * 60 * 60_000;
 
-/** Decides. */
+/** Returns the next step. */
 function stepOf(payment: TokenPayment, look: Look): Step {
   switch (payment.state) {
     case "failed":
@@ -181,15 +181,15 @@ function stepOf(payment: TokenPayment, look: Look): Step {
 }
 
 /**
- * How long the price of a payment holds that is in no block. Longer, and whoever has sent one for a fee that nobody
- * takes could wait for a better price, and then either pay or send another. Milliseconds.
+ * Time for which the price of an unmined payment holds. With a longer time, a sender of a payment with too low a fee
+ * could wait for a better price, and then pay or send another. Milliseconds.
  */
 const priceHeldMs = 60 * 60_000;
 
 /**
- * The transfers of a observation that have to be priced, with their parts: those that have no payment yet, or
- * another one than was seen before, and those that come into a block when their price holds no longer. What was
- * credited once is never replaced.
+ * The transfers of an observation that need a price, with their parts: transfers without a payment, transfers that
+ * differ from the stored payment, and transfers that are mined after their price expired. A credited payment is never
+ * replaced.
  *
  * @param now - Unix milliseconds.
  */
@@ -230,7 +230,7 @@ function openStep(payment: TokenPayment, look: Look): Step {
   }
 }
 
-/** A payment that was taken back stays so, rather than fail. */
+/** A reversed payment stays reversed rather than fail. */
 function reversedStep(payment: TokenPayment, look: Look): Step {
   const step = openStep(payment, look);
   return step.kind === "fail" ? { kind: "place", block: undefined, isFinal: true } : step;
@@ -241,7 +241,7 @@ function creditedStep(payment: TokenPayment, { observation, isReplaced, chain }:
     const isFinal = observation.confirmations >= chain.finalConfirmations;
     return { kind: "place", block: observation.block, isFinal };
   }
-  // A server may simply not have it, or a block to come: only other blocks in its place show that it is gone.
+  // A server may lack the transaction or its block: only a replaced block proves that the payment is gone.
   return isReplaced ? { kind: "reverse" } : { kind: "place", block: payment.block, isFinal: false };
 }
 
@@ -254,20 +254,20 @@ function isSame({ sender, quantity }: TokenPayment, transfer: TokenTransfer): bo
   return sender === transfer.sender && quantity === transfer.amount;
 }
 
-// Settling a payment after a look at the chain: what is new is priced and stored, then every payment of the transaction
-// takes its step, in one transaction of the ledger.
+// Settling a payment after a check of the chain: new transfers are priced and stored, then every payment of the
+// transaction takes its step, in one transaction of the ledger.
 
 /** The observation of a transaction. */
 type Seen = Pick<Look, "observation" | "isReplaced">;
 
-/** Payments of one transaction after a look. */
+/** Payments of one transaction after a check. */
 type Settled = Readonly<{
   payments: readonly TokenPayment[];
-  /** Why the first of what is not credited is not. */
+  /** The rejection of the first uncredited transfer. */
   rejection: Failure | undefined;
 }>;
 
-/** Writes what a look means. @throws Failure of the prices or the ledger. */
+/** Writes the result of a check. @throws Failure of the prices or the ledger. */
 type Settle = (chain: TokenChain, transactionId: string, seen: Seen, signal: AbortSignal) => Promise<Settled>;
 
 export type SettlingOptions = Readonly<{
@@ -279,10 +279,10 @@ export type SettlingOptions = Readonly<{
   log: Log;
 }>;
 
-/** The longest time between two looks at one payment. Milliseconds. */
+/** The longest time between two checks of one payment. Milliseconds. */
 const lookAgainMsMax = 10 * 60_000;
 
-/** A payment is looked at again when it is this part older. */
+/** The pause before the next check is this part of a payment's age. */
 const ageDivisor = 10;
 
 export function createSettling(options: SettlingOptions, offersOf: Offering): Settle {
@@ -293,7 +293,7 @@ export function createSettling(options: SettlingOptions, offersOf: Offering): Se
     const { offers, rejection } = await offersOf(chain, transactionId, wanted, signal);
     const now = clock();
     const payments = await ledger.write(async (tx) => {
-      // Another process may have stored some meanwhile; what it priced first stays.
+      // Another process may have stored some in between; its prices stay.
       const fresh = newTransfers(seen.observation, await paymentsOf(tx, chain.token, transactionId), now);
       for (const offer of offers)
         if (fresh.some(({ part }) => part === offer.part))
@@ -309,7 +309,7 @@ export function createSettling(options: SettlingOptions, offersOf: Offering): Se
   };
 }
 
-/** When a payment is checked next: less often the longer its state has not changed. */
+/** Time of the next check: pauses grow with the time since the last change of state. */
 function nextLookAt(payment: TokenPayment, now: number, lookAgainMs: number): number {
   const since = payment.endedAt ?? payment.creditedAt ?? payment.seenAt;
   const age = Math.max(now - since, 0);
@@ -338,35 +338,34 @@ async function takeStep(tx: Tx, payment: TokenPayment, look: Look, time: ChangeT
   }
 }
 
-/** Every change of a state is worth a line. */
+/** Logs every change of a state. */
 function announce(log: Log, before: readonly TokenPayment[], after: readonly TokenPayment[]): void {
   for (const payment of after) {
     const { id, state, destination, winc, failureReason } = payment;
     if (before.find((each) => each.id === id)?.state === state) continue;
     const reports = { payment: id, account: destination, winc, ...(failureReason && { failureReason }) };
-    if (state === "reversed") log.warn("a token payment was reversed", reports);
-    else log.info(`a token payment is ${state}`, reports);
+    if (state === "reversed") log.warn("token payment reversed", reports);
+    else log.info(`token payment ${state}`, reports);
   }
 }
 
-// Following payments that are stored: those that wait for confirmations, and those that the chain may still take back.
+// Following stored payments: pending ones, and credited ones that a reorg may still remove.
 
 /**
- * Looks again at payments of a chain that are due, at most `limit` transactions. What cannot be looked at is due
- * later.
+ * Checks the due payments of a chain, at most `limit` transactions. After a fault a payment is due later.
  *
- * @returns Why the last of these could not be looked at.
+ * @returns The last fault.
  * @throws Failure of the prices or the ledger.
  */
 export type Follow = (chain: TokenChain, limit: number, signal: AbortSignal) => Promise<Fault | undefined>;
 
-/** Transactions looked at at once. */
+/** Concurrent checks. */
 const slots = 4;
 
 export function createFollowing(options: SettlingOptions, settle: Settle): Follow {
   const { ledger, clock, lookAgainMs } = options;
 
-  /** Looks at one transaction. @returns Why it could not be looked at. */
+  /** Checks one transaction. @returns The fault of the check. */
   async function followOne(
     chain: TokenChain,
     transactionId: string,
@@ -424,12 +423,12 @@ export function createFollowing(options: SettlingOptions, settle: Settle): Follo
 
 type StatusOf = (block: BlockRef) => Promise<TransferStatus | Fault>;
 
-/** Payments of one block are asked for together, once a pass. */
+/** Reads the status of each block once per pass. */
 function createStatuses(chain: TokenChain, signal: AbortSignal): StatusOf {
-  const asked = new Map<string, Promise<TransferStatus | Fault>>();
+  const statuses = new Map<string, Promise<TransferStatus | Fault>>();
   return (block) => {
-    const status = asked.get(block.hash) ?? chain.status(block, signal);
-    asked.set(block.hash, status);
+    const status = statuses.get(block.hash) ?? chain.status(block, signal);
+    statuses.set(block.hash, status);
     return status;
   };
 }
@@ -446,7 +445,7 @@ function hasSameState(one: TokenPayment, other: TokenPayment): boolean {
   return one.state === other.state && one.credits === other.credits && one.block?.hash === other.block?.hash;
 }
 
-/** A payment that changed meanwhile has had its look. */
+/** A payment whose state changed in between was checked by another follower. */
 async function setDue(
   ledger: LedgerDatabase,
   payments: readonly TokenPayment[],

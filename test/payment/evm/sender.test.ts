@@ -69,7 +69,7 @@ test("what was too dear is sent when it is not any more, with the number that it
   const send = () => sender.send(call, async () => true, never);
   expect(await send()).toMatchObject({
     kind: "fault",
-    detail: `gas is too dear: up to ${costAt(100n)} wei, ${costAt(60n)} are allowed`,
+    detail: `gas costs up to ${costAt(100n)} wei, above the limit of ${costAt(60n)}`,
   });
   fee = 60n;
   expect((await send()).kind).toBe("sent");

@@ -112,7 +112,9 @@ test("a transaction that can never be read is passed over with a word in the log
   pay(2);
   chain.mine(4);
   await balanceIs(2n);
-  expect(lines.concat(opened[0]!.fixture.lines).map(({ message }) => message)).toContain("a payment cannot be read");
+  expect(lines.concat(opened[0]!.fixture.lines).map(({ message }) => message)).toContain(
+    "token payment cannot be read",
+  );
   payment.clock.advance(1);
 });
 

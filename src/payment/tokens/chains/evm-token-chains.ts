@@ -1,12 +1,14 @@
 /**
- * Payments in the coin of an EVM chain: transactions whose recipient we are.
+ * Payments on EVM chains, in the coin and in ERC-20 tokens.
  *
- * What contracts send is in no transaction of its own and is not seen. Payments that nobody reported are found in
- * whole blocks, which are large; an account of a plain key shows by its balance and its nonce whether they hold any.
+ * A payment in the coin is a transaction to the watched address. Transfers by contracts have no transaction of their
+ * own and are not found. The scan reads complete blocks, which are large; the balance and the nonce of an account with
+ * a plain key show whether a range of blocks contains payments.
  * Source: docs/reference/payment.md#sources-of-payments.
  * @module
  */
 import { type Fault, fault } from "../../../lib/http-client.ts";
+import { isJsonObject, readJson, writeJson } from "../../../lib/json.ts";
 import type { Token, UserAddress } from "../../addresses.ts";
 import { readTransferCall, readTransferLogs, type TransferLog } from "../../evm/authorization.ts";
 import type { EvmAccount, EvmChain, EvmReceipt, EvmTransaction } from "../../evm/evm-chain.ts";
@@ -14,6 +16,7 @@ import {
   type BlockRef,
   beginningOf,
   bySender,
+  type Depths,
   destinationInBytes,
   type Found,
   type MinedObservation,
@@ -22,7 +25,6 @@ import {
   type TokenChain,
   type TransferStatus,
 } from "../token-chain.ts";
-import { type Depths, foundUpTo, nextRange } from "./block-range.ts";
 
 type EvmCoinOptions = Depths &
   Readonly<{
@@ -31,14 +33,14 @@ type EvmCoinOptions = Depths &
     evm: EvmChain;
   }>;
 
-/** Blocks read in one step; a busy one has 300 KB. */
+/** Blocks read in one step; a busy block has 300 KB. */
 const blocksReadMax = 16;
 
-/** Blocks passed over in one step when nothing in them can be ours. */
+/** Blocks skipped in one step when they cannot contain a payment. */
 const blocksPassedMax = 4_096;
 
 export function createEvmCoin({ token, address, evm, ...depths }: EvmCoinOptions): TokenChain {
-  // The amount is in the transaction itself, in a block or not.
+  // The transaction contains the amount, also before it is mined.
   const paid = (transaction: EvmTransaction) => paidBy(transaction, address);
   return {
     token,
@@ -80,15 +82,15 @@ async function scan(
   for (let height = first; height <= last; height += 1) {
     const payments = await evm.paymentsTo(address, height, signal);
     if (payments.kind === "fault") return payments;
-    if (payments.value === undefined) return fault("status", `there is no block ${height} any more`);
+    if (payments.value === undefined) return fault("status", `block ${height} is gone`);
     ids.push(...payments.value.transactions);
   }
   return await foundUpTo(evm, range, last, ids, signal);
 }
 
 /**
- * Whether anything can have been paid after one block until another: a plain key's balance falls only by transactions
- * of its own, which raise its nonce. Servers may have forgotten how an account was.
+ * Whether a payment is possible between two blocks: the balance of a plain key falls only by its own transactions,
+ * which raise its nonce. Servers may no longer have the old state of an account.
  */
 async function changeOf(
   evm: EvmChain,
@@ -112,10 +114,10 @@ function halfOf(count: number): number {
   return (count + (count % 2)) / 2;
 }
 
-// Payments in an ERC-20 token: what its contract says that it moved to us, whoever called it.
+// Payments in an ERC-20 token: the transfer events of its contract to the watched address, by any caller.
 //
-// A transaction of many callers moves for many senders; each has a payment of its own. Before it is mined only a plain
-// call of `transfer` shows what it will move.
+// One transaction may transfer for several senders; each sender has its own payment. Before it is mined, only a plain
+// call of `transfer` shows its amount.
 // Source: EIP-20; docs/reference/payment.md#sources-of-payments.
 
 type EvmTokenOptions = Depths &
@@ -127,10 +129,10 @@ type EvmTokenOptions = Depths &
     evm: EvmChain;
   }>;
 
-/** Blocks whose logs are asked for at once; servers have limits of their own, which are found by trying. */
+/** Blocks of one request for logs; the limits of servers are found by trial. */
 const blocksPerQueryMax = 500;
 
-/** Blocks looked through again: of several servers behind one address one may not have had the newest. */
+/** Blocks scanned again: one of several servers behind an address may not have had the newest block. */
 const blocksRepeated = 32;
 
 export function createEvmToken({ token, address, contract, evm, ...depths }: EvmTokenOptions): TokenChain {
@@ -154,7 +156,7 @@ export function createEvmToken({ token, address, contract, evm, ...depths }: Evm
       if (range.first > range.last) return await foundUpTo(evm, range, range.last, [], signal);
       const asked = await ask(Math.max(range.first - blocksRepeated, range.from), range, signal);
       if (asked.kind === "fault") return asked;
-      // Transfers of nothing are made in order to be seen.
+      // Transfers of amount 0 are spam.
       const ids = asked.logs.filter(({ amount }) => amount > 0n).map((log) => log.transactionHash);
       return await foundUpTo(evm, range, asked.last, ids, signal);
     },
@@ -163,7 +165,7 @@ export function createEvmToken({ token, address, contract, evm, ...depths }: Evm
 
 type Receiver = Readonly<{ address: UserAddress; contract: UserAddress }>;
 
-/** A call of `transfer`, as it presents itself. */
+/** The outline of a call of `transfer`. */
 function called({ from, to, input }: EvmTransaction, { address, contract }: Receiver) {
   const call = to === contract ? readTransferCall(input) : undefined;
   if (call === undefined) return undefined;
@@ -185,7 +187,7 @@ function moved(transaction: EvmTransaction, receipt: EvmReceipt, receiver: Recei
   if (logs === undefined) return undefined;
   const [first] = logs;
   const outline = first === undefined ? { target: transaction.to ?? "", amount: 0n } : outlineOf(first);
-  // A transfer that was not carried out has no logs; what it meant is in its call.
+  // A failed transfer has no logs; its call shows the intended transfer.
   if (!receipt.succeeded) return { transfers: call?.transfers ?? [], outline: call?.outline ?? outline };
   const moves = logs.filter(({ to }) => to === receiver.address).map(({ from, amount }) => ({ sender: from, amount }));
   return { transfers: bySender(moves, call?.destination), outline: call?.outline ?? outline };
@@ -197,7 +199,7 @@ function outlineOf({ to, amount }: TransferLog): Outline {
 
 type LogQuery = Readonly<{ kind: "logs"; logs: readonly TransferLog[]; last: number }>;
 
-/** Asks for logs in as large ranges as the server gives. */
+/** Requests logs in ranges as large as the server allows. */
 function createLogQuestions(evm: EvmChain, { address, contract }: Receiver) {
   let span = blocksPerQueryMax;
   return async (
@@ -220,20 +222,20 @@ function createLogQuestions(evm: EvmChain, { address, contract }: Receiver) {
   };
 }
 
-// A look at one transaction of an EVM chain, whatever it pays in.
+// The observation of one EVM transaction, for coin and tokens.
 
 /** The payment of a transaction, and its outline. */
 type Paid = Pick<MinedObservation, "transfers" | "outline">;
 
 /** A parser of payments in one coin. */
 type EvmPaidReader = Readonly<{
-  /** Of a transaction in no block; without `transfers` where only the block will show them. */
+  /** For an unmined transaction; without `transfers` when only the block will show them. */
   waiting: (transaction: EvmTransaction) => Pick<Extract<Observation, { kind: "waiting" }>, "transfers" | "outline">;
-  /** Of one in a block; `undefined` when its logs cannot be read. */
+  /** For a mined transaction; `undefined` when its logs cannot be parsed. */
   mined: (transaction: EvmTransaction, receipt: EvmReceipt) => Paid | undefined;
 }>;
 
-/** Looks at a transaction. @param id - canonical. */
+/** Reads a transaction. @param id - canonical. */
 async function lookAtEvm(
   evm: Pick<EvmChain, "transaction" | "receipt" | "latest">,
   reader: EvmPaidReader,
@@ -246,7 +248,7 @@ async function lookAtEvm(
   if (transaction.value === undefined) return { kind: "absent" };
   if (receipt.value === undefined) return { kind: "waiting", ...reader.waiting(transaction.value) };
   const paid = reader.mined(transaction.value, receipt.value);
-  if (paid === undefined) return fault("malformed", "the logs of a receipt cannot be read");
+  if (paid === undefined) return fault("malformed", "invalid logs in a receipt");
   const latest = await evm.latest(signal);
   if (latest.kind === "fault") return latest;
   const { height, blockHash: hash, succeeded } = receipt.value;
@@ -259,12 +261,12 @@ async function lookAtEvm(
   };
 }
 
-/** Confirmations of a block that is there: of several servers behind one address the next one may be behind it. */
+/** Confirmations of a known block: the next of several servers behind an address may be behind it. */
 function confirmationsOf(height: number, latest: number): number {
   return Math.max(latest - height + 1, 1);
 }
 
-// Whether a block of an EVM chain is still there.
+// Whether a block is still on an EVM chain.
 
 /** Compares the block at this height with the expected hash. */
 async function statusOf(
@@ -279,4 +281,72 @@ async function statusOf(
   if (latest.kind === "fault") return latest;
   const confirmations = confirmationsOf(height, latest.value);
   return { kind: stored.value === hash ? "unchanged" : "replaced", confirmations };
+}
+
+// The next blocks of an EVM chain to scan, and the mark of the scan.
+//
+// Only confirmed blocks are scanned, so that found payments can be credited. When the last scanned block was replaced,
+// the mark goes back by the deepest possible reorg; finding a payment twice has no effect.
+
+/** Blocks to scan, heights inclusive; `first` > `last`: none. */
+type BlockRange = Readonly<{
+  kind: "range";
+  /** Blocks below are not scanned: they precede the first accepted payment. */
+  from: number;
+  first: number;
+  /** The newest confirmed block. */
+  last: number;
+}>;
+
+type Mark = Readonly<{ from: number; height: number; hash: string }>;
+
+/** Finds the next range. Without a valid cursor it begins after the newest block. */
+async function nextRange(
+  evm: EvmChain,
+  { confirmations, finalConfirmations }: Depths,
+  cursor: string | undefined,
+  signal: AbortSignal,
+): Promise<BlockRange | Found | Fault> {
+  const latest = await evm.latest(signal);
+  if (latest.kind === "fault") return latest;
+  const last = latest.value - confirmations + 1;
+  const mark = readMark(cursor);
+  if (cursor === undefined || mark === undefined) {
+    const from = latest.value + 1;
+    return { kind: "range", from, first: from, last };
+  }
+  const { from, height } = mark;
+  // The server is behind, or the chain has become shorter.
+  if (last < height) return { kind: "found", ids: [], cursor, hasMore: false };
+  const stored = height < 0 ? noHash : await evm.blockHash(height, signal);
+  if (stored.kind === "fault") return stored;
+  const done = stored.value === mark.hash ? height : height - finalConfirmations;
+  return { kind: "range", from, first: Math.max(done + 1, from), last };
+}
+
+/** The result of a scan. @param reached - The last scanned block. */
+async function foundUpTo(
+  evm: EvmChain,
+  range: BlockRange,
+  reached: number,
+  ids: readonly string[],
+  signal: AbortSignal,
+): Promise<Found | Fault> {
+  const hash = reached < 0 ? noHash : await evm.blockHash(reached, signal);
+  if (hash.kind === "fault") return hash;
+  if (hash.value === undefined) return fault("status", `block ${reached} is gone`);
+  const mark: Mark = { from: range.from, height: reached, hash: hash.value };
+  return { kind: "found", ids: [...new Set(ids)], cursor: writeJson(mark), hasMore: reached < range.last };
+}
+
+/** A chain that is shorter than its confirmations has no first block. */
+const noHash = { kind: "ok", value: "" } as const;
+
+function readMark(cursor: string | undefined): Mark | undefined {
+  const mark = cursor === undefined ? undefined : readJson(cursor);
+  if (!isJsonObject(mark)) return undefined;
+  const { from, height, hash } = mark;
+  return typeof from === "number" && typeof height === "number" && typeof hash === "string"
+    ? { from, height, hash }
+    : undefined;
 }

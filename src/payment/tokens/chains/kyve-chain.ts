@@ -1,28 +1,30 @@
 /**
  * Payments in KYVE.
  *
- * A block of the chain is final when it is made, so a credited payment is not watched afterwards. Payments that nobody
- * reported are found by the node's index of recipients. The index follows blocks with a delay, so the newest heights
- * are searched again.
+ * Blocks are final at once, so a credited payment is not watched. Unreported payments are found by the node's index of
+ * recipients. The index follows blocks with a delay, so the newest heights are searched again.
  * Source: docs/decisions/074-token-payments.md.
  * @module
  */
 import { type Fault, fault, type HttpTimeouts, openHttp } from "../../../lib/http-client.ts";
-import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, readJson, writeJson } from "../../../lib/json.ts";
+import { isJsonArray, isJsonObject, type JsonValue, readJson, writeJson } from "../../../lib/json.ts";
 import { readCount } from "../../../store/ledger/ledger-database.ts";
 import { readAddress, type UserAddress } from "../../addresses.ts";
 import type { Asked } from "../../evm/json-rpc.ts";
 import {
   beginningOf,
   bySender,
+  type Depths,
   destinationInText,
   type Found,
+  listOf,
   type MinedObservation,
   type Observation,
   type Outline,
+  objectOf,
   type TokenChain,
+  textOf,
 } from "../token-chain.ts";
-import type { Depths } from "./block-range.ts";
 
 type KyveChainOptions = Depths &
   Readonly<{
@@ -32,7 +34,7 @@ type KyveChainOptions = Depths &
     server: KyveServer;
   }>;
 
-/** Heights searched again: a node's index is some blocks behind, and of several nodes one may be further behind. */
+/** Heights searched again: a node's index is some blocks behind, and one of several nodes may be further behind. */
 const blocksRepeated = 32;
 
 /** Heights searched in one step. */
@@ -67,14 +69,14 @@ async function look(
   return {
     kind: "mined",
     block: { height, hash: "" },
-    // Of several nodes behind one address, the next one may be behind.
+    // The next of several nodes behind an address may be behind.
     confirmations: Math.max(latest.value - height + 1, 1),
     succeeded,
     ...kyvePaid(found.value, address, denom),
   };
 }
 
-/** Heights up to `height` are done. `page`, where present, is the next page of those up to `last`. */
+/** Heights up to `height` are done. `page`, if present, is the next page of the heights up to `last`. */
 type Mark = Readonly<{ from: number; height: number; last?: number; page?: number }>;
 
 async function scan(
@@ -116,13 +118,12 @@ function readMark(cursor: string | undefined): Mark | undefined {
 
 // The REST API of a KYVE node: transactions by id, transactions that pay an address, and the newest height.
 //
-// No response is used before the node has shown that it follows the expected chain: coins of a test network look like
-// any others.
+// No response is used before the node has proven its chain: coins of a test network look the same.
 // Source: the Cosmos SDK's REST API (cosmos.tx.v1beta1, cosmos.base.tendermint.v1beta1).
 
 /** One page of transactions that pay an address. */
 type KyvePage = Readonly<{
-  /** Ids of transactions that the chain carried out. */
+  /** Ids of successful transactions. */
   ids: readonly string[];
   /** Whether another page follows. */
   hasMore: boolean;
@@ -131,14 +132,14 @@ type KyvePage = Readonly<{
 /** Heights are inclusive; pages are counted from 1. */
 type KyveSearch = Readonly<{ recipient: string; first: number; last: number; page: number }>;
 
-/** A node. Calls reject with the signal's reason when aborted, with nothing else. */
+/** A node. Calls reject only with the signal's reason. */
 export type KyveServer = Readonly<{
   height: (signal: AbortSignal) => Promise<Asked<number>>;
   /** `undefined` for a transaction in no block. */
   transaction: (id: string, signal: AbortSignal) => Promise<Asked<KyveTransaction | undefined>>;
   /** The oldest transactions first. */
   search: (search: KyveSearch, signal: AbortSignal) => Promise<Asked<KyvePage>>;
-  /** Ends every call under way. */
+  /** Aborts all running calls. */
   close: () => void;
 }>;
 
@@ -150,7 +151,7 @@ const timeouts: HttpTimeouts = { firstByteMs: 10_000, stallMs: 5_000, totalMs: 2
 /** KYVE's own transactions have some KiB; a page has at most `pageSize` of them. Bytes. */
 const responseBytesMax = 8 * 2 ** 20;
 
-/** gRPC's code for what is not there. */
+/** gRPC's code `NOT_FOUND`. */
 const notFoundCode = 5;
 
 const decoder = new TextDecoder();
@@ -180,7 +181,7 @@ export function openKyveServer(url: string, chainId: string): KyveServer {
     if (value !== undefined) return { kind: "ok", value };
     const { status } = response;
     if (status !== 200) return fault("status", `${host}: status ${status}`, status);
-    return fault("malformed", `${host}: the response cannot be read`, status);
+    return fault("malformed", `${host}: invalid response`, status);
   }
 
   async function prove(signal: AbortSignal): Promise<Fault | undefined> {
@@ -209,7 +210,7 @@ export function openKyveServer(url: string, chainId: string): KyveServer {
 
 type Response = Readonly<{ kind: "response"; status: number; body: JsonValue | undefined }>;
 
-/** Nodes from version 0.50 on read `query`, those before it `events`; each ignores the other one. */
+/** Nodes from version 0.50 read `query`, earlier ones `events`; each ignores the other parameter. */
 function queryOf({ recipient, first, last, page }: KyveSearch): string {
   const conditions = [`transfer.recipient='${recipient}'`, `tx.height>=${first}`, `tx.height<=${last}`];
   const parameters = new URLSearchParams({ query: conditions.join(" AND ") });
@@ -240,7 +241,7 @@ function readTransactionOrNone(
   return transaction?.id === id ? { transaction } : undefined;
 }
 
-/** A node rejects a page behind the last one, so the total decides whether there is another. */
+/** A node rejects a page after the last one, so the total decides whether there is another. */
 function readPage({ body }: Response, page: number): KyvePage | undefined {
   const list = field(body, "tx_responses");
   if (!isJsonArray(list)) return undefined;
@@ -255,10 +256,10 @@ function field(value: JsonValue | undefined, name: string): JsonValue | undefine
   return isJsonObject(value) ? value[name] : undefined;
 }
 
-// A KYVE transaction as a node's REST API gives it: what its messages sent, by whom, and its memo.
+// A KYVE transaction from a node's REST API: the transfers of its messages, their senders, and its memo.
 //
-// Only the messages of the transaction itself count (`MsgSend`, and `MsgMultiSend` with one input). What a module or
-// an authorization sends within another message is not a payment of the signer.
+// Only the messages of the transaction itself count (`MsgSend`, and `MsgMultiSend` with one input). A transfer of a
+// module or an authorization within another message is not a payment of the signer.
 // Source: the Cosmos SDK's cosmos.bank.v1beta1 and cosmos.tx.v1beta1.
 
 /** A transaction in a block. */
@@ -277,7 +278,7 @@ type KyveMove = Readonly<{ from: string; to: string; denom: string; amount: bigi
 /** Messages of one transaction; a block's gas admits fewer. */
 const messagesMax = 1_000;
 
-/** Reads a transaction; `undefined` when it cannot be read. */
+/** Parses a transaction; `undefined` for an invalid one. */
 function readKyveTransaction(tx: JsonValue | undefined, response: JsonValue | undefined): KyveTransaction | undefined {
   const { txhash, height: heightText, code } = objectOf(response);
   const { messages, memo } = objectOf(objectOf(tx)["body"]);
@@ -293,7 +294,7 @@ function readKyveTransaction(tx: JsonValue | undefined, response: JsonValue | un
   };
 }
 
-/** Reads a height or a count, which are written as decimal text. */
+/** Parses a height or a count, which are decimal text. */
 function heightOf(value: JsonValue | undefined): number | undefined {
   return typeof value === "string" && /^\d{1,15}$/.test(value) ? readCount(BigInt(value)) : undefined;
 }
@@ -338,19 +339,7 @@ function coinsOf(from: string, to: string, coins: JsonValue | undefined): readon
   });
 }
 
-/** Amounts are written as decimal text, of at most 256 bits. */
+/** Amounts are decimal text of at most 256 bits. */
 function amountOf(value: JsonValue | undefined): bigint {
   return typeof value === "string" && /^\d{1,78}$/.test(value) ? BigInt(value) : 0n;
-}
-
-function objectOf(value: JsonValue | undefined): JsonObject {
-  return isJsonObject(value) ? value : {};
-}
-
-function listOf(value: JsonValue | undefined): readonly JsonValue[] {
-  return isJsonArray(value) ? value : [];
-}
-
-function textOf(value: JsonValue | undefined): string {
-  return typeof value === "string" ? value : "";
 }

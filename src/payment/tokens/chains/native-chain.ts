@@ -1,8 +1,8 @@
 /**
- * Payments on the chain that the gateway follows: from the index where it has them, else from nodes.
+ * Payments on the native chain, from the index, else from nodes.
  *
- * The index is what this process checked, block by block; a node's word counts only for what the index cannot know
- * yet, and never against it. Payments that nobody reported are found in the index, by their recipient.
+ * This process verified the index, block by block. A node's response counts only where the index cannot have data yet,
+ * and never against the index. Unreported payments are found in the index, by their recipient.
  * Source: docs/reference/payment.md#sources-of-payments; docs/reference/node-api.md#routes.
  * @module
  */
@@ -38,16 +38,16 @@ export type NativeChainOptions = Readonly<{
   clock: Clock;
 }>;
 
-/** A payment has little beside it; what is larger is read when it is in the index. Bytes. */
+/** Payments are small; larger transactions are read from the index later. Bytes. */
 const jsonBytesMax = 256 * 1_024;
 
-/** Payments found in one step: more than a block has transactions, so that each step gets past a block. */
+/** Payments found in one step: more than the transactions of a block, so that each step passes a block. */
 const foundMax = 1_001;
 
-/** Blocks below the mark in which a transaction may still appear: sources were late, or blocks were replaced. */
+/** Blocks below the mark in which a transaction may still appear, after a late source or a reorg. */
 const lateBlocks = 50;
 
-/** Seconds by which the index's word of when it took a row in may be early. */
+/** Seconds by which the index's time of a row may be early. */
 const slackSeconds = 5;
 
 const base64urlAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -107,7 +107,7 @@ function indexedObservation(reader: NativeChainOptions["reader"], id: Id, addres
   };
 }
 
-/** The chain takes nothing into a block that it does not carry out. */
+/** Blocks of the native chain contain only successful transactions. */
 const carriedOut = { succeeded: true } as const;
 
 function paidBy(
@@ -124,8 +124,8 @@ function paidBy(
 }
 
 /**
- * Every text with the bytes of an address. The chain pays bytes, and a node may spell them as it likes: a payment must
- * not be missed for its last character.
+ * Every base64url text with the bytes of an address. The chain pays to bytes, and nodes may spell the last character
+ * differently.
  */
 function addressSpellings(address: string): readonly string[] {
   const bytes = Buffer.from(address, "base64url");
@@ -169,7 +169,7 @@ async function askTransaction(node: Node, id: Id, signal: AbortSignal): Promise<
 function readProven(text: string, id: Id): NodeResponse<Transaction> {
   try {
     const transaction = readTransaction(text);
-    if (transaction.id !== id) return fault("wrong", "another transaction than was asked for");
+    if (transaction.id !== id) return fault("wrong", "the response has another transaction");
     const verdict = verifyTransaction(transaction);
     return verdict.valid ? { kind: "ok", value: transaction } : fault("wrong", verdict.reason);
   } catch (error) {
@@ -190,7 +190,7 @@ async function askHash(
   return typeof hash === "string" ? hash : { kind: "unknown" };
 }
 
-/** Asks nodes that an operator has chosen: a response cannot prove that its block is on the chain. */
+/** Requests from the operator's nodes: a response cannot prove that its block is on the chain. */
 function askOwn<Value>(
   nodes: NativeChainOptions["nodes"],
   call: (node: Node, signal: AbortSignal) => Promise<NodeResponse<Value>>,
@@ -201,11 +201,11 @@ function askOwn<Value>(
 
 /** The cursor of the scan through the index. */
 type Mark = Readonly<{
-  /** Blocks below are none of ours: they were there before payments were taken. */
+  /** Blocks below are not scanned: they precede the first accepted payment. */
   from: number;
-  /** The last block that was looked through. */
+  /** The last scanned block. */
   height: number;
-  /** When the index was looked through, Unix seconds. */
+  /** Time of the scan, Unix seconds. */
   at: number;
 }>;
 
@@ -219,8 +219,8 @@ function readMark(cursor: string | undefined): Mark | undefined {
 }
 
 /**
- * How high the chain is, where the index may be far behind it: what was paid while it catches up is not ours, and a
- * chain that is shorter than where we began is another one.
+ * The height of the chain, which may be far above the index: payments that are indexed while it catches up are not
+ * credited, and a chain below the start of the scan is another chain.
  *
  * @returns `undefined` without a tip.
  */
@@ -240,7 +240,7 @@ function scanIndex(options: NativeChainOptions, chainTip: number | undefined, ma
   const { reader, address, confirmations, clock } = options;
   const at = unixSeconds(clock);
   const tipHeight = reader.tip()?.height;
-  // Without a tip there is nothing to begin at.
+  // Without a tip the scan cannot begin.
   if (tipHeight === undefined || chainTip === undefined)
     return { kind: "found", ids: [], cursor: writeJson(mark ?? {}), hasMore: false };
   if (mark === undefined) return found([], { from: chainTip + 1, height: tipHeight, at }, false);
@@ -248,7 +248,7 @@ function scanIndex(options: NativeChainOptions, chainTip: number | undefined, ma
   const recipients = addressSpellings(address);
   const plan = { recipients, bundledIn: null, order: "asc", limit: foundMax, columns: noColumns } as const;
   const confirmed = tipHeight - confirmations + 1;
-  // Of a chain that has become shorter than where we began, everything is new.
+  // On a chain below the start of the scan everything is new.
   const from = Math.min(mark.from, chainTip + 1);
   const fresh = reader.page({ ...plan, block: { min: Math.max(mark.height + 1, from), max: confirmed } });
   const late = reader.page({
@@ -257,7 +257,7 @@ function scanIndex(options: NativeChainOptions, chainTip: number | undefined, ma
     ingestedAt: { min: mark.at - slackSeconds },
   });
   const ids = [...new Set([...late.rows, ...fresh.rows].map((row) => row.id))];
-  // The last block of a page may hold more.
+  // The last block of a page may have more payments.
   const reached = fresh.hasNextPage ? (fresh.rows.at(-1)?.place.height ?? 0) - 1 : confirmed;
   return found(ids, { from, height: reached, at }, fresh.hasNextPage);
 }

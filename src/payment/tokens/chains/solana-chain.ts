@@ -1,8 +1,8 @@
 /**
  * Payments on Solana, in its coin and in tokens, once they are final.
  *
- * A final transaction is never taken back, so nothing is watched after it is credited. Payments that nobody reported
- * are found by the signatures of the accounts that receive them, from the newest back to the last one that was seen.
+ * A final transaction is never reverted, so a credited payment is not watched. Unreported payments are found by the
+ * signatures of the receiving accounts, from the newest back to the last known signature.
  * Source: https://solana.com/docs/rpc; docs/reference/payment.md#sources-of-payments.
  * @module
  */
@@ -15,10 +15,13 @@ import {
   bySender,
   destinationInText,
   type Found,
+  listOf,
   type MinedObservation,
   type Observation,
   type Outline,
+  objectOf,
   type TokenChain,
+  textOf,
 } from "../token-chain.ts";
 
 type SolanaChainOptions = Readonly<{
@@ -28,7 +31,7 @@ type SolanaChainOptions = Readonly<{
   /** The token's mint; undefined for the coin. */
   mint: string | undefined;
   rpc: JsonRpc;
-  /** Hash of the first block of the cluster that is meant. */
+  /** Hash of the first block of the expected cluster. */
   genesisHash: string;
 }>;
 
@@ -77,19 +80,18 @@ async function lookAt(
 
 // Calls to a Solana server, with parsed responses.
 //
-// No call succeeds before the server has proven its cluster: coins of a test cluster look
-// like any others.
+// No call succeeds before the server has proven its cluster: coins of a test cluster look the same.
 // Source: https://solana.com/docs/rpc.
 
-/** One transaction that an account has a part in. */
+/** One transaction of an account. */
 type Entry = Readonly<{ signature: string; slot: number; succeeded: boolean }>;
 
-/** A server. Calls reject with the signal's reason when aborted, with nothing else. */
+/** A server. Calls reject only with the signal's reason. */
 type SolanaServer = Readonly<{
   slot: (signal: AbortSignal) => Promise<Asked<number>>;
   /**
-   * The transaction whose first signature this is. A transaction has one signature for each of its signers, and a
-   * server may find it by any of them: asked by another one, it is not there, or it would be several payments.
+   * The transaction with this first signature. A transaction has one signature for each signer, and a server may find
+   * it by any of them: by another signature it is absent, because otherwise it would be several payments.
    */
   transaction: (
     id: string,
@@ -105,12 +107,12 @@ type SolanaServer = Readonly<{
   ) => Promise<Asked<readonly Entry[]>>;
 }>;
 
-/** Accounts of one token that an owner may have; one is usual. */
+/** Token accounts of one owner; one is usual. */
 const tokenAccountsMax = 16;
 
 const finalized = { commitment: "finalized" } as const;
 
-/** Creates the questions. @param genesisHash - Hash of the first block of the cluster that is meant. */
+/** @param genesisHash - Hash of the first block of the expected cluster. */
 function createSolanaServer(rpc: JsonRpc, genesisHash: string): SolanaServer {
   let isProven = false;
 
@@ -120,7 +122,7 @@ function createSolanaServer(rpc: JsonRpc, genesisHash: string): SolanaServer {
     const found = await rpc.ask({ method: "getGenesisHash", params: [], read }, signal);
     if (found.kind === "fault") return found;
     if (found.value !== genesisHash)
-      return fault("wrong", `${rpc.host} is of the cluster ${found.value}, and ${genesisHash} is meant`);
+      return fault("wrong", `${rpc.host} follows the cluster ${found.value}, expected ${genesisHash}`);
     isProven = true;
     return undefined;
   }
@@ -177,12 +179,12 @@ function readEntries(value: JsonValue): readonly Entry[] | undefined {
   return entries.length === value.length ? entries : undefined;
 }
 
-// Going through the signatures of accounts, from the newest back to the last one that was seen, a page at a time.
+// The scan of the signatures of accounts, from the newest back to the last known one, a page at a time.
 
-/** Signatures asked for at once. */
+/** Signatures of one page. */
 const signaturesMax = 100;
 
-/** Goes a step further through the signatures of accounts. @param cursor - Unset begins after the newest ones. */
+/** Scans the next signatures of accounts. @param cursor - Without a cursor the scan begins after the newest ones. */
 async function sweepSignatures(
   server: SolanaServer,
   accounts: readonly string[],
@@ -196,15 +198,15 @@ async function sweepSignatures(
 
 /** The cursor of the scan through the signatures of one account. */
 type AccountMark = Readonly<{
-  /** The newest signature of a sweep that is complete. */
+  /** The newest signature of a complete sweep. */
   done?: string;
-  /** Of the sweep under way: the newest signature, and the oldest one so far. */
+  /** The newest and the oldest signature of the current sweep. */
   head?: string;
   before?: string;
 }>;
 
 type Sweep = Readonly<{
-  /** Slots below are none of ours: they were there before payments were taken. */
+  /** Slots below are not scanned: they precede the first accepted payment. */
   from: number;
   accounts: ReadonlyMap<string, AccountMark>;
 }>;
@@ -254,7 +256,7 @@ async function goOn(
   return { kind: "found", ids: [...ids], cursor: writeSweep({ from, accounts: marks }), hasMore };
 }
 
-/** @param isWhole - Whether the sweep has come to what was seen before. */
+/** @param isWhole - Whether the sweep has reached the known signatures. */
 function nextMark(mark: AccountMark, entries: readonly Entry[], isWhole: boolean): AccountMark {
   const newest = mark.head ?? entries[0]?.signature ?? mark.done;
   if (newest === undefined) return {};
@@ -284,15 +286,15 @@ function readAccountMark({ done, head, before }: JsonObject): AccountMark {
   };
 }
 
-// A Solana transaction as `getTransaction` gives it (`jsonParsed`): what it moved, by whom, and its memos.
+// A Solana transaction from `getTransaction` (`jsonParsed`): its transfers, their senders, and its memos.
 //
-// Amounts are taken from instructions, which name the sender, and held to the balances before and after, which are the
-// chain's own word: what a program moves in other ways is nobody's payment.
+// Amounts come from instructions, which name the sender, and are checked against the balances before and after. A
+// transfer that a program makes without such an instruction is not a payment.
 // Source: https://solana.com/docs/rpc/http/gettransaction; docs/reference/payment.md#sources-of-payments.
 
-/** A transaction, read. */
+/** A parsed transaction. */
 type SolanaTransaction = Readonly<{
-  /** The first of its signatures: the only one that names it. */
+  /** The first of its signatures, which is its id. */
   id: string;
   slot: number;
   succeeded: boolean;
@@ -302,7 +304,7 @@ type SolanaTransaction = Readonly<{
   after: readonly bigint[];
   tokensBefore: readonly TokenBalance[];
   tokensAfter: readonly TokenBalance[];
-  /** Those of programs that were called included. */
+  /** Includes the instructions of called programs. */
   instructions: readonly Instruction[];
 }>;
 
@@ -313,10 +315,10 @@ type Move = Readonly<{ from: string; to: string; amount: bigint }>;
 /** A payment of a transaction. */
 type SolanaPayment = Pick<MinedObservation, "transfers" | "outline">;
 
-/** More instructions than fit a transaction, whose programs may call others. */
+/** More instructions than fit in a transaction, including calls between programs. */
 const instructionsMax = 1_000;
 
-/** Reads a transaction; `undefined` when it cannot be read. */
+/** Parses a transaction; `undefined` for an invalid one. */
 function readSolanaTransaction(value: JsonValue): SolanaTransaction | undefined {
   const { slot, meta, transaction } = objectOf(value);
   const { message: messageValue, signatures } = objectOf(transaction);
@@ -372,7 +374,7 @@ function payment(
   const received = moves.filter(({ to }) => receivers.has(to));
   const shown = received[0] ?? first;
   const outline: Outline = { target: shown?.to ?? "", amount: shown?.amount ?? 0n };
-  // What a transaction that failed meant to move shows in its instructions alone.
+  // Only the instructions of a failed transaction show its intended transfers.
   const isTrue = !transaction.succeeded || sum(received) <= gained;
   const sent = received.flatMap(({ from, amount }) => {
     const sender = senderOf(from, transaction);
@@ -422,19 +424,7 @@ function sum(amounts: readonly Readonly<{ amount: bigint }>[]): bigint {
   return amounts.reduce((total, { amount }) => total + amount, 0n);
 }
 
-function objectOf(value: JsonValue | undefined): JsonObject {
-  return isJsonObject(value) ? value : {};
-}
-
-function listOf(value: JsonValue | undefined): readonly JsonValue[] {
-  return isJsonArray(value) ? value : [];
-}
-
-function textOf(value: JsonValue | undefined): string {
-  return typeof value === "string" ? value : "";
-}
-
-/** A whole number, 0 or more, as the server writes it: an integer, or decimal text. */
+/** An integer, 0 or more, written as a number or as decimal text. */
 function amountOf(value: JsonValue | undefined): bigint {
   if (typeof value === "bigint") return value < 0n ? 0n : value;
   if (typeof value === "number") return Number.isSafeInteger(value) && value >= 0 ? BigInt(value) : 0n;
