@@ -6,7 +6,7 @@ import { type Gateways, hopHeaders, openGateways } from "../chain/gateways.ts";
 import { nodeTimeoutsDefault, openNode } from "../chain/node.ts";
 import { createNodes, type Nodes, weightOf } from "../chain/nodes.ts";
 import { openPeers, type Peer } from "../chain/peers.ts";
-import { createReach, createRefusal } from "../chain/reach.ts";
+import { createReach, createUrlGuard } from "../chain/reach.ts";
 import { openRootFiles } from "../chain/root-files.ts";
 import { openRootQueries } from "../chain/root-queries.ts";
 import type { Config } from "../config/settings.ts";
@@ -206,7 +206,7 @@ function discoverPeers({ config, log, closers }: AppContext, nodes: Nodes, chunk
     gateways: chunkNodes.all.filter(({ url }) => !trusted.has(url)),
     chunkNodes,
     reach: createReach(rules),
-    isBlockedUrl: createRefusal(rules),
+    isBlockedUrl: createUrlGuard(rules),
     // On a private network all peers may be on one machine.
     perHostMax: config.PEER_PRIVATE_ADDRESSES ? Number.POSITIVE_INFINITY : perHostMax,
     clock: systemClock,

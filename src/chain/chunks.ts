@@ -14,7 +14,7 @@ import { createSingleFlight } from "../lib/single-flight.ts";
 import type { ChunkResponse, NodeResponse } from "./node.ts";
 import type { Nodes } from "./nodes.ts";
 
-/** Data whose chunks are asked for. */
+/** Data whose chunks are requested. */
 export type ChunkedData = Readonly<{
   id: Id;
   dataRoot: string; // base64url of 32 bytes
@@ -34,7 +34,7 @@ export type Chunks = Readonly<{
   fetch: (data: ChunkedData, at: number, signal: AbortSignal) => Promise<ProvenChunk>;
 }>;
 
-/** Places of transactions that the index does not know are asked for once. */
+/** Places of transactions that the index lacks are requested once. */
 const placesMax = 10_000;
 
 /** A reader of a large body meets thousands of chances to fail; a connection that breaks once must not end it. */
@@ -68,7 +68,7 @@ export function createChunks(nodes: Nodes, placeNodes: Nodes): Chunks {
 
   return {
     async fetch(data, at, signal) {
-      assert(at >= 0 && at < data.size, "a chunk is asked for by a byte of its data");
+      assert(at >= 0 && at < data.size, "a chunk is requested by a byte of its data");
       const dataRoot = decodeBase64url(data.dataRoot);
       assert(dataRoot?.length === 32, "a data root has 32 bytes");
       const offset = (await weaveStart(data, signal)) + BigInt(at) + 1n; // the wire counts from 1

@@ -1,6 +1,6 @@
 /**
- * Other gateways as sources of bytes: what an operator trusts when nothing can be proven, and whole bodies
- * that are checked by whoever asked. Their word alone never makes bytes verified.
+ * Other gateways as sources of bytes: trusted gateways for content that cannot be proven, and complete bodies that the
+ * caller checks. A gateway's claim alone never makes bytes verified.
  * Source: docs/reference/gateway.md#content-responses.
  * @module
  */

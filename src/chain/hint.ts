@@ -35,7 +35,7 @@ const offsetPattern = /^\d{1,16}$/;
 /**
  * Reads a hint from headers of a request or a response.
  *
- * @returns `undefined` when there is none, or none that can be read.
+ * @returns `undefined` without a readable hint.
  */
 export function readHintHeaders(headers: Headers): Hint | undefined {
   const rootId = readId(headers.get(names.rootId) ?? "");
@@ -50,7 +50,7 @@ export function readHintHeaders(headers: Headers): Hint | undefined {
 /**
  * Reads a value of a CDB64 file: a map of `r` (root) or `p` (root, nested bundles), and `i` (item offset).
  *
- * @returns `undefined` when it is none of these.
+ * @returns `undefined` for any other value.
  */
 export function readHintRecord(bytes: Uint8Array): Hint | undefined {
   const record = readMessagePack(bytes);

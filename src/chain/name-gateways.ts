@@ -23,7 +23,7 @@ export type NameRecord = Readonly<{
   limit?: number;
 }>;
 
-/** What is said of a name. */
+/** A gateway's response for a name. */
 export type NameResponse =
   | Readonly<{ kind: "resolved"; record: NameRecord }>
   | Readonly<{ kind: "absent" }>
@@ -97,8 +97,8 @@ export function openNameGateways(templates: readonly string[], timeoutMs: number
 }
 
 /**
- * Reads what a gateway says of a name. A page for names that nobody has may carry headers of its own name, so other
- * answers than success count only where they say whose they are.
+ * Reads a gateway's response for a name. A page for unregistered names may carry headers of its own name, so a response
+ * other than success counts only when it names the requested name.
  */
 function readNameResponse(name: string, { status, headers }: HttpResponse): NameResponse {
   if (status === 451) return { kind: "rejected" };
@@ -113,7 +113,7 @@ function readNameResponse(name: string, { status, headers }: HttpResponse): Name
 
 function recordOf(text: string, headers: Headers): NameResponse {
   const id = readId(text);
-  if (id === undefined) return fault("wrong", "X-ArNS-Resolved-Id is no id");
+  if (id === undefined) return fault("wrong", "X-ArNS-Resolved-Id is not a valid id");
   const processId = headers.get("x-arns-process-id") ?? "";
   const index = countOf(headers.get("x-arns-record-index"));
   const limit = countOf(headers.get("x-arns-undername-limit"));

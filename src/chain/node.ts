@@ -70,7 +70,7 @@ export type ChainCalls = Readonly<{
   price: (sizeBytes: number, target: string | undefined, signal: AbortSignal) => Promise<NodeResponse<bigint>>;
   /** A wallet's balance, in winston. */
   balance: (address: string, signal: AbortSignal) => Promise<NodeResponse<bigint>>;
-  /** The id of a wallet's last transaction; "" when there is none. */
+  /** The id of a wallet's last transaction; "" for a wallet without transactions. */
   lastTx: (address: string, signal: AbortSignal) => Promise<NodeResponse<string>>;
   /** Peers as `host:port`, at most {@link peersMax}; not checked for private addresses. */
   peers: (signal: AbortSignal) => Promise<NodeResponse<readonly string[]>>;
@@ -251,7 +251,7 @@ const postChunkMeanings: ReadonlyMap<number, "stored" | "stored for a time"> = n
   [303, "stored for a time"],
 ]);
 
-/** Statuses of 4xx that say nothing about what was asked for: too slow, too early, too many. */
+/** Statuses of 4xx that say nothing about the requested resource: too slow, too early, too many. */
 const laterStatuses: ReadonlySet<number> = new Set([408, 425, 429]);
 
 function readResponse<Value>(response: HttpResponse, good: readonly number[], read: Read<Value>): NodeResponse<Value> {
@@ -347,7 +347,7 @@ function readChunk(text: string): ChunkResponse | undefined {
   return { chunk, dataPath, txPath };
 }
 
-/** Not held to the canonical spelling, which costs as much again: whoever asked for a chunk proves its bytes. */
+/** The canonical spelling is not checked, which costs as much again: the caller proves the bytes of a chunk. */
 function readBytes(value: JsonValue | undefined): Uint8Array | undefined {
   if (typeof value !== "string" || value.length % 4 === 1) return undefined;
   const bytes = Buffer.from(value, "base64url");

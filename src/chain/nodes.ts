@@ -27,7 +27,7 @@ export type Nodes = Readonly<{
   inOrder: () => readonly Node[];
   /** Whether a node is in backoff after a fault or a false response. */
   rests: (node: Node) => boolean;
-  /** Takes in a node that helps out: one that nobody here has chosen, so that whatever it says must be proven. */
+  /** Adds a node that the operator did not choose: its responses must be proven. */
   join: (node: Node) => void;
   /** Lets such a node go; it is closed by who opened it. */
   leave: (node: Node) => void;
@@ -216,10 +216,10 @@ export function summarize<Value>(responses: readonly NodeResponse<Value>[]): Nod
     faults[0] ??
     responses.find(({ kind }) => kind === "rejected") ??
     responses[0];
-  return found ?? { kind: "fault", reason: "connect", detail: "there is no source" };
+  return found ?? { kind: "fault", reason: "connect", detail: "no source is configured" };
 }
 
-/** What is known of a source. */
+/** The record of a source. */
 export type SourceStatus = Readonly<{
   successShare: number; // of late, 0 to 1
   latencyMs: number; // of late
@@ -281,7 +281,7 @@ const successShareMin = 0.05;
 /** Makes an order. @param random - in [0, 1). */
 export function createRanking<Source>(sources: readonly Source[], clock: Clock, random: () => number): Ranking<Source> {
   const records = new Map(sources.map((source) => [source, newRecord()]));
-  /** A source that was let go while it was asked leaves no record. */
+  /** A source that was removed during its request leaves no record. */
   const recordOf = (source: Source): Record => records.get(source) ?? newRecord();
 
   /** Chance to a power that falls with weight; the greatest is a source drawn by its weight (Efraimidis, Spirakis). */

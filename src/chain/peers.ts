@@ -1,12 +1,11 @@
 /**
- * Machines that others name. Each is asked for `/info` from time to time, weighed by how often and how fast it
- * answers, asked for chunks, which are proven, and for nothing else.
+ * Peers: nodes and gateways that other machines list. The `/info` of each is requested periodically; its weight follows
+ * from how often and how fast it responds. Peers are asked only for chunks, because chunks are proven.
  *
- * They are strangers: they are reached by `reach` alone, one list gives only a part of them, those that do not
- * answer are let go, and none of them is asked for what cannot be proven.
+ * A peer is untrusted: connections go through `reach`, one list contributes a bounded number of peers, and a peer that
+ * stops responding is removed.
  *
- * Lists in which machines name others: `/peers` of a node, `/ar-io/peers` of a gateway. What is on them is
- * anybody's word.
+ * The lists are `/peers` of a node and `/ar-io/peers` of a gateway. Their entries are unchecked claims.
  * Source: docs/reference/node-api.md#peers; docs/decisions/061-peers.md; docs/reference/threats.md (S1).
  * @module
  */
@@ -44,12 +43,11 @@ export type Peers = Readonly<{
   close: () => Promise<void>;
 }>;
 
-/** What peers are found with. */
 export type PeersOptions = Readonly<{
-  /** Nodes and gateways that an operator chose: asked for the names of others; never peers themselves. */
+  /** Nodes and gateways that the operator chose: their lists are read; they are never peers themselves. */
   nodes: readonly Node[];
   gateways: readonly Node[];
-  /** Peers help out here. */
+  /** The nodes that chunks are requested from; peers are added to them. */
   chunkNodes: Pick<Nodes, "join" | "leave" | "noteResponse" | "noteFault">;
   reach: Reach;
   /** Whether a URL alone shows that it may not be reached. */
@@ -63,19 +61,19 @@ export type PeersOptions = Readonly<{
   timeouts?: HttpTimeouts;
 }>;
 
-/** Peers at a time. */
+/** Maximum number of peers. */
 export const peersStoredMax = 200;
 
-/** Each is asked for its `/info` so often. Milliseconds. */
+/** Interval between requests for `/info`. Milliseconds. */
 export const infoEveryMs = 30_000;
 
-/** Lists are asked for so often. Milliseconds. */
+/** Interval between requests for lists. Milliseconds. */
 export const learnEveryMs = 600_000;
 
-/** Of one list, so many are taken. */
+/** Entries that are taken from one list. */
 const perListMax = 50;
 
-/** Learned machines of each kind that are asked for their lists, each time. */
+/** Peers of each kind whose lists are requested in one round. */
 const askedForListsMax = 4;
 
 /** A peer without a response so often in a row is removed, and not added again for an hour. */

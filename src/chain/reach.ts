@@ -54,7 +54,7 @@ export function createReach({ ports, allowsPrivate, resolve = resolveHere }: Rea
 }
 
 /** Creates a test of URLs that may not be reached, without resolving their names. */
-export function createRefusal({ ports, allowsPrivate }: ReachRules): (url: URL) => boolean {
+export function createUrlGuard({ ports, allowsPrivate }: ReachRules): (url: URL) => boolean {
   return (url) => {
     const literal = literalOf(url.hostname);
     const isLiteral = ipaddr.isValid(literal);

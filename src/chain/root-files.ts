@@ -113,7 +113,7 @@ function openIndex(source: RootSource, parts: RootFilesParts): RootIndex {
   };
 }
 
-/** @param reach - For a server that somebody else named. */
+/** @param reach - For a server that the operator did not name. */
 function openAt(location: RootLocation, parts: RootFilesParts, reach?: Reach): RootFile {
   if (location.kind === "file") return openLocal(location.path);
   if (location.kind === "content") return openContentFile(location, parts.openContent);
@@ -290,7 +290,7 @@ function tooLarge(source: string, size: number): Failure {
   return fileFailure(source, `the manifest has ${size} bytes, at most ${rootManifestBytesMax} are read`);
 }
 
-/** Content of an id, or a part of it. What is read of it gives no byte to anyone. */
+/** Content of an id, or a part of it. Its bytes are never sent to clients. */
 function openContentFile(
   location: Readonly<{ kind: "content"; part: ContentPart }>,
   openContent: OpenIndexContent,

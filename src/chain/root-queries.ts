@@ -103,7 +103,7 @@ function stepFault(id: Id, path: readonly Id[], parent: Id): Fault | undefined {
     : problem("malformed", `${id} is nested in more than ${levelsMax} bundles`);
 }
 
-/** What is in no bundle is a transaction, of which the chain's nodes know more. */
+/** An id outside of bundles is a transaction; the chain's nodes know more about it. */
 function hintOf([rootId, ...path]: readonly Id[]): NodeResponse<Hint> {
   return rootId === undefined ? { kind: "absent" } : { kind: "ok", value: { rootId, path, itemOffset: undefined } };
 }

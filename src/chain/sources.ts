@@ -1,7 +1,6 @@
 /**
- * Several sources of one kind that are asked by URL: the better ones first, the next one early when one is
- * slow; what they
- * say is checked, and those with false responses or faults are asked less.
+ * Requests to several sources of one kind: the better sources first, the next one early when a source is slow. Their
+ * responses are checked, and sources with false responses or faults receive fewer requests.
  * @module
  */
 import type { Clock } from "../lib/clock.ts";
@@ -10,18 +9,18 @@ import type { Log } from "../lib/log.ts";
 import type { NodeResponse } from "./node.ts";
 import { askInOrder, createRanking, type SourceStatus, summarize } from "./nodes.ts";
 
-/** What sources are made with. @param random - in [0, 1). */
+/** @param random - in [0, 1). */
 export type SourceParts = Readonly<{ clock: Clock; random: () => number; log: Log }>;
 
 /** Several sources. */
 export type Sources<Source> = Readonly<{
   /**
-   * Asks until what one says is true.
+   * Sends a request to source after source until a response passes its check.
    *
-   * @param question - Its fault counts against the source.
-   * @param check - Makes of what was said what is wanted. Trouble `wrong` is the source's lie, `absent` that what it
-   *   names cannot be found, which is trouble with the source; other trouble came up in checking, and is nobody's.
-   * @returns The value; else what {@link summarize} makes of the answers; `absent` when there is no source.
+   * @param question - The request. A fault counts against the source.
+   * @param check - Turns a response into the value. Fault `wrong`: the response is false. Fault `absent`: the response
+   *   names content that cannot be found. Both count against the source; other faults do not.
+   * @returns The value; otherwise the summary of the responses ({@link summarize}); `absent` without a source.
    */
   ask: <Said, Value>(
     question: (source: Source, signal: AbortSignal) => Promise<NodeResponse<Said>>,

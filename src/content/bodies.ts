@@ -15,7 +15,7 @@ import { encodeBase64url } from "../lib/base64url.ts";
 import { failureOf, fault } from "../lib/http-client.ts";
 import type { RootSpec } from "../store/root-spec.ts";
 
-/** Checks a transaction's JSON as a node sent it: that it is valid, and the one that was asked for. A thread's work. */
+/** Checks a transaction's JSON as a node sent it: that it is valid and the requested one. Runs in a thread. */
 export type CheckTransaction = (id: Id, json: Uint8Array, signal: AbortSignal) => Promise<CheckedTransaction>;
 
 /** A valid transaction. */

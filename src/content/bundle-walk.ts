@@ -159,7 +159,7 @@ function wayIn(hint: Hint, bundle: Bundle): (entry: BundleEntry) => boolean {
 
 type Page = Walked | Readonly<{ kind: "entries"; entries: readonly BundleEntry[] }>;
 
-/** The entries of a bundle's index, by pages; its end is `not there` when it is no index. */
+/** The entries of a bundle's index, by pages; its end is `not there` for an invalid index. */
 async function* pagesOf(walk: Walk, bundle: Bundle): AsyncGenerator<Page> {
   const { data } = walk;
   const size = bundle.end - bundle.start;
@@ -215,7 +215,7 @@ async function enter(walk: Walk, bundle: Bundle, entries: readonly BundleEntry[]
     if (read.kind === "too far") return read;
     const isBundle = read.kind === "header" && read.header.id === entry.id && isBundleTags(read.header.tags);
     if (!isBundle) {
-      if (isGuided(walk.hint)) return { kind: "not there", reason: `${entry.id} is no bundle` };
+      if (isGuided(walk.hint)) return { kind: "not there", reason: `${entry.id} is not a bundle` };
       continue;
     }
     const start = bundle.start + entry.offset;

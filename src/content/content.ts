@@ -48,7 +48,7 @@ export type Content = Readonly<{
   open: (id: Id, signal: AbortSignal, hint?: Hint) => Promise<OpenContent>;
   /**
    * Brings a span of a root's data onto this disk, checked, and keeps it until `release`. Rejects with
-   * Failure `source_failed`, `source_timeout`, `busy` when there is no space; the signal's reason.
+   * Failure `source_failed`, `source_timeout`, `busy` without free space; the signal's reason.
    */
   ensure: (root: RootSpec, span: ByteSpan, signal: AbortSignal) => Promise<EnsuredData>;
   /**
@@ -56,7 +56,7 @@ export type Content = Readonly<{
    * Returns false when it could not be stored.
    */
   keep: (root: RootSpec, bytes: Uint8Array) => Promise<boolean>;
-  /** Forgets that an id was unknown: to be called when it is announced or uploaded. What is indexed is found anyway. */
+  /** Forgets that an id was unknown: to be called when it is announced or uploaded. Indexed ids are found anyway. */
   forget: (id: Id) => void;
   /** Ends every fetch under way. */
   close: () => Promise<void>;

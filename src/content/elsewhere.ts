@@ -83,10 +83,10 @@ const unknownMs = 10_000;
 /** Unknown ids remembered: 10 MiB at most. */
 const unknownMax = 100_000;
 
-/** Index files that nobody has are remembered apart: an index may still know them as items. */
+/** Absent index files are remembered separately: an index may still know them as items. */
 const absentFilesMax = 1_000;
 
-/** What was found is asked for again after so long: a transaction may have been mined, a gateway's file replaced. */
+/** Found items are searched again after this time: a transaction may have been mined, a gateway's file replaced. */
 const foundMs = 60_000;
 
 /** The same for an item in an accepted block, which only a reorganisation can move. */

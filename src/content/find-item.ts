@@ -70,7 +70,7 @@ const checkedForAnyoneBytesMax = 16 * 2 ** 20;
 const walksMax = 16;
 const walksWaitingMax = 256;
 
-/** Tags that become headers are far shorter; what is longer is no media type. Characters. */
+/** Tags that become headers are far shorter; a longer text is not a media type. Characters. */
 const tagLengthMax = 1_024;
 
 /** Places that do not hold the item that a hint named. */
@@ -129,7 +129,7 @@ export function createItemFinder(parts: ItemFinderParts): ItemFinder {
 
   return {
     async follow(id, hint, giver, signal) {
-      if (hint.rootId === id) return { kind: "absent" }; // a transaction, which nodes were asked for
+      if (hint.rootId === id) return { kind: "absent" }; // a transaction, which was requested from nodes
       const permit = semaphore.take(signal);
       if (permit === undefined) return fault("busy", `${walksWaitingMax} walks wait already`);
       const release = await permit;

@@ -45,7 +45,7 @@ export async function* readSpan(
         unkept = filled.isStored ? undefined : filled;
         piece = cut(filled, part);
       }
-      assert(piece !== undefined && piece.length > 0, "what was filled covers what was asked for");
+      assert(piece !== undefined && piece.length > 0, "the filled range covers the requested one");
       at += piece.length;
       yield piece;
     }

@@ -40,7 +40,7 @@ export type RootTransactions = Readonly<{
   forgetAll: () => void;
 }>;
 
-/** Says why a block's text is not what was asked for; a thread's work. */
+/** Returns why a block's text is not the requested block. Runs in a thread. */
 export type CheckBlockNames = (job: CheckBlockNamesJob, signal: AbortSignal) => Promise<string | undefined>;
 
 export type RootTransactionsParts = Readonly<{
@@ -51,7 +51,7 @@ export type RootTransactionsParts = Readonly<{
   checkBlockNames: CheckBlockNames;
 }>;
 
-/** Transactions that were asked for are remembered: many items of one bundle are asked for together. */
+/** Requested transactions are cached: many items of one bundle are requested together. */
 const storedMax = 2_000;
 const acceptedStoredMs = 600_000;
 

@@ -31,7 +31,7 @@ export type BeginWhole = (signal: AbortSignal) => Promise<WholeHash>;
 /** Says why the signature in an item's header does not sign a message; a thread's work. */
 export type CheckItemMessage = (job: CheckItemMessageJob, signal: AbortSignal) => Promise<string | undefined>;
 
-/** What is needed for items. */
+/** The inputs for items. */
 export type ItemWholeParts = ReadParts &
   Readonly<{ elsewhere: Pick<Elsewhere, "learnt" | "markWrong">; checkItemMessage: CheckItemMessage }>;
 
@@ -40,7 +40,7 @@ const hashedAtOnceMax = 2 ** 20;
 
 /** Learning the hash of one content. */
 export type Learning = Readonly<{
-  /** What is known by now. */
+  /** The results so far. */
   digest: () => Uint8Array | undefined;
   /** Begins to learn from a reading of all of it; undefined when nothing is to be learnt. */
   begin: BeginLearning;
@@ -55,7 +55,7 @@ type BeginLearning = (signal: AbortSignal) => Promise<WholeHash | undefined>;
 /**
  * Makes the learning of one content.
  *
- * @param beginWhole - What is learnt whenever all of it goes by; undefined: only `readAll` learns.
+ * @param beginWhole - Begins the hash of a complete read; undefined: only `readAll` hashes.
  * @param known - What others know of its hash.
  * @param all - Reads all of it.
  */

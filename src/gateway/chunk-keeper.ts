@@ -1,9 +1,8 @@
 /**
  * Stores posted chunks, and data that came with transactions, on this disk: uploads through this gateway are served
  * from it without a request to other machines.
- * Only data that a node accepted is stored. Nodes accept chunks of known and paid transactions, so nobody can evict
- * other content for free.
- * nobody can push others' content out of the cache for nothing.
+ * Only data that a node accepted is stored. Nodes accept chunks of known and paid transactions, so evicting other
+ * content costs money.
  * @module
  */
 import type { PostedChunk } from "../arweave/chunk.ts";

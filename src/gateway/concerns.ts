@@ -25,12 +25,12 @@ export function createConcerns({ nodes, extents, pools }: ConcernParts): HealthC
   const nodesSay = (): string[] => {
     const shares = new Map(nodes.sourceStatus().map(({ url, successShare }) => [url, successShare]));
     const isSilent = nodes.all.every(({ url }) => (shares.get(url) ?? 1) < responsesShareMin);
-    return isSilent ? [`no node of the chain answers: ${nodes.all.map(({ url }) => url).join(", ")}`] : [];
+    return isSilent ? [`no node of the chain responds: ${nodes.all.map(({ url }) => url).join(", ")}`] : [];
   };
   const diskSays = (): string[] => {
     if (extents.hasSpace()) return [];
     const { bytes, freeBytes } = extents.stats();
-    return [`the disk has no room for content, which takes ${bytes} bytes; ${freeBytes ?? 0} are free`];
+    return [`the disk has no space for content, which takes ${bytes} bytes; ${freeBytes ?? 0} are free`];
   };
   const threadsSay = (): string[] =>
     Object.entries(pools).flatMap(([name, pool]) => {

@@ -94,10 +94,10 @@ function addContentMetrics(metrics: Metrics, { cache, fetches }: GatewayMetrics)
     read: () => cache().bytes,
   });
   const sinceStart = [
-    ["cache_evictions_total", "Transactions whose data made room for others.", () => cache().evictedRoots],
+    ["cache_evictions_total", "Transactions whose data was evicted.", () => cache().evictedRoots],
     ["files_cleaned_total", "Files of content that were removed for others.", () => cache().evictedRoots],
     ["cache_damaged_total", "Pieces found different from their checksum.", () => cache().damagedSteps],
-    ["cache_refused_total", "Writes for which there was no room.", () => cache().rejectedWrites],
+    ["cache_refused_total", "Writes that were rejected for lack of space.", () => cache().rejectedWrites],
   ] as const;
   for (const [name, help, read] of sinceStart) metrics.countOf({ name, help, read });
   metrics.countOf({
@@ -127,7 +127,7 @@ function addContentMetrics(metrics: Metrics, { cache, fetches }: GatewayMetrics)
 function addNodeMetrics(metrics: Metrics, { nodes }: GatewayMetrics): void {
   metrics.gaugesOf({
     name: "circuit_breaker_state",
-    help: "1 while a node is asked for nothing that another one may have, since it failed; else 0.",
+    help: "1 while other nodes are preferred to a node because it failed; else 0.",
     label: "breaker",
     values: nodes.all.map(({ url }) => url),
     read: () => Object.fromEntries(nodes.all.map((node) => [node.url, Number(nodes.rests(node))])),

@@ -27,7 +27,7 @@ export type Relay = Readonly<{
   /**
    * Requests a path.
    *
-   * @param keptMs - Time to live of a response with status 200; 0 disables the cache.
+   * @param ttlMs - Time to live of a response with status 200; 0 disables the cache.
    * @param check - Finds the fault of a response with status 200: the node is then rated down and the next one asked.
    * Always the same for the same path.
    * @throws Failure `source_failed`, `source_timeout`, `busy` when no node responded; also when one responds 404 while

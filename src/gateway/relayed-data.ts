@@ -21,9 +21,9 @@ export type RelayBlockList = Pick<
 /** Checks data of nodes. Each function throws Failure `blocked`. */
 export type RelayGuard = Readonly<{
   checkId: (id: Id) => void;
-  /** @param answer - The data as base64url. */
+  /** @param response - The data as base64url. */
   checkData: (id: Id, response: RelayResponse) => void;
-  /** @param answer - A transaction's JSON, which may carry its data. */
+  /** @param response - A transaction's JSON, which may contain its data. */
   checkRecord: (id: Id, response: RelayResponse) => void;
   checkChunk: (chunk: ServedChunk) => void;
 }>;

@@ -21,7 +21,7 @@ import { createSingleFlight } from "../lib/single-flight.ts";
 import type { LargeManifests } from "./large-manifests.ts";
 
 export type Resolution =
-  | Readonly<{ kind: "folder" }> // a manifest asked for without its slash: relative links would miss it
+  | Readonly<{ kind: "folder" }> // a manifest requested without its slash: relative links would miss it
   | Readonly<{
       kind: "content";
       content: OpenContent;

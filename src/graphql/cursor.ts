@@ -24,7 +24,7 @@ export function writeTransactionCursor(place: Place): string {
   return encodeBase64url(bytes);
 }
 
-/** Reads the cursor of a transaction or data item; `undefined` when the text is none. */
+/** Reads the cursor of a transaction or data item; `undefined` for any other text. */
 export function readTransactionCursor(text: string): Place | undefined {
   const bytes = readMarked(text, transactionMark, transactionBytes);
   if (bytes === undefined) return undefined;
@@ -44,7 +44,7 @@ export function writeBlockCursor(height: number): string {
   return encodeBase64url(bytes);
 }
 
-/** Reads the cursor of a block as its height; `undefined` when the text is none. */
+/** Reads the cursor of a block as its height; `undefined` for any other text. */
 export function readBlockCursor(text: string): number | undefined {
   return readMarked(text, blockMark, blockBytes)?.readUIntBE(1, 5);
 }

@@ -16,7 +16,7 @@ type Query {
 
   """
   Transactions and data items. Filters of different kinds are joined by AND, entries of one list by OR; the entries of
-  \`tags\` by AND. An empty list is no filter.
+  \`tags\` by AND. An empty list does not filter.
   """
   transactions(
     "Only these ids."
@@ -127,13 +127,13 @@ type PageInfo {
 "A transaction of the chain, or a data item in a bundle."
 type Transaction {
   id: ID!
-  "The anchor (of a transaction: last_tx); empty when there is none."
+  "The anchor (of a transaction: last_tx); empty when absent."
   anchor: String!
   "Null when the item's bytes are not on this gateway's disk."
   signature: String
   "The ANS-104 signature type; 1 is RSA."
   signatureType: Int
-  "The target address; empty when there is none."
+  "The target address; empty when absent."
   recipient: String!
   owner: Owner!
   fee: Amount!
@@ -142,9 +142,9 @@ type Transaction {
   tags: [Tag!]!
   "Null while the transaction is pending."
   block: Block
-  "The bundle that the data item stands in; null for a transaction of the chain."
+  "The bundle that contains the data item; null for a transaction of the chain."
   parent: Parent @deprecated(reason: "Use \`bundledIn\`.")
-  "The bundle that the data item stands in; null for a transaction of the chain."
+  "The bundle that contains the data item; null for a transaction of the chain."
   bundledIn: Bundle
   "When this gateway indexed the row, in Unix seconds."
   ingestedAt: Int

@@ -1,7 +1,7 @@
 /**
  * Reads the arguments of a root field into the plan that the index understands.
  *
- * What cannot match anything (an id that is no id, a range that ends before it begins) becomes "nothing", never an
+ * A filter that cannot match (an invalid id, a range that ends before it begins) becomes "nothing", never an
  * error: clients send what users type. What asks for too much is an error that says so.
  * Source: docs/reference/graphql.md#filters-and-order.
  * @module
@@ -52,7 +52,7 @@ const secondsMax = 2 ** 31 - 1;
 /**
  * Reads the arguments of `transactions`.
  *
- * @throws GraphQLError when `first` is below 1, `after` is no cursor, or a list is too long.
+ * @throws GraphQLError when `first` is below 1, `after` is not a cursor, or a list is too long.
  */
 export function readTransactionsPlan(given: TransactionsArguments, columns: PageColumns): PagePlan | typeof nothing {
   const ids = readList("ids", given.ids, idsMax, isId);

@@ -132,7 +132,7 @@ function readRows(plan: PagePlan, context: RootContext): Omit<Connection<PageRow
   }
 }
 
-/** Rows of all pages of a plan; null when they are more than `countRowsMax` and nobody has counted them. */
+/** Rows of all pages of a plan; null above `countRowsMax` rows without a stored count. */
 function countRows(plan: PagePlan, context: RootContext): number | null {
   if (isUnfiltered(plan)) {
     const { transactions, items, pendingTransactions, pendingItems } = context.index.counts();

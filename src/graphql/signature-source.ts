@@ -2,7 +2,7 @@
  * The signatures of rows: a transaction's from its header in the index, a data item's from its bytes on this disk,
  * or from its row while it is in no block.
  *
- * What is read is a signature only if it hashes to the id, so that neither a hole in a sparse file nor a file that was
+ * The bytes are a signature only if they hash to the id, so that neither a hole in a sparse file nor a file that was
  * damaged or replaced can give a wrong one. Nothing is fetched: what is not here is null.
  * @module
  */

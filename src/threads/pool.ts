@@ -111,7 +111,7 @@ export type Pool<Worker> = Readonly<{
     job: JobOf<Worker, Name> | ((startedMs: number) => JobOf<Worker, Name>),
     options?: JobOptions,
   ) => Promise<ResultOf<Worker, Name>>;
-  /** Resolves to "ok" when a thread has answered. */
+  /** Resolves to "ok" when a thread has responded. */
   ping: () => Promise<string>;
   /** Starts all threads; resolves when each has started or failed to start. */
   warm: () => Promise<void>;

@@ -7,7 +7,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { openNode } from "../../src/chain/node.ts";
 import { createNodes, weightOf } from "../../src/chain/nodes.ts";
 import { drawn, infoEveryMs, learnEveryMs, openPeers, peersStoredMax } from "../../src/chain/peers.ts";
-import { createReach, createRefusal, type ReachRules } from "../../src/chain/reach.ts";
+import { createReach, createUrlGuard, type ReachRules } from "../../src/chain/reach.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { isSame, joined, locatedOf, openHarness, seeded } from "../content/content-harness.ts";
 import { until } from "../support/until.ts";
@@ -57,7 +57,7 @@ function peersOf(chosen: Chosen, rules: Partial<ReachRules> = {}, perHostMax = 1
     gateways,
     chunkNodes,
     reach: createReach(all),
-    isBlockedUrl: createRefusal(all),
+    isBlockedUrl: createUrlGuard(all),
     perHostMax,
     timeouts,
   });
@@ -305,7 +305,7 @@ describe("three local gateways of which one lies", () => {
       gateways: [openNode(node.url, timeouts)],
       chunkNodes: harness.nodes,
       reach: createReach(rules),
-      isBlockedUrl: createRefusal(rules),
+      isBlockedUrl: createUrlGuard(rules),
       perHostMax: 3,
       clock: Date.now,
       random: seeded(5),

@@ -34,7 +34,7 @@ describe("a gateway", () => {
     fail(1);
     expect(concerns()).toEqual([]);
     fail(5);
-    expect(concerns()).toEqual(["no node of the chain answers: http://one.test, http://two.test"]);
+    expect(concerns()).toEqual(["no node of the chain responds: http://one.test, http://two.test"]);
     const [one] = all;
     if (one === undefined) throw new Error("two nodes");
     pass(60_000);
@@ -47,7 +47,7 @@ describe("a gateway", () => {
     const full = { hasSpace: () => false, stats: () => ({ ...stats, bytes: 70, freeBytes: 5 }) };
     const busy = { load: () => ({ open: 600, threads: 2 }) };
     expect(createConcerns({ nodes, extents: full, pools: { verify: idle, query: busy } })()).toEqual([
-      "the disk has no room for content, which takes 70 bytes; 5 are free",
+      "the disk has no space for content, which takes 70 bytes; 5 are free",
       "600 jobs are open in the threads of query",
     ]);
   });

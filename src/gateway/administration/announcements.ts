@@ -95,14 +95,14 @@ function parse(body: Uint8Array): unknown {
 }
 
 function readHeader(header: unknown): PendingRow | string {
-  if (!recordKind.is(header)) return "is no object";
+  if (!recordKind.is(header)) return "is not an object";
   const { wrongField, value } = announcementKind.judge(header);
   if (wrongField !== undefined) return `${wrongField} is not of its kind`;
   const named = readNames(value);
   if (typeof named === "string") return named;
   const { data_size: size, target = "", anchor = "" } = value;
   const tags = readTags(value.tags ?? []);
-  if (tags === undefined) return "tags are no tags";
+  if (tags === undefined) return "tags are not valid";
   return { kind: "item", ...named, target, anchor, tags, headerSize: 0, size, digest: null, verified: false };
 }
 
@@ -118,9 +118,9 @@ type Stated = Readonly<{
 
 function readNames(stated: Stated): Names | string {
   const signature = readBytes(stated.signature);
-  if (signature === undefined) return "signature is no signature";
+  if (signature === undefined) return "signature is not a valid signature";
   const owner = readBytes(stated.owner);
-  if (owner === undefined) return "owner is no public key";
+  if (owner === undefined) return "owner is not a valid public key";
   const id = idFromBytes(sha256(signature));
   if (stated.id !== id) return "id is not the hash of the signature";
   const ownerAddress = addressOf(owner);

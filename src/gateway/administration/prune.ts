@@ -52,7 +52,7 @@ export function createPrune({ reader, index }: PruneParts): Prune {
   };
 }
 
-/** The last height of as many blocks as one step takes; undefined when there is none. */
+/** The last height of as many blocks as one step takes; undefined at the end. */
 function lastOfStep(blocks: readonly Readonly<{ height: number; itemCount: number }>[]): number | undefined {
   let items = 0;
   let last: number | undefined;

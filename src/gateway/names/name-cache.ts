@@ -132,7 +132,7 @@ function metricsIn(metrics: Metrics) {
   const stored = metrics.counter({ name: "arns_cache_hit_total", help: "Names served from the cache." });
   const asked = metrics.counter({
     name: "arns_cache_miss_total",
-    help: "Names that gateways were asked for.",
+    help: "Names that were requested from gateways.",
   });
   const times = metrics.histogram({
     name: "arns_resolution_time_ms",

@@ -38,15 +38,15 @@ export function readNamesText(text: string): GivenNames {
   const names = readJson(text);
   if (!isJsonObject(names)) throw fault("$", "must be a JSON object of names");
   const repeated = repeatedKey(text);
-  if (repeated !== undefined) throw fault(repeated, "stands there twice");
+  if (repeated !== undefined) throw fault(repeated, "is defined twice");
   const records = new Map<string, NameRecord>();
   const bases = new Set<string>();
   for (const [given, value] of Object.entries(names)) {
     const path = `$.${given}`;
     const name = readName(given);
     if (name === undefined || name.record !== baseRecord || name.text !== name.base)
-      throw fault(path, 'must be a name of at most 63 letters, digits and "-"');
-    if (bases.has(name.base)) throw fault(path, "stands there twice");
+      throw fault(path, 'must be a name of at most 63 characters: a to z, digits and "-"');
+    if (bases.has(name.base)) throw fault(path, "is defined twice");
     bases.add(name.base);
     readBase(name.base, value, path, records);
   }
@@ -81,7 +81,7 @@ function fieldsOf(value: JsonValue, keys: ReadonlySet<string>, path: string): Js
   if (typeof value === "string") return { id: value };
   if (!isJsonObject(value)) throw fault(path, "must be an id, or an object with one");
   const unknown = Object.keys(value).find((key) => !keys.has(key));
-  if (unknown !== undefined) throw fault(`${path}.${unknown}`, `is none of ${[...keys].join(", ")}`);
+  if (unknown !== undefined) throw fault(`${path}.${unknown}`, `is unknown: expected one of ${[...keys].join(", ")}`);
   return value;
 }
 
