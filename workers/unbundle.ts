@@ -33,7 +33,7 @@ import {
 import { type Filter, itemSubject, matches, readFilter } from "../src/arweave/filter.ts";
 import { type Id, idFromBytes } from "../src/arweave/id.ts";
 import { assert } from "../src/lib/assert.ts";
-import type { BundleRow, InvalidItem, ItemRow, SerialisedRows } from "../src/store/index/index-types.ts";
+import type { BundleRow, InvalidItem, ItemRow, SerializedRows } from "../src/store/index/index-types.ts";
 import { isPlace } from "../src/store/index/place.ts";
 import { ping } from "../src/threads/ping.ts";
 
@@ -76,10 +76,10 @@ export type UnbundleResult =
       /** Entries of the whole bundle, by its header. */
       count: number;
       /**
-       * Verified items that the index filter chose: `bun:jsc`-serialised `ItemRow[]`, to be handed on
+       * Verified items that the index filter chose: `bun:jsc`-serialized `ItemRow[]`, to be handed on
        * untouched.
        */
-      rows: SerialisedRows;
+      rows: SerializedRows;
       /** Ids of those rows, in order. */
       ids: readonly Id[];
       /** Items that are bundles themselves and that the unbundle filter chose, or that are in the index. */

@@ -27,7 +27,7 @@ import { type RelayedJob, relayedFault } from "../src/gateway/relayed-check.ts";
 import { encodeBase64url } from "../src/lib/base64url.ts";
 import { isJsonObject, readJson } from "../src/lib/json.ts";
 import { cutData } from "../src/store/index/header-texts.ts";
-import type { BlockRows, BundleRow, SerialisedRows, TransactionRow } from "../src/store/index/index-types.ts";
+import type { BlockRows, BundleRow, SerializedRows, TransactionRow } from "../src/store/index/index-types.ts";
 import { ping } from "../src/threads/ping.ts";
 
 export { ping };
@@ -56,8 +56,8 @@ export type CarriedData = Readonly<{ id: Id; bytes: Uint8Array }>;
 export type CheckBlockResult =
   | Readonly<{
       kind: "accepted";
-      /** `bun:jsc`-serialised `BlockRows`, to be handed on untouched. */
-      rows: SerialisedRows;
+      /** `bun:jsc`-serialized `BlockRows`, to be handed on untouched. */
+      rows: SerializedRows;
       bundleCount: number;
       checked: readonly string[];
       unchecked: readonly string[];

@@ -16,7 +16,7 @@ import type { Node, NodeResponse } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
 import type { Log } from "../lib/log.ts";
-import type { SerialisedRows } from "../store/index/index-types.ts";
+import type { SerializedRows } from "../store/index/index-types.ts";
 import type { Pool, Workers } from "../threads/pool.ts";
 import { type AskedTransaction, type AskParts, askTransaction, describeResponse } from "./fetch-transaction.ts";
 
@@ -53,7 +53,7 @@ export type FetchedBlock = Readonly<{
   previous: BlockHash | "";
   ids: readonly Id[];
   /** Serialised `BlockRows`. */
-  rows: SerialisedRows;
+  rows: SerializedRows;
   bundleCount: number;
   missing: readonly Readonly<{ id: Id; reason: string }>[];
   /** Data of format 1, to be stored. */

@@ -319,9 +319,9 @@ export function openReevaluation(options: ReevaluateOptions): Loop {
         log.info("the filters are new to this index: its bundles are evaluated again");
       isCompared = true;
       if (reader.bundlePasses().length === 0) return "rest";
-      const { queued, goesOn } = await index.stepBundlePass(filters, bounds);
+      const { queued, hasMore } = await index.stepBundlePass(filters, bounds);
       if (queued > 0) onQueued();
-      return goesOn ? "again" : "rest";
+      return hasMore ? "again" : "rest";
     },
     intervalMs,
     backoff: { firstMs: 100, longestMs: 30_000 },

@@ -13,7 +13,7 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { openIndexReader } from "../../src/store/index/index-reader.ts";
 import { openIndexWriter } from "../../src/store/index/index-writer.ts";
 import { madeBytes } from "../chain/data-node.ts";
-import { killedRoot, killedRootBytes, openKilledExtents } from "../store/index/killed-roots.ts";
+import { killedRoot, killedRootBytes, openKilledExtents } from "../store/extents/killed-roots.ts";
 import { describeWith } from "../support/helpers.ts";
 import { inspectIndex } from "../support/inspect-index.ts";
 import { createRandom } from "../support/random.ts";

@@ -1,5 +1,5 @@
 /**
- * What an operator asked for: ids that wait and exports, in a file that survives.
+ * An operator's requests: staged ids and exports, stored across restarts.
  * @module
  */
 import { describe, expect, test } from "bun:test";
@@ -9,14 +9,14 @@ import { temporaryFolder } from "./folder.ts";
 
 const startMs = 1_700_000_000_000;
 
-/** An open file at a time of the test's own. */
+/** An open file with the test's clock. */
 function openFile(path: string, time = { now: startMs }) {
   const opened = openAdministration(`${path}/administration.sqlite`, () => time.now);
   return { ...opened, time };
 }
 
 describe("staged ids", () => {
-  test("wait in the order in which they are due, through a restart, until they are taken out", () => {
+  test("are returned in the order of their due times, also after a restart, until they are removed", () => {
     using folder = temporaryFolder();
     const first = openFile(folder.path);
     expect(first.staged.nextDueAt()).toBeUndefined();
@@ -43,7 +43,7 @@ describe("staged ids", () => {
     second.close();
   });
 
-  test("asking again adds to the wish, makes it due, and is not lost to an attempt under way", () => {
+  test("a repeated request is merged, becomes due, and survives an attempt in progress", () => {
     using folder = temporaryFolder();
     const { staged, time, close } = openFile(folder.path);
     const id = idOf("again");
@@ -74,7 +74,7 @@ describe("staged ids", () => {
     close();
   });
 
-  test(`more than ${stagedMax} are rejected, but for those that wait already`, () => {
+  test(`more than ${stagedMax} are rejected, except for ids that are staged already`, () => {
     using folder = temporaryFolder();
     const { staged, close } = openFile(folder.path);
     const wish = (name: string) => ({ id: idOf(name), isBundle: false, bypassFilter: false });
@@ -101,7 +101,7 @@ describe("exports", () => {
     skipL1Tags: true,
   };
 
-  test("the last one is told, with how it ended and when", () => {
+  test("the newest one is returned, with its outcome and times", () => {
     using folder = temporaryFolder();
     const { exports, time, close } = openFile(folder.path);
     expect(exports.last()).toBeUndefined();
@@ -124,7 +124,7 @@ describe("exports", () => {
     close();
   });
 
-  test("one that runs when the process ends is interrupted, at a time that nobody knows", () => {
+  test("one that was running when the process ended is interrupted, without an end time", () => {
     using folder = temporaryFolder();
     const first = openFile(folder.path);
     first.exports.begin(request);
@@ -140,7 +140,7 @@ describe("exports", () => {
     second.close();
   });
 
-  test("a thousand leave a bounded list behind", () => {
+  test("a thousand leave a bounded list", () => {
     using folder = temporaryFolder();
     const { exports, close } = openFile(folder.path);
     for (let index = 0; index < 300; index++) {

@@ -1,5 +1,5 @@
 /**
- * Refusals: what was told stays told, in every connection and after a restart.
+ * The block list: entries are visible to every connection and survive a restart.
  * @module
  */
 import { describe, expect, test } from "bun:test";
@@ -13,7 +13,7 @@ const id = readId("A".repeat(43));
 assert(id !== undefined, "the test's id is an id");
 
 describe("block list", () => {
-  test("a rejection is seen by another connection at once and survives closing", () => {
+  test("another connection sees an entry at once, also after the first one closed", () => {
     using folder = temporaryFolder();
     const path = `${folder.path}/moderation.sqlite`;
     const first = openBlockList(path, () => 1_700_000_000_000);
@@ -31,7 +31,7 @@ describe("block list", () => {
     third.close();
   });
 
-  test("ids, hashes and names are rejected apart from each other", () => {
+  test("ids, hashes and names are separate", () => {
     using folder = temporaryFolder();
     const blockList = openBlockList(`${folder.path}/moderation.sqlite`, () => 0);
     const digest = new Uint8Array(32);
@@ -44,7 +44,7 @@ describe("block list", () => {
     blockList.close();
   });
 
-  test("what is taken back is served again, and each change has a new version", () => {
+  test("a removed entry is not blocked any more, and each change has a new version", () => {
     using folder = temporaryFolder();
     const blockList = openBlockList(`${folder.path}/moderation.sqlite`, () => 0);
     const versions = [blockList.version()];
@@ -60,13 +60,13 @@ describe("block list", () => {
     blockList.close();
   });
 
-  test("where a rejected id lies is known until it is taken back, also after a restart", () => {
+  test("the place of a blocked id is stored until the id is unblocked, also after a restart", () => {
     using folder = temporaryFolder();
     const path = `${folder.path}/moderation.sqlite`;
     const [rootId, other] = [idOf("root"), idOf("other root")];
     const [dataRoot, otherData] = [idOf("data root"), idOf("other data root")];
     const first = openBlockList(path, () => 0);
-    first.place(id, { rootId, dataRoot, start: 100, end: 200 }); // it is not rejected
+    first.place(id, { rootId, dataRoot, start: 100, end: 200 }); // it is not blocked
     expect(first.isBlockedWithin(rootId, 0, 1_000)).toBe(false);
     first.block("id", id, {});
     first.place(id, { rootId, dataRoot, start: 100, end: 200 });
@@ -96,7 +96,7 @@ describe("block list", () => {
     blockList.close();
   });
 
-  test("the list goes on after any of its rows", () => {
+  test("the list continues after any position", () => {
     using folder = temporaryFolder();
     let now = 0;
     const blockList = openBlockList(`${folder.path}/moderation.sqlite`, () => now);

@@ -1,5 +1,5 @@
 /**
- * Sessions of a thread: what is open goes with the last step, however that ends.
+ * Sessions of a thread: the open resource is closed with the last step, also after an error.
  * @module
  */
 import { expect, test } from "bun:test";
@@ -12,7 +12,7 @@ function openFixture() {
   return { closed, ...sessions };
 }
 
-test("a session is open while there is more, and closed with its last response", () => {
+test("a session is open until its last result, and then closed", () => {
   const { step, leave, closed } = openFixture();
   const more = () => ({ kind: "more" }) as const;
   expect(step("s", () => "file", more)).toEqual({ kind: "more" });
@@ -25,7 +25,7 @@ test("a session is open while there is more, and closed with its last response",
   expect(closed).toEqual(["file"]);
 });
 
-test("one that is left is closed, and is then lost", () => {
+test("a session that is left is closed, and is then lost", () => {
   const { step, leave, closed } = openFixture();
   step(
     "s",
@@ -37,7 +37,7 @@ test("one that is left is closed, and is then lost", () => {
 });
 
 const readNothing = () => readFileSync("/nobody/has/this");
-test("what the system says is a response, whether at the beginning or later, and ends the session", () => {
+test("a system error is returned, at the beginning or later, and ends the session", () => {
   const { step, closed } = openFixture();
   const unread = { kind: "unread", reason: expect.stringContaining("ENOENT") };
   expect(

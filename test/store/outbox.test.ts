@@ -1,5 +1,5 @@
 /**
- * The outbox: what is stored, in which order, how much of it, and across restarts.
+ * The outbox: order and number of its deliveries, also across restarts.
  * @module
  */
 import { expect, test } from "bun:test";
@@ -10,7 +10,7 @@ import { temporaryFolder } from "./folder.ts";
 const delivery = (name: string) => ({ event: "e", body: name });
 const item = (key: string) => ({ kind: "item", key }) as const;
 
-test("letters are stored for each target in order, and survive a restart", () => {
+test("deliveries are stored for each target in order, and survive a restart", () => {
   using folder = temporaryFolder();
   const path = join(folder.path, "outbox.sqlite");
   const before = openOutbox(path, ["a", "b"], () => 5_000);
@@ -34,7 +34,7 @@ test("letters are stored for each target in order, and survive a restart", () =>
   after.close();
 });
 
-test("letters to a target that is no longer named are given up", () => {
+test("deliveries to a target that is no longer configured are removed", () => {
   using folder = temporaryFolder();
   const path = join(folder.path, "outbox.sqlite");
   const before = openOutbox(path, ["a", "b"], Date.now);
@@ -45,7 +45,7 @@ test("letters to a target that is no longer named are given up", () => {
   after.close();
 });
 
-test("of too many announcements and letters the oldest go, and their count is told", () => {
+test("when there are too many announcements or deliveries, the oldest are dropped and counted", () => {
   using folder = temporaryFolder();
   const outbox = openOutbox(join(folder.path, "o.sqlite"), ["a"], Date.now, {
     deliveriesMax: 3,
@@ -60,7 +60,7 @@ test("of too many announcements and letters the oldest go, and their count is to
   outbox.close();
 });
 
-test("letters that are too old go, those of the last second stay", () => {
+test("expired deliveries are dropped, those of the last second stay", () => {
   using folder = temporaryFolder();
   let now = 0;
   const outbox = openOutbox(join(folder.path, "o.sqlite"), ["a"], () => now);
@@ -72,7 +72,7 @@ test("letters that are too old go, those of the last second stay", () => {
   outbox.close();
 });
 
-test("numbers are never used twice, so that a letter's id is its own", () => {
+test("numbers are never reused, so that the id of a delivery is unique", () => {
   using folder = temporaryFolder();
   const outbox = openOutbox(join(folder.path, "o.sqlite"), ["a"], Date.now);
   outbox.choose(0, [delivery("one")]);
@@ -83,7 +83,7 @@ test("numbers are never used twice, so that a letter's id is its own", () => {
   outbox.close();
 });
 
-test("a queued transaction is announced once, and not again with its block; a block of it that comes later is", () => {
+test("a queued transaction is announced once, and not again with its first block, but with a later one", () => {
   using folder = temporaryFolder();
   const path = join(folder.path, "outbox.sqlite");
   const queued = { kind: "queued transaction", key: "t" } as const;

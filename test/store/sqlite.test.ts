@@ -1,5 +1,5 @@
 /**
- * SQLite files across versions of the program: brought to the newest, or rejected when they are opened.
+ * SQLite files across versions of the program: migrated, or rejected when they are opened.
  * @module
  */
 import { Database } from "bun:sqlite";
@@ -15,7 +15,7 @@ const second = "ALTER TABLE a ADD COLUMN y INTEGER;";
 const open = (path: string, migrations: readonly string[]) =>
   openForWriting(path, { migrations, synchronous: "NORMAL", cacheBytes: 2 ** 20 });
 
-test("a file of an older version is brought to the newest with what it holds, once", () => {
+test("a file of an older version is migrated once, with its contents", () => {
   using folder = temporaryFolder();
   const path = join(folder.path, "x.sqlite");
   for (const migrations of [[first], [first, second], [first, second]]) closeDatabase(open(path, migrations));
@@ -32,7 +32,7 @@ const refusals: [string, readonly string[], string][] = [
   ["whose first script was edited", edited, "version 2 has the fingerprint"],
   ["that has run more scripts", [first], "a newer program created this database: its version is 2, this build knows 1"],
 ];
-test.each(refusals)("a file %s is rejected when it is opened, and stays as it is", (_, migrations, reason) => {
+test.each(refusals)("a file %s is rejected when it is opened, and stays unchanged", (_, migrations, reason) => {
   using folder = temporaryFolder();
   const path = join(folder.path, "x.sqlite");
   closeDatabase(open(path, [first, second]));

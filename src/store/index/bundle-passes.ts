@@ -33,7 +33,7 @@ export type BundlePassBounds = Readonly<{
 export type BundlePassStep = Readonly<{
   queued: number;
   /** Whether to continue now: false when no pass is left, or when enough bundles wait. */
-  goesOn: boolean;
+  hasMore: boolean;
 }>;
 
 /** The passes of one database. Calls run inside the writer's transaction. */
@@ -119,7 +119,7 @@ export function createBundlePasses(db: Database, counts: Counts, clock: Clock): 
       const waitingCount = waiting.get()?.value ?? 0;
       const quota = waitingMax - waitingCount;
       const pass = firstPass.get();
-      if (pass === undefined || quota <= 0) return { queued: 0, goesOn: false };
+      if (pass === undefined || quota <= 0) return { queued: 0, hasMore: false };
       const { unbundle, index } = filterId(filters);
       const query = pass.kind === "operator" ? read.operator : read.filters;
       const rows = query.all(unbundle, index, pass.bypass, BigInt(pass.first), BigInt(pass.next), readMax);
@@ -129,7 +129,7 @@ export function createBundlePasses(db: Database, counts: Counts, clock: Clock): 
       const last = isFull ? wanted.at(-1) : rows.at(-1);
       if (last === undefined || (!isFull && rows.length < readMax)) drop.run(pass.pass);
       else advance.run((BigInt(last.high) << 31n) + BigInt(last.low) - 1n, pass.pass);
-      return { queued: wanted.length, goesOn: !isFull };
+      return { queued: wanted.length, hasMore: !isFull };
     },
   };
 }

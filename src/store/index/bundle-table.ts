@@ -273,7 +273,7 @@ export type Sums = Readonly<{
 export type BundleSteps = ReturnType<typeof prepareBundleSteps>;
 
 /** Whether a bundle that is queued again continues at its entry: not when it now bypasses filters that were applied. */
-const goesOn = "state IN ('queued', 'unbundling') AND bypass_filter >= excluded.bypass_filter";
+const isContinued = "state IN ('queued', 'unbundling') AND bypass_filter >= excluded.bypass_filter";
 const at = "WHERE n = (? << 31) | ?";
 /** Copies a filter's number to its `previous_…` column when another filter replaces it. */
 const setFilters = ["unbundle", "index"]
@@ -304,8 +304,8 @@ export function prepareBundleSteps(db: Database) {
        bypass_filter = max(bypass_filter, excluded.bypass_filter), last_queued_at = excluded.last_queued_at,
        due_at = CASE state WHEN 'unbundling' THEN NULL WHEN 'queued' THEN min(due_at, excluded.due_at)
                 ELSE excluded.due_at END,
-       next_entry = CASE WHEN ${goesOn} THEN next_entry ELSE 0 END,
-       next_matched = CASE WHEN ${goesOn} THEN next_matched ELSE 0 END,
+       next_entry = CASE WHEN ${isContinued} THEN next_entry ELSE 0 END,
+       next_matched = CASE WHEN ${isContinued} THEN next_matched ELSE 0 END,
        state = CASE state WHEN 'unbundling' THEN state ELSE 'queued' END`,
   );
   return {

@@ -1,8 +1,7 @@
 /**
- * Rows of the index by height, for exports: blocks, and transactions and data items with what their columns need.
+ * Rows of the index by height, for exports: blocks, transactions and data items.
  *
- * Rows are read in steps, each in one statement, so that a long export never holds a read transaction: the writer's
- * log could not be cut back meanwhile.
+ * Rows are read in steps, one statement each. A long read transaction would prevent the writer from truncating its log.
  * @module
  */
 import type { Database } from "bun:sqlite";
@@ -12,10 +11,9 @@ import { isJsonObject, readJson } from "../../lib/json.ts";
 import { closeDatabase, openForReading, prepareQuery } from "../sqlite.ts";
 import { unpackText } from "./header-texts.ts";
 import { stableDepth } from "./index-types.ts";
-import { packHeight } from "./place.ts";
+import { packHeight, placeOfHalves, placeOfRow } from "./place.ts";
 import { decodeTagBlob } from "./tag-blob.ts";
 
-/** A block. */
 export type ExportBlock = Readonly<{
   hash: Uint8Array;
   height: number;
@@ -25,7 +23,7 @@ export type ExportBlock = Readonly<{
   transactionCount: number;
   blockSize: bigint;
   nonce: Uint8Array | null;
-  /** The hash of the solution. */
+  /** Hash of the proof-of-work solution. */
   solution: Uint8Array | null;
 }>;
 
@@ -33,7 +31,7 @@ export type ExportBlock = Readonly<{
 export type ExportRow = Readonly<{
   height: number;
   txIndex: number;
-  /** First byte of the item's header in the root transaction's data; −1 for a transaction. */
+  /** Offset of the item's header in the root transaction's data; −1 for a transaction. */
   offset: number;
   id: Uint8Array;
   target: Uint8Array | null;
@@ -47,31 +45,31 @@ export type ExportRow = Readonly<{
   ingestedAt: number;
   ownerAddress: Uint8Array;
   ownerKey: Uint8Array;
-  /** Of a data item: the item or transaction that contains it, and the first byte of that one's payload. */
+  /** Only for a data item: the containing item or transaction, and the offset of its payload. */
   parent: Readonly<{ id: Uint8Array; payloadStart: number }> | null;
-  /** Of a data item. */
+  /** Only for a data item. */
   rootId: Uint8Array | null;
-  /** Of a transaction. */
+  /** Only for a transaction. */
   transaction: Readonly<{ format: number; quantity: bigint; reward: bigint; dataRoot: Uint8Array | null }> | null;
 }>;
 
-/** The rows of one index file, over a connection of its own. */
+/** The rows of one index file. */
 export type ExportRows = Readonly<{
-  /** The highest height whose block can no longer be rolled back; −1 when there is none. */
+  /** The highest stable height; −1 when no block is stable. */
   stableHeight: () => number;
-  /** @param start - First height. @param end - Last height. */
+  /** Blocks of a range of heights, both inclusive. */
   blocks: (start: number, end: number) => ExportBlock[];
-  /** Transactions and data items at these heights, in the order of their places. */
+  /** Transactions and data items of a range of heights, both inclusive, in place order. */
   rows: (start: number, end: number) => Generator<ExportRow>;
   close: () => void;
 }>;
 
-/** Rows read by one statement. */
+/** Rows of one statement. */
 const rowsPerStep = 2_000;
 
 const cacheBytes = 16 * 2 ** 20;
 
-/** @throws Error when the file does not exist, or is damaged where it is read first. */
+/** @throws Error when the file does not exist, or is damaged in its first pages. */
 export function openExportRows(path: string): ExportRows {
   const db = openForReading(path, cacheBytes);
   const tip = prepareQuery<{ height: number | null }>(
@@ -134,7 +132,7 @@ function createRows(db: Database): ExportRows["rows"] {
   );
   const parentOf = createParents(db);
   return function* (start, end) {
-    // Every place of a height is above its least rowid less one.
+    // `after` is exclusive, so it begins below the smallest rowid of the first height.
     let after = packHeight(start) - 1n;
     const below = packHeight(end + 1);
     for (;;) {
@@ -153,9 +151,7 @@ function exportRow(row: StoredItem, parentOf: (high: number, parent: number | nu
   const isItem = row.sig > 0;
   const { id, target, anchor, tags, ingested, address, key } = row;
   return {
-    height: Math.floor(row.high / 1_024),
-    txIndex: row.high % 1_024,
-    offset: isItem ? row.low * 64 + row.fine : -1,
+    ...(isItem ? placeOfRow(row) : placeOfHalves(row.high, -1)),
     id,
     target,
     anchor,
@@ -180,21 +176,21 @@ function exportRow(row: StoredItem, parentOf: (high: number, parent: number | nu
   };
 }
 
-/** Finds what contains an item. Items of one bundle follow one another, so the last two are remembered. */
+/** Looks up the parents of items. Consecutive items mostly share a parent, so the last two results are cached. */
 function createParents(db: Database): (high: number, parent: number | null) => Parent {
   const tables = ["items", "duplicates", "pruned_items"];
   const find = prepareQuery<{ id: Uint8Array; head: number }>(
     db,
     `${tables.map((table) => `SELECT id, head FROM ${table} WHERE n = (?1 << 31) | ?2`).join(" UNION ALL ")} LIMIT 1`,
   );
-  const remembered = new Map<boolean, Readonly<{ high: number; parent: number | null; found: Parent }>>();
+  const cached = new Map<boolean, Readonly<{ high: number; parent: number | null; found: Parent }>>();
   return (high, parent) => {
-    const last = remembered.get(parent === null);
+    const last = cached.get(parent === null);
     if (last !== undefined && last.high === high && last.parent === parent) return last.found;
     const row = find.get(high, parent === null ? 0 : Math.floor(parent / 64));
     if (row === undefined) throw new Error(`the index has no row for the parent of an item at ${high}, ${parent}`);
     const found = { id: row.id, payloadStart: parent === null ? 0 : parent + row.head };
-    remembered.set(parent === null, { high, parent, found });
+    cached.set(parent === null, { high, parent, found });
     return found;
   };
 }

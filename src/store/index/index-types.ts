@@ -124,7 +124,7 @@ export type InvalidItem = Readonly<{
 }>;
 
 /** Rows that another thread serialized with `bun:jsc`. */
-export type SerialisedRows = ArrayBufferLike;
+export type SerializedRows = ArrayBufferLike;
 
 /** A bundle that was taken from the queue. */
 export type BundleJob = BundleRow &

@@ -35,7 +35,7 @@ import type {
   InvalidItem,
   ItemRow,
   PendingRow,
-  SerialisedRows,
+  SerializedRows,
   TransactionRow,
   WeaveLayout,
 } from "./index-types.ts";
@@ -63,7 +63,7 @@ export type BlockRef = Readonly<{ height: number; hash: BlockHash }>;
 export type ItemBatch = Readonly<{
   bundle: BundleRef;
   /** In any order; may be an `ItemRow[]` that was serialized with `bun:jsc`. */
-  rows: readonly ItemRow[] | SerialisedRows;
+  rows: readonly ItemRow[] | SerializedRows;
   /** The first entry of the bundle after this batch. */
   nextEntry: number;
   /** Bundles found among the items; queued in the same transaction. */
@@ -80,7 +80,7 @@ export type IndexWriter = Readonly<{
    *
    * @param rows - As values, or serialized with `bun:jsc`.
    */
-  addBlock: (rows: BlockRows | SerialisedRows) => void;
+  addBlock: (rows: BlockRows | SerializedRows) => void;
   /** Adds a block that is not followed (below the first one), for single transactions that an operator requests. */
   addStrayBlock: (rows: BlockRows) => void;
   /** Removes blocks and rows from a height on; other places of the ids become canonical. Runs in steps. */
@@ -241,7 +241,7 @@ function chainSteps({ db, step, rows, chain, bundles, pending, clock }: Parts): 
   return {
     addBlock: (given) =>
       step(() => {
-        const block = isSerialised(given) ? readBlockRows(given) : given;
+        const block = isSerialized(given) ? readBlockRows(given) : given;
         const before = tip.get();
         const { height, hash } = block.block;
         assert(before === undefined || before.height + 1 === height, "the height of a block is the tip's plus 1");
@@ -306,7 +306,7 @@ function bundleSteps({ db, step, rows, bundles, passes, clock }: Parts): BundleS
     addItems: (batch) =>
       step(() => {
         if (!bundles.has(batch.bundle)) return { added: 0, duplicated: 0, repeated: 0, gone: true };
-        const items = isSerialised(batch.rows) ? readItems(batch.rows) : batch.rows;
+        const items = isSerialized(batch.rows) ? readItems(batch.rows) : batch.rows;
         const outcome = rows.add(items.map(storedItem), unixSeconds(clock));
         bundles.advance(batch.bundle, batch.nextEntry, items.length);
         bundles.queue(batch.bundles);
@@ -355,19 +355,19 @@ function secretOf(db: Database): Uint8Array {
   return secret;
 }
 
-function isSerialised(rows: object): rows is SerialisedRows {
+function isSerialized(rows: object): rows is SerializedRows {
   return rows instanceof ArrayBuffer || rows instanceof SharedArrayBuffer;
 }
 
-function readItems(serialised: SerialisedRows): readonly ItemRow[] {
-  const rows: unknown = deserialize(serialised);
+function readItems(serialized: SerializedRows): readonly ItemRow[] {
+  const rows: unknown = deserialize(serialized);
   assert(Array.isArray(rows), "a batch of items is a list");
   return rows;
 }
 
-function readBlockRows(serialised: SerialisedRows): BlockRows {
-  const rows: unknown = deserialize(serialised);
-  assert(typeof rows === "object" && rows !== null && "block" in rows, "serialised rows of a block have it");
+function readBlockRows(serialized: SerializedRows): BlockRows {
+  const rows: unknown = deserialize(serialized);
+  assert(typeof rows === "object" && rows !== null && "block" in rows, "serialized rows of a block have it");
   return rows as BlockRows;
 }
 

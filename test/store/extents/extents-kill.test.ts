@@ -1,17 +1,14 @@
 /**
- * The content cache and kill -9: what was written down is there, what is there is right, and no file is left over.
+ * The content cache and kill -9: flushed roots are present, present bytes are right, and no orphaned file remains.
  * @module
  */
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { systemClock } from "../../../src/lib/clock.ts";
-import { silentLog } from "../../../src/lib/log.ts";
-import { openExtents } from "../../../src/store/extents/extents.ts";
 import { madeBytes } from "../../chain/data-node.ts";
 import { newSeed } from "../../support/seed.ts";
-import { killedRoot, killedRootBytes } from "../index/killed-roots.ts";
+import { killedRoot, killedRootBytes, openKilledExtents } from "./killed-roots.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "cairn-kill-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -19,21 +16,14 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const kills = 12;
 const bytesMax = 24 * 2 ** 20;
 
-test("N2: after each of 12 kills the last roots written down are whole, nothing present is wrong, nothing is left over", async () => {
+test("N2: after each of 12 kills the flushed roots are complete, no present byte is wrong, and no file is orphaned", async () => {
   const seed = newSeed();
   let next = 0;
   let present = 0;
   for (let kill = 0; kill < kills; kill++) {
     const waitMs = 30 + ((seed >> kill) % 97);
     const written = await writeUntilKilled(next, waitMs);
-    const extents = openExtents({
-      folder: join(folder, "content"),
-      mapPath: join(folder, "content.sqlite"),
-      bytesMax,
-      freeBytesMin: 0,
-      clock: systemClock,
-      log: silentLog,
-    });
+    const extents = openKilledExtents(folder, bytesMax);
     expect(extents.integrity()).toEqual([]);
     for (let number = 0; number <= written + 40; number++) {
       const expected = madeBytes(number, killedRootBytes);
@@ -45,7 +35,7 @@ test("N2: after each of 12 kills the last roots written down are whole, nothing 
         expect(Buffer.compare(bytes, expected.subarray(span.start, span.end))).toBe(0);
       }
     }
-    // The last root of a flush cannot have been evicted for those that came in the moment after it.
+    // The last root of a flush cannot have been evicted for the roots written just after it.
     const whole = { start: 0, end: killedRootBytes };
     if (written >= 0) expect(extents.present(killedRoot(written), whole)).toBe(true);
     expect(extents.stats()).toMatchObject({ damagedSteps: 0, lostFiles: 0 });
@@ -57,7 +47,7 @@ test("N2: after each of 12 kills the last roots written down are whole, nothing 
   expect(present).toBeGreaterThan(100);
 }, 120_000);
 
-/** Runs the writer; kills it a while after it first wrote something down. @returns the last root it wrote down. */
+/** Runs the writer; kills it some time after its first flush. @returns The last flushed root. */
 async function writeUntilKilled(first: number, waitMs: number): Promise<number> {
   const writer = Bun.spawn(
     [process.execPath, new URL("./extents-writer.ts", import.meta.url).pathname, folder, String(first)],

@@ -1,10 +1,10 @@
 /**
- * A process that writes to a content cache until it is killed, and says what was written down.
+ * A process that writes to a content cache until it is killed, and prints the number of each flushed root.
  * Arguments: folder, first root's number.
  * @module
  */
 import { madeBytes } from "../../chain/data-node.ts";
-import { killedRoot, killedRootBytes, openKilledExtents } from "../index/killed-roots.ts";
+import { killedRoot, killedRootBytes, openKilledExtents } from "./killed-roots.ts";
 
 const [folder = "", first = "0"] = process.argv.slice(2);
 const extents = openKilledExtents(folder, 24 * 2 ** 20);

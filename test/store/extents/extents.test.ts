@@ -1,5 +1,5 @@
 /**
- * The content cache on a real disk: what is stored comes back, what was damaged does not, what is old goes.
+ * The content cache on a real disk: stored bytes are returned, damaged bytes are not, old ones are evicted.
  * @module
  */
 import { afterEach, describe, expect, test } from "bun:test";
@@ -27,7 +27,7 @@ import type { RootSpec } from "../../../src/store/root-spec.ts";
 import { type Need, testWith } from "../../support/helpers.ts";
 import { canMount, fillUp } from "../../support/small-disk.ts";
 
-/** A disk of 4 MiB can only be had from the system. */
+/** Only root can mount a disk of 4 MiB. */
 const smallDisk: Need = { there: canMount(), what: "the right to mount a tmpfs" };
 
 const mebibyte = 2 ** 20;
@@ -68,7 +68,7 @@ async function close(extents: Extents): Promise<void> {
   await extents.close();
 }
 
-/** Bytes that differ from place to place and from seed to seed. */
+/** Bytes that depend on position and seed. */
 function bytesOf(seed: number, size: number): Uint8Array {
   const bytes = new Uint8Array(size);
   let state = (seed + 1) * 2_654_435_761;
@@ -104,7 +104,7 @@ async function readAll(extents: Extents, root: RootSpec): Promise<Uint8Array | u
 }
 
 describe("write and read", () => {
-  test("what was written is read back, at any span", async () => {
+  test("written bytes are read back, at any span", async () => {
     const extents = openIn(newFolder());
     const bytes = bytesOf(1, 3 * mebibyte + 777);
     const root = rootOf(1, bytes.length);
@@ -123,7 +123,7 @@ describe("write and read", () => {
     expect(extents.missing(root, { start: 0, end: bytes.length })).toEqual([]);
   });
 
-  test("a step that was not wholly written is missing, whatever its parts are", async () => {
+  test("a step that was not completely written is missing, whichever parts were written", async () => {
     const extents = openIn(newFolder());
     const bytes = bytesOf(2, 4 * step);
     const root = rootOf(2, bytes.length);
@@ -160,7 +160,7 @@ describe("write and read", () => {
     expect(extents.stats().bytes).toBe(step);
   });
 
-  test("roots of one data root and two sizes are two files", async () => {
+  test("roots with one data root and two sizes have two files", async () => {
     const extents = openIn(newFolder());
     const bytes = bytesOf(5, 100);
     const long = { ...rootOf(5, 100) };
@@ -178,7 +178,7 @@ describe("write and read", () => {
     expect(extents.present(forged, { start: 0, end: 100 })).toBe(false);
   });
 
-  test("a root without data is always present and takes nothing", async () => {
+  test("a root without data is always present and takes no space", async () => {
     const extents = openIn(newFolder());
     const root = rootOf(8, 0);
     expect(extents.present(root, { start: 0, end: 0 })).toBe(true);
@@ -187,7 +187,7 @@ describe("write and read", () => {
 });
 
 describe("restart", () => {
-  test("what was stored is there after a restart, and so are pins and digests", async () => {
+  test("stored bytes, pins and digests survive a restart", async () => {
     const folder = newFolder();
     const bytes = bytesOf(10, 20 * mebibyte + 5);
     const root = rootOf(10, bytes.length);
@@ -202,7 +202,7 @@ describe("restart", () => {
     expect(second.stats().bytes).toBe(20 * mebibyte + 4096);
   });
 
-  test("what was not written down before a crash is absent, its file is swept, the rest is there", async () => {
+  test("roots that were not flushed before a crash are absent and their files removed; the others are present", async () => {
     const folder = newFolder();
     const stored = rootOf(12, mebibyte);
     const lost = rootOf(13, mebibyte);
@@ -221,7 +221,7 @@ describe("restart", () => {
     expect(existsSync(orphan)).toBe(false);
   });
 
-  test("a damaged map is begun anew, and nothing is served from it", async () => {
+  test("a damaged map is recreated, and nothing is served from it", async () => {
     const folder = newFolder();
     const root = rootOf(14, mebibyte);
     const first = openIn(folder);
@@ -253,7 +253,7 @@ describe("damage", () => {
     ["filled with zeros", (path) => writeFileSync(path, new Uint8Array(size))],
   ];
 
-  test.each(faults)("%s: never served, found by reading, and mended by storing again", async (_name, fault) => {
+  test.each(faults)("%s: never served, detected by a read, and repaired by a write", async (_name, fault) => {
     for (const when of ["at once", "after a restart"] as const) {
       const folder = newFolder();
       const bytes = bytesOf(20, size);
@@ -274,7 +274,7 @@ describe("damage", () => {
         if (got !== undefined) expect(got).toEqual(bytes.subarray(span.start, span.end));
         seen.push(got);
       }
-      // A file that was open before it went is still whole to who has it open; a restart finds out.
+      // An open file stays readable after it was removed; a restart detects the loss.
       if (when === "after a restart") expect(seen).toContain(undefined);
       expect(await pathBytes(extents, root)).not.toEqual("wrong");
 
@@ -286,7 +286,7 @@ describe("damage", () => {
       expect(await readAll(extents, root)).toBeOneOf([bytes, undefined]);
     }
 
-    /** What a reader of the path sees. */
+    /** The bytes that a reader of the path gets. */
     async function pathBytes(extents: Extents, root: RootSpec): Promise<"right" | "wrong" | "none"> {
       const path = await extents.file(root, { start: 0, end: size });
       if (path === undefined) return "none";
@@ -294,7 +294,7 @@ describe("damage", () => {
     }
   });
 
-  test("a path is not given any more as soon as the file was changed, also where it was given before", async () => {
+  test("a path is not returned for a changed file, even when it was returned before", async () => {
     const extents = openIn(newFolder());
     const bytes = bytesOf(22, size);
     const root = rootOf(22, size);
@@ -310,7 +310,7 @@ describe("damage", () => {
     expect(extents.stats().damagedSteps).toBe(1);
   });
 
-  test("a file that changed a moment ago is compared each time: its change time would not tell of another change", async () => {
+  test("a file that changed a moment ago is verified each time, because its change time may hide another change", async () => {
     const folder = newFolder();
     const extents = openExtents({
       folder: join(folder, "content"),
@@ -332,7 +332,7 @@ describe("damage", () => {
     expect(await extents.file(root, { start: 0, end: step })).toBeUndefined();
   });
 
-  test("C4: a file that was damaged while open, and whose name is another file's now, is dropped whole", async () => {
+  test("C4: a file that was damaged while open, and replaced by another file, is dropped completely", async () => {
     const extents = openIn(newFolder());
     const [root, other] = [rootOf(24, size), rootOf(25, size)];
     await store(extents, root, bytesOf(24, size));
@@ -346,7 +346,7 @@ describe("damage", () => {
     expect(extents.present(root, { start: step, end: size })).toBe(false);
   });
 
-  test("a sample finds damage that nobody has read", async () => {
+  test("a sample finds damage that no read has found", async () => {
     const folder = newFolder();
     const roots = Array.from({ length: 20 }, (_, index) => rootOf(30 + index, 2 * step));
     const first = openIn(folder);
@@ -391,8 +391,8 @@ describe("damage", () => {
   }
 });
 
-describe("room", () => {
-  test("the roots that were not used for longest go first; pinned and held ones stay", async () => {
+describe("quota", () => {
+  test("the least recently used roots are evicted first; pinned and held roots stay", async () => {
     const folder = newFolder();
     let now = 1_000_000;
     const extents = openExtents({
@@ -427,7 +427,7 @@ describe("room", () => {
     release();
   });
 
-  test("who has a file open reads it to its end after it was evicted", async () => {
+  test("a reader that has a file open can finish after the file was evicted", async () => {
     const extents = openIn(newFolder());
     const root = rootOf(61, mebibyte);
     await store(extents, root, bytesOf(61, mebibyte));
@@ -440,7 +440,7 @@ describe("room", () => {
     expect(extents.present(root, { start: 0, end: 1 })).toBe(false);
   });
 
-  test("the disk's floor is stored: content goes before the disk is used", async () => {
+  test("the disk's minimum of free space is respected: content is evicted first", async () => {
     const used = () => extents.stats().bytes;
     const extents: Extents = openIn(newFolder(), {
       freeBytesMin: 5 * mebibyte,
@@ -472,7 +472,7 @@ describe("room", () => {
         expect(await extents.write(refused, 0, bytesOf(101, mebibyte))).toBe(false);
         expect(extents.present(refused, { start: 0, end: 1 })).toBe(false);
         expect(await readAll(extents, stored)).toEqual(bytesOf(100, mebibyte));
-        // Now nothing at all can be written, the rows neither; what is unwritten stays so until it can be.
+        // Now neither data nor rows can be written; changes stay unwritten until there is space.
         await Bun.sleep(2_100); // longer than the check of free space is cached
         const late = rootOf(103, 3 * step);
         await store(extents, late, bytesOf(103, 3 * step));
@@ -501,7 +501,7 @@ describe("room", () => {
     },
   );
 
-  test("what is larger than the budget is rejected, not thrown, and nothing else is harmed", async () => {
+  test("a root larger than the budget is rejected without an error, and other roots are unaffected", async () => {
     const extents = openIn(newFolder(), { bytesMax: mebibyte });
     const small = rootOf(90, step);
     await store(extents, small, bytesOf(90, step));

@@ -1,15 +1,15 @@
 /**
- * A process that writes to a content cache to an end, whatever fails: `bun fault-child.ts <folder> <roots>`. Prints
- * the number of each root that was written down.
+ * A process that writes to a content cache despite failures: `bun fault-child.ts <folder> <roots>`. Prints
+ * the number of each flushed root.
  * @module
  */
 import { writeSync } from "node:fs";
 import { madeBytes } from "../../chain/data-node.ts";
-import { killedRoot, killedRootBytes, openKilledExtents } from "../index/killed-roots.ts";
+import { killedRoot, killedRootBytes, openKilledExtents } from "./killed-roots.ts";
 
 const [folder = "", roots = "0"] = process.argv.slice(2);
 
-/** A cache that cannot be opened is a failure that everybody hears of. */
+/** A cache that cannot be opened is reported to every caller. */
 function opened() {
   try {
     return openKilledExtents(folder);

@@ -1,5 +1,5 @@
 /**
- * Passes over older bundles: newest first, bounded, and going on where a restart met them.
+ * Passes over older bundles: newest first, bounded, and continued after a restart.
  * @module
  */
 import { expect, test } from "bun:test";
@@ -18,7 +18,7 @@ const filtersOf = (name: string) => ({
 const count = 40;
 const bounds = { waitingMax: 8, readMax: 5 };
 
-/** An index with that many skipped bundles, one a block. */
+/** An index with `count` skipped bundles, one in each block. */
 function skippedBundles(file: IndexFile): void {
   const chain = growingChain(file.writer, random, ownerOf(random));
   for (let at = 0; at < count; at += 1)
@@ -41,7 +41,7 @@ function skipAll(file: IndexFile, filter: string): number[] {
   }
 }
 
-test("a pass queues the newest bundles first, no more at a time than may wait, and each once", () => {
+test("a pass queues each bundle once, newest first, and no more than may wait", () => {
   using file = indexFile();
   expect(file.writer.bundleFiltersChanged(filtersOf("old"))).toBe(false);
   skippedBundles(file);
@@ -50,11 +50,11 @@ test("a pass queues the newest bundles first, no more at a time than may wait, a
   expect(file.writer.bundleFiltersChanged(filtersOf("new"))).toBe(false);
   const heights: number[] = [];
   for (let step = 0; step < 100 && file.reader.bundlePasses().length > 0; step += 1) {
-    const { queued, goesOn } = file.writer.stepBundlePass(filtersOf("new"), bounds);
+    const { queued, hasMore } = file.writer.stepBundlePass(filtersOf("new"), bounds);
     const { bundlesQueued } = file.reader.counts();
     expect(bundlesQueued).toBeLessThanOrEqual(8);
     expect(queued).toBeLessThanOrEqual(5);
-    if (goesOn) continue;
+    if (hasMore) continue;
     expect(bundlesQueued).toBe(8);
     heights.push(...skipAll(file, "new"));
   }
@@ -63,7 +63,7 @@ test("a pass queues the newest bundles first, no more at a time than may wait, a
   expect(file.faults()).toEqual([]);
 });
 
-test("a pass goes on after a restart, and filters that change again begin anew with what is left", () => {
+test("a pass continues after a restart, and another change of filters begins a new pass", () => {
   using file = indexFile();
   skippedBundles(file);
   file.writer.bundleFiltersChanged(filtersOf("new"));
@@ -83,7 +83,7 @@ test("a pass goes on after a restart, and filters that change again begin anew w
   second.close();
 });
 
-test("a range of heights is all that an operator's pass touches, and too many ranges are rejected", () => {
+test("an operator's pass evaluates only its range of heights, and too many ranges are rejected", () => {
   using file = indexFile();
   skippedBundles(file);
   expect(file.writer.addBundleRange({ startHeight: 12, endHeight: 14, bypassFilter: true })).toBe(true);

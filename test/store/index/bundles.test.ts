@@ -1,5 +1,5 @@
 /**
- * Bundles go through their states, one step at a time, and each step is told by the status record.
+ * States of bundles: each step and its effect on the status record.
  * @module
  */
 import { describe, expect, test } from "bun:test";
@@ -34,7 +34,7 @@ const nestedOf = (offset: number, id: Id = idOf(random)): BundleRow => ({
 });
 
 describe("bundle states", () => {
-  test("the entries under a root are those that were read on all its levels since it was queued last", () => {
+  test("the entries under a root are counted on all levels since the root was last queued", () => {
     using file = indexFile();
     const id = queued(file);
     const entries = () => file.reader.entriesUnder(root);
@@ -130,7 +130,7 @@ describe("bundle states", () => {
     expect(file.faults()).toEqual([]);
   });
 
-  test("skipped, then queued again by hand under other filters", () => {
+  test("skipped, then queued again by an operator with other filters", () => {
     using file = indexFile();
     const id = queued(file);
     file.writer.takeBundle();
@@ -158,7 +158,7 @@ describe("bundle states", () => {
     expect(file.faults()).toEqual([]);
   });
 
-  test("a range with bypassed filters repeats what is being unbundled with filters, and queues nothing twice", () => {
+  test("a range with bypassed filters repeats bundles that are being unbundled with filters, and queues none twice", () => {
     using file = indexFile();
     const id = queued(file);
     const job = file.writer.takeBundle();
@@ -177,7 +177,7 @@ describe("bundle states", () => {
     expect(file.faults()).toEqual([]);
   });
 
-  test("a request for a done bundle queues what failed within it, and nothing beside it", () => {
+  test("a request for a done bundle queues only the failed bundles within it", () => {
     using file = indexFile();
     const id = queued(file);
     const [within, beside] = [nestedOf(5_000), nestedOf(200_096)];
@@ -202,7 +202,7 @@ describe("bundle states", () => {
     expect(file.faults()).toEqual([]);
   });
 
-  test("failed, retried when due from the entry it had reached, given up when nothing can help", () => {
+  test("failed, retried when due from its next entry, and given up when malformed", () => {
     using file = indexFile();
     const id = queued(file);
     file.writer.takeBundle();
@@ -230,7 +230,7 @@ describe("bundle states", () => {
     expect(file.faults()).toEqual([]);
   });
 
-  test("a nested bundle is queued once for its place, and both its places have a row", () => {
+  test("a nested bundle is queued once for each place, and both places have a row", () => {
     using file = indexFile();
     const rootId = queued(file);
     file.writer.takeBundle();
@@ -246,7 +246,7 @@ describe("bundle states", () => {
     expect(file.faults()).toEqual([]);
   });
 
-  test("what an operator asks for comes before what waits", () => {
+  test("an operator's requests come before waiting bundles", () => {
     using file = indexFile();
     queued(file);
     file.nowMs += 1_000;
@@ -255,7 +255,7 @@ describe("bundle states", () => {
     expect(offsets).toEqual([640, -1, 320, undefined]);
   });
 
-  test("steps of a bundle that is gone, or of another at its place, do nothing", () => {
+  test("steps of a removed or replaced bundle have no effect", () => {
     using file = indexFile();
     const id = queued(file);
     file.writer.takeBundle();
@@ -289,7 +289,7 @@ describe("bundle states", () => {
 });
 
 describe("times and counts", () => {
-  test("are those of the newest events and of the heights on both sides of the border", () => {
+  test("are those of the newest events, and of the stable and the recent heights", () => {
     using file = indexFile();
     const chain = growingChain(file.writer, random, owner);
     for (let count = 0; count < 30; count += 1) {

@@ -1,5 +1,5 @@
 /**
- * A process that writes an index to an end, whatever fails: `bun fault-child.ts <file> <seed> <blocks>`. Prints the
+ * A process that writes an index despite failures: `bun fault-child.ts <file> <seed> <blocks>`. Prints the
  * height of each block and how many items of it were added, or `failed`; a step that failed is tried once more.
  * @module
  */
@@ -15,7 +15,7 @@ const owner = ownerOf(random);
 const partSizes = { rowsMin: 3, sealRows: 60, levelRows: 16, fanIn: 3, mergedRowsMax: 500 };
 const itemsOfBlock = 40;
 
-/** A file that cannot be opened is a failure that everybody hears of. */
+/** A file that cannot be opened is reported to every caller. */
 function opened() {
   try {
     return openIndexWriter(path, { clock: () => 1_800_000_000_000, cacheBytes: 2 ** 16, partSizes });
@@ -28,7 +28,7 @@ function opened() {
 const writer = opened();
 const chain = growingChain(writer, random, owner, 10);
 
-/** Carries out a step, once more when it failed. @returns Whether it was done. */
+/** Executes a step, and retries it once. @returns Whether it succeeded. */
 function attempt(step: () => unknown): boolean {
   for (let tries = 0; tries < 2; tries += 1) {
     try {

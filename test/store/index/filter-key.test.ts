@@ -1,5 +1,5 @@
 /**
- * Keys: one filter, one number, and no outsider who can tell which.
+ * Keys of filters: deterministic for one secret, and unpredictable without it.
  * @module
  */
 import { describe, expect, test } from "bun:test";
@@ -9,7 +9,7 @@ const keys = createFilterKeys(new Uint8Array(filterSecretBytes).fill(1));
 const bytes = new Uint8Array(32).fill(9);
 
 describe("filter keys", () => {
-  test("the same filter has the same key, in any other process with the same secret", () => {
+  test("the same filter has the same key in every process with the same secret", () => {
     const again = createFilterKeys(new Uint8Array(filterSecretBytes).fill(1));
     expect(again.tag("App-Name", "x")).toBe(keys.tag("App-Name", "x"));
     // The keys of files on disk depend on it: it may never change.
@@ -17,7 +17,7 @@ describe("filter keys", () => {
     expect(keys.id(bytes)).toBe(78_852_959_459_150);
   });
 
-  test("kinds, names, values and secrets are told apart", () => {
+  test("kinds, names, values and secrets yield different keys", () => {
     const other = createFilterKeys(new Uint8Array(filterSecretBytes).fill(2));
     const found = [
       keys.id(bytes),
@@ -49,7 +49,7 @@ describe("filter keys", () => {
     expect(keys.tag("n", "v")).toBe(before);
   });
 
-  test("every database has a secret of its own", () => {
+  test("every database has a different secret", () => {
     expect(createFilterSecret()).not.toEqual(createFilterSecret());
     expect(() => createFilterKeys(new Uint8Array(16))).toThrow("invariant broken");
   });

@@ -1,5 +1,5 @@
 /**
- * Blocks that follow one another, for tests that say what stands in them.
+ * Consecutive blocks with given contents.
  * @module
  */
 import type { BlockHash } from "../../../src/arweave/id.ts";
@@ -8,26 +8,26 @@ import type { IndexWriter } from "../../../src/store/index/index-writer.ts";
 import type { Random } from "../../support/random.ts";
 import { blockOf, type Owner, transactionOf } from "./rows-of.ts";
 
-/** What a block of a test holds; the rest follows. */
+/** Given contents of a block; the other fields are derived. */
 export type GivenBlock = Readonly<{
-  /** Of each transaction what matters; its index is its position. */
+  /** Given fields of each transaction; its index is its position. */
   transactions?: readonly Partial<TransactionRow>[];
   missing?: BlockRows["missing"];
   bundles?: (height: number, rows: readonly TransactionRow[]) => BlockRows["bundles"];
   block?: Partial<BlockRow>;
 }>;
 
-/** A chain from some height on. */
+/** A chain from a height on. */
 export type GrowingChain = Readonly<{
-  /** Rows of the next block, not written yet. */
+  /** Rows of the next block, without writing them. */
   next: (given?: GivenBlock) => BlockRows;
   /** Adds the next block. */
   add: (given?: GivenBlock) => BlockRows;
-  /** Goes back, in the index too, so that `add` gives the block at `height`. */
+  /** Rolls the chain and the index back, so that `add` adds the block at `height`. */
   rollback: (height: number) => Readonly<{ blocks: number; rows: number }>;
 }>;
 
-/** Begins a chain over an empty index. */
+/** Starts a chain in an empty index. */
 export function growingChain(writer: IndexWriter, random: Random, owner: Owner, start = 10): GrowingChain {
   let hashes: BlockHash[] = [];
   const next = ({ transactions = [], missing = [], bundles, block = {} }: GivenBlock = {}): BlockRows => {

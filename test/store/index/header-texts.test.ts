@@ -1,5 +1,5 @@
 /**
- * Texts come back as they were, whatever was cut out of them.
+ * Texts are restored exactly, also when data was cut out.
  * @module
  */
 
@@ -63,7 +63,7 @@ describe("packText", () => {
     expect(unpackText(packText(text))).toBe(text);
   });
 
-  test("a long text takes less space than it has bytes", () => {
+  test("a long text is compressed", () => {
     expect(packText(`{"txs":[${'"AAAA",'.repeat(1_000)}"B"]}`).length).toBeLessThan(200);
   });
 });

@@ -1,5 +1,5 @@
 /**
- * The index's numbers and times cost the same however much it holds: no statement behind them reads a table through.
+ * The cost of the index's counts and times is independent of its size: no statement reads a complete table.
  * @module
  */
 import { Database } from "bun:sqlite";
@@ -10,7 +10,7 @@ import { growingChain } from "./growing-chain.ts";
 import { indexFile } from "./index-file.ts";
 import { bundleOf, idOf, itemOf, ownerOf } from "./rows-of.ts";
 
-/** The texts of all statements that the numbers and times are read by. */
+/** The texts of all statements that read counts and times. */
 function statementsOf(db: Database): readonly string[] {
   const texts: string[] = [];
   const noting = new Proxy(db, {
@@ -26,12 +26,12 @@ function statementsOf(db: Database): readonly string[] {
   return texts;
 }
 
-/** Whether a step of a statement reads few rows, whatever the table holds. */
+/** Whether a step of a statement reads few rows of a table of any size. */
 function isShort(detail: string, sql: string): boolean {
   if (detail === "SCAN counters") return true; // one row for each number
   if (detail === "SEARCH blocks USING INTEGER PRIMARY KEY (rowid>?)") return true; // above the border: 18 blocks
   if (!/LIMIT 1$/.test(sql.trim())) return false;
-  // In order of time it passes the blocks above the border, and no more.
+  // In order of time, it skips only the blocks above the border.
   return detail.startsWith("SEARCH") || detail === "SCAN blocks USING COVERING INDEX blocks_by_item_time";
 }
 
@@ -48,7 +48,7 @@ test("every statement reads few rows, however many there are", () => {
   db.close();
 });
 
-test("the newest times on both sides of the border, also when older blocks were unbundled last", () => {
+test("the newest times of stable and of recent heights, also when older blocks were unbundled last", () => {
   using file = indexFile();
   const random = createRandom(8);
   const owner = ownerOf(random);

@@ -1,5 +1,5 @@
 /**
- * An index in a folder of its own, with a clock that tests move.
+ * An index in a temporary folder, with a clock that tests set.
  * @module
  */
 
@@ -9,14 +9,14 @@ import { type IndexWriter, openIndexWriter } from "../../../src/store/index/inde
 import { inspectIndex } from "../../support/inspect-index.ts";
 import { temporaryFolder } from "../folder.ts";
 
-/** The index and what tests do with it. */
+/** An index with its writer, reader and clock. */
 export type IndexFile = Disposable & {
   readonly path: string;
   readonly writer: IndexWriter;
   readonly reader: IndexReader;
-  /** Unix milliseconds; to be set. */
+  /** Unix milliseconds; tests set it. */
   nowMs: number;
-  /** What inspection finds wrong. */
+  /** Faults that the inspection finds. */
   readonly faults: () => readonly string[];
 };
 

@@ -1,5 +1,5 @@
 /**
- * A chain that grows, forks and is unbundled by chance, written to an index and to the model alike.
+ * A chain that randomly grows, forks and is unbundled, written to an index and to the model.
  * @module
  */
 import type { BlockHash, Id } from "../../../src/arweave/id.ts";
@@ -24,14 +24,14 @@ import {
   transactionOf,
 } from "./rows-of.ts";
 
-/** The world, and its clock, which the writer must be opened with. */
+/** The fixture, and its clock, with which the writer must be opened. */
 export type Fixture = Readonly<{
   now: () => number;
   rows: () => readonly ModelRow[];
-  /** Lets something happen. */
+  /** Applies a random change. */
   step: () => void;
   addBlock: (transactionCount: number) => void;
-  /** A query by chance, of values that occur and some that do not. */
+  /** A random query, of values that occur and of some that do not. */
   plan: () => PagePlan;
 }>;
 
@@ -48,7 +48,7 @@ const tagNames = ["App-Name", "Type", "Content-Type", "Unix-Time"];
 const tagValues = ["a", "b", "c", "application/json", "image/png", "1700000000"];
 const noColumns = { tags: true, ownerKey: true, parent: true, block: true };
 
-/** Makes a fixture over an empty index. */
+/** Makes a fixture for an empty index. */
 export function createFixture(
   random: Random,
   open: (clock: () => number) => Readonly<{ writer: IndexWriter; reader: IndexReader }>,
@@ -129,7 +129,7 @@ function addBlockOf({ random, state, writer, owners }: Parts, count: number): vo
     });
 }
 
-/** The items of a bundle in place order: some hold items themselves, some repeat an id that is known. */
+/** The items of a bundle in place order: some are bundles, some repeat a known id. */
 function itemsOf(random: Random, owners: readonly Owner[], root: Place, state: State): ItemRow[] {
   const items: ItemRow[] = [];
   const known = state.rows.filter((row) => row.kind === "item");
@@ -158,7 +158,7 @@ function itemsOf(random: Random, owners: readonly Owner[], root: Place, state: S
   return items;
 }
 
-/** Adds some of a bundle's items, now and then some that are there already. */
+/** Adds some of a bundle's items, occasionally items that were added before. */
 function unbundle({ random, state, writer }: Parts): void {
   if (state.bundles.length === 0) return;
   const bundle = random.pick(state.bundles);
@@ -213,7 +213,7 @@ function removePending({ random, state, writer }: Parts): void {
   if (random.chance(0.3)) {
     const before = Math.floor(state.nowMs / 1_000) - 60;
     writer.expirePending(before);
-    // All pending items of this world are announced ones.
+    // All pending items of this fixture are announced ones.
     state.rows = state.rows.filter((row) => !(isPendingPlace(row.place) && row.ingestedAt < before));
     return;
   }
@@ -262,7 +262,7 @@ function planOf({ random, state, owners }: Parts): PagePlan {
   };
 }
 
-/** An id that has children, more often than chance would find one. */
+/** An id that has children, with a raised probability. */
 function parentOf(random: Random, rows: readonly ModelRow[]): Id {
   const bundles = rows.filter((row) => row.size > 1_000);
   return random.chance(0.1) || bundles.length === 0 ? idOf(random) : random.pick(bundles).id;

@@ -1,5 +1,5 @@
 /**
- * The writer in its thread: calls in order, rows by value and serialised, failures that come back.
+ * The writer in its thread: order of calls, rows by value and serialized, and errors.
  * @module
  */
 import { serialize } from "bun:jsc";
@@ -13,7 +13,7 @@ import { growingChain } from "./growing-chain.ts";
 import { bundleOf, itemOf, ownerOf, someFilters } from "./rows-of.ts";
 
 describe("the index thread", () => {
-  test("writes what it is told, in the order in which it is told", async () => {
+  test("executes calls in the order in which they are made", async () => {
     using folder = temporaryFolder();
     const path = `${folder.path}/index.sqlite`;
     const random = createRandom(8);
@@ -43,7 +43,7 @@ describe("the index thread", () => {
     await writer.finishBundle(place, { ...someFilters, itemCount: 1 });
     expect(reader.locate(item.id)?.weaveStart).toBe(2n ** 60n);
 
-    // A defect comes back to who caused it; the thread goes on.
+    // A defect rejects its own call; the thread continues.
     // (`rejects` keeps the thread's message from arriving: it waits without letting the loop run.)
     const complaint = await writer.addBlock(serialize(rows[3])).then(() => "none", String);
     expect(complaint).toContain("the height of a block");

@@ -1,5 +1,5 @@
 /**
- * What is written to the index, step by step, and what it leaves behind when it goes.
+ * Writes to the index, step by step, and rollbacks.
  * @module
  */
 
@@ -32,14 +32,14 @@ const bundle = { dataSize: 1_000_000, tags: [tagOf("Bundle-Format", "binary")] }
 const queueAll = (height: number, rows: readonly Readonly<{ txIndex: number; id: Id; dataSize: number }>[]) =>
   rows.map(({ txIndex, id, dataSize }) => bundleOf({ height, txIndex, offset: -1 }, id, dataSize));
 
-/** Items of 200 bytes, one after the other, in the transaction at a place. */
+/** Consecutive items of 200 bytes in the transaction at a place. */
 const itemsOf = (height: number, txIndex: number, count: number, given: Partial<ItemRow> = {}): ItemRow[] =>
   Array.from({ length: count }, (_, index) =>
     itemOf(random, owner, { ...given, place: { height, txIndex, offset: 32 + 64 * count + 200 * index } }),
   );
 
 describe("addBlock", () => {
-  test("block and transactions are found by height, hash and id, with the texts as they were", () => {
+  test("block and transactions are found by height, hash and id, with their exact texts", () => {
     using file = indexFile();
     const chain = growingChain(file.writer, random, owner, 422_250);
     const text = '{"format":1,"id":"x","data":"AAEC","quantity":"12345678901234567890123"}';
@@ -66,7 +66,7 @@ describe("addBlock", () => {
     expect(file.faults()).toEqual([]);
   });
 
-  test("rows that another thread serialised are taken as they are", () => {
+  test("rows that another thread serialized are accepted", () => {
     using file = indexFile();
     const chain = growingChain(file.writer, random, owner);
     const rows = chain.next({ transactions: [bundle], bundles: queueAll });
@@ -85,7 +85,7 @@ describe("addBlock", () => {
     ]);
   });
 
-  test("a block that does not come next is rejected and leaves nothing", () => {
+  test("a block that does not follow the tip is rejected and changes nothing", () => {
     using file = indexFile();
     const chain = growingChain(file.writer, random, owner);
     chain.add();
@@ -95,7 +95,7 @@ describe("addBlock", () => {
     expect(file.faults()).toEqual([]);
   });
 
-  test("a step that fails in the middle leaves nothing, and the next one goes well", () => {
+  test("a step that fails in the middle changes nothing, and the next one succeeds", () => {
     using file = indexFile();
     const chain = growingChain(file.writer, random, owner);
     const other = ownerOf(random);
@@ -110,7 +110,7 @@ describe("addBlock", () => {
     expect(file.faults()).toEqual([]);
   });
 
-  test("a transaction placed by hand stays when its block is followed, and goes when the block was forked away", () => {
+  test("an operator's transaction stays when its block is followed, and is removed when the block is forked away", () => {
     using file = indexFile();
     const chain = growingChain(file.writer, random, owner);
     const first = chain.next({ transactions: [{}, {}] });
@@ -132,7 +132,7 @@ describe("addBlock", () => {
 });
 
 describe("missing transactions", () => {
-  test("are told when due, filled later, and give a place in the weave then", () => {
+  test("are returned when due, added later, and then have a place in the weave", () => {
     using file = indexFile();
     const chain = growingChain(file.writer, random, owner);
     const id = idOf(random);
@@ -152,7 +152,7 @@ describe("missing transactions", () => {
     if (hash === undefined) throw new Error("the block is there");
     const block = { height: 10, hash };
     expect(file.writer.addMissingTransaction(block, { ...late, id: idOf(random) }, [])).toBe(false);
-    // Where its data lies in the weave was worked out for one block, and says nothing of the one that took its place.
+    // The weave layout was computed for one block, and does not apply to the block that replaced it.
     const sibling = { ...block, hash: hash.toLowerCase() as typeof hash };
     expect(file.writer.addMissingTransaction(sibling, late, [])).toBe(false);
     expect(file.writer.addMissingTransaction({ ...block, height: 11 }, late, [])).toBe(false);
@@ -168,13 +168,13 @@ describe("missing transactions", () => {
         ],
         { checked: ["tx_root"], unchecked: [] },
       );
-    // A layout of a block that a fork has taken away is no other block's.
+    // The layout of a forked block does not apply to another block.
     expect(setLayout(hash.toLowerCase() as typeof hash)).toBe(false);
     expect(file.reader.weaveSpan(id)).toBeUndefined();
     expect(setLayout(hash)).toBe(true);
     expect(file.reader.weaveSpan(id)).toMatchObject({ start: start + 262_144n, end: start + 262_164n });
     expect(file.reader.transactionAt(start + 9n)?.id).toBe(transactions[0]?.id ?? id);
-    // Padding between transactions belongs to none.
+    // Padding between transactions belongs to no transaction.
     expect(file.reader.transactionAt(start + 10n)).toBeUndefined();
     expect(file.reader.transactionAt(start + 262_163n)?.id).toBe(id);
     expect(file.reader.transactionAt(start + 262_164n)).toBeUndefined();
@@ -188,7 +188,7 @@ describe("missing transactions", () => {
 });
 
 describe("duplicates", () => {
-  test("the lowest place counts, also when it comes later, and the other takes over when it goes", () => {
+  test("the lowest place is canonical, also when it is added later, and the other one replaces it when it is removed", () => {
     using file = indexFile();
     const chain = growingChain(file.writer, random, owner);
     chain.add({ transactions: [bundle, bundle], bundles: queueAll });
@@ -212,14 +212,14 @@ describe("duplicates", () => {
     expect(found()).toEqual([low.place]);
     expect(file.reader.placesOf(id)).toEqual([low.place, other.place, high.place]);
     expect(file.reader.counts()).toMatchObject({ items: 1, duplicates: 2 });
-    // A step that is repeated changes nothing.
+    // A repeated step changes nothing.
     expect(add(low)).toMatchObject({ repeated: 1 });
     expect(add(high)).toMatchObject({ duplicated: 1 });
     expect(file.reader.placesOf(id).length).toBe(3);
     expect(file.reader.page({ ...all, tags: [{ name: "At", values: ["11"], op: "EQ" }] }).rows).toEqual([]);
     expect(file.faults()).toEqual([]);
 
-    // Pruning removes by time; here it takes the two lower places and leaves none to take over but the third.
+    // Pruning removes by time; here it removes the two lower places, so that the third becomes canonical.
     file.writer.pruneItems({ ingestedBeforeSeconds: file.nowMs / 1_000 + 1, startHeight: 10, endHeight: 10 });
     expect(found()).toEqual([high.place]);
     expect(file.reader.page({ ...all, tags: [{ name: "At", values: ["11"], op: "EQ" }] }).rows.length).toBe(1);
@@ -241,7 +241,7 @@ describe("duplicates", () => {
     const at = (height: number, offset: number) => ({ height, txIndex: 0, offset });
     const batches = [
       { bundle: at(10, -1), rows: [itemOf(random, owner, { id: shared, place: at(10, 96) })] },
-      // In the upper bundle lies one that holds both, the second of them twice.
+      // The upper bundle contains one with both items, the second of them twice.
       {
         bundle: at(11, 96),
         rows: [1_000, 2_000, 3_000].map((offset, index) =>
@@ -267,7 +267,7 @@ describe("duplicates", () => {
     expect(counted()).toEqual([0, undefined, undefined]);
   });
 
-  test("one bundle that holds an item twice counts one duplicate", () => {
+  test("one bundle that contains an item twice counts one duplicate", () => {
     using file = indexFile();
     const chain = growingChain(file.writer, random, owner);
     const { transactions } = chain.add({ transactions: [bundle], bundles: queueAll });
@@ -291,7 +291,7 @@ describe("duplicates", () => {
     expect(file.faults()).toEqual([]);
   });
 
-  test("a pending row gives way to the mined one and comes back when its block goes", () => {
+  test("a mined row replaces the pending one, which becomes canonical again when the block is removed", () => {
     using file = indexFile();
     const chain = growingChain(file.writer, random, owner);
     chain.add();
@@ -311,7 +311,7 @@ describe("duplicates", () => {
 });
 
 describe("pending rows", () => {
-  test("stand after all blocks in the order in which they came, and expire unless they were verified here", () => {
+  test("come after all blocks in order of arrival, and expire unless this process verified them", () => {
     using file = indexFile();
     growingChain(file.writer, random, owner).add({ transactions: [{}] });
     const [announced, uploaded, mempool] = [
@@ -335,7 +335,7 @@ describe("pending rows", () => {
     expect(file.faults()).toEqual([]);
   });
 
-  test("keep their signatures as long as they stand, and no longer", () => {
+  test("have stored signatures exactly as long as they are pending", () => {
     using file = indexFile();
     growingChain(file.writer, random, owner).add({ transactions: [{}] });
     const signature = new Uint8Array(512).fill(9);
@@ -365,7 +365,7 @@ describe("pending rows", () => {
 });
 
 describe("rollback", () => {
-  test.each([1, 5, 60])("of %d blocks leaves exactly what stood before, and following goes on", (depth) => {
+  test.each([1, 5, 60])("of %d blocks restores the previous state exactly, and following continues", (depth) => {
     using file = indexFile();
     const chain = growingChain(file.writer, random, owner);
     const grow = (): void => {
@@ -422,7 +422,7 @@ function blockAfter(reader: IndexReader): BlockRows {
 }
 
 describe("restart", () => {
-  test("rows, keys, places of pending rows and bundles at work are as they were", () => {
+  test("rows, keys, places of pending rows and bundles in progress are restored", () => {
     using folder = temporaryFolder();
     const path = `${folder.path}/index.sqlite`;
     const clock = (): number => 1_700_000_000_000;
@@ -453,7 +453,7 @@ describe("restart", () => {
     second.close();
   });
 
-  test("an index of the first version is taken over with all its rows, and sealed in time", () => {
+  test("an index of the first version is migrated with all rows, which are sealed later", () => {
     using folder = temporaryFolder();
     const path = `${folder.path}/index.sqlite`;
     const options = { clock: () => 1_700_000_000_000, partSizes: { ...partSizesDefault, sealRows: 10 } };
@@ -486,7 +486,7 @@ describe("restart", () => {
     sealed.close();
   });
 
-  test("a reader of an index that nobody wrote, and a file that is none, say so", async () => {
+  test("opening an index without a writer, or a file that is not a database, fails with a clear message", async () => {
     using folder = temporaryFolder();
     const path = `${folder.path}/index.sqlite`;
     expect(() => openIndexReader(path)).toThrow(`cannot open the database ${path}`);

@@ -1,5 +1,5 @@
 /**
- * Inspection finds what cannot be, and finds nothing in a whole index.
+ * The inspection finds inconsistencies, and none in an intact index.
  * @module
  */
 import { Database } from "bun:sqlite";
@@ -12,7 +12,7 @@ import { createRandom } from "../../support/random.ts";
 import { temporaryFolder } from "../folder.ts";
 import { createFixture } from "./index-fixture.ts";
 
-/** A closed index with some of everything. */
+/** A closed index with rows of every kind. */
 function builtIndex(path: string): void {
   const opened: (() => void)[] = [];
   const fixture = createFixture(createRandom(1), (clock) => {
@@ -50,7 +50,7 @@ describe("inspectIndex", () => {
     else expect(faults.join("\n")).toContain(fault);
   });
 
-  test("bytes that were changed in the file", () => {
+  test("finds changed bytes of the file", () => {
     using folder = temporaryFolder();
     const path = `${folder.path}/index.sqlite`;
     builtIndex(path);
@@ -58,7 +58,7 @@ describe("inspectIndex", () => {
     const found = db.query<{ rootpage: number }, []>("SELECT rootpage FROM sqlite_schema WHERE name = 'items'").get();
     db.close();
     const file = openSync(path, "r+");
-    // The header of the table's first page says what kind of page it is, and how its cells lie.
+    // The header of the table's first page states the kind of page and the positions of its cells.
     writeSync(file, new Uint8Array(64).fill(0xff), 0, 64, ((found?.rootpage ?? 1) - 1) * 8_192);
     closeSync(file);
     expect(inspectIndex(path).faults.length).toBeGreaterThan(0);
@@ -67,7 +67,7 @@ describe("inspectIndex", () => {
     reader.close();
   });
 
-  test("is ended from outside", () => {
+  test("can be aborted", () => {
     using folder = temporaryFolder();
     const path = `${folder.path}/index.sqlite`;
     builtIndex(path);

@@ -1,5 +1,5 @@
 /**
- * A writer that is killed: it adds blocks, items and pending rows, goes back now and then, and says what is done.
+ * A writer that is killed: it adds blocks, items and pending rows, sometimes rolls back, and prints its progress.
  *
  * Arguments: the index file, a seed. Each line is the tip's height and the items of its bundle that were added.
  * @module
@@ -15,7 +15,7 @@ import { bundleOf, itemOf, ownerOf, pendingOf, tagOf } from "./rows-of.ts";
 const [path = "", seed = "0"] = process.argv.slice(2);
 const random = createRandom(Number(seed));
 const owners = Array.from({ length: 3 }, () => ownerOf(random));
-// Small parts, so that many a kill comes while rows are sealed or parts are merged.
+// Small parts, so that many kills happen while rows are sealed or parts are merged.
 const partSizes = { rowsMin: 3, sealRows: 200, levelRows: 64, fanIn: 3, mergedRowsMax: 5_000 };
 const writer = openIndexWriter(path, { clock: Date.now, partSizes });
 const reader = openIndexReader(path);
@@ -28,7 +28,7 @@ const say = (height: number, items: number): void => {
 
 for (;;) {
   const { block } = chain.add({
-    // The chain goes on from a tip that an earlier run left: its first block follows from it.
+    // The chain continues from the tip of an earlier run.
     block: reader.tip() === undefined ? {} : { previous: reader.tip()?.hash ?? "" },
     transactions: Array.from({ length: 20 }, () => ({
       dataSize: 10 ** 6,

@@ -1,5 +1,5 @@
 /**
- * A writer killed at any moment leaves an index that is whole and holds all that was said to be done.
+ * A writer killed at any moment leaves an intact index with everything that was acknowledged.
  * @module
  */
 import { describe, expect, test } from "bun:test";
@@ -33,7 +33,7 @@ describe("N2: kill -9 of the index's writer", () => {
   );
 });
 
-/** Lets a writer say so many things, kills it, and responses the last one; the writer is ahead of what was read. */
+/** Kills a writer after some lines of output. @returns The last line; the writer may be further. */
 async function runUntilKilled(path: string, seed: number, lines: number): Promise<string[]> {
   const writer = Bun.spawn(["bun", child, path, String(seed)], { stdout: "pipe", stderr: "inherit" });
   const decoder = new TextDecoder();
@@ -46,12 +46,12 @@ async function runUntilKilled(path: string, seed: number, lines: number): Promis
   return text.split("\n").slice(0, -1);
 }
 
-/** What was said last must be there, and the bundle at work is handed out again at its next entry. */
+/** The last acknowledged step must be present, and the bundle in progress is queued again at its next entry. */
 function checkSaid(path: string, said: readonly string[]): void {
   const [height = 0, items = 0] = (said.at(-1) ?? "").split(" ").map(Number);
   const reader = openIndexReader(path);
   const tip = reader.tip()?.height ?? -1;
-  // After the last line at most one more step was done: a block, or a part of going back.
+  // After the last line at most one more step was done: a block, or a step of a rollback.
   expect(tip).toBeGreaterThanOrEqual(height);
   expect(tip).toBeLessThanOrEqual(items === -1 ? height + 3 : height + 1);
   if (items > 0 && tip === height) {

@@ -1,5 +1,5 @@
 /**
- * Where bytes lie: of one id, and of everything within a span.
+ * Locations of an id's bytes, and of all items within a span.
  * @module
  */
 import { describe, expect, test } from "bun:test";
@@ -24,7 +24,7 @@ function nestedBundle() {
   });
   const at = (offset: number, size: number, parentOffset: number | null = null) =>
     itemOf(random, owner, { place: { ...root, offset }, headerSize: 130, size, parentOffset });
-  // One alone, one that holds two, of which the second holds one; then one that begins in the middle of a step.
+  // One alone, one that contains two, of which the second contains one; then one that begins in the middle of a step.
   const alone = {
     ...at(300, 70),
     tags: [tagOf("content-TYPE", "image/png"), tagOf("Content-Encoding", "gzip")],
@@ -41,7 +41,7 @@ function nestedBundle() {
 }
 
 describe("locate", () => {
-  test("a transaction is where its data lies, an item where its payload begins in it", () => {
+  test("a transaction is located at its data, an item at its payload", () => {
     const { file, rootId, start, alone, inner, outer } = nestedBundle();
     using _open = file;
     expect(file.reader.locate(rootId)).toMatchObject({
@@ -79,7 +79,7 @@ describe("locate", () => {
     expect(file.reader.row(rootId)?.parentId).toBeUndefined();
   });
 
-  test("stable is eighteen blocks deep", () => {
+  test("a row is stable at a depth of eighteen blocks", () => {
     const { file, chain, rootId, alone } = nestedBundle();
     using _open = file;
     for (let count = 0; count < 17; count += 1) chain.add();
@@ -90,7 +90,7 @@ describe("locate", () => {
     expect(file.reader.transactionStatus(alone.id)).toBeUndefined();
   });
 
-  test("the parent of an item is known also where the index filter left it out", () => {
+  test("the parent of an item is known also when the index filter excluded it", () => {
     using file = indexFile();
     const chain = growingChain(file.writer, random, owner);
     chain.add({
@@ -110,7 +110,7 @@ describe("locate", () => {
 });
 
 describe("itemsWithin", () => {
-  test("finds what begins in a span and what reaches into it", () => {
+  test("finds items that begin in a span and items that overlap it", () => {
     const { file, alone, outer, inner, middle, deep, last } = nestedBundle();
     using _open = file;
     const names = new Map([
@@ -145,7 +145,7 @@ describe("itemsWithin", () => {
     expect(file.reader.itemsWithin({ ...root, txIndex: 1 }, 0, 100_000, 10)).toEqual([]);
   });
 
-  test("agrees with a look at every item, for any bundle and any span", () => {
+  test("agrees with a scan of all items, for any bundle and any span", () => {
     const seed = 77;
     const chance = createRandom(seed);
     using file = indexFile();
@@ -183,7 +183,7 @@ describe("itemsWithin", () => {
     }
   });
 
-  test("reaches copies at places that are not canonical, so that a rejection reaches them", () => {
+  test("finds copies at places that are not canonical, so that blocking covers them", () => {
     using file = indexFile();
     const blockList = openBlockList(`${file.path}.moderation`, () => 0);
     const chain = growingChain(file.writer, random, owner);

@@ -1,5 +1,5 @@
 /**
- * The index as one list in memory, searched by looking at every row: what the real one is compared with.
+ * A model of the index: one list in memory, searched by a full scan.
  * @module
  */
 
@@ -10,7 +10,7 @@ import type { Place } from "../../../src/store/index/place.ts";
 import { comparePlaces } from "../../support/places.ts";
 import { isPendingPlace } from "./rows-of.ts";
 
-/** One row at one place; of several with one id, the lowest counts. */
+/** One row at one place; of several with one id, the lowest is canonical. */
 export type ModelRow = Readonly<{
   kind: "transaction" | "item";
   place: Place;
@@ -29,7 +29,7 @@ export function rowText(row: Pick<ModelRow, "kind" | "place" | "id" | "ownerAddr
   return JSON.stringify([place.height, place.txIndex, place.offset, kind, id, ownerAddress, target, tags]);
 }
 
-/** What of a page's row the model knows. */
+/** The fields of a page's row that the model has. */
 export function pageRowText(row: PageRow): string {
   return rowText(row);
 }
@@ -43,7 +43,7 @@ export function canonicalRows(rows: readonly ModelRow[]): ModelRow[] {
 
 const remembered = new WeakMap<readonly ModelRow[], { length: number; rows: ModelRow[] }>();
 
-/** `canonicalRows` of a list that only grows, stored until it does. */
+/** `canonicalRows` of a list that only grows, cached until it grows. */
 function currentRows(rows: readonly ModelRow[]): ModelRow[] {
   const known = remembered.get(rows);
   if (known?.length === rows.length) return known.rows;
@@ -52,7 +52,7 @@ function currentRows(rows: readonly ModelRow[]): ModelRow[] {
   return canonical;
 }
 
-/** Every canonical row that a plan asks for, in its order; the cursor and the limit are left out. */
+/** Every canonical row of a plan, in its order, ignoring cursor and limit. */
 export function fullScan(rows: readonly ModelRow[], plan: PagePlan): ModelRow[] {
   const parents = new Set(
     rows.filter(({ id }) => plan.bundledIn?.includes(id)).map(({ place }) => placeText(place, place.offset)),
@@ -86,7 +86,7 @@ function meets(row: ModelRow, plan: PagePlan, parents: ReadonlySet<string>): boo
   );
 }
 
-/** Whether the row lies directly in one of the bundles, at any of their places. */
+/** Whether the row is directly in one of the bundles, at any of their places. */
 function isChild(row: ModelRow, parents: ReadonlySet<string>): boolean {
   if (row.kind === "transaction" || isPendingPlace(row.place)) return false;
   return parents.has(placeText(row.place, row.parentOffset ?? -1));

@@ -1,5 +1,5 @@
 /**
- * Walking all pages gives exactly the rows there are, in both orders, by any filters, while the chain grows and forks.
+ * Reading all pages returns exactly the existing rows, in both orders, with any filters, while the chain grows and forks.
  * @module
  */
 
@@ -23,14 +23,14 @@ const stepsPerWalkMax = 30;
 const tinyParts = { rowsMin: 3, sealRows: 30, levelRows: 20, fanIn: 3, mergedRowsMax: 1_000 };
 
 describe("pages", () => {
-  test.each(seeds)("with seed %d every page is what a full scan at that moment gives, and nothing repeats", (seed) => {
+  test.each(seeds)("with seed %d every page equals a full scan at that moment, and no row repeats", (seed) => {
     using folder = temporaryFolder();
     const path = `${folder.path}/index.sqlite`;
     const random = createRandom(seed);
     const opened: (() => void)[] = [];
     const reader = { current: undefined as ReturnType<typeof openIndexReader> | undefined };
     const fixture = createFixture(random, (clock) => {
-      // Tiny parts and steps take every turn of sealing, merging and walking on few rows.
+      // Tiny parts and steps cover every branch of sealing, merging and walking with few rows.
       const writer = openIndexWriter(path, seed % 4 === 0 ? { clock } : { clock, partSizes: tinyParts });
       const index = openIndexReader(path, seed % 2 === 0 ? {} : { windows: { min: 2, max: 40 } });
       reader.current = index;
@@ -68,7 +68,7 @@ function walkAll(fixture: Fixture, page: PageOf, plan: PagePlan, happens: () => 
     seen.push(...response.rows.map((row) => ({ place: row.place, text: pageRowText(row) })));
     if (!response.hasNextPage) break;
     after = response.rows.at(-1)?.place;
-    // A chain that grew faster than it is read would be read for ever.
+    // A chain that grows faster than it is read would never end.
     for (; steps < stepsPerWalkMax && happens(); steps += 1) {
       fixture.step();
       const current = new Set(fullScan(fixture.rows(), plan).map(rowText));

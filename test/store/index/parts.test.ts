@@ -1,5 +1,5 @@
 /**
- * Parts of the posting index: what was put in is found, alone, merged, and in any order.
+ * Parts of the posting index: rows are found in single and merged parts, in any order.
  * @module
  */
 import { Database } from "bun:sqlite";
@@ -32,7 +32,7 @@ const place = fc.record({
 });
 
 describe("the codec", () => {
-  test("places come back, near and far ones", () => {
+  test("near and distant places are restored", () => {
     const near = fc.record({ high: fc.nat({ max: 3 }), low: fc.nat({ max: 200 }) });
     const lists = fc.uniqueArray(fc.oneof(place, near), {
       maxLength: placesPerBlock,
@@ -77,7 +77,7 @@ describe("the codec", () => {
     expect(writeOrdinals(every(1_000, 60), ordinalsPerChunk).length).toBe(1 + 1 + 59 * 2);
   });
 
-  test("damage is found where it is read", () => {
+  test("damage is detected by the read", () => {
     expect(() => readPlaces(Uint8Array.of(0, 5))).toThrow("invariant broken");
     expect(() => readPlaces(Uint8Array.of(0x80, 0x80, 0x80, 0x80, 0x80, 0x80))).toThrow("too long");
     expect(() => readOrdinals(Uint8Array.of(0, 1, 1), 3)).toThrow("invariant broken");
@@ -86,7 +86,7 @@ describe("the codec", () => {
 
 const sizes: PartSizes = { rowsMin: 1, sealRows: 1, levelRows: 512, fanIn: 8, mergedRowsMax: 2 ** 19 };
 
-/** Rows at distinct places with keys of all frequencies: one in two, one in a hundred, one of its own. */
+/** Rows at distinct places with keys of all frequencies: in every second row, in one of a hundred, in one row. */
 function rowsOf(random: Random, count: number, high = 5): NewPartRow[] {
   let low = 0;
   return Array.from({ length: count }, (_, index) => {
@@ -123,7 +123,7 @@ function findAll(db: Database, query: PartQuery): PlaceHalves[] {
 const everywhere = { first: { high: 0, low: 0 }, last: { high: 2 ** 32 - 1, low: 2 ** 31 - 1 } };
 
 describe("parts", () => {
-  test("find the rows that are in all groups, in none of the excluded, in a range, in both orders", () => {
+  test("find the rows that are in all groups, in no excluded group and in a range, in both orders", () => {
     const random = createRandom(seedOr(21));
     const rows = rowsOf(random, 150_000);
     using db = openTables();
@@ -157,7 +157,7 @@ describe("parts", () => {
     }
   });
 
-  test("a whole part is read back as it was", () => {
+  test("a complete part is read back unchanged", () => {
     const random = createRandom(2);
     const rows = rowsOf(random, 70_000);
     using db = openTables();
@@ -168,7 +168,7 @@ describe("parts", () => {
     expect(loaded.entries.sort()).toEqual(gathered.entries);
   });
 
-  test("merged, whether apart, overlapping or in part the same, they are as one made of all their rows", () => {
+  test("merged parts, disjoint or overlapping, equal one part made of all rows", () => {
     const random = createRandom(3);
     const all = rowsOf(random, 9_000);
     const shares: NewPartRow[][] = [[], [], []];
@@ -183,12 +183,12 @@ describe("parts", () => {
     expect(merged.entries).toEqual(whole.entries);
   });
 
-  test("many small ones become few, and nothing is lost on the way", () => {
+  test("many small ones become few, without losing rows", () => {
     const random = createRandom(4);
     const rows = rowsOf(random, 6_000);
     using db = openTables();
     const parts = createParts(db, { rowsMin: 1, sealRows: 1, levelRows: 20, fanIn: 4, mergedRowsMax: 2_000 });
-    // In an order of their own, so that parts overlap.
+    // In random order, so that parts overlap.
     const batches = Array.from({ length: 300 }, (_, index) => rows.filter((_row, at) => at % 300 === index));
     for (const batch of batches.sort(() => (random.chance(0.5) ? 1 : -1))) parts.add(batch);
     const counts = db.query<{ count: number }, []>("SELECT count FROM parts").all();
@@ -202,7 +202,7 @@ describe("parts", () => {
       expect(findAll(db, { ...query, order: "asc" })).toEqual(places);
       expect(findAll(db, { ...query, order: "desc" })).toEqual(places.reverse());
     }
-    // Bodies of parts that were merged away are gone.
+    // Bodies of merged parts are removed.
     const orphans = db.query<{ n: number }, []>(
       `SELECT count(*) AS n FROM (SELECT n FROM part_places UNION ALL SELECT n FROM part_rare UNION ALL SELECT n FROM part_lists)
        WHERE n >> 24 NOT IN (SELECT part FROM parts)`,
@@ -224,7 +224,7 @@ describe("parts", () => {
 });
 
 describe("mergeStreams", () => {
-  test("gives each place once, in order, and opens no stream before its turn", () => {
+  test("yields each place once, in order, and opens no stream before it is needed", () => {
     const opened: string[] = [];
     const stream = (name: string, ...lows: number[]) => ({
       bound: { high: 0, low: lows[0] ?? 0 },

@@ -1,5 +1,5 @@
 /**
- * Places pack into one number whose order is the chain's.
+ * Packed places sort in chain order.
  * @module
  */
 
@@ -45,7 +45,7 @@ describe("packPlace", () => {
       }
   });
 
-  test("halves and the exact byte give the place back", () => {
+  test("halves and the exact offset restore the place", () => {
     const given = place(1_800_000, 999, 136_000_000_123);
     expect(placeOfHalves(placeHigh(given), given.offset)).toEqual(given);
     expect((BigInt(placeHigh(given)) << 31n) | BigInt(placeLow(given))).toBe(packPlace(given));
@@ -56,7 +56,7 @@ describe("isPlace", () => {
   test.each([
     [place(0, 0, -1), true],
     [place(0, 0, 96), true],
-    [place(0, 0, 0), false], // a bundle's own header stands there
+    [place(0, 0, 0), false], // the bundle's own header is there
     [place(0, 0, 63), false],
     [place(0, 0, itemOffsetEnd), false], // an item beyond 137 GB
     [place(0, 0, 96.5), false],
@@ -73,7 +73,7 @@ describe("isPlace", () => {
 });
 
 describe("pendingPlace", () => {
-  test("comes after every block, in the order of the numbers", () => {
+  test("is after every block, in the order of the numbers", () => {
     const places = [1, 2, 2 ** 31 - 1, 2 ** 31 + 1, 2 ** 41 - 1].map(pendingPlace);
     expect(places.map(packPlace)).toEqual(places.map(packPlace).sort((a, b) => (a < b ? -1 : 1)));
     expect(places.every((given) => packPlace(given) >= packHeight(pendingHeight))).toBe(true);

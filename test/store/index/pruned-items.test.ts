@@ -1,5 +1,5 @@
 /**
- * Compact places of pruned items: what they keep, when they go, and what they cost.
+ * Compact places of pruned items: their contents, their removal, and their size.
  * @module
  */
 import { Database } from "bun:sqlite";
@@ -36,7 +36,7 @@ const compactPlaces = (file: IndexFile): number => {
 };
 
 describe("an item that was pruned", () => {
-  test("is located as before, and found by no query", () => {
+  test("is located as before, but found by no query", () => {
     using file = indexFile();
     const chain = growingChain(file.writer, random, owner);
     chain.add({ transactions: [bundle], bundles: queueAll });
@@ -57,7 +57,7 @@ describe("an item that was pruned", () => {
     expect(file.faults()).toEqual([]);
   });
 
-  test("is a row once when it is indexed again, one more when it is at another place", () => {
+  test("is one row when it is indexed again, and another row at another place", () => {
     using file = indexFile();
     const chain = growingChain(file.writer, random, owner);
     chain.add({ transactions: [bundle], bundles: queueAll });
@@ -76,13 +76,13 @@ describe("an item that was pruned", () => {
     expect(file.reader.placesOf(low.id)).toEqual([low.place, high.place]);
     expect(compactPlaces(file)).toBe(0);
     expect(file.faults()).toEqual([]);
-    // Only the lower one goes: the other takes over.
+    // Only the lower one is removed: the other one replaces it.
     prune(file, 10, 10);
     expect(file.reader.locate(low.id)?.place).toEqual(high.place);
     expect(file.faults()).toEqual([]);
   });
 
-  test("goes with its block", () => {
+  test("is removed with its block", () => {
     using file = indexFile();
     const chain = growingChain(file.writer, random, owner);
     for (const height of [10, 11, 12]) {
@@ -115,7 +115,7 @@ describe("an item that was pruned", () => {
   });
 });
 
-test("any order of indexing, pruning and rollbacks leaves every item of the chain located, once", () => {
+test("every item of the chain is located exactly once after any order of indexing, pruning and rollbacks", () => {
   const seed = newSeed();
   const chance = createRandom(seed);
   using file = indexFile();

@@ -1,5 +1,5 @@
 /**
- * Pages by place: a whole block in small steps, every filter by itself, and candidates that only look right.
+ * Pages by place: a complete block in small steps, every single filter, and candidates with colliding keys.
  * @module
  */
 import { Database } from "bun:sqlite";
@@ -27,26 +27,31 @@ function walk(file: IndexFile, plan: Omit<PagePlan, "columns">): PageRow[] {
 }
 
 describe("page", () => {
-  test.each(["asc", "desc"] as const)("a block of 1,000 transactions by 7, %s, gives each once, in order", (order) => {
-    using file = indexFile();
-    const chain = growingChain(file.writer, random, owners[0]);
-    chain.add({ transactions: [{}] });
-    const transactions = Array.from({ length: 1_000 }, (_, index) => ({
-      tags: [tagOf("Parity", String(index % 2))],
-    }));
-    const { transactions: rows } = chain.add({ transactions });
-    chain.add({ transactions: [{}] });
-    const inOrder = (ids: readonly Id[]): readonly Id[] => (order === "asc" ? ids : ids.toReversed());
-    const block = { min: 11, max: 11 };
-    expect(walk(file, { order, limit: 7, block }).map(({ id }) => id)).toEqual([...inOrder(rows.map(({ id }) => id))]);
-    const odd = walk(file, { order, limit: 7, tags: [{ name: "Parity", values: ["1"], op: "EQ" }] });
-    expect(odd.map(({ id }) => id)).toEqual([
-      ...inOrder(rows.filter((_, index) => index % 2 === 1).map(({ id }) => id)),
-    ]);
-    expect(walk(file, { order, limit: 7 }).length).toBe(1_002);
-  });
+  test.each(["asc", "desc"] as const)(
+    "a block of 1,000 transactions in pages of 7, %s, returns each once, in order",
+    (order) => {
+      using file = indexFile();
+      const chain = growingChain(file.writer, random, owners[0]);
+      chain.add({ transactions: [{}] });
+      const transactions = Array.from({ length: 1_000 }, (_, index) => ({
+        tags: [tagOf("Parity", String(index % 2))],
+      }));
+      const { transactions: rows } = chain.add({ transactions });
+      chain.add({ transactions: [{}] });
+      const inOrder = (ids: readonly Id[]): readonly Id[] => (order === "asc" ? ids : ids.toReversed());
+      const block = { min: 11, max: 11 };
+      expect(walk(file, { order, limit: 7, block }).map(({ id }) => id)).toEqual([
+        ...inOrder(rows.map(({ id }) => id)),
+      ]);
+      const odd = walk(file, { order, limit: 7, tags: [{ name: "Parity", values: ["1"], op: "EQ" }] });
+      expect(odd.map(({ id }) => id)).toEqual([
+        ...inOrder(rows.filter((_, index) => index % 2 === 1).map(({ id }) => id)),
+      ]);
+      expect(walk(file, { order, limit: 7 }).length).toBe(1_002);
+    },
+  );
 
-  test("all columns are there when asked for, and only then", () => {
+  test("columns are read only when selected", () => {
     using file = indexFile();
     const chain = growingChain(file.writer, random, owners[0]);
     const { block: first } = chain.add();
@@ -164,11 +169,11 @@ describe("page", () => {
     ]);
   });
 
-  test("a row whose key only looks right is no result", () => {
+  test("a row with a colliding key is not a result", () => {
     using file = indexFile();
     const chain = growingChain(file.writer, random, owners[0]);
     const { transactions } = chain.add({ transactions: [{ tags: [tagOf("n", "wanted")] }, {}, {}] });
-    // What a collision of keys would leave: the other rows under the key of the tag.
+    // The effect of a collision of keys: other rows under the key of the tag.
     const db = new Database(file.path);
     db.run("INSERT OR IGNORE INTO postings SELECT p.key, i.n FROM postings p, items i WHERE p.n = ?", [10n << 41n]);
     db.close();
@@ -185,7 +190,7 @@ describe("page", () => {
     expect(file.faults().length).toBeGreaterThan(0);
   });
 
-  test("a query is ended between two steps", () => {
+  test("a query can be ended between two steps", () => {
     using file = indexFile({ windows: { min: 1, max: 1 } });
     build(file);
     let steps = 0;
@@ -201,13 +206,13 @@ describe("page", () => {
       },
     };
     expect(() => file.reader.page(plan)).toThrow("too late");
-    // The reader is as good as before.
+    // The reader still works.
     expect(file.reader.page({ order: "asc", limit: 10, columns }).rows.length).toBe(7);
   });
 });
 
 describe("blocks", () => {
-  test("by height, by hash, in both orders, with one of look-ahead", () => {
+  test("by height, by hash, in both orders, with one row of look-ahead", () => {
     using file = indexFile();
     const chain = growingChain(file.writer, random, owners[0]);
     const hashes = Array.from({ length: 5 }, () => chain.add().block.hash);
@@ -225,7 +230,7 @@ describe("blocks", () => {
   });
 });
 
-/** Rows a to f and p: a in block 10; b a bundle in block 11 with c, d and f in it and e in d; p pending. */
+/** Rows a to f and p: a in block 10; b is a bundle in block 11 with c, d and f in it and e in d; p is pending. */
 function build(file: IndexFile): Map<Id, string> {
   const chain = growingChain(file.writer, random, owners[0]);
   const [one, two] = [tagOf("t", "1"), tagOf("t", "2")];

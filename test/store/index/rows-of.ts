@@ -1,5 +1,5 @@
 /**
- * Rows for tests of the index: whole and well-formed, with chance where nothing is asked.
+ * Rows for tests of the index: complete and well-formed, with random values for fields that are not given.
  * @module
  */
 import { addressOf, type BlockHash, blockHashFromBytes, type Id, idFromBytes } from "../../../src/arweave/id.ts";
@@ -16,7 +16,7 @@ import {
 import { type Place, pendingHeight } from "../../../src/store/index/place.ts";
 import type { Random } from "../../support/random.ts";
 
-/** An owner: a key and what follows from it. */
+/** An owner: a key and its address. */
 export type Owner = Readonly<{ key: Uint8Array; address: ReturnType<typeof addressOf> }>;
 
 /** Makes an owner of a 65-byte key. */
@@ -121,5 +121,5 @@ export const tagOf = (name: string, value: string): Tag => ({ name, value });
 
 export const isPendingPlace = (place: Place): boolean => place.height === pendingHeight;
 
-/** Filters whose texts matter to nobody. */
+/** Arbitrary filters. */
 export const someFilters = { unbundleFilter: '{"always":true}', indexFilter: '{"always":true}' } as const;

@@ -1,5 +1,5 @@
 /**
- * Tags survive their compact form exactly, and the form is as compact as it says.
+ * Tags are restored exactly from their compact form, and the form has the stated size.
  * @module
  */
 import { describe, expect, test } from "bun:test";
@@ -48,7 +48,7 @@ describe("encodeTagBlob", () => {
     expect(decodeTagBlob(encodeTagBlob([{ name: "n", value }]))).toEqual([{ name: "n", value }]);
   });
 
-  test("any tags come back in order, repeated names included", () => {
+  test("any tags are restored in order, including repeated names", () => {
     const text = fc.oneof(
       fc.string({ unit: "binary" }),
       fc.constantFrom(...knownNames, id, "1700000000", ""),
@@ -68,7 +68,7 @@ describe("encodeTagBlob", () => {
     );
   });
 
-  test("a blob that is cut or names what is unknown is a defect", () => {
+  test("a truncated blob, or one with an unknown number, is a defect", () => {
     expect(() => decodeTagBlob(Uint8Array.of(0x80))).toThrow("invariant broken");
     expect(() => decodeTagBlob(Uint8Array.of(0xff, 0xff, 0x03))).toThrow("invariant broken");
   });

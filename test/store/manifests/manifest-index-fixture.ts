@@ -1,5 +1,5 @@
 /**
- * Indexes built from bytes at hand.
+ * Indexes of given manifests.
  * @module
  */
 import { type BuildIndexResult, createIndexBuilder } from "../../../src/store/manifests/manifest-index-build.ts";
@@ -7,7 +7,7 @@ import type { IndexKey, ManifestIndexes } from "../../../src/store/manifests/man
 
 const pieceBytes = 2 ** 20;
 
-/** Builds an index from a whole manifest. */
+/** Builds an index from a complete manifest. */
 export function buildInto(
   indexes: Pick<ManifestIndexes, "place" | "add">,
   key: IndexKey,

@@ -1,5 +1,5 @@
 /**
- * Indexes of manifests on the disk: they say what the manifest says, are found again, are noticed when they are damaged,
+ * Indexes of manifests on disk: they resolve paths as the manifest does, survive restarts, are checked for damage,
  * and stay within their budget.
  *
  * `PATHS=1000000 KILLS=300 RUNS=2000` are the sizes that docs/evidence.md records.
@@ -53,7 +53,7 @@ const filesIn = (folder: string) =>
     : [];
 
 describe("M1: an index", () => {
-  test("says of every path what the manifest says, whatever its size", async () => {
+  test("resolves every path as the manifest does, at any size", async () => {
     const name = fc.oneof(
       fc.string({ maxLength: 6 }),
       fc.constantFrom("a", "a/", "a/b", "a/b/", "a/index.html", "__proto__", "é", "\ud800", "x".repeat(5_000)),
@@ -118,7 +118,7 @@ describe("M1: an index", () => {
     await indexes.close();
   });
 
-  test("of a manifest that cannot be read says why, without reading it again", async () => {
+  test("of an unreadable manifest states the reason, without reading the manifest again", async () => {
     const folder = newFolder();
     const indexes = open(folder);
     for (const text of ["{", "[".repeat(10 * 2 ** 20), "[]", '{"manifest":"arweave/paths"}', ""]) {
@@ -135,18 +135,18 @@ describe("M1: an index", () => {
     await indexes.close();
   });
 
-  test("is found again after a restart, and counted", async () => {
+  test("survives a restart and is counted", async () => {
     const folder = newFolder();
     const first = open(folder);
     for (const number of [1, 2, 3]) buildInto(first, key(number), manifestText(key(9).id, 5_000 * number));
     await first.close();
     const second = open(folder);
-    await second.close(); // what is there was counted by then
+    await second.close(); // existing files were counted by then
     expect(second.stats()).toEqual({ ...first.stats(), count: 3 });
     expect(await second.lookUp(key(2), "p/9999.html")).toMatchObject({ resolved: { id: key(9).id } });
   });
 
-  test("of bytes that nobody has checked is another one, and is built anew after a minute", async () => {
+  test("of unverified bytes is separate, and is built again after a minute", async () => {
     let now = 1_000_000;
     const indexes = open(newFolder(), { clock: () => now });
     buildInto(indexes, key(1, false), manifestText(key(5).id, 10), now);
@@ -217,7 +217,7 @@ describe("M1: a damaged index", () => {
     },
   );
 
-  test("with any one byte changed gives the right answer or none", async () => {
+  test("with any one byte changed returns the right result or none", async () => {
     const folder = newFolder();
     const few = manifestText(key(8).id, 30);
     buildInto(open(folder), key(1), few);
@@ -236,7 +236,7 @@ describe("M1: a damaged index", () => {
 });
 
 describe("M1: the folder of indexes", () => {
-  test("evicts those that were not used for longest, and keeps the last one in any case", async () => {
+  test("evicts the least recently used ones, and always stores the newest one", async () => {
     const folder = newFolder();
     const indexes = open(folder, { bytesMax: 4 * 64 * 2 ** 10 });
     for (const number of [1, 2, 3, 4]) buildInto(indexes, key(number), manifestText(key(9).id, 10));
@@ -253,7 +253,7 @@ describe("M1: the folder of indexes", () => {
     await indexes.close();
   });
 
-  test("evicts by the order of use after a restart too", async () => {
+  test("evicts in order of use also after a restart", async () => {
     const folder = newFolder();
     const first = open(folder);
     for (const number of [1, 2, 3]) buildInto(first, key(number), manifestText(key(9).id, 10));
@@ -272,7 +272,7 @@ describe("M1: the folder of indexes", () => {
     expect(filesIn(folder).toSorted()).toEqual([1, 3].map((each) => first.place(key(each)).path).toSorted());
   });
 
-  test(`holds whole indexes only, whenever the process that builds them is killed (${kills} times)`, async () => {
+  test(`has only complete indexes, whenever the process that builds them is killed (${kills} times)`, async () => {
     const seed = newSeed();
     const folder = newFolder();
     const expected = idFromBytes(testKey(0));
@@ -290,7 +290,7 @@ describe("M1: the folder of indexes", () => {
     }
   }, 120_000);
 
-  test("is shared by two processes that build and look up the same manifests at once", async () => {
+  test("can be shared by two processes that build and look up the same manifests", async () => {
     const folder = newFolder();
     const children = [startChild(folder, 0, 2), startChild(folder, 0, 2)];
     for (const child of children) await child.ready;

@@ -10,7 +10,7 @@ import { type Extents, openExtents } from "../../../src/store/extents/extents.ts
 import type { RootSpec } from "../../../src/store/root-spec.ts";
 import { madeId } from "../../chain/data-node.ts";
 
-/** Bytes of each root: not a multiple of anything. */
+/** Bytes of each root: not a multiple of a step or chunk. */
 export const killedRootBytes = 1_300_007;
 
 /** The root of a number. */
