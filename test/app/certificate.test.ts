@@ -63,7 +63,7 @@ describeWith(openssl, "https", () => {
     expect((await get("/svc/healthcheck")).status).toBe(200);
   });
 
-  test("answers HTTP/2 and HTTP/1.1 alike", async () => {
+  test("serves HTTP/2 and HTTP/1.1 alike", async () => {
     for (const [protocol, responded] of [
       ["h2", "h2"],
       ["http/1.1", "http/1.1"],
@@ -74,7 +74,7 @@ describeWith(openssl, "https", () => {
     }
   });
 
-  test.each(["GET", "HEAD"])("%s by HTTP/2 is answered as by HTTP/1.1", async (method) => {
+  test.each(["GET", "HEAD"])("%s by HTTP/2 gets the same response as by HTTP/1.1", async (method) => {
     const options = { tls: { rejectUnauthorized: false }, method };
     const plain = await fetch(`https://localhost:${stack.port}/svc/info`, options);
     const response = await askByHttp2(stack.port, method, "/svc/info");
@@ -119,7 +119,7 @@ describeWith(openssl, "https", () => {
     expect((await get("/svc/info")).status).toBe(200);
   });
 
-  test("a certificate that is none is a complaint at the start", async () => {
+  test("an invalid certificate is reported at the start", async () => {
     writeFileSync(join(folder, "none.pem"), "none");
     const environment = { TLS_CERT_FILE: join(folder, "none.pem"), TLS_KEY_FILE: inUse.key };
     await expect(openStack(environment)).rejects.toThrow(/^Bad settings:\n {2}TLS_CERT_FILE and TLS_KEY_FILE: /);
@@ -177,7 +177,7 @@ testWith(openssl, "after the gateway has closed, SIGHUP is no longer its affair"
   expect(process.listenerCount("SIGHUP")).toBe(0);
 });
 
-/** The common name of the certificate with which a port answers. */
+/** The common name of the certificate of a port. */
 async function servedName(port: number): Promise<string> {
   const socket = await connected(port, ["http/1.1"]);
   const { subject } = socket.getPeerCertificate();

@@ -83,13 +83,13 @@ const faults: Readonly<Record<Fault, (path: string, name: DatabaseName) => void>
 };
 
 /** What a start does, and what its sentence says. */
-type Outcome = "starts" | readonly ["refused" | "warned", ...says: string[]];
+type Outcome = "starts" | readonly ["rejected" | "warned", ...says: string[]];
 const backup = "restore it from a backup";
 const lost = (name: DatabaseName, what: string): Record<Fault, Outcome> => ({
-  missing: ["refused", "is missing", backup, `cairn doctor --accept-loss ${name}`, what],
-  emptied: ["refused", "is empty", backup, `cairn doctor --accept-loss ${name}`, what],
-  foreign: ["refused", "belongs to another data folder", `cairn doctor --accept-loss ${name}`],
-  damaged: ["refused", "is damaged (file is not a database)", backup, "cannot be built again"],
+  missing: ["rejected", "is missing", backup, `cairn doctor --accept-loss ${name}`, what],
+  emptied: ["rejected", "is empty", backup, `cairn doctor --accept-loss ${name}`, what],
+  foreign: ["rejected", "belongs to another data folder", `cairn doctor --accept-loss ${name}`],
+  damaged: ["rejected", "is damaged (file is not a database)", backup, "cannot be built again"],
   older: ["warned", "is an older copy than the one of the last start"],
 });
 const table: Record<DatabaseName, Record<Fault, Outcome>> = {
@@ -101,7 +101,7 @@ const table: Record<DatabaseName, Record<Fault, Outcome>> = {
     missing: ["warned", "is missing: it is built again from the chain"],
     emptied: ["warned", "is empty: it is built again from the chain"],
     foreign: ["warned", "belongs to another data folder: it is used as it is"],
-    damaged: ["refused", "it can be built again from the chain", "cairn doctor --accept-loss index"],
+    damaged: ["rejected", "it can be built again from the chain", "cairn doctor --accept-loss index"],
     older: "starts",
   },
   content: {
@@ -154,23 +154,23 @@ describe("N7: the start, of one database of a folder", () => {
     );
     if (outcome === "starts") return expect([started, lines.length]).toEqual(["started", 0]);
     const [kind, ...says] = outcome;
-    const told = kind === "refused" ? started : lines.map(({ message }) => message).join("\n");
-    expect(kind === "refused" || started).toBe(kind === "refused" ? true : "started");
-    expect(told.split("\n")).toHaveLength(1);
-    for (const part of [path, ...says]) expect(told).toContain(part);
+    const message = kind === "rejected" ? started : lines.map(({ message }) => message).join("\n");
+    expect(kind === "rejected" || started).toBe(kind === "rejected" ? true : "started");
+    expect(message.split("\n")).toHaveLength(1);
+    for (const part of [path, ...says]) expect(message).toContain(part);
     const after = existsSync(path) ? readFileSync(path) : undefined;
-    // A start that is rejected leaves everything as it was, for whoever restores.
-    if (kind === "refused") return expect(after).toEqual(before);
+    // A rejected start changes nothing, so that the operator can restore a backup.
+    if (kind === "rejected") return expect(after).toEqual(before);
     const again = createRecordingLog();
     await start(root, again.log);
     expect(again.lines).toEqual([]);
   });
 
-  test("all that are lost are told at once", async () => {
+  test("all lost databases are reported at once", async () => {
     const root = copyOf();
     for (const name of ["ledger", "moderation"] as const) rmSync(fileOf(root, name));
-    const told = await start(root).catch((error: Error) => error.message);
-    expect(String(told).split("\n")).toEqual([
+    const message = await start(root).catch((error: Error) => error.message);
+    expect(String(message).split("\n")).toEqual([
       expect.stringContaining("ledger.sqlite is missing"),
       expect.stringContaining("moderation.sqlite is missing"),
     ]);

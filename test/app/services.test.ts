@@ -134,7 +134,7 @@ test("topup waits for what it sold, whatever else is credited meanwhile", async 
     if (url !== undefined) first.resolve(url);
   });
   const url = await first.promise;
-  // As the start has told it: one name for this machine in all that is printed.
+  // As printed by the start: one name for this machine everywhere.
   expect(url).toStartWith(`${program.line.sandbox}/c/pay/`);
   const other = await cairn(words("20"), (text) => payAt(pageIn(text)));
   expect([other.code, other.out]).toEqual([0, expect.stringContaining("credited  2,188,571,428,571 winc")]);

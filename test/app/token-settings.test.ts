@@ -33,7 +33,7 @@ async function open(environment: Readonly<Record<string, string>>) {
   const { config, complaints } = readConfig(environment, "serve");
   expect(complaints).toEqual([]);
   const closers = createClosers(() => undefined);
-  const nobody = () => Promise.reject(new Error("nothing is asked for"));
+  const never = () => Promise.reject(new Error("no price is requested"));
   try {
     const { addresses } = openTokens(
       { config, log: silentLog, closers },
@@ -43,7 +43,7 @@ async function open(environment: Readonly<Record<string, string>>) {
         metrics: { gaugesOf: () => undefined } as never,
         reader: {} as never,
         nodes: {} as never,
-        prices: { token: nobody },
+        prices: { token: never },
         rules: { tokens: new Map() },
       },
     );

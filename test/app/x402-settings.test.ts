@@ -1,5 +1,5 @@
 /**
- * x402 is off unless it is told where payments go; told so, it wants to know how, and says all that is missing.
+ * x402 is off without X402_PAY_TO. With it, the start reports all missing and invalid settings.
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
@@ -28,7 +28,7 @@ async function open(environment: Readonly<Record<string, string>>, mode: "dev" |
   const { config, complaints } = readConfig(environment, mode);
   expect(complaints).toEqual([]);
   const closers = createClosers(() => undefined);
-  const never = () => Promise.reject(new Error("no price is asked for"));
+  const never = () => Promise.reject(new Error("no price is requested"));
   try {
     const { x402, check } = openX402(
       { config, log: silentLog, closers },
@@ -91,7 +91,7 @@ test.each(taken)("with %j payments are taken on %s in %s", async (environment, n
   expect([terms?.network.name, terms?.network.asset.address, terms?.payTo as string]).toEqual([network, asset, payTo]);
 });
 
-const refused: readonly (readonly [environment: Record<string, string>, ...complaints: readonly string[]])[] = [
+const rejected: readonly (readonly [environment: Record<string, string>, ...complaints: readonly string[]])[] = [
   [
     { ...right, X402_PAY_TO: "somewhere" },
     "invalid value 'somewhere' for X402_PAY_TO: expected an address of ethereum",
@@ -152,7 +152,7 @@ test.each(sold)("paid reading with %j wants %p", (environment, wanted) => {
   expect(faults).toEqual([...wanted]);
 });
 
-test.each(refused)("with %j it does not start", async (environment, ...complaints) => {
+test.each(rejected)("with %j it does not start", async (environment, ...complaints) => {
   const error = await open(environment).then(
     () => new Error("it started"),
     (thrown: Error) => thrown,

@@ -1,5 +1,5 @@
 /**
- * What is PostgreSQL's alone: lost connections, a server that dies, other programs on the same tables, other
+ * Behaviour of PostgreSQL only: lost connections, a server that dies, other processes on the same tables, other
  * languages' order of texts.
  * @module
  */
@@ -46,7 +46,7 @@ describeWith(postgresServer, "a ledger on PostgreSQL", () => {
     await admin.close();
   });
 
-  test("goes on after its idle connections were closed, without anybody hearing of it", async () => {
+  test("continues after its idle connections were closed, without any error", async () => {
     const ledger = await openHere();
     for (let round = 0; round < 3; round += 1) {
       await ledger.write(add(`${round}`));
@@ -69,7 +69,7 @@ describeWith(postgresServer, "a ledger on PostgreSQL", () => {
     expect(await idsIn(ledger)).toEqual(["next"]);
   });
 
-  test("keeps what it answered when the server is killed, rejects meanwhile, and goes on when it is back", async () => {
+  test("keeps acknowledged changes when the server is killed, rejects meanwhile, and continues after a restart", async () => {
     const ledger = await openHere();
     const responded: string[] = [];
     let stopped = false;
@@ -183,12 +183,12 @@ describeWith(postgresServer, "a ledger on PostgreSQL", () => {
   });
 
   test("says why it cannot be opened, and keeps the password to itself", async () => {
-    const refusals: readonly (readonly [string, RegExp])[] = [
+    const rejections: readonly (readonly [string, RegExp])[] = [
       ["postgres://cairn:secret-word@127.0.0.1:1/ledger", /cannot open the ledger on PostgreSQL: .*connect/i],
       [url.replace("cairn@", "cairn:secret-word@").replace(/[^/]+$/, "none"), /database "none" does not exist/],
       [url.replace("cairn@", "nobody:secret-word@"), /role "nobody" does not exist/],
     ];
-    for (const [wrong, reason] of refusals) {
+    for (const [wrong, reason] of rejections) {
       const error: unknown = await openPostgresLedger(wrong).catch((thrown: unknown) => thrown);
       expect(Bun.inspect(error)).toMatch(reason);
       expect(Bun.inspect(error)).not.toContain("secret-word");

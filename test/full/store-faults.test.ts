@@ -1,6 +1,6 @@
 /**
  * Each call by which the index and the map of the content cache are written fails once, one after another: what was
- * answered is there, what was not is there whole or not at all, and the next program opens the file.
+ * acknowledged is stored, other changes are stored completely or not at all, and the next process opens the file.
  *
  * strace makes the n-th call of a thread fail; FAULTS sets how many places are tried of each kind, SEED which.
  * @module
@@ -33,7 +33,7 @@ type Store = Readonly<{
   /** The process that writes. */
   words: (folder: string, seed: number) => readonly string[];
   /** Holds what is left against what was said; throws what is wrong. */
-  judge: (folder: string, said: Lines) => void | Promise<void>;
+  verify: (folder: string, said: Lines) => void | Promise<void>;
 }>;
 
 const blocks = 5;
@@ -44,12 +44,12 @@ const stores: readonly Store[] = [
   {
     name: "the index",
     words: (folder, seed) => [childOf("index"), indexPath(folder), `${seed}`, `${blocks}`],
-    judge: judgeIndex,
+    verify: verifyIndex,
   },
   {
     name: "the content cache",
     words: (folder) => [childOf("extents"), folder, `${roots}`],
-    judge: judgeCache,
+    verify: verifyCache,
   },
 ];
 
@@ -57,7 +57,7 @@ function childOf(store: string): string {
   return resolve(import.meta.dir, `../store/${store}/fault-child.ts`);
 }
 
-function judgeIndex(folder: string, said: Lines): void {
+function verifyIndex(folder: string, said: Lines): void {
   openIndexWriter(indexPath(folder), { clock: systemClock }).close();
   expect(inspectIndex(indexPath(folder)).faults).toEqual([]);
   const reader = openIndexReader(indexPath(folder));
@@ -70,7 +70,7 @@ function judgeIndex(folder: string, said: Lines): void {
     items.set(height, Math.max(added, items.get(height) ?? 0));
   }
   const found = [...items].map(([height, added]) => [height, added, rowsAt(height)] as const);
-  // Five transactions a block; its forty items are all there, or none where none was answered.
+  // Five transactions a block; its forty items are all stored, or none if none was acknowledged.
   const wrong = found.filter(([, added, rows]) => rows !== 45 && !(added === 0 && rows === 5));
   const last = Math.max(-1, ...items.keys());
   const tip = reader.tip()?.height ?? -1;
@@ -78,7 +78,7 @@ function judgeIndex(folder: string, said: Lines): void {
   expect({ wrong, isTipThere: tip >= last }).toEqual({ wrong: [], isTipThere: true });
 }
 
-async function judgeCache(folder: string, said: Lines): Promise<void> {
+async function verifyCache(folder: string, said: Lines): Promise<void> {
   const extents = openKilledExtents(folder);
   try {
     expect(extents.integrity()).toEqual([]);
@@ -115,7 +115,7 @@ async function countCalls(store: Store, seed: number, calls: string): Promise<nu
   const log = join(folder, "log");
   const { said, exitCode } = work(store.words(folder, seed), log, ["-e", `trace=${calls}`]);
   expect([exitCode, said.includes("failed"), said.length > 5]).toEqual([0, false, true]);
-  await store.judge(folder, said);
+  await store.verify(folder, said);
   const threads = new Map<string, number>();
   for (const line of (await Bun.file(log).text()).split("\n")) {
     const [, thread = ""] = /^(\d+) +\w+\(\d+/.exec(line) ?? [];
@@ -139,7 +139,7 @@ async function failAt(
   const where = `${store.name}: ${calls} ${error} when=${when} seed=${seed}`;
   if (exitCode !== 0) throw new Error(`${where}: ended with ${exitCode} after ${said.length} lines`);
   try {
-    await store.judge(folder, said);
+    await store.verify(folder, said);
   } catch (cause) {
     throw new Error(`${where}: ${cause instanceof Error ? cause.message : cause}`, { cause });
   }
@@ -150,7 +150,7 @@ async function failAt(
 
 describeWith(strace, "a fault of the disk", () => {
   test.each(stores.flatMap((store) => writeFaults.map((kind) => [store.name, ...kind, store] as const)))(
-    "under %s, of %s, %s, for good: %p, loses nothing that was answered and leaves nothing by halves",
+    "under %s, of %s, %s, for good: %p, loses no acknowledged change and leaves no partial one",
     async (_name, calls, error, forGood, store) => {
       const seed = newSeed();
       const random = createRandom(seed);

@@ -29,7 +29,7 @@ async function text(url: string): Promise<string> {
 const node = (path: string) => text(`${dev.line.node}${path}`);
 const gateway = (path: string) => text(`${dev.line.gateway}${path}`);
 
-/** Posts a transaction to the node; answers its id. */
+/** Posts a transaction to the node. @returns Its id. */
 async function post(data: Uint8Array, tags: readonly Tag[] = []): Promise<string> {
   const [lastTx, reward] = [await node("/tx_anchor"), await node(`/price/${data.length}`)];
   const fields = { format: 2, data, tags: [...tags], lastTx, reward: BigInt(reward) } as const;

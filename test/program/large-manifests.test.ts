@@ -1,7 +1,7 @@
 /**
  * Manifests of tens of megabytes in the whole program: each is read once, and a request then costs a look into a file.
  *
- * `MANIFEST_MIB=42 READERS=80 ROUNDS=40` are the sizes of the attack that this answers.
+ * `MANIFEST_MIB=42 READERS=80 ROUNDS=40` are the sizes of the attack that this test covers.
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
@@ -17,11 +17,11 @@ const mebibytes = Number(process.env["MANIFEST_MIB"] ?? 3);
 const readers = Number(process.env["READERS"] ?? 20);
 const rounds = Number(process.env["ROUNDS"] ?? 5);
 
-/** Of manifests, and of paths in each that are asked for. */
+/** Number of manifests, and of requested paths in each. */
 const manifestCount = 6;
 const slice = 2 ** 20;
 
-/** A client that is told to come later does, so often. */
+/** Retries of a client after a 503. */
 const attemptsMax = 5;
 
 /**
@@ -92,7 +92,7 @@ async function ask(manifest: string, path: string): Promise<number> {
   return -503;
 }
 
-/** Asks in turn for paths that nobody asked for before. */
+/** Requests new paths one after another. */
 async function askInOrder(name: string): Promise<Readonly<{ wrong: number[]; cpuMsEach: number }>> {
   const before = stats();
   const seen: number[] = [];

@@ -19,7 +19,7 @@ describe("O: a payment service", () => {
   }, 120_000);
   afterAll(() => program.remove());
 
-  test("has made its tables before it answers anybody", async () => {
+  test("creates its tables before its first response", async () => {
     const path = join(program.folder, "ledger.sqlite");
     expect(existsSync(path)).toBe(true);
     const ledger = await openSqliteLedger({ path });

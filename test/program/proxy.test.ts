@@ -71,7 +71,7 @@ describeWith({ there: Bun.which("nginx") !== null, what: "nginx" }, "behind the 
     rmSync(folder, { recursive: true, force: true });
   });
 
-  test("content, ranges, tags and trouble are as without it", async () => {
+  test("content, ranges, tags and errors are as without it", async () => {
     const direct = program.line.gateway;
     const path = `/raw/${program.line.sample.sound}`;
     const isCached = async () => {
@@ -97,14 +97,14 @@ describeWith({ there: Bun.which("nginx") !== null, what: "nginx" }, "behind the 
     }
   }, 60_000);
 
-  test.each([20, 180])("X4: %i cookies of 4 KiB keep nobody out", async (count) => {
+  test.each([20, 180])("X4: %i cookies of 4 KiB block no client", async (count) => {
     const each = (index: number) => `c${index}=${"x".repeat(4_096 - 2 - String(index).length)}`;
     const cookie = Array.from({ length: count }, (_, index) => each(index)).join("; ");
     const response = await wire(port, `GET /health HTTP/1.1\r\nHost: gateway.example\r\nCookie: ${cookie}`);
     expect([response.status, header(response, "clear-site-data")]).toEqual([200, ""]);
   });
 
-  test("pipelined requests are answered in order, also those that take time", async () => {
+  test("pipelined requests get responses in order, also slow ones", async () => {
     const get = (path: string, more = "") => `GET ${path} HTTP/1.1\r\nHost: gateway.example\r\n${more}\r\n`;
     const unknown = "A".repeat(43);
     const connection = await connectRaw(`http://127.0.0.1:${port}`);
@@ -126,7 +126,7 @@ describeWith({ there: Bun.which("nginx") !== null, what: "nginx" }, "behind the 
     expect((await ask("payment.example", "/v1/price/bytes/1000")).status).toBe(200);
   }, 60_000);
 
-  test("one address has so many requests under way, and is told 429 beyond, until one ends", async () => {
+  test("one address has a limited number of requests in progress, and gets 429 beyond it until one ends", async () => {
     const head = `GET /raw/${program.line.sample.sound} HTTP/1.1\r\nHost: gateway.example\r\n\r\n`;
     const stalled = Array.from({ length: requestsOfOneAddress }, () => {
       const socket = net.connect(port, "127.0.0.1", () => socket.write(head));

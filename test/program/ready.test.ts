@@ -13,7 +13,7 @@ afterAll(async () => {
 
 const queryThreads = 3;
 
-/** Asks until it is 200; answers every status before, in order, and what was true at that moment. */
+/** Requests until the status is 200. @returns Every earlier status, in order, and the state at that moment. */
 async function watch(origin: string, ended: () => boolean) {
   const statuses: number[] = [];
   while (!ended()) {

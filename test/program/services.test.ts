@@ -27,7 +27,7 @@ describe("one program", () => {
     expect(payment["addresses"]).toMatchObject({ native: info["wallet"], arweave: info["wallet"] });
   });
 
-  test.each(["payment", "upload"] as const)("answers for %s on its own port and on the gateway's", async (name) => {
+  test.each(["payment", "upload"] as const)("serves %s on its own port and on the gateway's", async (name) => {
     const own = program.line[name];
     const mounted = `${program.line.gateway}/${name}`;
     for (const base of [own, `${own}/v1`, mounted, `${mounted}/v1`]) {

@@ -91,11 +91,11 @@ describe("the development chain's controls during the start", () => {
   });
 });
 
-describe("a start that is told to end", () => {
+describe("a start that receives a stop signal", () => {
   test("ends with exit code 0, whatever it waits for", async () => {
     // A database server that takes the connection and says nothing.
-    const silent = createServer(() => told.resolve());
-    const told = Promise.withResolvers<void>();
+    const silent = createServer(() => requested.resolve());
+    const requested = Promise.withResolvers<void>();
     await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
     const address = silent.address();
     const port = typeof address === "object" ? address?.port : undefined;
@@ -103,7 +103,7 @@ describe("a start that is told to end", () => {
     try {
       const { code, out, err } = await runCairn(["dev", "--ephemeral", "--port", "0", "--json"], {
         environment,
-        onStart: ({ kill }) => void told.promise.then(() => kill("SIGTERM")),
+        onStart: ({ kill }) => void requested.promise.then(() => kill("SIGTERM")),
       });
       expect([code, out]).toEqual([0, ""]);
       expect(err).toContain("stopping during the start");

@@ -1,5 +1,5 @@
 /**
- * What an operator is told when the program cannot start: one line, which setting, and why; never a stack.
+ * The error of a failed start: one line with the setting and the reason, never a stack.
  * @module
  */
 import { Database } from "bun:sqlite";
@@ -41,7 +41,7 @@ describe("a port that another program has", () => {
   );
 });
 
-/** Wrong values of settings that are judged together with others, or by what they name. */
+/** Invalid values of settings that are validated together with others, or by the file or host that they name. */
 const wrongBesideOthers: Readonly<Record<string, string>> = {
   ANS104_UNBUNDLE_FILTER: "[]",
   ANS104_INDEX_FILTER: '{"a":1}',
@@ -75,8 +75,8 @@ const wrongBesideOthers: Readonly<Record<string, string>> = {
 /** Any text is right for these, or right until something is opened with it. */
 const takeAnyText = new Set(["DATA_DIR", "EXPORT_ROOT", "ADMIN_API_KEY", "DEVNET_SEED", "KYVE_CHAIN_ID", "KYVE_DENOM"]);
 
-/** Judged only where another one is right, which is wrong here too: told by their own tests. */
-const judgedAfterOthers = new Set([
+/** Validated only if another setting is valid, which is not the case here. They have their own tests. */
+const validatedAfterOthers = new Set([
   "X402_NETWORK",
   "X402_ASSET_ADDRESS",
   "X402_ASSET_NAME",
@@ -92,7 +92,7 @@ const judgedAfterOthers = new Set([
   "STRIPE_WEBHOOK_SECRET",
 ]);
 
-function refuses(name: SettingName, text: string): boolean {
+function rejects(name: SettingName, text: string): boolean {
   try {
     settings[name].read(text);
     return false;
@@ -106,8 +106,8 @@ test.each(["config", "dev", "serve"])(
   async (command) => {
     const names = Object.keys(settings) as SettingName[];
     const badTexts = names.flatMap((name) => {
-      if (name in wrongBesideOthers || takeAnyText.has(name) || judgedAfterOthers.has(name)) return [];
-      const bad = ["-1 x", "http://"].find((text) => refuses(name, text));
+      if (name in wrongBesideOthers || takeAnyText.has(name) || validatedAfterOthers.has(name)) return [];
+      const bad = ["-1 x", "http://"].find((text) => rejects(name, text));
       return [[name, bad ?? `no wrong value of ${name} is known`]];
     });
     const DATA_DIR = join(folder, `unused-${command}`);
@@ -130,7 +130,7 @@ test.each([
   ["in brackets", "[::1]", undefined],
   ["with a port", "localhost:3000", undefined],
 ])(
-  "a HOST that is %s is told in a line",
+  "a HOST that is %s is reported in one line",
   async (what, host, says) => {
     for (const command of ["dev", "serve"]) {
       const DATA_DIR = join(folder, `${command}-${Bun.hash(what)}`);
@@ -174,7 +174,7 @@ test.skipIf(process.platform !== "linux")(
 test.each([
   ["a file", "file", "EEXIST"],
   ["below a file", join("file", "data"), "ENOTDIR"],
-])("a data folder that is %s is told in a line", async (_what, path, says) => {
+])("a data folder that is %s is reported in one line", async (_what, path, says) => {
   writeFileSync(join(folder, "file"), "");
   const environment = { DATA_DIR: join(folder, path) };
   const { code, out, err } = await runCairn(["serve", "--port", "0"], { environment });
@@ -187,7 +187,7 @@ test.each([
   ["a database server that is not there", { LEDGER_URL: "postgres://u:secret-word@127.0.0.1:1/x" }, "PostgreSQL"],
   ["a database that cannot be opened", {}, "unable to open database file"],
 ])(
-  "%s is told in a line",
+  "%s is reported in one line",
   async (what, more, says) => {
     const DATA_DIR = join(folder, Bun.hash(what).toString());
     if (says.startsWith("unable")) mkdirSync(join(DATA_DIR, "index.sqlite"), { recursive: true });
@@ -211,7 +211,7 @@ const openings: [string, (path: string) => Promise<void>][] = [
   ["ledger.sqlite", async (path) => (await openSqliteLedger({ path })).close()],
 ];
 test.each(openings)(
-  "a data folder whose %s an unreleased build made with other tables is told in a line, at once",
+  "a data folder whose %s has the tables of an unreleased build is reported in one line, at once",
   async (name, make) => {
     const DATA_DIR = join(folder, `edited-${name}`);
     mkdirSync(DATA_DIR);

@@ -1,5 +1,5 @@
 /**
- * A program whose end in order never comes: it is told to stop, and from then on its one thread is busy.
+ * A program that never shuts down gracefully: after a stop signal its one thread is busy.
  * @module
  */
 import { writeSync } from "node:fs";

@@ -35,7 +35,7 @@ const get = (id: string, headers: Record<string, string> = {}, method = "GET") =
   fetch(`${program.line.gateway}/raw/${id}`, { method, headers });
 
 async function send(item: TestItem): Promise<Record<string, unknown>> {
-  // While an index that was lost is made again, no block is known, and uploads are answered 503.
+  // While a lost index is rebuilt, no block is known, and uploads get 503.
   const response = await eventually(
     () => fetch(`${uploadUrl()}/v1/tx`, { method: "POST", body: item.bytes }),
     ({ status }) => status !== 503,
@@ -115,7 +115,7 @@ for (const [name, item, data] of both)
     expect((await get(item.id, { "if-none-match": `"${item.id}"` })).status).toBe(304);
   });
 
-test("an item that is too large is told so wherever it is sent", async () => {
+test("an item that is too large is rejected on every route", async () => {
   for (const [url, path] of [
     [uploadUrl(), "/v1/tx"],
     [program.line.gateway, "/upload/tx"],
@@ -127,17 +127,17 @@ test("an item that is too large is told so wherever it is sent", async () => {
   }
 });
 
-test("an item that is rejected by its id or by its hash is not given away", async () => {
+test("an item that is blocked by its id or by its hash is not served", async () => {
   for (const [, item, data] of both)
-    for (const refusal of [{ id: item.id }, { hash: digestOf(data) }]) {
-      await admin("block-data", refusal);
+    for (const block of [{ id: item.id }, { hash: digestOf(data) }]) {
+      await admin("block-data", block);
       for (const [headers, method] of [
         [{}, "GET"],
         [{}, "HEAD"],
         [{ range: "bytes=0-1" }, "GET"],
       ] as const)
         expect((await get(item.id, { ...headers }, method)).status).toBe(451);
-      await admin("unblock-data", refusal);
+      await admin("unblock-data", block);
       expect((await get(item.id)).status).toBe(200);
     }
 });
@@ -152,7 +152,7 @@ test("after a restart items are compared and served as verified, and found", asy
   expect((await found()).sort()).toEqual([small.id, large.id].sort());
 }, 120_000);
 
-test("an index that has lost all is told of them again", async () => {
+test("uploads are announced again to a rebuilt index", async () => {
   const { folder } = program;
   expect(await program.stop()).toBe(0);
   for (const name of readdirSync(folder).filter((each) => each.startsWith("index.sqlite"))) rmSync(join(folder, name));
@@ -161,7 +161,7 @@ test("an index that has lost all is told of them again", async () => {
   expect(ids.sort()).toEqual([small.id, large.id].sort());
 }, 120_000);
 
-test("bytes that were changed on the disk are not given away, and what was not changed is", async () => {
+test("bytes that were changed on the disk are not served, and unchanged bytes are", async () => {
   const uploads = join(program.folder, "uploads");
   const other = testItem("<p>beside it</p>", { tags: [htmlTag] });
   await send(other);

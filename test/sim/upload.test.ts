@@ -88,7 +88,7 @@ async function run(fixture: BundleFixture, chain: FakeChain, random: Random): Pr
       4,
       () => {
         // No deeper than what is permanent stays.
-        chain.turnBack(1 + random.below(3), () => random.chance(0.7));
+        chain.rollBack(1 + random.below(3), () => random.chance(0.7));
         note("turned back");
       },
     ],

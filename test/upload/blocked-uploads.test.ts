@@ -1,5 +1,5 @@
 /**
- * What is blocked is not taken by any way of uploading, and what is blocked while it waits is not posted: nothing
+ * Blocked items are rejected by every way of uploading, and items that are blocked while they wait are not posted: nothing
  * is charged, or it is paid back, and no byte of it stays.
  * Source: docs/decisions/083-blocked-uploads.md.
  * @module
@@ -42,7 +42,7 @@ describe("P2: an item that is blocked", () => {
     ),
   );
 
-  test.each(ways)("%s, by its %s, is answered 451; nothing is charged or stored", async (_, by, size, how) => {
+  test.each(ways)("%s, blocked by its %s, gets status 451; nothing is charged or stored", async (_, by, size, how) => {
     const data = bytesOf(size, 3);
     const item = testItem(data);
     await upload.payment.credit(item.account, 10n ** 9n);

@@ -2,7 +2,7 @@
  * A program that is killed at any moment of the way of its uploads, again and again, while clients go on sending: no
  * item that was acknowledged is lost, none is charged for twice, and none is on the chain twice.
  *
- * Most kills wait until the ledger shows that an item or a bundle has just come into a state, each state in its turn.
+ * Most kills wait until the ledger shows that an item or a bundle has just entered a state, one state after another.
  * It is judged by what the clients were told, by the ledger, and by what the chain holds. KILLS: how often, 10 unless
  * told: once at each moment, and once at any; MINUTES: no more kills after so long. SEED repeats what is sent, not when
  * it is killed.
@@ -46,7 +46,7 @@ const largeEvery = 40;
 /** Senders at once. */
 const senders = 3;
 
-/** By id: the number that the item is made from, and what was answered. */
+/** By id: the number of the item, and its response. */
 type Sent = Map<string, Readonly<{ number: number; receipt: string | undefined }>>;
 
 /** Those of a test that failed must not stay. */
@@ -103,7 +103,7 @@ describe("N2: kill -9 on the whole way", () => {
         if (receipt !== undefined) expect(again).toBe(receipt);
         expect(JSON.parse(again).id).toBe(id);
       }
-      // What nobody had answered for may have been taken only now.
+      // An item without a response may have been accepted only now.
       await untilSettled(ledgerFile);
       clearInterval(mining);
       last.kill();
@@ -155,14 +155,14 @@ async function startChild(folder: string, nodeUrl: string, walletFile: string) {
   };
 }
 
-/** Sends items one after another until nobody answers: new ones, and old ones again. */
+/** Sends items one after another until the process is gone: new ones, and old ones again. */
 async function sendUntilGone(uploads: string, random: Random, sent: Sent, onResponse: () => void): Promise<void> {
   for (;;) {
     const isAgain = sent.size > 0 && random.chance(0.2);
     const number = isAgain ? random.below(sent.size) : sent.size;
     const bytes = makeItem(number);
     const id = idOf(bytes);
-    // Whatever becomes of it: it may be taken although nobody hears of it.
+    // The item may be accepted without a response.
     if (!sent.has(id)) sent.set(id, { number, receipt: undefined });
     try {
       const receipt = await send(uploads, bytes);
@@ -178,7 +178,7 @@ async function sendUntilGone(uploads: string, random: Random, sent: Sent, onResp
   }
 }
 
-/** The item of a number: always the same bytes, so that nobody has to keep them. */
+/** The item of a number: always the same bytes, so that no test stores them. */
 function makeItem(number: number): Uint8Array {
   const random = createRandom(seed + number);
   const piece = random.bytes(1_000 + random.below(1_000));
@@ -236,7 +236,7 @@ const statesSql =
   "FROM (SELECT * FROM bundles WHERE state <> 'dropped' ORDER BY id DESC LIMIT ?)" +
   ") WHERE items > 0 GROUP BY state";
 
-/** What is under way is among the newest bundles. */
+/** Unfinished bundles are among the newest. */
 const newestBundles = 20;
 const allBundles = -1;
 

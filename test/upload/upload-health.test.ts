@@ -11,7 +11,7 @@ import { openUploadStack, type UploadStack, type UploadStackOptions } from "../s
 
 const noNode = { before: () => "http://127.0.0.1:1", waitsForTip: false };
 
-/** What is wrong, what an upload is answered, and what health says. */
+/** A fault, the response to an upload, and the report of health. */
 const rows: readonly (readonly [
   name: string,
   options: UploadStackOptions,
@@ -35,7 +35,7 @@ const rows: readonly (readonly [
     /above 0 bytes are rejected: the network's price/,
   ],
   [
-    "there is no room",
+    "there is no free space",
     { environment: { UPLOAD_DISK_BYTES_MAX: "10" } },
     () => undefined,
     "No space for uploads",

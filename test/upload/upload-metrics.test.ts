@@ -1,5 +1,5 @@
 /**
- * What the figures say of uploads: taken, on their way by state, ended, and how long the oldest waits.
+ * Metrics of uploads: accepted items, unfinished items by state, ended items, and the age of the oldest.
  * @module
  */
 import { expect, test } from "bun:test";
@@ -8,7 +8,7 @@ import { createPlanner } from "../../src/upload/pipeline/plan-bundles.ts";
 import { createUploadMetrics } from "../../src/upload/upload-metrics.ts";
 import { openBundleFixture, quickRules, storeName } from "./pipeline/bundle-fixture.ts";
 
-test("the figures follow items on their way", async () => {
+test("the metrics follow items through their states", async () => {
   let now = 1_000_000;
   const fixture = await openBundleFixture({ clock: () => now });
   const { database: ledger, makeId } = fixture;

@@ -81,7 +81,7 @@ describe("a response that is lost", () => {
       expect([again.status, await again.json()]).toEqual([200, receipt]);
     }
     expect((await payment.credits.balance(item.account))?.winc).toBe(0n);
-    expect(here.told.filter((told) => told === item.id)).toEqual([item.id]);
+    expect(here.announced.filter((told) => told === item.id)).toEqual([item.id]);
   });
 
   test("of a part is the same when the part comes again, and it is listed once", async () => {

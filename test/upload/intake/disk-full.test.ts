@@ -1,6 +1,6 @@
 /**
- * No room: uploads are told to come again before their first byte where that can be known, nothing of them stays, what
- * was taken is answered all the while, and room that is made is used without a restart.
+ * No free space: uploads are rejected with a retry before their first byte if possible, nothing of them is stored, what
+ * was accepted is still served, and freed space is used without a restart.
  * Source: docs/reference/upload.md#posting-an-item; docs/reference/threats.md (C6).
  * @module
  */
@@ -45,7 +45,7 @@ describe("when uploads have taken all that they may", () => {
     upload = await openTestUpload({ quota, rules: { freeBytesMax: 2 ** 30 } });
   };
 
-  test("the next is told before a byte of it comes, and those that were taken are answered", async () => {
+  test("the next upload is rejected before its first byte, and accepted uploads still get responses", async () => {
     await open({ bytesMax: 4_000_000 });
     const first = newItem(large);
     const receipt = await (await upload.send(first.bytes)).text();
@@ -60,12 +60,12 @@ describe("when uploads have taken all that they may", () => {
     connection.cut();
     expect(upload.parts.quota.reasons()).toEqual([]);
     expect(await (await upload.send(first.bytes)).text()).toBe(receipt);
-    // What is smaller finds room.
+    // A smaller item fits.
     expect((await upload.send(newItem(100).bytes)).status).toBe(200);
     expect((await upload.money()).faults).toEqual([]);
   });
 
-  test("an item whose size is not told ends where there is no space for more, and leaves nothing", async () => {
+  test("an item without an announced size ends when the space is exhausted, and leaves no file", async () => {
     await open({ bytesMax: 4_000_000 });
     const item = newItem(10_000_000);
     const response = await upload.send(new Blob([item.bytes]).stream());
@@ -92,14 +92,14 @@ describe("when uploads have taken all that they may", () => {
     );
   });
 
-  test("room is there again a moment after items are permanent", async () => {
+  test("space is free again a moment after items are permanent", async () => {
     await open({ bytesMax: 2_000_000 });
     const first = newItem(large);
     expect((await upload.send(first.bytes)).status).toBe(200);
     const second = newItem(large);
     expect((await upload.send(second.bytes)).status).toBe(503);
     await upload.payment.database.write((tx) =>
-      tx.run("UPDATE uploads SET failed_reason = 'permanent, as far as room goes' WHERE id = ?", first.id),
+      tx.run("UPDATE uploads SET failed_reason = 'permanent, as far as space goes' WHERE id = ?", first.id),
     );
     upload.payment.clock.advance(16_000);
     await eventually(
@@ -125,7 +125,7 @@ describeWith({ there: canMount(), what: "the right to mount a small disk" }, "on
     ["uploads alone", root],
     ["uploads and the ledger", disk],
   ] as const)
-    test(`with ${where}: 503, answers go on, and what is freed is used without a restart`, async () => {
+    test(`with ${where}: 503, other responses continue, and freed space is used without a restart`, async () => {
       mkdirSync(disk, { recursive: true });
       execFileSync("mount", ["-t", "tmpfs", "-o", "size=32m", "tmpfs", disk]);
       const place = join(ledgerFolder, `ledger-${crypto.randomUUID()}.sqlite`);
@@ -154,20 +154,20 @@ describeWith({ there: canMount(), what: "the right to mount a small disk" }, "on
 
         for (let round = 0; round < 3; round += 1) {
           fill(disk, filler);
-          const refused = [newItem(900_000), newItem(large), newItem(20_000), newItem(3_000_000)];
-          const responses = await Promise.all(refused.map(({ bytes }) => sendItem(uploads.url, bytes)));
+          const rejected = [newItem(900_000), newItem(large), newItem(20_000), newItem(3_000_000)];
+          const responses = await Promise.all(rejected.map(({ bytes }) => sendItem(uploads.url, bytes)));
           for (const { status, text } of responses) expect([status, text]).toEqual([503, expect.any(String)]);
           expect(await sendItem(uploads.url, first.bytes)).toEqual(receipt);
           const before = fileSizes(folder);
           rmSync(filler);
-          // What the system rejected is taken when there is room, by the same process.
-          for (const { bytes } of refused)
+          // The same process accepts the rejected items when space is free.
+          for (const { bytes } of rejected)
             await eventually(
               () => sendItem(uploads.url, bytes),
               ({ status }) => status === 200,
             );
-          taken.push(...refused);
-          expect(before).toBe(fileSizes(folder, refused));
+          taken.push(...rejected);
+          expect(before).toBe(fileSizes(folder, rejected));
         }
         const sizes = taken.reduce((sum, { bytes }) => sum + BigInt(bytes.length), 0n);
         expect(await ledger.read((tx) => balanceOf(tx, revenue))).toBe(sizes);

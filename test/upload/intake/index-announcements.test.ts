@@ -38,7 +38,7 @@ let reader: IndexReader;
 let seconds: number;
 beforeEach(async () => {
   fixture = await openBundleFixture();
-  folder = mkdtempSync(join(tmpdir(), "cairn-told-"));
+  folder = mkdtempSync(join(tmpdir(), "cairn-announced-"));
   seconds = 1_000_000;
   writer = openIndexWriter(join(folder, "index.sqlite"), { clock: () => seconds * 1_000 });
   reader = openIndexReader(join(folder, "index.sqlite"));
@@ -78,7 +78,7 @@ const plan = async () => {
 };
 const isFound = (id: Id) => reader.page({ order: "desc", ids: [id], limit: 1, columns }).rows.length === 1;
 
-test("items that it missed are told, verified, wherever they stand on their way", async () => {
+test("missed items are verified and announced in every state", async () => {
   const bundled = fixture.sign([10, 2_000_000]);
   await fixture.take([bundled[0] as SignedItem]);
   await fixture.take([bundled[1] as SignedItem], { apart: true });
@@ -97,7 +97,7 @@ test("items that it missed are told, verified, wherever they stand on their way"
   }
 });
 
-test("those that it has are not read again, and many are told in steps", async () => {
+test("known items are not read again, and many items are announced in steps", async () => {
   const items = fixture.sign(Array.from({ length: 620 }, () => 3));
   await fixture.take(items);
   await announceMissedItems(parts(), never);
@@ -118,7 +118,7 @@ test("those that it has are not read again, and many are told in steps", async (
   expect(jobs).toBe(0);
 });
 
-test("an item whose bytes have changed is not told, and keeps no other from it", async () => {
+test("an item with changed bytes is not announced, and does not prevent the others", async () => {
   const [bad, good] = fixture.sign([500, 600]) as [SignedItem, SignedItem];
   const [place] = await fixture.take([bad, good]);
   const path = join(fixture.folder, place?.file ?? "");
@@ -141,7 +141,7 @@ test("one that has failed is taken back", async () => {
   expect(isFound(item.id)).toBe(false);
 });
 
-test("a bundle that has left its block is told with all its items", async () => {
+test("all items of a bundle that has left its block are announced", async () => {
   const items = fixture.sign([10, 20]);
   await fixture.take(items);
   await plan();
@@ -153,13 +153,13 @@ test("a bundle that has left its block is told with all its items", async () => 
 describe("the row of an upload", () => {
   const week = 7 * 24 * 60 * 60;
 
-  async function told(): Promise<PendingRow> {
+  async function announcedRow(): Promise<PendingRow> {
     const [item] = fixture.sign([10]) as [SignedItem];
     await fixture.take([item]);
     const rows: PendingRow[] = [];
     await announceMissedItems({ ...parts(), addPending: async (added) => rows.push(...added) }, never);
     const [row] = rows;
-    if (row === undefined) throw new Error("a row was told");
+    if (row === undefined) throw new Error("a row was announced");
     return row;
   }
 
@@ -171,14 +171,14 @@ describe("the row of an upload", () => {
   }
 
   test("stays for as long as no block has it", async () => {
-    const row = await told();
+    const row = await announcedRow();
     writer.addPending([row]);
     upkeep();
     expect(isFound(row.id)).toBe(true);
   });
 
   test("stays when it was announced before it was uploaded", async () => {
-    const row = await told();
+    const row = await announcedRow();
     writer.addPending([{ ...row, verified: false, digest: null }]);
     expect(reader.locate(row.id)).toMatchObject({ verified: false });
     writer.addPending([row]);
@@ -189,7 +189,7 @@ describe("the row of an upload", () => {
   });
 
   test("stays when it is announced after it was uploaded, and does not become less", async () => {
-    const row = await told();
+    const row = await announcedRow();
     writer.addPending([row]);
     writer.addPending([{ ...row, verified: false, digest: null }]);
     expect(reader.locate(row.id)).toMatchObject({ verified: true });
@@ -198,7 +198,7 @@ describe("the row of an upload", () => {
   });
 
   test("goes when nothing was ever uploaded: an announcement alone is dropped", async () => {
-    const row = await told();
+    const row = await announcedRow();
     writer.addPending([{ ...row, verified: false, digest: null }]);
     upkeep();
     expect(isFound(row.id)).toBe(false);

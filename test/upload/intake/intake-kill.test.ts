@@ -2,7 +2,7 @@
  * The taking in alone, and kill -9 at any moment: what was acknowledged is there, whole and charged once; what was not is charged at
  * most once when it comes again, and leaves no file behind.
  *
- * KILLS says how often (10 unless told); SEED repeats a run.
+ * KILLS is the number of kills (default 10); SEED repeats a run.
  * @module
  */
 import { afterAll, expect, test } from "bun:test";
@@ -29,7 +29,7 @@ const random = createRandom(newSeed());
 
 /** Senders at once. */
 const senders = 8;
-/** Longest that a process lives after it began to answer. Milliseconds. */
+/** Longest lifetime of a process after its first response. Milliseconds. */
 const lifeMs = 500;
 
 let made = 0;
@@ -54,18 +54,18 @@ for (const kind of ledgerKinds())
         let lost = 0;
         for (let kill = 0; kill < kills; kill += 1) {
           const process_ = await startUploads({ place: payment.ledger.place, folder, keyFile });
-          // What the one before left unanswered comes again, and some of what it answered.
+          // Sends the unanswered items of the previous process again, and some of the answered ones.
           const again = unanswered.concat([...receipts.keys()].slice(-3));
           unanswered = await sendUntilKilled(process_, again, receipts);
           lost += unanswered.length;
-          await judge(payment, folder, receipts);
+          await verifyStored(payment, folder, receipts);
         }
         console.log(`${receipts.size} items were acknowledged, ${lost} sends were cut off`);
         expect(receipts.size).toBeGreaterThan(kills);
         const last = await startUploads({ place: payment.ledger.place, folder, keyFile });
         for (const item of unanswered) receipts.set(item, await receiptOf(last, item));
         for (const [item, receipt] of [...receipts].slice(-200)) expect(await receiptOf(last, item)).toBe(receipt);
-        await judge(payment, folder, receipts);
+        await verifyStored(payment, folder, receipts);
         await expectNoFileOfNobody(payment, folder);
         await last.kill();
         await payment.close();
@@ -74,7 +74,7 @@ for (const kind of ledgerKinds())
     );
   });
 
-/** Sends items, first some given ones, until the process is killed. @returns Those that were not answered. */
+/** Sends items, first the given ones, until the process is killed. @returns The items without a response. */
 async function sendUntilKilled(
   process_: UploadProcess,
   first: readonly TestItem[],
@@ -96,7 +96,7 @@ async function sendUntilKilled(
         expect(receipts.get(item) ?? text).toBe(text);
         receipts.set(item, text);
         responded.resolve();
-      } else throw new Error(`an item was answered ${status} ${text}`);
+      } else throw new Error(`an item got the response ${status} ${text}`);
     }
   };
   const sending = Promise.all(Array.from({ length: senders }, sender));
@@ -118,7 +118,7 @@ async function receiptOf({ url }: UploadProcess, { bytes }: TestItem): Promise<s
 /** Items whose bytes were compared once need not be compared again: files are never changed. */
 const compared = new Set<TestItem>();
 
-async function judge(payment: TestPayment, folder: string, receipts: Map<TestItem, string>): Promise<void> {
+async function verifyStored(payment: TestPayment, folder: string, receipts: Map<TestItem, string>): Promise<void> {
   for (const item of receipts.keys()) {
     if (compared.has(item)) continue;
     const upload = await payment.database.read((tx) => findUpload(tx, item.id));

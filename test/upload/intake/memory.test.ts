@@ -2,7 +2,7 @@
  * A large item is never in memory: a process that takes it grows by no more than a few of its pieces, and can do so
  * under a limit of its addresses.
  *
- * BYTES says how large it is (128 MiB unless told).
+ * BYTES is its size (default 128 MiB).
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
@@ -48,7 +48,7 @@ afterAll(async () => {
   rmSync(root, { recursive: true, force: true });
 });
 
-/** Signs a payload of so many bytes, which nobody holds. */
+/** Signs a generated payload of this size without holding it in memory. */
 function signLarge(number: number) {
   const signing = createItemSigning({ tags: [{ name: "number", value: String(number) }] }, size, fastSigner);
   for (let left = size; left > 0; left -= piece.length) signing.update(piece.subarray(0, left));
@@ -109,7 +109,7 @@ for (const [name, start, inChunks] of [
     60_000 + size / 10_000,
   );
 
-test("what was sent lies on the disk whole", async () => {
+test("the complete item is on the disk", async () => {
   const sizes = await payment.database.read((tx) =>
     tx.all<{ size: bigint; file: string }>("SELECT size, file FROM uploads WHERE size > 1000000"),
   );

@@ -105,7 +105,7 @@ describeWith(canAttach, "a process whose calls are watched", () => {
     await payment.close();
   });
 
-  test("answers each item after its bytes and then its row are on the disk, with no call too many", async () => {
+  test("responds to each item after its bytes and then its row are durable, without superfluous calls", async () => {
     const trace = await attach(uploads, ...calls);
     for (let index = 0; index < 3; index += 1) await sendItem(uploads.url, newItem(smallSize).bytes);
     await sendItem(uploads.url, newItem(largeSize).bytes);
@@ -142,7 +142,7 @@ describeWith(canAttach, "a process whose calls are watched", () => {
   const diskFailed = '"Storage of uploads failed"';
 
   /** An item is rejected with a text, and nothing of it is anywhere. */
-  async function expectRefused(item: TestItem, why = diskFailed): Promise<void> {
+  async function expectRejected(item: TestItem, why = diskFailed): Promise<void> {
     const before = await payment.held(revenue);
     const { status, text, retryAfter } = await sendItem(uploads.url, item.bytes);
     expect([status, text, retryAfter]).toEqual([503, why, "60"]);
@@ -154,7 +154,7 @@ describeWith(canAttach, "a process whose calls are watched", () => {
     const segment = segmentOf();
     const trace = await attach(uploads, "-P", segment, "-e", "inject=fdatasync:error=EIO:when=1");
     const item = newItem(smallSize);
-    await expectRefused(item);
+    await expectRejected(item);
     // The segment is not written to any more, and no longer than it was.
     expect(filesIn(folder)[segment.slice(folder.length + 1)]).toBe(newItem(smallSize).bytes.length);
     expect((await sendItem(uploads.url, item.bytes)).status).toBe(200);
@@ -169,7 +169,7 @@ describeWith(canAttach, "a process whose calls are watched", () => {
   ])("sends no receipt when the %s of a large item do not reach the disk", async (_what, call) => {
     const trace = await attach(uploads, "-e", `inject=${call}:error=EIO:when=1+`);
     const item = newItem(largeSize);
-    await expectRefused(item);
+    await expectRejected(item);
     expect(Object.keys(filesIn(folder)).filter((name) => name.startsWith("items/"))).toEqual([]);
     await trace.end();
     expect((await sendItem(uploads.url, item.bytes)).status).toBe(200);
@@ -207,11 +207,11 @@ describeWith(canAttach, "a process whose calls are watched", () => {
     rmSync(folder, { recursive: true });
     uploads = await start();
     const trace = await attach(uploads, "-e", "inject=fsync:error=EIO:when=1+");
-    for (const size of [smallSize, largeSize, smallSize]) await expectRefused(newItem(size));
+    for (const size of [smallSize, largeSize, smallSize]) await expectRejected(newItem(size));
     await trace.end();
     const watched = await attach(uploads, ...calls);
     expect((await sendItem(uploads.url, newItem(smallSize).bytes)).status).toBe(200);
-    // That of uploads, that above it, and that of segments, of which there is no trace but in their order.
+    // The folder of uploads, its parent, and the folder of segments, which differ only in their order.
     const called = await watched.end();
     expect(called.filter((call) => call.startsWith("fsync"))).toHaveLength(3);
     expect(called.at(-1)).toBe("receipt");
@@ -223,7 +223,7 @@ describeWith(canAttach, "a process whose calls are watched", () => {
       const options = ["-P", segmentOf(), "-e", `inject=${call}:error=${error}:when=1`];
       const trace = await attach(uploads, ...options);
       const item = newItem(smallSize);
-      await expectRefused(item, error === "EIO" ? diskFailed : '"No space for uploads"');
+      await expectRejected(item, error === "EIO" ? diskFailed : '"No space for uploads"');
       await trace.end();
       expect((await sendItem(uploads.url, item.bytes)).status).toBe(200);
       await uploads.kill();

@@ -1,5 +1,5 @@
 /**
- * Threads that end amid their work: whoever sent what they had in hand is told to come again, and nobody else notices.
+ * Threads that end during their work: the affected clients get a 503 with a retry, and no other client notices.
  * Source: docs/reference/threats.md (B5).
  * @module
  */
@@ -21,17 +21,21 @@ afterAll(() => upload.close());
 const fatal = "the thread ends here";
 const large = 3_000_000;
 
-test("of a batch whose thread ends, the item that ends it is told to come again, and the others are taken", async () => {
+test("after the end of a thread, the item that caused it gets a 503, and the others of its batch are accepted", async () => {
   const items = Array.from({ length: 100 }, (_, index) => testItem(index === 40 ? fatal : `item ${index} of a batch`));
   const responses = await Promise.all(items.map(({ bytes }) => upload.send(bytes)));
   const others = responses.filter((_, index) => index !== 40).map(({ status }) => status);
   expect(new Set(others)).toEqual(new Set([200]));
-  const told = responses[40];
-  expect([told?.status, await told?.json(), told?.headers.get("retry-after")]).toEqual([503, "Service busy", "5"]);
+  const response = responses[40];
+  expect([response?.status, await response?.json(), response?.headers.get("retry-after")]).toEqual([
+    503,
+    "Service busy",
+    "5",
+  ]);
   expect(await upload.row(items[40]?.id ?? "")).toBeUndefined();
 });
 
-test("a large item whose thread ends is told so, and its file is gone; the next is taken by another thread", async () => {
+test("a large item whose thread ends gets a 503, its file is removed, and another thread accepts the next item", async () => {
   const data = Buffer.alloc(large, "-");
   data.write(fatal, 2_500_000);
   const response = await upload.send(testItem(new Uint8Array(data)).bytes);
@@ -40,7 +44,7 @@ test("a large item whose thread ends is told so, and its file is gone; the next 
   expect((await upload.send(testItem(new Uint8Array(large)).bytes)).status).toBe(200);
 });
 
-test("a large item whose thread was ended by another's is told so, wherever it was", async () => {
+test("a large item whose thread was ended by another item gets a 503 in every phase", async () => {
   const slow = testItem(new Uint8Array(large).fill(3));
   const goOn = Promise.withResolvers<void>();
   const body = new ReadableStream<Uint8Array>({

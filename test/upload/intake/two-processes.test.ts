@@ -62,7 +62,7 @@ for (const kind of ledgerKinds())
             const headers = { "x-paid-by": random.pick([...payers, account]) };
             const to = index % 2 === 0 ? first.url : survivor;
             const bytes = random.pick(encodings);
-            // A request that the killed process never answered goes to the other one.
+            // A request without a response from the killed process goes to the other one.
             return await sendItem(to, bytes, headers).catch(() => sendItem(survivor, bytes, headers));
           };
           const responses = Promise.all(Array.from({ length: sends }, (_, index) => send(index)));

@@ -50,13 +50,13 @@ export type FixtureOptions = Readonly<{
   blockList?: UploadBlockList;
   /** Disk that uploads may take. Bytes. */
   diskBytesMax?: number;
-  /** … and parts that nobody has paid for. Bytes. */
+  /** Quota of unpaid parts. Bytes. */
   unpaidBytesMax?: number;
   /** The price of a byte; throws while no price is known. */
   priceOfByte?: () => bigint;
-  /** The folder's name; `usualStoreName` unless told. */
+  /** Name of the folder; `usualStoreName` by default. */
   store?: string;
-  /** Told before and after whatever lasts: a test may end the process there. */
+  /** Called before and after every slow step: a test may end the process there. */
   step?: (name: string) => Promise<void> | void;
 }>;
 
@@ -70,8 +70,8 @@ export type MultipartFixture = Readonly<{
   server: HttpServer;
   /** Log lines so far, parsed. */
   lines: Record<string, unknown>[];
-  /** Ids of items of which the index was told, in order. */
-  told: string[];
+  /** Ids of announced items, in order. */
+  announced: string[];
   close: () => Promise<void>;
 }>;
 
@@ -89,7 +89,7 @@ export async function openMultipartFixture(options: FixtureOptions): Promise<Mul
   const pool = (entry: "intake" | "walk") =>
     openPool({ entry, threads: 1, queueMax: 1_024, timeoutMs: 60_000, idleMs: 60_000 });
   const pools = { intake: [pool("intake")], walk: [pool("walk"), pool("walk")] };
-  const told: string[] = [];
+  const announced: string[] = [];
   const writersLater: { bytes: () => number } = { bytes: () => 0 };
   const quota = createUploadQuota({
     folder,
@@ -125,7 +125,7 @@ export async function openMultipartFixture(options: FixtureOptions): Promise<Mul
       ...options.rules,
     },
     onTaken: async ({ row }) => {
-      told.push(row.id);
+      announced.push(row.id);
     },
   });
   const writers = createPartWriters(files, quota);
@@ -172,7 +172,7 @@ export async function openMultipartFixture(options: FixtureOptions): Promise<Mul
     files,
     server,
     lines,
-    told,
+    announced,
     close: async () => {
       await server.close(1_000);
       await sweep.close();

@@ -102,7 +102,7 @@ describe("N2: uploads in parts, killed", () => {
     }
   }
 
-  /** What one story is about, and what has been answered of it. */
+  /** The item of a story, and the responses so far. */
   type Story = {
     readonly item: TestItem;
     readonly spans: readonly (readonly [start: number, size: number])[];
@@ -187,7 +187,7 @@ describe("N2: uploads in parts, killed", () => {
     }
   }
 
-  async function judge({ item, id }: Story, before: bigint): Promise<void> {
+  async function verify({ item, id }: Story, before: bigint): Promise<void> {
     const { database } = payment;
     const upload = await database.read((tx) => findUpload(tx, item.id));
     expect(upload?.bytes.size).toBe(item.bytes.length);
@@ -196,7 +196,7 @@ describe("N2: uploads in parts, killed", () => {
     if (upload?.bytes.file !== `parts/${id}`) expect(partFilesIn(folder.path)).not.toContain(id ?? "");
   }
 
-  /** Steps of a story that nobody ends. */
+  /** Steps of a story without an end. */
   async function countSteps(): Promise<number> {
     child ??= await startChild();
     const story = newStory();
@@ -218,13 +218,13 @@ describe("N2: uploads in parts, killed", () => {
         await payment.credit(story.item.account, 1_000_000n);
         const before = await payment.held(user(story.item.account));
         if (await tellAndKill(story, step)) killed += 1;
-        await judge(story, before);
+        await verify(story, before);
         if (!random.chance(0.3)) continue;
         // The same item once more: nothing is charged, and no file is left, wherever that ends.
         const again = newStory(story.item);
         if (await tellAndKill(again, 1 + random.below(last))) killed += 1;
         expect(again.receipt).toBe(story.receipt);
-        await judge(story, before);
+        await verify(story, before);
         await child?.tell("sweep");
         expect(partFilesIn(folder.path)).not.toContain(again.id ?? "");
       }

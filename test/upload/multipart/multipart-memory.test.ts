@@ -2,7 +2,7 @@
  * A large item in parts is never in memory, neither while its parts arrive at once nor while the whole is walked over: a
  * process that takes it grows by no more than a few of its pieces.
  *
- * BYTES says how large it is (128 MiB unless told).
+ * BYTES is its size (default 128 MiB).
  * @module
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
@@ -46,7 +46,7 @@ describe("memory", () => {
     folder.remove();
   });
 
-  /** The header of an item whose payload nobody holds: so many zeroes. */
+  /** The header of an item with a generated payload of zeros. */
   function signLarge(): Uint8Array {
     if (usualSigner === undefined) throw new Error("there is a signer of each type");
     const signing = createItemSigning({}, size, usualSigner);

@@ -1,6 +1,6 @@
 /**
  * Uploads in parts against a model: parts of any place and size, right and wrong bytes, some of them at once, breaks,
- * restarts and finalizations in any order. What is listed, what is taken and what is said are what the model says.
+ * restarts and finalizations in any order. Lists, accepted items and messages equal those of the model.
  *
  * RUNS says how many uploads, SEED repeats a run.
  * @module
@@ -29,8 +29,8 @@ const seed = newSeed();
 const random = createRandom(seed);
 const folder = makeFolder();
 const payers: Payers = { paidBy: [], directive: "list-or-signer", token: "ethereum" };
-const nobody = new AbortController().signal;
-/** Where the owner of an item of the usual signer stands: behind its type and its signature. Half-open, bytes. */
+const neverAborted = new AbortController().signal;
+/** Span of the owner in an item of the usual signer: after its type and its signature. Half-open, bytes. */
 const ownerSpan = [2 + 65, 2 + 65 + 65] as const;
 let payment: TestPayment;
 let fixture: MultipartFixture;
@@ -54,7 +54,7 @@ describe("U1: uploads in parts, against a model", () => {
     return openMultipartFixture({ database, makeId, clock: clock.now, folder: folder.path });
   }
 
-  /** What an upload must be: the bytes of its file as far as somebody knows them, and its parts. */
+  /** Expected state of an upload: the known bytes of its file, and its parts. */
   type Model = Readonly<{ bytes: Uint8Array; parts: Map<string, Part> }>;
 
   type Step = (upload: string, item: TestItem, model: Model) => Promise<boolean>;
@@ -81,12 +81,12 @@ describe("U1: uploads in parts, against a model", () => {
   async function putPart(upload: string, item: TestItem, model: Model, span: Part): Promise<void> {
     const { start, size } = span;
     const bytes = item.bytes.subarray(start, start + size);
-    await fixture.multipart.put(upload, { start, size, pieces: inPieces(bytes, false) }, nobody);
+    await fixture.multipart.put(upload, { start, size, pieces: inPieces(bytes, false) }, neverAborted);
     model.bytes.set(bytes, start);
     model.parts.set(`${start} ${size}`, span);
   }
 
-  /** What can happen to an upload; each answers whether the upload has become an item. */
+  /** Events of an upload. Each returns whether the upload has become an item. */
   const steps: readonly Step[] = [
     async (upload, item, model) => {
       await putPart(upload, item, model, anySpan(item, model));
@@ -103,18 +103,18 @@ describe("U1: uploads in parts, against a model", () => {
       const { start, size } = anySpan(item, model);
       const bytes = item.bytes.slice(start, start + size);
       bytes[random.below(size)] = random.below(256);
-      await fixture.multipart.put(upload, { start, size, pieces: inPieces(bytes, false) }, nobody);
+      await fixture.multipart.put(upload, { start, size, pieces: inPieces(bytes, false) }, neverAborted);
       model.bytes.set(bytes, start);
       model.parts.set(`${start} ${size}`, { start, size });
       return false;
     },
-    // A sender who leaves: the part is not there, and what it overwrote is anybody's guess until it is sent again.
+    // A client that disconnects: the part is not stored, and the overwritten bytes are unknown until a repetition.
     async (upload, item, model) => {
       const span = anySpan(item, model);
       const { start, size } = span;
       if (size < 2) return false;
       const bytes = item.bytes.subarray(start, start + size);
-      const put = fixture.multipart.put(upload, { start, size, pieces: inPieces(bytes, true) }, nobody);
+      const put = fixture.multipart.put(upload, { start, size, pieces: inPieces(bytes, true) }, neverAborted);
       await expect(put).rejects.toThrow("the sender is gone");
       await checkList(upload, model);
       await putPart(upload, item, model, span);
@@ -133,12 +133,15 @@ describe("U1: uploads in parts, against a model", () => {
   async function finalize(upload: string, item: TestItem, model: Model): Promise<boolean> {
     const expected = expectedEnd(item, model);
     const isLater = random.chance(0.5);
-    const outcome = await (isLater ? finalizeLater(upload) : fixture.multipart.finalize(upload, payers, nobody)).then(
+    const outcome = await (isLater
+      ? finalizeLater(upload)
+      : fixture.multipart.finalize(upload, payers, neverAborted)
+    ).then(
       ({ upload: taken }) => taken.id,
       (error: unknown) => (error instanceof Failure ? String(error.context["reason"] ?? error.message) : error),
     );
     if (expected === "item") expect(outcome).toBe(item.id);
-    // Who owns it by its header is asked for credits before all of it is walked over.
+    // The credits of the owner in the header are checked before the item is verified.
     else if (expected === "invalid" && !isOwned(item, model) && outcome === "Insufficient balance") return false;
     else if (expected === "invalid") expect(outcome).toStartWith("Invalid Data Item! ");
     else expect(outcome).toBe(expected);

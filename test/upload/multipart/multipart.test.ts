@@ -32,7 +32,7 @@ import {
 } from "./multipart-fixture.ts";
 
 const payers: Payers = { paidBy: [], directive: "list-or-signer", token: undefined };
-const nobody = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 let folder: ReturnType<typeof makeFolder>;
 let payment: TestPayment;
 let fixture: MultipartFixture;
@@ -63,7 +63,7 @@ async function reopen(more: Partial<FixtureOptions> = {}): Promise<void> {
 const create = async (client = "client") => (await fixture.multipart.create({ chunkSize: undefined, client })).id;
 
 async function put(id: string, start: number, bytes: Uint8Array): Promise<void> {
-  await fixture.multipart.put(id, { start, size: bytes.length, pieces: piecesOf(bytes) }, nobody);
+  await fixture.multipart.put(id, { start, size: bytes.length, pieces: piecesOf(bytes) }, neverAborted);
 }
 
 async function* piecesOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
@@ -95,7 +95,7 @@ describe("limits", () => {
       if (count % 2 === 1 && count < 7) continue;
       if (count >= 7) break;
       await put(id, 0, item.bytes);
-      await fixture.multipart.finalize(id, payers, nobody);
+      await fixture.multipart.finalize(id, payers, neverAborted);
     }
     for (let count = 4; count < unfinishedPerClientMax; count += 1) await create("a");
     expect((await failureOf(create("a"))).code).toBe("too_many_requests");
@@ -115,14 +115,14 @@ describe("limits", () => {
       "Invalid chunk. An upload has at most 10000 parts.",
     );
     expect((await fixture.multipart.list(id)).parts).toHaveLength(partsMax);
-    expect((await failureOf(fixture.multipart.finalize(id, payers, nobody))).code).toBe("upload_rejected");
+    expect((await failureOf(fixture.multipart.finalize(id, payers, neverAborted))).code).toBe("upload_rejected");
   }, 120_000);
 
   test("a part has at most 500 MiB, by its announcement", async () => {
     await reopen({ rules: { itemBytesMax: 2 ** 40 } });
     const id = await create();
     const part = { start: 0, size: chunkSizeMax + 1, pieces: piecesOf(new Uint8Array(1)) };
-    const { code, context } = await failureOf(fixture.multipart.put(id, part, nobody));
+    const { code, context } = await failureOf(fixture.multipart.put(id, part, neverAborted));
     expect([code, context["reason"]]).toEqual(["item_too_large", "Chunks have at most 524288000 bytes!"]);
   });
 
@@ -133,7 +133,7 @@ describe("limits", () => {
   ])("a part of %p bytes that announces %p is rejected, and not in the list", async (come, announced) => {
     const id = await create();
     const part = { start: 0, size: announced, pieces: piecesOf(new Uint8Array(come)) };
-    const { context } = await failureOf(fixture.multipart.put(id, part, nobody));
+    const { context } = await failureOf(fixture.multipart.put(id, part, neverAborted));
     expect(context["reason"]).toBe(`Invalid chunk. It has ${come} bytes, ${announced} were announced.`);
     expect((await fixture.multipart.list(id)).parts).toEqual([]);
   });
@@ -146,7 +146,7 @@ describe("limits", () => {
     const { code, context } = await failureOf(put(id, 0, new Uint8Array(700_000)));
     expect([code, String(context["reason"])]).toEqual(["no_space", expect.stringContaining("UPLOAD_DISK_BYTES_MAX")]);
     expect(fixture.writers.diskBytes()).toBeLessThan(500_000);
-    // Still so for the next program; and when the upload is over, there is room.
+    // Still so after a restart. The expiry of the upload frees the space.
     await reopen({ diskBytesMax: 1_000_000 });
     expect((await failureOf(put(id, 0, new Uint8Array(700_000)))).code).toBe("no_space");
     payment.clock.advance(lifeMs);
@@ -167,7 +167,7 @@ describe("limits", () => {
   });
 });
 
-describe("parts that nobody has paid for", () => {
+describe("unpaid parts", () => {
   test("take no more than their share of the disk, those that arrive included; what is paid for goes on", async () => {
     await reopen({ unpaidBytesMax: 1_000_000 });
     const id = await create();
@@ -185,7 +185,7 @@ describe("parts that nobody has paid for", () => {
           yield new Uint8Array(399_999);
         })(),
       },
-      nobody,
+      neverAborted,
     );
     await eventually(
       async () => fixture.writers.isOpen(other),
@@ -208,7 +208,7 @@ describe("parts that nobody has paid for", () => {
 });
 
 describe("time", () => {
-  test("an upload is over after 24 hours: not found, its file gone, whoever still writes to it stopped", async () => {
+  test("an upload expires after 24 hours: it is not found, its file is removed, and its writers are stopped", async () => {
     const id = await create();
     await put(id, 0, new Uint8Array(1_000));
     payment.clock.advance(lifeMs - 1);
@@ -227,7 +227,7 @@ describe("time", () => {
             yield new Uint8Array(9);
           })(),
         },
-        nobody,
+        neverAborted,
       ),
     );
     await eventually(
@@ -239,7 +239,7 @@ describe("time", () => {
       fixture.multipart.list(id),
       fixture.multipart.status(id),
       put(id, 0, new Uint8Array(1)),
-      fixture.multipart.finalize(id, payers, nobody),
+      fixture.multipart.finalize(id, payers, neverAborted),
     ];
     for (const { code } of await Promise.all(asked.map(failureOf))) expect(code).toBe("multipart_not_found");
     await fixture.sweep.sweep();
@@ -255,7 +255,7 @@ describe("time", () => {
     await payment.credit(item.account, 10_000n);
     const id = await create();
     await put(id, 0, item.bytes);
-    await fixture.multipart.finalize(id, payers, nobody);
+    await fixture.multipart.finalize(id, payers, neverAborted);
     payment.clock.advance(31 * lifeMs - 1);
     await fixture.sweep.sweep();
     await fixture.sweep.tidy();
@@ -266,11 +266,11 @@ describe("time", () => {
     expect(partFilesIn(folder.path)).toEqual([id]);
   });
 
-  test("files of nobody go, those of uploads and items stay", async () => {
+  test("orphaned files are removed, those of uploads and items stay", async () => {
     const id = await create();
     await put(id, 0, new Uint8Array(10_000));
     mkdirSync(join(folder.path, "parts"), { recursive: true });
-    writeFileSync(join(folder.path, "parts", "nobody"), "left behind");
+    writeFileSync(join(folder.path, "parts", "orphan"), "left behind");
     await reopen();
     expect(partFilesIn(folder.path)).toEqual([id]);
     expect(fixture.writers.diskBytes()).toBeGreaterThanOrEqual(10_000);
@@ -295,7 +295,7 @@ describe("what was paid when the upload was made", () => {
     expect((await makePaid(payedFor(5_000, "one"))).id).toBe(id);
     expect(await balanceOf()).toBe(1_000n);
     await put(id, 0, item.bytes);
-    const { upload } = await fixture.multipart.finalize(id, payers, nobody);
+    const { upload } = await fixture.multipart.finalize(id, payers, neverAborted);
     expect([upload.winc, upload.signer]).toEqual([winc(BigInt(item.bytes.length)), item.account]);
     expect(await balanceOf()).toBe(6_000n - BigInt(item.bytes.length));
     expect((await makePaid(payedFor(5_000, "one"))).id).toBe(id);
@@ -310,13 +310,13 @@ describe("what was paid when the upload was made", () => {
     const item = makeItem(new Uint8Array(1_000));
     const { id } = await makePaid(payedFor(item.bytes.length, "one"));
     await put(id, 0, item.bytes);
-    expect((await fixture.multipart.finalize(id, payers, nobody)).upload.winc).toBe(winc(5_000n));
+    expect((await fixture.multipart.finalize(id, payers, neverAborted)).upload.winc).toBe(winc(5_000n));
     await reopen({ priceOfByte: () => 1_000n });
     const next = makeItem(new Uint8Array(50));
     await payment.credit(payer, 5_000n);
     const second = (await makePaid(payedFor(10_000, "two"))).id;
     await put(second, 0, next.bytes);
-    expect((await fixture.multipart.finalize(second, payers, nobody)).upload.winc).toBe(winc(5_000n));
+    expect((await fixture.multipart.finalize(second, payers, neverAborted)).upload.winc).toBe(winc(5_000n));
     expect(await balanceOf()).toBe(1_000n);
   });
 
@@ -341,10 +341,10 @@ describe("what was paid when the upload was made", () => {
       0,
       item.bytes.map((byte, at) => (at === 500 ? ~byte : byte)),
     );
-    expect((await failureOf(fixture.multipart.finalize(id, payers, nobody))).code).toBe("upload_rejected");
+    expect((await failureOf(fixture.multipart.finalize(id, payers, neverAborted))).code).toBe("upload_rejected");
     expect(await balanceOf()).toBe(6_000n);
     await put(id, 0, item.bytes);
-    await fixture.multipart.finalize(id, payers, nobody);
+    await fixture.multipart.finalize(id, payers, neverAborted);
     expect(await balanceOf()).toBe(1_000n);
   });
 
@@ -353,7 +353,7 @@ describe("what was paid when the upload was made", () => {
     await put(id, 0, new Uint8Array(100));
     payment.clock.advance(lifeMs);
     await Promise.all([fixture.sweep.sweep(), fixture.sweep.sweep()]);
-    await payment.credits.expire(nobody);
+    await payment.credits.expire(neverAborted);
     expect(await balanceOf()).toBe(6_000n);
     expect((await failureOf(fixture.multipart.status(id))).code).toBe("multipart_not_found");
   });
@@ -384,7 +384,7 @@ describe("what was paid when the upload was made", () => {
     );
     isKnown = true;
     await Promise.all([fixture.sweep.sweep(), fixture.sweep.sweep()]);
-    await payment.credits.expire(nobody);
+    await payment.credits.expire(neverAborted);
     expect([await balanceOf(), await rowsOf("uploads"), partFilesIn(folder.path)]).toEqual([6_000n, 0n, []]);
   });
 
@@ -393,10 +393,10 @@ describe("what was paid when the upload was made", () => {
     await payment.credit(item.account, 10_000n);
     const first = await create();
     await put(first, 0, item.bytes);
-    await fixture.multipart.finalize(first, payers, nobody);
+    await fixture.multipart.finalize(first, payers, neverAborted);
     const { id } = await makePaid(payedFor(5_000, "one"));
     await put(id, 0, item.bytes);
-    await fixture.multipart.finalize(id, payers, nobody);
+    await fixture.multipart.finalize(id, payers, neverAborted);
     expect(await balanceOf()).toBe(6_000n);
   });
 
@@ -405,7 +405,7 @@ describe("what was paid when the upload was made", () => {
     const { id } = await makePaid({ ...payedFor(5_000, "one"), payer: item.account }, payer);
     expect([await balanceOf(), (await payment.credits.balance(item.account))?.winc]).toEqual([1_000n, 0n]);
     await put(id, 0, item.bytes);
-    await fixture.multipart.finalize(id, payers, nobody);
+    await fixture.multipart.finalize(id, payers, neverAborted);
     const left = (await payment.credits.balance(item.account))?.winc;
     expect([await balanceOf(), left]).toEqual([1_000n, 5_000n - BigInt(item.bytes.length)]);
   });
@@ -418,7 +418,7 @@ describe("what was paid when the upload was made", () => {
 });
 
 describe("another start", () => {
-  test("goes on with what was being finalized, also where nobody waits for it", async () => {
+  test("continues interrupted finalizations, also when no client waits", async () => {
     const item = makeItem(new Uint8Array(3_000_000));
     await payment.credit(item.account, 10_000_000n);
     const id = await create();
@@ -432,12 +432,12 @@ describe("another start", () => {
     expect((await payment.credits.balance(item.account))?.winc).toBe(10_000_000n - BigInt(item.bytes.length));
   });
 
-  test("elsewhere says that the upload lies here, and tells how it stands", async () => {
+  test("another process responds that the upload is stored here, and reports its status", async () => {
     const id = await create();
     await put(id, 0, new Uint8Array(10));
     await payment.database.write((tx) => tx.run("UPDATE multipart_uploads SET store = 'elsewhere' WHERE id = ?", id));
     expect((await failureOf(put(id, 0, new Uint8Array(10)))).code).toBe("busy");
-    expect((await failureOf(fixture.multipart.finalize(id, payers, nobody))).code).toBe("busy");
+    expect((await failureOf(fixture.multipart.finalize(id, payers, neverAborted))).code).toBe("busy");
     expect((await fixture.multipart.status(id)).kind).toBe("open");
     payment.clock.advance(lifeMs);
     await fixture.sweep.sweep();
@@ -498,7 +498,7 @@ describe("a disk that fails", () => {
     };
     const writers = await faultyWriters(faults);
     const part = { start: 0, size: 5, pieces: piecesOf(new Uint8Array(5)) };
-    const { code, context } = await failureOf(writers.write("upload", part, nobody));
+    const { code, context } = await failureOf(writers.write("upload", part, neverAborted));
     expect([code, context["reason"]]).toEqual(["no_space", "ENOSPC: it failed"]);
     expect(writers.isOpen("upload")).toBe(false);
   });
@@ -511,7 +511,7 @@ describe("a disk that fails", () => {
       },
     };
     const writers = await faultyWriters(faults);
-    const gate = Promise.withResolvers<void>();
+    const pause = Promise.withResolvers<void>();
     const slow = writers.write(
       "upload",
       {
@@ -519,22 +519,22 @@ describe("a disk that fails", () => {
         size: 2,
         pieces: (async function* () {
           yield new Uint8Array(1);
-          await gate.promise;
+          await pause.promise;
           yield new Uint8Array(1);
         })(),
       },
-      nobody,
+      neverAborted,
     );
     await eventually(
       async () => writers.isOpen("upload"),
       (isOpen) => isOpen,
     );
     const quick = { start: 0, size: 5, pieces: piecesOf(new Uint8Array(5)) };
-    expect((await failureOf(writers.write("upload", quick, nobody))).code).toBe("disk_failed");
+    expect((await failureOf(writers.write("upload", quick, neverAborted))).code).toBe("disk_failed");
     isFaulty = false;
-    gate.resolve();
+    pause.resolve();
     expect((await failureOf(slow)).context["reason"]).toBe("a concurrent part of the same file was lost");
-    await writers.write("upload", { start: 0, size: 5, pieces: piecesOf(new Uint8Array(5)) }, nobody);
+    await writers.write("upload", { start: 0, size: 5, pieces: piecesOf(new Uint8Array(5)) }, neverAborted);
   });
 });
 

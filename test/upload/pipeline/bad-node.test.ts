@@ -1,6 +1,6 @@
 /**
  * The whole way with everything real: uploads over sockets, threads, a ledger, the index, and a development chain behind
- * a socket that loses things, or that turns to another branch.
+ * a socket that loses data, or that switches to another branch.
  * @module
  */
 import { afterEach, describe, expect, test } from "bun:test";
@@ -36,7 +36,7 @@ async function upload(stack: UploadStack, data: Uint8Array, name: string): Promi
   return { id, data };
 }
 
-/** Mines while somebody waits: the chain of a test has no other traffic. */
+/** Mines while a test waits: the chain of a test has no other traffic. */
 function keepMining(devnet: Devnet, everyMs = 40): () => void {
   const timer = setInterval(() => void devnet.mine(1), everyMs);
   return () => clearInterval(timer);
@@ -67,9 +67,9 @@ describe("a node that loses things", () => {
     const stop = keepMining(stack.devnet, 150);
     cleanups.push(async () => stop());
     const items: Item[] = [];
-    for (let turn = 0; turn < 12; turn += 1) {
-      const size = turn % 4 === 0 ? 600_000 + random.below(900_000) : random.below(3_000);
-      items.push(await upload(stack, random.bytes(size), `${seed}-${turn}`));
+    for (let round = 0; round < 12; round += 1) {
+      const size = round % 4 === 0 ? 600_000 + random.below(900_000) : random.below(3_000);
+      items.push(await upload(stack, random.bytes(size), `${seed}-${round}`));
       await Bun.sleep(random.below(120));
     }
     await untilPermanent(stack, items);
@@ -143,7 +143,7 @@ describe("the whole way of an item", () => {
   }, 120_000);
 });
 
-describe("a chain that turns", () => {
+describe("a reorganization of the chain", () => {
   test("takes a bundle back, and has it again on the other branch, once", async () => {
     // Two chains with the same beginning: nothing but calls and clock make them different.
     const start = 1_700_000_000_000;
@@ -169,7 +169,7 @@ describe("a chain that turns", () => {
       async () => stack.gateway.reader.tip()?.height,
       (height) => height === 20,
     );
-    const item = await upload(stack, createRandom(seed).bytes(400_000), "turned");
+    const item = await upload(stack, createRandom(seed).bytes(400_000), "reorganized");
     await eventually(
       async () => stack.devnet.pendingIds().length,
       (count) => count === 1,

@@ -1,5 +1,6 @@
 /**
- * What several nodes make of a post, over real sockets: taken by one is taken, rejected is told from trouble.
+ * The combined response of several nodes to a post, over real sockets: one acceptance is enough, and a rejection differs
+ * from a fault.
  * @module
  */
 import { afterEach, describe, expect, test } from "bun:test";
@@ -17,7 +18,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0)) await cleanup();
 });
 
-/** What a node answers to every request; `undefined`: nobody listens there. */
+/** The response of a node to every request; `undefined`: no node listens there. */
 type Result = Readonly<{ status: number; body?: string }> | undefined;
 
 function chainOf(responses: readonly Result[], missing: readonly string[] = []) {
@@ -76,7 +77,7 @@ const posts: readonly (readonly [what: string, responses: readonly Result[], pos
   ["rejected by one node while another fails", [unknownRoot, { status: 500 }], { kind: "rejected", isByAll: false }],
   ["too many", [{ status: 429 }], { kind: "fault" }],
   ["busy", [{ status: 503 }], { kind: "fault" }],
-  ["nobody there", [undefined, undefined], { kind: "fault" }],
+  ["no node reachable", [undefined, undefined], { kind: "fault" }],
 ];
 
 describe("a post to several nodes", () => {
@@ -96,7 +97,7 @@ const knowing: readonly (readonly [what: string, responses: readonly Result[], i
   ],
   ["one is away", [{ status: 404 }, undefined], false],
   ["one fails", [{ status: 404 }, { status: 500 }], false],
-  ["one refuses to say", [{ status: 404 }, { status: 400 }], false],
+  ["one rejects the question", [{ status: 404 }, { status: 400 }], false],
 ];
 
 describe("a transaction is unknown", () => {
@@ -104,7 +105,7 @@ describe("a transaction is unknown", () => {
     expect(await chainOf(responses).isUnknown(someId, never)).toBe(isUnknown);
   });
 
-  test("to nobody whose followed block names it, though no header of it was given", async () => {
+  test("not if a followed block names it, even without its header", async () => {
     expect(await chainOf([{ status: 404 }], [someId]).isUnknown(someId, never)).toBe(false);
   });
 });

@@ -56,11 +56,11 @@ export type BundleFixture = Readonly<{
   /** What the pipeline said of files and items. */
   left: string[];
   ended: { permanent: number; failed: number };
-  /** What is not brought to the chain. */
+  /** The block list of items that are not posted. */
   blockList: TestBlockList;
   /** Signs items of some sizes of payload. */
   sign: (sizes: readonly number[]) => SignedItem[];
-  /** Takes items in, all at one time, small ones in one segment, and responses where each lies. */
+  /** Stores items at one time, small ones in one segment, and returns the place of each. */
   take: (items: readonly SignedItem[], options?: TakeOptions) => Promise<Place[]>;
   /** The parts of a pipeline on a chain. */
   partsWith: (chain: BundleChain, rules?: Partial<PipelineRules>) => StepParts;
@@ -72,14 +72,14 @@ export type BundleFixture = Readonly<{
 /** How items are taken. */
 export type TakeOptions = Readonly<{
   payment?: Payment;
-  /** Unix milliseconds; the fixture's clock unless told. */
+  /** Unix milliseconds; the fixture's clock by default. */
   receivedAt?: number;
   /** Each in a file of its own. */
   apart?: boolean;
   store?: string;
 }>;
 
-/** Where an item lies. */
+/** The place of an item. */
 export type Place = Upload["bytes"];
 
 /** What a fixture is opened with. */

@@ -47,7 +47,7 @@ async function taken(sizes: readonly number[]): Promise<SignedItem[]> {
 }
 
 describe("a transaction", () => {
-  test("that nodes take goes its way in one post, and what it left behind is told", async () => {
+  test("that nodes accept needs one post, and its unneeded files are reported", async () => {
     const items = await taken([10, 300_000]);
     fixture.start(chain);
     await minedUntilPermanent(2);
@@ -66,19 +66,19 @@ describe("a transaction", () => {
     expect(chain.wanted).toEqual([mined?.id ?? ""]);
   });
 
-  test("that every node rejects at once is signed anew: nobody has the first", async () => {
+  test("that every node rejects at once is signed again: no node has the first", async () => {
     const items = await taken([10]);
-    const refusals: string[] = [];
+    const rejections: string[] = [];
     chain.fixture.faults = {
       tx: ({ id }): PostFault => {
-        if (refusals.length > 0) return undefined;
-        refusals.push(id);
+        if (rejections.length > 0) return undefined;
+        rejections.push(id);
         return { kind: "rejected", reason: "400 tx_too_cheap", word: "", isByAll: true };
       },
     };
     const pipeline = fixture.start(chain);
     await minedUntilPermanent(1);
-    expect(chain.mined().map(({ id }) => id)).not.toContain(refusals[0] ?? "");
+    expect(chain.mined().map(({ id }) => id)).not.toContain(rejections[0] ?? "");
     expectOnceEach(items);
     expect(pipeline.reasons()).toEqual([]);
   });
@@ -86,12 +86,12 @@ describe("a transaction", () => {
   test("that one node rejects while another is silent stays the one: the silent one may have it", async () => {
     const items = await taken([10]);
     const posted = new Set<string>();
-    let refusals = 0;
+    let rejections = 0;
     chain.fixture.faults = {
       tx: ({ id }): PostFault => {
         posted.add(id);
-        refusals += 1;
-        if (refusals > 3) return undefined;
+        rejections += 1;
+        if (rejections > 3) return undefined;
         return { kind: "rejected", reason: "400 Invalid anchor", word: "", isByAll: false };
       },
     };
@@ -108,23 +108,23 @@ describe("a transaction", () => {
     chain.fixture.faults = {
       tx: ({ id }): PostFault => {
         posted.add(id);
-        return { kind: "fault", reason: "no answer" };
+        return { kind: "fault", reason: "no response" };
       },
     };
     const first = fixture.start(chain);
     await until(() => posted.size === 1, "it was sent");
     await first.close();
-    let refusals = 0;
+    let rejections = 0;
     chain.fixture.faults = {
       tx: ({ id }): PostFault => {
         posted.add(id);
-        refusals += 1;
-        if (refusals > 2) return undefined;
+        rejections += 1;
+        if (rejections > 2) return undefined;
         return { kind: "rejected", reason: "400 overspend", word: "", isByAll: true };
       },
     };
     const second = fixture.start(chain);
-    await until(() => second.reasons().length > 0, "the refusal is told");
+    await until(() => second.reasons().length > 0, "the rejection is reported");
     expect(second.reasons()).toEqual(["the nodes rejected the transaction: 400 overspend"]);
     await until(() => chain.waiting().length === 1, "it is taken");
     await minedUntilPermanent(1);
@@ -178,7 +178,7 @@ describe("a transaction", () => {
     expectOnceEach(items);
   });
 
-  test("that nobody knows is not given up while somebody could still mine it, and is then not there twice", async () => {
+  test("that no node knows is not abandoned while it can be mined, and is never on the chain twice", async () => {
     const items = await taken([10]);
     let isDropped = true;
     chain.fixture.faults = { tx: (): PostFault => (isDropped ? "taken and dropped" : undefined) };
@@ -212,7 +212,7 @@ describe("a transaction", () => {
     expectOnceEach(items);
   });
 
-  test("is not given up while nodes do not answer", async () => {
+  test("is not abandoned while nodes do not respond", async () => {
     await taken([10]);
     chain.fixture.faults = { tx: (): PostFault => "taken and dropped" };
     fixture.start(chain);
@@ -302,15 +302,15 @@ describe("chunks", () => {
     const pipeline = fixture.start(chain);
     await until(() => stuckRoot !== undefined, "the first is stuck");
     const others: SignedItem[] = [];
-    for (let turn = 0; turn < 12; turn += 1) {
-      const [item] = await taken([1_000 + turn]);
+    for (let round = 0; round < 12; round += 1) {
+      const [item] = await taken([1_000 + round]);
       others.push(item as SignedItem);
       pipeline.onItem(1_000);
       await Bun.sleep(30); // each item gets its own bundle
     }
     await minedUntilPermanent(12);
     expect((await fixture.database.read((tx) => findUpload(tx, stuck?.id ?? "")))?.state).toBe("posted");
-    await until(() => pipeline.reasons().length === 1, "the reason is told");
+    await until(() => pipeline.reasons().length === 1, "the reason is reported");
     expect(pipeline.reasons()).toEqual(["no node accepted a chunk: 503"]);
     chain.fixture.faults = {};
     await minedUntilPermanent(13);
@@ -348,7 +348,7 @@ describe("a block", () => {
     await until(async () => (await unfinished(["seeded"])).length === 1, "it is seeded");
     chain.mine(2);
     await until(async () => (await unfinished()).every((each) => each.blockHeight === 101), "its block is seen");
-    chain.turnBack(2, () => true);
+    chain.rollBack(2, () => true);
     await until(async () => (await unfinished()).every((each) => each.blockHeight === undefined), "it is in no block");
     chain.fixture.canReadBack = true;
     await minedUntilPermanent(2);
@@ -362,7 +362,7 @@ describe("a block", () => {
     await until(async () => (await unfinished(["seeded"])).length === 1, "it is seeded");
     chain.mine(3);
     await until(async () => (await unfinished()).every((each) => each.blockHeight === 101), "its block is seen");
-    chain.turnBack(3, () => false);
+    chain.rollBack(3, () => false);
     await minedUntilPermanent(2);
     expect(chain.seen.size).toBe(1);
     expectOnceEach(items);

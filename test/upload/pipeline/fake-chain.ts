@@ -1,5 +1,5 @@
 /**
- * A chain in memory as the pipeline sees one, which a test can make forget, reject, turn and mine as it likes.
+ * A chain in memory for the pipeline. A test can make it lose data, reject, reorganize and mine.
  *
  * Anchors, signatures and proofs of chunks are judged by the real rules. What nodes have dropped is not gone: somebody
  * may have stored it, and mine it later for as long as its anchor allows.
@@ -15,7 +15,7 @@ import { anchorBlocks, type BundleChain, type Posted } from "../../../src/upload
 /** What becomes of something that was posted, before the chain itself looks at it. */
 export type PostFault = "taken and dropped" | Posted | undefined;
 
-/** Decides what becomes of posts; nothing unless told. */
+/** Faults of posts; none by default. */
 export type PostFaults = Readonly<{
   tx?: (transaction: Transaction) => PostFault;
   chunk?: (dataRoot: string, start: number) => PostFault;
@@ -36,14 +36,14 @@ export type FakeChain = BundleChain &
       indexLag: number;
       /** Whether our own index can read what is there. */
       canReadBack: boolean;
-      /** Nodes do not answer questions. */
+      /** Nodes do not respond to queries. */
       areNodesSilent: boolean;
     };
     /** Mines what waits, as far as its anchor allows; blocks are empty without it. */
     mine: (count?: number) => void;
     /** Takes the newest blocks back. @param keeps - Whether nodes keep their transactions in the mempool. */
-    turnBack: (depth: number, keeps: (id: string) => boolean) => void;
-    /** Nodes forget a transaction that waits, and its chunks; somebody may still have it. */
+    rollBack: (depth: number, keeps: (id: string) => boolean) => void;
+    /** Nodes lose a pending transaction and its chunks; another node may still have it. */
     forgetTx: (id: string) => void;
     /** Nodes forget chunks of data. */
     forgetChunks: (dataRoot: string, which: (start: number) => boolean) => void;
@@ -55,7 +55,7 @@ export type FakeChain = BundleChain &
     waiting: () => readonly string[];
     /** Mined transactions in order. */
     mined: () => readonly Transaction[];
-    /** How deep a transaction has ever been, whatever was turned back since; 1 is in the newest block, at most 10. */
+    /** Greatest depth that a transaction has had, before any rollback; 1 is the newest block, at most 10. */
     deepest: (id: string) => number;
     /** The data of a transaction; `undefined` while chunks of it are missing. */
     dataOf: (transaction: Transaction) => Uint8Array | undefined;
@@ -114,7 +114,7 @@ export function createFakeChain(height = 10): FakeChain {
     blocks.some(({ txs }) => txs.some((id) => seen.get(id)?.dataRoot === root));
   const asked = <Result>(response: () => Result): Promise<Result> =>
     fixture.areNodesSilent
-      ? Promise.reject(new Failure("source_failed", { reason: "no node answers" }))
+      ? Promise.reject(new Failure("source_failed", { reason: "no node responds" }))
       : Promise.resolve(response());
 
   const postTx = (body: Uint8Array): Posted => {
@@ -215,7 +215,7 @@ export function createFakeChain(height = 10): FakeChain {
         for (const each of mempool.values()) if (!canMine(each)) forgetTx(each.id);
       }
     },
-    turnBack: (depth, keeps) => {
+    rollBack: (depth, keeps) => {
       const gone = blocks.slice(-depth).flatMap(({ txs }) => txs);
       blocks = blocks.slice(0, -depth);
       for (const id of gone) {

@@ -1,5 +1,5 @@
 /**
- * Files of uploads go when nobody needs them, and not before: own files with their item, segments with their last one.
+ * Unneeded files of uploads are removed, and no others: separate files with their item, segments with their last item.
  * @module
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
@@ -153,7 +153,7 @@ test("what a crash left behind is found at the next start, and what is needed st
   mkdirSync(join(fixture.folder, "bundles"), { recursive: true });
   mkdirSync(join(fixture.folder, "parts"), { recursive: true });
   for (const file of gone) writeFileSync(join(fixture.folder, file), "bytes");
-  // Uploads in parts that are no items yet are for others to judge.
+  // Unfinished multipart uploads remove their own files.
   writeFileSync(join(fixture.folder, "parts/under-way"), "bytes");
   const old = new Date(Date.now() - 60_000);
   utimesSync(join(fixture.folder, "segments/nobodys"), old, old);

@@ -1,5 +1,5 @@
 /**
- * Which items go into a bundle together, and where each stands in it: to the byte, whatever comes at once.
+ * The items of a bundle, and the exact offset of each, also under concurrency.
  * @module
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
@@ -45,7 +45,7 @@ for (const kind of ledgerKinds())
     const idsOf = async (bundleId: string) => (await itemsOfBundle(fixture.database, bundleId)).map(({ id }) => id);
     const uploadOf = (id: string) => fixture.database.read((tx) => findUpload(tx, id));
 
-    test("an item stands at the byte at which a written bundle has it, in the order of arrival", async () => {
+    test("the planned offset of an item equals its offset in the written bundle, in the order of arrival", async () => {
       const items = fixture.sign([0, 1, 300, 77, 5_000]);
       for (const item of items) {
         await fixture.take([item], { receivedAt: now });
@@ -74,7 +74,7 @@ for (const kind of ledgerKinds())
       expect<string[]>(await idsOf(bundle?.id ?? "")).toEqual(items.map(({ id }) => id).sort());
     });
 
-    test("a lone item waits as long as it is told, and no longer", async () => {
+    test("a lone item waits for the configured time, and no longer", async () => {
       const [item] = fixture.sign([10]);
       await fixture.take([item as SignedItem]);
       const planner = plannerWith();
@@ -109,7 +109,7 @@ for (const kind of ledgerKinds())
       expect<string[]>(await idsOf(bundle?.id ?? "")).toEqual(items.map(({ id }) => id));
     });
 
-    test("a planner is due when it is told of enough, and asks nobody before", async () => {
+    test("a planner is due after enough items, and reads nothing before", async () => {
       const planner = plannerWith({ bytesMax: 1_000 });
       await planner.look();
       expect(planner.isDue()).toBe(false);
@@ -151,7 +151,7 @@ for (const kind of ledgerKinds())
       expect(await uploadOf(second.id)).toMatchObject({ state: "planned" });
     });
 
-    test("an item that no bundle has space for goes alone, and holds nobody up", async () => {
+    test("an item that fits into no bundle is bundled alone, and does not delay others", async () => {
       const sizes = [100, 5_000, 100, 100];
       const items = fixture.sign(sizes);
       for (const item of items) {
@@ -307,7 +307,7 @@ function packed(items: readonly SignedItem[], { itemsMax, bytesMax }: Omit<PlanR
   return bundles;
 }
 
-/** Every item of these bundles stands right behind the one before it. */
+/** Checks that every item of these bundles directly follows the previous one. */
 async function expectPlaces(fixture: BundleFixture, bundles: readonly Readonly<{ id: string }>[]): Promise<void> {
   for (const { id } of bundles) {
     const bundle = await fixture.database.read((tx) =>
@@ -324,7 +324,9 @@ async function expectPlaces(fixture: BundleFixture, bundles: readonly Readonly<{
     let sum = 0n;
     for (const [index, row] of behind.entries()) {
       if (row.position !== BigInt(index) || row.behind !== sum)
-        throw new Error(`item ${index} of ${id} stands at ${row.position}, behind ${row.behind}, not ${sum}`);
+        throw new Error(
+          `item ${index} of ${id} has position ${row.position} after ${row.behind} bytes, expected ${sum}`,
+        );
       sum += row.size;
     }
     expect(Number(sum)).toBe(Number(bundle?.items_size ?? -1));

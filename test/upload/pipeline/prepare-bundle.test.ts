@@ -279,12 +279,12 @@ describe("an item that is not what it was", () => {
     };
     await expect(prepare(ending, bundle as Bundle, never)).rejects.toThrow("ends here");
     expect(await balanceOf(ada)).toBe(1_000n - 360n + 150n);
-    for (let turn = 0; turn < 3; turn += 1) for (const each of await planned()) await prepare(parts, each, never);
+    for (let round = 0; round < 3; round += 1) for (const each of await planned()) await prepare(parts, each, never);
     expect(await balanceOf(ada)).toBe(1_000n);
     expect(new Set(await Promise.all(items.map(({ id }) => stateOf(id))))).toEqual(new Set(["failed"]));
   });
 
-  test("a disk that cannot be read loses nobody's item", async () => {
+  test("an unreadable disk loses no item", async () => {
     const [item] = fixture.sign([2_000]);
     const [place] = await fixture.take([item as SignedItem], { apart: true });
     const path = join(fixture.folder, place?.file ?? "");
@@ -326,12 +326,12 @@ describe("an item that is not what it was", () => {
 });
 
 describe("a wallet that is too poor", () => {
-  test("is told to the operator, and tried again until it is not", async () => {
+  test("is reported to the operator, and retried until it ends", async () => {
     await fixture.take(fixture.sign([10]));
     chain.fixture.price = 500n;
     chain.fixture.balance = 499n;
     const pipeline = fixture.start(chain);
-    await until(() => pipeline.reasons().length > 0, "the reason is told");
+    await until(() => pipeline.reasons().length > 0, "the reason is reported");
     expect(pipeline.reasons()).toEqual(["the wallet holds 499 winston; 500 are needed for the next bundle"]);
     expect(chain.posts.tx).toBe(0);
     chain.fixture.balance = 500n;
@@ -386,7 +386,7 @@ test("a layout that is damaged is made again", async () => {
 });
 
 function noop(): void {
-  // This clock is nobody's to move.
+  // No test moves this clock.
 }
 
 async function balanceOf(address: string): Promise<bigint> {
@@ -443,7 +443,7 @@ describe("P2: items that are blocked while they wait", () => {
     expect(await bundlesIn("prepared")).toHaveLength(1);
   });
 
-  test("are not posted with a transaction that was signed before, and that nobody was sent", async () => {
+  test("are not posted with a transaction that was signed before but never sent", async () => {
     const items = fixture.sign([500, 600]);
     await fixture.take(items);
     const [bundle] = await planned();

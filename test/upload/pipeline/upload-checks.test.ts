@@ -68,5 +68,5 @@ describe("the checker", () => {
 });
 
 function nothing(): void {
-  // This clock is nobody's to move.
+  // No test moves this clock.
 }

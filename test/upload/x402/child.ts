@@ -27,10 +27,10 @@ const step = () => {
 
 const rules = { itemBytesMax: 2 ** 20, freeBytesMax: 0, blocked: new Set<string>() };
 const fixture = await openMultipartFixture({ database, folder, makeId, clock, rules, step });
-const told = stepped(database, step);
-const credits = createCredits({ database: told, clock, makeId });
+const observed = stepped(database, step);
+const credits = createCredits({ database: observed, clock, makeId });
 while ((await credits.expire(new AbortController().signal)) > 0);
-const x402 = openX402Elsewhere({ ledger: told, nodeUrl, facilitatorUrl, clock, makeId });
+const x402 = openX402Elsewhere({ ledger: observed, nodeUrl, facilitatorUrl, clock, makeId });
 const key = { file, modulus };
 const { server } = openX402UploadServer({ x402, fixture, folder, key, credits, rules, clock });
 if (steps !== "0") left = Number(steps);

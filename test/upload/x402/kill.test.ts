@@ -1,6 +1,6 @@
 /**
  * Uploads with their payment, and kill -9 between any two steps: before anything is sent, after the dollars moved, while
- * bytes are written, signed, finalized and charged for. The payers' own log is the judge: whoever has paid has an upload
+ * bytes are written, signed, finalized and charged for. The payers' own log is the verify: whoever has paid has an upload
  * or the credits, once; who has not has neither; and the same payment sent again goes on where that is safe.
  *
  * KILLS sets how many (8 by default); SEED repeats a run.
@@ -42,7 +42,7 @@ type Story = {
   readonly kind: (typeof kinds)[number];
   readonly payer: Payer;
   readonly item: TestItem;
-  /** The payment, once it was asked for. */
+  /** The payment, after its request. */
   header: string | undefined;
   paid: bigint;
   /** The upload in parts that it made. */
@@ -82,13 +82,13 @@ test(`after ${kills} kills each settled payment is one upload, or credits, and e
     ]);
 
   function newStory(kind: Story["kind"]): Story {
-    const somebody = payer(stories.length);
-    node.mint(somebody.address, funds);
+    const account = payer(stories.length);
+    node.mint(account.address, funds);
     const data = random.bytes((kind === "unsigned, large" ? 70_000 : 2_000) + random.below(3_000));
     new DataView(data.buffer).setUint32(0, stories.length);
     const story: Story = {
       kind,
-      payer: somebody,
+      payer: account,
       item: makeItem(data, [], signers[4]),
       paid: 0n,
       header: undefined,
@@ -132,7 +132,7 @@ test(`after ${kills} kills each settled payment is one upload, or credits, and e
     await last.process.exited;
 
     for (const story of stories) {
-      const end = await judge(story, ledger.database, node, folder.path);
+      const end = await verify(story, ledger.database, node, folder.path);
       count(end);
       if (whole.has(story.payer.address)) expect(end).toContain("an upload");
     }
@@ -149,7 +149,7 @@ test(`after ${kills} kills each settled payment is one upload, or credits, and e
   }
 }, 3_600_000);
 
-/** Payers of uploads that are finalized, or will be, whoever asks. */
+/** Payers of uploads that are finalized, or will be. */
 async function wholeOf(database: LedgerDatabase): Promise<string[]> {
   const rows = await database.read((tx) =>
     tx.all<{ payer: string }>(
@@ -240,7 +240,7 @@ async function finish(story: Story, url: string): Promise<void> {
   story.isOver = true;
 }
 
-/** Whether somebody heard nothing because the process was killed. */
+/** Whether a client got no response because the process was killed. */
 function isGone(error: unknown): boolean {
   return error instanceof Error && "code" in error && /^(ECONN|Connection)/.test(String(error.code));
 }
@@ -248,7 +248,7 @@ function isGone(error: unknown): boolean {
 const blobOf = (bytes: Uint8Array) => new Blob([bytes as Uint8Array<ArrayBuffer>]);
 
 /** Holds what is true in the end against what a payer did. @returns What became of it. */
-async function judge(
+async function verify(
   { kind, payer: { address }, item, paid, receipt }: Story,
   database: LedgerDatabase,
   node: EvmNode,
@@ -267,7 +267,7 @@ async function judge(
   expect(balance + (taken?.winc ?? 0n)).toBe(moved);
   expect([0n, paid]).toContain(moved);
   if (receipt !== undefined) expect(taken?.id).toBe(receipt);
-  // The payment is bound to what it is for: whoever sends that again, it is the payer's, and goes on.
+  // The payment is bound to its bytes: a repeated request continues the upload of the payer.
   if (kind === "signed" || kind === "unsigned") expect(taken === undefined).toBe(moved === 0n);
   if (taken === undefined) return `${kind}: ${moved === 0n ? "not paid" : "credits"}`;
   const file = readFileSync(join(folder, taken.file));
