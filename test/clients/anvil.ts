@@ -38,7 +38,7 @@ export const anvilAccounts = [
 /** How a chain is started. */
 export type AnvilOptions = Readonly<{
   chainId?: number;
-  /** Mines only when told. */
+  /** Mines only on request. */
   isManual?: boolean;
 }>;
 
@@ -50,7 +50,7 @@ export type Anvil = Readonly<{
   url: string;
   chainId: number;
   rpc: <Value>(method: string, ...params: unknown[]) => Promise<Value>;
-  /** Sends a transaction, and unless it mines only when told waits for its block. @returns its hash. */
+  /** Sends a transaction, and waits for its block unless mining is manual. @returns its hash. */
   send: (transaction: AnvilTransaction) => Promise<string>;
   mine: (blocks?: number) => Promise<void>;
   /** Puts a contract on the chain. @returns its address, lower case. */
@@ -94,7 +94,7 @@ export async function openAnvil({ chainId = 8_453, isManual = false }: AnvilOpti
   async function send({ value = 0n, ...transaction }: AnvilTransaction): Promise<string> {
     const fields = { ...transaction, value: `0x${value.toString(16)}`, gas: "0x4c4b40" };
     const hash = await rpc<string>("eth_sendTransaction", fields);
-    // It answers before its block is made.
+    // It responds before its block is mined.
     if (!isManual) await receiptOf(hash);
     return hash;
   }

@@ -1,5 +1,6 @@
 /**
- * The page of the API reference in a real browser: it draws the document, sends an example, and asks nobody but us.
+ * The page of the API reference in a real browser: it draws the document, sends an example, and sends requests only to
+ * this server.
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";

@@ -57,7 +57,7 @@ describeWith(clientLibraries, "ar-gql", () => {
     expect(await tx("A".repeat(43))).toBeNull();
   });
 
-  test("run answers a query with its variables", async () => {
+  test("run returns the result of a query with variables", async () => {
     const { run } = await client();
     const query = "query($ids: [ID!]) { transactions(ids: $ids) { edges { node { id } } } }";
     const response = await run(query, { ids: [program.line.sample.manifest] });
@@ -84,7 +84,7 @@ describeWith(clientLibraries, "ar-gql", () => {
     expect(ids).toHaveLength(9);
   });
 
-  test("run answers errors as errors", async () => {
+  test("run reports errors as errors", async () => {
     await expect((await client()).run("{ nothing }")).rejects.toThrow();
   });
 });

@@ -117,7 +117,7 @@ describeWith(clientLibraries, "we verify what @dha-team/arbundles signs", () => 
 });
 
 describeWith(clientLibraries, "what @dha-team/arbundles accepts and we reject", () => {
-  test("a type 6 signature by nobody", async () => {
+  test("a type 6 signature without a signer", async () => {
     const signer = signers.find(({ scheme }) => scheme.type === 6);
     if (signer === undefined) throw new Error("no signer of type 6");
     const forged = createDataItem({ data: "forged" }, { ...signer, sign: () => new Uint8Array(2_052) });

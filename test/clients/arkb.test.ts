@@ -46,7 +46,7 @@ describeWith(arkb, "arkb", () => {
     if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
   });
 
-  /** Runs a command with a wallet; answers what it printed. Behind `--` an id that begins with a dash is no option. */
+  /** Runs a command with a wallet. @returns Its output. After `--`, an id that begins with a dash is not an option. */
   async function run(
     words: readonly string[],
     { wallet = "wallet.json", more = [] }: { wallet?: string; more?: readonly string[] } = {},
@@ -77,7 +77,7 @@ describeWith(arkb, "arkb", () => {
     return printed;
   }
 
-  /** Deploys a folder; answers the id of its manifest, and what was printed. */
+  /** Deploys a folder. @returns The id of its manifest, and the output. */
   async function deploy(site: string, ...more: string[]) {
     const printed = await run(["deploy", join(folder, site)], { more: ["--auto-confirm", ...more] });
     expect(printed).toContain("Files deployed!");
@@ -93,14 +93,14 @@ describeWith(arkb, "arkb", () => {
   const balance = async (of: string) => BigInt(await (await read(`/wallet/${of}/balance`)).text());
 
   /** Winston, as a command with the amount in AR tells it. */
-  async function toldBalance(): Promise<bigint> {
+  async function printedBalance(): Promise<bigint> {
     const printed = await run(["balance"]);
     expect(printed).toContain(address);
     const [whole = "", decimals = ""] = (balancePattern.exec(printed)?.[1] ?? "").replaceAll(",", "").split(".");
     return BigInt(`${whole}${decimals.padEnd(12, "0")}`);
   }
 
-  /** A small site whose bytes nobody has deployed before: arkb remembers what it deployed by its hash. */
+  /** A small site of new bytes: arkb remembers deployed files by their hash. */
   function writeSite(name: string): Map<string, Uint8Array> {
     const mark = randomBytes(8).toString("hex");
     const files = new Map<string, Uint8Array>([
@@ -138,10 +138,10 @@ describeWith(arkb, "arkb", () => {
   }
 
   test(
-    "deploys a folder, one transaction a file, at the fees that it was told",
+    "deploys a folder, one transaction a file, at the quoted fees",
     async () => {
       const files = writeSite("site");
-      const before = await toldBalance();
+      const before = await printedBalance();
       expect(before).toBe(await balance(address));
       const { id, printed } = await deploy("site");
       // What it posts is pending until a block is mined.
@@ -153,7 +153,7 @@ describeWith(arkb, "arkb", () => {
       for (const each of ids) expect(printed).toContain(each);
       const rewards = await Promise.all(ids.map(async (each) => BigInt((await transaction(each)).reward)));
       const spent = rewards.reduce((sum, reward) => sum + reward, 0n);
-      expect(await toldBalance()).toBe(before - spent);
+      expect(await printedBalance()).toBe(before - spent);
     },
     timeoutMs,
   );

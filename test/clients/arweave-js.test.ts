@@ -205,7 +205,7 @@ function describeClient(open: () => Promise<Fixture>) {
     expect(Buffer.compare(Buffer.from(read as Uint8Array), data)).toBe(0);
   }, 120_000);
 
-  test("gives data in each form that is asked for, of both formats", async () => {
+  test("returns data in each requested form, of both formats", async () => {
     const text = "a stone on a heap, Stein auf Stein: 石";
     const second = await postData(Buffer.from(text));
     const first = await arweave.createTransaction({ data: text }, key);
@@ -222,7 +222,7 @@ function describeClient(open: () => Promise<Fixture>) {
     }
   });
 
-  test("pays another wallet, at the price that it was told", async () => {
+  test("pays another wallet, at the quoted price", async () => {
     const target = await arweave.wallets.jwkToAddress(await arweave.wallets.generate());
     expect(await arweave.wallets.getBalance(target)).toBe("0");
     const before = BigInt(await arweave.wallets.getBalance(address));
@@ -296,7 +296,7 @@ function describeClient(open: () => Promise<Fixture>) {
     expect(await arweave.network.getPeers()).toEqual([]);
   });
 
-  test("is told the node's words when it does wrong", async () => {
+  test("gets the node's messages for invalid input", async () => {
     const transaction = await arweave.createTransaction({ data: "x", last_tx: "A".repeat(64) }, key);
     await arweave.transactions.sign(transaction, key);
     const stale = await arweave.transactions.post(transaction);
@@ -304,8 +304,8 @@ function describeClient(open: () => Promise<Fixture>) {
 
     const cheap = await arweave.createTransaction({ data: "x", reward: "1" }, key);
     await arweave.transactions.sign(cheap, key);
-    const refused = await arweave.transactions.post(cheap);
-    expect([refused.status, refused.data]).toEqual([400, { error: "Transaction verification failed." }]);
+    const rejected = await arweave.transactions.post(cheap);
+    expect([rejected.status, rejected.data]).toEqual([400, { error: "Transaction verification failed." }]);
     expect((await arweave.transactions.getStatus(cheap.id)).status).toBe(404);
     expect((await arweave.api.get(`tx/${cheap.id}`)).status).toBe(410);
 

@@ -26,7 +26,7 @@ describeWith(browserNeed, "in a browser", () => {
     browser = await openBrowser();
     ({ page, strangers, faults } = await openWatchedPage(browser));
     page.on("console", (message) => {
-      // The browser itself says so of every response that is no success, also of a declined card's.
+      // The browser logs every response with an error status, also for a declined card.
       if (message.type() === "error" && !message.text().includes("402")) faults.push(message.text());
     });
   }, 120_000);

@@ -108,7 +108,7 @@ describeWith(anvilNeed, "an EVM chain", () => {
       });
     });
 
-    test("nothing, or somebody else: rejected in the peer's words", async () => {
+    test("nothing, or to another address: rejected with the specified message", async () => {
       const { submit } = await openCoin();
       const nothing = await anvil.send({ from: alice, to: payee });
       const elsewhere = await anvil.send({ from: alice, to: bob, value: 5n });
@@ -124,7 +124,7 @@ describeWith(anvilNeed, "an EVM chain", () => {
       expect((await rejectionOf(submit(`0x${"ab".repeat(32)}`)))[0]).toBe("transaction_not_found");
     });
 
-    test("to a contract that rejects: the transaction stands in a block and nothing is credited", async () => {
+    test("to a contract that rejects: the transaction is in a block and nothing is credited", async () => {
       const contract = await anvil.deploy(contracts.Payee.bytecode);
       const { submit, balance, look } = await openCoin(contract);
       await look();
@@ -275,7 +275,7 @@ describeWith(anvilNeed, "an EVM chain", () => {
       expect(await balance(known(carol))).toBe(6n * dollars);
     });
 
-    test("and is found by its log, whoever called the contract; transfers of nothing are not", async () => {
+    test("and is found by its log, for any caller of the contract; empty transfers are not", async () => {
       const { submit, look, balance } = await openToken();
       await look();
       await call(bob, selectors.approve, carol, 5n * dollars);
@@ -303,7 +303,7 @@ describeWith(anvilNeed, "an EVM chain", () => {
       ]);
     });
 
-    test("more than anybody has: the transaction reverts, and is a failed payment", async () => {
+    test("more than the balance: the transaction reverts, and is a failed payment", async () => {
       const { submit } = await openToken();
       const hash = await call(alice, selectors.transfer, payee, 2n ** 255n);
       await anvil.mine(3);
@@ -375,7 +375,7 @@ describeWith(anvilNeed, "an EVM chain", () => {
     });
   });
 
-  test("that is another than is meant is trouble, and nothing of it is believed", async () => {
+  test("that is not the expected chain is a fault, and its data is not trusted", async () => {
     const rpc = openJsonRpc(front.url);
     const chain = createEvmCoin({
       token: "ethereum",
@@ -392,11 +392,11 @@ describeWith(anvilNeed, "an EVM chain", () => {
   });
 });
 
-/** A server before the chain's own, that counts what is asked, and rejects what it is told to. */
+/** A proxy of the chain's server, which counts requests, and rejects given requests. */
 type Front = Readonly<{
   url: string;
   refuse: (test: (method: string, params: readonly unknown[]) => boolean) => void;
-  /** Blocks that were asked for with all their transactions. */
+  /** Number of blocks that were requested with all their transactions. */
   wholeBlocks: () => number;
   reset: () => void;
   close: () => Promise<void>;
@@ -438,6 +438,6 @@ function blocksOf(params: readonly unknown[]): number {
 
 function known(text: string): UserAddress {
   const read = readAddress(text, "ethereum");
-  if (read === undefined) throw new Error(`${text} is no address`);
+  if (read === undefined) throw new Error(`${text} is not an address`);
   return read.address;
 }

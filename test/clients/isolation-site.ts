@@ -19,7 +19,7 @@ export type IsolationSite = Readonly<{
   keeper: Id;
   /** Does nothing by itself. */
   thief: Id;
-  /** A script that would be a service worker, which answers everything with "taken over". */
+  /** A script that would be a service worker, which responds to everything with "taken over". */
   worker: Id;
   /** A manifest. */
   app: Id;

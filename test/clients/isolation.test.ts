@@ -1,7 +1,7 @@
 /**
- * Pages of different ids in a real browser: none reads what another keeps, none takes over an origin that ids share, none
- * reads administration; and an app that knows nothing of gateways works. Under `dev`, with a root host of the operator's,
- * and what holds where no root host is known.
+ * Pages of different ids in a real browser: none reads what another keeps, none takes over an origin that ids share,
+ * none reads administration; and an app that knows nothing of gateways works. Under `dev`, with a root host of the
+ * operator's, and what holds where no root host is known.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -169,7 +169,7 @@ describeWith(browserNeed, "in a browser", () => {
       expect(await (await page.goto(`${fixture.gateway}/health`))?.text()).toContain("uptime");
     });
 
-    test("a service worker of an id's own host answers there and nowhere else", async () => {
+    test("a service worker of an id's own host works there and nowhere else", async () => {
       const other = await context.newPage();
       await other.goto(`${fixture.ownHost(site.thief)}/`);
       expect(await other.evaluate(register, `/${site.worker}`)).toBe("registered");
@@ -187,14 +187,14 @@ describeWith(browserNeed, "in a browser", () => {
         expect(await page.evaluate(readAddress, `${fixture.gateway}${prefix}/debug`)).toBe("refused");
         expect(await page.evaluate(readAddress, `${prefix}/debug`)).toBe("404");
       }
-      // What is public can be read from everywhere.
+      // Public routes can be read from everywhere.
       expect(await page.evaluate(readAddress, `${fixture.gateway}/svc/info`)).toBe("200");
       await page.goto(`${fixture.gateway}/local/social/frame/${site.thief}`);
       expect(await page.evaluate(readAddress, `${fixture.gateway}/svc/admin/debug`)).toBe("refused");
     });
 
     test("an app that knows nothing of gateways works, and finds what it stored when it comes again", async () => {
-      faults.length = 0; // those of the pages that were kept out
+      faults.length = 0; // faults of the blocked pages
       for (const visits of [1, 2]) {
         await page.goto(`${fixture.gateway}/${site.app}/`);
         await page.locator("#root[data-ready]").waitFor();

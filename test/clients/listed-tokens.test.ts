@@ -122,7 +122,7 @@ describeWith(anvilNeed, "payments in KYVE and in listed tokens", () => {
     expect(await balanceOf(payer.address)).toBe(before + winc);
   });
 
-  test("ARIO that nobody reports is found, also when the program was killed meanwhile", async () => {
+  test("unreported ARIO is found, also when the program was killed meanwhile", async () => {
     const before = await balanceOf(payer.address);
     await program.kill();
     await transfer(ario, 10n ** 8n);

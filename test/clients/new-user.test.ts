@@ -52,7 +52,7 @@ describeWith(needs, "a new user", () => {
       mkdirSync(dirname(join(folder, "site", path)), { recursive: true });
       writeFileSync(join(folder, "site", path), data);
     }
-    // A key that nobody has given credits to.
+    // A key without credits.
     const ownKey = generateKeyPairSync("rsa", { modulusLength: 4_096 }).privateKey.export({ format: "jwk" });
     writeFileSync(keyFile, JSON.stringify(ownKey));
     const address = createHash("sha256")

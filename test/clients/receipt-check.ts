@@ -7,7 +7,7 @@
  */
 import { constants, createHash, createPublicKey, verify } from "node:crypto";
 
-/** A receipt as it stands on the wire. */
+/** A receipt as it is sent. */
 export type WireReceipt = Readonly<{
   id: string;
   timestamp: number;

@@ -1,6 +1,6 @@
 /**
- * The sample site in a real browser: it opens on an origin of its own, shows its picture, plays its sound by ranges, and
- * its links lead on. GraphiQL runs a query without asking anybody else.
+ * The sample site in a real browser: it opens on an origin of its own, shows its picture, plays its sound by ranges,
+ * and its links lead on. GraphiQL runs a query without requests to other hosts.
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
@@ -54,7 +54,7 @@ describeWith(browserNeed, "in a browser", () => {
     expect((await ranges).headers()["content-range"]).toMatch(/^bytes \d+-\d+\/15876044$/);
   });
 
-  test("its links lead to items of nested bundles, and a path that is no key to the fallback", async () => {
+  test("its links lead to items of nested bundles, and an unknown path to the fallback", async () => {
     await page.getByText("Note 1").click();
     await page.getByText("A note in a bundle within a bundle.").waitFor();
     await page.goto(new URL("/no/such/path", page.url()).href.replace("/no/", `/${program.line.sample.manifest}/no/`));

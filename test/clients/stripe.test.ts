@@ -1,5 +1,5 @@
 /**
- * Stripe's published client library against the sandbox that stands for Stripe, its signatures against ours both ways,
+ * Stripe's published client library against the simulated Stripe, its signatures against ours both ways,
  * and its requests beside those of our own client: what we take for Stripe's protocol is what Stripe's own code speaks.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -38,7 +38,7 @@ describeWith(clientLibraries, "stripe (npm)", () => {
   const failureOf = (call: Promise<unknown>) =>
     call.then(
       () => {
-        throw new Error("the call was not refused");
+        throw new Error("the call was not rejected");
       },
       (error: { type: string; code?: string; statusCode?: number; param?: string; decline_code?: string }) => {
         const { type, code, statusCode, param, decline_code } = error;
@@ -48,7 +48,7 @@ describeWith(clientLibraries, "stripe (npm)", () => {
 
   const money = { amount: 1234, currency: "usd" };
 
-  describe("the sandbox answers it", () => {
+  describe("the sandbox", () => {
     test("with a payment that is made, confirmed, and expanded with its charge", async () => {
       const made = await stripe.paymentIntents.create({
         ...money,
@@ -290,7 +290,7 @@ describeWith(clientLibraries, "stripe (npm)", () => {
       }
     });
 
-    test("of the sandbox are believed by the library, and no altered letter is", async () => {
+    test("of the sandbox are accepted by the library, and altered deliveries are not", async () => {
       const header = signDelivery(payload, webhookSecret, nowSeconds());
       expect((await stripe.webhooks.constructEventAsync(payload, header, webhookSecret)).id).toBe("evt_1");
       const altered = stripe.webhooks.constructEventAsync(`${payload} `, header, webhookSecret);
@@ -320,7 +320,7 @@ describeWith(clientLibraries, "stripe (npm)", () => {
       expect(await fixture.balance(address)).toBe(BigInt(top.topUpQuote["winstonCreditAmount"] ?? ""));
     });
 
-    test("of letters that the sandbox sends over a socket are believed by the library", async () => {
+    test("of deliveries that the sandbox sends over a socket are accepted by the library", async () => {
       const deliveries: string[] = [];
       const server = Bun.serve({
         ...{ hostname: "127.0.0.1", port: 0 },
@@ -381,7 +381,7 @@ describeWith(clientLibraries, "stripe (npm)", () => {
 
     const signal = new AbortController().signal;
     const oursOf = (url: string) => openStripe({ url, secretKey: sandboxKey, random: () => 0 });
-    const wish = {
+    const terms = {
       ...{ quoteId: "q1", currency: "usd", amount: 1000n, description: 'credits "for" ü&=[]' },
       metadata: { winstonCreditAmount: "123" },
     };
@@ -399,7 +399,7 @@ describeWith(clientLibraries, "stripe (npm)", () => {
           quantity: 1,
           price_data: {
             ...{ currency: "usd", unit_amount: 1000 },
-            product_data: { name: "Storage credits", description: wish.description },
+            product_data: { name: "Storage credits", description: terms.description },
           },
         },
       ],
@@ -416,13 +416,13 @@ describeWith(clientLibraries, "stripe (npm)", () => {
     const rows: readonly (readonly [string, Ask, Ask])[] = [
       [
         "to make a payment",
-        (url) => oursOf(url).createPaymentIntent(wish, signal),
+        (url) => oursOf(url).createPaymentIntent(terms, signal),
         (url) =>
           clientOf(url).paymentIntents.create({
             ...{
               amount: 1000,
               currency: "usd",
-              description: wish.description,
+              description: terms.description,
               payment_method_types: ["card"],
             },
             metadata,
@@ -430,7 +430,7 @@ describeWith(clientLibraries, "stripe (npm)", () => {
       ],
       [
         "to make a hosted checkout",
-        (url) => oursOf(url).createCheckout(wish, expiresAt, hosted, signal),
+        (url) => oursOf(url).createCheckout(terms, expiresAt, hosted, signal),
         (url) =>
           clientOf(url).checkout.sessions.create({
             ...checkout,
@@ -439,7 +439,7 @@ describeWith(clientLibraries, "stripe (npm)", () => {
       ],
       [
         "to make an embedded checkout that leads nowhere",
-        (url) => oursOf(url).createCheckout(wish, expiresAt, { uiMode: "embedded", returnUrl: undefined }, signal),
+        (url) => oursOf(url).createCheckout(terms, expiresAt, { uiMode: "embedded", returnUrl: undefined }, signal),
         (url) =>
           clientOf(url).checkout.sessions.create({
             ...checkout,
@@ -450,7 +450,7 @@ describeWith(clientLibraries, "stripe (npm)", () => {
       [
         "to make an embedded checkout that leads back",
         (url) =>
-          oursOf(url).createCheckout(wish, expiresAt, { uiMode: "embedded", returnUrl: "https://a.example/" }, signal),
+          oursOf(url).createCheckout(terms, expiresAt, { uiMode: "embedded", returnUrl: "https://a.example/" }, signal),
         (url) =>
           clientOf(url).checkout.sessions.create({
             ...checkout,

@@ -1,7 +1,7 @@
 /**
  * The published SDK for credits against the payment service: every call that it has for payments, unchanged.
  *
- * What each must be answered with: docs/reference/payment.md#routes.
+ * The required responses: docs/reference/payment.md#routes.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -364,7 +364,7 @@ describeWith(clientLibraries, "turbo-sdk", () => {
       expect(payments).toMatchObject([{ type: "crypto", senderAddress: arweaveKey(program).address }]);
     });
 
-    test("submitFundTransaction of what nobody sent is not found", async () => {
+    test("submitFundTransaction of an unknown transaction is not found", async () => {
       const turbo = await openAnonymousTurbo(program);
       await expect(turbo.submitFundTransaction({ txId: "A".repeat(43) })).rejects.toThrow(
         '(Status 404): "Transaction ID not found!"',

@@ -1,6 +1,6 @@
 /**
- * The published SDK pays in coins of Solana: a whole program, with the tests' node as the cluster. The SDK signs with its
- * own key, and the node rejects what is not signed.
+ * The published SDK pays in coins of Solana: a whole program, with the tests' node as the cluster. The SDK signs with
+ * its own key, and the node rejects what is not signed.
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";

@@ -49,7 +49,7 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "the published SDK, 
       paymentServiceConfig: { url: program.line.payment },
       uploadServiceConfig: { url: program.line.upload },
     });
-    // It looks for its own transaction after 25 seconds unless it is told otherwise, which its options cannot say.
+    // It looks for its own transaction after 25 seconds and its options cannot change that.
     const { tokenTools } = Reflect.get(turbo, "paymentService");
     Object.assign(tokenTools, { pollingOptions });
     return turbo;

@@ -2,7 +2,7 @@
  * The published SDK's uploads in parts against `cairn dev`, unchanged: 11 MiB, and as much as MEBIBYTES says; through a
  * program that is killed on the way; by those who cannot pay.
  *
- * What the SDK sends, and must be answered with: docs/reference/upload.md#uploads-in-parts.
+ * Requests of the SDK and the required responses: docs/reference/upload.md#uploads-in-parts.
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
@@ -18,7 +18,7 @@ import { openUploadFront } from "./upload-front.ts";
 
 const { MEBIBYTES } = process.env;
 const mebibyte = 2 ** 20;
-/** Just above two of the SDK's parts, where it sends parts without being told. */
+/** Just above two of the SDK's parts, where it sends parts by default. */
 const sizes = [11, ...(MEBIBYTES === undefined ? [] : MEBIBYTES.split(",").map(Number))];
 
 /** Nothing is free here but what a test pays for others with. */
@@ -96,7 +96,7 @@ describeWith(clientLibraries, "turbo-sdk in parts", () => {
     900_000,
   );
 
-  test("an Ethereum key that has no credits is told so, and nothing is stored but what it may pay later", async () => {
+  test("an Ethereum key without credits gets that error, and only the payable upload is stored", async () => {
     const key = turboKeys(program).find(({ token }) => token === "ethereum") ?? arweaveKey(program);
     const turbo = await openTurbo(program, key);
     const size = 11 * mebibyte;

@@ -2,7 +2,7 @@
  * The published SDK for uploads against `cairn dev`, unchanged: what it uploads is read back at once to the byte, its
  * receipts hold by a computation of their own, and every winc is where it must be.
  *
- * What each call sends, and must be answered with: docs/reference/upload.md#posting-an-item.
+ * The request of each call, and the required response: docs/reference/upload.md#posting-an-item.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -224,7 +224,7 @@ describeWith(clientLibraries, "turbo-sdk", () => {
       expect([...owners.keys()].sort((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6, 7, 101]);
     });
 
-    test("as a stream whose length nobody says", async () => {
+    test("as a stream of unknown length", async () => {
       const raw = await signedItem(randomBytes(3_000));
       const reply = await fetch(`${program.line.upload}/v1/tx`, {
         method: "POST",
@@ -272,8 +272,8 @@ describeWith(clientLibraries, "turbo-sdk", () => {
     test("is rejected with what is needed and what there is, and nothing is stored", async () => {
       const key = stranger();
       const turbo = await openTurbo(program, key);
-      const refused = turbo.upload({ data: randomBytes(100_000) });
-      const error = await refused.then(
+      const upload = turbo.upload({ data: randomBytes(100_000) });
+      const error = await upload.then(
         () => undefined,
         (reason: unknown) => reason,
       );
@@ -293,7 +293,7 @@ describeWith(clientLibraries, "turbo-sdk", () => {
     });
   });
 
-  describe("with credits of somebody else", () => {
+  describe("with credits of another account", () => {
     test("shareCredits, spending by paidBy, and revokeCredits, to the winc", async () => {
       const [, giver] = payers();
       if (giver === undefined) throw new Error("there is no Ethereum key");
@@ -423,8 +423,8 @@ describeWith(clientLibraries, "turbo-sdk", () => {
       "without credits is rejected, and nothing is stored",
       async () => {
         const turbo = await openTurbo(program, stranger());
-        const refused = turbo.upload({ data: randomBytes(100_000), chunkingMode: "force" });
-        await expect(refused).rejects.toThrow();
+        const upload = turbo.upload({ data: randomBytes(100_000), chunkingMode: "force" });
+        await expect(upload).rejects.toThrow();
       },
       chunkedMs,
     );

@@ -57,7 +57,7 @@ export function turboKeys(program: RunningProgram): TurboKey[] {
 /** How often the SDK looks for its own transaction: by default it waits 15 seconds before it looks at all. */
 const pollingOptions = { initialBackoffMs: 50, pollingIntervalMs: 100, maxAttempts: 600 };
 
-/** Opens the SDK for whoever holds a key. */
+/** Opens the SDK with a key. */
 export async function openTurbo({ line }: RunningProgram, { token, privateKey }: TurboKey) {
   const { ArweaveToken, TurboFactory } = await import("@ardrive/turbo-sdk");
   const arweave = new ArweaveToken({ gatewayUrl: line.gateway, pollingOptions });
@@ -71,7 +71,7 @@ export async function openTurbo({ line }: RunningProgram, { token, privateKey }:
   });
 }
 
-/** Opens the SDK for anybody. */
+/** Opens the SDK without a key. */
 export async function openAnonymousTurbo({ line }: RunningProgram, token = "arweave") {
   const { TurboFactory } = await import("@ardrive/turbo-sdk");
   return TurboFactory.unauthenticated({

@@ -31,7 +31,7 @@ describeWith(clientLibraries, "wayfinder-core", () => {
   let folder: string;
   let liar: ReturnType<typeof Bun.serve>;
   let manifest: string;
-  /** An item that is no manifest: what is asked for is what comes. */
+  /** An item that is not a manifest: the response is the requested item. */
   let picture: string;
   let pictureBytes: Uint8Array;
 
@@ -50,7 +50,7 @@ describeWith(clientLibraries, "wayfinder-core", () => {
       ({ headers }) => headers.get("x-ar-io-verified") === "true",
     );
     pictureBytes = await settled.bytes();
-    liar = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: lie });
+    liar = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: tamper });
   }, 120_000);
 
   afterAll(async () => {
@@ -68,7 +68,7 @@ describeWith(clientLibraries, "wayfinder-core", () => {
   const trusting = () => ({ trustedGateways: [gateway()], logger: quiet });
 
   /** Gives what the gateway gives, with one bit of the body another one. */
-  async function lie(request: Request): Promise<Response> {
+  async function tamper(request: Request): Promise<Response> {
     const { pathname } = new URL(request.url);
     const { method, headers } = request;
     const response = await fetch(new URL(pathname, gateway()), {
@@ -84,7 +84,9 @@ describeWith(clientLibraries, "wayfinder-core", () => {
     return new Response(body, { status: response.status, headers: stored });
   }
 
-  /** In two pieces, the second a while after the first: what the headers alone reject is rejected long before the end. */
+  /**
+   * In two pieces, the second a while after the first: what the headers alone reject is rejected long before the end.
+   */
   const slowly = (bytes: Uint8Array) =>
     new ReadableStream({
       start: async (controller) => {
@@ -110,11 +112,11 @@ describeWith(clientLibraries, "wayfinder-core", () => {
   };
 
   /**
-   * Version 1.9.2 listens to a verification only when the body has ended: a rejection before is nobody's until then, and
-   * such a one fails a test. What the library is told stays the same.
+   * Version 1.9.2 listens to a verification only when the body has ended: a rejection before is nobody's until then,
+   * and such a one fails a test. What the library is told stays the same.
    */
   function heard(strategy: Strategy | undefined) {
-    if (strategy === undefined) throw new Error("there is no such strategy");
+    if (strategy === undefined) throw new Error("unknown strategy");
     const verifyData: Strategy["verifyData"] = (parameters) => {
       const verifying = strategy.verifyData(parameters);
       verifying.catch(() => undefined);
@@ -123,7 +125,7 @@ describeWith(clientLibraries, "wayfinder-core", () => {
     return { trustedGateways: strategy.trustedGateways, verifyData };
   }
 
-  /** Asks for an address; answers what came, and whether the library believes it. */
+  /** Requests a URL. @returns The content, and the verdict of the library. */
   async function fetchVerified(address: string, strategyName: string, router = statically(gateway())) {
     const events = new Set<string>();
     const options = {
@@ -163,8 +165,8 @@ describeWith(clientLibraries, "wayfinder-core", () => {
     const id = address === bundle() ? address : picture;
     const expected = await (await read(`/raw/${id}`)).bytes();
     expect(Buffer.compare(bytes ?? new Uint8Array(0), expected)).toBe(0);
-    const refused = await fetchVerified(address, strategyName, statically(liar.url));
-    expect([refused.bytes, refused.events]).toEqual([undefined, ["failed"]]);
+    const rejected = await fetchVerified(address, strategyName, statically(liar.url));
+    expect([rejected.bytes, rejected.events]).toEqual([undefined, ["failed"]]);
   });
 
   test("is given in the bundle what an item's signature is checked by, over the item's data", async () => {
@@ -210,7 +212,7 @@ describeWith(clientLibraries, "wayfinder-core", () => {
     expect(counts).toEqual([1, 3]);
   });
 
-  /** Posts a bundle of a small item and one that reaches over three chunks; answers the id of the second. */
+  /** Posts a bundle of a small item and one of three chunks. @returns The id of the second. */
   async function postLargeItem(): Promise<string> {
     const { default: Arweave } = await import("arweave");
     const arweave = Arweave.init({ host: gateway().hostname, port: gateway().port, protocol: "http" });
@@ -233,7 +235,7 @@ describeWith(clientLibraries, "wayfinder-core", () => {
     return id;
   }
 
-  test("is routed by HEAD to the gateway that answers, past one that is not there", async () => {
+  test("is routed by HEAD to the gateway that responds, past an unreachable one", async () => {
     const closed = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response() });
     const gone = closed.url;
     await closed.stop(true);

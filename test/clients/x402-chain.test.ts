@@ -92,8 +92,8 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "x402 on a chain", (
   }
 
   const look = async (authorization: Authorization, transaction?: string) => {
-    const standing = await chain.look(authorization, { transaction, fromHeight: 0 }, never);
-    return standing.kind === "ok" ? standing.value : standing;
+    const status = await chain.look(authorization, { transaction, fromHeight: 0 }, never);
+    return status.kind === "ok" ? status.value : status;
   };
   const send = async (data: Uint8Array) => {
     const outcome = await sender.send({ to: contract, data }, async () => true, never);
@@ -162,13 +162,13 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "x402 on a chain", (
     expect(await chain.try(authorization, signature, never)).toEqual({ kind: "fits" });
     expect(await look(authorization)).toMatchObject({ kind: "unused" });
     const transaction = await send(data);
-    const standing = await eventually(
+    const status = await eventually(
       () => look(authorization, transaction),
       ({ kind }) => kind === "moved",
     );
-    expect(standing).toMatchObject({ kind: "moved", transaction, confirmations: 1 });
-    expect(await look(authorization)).toEqual(standing);
-    expect(await look(authorization, `0x${"ab".repeat(32)}`)).toEqual(standing);
+    expect(status).toMatchObject({ kind: "moved", transaction, confirmations: 1 });
+    expect(await look(authorization)).toEqual(status);
+    expect(await look(authorization, `0x${"ab".repeat(32)}`)).toEqual(status);
     expect(await chain.try(authorization, signature, never)).toMatchObject({
       kind: "reverts",
       reason: expect.stringContaining("used or canceled"),
@@ -198,7 +198,7 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "x402 on a chain", (
     }
   });
 
-  test("a nonce that paid somebody else did not pay us", async () => {
+  test("a nonce that paid another account is not our payment", async () => {
     const { authorization } = await authorize();
     const elsewhere = await authorize({ nonce: authorization.nonce, to: known(settler.address) });
     const transaction = await send(elsewhere.data);
@@ -279,7 +279,7 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "x402 on a chain", (
     expect(await chain.try(authorization, signature, never)).toEqual({ kind: "fits" });
   });
 
-  test("a server of another chain is trouble, and nothing is sent there", async () => {
+  test("a server of another chain is a fault, and nothing is sent there", async () => {
     const client = createEvmClient(rpc, 1n);
     const other = createAuthorizationChain({ client, domain: domain(), evm: createEvmChain(rpc, 1n) });
     const { authorization, signature, data } = await authorize();
@@ -308,6 +308,6 @@ const authorizationTypes = {
 
 function known(text: string): UserAddress {
   const read = readAddress(text.toLowerCase(), "ethereum");
-  if (read === undefined) throw new Error(`${text} is no address`);
+  if (read === undefined) throw new Error(`${text} is not an address`);
   return read.address;
 }

@@ -225,8 +225,8 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "a smart wallet that
     const authorization = authorizationOf(address);
     const signature = Uint8Array.fromHex((await sign(authorization)).slice(2));
     const elsewhere = openJsonRpc("http://127.0.0.1:1");
-    const nobody = createEvmClient(elsewhere, BigInt(anvil.chainId));
-    expect(await isSignedByWallet(nobody, domain(), { authorization, signature }, never)).toMatchObject({
+    const unreachable = createEvmClient(elsewhere, BigInt(anvil.chainId));
+    expect(await isSignedByWallet(unreachable, domain(), { authorization, signature }, never)).toMatchObject({
       kind: "fault",
     });
     elsewhere.close();
@@ -235,6 +235,6 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "a smart wallet that
 
 function known(text: string): UserAddress {
   const read = readAddress(text.toLowerCase(), "ethereum");
-  if (read === undefined) throw new Error(`${text} is no address`);
+  if (read === undefined) throw new Error(`${text} is not an address`);
   return read.address;
 }

@@ -16,7 +16,7 @@ const dollars = 1_000_000n;
 const held = 1_000n * dollars;
 /** Costs the least that anything does: 1,000 units. */
 const small = "type=credits&qty=1";
-/** More than the clients spend without being told: ten cents. */
+/** More than the clients spend by default: ten cents. */
 const spendMax = 10n * dollars;
 
 type Paid = Readonly<{
@@ -65,7 +65,7 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "the published clien
     const account = privateKeyToAccount(key as `0x${string}`);
     const client = new x402Client();
     registerExactEvmScheme(client, { signer: account });
-    // It pays in no coin that it does not know, unless it is told to.
+    // It pays only in known coins by default.
     client.setSpendControls(false);
     return {
       "1": wrapFetchWithPayment(fetch, account as never, spendMax),
@@ -137,7 +137,7 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "the published clien
       });
     });
 
-    test("a payer without dollars is rejected, and told what to pay", async () => {
+    test("a payer without dollars is rejected with the price", async () => {
       const [, , , poor] = anvilAccounts;
       for (const version of ["1", "2"] as const) {
         const response = await (await clients(poor.key))[version](topUp("type=credits&qty=1"));
@@ -146,7 +146,7 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "the published clien
       }
     });
 
-    test("a restart in between forgets nothing: the same header is answered the same", async () => {
+    test("a restart in between loses nothing: the same header gets the same response", async () => {
       const seen: RequestInit[] = [];
       const { privateKeyToAccount } = await import("viem/accounts");
       const { wrapFetchWithPayment } = await import("x402-fetch");
@@ -176,7 +176,7 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "the published clien
         }),
       );
       console.log(`twenty at once ${way}:`, statuses.join(" "));
-      // The facilitator's transactions get in each other's way (x402 #3231): then it rejects, or nobody knows.
+      // The facilitator's transactions get in each other's way (x402 #3231): then it rejects, or the outcome is unknown.
       if (way === "without a facilitator") expect(statuses).toEqual(statuses.map(() => 200));
       await eventually(
         async () => [await balance(), await dollarsOf(payer.address)] as const,

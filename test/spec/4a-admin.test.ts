@@ -261,7 +261,7 @@ const rows: readonly Row[] = [
   ],
 ];
 
-/** Every endpoint of administration, and a path that it answers to. */
+/** Every endpoint of the admin API, and a path of it. */
 const endpoints: readonly (readonly [method: string, path: string, others: readonly string[]])[] = [
   ["GET", "/debug", ["POST", "PUT", "DELETE"]],
   ["POST", "/queue-tx", ["GET", "PUT"]],
@@ -338,7 +338,7 @@ describe("administration", () => {
     expectAdministrations(preflight);
   });
 
-  test("a path that is none of them is not found, and not stored", async () => {
+  test("another path is not found, and not stored", async () => {
     for (const path of ["/svc/admin", "/svc/admin/", "/svc/admin/nothing", "/svc/admin/debug/"]) {
       const response = await send("GET", path, undefined);
       expect([path, response.status]).toEqual([path, 404]);
@@ -438,17 +438,17 @@ describe("the debug record", () => {
 });
 
 describe("an export", () => {
-  const wish = { outputDir: "parquet/a", startHeight: 0, endHeight: 0, maxFileRows: 0 };
+  const options = { outputDir: "parquet/a", startHeight: 0, endHeight: 0, maxFileRows: 0 };
   const status = async () =>
     JSON.parse((await send("GET", "/svc/admin/export-parquet/status", undefined)).body.toString());
 
   test("has not started, is started, ends with a reason, and is remembered after a restart", async () => {
     expect(await status()).toEqual({ status: "not_started" });
-    const started = await send("POST", "/svc/admin/export-parquet", json(wish));
+    const started = await send("POST", "/svc/admin/export-parquet", json(options));
     expect([started.status, started.body.toString()]).toEqual([200, '{"message":"Parquet export started"}']);
     const last = await eventually(status, (found) => found.status !== "running");
     const ended = {
-      ...wish,
+      ...options,
       status: "errored",
       error: "no height from 0 is final yet: the highest final height is -1",
       heightPartitionSize: 1_000,

@@ -29,9 +29,9 @@ let first: Transaction;
 let transfer: Transaction;
 let waiting: Transaction;
 let responses: Map<string, WireResponse>;
-/** What X-Cache said of the chunked data before anybody had read it. */
+/** X-Cache of the chunked data before the first read. */
 let cachedAtFirst: string;
-/** What the node itself answers for a mined transaction. */
+/** Responses of the node itself for a mined transaction. */
 const nodeTexts = new Map<string, string>();
 
 const get = (path: string, more = "", method = "GET") => wire(stack.port, `${method} ${path} HTTP/1.1${more}`);
@@ -66,7 +66,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => stack.close());
 
-/** What the index answers alone: path, status, media type, and what the body must be. */
+/** Responses from the index alone: path, status, media type and body. */
 type Row = readonly [path: () => string, status: number, type: string, body: (text: string) => void];
 
 const same = (expected: () => string) => (text: string) => expect(text).toBe(expected());
@@ -125,7 +125,7 @@ const indexed: readonly Row[] = [
   [() => `/chunk/${offsetOf(chunked)}`, 200, json, chunkOf(() => chunked, large.subarray(2 * 262_144))],
 ];
 
-/** What only a node answers. */
+/** Responses that only a node has. */
 const relayed: readonly Row[] = [
   [() => "/peers", 200, json, sameJson(() => [])],
   [() => "/tx_anchor", 200, bare, same(() => stack.devnet.suggestedAnchor())],
@@ -192,12 +192,12 @@ async function expectRow([path, status, type, check]: Row): Promise<void> {
   expect(said(head)).toEqual(said(response));
 }
 
-describe("while a node answers", () => {
+describe("while a node responds", () => {
   test.each(indexed.map((row) => [String(row[0]).replace(/^\(\) => /, ""), row] as const))("GET %s", (_name, row) =>
     expectRow(row),
   );
   test.each(relayed.map((row) => [String(row[0]).replace(/^\(\) => /, ""), row] as const))(
-    "GET %s is the node's answer",
+    "GET %s is the node's response",
     (_name, row) => expectRow(row),
   );
 
@@ -286,7 +286,7 @@ describe("K1: an offset", () => {
     String(10n ** 19n),
     String(2n ** 64n),
     "9".repeat(100),
-  ])("%s is none", async (offset) => {
+  ])("%s is invalid", async (offset) => {
     for (const path of [`/chunk/${offset}`, `/chunk/${offset}/data`]) {
       const response = await get(path);
       expect([path, response.status, bodyOf(response)]).toEqual([path, 400, '"Invalid offset"']);
@@ -300,7 +300,7 @@ describe("K1: an offset", () => {
     String(2n ** 63n),
     String(2n ** 63n + 1n),
     "9".repeat(19),
-  ])("%s lies beyond the weave", async (offset) => {
+  ])("%s is beyond the weave", async (offset) => {
     for (const path of [`/chunk/${offset}`, `/chunk/${offset}/data`]) {
       const response = await get(path);
       expect([path, response.status, bodyOf(response)]).toEqual([path, 404, '"Not Found"']);
@@ -336,7 +336,7 @@ describe("K1: a chunk that is posted", () => {
     ["at a negative offset", { offset: "-1" }, "invalid_json"],
     ["at an offset with an exponent", { offset: "1e3" }, "invalid_json"],
     ["of a negative size", { data_size: "-5" }, "invalid_json"],
-    ["of a root that is none", { data_root: "short" }, "invalid_json"],
+    ["of an invalid root", { data_root: "short" }, "invalid_json"],
     ["of bytes that are no base64url", { chunk: "***" }, "invalid_json"],
     ["whose offset is absent", { offset: undefined }, "offset_field_required"],
     ["whose chunk is a list", { chunk: [1, 2, 3] }, "invalid_json"],
@@ -390,7 +390,7 @@ describe("POST", () => {
     });
   });
 
-  test("/chunk keeps what it took: the data is here before anybody asks for it", async () => {
+  test("/chunk stores posted chunks: the data is here before the first request", async () => {
     expect(cachedAtFirst).toBe("HIT");
     expect((await get(`/raw/${chunked.id}`)).body.equals(Buffer.from(large))).toBe(true);
   });
@@ -409,7 +409,7 @@ describe("with every node stopped", () => {
   });
 
   test.each(indexed.map((row) => [String(row[0]).replace(/^\(\) => /, ""), row] as const))(
-    "GET %s is answered as before",
+    "GET %s has the same response as before",
     async (_name, [path]) => {
       const [before, now] = [responses.get(path()), await get(path())];
       expect([now.status, bodyOf(now)]).toEqual([before?.status ?? 0, before === undefined ? "" : bodyOf(before)]);
@@ -423,7 +423,7 @@ describe("with every node stopped", () => {
   });
 
   test.each(["/tx_anchor", "/tx/pending", `/tx/${"C".repeat(42)}A`, "/price/12345"])(
-    "GET %s says that no node answers, for a moment",
+    "GET %s reports temporarily that no node responds",
     async (path) => {
       const response = await get(path);
       expect([response.status, header(response, "retry-after"), header(response, "cache-control")]).toEqual([

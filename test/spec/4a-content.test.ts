@@ -29,7 +29,7 @@ type Item = Readonly<{ id: string; bytes: Uint8Array; body: Uint8Array; type: st
 function item(body: string | Uint8Array, type: string, tags: typeof bundleTags = []): Item {
   const data = typeof body === "string" ? new TextEncoder().encode(body) : body;
   const bytes = createDataItem({ data, tags: [{ name: "Content-Type", value: type }, ...tags] }, signer);
-  // The signature stands behind its type, two bytes.
+  // The signature follows its type, two bytes.
   const id = idFromBytes(createHash("sha256").update(bytes.subarray(2, 66)).digest());
   return { id, bytes, body: data, type };
 }
@@ -134,7 +134,7 @@ describe("an item of a bundle", () => {
     expect(Number(header(response, "content-length"))).toBe(response.body.length);
   });
 
-  test("with a type that is none is bytes", async () => {
+  test("with an invalid type is bytes", async () => {
     const response = await get(`/${bad.id}`);
     expect([response.status, header(response, "content-type"), header(response, "set-cookie")]).toEqual([
       200,
@@ -143,7 +143,7 @@ describe("an item of a bundle", () => {
     ]);
   });
 
-  test("is no transaction", async () => {
+  test("is not a transaction", async () => {
     const response = await get(`/tx/${text.id}`);
     expect([response.status, response.body.toString()]).toEqual([404, "Not Found."]);
   });
@@ -187,7 +187,7 @@ describe("a manifest", () => {
 });
 
 describe("what is rejected", () => {
-  test("is rejected with all that it lies in and all that lies in it", async () => {
+  test("is blocked with its parents and children", async () => {
     const { blockList } = stack.gateway.sources;
     blockList.block("id", film.id, {});
     try {
@@ -274,7 +274,7 @@ describe("what the gateway says of itself", () => {
       "cache_size_bytes",
     ])
       expect(response.body.toString()).toContain(name);
-    // Every line is a comment or a figure, and every figure a number.
+    // Every line is a comment or a metric, and every value a number.
     for (const line of response.body.toString().trim().split("\n"))
       expect(line).toMatch(/^(# (HELP|TYPE) .*|[a-z0-9_]+(\{.*\})? -?[0-9.e+-]+|)$/);
   });
@@ -297,7 +297,7 @@ describe("what the gateway says of itself", () => {
 });
 
 describe("a page on its own host", () => {
-  test("is sent there, and answered there", async () => {
+  test("is forwarded there, with the response from there", async () => {
     const opened = "\r\nHost: gateway.test\r\nSec-Fetch-Dest: document";
     const response = await get(`/${page.id}`, opened);
     const location = new URL(header(response, "location"));

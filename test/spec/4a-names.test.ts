@@ -1,6 +1,6 @@
 /**
- * Specification part 1 (`APEX_TX_ID`, `APEX_REGISTRY_NAME`) and names, through the whole gateway with its settings: names
- * of a file that changes, of another gateway of the same program, rejected by an operator, after a restart.
+ * Specification part 1 (`APEX_TX_ID`, `APEX_REGISTRY_NAME`) and names, through the whole gateway with its settings:
+ * names of a file that changes, of another gateway of the same program, rejected by an operator, after a restart.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -119,7 +119,7 @@ describe("GET /", () => {
 });
 
 describe("names of a file", () => {
-  test("are served on their hosts and told at the resolver", async () => {
+  test("are served on their hosts and returned by the resolver", async () => {
     const response = await ask(named, "/docs/a", "docs.gw.localhost");
     expect([...shown(response), header(response, "x-ar-io-verified")]).toEqual([200, "<p>other", "true"]);
     expect(header(response, "cache-control")).toBe("public, max-age=900");
@@ -166,7 +166,7 @@ describe("names of another gateway", () => {
     await Bun.sleep(1_100); // beyond the name's time
     const response = await ask(stack, "/", "far.gw.localhost");
     expect([...shown(response), header(response, "cache-control")]).toEqual([200, "<p>page", "public, max-age=0"]);
-    expect((await ask(stack, "/", "unheard.gw.localhost")).status).toBe(502);
+    expect((await ask(stack, "/", "unknown.gw.localhost")).status).toBe(502);
     const stats = (await ask(stack, "/metrics")).body.toString();
     expect(stats).toMatch(/^arns_cache_miss_total [1-9]/m);
     expect(stats).toMatch(/^arns_resolution_time_ms_count [1-9]/m);

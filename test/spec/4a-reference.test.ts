@@ -1,6 +1,6 @@
 /**
- * The API reference: it has every endpoint of the interface (part 4A) and nothing that is not there, and what it says of responses is what
- * a running gateway answers to its own examples.
+ * The API reference: it has every endpoint of the interface (part 4A) and nothing that is not there, and what it says
+ * of responses is what a running gateway answers to its own examples.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -86,7 +86,7 @@ describe("the document", () => {
     expect(operations.map(([name]) => name).toSorted()).toEqual(expected.toSorted());
   });
 
-  test("says of each what it is for, what it takes and what it answers", () => {
+  test("describes the purpose, input and responses of each", () => {
     for (const [name, { summary, tags, parameters = [], responses, requestBody, security }] of operations) {
       expect(summary, name).toBeString();
       expect(tags, name).toHaveLength(1);
@@ -123,7 +123,7 @@ describe("the document", () => {
 });
 
 describe("a running gateway", () => {
-  test("answers each example as the document says", async () => {
+  test("responds to each example as documented", async () => {
     for (const [name, operation] of operations) {
       const status = await checkResponse(name, operation, {});
       if (/queue-data-item|graphql/.test(name)) expect(status, name).toBe(200);
@@ -131,14 +131,14 @@ describe("a running gateway", () => {
     }
   }, 120_000);
 
-  test("answers what exists with success, as the document says", async () => {
+  test("responds with success for existing content, as documented", async () => {
     for (const [name, operation] of operations) {
       if (!/^(GET|HEAD)/.test(name) || /bundle-status|resolver|\{path\}/.test(name)) continue;
       expect(await checkResponse(name, operation, real), name).toBe(200);
     }
   }, 120_000);
 
-  test("answers administration without its key as the document says", async () => {
+  test("responds to the admin API without its key as documented", async () => {
     for (const [name, operation] of operations.filter(([each]) => each.includes("/svc/admin/")))
       expect(await checkResponse(name, operation, {}, "wrong key"), name).toBe(401);
   }, 120_000);
@@ -161,8 +161,8 @@ describe("a running gateway", () => {
   test("rejects every parameter of a path or a query that is not of the kind that the document shows", async () => {
     let count = 0;
     for (const [name, operation] of operations) {
-      const judged = operation.parameters?.filter((each) => each.in !== "header") ?? [];
-      for (const parameter of judged) {
+      const checked = operation.parameters?.filter((each) => each.in !== "header") ?? [];
+      for (const parameter of checked) {
         for (const wrong of wrongTexts(parameter.schema)) {
           const status = await statusOf(name, operation, { [parameter.name]: wrong });
           expect([400, 404], `${name} with ${parameter.name}=${wrong}`).toContain(status);
@@ -279,7 +279,7 @@ async function checkResponse(
   });
   const body = await response.text();
   const said = responses[response.status];
-  const where = `${name} answered ${response.status} ${body.slice(0, 200)}`;
+  const where = `${name} responded ${response.status} ${body.slice(0, 200)}`;
   expect(Object.keys(responses), where).toContain(String(response.status));
   const responded = { body, typeLine: response.headers.get("content-type") ?? "" };
   if (said?.content === undefined) expect(body, where).toBe("");

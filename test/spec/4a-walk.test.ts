@@ -1,6 +1,6 @@
 /**
- * Specification part 4A walked: every endpoint with good, bad and missing input, and every message of part 7 that is the
- * gateway's, through the real server, on the real stores, behind a real node.
+ * Specification part 4A walked: every endpoint with good, bad and missing input, and every message of part 7 that is
+ * the gateway's, through the real server, on the real stores, behind a real node.
  *
  * What the responses hold is in the other tests of this part; this one shows that none was left out.
  * @module
@@ -49,7 +49,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => stack.close());
 
-/** One request: what stands for each parameter of its path, or another path; its status, and its body or a part of it. */
+/** One request: values of the parameters of its path, or another path; its status, and its body or a part of it. */
 type Step = Readonly<{
   kind: "good" | "bad" | "missing";
   path?: () => string;
@@ -347,8 +347,8 @@ describe("part 7", () => {
     for (const [endpoint, wanted] of messages) {
       const [first] = walk[endpoint] ?? [];
       if (first === undefined) throw new Failure("not_found", { endpoint });
-      const refused = await ask(stack.gateway.url, endpoint, first, "another key");
-      expect([endpoint, refused.status, refused.body]).toEqual([endpoint, 401, '"Unauthorized"']);
+      const rejected = await ask(stack.gateway.url, endpoint, first, "another key");
+      expect([endpoint, rejected.status, rejected.body]).toEqual([endpoint, 401, '"Unauthorized"']);
       const defect = await ask(broken.url, endpoint, first, key);
       expect([endpoint, defect.status, defect.body]).toEqual([endpoint, 500, '"Internal Server Error"']);
       expect([endpoint, wanted.filter((message) => said.get(endpoint)?.has(message) !== true)]).toEqual([endpoint, []]);

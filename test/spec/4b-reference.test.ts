@@ -1,6 +1,7 @@
 /**
- * The API reference of the payment service: it has every endpoint of the interface (part 4B) and nothing that is not there, at
- * every address where the service stands, and what it says of responses is what the program answers to its own examples.
+ * The API reference of the payment service: it has every endpoint of the interface (part 4B) and nothing that is not
+ * there, at every address where the service stands, and what it says of responses is what the program answers to its
+ * own examples.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -36,7 +37,7 @@ let reference: Reference;
 let operations: readonly (readonly [method: string, path: string, operation: ReferenceOperation])[];
 
 beforeAll(async () => {
-  // Nobody is asked of them: a question without a payment is answered from here.
+  // None of them is called: a request without a payment gets its response from this program.
   const x402 = {
     X402_PAY_TO: `0x${"11".repeat(20)}`,
     X402_FACILITATOR_URL: "http://127.0.0.1:9",
@@ -115,13 +116,13 @@ describe("the document", () => {
   });
 });
 
-test("every example is answered as the document says, at each address", async () => {
+test("every example gets the documented response, at each path", async () => {
   const { payment, gateway } = program.line;
   for (const origin of [payment, `${payment}/v1`, `${gateway}/payment`, `${gateway}/payment/v1`])
     for (const [method, path, operation] of operations) await checkResponse(origin, method, path, operation);
 }, 120_000);
 
-/** Where what looks right and stands for nothing is answered as what does not even look right. */
+/** Parameters whose well-formed but unknown values get the response of malformed values. */
 const unfound = [
   "GET /balance address",
   "GET /account/balance address",
@@ -132,21 +133,21 @@ const unfound = [
 ];
 
 test("rejects every parameter of a path or a query that is not of the kind that the document shows", async () => {
-  const refused = new Set<string>();
+  const rejected = new Set<string>();
   for (const [method, path, operation] of operations) {
     const right = await responseOf(method, path, operation, {});
     for (const { name, in: place, schema } of operation.parameters ?? []) {
       const where = `${method} ${path} ${name}`;
       for (const wrong of place === "header" ? [] : wrongTexts(schema)) {
         const { status, body } = await responseOf(method, path, operation, { [name]: wrong });
-        expect([400, 403, 404], `${where}=${wrong} answered ${status} ${body}`).toContain(status);
+        expect([400, 403, 404], `${where}=${wrong} responded ${status} ${body}`).toContain(status);
         expect(Object.keys(operation.responses), where).toContain(String(status));
         if (!unfound.includes(where)) expect(body, `${where}=${wrong}`).not.toBe(right.body);
-        refused.add(name);
+        rejected.add(name);
       }
     }
   }
-  expect([...refused].toSorted()).toEqual([
+  expect([...rejected].toSorted()).toEqual([
     "address",
     "amount",
     "approvedAddress",
@@ -225,7 +226,7 @@ async function checkResponse(
     ...(sent === undefined ? {} : { body: JSON.stringify(sent.example) }),
   });
   const body = await response.text();
-  const where = `${method} ${place}?${query} answered ${response.status} ${body.slice(0, 200)}`;
+  const where = `${method} ${place}?${query} responded ${response.status} ${body.slice(0, 200)}`;
   expect(Object.keys(responses), where).toContain(String(response.status));
   const [type = ""] = (response.headers.get("content-type") ?? "").split(";");
   const content = responses[response.status]?.content;

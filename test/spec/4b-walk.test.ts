@@ -1,6 +1,6 @@
 /**
- * Specification part 4B walked: every endpoint with good, bad and missing input at each address that it has, every record
- * of part 2 to the field, and every message of part 7 that is the payment service's, with its status.
+ * Specification part 4B walked: every endpoint with good, bad and missing input at each address that it has, every
+ * record of part 2 to the field, and every message of part 7 that is the payment service's, with its status.
  *
  * What the responses hold is in the tests of each part; this one shows that none was left out.
  * @module
@@ -20,7 +20,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => places.close());
 
-/** One request: where, what, and how it is answered. */
+/** One request and its response. */
 type Step = Readonly<{
   kind: "good" | "bad" | "missing";
   place: Place;
@@ -56,7 +56,7 @@ const missing = (path: string, status: number, says: string, more: More = {}): S
 
 const native = testAddress("walker");
 const notFound = "Not Found";
-const refused = "Invalid signature or missing required headers";
+const unsigned = "Invalid signature or missing required headers";
 const wrongAddress = "Invalid paying address!";
 const tooSmall = "Payment Amount is Invalid";
 const noOracle = "Fiat Oracle Unavailable";
@@ -129,7 +129,7 @@ const walk: Readonly<Record<string, readonly Step[]>> = {
     ...["type=bytes&qty=0", "type=bytes&qty=0.9", "type=bytes&qty=-1", "type=bytes&qty=x", "type=gold&qty=1"].map(
       (query) => bad(`/x402/top-up?${query}`, 400, "Invalid quantity parameter", other()),
     ),
-    bad("/x402/top-up?type=bytes&qty=1", 403, refused, {
+    bad("/x402/top-up?type=bytes&qty=1", 403, unsigned, {
       ...other(),
       headers: () => ({ "x-payment": "junk" }),
     }),
@@ -184,7 +184,7 @@ const walk: Readonly<Record<string, readonly Step[]>> = {
     good("/price/usd/1000?destinationAddress=placeholder&"),
     ...["usd/1.5", "usd/-1", "usd/x", "native/0", "native/1.5"].map((what) => bad(`/price/${what}`, 400, tooSmall)),
     bad("/price/xyz/1000", 400, "The currency type 'xyz' is currently not supported by this API!"),
-    bad("/price/usd/1000?promoCode=A", 403, refused, {
+    bad("/price/usd/1000?promoCode=A", 403, unsigned, {
       headers: () => ({ ...signed(), "x-nonce": "another" }),
     }),
     bad("/price/usd/1000", 503, noOracle, { place: "broken prices" }),
@@ -200,19 +200,19 @@ const walk: Readonly<Record<string, readonly Step[]>> = {
     good(`/balance?address=${wallet.address}`, { place: "accounts" }),
     bad(`/balance?address=${native}`, 404, "User Not Found"),
     bad("/balance?address=x", 404, "User Not Found"),
-    bad(`/balance?address=${native}`, 403, refused, {
+    bad(`/balance?address=${native}`, 403, unsigned, {
       headers: () => ({ ...signed(), "x-signature": "AAAA" }),
     }),
-    bad("/balance", 403, refused, { headers: () => ({ authorization: "Bearer junk" }) }),
+    bad("/balance", 403, unsigned, { headers: () => ({ authorization: "Bearer junk" }) }),
     bad(`/balance?address=${native}`, 503, "Cloud Database Unavailable", { place: "broken accounts" }),
-    missing("/balance", 403, refused),
+    missing("/balance", 403, unsigned),
   ],
 };
 
 /** Every message that came, with its statuses, by endpoint. */
 const said = new Map<string, Map<string, Set<number>>>();
 
-/** The message of a response: a text, or what stands beside a record or in one. */
+/** The message of a response: a text, or a field of an object. */
 function messageOf(endpoint: string, body: unknown): string | undefined {
   if (typeof body === "string") {
     const known = Object.keys(messages[endpoint] ?? {}).find((each) => prefixes.has(each) && body.startsWith(each));
@@ -270,7 +270,7 @@ describe("part 4B", () => {
     }
   });
 
-  test("is answered below each address alike: by HEAD, by preflights, and by 405 to what is no method of it", async () => {
+  test("has the same responses at each path: to HEAD, to preflights, and 405 to other methods", async () => {
     for (const origin of places.origins.program) {
       for (const [endpoint, [step]] of Object.entries(walk)) {
         const [method = ""] = endpoint.split(" ");

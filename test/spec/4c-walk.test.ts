@@ -79,7 +79,7 @@ describe("the upload service", () => {
   const noLength = "Missing Content Length. Content Length is required for raw data post.";
   const x402Off = "This payment method is switched off";
 
-  /** A body of which nobody knows the size. */
+  /** A body of unknown size. */
   const streamOf = (bytes: Uint8Array): ReadableStream<Uint8Array> =>
     new ReadableStream({
       start: (controller) => {
@@ -93,7 +93,7 @@ describe("the upload service", () => {
     (path: string, makeItem: () => TestItem = newItem, headers = {}): Step["request"] =>
     () => ({ path, body: makeItem().bytes, headers });
   const approval = () => newItem(100, { tags: [{ name: "x-approve-payment", value: nobody }] });
-  const refusedItem = () => newItem(100, blockedSigner === undefined ? {} : { signer: blockedSigner });
+  const blockedItem = () => newItem(100, blockedSigner === undefined ? {} : { signer: blockedSigner });
   const paidItem = () => newItem(freeBytes);
 
   /** Uploads an item at an address, then asks something of it. */
@@ -121,7 +121,7 @@ describe("the upload service", () => {
     };
   const wholeItem = () => newItem().bytes;
 
-  /** What a request costs, paid: asked for first, as clients do. */
+  /** The paid price of a request, which is requested first, as clients do. */
   const paidFor =
     (method: string, make: () => Request): Step["request"] =>
     async (origin) => {
@@ -164,7 +164,7 @@ describe("the upload service", () => {
       "paid",
     ),
     good(() => ({ path, body: body() }), "paid", 402),
-    bad(() => ({ path, body: body(), headers: { "x-payment": "junk" } }), 403, refused, "paid"),
+    bad(() => ({ path, body: body(), headers: { "x-payment": "junk" } }), 403, noSignature, "paid"),
     bad(badlyPaid(path, body), 402, "Payment settlement failed", "paid"),
     bad(
       () => ({ path, body: new Uint8Array(1_000_001), headers: { "x-payment": places.payment(1n) } }),
@@ -176,7 +176,7 @@ describe("the upload service", () => {
     bad(() => ({ path, body: body() }), 503, x402Off, "off"),
     missing(() => ({ path, body: streamOf(junk) }), 411, noLength, "paid"),
   ];
-  const refused = "Invalid signature or missing required headers";
+  const noSignature = "Invalid signature or missing required headers";
   const signed = (path: string): Step[] => [
     ...payment(path, wholeItem),
     bad(
@@ -186,7 +186,7 @@ describe("the upload service", () => {
       "paid",
     ),
     bad(
-      paidFor("POST", () => ({ path, body: new Blob([refusedItem().bytes]) })),
+      paidFor("POST", () => ({ path, body: new Blob([blockedItem().bytes]) })),
       403,
       "Forbidden",
       "paid",
@@ -231,7 +231,7 @@ describe("the upload service", () => {
       bad(sending("/tx", newItem, { "x-paid-by": "x" }), 400, noPayer),
       bad(sending("/tx", approval), 400, "Approval x-amount tag missing a winc value!"),
       bad(sending("/tx", paidItem), 402, "Insufficient balance"),
-      bad(sending("/tx", refusedItem), 403, "Forbidden", "strict"),
+      bad(sending("/tx", blockedItem), 403, "Forbidden", "strict"),
       bad(
         sending("/tx", () => newItem(strictBytesMax)),
         413,
@@ -240,7 +240,7 @@ describe("the upload service", () => {
       ),
       bad(sending("/tx"), 503, noPrice, "no price"),
       bad(sending("/tx"), 503, "Chain state not available yet", "not synced"),
-      bad(sending("/tx"), 503, "No space for uploads", "no room"),
+      bad(sending("/tx"), 503, "No space for uploads", "no space"),
       bad(sending("/tx"), 503, isOff, "off"),
       missing("/tx", 400, noItem),
     ],
@@ -344,7 +344,7 @@ describe("the upload service", () => {
         "Insufficient balance",
       ),
       bad(
-        begun("-1", () => refusedItem().bytes),
+        begun("-1", () => blockedItem().bytes),
         403,
         "Forbidden",
         "paid",
@@ -380,7 +380,7 @@ describe("the upload service", () => {
     said.set(endpoint, known.set(message, (known.get(message) ?? new Set()).add(status)));
   }
 
-  /** The message of a response: a text, or what stands in an object. */
+  /** The message of a response: a text, or a field of an object. */
   function messageOf(body: unknown): string | undefined {
     if (typeof body === "string") return fixedPartOf(body);
     if (typeof body !== "object" || body === null || !("error" in body)) return undefined;
@@ -437,7 +437,7 @@ describe("the upload service", () => {
     for (const origin of places.origins[step.place]) await take(endpoint, step, origin);
   });
 
-  test("is answered below each address alike: by HEAD, by preflights, and by 405 to what is no method of it", async () => {
+  test("has the same responses at each path: to HEAD, to preflights, and 405 to other methods", async () => {
     const words: Readonly<Record<string, string>> = {
       token: "native",
       byteCount: "1000",
@@ -460,7 +460,7 @@ describe("the upload service", () => {
         const wrong = await fetch(url, { method: "DELETE" });
         expect([url, wrong.status, await wrong.json()]).toEqual([url, 405, "Method Not Allowed"]);
         expect(wrong.headers.get("allow")).toContain(method);
-        // HEAD of what makes something is no method of it: nothing is made.
+        // HEAD is not a method of routes that create something.
         if (method !== "GET") continue;
         const head = await fetch(url, { method: "HEAD" });
         const isMade = template.endsWith("/-1/-1");

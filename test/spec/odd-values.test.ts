@@ -107,7 +107,7 @@ const nodeRoutes = [
 const nodePosts = ["/tx", "/chunk", "/unsigned_tx", "/peers", "/mine/{count}", "/mint/{address}/{amount}"];
 const sandboxRoutes = ["/c/pay/{id}", "/v1/checkout/sessions/{id}", "/v1/payment_intents/{id}", "/v1/refunds/{id}"];
 
-/** A payment in the form of x402, whoever signed it. */
+/** A payment in the form of x402, by any signer. */
 const samplePayment = {
   x402Version: 1,
   scheme: "exact",
@@ -219,7 +219,7 @@ for (const { name, need, open } of ledgerKinds())
       await responseAll([...paid, ...signed], program);
     }, 120_000);
 
-    test("an item is taken whatever text its tags hold, also one without bytes, and its status and content are answered", async () => {
+    test("an item is accepted with any text in its tags, also empty text, and its status and content are served", async () => {
       const { upload, gateway } = program.line;
       const names = ["Content-Type", "Content-Encoding", "App-Name", "Bundle-Format", "x-approve-payment"];
       const taken: string[] = [];

@@ -48,22 +48,22 @@ export const endpoints: readonly (readonly [method: string, path: string, patter
   ["GET", "/wallet/{address}/balance", address],
   ["GET", "/wallet/{address}/last_tx", address],
   ["GET", "/price/{size}", "^[0-9]+$"],
-  // The specification writes the word where the address stands.
+  // The specification has the word in place of the address.
   ["GET", "/price/{size}/{target}", "^[0-9]+$"],
   ["POST", "/graphql"],
   ["GET", "/local/social/frame/{id}", "^[0-9a-zA-Z_-]{43}$"],
   ["POST", "/local/social/frame/{id}", "^[0-9a-zA-Z_-]{43}$"],
 ];
 
-const refused = ["Unauthorized", "Internal Server Error"];
+const internal = ["Unauthorized", "Internal Server Error"];
 
 /** The messages of part 7 that belong to the gateway, by endpoint; the responses of GraphQL are records. */
 export const messages: readonly (readonly [endpoint: string, messages: readonly string[]])[] = [
-  ["POST /svc/admin/queue-tx", ["Must provide 'id'", ...refused]],
-  ["POST /svc/admin/queue-bundle", ["Must provide 'id'", ...refused]],
-  ["POST /svc/admin/queue-data-item", ["Must provide array of data item headers", ...refused]],
-  ["GET /svc/admin/bundle-status/{id}", ["Must provide a valid bundle id", "Bundle not found", ...refused]],
-  ["POST /svc/admin/export-parquet", ["", ...refused]],
-  ["GET /svc/admin/export-parquet/status", refused],
-  ["POST /svc/admin/prune-stable-data-items", ["Invalid indexedAtThreshold - must be a positive integer", ...refused]],
+  ["POST /svc/admin/queue-tx", ["Must provide 'id'", ...internal]],
+  ["POST /svc/admin/queue-bundle", ["Must provide 'id'", ...internal]],
+  ["POST /svc/admin/queue-data-item", ["Must provide array of data item headers", ...internal]],
+  ["GET /svc/admin/bundle-status/{id}", ["Must provide a valid bundle id", "Bundle not found", ...internal]],
+  ["POST /svc/admin/export-parquet", ["", ...internal]],
+  ["GET /svc/admin/export-parquet/status", internal],
+  ["POST /svc/admin/prune-stable-data-items", ["Invalid indexedAtThreshold - must be a positive integer", ...internal]],
 ];

@@ -1,5 +1,5 @@
 /**
- * Specification part 4B, the records of part 2 that it answers with, and its rows of part 7, as tables: what the tests of
+ * Specification part 4B, the records of part 2 in its responses, and its rows of part 7, as tables: what the tests of
  * the walk and of the API reference go by.
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * Specification part 4C with what published clients need beyond it, the records that they answer with, and the messages
+ * Specification part 4C with what published clients need beyond it, the records of their responses, and the messages
  * that are the upload service's, as tables: what the test of the walk goes by.
  * @module
  */
@@ -30,7 +30,7 @@ export const added = [
 
 export type Endpoint = (typeof specified)[number] | (typeof added)[number];
 
-/** What of a message is fixed: a cause may follow, or stands for an id or a limit. */
+/** The fixed part of a message; a cause may follow, and … replaces an id or a limit. */
 const fixed = [
   /^Invalid Data Item! /,
   /^Invalid chunk\. /,

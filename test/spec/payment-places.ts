@@ -119,13 +119,13 @@ function accountRoutes({ credits, database, clock }: TestPayment): readonly AnyE
   return [createBalanceRoutes({ credits, access, free: () => freeAllowance(0) }), createApprovalRoutes({ credits })];
 }
 
-const refuse = (code: "fiat_oracle_unavailable" | "pricing_oracle_unavailable") => async (): Promise<never> => {
+const fail = (code: "fiat_oracle_unavailable" | "pricing_oracle_unavailable") => async (): Promise<never> => {
   throw new Failure(code);
 };
 
-const fiat = refuse("fiat_oracle_unavailable");
+const fiat = fail("fiat_oracle_unavailable");
 const brokenPrices = {
-  bytes: refuse("pricing_oracle_unavailable"),
+  bytes: fail("pricing_oracle_unavailable"),
   rates: fiat,
   rate: fiat,
   limits: fiat,
@@ -137,6 +137,6 @@ const brokenPrices = {
 
 function known(text: string): UserAddress {
   const read = readAddress(text);
-  if (read === undefined) throw new Error(`${text} is no address`);
+  if (read === undefined) throw new Error(`${text} is not an address`);
   return read.address;
 }

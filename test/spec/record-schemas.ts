@@ -1,6 +1,6 @@
 /**
- * JSON schemas of the specification's records, as the tables of its parts state them, and the part of an OpenAPI document
- * that its tests read.
+ * JSON schemas of the specification's records, as the tables of its parts state them, and the part of an OpenAPI
+ * document that its tests read.
  * @module
  */
 

@@ -20,14 +20,14 @@ import { makeFolder, openMultipartFixture } from "../upload/multipart/multipart-
 import { openX402UploadServer } from "../upload/x402/upload-server.ts";
 
 /** Where a step is taken: under `program` it is taken at each of the four addresses that the service has. */
-export type Place = "program" | "paid" | "off" | "no price" | "not synced" | "no room" | "strict";
+export type Place = "program" | "paid" | "off" | "no price" | "not synced" | "no space" | "strict";
 
 /** All places, open. */
 export type UploadPlaces = Readonly<{
   program: RunningProgram;
   x402: X402Fixture;
   origins: Readonly<Record<Place, readonly string[]>>;
-  /** The header of a payment of so much, by somebody who has it. */
+  /** The header of a payment by a funded payer. */
   payment: (amount: bigint) => string;
   close: () => Promise<void>;
 }>;
@@ -62,13 +62,13 @@ export async function openUploadPlaces(): Promise<UploadPlaces> {
   const noPrice = async (): Promise<never> => {
     throw new Failure("pricing_oracle_unavailable");
   };
-  const { account } = testItem("of whom items are refused", { signer: blockedSigner ?? unasked() });
+  const { account } = testItem("a blocked signer", { signer: blockedSigner ?? unasked() });
   const blocked = new Set([String(account)]);
   const strict = { itemBytesMax: strictBytesMax, blocked, freeBytesMax: 0 };
   const uploads = {
     "no price": await openTestUpload({ priceOf: noPrice }),
     "not synced": await openTestUpload({ height: () => undefined, rules: { freeBytesMax: 2 ** 20 } }),
-    "no room": await openTestUpload({ quota: { bytesMax: 10 }, rules: { freeBytesMax: 2 ** 20 } }),
+    "no space": await openTestUpload({ quota: { bytesMax: 10 }, rules: { freeBytesMax: 2 ** 20 } }),
     strict: await openTestUpload({ rules: strict }),
   };
   const priceless = openPaymentServer(() => [
@@ -98,13 +98,13 @@ export async function openUploadPlaces(): Promise<UploadPlaces> {
       off: [off.url, `${off.url}/v1`],
       "no price": [priceless.url],
       "not synced": [uploads["not synced"].url],
-      "no room": [uploads["no room"].url],
+      "no space": [uploads["no space"].url],
       strict: [uploads.strict.url],
     },
     payment: (amount) => {
       payers += 1;
-      const somebody = funded(paid.x402, 5_000 + payers);
-      return paid.x402.header(paid.x402.authorize(somebody, amount), somebody);
+      const payer = funded(paid.x402, 5_000 + payers);
+      return paid.x402.header(paid.x402.authorize(payer, amount), payer);
     },
     close: async () => {
       for (const server of [priceless, off, paid, ...Object.values(uploads)]) await server.close();

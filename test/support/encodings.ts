@@ -1,5 +1,5 @@
 /**
- * Every other encoding of a data item's signature that anybody can derive without the key, valid or not: what a
+ * Every other encoding of a data item's signature that can be derived without the key, valid or not: what a
  * verifier must reject, or the ledger must take for the same act of signing.
  * Source: docs/reference/signatures.md.
  * @module

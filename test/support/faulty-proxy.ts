@@ -1,5 +1,5 @@
 /**
- * A socket before a node on which, by chance from a seed, things are lost: chunks and transactions that are answered as
+ * A socket before a node on which, with random faults from a seed: chunks and transactions that get a response as
  * taken and go nowhere, and data roots that are forgotten amid their chunks.
  * @module
  */
@@ -39,7 +39,7 @@ export function openFaultyProxy(target: string, random: Random, first: ProxyFaul
   /** Roots that were forgotten, and whether their transaction has come again since. */
   const forgotten = new Map<string, boolean>();
 
-  function judgeTx(text: string): Response | undefined {
+  function decideTx(text: string): Response | undefined {
     const fields = readJson(text);
     const root = isJsonObject(fields) ? String(fields["data_root"]) : "";
     if (lost.txs < faults.txsDropped) {
@@ -50,7 +50,7 @@ export function openFaultyProxy(target: string, random: Random, first: ProxyFaul
     return undefined;
   }
 
-  function judgeChunk(text: string): Response | undefined {
+  function decideChunk(text: string): Response | undefined {
     const fields = readJson(text);
     const root = isJsonObject(fields) ? String(fields["data_root"]) : "";
     if (!forgotten.has(root) && lost.roots < faults.rootsForgotten) {
@@ -72,8 +72,8 @@ export function openFaultyProxy(target: string, random: Random, first: ProxyFaul
       const body = request.method === "POST" ? await request.text() : undefined;
       const isTx = pathname === "/tx" && body !== undefined;
       const isChunk = pathname === "/chunk" && body !== undefined;
-      const judged = isTx ? judgeTx(body) : isChunk ? judgeChunk(body) : undefined;
-      if (judged !== undefined) return judged;
+      const decided = isTx ? decideTx(body) : isChunk ? decideChunk(body) : undefined;
+      if (decided !== undefined) return decided;
       const { method, headers } = request;
       return await fetch(`${node}${pathname}${search}`, {
         method,

@@ -44,9 +44,9 @@ export type GatewayServerOptions = Readonly<{
   administration?: GatewayOptions["administration"];
   isTrustedProxy?: (address: string) => boolean;
   certificate?: Certificate | undefined;
-  /** Limits of the memory of bodies; those of the settings unless told. */
+  /** Limits of the memory of bodies; by default those of the settings. */
   memory?: Partial<Omit<Parameters<typeof createBodyMemory>[0], "metrics">>;
-  /** Milliseconds since the epoch; the machine's own unless told. */
+  /** Milliseconds since the epoch; by default the system clock. */
   clock?: () => number;
 }>;
 
@@ -150,7 +150,7 @@ export type WireResponse = Readonly<{
 }>;
 
 /**
- * Sends bytes and reads one answer, without a client library in between: what it would hide is seen.
+ * Sends bytes and reads one response, without a client library, which would hide details.
  *
  * @param head - Request line and headers, lines joined by "\r\n", without the empty line; Host is added when absent.
  * @param waitMs - A response that is not complete by then is given as far as it came.

@@ -1,7 +1,7 @@
 /**
  * Looking through a whole index for what cannot be: damage of the file, rows without postings, sums that are off.
  *
- * Reads everything; for `cairn doctor` and for tests, not for a service that answers.
+ * Reads everything; for `cairn doctor` and for tests, not for a running service.
  *
  * Looking through the posting index: every row is found by each of its keys, in the B-tree or in a part.
  * @module
@@ -24,7 +24,7 @@ export type Inspection = Readonly<{
   rows: number;
 }>;
 
-/** More lines than this help nobody. */
+/** Maximum number of reported lines. */
 const faultsMax = 50;
 const cacheBytes = 64 * 2 ** 20;
 
@@ -74,11 +74,11 @@ function checkSums(db: Database): string[] {
   const pending = packHeight(pendingHeight).toString();
   return counted.flatMap(([name, sql]) => {
     const found = prepareQuery<{ n: number }>(db, sql.replaceAll("$pending", pending)).get()?.n;
-    return found === stored[name] ? [] : [`the number of ${name} is kept as ${stored[name]}, counted ${found}`];
+    return found === stored[name] ? [] : [`the number of ${name} is stored as ${stored[name]}, counted ${found}`];
   });
 }
 
-/** Rows that must not exist; each query answers what to name of them. */
+/** Rows that must not exist; each query returns their names. */
 const impossible: readonly (readonly [string, string])[] = [
   [
     "a block's item count is off",
@@ -97,7 +97,7 @@ const impossible: readonly (readonly [string, string])[] = [
   ],
   ["a block has no text", "SELECT height AS what FROM blocks WHERE height NOT IN (SELECT height FROM block_texts)"],
   [
-    "a row stands in no block",
+    "a row is in no block",
     `SELECT n >> 31 AS what FROM items
      WHERE n >> 41 <> ${pendingHeight} AND n >> 41 NOT IN (SELECT height FROM blocks)`,
   ],
@@ -107,13 +107,13 @@ const impossible: readonly (readonly [string, string])[] = [
      WHERE sig < 0 AND (n NOT IN (SELECT n FROM transactions) OR n NOT IN (SELECT n FROM transaction_texts))`,
   ],
   [
-    "what only transactions have stands without its row",
+    "fields of a transaction are without its row",
     `SELECT n >> 31 AS what FROM (SELECT n FROM transactions UNION SELECT n FROM transaction_texts)
      WHERE n NOT IN (SELECT n FROM items UNION ALL SELECT n FROM duplicates)`,
   ],
   ["a missing transaction is there", "SELECT n >> 31 AS what FROM missing WHERE n IN (SELECT n FROM transactions)"],
   [
-    "a row that is no row waits to be sealed",
+    "a missing row is waiting to be sealed",
     "SELECT n >> 31 AS what FROM unsealed WHERE n NOT IN (SELECT n FROM items)",
   ],
   ["one place has two rows", "SELECT n >> 31 AS what FROM duplicates WHERE n IN (SELECT n FROM items)"],

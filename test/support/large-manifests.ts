@@ -22,7 +22,7 @@ export type TestManifests = LargeManifests & Readonly<{ folder: string; indexes:
 
 /** What a test chooses. */
 export type TestManifestsOptions = Readonly<{
-  /** A new one, removed at the end, unless told. */
+  /** By default a new folder, which is removed at the end. */
   folder?: string;
   bytesMax?: number;
   clock?: () => number;

@@ -1,5 +1,5 @@
 /**
- * The databases on which the tests of the ledger and of the payment rules run: empty ones, as many as are asked for.
+ * The databases on which the tests of the ledger and of the payment rules run: empty databases on request.
  *
  * SQLite always; with LEDGER_KINDS=sqlite,postgres (as `bun run test:full` has it) also on a PostgreSQL server.
  * @module
@@ -18,7 +18,7 @@ export type TestLedger = Readonly<{
   database: LedgerDatabase;
   /** Where it is, for another process: a file's path, or a `postgres://` URL. */
   place: string;
-  /** Opens the same ledger once more, beside the first or after its end; whoever opens it closes it. */
+  /** Opens the same ledger again, beside the first or after its end; the caller closes it. */
   openAgain: () => Promise<LedgerDatabase>;
   /** Closes the first one and removes the data. */
   remove: () => Promise<void>;

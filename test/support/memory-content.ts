@@ -22,7 +22,7 @@ export type MemoryItem = Readonly<{
   digest?: "known";
   /** Where the bytes are: in memory (as if the disk had been read), in a file, or at a source. */
   from?: "memory" | "file" | "source";
-  /** Bytes that stand before the body in its file, as an item stands in its bundle. */
+  /** Bytes before the body in its file, as of an item in its bundle. */
   fileOffset?: number;
   /** Reading breaks off before this byte. */
   breaksAt?: number;
@@ -45,7 +45,7 @@ export type MemoryContent = Pick<GatewayContentStore, "open" | "openIndexed"> &
 /** Bytes of a piece that `read` gives. */
 const pieceBytes = 256 * 2 ** 10;
 
-/** The id that a name stands for in tests. */
+/** The id of a name in tests. */
 export function idOf(name: string): Id {
   return idFromBytes(sha256(new TextEncoder().encode(name)));
 }

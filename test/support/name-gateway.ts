@@ -3,7 +3,7 @@
  * @module
  */
 
-/** What is said of a name: a status with headers, silence, or nothing at all. */
+/** The response for a name: a status with headers, no response, or none registered. */
 export type NameScript =
   | Readonly<{ status: number; headers?: Readonly<Record<string, string>>; body?: string }>
   | "silent"

@@ -1,5 +1,5 @@
 /**
- * Routes of the payment service on a real socket, in both places where they stand.
+ * Routes of the payment service on a real socket, at both of their paths.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";
@@ -34,7 +34,7 @@ export type PaymentServer = Readonly<{
  * Opens a listener on a free port of the loopback address.
  *
  * @param create - Makes the routes anew for each place: the root and `/v1`.
- * @param bodyBytesMax - Of any request; 1 MiB unless told.
+ * @param bodyBytesMax - Of any request; 1 MiB by default.
  */
 export function openPaymentServer(create: () => readonly AnyElysia[], bodyBytesMax: number = 2 ** 20): PaymentServer {
   const { log, lines } = createRecordingLog();

@@ -17,7 +17,7 @@ import {
 import { type LedgerKind, ledgerKinds, type TestLedger } from "./ledger-databases.ts";
 import { createRandom, type Random } from "./random.ts";
 
-/** A clock that stands still until it is moved. */
+/** A clock that advances only on request. */
 export type TestClock = Readonly<{
   /** Unix milliseconds. */
   now: () => number;
@@ -107,7 +107,7 @@ export function paidIn(
   );
 }
 
-/** An address that stands for nobody: 43 characters that begin with a word of letters and digits. */
+/** An address without a key: 43 characters that begin with a given word. */
 export function testAddress(word: string): UserAddress {
   const read = readAddress(`${word}${"-".repeat(42 - word.length)}A`, "native");
   if (read === undefined) throw new Error(`${word} makes no address`);

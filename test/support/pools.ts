@@ -1,5 +1,5 @@
 /**
- * Calls of a thread pool that a test answers or watches.
+ * Calls of a thread pool that a test performs or observes.
  * @module
  */
 import type { JobOptions, Pool } from "../../src/threads/pool.ts";

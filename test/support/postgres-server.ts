@@ -1,7 +1,7 @@
 /**
  * A PostgreSQL server of a test's own: in a temporary folder, on a free port, not as root, gone with the process.
  *
- * It is Debian's (`apt-get install postgresql`), or whichever stands in PATH.
+ * It is Debian's (`apt-get install postgresql`), or the one in PATH.
  * @module
  */
 import { spawnSync } from "node:child_process";
@@ -45,7 +45,7 @@ function findBinaries(): string | undefined {
   return found !== null && existsSync(found) ? dirname(found) : undefined;
 }
 
-/** The words before a command that make it somebody else's than root's, and end it with this process. */
+/** The prefix of a command that runs it as another user than root, and ends it with this process. */
 function asSomebody(): string[] {
   if (!isRoot) return [];
   return ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "--pdeathsig", "INT"];
@@ -145,7 +145,7 @@ function childrenOf(pid: number): number[] {
   return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
 }
 
-/** Whether a process still holds anything; one that nobody has buried yet does not. */
+/** Whether a process is running; a zombie is not. */
 function isRunning(pid: number): boolean {
   try {
     return !/^State:\s*[ZX]/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));

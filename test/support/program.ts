@@ -40,7 +40,7 @@ export type RunningProgram = Readonly<{
   errors: () => string;
   /** Ends it as SIGKILL does, without a chance to tidy up. */
   kill: () => Promise<void>;
-  /** Asks it to stop; answers its exit code. */
+  /** Stops it by a signal. @returns Its exit code. */
   stop: () => Promise<number>;
   /** Stops it if it runs, and removes its folder. */
   remove: () => Promise<void>;
@@ -48,13 +48,13 @@ export type RunningProgram = Readonly<{
 
 /** How a program is started. */
 export type StartOptions = Readonly<{
-  /** The words before `dev`; the source unless told. */
+  /** The command before `dev`; by default the source. */
   command?: readonly string[];
-  /** Of all data; unless told, a new one, with keys in it for which no start has to be waited. */
+  /** Data folder; by default a new one with keys, so that the start does not generate them. */
   folder?: string;
   cwd?: string;
   environment?: Readonly<Record<string, string>>;
-  /** Ports that stay the same over restarts, by the names of their settings (`freePorts`); free ones unless told. */
+  /** Ports that stay the same over restarts, by the names of their settings (`freePorts`); free ports by default. */
   ports?: Readonly<Record<string, string>>;
 }>;
 

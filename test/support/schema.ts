@@ -1,6 +1,6 @@
 /**
- * Checks a value against a JSON schema, as far as the API reference uses them: an own check, so that the reference is not judged
- * by the library that wrote it.
+ * Checks a value against a JSON schema, as far as the API reference uses them: an independent check, which does not use
+ * the library that wrote the reference.
  * @module
  */
 
@@ -47,8 +47,8 @@ export function faultsOf(value: unknown, schema: Schema, components: Schema, at 
 }
 
 /**
- * The same schemas, with nothing beyond the fields that they name: a response of ours has no field that the reference does
- * not say. Objects without named fields stay as they are.
+ * The same schemas, with nothing beyond the fields that they name: a response of ours has no field that the reference
+ * does not say. Objects without named fields stay as they are.
  */
 export function closed<Of>(schema: Of): Of {
   return JSON.parse(JSON.stringify(schema), (_, value) =>

@@ -68,7 +68,7 @@ export function rawSolanaWallet(seed: Uint8Array): RequestWallet {
 /**
  * The headers of a signed request.
  *
- * @param message - What is signed; the nonce unless told.
+ * @param message - The signed message; the nonce by default.
  */
 export function signedHeaders(
   wallet: RequestWallet,

@@ -37,7 +37,7 @@ const settleMsMax = 60_000;
  * Opens a chain, a node and a gateway on free ports.
  *
  * @param environment - Is added to the settings.
- * @param before - Puts something between the gateway and its node; answers the address at which it is reached then.
+ * @param before - Puts a proxy between the gateway and its node. Returns the URL of the proxy.
  */
 export async function openStack(
   environment: Readonly<Record<string, string>> = {},

@@ -8,7 +8,7 @@ import { Glob } from "bun";
 
 /** A row of the threat model. */
 type Threat = Readonly<{
-  /** `R1`; a fault of payment services is a letter alone. */
+  /** `R1`; faults of payment services are a single character. */
   name: string;
   asset: string;
   attack: string;

@@ -41,17 +41,17 @@ export type TestUploadOptions = Readonly<{
   intakeEntry?: URL;
   rules?: Partial<IntakeParts["rules"]>;
   quota?: Partial<Pick<QuotaOptions, "bytesMax" | "freeBytesMin">>;
-  /** Price of so many bytes; 1 winc a byte unless told. */
+  /** Price of so many bytes; 1 winc a byte by default. */
   priceOf?: (bytes: bigint) => Promise<bigint>;
   blockList?: IntakeParts["blockList"];
   height?: IntakeParts["height"];
   onTaken?: IntakeParts["onTaken"];
   pace?: Pace;
-  /** Stands between the intake and a thread's pool. */
+  /** Wraps the thread pool of the intake. */
   wrapPool?: (pool: IntakePool) => IntakePool;
 }>;
 
-/** The largest item of tests, unless told. */
+/** The default size limit of items in tests. */
 export const testItemBytesMax = 64 * 2 ** 20;
 
 /** The host that receipts of tests name. */

@@ -37,7 +37,7 @@ export type UploadStack = Readonly<{
 export type UploadStackOptions = Readonly<{
   environment?: Readonly<Record<string, string>>;
   chain?: Partial<DevnetOptions>;
-  /** Puts something between the program and its node; answers the address at which it is reached then. */
+  /** Puts a proxy between the program and its node. Returns the URL of the proxy. */
   before?: (nodeUrl: string) => Promise<string> | string;
   /** Without a wallet uploads are off. */
   hasWallet?: boolean;

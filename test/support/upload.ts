@@ -20,7 +20,7 @@ import { openPaymentServer, type PaymentServer } from "./payment-server.ts";
 import { testKey } from "./signers.ts";
 import { filesIn, makeReceiptKey, openUploadParts, publicKeyOf, type TestUploadOptions } from "./upload-parts.ts";
 
-/** How a service is opened; what is not told is as in `openUploadParts`. */
+/** How a service is opened; defaults are those of `openUploadParts`. */
 export type TestUploadSetup = Partial<Omit<TestUploadOptions, "ledger" | "folder" | "clock" | "makeId">> &
   Readonly<{ kind?: LedgerKind }>;
 
@@ -40,7 +40,7 @@ export type TestUpload = Readonly<{
   row: (id: string) => Promise<Upload | undefined>;
   /** Files of uploads and their sizes. */
   files: () => Record<string, number>;
-  /** What is wrong in the ledger, and what it has taken in. */
+  /** Faults of the ledger, and its income. */
   money: () => Promise<Readonly<{ faults: readonly unknown[]; revenue: bigint }>>;
   close: () => Promise<void>;
 }>;

@@ -1,5 +1,5 @@
 /**
- * Real data to test against: files that nobody here wrote, with what published libraries found in them.
+ * Real data to test against: files of other authors, with the results of published libraries.
  *
  * The folder is `VECTORS_DIR`, by default `vectors` in a folder `shared` beside the repository. Tests that need it
  * are declared with `testWith(vectors, …)` and skip by name where it is not there.

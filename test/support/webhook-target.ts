@@ -1,9 +1,9 @@
 /**
- * A server that webhooks are sent to: it takes note of what arrives, and responds as it is told.
+ * A target of webhooks: it records deliveries, and responds with given statuses.
  * @module
  */
 
-/** A letter as it arrived. */
+/** A received delivery. */
 export type ArrivedDelivery = Readonly<{ headers: Headers; text: string; body: Record<string, unknown> }>;
 
 /** A target. */
@@ -12,7 +12,7 @@ export type WebhookTarget = Readonly<{
   port: number;
   /** Every attempt, in order. */
   attempts: ArrivedDelivery[];
-  /** Statuses of the next answers; 204 when there is none left. */
+  /** Statuses of the next responses; 204 afterwards. */
   responses: (number | "hang" | Readonly<{ location: string }>)[];
   close: () => Promise<void>;
 }>;

@@ -1,5 +1,6 @@
 /**
- * Values that break the rules of a schema, one each: what the API reference says of a request is to be rejected otherwise.
+ * Values that break the rules of a schema, one each: what the API reference says of a request is to be rejected
+ * otherwise.
  * @module
  */
 

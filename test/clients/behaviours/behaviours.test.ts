@@ -70,7 +70,7 @@ describe("the rows", () => {
     expect(names.length).toBeGreaterThanOrEqual(100);
   });
 
-  test("that differ from their suite are told in docs/compatibility.md under its name", () => {
+  test("that differ from their suite are listed in docs/compatibility.md under its name", () => {
     const untold = tables.flatMap(({ suite, rows }) => {
       const section = page.split(`### ${suite}\n`)[1]?.split("\n#")[0] ?? "";
       return rows.filter(({ same, line }) => !same && !section.includes(`| ${line} |`));

@@ -27,7 +27,7 @@ export type Fixture = Readonly<{
   adminKey: string;
   /** Of the funded RSA wallet. */
   address: string;
-  /** An address that nobody has used. */
+  /** An unused address. */
   stranger: string;
   /** Data inside of the transaction, two tags. */
   text: Transaction;
@@ -125,7 +125,7 @@ export async function openFixture(): Promise<Fixture> {
     headers: { authorization, "content-type": "application/json" },
     body: JSON.stringify({ id: content.ids.blocked }),
   });
-  if (blocking.status !== 200) throw new Error(`block-data answered ${blocking.status}`);
+  if (blocking.status !== 200) throw new Error(`block-data responded ${blocking.status}`);
   const uploadedBytes = createDataItem(
     { data: "an upload", tags: [{ name: "Content-Type", value: "text/plain" }] },
     key,
@@ -251,13 +251,13 @@ function sign(wallet: Wallet, lastTx: string, fields: Partial<UnsignedTransactio
 async function taken(url: string, body: string | Uint8Array): Promise<Response> {
   const sent = typeof body === "string" ? body : Uint8Array.from(body);
   const response = await fetch(url, { method: "POST", body: sent });
-  if (response.status !== 200) throw new Error(`${url} answered ${response.status}: ${await response.text()}`);
+  if (response.status !== 200) throw new Error(`${url} responded ${response.status}: ${await response.text()}`);
   return response;
 }
 
 async function textAt(url: string): Promise<string> {
   const response = await fetch(url);
-  if (response.status !== 200) throw new Error(`${url} answered ${response.status}`);
+  if (response.status !== 200) throw new Error(`${url} responded ${response.status}`);
   return await response.text();
 }
 
