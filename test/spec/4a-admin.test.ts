@@ -17,7 +17,7 @@ import { eventually } from "../support/until.ts";
 
 const key = "the operator's own key".replaceAll(" ", "-");
 const authorized = `\r\nAuthorization: Bearer ${key}`;
-const unknown = idOf("nobody has this");
+const unknown = idOf("an absent id");
 const hash = createHash("sha256").update("some content").digest("base64url");
 const bundleTags = [
   { name: "Bundle-Format", value: "binary" },
@@ -172,14 +172,14 @@ const rows: readonly Row[] = [
   ),
 
   ...["/block-data", "/unblock-data"].flatMap((path): Row[] => [
-    ["PUT", at(path), json({ id: idOf("refused") }), 200, ""],
+    ["PUT", at(path), json({ id: idOf("blocked") }), 200, ""],
     ["PUT", at(path), json({ hash }), 200, ""],
-    ["PUT", at(path), json({ id: idOf("refused"), hash, notes: "n", source: "s" }), 200, ""],
-    ["PUT", at(path), json({ id: idOf("refused"), hash: null }), 200, ""],
+    ["PUT", at(path), json({ id: idOf("blocked"), hash, notes: "n", source: "s" }), 200, ""],
+    ["PUT", at(path), json({ id: idOf("blocked"), hash: null }), 200, ""],
     ...[undefined, "", "{}", "[]", json({ id: "x" }), json({ hash: "x" }), json({ id: 1 })].map(
       (body): Row => ["PUT", at(path), body, 400, "Must provide 'id' or 'hash'"],
     ),
-    ["PUT", at(path), json({ id: idOf("refused"), hash: "x" }), 400, "Must provide 'id' or 'hash'"],
+    ["PUT", at(path), json({ id: idOf("blocked"), hash: "x" }), 400, "Must provide 'id' or 'hash'"],
     ["PUT", at(path), json({ hash: hash.replace(/.$/, "B") }), 400, "Must provide 'id' or 'hash'"],
     ["PUT", at(path), "nonsense", 400, "Malformed JSON body"],
   ]),

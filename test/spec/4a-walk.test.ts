@@ -22,7 +22,7 @@ import { eventually } from "../support/until.ts";
 import { endpoints, messages } from "./part-4a.ts";
 
 const key = "key-of-the-walk";
-const nobody = idOf("nobody has this");
+const absent = idOf("an absent id");
 let stack: Stack;
 let bundle: Transaction;
 let plain: Transaction;
@@ -100,14 +100,14 @@ const wallet = (question: string): Step[] => [
 const frame: readonly Step[] = [
   good(() => `/local/social/frame/${plain.id}`, { says: /"format":2/ }),
   bad("/local/social/frame/short", 400, invalidId),
-  bad(`/local/social/frame/${nobody}`, 404, notFound),
+  bad(`/local/social/frame/${absent}`, 404, notFound),
   missing("/local/social/frame/", 404, notFound),
 ];
 const content = (prefix: string): Step[] => [
   good(() => `${prefix}/${plain.id}`),
   good(() => `${prefix}/${plain.id}`, { headers: { range: "bytes=0-9" }, status: 206 }),
   good(() => `${prefix}/${plain.id}`, { headers: { range: "bytes=0-1,5-6" }, status: 206 }),
-  bad(`${prefix}/${nobody}`, 404, notFound),
+  bad(`${prefix}/${absent}`, 404, notFound),
   ...(prefix === "" ? [] : [bad(`${prefix}/short`, 400, invalidId), missing(`${prefix}/`, 400, invalidId)]),
 ];
 
@@ -115,20 +115,20 @@ const content = (prefix: string): Step[] => [
 const walk: Readonly<Record<string, readonly Step[]>> = {
   "GET /svc/admin/debug": [good(undefined, { says: /"warnings":\[\]/ })],
   "POST /svc/admin/queue-tx": [
-    { kind: "good", body: { id: nobody }, status: 200, says: '{"message":"TX queued"}' },
+    { kind: "good", body: { id: absent }, status: 200, says: '{"message":"TX queued"}' },
     sent("bad", { id: "short" }, 400, noId),
     sent("bad", [], 400, noId),
     sent("missing", {}, 400, noId),
     sent("missing", undefined, 400, noId),
   ],
   "POST /svc/admin/queue-bundle": [
-    { kind: "good", body: { id: nobody }, status: 200, says: '{"message":"Bundle queued"}' },
+    { kind: "good", body: { id: absent }, status: 200, says: '{"message":"Bundle queued"}' },
     sent("bad", { id: 5 }, 400, noId),
     sent("missing", {}, 400, noId),
   ],
   "POST /svc/admin/queue-data-item": [
     { kind: "good", body: [announced()], status: 200, says: '{"message":"Data item(s) queued"}' },
-    sent("bad", [{ ...announced(), id: nobody }], 400, "Must provide array of data item headers"),
+    sent("bad", [{ ...announced(), id: absent }], 400, "Must provide array of data item headers"),
     sent("bad", {}, 400, "Must provide array of data item headers"),
     sent("missing", [], 400, "Must provide array of data item headers"),
     sent("missing", undefined, 400, "Must provide array of data item headers"),
@@ -140,17 +140,17 @@ const walk: Readonly<Record<string, readonly Step[]>> = {
     missing("/svc/admin/bundle-status/", 400, '"Must provide a valid bundle id"'),
   ],
   "PUT /svc/admin/block-data": [
-    { kind: "good", body: { id: idOf("refused"), notes: "n", source: "s" }, status: 200, says: "" },
+    { kind: "good", body: { id: idOf("blocked"), notes: "n", source: "s" }, status: 200, says: "" },
     sent("bad", { id: "short" }, 400, noData),
     sent("missing", {}, 400, noData),
   ],
   "PUT /svc/admin/block-name": [
-    { kind: "good", body: { name: "refused", notes: "n", source: "s" }, status: 200, says: "" },
+    { kind: "good", body: { name: "blocked", notes: "n", source: "s" }, status: 200, says: "" },
     sent("bad", { name: 5 }, 400, noName),
     sent("missing", {}, 400, noName),
   ],
   "PUT /svc/admin/unblock-name": [
-    { kind: "good", body: { name: "refused" }, status: 200, says: "" },
+    { kind: "good", body: { name: "blocked" }, status: 200, says: "" },
     sent("bad", { name: "" }, 400, noName),
     sent("missing", undefined, 400, noName),
   ],
@@ -204,19 +204,19 @@ const walk: Readonly<Record<string, readonly Step[]>> = {
   "GET /tx/{id}": [
     good(() => `/tx/${plain.id}`, { says: /"data_size":"2000"/ }),
     bad("/tx/short", 400, "Invalid hash."),
-    bad(`/tx/${nobody}`, 404, "Not Found."),
+    bad(`/tx/${absent}`, 404, "Not Found."),
     missing("/tx/", 404, notFound),
   ],
   "GET /tx/{id}/offset": [
     good(() => `/tx/${plain.id}/offset`, { says: /"size":"2000"/ }),
     bad("/tx/short/offset", 400, '{"error":"invalid_address"}'),
-    bad(`/tx/${nobody}/offset`, 404, ""),
+    bad(`/tx/${absent}/offset`, 404, ""),
     missing("/tx//offset", 404, notFound),
   ],
   "GET /tx/{id}/status": [
     good(() => `/tx/${plain.id}/status`, { says: /"number_of_confirmations":1/ }),
     bad("/tx/short/status", 400, "Invalid address."),
-    bad(`/tx/${nobody}/status`, 404, "Not Found."),
+    bad(`/tx/${absent}/status`, 404, "Not Found."),
     missing("/tx//status", 404, notFound),
   ],
   "GET /chunk/{offset}": [

@@ -66,7 +66,7 @@ describe("the upload service", () => {
     kind: "missing",
   });
 
-  const nobody = "A".repeat(43);
+  const absent = "A".repeat(43);
   const noToken = "Token not supported";
   const notFound = "Not Found";
   const noItem = "Invalid Data Item!";
@@ -92,7 +92,7 @@ describe("the upload service", () => {
   const sending =
     (path: string, makeItem: () => TestItem = newItem, headers = {}): Step["request"] =>
     () => ({ path, body: makeItem().bytes, headers });
-  const approval = () => newItem(100, { tags: [{ name: "x-approve-payment", value: nobody }] });
+  const approval = () => newItem(100, { tags: [{ name: "x-approve-payment", value: absent }] });
   const blockedItem = () => newItem(100, blockedSigner === undefined ? {} : { signer: blockedSigner });
   const paidItem = () => newItem(freeBytes);
 
@@ -150,9 +150,9 @@ describe("the upload service", () => {
 
   const finalizing = (how: "-1" | "finalize"): Step[] => [
     good(begun(how, wholeItem), "program", how === "-1" ? 200 : 202),
-    bad(`/chunks/arweave/nobody/${how}`, 404, noUpload),
-    bad(`/chunks/arweave/nobody%00/${how}`, 400, "Malformed path"),
-    bad(`/chunks/gold/nobody/${how}`, 400, noToken),
+    bad(`/chunks/arweave/absent/${how}`, 404, noUpload),
+    bad(`/chunks/arweave/absent%00/${how}`, 400, "Malformed path"),
+    bad(`/chunks/gold/absent/${how}`, 400, noToken),
     bad(begun(how, wholeItem, { headers: { "x-paid-by": "x" } }), 400, noPayer),
     bad(`/chunks/arweave/x/${how}`, 503, isOff, "off"),
     missing(begun(how), 400, noItem),
@@ -198,7 +198,7 @@ describe("the upload service", () => {
   ];
   const elsewhere = (path: string) => bad(() => ({ path, body: junk }), 400, "Network", "paid");
 
-  const chunked = (size: number) => `/chunks/base-usdc/-1/-1?totalBytes=${size}&address=${nobody}&signatureType=1`;
+  const chunked = (size: number) => `/chunks/base-usdc/-1/-1?totalBytes=${size}&address=${absent}&signatureType=1`;
 
   /** Every endpoint. */
   const walk: Readonly<Record<Endpoint, readonly Step[]>> = {
@@ -257,24 +257,24 @@ describe("the upload service", () => {
     ],
     "GET /tx/{id}/status": [
       good(taken("status")),
-      bad(`/tx/${nobody}/status`, 404, "TX doesn't exist"),
+      bad(`/tx/${absent}/status`, 404, "TX doesn't exist"),
       bad("/tx/short/status", 404, "TX doesn't exist"),
       bad("/tx/%zz/status", 400, "Malformed path"),
       missing("/tx//status", 404, notFound),
     ],
     "GET /tx/{id}/offsets": [
       good(taken("offsets")),
-      bad(`/tx/${nobody}/offsets`, 404, "TX doesn't exist"),
+      bad(`/tx/${absent}/offsets`, 404, "TX doesn't exist"),
       bad("/tx/short/offsets", 404, "TX doesn't exist"),
       bad("/tx/%zz/offsets", 400, "Malformed path"),
       missing("/tx//offsets", 404, notFound),
     ],
     "GET /tx/{id}/receipt": [
       good(taken("receipt")),
-      bad(`/tx/${nobody}/receipt`, 404, "TX doesn't exist"),
+      bad(`/tx/${absent}/receipt`, 404, "TX doesn't exist"),
       bad("/tx/short/receipt", 404, "TX doesn't exist"),
       bad("/tx/%zz/receipt", 400, "Malformed path"),
-      bad(`/tx/${nobody}/receipt`, 503, isOff, "off"),
+      bad(`/tx/${absent}/receipt`, 503, isOff, "off"),
       missing("/tx//receipt", 404, notFound),
     ],
     "GET /chunks/{token}/-1/-1": [
@@ -302,18 +302,18 @@ describe("the upload service", () => {
       good(begun("5000000000", undefined, { body: junk })),
       ...["-2", "1.5", "x"].map((offset) => bad(begun(offset, undefined, { body: junk }), 400, "Invalid chunk.")),
       bad(begun("999999999999", undefined, { body: junk }), 413, tooLarge),
-      bad(() => ({ path: "/chunks/arweave/nobody/0", body: junk }), 404, noUpload),
+      bad(() => ({ path: "/chunks/arweave/absent/0", body: junk }), 404, noUpload),
       bad(() => ({ path: "/chunks/arweave/%00/0", body: junk }), 400, "Malformed path"),
-      bad(() => ({ path: "/chunks/gold/nobody/0", body: junk }), 400, noToken),
+      bad(() => ({ path: "/chunks/gold/absent/0", body: junk }), 400, noToken),
       bad(() => ({ path: "/chunks/arweave/x/0", body: junk }), 503, isOff, "off"),
       missing(begun("0"), 400, "Content-Length header is required a must be a positive integer."),
     ],
     "GET /chunks/{token}/{uploadId}/-1": [
       good(begun("-1")),
       good(begun("-1", () => junk)),
-      bad("/chunks/arweave/nobody/-1", 404, noUpload),
+      bad("/chunks/arweave/absent/-1", 404, noUpload),
       bad("/chunks/arweave/a%00b/-1", 400, "Malformed path"),
-      bad("/chunks/gold/nobody/-1", 400, noToken),
+      bad("/chunks/gold/absent/-1", 400, noToken),
       bad("/chunks/arweave/x/-1", 503, isOff, "off"),
       missing("/chunks/arweave//-1", 404, notFound),
     ],
@@ -324,9 +324,9 @@ describe("the upload service", () => {
         await fetch(`${origin}${path.replace("status", "-1")}`, { method: "POST" });
         return { path };
       }),
-      bad("/chunks/arweave/nobody/status", 404, noUpload),
+      bad("/chunks/arweave/absent/status", 404, noUpload),
       bad("/chunks/arweave/a%00b/status", 400, "Malformed path"),
-      bad("/chunks/gold/nobody/status", 400, noToken),
+      bad("/chunks/gold/absent/status", 400, noToken),
       bad(begun("stature"), 404, notFound),
       bad("/chunks/arweave/x/status", 503, isOff, "off"),
       missing("/chunks/arweave//status", 404, notFound),
@@ -441,8 +441,8 @@ describe("the upload service", () => {
     const words: Readonly<Record<string, string>> = {
       token: "native",
       byteCount: "1000",
-      id: nobody,
-      uploadId: "nobody",
+      id: absent,
+      uploadId: "absent",
       offset: "0",
       network: "base",
     };

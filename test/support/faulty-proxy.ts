@@ -6,7 +6,7 @@
 import { isJsonObject, readJson } from "../../src/lib/json.ts";
 import type { Random } from "./random.ts";
 
-/** What is lost. */
+/** The random faults. */
 export type ProxyFaults = Readonly<{
   /** Share of chunks that go nowhere. */
   chunksDropped: number;
