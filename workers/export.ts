@@ -5,6 +5,9 @@
 import { type ExportedFile, exportPartition as exportTo, type PartitionRequest } from "../src/columnar/partition.ts";
 import { type ExportRows, openExportRows } from "../src/store/index/export-rows.ts";
 import { giveWay } from "../src/threads/give-way.ts";
+import { ping } from "../src/threads/ping.ts";
+
+export { ping };
 
 // An export takes minutes; the clients of all other requests wait for milliseconds.
 giveWay();
@@ -22,11 +25,6 @@ export async function exportPartition({ indexPath, request }: ExportJob): Promis
 /** The highest height whose block can no longer be rolled back; −1 when there is none. */
 export function stableHeight({ indexPath }: Pick<ExportJob, "indexPath">): number {
   return indexOf(indexPath).stableHeight();
-}
-
-/** Shows that the thread starts and works. */
-export function ping(): "ok" {
-  return "ok";
 }
 
 function indexOf(path: string): ExportRows {

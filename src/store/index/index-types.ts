@@ -8,12 +8,10 @@ import type { Address, BlockHash, Id } from "../../arweave/id.ts";
 import type { Tag } from "../../arweave/tags.ts";
 import type { Place } from "./place.ts";
 
-/** A verified data item of a bundle. Its payload begins at `place.offset + headerSize` of the root's data. */
-export type ItemRow = Readonly<{
-  place: Place;
+/** The fields that items in blocks and pending rows have in common. */
+type SignedRow = Readonly<{
   id: Id;
-  /** Offset of the parent item's header in the root's data; null: the item is directly in the transaction. */
-  parentOffset: number | null;
+  /** For a transaction a negative number of `transactionSignatureTypes`. */
   signatureType: number;
   /** The public key, as in the header. */
   owner: Uint8Array;
@@ -27,9 +25,17 @@ export type ItemRow = Readonly<{
   headerSize: number;
   /** Bytes of payload. */
   size: number;
-  /** SHA-256 of the payload. */
-  digest: Uint8Array;
 }>;
+
+/** A verified data item of a bundle. Its payload begins at `place.offset + headerSize` of the root's data. */
+export type ItemRow = SignedRow &
+  Readonly<{
+    place: Place;
+    /** Offset of the parent item's header in the root's data; null: the item is directly in the transaction. */
+    parentOffset: number | null;
+    /** SHA-256 of the payload. */
+    digest: Uint8Array;
+  }>;
 
 /** A verified transaction of a block: a `Transaction` of arweave/transaction.ts with its position. */
 export type TransactionRow = Readonly<{
@@ -165,33 +171,24 @@ export type BundleStatus = Readonly<{
 }>;
 
 /** A row in no block: a transaction of the mempool, or an item that was uploaded or announced. */
-export type PendingRow = Readonly<{
-  kind: "transaction" | "item";
-  id: Id;
-  /** For a transaction a negative number of `transactionSignatureTypes`. */
-  signatureType: number;
-  owner: Uint8Array;
-  ownerAddress: Address;
-  target: string;
-  anchor: string;
-  tags: readonly Tag[];
-  headerSize: number;
-  size: number;
-  digest: Uint8Array | null;
-  /** Whether this process verified the signature over the complete payload (announced rows: false). */
-  verified: boolean;
-  /** An item's signature, when known; the signature of a transaction is in its text. */
-  signature?: Uint8Array;
-  /** Only for a transaction. */
-  transaction?: Readonly<{
-    format: 1 | 2;
-    quantity: bigint;
-    reward: bigint;
-    dataRoot: string;
-    text: string;
-    dataAt?: number | null;
+export type PendingRow = SignedRow &
+  Readonly<{
+    kind: "transaction" | "item";
+    digest: Uint8Array | null;
+    /** Whether this process verified the signature over the complete payload (announced rows: false). */
+    verified: boolean;
+    /** An item's signature, when known; the signature of a transaction is in its text. */
+    signature?: Uint8Array;
+    /** Only for a transaction. */
+    transaction?: Readonly<{
+      format: 1 | 2;
+      quantity: bigint;
+      reward: bigint;
+      dataRoot: string;
+      text: string;
+      dataAt?: number | null;
+    }>;
   }>;
-}>;
 
 /** The location of an id's bytes. */
 export type Located = Readonly<{

@@ -78,7 +78,7 @@ export function createPlanner(db: Database, keys: FilterKeys): Planner {
   };
 }
 
-/** A list with values, or undefined: an empty list is no filter. */
+/** A list with values, or undefined: empty lists are ignored. */
 function listed<Value>(list: readonly Value[] | null | undefined): readonly Value[] | undefined {
   return list === null || list === undefined || list.length === 0 ? undefined : list;
 }
