@@ -355,7 +355,7 @@ async function openMultipart(
     log,
     onEnded: multipart.forget,
   });
-  closers.add("sweep of uploads in parts", sweep.close);
+  closers.add("expiry of multipart uploads", sweep.close);
   return { multipart, drop: sweep.drop, nameOf: writers.nameOf };
 }
 

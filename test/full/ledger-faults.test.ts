@@ -1,6 +1,6 @@
 /**
- * Each call by which a ledger writes fails once, one after another: what was answered is there, what was not is there
- * whole or not at all, and the checker finds nothing.
+ * Each call by which a ledger writes fails once, one after another: acknowledged changes are stored, others are stored
+ * completely or not at all, and the ledger check finds no fault.
  *
  * strace makes the n-th call of a process fail; FAULTS sets how many places are tried of each kind, SEED which.
  * @module
@@ -45,7 +45,7 @@ async function countCalls(seed: number, calls: string): Promise<number> {
   return count;
 }
 
-/** Lets the n-th call fail, and holds the ledger against what was answered. */
+/** Lets the n-th call fail, and compares the ledger with the acknowledged changes. */
 async function failAt(
   seed: number,
   [calls, error, forGood]: (typeof writeFaults)[number],
@@ -74,12 +74,12 @@ async function failAt(
   }
   rmSync(folder, { recursive: true });
   if (lines[0] === "not opened") return "not opened";
-  return failed === 0 ? "nobody heard of it" : "some were refused";
+  return failed === 0 ? "no error was seen" : "some were rejected";
 }
 
 describeWith(strace, "a fault of the disk", () => {
   test.each(writeFaults)(
-    "of %s, %s, for good: %p, loses nothing that was answered and leaves nothing by halves",
+    "of %s, %s, for good: %p, loses no acknowledged change and leaves no partial one",
     async (calls, error, forGood) => {
       const seed = newSeed();
       const random = createRandom(seed);

@@ -1,6 +1,6 @@
 /**
- * Work that waits for something other than its transaction is given up, for it holds up everybody; this takes ten
- * seconds, so it is no test of the first tier.
+ * Work that waits for something other than its transaction is aborted, because it blocks all others. This takes ten
+ * seconds, so the test is not in the first tier.
  * @module
  */
 import { expect, test } from "bun:test";
@@ -22,11 +22,11 @@ for (const kind of [...ledgerKinds(), postgres])
         await add("later")(tx);
       });
       const reading = database.read(() => never.promise);
-      const refused = Promise.allSettled([late, reading]);
+      const rejected = Promise.allSettled([late, reading]);
       await Bun.sleep(50); // time for the late transaction to start
       const next = database.write(add("next"));
-      for (const outcome of await refused)
-        expect(String(outcome.status === "rejected" ? outcome.reason : "kept")).toContain(
+      for (const outcome of await rejected)
+        expect(String(outcome.status === "rejected" ? outcome.reason : "stored")).toContain(
           "waits for something other than its transaction",
         );
       expect(await next).toBe(1);

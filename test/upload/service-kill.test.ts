@@ -1,11 +1,10 @@
 /**
- * A program that is killed at any moment of the way of its uploads, again and again, while clients go on sending: no
- * item that was acknowledged is lost, none is charged for twice, and none is on the chain twice.
+ * A program that is killed repeatedly, at any moment of its uploads, while clients continue to send: no acknowledged item
+ * is lost, charged twice, or on the chain twice.
  *
  * Most kills wait until the ledger shows that an item or a bundle has just entered a state, one state after another.
- * It is judged by what the clients were told, by the ledger, and by what the chain holds. KILLS: how often, 10 unless
- * told: once at each moment, and once at any; MINUTES: no more kills after so long. SEED repeats what is sent, not when
- * it is killed.
+ * The responses to the clients, the ledger and the chain are compared. KILLS is the number of kills (default 10: once at
+ * each moment, and once at any); MINUTES limits the time of kills. SEED repeats the items, not the times of kills.
  * @module
  */
 import { Database } from "bun:sqlite";

@@ -54,7 +54,7 @@ for (const kind of ledgerKinds())
         let lost = 0;
         for (let kill = 0; kill < kills; kill += 1) {
           const process_ = await startUploads({ place: payment.ledger.place, folder, keyFile });
-          // Sends the unanswered items of the previous process again, and some of the answered ones.
+          // Sends the items of the previous process without a response again, and some of the others.
           const again = unanswered.concat([...receipts.keys()].slice(-3));
           unanswered = await sendUntilKilled(process_, again, receipts);
           lost += unanswered.length;
@@ -100,7 +100,7 @@ async function sendUntilKilled(
     }
   };
   const sending = Promise.all(Array.from({ length: senders }, sender));
-  // Some die before they have answered anything: while their threads start.
+  // Some processes die before their first response, while their threads start.
   if (random.chance(0.8)) await Promise.race([sending, responded.promise]);
   await Promise.race([sending, Bun.sleep(random.below(lifeMs))]);
   isAlive = false;

@@ -1,8 +1,8 @@
 /**
- * A process that takes uploads in parts until it is killed: `bun multipart-child.ts <ledger> <folder of uploads>
- * <the time by its clock>`. Prints `open <port>`. Lines that it reads: `kill <n>` ends it by SIGKILL at the n-th lasting step from there on;
- * `clock <ms>` moves its clock to a time; `sweep` sweeps once, and tidies. Each is answered
- * by a line with the steps taken so far.
+ * A process that accepts multipart uploads until it is killed: `bun multipart-child.ts <ledger> <folder of uploads>
+ * <time of its clock>`. Prints `open <port>`. It reads lines: `kill <n>` ends it by SIGKILL at the n-th durable step from
+ * then on; `clock <ms>` sets its clock; `sweep` sweeps and tidies once. The response to each is a line with the number of
+ * steps so far.
  * @module
  */
 import { writeSync } from "node:fs";

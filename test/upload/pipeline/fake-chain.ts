@@ -1,8 +1,8 @@
 /**
  * A chain in memory for the pipeline. A test can make it lose data, reject, reorganize and mine.
  *
- * Anchors, signatures and proofs of chunks are judged by the real rules. What nodes have dropped is not gone: somebody
- * may have stored it, and mine it later for as long as its anchor allows.
+ * Anchors, signatures and proofs of chunks are validated by the real rules. A dropped transaction is not lost: another
+ * node may have stored it, and mine it later while its anchor is valid.
  * @module
  */
 import { checkChunk, readPostedChunk } from "../../../src/arweave/chunk.ts";

@@ -1,7 +1,7 @@
 /**
- * Uploads with their payment, and kill -9 between any two steps: before anything is sent, after the dollars moved, while
- * bytes are written, signed, finalized and charged for. The payers' own log is the verify: whoever has paid has an upload
- * or the credits, once; who has not has neither; and the same payment sent again goes on where that is safe.
+ * Uploads with their payment, and kill -9 between any two steps: before the request, after the payment, while bytes are
+ * written, signed, finalized and charged for. The payers' own log is the reference. An account that paid has an upload or
+ * the credits, once; another account has neither. A repeated payment continues its upload where that is safe.
  *
  * KILLS sets how many (8 by default); SEED repeats a run.
  * @module
