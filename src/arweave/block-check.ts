@@ -1,7 +1,7 @@
 /**
- * Whether a block is what it says: its hash, its producer's signature, its link to the block before, its data's
- * layout. What cannot be known from block and transactions alone (proof of work beyond the threshold, accounts,
- * prices, the clock's steps) is named as unchecked.
+ * Verification of a block: its hash, its producer's signature, its link to the previous block, the layout of its data.
+ * The verdict lists checks that need more than block and transactions as unchecked: proof of work beyond the
+ * threshold, accounts, prices, the steps of the clock.
  * Source: docs/reference/formats.md#blocks.
  * @module
  */
@@ -27,7 +27,7 @@ import { ecdsaSignatureSize, transactionOwnerAddress } from "./transaction.ts";
 import { type BlockLayout, layoutTransactions, type PlacedTransaction } from "./tx-root.ts";
 import { bytesField, objectField, readBytes } from "./wire.ts";
 
-/** What a check can be about. */
+/** The checks, by name. */
 export type BlockCheck =
   | "hash"
   | "signature"
@@ -39,13 +39,13 @@ export type BlockCheck =
   | "weave size"
   | "transactions";
 
-/** The outcome: rejected with a reason, or what was checked, what was not, and the places of the data. */
+/** The result of a verification. `unchecked` lists the checks that could not be made. */
 export type BlockVerdict = Readonly<
   | {
       kind: "accepted";
       checked: readonly BlockCheck[];
       unchecked: readonly BlockCheck[];
-      /** There when transactions were given. */
+      /** Present when transactions were given. */
       layout: BlockLayout | undefined;
     }
   | { kind: "rejected"; reason: string }
@@ -54,7 +54,7 @@ export type BlockVerdict = Readonly<
 /** Hash of the first block of the main network. */
 export const mainNetGenesis = "7wIU7KolICAjClMlcZ38LZzshhI7xGkm2tDCJR7Wvhe3ESUo2-Z4-y0x1uaglRJE";
 
-/** Heights at which the main network's blocks took on their shapes. */
+/** Fork heights of the main network, with the shape of blocks from there on. */
 const mainNetForks: readonly (readonly [number, BlockShape])[] = [
   [1_602_350, "2.9"],
   [1_547_120, "2.8"],
@@ -70,7 +70,7 @@ const rsaSize = 512;
 const ecdsaKeySize = 33;
 const noBytes = new Uint8Array(0);
 
-/** What a proof of access may hold, and which of the block's fields name its chunks. */
+/** The valid keys of a proof of access, and the block's fields with the hashes of its chunks. */
 const proofKeys: readonly string[] = ["option", "tx_path", "data_path", "chunk", "unpacked_chunk"];
 type PartHashes = readonly (readonly [part: string, hash: string])[];
 const proofHashes: readonly (readonly [proof: string, hashes: PartHashes])[] = [
@@ -94,7 +94,7 @@ const proofHashes: readonly (readonly [proof: string, hashes: PartHashes])[] = [
 type Outcome = "checked" | "unchecked" | Readonly<{ reason: string }>;
 
 /**
- * Checks a block.
+ * Verifies a block.
  *
  * @param transactions - All transactions of the block, verified, in any order; `undefined` while some are missing.
  * @param previous - The block before, verified; `undefined` when it is not at hand.
@@ -127,8 +127,8 @@ export function verifyBlock(
 }
 
 /**
- * What contradicts the main network's fork heights in a block, or `undefined`. Only for a chain whose first block is
- * `mainNetGenesis`.
+ * Checks a block against the main network's fork heights; `undefined` when it agrees.
+ * Only for a chain whose first block is `mainNetGenesis`.
  */
 export function mainNetFault(block: Block): string | undefined {
   if (block.height === 0 && block.hash !== mainNetGenesis) return "this is not the main network's first block";
@@ -151,7 +151,7 @@ function checkHash(block: Block): Outcome {
 function checkSignature({ fields, shape, height }: Block): Outcome {
   if (!isShapeSince(shape, "2.6")) return "unchecked";
   const signature = bytesField(fields, "signature", rsaSize);
-  // Nobody mines the first block: it may belong to no one, and is known by its hash alone.
+  // The first block is not mined and may have no signature: its hash alone identifies it.
   if (height === 0 && signature.length === 0) return "unchecked";
   const key = bytesField(fields, "reward_key", rsaSize);
   if (transactionOwnerAddress(key) !== fields["reward_addr"])
@@ -170,7 +170,7 @@ function verifyEcdsa(key: Uint8Array, preimage: Uint8Array, signature: Uint8Arra
   return point !== undefined && equalBytes(compressPoint(point), key);
 }
 
-/** The solution is above the difficulty in every era that counts it so; packing may demand more, never less. */
+/** Since 2.0 the solution is above the difficulty. Packing may require more, never less. */
 function checkDifficulty({ shape, solution, difficulty }: Block): Outcome {
   if (shape === "1.0") return "unchecked";
   const value = readUnsigned(decodeBase64url(solution) ?? noBytes);
@@ -178,8 +178,8 @@ function checkDifficulty({ shape, solution, difficulty }: Block): Outcome {
 }
 
 /**
- * Since 2.7 the block's hash covers hashes of the chunks instead of the chunks. Nothing else may stand in a proof;
- * a relay may have emptied a chunk, which leaves the check undone.
+ * Since 2.7 the block's hash covers hashes of the chunks instead of the chunks. A proof with other keys is invalid.
+ * A relay may have emptied a chunk; the check is then not made.
  */
 function checkProofChunks(block: Block): Outcome {
   if (!isShapeSince(block.shape, "2.7")) return "unchecked";
@@ -205,7 +205,7 @@ function worseOf(outcomes: readonly Outcome[]): Outcome {
   return outcomes.includes("unchecked") ? "unchecked" : "checked";
 }
 
-/** An absent hash is that of a chunk that is not there. */
+/** An absent hash matches an empty chunk. */
 function matchesHash(chunk: Uint8Array, hash: JsonValue | undefined): boolean {
   if (hash === undefined) return chunk.length === 0;
   return equalBytes(sha256(chunk), readBytes(hash, "a chunk's hash", 32));

@@ -1,12 +1,10 @@
 /**
- * Blocks as nodes send them, of every era: what this program needs from them, and the rest without loss.
+ * Parses blocks of every era, keeps all their fields, and computes block hashes and the messages that producers sign.
  *
- * The era is read from the keys that a block has, never from its height: other chains fork at other heights.
+ * The keys of a block determine its era, not its height: other chains fork at other heights.
  *
- * The hash of a block, made again from its fields, and what its producer signs.
- *
- * Up to 2.5 it is a deep hash of deep hashes; since 2.6 a SHA-384 over the SHA-256 of all fields in a fixed order,
- * each with its size before it, and the signature. For blocks before 2.0 no formula is known.
+ * Until 2.5 the block hash is a deep hash of deep hashes. Since 2.6 it is SHA-384 over the SHA-256 of all fields and
+ * the signature; the fields are in a fixed order, each after its size. For blocks before 2.0 the formula is unknown.
  * Source: docs/reference/formats.md#blocks; docs/reference/formats.md#block-hash; checked on real blocks of every
  * shape from 2.0 to 2.5, and on one of 2.9.
  * @module
@@ -32,7 +30,7 @@ import {
   textField,
 } from "./wire.ts";
 
-/** The eras whose blocks differ in keys and in how their hash is made, named after the chain's releases. */
+/** Eras of blocks, named after the chain's releases. They differ in keys and in the formula of the hash. */
 export type BlockShape = "1.0" | "2.0" | "2.4" | "2.5" | "2.6" | "2.7" | "2.8" | "2.9";
 
 /** A block, read but not yet verified (`verifyBlock`). */
@@ -63,22 +61,22 @@ export type Block = Readonly<{
   strictSplitThreshold: bigint | undefined;
   /** Weave offset from which proofs may rebase; `undefined` means nowhere. */
   rebaseThreshold: bigint | undefined;
-  /** Every field as on the wire, integers exact. */
+  /** All fields of the JSON, integers exact. */
   fields: JsonObject;
-  /** The JSON as it was read. */
+  /** The original JSON. */
   text: string;
 }>;
 
 /** All shapes, oldest first. */
 export const blockShapes: readonly BlockShape[] = ["1.0", "2.0", "2.4", "2.5", "2.6", "2.7", "2.8", "2.9"];
 
-/** Most characters of a block's JSON: two proofs with packed and unpacked chunk, and everything else, twice. */
+/** Most characters of a block's JSON: twice two proofs with packed and unpacked chunks, and all other fields. */
 export const blockTextSizeMax = 4 * 2 ** 20;
 
 /** Most transactions of a block; a rule of the chain since 1.8, and no block before it had more. */
 export const blockTransactionsMax = 1_000;
 
-/** Digits of an integer below 2^256, the greatest that the chain writes. */
+/** Digits of an integer below 2^256, the limit of the chain's integers. */
 export const integerDigitsMax = 78;
 
 /** The key that came with each shape, newest first. */
@@ -94,7 +92,7 @@ const hashSize = 32;
 const longHashSize = 48;
 const longHashLength = 64;
 
-/** Tells whether a shape is another or came after it. */
+/** Whether a shape is `since` or a later one. */
 export function isShapeSince(shape: BlockShape, since: BlockShape): boolean {
   return blockShapes.indexOf(shape) >= blockShapes.indexOf(since);
 }
@@ -103,7 +101,7 @@ export function isShapeSince(shape: BlockShape, since: BlockShape): boolean {
  * Reads a block's JSON, of any era.
  *
  * @param text - At most `blockTextSizeMax` characters.
- * @throws Failure `malformed_input` with `context.reason`, a sentence.
+ * @throws Failure `malformed_input` with `context.reason`.
  */
 export function readBlock(text: string): Block {
   const fields = readFields(text, blockTextSizeMax);
@@ -142,13 +140,13 @@ function shapeOf(fields: JsonObject): BlockShape {
 
 function readHash(fields: JsonObject, key: string): BlockHash {
   const hash = textField(fields, key);
-  if (!isBlockHash(hash)) throw malformed(`${key} is no block hash`);
+  if (!isBlockHash(hash)) throw malformed(`${key} is not a valid block hash`);
   return hash;
 }
 
 function readIds(fields: JsonObject): Id[] {
   const ids = listField(fields, "txs", blockTransactionsMax).map((id) => {
-    if (typeof id !== "string" || !isId(id)) throw malformed("txs holds something that is no id");
+    if (typeof id !== "string" || !isId(id)) throw malformed("txs contains an invalid id");
     return id;
   });
   if (new Set(ids).size !== ids.length) throw malformed("txs names a transaction twice");
@@ -165,7 +163,7 @@ function optionalInteger(fields: JsonObject, key: string): bigint | undefined {
   return fields[key] === undefined ? undefined : integerField(fields, key, integerDigitsMax);
 }
 
-/** Most bytes of a field that has no smaller bound of its own. */
+/** Most bytes of a field without a smaller limit. */
 const fieldSizeMax = 4_096;
 
 const chunkSizeMax = 262_144;
@@ -173,11 +171,11 @@ const listCountMax = 65_535;
 const noBytes = new Uint8Array(0);
 
 /**
- * The hash that a block's fields make, whatever `indep_hash` says.
+ * Computes the hash of a block from its fields; `indep_hash` is ignored.
  *
- * @param fields - On the wire; `signature` must be there since 2.6, `poa` until 2.5.
- * @returns `undefined` for shape 1.0, whose formula is not known.
- * @throws Failure `malformed_input` when a field that is hashed is missing or not what it should be.
+ * @param fields - Of the JSON. `signature` is required since 2.6, `poa` until 2.5.
+ * @returns `undefined` for shape 1.0: its formula is unknown.
+ * @throws Failure `malformed_input` when a hashed field is missing or invalid.
  */
 export function blockHash(fields: JsonObject, shape: BlockShape): BlockHash | undefined {
   if (shape === "1.0") return undefined;
@@ -187,9 +185,9 @@ export function blockHash(fields: JsonObject, shape: BlockShape): BlockHash | un
 }
 
 /**
- * The SHA-256 of all fields of a block since 2.6 but for its signature and hash.
+ * The SHA-256 of all fields of a block since 2.6, except its signature and hash.
  *
- * @throws Failure `malformed_input` when a field is missing or not what it should be.
+ * @throws Failure `malformed_input` when a field is missing or invalid.
  */
 export function signedHash(fields: JsonObject, shape: BlockShape): Uint8Array {
   const parts = [...headParts(fields), ...nonceLimiterParts(fields), ...priceParts(fields, shape)];
@@ -206,9 +204,9 @@ export function signedHash(fields: JsonObject, shape: BlockShape): Uint8Array {
 }
 
 /**
- * What the producer of a block since 2.6 signs; it is hashed once more (SHA-256) in signing.
+ * The message that the producer of a block since 2.6 signs. Signing hashes it once more (SHA-256).
  *
- * @throws Failure `malformed_input` when a field is missing or not what it should be.
+ * @throws Failure `malformed_input` when a field is missing or invalid.
  */
 export function blockSignaturePreimage(fields: JsonObject, shape: BlockShape): Uint8Array {
   return concatBytes([
@@ -220,7 +218,7 @@ export function blockSignaturePreimage(fields: JsonObject, shape: BlockShape): U
   ]);
 }
 
-/** What a block says of its predecessors: a running hash of (hash, weave size, tx root). */
+/** The `hash_list_merkle` of the next block: a running hash of (hash, weave size, tx root). */
 export function nextHashListMerkle(previous: {
   hashListMerkle: Uint8Array;
   hash: Uint8Array;
@@ -314,7 +312,7 @@ function headParts(fields: JsonObject): Uint8Array[] {
   ];
 }
 
-/** Since 2.6 the nonce is a number, written in the fewest bytes. */
+/** Since 2.6 the nonce is a number in the fewest bytes. */
 function nonceOf(fields: JsonObject): Uint8Array {
   const nonce = bytesField(fields, "nonce", fieldSizeMax);
   const fewest = writeUnsigned(readUnsigned(nonce));
@@ -353,7 +351,7 @@ function priceParts(fields: JsonObject, shape: BlockShape): Uint8Array[] {
   ];
 }
 
-/** The proof that a producer signed twice: absent nearly always. Its keys had one size before 2.9. */
+/** The proof that a producer signed twice, usually absent. Before 2.9 its keys had one size. */
 function doubleSigningParts(fields: JsonObject, shape: BlockShape): Uint8Array[] {
   const proof = objectField(fields, "double_signing_proof");
   if (Object.keys(proof).length === 0) return [Uint8Array.of(0)];
@@ -409,7 +407,7 @@ function fixedInteger(fields: JsonObject, key: string, width: number): Uint8Arra
   return writeUnsignedFixed(value, width);
 }
 
-/** The reference node writes lists from their end, and everybody must. */
+/** The hash covers lists in reverse order, as the reference node writes them. */
 function reversedList(fields: JsonObject, key: string, width: number): Uint8Array {
   const items = listField(fields, key, listCountMax).map((item) => readBytes(item, key, 256 ** width - 1));
   const parts = items.reverse().map((item) => withSize(item, width));

@@ -1,7 +1,7 @@
 /**
- * Bundles: which items stand where, read from the header in constant memory, however many it says there are.
+ * Bundles: parses the header, which lists the items, in constant memory; writes bundles.
  *
- * On the wire: the count of items (32 bytes, little-endian), then for each its size and its id (32 bytes each),
+ * Format: the count of items (32 bytes, little-endian), then the size and the id of each (32 bytes each),
  * then the items back to back. Every number is checked against the bundle's size before it is used.
  * Source: ANS-104 §1.
  * @module
@@ -12,7 +12,7 @@ import { itemIdBytes, readItemFrame } from "./data-item.ts";
 import { type Id, idBytes, idFromBytes } from "./id.ts";
 import type { Tag } from "./tags.ts";
 
-/** One item as the bundle's header names it. Nothing of it is verified: the item itself may say otherwise. */
+/** An item as the bundle's header lists it. Unverified: the item itself may differ. */
 export type BundleEntry = Readonly<{
   /** Position in the header, from 0. */
   index: number;
@@ -26,12 +26,12 @@ export type BundleEntry = Readonly<{
 /** The position of a walk over the entries: the next entry, and the byte at which its item begins. */
 export type EntryPlace = Readonly<{ index: number; offset: number }>;
 
-/** A count that fits the bundle, or why the bundle cannot be read. */
+/** The count of items, or the reason why the bundle is invalid. */
 export type BundleCount =
   | Readonly<{ kind: "count"; count: number; headerSize: number }>
   | Readonly<{ kind: "invalid"; reason: string }>;
 
-/** Entries of one step, and where the next begins; a fault ends the walk, the entries before it stand. */
+/** The entries of one step, and the position of the next. A fault ends the walk; the entries before it are valid. */
 export type EntriesStep = Readonly<{ entries: readonly BundleEntry[]; next: EntryPlace; fault?: string }>;
 
 /** Bytes of the count at the bundle's beginning. */
@@ -72,7 +72,7 @@ export function firstEntry(count: number): EntryPlace {
  * After the last entry `next.index` is the count, and `next.offset` is the bundle's size unless bytes that belong
  * to no item follow.
  *
- * @param bytes - The header from entry `place.index` on, any number of bytes; a rest below 64 is left alone.
+ * @param bytes - The header from entry `place.index` on, any number of bytes; an incomplete last entry is ignored.
  * @param place - `firstEntry`, or the `next` of the step before.
  * @param bundleSize - The whole bundle's size in bytes.
  */
@@ -100,7 +100,7 @@ export function readBundleEntries(
 }
 
 /**
- * Writes the header of a bundle; the items follow it in the same order, nothing between them.
+ * Writes the header of a bundle. The items follow in the same order, without gaps.
  *
  * @param entries - Each item's id and size in bytes.
  */
@@ -116,16 +116,16 @@ export function writeBundleHeader(entries: readonly Readonly<{ id: Id; size: num
 }
 
 /**
- * Writes a bundle of items that are at hand.
+ * Writes a bundle of items in memory.
  *
- * @param items - Signed items (`createDataItem`), at least their headers' sizes.
+ * @param items - Signed items (`createDataItem`).
  */
 export function writeBundle(items: readonly Uint8Array[]): Uint8Array {
   const entries = items.map((item) => ({ id: itemId(item), size: item.length }));
   return concatBytes([writeBundleHeader(entries), ...items]);
 }
 
-/** Tells whether these are the tags of a bundle, be it a transaction or a data item. */
+/** Whether the tags of a transaction or a data item declare a bundle. */
 export function isBundleTags(tags: readonly Tag[]): boolean {
   return (
     tags.some(({ name, value }) => name === "Bundle-Format" && value === "binary") &&
@@ -135,11 +135,11 @@ export function isBundleTags(tags: readonly Tag[]): boolean {
 
 function itemId(item: Uint8Array): Id {
   const frame = readItemFrame(item, "strict", item.length);
-  assert(frame.kind === "frame", "what is bundled is a data item");
+  assert(frame.kind === "frame", "only data items are bundled");
   return idFromBytes(itemIdBytes(item, frame));
 }
 
-/** 32 bytes, little-endian; what exceeds 2^53 loses digits but stays above every bound. */
+/** 32 bytes, little-endian. Numbers above 2^53 lose digits but stay above every limit. */
 function readNumber(bytes: Uint8Array, offset: number): number {
   let number = 0;
   for (let index = numberSize - 1; index >= 0; index -= 1) {

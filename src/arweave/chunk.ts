@@ -1,5 +1,5 @@
 /**
- * Chunks: pieces of data with the proof that they belong to a data root, as nodes send and take them.
+ * Chunks: pieces of data with proofs that they belong to a data root, in the JSON of nodes.
  * Source: docs/reference/formats.md#data-trees-and-chunks; docs/reference/node-api.md#posting-chunks.
  * @module
  */
@@ -29,15 +29,15 @@ export type PostedChunk = Readonly<{
 /** A chunk and what it claims. */
 export type ChunkClaim = PostedChunk & Readonly<{ ruleset: Ruleset }>;
 
-/** The place of a proven chunk in its data, bytes, half-open; or why the proof is not valid. */
+/** The place of a proven chunk in its data (bytes, half-open), or the reason for its rejection. */
 export type ChunkVerdict = Readonly<
   { kind: "proven"; start: number; end: number } | { kind: "rejected"; reason: string }
 >;
 
-/** Longest tx path: 1,000 transactions and their padding need 11 branches; twice that and some is ample. */
+/** Longest tx path: 1,000 transactions with padding need 11 branches; the limit is twice that. */
 const txPathSizeMax = 2_176;
 
-/** Most characters of a chunk's JSON: the chunk and the longest proofs as base64url, and the names. */
+/** Most characters of a chunk's JSON: the chunk and the longest proofs as base64url, and the keys. */
 export const chunkTextSizeMax = 850_000;
 
 /** A node reads numbers up to 2^256. */
@@ -47,7 +47,7 @@ const rootSize = 32;
 /**
  * Reads the response of `GET /chunk/{offset}`.
  *
- * @throws Failure `malformed_input` with `context.reason`, a sentence.
+ * @throws Failure `malformed_input` with `context.reason`.
  */
 export function readServedChunk(text: string): ServedChunk {
   const fields = readFields(text, chunkTextSizeMax);
@@ -73,8 +73,8 @@ export function servedChunkFields(served: ServedChunk, end: bigint): JsonObject 
 /**
  * Reads the body of `POST /chunk`.
  *
- * @throws Failure `malformed_input` with `context.reason`, a sentence, and with `context.fault`, a node's word for it,
- * where a node has another one than `invalid_json`.
+ * @throws Failure `malformed_input` with `context.reason`, and with `context.fault` when nodes have an error code for
+ *   it other than `invalid_json`.
  */
 export function readPostedChunk(text: string): PostedChunk {
   const fields = readFields(text, chunkTextSizeMax);
@@ -95,24 +95,24 @@ export function readPostedChunk(text: string): PostedChunk {
 }
 
 /**
- * Checks a chunk against its data root, every byte of it.
+ * Verifies all bytes of a chunk against its data root.
  *
- * @returns Proven only when the path leads from the root to these very bytes at a place that holds `offset`.
+ * @returns Proven only when the path leads from the root to these bytes, at a place that contains `offset`.
  */
 export function checkChunk(claim: ChunkClaim): ChunkVerdict {
   const { dataRoot, dataSize, dataPath, offset, chunk, ruleset } = claim;
-  if (offset < 0 || offset >= dataSize) return rejected("offset lies beyond the data");
+  if (offset < 0 || offset >= dataSize) return rejected("offset is beyond the data");
   const leaf = validatePath({ root: dataRoot, path: dataPath, target: offset, size: dataSize, ruleset });
   if (leaf === undefined) return rejected("data_path does not prove this offset under this root");
-  // A branch may claim more than its leaf ends with; a reader who took that leaf for this byte would never get on.
-  if (BigInt(offset) < leaf.start || BigInt(offset) >= leaf.end) return rejected("offset lies in a gap of the tree");
+  // A branch may claim more than its leaf contains; a reader that used the leaf for this byte would make no progress.
+  if (BigInt(offset) < leaf.start || BigInt(offset) >= leaf.end) return rejected("offset is in a gap of the tree");
   if (BigInt(chunk.length) !== leaf.end - leaf.start) return rejected("chunk is not as long as its place");
   if (!equalBytes(sha256(chunk), leaf.hash)) return rejected("chunk is not what its place commits to");
   return { kind: "proven", start: Number(leaf.start), end: Number(leaf.end) };
 }
 
 /**
- * Checks a posted chunk, whose block is not known yet, so that the rules of one era suffice.
+ * Verifies a posted chunk. Its block is not known yet, so the rules of any era suffice.
  */
 export function admitChunk(posted: PostedChunk): ChunkVerdict {
   let verdict: ChunkVerdict = rejected("data_path does not prove this offset under this root");
@@ -123,7 +123,7 @@ export function admitChunk(posted: PostedChunk): ChunkVerdict {
   return verdict;
 }
 
-/** Beyond what any data can have; numbers are exact up to here. */
+/** Above every size of data; larger numbers are not exact. */
 const numberMax = BigInt(Number.MAX_SAFE_INTEGER);
 
 function rejectLongText(fields: JsonObject, key: "chunk" | "data_path", sizeMax: number): void {

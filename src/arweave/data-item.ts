@@ -1,19 +1,15 @@
 /**
- * ANS-104 data items: the header read within bounds and before anything is allocated, and the signature checked.
+ * ANS-104 data items: parses and verifies them, and creates signed ones. Sizes are checked before allocation.
  *
- * On the wire: type (2 bytes, little-endian), signature, owner, a flag and 32 bytes of target, a flag and 32 bytes
- * of anchor, the count of tags and the size of their section (8 bytes each, little-endian), the section, the
- * payload. An item's id is the hash of its signature.
+ * Format: type (2 bytes, little-endian), signature, owner, a flag and 32 bytes of target, a flag and 32 bytes of
+ * anchor, the count of tags and the size of their section (8 bytes each, little-endian), the section, the payload. An
+ * item's id is the hash of its signature.
  *
- * What a data item's signature signs, computed in one walk over the payload together with its SHA-256.
+ * The signed message is the deep hash of ["dataitem", "1", type, owner, target, anchor, tags, data]. One pass over
+ * the payload computes it together with the payload's SHA-256. The first three hashes are cached for each type.
  *
- * The message is the deep hash of ["dataitem", "1", type, owner, target, anchor, tags, data]. What is the same for
- * every item of a type is hashed once.
- *
- * Making data items: the header written around a payload that is at hand or streams by, and signed.
- *
- * What is written here passes the strict rules of `data-item.ts`.
- * Source: ANS-104 §2; `avro.ts` for the tags, `signature.ts` for the types; ANS-104 §3.
+ * Created items pass the strict rules.
+ * Source: ANS-104 §2 and §3.
  * @module
  */
 
@@ -27,14 +23,14 @@ import { signatureLayout, signatureSchemes } from "./signature.ts";
 import { invalid, type SignatureScheme, type Signer, type Verdict } from "./signers/scheme.ts";
 import { type ItemRules, readAvroTags, type Tag, tagLimits, tagsFault, writeAvroTags } from "./tags.ts";
 
-/** Where the parts of a header stand: byte offsets from the item's first byte, sizes in bytes. */
+/** The layout of a header: byte offsets from the item's first byte, sizes in bytes. */
 export type ItemFrame = Readonly<{
   kind: "frame";
   scheme: SignatureScheme;
   ownerOffset: number;
-  /** −1 when there is none. */
+  /** −1 without a target. */
   targetOffset: number;
-  /** −1 when there is none. */
+  /** −1 without an anchor. */
   anchorOffset: number;
   tagCount: number;
   tagsOffset: number;
@@ -43,7 +39,7 @@ export type ItemFrame = Readonly<{
   headerSize: number;
 }>;
 
-/** An item's header, read but not yet verified (`verifyItem`). Byte fields are views of what was read. */
+/** An item's header, parsed but not verified (`verifyItem`). Byte fields are views of the parsed bytes. */
 export type ItemHeader = SignedFields &
   Readonly<{
     id: Id;
@@ -60,13 +56,13 @@ export type ItemHeader = SignedFields &
     signatureOffset: number;
   }>;
 
-/** Reading can go on when `bytes` bytes, counted from the item's first, are there. */
+/** Parsing needs `bytes` bytes, counted from the item's first. */
 export type NeedBytes = Readonly<{ kind: "need"; bytes: number }>;
 
-/** What was read is no data item; the reason is one lower-case sentence for people. */
+/** The bytes are not a valid data item; the reason is one lower-case sentence. */
 export type InvalidItem = Readonly<{ kind: "invalid"; reason: string }>;
 
-/** A whole item with its payload, whose signature has been checked. */
+/** A complete item with a valid signature. */
 export type CheckedItem = Readonly<{ kind: "item"; header: ItemHeader; data: Uint8Array }> & ItemDigests;
 
 export const signatureOffset = 2;
@@ -74,14 +70,14 @@ const referenceSize = 32;
 const countsSize = 16;
 const nothing = new Uint8Array(0);
 
-/** The smallest item that can exist: type 2 or 4, no target, no anchor, no tags, no payload. */
+/** Bytes of the smallest item: type 2 or 4, no target, no anchor, no tags, no payload. */
 export const itemSizeMin = signatureOffset + 64 + 32 + 2 + countsSize;
 
 /**
- * Finds the parts of an item's header and decodes none of them: no more work than the bounds need.
+ * Finds the parts of an item's header without decoding them.
  *
- * @param bytes - The item from its first byte on; as many bytes as are at hand.
- * @param itemSize - The item's whole size where it is known: a header that would exceed it is invalid.
+ * @param bytes - The item from its first byte on; as many bytes as are available.
+ * @param itemSize - The size of the item, if known: a header that exceeds it is invalid.
  */
 export function readItemFrame(
   bytes: Uint8Array,
@@ -127,8 +123,8 @@ export function readItemFrame(
  * Reads an item's header.
  *
  * @param bytes - The item from its first byte on; the header holds views of it.
- * @param itemSize - The item's whole size where it is known: a header that would exceed it is invalid.
- * @returns The header; or how many bytes are needed to go on; or why this is no item. Never throws.
+ * @param itemSize - The size of the item, if known: a header that exceeds it is invalid.
+ * @returns The header, how many bytes are needed, or why the item is invalid. Never throws.
  */
 export function readItemHeader(
   bytes: Uint8Array,
@@ -165,13 +161,13 @@ export function readItemHeader(
   return { kind: "header", header };
 }
 
-/** The 32 bytes of the id of an item whose frame has been read. */
+/** The 32 bytes of an item's id. */
 export function itemIdBytes(bytes: Uint8Array, frame: ItemFrame): Uint8Array {
   return sha256(bytes.subarray(signatureOffset, frame.ownerOffset));
 }
 
 /**
- * Checks an item's signature.
+ * Verifies an item's signature.
  *
  * @param message - The 48-byte deep hash of `createItemHash` or `hashItem`, over the whole payload.
  */
@@ -185,10 +181,10 @@ export function verifyItem(
 }
 
 /**
- * Reads and checks a whole item in memory.
+ * Parses and verifies a complete item in memory.
  *
  * @param bytes - Exactly the item.
- * @returns The item with a valid signature, or why it is none. Never throws.
+ * @returns The item, or why it is invalid. Never throws.
  */
 export function checkItem(bytes: Uint8Array, rules: ItemRules): CheckedItem | InvalidItem {
   const read = readItemHeader(bytes, rules, bytes.length);
@@ -202,12 +198,12 @@ export function checkItem(bytes: Uint8Array, rules: ItemRules): CheckedItem | In
   return { kind: "item", header, data, ...digests };
 }
 
-/** True and false as the flag says; `undefined` when it is not there or says neither. */
+/** The value of a flag; `undefined` when it is missing or invalid. */
 function readFlag(bytes: Uint8Array, offset: number, rules: ItemRules): boolean | undefined {
   const flag = bytes[offset];
   if (flag === 1) return true;
   if (flag === 0) return false;
-  // Published readers take every other value for "absent"; items that are on the chain keep their ids.
+  // Published libraries read every other value as "absent"; items on the chain keep their ids.
   return flag !== undefined && rules === "lenient" ? false : undefined;
 }
 
@@ -220,7 +216,7 @@ function readReference(bytes: Uint8Array, offset: number): Uint8Array {
   return offset < 0 ? nothing : bytes.subarray(offset, offset + referenceSize);
 }
 
-/** Eight bytes, little-endian; what exceeds 2^53 loses digits but stays above every limit. */
+/** Eight bytes, little-endian. Numbers above 2^53 lose digits but stay above every limit. */
 function readCount(bytes: Uint8Array, offset: number): number {
   let count = 0;
   for (let index = 7; index >= 0; index -= 1) count = count * 256 + (bytes[offset + index] ?? 0);
@@ -235,39 +231,39 @@ function invalidItem(reason: string): InvalidItem {
   return { kind: "invalid", reason };
 }
 
-/** What of an item is signed besides its payload; an absent target or anchor is empty. */
+/** The signed fields of an item besides its payload; an absent target or anchor is empty. */
 export type SignedFields = Readonly<{
   signatureType: number;
   owner: Uint8Array;
   targetBytes: Uint8Array;
   anchorBytes: Uint8Array;
-  /** The tag section in its wire form. */
+  /** The encoded tag section. */
   rawTags: Uint8Array;
 }>;
 
-/** The two hashes of an item: the 48-byte message that is signed, the payload's 32-byte SHA-256. */
+/** The two hashes of an item: the signed 48-byte message, and the payload's 32-byte SHA-256. */
 export type ItemDigests = Readonly<{ message: Uint8Array; digest: Uint8Array }>;
 
-/** A payload on its way through both hashes. */
+/** Computes both hashes of a payload that arrives in pieces. */
 export type ItemHash = Readonly<{
   update(piece: Uint8Array): void;
-  /** Ends the walk. The pieces must have come to exactly the size that was said, if one was. */
+  /** Returns the hashes. The pieces must have exactly the announced size, if any. */
   finish(): ItemDigests;
 }>;
 
 const digestSize = 32;
 
-/** Parts of the message. */
+/** Elements of the message. */
 const itemPartsCount = 8;
 
-/** The running hash of the list after its first three elements, by signature type. */
+/** Hashes of the message's first three elements, by signature type. */
 const heads = new Map<number, Uint8Array>(signatureSchemes.map(({ type }) => [type, headOf(type)]));
 
 /**
- * Begins the walk over an item's payload.
+ * Begins to hash an item.
  *
  * @param fields - Of a known signature type.
- * @param dataSize - The payload's size in bytes; absent where only its end will tell.
+ * @param dataSize - The payload's size in bytes; absent when it is not known before the end.
  */
 export function createItemHash(fields: SignedFields, dataSize?: number): ItemHash {
   const message = createMessageHash(fields, dataSize);
@@ -281,16 +277,16 @@ export function createItemHash(fields: SignedFields, dataSize?: number): ItemHas
   };
 }
 
-/** A payload on its way through one of the two hashes; they may be computed in two threads. */
+/** Computes one of the two hashes; two threads may compute them. */
 export type PayloadHash = Readonly<{ update(piece: Uint8Array): void; finish(): Uint8Array }>;
 
-/** Begins the walk of the message that is signed. Parameters as `createItemHash`. */
+/** Begins to hash the signed message. Parameters as `createItemHash`. */
 export function createMessageHash(fields: SignedFields, dataSize?: number): PayloadHash {
   const signed = createBlobHash(dataSize);
   return { update: signed.update, finish: () => messageOf(fields, signed.digest()) };
 }
 
-/** Begins the walk of the payload's SHA-256. */
+/** Begins the payload's SHA-256. */
 export function createContentHash(): PayloadHash {
   const content = new Bun.SHA256();
   return {
@@ -305,7 +301,7 @@ export function createContentHash(): PayloadHash {
   };
 }
 
-/** Hashes an item whose payload is at hand. */
+/** Hashes an item with its payload in memory. */
 export function hashItem(fields: SignedFields, data: Uint8Array): ItemDigests {
   return { message: messageOf(fields, deepHashBlob(data)), digest: sha256(data) };
 }
@@ -325,25 +321,25 @@ function headOf(type: number): Uint8Array {
   return first.reduce(extendDeepHash, beginDeepHash(itemPartsCount));
 }
 
-/** What an item says besides its payload. */
+/** The fields of an item to create, besides its payload. */
 export type ItemFields = Readonly<{
   tags?: readonly Tag[];
-  /** The recipient's address, 43 characters, or "" for none. */
+  /** The recipient's address, 43 characters, or "". */
   target?: string;
-  /** 32 bytes of the maker's choice as base64url, 43 characters, or "" for none. */
+  /** Any 32 bytes as base64url, 43 characters, or "". */
   anchor?: string;
 }>;
 
-/** The header of a signed item, and the two names of its content. */
+/** The header of a signed item, its id, and the SHA-256 of its payload. */
 export type SignedHeader = Readonly<{ id: Id; header: Uint8Array; digest: Uint8Array }>;
 
-/** An item with a streamed payload; the header precedes the payload but is known only after it. */
+/** Signs an item with a streamed payload. The header precedes the payload, but is known only after it. */
 export type ItemSigning = Readonly<{ update(piece: Uint8Array): void; finish(): SignedHeader }>;
 
 /**
- * Makes a signed data item.
+ * Creates a signed data item.
  *
- * @param fields - Within the limits of ANS-104; text payloads are written as UTF-8.
+ * @param fields - Within the limits of ANS-104. Text is encoded as UTF-8.
  * @throws Failure `malformed_input` when tags, target or anchor break the format.
  */
 export function createDataItem(
@@ -357,9 +353,9 @@ export function createDataItem(
 }
 
 /**
- * Begins to sign an item whose payload is fed in pieces.
+ * Begins to sign an item with a payload that arrives in pieces.
  *
- * @param dataSize - The payload's size in bytes; the pieces must come to exactly that.
+ * @param dataSize - The exact size of the payload in bytes.
  * @throws Failure `malformed_input` when tags, target or anchor break the format.
  */
 export function createItemSigning(fields: ItemFields, dataSize: number, signer: Signer): ItemSigning {
@@ -378,7 +374,7 @@ export function createItemSigning(fields: ItemFields, dataSize: number, signer: 
 }
 
 /**
- * The size of the header that an item will have, before it is signed.
+ * Computes the size of an item's header before it is signed.
  *
  * @throws Failure `malformed_input` when tags, target or anchor break the format.
  */

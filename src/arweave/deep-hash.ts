@@ -1,7 +1,7 @@
 /**
- * Deep hash: the one hash of a nested list of byte strings, under which no two different structures collide.
+ * Deep hash: the hash of a nested list of byte strings. Different structures have different hashes.
  *
- * A blob is H(H("blob" + size) ‖ H(bytes)); a list starts with H("list" + count) and takes in each item's deep hash
+ * A blob is H(H("blob" + size) ‖ H(bytes)); a list starts with H("list" + count) and adds each item's deep hash
  * one after the other, H(so far ‖ item). H is SHA-384, numbers are decimal text.
  * Source: docs/reference/formats.md#deep-hash.
  * @module
@@ -10,24 +10,24 @@ import { assert } from "../lib/assert.ts";
 import { utf8Bytes } from "../lib/bytes.ts";
 import { sha384 } from "../lib/hash.ts";
 
-/** What can be hashed: bytes, or a list of such. */
+/** A value to hash: bytes, or a list of values. */
 export type DeepHashChunk = Uint8Array | readonly DeepHashChunk[];
 
 /** The deep hash of one blob whose bytes arrive in pieces. */
 export type BlobHash = Readonly<{
-  /** Takes in the next bytes. */
+  /** Adds the next bytes. */
   update(piece: Uint8Array): void;
-  /** The 48 bytes; to be asked once, when exactly the announced number of bytes has come. */
+  /** Returns the 48 bytes. Call it once, after exactly the announced number of bytes. */
   digest(): Uint8Array;
 }>;
 
 /** Bytes of a deep hash. */
 const deepHashSize = 48;
 
-/** Sizes and counts below this have their tag's hash remembered: nearly every field is shorter. */
+/** Hashes of tags for sizes and counts below this are cached: nearly every field is shorter. */
 const rememberedTags = 1_024;
 
-/** Scratch space for two hashes that are joined; nothing interrupts a step that uses it. */
+/** A buffer for two joined hashes; each use is synchronous. */
 const pair = new Uint8Array(2 * deepHashSize);
 
 const blobTags: (Uint8Array | undefined)[] = new Array(rememberedTags);
@@ -55,20 +55,20 @@ export function deepHashList(items: readonly Uint8Array[]): Uint8Array {
   return items.reduce(extendDeepHash, beginDeepHash(items.length));
 }
 
-/** The deep hash of a list of `count` items before any of them is taken in. */
+/** The deep hash of a list of `count` items before its first item. */
 export function beginDeepHash(count: number): Uint8Array {
   return tagHash("list", count);
 }
 
-/** The deep hash of a list after its next item, of which `item` is the deep hash. */
+/** The deep hash of a list after its next item. @param item - The item's deep hash. */
 export function extendDeepHash(soFar: Uint8Array, item: Uint8Array): Uint8Array {
   return join(soFar, item);
 }
 
 /**
- * Begins the deep hash of a blob that is too large to hold.
+ * Begins the deep hash of a blob that arrives in pieces.
  *
- * @param size - Bytes that will come, exactly; `undefined` where only the end will tell.
+ * @param size - The exact number of bytes; `undefined` when it is not known before the end.
  */
 export function createBlobHash(size: number | undefined): BlobHash {
   const hasher = new Bun.CryptoHasher("sha384");

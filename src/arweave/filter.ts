@@ -1,12 +1,11 @@
 /**
- * Filters: which transactions and items an operator wants, as a JSON text that is checked to its last key.
+ * Filters choose the transactions and data items that an operator wants. A filter is JSON; unknown keys are errors.
  *
- * Every object of a filter has exactly one key. What the peer gateway would ignore in silence is a fault here,
- * named by its path. A filter has one canonical spelling, by which two of them are compared.
+ * Every object of a filter has exactly one key. An error names the path of the invalid part. Two filters are equal
+ * when their canonical texts are.
  *
- * Transactions and data items as filters see them: their fields by the names and in the types of the wire.
- *
- * A transaction's amounts and sizes are decimal texts, as nodes send them; a data item's are numbers.
+ * Attributes have the names and types of the JSON: amounts and sizes of a transaction are decimal text, those of a
+ * data item are numbers.
  * Source: docs/reference/gateway.md#filters; RFC 8785 (canonical JSON); reference gateway, normalised forms of
  * both.
  * @module
@@ -21,10 +20,10 @@ import type { Id } from "./id.ts";
 import { type Tag, tagValue } from "./tags.ts";
 import type { Transaction } from "./transaction.ts";
 
-/** What one tag must be; without `value` and `valueStartsWith` the name suffices. Case counts. */
+/** A condition on a tag. Without `value` and `valueStartsWith` the name suffices. Case-sensitive. */
 export type TagCondition = Readonly<{ name: string; value?: string; valueStartsWith?: string }>;
 
-/** A filter as read. */
+/** A parsed filter. */
 export type Filter =
   | Readonly<{ kind: "always" | "never" | "isNestedBundle" }>
   | Readonly<{ kind: "and" | "or"; filters: readonly Filter[] }>
@@ -35,19 +34,19 @@ export type Filter =
 
 export type AttributeValue = string | number | boolean | null;
 
-/** What a filter looks at. */
+/** A transaction or data item that a filter is applied to. */
 export type FilterSubject = Readonly<{
   tags: readonly Tag[];
   /** True for a data item, which has a parent; false for a transaction. */
   hasParent: boolean;
-  /** The subject's own field by its wire name (`owner_address`, `data_size`…); `undefined` when it has none. */
+  /** The field with this name (`owner_address`, `data_size`…); `undefined` when the subject lacks it. */
   attribute(name: string): unknown;
 }>;
 
-/** Characters of a filter's text; a list of every owner one cares for still fits. */
+/** Most characters of a filter's text; a long list of owners still fits. */
 export const filterLengthMax = 1_048_576;
 
-/** Levels of `and`, `or` and `not`. */
+/** Most levels of `and`, `or` and `not`. */
 export const filterDepthMax = 32;
 
 const kinds = ["tags", "attributes", "isNestedBundle", "not", "and", "or", "never", "always", "hashPartition"];
@@ -61,13 +60,13 @@ const kinds = ["tags", "attributes", "isNestedBundle", "not", "and", "or", "neve
 export function readFilter(text: string): Filter {
   if (text.length > filterLengthMax) throw fault("$", `is longer than ${filterLengthMax} characters`);
   const value = readJson(text);
-  if (value === undefined) throw fault("$", "is no JSON");
+  if (value === undefined) throw fault("$", "is not valid JSON");
   const repeated = repeatedKey(text);
   if (repeated !== undefined) throw fault(repeated, "occurs twice");
   return readNode(value, "$", 0);
 }
 
-/** Tells whether a filter wants a subject. */
+/** Whether a filter chooses a subject. */
 export function matches(filter: Filter, subject: FilterSubject): boolean {
   switch (filter.kind) {
     case "always":
@@ -91,7 +90,7 @@ export function matches(filter: Filter, subject: FilterSubject): boolean {
   }
 }
 
-/** Writes a filter in its one canonical spelling: keys in order, no white space. */
+/** Writes a filter as canonical text: sorted keys, no white space. */
 export function canonical(filter: Filter): string {
   switch (filter.kind) {
     case "always":
@@ -231,7 +230,7 @@ function readWhole(value: JsonValue | undefined, path: string, least: number, mo
   throw fault(path, `must be a whole number, ${least} to ${most}`);
 }
 
-/** Members in the order that RFC 8785 asks for: by UTF-16 code units. */
+/** Members in the order of RFC 8785: by UTF-16 code units. */
 function writeSorted(members: readonly (readonly [string, unknown])[]): string {
   const sorted = members.toSorted(([left], [right]) => (left < right ? -1 : 1));
   return `{${sorted.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`).join(",")}}`;

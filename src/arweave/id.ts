@@ -1,9 +1,9 @@
 /**
- * Names on the chain: ids, addresses and block hashes, as the text they travel as.
+ * Ids, addresses and block hashes, as base64url text.
  *
  * Ids and block hashes are canonical: two texts are equal exactly when their bytes are. An address is any 43
- * characters of base64url, and its text is its identity: two spellings of the same bytes are two addresses. Addresses
- * that are derived from a key are canonical.
+ * characters of base64url, and is compared as text: two spellings of the same bytes are two addresses. Addresses that
+ * are derived from a key are canonical.
  * Source: docs/compatibility.md (addresses).
  * @module
  */
@@ -13,13 +13,13 @@ import { utf8Bytes } from "../lib/bytes.ts";
 import { sha256 } from "../lib/hash.ts";
 import { type Kind, narrowed, textKind } from "../lib/kind.ts";
 
-/** The name of a transaction or data item: SHA-256 of its signature, 43 characters of base64url. */
+/** The id of a transaction or data item: SHA-256 of its signature, 43 characters of base64url. */
 export type Id = string & { readonly __brand: "Id" };
 
 /** An address: 43 characters of base64url. The address of an owner is the SHA-256 of its public key. */
 export type Address = string & { readonly __brand: "Address" };
 
-/** The name of a block (`indep_hash`): SHA-384, 64 characters of base64url. */
+/** The hash of a block (`indep_hash`): SHA-384, 64 characters of base64url. */
 export type BlockHash = string & { readonly __brand: "BlockHash" };
 
 /** Bytes of an id or an address. */
@@ -36,12 +36,12 @@ const idPattern = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
 const addressPattern = /^[A-Za-z0-9_-]{43}$/;
 const blockHashPattern = /^[A-Za-z0-9_-]{64}$/;
 
-/** Tells whether a text is the canonical form of 32 bytes. */
+/** Whether a text is the canonical form of 32 bytes. */
 export function isId(text: string): text is Id {
   return text.length === 43 && idPattern.test(text);
 }
 
-/** What looks like an id; where it is none, it is the name of nothing. */
+/** The shape of an id. A text of this shape that is not a valid id identifies nothing. */
 export const idShape = textKind({ pattern: "^[0-9a-zA-Z_-]{43}$" });
 
 /** Ids, as requests carry them and the API reference shows them. */
@@ -51,17 +51,17 @@ export const idKind: Kind<Id> = narrowed(
   "32 bytes in canonical base64url: two texts are equal exactly when their bytes are.",
 );
 
-/** Reads an id; `undefined` when the text is not one in canonical form. */
+/** Reads an id; `undefined` when the text is not a canonical id. */
 export function readId(text: string): Id | undefined {
   return isId(text) ? text : undefined;
 }
 
-/** Tells whether a text is an address, whatever its last character. */
+/** Whether a text is an address, with any last character. */
 export function isAddress(text: string): text is Address {
   return text.length === 43 && addressPattern.test(text);
 }
 
-/** Tells whether a text can be the address of an owner, which is canonical. */
+/** Whether a text can be the address of an owner: canonical. */
 export function isOwnerAddress(text: string): text is Address {
   return isId(text);
 }
@@ -71,12 +71,12 @@ export function readAddress(text: string): Address | undefined {
   return isAddress(text) ? text : undefined;
 }
 
-/** Tells whether a text is a block hash. */
+/** Whether a text is a block hash. */
 export function isBlockHash(text: string): text is BlockHash {
   return text.length === 64 && blockHashPattern.test(text);
 }
 
-/** Reads a block hash; `undefined` when the text is not one. */
+/** Reads a block hash; `undefined` when the text is not a block hash. */
 export function readBlockHash(text: string): BlockHash | undefined {
   return isBlockHash(text) ? text : undefined;
 }
@@ -105,7 +105,7 @@ export function addressKey(address: Address): Uint8Array {
   return decodeBase64url(address) ?? utf8Bytes(address);
 }
 
-/** The text that `addressKey` was given; also of targets with fewer bytes than an address has. */
+/** The reverse of `addressKey`; also for targets with fewer bytes than an address. */
 export function addressOfKey(key: Uint8Array): string {
   return key.length === addressLength ? new TextDecoder().decode(key) : encodeBase64url(key);
 }
@@ -123,7 +123,7 @@ export function blockHashBytes(hash: BlockHash): Uint8Array {
   return bytes;
 }
 
-/** The id that a signature gives to what it signs. */
+/** The id of the transaction or data item with this signature. */
 export function idOfSignature(signature: Uint8Array): Id {
   return idFromBytes(sha256(signature));
 }

@@ -1,12 +1,11 @@
 /**
- * A manifest read in pieces, in constant memory: what {@link readManifest} makes of the whole, path by path.
+ * Scans a manifest that arrives in pieces, in constant memory, and reports each path.
  *
- * The two agree on every text: which texts are manifests, and what each path means. Where a key is repeated the
- * last one counts, as in `JSON.parse`: also where it is "paths" itself, and where the last one has no id.
+ * The result equals that of {@link readManifest} for every text. The last of repeated keys counts, as in `JSON.parse`,
+ * also for "paths" itself and for an entry without an id.
  *
- * Digests of a manifest's paths: SHA-256 of a salt and the path's bytes, of which the first 16 stand for it.
- *
- * The salt is new for each index, so that no client can choose paths with close digests.
+ * Paths are stored as digests: the first 16 bytes of the SHA-256 of a salt and the path. Each index has a new salt, so
+ * that clients cannot choose paths with close digests.
  * Source: Arweave path manifest schema 0.1.0 and 0.2.0.
  * @module
  */
@@ -14,46 +13,46 @@ import { createJsonScan, type JsonEvents, type JsonFault, type TextSink, textByt
 import { idSize } from "./id.ts";
 import { type ManifestVersion, manifestFaults, manifestKind, manifestVersions, openingsMaxOf } from "./manifest.ts";
 
-/** Takes paths as they are met. The bytes that it is given are changed after the call. */
+/** Receives the paths in the order of the manifest. The bytes are reused after each call. */
 export type PathTable = Readonly<{
-  /** Says what a path means, in place of what was said before; `undefined`: nothing. */
+  /** Sets the target of a path; `undefined` removes it. */
   put: (digest: Uint8Array, id: Uint8Array | undefined) => void;
-  /** Forgets all of them: another "paths" takes their place. */
+  /** Removes all paths: another "paths" replaces them. */
   clear: () => void;
 }>;
 
-/** What a manifest says beside its paths. */
+/** The result of a scan, besides the paths. */
 export type ScannedManifest =
   | Readonly<{
       kind: "manifest";
-      /** What the empty path means: an id, or the digest of a path. */
+      /** The target of the empty path: an id, or the digest of a path. */
       index: Readonly<{ id: Uint8Array }> | Readonly<{ digest: Uint8Array }> | undefined;
       fallback: Uint8Array | undefined;
     }>
-  /** It leads nowhere, and never will. */
+  /** The manifest is invalid. */
   | Readonly<{ kind: "unreadable"; reason: string }>;
 
-/** A scan under way. */
+/** A running scan. */
 export type ManifestScan = Readonly<{
-  /** Goes on with the next bytes. @returns False when the rest need not be had. */
+  /** Scans the next bytes. @returns False when the rest is not needed. */
   take: (bytes: Uint8Array) => boolean;
   finish: () => ScannedManifest;
 }>;
 
-/** What an object or list is to a manifest. */
+/** The role of an object or list in a manifest. */
 type Place = "outside" | "root" | "index" | "fallback" | "paths" | "entry" | "other";
 
 const fields = ["manifest", "version", "index", "fallback", "paths"] as const;
 type Field = (typeof fields)[number];
 
-/** Longer texts are none of those that are compared. */
+/** Longer texts equal none of the known texts. */
 const shortTextMax = 64;
 
 /**
  * Begins a scan.
  *
  * @param size - Of the manifest. Bytes.
- * @param salt - Of the digests of paths (path-digest.ts).
+ * @param salt - Of the digests of paths.
  */
 export function createManifestScan(size: number, salt: Uint8Array, table: PathTable): ManifestScan {
   const said = createStatement();
@@ -77,7 +76,7 @@ function unreadable(reason: string): ScannedManifest {
   return { kind: "unreadable", reason };
 }
 
-/** What was read of the fields, the last of each name. */
+/** The values of the known fields; the last of each name counts. */
 function createStatement() {
   const state: {
     isObject: boolean;
@@ -111,7 +110,7 @@ function createStatement() {
   return {
     state,
     result,
-    /** A value of a field begins: what an earlier one said is forgotten. */
+    /** A value of a field begins: discards the earlier value. */
     begin(field: Field, isObject: boolean): void {
       if (field === "manifest") state.isKind = false;
       if (field === "version") state.version = undefined;
@@ -138,7 +137,7 @@ function createEvents(
   const noEntryId = () => {
     hasId = false;
   };
-  /** A value begins: what an earlier one of the same name said is forgotten. */
+  /** A value begins: discards the earlier value of the same name. */
   const onBegin: Readonly<Partial<Record<Spot, (isObject: boolean) => void>>> = {
     ...Object.fromEntries(fields.map((field) => [field, (isObject: boolean) => begin(field, isObject)])),
     paths: (isObject) => {
@@ -211,14 +210,14 @@ function createEvents(
   };
 }
 
-/** Whose value is met: a field's, a path's, one that says an id or a path, or one that means nothing. */
+/** The role of a value: of a field, of a path, an id or path in an object, or unknown. */
 type Spot = Field | "path" | "entry id" | "fallback id" | "index id" | "index path" | "nothing";
 
 const idSpots = { entry: "entry id", fallback: "fallback id", index: "index id" } as const;
 
-/** Where in a manifest the scan is. @param text - The key that has ended last. */
+/** The position of a scan. @param text - The last key. */
 function createPosition(text: ReturnType<typeof createShortText>) {
-  const places: Place[] = []; // of the outermost levels; deeper levels have no meaning
+  const places: Place[] = []; // of the outermost levels only
   let depth = 0;
   let field: Field | undefined;
   let member: "id" | "path" | undefined;
@@ -244,7 +243,7 @@ function createPosition(text: ReturnType<typeof createShortText>) {
 
   return {
     spot: () => spotOf(place()),
-    /** An object or list begins. @returns What it is. */
+    /** An object or list begins. @returns Its role. */
     enter(isObject: boolean): Place {
       const next = entered(isObject);
       if (depth < placesMax) places[depth] = next;
@@ -264,10 +263,10 @@ function createPosition(text: ReturnType<typeof createShortText>) {
   };
 }
 
-/** The root, "paths", an entry: deeper levels mean nothing. */
+/** The root, "paths", an entry; deeper levels are ignored. */
 const placesMax = 3;
 
-/** A text of few characters, to be compared. */
+/** A short text, to compare with known ones. */
 function createShortText() {
   const bytes = new Uint8Array(shortTextMax);
   let size = 0;
@@ -288,7 +287,7 @@ function createShortText() {
       return sink;
     },
     is,
-    /** Writes the id that it is; whether it is one. */
+    /** Decodes the text as an id. @returns Whether it is valid. */
     id,
     newId(): Uint8Array | undefined {
       const into = new Uint8Array(idSize);
@@ -304,7 +303,7 @@ const sextets = Uint8Array.from({ length: 256 }, (_, byte) => {
   return at < 0 ? 255 : at;
 });
 
-/** Decodes canonical base64url of 32 bytes, without the strings that `readId` would make of each. */
+/** Decodes canonical base64url of 32 bytes without creating strings, unlike `readId`. */
 function decodeId(text: Uint8Array, into: Uint8Array): boolean {
   let bits = 0;
   let held = 0;
@@ -323,25 +322,25 @@ function decodeId(text: Uint8Array, into: Uint8Array): boolean {
   return held === 0;
 }
 
-/** Of the salt. Bytes. */
+/** Bytes of the salt. */
 export const saltSize = 16;
 
-/** Stored bytes of a digest: two paths of a manifest are the same by chance once in 2^87 manifests of a million. */
+/** Stored bytes of a digest. Digests of two paths are equal by chance in one of 2^87 manifests of a million paths. */
 export const pathDigestSize = 16;
 
 const hashSize = 32;
 
-/** Paths that are digested in one go; longer ones as they come. */
+/** Longest path that is buffered and hashed at once. */
 const heldMax = 512;
 
 /** Digests one text after another. */
 export type PathDigest = Readonly<{
   begin: () => TextSink;
-  /** Of the text that was added; valid until the next one begins. */
+  /** The digest of the added text; valid until the next one begins. */
   value: () => Uint8Array;
 }>;
 
-/** Creates a digest for texts that come in pieces. */
+/** Creates a digest for texts that arrive in pieces. */
 export function createPathDigest(salt: Uint8Array): PathDigest {
   const held = new Uint8Array(saltSize + heldMax);
   held.set(salt);

@@ -1,8 +1,8 @@
 /**
- * Path manifests: which id a path of a published folder means.
+ * Path manifests: map the paths of a published folder to ids.
  *
- * The order of keys in the file has no influence. Paths are keys of a map, compared exactly, and are never
- * decoded or normalised here: the caller decodes percent signs once.
+ * The order of keys in the file has no influence. Paths are compared exactly, and are not decoded or normalised here:
+ * the caller decodes percent signs once.
  * Source: Arweave path manifest schema 0.1.0 and 0.2.0; docs/reference/formats.md#manifests.
  * @module
  */
@@ -10,61 +10,61 @@ import { Failure } from "../failures.ts";
 import { type Id, readId } from "./id.ts";
 import { malformed, opensMoreThan } from "./wire.ts";
 
-/** A manifest as read; nothing that it points at is known to exist. */
+/** A parsed manifest. Its ids may not exist. */
 export type Manifest = Readonly<{
   version: ManifestVersion;
-  /** What the empty path means: an id, or a key of `paths`. */
+  /** The target of the empty path: an id, or a key of `paths`. */
   index: Readonly<{ id: Id }> | Readonly<{ path: string }> | undefined;
-  /** What a path that is no key means; only in 0.2.0. */
+  /** The target of paths without a key; only in 0.2.0. */
   fallback: Id | undefined;
   paths: ReadonlyMap<string, Id>;
 }>;
 
-/** Where a path leads, and whether only because nothing else fits. */
+/** The target of a path; `fallback` when no key matched. */
 export type ResolvedPath = Readonly<{ id: Id; fallback: boolean }>;
 
 export type ManifestVersion = "0.1.0" | "0.2.0";
 
-/** The versions that are understood. */
+/** The supported versions. */
 export const manifestVersions: readonly ManifestVersion[] = ["0.1.0", "0.2.0"];
 
-/** What the field "manifest" of every manifest says. */
+/** The value of the field "manifest" in every manifest. */
 export const manifestKind = "arweave/paths";
 
-/** Why a manifest cannot be read. */
+/** Reasons why a manifest is invalid. */
 export const manifestFaults = {
-  brackets: "the manifest is made of brackets",
-  json: "the manifest is no JSON",
-  object: "the manifest is no JSON object",
+  brackets: "the manifest opens too many lists or objects",
+  json: "the manifest is not valid JSON",
+  object: "the manifest is not a JSON object",
   kind: `"manifest" is not "${manifestKind}"`,
   version: `"version" is not ${manifestVersions.join(" or ")}`,
-  paths: '"paths" is no object',
+  paths: '"paths" is not an object',
 } as const;
 
 /** The content type of a manifest's transaction or data item. */
 export const manifestContentType = "application/x.arweave-manifest+json";
 
 /**
- * Bytes of a manifest, up to 1.2 million paths. It bounds what a build takes at once: a second of a thread, as much
- * memory as the manifest is large, and as much of the disk for its index.
+ * Most bytes of a manifest, up to 1.2 million paths. It bounds the cost of building an index: one second of a thread,
+ * and the size of the manifest in memory and on disk.
  */
 export const manifestSizeMax = 64 * 1_048_576;
 
 /**
- * Bytes that each list or object of a manifest must come to: a path's own takes 56, and names may hold brackets. A
- * text of brackets alone would cost 80 times its size in memory (measured).
+ * Bytes of text that a manifest needs for each list or object: the object of a path takes 56, and names may contain
+ * brackets. A text of brackets alone would take 80 times its size in memory (measured).
  */
 const bytesPerOpeningMin = 16;
 
-/** Lists and objects that any manifest may open, however short it is. */
+/** Lists and objects that a manifest of any size may open. */
 const openingsAlways = 1_024;
 
-/** Lists, and objects, that a manifest of so many bytes may open. */
+/** Most lists, and most objects, that a manifest of this size may open. */
 export function openingsMaxOf(size: number): number {
   return openingsAlways + size / bytesPerOpeningMin;
 }
 
-/** The keys that mean something; what they hold is not known yet. */
+/** The known keys, not yet validated. */
 type Fields = Readonly<{
   manifest?: unknown;
   version?: unknown;
@@ -78,7 +78,7 @@ type Fields = Readonly<{
 /**
  * Reads a manifest.
  *
- * Paths whose id is none are left out, so that one bad entry does not take the others with it.
+ * Paths with an invalid id are omitted, so that one invalid entry does not affect the others.
  *
  * @param bytes - JSON, at most `manifestSizeMax` bytes.
  * @throws Failure `malformed_input` with `context.reason`; `too_large`.
@@ -102,11 +102,11 @@ export function readManifest(bytes: Uint8Array): Manifest {
 }
 
 /**
- * Finds what a path means: the exact key, the key without or with a final slash, the key of that folder's
- * `index.html`; the empty path means the index. Where none of these exists, the fallback.
+ * Finds the target of a path: the exact key, the key without or with a final slash, the key of that folder's
+ * `index.html`; the index for the empty path. If none of these exists, the fallback.
  *
  * @param path - Without a leading slash, percent signs decoded.
- * @returns `undefined` when the manifest knows nothing of it.
+ * @returns `undefined` when the manifest has no target for the path.
  */
 export function resolvePath(manifest: Manifest, path: string): ResolvedPath | undefined {
   const keys = keysOfPath(path);
@@ -115,13 +115,13 @@ export function resolvePath(manifest: Manifest, path: string): ResolvedPath | un
   return manifest.fallback === undefined ? undefined : { id: manifest.fallback, fallback: true };
 }
 
-/** The keys that a path may stand for, in the order in which they count; none for the path that means the index. */
+/** The keys that a path may match, in order of precedence; none for the path of the index. */
 export function keysOfPath(path: string): readonly string[] {
   const folder = withoutFinalSlashes(path);
   return folder === "" ? [] : [...new Set([path, folder, `${folder}/`, `${folder}/index.html`])];
 }
 
-/** A loop, because a pattern for this takes quadratic time on a path of slashes. */
+/** A loop, because a regular expression takes quadratic time on a path of slashes. */
 function withoutFinalSlashes(path: string): string {
   let end = path.length;
   while (end > 0 && path[end - 1] === "/") end -= 1;

@@ -5,17 +5,14 @@
  * ("note") 32 bytes big-endian. Rows pair from left to right and an odd node moves up as it is. A path lists, from
  * the root down, left ‖ right ‖ note of each branch and at last hash ‖ note of the leaf.
  *
- * A marker (32 zero bytes before a branch) says that the half taken counts from zero. Where that half begins at
- * zero anyway it moves nothing, and a path with and without it proves the same place. Both are accepted: the
- * reference node writes it there, for a subtree that was built apart, and the root does not tell how its halves
- * were built.
+ * A marker (32 zero bytes before a branch) means that offsets in the chosen half count from zero. In a half that
+ * begins at zero the marker changes nothing, so paths with and without it prove the same place. Both are accepted: the
+ * reference node writes the marker for a subtree that was built separately, which the root does not show.
  *
- * Data roots: how data is split into chunks, and the tree over them.
- *
- * Two rules are in use for the tail. "plain" steps by 256 KiB, as nodes split what is attached to a transaction.
- * "halved" is what client libraries do: when the last step would be under 32 KiB, the last two are made equal.
- * Both leave an empty last chunk when the size is a multiple of 256 KiB; the chunk is in the tree but is never
- * stored.
+ * A data root is the root of a tree over the chunks of the data. Two rules split the tail. "plain" splits every
+ * 256 KiB, as nodes split data in a transaction. "halved" is the rule of client libraries: when the last chunk would be
+ * under 32 KiB, the last two are made equal. With both, data of a multiple of 256 KiB has an empty last chunk. That
+ * chunk is in the tree but is never stored.
  * Source: docs/reference/formats.md#data-trees-and-chunks; results of the reference node
  * (test/arweave/merkle.test.ts).
  * @module
@@ -24,12 +21,12 @@ import { assert } from "../lib/assert.ts";
 import { concatBytes, equalBytes, readUnsigned, writeUnsignedFixed } from "../lib/bytes.ts";
 import { sha256 } from "../lib/hash.ts";
 
-/** A leaf: the hash that it commits to (32 bytes, or none for padding and empty data), and where it ends. */
+/** A leaf: its hash (32 bytes; empty for padding and empty data), and its end offset. */
 export type MerkleLeaf = Readonly<{ hash: Uint8Array; end: number | bigint }>;
 
-/** A tree with everything needed to prove any of its leaves. */
+/** A tree that can prove each of its leaves. */
 export type MerkleTree = Readonly<{
-  /** 32 bytes; none for a tree without leaves. */
+  /** 32 bytes; empty for a tree without leaves. */
   root: Uint8Array;
   leafCount: number;
   /** The path of one leaf. @param index - From 0 to `leafCount` − 1. */
@@ -37,8 +34,8 @@ export type MerkleTree = Readonly<{
 }>;
 
 /**
- * How strictly a path is read; which one holds follows from where the block begins (`rulesetAt`).
- * "basic" checks hashes alone and is for tx paths.
+ * How strictly a path is validated. The start of the block determines the rules of data paths (`rulesetAt`).
+ * "basic" checks hashes only and is for tx paths.
  */
 export type Ruleset = "basic" | "strict-borders" | "strict-split" | "relaxed";
 
@@ -48,7 +45,7 @@ export type ProvenLeaf = Readonly<{ hash: Uint8Array; start: bigint; end: bigint
 /** Bytes of a full chunk, and the grid that data and padding follow. */
 export const chunkSize = 262_144;
 
-/** Longest path that is read: 2,730 branches of 96 bytes, each with a marker of 32, and the leaf. */
+/** Longest path: 2,730 branches of 96 bytes, each with a marker of 32, and the leaf. */
 export const pathSizeMax = 349_504;
 
 const hashSize = 32;
@@ -74,7 +71,7 @@ export function buildTree(leaves: readonly MerkleLeaf[]): MerkleTree {
     leafCount: leaves.length,
     path(index) {
       const leaf = leaves[index];
-      assert(leaf !== undefined, "a path is asked of a leaf that exists");
+      assert(leaf !== undefined, "a path belongs to a leaf of the tree");
       const parts: Uint8Array[] = [];
       for (let level = rows.length - 2; level >= 0; level--) {
         const left = (index >> level) & ~1;
@@ -109,10 +106,10 @@ export function branchId(left: Uint8Array, right: Uint8Array, note: Uint8Array):
 }
 
 /**
- * Follows a path from the root to the leaf at an offset, checking every hash on the way.
+ * Follows a path from the root to the leaf at an offset, and verifies every hash.
  *
  * @param question.size - Bytes of the tree's data, above 0.
- * @param question.target - The byte asked for, from 0 to `size` − 1; beyond the ends it counts as the nearest byte.
+ * @param question.target - The offset of a byte, from 0 to `size` − 1; other offsets count as the nearest byte.
  * @returns The leaf, or `undefined` when the path does not lead from this root to that byte under these rules.
  */
 export function validatePath(question: {
@@ -147,7 +144,7 @@ export function validatePath(question: {
  * The rules for chunks of a block.
  *
  * @param blockStart - Weave offset at which the block's data begins.
- * @param thresholds - As the block itself states them; `undefined` means that these rules hold nowhere.
+ * @param thresholds - From the block; `undefined` means that these rules do not apply.
  */
 export function rulesetAt(
   blockStart: bigint,
@@ -164,7 +161,7 @@ type Step = {
   target: bigint;
   left: bigint;
   right: bigint;
-  /** Bytes by which rebased subtrees have moved zero. */
+  /** Offset of the current rebased subtree. */
   shift: bigint;
   /** Whether all branches since the root of the subtree were right ones; `undefined` before the first branch. */
   rightmost: boolean | undefined;
@@ -185,7 +182,7 @@ function descend(step: Step, branch: Uint8Array, rebased: boolean): boolean {
     step.rightmost = goesLeft ? false : (step.rightmost ?? true);
     return true;
   }
-  // A rebased subtree counts from zero, and is the first and the last in its own eyes.
+  // Offsets of a rebased subtree count from zero, and its rules apply to it alone.
   step.left = 0n;
   step.right = right - left;
   step.target -= left;
@@ -206,7 +203,7 @@ function readLeaf(step: Step, leaf: Uint8Array, size: bigint, ruleset: Ruleset):
   return { hash, start: step.shift + step.left, end: step.shift + covered };
 }
 
-/** Every chunk starts on the grid, but the last may begin before the grid line that its predecessor fell short of. */
+/** Every chunk starts on the grid, except the last, which may start where a halved chunk ended. */
 function isSplitStrictly({ left, right }: Step, end: bigint, size: bigint): boolean {
   const onGrid = left % chunkBig === 0n;
   if (end - left === chunkBig) return onGrid;
@@ -214,7 +211,7 @@ function isSplitStrictly({ left, right }: Step, end: bigint, size: bigint): bool
   return onGrid && size - left > chunkBig && size - left < 2n * chunkBig;
 }
 
-/** Only the last chunk of a subtree may start off the grid, and must then reach into a step of its own. */
+/** Only the last chunk of a subtree may start off the grid; it must then end in the next grid step. */
 function isSplitRelaxed({ left, shift, rightmost }: Step, end: bigint): boolean {
   const from = shift + left;
   const to = shift + end;
@@ -261,25 +258,25 @@ function sha256Pair(left: Uint8Array, right: Uint8Array): Uint8Array {
   return sha256(pair);
 }
 
-/** How the last chunks are cut. */
+/** How the last chunks are split. */
 export type TailRule = "halved" | "plain";
 
 /** A chunk's place in its data: bytes, half-open. */
 export type ChunkSpan = Readonly<{ start: number; end: number }>;
 
-/** A data root in the making. */
+/** Computes a data root of data that arrives in pieces. */
 export type DataRootHash = Readonly<{
-  /** Takes in the next bytes. */
+  /** Adds the next bytes. */
   update(piece: Uint8Array): void;
-  /** The finished tree; to be asked once, when exactly the announced number of bytes has come. */
+  /** Returns the tree. Call it once, after exactly the announced number of bytes. */
   finish(): MerkleTree;
 }>;
 
-/** Under this, a last chunk takes half of its predecessor (rule "halved"). */
+/** A shorter last chunk is balanced with the one before (rule "halved"). */
 const lastChunkSizeMin = 32_768;
 
 /**
- * Cuts data into chunks.
+ * Splits data into chunks.
  *
  * @param size - Bytes of data, 0 or more.
  * @returns In order, covering the data; the last span is empty when `size` is a multiple of 256 KiB.
@@ -299,21 +296,21 @@ export function chunkSpans(size: number, rule: TailRule): ChunkSpan[] {
   return spans;
 }
 
-/** The tree over data at hand. */
+/** The tree over data in memory. */
 export function dataTreeOf(data: Uint8Array, rule: TailRule): MerkleTree {
   const spans = chunkSpans(data.length, rule);
   return buildTree(spans.map(({ start, end }) => ({ hash: sha256(data.subarray(start, end)), end })));
 }
 
-/** The data root (32 bytes) of data at hand. Format 2 states no root for no data; this gives one all the same. */
+/** The data root (32 bytes) of data in memory. Also for empty data, although format 2 then states no root. */
 export function dataRootOf(data: Uint8Array, rule: TailRule): Uint8Array {
   return dataTreeOf(data, rule).root;
 }
 
 /**
- * Begins a data root whose bytes arrive in pieces of any size.
+ * Begins a data root of data that arrives in pieces of any size.
  *
- * @param size - Bytes that will come, exactly. The tree takes about 100 bytes of memory for each chunk.
+ * @param size - The exact number of bytes. The tree takes about 100 bytes of memory for each chunk.
  */
 export function createDataRoot(size: number, rule: TailRule): DataRootHash {
   const spans = chunkSpans(size, rule);

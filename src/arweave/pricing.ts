@@ -1,8 +1,8 @@
 /**
- * What storage costs on the chain: the fee that a transaction must pay at least.
+ * The price of storage on the chain: the minimum fee of a transaction.
  *
- * Storing for ever is a sum that shrinks by half a percent a year: one year's price over −ln(0.995), and a twentieth
- * on top for the miner. Everything is exact; only the last step rounds, down.
+ * Permanent storage costs one year's price over −ln(0.995), because prices fall by half a percent a year, and a
+ * twentieth more for the miner. The arithmetic is exact; the last step rounds down.
  * Source: docs/reference/formats.md#transaction-fee.
  * @module
  */
@@ -10,18 +10,18 @@ import { assert } from "../lib/assert.ts";
 import { ceilToGrid } from "./tx-root.ts";
 import { type Winston, winston } from "./winston.ts";
 
-/** What the price depends on, as a block states it. */
+/** The parameters of the price, from a block. */
 export type StoragePrice = Readonly<{
-  /** Winston for a gibibyte and a minute, one copy. */
+  /** Winston for one copy of a gibibyte for a minute. */
   pricePerGibMinute: bigint;
-  /** Doubles when the endowment falls short; 1 until then. */
+  /** Doubles when the endowment is too small; 1 until then. */
   kryderPlusRateMultiplier: bigint;
 }>;
 
-/** Bytes that a transaction counts besides its data. */
+/** Bytes that are charged for every transaction besides its data. */
 const transactionSizeBase = 3_210n;
 
-/** An account that does not exist yet costs as much as this many bytes. */
+/** A new account costs as much as this many bytes. */
 const newAccountSize = 20_000_000n;
 
 const minutesPerYear = 525_600n;
@@ -35,7 +35,7 @@ const decay = { dividend: 5_012_541_823_544_286n, divisor: 1_000_000_000_000_000
 const withMinerShare = { dividend: 21n, divisor: 20n };
 
 /**
- * The least that a transaction must pay.
+ * The minimum fee of a transaction.
  *
  * @param dataSize - Bytes of data, 0 or more; counted in whole chunks.
  * @param recipient - Whether the target, if there is one, has an account already.
@@ -45,7 +45,7 @@ export function transactionFee(price: StoragePrice, dataSize: bigint, recipient:
   return winston(recipient === "new" ? fee + storageFee(price, newAccountSize) : fee);
 }
 
-/** The fee for a number of bytes for ever, as they are. @param size - 0 or more. */
+/** The fee for permanent storage of a number of bytes, not rounded to chunks. @param size - 0 or more. */
 export function storageFee({ pricePerGibMinute, kryderPlusRateMultiplier }: StoragePrice, size: bigint): bigint {
   assert(size >= 0n, "a size is 0 or more");
   const firstYear = size * pricePerGibMinute * minutesPerYear * copies * kryderPlusRateMultiplier;

@@ -1,18 +1,13 @@
 /**
- * Whether a proof shows what it claims: step by step from a block down to the bytes, the first fault ends it.
+ * Verifies proofs, step by step from a block to the bytes; the first fault ends the verification.
  *
- * Two things are shown. Content is *signed* when its id follows from an owner's signature over it, and *placed*
- * when a block's `tx_root` commits to it at its place in the weave. It is proven when it is both. Nothing is asked
- * of anyone; what had to be believed is named.
+ * Content is *signed* when its id follows from an owner's signature over it. It is *placed* when a block's `tx_root`
+ * commits to it at its place in the weave. Content is *proven* when it is both. Verification makes no requests; the
+ * verdict lists all trusted assumptions.
  *
- * What a proof is checked with, and what is noted on the way.
- *
- * The root transaction of a proof: its header, who signed it, and the data root that is signed.
- *
- * Neither kind of signature says all that one would think. An ECDSA header does not state its owner, so that any
- * signature fits any header, as that of somebody else: on the chain the accounts decide, and who checks a proof
- * must know the owner. Format 1 joins its fields without saying where each ends: its place in a block shows which
- * reading is meant.
+ * Both kinds of signature prove less than they seem to. An ECDSA header does not state its owner, so any signature fits
+ * any header, with another owner. On the chain the accounts decide; to verify a proof the owner must be known. Format 1
+ * concatenates its fields without separators, and only the transaction's place in a block tells where each ends.
  * Source: docs/reference/formats.md#data-trees-and-chunks; ANS-104; docs/proof.md;
  * docs/reference/formats.md#transactions.
  * @module
@@ -30,25 +25,25 @@ import { checkChunks, type KnownBytes, nothingKnown, type PlacedBytes, placedByt
 import { readTransaction, type Transaction, treeRootOf, verifyTransaction } from "./transaction.ts";
 import { malformed, readFields } from "./wire.ts";
 
-/** What came of it. */
+/** The result of a verification. */
 export type ProofVerdict = Readonly<{
-  /** "signed" and "placed" show one half only; `open` says what is missing to the other. */
+  /** "signed" and "placed" are one half of a proof; `open` lists the parts that are missing. */
   outcome: "proven" | "signed" | "placed" | "rejected";
   steps: readonly ProofStep[];
-  /** The first step that fails. Present when refused. */
+  /** The first failed step. Present when rejected. */
   fault: Readonly<{ step: ProofStep["step"]; reason: string }> | undefined;
-  /** What had to be believed. */
+  /** Trusted assumptions. */
   trusted: readonly string[];
-  /** What was not shown. */
+  /** Parts that were not proven. */
   open: readonly string[];
 }>;
 
 const noBytes = new Uint8Array(0);
 
 /**
- * Checks a proof.
+ * Verifies a proof.
  *
- * Takes time in proportion to the proof and the bytes: about 10 ms for each MiB.
+ * Takes about 10 ms for each MiB of the proof and the bytes.
  */
 export function verifyProof(question: ProofQuestion): ProofVerdict {
   const notes: ProofNotes = { steps: [], trusted: [], open: [], step: "subject" };
@@ -101,7 +96,7 @@ function check(question: ProofQuestion, notes: ProofNotes): Halves {
   return { isSigned, isPlaced: isDataPlaced && isCovered && walked.isPlaced };
 }
 
-/** Whether the proof is about what was asked, and the bytes are as many as it is about. */
+/** Checks that the proof is for the requested id, and that the bytes have the size of its range. */
 function checkSubject({ id, proof, bytes, whole }: ProofQuestion): void {
   if (proof.id !== id) throw malformed(`the proof is about ${proof.id}`);
   const { start, end } = proof.range;
@@ -118,7 +113,7 @@ function checkSubject({ id, proof, bytes, whole }: ProofQuestion): void {
     throw malformed("the part and the whole that were given are not the same");
 }
 
-/** The block, when its fields are those that its hash covers; `undefined` when nothing can be placed by it. */
+/** Returns the block when its hash covers its fields; `undefined` when it cannot prove a place. */
 function checkBlock({ proof, anchor }: ProofQuestion, notes: ProofNotes): Block | undefined {
   const shown = proof.block;
   if (shown === undefined) {
@@ -148,7 +143,7 @@ function checkBlock({ proof, anchor }: ProofQuestion, notes: ProofNotes): Block 
   return block;
 }
 
-/** What has to be believed of a block. */
+/** The trusted assumptions about a block. */
 function beliefs(anchor: Anchor, { height, hash, txRoot }: Block): string[] {
   switch (anchor.kind) {
     case "hash":
@@ -158,14 +153,14 @@ function beliefs(anchor: Anchor, { height, hash, txRoot }: Block): string[] {
     case "tx root":
       return [
         `the tx_root that was given: ${txRoot}`,
-        `what block ${hash} says of where its data begins in the weave and by which rules it is split`,
+        `the start of the data of block ${hash} in the weave, and the rules by which it is split`,
       ];
     case "none":
-      return [`that block ${height} of the chain has the hash ${hash}: nobody but the gateway says so`];
+      return [`that block ${height} of the chain has the hash ${hash}: the gateway is the only source`];
   }
 }
 
-/** Follows the path from the block's root to the transaction's data. @returns Whether it is shown. */
+/** Follows the path from the block's root to the transaction's data. @returns Whether the place is proven. */
 function checkPlace(
   { anchor }: ProofQuestion,
   { id, dataSize, dataRoot, place }: ProofTransaction,
@@ -216,7 +211,7 @@ function checkData(
   content: PlacedBytes,
   notes: ProofNotes,
 ): KnownBytes {
-  // Which rules hold for a tree of chunks follows from where its block begins.
+  // The start of the block determines the rules for the tree of chunks.
   if (block === undefined || transaction.dataRoot.length === 0) return nothingKnown;
   const known = checkChunks(proof.chunks, transaction, content, rulesetAt(startOf(block), block));
   if (known.count > 0) {
@@ -231,7 +226,7 @@ function checkData(
   return known;
 }
 
-/** An item that is in no block is shown by its signature alone. */
+/** An item in no block is verified by its signature alone. */
 function checkPendingItem(question: ProofQuestion, notes: ProofNotes): boolean {
   const { kind, signature: shown } = question.proof;
   if (kind !== "data_item" || shown === undefined) return false;
@@ -264,20 +259,20 @@ function checkItemSignature(
   return true;
 }
 
-/** What the asker believes: a block, given by hand; or nothing but that the block shown is the chain's. */
+/** The caller's trusted block. `none`: trusts that the proof's block is on the chain. */
 export type Anchor = Readonly<
   | { kind: "none" }
   | { kind: "hash"; hash: BlockHash }
-  /** The JSON of a block, instead of the one shown. */
+  /** The JSON of a block, used instead of the proof's. */
   | { kind: "block"; text: string }
   /** 32 bytes. */
   | { kind: "tx root"; txRoot: Uint8Array }
 >;
 
-/** All of the content where only a part was asked for: itself, or of an item the 48 bytes that are signed. */
+/** The complete content when a part is verified: its bytes, or the signed 48-byte message of an item. */
 export type WholeContent = Readonly<{ kind: "bytes"; bytes: Uint8Array } | { kind: "message"; message: Uint8Array }>;
 
-/** A proof, and what it is to be checked with. */
+/** A proof to verify, with its inputs. */
 export type ProofQuestion = Readonly<{
   id: Id;
   proof: Proof;
@@ -285,30 +280,30 @@ export type ProofQuestion = Readonly<{
   /** The bytes of `proof.range`. */
   bytes: Uint8Array;
   /**
-   * Who must have signed. An ECDSA transaction does not state its owner, so that its signature fits any header, as
-   * somebody else's: without this its content is never signed.
+   * The required signer. An ECDSA transaction does not state its owner, so its signature fits any header with another
+   * owner: without this its content is never signed.
    */
   owner?: Address;
   /**
-   * Needed beside a part of an item, or of a transaction of format 1, whose signatures are over all of it. A message
-   * is the deep hash over the very header that the proof shows (`provenHeader`, `createItemHash`).
+   * Required for a part of an item, or of a transaction of format 1, whose signatures cover all of it. A message is the
+   * deep hash with the header of the proof (`provenHeader`, `createItemHash`).
    */
   whole?: WholeContent;
 }>;
 
-/** What a step is about. */
+/** The steps of a verification. */
 export type ProofStepName = "subject" | "block" | "transaction" | "place" | "chunks" | "bundles" | "signature";
 
-/** What was shown, in a sentence. */
+/** A completed step, in a sentence. */
 export type ProofStep = Readonly<{ step: ProofStepName; says: string }>;
 
-/** What is noted while a proof is checked; a step that fails throws Failure `malformed_input` with `context.reason`. */
+/** Collects results during a verification. A failed step throws Failure `malformed_input` with `context.reason`. */
 export type ProofNotes = Readonly<{ steps: ProofStep[]; trusted: string[]; open: string[] }> & {
-  /** The step that is under way. */
+  /** The current step. */
   step: ProofStepName;
 };
 
-/** All of the content, when it is at hand. */
+/** The complete content, if available. */
 export function wholeOf({ proof, bytes, whole }: ProofQuestion): Uint8Array | undefined {
   if (whole?.kind === "bytes") return whole.bytes;
   return bytes.length === proof.size ? bytes : undefined;
@@ -317,10 +312,9 @@ export function wholeOf({ proof, bytes, whole }: ProofQuestion): Uint8Array | un
 /**
  * Checks the header and its signature.
  *
- * @param block - The block, where its hash was made again.
- * @returns The data root that is signed by a known owner; of format 1, which signs its data itself, only with all of
- *   the data at hand.
- * @throws Failure `malformed_input` with `context.reason` when something is not so.
+ * @param block - The block, if its hash was verified.
+ * @returns The data root that a known owner signed. Format 1 signs its data itself: only with all of the data.
+ * @throws Failure `malformed_input` with `context.reason` when a check fails.
  */
 export function checkTransaction(
   question: ProofQuestion,
@@ -345,8 +339,8 @@ export function checkTransaction(
 }
 
 /**
- * Whether a signature is over all of the content itself, so that no part of it is signed alone: of data items, and of
- * transactions of format 1.
+ * Whether a signature covers all of the content itself, and not a root of it: for data items, and for transactions of
+ * format 1.
  *
  * @throws Failure `malformed_input` when the transaction's text cannot be read.
  */
@@ -355,9 +349,9 @@ export function signsWholeContent({ kind, transaction }: Proof): boolean {
 }
 
 /**
- * Whether all of the data, at hand, makes the root that was signed; its chunks are then not needed for that.
+ * Whether the complete data is available and has the signed root; its chunks are then not needed.
  *
- * @throws Failure `malformed_input` when it does not.
+ * @throws Failure `malformed_input` when it has another root.
  */
 export function isUnderRoot(question: ProofQuestion, signedRoot: Uint8Array, notes: ProofNotes): boolean {
   const whole = wholeOf(question);
@@ -369,15 +363,15 @@ export function isUnderRoot(question: ProofQuestion, signedRoot: Uint8Array, not
 }
 
 /**
- * Holds a signature to the owner that was given, if one was.
+ * Compares the owner of a signature with the required owner, if any.
  *
- * @throws Failure `malformed_input` when it is another's.
+ * @throws Failure `malformed_input` when they differ.
  */
 export function checkOwner(id: Id, found: Address, wanted: Address | undefined): void {
   if (wanted !== undefined && found !== wanted) throw malformed(`${id} is signed by ${found}, not by ${wanted}`);
 }
 
-/** Whether the transaction is the one that belongs here. */
+/** Checks that the transaction belongs to the proof's content and block. */
 function checkPart(proof: Proof, shown: ProofTransaction, block: Block | undefined): void {
   if (proof.kind === "transaction" && shown.id !== proof.id) throw malformed("another transaction is shown");
   if (proof.kind === "transaction" && shown.dataSize !== proof.size)
@@ -386,7 +380,7 @@ function checkPart(proof: Proof, shown: ProofTransaction, block: Block | undefin
     throw malformed(`block ${block.height} does not name transaction ${shown.id}`);
 }
 
-/** The text that the signature can be checked on; `undefined` when it lacks signed data that is not at hand. */
+/** The JSON to verify the signature with; `undefined` when signed data is missing. */
 function signedText(question: ProofQuestion, shown: ProofTransaction): string | undefined {
   const { text, dataAt } = shown;
   if (dataAt === null || !isFirstFormat(shown)) return text;
@@ -395,13 +389,13 @@ function signedText(question: ProofQuestion, shown: ProofTransaction): string | 
   return text.slice(0, dataAt) + encodeBase64url(data) + text.slice(dataAt);
 }
 
-/** Whether a text is of format 1 with its data cut out. */
+/** Whether the JSON is of format 1 and its data was cut out. */
 function isFirstFormat({ text, dataAt }: ProofTransaction): boolean {
   const { format } = readFields(text, text.length);
   return dataAt !== null && format !== 2 && format !== "2";
 }
 
-/** Holds what is shown beside a header to the header. @returns The root that it signs. */
+/** Compares the proof's fields with the header. @returns The signed root. */
 function checkHeader(transaction: Transaction, shown: ProofTransaction): Uint8Array {
   const { id, dataSize, ownerAddress, format } = transaction;
   if (id !== shown.id) throw malformed(`the header is that of transaction ${id}`);
@@ -415,7 +409,7 @@ function checkHeader(transaction: Transaction, shown: ProofTransaction): Uint8Ar
   return signedRoot;
 }
 
-/** Whether the signature can only be its owner's over this header. */
+/** Whether the signature proves the owner of this header. */
 function isOwnerKnown({ proof, owner }: ProofQuestion, transaction: Transaction, notes: ProofNotes): boolean {
   const { id, ownerAddress, signatureType, format, dataSize } = transaction;
   const given = proof.kind === "transaction" ? owner : undefined;

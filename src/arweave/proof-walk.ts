@@ -1,6 +1,6 @@
 /**
- * From a data root to content: the chunks of a proof, and the walk through bundles to a data item, checked against the
- * bytes that those chunks hold.
+ * Verifies the chunks of a proof against a data root, and the walk through bundles to a data item against the bytes of
+ * those chunks.
  * @module
  */
 import { equalBytes } from "../lib/bytes.ts";
@@ -19,7 +19,7 @@ import type { Ruleset } from "./merkle.ts";
 import type { Proof, ProofChunk, ProofItem, ProofSignature, ProofTransaction } from "./proof.ts";
 import { malformed } from "./wire.ts";
 
-/** The asked part of the content, in the root transaction's data. */
+/** The requested part of the content, in the root transaction's data. */
 export type PlacedBytes = Readonly<{ start: number; bytes: Uint8Array }>;
 
 /** Bytes of the root transaction's data that were proven under its root. */
@@ -27,17 +27,17 @@ export type KnownBytes = Readonly<{
   /** A copy of a span; `undefined` when a byte of it is not known. */
   read: (start: number, end: number) => Uint8Array | undefined;
   has: (span: ByteSpan) => boolean;
-  /** Chunks that were checked, and those of which not all bytes are at hand. */
+  /** The number of verified chunks, and the chunks with missing bytes. */
   count: number;
   withheld: readonly ByteSpan[];
 }>;
 
-/** What the walk came to. */
+/** The result of the walk. */
 export type Walked = Readonly<{
   header: ItemHeader;
-  /** Whether every header on the way was found in proven bytes. */
+  /** Whether proven bytes contain every header of the walk. */
   isPlaced: boolean;
-  /** Sentences about what was not shown. */
+  /** Sentences about missing parts. */
   open: readonly string[];
   /** One for each step. */
   says: readonly string[];
@@ -45,7 +45,7 @@ export type Walked = Readonly<{
 
 type KnownChunk = Readonly<{ start: number; end: number; bytes: Uint8Array }>;
 
-/** Nothing is known. */
+/** No bytes are known. */
 export const nothingKnown = knownOf([], []);
 
 /** The place of the requested part of the content, according to the proof; the walk verifies it. */
@@ -54,9 +54,9 @@ export function placedBytes({ items, range }: Proof, bytes: Uint8Array): PlacedB
 }
 
 /**
- * Checks every chunk of a proof, whole.
+ * Verifies every chunk of a proof.
  *
- * @throws Failure `malformed_input` with `context.reason` at the first that is not what the data root commits to.
+ * @throws Failure `malformed_input` with `context.reason` at the first invalid chunk.
  */
 export function checkChunks(
   chunks: readonly ProofChunk[],
@@ -86,7 +86,7 @@ export function checkChunks(
 /**
  * Follows a proof from the transaction through every bundle to the item.
  *
- * @throws Failure `malformed_input` with `context.reason` at the first step that is not so.
+ * @throws Failure `malformed_input` with `context.reason` at the first invalid step.
  */
 export function walkItems(proof: Proof, transaction: ProofTransaction, known: KnownBytes): Walked {
   let parent = { id: transaction.id, start: 0, end: transaction.dataSize };
@@ -96,7 +96,7 @@ export function walkItems(proof: Proof, transaction: ProofTransaction, known: Kn
   const says: string[] = [];
   for (const item of proof.items) {
     if (header !== undefined && !isBundleTags(header.tags))
-      throw malformed(`item ${header.id} is no bundle by its tags`);
+      throw malformed(`item ${header.id} is not a bundle by its tags`);
     if (item.parent !== parent.id || item.bundleStart !== parent.start)
       throw malformed(`item ${item.id} does not name the bundle ${parent.id} as its parent`);
     header = checkHeader(item, parent);
@@ -114,7 +114,7 @@ export function walkItems(proof: Proof, transaction: ProofTransaction, known: Kn
   return { header, isPlaced, open, says };
 }
 
-/** Reads the header of the item that a proof is about; `undefined` when it shows none that can be read. */
+/** Reads the header of the item that a proof is for; `undefined` when it is missing or invalid. */
 export function provenHeader({ items }: Proof): ItemHeader | undefined {
   const last = items.at(-1);
   const read = last === undefined ? undefined : readItemHeader(last.header, "lenient");
@@ -185,7 +185,7 @@ function knownOf(chunks: readonly KnownChunk[], withheld: readonly ByteSpan[]): 
 
 type Bundle = Readonly<{ id: string; start: number; end: number }>;
 
-/** Reads an item's header, and holds it to the place that the proof gives it. */
+/** Reads an item's header, and compares it with the place in the proof. */
 function checkHeader(item: ProofItem, bundle: Bundle): ItemHeader {
   const { start, dataStart, end, header } = item;
   if (start < bundle.start + bundleCountSize + bundleEntrySize || end > bundle.end)
@@ -207,7 +207,7 @@ function isHeaderKnown({ id, start, dataStart, header }: ProofItem, known: Known
   return true;
 }
 
-/** Holds the bundle's own index to the item; says what is not shown of it. */
+/** Compares the bundle's index with the item. @returns A sentence about the missing parts, if any. */
 function checkEntry(item: ProofItem, bundle: Bundle, known: KnownBytes): string | undefined {
   const { entry, id, start, end } = item;
   if (entry === undefined) return `the index of bundle ${bundle.id} is not shown: only that it contains item ${id}`;
@@ -229,7 +229,7 @@ function checkEntry(item: ProofItem, bundle: Bundle, known: KnownBytes): string 
   return undefined;
 }
 
-/** What is shown taken apart must be what the header says. */
+/** The separate signature fields must equal those of the header. */
 function checkSignatureFields(header: ItemHeader, shown: ProofSignature | undefined): void {
   if (shown === undefined) throw malformed("the signature's fields are not shown");
   const isSame =

@@ -1,8 +1,8 @@
 /**
- * Proofs: everything by which a reader can check content alone, as the JSON of `GET /svc/proof/{id}`.
+ * Proofs: the JSON of `GET /svc/proof/{id}`, by which a reader can verify content without trust in the gateway.
  *
- * A proof holds no content but whole chunks that the asked range covers in part, and headers of data items. What it
- * says is worth nothing before it is checked (`verifyProof`). The page docs/proof.md describes the fields.
+ * A proof contains the chunks that the requested range covers in part, and headers of data items, but no other content.
+ * It proves nothing before `verifyProof`. docs/proof.md describes the fields.
  * @module
  */
 import { encodeBase64url } from "../lib/base64url.ts";
@@ -22,23 +22,23 @@ import {
   textField,
 } from "./wire.ts";
 
-/** A proof, read but not checked. Sizes and offsets are bytes; "of the data" counts in the root transaction's data. */
+/** A proof, parsed but not verified. Sizes and offsets are bytes; "of the data" means the root transaction's. */
 export type Proof = Readonly<{
   id: Id;
   kind: "transaction" | "data_item";
-  /** Whether the gateway takes the block for final. */
+  /** Whether the gateway considers the block final. */
   stable: boolean;
   /** Bytes of the whole content. */
   size: number;
-  /** Of the content, what the proof is about. */
+  /** The part of the content that the proof is for. */
   range: ByteSpan;
-  /** Absent for what is in no block yet. */
+  /** Absent for content in no block yet. */
   block: ProofBlock | undefined;
   /** The root transaction: the content's own, or the one whose data contains the item. */
   transaction: ProofTransaction | undefined;
-  /** From the item directly in the transaction down to the one that is proven; empty for a transaction. */
+  /** From the item directly in the transaction down to the proven one; empty for a transaction. */
   items: readonly ProofItem[];
-  /** Of the item that is proven. */
+  /** Of the proven item. */
   signature: ProofSignature | undefined;
   /** Ascending. */
   chunks: readonly ProofChunk[];
@@ -50,14 +50,14 @@ export type ProofBlock = Readonly<{ height: number; hash: BlockHash; text: strin
 /** The root transaction. */
 export type ProofTransaction = Readonly<{
   id: Id;
-  /** Of an ECDSA signature, what it recovers to. */
+  /** For an ECDSA signature, the recovered address. */
   owner: Address;
-  /** The JSON as a node wrote it. */
+  /** The original JSON of a node. */
   text: string;
-  /** Where in the text the base64url of the data was cut out; null: nothing was. */
+  /** Offset in the text at which the base64url of the data was cut out; null when it was not. */
   dataAt: number | null;
   dataSize: number;
-  /** The root over the data's chunks, also where the header does not state it (format 1); 32 bytes, or none. */
+  /** The root over the data's chunks, also when the header does not state it (format 1); 32 bytes, or empty. */
   dataRoot: Uint8Array;
   place: ProofPlace | undefined;
 }>;
@@ -82,14 +82,14 @@ export type ProofItem = Readonly<{
   header: Uint8Array;
 }>;
 
-/** What a header says, taken apart for readers that know no ANS-104. Absent references are empty. */
+/** The fields of a header, for readers without an ANS-104 parser. Absent references are empty. */
 export type ProofSignature = Readonly<{
   type: number;
   signature: Uint8Array;
   owner: Uint8Array;
   target: Uint8Array;
   anchor: Uint8Array;
-  /** The section as it is signed. */
+  /** The signed tag section. */
   tags: Uint8Array;
 }>;
 
@@ -98,23 +98,23 @@ export type ProofChunk = Readonly<{
   /** Of the data, half-open. */
   start: number;
   end: number;
-  /** As `GET /chunk/{offset}` knows it: its last byte, absolute, counted from one. */
+  /** The offset for `GET /chunk/{offset}`: its last byte, absolute, counted from one. */
   absoluteEnd: bigint;
   dataPath: Uint8Array;
-  /** Absent where the asked range covers all of it, or the gateway withholds its other bytes. */
+  /** Absent when the requested range covers the whole chunk, or the gateway withholds its other bytes. */
   bytes: Uint8Array | undefined;
 }>;
 
 /** Most characters of a proof. */
 export const proofTextSizeMax = 32 * 2 ** 20;
 
-/** Most chunks of a proof: those of 16 MiB, and as many again for odd splits and the indices of bundles. */
+/** Most chunks of a proof: those of 16 MiB, and as many for odd splits and indexes of bundles. */
 export const proofChunksMax = 128;
 
-/** Most content that one proof is about: 64 full chunks. Bytes. */
+/** Most content of one proof: 64 full chunks. Bytes. */
 export const proofRangeSizeMax = 64 * chunkSize;
 
-/** Most steps of a walk. No bundle is unbundled that deep. */
+/** Most steps of a walk; bundles are not unbundled to that depth. */
 export const proofItemsMax = 32;
 
 /** The tags of an item have at most 1 MiB; the rest of a header is below 16 KiB. */
@@ -148,13 +148,13 @@ export function proofFields(proof: Proof): JsonObject {
  * Reads a proof's JSON.
  *
  * @param text - At most `proofTextSizeMax` characters.
- * @throws Failure `malformed_input` with `context.reason`, a sentence.
+ * @throws Failure `malformed_input` with `context.reason`.
  */
 export function readProof(text: string): Proof {
   const fields = readFields(text, proofTextSizeMax);
   if (fields["version"] !== version) throw malformed(`version is not ${version}`);
   const kind = textField(fields, "kind");
-  if (kind !== "transaction" && kind !== "data_item") throw malformed("kind is not one of the two");
+  if (kind !== "transaction" && kind !== "data_item") throw malformed("kind is not 'transaction' or 'data_item'");
   const size = countField(fields, "size");
   return {
     id: idField(fields, "id"),
@@ -315,7 +315,7 @@ function addressField(fields: JsonObject, key: string): Address {
   return address;
 }
 
-/** A part that may be null. */
+/** Reads a part that may be null. */
 function optional<Part>(
   value: JsonValue | undefined,
   name: string,

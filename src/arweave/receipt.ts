@@ -1,8 +1,8 @@
 /**
  * Receipts of an upload service: the signed promise that an item will be on the chain by a height.
  *
- * What is signed is the deep hash of ["Bundlr", version, id, deadline height, timestamp], all as text, by RSA-PSS with
- * SHA-256 and no salt: the same receipt is signed to the byte whenever it is asked for again.
+ * The signature covers the deep hash of ["Bundlr", version, id, deadline height, timestamp], all as text. It is RSA-PSS
+ * with SHA-256 and no salt, so a receipt always has the same signature.
  * Source: docs/reference/formats.md#receipts.
  * @module
  */
@@ -12,19 +12,19 @@ import { verifyRsaPss } from "../lib/rsa.ts";
 import { deepHash } from "./deep-hash.ts";
 import type { Id } from "./id.ts";
 
-/** What a receipt promises. */
+/** The signed fields of a receipt. */
 export type ReceiptTerms = Readonly<{
   id: Id;
   /** Height by which the item is to be on the chain. */
   deadlineHeight: number;
-  /** When it was taken, Unix milliseconds. */
+  /** When the item was accepted, Unix milliseconds. */
   timestamp: number;
 }>;
 
-/** The version of receipts whose signature covers the fields above. */
+/** The version of receipts that sign these fields. */
 export const receiptVersion = "0.2.0";
 
-/** A modulus of more bytes than this is nobody's. */
+/** Most bytes of a modulus. */
 const modulusSizeMax = 1_024;
 
 /** The bytes that a receipt's signature covers. */
@@ -34,7 +34,7 @@ export function receiptMessage({ id, deadlineHeight, timestamp }: ReceiptTerms):
 }
 
 /**
- * Tells whether a receipt was signed by a key.
+ * Whether a key signed a receipt.
  *
  * @param publicKey - The modulus, base64url. @param signature - base64url.
  */

@@ -1,6 +1,6 @@
 /**
  * The signature types of data items, by their number on the wire.
- * Source: ANS-104 §2.2; 101 is KYVE's, which no published library verifies.
+ * Source: ANS-104 §2.2; type 101 is KYVE's, and published libraries do not verify it.
  * @module
  */
 import { injectedAptos, multiAptos } from "./signers/aptos.ts";
@@ -27,10 +27,10 @@ export const signatureSchemes: readonly SignatureScheme[] = [
 const byType = new Map<number, SignatureScheme>(signatureSchemes.map((scheme) => [scheme.type, scheme]));
 
 /**
- * Finds the scheme of a signature type: its name, its sizes, how it is checked.
+ * Finds the scheme of a signature type.
  *
  * @param type - The number on the wire, 0 to 65535.
- * @returns `undefined` when no such way of signing is known.
+ * @returns `undefined` for an unknown type.
  */
 export function signatureLayout(type: number): SignatureScheme | undefined {
   return byType.get(type);

@@ -1,9 +1,9 @@
 /**
- * The identity of an act of signing: what stays the same under every encoding of one signature.
+ * The identity of a signing: an id that all encodings of one signature share.
  *
  * An item's id is the hash of its signature's bytes. Some signature types allow several encodings of one signature,
- * which anybody can derive without the key, so one act of signing can have several ids. Whatever is charged, approved
- * or revoked once per act of signing is identified by the signing id, never by the item's id alone.
+ * which can be derived without the key. One signing can therefore have several item ids. Charges, approvals and
+ * revocations happen once for each signing, so they use the signing id, not the item's id.
  * Source: docs/reference/signatures.md.
  * @module
  */
@@ -12,13 +12,13 @@ import type { ItemHeader } from "./data-item.ts";
 import { type Id, idFromBytes } from "./id.ts";
 import { signatureLayout } from "./signature.ts";
 
-/** An act of signing. */
+/** A signing and its item ids. */
 export type Signing = Readonly<{
-  /** The same for every encoding of the signature, and for no other act of signing. */
+  /** The same for every encoding of the signature, and different for every other signing. */
   id: Id;
   /**
-   * The ids that the item can have. Complete where the encodings can be enumerated; otherwise (type 6) only the id of
-   * the encoding at hand.
+   * The possible ids of the item. Complete where the encodings can be enumerated; otherwise (type 6) only the id of
+   * the given encoding.
    */
   itemIds: readonly Id[];
 }>;
@@ -28,8 +28,8 @@ type SignedHeader = Pick<ItemHeader, "id" | "signatureType" | "signature">;
 const messageSigningPrefix = new TextEncoder().encode("cairn signing by message");
 
 /**
- * Identifies the act of signing by an item's header, as far as that can: for type 6 only the verified content does
- * (`signingOfItem`), and the header finds the same encoding alone.
+ * Identifies the signing by an item's header. For type 6 the header identifies only one encoding; the verified content
+ * identifies the signing (`signingOfItem`).
  */
 export function signingOfHeader({ id, signatureType, signature }: SignedHeader): Signing {
   const encodings = signatureLayout(signatureType)?.encodings ?? "unique";
@@ -39,9 +39,9 @@ export function signingOfHeader({ id, signatureType, signature }: SignedHeader):
 }
 
 /**
- * Identifies the act of signing of an item whose signature was verified.
+ * Identifies the signing of an item with a verified signature.
  *
- * @param message - The 48-byte deep hash that was signed.
+ * @param message - The signed 48-byte deep hash.
  */
 export function signingOfItem(header: SignedHeader & Pick<ItemHeader, "owner">, message: Uint8Array): Signing {
   if (!isSignedByMessage(header.signatureType)) return signingOfHeader(header);
@@ -49,7 +49,7 @@ export function signingOfItem(header: SignedHeader & Pick<ItemHeader, "owner">, 
   return { id: idFromBytes(sha256(identity)), itemIds: [header.id] };
 }
 
-/** Whether only the verified content of an item identifies the act of signing (type 6). */
+/** Whether only the verified content of an item identifies the signing (type 6). */
 export function isSignedByMessage(signatureType: number): boolean {
   return signatureLayout(signatureType)?.encodings === "by-message";
 }

@@ -1,28 +1,24 @@
 /**
  * Tags: the named values that owners attach to transactions and data items.
  *
- * Names and values are bytes; what is signed is the bytes (`RawTag`), what is searched and shown is the text
- * (`Tag`). Order counts, and a name may occur more than once.
+ * Names and values are bytes: signatures cover the bytes (`RawTag`), searches and responses use the text (`Tag`).
+ * Order matters, and a name may repeat.
  *
- * The tag section of a data item: an Avro array of name and value, read within the bounds of its own bytes.
- *
- * Names and values may be empty, as published services and libraries have it.
- *
- * A section is blocks of (count, tags…) and a final zero count; numbers are zigzag variable-length integers. A
- * negative count is followed by the block's size in bytes. Text is exposed as UTF-8; the bytes that were signed
- * are the section itself, which is never encoded again.
+ * The tag section of a data item is an Avro array of names and values, which may be empty. A section is blocks of
+ * (count, tags…) and a final zero count; numbers are zigzag variable-length integers. A negative count is followed by
+ * the block's size in bytes. The signature covers the section as it is; a section is never encoded again.
  * Source: Avro 1.11 "Arrays", ANS-104 §1.2 and §3.1 (limits).
  * @module
  */
 import { concatBytes, utf8Bytes } from "../lib/bytes.ts";
 
-/** A tag as text. Bytes that are not UTF-8 stand as U+FFFD. */
+/** A tag as text. Bytes that are not UTF-8 become U+FFFD. */
 export type Tag = Readonly<{ name: string; value: string }>;
 
-/** A tag as the bytes that are signed. */
+/** A tag as signed bytes. */
 export type RawTag = Readonly<{ name: Uint8Array; value: Uint8Array }>;
 
-// A leading byte order mark is part of the text: two values that differ must not read as one.
+// A leading byte order mark is part of the text: different values must not become equal.
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /** Reads tags as text, in the same order. */
@@ -42,9 +38,9 @@ export function tagValue(tags: readonly Tag[], name: string): string | undefined
 }
 
 /**
- * How much of ANS-104 is insisted on. "strict" is for items that somebody hands us: what other gateways might
- * read differently is rejected. "lenient" is for items that are on the chain already: what published readers
- * accept is accepted, so that ids stay visible, while the signature is checked all the same.
+ * How strictly ANS-104 is applied. "strict" is for uploads: items that other gateways might parse differently are
+ * rejected. "lenient" is for items on the chain: items that published libraries accept are accepted, so that their ids
+ * stay available. The signature is verified in both cases.
  */
 export type ItemRules = "strict" | "lenient";
 
@@ -52,8 +48,8 @@ export type ItemRules = "strict" | "lenient";
 export type TagLimits = Readonly<{ tags: number; sectionSize: number; nameSize: number; valueSize: number }>;
 
 /**
- * ANS-104's limits, with the 4,096 bytes that published libraries allow a section. On the chain there are items
- * beyond both: there the section's size bounds memory, and 2,048 tags are what 4,096 bytes can hold at most.
+ * ANS-104's limits, with the 4,096 bytes of a section in published libraries. Items on the chain exceed both: for
+ * these the size of the section bounds memory, and 4,096 bytes hold at most 2,048 tags.
  */
 export const tagLimits: Readonly<Record<ItemRules, TagLimits>> = {
   strict: { tags: 128, sectionSize: 4_096, nameSize: 1_024, valueSize: 3_072 },
@@ -63,7 +59,7 @@ export const tagLimits: Readonly<Record<ItemRules, TagLimits>> = {
 /** No length in a section needs more than five bytes; a longer number is an attack or an error. */
 const numberSizeMax = 5;
 
-/** Why a section cannot be read; a word for one line of prose, and never thrown. */
+/** The tags, or the reason why the section is invalid. */
 export type TagsOrReason = readonly Tag[] | string;
 
 type Cursor = { readonly bytes: Buffer; at: number };
@@ -74,9 +70,9 @@ type Cursor = { readonly bytes: Buffer; at: number };
  * Lenient rules accept a missing terminator and bytes after it, as the libraries that wrote such items do, and
  * read no tags where the item declares none.
  *
- * @param section - The section's bytes, no more: bytes after it are never read.
- * @param declaredCount - How many tags the item says there are.
- * @returns The tags in order, or the reason for which there are none.
+ * @param section - Exactly the bytes of the section.
+ * @param declaredCount - The count of tags in the item's header.
+ * @returns The tags in order, or the reason why the section is invalid.
  */
 export function readAvroTags(section: Uint8Array, declaredCount: number, rules: ItemRules): TagsOrReason {
   if (declaredCount === 0) return readNoTags(section, rules);
@@ -90,9 +86,9 @@ export function readAvroTags(section: Uint8Array, declaredCount: number, rules: 
 }
 
 /**
- * Writes tags as one block, as published libraries do; no tags are no bytes.
+ * Writes tags as one block, as published libraries do; without tags, no bytes.
  *
- * @param tags - Within the limits (`tagsFault` tells).
+ * @param tags - Within the limits (`tagsFault`).
  */
 export function writeAvroTags(tags: readonly Tag[]): Uint8Array {
   if (tags.length === 0) return new Uint8Array(0);
@@ -113,7 +109,7 @@ export function tagsFault(tags: readonly Tag[]): string | undefined {
 }
 
 function readNoTags(section: Uint8Array, rules: ItemRules): TagsOrReason {
-  // Some writers of no tags write the array that holds none, which is one zero byte.
+  // Some libraries write an empty array, one zero byte, for no tags.
   const isEmpty = section.length === 0 || (section.length === 1 && section[0] === 0);
   return isEmpty || rules === "lenient" ? [] : "tag bytes without tags";
 }
@@ -155,14 +151,14 @@ function tagFault(nameSize: number, valueSize: number, rules: ItemRules): string
   return undefined;
 }
 
-/** The number of tags in the next block, 0 for the end; the byte size of a sized block is passed over. */
+/** The number of tags in the next block, 0 for the end; skips the byte size of a sized block. */
 function readBlockCount(cursor: Cursor): number | undefined {
   const count = readNumber(cursor);
   if (count === undefined || count >= 0) return count;
   return readNumber(cursor) === undefined ? undefined : -count;
 }
 
-/** Steps over a text; gives where its bytes begin, `undefined` when it does not fit the section. */
+/** Skips a text. @returns The offset of its bytes; `undefined` when it exceeds the section. */
 function skipText(cursor: Cursor): number | undefined {
   const size = readNumber(cursor);
   if (size === undefined || size < 0 || size > cursor.bytes.length - cursor.at) return undefined;

@@ -1,5 +1,5 @@
 /**
- * Making transactions: the fields a caller chooses, signed, as the JSON that nodes take.
+ * Creates signed transactions, as the JSON of nodes.
  * @module
  */
 import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
@@ -11,7 +11,7 @@ import { readTransaction, type SignedFields, type Transaction, transactionMessag
 import type { Wallet } from "./wallet.ts";
 import { malformed } from "./wire.ts";
 
-/** What a transaction is to say; what is left out is empty. */
+/** The fields of a transaction to sign; omitted fields are empty. */
 export type UnsignedTransaction = Readonly<{
   format: 1 | 2;
   /** The anchor, base64url. */
@@ -23,17 +23,17 @@ export type UnsignedTransaction = Readonly<{
   denomination?: bigint;
   /** The data itself, carried in the transaction; format 2 may state size and root instead. */
   data?: Uint8Array;
-  /** Size and root of data that is posted in chunks. */
+  /** Size and root of data that is posted as chunks. */
   stated?: Readonly<{ dataSize: number; dataRoot: Uint8Array }>;
-  /** How `data` is split; nodes take data inside of a transaction by the plain rule alone. */
+  /** How `data` is split; for data in a transaction nodes accept only the plain rule. */
   tailRule?: TailRule;
 }>;
 
 /**
  * Signs a transaction.
  *
- * @returns The transaction as a reader of its JSON (`text`) sees it.
- * @throws Failure `malformed_input` when a field has no place on the wire.
+ * @returns The transaction as parsed from its JSON (`text`).
+ * @throws Failure `malformed_input` when a field is invalid.
  */
 export function signTransaction(unsigned: UnsignedTransaction, wallet: Wallet): Transaction {
   const data = unsigned.data ?? new Uint8Array(0);

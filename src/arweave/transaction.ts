@@ -1,17 +1,10 @@
 /**
- * Transactions as nodes send them: their JSON read within bounds, and the bytes that are signed.
+ * Transactions: parses their JSON within limits, and verifies id, signature and the limits of nodes. Balance, fee and
+ * anchor depend on the state of the chain and are not checked here.
  *
- * Reading settles what a transaction says; whether it may say so is `verifyTransaction`.
- *
- * What a transaction's signature signs.
- *
- * Format 1 signs its fields joined, data included; format 2 signs a deep hash that names the data by its root. A
- * denomination above 0 comes first, and makes format 1 a deep hash too. ECDSA leaves the owner out, because
- * the signature gives it away.
- *
- * Whether a transaction is what it says: its id, its signature, and the limits every node holds it to.
- *
- * Balance, fee and anchor depend on the chain's state and are the mempool's matter.
+ * Format 1 signs its concatenated fields and its data. Format 2 signs a deep hash, which covers the data by its root. A
+ * denomination above 0 comes first, and makes the message of format 1 a deep hash too. ECDSA omits the owner, which is
+ * recovered from the signature.
  * Source: docs/reference/formats.md#transactions.
  * @module
  */
@@ -40,7 +33,7 @@ import {
   textField,
 } from "./wire.ts";
 
-/** A transaction, read but not yet verified (`verifyTransaction`). Texts are canonical base64url unless said. */
+/** A transaction, parsed but not verified (`verifyTransaction`). Texts are canonical base64url unless noted. */
 export type Transaction = Readonly<{
   format: 1 | 2;
   id: Id;
@@ -52,24 +45,24 @@ export type Transaction = Readonly<{
   signatureType: "rsa" | "ecdsa";
   tags: readonly Tag[];
   rawTags: readonly RawTag[];
-  /** The recipient: an address or "". The chain takes other texts of up to 32 bytes where nothing is sent. */
+  /** The recipient: an address or "". Without a quantity the chain accepts other texts of up to 32 bytes. */
   target: string;
   quantity: Winston;
   reward: Winston;
-  /** Bytes of data; of format 1 as the data is, not as the JSON says. */
+  /** Bytes of data; of format 1 the size of the data itself, not the stated size. */
   dataSize: number;
-  /** "" when there is no data, and always for format 1 (`treeRootOf`). */
+  /** "" without data, and always for format 1 (`treeRootOf`). */
   dataRoot: string;
   /** The data itself: of format 1 always (but see `readTransactionHeader`), of format 2 in some posts; else "". */
   data: string;
   signature: string;
   /** Decimal; "" when absent, which means 0. */
   denomination: string;
-  /** The JSON as it was read. */
+  /** The original JSON. */
   text: string;
 }>;
 
-/** Most bytes of data that a transaction carries in itself. */
+/** Most bytes of data inside a transaction. */
 export const transactionDataSizeMax = 10 * 2 ** 20;
 
 /** Most characters of a transaction's JSON: the data as base64url, and all other fields. */
@@ -81,7 +74,7 @@ export const ecdsaSignatureSize = 65;
 const anchorSizeMax = 48;
 const keySizeMax = 512;
 const addressSize = 32;
-/** Sum over all names and values; also the most tags, since a tag may be empty. */
+/** Most bytes of all names and values; also the most tags, because a tag may be empty. */
 const tagsSizeMax = 2_048;
 const amountDigitsMax = 120;
 const dataSizeDigitsMax = 21;
@@ -91,19 +84,19 @@ const noBytes = new Uint8Array(0);
 /**
  * Reads a transaction's JSON.
  *
- * @param text - As a node sends it or a client posts it; at most `transactionTextSizeMax` characters.
- * @throws Failure `malformed_input` with `context.reason`, a sentence.
+ * @param text - At most `transactionTextSizeMax` characters.
+ * @throws Failure `malformed_input` with `context.reason`.
  */
 export function readTransaction(text: string): Transaction {
   return readWith(text, sizeOfOwnData);
 }
 
 /**
- * Reads a transaction whose data was taken out of its JSON, which then has `"data":""` and states the data's size also
- * in format 1. To be verified it must be fed its data (`createSignatureCheck`).
+ * Reads a transaction without its data: its JSON has `"data":""`, and states the data's size also in format 1.
+ * Verification needs the data (`createSignatureCheck`).
  *
  * @param text - At most `transactionTextSizeMax` characters.
- * @throws Failure `malformed_input` with `context.reason`, a sentence.
+ * @throws Failure `malformed_input` with `context.reason`.
  */
 export function readTransactionHeader(text: string): Transaction {
   return readWith(text, (fields, data) => (data.length === 0 ? readDataSize(fields) : sizeOfOwnData(fields, data)));
@@ -150,7 +143,7 @@ function readWith(text: string, firstFormatSize: (fields: JsonObject, data: Uint
   };
 }
 
-/** The fields that a transaction's signature covers, as bytes, but for the data of format 1. */
+/** The fields that a transaction's signature covers, as bytes, except the data of format 1. */
 export function signedFieldsOf(transaction: Transaction): SignedFields {
   return {
     format: transaction.format,
@@ -168,8 +161,8 @@ export function signedFieldsOf(transaction: Transaction): SignedFields {
 }
 
 /**
- * The root of a transaction's data in its block's tree, as base64url: that of its data for format 1
- * (also of no data), the stated one for format 2. Hashes all data of format 1.
+ * The data root of a transaction in its block's tree, as base64url: computed for format 1 (also without data), the
+ * stated one for format 2. Hashes all data of format 1.
  */
 export function treeRootOf(transaction: Transaction): string {
   return transaction.format === 1
@@ -177,12 +170,12 @@ export function treeRootOf(transaction: Transaction): string {
     : transaction.dataRoot;
 }
 
-/** The address of a transaction's owner. A key of 32 bytes is its own address, by a rule of the first blocks. */
+/** The address of a transaction's owner. A key of 32 bytes is its own address, a rule from the first blocks. */
 export function transactionOwnerAddress(owner: Uint8Array): Address {
   return owner.length === addressSize ? addressFromBytes(owner) : addressOf(owner);
 }
 
-/** An address may have any last character: a signature covers its 32 bytes, and an account is its text. */
+/** An address may have any last character: a signature covers its 32 bytes, and accounts are compared as text. */
 function readTarget(fields: JsonObject): Uint8Array {
   const { target } = fields;
   return typeof target === "string" && isAddress(target)
@@ -217,7 +210,7 @@ function readDataSize(fields: JsonObject): number {
   return Number(size);
 }
 
-/** Clients leave the stated size of format 1 at 0, and old files have none; no other untruth is passed on. */
+/** Clients state the size of format 1 as 0, and old files omit it; any other wrong size is invalid. */
 function sizeOfOwnData(fields: JsonObject, data: Uint8Array): number {
   const stated = fields["data_size"] === undefined ? 0 : readDataSize(fields);
   if (stated !== 0 && stated !== data.length) throw malformed("data_size is not the size of data");
@@ -227,11 +220,11 @@ function sizeOfOwnData(fields: JsonObject, data: Uint8Array): number {
 function readDenomination(fields: JsonObject): bigint {
   if (fields["denomination"] === undefined) return 0n;
   const denomination = integerField(fields, "denomination", denominationDigitsMax);
-  if (denomination === 0n) throw malformed("a stated denomination is above 0");
+  if (denomination === 0n) throw malformed("denomination is 0: expected 1 or more, or no denomination");
   return denomination;
 }
 
-/** The compressed key whose signature this is. */
+/** The compressed key that made the signature. */
 function recoverOwner(fields: SignedFields, signature: Uint8Array): Uint8Array {
   if (fields.format === 1) throw malformed("owner is empty, and format 1 has no ECDSA signatures");
   if (signature.length !== ecdsaSignatureSize) {
@@ -239,7 +232,7 @@ function recoverOwner(fields: SignedFields, signature: Uint8Array): Uint8Array {
   }
   const hash = sha256(transactionMessage(fields, noBytes));
   const key = secp256k1.recover(signature.subarray(0, 64), signature[64] ?? 0, hash);
-  if (key === undefined) throw malformed("owner is empty and signature gives no key away");
+  if (key === undefined) throw malformed("owner is empty and cannot be recovered from signature");
   return compressPoint(key);
 }
 
@@ -247,7 +240,7 @@ function bytesOf(text: string): Uint8Array {
   return decodeBase64url(text) ?? noBytes;
 }
 
-/** The fields that are signed, as bytes, but for the data of format 1. */
+/** The signed fields, as bytes, except the data of format 1. */
 export type SignedFields = Readonly<{
   format: 1 | 2;
   signatureType: "rsa" | "ecdsa";
@@ -257,24 +250,24 @@ export type SignedFields = Readonly<{
   reward: bigint;
   lastTx: Uint8Array;
   tags: readonly RawTag[];
-  /** Of format 1 the size of the data that is signed. */
+  /** Of format 1 the size of the signed data. */
   dataSize: number;
   dataRoot: Uint8Array;
   denomination: bigint;
 }>;
 
-/** A message whose data streams by. */
+/** A message with data that arrives in pieces. */
 export type MessageStream = Readonly<{
-  /** Takes in the next bytes of data. None are to come for format 2, which signs its data by its root. */
+  /** Adds the next bytes of data; not called for format 2, which signs the data root. */
   update(piece: Uint8Array): void;
-  /** Gives out the rest; to be called once, when exactly `dataSize` bytes have come. */
+  /** Passes the rest on. Call it once, after exactly `dataSize` bytes. */
   finish(): void;
 }>;
 
 /**
- * The message that the signature is over; it is hashed once more (SHA-256) in signing.
+ * The signed message. Signing hashes it once more (SHA-256).
  *
- * @param data - Of format 1; for format 2 it is not looked at.
+ * @param data - Of format 1; ignored for format 2.
  */
 export function transactionMessage(fields: SignedFields, data: Uint8Array): Uint8Array {
   const parts: Uint8Array[] = [];
@@ -285,9 +278,9 @@ export function transactionMessage(fields: SignedFields, data: Uint8Array): Uint
 }
 
 /**
- * Makes the message piece by piece.
+ * Creates the message in pieces.
  *
- * @param take - Gets its bytes in order, pieces of data as they come.
+ * @param take - Called with the pieces in order.
  */
 export function streamMessage(fields: SignedFields, take: (part: Uint8Array) => void): MessageStream {
   if (fields.format === 2) return secondFormat(fields, take);
@@ -357,11 +350,11 @@ function decimal(value: bigint | number): Uint8Array {
   return utf8Bytes(value.toString());
 }
 
-/** The check of a signature over a transaction whose data streams by. */
+/** Verifies the signature of a transaction with data that arrives in pieces. */
 export type SignatureCheck = Readonly<{
-  /** Takes in the next bytes of the data of format 1. */
+  /** Adds the next bytes of the data of format 1. */
   update(piece: Uint8Array): void;
-  /** The verdict on the signature alone; to be asked once, when exactly `dataSize` bytes have come. */
+  /** Returns the verdict on the signature alone. Call it once, after exactly `dataSize` bytes. */
   finish(): Verdict;
 }>;
 
@@ -375,9 +368,9 @@ const addressLength = 43;
 const unsigned = invalid("signature is not the owner's over these fields");
 
 /**
- * Checks a transaction that has all of its data in it where its signature covers data (format 1).
+ * Verifies a transaction. One of format 1 must contain its data, which its signature covers.
  *
- * @returns Valid only when the id is the hash of the signature and the signature is the owner's over every field,
+ * @returns Valid only when the id is the hash of the signature and the owner signed every field,
  *   for format 1 over the data too. About 70 µs for a key of 4,096 bits.
  */
 export function verifyTransaction(transaction: Transaction): Verdict {
@@ -394,7 +387,7 @@ export function isNamedByItsSignature({ id, signature }: Transaction): boolean {
   return idOfSignature(decodeBase64url(signature) ?? noBytes) === id;
 }
 
-/** Begins to check a signature; only the data of format 1 is to be fed. */
+/** Begins to verify a signature; only the data of format 1 is needed. */
 export function createSignatureCheck(transaction: Transaction): SignatureCheck {
   return transaction.signatureType === "rsa" ? rsaCheck(transaction) : ecdsaCheck(transaction);
 }
@@ -405,10 +398,10 @@ function brokenRule(transaction: Transaction): string | undefined {
   const digitsMax = denominatedDigitsMax + digitsPerDenomination * denomination;
   if (quantity.toString().length > digitsMax) return "quantity has too many digits";
   if (reward.toString().length > digitsMax) return "reward has too many digits";
-  if (quantity > 0n && target.length !== addressLength) return "quantity is sent to no address of 32 bytes";
+  if (quantity > 0n && target.length !== addressLength) return "quantity has no target address of 32 bytes";
   if (target === transaction.ownerAddress) return "target is the owner";
   if (format === 2 && (dataSize === 0) !== (dataRoot === "")) {
-    return "data_root is there without data_size, or the other way round";
+    return "data_root is given without data_size, or data_size without data_root";
   }
   return undefined;
 }
@@ -436,7 +429,7 @@ function ecdsaCheck(transaction: Transaction): SignatureCheck {
       message.finish();
       const signature = decodeBase64url(transaction.signature) ?? noBytes;
       if (signature.length !== ecdsaSignatureSize) return invalid("signature does not have 65 bytes");
-      if (!hasLowS(signature)) return invalid("signature has a high S, and so a second spelling");
+      if (!hasLowS(signature)) return invalid("signature has a high S");
       const digest = new Uint8Array(32);
       hash.digest(digest);
       return secp256k1.verify(signature.subarray(0, 64), digest, fields.owner) ? valid : unsigned;

@@ -1,9 +1,9 @@
 /**
- * Where a block puts its transactions' data in the weave, and the root that commits to it.
+ * The layout of a block's data in the weave, and the root that commits to it.
  *
- * Data is in the order of (format, id), not in that of the block's list. Until 2.5 it is contiguous; since then
- * each transaction starts on the 256 KiB grid, and the gap is a leaf of its own with an empty root. Which of the two
- * holds is read from the block: the one that reproduces its `tx_root`.
+ * Data is in the order of (format, id), not of the block's list. Until 2.5 it is contiguous. Since then each
+ * transaction starts on the 256 KiB grid, and a gap is a leaf with an empty root. The layout of a block is the one that
+ * reproduces its `tx_root`.
  * Source: docs/reference/formats.md#transaction-tree.
  * @module
  */
@@ -13,7 +13,7 @@ import type { BlockShape } from "./block.ts";
 import { type Id, idBytes } from "./id.ts";
 import { buildTree, chunkSize, type MerkleLeaf, type MerkleTree } from "./merkle.ts";
 
-/** Of a transaction, what its place depends on. */
+/** The fields of a transaction that determine its place. */
 export type PlacedTransaction = Readonly<{
   id: Id;
   format: 1 | 2;
@@ -29,9 +29,9 @@ export type Layout = "plain" | "padded";
 /** A transaction's data in the weave: absolute offsets, half-open, padding not included. */
 export type WeavePlace = Readonly<{ id: Id; start: bigint; end: bigint }>;
 
-/** What is known of a block's layout. */
+/** The result of laying out a block. */
 export type BlockLayout = Readonly<
-  /** `isProven` is false where a block has no root to prove it by (before 2.0). */
+  /** `isProven` is false for blocks before 2.0, which have no root. */
   | { kind: "placed"; layout: Layout; isProven: boolean; places: readonly WeavePlace[] }
   /** A block before 2.0 whose size is not the sum of its data, such as the first: its data has no place. */
   | { kind: "unplaced" }
@@ -40,7 +40,7 @@ export type BlockLayout = Readonly<
 
 /** A block's transaction tree. */
 export type TxTree = Readonly<{
-  /** 32 bytes; none without transactions. */
+  /** 32 bytes; empty without transactions. */
   root: Uint8Array;
   /** Bytes that the block adds to the weave, padding included. */
   size: bigint;
@@ -76,7 +76,7 @@ export function buildTxTree(transactions: readonly PlacedTransaction[], layout: 
  *
  * @param block.txRoot - "" where the block has none.
  * @param transactions - All of the block's, in any order.
- * @returns Rejected when neither layout reproduces `txRoot`, or the one that does is not `blockSize` long.
+ * @returns Rejected when no layout reproduces `txRoot`, or its size is not `blockSize`.
  */
 export function layoutTransactions(
   block: { txRoot: string; weaveSize: bigint; blockSize: bigint; shape: BlockShape },
@@ -100,7 +100,7 @@ export function layoutTransactions(
   return { kind: "rejected", reason: "tx_root is not that of the block's transactions" };
 }
 
-/** The next offset on the 256 KiB grid, or this one. */
+/** Rounds an offset up to the 256 KiB grid. */
 export function ceilToGrid(offset: bigint): bigint {
   return ((offset + grid - 1n) / grid) * grid;
 }

@@ -1,5 +1,5 @@
 /**
- * Wallets: key files (JWK) read into something that signs, RSA of any size or ECDSA over secp256k1.
+ * Wallets: keys from files (JWK) that sign transactions and blocks; RSA of any size or ECDSA over secp256k1.
  * Source: RFC 7517; RFC 7518 §6; docs/reference/formats.md#identifiers.
  * @module
  */
@@ -21,11 +21,11 @@ export type Wallet = Readonly<{
   /** The public key: an RSA modulus, or the 33 bytes of a compressed point. */
   owner: Uint8Array;
   address: Address;
-  /** Signs a message as the chain does: PSS with SHA-256 and 32 bytes of salt, or ECDSA with its recovery number. */
+  /** Signs a message: PSS with SHA-256 and 32 bytes of salt, or ECDSA with its recovery number. */
   sign(message: Uint8Array): Uint8Array;
 }>;
 
-/** How much random salt an RSA wallet signs with. */
+/** Bytes of random salt in an RSA signature. */
 export type SaltSize = 0 | 32;
 
 const privateKeySize = 32;
@@ -33,9 +33,9 @@ const privateKeySize = 32;
 /**
  * Reads a key file.
  *
- * @param jwk - Its JSON. As the reference node does, whatever is not `"kty":"EC"` is read as RSA.
- * @param saltSize - 0 makes RSA signatures repeatable, for chains that are made from a seed. ECDSA always is.
- * @throws Failure `malformed_input` when there is no usable private key in it.
+ * @param jwk - Its JSON. As in the reference node, every key without `"kty":"EC"` is read as RSA.
+ * @param saltSize - 0 makes RSA signatures deterministic, for chains made from a seed. ECDSA always is.
+ * @throws Failure `malformed_input` without a usable private key.
  */
 export function readWallet(jwk: JsonObject, saltSize: SaltSize = 32): Wallet {
   return jwk["kty"] === "EC" ? readEcdsa(jwk) : readRsa(jwk, saltSize);

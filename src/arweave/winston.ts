@@ -1,7 +1,7 @@
 /**
  * Amounts: winston (10⁻¹² AR) on the chain, winc (credit for one winston of storage) in accounts.
  *
- * Both are `bigint` and branded, so that one is never taken for the other.
+ * Both are `bigint` and branded, so that the compiler tells them apart.
  * @module
  */
 import { assert } from "../lib/assert.ts";
@@ -15,7 +15,7 @@ export type Winc = bigint & { readonly __brand: "Winc" };
 /** Winston in one AR. */
 export const winstonPerAr = 1_000_000_000_000n;
 
-/** Digits that a text may have: the chain takes 30, and 3 more for each of at most 30 redenominations. */
+/** Most digits of a text: the chain accepts 30, and 3 more for each of at most 30 redenominations. */
 const amountDigitsMax = 120;
 
 const amountPattern = /^(?:0|[1-9]\d*)$/;

@@ -145,15 +145,15 @@ describe("checkChunk", () => {
       { ...first, offset: second.offset },
       "data_path does not prove this offset under this root",
     ],
-    ["an offset before the data", { ...first, offset: -1 }, "offset lies beyond the data"],
-    ["an offset at the end", { ...second, offset: second.dataSize }, "offset lies beyond the data"],
+    ["an offset before the data", { ...first, offset: -1 }, "offset is beyond the data"],
+    ["an offset at the end", { ...second, offset: second.dataSize }, "offset is beyond the data"],
     [
       "another root",
       { ...first, dataRoot: flipped(first.dataRoot, 0) },
       "data_path does not prove this offset under this root",
     ],
     ["no path", { ...first, dataPath: new Uint8Array(0) }, "data_path does not prove this offset under this root"],
-    ["a size of 0", { ...first, dataSize: 0, offset: 0 }, "offset lies beyond the data"],
+    ["a size of 0", { ...first, dataSize: 0, offset: 0 }, "offset is beyond the data"],
   ];
   test.each(rows)("%s is rejected", (_name, claim, reason) => {
     expect(checkChunk({ ...claim, ruleset: "relaxed" })).toEqual({ kind: "rejected", reason });
@@ -167,7 +167,7 @@ describe("checkChunk", () => {
     const claim = { dataRoot: branchId(left, right, note), dataSize: 300, dataPath, chunk };
     expect(admitChunk({ ...claim, offset: 99 })).toEqual({ kind: "proven", start: 0, end: 100 });
     for (const offset of [100, 199]) {
-      const reason = "offset lies in a gap of the tree";
+      const reason = "offset is in a gap of the tree";
       expect(checkChunk({ ...claim, offset, ruleset: "relaxed" })).toEqual({ kind: "rejected", reason });
       expect(admitChunk({ ...claim, offset }).kind).toBe("rejected");
     }
@@ -206,14 +206,14 @@ describe("reading chunks", () => {
 
   const rows: [name: string, change: object, reason: string][] = [
     ["a root of 31 bytes", { data_root: "A".repeat(42) }, "data_root has 31 bytes instead of 32"],
-    ["a number for a size", { data_size: -1 }, "data_size is no whole number"],
+    ["a number for a size", { data_size: -1 }, "data_size is not a whole number"],
     ["a size of 79 digits", { data_size: "1".repeat(79) }, "data_size has more than 78 digits"],
     ["a size beyond 2^53", { data_size: String(2n ** 53n) }, "data_size is more than there can be"],
     ["an offset beyond 2^53", { offset: String(2n ** 255n) }, "offset is more than there can be"],
     ["no offset", { offset: undefined }, "offset is missing"],
     ["a chunk above 256 KiB", { chunk: "A".repeat(349_530) }, "chunk has more than 262144 bytes"],
     ["padding", { chunk: "QQ==" }, "chunk is not canonical base64url"],
-    ["a path that is a list", { data_path: [] }, "data_path is no text"],
+    ["a path that is a list", { data_path: [] }, "data_path is not text"],
   ];
   test.each(rows)("%s is rejected", (_name, change, reason) => {
     expect(reasonOf(() => readPostedChunk(JSON.stringify({ ...body, ...change })))).toBe(reason);
@@ -227,7 +227,7 @@ describe("reading chunks", () => {
   });
 
   test("a text above the bound is not parsed", () => {
-    expect(reasonOf(() => readPostedChunk(" ".repeat(850_001)))).toContain("850000 is the most");
+    expect(reasonOf(() => readPostedChunk(" ".repeat(850_001)))).toContain("expected at most 850000");
   });
 
   test(`${mutationCount} damaged bodies (seed ${mutationSeed}) prove nothing else, and nothing but a Failure is thrown`, () => {

@@ -219,8 +219,8 @@ describe("canonical", () => {
 
 describe("readFilter", () => {
   test.each([
-    ["", "$", "is no JSON"],
-    ["{", "$", "is no JSON"],
+    ["", "$", "is not valid JSON"],
+    ["{", "$", "is not valid JSON"],
     ["true", "$", "must be an object"],
     ["[]", "$", "must be an object"],
     ["null", "$", "must be an object"],

@@ -136,7 +136,7 @@ describe("M1: readManifest", () => {
         return error;
       }
     })();
-    expect(thrown instanceof Failure && thrown.context["reason"]).toBe("the manifest is made of brackets");
+    expect(thrown instanceof Failure && thrown.context["reason"]).toBe("the manifest opens too many lists or objects");
   });
 
   test("reads the shortest paths there can be, and names full of brackets", () => {

@@ -21,13 +21,13 @@ describe("readProof", () => {
   const [item, chunk] = [items[0], chunks[0]];
   test.each<[string, Record<string, unknown>]>([
     ["version is not 1", { version: 2 }],
-    ["kind is not one of the two", { kind: "item" }],
+    ["kind is not 'transaction' or 'data_item'", { kind: "item" }],
     ["id is not a valid id", { id: "A" }],
-    ["size is no whole number", { size: -1 }],
-    ["size is no whole number", { size: 2 ** 53 }],
+    ["size is not a whole number", { size: -1 }],
+    ["size is not a whole number", { size: 2 ** 53 }],
     ["range reaches beyond the content", { range: { start: 0, end: 22 } }],
     ["start is after end", { range: { start: 2, end: 1 } }],
-    ["range is no object", { range: null }],
+    ["range is not an object", { range: null }],
     ["block is not an object", { block: [] }],
     ["hash is not a valid block hash", { block: { ...proof.block, hash: "A" } }],
     ["text has more than", { block: { ...proof.block, text: " ".repeat(4 * 2 ** 20 + 1) } }],
@@ -39,7 +39,7 @@ describe("readProof", () => {
       { transaction: { ...transaction, place: { ...transaction.place, tx_path: "A".repeat(4_000) } } },
     ],
     [
-      "weave_start is no whole number",
+      "weave_start is not a whole number",
       { transaction: { ...transaction, place: { ...transaction.place, weave_start: "-1" } } },
     ],
     ["items has more than", { items: Array(proofItemsMax + 1).fill(item) }],

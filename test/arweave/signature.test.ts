@@ -193,7 +193,7 @@ describe("B4: ethereum", () => {
     const signature = signer.sign(message);
     for (const first of [0, 2, 3, 5, 6, 7]) {
       expect(signer.scheme.verify(message, signer.owner.with(0, first), signature)).toEqual(
-        refusal("the owner is no uncompressed secp256k1 key"),
+        refusal("the owner is not an uncompressed secp256k1 key"),
       );
     }
   });

@@ -157,7 +157,7 @@ describe("real blocks", () => {
     const block = byHeight.get(982_575);
     expect(block && verifyBlock(block, undefined, undefined)).toEqual({
       kind: "rejected",
-      reason: "poa is no object",
+      reason: "poa is not an object",
     });
   });
 
@@ -222,7 +222,7 @@ describe("real blocks", () => {
         }
       });
     expect(outcomes.sort()).toEqual([
-      "100: indep_hash is no block hash",
+      "100: indep_hash is not a valid block hash",
       "269512: accepted",
       "422250: chunk is not canonical base64url",
       "812970: chunk is not canonical base64url",

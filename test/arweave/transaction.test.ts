@@ -124,13 +124,13 @@ describe("readTransaction", () => {
   const v1 = signTransaction({ ...plain, format: 1 }, rsa);
   const v2 = signTransaction(plain, rsa);
   const rows: [name: string, text: string, reason: string][] = [
-    ["no JSON", "{", "the text is no JSON object"],
-    ["a list", "[]", "the text is no JSON object"],
+    ["no JSON", "{", "the text is not a JSON object"],
+    ["a list", "[]", "the text is not a JSON object"],
     ["4,097 lists", "[".repeat(4_097), "the JSON opens more than 4096 lists or objects"],
     ["4,097 objects", '{"a":'.repeat(4_097), "the JSON opens more than 4096 lists or objects"],
     ["format 3", changed(v2, { format: 3 }), "format is neither 1 nor 2"],
     ["format null", changed(v2, { format: null }), "format is neither 1 nor 2"],
-    ["no id", changed(v2, { id: undefined }), "id is no text"],
+    ["no id", changed(v2, { id: undefined }), "id is not text"],
     ["a short id", changed(v2, { id: "AAAA" }), "id has 3 bytes instead of 32"],
     ["an id with another spelling", changed(v2, { id: `${v2.id.slice(0, 42)}B` }), "id is not canonical base64url"],
     [
@@ -153,11 +153,11 @@ describe("readTransaction", () => {
       changed(v2, { target: encodeBase64url(new Uint8Array(33)) }),
       "target has more than 32 bytes",
     ],
-    ["a quantity that is a fraction", changed(v2, { quantity: "1.5" }), "quantity is no whole number"],
-    ["a negative quantity", changed(v2, { quantity: "-1" }), "quantity is no whole number"],
-    ["a quantity with a leading zero", changed(v2, { quantity: "01" }), "quantity is no whole number"],
+    ["a quantity that is a fraction", changed(v2, { quantity: "1.5" }), "quantity is not a whole number"],
+    ["a negative quantity", changed(v2, { quantity: "-1" }), "quantity is not a whole number"],
+    ["a quantity with a leading zero", changed(v2, { quantity: "01" }), "quantity is not a whole number"],
     ["a quantity of 121 digits", changed(v2, { quantity: "1".repeat(121) }), "quantity has more than 120 digits"],
-    ["tags that are an object", changed(v2, { tags: {} }), "tags is no list"],
+    ["tags that are an object", changed(v2, { tags: {} }), "tags is not a list"],
     ["a tag without a value", changed(v2, { tags: [{ name: "" }] }), "a tag is not a name and a value"],
     [
       "a tag with a third part",
@@ -173,9 +173,9 @@ describe("readTransaction", () => {
     ],
     ["a data_size above 2^53", changed(v2, { data_size: "9007199254740992" }), "data_size is above 2^53 - 1"],
     ["a data_size of 22 digits", changed(v2, { data_size: "1".repeat(22) }), "data_size has more than 21 digits"],
-    ["no data_size in format 2", changed(v2, { data_size: undefined }), "data_size is no whole number"],
+    ["no data_size in format 2", changed(v2, { data_size: undefined }), "data_size is not a whole number"],
     ["another data_size in format 1", changed(v1, { data_size: "6" }), "data_size is not the size of data"],
-    ["denomination 0", changed(v2, { denomination: "0" }), "a stated denomination is above 0"],
+    ["denomination 0", changed(v2, { denomination: "0" }), "denomination is 0: expected 1 or more, or no denomination"],
     ["data above 10 MiB", changed(v2, { data: "A".repeat(13_981_016) }), "data has more than 10485760 bytes"],
     [
       "no owner, and a signature that gives none away",
@@ -185,7 +185,7 @@ describe("readTransaction", () => {
     [
       "more text than a transaction has",
       " ".repeat(15 * 2 ** 20 + 1),
-      "the JSON has 15728641 characters, 15728640 is the most",
+      "the JSON has 15728641 characters: expected at most 15728640",
     ],
   ];
   test.each(rows)("%s is rejected", (_name, text, reason) => {
@@ -237,11 +237,11 @@ describe("verifyTransaction", () => {
       "signature is not the owner's over these fields",
     ],
     ["another reward", changed(v2, { reward: "124" }), "signature is not the owner's over these fields"],
-    ["money to no address", changed(v2, { quantity: "1" }), "quantity is sent to no address of 32 bytes"],
+    ["money to no address", changed(v2, { quantity: "1" }), "quantity has no target address of 32 bytes"],
     [
       "money to 31 bytes",
       changed(v2, { quantity: "1", target: encodeBase64url(new Uint8Array(31)) }),
-      "quantity is sent to no address of 32 bytes",
+      "quantity has no target address of 32 bytes",
     ],
     ["itself as the target", changed(v2, { target: rsa.address }), "target is the owner"],
     ["31 digits", changed(v2, { reward: "1".repeat(31) }), "reward has too many digits"],
@@ -253,22 +253,22 @@ describe("verifyTransaction", () => {
     [
       "a root without a size",
       changed(v2, { data_size: "0" }),
-      "data_root is there without data_size, or the other way round",
+      "data_root is given without data_size, or data_size without data_root",
     ],
     [
       "a size without a root",
       changed(v2, { data_root: "" }),
-      "data_root is there without data_size, or the other way round",
+      "data_root is given without data_size, or data_size without data_root",
     ],
     [
       "a signature with a high S",
       changed(curve, { signature: encodeBase64url(high), id: idOf(high) }),
-      "signature has a high S, and so a second spelling",
+      "signature has a high S",
     ],
     [
       "a recovery number of 4",
       changed(curve, { signature: encodeBase64url(whole.with(64, 4)) }),
-      "owner is empty and signature gives no key away",
+      "owner is empty and cannot be recovered from signature",
     ],
     ["ECDSA in format 1", changed(curve, { format: 1 }), "owner is empty, and format 1 has no ECDSA signatures"],
   ];

@@ -146,7 +146,7 @@ describe("at a malicious gateway", () => {
       "another range",
     ],
     ["about the id", deep.id, undefined, proof((each) => ({ ...each, id: chunked.id })), "the proof is about"],
-    ["with an invalid proof", deep.id, undefined, proof(() => []), "no JSON object"],
+    ["with an invalid proof", deep.id, undefined, proof(() => []), "not a JSON object"],
     ["with endless rejections", chunked.id, undefined, tooLarge(), "even a range of one byte"],
   ])("%s, nothing is proven", async (_name, id, range, tampering, reason) => {
     tamper = tampering;

@@ -28,7 +28,7 @@ const block = readBlock(await blockText(1));
 const otherBlock = readBlock(await blockText(2));
 
 const anchors: readonly (readonly [string, Anchor, RegExp])[] = [
-  ["nothing", { kind: "none" }, /nobody but the gateway says so/],
+  ["nothing", { kind: "none" }, /the gateway is the only source/],
   ["the block's hash", { kind: "hash", hash: block.hash }, /block hash that was given/],
   ["the block's header", { kind: "block", text: block.text }, /block header that was given/],
   ["the block's tx_root", { kind: "tx root", txRoot: bytesOf(block.txRoot) }, /tx_root that was given/],
@@ -53,7 +53,7 @@ describe("a proof", () => {
       expect(verdict).toMatchObject({ outcome: "proven", fault: undefined, open: [] });
       expect(verdict.steps.map(({ step }) => step)).toEqual(["block", "transaction", "place", ...steps] as never);
       expect(verdict.trusted.join("\n")).toMatch(belief);
-      expect(verdict.trusted.join("\n").includes("nobody")).toBe(anchor.kind === "none");
+      expect(verdict.trusted.join("\n").includes("only source")).toBe(anchor.kind === "none");
     });
   }
 
@@ -528,7 +528,7 @@ describe("what is made up", () => {
           { ...nested, ...item } as never,
           { ...item, parent: item?.id, bundle_start: item?.data_start } as never,
         ],
-        "no bundle by its tags",
+        "not a bundle by its tags",
       ],
       [
         "to a payload that begins elsewhere",

@@ -1,8 +1,8 @@
 /**
- * Signature types 5 and 6: what Aptos wallets sign, by one key and by up to 32.
+ * Signature types 5 and 6: messages of Aptos wallets, signed by one key and by up to 32.
  *
  * A type 6 owner is 32 key slots and a threshold; its signature is 32 slots and a bitmap of those in use, the
- * first slot in the highest bit of the first byte. Too few signatures, or none, sign nothing.
+ * first slot in the highest bit of the first byte. Fewer signatures than the threshold are invalid.
  * Source: ANS-104 §2.2; Aptos multi-Ed25519 (threshold rule).
  * @module
  */
@@ -27,13 +27,13 @@ export const injectedAptos: SignatureScheme = {
   nativeAddress: hashedOwner,
 };
 
-/** Several Aptos keys, of which a threshold must sign the bare message. */
+/** Several Aptos keys; at least a threshold of them must sign the bare message. */
 export const multiAptos: SignatureScheme = {
   type: 6,
   name: "multiAptos",
   signatureSize: bitmapOffset + bitmapSize,
   ownerSize: thresholdOffset + 1,
-  // Any signature above the threshold can be dropped.
+  // Signatures above the threshold can be removed.
   encodings: "by-message",
   verify: verifyMultiAptos,
   nativeAddress: hashedOwner,
@@ -47,7 +47,7 @@ function verifyMultiAptos(message: Uint8Array, owner: Uint8Array, signature: Uin
   for (let slot = 0; slot < slotCount; slot += 1) {
     const part = signature.subarray(slot * ed25519SignatureSize, (slot + 1) * ed25519SignatureSize);
     if (!isSlotUsed(signature, slot)) {
-      // Bytes that nothing checks would give one item many ids.
+      // Unchecked bytes would give one item many ids.
       if (part.some((byte) => byte !== 0)) return invalid(`signature slot ${slot} is unused but not zero`);
       continue;
     }

@@ -13,12 +13,12 @@ import { invalid, type SignatureScheme, type Signer, type Verdict, valid } from 
 /** Bytes of a modulus, and so of a signature. */
 const modulusSize = 512;
 
-/** Bytes of random salt that published signers use. Signatures with any other salt verify as well. */
+/** Bytes of random salt of published signers. Verification accepts any salt. */
 const saltSizeUsual = 32;
 
 const notAKey = "an Arweave key is a private RSA key with 4096 bits and e = 65537";
 
-/** Arweave's own way of signing; the owner is the key's modulus, big-endian, its exponent is always 65537. */
+/** Arweave keys: the owner is the modulus, big-endian; the exponent is always 65537. */
 export const arweave: SignatureScheme = {
   type: 1,
   name: "arweave",
@@ -30,10 +30,10 @@ export const arweave: SignatureScheme = {
 };
 
 /**
- * Makes a signer of a 4096-bit RSA private key.
+ * Creates a signer from a 4096-bit RSA private key.
  *
- * @param saltSize - Bytes of random salt; 0 makes items repeatable.
- * @throws Failure `malformed_input` when the key is not one.
+ * @param saltSize - Bytes of random salt; 0 makes signatures deterministic.
+ * @throws Failure `malformed_input` for any other key.
  */
 export function createArweaveSigner(key: JsonWebKey, saltSize: number = saltSizeUsual): Signer {
   const owner = new Uint8Array(Buffer.from(key.n ?? "", "base64url"));

@@ -1,6 +1,6 @@
 /**
  * Signature type 2: Ed25519 over the bare message; also the base of types 4, 5 and 6.
- * Source: RFC 8032 §5.1.7; "Taming the many EdDSAs" (Chalkias and others, 2020) for what must be rejected.
+ * Source: RFC 8032 §5.1.7; "Taming the many EdDSAs" (Chalkias and others, 2020) for rejected signatures.
  * @module
  */
 import { createPrivateKey, createPublicKey, sign, verify } from "node:crypto";
@@ -14,12 +14,12 @@ export const ed25519SignatureSize = 64;
 const publicKeyHead = Uint8Array.fromHex("302a300506032b6570032100");
 const privateKeyHead = Uint8Array.fromHex("302e020100300506032b657004220420");
 
-/** The group's order, little-endian: a greater or equal S is a second spelling of a signature. */
+/** The group's order, little-endian: an S of this or more is a second encoding of a signature. */
 const order = Uint8Array.fromHex("edd3f55c1a631258d69cf7a2def9de1400000000000000000000000000000010");
 
 /**
- * The y coordinates of points of small order, little-endian, sign bit cleared, with those that are not reduced.
- * For such a key anyone can make signatures. Source: libsodium, ge25519_has_small_order.
+ * The y coordinates of points of small order, little-endian, sign bit cleared, also unreduced ones. Signatures for
+ * such keys can be forged. Source: libsodium, ge25519_has_small_order.
  */
 const smallOrderPoints = [
   "0000000000000000000000000000000000000000000000000000000000000000",
@@ -31,7 +31,7 @@ const smallOrderPoints = [
   "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
 ].map((hex) => Uint8Array.fromHex(hex));
 
-/** Plain Ed25519, as server-side signers of several chains use it. */
+/** Plain Ed25519, for server-side signers of several chains. */
 export const ed25519: SignatureScheme = {
   type: 2,
   name: "ed25519",
@@ -42,14 +42,14 @@ export const ed25519: SignatureScheme = {
   nativeAddress: encodeBase58,
 };
 
-/** Makes a signer of a 32-byte seed. */
+/** Creates a signer from a 32-byte seed. */
 export function createEd25519Signer(seed: Uint8Array): Signer {
   const { publicKey, sign } = ed25519KeyPair(seed);
   return { scheme: ed25519, owner: publicKey, sign };
 }
 
 /**
- * Checks an Ed25519 signature over any message. S must be reduced; keys and commitments of small order are
+ * Verifies an Ed25519 signature over any message. S must be reduced; keys and commitments of small order are
  * rejected, because such a key makes every signature valid.
  *
  * @param publicKey - 32 bytes.
@@ -68,12 +68,12 @@ export function verifyEd25519(message: Uint8Array, publicKey: Uint8Array, signat
       ? valid
       : invalid("the Ed25519 signature does not match the owner and content");
   } catch {
-    // The crypto library rejects bytes that are not a point of the curve.
-    return invalid("the owner is no Ed25519 key");
+    // The crypto library throws for bytes that are not a point of the curve.
+    return invalid("the owner is not a valid Ed25519 key");
   }
 }
 
-/** The public key of a 32-byte seed, and its signing. */
+/** The public key of a 32-byte seed, and its function to sign. */
 export function ed25519KeyPair(
   seed: Uint8Array,
 ): Readonly<{ publicKey: Uint8Array; sign(message: Uint8Array): Uint8Array }> {

@@ -1,9 +1,9 @@
 /**
  * Signature type 3: ECDSA over secp256k1 of an Ethereum personal message; also the rules of type 101.
  *
- * The last byte of a signature is its parity. Wallets write it as 0 and 1 or as 27 and 28, and both are valid: an item
- * of type 3, 7 or 101 can have two ids, and nobody needs the key to derive one from the other. Every other last byte,
- * and a high S, is invalid. Charges are keyed by the act of signing instead (`signing.ts`).
+ * The last byte of a signature is its parity. Wallets write it as 0 and 1 or as 27 and 28, and both are valid. An item
+ * of type 3, 7 or 101 can therefore have two ids, and one can be derived from the other without the key. Charges use
+ * the signing id instead (`signing.ts`). Every other last byte and a high S are invalid.
  * Source: docs/reference/signatures.md; EIP-191 (version 0x45), EIP-55 (address), EIP-2 (low S).
  * @module
  */
@@ -29,7 +29,7 @@ export const ethereum: SignatureScheme = {
   nativeAddress: ethereumAddress,
 };
 
-/** Makes a signer of a 32-byte private key. */
+/** Creates a signer from a 32-byte private key. */
 export function createEthereumSigner(privateKey: Uint8Array): Signer {
   return {
     scheme: ethereum,
@@ -38,9 +38,9 @@ export function createEthereumSigner(privateKey: Uint8Array): Signer {
   };
 }
 
-/** Checks a personal-message signature, whose signer is recovered from it. */
+/** Verifies a personal-message signature: recovers its signer and compares it with the owner. */
 export function verifyEthereum(message: Uint8Array, owner: Uint8Array, signature: Uint8Array): Verdict {
-  if (owner[0] !== 4) return invalid("the owner is no uncompressed secp256k1 key");
+  if (owner[0] !== 4) return invalid("the owner is not an uncompressed secp256k1 key");
   const signer = recoverSigner(personalMessageHash(message), signature);
   if (typeof signer === "string") return invalid(signer);
   return Buffer.compare(signer, owner) === 0
@@ -49,7 +49,7 @@ export function verifyEthereum(message: Uint8Array, owner: Uint8Array, signature
 }
 
 /**
- * Recovers who signed a hash, by the rules of this file: the 65-byte key, or a reason as text.
+ * Recovers the 65-byte key that signed a hash; a reason when the signature is invalid.
  *
  * @param hash - 32 bytes.
  * @param signature - 65 bytes: r, s, v.
@@ -62,7 +62,7 @@ export function recoverSigner(hash: Uint8Array, signature: Uint8Array): Uint8Arr
   return recovered ?? "the signature belongs to no key";
 }
 
-/** Both encodings of a signature of 65 bytes that has a valid last byte: 27 or 28 first, which is canonical. */
+/** Both encodings of a 65-byte signature with a valid last byte; the canonical one (27 or 28) is first. */
 export function recoveryByteEncodings(signature: Uint8Array): readonly [Uint8Array, ...Uint8Array[]] {
   const parity = parityOf(signature[64] ?? 0);
   if (parity === undefined) return [signature];
@@ -78,7 +78,7 @@ export function signRecoverable(hash: Uint8Array, privateKey: Uint8Array): Uint8
   return whole;
 }
 
-/** The address of a 65-byte key: the last 20 bytes of the hash of x and y, spelled as EIP-55 says. */
+/** The address of a 65-byte key: the last 20 bytes of the hash of x and y, with the capitals of EIP-55. */
 export function ethereumAddress(publicKey: Uint8Array): string {
   return spellEthereumAddress(keccak256(publicKey.subarray(1)).subarray(12));
 }

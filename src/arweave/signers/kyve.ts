@@ -1,5 +1,5 @@
 /**
- * Signature type 101: signed and checked as type 3; only the address is KYVE's own.
+ * Signature type 101: the same as type 3, except that addresses are KYVE's.
  * Source: Cosmos SDK (address = RIPEMD-160 of SHA-256 of the compressed key).
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * Signature type 4: Ed25519 over the message written in lower-case hexadecimal, as Solana wallets show it.
+ * Signature type 4: Ed25519 over the message in lower-case hexadecimal, as Solana wallets show it.
  * @module
  */
 import { encodeBase58 } from "../../lib/base-encodings.ts";
@@ -17,7 +17,7 @@ export const solana: SignatureScheme = {
   nativeAddress: encodeBase58,
 };
 
-/** Makes a signer of a 32-byte seed. */
+/** Creates a signer from a 32-byte seed. */
 export function createSolanaSigner(seed: Uint8Array): Signer {
   const { publicKey, sign } = ed25519KeyPair(seed);
   return { scheme: solana, owner: publicKey, sign: (message) => sign(hexText(message)) };

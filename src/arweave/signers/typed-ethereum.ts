@@ -1,6 +1,6 @@
 /**
  * Signature type 7: ECDSA over secp256k1 of Ethereum typed data; the owner is the address as 42 characters.
- * Source: EIP-712. The domain and the type are those that published signers use.
+ * Source: EIP-712. The domain and the type are those of published signers.
  * @module
  */
 import { keccak_256 as keccak256 } from "@noble/hashes/sha3.js";
