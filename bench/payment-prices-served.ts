@@ -15,7 +15,7 @@ import { createLog } from "../src/lib/log.ts";
 import { createMetrics } from "../src/lib/metrics.ts";
 import { defaultRules } from "../src/payment/prices/price-rules.ts";
 import { openNetworkPrice, openPriceFeed } from "../src/payment/prices/price-sources.ts";
-import { createPrices, feedPairsOf } from "../src/payment/prices/token-prices.ts";
+import { createPrices, feedPairsOf } from "../src/payment/prices/prices.ts";
 
 /** Logs warnings and errors, but no requests, as with LOG_LEVEL=warn. */
 const log = createLog({

@@ -39,7 +39,7 @@ import { defaultRules, type PriceRules } from "../payment/prices/price-rules.ts"
 import { readRules } from "../payment/prices/price-rules-reader.ts";
 import { openNetworkPrice, openPriceFeed } from "../payment/prices/price-sources.ts";
 import { freeAllowance, type Prices } from "../payment/prices/price-types.ts";
-import { createPrices, feedPairsOf } from "../payment/prices/token-prices.ts";
+import { createPrices, feedPairsOf } from "../payment/prices/prices.ts";
 import { pendingPaymentsOf } from "../payment/tokens/token-payment-store.ts";
 import { createGifts } from "../payment/top-ups/gifts.ts";
 import { readPayments } from "../payment/top-ups/payment-history.ts";

@@ -63,8 +63,8 @@ describe("PAYMENT_RULES_FILE", () => {
   });
 
   const faults: readonly (readonly [string, string])[] = [
-    [fileOf('{"fees":[{}]}'), "fees[0].name is missing"],
-    [fileOf("no JSON"), "it is not JSON"],
+    [fileOf('{"fees":[{}]}'), "missing field fees[0].name"],
+    [fileOf("no JSON"), "invalid JSON"],
     [join(folder, "absent.json"), "ENOENT"],
     [folder, "EISDIR"],
     [fileOf(" ".repeat(8 * 2 ** 20 + 1)), "at most 8388608 are allowed"],

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { writeMoney } from "../../payment/prices/currency-units.ts";
+import { writeMoney } from "../../payment/prices/price-types.ts";
 import type { Quote } from "../../payment/top-ups/quotes.ts";
 import { creditsOf } from "../../payment/top-ups/top-up.ts";
 import { pageResponse } from "../responses.ts";

@@ -1,9 +1,8 @@
 /**
- * An operator's own rules, read from JSON: checked whole, the first fault named by its path.
+ * Parses and validates an operator's price rules from JSON; the first fault is reported with its path.
  *
- * `currencies` and `tokens` are laid over what holds otherwise, key by key (null takes a currency away, or a listed
- * ERC-20 token); the lists
- * `fees`, `discounts`, `uploads` and `promoCodes` stand in the place of those that hold otherwise.
+ * `currencies` and `tokens` are merged into the default rules, key by key (null removes a currency, or a listed ERC-20
+ * token). The lists `fees`, `discounts`, `uploads` and `promoCodes` replace the default lists.
  * Source: docs/price-rules.md.
  * @module
  */
@@ -26,7 +25,6 @@ import {
   type Token,
   type UserAddress,
 } from "../addresses.ts";
-import { unitFault } from "./currency-units.ts";
 import {
   canonicalCode,
   type FeeRule,
@@ -38,20 +36,20 @@ import {
   type TokenRule,
   type UploadRule,
 } from "./price-rules.ts";
-import type { CurrencyLimits } from "./price-types.ts";
+import { type CurrencyLimits, unitFault } from "./price-types.ts";
 import { compare, one, rational, readDecimal, writeDecimal } from "./rational.ts";
 
 const parts = ["currencies", "tokens", "fees", "discounts", "uploads", "promoCodes"];
 
 /**
- * Reads rules.
+ * Parses rules.
  *
- * @param text - JSON. @param base - What holds where the text says nothing.
- * @throws Failure `malformed_input` with the reason, which begins with the path of the fault.
+ * @param text - JSON. @param base - The default rules.
+ * @throws Failure `malformed_input` with the reason, which contains the path of the fault.
  */
 export function readRules(text: string, base: PriceRules): PriceRules {
   const value = readWrittenJson(text);
-  if (value === undefined) throw new Failure("malformed_input", { reason: "it is not JSON" });
+  if (value === undefined) throw new Failure("malformed_input", { reason: "invalid JSON" });
   const own = readFields({ value, path: "" }, parts);
   const rules = <Kind extends Rule>(name: string, read: (field: Field) => Kind, otherwise: readonly Kind[]) => {
     const field = own.find(name);
@@ -79,9 +77,9 @@ const limitKeys = [
 function readCurrencies(field: Field | undefined, base: PriceRules["currencies"]): PriceRules["currencies"] {
   const currencies = new Map(base);
   for (const [code, row] of field === undefined ? [] : readEntries(field)) {
-    if (!/^[a-z]{3}$/.test(code)) throw fault(row, "must be named by three lower-case letters");
+    if (!/^[a-z]{3}$/.test(code)) throw fault({ ...row, value: code }, "a key of three characters a–z");
     if (row.value !== null) currencies.set(code, readLimits(code, row));
-    else if (code === "usd") throw fault(row, "cannot be taken away: limits are worked out from the dollar's");
+    else if (code === "usd") throw fault(row, "limits, because the dollar's limits are the base of all others");
     else currencies.delete(code);
   }
   return currencies;
@@ -99,8 +97,8 @@ function readLimits(code: string, row: Field): CurrencyLimits {
   };
   const wrongUnit = unitFault(code, limits.isZeroDecimal);
   if (wrongUnit !== undefined) throw fault(row, wrongUnit);
-  if (limits.minimum < 1n) throw fault(own.get("minimumPaymentAmount"), "must be 1 or more");
-  if (limits.maximum < limits.minimum) throw fault(own.get("maximumPaymentAmount"), "must not be below the minimum");
+  if (limits.minimum < 1n) throw fault(own.get("minimumPaymentAmount"), "1 or more");
+  if (limits.maximum < limits.minimum) throw fault(own.get("maximumPaymentAmount"), "minimumPaymentAmount or more");
   return limits;
 }
 
@@ -125,17 +123,17 @@ function readKnownToken(row: Field, before: TokenRule | undefined): TokenRule {
   };
 }
 
-/** The coin of each chain, whose confirmations hold for a token that names none. */
+/** The coin of each chain, whose confirmations are the default for its tokens. */
 const coinOfChain: Readonly<Partial<Record<Chain, Token>>> = {
   ethereum: "ethereum",
   polygon: "matic",
   base: "base-eth",
 };
 
-/** More places than any token has; the smallest unit of more would be worth nothing. */
+/** More decimal places than any token has. */
 const decimalsMax = 36n;
 
-/** Reads an ERC-20 token: all of it, or what is to change of one that the rules list already. */
+/** Parses a new ERC-20 token, or the changed fields of a listed one. */
 function readErc20(token: Token, row: Field, base: PriceRules["tokens"]): TokenRule {
   const before = base.get(token);
   const own = readFields(row, ["feedId", "confirmations", "contract", "decimals"]);
@@ -150,8 +148,11 @@ function readErc20(token: Token, row: Field, base: PriceRules["tokens"]): TokenR
     confirmations:
       confirmations === undefined ? (before ?? (coin && base.get(coin)))?.confirmations : readWhole(confirmations),
   };
-  assert(rule.feedId !== undefined && rule.contract !== undefined, "a new token has both");
-  assert(rule.decimals !== undefined && rule.confirmations !== undefined, "a new token has both, or its coin's");
+  assert(rule.feedId !== undefined && rule.contract !== undefined, "a new token has a feed id and a contract");
+  assert(
+    rule.decimals !== undefined && rule.confirmations !== undefined,
+    "a new token has decimals, and its own or its coin's confirmations",
+  );
   return {
     feedId: rule.feedId,
     confirmations: rule.confirmations,
@@ -161,17 +162,17 @@ function readErc20(token: Token, row: Field, base: PriceRules["tokens"]): TokenR
 
 function readContract(field: Field): UserAddress {
   const address = readAddress(readText(field), "ethereum")?.address;
-  if (address === undefined) throw fault(field, "must be an address of 20 bytes, with a right checksum if it has one");
+  if (address === undefined) throw fault(field, "an address of 20 bytes, with a valid checksum if it has one");
   return address;
 }
 
 function readDecimals(field: Field): bigint {
   const decimals = readWhole(field);
-  if (decimals > decimalsMax) throw fault(field, `must be at most ${decimalsMax}`);
+  if (decimals > decimalsMax) throw fault(field, `at most ${decimalsMax}`);
   return decimals;
 }
 
-/** One transfer must not be found as payments in two tokens. */
+/** Rejects two tokens with one contract: one transfer must not be a payment in two tokens. */
 function oneNameEach(tokens: PriceRules["tokens"], field: Field | undefined): PriceRules["tokens"] {
   const names = new Map<string, Token>();
   for (const [token, { erc20 }] of tokens) {
@@ -179,7 +180,10 @@ function oneNameEach(tokens: PriceRules["tokens"], field: Field | undefined): Pr
     const key = `${chainOf(token)} ${erc20.contract}`;
     const other = names.get(key);
     if (other !== undefined)
-      throw fault({ path: field?.path ?? "tokens" }, `names one contract twice, as ${other} and as ${token}`);
+      throw fault(
+        { path: field?.path ?? "tokens", value: erc20.contract },
+        `one token per contract, but ${other} and ${token} share it`,
+      );
     names.set(key, token);
   }
   return tokens;
@@ -187,7 +191,7 @@ function oneNameEach(tokens: PriceRules["tokens"], field: Field | undefined): Pr
 
 function readTokenWord(word: string, field: Field): Token {
   const token = readToken(word);
-  if (token === undefined) throw fault(field, "names no token");
+  if (token === undefined) throw fault({ ...field, value: word }, "a known token");
   return token;
 }
 
@@ -205,23 +209,23 @@ function readRule(own: Fields): Rule {
     priority: priority === undefined ? priorityDefault : readWhole(priority),
   };
   if (endsAt !== undefined && rule.endsAt !== undefined && rule.endsAt <= rule.startsAt)
-    throw fault(endsAt, "must be later than startsAt");
+    throw fault(endsAt, "a time after startsAt");
   if (rule.operator === "multiply" && rule.magnitude.value.over < 0n)
-    throw fault(own.get("operatorMagnitude"), "must not be below 0: it is a factor");
+    throw fault(own.get("operatorMagnitude"), "0 or more, because it is a factor");
   return rule;
 }
 
 function readFee(field: Field, tokens: PriceRules["tokens"]): FeeRule {
   const own = readFields(field, [...ruleKeys, "payments"]);
   const rule = readRule(own);
-  // Prices are worked out backwards from what is left, which cannot be done from nothing.
+  // Prices are also computed backwards, which is impossible from a factor of 0.
   if (rule.operator === "multiply" && rule.magnitude.value.over === 0n)
-    throw fault(own.get("operatorMagnitude"), "must be above 0");
+    throw fault(own.get("operatorMagnitude"), "a factor above 0");
   const payments = readList(own.get("payments")).map((payment) => {
     const word = readText(payment);
     if (word === "fiat") return word;
     const token = readTokenWord(word, payment);
-    if (!tokens.has(token)) throw fault(payment, "names no token");
+    if (!tokens.has(token)) throw fault(payment, "a known token");
     return token;
   });
   return { ...rule, payments: new Set(payments) };
@@ -231,11 +235,12 @@ function readDiscount(field: Field): Rule {
   return lowering(readFields(field, ruleKeys));
 }
 
-/** A rule that may only lower what is charged. */
+/** A rule that only lowers the charged amount. */
 function lowering(own: Fields): Rule {
   const rule = readRule(own);
   const most = rule.operator === "multiply" ? one : rational(0n);
-  if (compare(rule.magnitude.value, most) > 0) throw fault(own.get("operatorMagnitude"), "must lower what is charged");
+  if (compare(rule.magnitude.value, most) > 0)
+    throw fault(own.get("operatorMagnitude"), "a value that lowers the charge");
   return rule;
 }
 
@@ -244,7 +249,7 @@ function readUpload(field: Field): UploadRule {
   const rule = readRule(own);
   const sizeMax = own.find("byteCountThreshold");
   if (rule.operator === "add" && rule.magnitude.value.under !== 1n)
-    throw fault(own.get("operatorMagnitude"), "must be a whole number: it is winc");
+    throw fault(own.get("operatorMagnitude"), "an integer, in winc");
   return { ...rule, sizeMax: sizeMax === undefined ? 0n : readWhole(sizeMax) };
 }
 
@@ -256,7 +261,8 @@ function readPromos(field: Field | undefined, base: readonly PromoRule[]): reado
   return readList(field).map((row) => {
     const promo = readPromo(row);
     const code = canonicalCode(promo.code) ?? "";
-    if (seen.has(code)) throw fault(row, "has the code of another one; their case does not count");
+    if (seen.has(code))
+      throw fault({ path: pathOf(row, "code"), value: promo.code }, "a unique code, regardless of case");
     seen.add(code);
     return promo;
   });
@@ -266,7 +272,7 @@ function readPromo(field: Field): PromoRule {
   const own = readFields(field, promoKeys);
   const code = readText(own.get("code"));
   if (canonicalCode(code) === undefined)
-    throw fault(own.get("code"), "must be 1 to 64 letters, digits and signs of ASCII, without a comma");
+    throw fault(own.get("code"), "1 to 64 printable ASCII characters without space or comma");
   const whole = (name: string) => {
     const found = own.find(name);
     return found === undefined ? undefined : readWhole(found);
@@ -282,7 +288,7 @@ function readPromo(field: Field): PromoRule {
   };
 }
 
-/** In the order of their priorities; of equal ones in that of the list. */
+/** Sorts by priority; equal priorities keep the order of the list. */
 function byPriority<Kind extends Rule>(rules: readonly Kind[]): readonly Kind[] {
   return rules.toSorted((left, right) => {
     if (left.priority === right.priority) return 0;
@@ -290,9 +296,9 @@ function byPriority<Kind extends Rule>(rules: readonly Kind[]): readonly Kind[] 
   });
 }
 
-// Fields of an operator's rules: a value with its path, and readers that say of a wrong one what would be right.
+// Fields of an operator's rules: a value with its path, and parsers that report the expected value.
 
-/** A value and its path: `fees[0].operatorMagnitude`; "" is the whole text. */
+/** A value and its path: `fees[0].operatorMagnitude`; "" is the complete text. */
 type Field = Readonly<{ value: WrittenJson; path: string }>;
 
 /** The fields of an object. */
@@ -311,75 +317,89 @@ const placesMax = 120n;
 /** Items of a list. */
 const itemsMax = 10_000;
 
+/** Characters of a value that a fault echoes. */
+const echoedMax = 64;
+
 /** A fault, as text for the operator. */
-export function fault({ path }: Pick<Field, "path">, wanted: string): Failure {
-  return new Failure("malformed_input", { reason: path === "" ? `it ${wanted}` : `${path} ${wanted}` });
+function fault({ path, value }: Field, expected: string): Failure {
+  return malformed(`invalid value ${shownOf(value)} for ${path === "" ? "the rules" : path}: expected ${expected}`);
+}
+
+function malformed(reason: string): Failure {
+  return new Failure("malformed_input", { reason });
+}
+
+function shownOf(value: WrittenJson): string {
+  if (isWrittenList(value)) return "[…]";
+  if (isWrittenObject(value)) return "{…}";
+  return typeof value === "string" ? `'${value.slice(0, echoedMax)}'` : (numberText(value) ?? String(value));
 }
 
 /**
- * Reads an object. @param known - Its keys; others are mistyped.
+ * Parses an object. @param known - Its valid keys.
  * @throws Failure `malformed_input`, as all of these.
  */
 function readFields(field: Field, known: readonly string[]): Fields {
   const stranger = keysOf(field).find((key) => !known.includes(key));
-  if (stranger !== undefined) throw fault(within(field, stranger), `is not known here; known are ${known.join(", ")}`);
+  if (stranger !== undefined)
+    throw malformed(`unknown field ${pathOf(field, stranger)}: expected one of ${known.join(", ")}`);
   const find = (name: string): Field | undefined => {
     const value = memberOf(field.value, name);
-    return value === undefined ? undefined : { value, path: within(field, name).path };
+    return value === undefined ? undefined : { value, path: pathOf(field, name) };
   };
   return {
     find,
     get: (name) => {
       const found = find(name);
-      if (found === undefined) throw fault(within(field, name), "is missing");
+      if (found === undefined) throw malformed(`missing field ${pathOf(field, name)}`);
       return found;
     },
   };
 }
 
-/** Reads an object whose keys are names that the reader checks. */
+/** Parses an object whose keys the caller checks. */
 function readEntries(field: Field): (readonly [string, Field])[] {
   return keysOf(field).map((key) => {
     const value = memberOf(field.value, key) ?? null;
-    return [key, { value, path: within(field, key).path }] as const;
+    return [key, { value, path: pathOf(field, key) }] as const;
   });
 }
 
 function readList(field: Field): Field[] {
-  if (!isWrittenList(field.value)) throw fault(field, "must be a list");
-  if (field.value.length > itemsMax) throw fault(field, `must have at most ${itemsMax} items`);
+  if (!isWrittenList(field.value)) throw fault(field, "a list");
+  if (field.value.length > itemsMax) throw fault(field, `a list of at most ${itemsMax} items`);
   return field.value.map((value, index) => ({ value, path: `${field.path}[${index}]` }));
 }
 
 function readText(field: Field): string {
   const { value } = field;
   if (typeof value !== "string" || value === "" || value.length > textLengthMax)
-    throw fault(field, `must be a text of 1 to ${textLengthMax} characters`);
+    throw fault(field, `a text of 1 to ${textLengthMax} characters`);
   return value;
 }
 
 function readFlag(field: Field): boolean {
-  if (typeof field.value !== "boolean") throw fault(field, "must be true or false");
+  if (typeof field.value !== "boolean") throw fault(field, "true or false");
   return field.value;
 }
 
 function readOneOf<const Word extends string>(field: Field, words: readonly Word[]): Word {
   const word = words.find((each) => each === field.value);
-  if (word === undefined) throw fault(field, `must be one of ${words.join(", ")}`);
+  if (word === undefined) throw fault(field, `one of ${words.join(", ")}`);
   return word;
 }
 
-/** A whole number, 0 or more, as a number or as text. */
+/** An integer, 0 or more, as a number or as text. */
 function readWhole(field: Field): bigint {
   const text = digitsOf(field);
-  if (text === undefined || !/^\d{1,18}$/.test(text)) throw fault(field, "must be a whole number, 0 or more");
+  if (text === undefined || !/^\d{1,18}$/.test(text)) throw fault(field, "an integer, 0 or more");
   return BigInt(text);
 }
 
 /** A decimal, as a number or as text; it is written without an exponent. */
 function readMagnitude(field: Field): Magnitude {
   const value = readDecimal(digitsOf(field) ?? "");
-  if (value === undefined) throw fault(field, 'must be a decimal, as 0.766 or "0.766"');
+  if (value === undefined) throw fault(field, 'a decimal such as 0.766 or "0.766"');
   const { over, under } = value;
   const sign = over < 0n ? "-" : "";
   const text = `${sign}${writeDecimal(rational(over < 0n ? -over : over, under), placesMax)}`;
@@ -388,11 +408,11 @@ function readMagnitude(field: Field): Magnitude {
 
 const momentPattern = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?Z$/;
 
-/** A moment: `2026-01-31T00:00:00Z`. @returns Unix milliseconds. */
+/** A time: `2026-01-31T00:00:00Z`. @returns Unix milliseconds. */
 function readMoment(field: Field): bigint {
   const { value } = field;
   const at = typeof value === "string" && momentPattern.test(value) ? Date.parse(value) : Number.NaN;
-  if (Number.isNaN(at)) throw fault(field, "must be a moment, as 2026-01-31T00:00:00Z");
+  if (Number.isNaN(at)) throw fault(field, "a time such as 2026-01-31T00:00:00Z");
   return BigInt(at);
 }
 
@@ -401,10 +421,10 @@ function digitsOf({ value }: Field): string | undefined {
 }
 
 function keysOf(field: Field): string[] {
-  if (!isWrittenObject(field.value)) throw fault(field, "must be an object");
+  if (!isWrittenObject(field.value)) throw fault(field, "an object");
   return Object.keys(field.value);
 }
 
-function within({ path }: Field, key: string): Pick<Field, "path"> {
-  return { path: path === "" ? key : `${path}.${key}` };
+function pathOf({ path }: Field, key: string): string {
+  return path === "" ? key : `${path}.${key}`;
 }

@@ -12,14 +12,14 @@ import { type Rational, readDecimal } from "./rational.ts";
 export type Magnitude = Readonly<{ text: string; value: Rational }>;
 
 /**
- * The common part of rules. A rule is in force from `startsAt` (inclusive) to `endsAt` (exclusive), Unix
+ * The common part of rules. A rule applies from `startsAt` (inclusive) to `endsAt` (exclusive), Unix
  * milliseconds.
  */
 export type Rule = Readonly<{
   name: string;
   description: string;
   operator: Operator;
-  /** A factor; or what is added: winc to an upload's price, US cents to a payment. */
+  /** A factor, or an addend: winc for an upload's price, US cents for a payment. */
   magnitude: Magnitude;
   startsAt: bigint;
   endsAt: bigint | undefined;
@@ -33,32 +33,32 @@ export type FeeRule = Rule & Readonly<{ payments: ReadonlySet<"fiat" | Token> }>
 /** A rule for the price of uploads. */
 export type UploadRule = Rule &
   Readonly<{
-    /** Larger items keep their price; 0 is no such limit. Bytes. */
+    /** The rule applies to items up to this size; 0 is unlimited. Bytes. */
     sizeMax: bigint;
   }>;
 
-/** A code that lowers what is charged, once for a user. */
+/** A code that lowers the charged amount, once per user. */
 export type PromoRule = Rule &
   Readonly<{
     /** Printable ASCII, compared without regard to case. */
     code: string;
-    /** `new`: only users who never paid. */
+    /** `new`: only users without an earlier payment. */
     group: "all" | "new";
-    /** Payments that may use it in all; undefined is no limit. */
+    /** Total number of payments with the code; undefined is unlimited. */
     usesMax: bigint | undefined;
     /** The least payment, US cents. */
     usdCentsMin: bigint;
-    /** The most that it takes off, US cents; undefined is no limit. */
+    /** The largest discount, US cents; undefined is unlimited. */
     discountUsdCentsMax: bigint | undefined;
   }>;
 
-/** A token as prices know it. */
+/** The rule of a token. */
 export type TokenRule = Readonly<{
   /** Its name at the price feed. */
   feedId: string;
   /** Blocks on top of a payment's own before it is credited. */
   confirmations: bigint;
-  /** Only of an ERC-20 token that the rules themselves list. */
+  /** Only for an ERC-20 token that the rules list. */
   erc20?: Erc20;
 }>;
 
@@ -81,7 +81,7 @@ export type PriceRules = Readonly<{
   promos: readonly PromoRule[];
 }>;
 
-/** Those of some rules that are in force. @param now - Unix milliseconds. */
+/** The rules that are in force. @param now - Unix milliseconds. */
 export function inForce<Kind extends Rule>(rules: readonly Kind[], now: bigint): readonly Kind[] {
   return rules.filter(({ startsAt, endsAt }) => startsAt <= now && (endsAt === undefined || now < endsAt));
 }
@@ -103,7 +103,7 @@ export function canonicalCode(code: string): string | undefined {
   return /^[\x21-\x2b\x2d-\x7e]{1,64}$/.test(code) ? code.toUpperCase() : undefined;
 }
 
-// The rules of prices that hold unless an operator replaces them.
+// The default rules, which an operator may replace.
 // Source: docs/price-rules.md.
 
 /** The default priority of a rule. */
@@ -131,7 +131,7 @@ const arioOnBase: Erc20 = {
   decimals: 6n,
 };
 
-/** Solana's payments are asked for when they are final, KYVE's when they are in a block: nothing is counted there. */
+/** Solana's payments are read when they are final, KYVE's when they are in a block: no confirmations are counted. */
 const tokens: readonly (readonly [Token, TokenRule])[] = [
   ["native", { feedId: "arweave", confirmations: 18n }],
   ["ario", { feedId: "ar-io-network", confirmations: 0n }],
@@ -147,7 +147,7 @@ const tokens: readonly (readonly [Token, TokenRule])[] = [
   ["base-ario", { feedId: "ar-io-network", confirmations: 5n, erc20: arioOnBase }],
 ];
 
-/** Payments in ARIO bear none. */
+/** Payments in ARIO have no fee. */
 const fees: readonly FeeRule[] = [
   fee(
     "Turbo Infrastructure Fee",
@@ -176,7 +176,7 @@ export const defaultRules: PriceRules = {
   promos: [],
 };
 
-/** Names a decimal. */
+/** The magnitude of a valid decimal text. */
 export function magnitude(text: string): Magnitude {
   const value = readDecimal(text);
   assert(value !== undefined, "a magnitude is a decimal");

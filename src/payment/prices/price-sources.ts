@@ -1,8 +1,8 @@
 /**
  * Prices from outside: the price feed and the network price, refreshed in the background.
  *
- * No client's request asks a source directly: a caller waits for the attempt under way at most, or has the rest between
- * two attempts cut short where the last one is some time ago.
+ * A client's request never calls a source directly: it waits at most for the running attempt, or ends the wait between
+ * two attempts early when the last attempt is some seconds old.
  * @module
  */
 
@@ -20,37 +20,37 @@ import { compare, type Rational, rational, readDecimal, smaller } from "./ration
 type RefreshOptions = Readonly<{
   /** For the log. */
   name: string;
-  /** Makes one attempt and keeps what it found; must heed its signal. What it throws is logged, once an outage. */
+  /** Makes one attempt and stores its result; must heed its signal. Its errors are logged once per outage. */
   ask: (signal: AbortSignal) => Promise<void>;
-  /** Rest after an attempt that succeeded. Milliseconds. */
+  /** Wait after a successful attempt. Milliseconds. */
   everyMs: number;
-  /** Longest that one attempt may take. Milliseconds. */
+  /** Timeout of one attempt. Milliseconds. */
   timeoutMs: number;
-  /** Attempts that callers may bring about are at least so far apart. Milliseconds; five seconds by default. */
+  /** Shortest time between attempts that callers start. Milliseconds; five seconds by default. */
   wokenEveryMs?: number;
   /** In [0, 1). */
   random: () => number;
   log: Log;
 }>;
 
-/** Attempts that go on until they are closed. */
+/** Attempts in the background. */
 type Refresh = Readonly<{
   /**
-   * Waits for the attempt under way; begins one that would be due later, but not more often than `wokenEveryMs`.
+   * Waits for the running attempt. Without one, starts the next attempt early, but not more often than `wokenEveryMs`.
    * Returns at once after a failure.
    * @throws The signal's reason.
    */
   settled: (signal: AbortSignal) => Promise<void>;
-  /** Ends the attempt under way, and all further ones. */
+  /** Aborts the running attempt and ends all further ones. */
   close: () => Promise<void>;
 }>;
 
-/** Waits after failures: soon at first, then as often as a source in trouble can be asked. */
+/** Waits after failures. */
 const afterFailure: RetryPlan = { attempts: 1, firstMs: 1_000, longestMs: 30_000 };
 
 const wokenEveryMsDefault = 5_000;
 
-/** Begins the attempts; the first is under way when this returns. */
+/** Begins the attempts; the first starts at once. */
 export function openRefresh(options: RefreshOptions): Refresh {
   const { name, ask, everyMs, timeoutMs, wokenEveryMs = wokenEveryMsDefault, random, log } = options;
   const life = new AbortController();
@@ -62,20 +62,20 @@ export function openRefresh(options: RefreshOptions): Refresh {
   const tryOnce = async (): Promise<void> => {
     startedAt = performance.now();
     try {
-      // Work that does not heed its signal is left behind: it must not keep all later attempts from being made.
+      // Work that ignores its signal is abandoned, so that it does not block later attempts.
       await withDeadline(life.signal, timeoutMs, (own) => untilStopped(ask(own), own));
-      if (failed > 0) log.info("a price can be had again", { source: name, failed });
+      if (failed > 0) log.info("price source recovered", { source: name, failed });
       failed = 0;
     } catch (error) {
       if (life.signal.aborted) return; // closed
       failed += 1;
       const reports = { source: name, ...(isTimeout(error) ? { timeoutMs } : { error }) };
-      if (failed === 1) log.warn("a price cannot be had; the last one is used while it may be", reports);
-      else log.debug("a price still cannot be had", reports);
+      if (failed === 1) log.warn("price source failed; the last price is used until it expires", reports);
+      else log.debug("price source still fails", reports);
     }
   };
 
-  /** Joins the attempt under way, or makes one; the next one is made when its time has come. */
+  /** Joins the running attempt, or starts one, and schedules the next. */
   const attempt = (): Promise<void> => {
     clearTimeout(timer);
     underWay ??= tryOnce().finally(() => {
@@ -104,8 +104,8 @@ export function openRefresh(options: RefreshOptions): Refresh {
 
 // Token prices in fiat money, from a feed with CoinGecko's `/simple/price`.
 //
-// Every price is read from the text of its number, checked by itself, and stored with its time: one that is missing or
-// absurd leaves the last good one in its place, and that one too is too old some day.
+// Every price is parsed from the text of its number, validated, and stored with its time. After a missing or
+// implausible price the last valid price stays in place, until it expires.
 // Source: docs/reference/payment.md#price-feed.
 
 /** One price: a coin by the feed's name, in a currency. */
@@ -114,7 +114,7 @@ export type FeedPair = Readonly<{ coin: string; currency: string }>;
 /** Prices of one whole coin, in whole units of the currency. */
 export type PriceFeed = Readonly<{
   /**
-   * The prices of some pairs; at once where all of them are held and young enough.
+   * The prices of some pairs; at once while all of them are held and new enough.
    * @throws Failure `fiat_oracle_unavailable`.
    */
   prices: (pairs: readonly FeedPair[], signal: AbortSignal) => Promise<readonly Rational[]>;
@@ -123,41 +123,50 @@ export type PriceFeed = Readonly<{
   close: () => Promise<void>;
 }>;
 
-type PriceFeedOptions = Readonly<{
-  /** Its address, to which `/simple/price` is added. */
-  url: string;
-  /** Every price that will be wanted. */
-  pairs: readonly FeedPair[];
+type SourceOptions = Readonly<{
   /** Oldest price that is used. Milliseconds. */
   ageMaxMs: number;
   clock: Clock;
   /** In [0, 1). */
   random: () => number;
   log: Log;
-  /** How often it is asked, and how long it may take; for tests. Milliseconds. */
+  /** Interval and timeout of attempts; for tests. Milliseconds. */
   everyMs?: number;
   timeoutMs?: number;
 }>;
 
+type PriceFeedOptions = SourceOptions &
+  Readonly<{
+    /** Its URL, to which `/simple/price` is appended. */
+    url: string;
+    /** Every pair that will be requested. */
+    pairs: readonly FeedPair[];
+  }>;
+
 /** A price and when it was current, Unix milliseconds. */
 type Reading = Readonly<{ price: Rational; at: bigint }>;
 
-/** CoinGecko's prices are a minute old and it allows ten calls a minute. Blocks come every two. */
+/** CoinGecko updates its prices every minute and allows ten calls a minute. Blocks come every two minutes. */
 const everyMsDefault = 60_000;
 
-/** Callers wait for an attempt at most so long. */
+/** Longest wait of a caller for an attempt. */
 const timeoutMsDefault = 5_000;
 
 /** A response with 8 coins in 10 currencies has 2 KiB. */
 const responseBytesMax = 256 * 1_024;
 
-/** No coin that is paid with costs less than a billionth, or more than a billion, of any currency. */
+/** Plausible prices of an accepted coin, in any currency. */
 const coinPriceMin = rational(1n, 1_000_000_000n);
 const coinPriceMax = rational(1_000_000_000n);
 
-/** Opens a feed; its first question is under way when this returns. */
+function refreshOf(name: string, ask: RefreshOptions["ask"], options: SourceOptions): Refresh {
+  const { everyMs = everyMsDefault, timeoutMs = timeoutMsDefault, random, log } = options;
+  return openRefresh({ name, ask, everyMs, timeoutMs, random, log });
+}
+
+/** Opens a feed; its first request starts at once. */
 export function openPriceFeed(options: PriceFeedOptions): PriceFeed {
-  const { url, pairs, clock, random, log } = options;
+  const { url, pairs, clock, log } = options;
   const now = () => BigInt(clock());
   const ageMaxMs = BigInt(options.ageMaxMs);
   const timeoutMs = options.timeoutMs ?? timeoutMsDefault;
@@ -172,20 +181,13 @@ export function openPriceFeed(options: PriceFeedOptions): PriceFeed {
     if (response.status !== 200) throw unusable(`status ${response.status}`);
     const { readings, faults } = readFeed(response.body, pairs, now(), ageMaxMs);
     for (const [key, reading] of readings) held.set(key, reading);
-    if (readings.size === 0) throw unusable(faults[0] ?? "it has no price");
+    if (readings.size === 0) throw unusable(faults[0] ?? "no prices in the response");
     if (faults.join() !== knownFaults && faults.length > 0)
-      log.warn("prices of the feed were rejected", { feed: url, faults });
+      log.warn("invalid prices of the feed", { feed: url, faults });
     knownFaults = faults.join();
   };
 
-  const refresh = openRefresh({
-    name: "price feed",
-    ask,
-    everyMs: options.everyMs ?? everyMsDefault,
-    timeoutMs,
-    random,
-    log,
-  });
+  const refresh = refreshOf("price feed", ask, options);
   const current = (wanted: readonly FeedPair[]): readonly Rational[] | undefined => {
     const oldest = now() - ageMaxMs;
     const prices: Rational[] = [];
@@ -231,39 +233,38 @@ type FeedReadings = Readonly<{ readings: ReadonlyMap<string, Reading>; faults: r
  */
 export function readFeed(body: Uint8Array, pairs: readonly FeedPair[], now: bigint, ageMaxMs: bigint): FeedReadings {
   const response = isUtf8(body) ? readWrittenJson(new TextDecoder().decode(body)) : undefined;
-  if (response === undefined) return { readings: new Map(), faults: ["the response is not JSON"] };
+  if (response === undefined) return { readings: new Map(), faults: ["invalid JSON"] };
   const readings = new Map<string, Reading>();
   const faults: string[] = [];
   for (const pair of pairs) {
     const coin = memberOf(response, pair.coin);
     const reading = readPrice(memberOf(coin, pair.currency), memberOf(coin, "last_updated_at"), now);
     if (typeof reading === "string") faults.push(`${keyOf(pair)}: ${reading}`);
-    else if (reading.at < now - ageMaxMs) faults.push(`${keyOf(pair)}: it is too old`);
+    else if (reading.at < now - ageMaxMs) faults.push(`${keyOf(pair)}: expired`);
     else readings.set(keyOf(pair), reading);
   }
   return { readings, faults };
 }
 
-/** The name of a pair. */
 export function keyOf({ coin, currency }: FeedPair): string {
   return `${coin} ${currency}`;
 }
 
-/** A price, or what is wrong with it. */
+/** A price, or its fault. */
 function readPrice(value: WrittenJson | undefined, updatedAt: WrittenJson | undefined, now: bigint): Reading | string {
   const text = numberText(value);
-  if (text === undefined) return "it is missing, or no number";
+  if (text === undefined) return "missing or not a number";
   const price = readDecimal(text);
   if (price === undefined || compare(price, coinPriceMin) < 0 || compare(price, coinPriceMax) > 0)
-    return `it is absurd: ${text.slice(0, 40)}`;
-  if (updatedAt === undefined) return { price, at: now }; // a feed that does not say when its prices were current
+    return `implausible: ${text.slice(0, 40)}`;
+  if (updatedAt === undefined) return { price, at: now }; // a feed without times
   const seconds = numberText(updatedAt) ?? "";
-  if (!/^\d{1,12}$/.test(seconds)) return "its time is not a number of seconds";
+  if (!/^\d{1,12}$/.test(seconds)) return "the time is not a number of seconds";
   const at = BigInt(seconds) * 1_000n;
   return { price, at: smaller(at, now) };
 }
 
-/** Asks for every coin in every currency: a feed has no parameter for pairs. */
+/** The query for every coin in every currency: a feed has no parameter for pairs. */
 function questionOf(pairs: readonly FeedPair[]): string {
   const list = (values: readonly string[]) => [...new Set(values)].map(encodeURIComponent).join(",");
   const coins = list(pairs.map(({ coin }) => coin));
@@ -275,45 +276,33 @@ function unusable(reason: string): Failure {
   return new Failure("fiat_oracle_unavailable", { reason });
 }
 
-// The network's storage price from our own nodes: the price of one large size, of which every item's price
-// is a part.
+// The network's storage price from the configured nodes: the price of one large size, of which every item's price is a
+// part.
 // Source: docs/reference/payment.md#prices-of-storage.
 
-/** The size that is asked for, 10 GiB in bytes: for smaller ones rounding up would weigh more. */
+/** The requested size, 10 GiB in bytes: rounding up would weigh more for a smaller size. */
 const requestedBytes = 10 * 2 ** 30;
 
 /** The price of storage. */
 export type NetworkPrice = Readonly<{
   /**
-   * Winston for 10 GiB; at once where it is held and young enough.
+   * Winston for 10 GiB; at once while it is held and new enough.
    * @throws Failure `pricing_oracle_unavailable`.
    */
   price: (signal: AbortSignal) => Promise<bigint>;
-  /** Milliseconds since it was asked for; `undefined` before. */
+  /** Milliseconds since the last response; `undefined` before the first. */
   ageMs: () => bigint | undefined;
   close: () => Promise<void>;
 }>;
 
-type NetworkPriceOptions = Readonly<{
-  nodes: Pick<Nodes, "ask">;
-  /** Oldest price that is used. Milliseconds. */
-  ageMaxMs: number;
-  clock: Clock;
-  /** In [0, 1). */
-  random: () => number;
-  log: Log;
-  /** For tests. Milliseconds. */
-  everyMs?: number;
-  timeoutMs?: number;
-}>;
+type NetworkPriceOptions = SourceOptions & Readonly<{ nodes: Pick<Nodes, "ask"> }>;
 
-/** All that there will ever be of the token, winston: nothing costs more. */
+/** The token's total supply in winston, the upper bound of every price. */
 const storagePriceMax = 66_000_000n * 1_000_000_000_000n;
 
-/** Opens it; the first question is under way when this returns. */
+/** Opens the source; its first request starts at once. */
 export function openNetworkPrice(options: NetworkPriceOptions): NetworkPrice {
-  const { nodes, ageMaxMs, clock, random, log } = options;
-  const timeoutMs = options.timeoutMs ?? timeoutMsDefault;
+  const { nodes, ageMaxMs, clock } = options;
   let held: { price: bigint; at: number } | undefined;
 
   const ask = async (signal: AbortSignal): Promise<void> => {
@@ -321,14 +310,7 @@ export function openNetworkPrice(options: NetworkPriceOptions): NetworkPrice {
     if (response.kind !== "ok") throw new Failure("pricing_oracle_unavailable", { response });
     held = { price: response.value, at: clock() };
   };
-  const refresh = openRefresh({
-    name: "network price",
-    ask,
-    everyMs: options.everyMs ?? everyMsDefault,
-    timeoutMs,
-    random,
-    log,
-  });
+  const refresh = refreshOf("network price", ask, options);
   const current = () => (held !== undefined && held.at >= clock() - ageMaxMs ? held.price : undefined);
   return {
     price: async (signal) => {
@@ -345,5 +327,5 @@ export function openNetworkPrice(options: NetworkPriceOptions): NetworkPrice {
 }
 
 function checkPrice(price: bigint): string | undefined {
-  return price > 0n && price <= storagePriceMax ? undefined : `storage cannot cost ${price} winston`;
+  return price > 0n && price <= storagePriceMax ? undefined : `implausible storage price of ${price} winston`;
 }

@@ -1,5 +1,5 @@
 /**
- * Prices worked out from rules and rates: pure, exact, each rounding at its step.
+ * Pure and exact calculation of prices from rules and rates, with one rounding per step.
  *
  * Source: docs/reference/payment.md#prices-of-storage; docs/reference/payment.md#prices-of-payments-in-fiat-money.
  * @module
@@ -21,7 +21,7 @@ import {
   subtract,
 } from "./rational.ts";
 
-/** The size whose price the network is asked for: prices of items are its part. */
+/** The size of the network's price, of which prices of items are a part. */
 const networkPriceSize = 10n * 2n ** 30n;
 
 /** The price of one AR. */
@@ -32,11 +32,11 @@ type ArRates = Readonly<{
   usd: Rational;
 }>;
 
-/** A currency, as a payment's price needs it. */
+/** The unit and the rates of a currency. */
 export type Money = Readonly<{ isZeroDecimal: boolean; rates: ArRates }>;
 
 /**
- * The price of storing.
+ * The price of storing bytes.
  *
  * @param network - Winston for {@link networkPriceSize} bytes.
  * @param size - Bytes, 0 or more.
@@ -48,7 +48,7 @@ export function bytesPrice(network: bigint, size: bigint, rules: readonly Upload
   const adjustments: Adjustment[] = [];
   for (const rule of rules) {
     if (rule.sizeMax > 0n && size > rule.sizeMax) continue;
-    // A factor is rounded down, to the uploader's good.
+    // A factor is rounded down, in favour of the uploader.
     const next = step(amount, rule, rule.magnitude.value, floor);
     adjustments.push(adjustmentOf(rule, next - amount));
     amount = next;
@@ -60,8 +60,8 @@ export function bytesPrice(network: bigint, size: bigint, rules: readonly Upload
 /**
  * The credits for a payment in fiat money.
  *
- * Discounts lower what is charged, one after the other. Fees are taken from the amount before discounts, for that is
- * what the buyer is given; only then is it converted to winc, and rounded once more.
+ * Discounts lower the charged amount, one after the other. Fees are deducted from the amount before discounts, because
+ * the buyer receives credits for that amount. The rest is converted to winc and rounded once more.
  * @param amount - Smallest unit.
  * @param discounts - In force and in order; promo codes last.
  * @param fees - In force and in order.
@@ -107,12 +107,12 @@ export function isEnoughFor(rule: PromoRule, amount: bigint, money: Money): bool
 }
 
 /**
- * The price of an amount of winc in fiat money, fees included. Whole units, exact to
- * the winc: it is rounded down as if each were worth the price of one AR.
+ * The price of an amount of winc in fiat money, fees included, in whole units. The amount is rounded down to the price
+ * of one winc.
  * @param fees - In force and in order.
  */
 export function storagePrice(amount: Winc, money: Money, fees: readonly Rule[]): Rational {
-  // Each fee undone, the last one first.
+  // Inverts each fee, the last one first.
   const perAr = fees.toReversed().reduce((after: Rational, rule) => {
     if (rule.operator === "multiply") return divide(after, rule.magnitude.value);
     return positive(subtract(after, divide(smallestOf(rule.magnitude.value, money), rational(unitsOf(money)))));
@@ -124,7 +124,7 @@ export function storagePrice(amount: Winc, money: Money, fees: readonly Rule[]):
 export type TokenRate = Readonly<{
   /** Winc for one smallest unit. */
   wincEach: Rational;
-  /** Winc for a US cent; only asked for by fees that add. */
+  /** Winc for a US cent; only additive fees call it. */
   wincPerUsdCent: () => Rational;
 }>;
 
@@ -133,7 +133,7 @@ export function tokenRate(inAr: Rational, exponent: bigint, wincPerUsdCent: () =
   return { wincEach: multiply(inAr, rational(winstonPerAr, 10n ** exponent)), wincPerUsdCent };
 }
 
-/** Winc for a US cent. @param usd - What one AR costs in US dollars. */
+/** Winc for a US cent. @param usd - The price of one AR in US dollars. */
 export function wincOfUsdCent(usd: Rational): Rational {
   return divide(rational(winstonPerAr, 100n), usd);
 }
@@ -142,7 +142,7 @@ export function wincOfUsdCent(usd: Rational): Rational {
  * The credits for a token payment: its value in winc, rounded down, less fees, rounded down.
  *
  * @param amount - Smallest unit.
- * @returns `undefined` when it is worth less than one winc.
+ * @returns `undefined` when the value is below one winc.
  */
 export function tokenPrice(amount: bigint, rate: TokenRate, fees: readonly Rule[]): PaymentPrice | undefined {
   const worth = floor(multiply(rational(amount), rate.wincEach));
@@ -157,12 +157,12 @@ export function tokenPrice(amount: bigint, rate: TokenRate, fees: readonly Rule[
   };
 }
 
-/** The least amount of a token that {@link tokenPrice} gives so much for. @param wanted - Winc, 1 or more. */
+/** The least amount of a token with at least `wanted` credits. @param wanted - Winc, 1 or more. */
 export function tokenAmountFor(wanted: Winc, rate: TokenRate, fees: readonly Rule[]): bigint {
   assert(wanted >= 1n, "at least one winc is bought");
-  // Each fee undone, the last one first: the least that it leaves enough of.
+  // Inverts each fee, the last one first, to the least amount that leaves enough.
   const worth = fees.toReversed().reduce((after: bigint, rule) => {
-    if (after === 0n) return 0n; // nothing becomes less than that, so nothing is enough for it
+    if (after === 0n) return 0n; // amounts are never below 0, so 0 is enough
     const value = tokenAddend(rule, rate);
     if (rule.operator === "multiply") return ceiling(divide(rational(after), value));
     return larger(after - floor(value), 0n);
@@ -170,7 +170,7 @@ export function tokenAmountFor(wanted: Winc, rate: TokenRate, fees: readonly Rul
   return ceiling(divide(rational(larger(worth, 1n)), rate.wincEach));
 }
 
-/** Amounts after rules, and what each of them did. */
+/** The amount after all rules, and the change by each rule. */
 type Walked = Readonly<{ amount: bigint; adjustments: readonly Adjustment[] }>;
 
 function walk<Kind extends Rule>(
@@ -188,7 +188,7 @@ function walk<Kind extends Rule>(
   return { amount: now, adjustments };
 }
 
-/** One rule applied to an amount; nothing becomes less than 0. */
+/** Applies one rule to an amount; the result is never below 0. */
 function step(amount: bigint, { operator }: Rule, value: Rational, round: (exact: Rational) => bigint): bigint {
   const next = operator === "multiply" ? round(multiply(rational(amount), value)) : amount + round(value);
   return larger(next, 0n);
@@ -200,11 +200,11 @@ function addend({ operator, magnitude }: Rule, ofUsdCents: (cents: Rational) => 
 }
 
 function tokenAddend(rule: Rule, rate: TokenRate): Rational {
-  // Rounded as every amount of winc that comes from dollars, before it is added.
+  // Rounded before the addition, as every amount of winc from dollars.
   return addend(rule, (cents) => rational(nearest(multiply(cents, rate.wincPerUsdCent()))));
 }
 
-/** US cents in the smallest unit of a currency, by what one AR costs in both. */
+/** US cents in the smallest unit of a currency, by the price of one AR in both. */
 function smallestOf(usdCents: Rational, money: Money): Rational {
   const { here, usd } = money.rates;
   return multiply(multiply(usdCents, divide(here, usd)), rational(unitsOf(money), 100n));

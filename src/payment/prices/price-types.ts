@@ -1,5 +1,5 @@
 /**
- * Types of prices: of bytes, and of credits for fiat money and for tokens.
+ * Prices of bytes, and of credits for fiat money and for tokens: their types, free uploads, and units of currencies.
  * @module
  */
 import type { Winc } from "../../arweave/winston.ts";
@@ -8,7 +8,7 @@ import type { Token, UserAddress } from "../addresses.ts";
 /** How a rule changes an amount. */
 export type Operator = "add" | "multiply";
 
-/** One step on the way to a price. */
+/** One step of a price's calculation. */
 export type Adjustment = Readonly<{
   name: string;
   description: string;
@@ -16,8 +16,8 @@ export type Adjustment = Readonly<{
   /** The decimal text of the rules. */
   operatorMagnitude: string;
   /**
-   * What the step added; below 0 where it took away. Winc for uploads and token payments, the currency's smallest
-   * unit for fiat payments.
+   * The change by the step; below 0 for a reduction. Winc for uploads and token payments, the currency's smallest unit
+   * for fiat payments.
    */
   adjustmentAmount: bigint;
   /** Only of a promo code: the code as written in the rules. */
@@ -41,15 +41,15 @@ export type PaymentPrice = Readonly<{
   adjustments: readonly Adjustment[];
   /** Fees on the payment. */
   fees: readonly Adjustment[];
-  /** Fiat: what is charged, smallest unit. Tokens: the payment's worth in winc, before fees. */
+  /** Fiat: the charged amount, smallest unit. Tokens: the payment's value in winc, before fees. */
   actualPaymentAmount: bigint;
-  /** Fiat: what was asked for, before promo codes. Tokens: the same as `actualPaymentAmount`. */
+  /** Fiat: the requested amount, before promo codes. Tokens: the same as `actualPaymentAmount`. */
   quotedPaymentAmount: bigint;
 }>;
 
-/** Whom a promo code is for. */
+/** The buyer of a quoted payment. */
 export type Buyer = Readonly<{
-  /** Codes in the order in which they apply; spelled as the caller did. */
+  /** Codes in the order in which they apply, in the request's spelling. */
   promoCodes?: readonly string[];
   /** The credited account. Without a valid address no promo code applies. */
   address?: UserAddress | undefined;
@@ -60,7 +60,7 @@ export type CurrencyLimits = Readonly<{
   minimum: bigint;
   maximum: bigint;
   suggested: readonly bigint[];
-  /** The least that the card provider takes. */
+  /** The card provider's minimum. */
   stripeMinimum: bigint;
   /** The smallest unit is the whole one. */
   isZeroDecimal: boolean;
@@ -75,19 +75,19 @@ export type Rates = Readonly<{
 }>;
 
 /**
- * Returns prices. No call waits while a price that is young enough is held; else it waits for its source
- * for some seconds at most.
+ * Returns prices. A call does not wait while a sufficiently new price is held; else it waits some seconds at most for
+ * the source.
  */
 export type Prices = Readonly<{
   /**
-   * The price of storing so many bytes.
+   * The price of storing bytes.
    * @param size - 0 or more.
    * @throws Failure `pricing_oracle_unavailable`.
    */
   bytes: (size: bigint, signal: AbortSignal) => Promise<BytesPrice>;
   /**
-   * What a payment by card buys; limits are not looked at.
-   * @param currency - lower case. @param amount - as written in the path: the smallest unit, 0 to 2^53 − 1.
+   * The credits for a payment by card; limits are not checked.
+   * @param currency - lower case. @param amount - from the path: the smallest unit, 0 to 2^53 − 1.
    * @throws Failure `payment_rejected` for an unknown currency and promo codes; `price_amount_invalid`;
    *   `fiat_oracle_unavailable`.
    */
@@ -98,14 +98,14 @@ export type Prices = Readonly<{
    */
   topUp: (currency: string, amount: string, buyer: Buyer, signal: AbortSignal) => Promise<PaymentPrice>;
   /**
-   * What a payment in a token buys.
+   * The credits for a payment in a token.
    * @param amount - smallest unit of the token.
-   * @throws Failure `price_amount_invalid` with the reason when it is worth less than a winc;
+   * @throws Failure `price_amount_invalid` with the reason when its value is below one winc;
    *   `fiat_oracle_unavailable`.
    */
   token: (token: Token, amount: bigint, signal: AbortSignal) => Promise<PaymentPrice>;
   /**
-   * The least amount of a token that buys so much; `token()` of it gives at least `winc`.
+   * The least amount of a token for some credits; `token()` of it gives at least `winc`.
    * @param winc - 1 or more.
    * @throws Failure `fiat_oracle_unavailable`.
    */
@@ -113,7 +113,7 @@ export type Prices = Readonly<{
   /** @throws Failure `pricing_oracle_unavailable`, `fiat_oracle_unavailable`. */
   rates: (signal: AbortSignal) => Promise<Rates>;
   /**
-   * What one whole native token costs, as decimal text; no fee in it.
+   * The price of one whole native token, as decimal text, without fees.
    * @throws Failure `invalid_currency`, `fiat_oracle_unavailable`.
    */
   rate: (currency: string, signal: AbortSignal) => Promise<string>;
@@ -139,4 +139,52 @@ export type FreeAllowance = Readonly<{
  */
 export function freeAllowance(itemBytesMax: number): FreeAllowance {
   return { itemBytesMax, bytesRemaining: itemBytesMax === 0 ? 0 : null };
+}
+
+// The smallest unit of each currency: the whole one, its hundredth, or its thousandth. The card provider counts in this
+// unit, so a wrong rule would sell credits at a hundred times the price, or at a hundredth.
+// Source: ISO 4217; Stripe's "Zero-decimal currencies", "Three-decimal currencies".
+
+/** Currencies without decimals. The Ugandan shilling is omitted: Stripe counts it both ways. */
+const wholes = new Set([
+  "bif",
+  "clp",
+  "djf",
+  "gnf",
+  "jpy",
+  "kmf",
+  "krw",
+  "mga",
+  "pyg",
+  "rwf",
+  "vnd",
+  "vuv",
+  "xaf",
+  "xof",
+  "xpf",
+]);
+
+/** Currencies that are divided by a thousand; they have no prices. */
+const thousands = new Set(["bhd", "iqd", "jod", "kwd", "lyd", "omr", "tnd"]);
+
+/** Writes an amount for people: "10.00 USD". @param amount - In the currency's smallest unit. */
+export function writeMoney(amount: bigint, code: string): string {
+  const places = wholes.has(code) ? 0 : 2;
+  const digits = amount.toString().padStart(places + 1, "0");
+  const whole = digits.slice(0, digits.length - places);
+  return `${places === 0 ? whole : `${whole}.${digits.slice(-places)}`} ${code.toUpperCase()}`;
+}
+
+/**
+ * Validates the unit of a currency.
+ *
+ * @param code - ISO 4217, lower case. @param isZeroDecimal - Whether the rule says that it has no decimals.
+ * @returns The expected value; `undefined` for a valid unit, or for a currency that is counted both ways.
+ */
+export function unitFault(code: string, isZeroDecimal: boolean): string | undefined {
+  if (thousands.has(code)) return "a currency without thousandths";
+  if (code === "ugx" || wholes.has(code) === isZeroDecimal) return undefined;
+  return isZeroDecimal
+    ? "no zeroDecimalCurrency, because the smallest unit is a hundredth"
+    : "zeroDecimalCurrency true, because the smallest unit is the whole one";
 }

@@ -1,8 +1,8 @@
 /**
- * Exact fractions of whole numbers, and the three ways in which money is rounded.
+ * Exact fractions of integers, and the three roundings of money.
  *
- * A price is never a floating-point number here: text becomes a fraction, fractions are multiplied and divided,
- * and one named rounding at the end makes a whole number of them.
+ * Prices are never floating-point numbers: text is parsed to a fraction, fractions are multiplied and divided, and one
+ * named rounding at the end returns an integer.
  * @module
  */
 import { assert } from "../../lib/assert.ts";
@@ -77,7 +77,7 @@ export function nearest({ over, under }: Rational): bigint {
   return over < 0n ? -half : half;
 }
 
-/** The larger of two whole numbers; what `Math` has for it is of floating point. */
+/** The larger of two integers; `Math.max` does not accept bigint. */
 export function larger(a: bigint, b: bigint): bigint {
   if (a > b) return a;
   return b;
@@ -90,14 +90,14 @@ export function smaller(a: bigint, b: bigint): bigint {
 }
 
 /**
- * Writes a fraction as decimal text: rounded down to so many places, without zeros at the end.
+ * Writes a fraction as decimal text: rounded down to a number of places, without trailing zeros.
  * @param value - 0 or more. @param places - 0 or more.
  */
 export function writeDecimal(value: Rational, places: bigint): string {
-  assert(value.over >= 0n && places >= 0n, "what is written is not below zero");
+  assert(value.over >= 0n && places >= 0n, "a decimal text is of a value that is not below zero");
   const scale = 10n ** places;
   const scaled = floor(multiply(value, rational(scale)));
-  // With the scale added the part has all its digits, those at the front too, after a one that is cut off.
+  // Adding the scale keeps the leading zeros of the part, after a digit 1 that is cut off.
   const part = ((scaled % scale) + scale).toString().slice(1).replace(/0+$/, "");
   return part === "" ? `${scaled / scale}` : `${scaled / scale}.${part}`;
 }

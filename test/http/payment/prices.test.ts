@@ -9,8 +9,8 @@ import { createPromoGuard, type FailedAttemptGuard } from "../../../src/http/pay
 import { createPriceRoutes } from "../../../src/http/payment/price-routes.ts";
 import { defaultRules, type PriceRules } from "../../../src/payment/prices/price-rules.ts";
 import { type FeedPair, keyOf } from "../../../src/payment/prices/price-sources.ts";
+import { createPrices } from "../../../src/payment/prices/prices.ts";
 import { type Rational, readDecimal } from "../../../src/payment/prices/rational.ts";
-import { createPrices } from "../../../src/payment/prices/token-prices.ts";
 import { createPromos, type Promos } from "../../../src/payment/top-ups/promo.ts";
 import { promoRule, uploadRule } from "../../payment/prices/price-fixture.ts";
 import { createTestClock, openTestPayment, type TestPayment, testAddress } from "../../support/payment.ts";

@@ -39,20 +39,20 @@ for (const kind of ledgerKinds()) {
       await other.close();
     });
 
-    test("is each key's own", async () => {
+    test("is separate for each key", async () => {
       expect(await claim(signerOf(alice, "b"))).toBe("claimed");
       expect(await claim(signerOf(bob, "b"))).toBe("claimed");
       expect(await claim(signerOf(bob, "B"))).toBe("claimed");
       expect(await claim(signerOf(bob, "b"))).toBe("invalid_signature");
     });
 
-    test("is claimed by one of a hundred who try at once", async () => {
+    test("is claimed by one of a hundred concurrent requests", async () => {
       const outcomes = await Promise.all(Array.from({ length: 100 }, () => claim(signerOf(alice, "race"))));
       expect(outcomes.filter((outcome) => outcome === "claimed")).toHaveLength(1);
       expect(outcomes.filter((outcome) => outcome === "invalid_signature")).toHaveLength(99);
     });
 
-    test("is not used up when what it was claimed for fails", async () => {
+    test("is not used up when its transaction fails", async () => {
       const failing = ledger.database.write(async (tx) => {
         await claimNonce(tx, signerOf(alice, "c"), now);
         throw new Error("what it was for");
@@ -73,7 +73,7 @@ for (const kind of ledgerKinds()) {
       expect(await claim(signerOf(alice, "and one more"), now + dayMs)).toBe("claimed");
     });
 
-    test("of a stranger is claimed once, and not again when the stranger has an account, or has none any more", async () => {
+    test("of an address without an account is claimed once, also after the account is created or gone", async () => {
       const claimStranger = (nonce: string): Promise<string> =>
         ledger.database.write((tx) => claimStrangersNonce(tx, signerOf(alice, nonce), 3)).then(() => "claimed", codeOf);
       expect(await claimStranger("s1")).toBe("claimed");

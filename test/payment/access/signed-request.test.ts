@@ -47,26 +47,28 @@ function signerOf(headers: Record<string, string>, parts: Parts = {}): string | 
 }
 
 describe("the published SDK's own headers", () => {
-  test("K: of an Ethereum key name its address", () => {
-    const headers = {
-      "x-nonce": nonce,
-      "x-public-key": "BE81W9y3zAr3KO88zrlhXZBoS7Wyyl-FmrDwtwQHWHGqOFtrG46tgJymdFTZaD_PK6A0Vtb-LEq-Kwfw-9uy8cE",
-      "x-signature": "BDfJfNLg2Ss_20OzwjoZDyyjeNNfXg5PEBD6K7Mzn5NmXuhlZJ8644UJAmQ923BaTzYI7DAwhX-uk98wU64Jlhs",
-      "x-signature-type": "3",
-    };
-    expect(signerOf(headers)).toBe("0x19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A");
-    expect(signedHeaders(ethereum, nonce)).toEqual(headers);
-  });
-
-  test("K: of a Solana key name its address", () => {
-    const headers = {
-      "x-nonce": nonce,
-      "x-public-key": "6kpsY-KcUgq-9VB7Ey7F-ZVHdq6-vnuSQh7qaRRG0iw",
-      "x-signature": "qMUxGtWNN2Bh1W3NmLZeIlt8iYdGnuXYNm95zkF4rxl52bfJFww8WjYlFN9Q3i7tQuDQD8olqhJqfqshpnh1AA",
-      "x-signature-type": "4",
-    };
-    expect(signerOf(headers)).toBe("GmaDrppBC7P5ARKV8g3djiwP89vz1jLK23V2GBjuAEGB");
-    expect(signedHeaders(solana, nonce)).toEqual(headers);
+  const rows = [
+    {
+      chain: "an Ethereum",
+      wallet: ethereum,
+      key: "BE81W9y3zAr3KO88zrlhXZBoS7Wyyl-FmrDwtwQHWHGqOFtrG46tgJymdFTZaD_PK6A0Vtb-LEq-Kwfw-9uy8cE",
+      signature: "BDfJfNLg2Ss_20OzwjoZDyyjeNNfXg5PEBD6K7Mzn5NmXuhlZJ8644UJAmQ923BaTzYI7DAwhX-uk98wU64Jlhs",
+      type: "3",
+      address: "0x19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A",
+    },
+    {
+      chain: "a Solana",
+      wallet: solana,
+      key: "6kpsY-KcUgq-9VB7Ey7F-ZVHdq6-vnuSQh7qaRRG0iw",
+      signature: "qMUxGtWNN2Bh1W3NmLZeIlt8iYdGnuXYNm95zkF4rxl52bfJFww8WjYlFN9Q3i7tQuDQD8olqhJqfqshpnh1AA",
+      type: "4",
+      address: "GmaDrppBC7P5ARKV8g3djiwP89vz1jLK23V2GBjuAEGB",
+    },
+  ];
+  test.each(rows)("K: of $chain key name its address", ({ wallet, key, signature, type, address }) => {
+    const headers = { "x-nonce": nonce, "x-public-key": key, "x-signature": signature, "x-signature-type": type };
+    expect(signerOf(headers)).toBe(address);
+    expect(signedHeaders(wallet, nonce)).toEqual(headers);
   });
 });
 
@@ -167,19 +169,19 @@ describe("S3: a request is rejected", () => {
         expect(signerOf({ ...good(wallet), "x-signature-type": other.type })).toBeUndefined();
   });
 
-  test("a nonce of 257 characters, whoever signed it", () => {
+  test("a nonce of 257 characters", () => {
     const long = "x".repeat(nonceLengthMax + 1);
     for (const wallet of all) expect(signerOf(signedHeaders(wallet, long))).toBeUndefined();
   });
 
-  test("another nonce than was signed", () => {
+  test("a nonce that was not signed", () => {
     for (const wallet of all) {
       expect(signerOf({ ...good(wallet), "x-nonce": nonce.toUpperCase() })).toBeUndefined();
       expect(signerOf({ ...good(wallet), "x-nonce": nonce.slice(1) })).toBeUndefined();
     }
   });
 
-  test("another's key", () => {
+  test("the key of another signer", () => {
     const others = [
       arweaveWallet(generateKeyPairSync("rsa", { modulusLength: 4_096 }).privateKey.export({ format: "jwk" })),
       ethereumWallet(testKey(0x21)),
@@ -270,7 +272,7 @@ describe("S3: a request is rejected", () => {
         expect(signerOf({ ...good(solana), "x-public-key": key, "x-signature": base64url(signature) })).toBeUndefined();
   });
 
-  test("whatever else is sent", () => {
+  test("other invalid headers", () => {
     const header = fc.string({ maxLength: 700, unit: fc.integer({ min: 0x20, max: 0x7e }).map(deliveryOf) });
     fc.assert(
       fc.property(header, header, header, fc.constantFrom("1", "3", "4"), (signature, nonceText, key, type) => {
@@ -286,7 +288,7 @@ describe("S3: a request is rejected", () => {
   });
 });
 
-test("a request without any of the three headers is not meant to be signed", () => {
+test("a request without any of the three headers is unsigned", () => {
   expect(isSigned(new Headers())).toBe(false);
   expect(isSigned(new Headers({ "x-signature-type": "1", authorization: "Bearer x" }))).toBe(false);
 });

@@ -22,8 +22,8 @@ import { type CardWatch, createCardWatch } from "../../../src/payment/cards/card
 import { openStripe } from "../../../src/payment/cards/stripe-client.ts";
 import { defaultRules, type PriceRules } from "../../../src/payment/prices/price-rules.ts";
 import { keyOf } from "../../../src/payment/prices/price-sources.ts";
+import { createPrices } from "../../../src/payment/prices/prices.ts";
 import { readDecimal } from "../../../src/payment/prices/rational.ts";
-import { createPrices } from "../../../src/payment/prices/token-prices.ts";
 import { createGifts, type Gifts } from "../../../src/payment/top-ups/gifts.ts";
 import { createPromos } from "../../../src/payment/top-ups/promo.ts";
 import { findQuote, hasPaid } from "../../../src/payment/top-ups/quotes.ts";

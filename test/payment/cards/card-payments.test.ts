@@ -100,7 +100,7 @@ async function spend(fixture: CardFixture, address: UserAddress, winc: bigint): 
 }
 
 describe("a checkout", () => {
-  test("that is paid credits the account once, and leads to where it was told", async () => {
+  test("that is paid credits the account once, and redirects to the requested URL", async () => {
     const fixture = await fixtureOf();
     const top = await fixture.topUp(checkoutPath(alice, "?successUrl=https://app.example/ok?s={CHECKOUT_SESSION_ID}"));
     const page = await fetch(top.paymentSession.url);
@@ -117,7 +117,7 @@ describe("a checkout", () => {
     expect(await fixture.payment.held(provider("stripe"))).toBe(-tenDollars);
   });
 
-  test("whose card is declined says why and credits nothing until another card pays", async () => {
+  test("with a declined card shows the reason and credits nothing until another card pays", async () => {
     const fixture = await fixtureOf();
     const top = await fixture.topUp(checkoutPath(alice));
     for (const [card, said] of [
@@ -137,7 +137,7 @@ describe("a checkout", () => {
     expect(await fixture.balance(alice)).toBe(tenDollars);
   });
 
-  test("that expired takes no card, and its quote is expired", async () => {
+  test("that expired accepts no card, and its quote is expired", async () => {
     const fixture = await fixtureOf();
     const top = await fixture.topUp(checkoutPath(alice));
     fixture.payment.clock.advance(35 * 60_000);
@@ -150,7 +150,7 @@ describe("a checkout", () => {
 });
 
 describe("a payment", () => {
-  test("I: made in time is credited however late its report comes", async () => {
+  test("I: made in time is credited, however late its report arrives", async () => {
     const fixture = await fixtureOf({ isTold: false });
     const top = await fixture.topUp(intentPath(alice));
     fixture.payment.clock.advance(34 * 60_000);
@@ -161,7 +161,7 @@ describe("a payment", () => {
     expect(await fixture.balance(alice)).toBe(tenDollars);
   });
 
-  test("made long after its quote expired goes back to its payer, once", async () => {
+  test("made long after its quote expired is refunded, once", async () => {
     const fixture = await fixtureOf();
     const top = await fixture.topUp(intentPath(alice));
     fixture.payment.clock.advance(35 * 60_000 + 15 * 60_000 + 1_000);
@@ -177,7 +177,7 @@ describe("a payment", () => {
     expect(await fixture.balance(alice)).toBe(0n);
   });
 
-  test("within the quarter of an hour in which a bank may still ask is credited", async () => {
+  test("within a quarter of an hour after the expiry, during an authentication by the bank, is credited", async () => {
     const fixture = await fixtureOf();
     const top = await fixture.topUp(intentPath(alice));
     fixture.payment.clock.advance(35 * 60_000 + 15 * 60_000);
@@ -185,7 +185,7 @@ describe("a payment", () => {
     expect(await fixture.balance(alice)).toBe(tenDollars);
   });
 
-  test("cannot be made any more once the watch has ended its quote", async () => {
+  test("is no longer possible after the watch has ended its quote", async () => {
     const fixture = await fixtureOf();
     const top = await fixture.topUp(intentPath(alice));
     fixture.payment.clock.advance(35 * 60_000);
@@ -202,7 +202,7 @@ describe("a payment", () => {
     expect(await fixture.balance(alice)).toBe(BigInt(top.topUpQuote["winstonCreditAmount"] ?? ""));
   });
 
-  test("of another amount or currency than its quote's goes back", async () => {
+  test("of another amount or currency than its quote's is refunded", async () => {
     const fixture = await fixtureOf({ isTold: false });
     for (const [amount, currency] of [
       [999n, "usd"],
@@ -229,7 +229,7 @@ describe("a payment", () => {
     expect(await fixture.balance(alice)).toBe(0n);
   });
 
-  test("beside the one that paid a quote goes back, and the first one stays", async () => {
+  test("for a quote that is already paid is refunded, and the first payment stays", async () => {
     const fixture = await fixtureOf({ isTold: false });
     const top = await fixture.topUp(checkoutPath(alice));
     const { topUpQuoteId: quoteId = "" } = top.topUpQuote;
@@ -241,8 +241,8 @@ describe("a payment", () => {
   });
 });
 
-describe("money that goes back", () => {
-  test("by parts takes the same parts of the credits, and all of them in the end", async () => {
+describe("a refund or dispute", () => {
+  test("of parts of a payment withholds the same parts of the credits, and finally all of them", async () => {
     const fixture = await fixtureOf();
     const top = await paidBy(fixture, intentPath(alice));
     refundOf(fixture, top, 333);
@@ -255,7 +255,7 @@ describe("money that goes back", () => {
     expect(await fixture.payment.held(provider("stripe"))).toBe(0n);
   });
 
-  test("comes from what was spent too: the balance goes below zero", async () => {
+  test("of spent credits leaves a balance below zero", async () => {
     const fixture = await fixtureOf();
     const top = await paidBy(fixture, intentPath(alice));
     await spend(fixture, alice, tenDollars - 5n);
@@ -282,7 +282,7 @@ describe("money that goes back", () => {
     expect(await fixture.balance(alice)).toBe(left);
   });
 
-  test("by a refund and a dispute of the same payment takes no more than the payment", async () => {
+  test("of the same payment together withholds no more than the payment", async () => {
     const fixture = await fixtureOf();
     const top = await paidBy(fixture, intentPath(alice));
     refundOf(fixture, top, 600);
@@ -291,7 +291,7 @@ describe("money that goes back", () => {
     expect(await fixture.balance(alice)).toBe(0n);
   });
 
-  test("by the card that disputes whatever it pays is taken back with the payment's own report", async () => {
+  test("that arrives with the report of the payment is withheld at once", async () => {
     const fixture = await fixtureOf();
     const top = await fixture.topUp(checkoutPath(alice));
     await fixture.payPage(top.paymentSession.url, "4000 0000 0000 0259");
@@ -300,7 +300,7 @@ describe("money that goes back", () => {
     expect(await quoteOf(fixture, top)).toMatchObject({ state: "paid", taken_back_winc: tenDollars });
   });
 
-  test("but that the payer's bank sends back is given back to the account", async () => {
+  test("that fails at the payer's bank is returned to the account", async () => {
     const fixture = await fixtureOf();
     const top = await paidBy(fixture, intentPath(alice));
     refundOf(fixture, top, 250);
@@ -321,7 +321,7 @@ describe("money that goes back", () => {
     }
   });
 
-  test("by a dispute that a refund of half has ended is half", async () => {
+  test("of half, which ends a dispute, withholds half", async () => {
     const fixture = await fixtureOf();
     const top = await paidBy(fixture, intentPath(alice));
     const dispute = { id: "dp_1", payment_intent: top.paymentSession.id, amount: 500, currency: "usd" };
@@ -334,7 +334,7 @@ describe("money that goes back", () => {
     expect(await fixture.balance(alice)).toBe(tenDollars / 2n);
   });
 
-  test("is not taken by an inquiry, in which no money moves", async () => {
+  test("does not begin with an inquiry, in which no money moves", async () => {
     const fixture = await fixtureOf();
     const top = await paidBy(fixture, intentPath(alice));
     const said = { kind: "dispute", disputeId: "dp_1", paymentId: top.paymentSession.id } as const;
@@ -349,8 +349,8 @@ describe("money that goes back", () => {
   });
 });
 
-describe("a report that is lost", () => {
-  test("of a payment is found by client for the open quote", async () => {
+describe("a lost report", () => {
+  test("of a payment is found by the status of the open quote", async () => {
     for (const path of [intentPath(alice), checkoutPath(bob)]) {
       const fixture = await fixtureOf({ isTold: false });
       const top = await fixture.topUp(path);
@@ -369,7 +369,7 @@ describe("a report that is lost", () => {
     open = undefined;
   });
 
-  test("of anything is found in the list of events, once", async () => {
+  test("of any kind is found in the list of events, once", async () => {
     const fixture = await fixtureOf({ isTold: false });
     await fixture.watch.look(signal);
     const [stored, disputed, refunded] = [
@@ -389,7 +389,7 @@ describe("a report that is lost", () => {
     expect(await fixture.balance(bob)).toBe(tenDollars - tenDollars / 2n);
   });
 
-  test("of more than a page is found when the service comes back after three days", async () => {
+  test("on any page is found when the service restarts after three days", async () => {
     const fixture = await fixtureOf({ isTold: false });
     await fixture.watch.look(signal);
     for (let each = 0; each < 30; each += 1) {
@@ -406,7 +406,7 @@ describe("a report that is lost", () => {
     expect(await fixture.balance(alice)).toBe(30n * each);
   });
 
-  test("of one payment that cannot be taken in keeps no other from being found", async () => {
+  test("of a payment that fails to be processed does not block the others", async () => {
     const fixture = await fixtureOf({ isTold: false });
     await fixture.watch.look(signal);
     const tops = [await fixture.topUp(intentPath(alice)), await fixture.topUp(intentPath(bob))];
@@ -430,7 +430,7 @@ describe("a report that is lost", () => {
     expect(await fixture.balance(alice)).toBe(tenDollars);
   });
 
-  test("does not block others when it is rejected again and again: neither a refund nor the check of a quote", async () => {
+  test("that is rejected repeatedly does not block other refunds or checks of quotes", async () => {
     const fixture = await fixtureOf({ isTold: false });
     const { database: ledger, clock } = fixture.payment;
     const refuse = async () => {
@@ -474,7 +474,7 @@ describe("a report that is lost", () => {
     expect(wanted).toHaveLength(25);
   });
 
-  test("is searched for no longer than Stripe can be reached, and the watch says how long that is", async () => {
+  test("is not searched while Stripe is unreachable, and the watch reports for how long", async () => {
     const fixture = await fixtureOf({ stripe: { url: "http://127.0.0.1:1", secretKey: sandboxKey } });
     await fixture.watch.look(signal);
     fixture.payment.clock.advance(60_000);
@@ -482,7 +482,7 @@ describe("a report that is lost", () => {
     expect(fixture.watch.blindMs()).toBe(60_000);
   });
 
-  test("leaves nothing open for ever: unpaid quotes end, and are removed in the end", async () => {
+  test("leaves no quote open for ever: unpaid quotes end, and are removed later", async () => {
     const fixture = await fixtureOf({ isTold: false });
     const tops = [
       await fixture.topUp(intentPath(alice)),
@@ -502,7 +502,7 @@ describe("a report that is lost", () => {
 });
 
 describe("a quote", () => {
-  test("I: whose session cannot be opened is given up, and the caller is told", async () => {
+  test("I: whose session cannot be opened has failed, and the client gets the failure", async () => {
     const fixture = await fixtureOf({ stripe: { url: "http://127.0.0.1:1", secretKey: sandboxKey } });
     const { status, body } = await fixture.ask(checkoutPath(alice));
     expect([status, body]).toEqual([503, "Error creating stripe payment session!"]);
@@ -510,7 +510,7 @@ describe("a quote", () => {
     expect(rows).toEqual([{ state: "failed" }]);
   });
 
-  test("whose key Stripe does not know opens no session", async () => {
+  test("with a key that Stripe rejects opens no session", async () => {
     const elsewhere = await openCardFixture();
     const fixture = await fixtureOf({ stripe: { url: elsewhere.sandboxUrl, secretKey: "sk_test_wrong" } });
     expect((await fixture.ask(intentPath(alice))).status).toBe(503);
@@ -522,7 +522,7 @@ describe("a promo code", () => {
   const rules = { promos: [promoRule("HALF", "0.5"), promoRule("NEW", "0.9", { group: "new" })] };
   const half = (path: string) => `${path}?promoCode=half`;
 
-  test("lowers what is charged, and what nobody paid for comes from promotions", async () => {
+  test("lowers the charge, and the unpaid credits come from promotions", async () => {
     const fixture = await fixtureOf({ rules });
     const top = await paidBy(fixture, half(intentPath(alice)));
     expect(top.topUpQuote).toMatchObject({ paymentAmount: 500, quotedPaymentAmount: 1000 });
@@ -536,7 +536,7 @@ describe("a promo code", () => {
     expect(await fixture.payment.held(provider("stripe"))).toBe(0n);
   });
 
-  test("is used up by a payment, never by a quote", async () => {
+  test("is used up by a payment, not by a quote", async () => {
     const fixture = await fixtureOf({ rules });
     for (let unpaid = 0; unpaid < 3; unpaid += 1) await fixture.topUp(half(intentPath(alice)));
     await paidBy(fixture, half(intentPath(alice)));
@@ -545,7 +545,7 @@ describe("a promo code", () => {
     expect(body).toContain("'HALF'");
   });
 
-  test("that was paid with meanwhile buys what was charged: two quotes of one user are not two discounts", async () => {
+  test("that was used in between buys only the charged part: two quotes of one user do not get two discounts", async () => {
     const fixture = await fixtureOf({ rules });
     const first = await fixture.topUp(half(intentPath(alice)));
     const second = await fixture.topUp(half(intentPath(alice)));
@@ -556,7 +556,7 @@ describe("a promo code", () => {
     expect(await fixture.payment.held(promo)).toBe(-tenDollars / 2n);
   });
 
-  test("for new users is rejected for an account that has paid", async () => {
+  test("for new users is rejected for an account with an earlier payment", async () => {
     const fixture = await fixtureOf({ rules });
     await paidBy(fixture, intentPath(alice));
     expect((await fixture.ask(`${intentPath(alice)}?promoCode=NEW`)).status).toBe(400);
@@ -574,7 +574,7 @@ describe("a gift", () => {
     return await fixture.payment.held(gift(row?.id ?? "none"));
   }
 
-  test("that is paid for is redeemed once, by whoever comes first", async () => {
+  test("that is paid for is redeemed once, by the first request", async () => {
     const fixture = await fixtureOf();
     const { giftId } = await paidBy(fixture, giftPath);
     expect(await giftHeld(fixture)).toBe(tenDollars);
@@ -595,7 +595,7 @@ describe("a gift", () => {
     expect((await fixture.balance(alice)) + (await fixture.balance(bob))).toBe(tenDollars);
   });
 
-  test("is not redeemed by what looks at links without being asked", async () => {
+  test("is not redeemed by a link preview", async () => {
     const fixture = await fixtureOf();
     const { giftId } = await paidBy(fixture, giftPath);
     const path = `/v1/redeem?id=${giftId}&destinationAddress=${alice}`;
@@ -606,7 +606,7 @@ describe("a gift", () => {
     expect((await redeem(fixture, giftId, alice, "POST")).status).toBe(200);
   });
 
-  test("is taken by a person on the page of its link, who is told when it is gone", async () => {
+  test("is redeemed on the page of its link, which also shows that it is gone", async () => {
     const fixture = await fixtureOf();
     const { giftUrl = "", giftId = "" } = await paidBy(fixture, giftPath);
     const headers = { accept: "text/html,*/*;q=0.8" };
@@ -630,7 +630,7 @@ describe("a gift", () => {
     expect(await fixture.balance(bob)).toBe(tenDollars);
   });
 
-  test("link that carries anything but an id is answered as JSON, whoever asks", async () => {
+  test("link with an invalid id gets a JSON response, also in a browser", async () => {
     const fixture = await fixtureOf();
     const headers = { accept: "text/html" };
     const { status, body } = await fixture.ask("/v1/redeem?id=%3Cscript%3E", { headers });
@@ -655,7 +655,7 @@ describe("a gift", () => {
     expect([status, body]).toEqual([400, message]);
   });
 
-  test("that is not paid for yet is rejected, and redeemed when it is", async () => {
+  test("that is unpaid is rejected, and redeemed after the payment", async () => {
     const fixture = await fixtureOf();
     const top = await fixture.topUp(giftPath);
     expect((await redeem(fixture, top.giftId, alice)).body).toBe("Failure to redeem payment receipt!");
@@ -663,7 +663,7 @@ describe("a gift", () => {
     expect((await redeem(fixture, top.giftId, alice)).status).toBe(200);
   });
 
-  test("G: whose payer takes the money back is taken from whoever redeemed it", async () => {
+  test("G: with a charged-back payment is withheld from its redeemer", async () => {
     const fixture = await fixtureOf();
     const top = await paidBy(fixture, giftPath);
     await redeem(fixture, top.giftId, bob);
@@ -675,7 +675,7 @@ describe("a gift", () => {
     expect(await fixture.balance(bob)).toBe(tenDollars);
   });
 
-  test("whose payer takes the money back before anybody came is empty until the dispute is won", async () => {
+  test("with a charged-back payment before its redemption is empty until the dispute is won", async () => {
     const fixture = await fixtureOf();
     const top = await paidBy(fixture, giftPath);
     const dispute = disputeOf(fixture, top);
@@ -688,7 +688,7 @@ describe("a gift", () => {
   });
 });
 
-describe("letters that are doubled, late and out of order", () => {
+describe("reports that are repeated, late and out of order", () => {
   test("end in the same balances", async () => {
     for (let seed = 1; seed <= 5; seed += 1) {
       const faults = { ...noFaults, delayMsMax: 60_000, doubledShare: 0.5 };

@@ -274,7 +274,7 @@ function shuffled<Value>(random: Random, list: readonly Value[]): Value[] {
   return order;
 }
 
-test("the orders tell every kind of report that says something to us", () => {
+test("the generated orders contain every kind of relevant report", () => {
   const kinds = new Set(events.map(({ type }) => type));
   // Sessions of cards have no payments that come later, and the sandbox tells refunds by their newer name.
   const never = [

@@ -47,7 +47,7 @@ for (const kind of ledgerKinds())
     const wincOf = async (address: UserAddress) => (await payment.credits.balance(address))?.winc;
     const stateOf = async (id: string) => (await payment.credits.approval(id))?.state;
 
-    test("an approval moves its winc out of the payer's balance, and both see it", async () => {
+    test("an approval moves its winc out of the payer's balance, and both addresses list it", async () => {
       const given = await give("first", 300n, testStart + hour);
       expect(given).toEqual({
         id: "first",
@@ -96,7 +96,7 @@ for (const kind of ledgerKinds())
       expect(await payment.credits.balance(bob)).toBeUndefined();
     });
 
-    test("a data item gives one approval, also when the first has ended, and also when it is sent 50 times at once", async () => {
+    test("a data item creates one approval, also when the first has ended, and also when it is sent 50 times at once", async () => {
       const many = await Promise.allSettled(Array.from({ length: 50 }, () => give("same", 10n)));
       expect(many.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
       const conflict = {
@@ -121,7 +121,7 @@ for (const kind of ledgerKinds())
       expect(await wincOf(ada)).toBe(1_999n);
     });
 
-    test("D: what expires first is spent first, what never expires last, however they were given", async () => {
+    test("D: approvals are spent by their expiry, those without expiry last, in any order of creation", async () => {
       await give("never", 10n);
       await give("late", 10n, testStart + 3 * hour);
       await give("soon", 10n, testStart + hour);
@@ -135,7 +135,7 @@ for (const kind of ledgerKinds())
       ]);
     });
 
-    test("D: an approval can be spent while now < its expiry, and not from then on, whether anybody has looked or not", async () => {
+    test("D: an approval can be spent while now < its expiry, and not afterwards, also without the expiry round", async () => {
       await give("hourly", 10n, testStart + hour);
       payment.clock.set(testStart + hour - 1);
       await reserve("just in time", 5n);
@@ -147,7 +147,7 @@ for (const kind of ledgerKinds())
       expect(await stateOf("hourly")).toBe("active"); // nobody has written since
     });
 
-    test("C: an expired approval is given back once, however many read it, reserve and clean up at once", async () => {
+    test("C: an expired approval is returned once, with concurrent reads, reservations and expiry rounds", async () => {
       await give("brief", 400n, testStart + hour);
       payment.clock.advance(hour);
       await Promise.all(
@@ -180,7 +180,7 @@ for (const kind of ledgerKinds())
       expect(await rowsOf(payment)).toEqual(before);
     });
 
-    test("what has expired can be spent by the payer in the same step in which it is found", async () => {
+    test("expired credits can be spent by the payer in the same step in which they are returned", async () => {
       await give("all", 1_000n, testStart + hour);
       payment.clock.advance(hour);
       const { parts } = await payment.credits.reserve({ ...freeFor(ada, "item", payment), winc: 1_000n });
@@ -188,7 +188,7 @@ for (const kind of ledgerKinds())
       expect(await stateOf("all")).toBe("expired");
     });
 
-    test("an approval of which the last winc is posted is used, and not before", async () => {
+    test("an approval is used when its last winc is posted, and not before", async () => {
       await give("small", 10n);
       const first = await reserve("one", 4n);
       const second = await reserve("two", 6n);
@@ -202,7 +202,7 @@ for (const kind of ledgerKinds())
       expect(await payment.credits.approval("small")).toMatchObject({ state: "used", usedWinc: 10n });
     });
 
-    test("an approval that is posted to the end only after its expiry has expired", async () => {
+    test("an approval whose last winc is posted after its expiry ends as expired", async () => {
       for (const [early, state] of [
         [1, "used"],
         [0, "expired"],
@@ -217,7 +217,7 @@ for (const kind of ledgerKinds())
       expect(await wincOf(ada)).toBe(980n);
     });
 
-    test("an upload that fails gives an exhausted approval back to be spent again", async () => {
+    test("a failed upload makes an exhausted approval spendable again", async () => {
       await give("small", 10n);
       const failed = await reserve("one", 10n);
       await payment.credits.void(failed.id);
@@ -225,7 +225,7 @@ for (const kind of ledgerKinds())
       expect((await reserve("one", 10n)).state).toBe("pending");
     });
 
-    test("revoking gives back what nobody has spent, for all approvals of the pair and no other", async () => {
+    test("a revocation returns the unspent credits of all approvals of the pair, and of no other", async () => {
       await give("first", 100n);
       await give("second", 50n, testStart + hour);
       await give("for another", 30n, undefined, cy);
@@ -237,7 +237,7 @@ for (const kind of ledgerKinds())
       await expect(reserve("more", 1n)).rejects.toMatchObject({ code: "insufficient_balance" });
     });
 
-    test("a revocation that is sent again answers the same and gives nothing back again", async () => {
+    test("a repeated revocation returns the same approvals and no credits", async () => {
       await give("first", 100n);
       const revoke = () => payment.credits.revoke({ payer: ada, approved: bob, revokeId: "back" });
       const [first, ...others] = await Promise.all(Array.from({ length: 20 }, revoke));
@@ -248,7 +248,7 @@ for (const kind of ledgerKinds())
       expect(await wincOf(ada)).toBe(900n);
     });
 
-    test("a revocation of nothing says of which pair there is nothing", async () => {
+    test("a revocation without approvals is rejected and names the pair", async () => {
       await give("expired", 1n, testStart + hour);
       payment.clock.advance(hour);
       await expect(payment.credits.revoke({ payer: ada, approved: bob, revokeId: "back" })).rejects.toMatchObject({
@@ -262,7 +262,7 @@ for (const kind of ledgerKinds())
       expect(await stateOf("expired")).toBe("expired");
     });
 
-    test("E: an upload that fails after its approval ended gives its part to the payer, once, and no more than it drew", async () => {
+    test("E: an upload that fails after its approval ended returns its part to the payer, once", async () => {
       for (const ends of ["revoked", "expired"] as const) {
         const before = await wincOf(ada);
         await give(ends, 100n, payment.clock.now() + hour);
@@ -278,7 +278,7 @@ for (const kind of ledgerKinds())
       }
     });
 
-    test("F: the entries of every account sum to its balance, and all of them to nothing, after each kind of step", async () => {
+    test("F: the entries of every account sum to its balance, and all entries to zero, after each kind of step", async () => {
       await give("kept", 100n);
       await give("brief", 100n, testStart + hour);
       const posted = await reserve("posted", 50n);
@@ -312,7 +312,7 @@ for (const kind of ledgerKinds())
       expect(await wincOf(ada)).toBe(1_000n - 50n - 100n);
     });
 
-    test("spending, revoking and expiring at once conserve every winc", async () => {
+    test("concurrent spending, revoking and expiring conserve every winc", async () => {
       for (let round = 0; round < 5; round++) {
         await give(`a-${round}`, 60n, payment.clock.now() + hour);
         await give(`b-${round}`, 60n);
@@ -339,7 +339,7 @@ for (const kind of ledgerKinds())
       expect(await payment.held(user(ada))).toBe(1_000n - (posted?.winc ?? 0n));
     });
 
-    test("a clock that is set back finds an ended approval ended", async () => {
+    test("an ended approval stays ended when the clock is set back", async () => {
       await give("brief", 10n, testStart + hour);
       payment.clock.advance(hour);
       await payment.credits.expire(never);

@@ -73,7 +73,7 @@ for (const kind of ledgerKinds())
       return balance && [balance.winc, balance.controlledWinc, balance.effectiveBalance];
     };
 
-    test("follow the life of an address that gives and one that receives", async () => {
+    test("follow approvals from creation to end, for the payer and the approved address", async () => {
       for (const [what, act, adaHas, bobHas] of life) {
         await act(payment);
         expect({ what, ada: await shown(ada), bob: await shown(bob) }).toEqual({
@@ -84,7 +84,7 @@ for (const kind of ledgerKinds())
       }
     });
 
-    test("an address of which all approvals ended is a stranger again", async () => {
+    test("an address whose approvals all ended has no balance again", async () => {
       await payment.credit(ada, 10n);
       await approve("first", 10n)(payment);
       expect(await shown(bob)).toEqual([0n, 0n, 10n]);

@@ -10,7 +10,7 @@ import { openTestPayment, testAddress } from "../../support/payment.ts";
 const ada = testAddress("ada");
 const never = new AbortController().signal;
 
-test("what expires is given back by itself", async () => {
+test("expired credits are returned in the background", async () => {
   const payment = await openTestPayment();
   await payment.credit(ada, 10n);
   const expiresAt = payment.clock.now();
@@ -36,7 +36,7 @@ test("what expires is given back by itself", async () => {
   await payment.close();
 });
 
-test("a round that fails is said, and the next one tries again", async () => {
+test("a failed round is logged, and the next round tries again", async () => {
   const said: string[] = [];
   const log = { ...silentLog, warn: (message: string) => void said.push(message) };
   let rounds = 0;
@@ -53,7 +53,7 @@ test("a round that fails is said, and the next one tries again", async () => {
   expect(said).toEqual(["expired credits were not returned; the next round tries again"]);
 });
 
-test("closing waits for the round under way, tells it to end, and begins no other", async () => {
+test("close aborts the running round, waits for its end, and starts no other", async () => {
   const begun = Promise.withResolvers<AbortSignal>();
   const finish = Promise.withResolvers<number>();
   let rounds = 0;

@@ -42,7 +42,7 @@ for (const kind of ledgerKinds())
     });
     afterEach(() => payment.close());
 
-    test("gives each payer what came of them, once, also when it is asked for at the same time", async () => {
+    test("returns each payer's part once, also for concurrent calls", async () => {
       const { id } = await reserve(12n);
       await payment.credits.post(id);
       expect(await balances()).toEqual([93n, 5n, 12n]);
@@ -53,7 +53,7 @@ for (const kind of ledgerKinds())
       expect(await checkLedger(payment.database)).toEqual([]);
     });
 
-    test("gives back what was paid at once as well", async () => {
+    test("returns an immediate payment as well", async () => {
       const step = { now: payment.clock.now(), makeId: payment.makeId };
       const asked = { itemId: "item", signer: bela, paidBy: [anna], directive: "list-or-signer" } as const;
       const { id } = await payment.database.write((tx) => payAtOnce(tx, { ...asked, winc: 12n }, step));
@@ -63,7 +63,7 @@ for (const kind of ledgerKinds())
       expect(await checkLedger(payment.database)).toEqual([]);
     });
 
-    test("lets the item be paid for again, which is another reservation, and refunded again", async () => {
+    test("allows another reservation of the item, which can be refunded again", async () => {
       const first = await reserve(7n);
       await payment.credits.post(first.id);
       await refund(first.id);
@@ -78,7 +78,7 @@ for (const kind of ledgerKinds())
       expect(await checkLedger(payment.database)).toEqual([]);
     });
 
-    test("gives nothing back for what is only held, or was given back", async () => {
+    test("returns nothing for a held or voided reservation", async () => {
       const { id } = await reserve(12n);
       await refund(id);
       expect(await payment.credits.reservation("item")).toMatchObject({ state: "pending" });

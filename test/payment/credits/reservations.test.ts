@@ -61,7 +61,7 @@ for (const kind of ledgerKinds())
       payment.credits.approve({ approvalId, payer, approved, winc, expiresAt });
     const wincOf = async (address: UserAddress) => (await payment.credits.balance(address))?.winc;
 
-    test("a reservation holds winc until it is posted, which spends them once, however often it is asked", async () => {
+    test("a reservation holds winc until it is posted, which spends them once, however often it is called", async () => {
       const reservation = await reserve("item", 300n);
       expect(reservation).toEqual({
         id: "item.1",
@@ -82,7 +82,7 @@ for (const kind of ledgerKinds())
       expect(await wincOf(ada)).toBe(700n);
     });
 
-    test("E: a reservation is given back once, however often it is asked, and no more than it held", async () => {
+    test("E: a reservation is returned once, however often it is voided", async () => {
       const { id } = await reserve("item", 300n);
       const voided = await Promise.all(Array.from({ length: 50 }, () => payment.credits.void(id)));
       expect(new Set(voided)).toEqual(new Set(["voided"]));
@@ -91,7 +91,7 @@ for (const kind of ledgerKinds())
       expect(await payment.held(revenue)).toBe(0n);
     });
 
-    test("of post, void and expire that race, one wins, and all are told which", async () => {
+    test("of concurrent post, void and expire one wins, and all return its state", async () => {
       const winners = new Map<string, number>();
       for (let round = 0; round < 30; round++) {
         const { id } = await reserve(`item-${round}`, 10n, { expiresAt: payment.clock.now() });
@@ -131,7 +131,7 @@ for (const kind of ledgerKinds())
       expect(await wincOf(ada)).toBe(900n);
     });
 
-    test("a pending reservation keeps its price and takes over a later expiry", async () => {
+    test("a pending reservation keeps its price and adopts a later expiry", async () => {
       await reserve("item", 100n);
       expect(await reserve("item", 200n, { expiresAt: testStart + 2 * hour })).toMatchObject({
         winc: 100n,
@@ -148,7 +148,7 @@ for (const kind of ledgerKinds())
       });
     });
 
-    test("after an attempt that failed, the next is paid for anew, and a late word about the old one changes nothing", async () => {
+    test("after a failed attempt the next one has a new reservation, and a late call for the old one changes nothing", async () => {
       await reserve("item", 100n);
       await payment.credits.void("item.1");
       expect(await reserve("item", 150n)).toMatchObject({ id: "item.2", state: "pending", winc: 150n });
@@ -161,7 +161,7 @@ for (const kind of ledgerKinds())
       expect(await payment.credits.reservation("item")).toMatchObject({ id: "item.3", state: "pending" });
     });
 
-    test("an abandoned reservation is given back from its expiry on, and can be posted until that is done", async () => {
+    test("an expired reservation is returned by the expiry round, and can be posted until then", async () => {
       await reserve("abandoned", 100n);
       await reserve("late", 50n);
       payment.clock.set(testStart + hour - 1);
@@ -173,7 +173,7 @@ for (const kind of ledgerKinds())
       expect(await wincOf(ada)).toBe(950n);
     });
 
-    test("more reservations than end in one step end all the same", async () => {
+    test("more expired reservations than one step handles all end", async () => {
       await Promise.all(Array.from({ length: 120 }, (_, number) => reserve(`item-${number}`, 1n)));
       payment.clock.advance(hour);
       expect(await payment.credits.expire(never)).toBe(120);
@@ -182,7 +182,7 @@ for (const kind of ledgerKinds())
       expect(await payment.credits.expire(stopped)).toBe(0);
     });
 
-    test("an item that costs nothing is reserved and posted, by a stranger too, and moves nothing", async () => {
+    test("a free item is reserved and posted without a transfer, also for an unknown address", async () => {
       const { id, parts } = await reserve("free", 0n, { signer: dee });
       expect(parts).toEqual([]);
       expect(await payment.credits.post(id)).toBe("posted");
@@ -196,7 +196,7 @@ for (const kind of ledgerKinds())
       return payment.database.write((tx) => payAtOnce(tx, asked, step));
     };
 
-    test("an item that is there is paid for in one movement, from approvals by their expiry and then by its signer", async () => {
+    test("a stored item is paid for in one transfer, from approvals by their expiry and then by its signer", async () => {
       await payment.credit(bob, 100n);
       await approve("late", bob, 40n);
       await approve("soon", bob, 10n, testStart + hour);
@@ -226,7 +226,7 @@ for (const kind of ledgerKinds())
       expect(await payment.held(revenue)).toBe(60n);
     });
 
-    test("an item is paid for once, with what is held for it where something is, at the price of that", async () => {
+    test("an item is paid for once, from a pending reservation at its price if there is one", async () => {
       const paid = await Promise.all(Array.from({ length: 20 }, () => pay("often", 5n)));
       expect(new Set(paid.map(({ id }) => id))).toEqual(new Set(["often.1"]));
       await reserve("held", 30n);
@@ -238,7 +238,7 @@ for (const kind of ledgerKinds())
       expect(await wincOf(ada)).toBe(915n);
     });
 
-    test("who cannot pay at once pays nothing", async () => {
+    test("a payer with too few credits pays nothing", async () => {
       await payment.credit(bob, 10n);
       await approve("some", bob, 10n);
       const told = pay("item", 1_011n, { paidBy: [bob] });
@@ -271,7 +271,7 @@ for (const kind of ledgerKinds())
       expect(await wincOf(ada)).toBe(1_000n + 100n * (7n - 5n - 3n));
     });
 
-    test("G: what is charged back is taken from whoever has it, spent or not, and nothing of it is spent again", async () => {
+    test("G: charged-back credits are withheld from their holder, spent or not, and cannot be spent again", async () => {
       await payment.credit(bob, 100n);
       const { id } = await reserve("item", 40n, { signer: bob });
       const { id: other } = await reserve("other", 10n, { signer: bob });
@@ -371,7 +371,7 @@ for (const kind of ledgerKinds())
         });
     });
 
-    test("what comes back goes into approvals that can be spent, and to the payers of those that cannot", async () => {
+    test("returned credits go to spendable approvals, and to the payers of ended ones", async () => {
       await payment.credit(bob, 300n);
       await approve("lasting", bob, 100n);
       await approve("brief", bob, 100n, testStart + hour);
@@ -409,7 +409,7 @@ for (const kind of ledgerKinds())
       expect((await reserve("shared", 1n, { paidBy: [bob], directive: "list-only" })).state).toBe("pending");
     });
 
-    test("a payer whose debt is covered by what has expired pays again, before anybody has given it back", async () => {
+    test("a payer whose debt is covered by expired approvals can pay before the expiry round", async () => {
       await payment.credit(bob, 100n);
       await approve("brief", bob, 60n, testStart + hour, cy);
       await approve("lasting", bob, 30n);
@@ -422,7 +422,7 @@ for (const kind of ledgerKinds())
       expect((await reserve("item", 1n, listed)).parts).toMatchObject([{ approvalId: "lasting", winc: 1n }]);
     });
 
-    test("a debtor may spend what others approved, and pays debts with what comes back", async () => {
+    test("an address in debt may spend received approvals, and returned credits reduce its debt", async () => {
       await payment.credit(bob, 100n);
       await approve("for ada", bob, 60n);
       const { id } = await reserve("own", 500n);

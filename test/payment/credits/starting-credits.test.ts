@@ -15,7 +15,7 @@ const [ada, bob] = [testAddress("ada"), testAddress("bob")];
 for (const kind of ledgerKinds())
   describeWith(kind.need, `starting credits on ${kind.name}`, () => {
     describe("are given", () => {
-      test("once, also after they are spent, and to who comes later", async () => {
+      test("once to each account, also after they are spent, and to later accounts", async () => {
         const payment = await openTestPayment({ kind });
         const parts = { ledger: payment.database, clock: payment.clock.now, makeId: payment.makeId };
         expect(await giveStartingCredits(parts, [ada], 100n)).toEqual([ada]);
@@ -29,7 +29,7 @@ for (const kind of ledgerKinds())
         await payment.close();
       });
 
-      test("once when twenty give them at once, from two connections", async () => {
+      test("once for twenty concurrent calls over two connections", async () => {
         const payment = await openTestPayment({ kind });
         const second = await payment.ledger.openAgain();
         const { clock, makeId } = payment;

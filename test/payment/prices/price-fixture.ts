@@ -14,8 +14,8 @@ import {
 } from "../../../src/payment/prices/price-rules.ts";
 import { type FeedPair, keyOf } from "../../../src/payment/prices/price-sources.ts";
 import type { Prices } from "../../../src/payment/prices/price-types.ts";
+import { createPrices } from "../../../src/payment/prices/prices.ts";
 import { type Rational, readDecimal } from "../../../src/payment/prices/rational.ts";
-import { createPrices } from "../../../src/payment/prices/token-prices.ts";
 
 /** When prices are asked for, Unix milliseconds. */
 export const priceTime = 1_800_000_000_000;

@@ -6,7 +6,7 @@ import { describe, expect, test } from "bun:test";
 import type { Token } from "../../../src/payment/addresses.ts";
 import { defaultRules, type FeeRule } from "../../../src/payment/prices/price-rules.ts";
 import { keyOf } from "../../../src/payment/prices/price-sources.ts";
-import { feedPairsOf } from "../../../src/payment/prices/token-prices.ts";
+import { feedPairsOf } from "../../../src/payment/prices/prices.ts";
 import { testAddress } from "../../support/payment.ts";
 import { arAt, failureOf, feeRule, pricesIn, priceTime, promoRule, uploadRule } from "./price-fixture.ts";
 

@@ -79,8 +79,8 @@ describe("a refresh", () => {
     await refresh.close();
     const said = lines.filter(({ level }) => level !== "debug").map(({ message }) => message);
     expect(said.slice(0, 2)).toEqual([
-      "a price cannot be had; the last one is used while it may be",
-      "a price can be had again",
+      "price source failed; the last price is used until it expires",
+      "price source recovered",
     ]);
   });
 

@@ -5,9 +5,9 @@
 import { describe, expect, test } from "bun:test";
 import { Failure } from "../../../src/failures.ts";
 import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
-import { unitFault } from "../../../src/payment/prices/currency-units.ts";
 import { defaultRules, inForce } from "../../../src/payment/prices/price-rules.ts";
 import { readRules } from "../../../src/payment/prices/price-rules-reader.ts";
+import { unitFault } from "../../../src/payment/prices/price-types.ts";
 import { compare, rational } from "../../../src/payment/prices/rational.ts";
 
 const fee = {
@@ -117,116 +117,149 @@ describe("rules of an operator", () => {
 
   const listed = { feedId: "gold", contract: `0x${"ab".repeat(20)}`, decimals: 8 };
   const faults: readonly (readonly [unknown, string])[] = [
-    [[], "it must be an object"],
-    [{ fee: [] }, "fee is not known here; known are currencies, tokens, fees, discounts, uploads, promoCodes"],
-    [{ fees: {} }, "fees must be a list"],
-    [{ fees: [1] }, "fees[0] must be an object"],
-    [{ fees: [fee, { ...fee, name: "" }] }, "fees[1].name must be a text of 1 to 500 characters"],
-    [{ fees: [{ ...fee, name: undefined }] }, "fees[0].name is missing"],
-    [{ fees: [{ ...fee, operator: "divide" }] }, "fees[0].operator must be one of multiply, add"],
+    [[], "invalid value […] for the rules: expected an object"],
+    [{ fee: [] }, "unknown field fee: expected one of currencies, tokens, fees, discounts, uploads, promoCodes"],
+    [{ fees: {} }, "invalid value {…} for fees: expected a list"],
+    [{ fees: [1] }, "invalid value 1 for fees[0]: expected an object"],
+    [
+      { fees: [fee, { ...fee, name: "" }] },
+      "invalid value '' for fees[1].name: expected a text of 1 to 500 characters",
+    ],
+    [{ fees: [{ ...fee, name: undefined }] }, "missing field fees[0].name"],
+    [
+      { fees: [{ ...fee, operator: "divide" }] },
+      "invalid value 'divide' for fees[0].operator: expected one of multiply, add",
+    ],
     [
       { fees: [{ ...fee, operatorMagnitude: "x" }] },
-      'fees[0].operatorMagnitude must be a decimal, as 0.766 or "0.766"',
+      `invalid value 'x' for fees[0].operatorMagnitude: expected a decimal such as 0.766 or "0.766"`,
     ],
-    [{ fees: [{ ...fee, operatorMagnitude: 0 }] }, "fees[0].operatorMagnitude must be above 0"],
-    [{ fees: [{ ...fee, operatorMagnitude: -1 }] }, "fees[0].operatorMagnitude must not be below 0: it is a factor"],
-    [{ tokens: { "base-gold": { ...listed, decimals: undefined } } }, "tokens.base-gold.decimals is missing"],
-    [{ tokens: { "base-gold": { ...listed, contract: undefined } } }, "tokens.base-gold.contract is missing"],
-    [{ tokens: { "base-gold": { ...listed, decimals: 37 } } }, "tokens.base-gold.decimals must be at most 36"],
+    [
+      { fees: [{ ...fee, operatorMagnitude: 0 }] },
+      "invalid value 0 for fees[0].operatorMagnitude: expected a factor above 0",
+    ],
+    [
+      { fees: [{ ...fee, operatorMagnitude: -1 }] },
+      "invalid value -1 for fees[0].operatorMagnitude: expected 0 or more, because it is a factor",
+    ],
+    [{ tokens: { "base-gold": { ...listed, decimals: undefined } } }, "missing field tokens.base-gold.decimals"],
+    [{ tokens: { "base-gold": { ...listed, contract: undefined } } }, "missing field tokens.base-gold.contract"],
+    [
+      { tokens: { "base-gold": { ...listed, decimals: 37 } } },
+      "invalid value 37 for tokens.base-gold.decimals: expected at most 36",
+    ],
     [
       { tokens: { "base-gold": { ...listed, contract: "0x12" } } },
-      "tokens.base-gold.contract must be an address of 20 bytes, with a right checksum if it has one",
+      "invalid value '0x12' for tokens.base-gold.contract: expected an address of 20 bytes, with a valid checksum if it has one",
     ],
-    [{ tokens: { "tron-gold": listed } }, "tokens.tron-gold names no token"],
-    [{ tokens: { usdc: listed } }, "tokens.usdc.contract is not known here; known are feedId, confirmations"],
+    [{ tokens: { "tron-gold": listed } }, "invalid value 'tron-gold' for tokens.tron-gold: expected a known token"],
+    [{ tokens: { usdc: listed } }, "unknown field tokens.usdc.contract: expected one of feedId, confirmations"],
     [
       { tokens: { "base-gold": listed, "base-silver": listed } },
-      "tokens names one contract twice, as base-gold and as base-silver",
+      "invalid value '0xABaBaBaBABabABabAbAbABAbABabababaBaBABaB' for tokens: expected one token per contract, but base-gold and base-silver share it",
     ],
-    [{ fees: [{ ...fee, payments: ["base-gold"] }] }, "fees[0].payments[0] names no token"],
-    [{ fees: [{ ...fee, payments: ["euro"] }] }, "fees[0].payments[0] names no token"],
-    [{ fees: [{ ...fee, payments: undefined }] }, "fees[0].payments is missing"],
-    [{ fees: [{ ...fee, startsAt: "yesterday" }] }, "fees[0].startsAt must be a moment, as 2026-01-31T00:00:00Z"],
+    [
+      { fees: [{ ...fee, payments: ["base-gold"] }] },
+      "invalid value 'base-gold' for fees[0].payments[0]: expected a known token",
+    ],
+    [
+      { fees: [{ ...fee, payments: ["euro"] }] },
+      "invalid value 'euro' for fees[0].payments[0]: expected a known token",
+    ],
+    [{ fees: [{ ...fee, payments: undefined }] }, "missing field fees[0].payments"],
+    [
+      { fees: [{ ...fee, startsAt: "yesterday" }] },
+      "invalid value 'yesterday' for fees[0].startsAt: expected a time such as 2026-01-31T00:00:00Z",
+    ],
     [
       { fees: [{ ...fee, startsAt: "2026-13-01T00:00:00Z" }] },
-      "fees[0].startsAt must be a moment, as 2026-01-31T00:00:00Z",
+      "invalid value '2026-13-01T00:00:00Z' for fees[0].startsAt: expected a time such as 2026-01-31T00:00:00Z",
     ],
     [
       { fees: [{ ...fee, startsAt: "2026-01-01T00:00:00Z", endsAt: "2026-01-01T00:00:00Z" }] },
-      "fees[0].endsAt must be later than startsAt",
+      "invalid value '2026-01-01T00:00:00Z' for fees[0].endsAt: expected a time after startsAt",
     ],
-    [{ fees: [{ ...fee, priority: -1 }] }, "fees[0].priority must be a whole number, 0 or more"],
-    [{ fees: [{ ...fee, priority: 1.5 }] }, "fees[0].priority must be a whole number, 0 or more"],
+    [{ fees: [{ ...fee, priority: -1 }] }, "invalid value -1 for fees[0].priority: expected an integer, 0 or more"],
+    [{ fees: [{ ...fee, priority: 1.5 }] }, "invalid value 1.5 for fees[0].priority: expected an integer, 0 or more"],
     [
       { discounts: [{ ...fee, payments: undefined, operatorMagnitude: 1.1 }] },
-      "discounts[0].operatorMagnitude must lower what is charged",
+      "invalid value 1.1 for discounts[0].operatorMagnitude: expected a value that lowers the charge",
     ],
     [
       { discounts: [{ ...fee, payments: undefined, operator: "add", operatorMagnitude: 1 }] },
-      "discounts[0].operatorMagnitude must lower what is charged",
+      "invalid value 1 for discounts[0].operatorMagnitude: expected a value that lowers the charge",
     ],
     [
       { uploads: [{ ...fee, payments: undefined, operator: "add", operatorMagnitude: -1.5 }] },
-      "uploads[0].operatorMagnitude must be a whole number: it is winc",
+      "invalid value -1.5 for uploads[0].operatorMagnitude: expected an integer, in winc",
     ],
     [
       { uploads: [{ ...fee, payments: undefined, byteCountThreshold: "1 MiB" }] },
-      "uploads[0].byteCountThreshold must be a whole number, 0 or more",
+      "invalid value '1 MiB' for uploads[0].byteCountThreshold: expected an integer, 0 or more",
     ],
     [
       { promoCodes: [{ ...promo, code: "A,B" }] },
-      "promoCodes[0].code must be 1 to 64 letters, digits and signs of ASCII, without a comma",
+      "invalid value 'A,B' for promoCodes[0].code: expected 1 to 64 printable ASCII characters without space or comma",
     ],
     [
       { promoCodes: [{ ...promo, code: "ſpring" }] },
-      "promoCodes[0].code must be 1 to 64 letters, digits and signs of ASCII, without a comma",
+      "invalid value 'ſpring' for promoCodes[0].code: expected 1 to 64 printable ASCII characters without space or comma",
     ],
     [
       { promoCodes: [promo, { ...promo, code: "SPRING" }] },
-      "promoCodes[1] has the code of another one; their case does not count",
+      "invalid value 'SPRING' for promoCodes[1].code: expected a unique code, regardless of case",
     ],
     [
       { promoCodes: [{ ...promo, targetUserGroup: "friends" }] },
-      "promoCodes[0].targetUserGroup must be one of all, new",
+      "invalid value 'friends' for promoCodes[0].targetUserGroup: expected one of all, new",
     ],
-    [{ promoCodes: [{ ...promo, maxUses: "many" }] }, "promoCodes[0].maxUses must be a whole number, 0 or more"],
+    [
+      { promoCodes: [{ ...promo, maxUses: "many" }] },
+      "invalid value 'many' for promoCodes[0].maxUses: expected an integer, 0 or more",
+    ],
     [
       { promoCodes: [{ ...promo, operatorMagnitude: 2 }] },
-      "promoCodes[0].operatorMagnitude must lower what is charged",
+      "invalid value 2 for promoCodes[0].operatorMagnitude: expected a value that lowers the charge",
     ],
-    [{ currencies: { USD: limits } }, "currencies.USD must be named by three lower-case letters"],
-    [{ currencies: { usd: null } }, "currencies.usd cannot be taken away: limits are worked out from the dollar's"],
+    [{ currencies: { USD: limits } }, "invalid value 'USD' for currencies.USD: expected a key of three characters a–z"],
+    [
+      { currencies: { usd: null } },
+      "invalid value null for currencies.usd: expected limits, because the dollar's limits are the base of all others",
+    ],
     [
       { currencies: { usd: { ...limits, minimumPaymentAmount: 0 } } },
-      "currencies.usd.minimumPaymentAmount must be 1 or more",
+      "invalid value 0 for currencies.usd.minimumPaymentAmount: expected 1 or more",
     ],
     [
       { currencies: { usd: { ...limits, maximumPaymentAmount: 99 } } },
-      "currencies.usd.maximumPaymentAmount must not be below the minimum",
+      "invalid value 99 for currencies.usd.maximumPaymentAmount: expected minimumPaymentAmount or more",
     ],
     [
       { currencies: { krw: limits } },
-      "currencies.krw must have zeroDecimalCurrency true: its smallest unit is the whole one",
+      "invalid value {…} for currencies.krw: expected zeroDecimalCurrency true, because the smallest unit is the whole one",
     ],
     [
       { currencies: { usd: { ...limits, zeroDecimalCurrency: true } } },
-      "currencies.usd must not have zeroDecimalCurrency: its smallest unit is a hundredth",
+      "invalid value {…} for currencies.usd: expected no zeroDecimalCurrency, because the smallest unit is a hundredth",
     ],
-    [{ currencies: { kwd: limits } }, "currencies.kwd is divided by a thousand: payments in it cannot be counted"],
+    [{ currencies: { kwd: limits } }, "invalid value {…} for currencies.kwd: expected a currency without thousandths"],
     [
       { currencies: { usd: { ...limits, zeroDecimalCurrency: "no" } } },
-      "currencies.usd.zeroDecimalCurrency must be true or false",
+      "invalid value 'no' for currencies.usd.zeroDecimalCurrency: expected true or false",
     ],
-    [{ tokens: { bitcoin: {} } }, "tokens.bitcoin names no token"],
-    [{ tokens: { native: { confirmations: -1 } } }, "tokens.native.confirmations must be a whole number, 0 or more"],
+    [{ tokens: { bitcoin: {} } }, "invalid value 'bitcoin' for tokens.bitcoin: expected a known token"],
+    [
+      { tokens: { native: { confirmations: -1 } } },
+      "invalid value -1 for tokens.native.confirmations: expected an integer, 0 or more",
+    ],
   ];
   test.each(faults)("of %j are rejected by name", (value, reason) => {
     expect(reasonOf(() => read(value))).toBe(reason);
   });
 
-  test("that are no JSON are rejected", () => {
-    expect(reasonOf(() => readRules("{", defaultRules))).toBe("it is not JSON");
-    expect(reasonOf(() => readRules('{"__proto__":{}}', defaultRules))).toStartWith("__proto__ is not known");
+  test("that are not JSON are rejected", () => {
+    expect(reasonOf(() => readRules("{", defaultRules))).toBe("invalid JSON");
+    expect(reasonOf(() => readRules('{"__proto__":{}}', defaultRules))).toStartWith("unknown field __proto__");
   });
 });
 

@@ -308,7 +308,7 @@ for (const kind of ledgerKinds())
       expect(await checkLedger(payment.database)).toEqual([]);
     });
 
-    test.each(faults)("finds that it is not so that $rule: $found", async ({ rule, sql, subject, found }) => {
+    test.each(faults)("reports a violation of '$rule': $found", async ({ rule, sql, subject, found }) => {
       const { database } = payment;
       const posting = await database.read((tx) =>
         tx.get<{ transfer_id: string }>("SELECT transfer_id FROM entries WHERE account = 'revenue' AND amount = 15"),
@@ -322,7 +322,7 @@ for (const kind of ledgerKinds())
       expect(findings).toContainEqual({ rule, subject: named, found });
     });
 
-    test("tells at most a hundred findings of one rule", async () => {
+    test("reports at most a hundred findings of one rule", async () => {
       await payment.database.write(async (tx) => {
         for (let index = 0; index < 150; index += 1)
           await tx.run("INSERT INTO accounts (account, balance) VALUES (?, 1)", `user:${index}`);

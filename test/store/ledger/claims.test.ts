@@ -97,7 +97,7 @@ for (const kind of ledgerKinds())
       await ledger.remove();
     });
 
-    test("is another one at another source", async () => {
+    test("is separate for each source", async () => {
       const ledger = await kind.open();
       const claimed = await ledger.database.write(async (tx) => [
         await claimEvent(tx, "stripe", "1", 1),

@@ -29,13 +29,13 @@ for (const kind of ledgerKinds())
     });
     afterEach(() => ledger.remove());
 
-    test("answers what the work answers, and says which kind it is", async () => {
+    test("returns the result of the work, and its kind of database", async () => {
       expect(await database.write(async () => "written")).toBe("written");
       expect(await database.read(async () => 7)).toBe(7);
       expect(database.kind).toBe(kind.name);
     });
 
-    test("keeps nothing of work that throws, and tells its error", async () => {
+    test("stores nothing of work that throws, and rejects with its error", async () => {
       const fault = new Error("the work's own");
       const work = database.write(async (tx) => {
         await add(tx, "card", "1");
@@ -45,7 +45,7 @@ for (const kind of ledgerKinds())
       expect(await idsOf(database, "card")).toEqual([]);
     });
 
-    test("keeps nothing of work that throws before it waits for anything", async () => {
+    test("stores nothing of work that throws synchronously", async () => {
       const work = database.write(() => {
         throw new Error("at once");
       });
@@ -53,7 +53,7 @@ for (const kind of ledgerKinds())
       expect(await database.write((tx) => add(tx, "card", "1"))).toBe(1);
     });
 
-    test("undoes one of several transactions that arrive together, and keeps the others", async () => {
+    test("rolls back one of several transactions of a group, and commits the others", async () => {
       const works = Array.from({ length: 20 }, (_, index) =>
         database.write(async (tx) => {
           await add(tx, "card", `${index + 10}`);
@@ -67,7 +67,7 @@ for (const kind of ledgerKinds())
       expect(await idsOf(database, "card")).toEqual(stored.map((index) => `${index + 10}`));
     });
 
-    test("keeps nothing of work that goes on after a failed statement", async () => {
+    test("stores nothing of work that continues after a failed statement", async () => {
       await database.write((tx) => add(tx, "card", "1"));
       const seen: unknown[] = [];
       const work = database.write(async (tx) => {
@@ -111,7 +111,7 @@ for (const kind of ledgerKinds())
       expect(sum).toEqual({ balance: 60n });
     });
 
-    test("shows a read one state, whatever is written meanwhile", async () => {
+    test("shows a read one state during concurrent writes", async () => {
       const counts = await database.read(async (tx) => {
         const count = () => tx.get<{ count: bigint }>("SELECT COUNT(*) AS count FROM events");
         const before = await count();
@@ -130,14 +130,14 @@ for (const kind of ledgerKinds())
       expect(await idsOf(database, "card")).toEqual([]);
     });
 
-    test("sees its own write in a read that begins after the response", async () => {
+    test("shows a completed write to every later read", async () => {
       for (let step = 1; step <= 20; step += 1) {
         await database.write((tx) => add(tx, "card", `${step}`));
         expect(await idsOf(database, "card")).toHaveLength(step);
       }
     });
 
-    test("finds everything again when it is opened anew", async () => {
+    test("has all its data after it is opened again", async () => {
       await database.write((tx) => add(tx, "card", "1"));
       await database.close();
       const other = await ledger.openAgain();
@@ -171,7 +171,7 @@ for (const kind of ledgerKinds())
       await first;
     });
 
-    describe("keeps values as they are:", () => {
+    describe("stores values unchanged:", () => {
       const values: readonly (readonly [name: string, value: string | bigint | null])[] = [
         ["nothing", null],
         ["zero", 0n],
@@ -195,7 +195,7 @@ for (const kind of ledgerKinds())
         expect(row).toEqual({ stored: value });
       });
 
-      test("and rejects an integer that its sums could not hold", async () => {
+      test("and rejects an integer beyond ±(2^62 − 1)", async () => {
         for (const value of [amountMax + 1n, -amountMax - 1n, 2n ** 63n, 2n ** 64n])
           await expect(
             database.write((tx) => tx.run("INSERT INTO events (source, event_id, at) VALUES ('v', '1', ?)", value)),
@@ -213,7 +213,7 @@ for (const kind of ledgerKinds())
       expect(await database.read((tx) => tx.all("SELECT * FROM accounts"))).toEqual([]);
     });
 
-    test("answers every whole number as a bigint: counts, sums, truths, parameters", async () => {
+    test("returns every integer as a bigint: counts, sums, booleans, parameters", async () => {
       await database.write((tx) => add(tx, "card", "1"));
       const row = await database.read((tx) =>
         tx.get(
@@ -225,7 +225,7 @@ for (const kind of ledgerKinds())
       expect(row).toEqual({ count: 1n, sum: 1n, given: 5n, truth: 1n, text: "text" });
     });
 
-    test("tells how many rows a statement changed", async () => {
+    test("returns the number of rows that a statement changed", async () => {
       const changed = await database.write(async (tx) => {
         const counts = [await add(tx, "card", "1"), await add(tx, "card", "2")];
         counts.push(await tx.run("UPDATE events SET at = 2 WHERE source = ?", "card"));
@@ -239,7 +239,7 @@ for (const kind of ledgerKinds())
       expect(changed).toEqual([1, 1, 2, 0, 0, 1, 3]);
     });
 
-    test("answers the rows of RETURNING, and the first of many to get", async () => {
+    test("returns the rows of RETURNING, and the first row for get", async () => {
       const responses = await database.write(async (tx) => [
         await tx.all(
           "INSERT INTO events (source, event_id, at) VALUES ('a', '1', 1), ('a', '2', 2) RETURNING event_id, at",
@@ -278,7 +278,7 @@ for (const kind of ledgerKinds())
       },
     );
 
-    test("takes over a ledger of an older version: runs what is new, and is then of the newer one", async () => {
+    test("migrates a ledger of an older version by running only the new scripts", async () => {
       const newer = [...ledgerSchema, "CREATE TABLE later (at BIGINT NOT NULL);"];
       for (const _ of ["runs it", "has run it"]) await database.write((tx) => migrate(tx, undefined, newer));
       expect(await database.read((tx) => tx.all("SELECT * FROM later"))).toEqual([]);

@@ -18,7 +18,7 @@ function createDisk() {
 }
 
 describe("the wait for the disk", () => {
-  test("is answered by the synchronisation that begins after it, and shared by those who came meanwhile", async () => {
+  test("ends with the synchronisation that begins after it, which concurrent callers share", async () => {
     const { begun, sync } = createDisk();
     const wait = createGroupSync(sync);
     const responded: string[] = [];
@@ -39,7 +39,7 @@ describe("the wait for the disk", () => {
     expect(begun).toHaveLength(3);
   });
 
-  test("fails for those whom the failed synchronisation was for, and for no one else", async () => {
+  test("fails only for the callers of the failed synchronisation", async () => {
     const { begun, sync } = createDisk();
     const wait = createGroupSync(sync);
     const first = wait();
@@ -51,7 +51,7 @@ describe("the wait for the disk", () => {
     await second;
   });
 
-  test("begins again after a rest", async () => {
+  test("starts again after an idle time", async () => {
     let count = 0;
     const wait = createGroupSync(async () => {
       count += 1;

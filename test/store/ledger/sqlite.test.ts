@@ -44,7 +44,7 @@ const countEvents = async (ledger: LedgerDatabase) => {
   const row = await ledger.read((tx) => tx.get<{ count: bigint }>("SELECT COUNT(*) AS count FROM events"));
   return row?.count;
 };
-describe("a transaction is answered", () => {
+describe("a transaction resolves", () => {
   test("when a synchronisation that began after its commit has ended, and not before", async () => {
     const gates: PromiseWithResolvers<void>[] = [];
     let held = false;
@@ -75,7 +75,7 @@ describe("a transaction is answered", () => {
     held = false;
   });
 
-  test("together with those that arrived with it: one synchronisation for many", async () => {
+  test("together with its group, after one synchronisation", async () => {
     let synced = 0;
     const ledger = await openAt(newPath(), async (log) => {
       synced += 1;
@@ -87,7 +87,7 @@ describe("a transaction is answered", () => {
     expect(synced - before).toBe(1);
   });
 
-  test("by the log that SQLite writes, however often another connection empties it", async () => {
+  test("after a synchronisation of SQLite's log, also when another connection empties the log", async () => {
     const path = newPath();
     const inodes = new Set<number>();
     const ledger = await openAt(path, async (log) => {
@@ -105,8 +105,8 @@ describe("a transaction is answered", () => {
   });
 });
 
-describe("a synchronisation that fails", () => {
-  test("is told to all whom it was for, and nothing is written any more; reads go on", async () => {
+describe("a failed synchronisation", () => {
+  test("rejects all its transactions and all later writes; reads continue", async () => {
     const path = newPath();
     let failing = false;
     const ledger = await openAt(path, async (log) => {
@@ -163,7 +163,7 @@ describe("a synchronisation that fails", () => {
 });
 
 describe("another process's lock", () => {
-  test("is waited for without holding up the event loop", async () => {
+  test("is awaited without blocking the event loop", async () => {
     const path = newPath();
     const ledger = await openAt(path);
     const other = new Database(path);
@@ -196,7 +196,7 @@ describe("a file", () => {
     await expect(openSqliteLedger({ path })).rejects.toThrow(`cannot open the ledger ${path}`);
   });
 
-  test("O: is opened by two at once, of whom one makes the tables", async () => {
+  test("O: is opened by two processes at once, and one of them creates the tables", async () => {
     const path = newPath();
     const opened = await Promise.all([openAt(path), openAt(path), openAt(path)]);
     await Promise.all(opened.map((ledger, index) => ledger.write(add(`${index}`))));

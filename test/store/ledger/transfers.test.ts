@@ -61,7 +61,7 @@ for (const kind of ledgerKinds())
       expect([await held1(user("Anna")), await held1(escrow("1"))]).toEqual([300n, 200n]);
     });
 
-    test("tells a stranger from one who holds nothing", async () => {
+    test("distinguishes an unknown account from a balance of 0", async () => {
       await move("payment", legs([card, -5n], [user("Emma"), 5n]));
       await move("adjustment", legs([adjustment, 5n], [user("Emma"), -5n]));
       const found = await database.read(async (tx) => [
@@ -72,7 +72,7 @@ for (const kind of ledgerKinds())
       expect(found).toEqual([0n, undefined, 0n]);
     });
 
-    test("adds up the legs of one account, and leaves out empty ones", async () => {
+    test("adds up the legs of one account, and omits empty legs", async () => {
       const id = nextId();
       await database.write((tx) =>
         transfer(tx, {
@@ -97,7 +97,7 @@ for (const kind of ledgerKinds())
       ["of one leg", legs([user("Anna"), 1n])],
       ["whose sum is zero only in 64 bits", legs([user("Anna"), 2n ** 63n], [user("Bela"), 2n ** 63n])],
     ];
-    test.each(unbalanced)("takes a transfer %s for a defect", async (_, moved) => {
+    test.each(unbalanced)("rejects a transfer %s as a defect", async (_, moved) => {
       const before = await held1(user("Anna"));
       await expect(move("payment", moved)).rejects.toThrow("invariant broken: the legs of a transfer sum to zero");
       expect(await held1(user("Anna"))).toBe(before);
@@ -110,7 +110,7 @@ for (const kind of ledgerKinds())
       ["a gift", gift("Cleo")],
     ];
     describe.each(guarded)("of %s", (_, account) => {
-      test("spends all that is there and not one winc more", async () => {
+      test("spends the complete balance and not one winc more", async () => {
         await move("payment", legs([card, -10n], [account, 10n]));
         const failure = {
           code: "insufficient_balance",
@@ -125,7 +125,7 @@ for (const kind of ledgerKinds())
         expect(await held1(account)).toBe(0n);
       });
 
-      test("falls below zero by a chargeback and by a reversal alone", async () => {
+      test("falls below zero only by a chargeback or a reversal", async () => {
         for (const wrong of transferKinds.filter((name) => name !== "chargeback" && name !== "reversal"))
           await expect(move(wrong, legs([account, -1n], [card, 1n]))).rejects.toMatchObject({
             code: "insufficient_balance",
@@ -135,7 +135,7 @@ for (const kind of ledgerKinds())
         expect(await held1(account)).toBe(-7n);
       });
 
-      test("in debt takes in what is paid, and spends nothing before it is paid off", async () => {
+      test("in debt accepts payments, and spends nothing before the debt is paid", async () => {
         await move("payment", legs([card, -6n], [account, 6n]));
         expect(await held1(account)).toBe(-1n);
         await expect(move("reservation", legs([account, -1n], [revenue, 1n]))).rejects.toMatchObject({
@@ -144,7 +144,7 @@ for (const kind of ledgerKinds())
       });
     });
 
-    test("lets a caller go on after a rejection, of which nothing is left", async () => {
+    test("lets a caller continue after a rejection, which stores nothing", async () => {
       const before = await database.read((tx) => tx.get("SELECT COUNT(*) AS count FROM transfers"));
       await database.write(async (tx) => {
         const refused = {
@@ -163,7 +163,7 @@ for (const kind of ledgerKinds())
       expect(after).toEqual({ count: BigInt(String(before?.["count"])) + 1n });
     });
 
-    test("lets no two spend the same winc, however many try at once", async () => {
+    test("spends each winc once under concurrent transfers", async () => {
       await move("payment", legs([card, -10n], [user("Finn"), 10n]));
       const tries = Array.from({ length: 40 }, () => move("reservation", legs([user("Finn"), -1n], [revenue, 1n])));
       const ends = await Promise.allSettled(tries);
@@ -171,7 +171,7 @@ for (const kind of ledgerKinds())
       expect(await held1(user("Finn"))).toBe(0n);
     });
 
-    describe("keeps within what 64 bits can hold:", () => {
+    describe("stays within 64 bits:", () => {
       const bounds: readonly (readonly [string, bigint, boolean])[] = [
         ["the largest amount", amountMax, true],
         ["one winc more", amountMax + 1n, false],
@@ -199,7 +199,7 @@ for (const kind of ledgerKinds())
         expect(await held1(rich)).toBe(0n);
       });
 
-      test("what is nobody's goes on in further accounts, so that no operator ever has taken in too much", async () => {
+      test("an operator account that is full continues in further accounts", async () => {
         const source = provider("ample");
         const buyers = ["N", "O", "P"].map((name) => user(name));
         for (const buyer of buyers) await move("payment", legs([source, -amountMax], [buyer, amountMax]));
@@ -224,7 +224,7 @@ for (const kind of ledgerKinds())
       });
     });
 
-    test("tells an account's history, newest first, page by page", async () => {
+    test("lists an account's history, newest first, page by page", async () => {
       const ids: string[] = [];
       for (let step = 1n; step <= 7n; step += 1n) {
         const id = nextId();
@@ -300,7 +300,7 @@ for (const kind of ledgerKinds())
       );
     });
 
-    test("leaves a ledger in which the checker finds nothing", async () => {
+    test("leaves a ledger without findings", async () => {
       // These tests move credits for which there is no payment, approval or reservation.
       expect(await checkLedger(database, entryChecks)).toEqual([]);
     });

@@ -1,20 +1,120 @@
 /**
- * Prices of payments in fiat money: what they buy, what they may be, what a token costs.
- * Source: docs/reference/payment.md#prices-of-payments-in-fiat-money; docs/reference/payment.md#promo-codes.
+ * Prices of bytes, fiat payments and token payments, from the rules, the network, the feed and promo codes.
+ * Source: docs/reference/payment.md#prices-of-storage.
  * @module
  */
+
+import { winc } from "../../arweave/winston.ts";
 import { Failure, rejected } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
 import type { Clock } from "../../lib/clock.ts";
+import type { Token } from "../addresses.ts";
 import { invalidAmountText, readAmount, safeMax } from "../amounts.ts";
 import type { Promos } from "../top-ups/promo.ts";
-import { feedIdOf, inForce, type PriceRules, type PromoRule } from "./price-rules.ts";
-import type { PriceFeed } from "./price-sources.ts";
-import { fiatPrice, isEnoughFor, type Money } from "./price-steps.ts";
+import { decimalsOf, type FeeRule, feedIdOf, inForce, type PriceRules, type PromoRule } from "./price-rules.ts";
+import type { FeedPair, NetworkPrice, PriceFeed } from "./price-sources.ts";
+import {
+  bytesPrice,
+  fiatPrice,
+  isEnoughFor,
+  type Money,
+  storagePrice,
+  type TokenRate,
+  tokenAmountFor,
+  tokenPrice,
+  tokenRate,
+  wincOfUsdCent,
+} from "./price-steps.ts";
 import type { Buyer, CurrencyLimits, PaymentPrice, Prices } from "./price-types.ts";
-import { divide, larger, multiply, nearest, type Rational, rational, writeDecimal } from "./rational.ts";
+import { divide, larger, multiply, nearest, one, type Rational, rational, writeDecimal } from "./rational.ts";
 
-export type FiatPricesParts = Readonly<{
+type PricingParts = FiatPricesParts & Readonly<{ network: Pick<NetworkPrice, "price"> }>;
+
+/** The size of the rates. Bytes. */
+const gibibyte = 2n ** 30n;
+
+/** Decimal places of the rates: those of a winc. */
+const wincPlaces = 12n;
+
+/** Every pair that prices need from a feed: AR in every currency, the other tokens in dollars. */
+export function feedPairsOf(rules: PriceRules): FeedPair[] {
+  const native = feedIdOf(rules, "native");
+  const coins = new Set([...rules.tokens.values()].map(({ feedId }) => feedId));
+  coins.delete(native);
+  return [
+    ...[...rules.currencies.keys()].map((currency) => ({ coin: native, currency })),
+    ...[...coins].map((coin) => ({ coin, currency: "usd" })),
+  ];
+}
+
+export function createPrices(parts: PricingParts): Prices {
+  const { rules, network, clock } = parts;
+  const { money, ...fiatPrices } = createFiatPrices(parts);
+  const bytes = async (size: bigint, signal: AbortSignal) => {
+    const price = await network.price(signal);
+    return bytesPrice(price, size, inForce(rules.uploads, BigInt(clock())));
+  };
+  return {
+    bytes,
+    ...fiatPrices,
+    ...createTokenPrices(parts),
+    rates: async (signal) => {
+      const [{ winc, adjustments }, currencies] = await Promise.all([bytes(gibibyte, signal), money(signal)]);
+      const fees = inForce(rules.fees, BigInt(clock())).filter(({ payments }) => payments.has("fiat"));
+      const rows = [...currencies].map(([currency, each]) => {
+        const cost = storagePrice(winc, each, fees);
+        return [currency, writeDecimal(cost, wincPlaces)] as const;
+      });
+      return { winc, fiat: new Map(rows), adjustments };
+    },
+  };
+}
+
+// Prices of payments in tokens.
+// Source: docs/reference/payment.md#prices-of-payments-in-tokens.
+
+type TokenPricesParts = Readonly<{
+  rules: PriceRules;
+  feed: Pick<PriceFeed, "prices">;
+  clock: Clock;
+}>;
+
+function createTokenPrices(parts: TokenPricesParts): Pick<Prices, "token" | "tokenFor"> {
+  const { rules, feed, clock } = parts;
+  const feesOf = (token: Token) => inForce(rules.fees, BigInt(clock())).filter(({ payments }) => payments.has(token));
+
+  const rateOf = async (token: Token, fees: readonly FeeRule[], signal: AbortSignal): Promise<TokenRate> => {
+    const exponent = decimalsOf(rules, token);
+    if (exponent === undefined) throw new Failure("payment_rejected", { reason: unknownCurrencyText(token) });
+    const needsFeed = token !== "native" || fees.some(({ operator }) => operator === "add");
+    // The value of AR in AR does not depend on the feed.
+    if (!needsFeed) return tokenRate(one, exponent, () => one);
+    const coins = [feedIdOf(rules, token), feedIdOf(rules, "native")];
+    const [own, ar] = await feed.prices(
+      coins.map((coin) => ({ coin, currency: "usd" })),
+      signal,
+    );
+    assert(own !== undefined && ar !== undefined, "the feed has every pair");
+    return tokenRate(token === "native" ? one : divide(own, ar), exponent, () => wincOfUsdCent(ar));
+  };
+
+  return {
+    token: async (token, amount, signal) => {
+      const fees = feesOf(token);
+      const price = tokenPrice(amount, await rateOf(token, fees, signal), fees);
+      if (price === undefined) throw new Failure("price_amount_invalid", { reason: tooSmallText });
+      return price;
+    },
+    tokenFor: async (token, wanted, signal) => {
+      const fees = feesOf(token);
+      return tokenAmountFor(winc(wanted), await rateOf(token, fees, signal), fees);
+    },
+  };
+}
+
+const tooSmallText = "Crypto payment amount is too small! Token value must convert to at least one winc";
+
+type FiatPricesParts = Readonly<{
   rules: PriceRules;
   feed: Pick<PriceFeed, "prices">;
   promos: Pick<Promos, "find">;
@@ -28,7 +128,7 @@ type FiatPrices = Pick<Prices, "fiat" | "topUp" | "rate" | "limits"> &
     money: (signal: AbortSignal) => Promise<ReadonlyMap<string, Money>>;
   }>;
 
-/** Places of a price that the feed gives: all of them, for it bounds its own. */
+/** Decimal places of a feed's price: more than the feed has. */
 const ratePlaces = 60n;
 
 /** Characters of a client's text that a message echoes. */
@@ -37,7 +137,7 @@ const echoedMax = 64;
 /** The failure code of the request; the two requests have different messages. */
 type Asked = "price_amount_invalid" | "top_up_amount_invalid";
 
-export function createFiatPrices(parts: FiatPricesParts): FiatPrices {
+function createFiatPrices(parts: FiatPricesParts): FiatPrices {
   const { rules, feed } = parts;
   const native = feedIdOf(rules, "native");
 
@@ -82,7 +182,7 @@ export function createFiatPrices(parts: FiatPricesParts): FiatPrices {
       checkLimits(question, (await limits(signal)).get(currency) ?? question.own);
       const price = await priceOf(question, buyer, signal);
       const { stripeMinimum } = question.own;
-      // What discounts leave must be enough for the card provider.
+      // The discounted amount must reach the card provider's minimum.
       if (price.actualPaymentAmount < stripeMinimum) throw tooSmall(currency, price.actualPaymentAmount, stripeMinimum);
       return price;
     },
@@ -95,8 +195,8 @@ export function createFiatPrices(parts: FiatPricesParts): FiatPrices {
   };
 }
 
-/** The specification's text for what nothing is sold for. @param word - As the request has it. */
-export function unknownCurrencyText(word: string): string {
+/** The specification's text for an unsupported currency or token. @param word - From the request. */
+function unknownCurrencyText(word: string): string {
   return `The currency type '${word.slice(0, echoedMax)}' is currently not supported by this API!`;
 }
 
@@ -119,7 +219,7 @@ function readQuestion(
   return { currency, own, amount };
 }
 
-/** The price for a buyer, whose codes are looked up. @throws Failure `payment_rejected`. */
+/** The price for a buyer with promo codes. @throws Failure `payment_rejected`. */
 async function fiatPriceFor(
   amount: bigint,
   money: Money,
@@ -155,23 +255,23 @@ function tooSmall(currency: string, amount: bigint, minimum: bigint): Failure {
   return new Failure("top_up_amount_invalid", { reason });
 }
 
-// Limits of one payment in a currency at today's rates: the dollar's limits, converted to the currency and
-// made round, unless the rules' own are about the same.
+// Limits of one payment in a currency at today's rates: the dollar's limits, converted to the currency and rounded,
+// unless the rules' limits are about the same.
 // Source: docs/reference/payment.md#limits-of-payments.
 
-/** The card provider takes no more digits than eight; this is the most that has so many and is round. */
+/** The card provider accepts at most eight digits; the maximum is the largest round amount. */
 const providerDigitsMax = 8;
 const providerMaximum = 99_000_000n;
 
 /**
  * Limits of one currency.
  *
- * @param own - As the rules have them. @param usd - The dollar's, as the rules have them.
- * @param perDollar - What one dollar costs in the currency, whole units.
+ * @param own - The rules' limits. @param usd - The rules' limits for the dollar.
+ * @param perDollar - The price of one dollar in the currency, whole units.
  */
 function currencyLimits(own: CurrencyLimits, usd: CurrencyLimits, perDollar: Rational): CurrencyLimits {
   const cent = rational(1n, own.isZeroDecimal ? 100n : 1n);
-  // Nothing is sold for less than the smallest unit, however dear that is.
+  // The lowest limit is one smallest unit, whatever its value.
   const ofUsdCents = (cents: bigint) => larger(nearest(multiply(multiply(rational(cents), cent), perDollar)), 1n);
   const minimum = preferred(own.minimum, roundUp(ofUsdCents(usd.minimum)));
   const maximum = preferred(own.maximum, roundDown(ofUsdCents(usd.maximum)), providerMaximum);
@@ -180,7 +280,7 @@ function currencyLimits(own: CurrencyLimits, usd: CurrencyLimits, perDollar: Rat
   return { ...own, minimum, maximum, suggested };
 }
 
-/** The rules' value while today's is within a tenth of it; else today's, or the provider's bound in its place. */
+/** The rules' value while today's differs by at most a tenth; else today's, or the provider's bound. */
 function preferred(own: bigint, today: bigint, bound?: bigint): bigint {
   const difference = today > own ? today - own : own - today;
   if (difference * 10n <= own) return own;
