@@ -99,7 +99,7 @@ type StoredTransaction = Omit<StagedRow, "isBundle" | "bypassFilter" | "isFound"
   Readonly<{ isBundle: number; bypassFilter: number; isFound: number }>;
 
 /** @param db - The writing connection of the file. */
-export function createStaged(db: Database, clock: Clock): Staged {
+function createStaged(db: Database, clock: Clock): Staged {
   const columns = `id, is_bundle AS isBundle, bypass_filter AS bypassFilter, first_staged_at AS firstStagedAt,
     last_staged_at AS lastStagedAt, attempts, reason, revision, is_found AS isFound`;
   const add = prepare(
@@ -171,7 +171,7 @@ export type ExportRequest = Readonly<{
 }>;
 
 /** State of an export. `interrupted`: the process ended before the export did. */
-export type ExportState = "running" | "completed" | "errored" | "interrupted";
+type ExportState = "running" | "completed" | "errored" | "interrupted";
 
 /** One export. Times are Unix milliseconds. */
 export type ExportRecord = Readonly<{
@@ -198,7 +198,7 @@ const recordsMax = 100;
 type StoredExport = Omit<ExportRecord, "request"> & Readonly<{ request: string }>;
 
 /** @param db - The writing connection of the file. */
-export function createExportRecords(db: Database, clock: Clock): ExportRecords {
+function createExportRecords(db: Database, clock: Clock): ExportRecords {
   const begin = prepare(db, "INSERT INTO exports (state, request, started_at) VALUES ('running', ?, ?)");
   const trim = prepare(db, "DELETE FROM exports WHERE number <= (SELECT max(number) FROM exports) - ?");
   const end = prepare(db, "UPDATE exports SET state = ?, ended_at = ?, error = ? WHERE state = 'running'");

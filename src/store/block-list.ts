@@ -27,7 +27,7 @@ export type BlockedEntry = Readonly<{
 /** Position of an entry in the list. */
 export type BlockedPosition = Pick<BlockedEntry, "blockedAt" | "kind" | "value">;
 
-export type BlockedKind = "id" | "hash" | "name";
+type BlockedKind = "id" | "hash" | "name";
 
 /** Position of a blocked id's payload: a half-open span of its root transaction's data. */
 export type BlockedPlace = Readonly<{

@@ -16,7 +16,7 @@ export type DatabaseState =
   | Readonly<{ kind: "damaged"; reason: string }>
   | (Readonly<{ kind: "marked" }> & DatabaseIdentity);
 
-export type MarkOptions = Readonly<{
+type MarkOptions = Readonly<{
   /** Page size of a new file, bytes; undefined selects SQLite's default. */
   pageBytes: number | undefined;
 }>;

@@ -6,13 +6,13 @@
 import { closeSync, openSync, readSync } from "node:fs";
 
 /** Results that a step adds to those of its callback. */
-export type SessionResponse =
+type SessionResponse =
   /** This thread has no such session: another thread began it. */
   | Readonly<{ kind: "lost" }>
   /** The file cannot be read; `reason` is the system's message. */
   | Readonly<{ kind: "unread"; reason: string }>;
 
-export type FileSessions<Open> = Readonly<{
+type FileSessions<Open> = Readonly<{
   /**
    * Continues a session. The session ends unless the result's kind is `more`.
    *

@@ -42,7 +42,7 @@ export type FoundItems = Readonly<{
 }>;
 
 /** @property rowsMax - Maximum number of places; default 100,000. */
-export type FoundItemsParts = Readonly<{ log: Log; rowsMax?: number }>;
+type FoundItemsParts = Readonly<{ log: Log; rowsMax?: number }>;
 
 /** About 25 MiB on disk. */
 const rowsMaxDefault = 100_000;

@@ -14,7 +14,7 @@ import { closeDatabase, inTransaction, openForWriting, prepare, prepareQuery } f
 export type Announcement = Readonly<{ kind: AnnouncedKind; key: string }>;
 
 /** `queued transaction`: requested by an operator, possibly long before the chain is followed to its block. */
-export type AnnouncedKind = "block" | "block transaction" | "queued transaction" | "item";
+type AnnouncedKind = "block" | "block transaction" | "queued transaction" | "item";
 
 /** An announcement with its number. Numbers only grow. */
 export type AnnouncedRow = Announcement & Readonly<{ number: number }>;
@@ -66,10 +66,10 @@ export type Outbox = Readonly<{
 }>;
 
 /** Maximum rows of each list. */
-export type OutboxLimits = Readonly<{ deliveriesMax: number; announcedMax: number }>;
+type OutboxLimits = Readonly<{ deliveriesMax: number; announcedMax: number }>;
 
 /** Deliveries of one day of a quiet gateway; announcements of a few busy blocks, few of which pass the filters. */
-export const outboxLimitsDefault: OutboxLimits = { deliveriesMax: 10_000, announcedMax: 200_000 };
+const outboxLimitsDefault: OutboxLimits = { deliveriesMax: 10_000, announcedMax: 200_000 };
 
 const migrations = [
   `CREATE TABLE announced (number INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, key TEXT NOT NULL) STRICT;

@@ -10,7 +10,7 @@ import { Database, type SQLQueryBindings, type Statement } from "bun:sqlite";
 import { rmSync } from "node:fs";
 import { schemaFingerprint, scriptsToRun } from "../lib/schema-scripts.ts";
 
-export type WriteOptions = Readonly<{
+type WriteOptions = Readonly<{
   /** SQL scripts in order; the n-th takes a file from version n to n + 1. Never edited once released. */
   migrations: readonly string[];
   /** NORMAL may lose the last transactions when the machine loses power, not when the process ends. FULL loses none. */

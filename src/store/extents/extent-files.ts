@@ -14,7 +14,7 @@ import { LRUCache } from "lru-cache";
 export type FileIdentity = Readonly<{ inode: bigint; size: bigint; changedNs: bigint }>;
 
 /** Failure of a file operation. */
-export type FileFault =
+type FileFault =
   | Readonly<{ kind: "lost" }> // the file is missing, or another kind of file is at its path
   | Readonly<{ kind: "full" }> // no space, no quota, no inodes
   | Readonly<{ kind: "fault"; code: string }>; // the disk or the system failed

@@ -16,7 +16,7 @@ import { presentSteps, stepBytes, stepSpan, stepsPerPage } from "./extent-steps.
 export const extentCallBytesMax = 2 ** 20;
 
 /** Reads bytes and verifies their checksums. */
-export type VerifiedReads = Readonly<{
+type VerifiedReads = Readonly<{
   /** Reads a span, at most 1 MiB; undefined when any of it is absent, or unreadable, or damaged and now dropped. */
   /** Reads a span, at most 1 MiB; undefined when part of it is absent, unreadable, or damaged (then dropped). */
   read: (root: Root, span: ByteSpan) => Promise<Uint8Array | undefined>;

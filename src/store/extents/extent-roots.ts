@@ -233,7 +233,7 @@ function takeChange(root: Root): RootChange {
 }
 
 /** Writes unwritten changes at an interval. */
-export type Flush = Readonly<{
+type Flush = Readonly<{
   /** Writes all current changes. Returns false when a write failed; its changes stay unwritten. */
   run: () => Promise<boolean>;
   /** Stops the interval. */

@@ -43,7 +43,7 @@ export type Steps = Readonly<{
 }>;
 
 /** A changed page: its checksums, 8 bytes a step, little-endian, 0 for an absent step. */
-export type DirtyPage = Readonly<{ page: number; sums: Uint8Array }>;
+type DirtyPage = Readonly<{ page: number; sums: Uint8Array }>;
 
 type Page = {
   readonly sums: BigUint64Array;
@@ -66,7 +66,7 @@ export function stepSpan(step: number, size: number): ByteSpan {
 }
 
 /** Disk space of a step on a file system with blocks of 4 KiB. */
-export function stepCost(step: number, size: number): number {
+function stepCost(step: number, size: number): number {
   const { start, end } = stepSpan(step, size);
   return Math.ceil((end - start) / 4_096) * 4_096;
 }

@@ -77,7 +77,7 @@ export type Extents = Readonly<{
 }>;
 
 /** Location and limits of the cache. */
-export type ExtentsOptions = QuotaLimits &
+type ExtentsOptions = QuotaLimits &
   Readonly<{
     folder: string; // of the files
     mapPath: string; // of the SQLite file

@@ -243,7 +243,7 @@ function jobOf(row: DueRow): BundleJob {
   };
 }
 
-export type DueRow = Readonly<{
+type DueRow = Readonly<{
   high: number;
   low: number;
   fine: number;
@@ -284,7 +284,7 @@ const setFilters = ["unbundle", "index"]
   .join(", ");
 
 /** Prepares the statements of one database. */
-export function prepareBundleSteps(db: Database) {
+function prepareBundleSteps(db: Database) {
   const due = prepareQuery<DueRow>(
     db,
     `SELECT n >> 31 AS high, n & 0x7fffffff AS low, fine, id, parent, head, size, depth, bypass_filter AS bypass,

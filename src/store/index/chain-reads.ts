@@ -29,7 +29,7 @@ import { addressFromBytes, textOfStored } from "./stored-row.ts";
 import { contentTags, decodeTagBlob, readContentTags } from "./tag-blob.ts";
 
 /** The reader's calls for the chain. */
-export type ChainReads = Pick<
+type ChainReads = Pick<
   IndexReader,
   "tip" | "block" | "blockText" | "blocks" | "heightsWithItems" | "transactionAt" | "transactionsOfBlock" | "dueMissing"
 > &
@@ -49,7 +49,7 @@ const blockColumns = "height, hash, previous, timestamp";
 /** Hashes are looked up one by one; GraphQL's own limit on lists is lower. */
 const hashesMax = 1_000;
 
-export function pageBlock(row: BlockColumns): PageBlock {
+function pageBlock(row: BlockColumns): PageBlock {
   return {
     height: row.height,
     hash: blockHashFromBytes(row.hash),

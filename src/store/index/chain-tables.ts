@@ -29,7 +29,7 @@ import { type RowTable, removeInSteps } from "./row-table.ts";
 import { storedPending, storedText, storedTransaction } from "./stored-row.ts";
 
 /** A stored block. */
-export type KnownBlock = Readonly<{ hash: Uint8Array; followed: number; stored: number }>;
+type KnownBlock = Readonly<{ hash: Uint8Array; followed: number; stored: number }>;
 
 /** The chain of one database. Calls run inside the writer's transaction. */
 export type ChainTables = Readonly<{
@@ -185,7 +185,7 @@ export type Pending = Readonly<{
 }>;
 
 /** Dependencies, all of one database. */
-export type PendingParts = Readonly<{ db: Database; rows: RowTable; chain: ChainTables; counts: Counts }>;
+type PendingParts = Readonly<{ db: Database; rows: RowTable; chain: ChainTables; counts: Counts }>;
 
 export function createPending({ db, rows, chain, counts }: PendingParts): Pending {
   const firstPending = packHeight(pendingHeight);

@@ -10,7 +10,7 @@ import { assert } from "../../lib/assert.ts";
 import { decodeBase64url } from "../../lib/base64url.ts";
 
 /** A transaction's text without its data. */
-export type CutText = Readonly<{
+type CutText = Readonly<{
   text: string;
   /** Index in `text` at which the base64url of the data was; null when nothing was cut. */
   dataAt: number | null;

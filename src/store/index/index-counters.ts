@@ -8,7 +8,7 @@ import type { Database } from "bun:sqlite";
 import { prepare, prepareQuery } from "../sqlite.ts";
 
 /** Names of the counters. All are sums, except for the times (`…At`: the latest, Unix seconds). */
-export const counterNames = [
+const counterNames = [
   "owners",
   "blocks",
   /** Ids in the `txs` of followed blocks. */

@@ -146,7 +146,7 @@ const duplicatedCount = `CASE WHEN data_item_count IS NULL THEN NULL ELSE (
 /** Bundles nest at most ten deep; a longer chain of parents means that the index is damaged. */
 const parentsMax = 64;
 
-export function createBundleReads(
+function createBundleReads(
   db: Database,
 ): Pick<IndexReader, "bundleStatus" | "invalidItems" | "nextBundleAt" | "entriesUnder"> &
   Readonly<{ bundleRowAt: (located: Located) => BundleRow | undefined }> {

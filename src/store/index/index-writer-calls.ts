@@ -5,7 +5,7 @@
 import { Failure } from "../../failures.ts";
 import type { IndexWriter } from "./index-writer.ts";
 
-export type WriterCall = Exclude<keyof IndexWriter, "close">;
+type WriterCall = Exclude<keyof IndexWriter, "close">;
 
 /** The writer's calls; each returns a promise of its result. */
 export type IndexWriterCalls = {

@@ -45,7 +45,7 @@ import { createOwners, createRowTable, type RowTable, removeInSteps } from "./ro
 import { storedItem } from "./stored-row.ts";
 
 /** Outcome of a batch of items. */
-export type ItemsAdded = Readonly<{
+type ItemsAdded = Readonly<{
   /** Rows that are new to the index, at their canonical place. */
   added: number;
   /** Rows whose id is already at a lower place; stored as duplicates. */
@@ -60,7 +60,7 @@ export type ItemsAdded = Readonly<{
 export type BlockRef = Readonly<{ height: number; hash: BlockHash }>;
 
 /** A batch of verified items of one bundle, and the bundle's progress after it. */
-export type ItemBatch = Readonly<{
+type ItemBatch = Readonly<{
   bundle: BundleRef;
   /** In any order; may be an `ItemRow[]` that was serialized with `bun:jsc`. */
   rows: readonly ItemRow[] | SerializedRows;
@@ -136,7 +136,7 @@ export type IndexWriter = Readonly<{
   close: () => void;
 }>;
 
-export type IndexWriterOptions = Readonly<{
+type IndexWriterOptions = Readonly<{
   clock: Clock;
   /** Page cache, bytes. */
   cacheBytes?: number;
@@ -372,7 +372,7 @@ function readBlockRows(serialized: SerializedRows): BlockRows {
 }
 
 /** Which item rows are removed. Heights are inclusive. */
-export type PruneBounds = Readonly<{
+type PruneBounds = Readonly<{
   ingestedBeforeSeconds: number;
   startHeight: number;
   endHeight: number;
@@ -381,7 +381,7 @@ export type PruneBounds = Readonly<{
 const prunedSql = "n BETWEEN ? AND ? AND sig > 0 AND ingested < ?";
 
 /** Creates the pruning of one database; it returns how many rows were removed. @param step - Runs a transaction. */
-export function createPruning(
+function createPruning(
   db: Database,
   step: (work: () => number) => number,
   rows: Pick<RowTable, "prune" | "pruneDuplicates">,

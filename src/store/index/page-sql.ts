@@ -23,7 +23,7 @@ export type Source =
   | Readonly<{ kind: "items" }>;
 
 /** One step: the candidates and their tests. */
-export type PageStep = Readonly<{
+type PageStep = Readonly<{
   order: "asc" | "desc";
   source: Source;
   /** Packed places, both inclusive. */
@@ -65,7 +65,7 @@ export type StoredPageRow = Readonly<{
 }>;
 
 /** The text of a statement, and its parameters. */
-export type BoundSql = Readonly<{ sql: string; parameters: SQLQueryBindings[] }>;
+type BoundSql = Readonly<{ sql: string; parameters: SQLQueryBindings[] }>;
 
 /** A piece of SQL, and its parameters in order. */
 type Piece = Readonly<{ sql: string; parameters: readonly SQLQueryBindings[] }>;
@@ -102,7 +102,7 @@ function selected({ tags, ownerKey, parent, block }: PageColumns): string {
 }
 
 /** The SQL of at most `limit` places in order, each in two halves. */
-export function placesSql(step: PageStep): BoundSql {
+function placesSql(step: PageStep): BoundSql {
   const source = sourceOf(step.source);
   const rowTests = rowTestsOf(step);
   // Tests of the row come last: the row is read only when every posting exists.

@@ -16,7 +16,7 @@ import { filterKeyBits } from "./filter-key.ts";
 export type PartRows = Readonly<{ places: PlaceList; entries: BigUint64Array }>;
 
 /** The list of one key in one chunk. */
-export type PartList = Readonly<{ key: number; chunk: number; count: number; body: Uint8Array }>;
+type PartList = Readonly<{ key: number; chunk: number; count: number; body: Uint8Array }>;
 
 /** The stored form of a part. */
 export type PartImage = Readonly<{
@@ -31,14 +31,14 @@ export type PartImage = Readonly<{
 }>;
 
 /** Bits of a filter's key in a part. The other 24 bits of an entry are the row's ordinal. */
-export const partKeyBits = 40;
+const partKeyBits = 40;
 const partKeyScale = 2 ** (filterKeyBits - partKeyBits);
 
 /** Maximum number of rows of a part. */
-export const partRowsMax = 2 ** (64 - partKeyBits);
+const partRowsMax = 2 ** (64 - partKeyBits);
 
 /** A key with at most this many rows in a part has no separate list. */
-export const rareRowsMax = 16;
+const rareRowsMax = 16;
 
 /** Average number of entries of a bucket: a look-up of a rare key reads a kilobyte. */
 const entriesPerBucket = 120;

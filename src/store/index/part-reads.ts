@@ -121,7 +121,7 @@ const blocksCachedMax = 256;
 const startsCachedMax = 512;
 
 /** Places of parts. */
-export type PlaceReads = Readonly<{
+type PlaceReads = Readonly<{
   at: (part: PartInfo, ordinal: number) => PlaceHalves;
   /** The first ordinal whose place is at or after `place`. */
   firstAtOrAfter: (part: PartInfo, place: PlaceHalves) => number;
@@ -129,7 +129,7 @@ export type PlaceReads = Readonly<{
   firstAfter: (part: PartInfo, place: PlaceHalves) => number;
 }>;
 
-export function createPlaceReads(db: Database): PlaceReads {
+function createPlaceReads(db: Database): PlaceReads {
   const block = prepareQuery<{ body: Uint8Array }>(db, "SELECT body FROM part_places WHERE n = (? << 24) | ?");
   const start = prepareQuery<{ starts: Uint8Array }>(db, "SELECT starts FROM parts WHERE part = ?");
   const blocks = new Map<string, PlaceList>();
@@ -177,7 +177,7 @@ export function createPlaceReads(db: Database): PlaceReads {
 }
 
 /** Binary search: the first number for which a condition is false. */
-export function countWhile(count: number, holds: (at: number) => boolean): number {
+function countWhile(count: number, holds: (at: number) => boolean): number {
   let low = 0;
   let high = count;
   while (low < high) {
@@ -189,7 +189,7 @@ export function countWhile(count: number, holds: (at: number) => boolean): numbe
 }
 
 /** The rows of one key in one chunk, as the lower halves of their ordinals. */
-export type ChunkList = Readonly<{
+type ChunkList = Readonly<{
   count: number;
   /** In order. */
   read: () => Uint16Array;
@@ -198,7 +198,7 @@ export type ChunkList = Readonly<{
 }>;
 
 /** The rows of one group of keys: lists by chunk. */
-export type GroupLists = ReadonlyMap<number, readonly ChunkList[]>;
+type GroupLists = ReadonlyMap<number, readonly ChunkList[]>;
 
 /** The chunks of the group with the fewest rows, in order; empty when a group has no rows. */
 export function chunksOf(groups: readonly GroupLists[], order: "asc" | "desc"): number[] {
@@ -207,11 +207,7 @@ export function chunksOf(groups: readonly GroupLists[], order: "asc" | "desc"): 
 }
 
 /** The rows of a chunk that are in every group and in no excluded group: lower halves of ordinals, in order. */
-export function meetInChunk(
-  chunk: number,
-  groups: readonly GroupLists[],
-  excluded: readonly GroupLists[],
-): Uint16Array {
+function meetInChunk(chunk: number, groups: readonly GroupLists[], excluded: readonly GroupLists[]): Uint16Array {
   const inChunk = groups.map((group) => group.get(chunk) ?? []);
   const [shortest = [], ...others] = inChunk.sort((a, b) => countOf(a) - countOf(b));
   if (countOf(shortest) === 0) return new Uint16Array(0);
@@ -259,7 +255,7 @@ function filtered(ordinals: Uint16Array, bits: Uint8Array, wanted: boolean): Uin
 }
 
 /** Returns the lists of a group's keys in a part; long lists are read on demand. */
-export function createKeyLists(
+function createKeyLists(
   db: Database,
 ): (part: Readonly<{ part: number; buckets: number }>, keys: readonly number[]) => GroupLists {
   const directory = prepareQuery<{ chunk: number; count: number; list: number }>(

@@ -120,7 +120,7 @@ function createBorder(db: Database): () => number {
 }
 
 /** The place of a row, in halves, and its keys. */
-export type PostingRow = Readonly<{ high: number; low: number; keys: readonly number[] }>;
+type PostingRow = Readonly<{ high: number; low: number; keys: readonly number[] }>;
 
 /** The B-tree. Both calls are idempotent. */
 export type Postings = Readonly<{
@@ -135,7 +135,7 @@ const rowsPerSortMax = 2 ** ordinalBits;
 /** Scale of the key's bits that share the lower word with the ordinal. */
 const keyLowScale = 2 ** (32 - ordinalBits);
 
-export function createPostings(db: Database): Postings {
+function createPostings(db: Database): Postings {
   const insert = prepare(db, "INSERT OR IGNORE INTO postings VALUES (?, (? << 31) | ?)");
   const remove = prepare(db, "DELETE FROM postings WHERE key = ? AND n = (? << 31) | ?");
   return {

@@ -137,7 +137,7 @@ function blockOf(row: StoredPageRow, { blocks }: CommonTexts): PageBlock | undef
 }
 
 /** Reads the rows of a plan in order, until `take` returns "enough". */
-export type Walker = (
+type Walker = (
   walk: Walk,
   plan: Pick<PagePlan, "order" | "checkpoint">,
   columns: PageColumns,
@@ -149,7 +149,7 @@ export type Walker = (
 const rowsPerReadMax = 1_024;
 
 /** Creates the walker over a reader's connection. */
-export function createWalker(db: Database, keys: FilterKeys, windows: WindowSizes): Walker {
+function createWalker(db: Database, keys: FilterKeys, windows: WindowSizes): Walker {
   const candidatesOf = createCandidates(db, keys, windows);
   const rowsAt = createRowReads(db);
   return (walk, plan, columns, wanted, take) => {
@@ -249,7 +249,7 @@ function createRowReads(db: Database): RowReads {
 }
 
 /** Places in order. Nothing is read before the stream is opened. */
-export type PlaceStream = Readonly<{
+type PlaceStream = Readonly<{
   /** The earliest possible first place, in the order of the walk; undefined: unknown. */
   bound: PlaceHalves | undefined;
   open: () => Iterator<PlaceHalves>;

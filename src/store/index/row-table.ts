@@ -24,7 +24,7 @@ import { rowColumns, rowValues, type StoredRow } from "./stored-row.ts";
 import { contentTags, decodeTagBlob, encodeTagBlob, writeContentTags } from "./tag-blob.ts";
 
 /** Outcome of an addition. */
-export type RowsAdded = Readonly<{ added: number; duplicated: number; repeated: number }>;
+type RowsAdded = Readonly<{ added: number; duplicated: number; repeated: number }>;
 
 /** The rows of one database. Calls run inside the writer's transaction. */
 export type RowTable = Readonly<{
@@ -67,7 +67,7 @@ export function removeInSteps(remove: (limit: number) => number): number {
 }
 
 /** Dependencies, all of one database. */
-export type RowTableParts = Readonly<{
+type RowTableParts = Readonly<{
   db: Database;
   keys: FilterKeys;
   owners: Owners;
@@ -210,10 +210,10 @@ function removeDuplicates(
 }
 
 /** The counted columns of a row. `high`: upper half of its place; `ingested`: Unix seconds. */
-export type CountedRow = Readonly<{ high: number; sig: number; parent: number | null; ingested: number }>;
+type CountedRow = Readonly<{ high: number; sig: number; parent: number | null; ingested: number }>;
 
 /** Counts the changes of one call. */
-export type RowTally = Readonly<{
+type RowTally = Readonly<{
   /** A canonical row was added (1) or removed (−1). */
   row: (row: CountedRow, change: 1 | -1) => void;
   duplicates: (change: number) => void;
@@ -222,7 +222,7 @@ export type RowTally = Readonly<{
 }>;
 
 /** Returns a function that begins a tally. */
-export function createTallies(db: Database, counts: Counts): () => RowTally {
+function createTallies(db: Database, counts: Counts): () => RowTally {
   const change = prepare(
     db,
     `UPDATE blocks SET item_count = item_count + ?1,
@@ -276,7 +276,7 @@ export type TableRow = PlaceHalves &
   }>;
 
 /** Canonical places of one database. Calls run inside the writer's transaction. */
-export type CanonicalPlaces = Readonly<{
+type CanonicalPlaces = Readonly<{
   /** Places of the ids that have a row, by the id's text. */
   find: (rows: readonly Pick<StoredRow, "id">[]) => Map<string, PlaceHalves>;
   /** Moves a canonical row to the duplicates, because a lower place was found. */
@@ -290,7 +290,7 @@ const idsPerLookup = 2_000;
 
 const place = "n >> 31 AS high, n & 0x7fffffff AS low";
 
-export function createCanonicalPlaces(db: Database, keys: FilterKeys, findable: FindableRows): CanonicalPlaces {
+function createCanonicalPlaces(db: Database, keys: FilterKeys, findable: FindableRows): CanonicalPlaces {
   const findMany = prepareQuery<PlaceHalves & Readonly<{ id: Uint8Array }>>(
     db,
     `SELECT i.n >> 31 AS high, i.n & 0x7fffffff AS low, i.id
@@ -342,7 +342,7 @@ export function findableRow(row: TableRow): FindableRow {
 }
 
 /** Prepares a query of stored rows. @param condition - SQL over the columns of `r`; never text from outside. */
-export function prepareStored(db: Database, table: "items" | "duplicates", condition: string): Query<TableRow> {
+function prepareStored(db: Database, table: "items" | "duplicates", condition: string): Query<TableRow> {
   return prepareQuery<TableRow>(
     db,
     `SELECT r.n >> 31 AS high, r.n & 0x7fffffff AS low, r.id, r.target, r.sig, r.parent, r.tags, r.ingested,
@@ -361,14 +361,14 @@ function prepareMove(db: Database, from: string, to: string): (place: PlaceHalve
 }
 
 /** Compact places of one database. Calls run inside the writer's transaction. */
-export type PrunedItems = Readonly<{
+type PrunedItems = Readonly<{
   /** Stores the compact places of rows that are about to be removed from a table. */
   add: (table: "items" | "duplicates", rows: readonly TableRow[]) => void;
   /** Removes the compact places of rows that were added. */
   replaced: (rows: readonly PlaceHalves[]) => void;
 }>;
 
-export function createPrunedItems(db: Database): PrunedItems {
+function createPrunedItems(db: Database): PrunedItems {
   const columns = "n, fine, id, owner, head, size, sig, parent, digest";
   const copyFrom = (table: string) =>
     prepare(

@@ -415,7 +415,7 @@ function reserve(size: number): void {
 }
 
 /** Values of Content-Type and Content-Encoding, in this order; undefined when the tag is absent. */
-export type ContentTags = readonly (string | undefined)[];
+type ContentTags = readonly (string | undefined)[];
 
 const names = ["content-type", "content-encoding"] as const;
 

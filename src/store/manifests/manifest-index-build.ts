@@ -59,7 +59,7 @@ export type BuildIndexResult =
 export type LeaveIndexJob = Readonly<{ session: string }>;
 
 /** The calls of a thread that builds. */
-export type IndexBuilder = Readonly<{
+type IndexBuilder = Readonly<{
   buildIndex: (job: BuildIndexJob) => BuildIndexResult;
   leaveIndex: (job: LeaveIndexJob) => void;
 }>;
@@ -159,7 +159,7 @@ function writeIndex({ temporaryPath, path }: BeginIndex, head: IndexHead, table:
 /** The shortest path that maps to an id, `"":{"id":"…"},`: bytes of the manifest. */
 const pathTextMin = 56;
 /** The paths of one manifest: a hash table of fixed size, about as large as the manifest. */
-export type BuiltPaths = PathTable &
+type BuiltPaths = PathTable &
   Readonly<{
     count: () => number;
     /** The id of a path. */
@@ -169,7 +169,7 @@ export type BuiltPaths = PathTable &
   }>;
 
 /** Buffers of a table, reused by one build after another. */
-export type TableMemory = {
+type TableMemory = {
   records: Uint8Array;
   isLive: Uint8Array;
   slots: Uint32Array;

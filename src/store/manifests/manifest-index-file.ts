@@ -46,7 +46,7 @@ const recordsPerPage = Math.floor((pageSize - checksumSize) / recordSize);
 
 /** Ends with the version of the format. */
 const magic = Buffer.from("cairn manifest index 1\n");
-export const reasonSizeMax = 1_024;
+const reasonSizeMax = 1_024;
 
 /** Offsets of the fields of the head, after its checksum. Numbers are little-endian. */
 const idAt = checksumSize + 32;

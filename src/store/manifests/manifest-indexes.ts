@@ -21,7 +21,7 @@ import { type IndexResult, lookUpPath } from "./manifest-index-file.ts";
 export type IndexKey = Readonly<{ id: Id; verified: boolean }>;
 
 /** Result of a look-up. */
-export type ManifestResponse =
+type ManifestResponse =
   | Readonly<{ kind: "found"; resolved: ResolvedPath | undefined }>
   | Readonly<{ kind: "unreadable"; reason: string }>;
 
@@ -40,7 +40,7 @@ export type ManifestIndexes = Readonly<{
   close: () => Promise<void>;
 }>;
 
-export type ManifestIndexesOptions = Readonly<{
+type ManifestIndexesOptions = Readonly<{
   folder: string;
   /** Disk space of all indexes; the newest index is stored even when it is larger. */
   bytesMax: number;

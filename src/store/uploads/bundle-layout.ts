@@ -11,7 +11,7 @@ import { concatBytes, equalBytes } from "../../lib/bytes.ts";
 import { sha256 } from "../../lib/hash.ts";
 
 /** Bytes of the bundle, from `start` to the start of the next run, that are contiguous in a file. */
-export type LayoutRun = Readonly<{
+type LayoutRun = Readonly<{
   start: number;
   /** Path below the folder of uploads. */
   file: string;

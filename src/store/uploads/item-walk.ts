@@ -9,7 +9,7 @@ import { concatBytes } from "../../lib/bytes.ts";
 import { openFileSteps } from "../file-sessions.ts";
 
 /** Progress of a walk. */
-export type WalkStep =
+type WalkStep =
   | Readonly<{ kind: "more" }>
   /** The complete item is valid. @property digest - SHA-256 of the payload. */
   | Readonly<{ kind: "valid"; header: ItemHeader; digest: Uint8Array; signing: Signing }>
