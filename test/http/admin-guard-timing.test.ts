@@ -1,6 +1,6 @@
 /**
- * The time in which a wrong key of administration is rejected tells nothing of how much of it is right. SAMPLES sets how many
- * rejections are timed.
+ * The time in which a wrong key of administration is rejected tells nothing of how much of it is right. SAMPLES sets
+ * how many rejections are timed.
  * Source: docs/reference/threats.md (S2) (|t| below 4.5); Reparaz et al., "Dude, is my code constant time?", 2017.
  * @module
  */
@@ -32,7 +32,7 @@ function momentsOf(times: Times) {
 }
 
 describe("S2: the time of a rejection", () => {
-  test("is the same for a key that is wrong from its first letter and for one that is wrong in its last", async () => {
+  test("is the same for a key whose first character is wrong and for one whose last character is wrong", async () => {
     const key = "k".repeat(43);
     const guard = createAdminGuard({ key, clock: () => 0, sleep: async () => undefined });
     const keys = [`x${key.slice(1)}`, `${key.slice(0, -1)}x`].map((wrong) => `Bearer ${wrong}`);
@@ -51,7 +51,7 @@ describe("S2: the time of a rejection", () => {
     expect(Math.abs(t)).toBeLessThan(tMax);
   }, 120_000);
 
-  test("would be told apart if it were one per cent more for one kind", () => {
+  test("would be distinguished if one kind took one per cent longer", () => {
     const random = createRandom(2);
     const times = (more: number) => Array.from({ length: 20_000 }, () => 1_000 + more + random.below(200));
     expect(Math.abs(welch(times(0), times(0)))).toBeLessThan(tMax);

@@ -1,5 +1,5 @@
 /**
- * Administration's routes when what stands behind them fails: the fixed messages, and nothing of the inside.
+ * Routes of administration during faults: fixed messages without internal details.
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
@@ -57,8 +57,8 @@ async function ask(method: string, path: string, body: object | undefined) {
   });
 }
 
-describe("administration in trouble", () => {
-  test.each(rows)("%s %s answers a defect with 500 and logs it whole", async (method, path, body) => {
+describe("administration during faults", () => {
+  test.each(rows)("%s %s responds to a defect with 500 and logs all of it", async (method, path, body) => {
     failure = new Error("a secret of the inside");
     const response = await ask(method, path, body);
     expect([response.status, await response.text()]).toEqual([500, '"Internal Server Error"']);
@@ -75,14 +75,14 @@ describe("administration in trouble", () => {
     expect(response.headers.get("cache-control")).toBe("no-store");
   });
 
-  test("a second export is told that one runs", async () => {
+  test("a second export is rejected while one runs", async () => {
     failure = new Failure("export_running");
     const [, path = "", body] = rows.find(([, each]) => each === "export-parquet") ?? [];
     const response = await ask("POST", path, body);
     expect([response.status, await response.text()]).toEqual([409, '"Export already running"']);
   });
 
-  test("a busy index is told as such", async () => {
+  test("a busy index is reported as busy", async () => {
     failure = new Failure("busy");
     const response = await ask("POST", "queue-tx", { id });
     expect([response.status, await response.text()]).toEqual([503, '"Service busy"']);

@@ -1,5 +1,6 @@
 /**
- * What administration answered is written down: the process is killed with the reply still warm, and the next one knows.
+ * Changes that administration confirmed are durable: the process is killed right after the response, and the next
+ * process has them.
  * @module
  */
 import { afterAll, expect, test } from "bun:test";
@@ -42,15 +43,15 @@ async function asOwner(running: RunningProgram, method: string, path: string, bo
   });
 }
 
-const isRefused = async (running: RunningProgram) => {
+const isBlocked = async (running: RunningProgram) => {
   const { status } = await fetch(`${running.line.gateway}/raw/${running.line.sample.sound}`);
   expect(status).toBe(451);
 };
 
 const cases: readonly Case[] = [
-  ["a refusal", "PUT", "block-data", ({ sound }) => ({ id: sound }), isRefused],
+  ["a rule", "PUT", "block-data", ({ sound }) => ({ id: sound }), isBlocked],
   [
-    "a refused name",
+    "a blocked name",
     "PUT",
     "block-name",
     () => ({ name: "killed" }),
@@ -80,7 +81,7 @@ const cases: readonly Case[] = [
     },
   ],
   [
-    "a refusal taken back",
+    "a rule taken back",
     "PUT",
     "unblock-data",
     ({ sound }) => ({ id: sound }),
@@ -95,7 +96,7 @@ const cases: readonly Case[] = [
   ],
 ];
 
-test("N2: what was answered holds for the next process, however this one ended", async () => {
+test("N2: confirmed changes hold in the next process, however this one ended", async () => {
   let running = await start();
   for (const [name, method, path, body, holds] of cases) {
     const response = await asOwner(running, method, path, body(running.line.sample));

@@ -120,7 +120,7 @@ describe("headers of what was signed", () => {
     );
   });
 
-  test("leave out what there is none of, and what an anchor of another kind would break", () => {
+  test("leave out absent fields, and anchors that are not valid header values", () => {
     const headers = new Headers();
     setArweaveHeaders(headers, {
       ...noTags,
@@ -320,7 +320,7 @@ describe("what was signed with content", () => {
     });
   });
 
-  test("is not told of a header that is another item's, or none", async () => {
+  test("does not trust a header of another item, or an invalid one", async () => {
     for (const bytes of [items[1]?.bytes ?? new Uint8Array(0), new Uint8Array(200), new Uint8Array(0)])
       expect(await finder(noRoot)({ ...opened, header: async () => bytes }, none)).toBeUndefined();
     expect(await finder(noRoot)(opened, none)).toBeUndefined();

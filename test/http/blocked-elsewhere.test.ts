@@ -1,6 +1,6 @@
 /**
- * Refusals of what the index does not have: transactions from before the first block that is followed, and an item in one of
- * their bundles, by every way in which nodes' bytes are passed on.
+ * Refusals of what the index does not have: transactions from before the first block that is followed, and an item in
+ * one of their bundles, by every way in which nodes' bytes are passed on.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -80,20 +80,20 @@ async function statusesOf(asks: readonly Ask[]): Promise<string[]> {
   return statuses;
 }
 
-/** Expects that what is asked for is there, is rejected at once and after a restart, and is there again. */
-async function expectRefusal(refusal: object, asks: readonly Ask[], spared: readonly Ask[]): Promise<void> {
+/** Expects that the content is served, is blocked at once and after a restart, and is served again. */
+async function expectBlocked(rule: object, asks: readonly Ask[], spared: readonly Ask[]): Promise<void> {
   const open = await statusesOf(asks);
   expect(open.filter((status) => !/ 20[06]$/.test(status))).toEqual([]);
   const free = await statusesOf(spared);
   expect(free.filter((status) => !/ 20[06]$/.test(status))).toEqual([]);
-  await put("block-data", refusal);
+  await put("block-data", rule);
   for (let round = 0; round < 2; round++) {
     expect((await statusesOf(asks)).filter((status) => !status.endsWith(" 451"))).toEqual([]);
     expect(await statusesOf(spared)).toEqual(free);
     await stack.restart();
     await stack.settled();
   }
-  await put("unblock-data", refusal);
+  await put("unblock-data", rule);
   expect(await statusesOf(asks)).toEqual(open);
 }
 
@@ -112,23 +112,23 @@ const contentOf = (id: string): Ask[] => [
 describe("what the index does not have is rejected", () => {
   test("by id, in chunks", async () => {
     const asks = [...contentOf(chunked.id), ...chunkAt(chunked.id, 0), ...chunkAt(chunked.id, 599_000)];
-    await expectRefusal({ id: chunked.id }, asks, [...contentOf(single.id), ...chunkAt(single.id, 0)]);
+    await expectBlocked({ id: chunked.id }, asks, [...contentOf(single.id), ...chunkAt(single.id, 0)]);
   }, 120_000);
 
   test("by id, with the record that carries its data", async () => {
     const asks: Ask[] = [...contentOf(old.id), [`/tx/${old.id}`], [`/unconfirmed_tx/${old.id}`]];
-    await expectRefusal({ id: old.id }, asks, contentOf(single.id));
+    await expectBlocked({ id: old.id }, asks, contentOf(single.id));
   }, 120_000);
 
   test("by hash, whole or as the one chunk that it is", async () => {
     const asks = [...contentOf(single.id), ...chunkAt(single.id, 0)];
-    await expectRefusal({ hash: hashOf(small) }, asks, contentOf(chunked.id));
+    await expectBlocked({ hash: hashOf(small) }, asks, contentOf(chunked.id));
     const record: Ask[] = [...contentOf(old.id), [`/tx/${old.id}`], [`/unconfirmed_tx/${old.id}`]];
-    await expectRefusal({ hash: hashOf(carried) }, record, contentOf(chunked.id));
-    await expectRefusal({ hash: hashOf(large) }, contentOf(chunked.id), contentOf(single.id));
+    await expectBlocked({ hash: hashOf(carried) }, record, contentOf(chunked.id));
+    await expectBlocked({ hash: hashOf(large) }, contentOf(chunked.id), contentOf(single.id));
   }, 120_000);
 
-  test("by the id of an item that somebody found in a bundle: wherever its bytes are", async () => {
+  test("by the id of an item that was found in a bundle: wherever its bytes are", async () => {
     const hint = { "x-ar-io-root-transaction-id": bundle.id };
     const start = bundleData.length - (items[2]?.length ?? 0) - "what must not be seen".length;
     const asks: Ask[] = [
@@ -143,17 +143,17 @@ describe("what the index does not have is rejected", () => {
       [`/raw/${bundle.id}`, { range: "bytes=-100" }],
       ...chunkAt(bundle.id, bundleData.length - 10),
     ];
-    await expectRefusal({ id: secret }, asks, spared);
+    await expectBlocked({ id: secret }, asks, spared);
   }, 120_000);
 
-  test("by the id of a bundle in which an item lies, of which nobody says where it is", async () => {
+  test("by the id of a bundle that contains an item of unknown position", async () => {
     const hint = { "x-ar-io-root-transaction-id": outer.id };
     const asks: Ask[] = [
       [`/${innermostId}`, hint],
       [`/raw/${innermostId}`, hint],
       [`/raw/${innermostId}`, { ...hint, range: "bytes=0-3" }],
     ];
-    await expectRefusal({ id: nestedId }, asks, contentOf(single.id));
-    await expectRefusal({ id: outer.id }, asks, contentOf(single.id));
+    await expectBlocked({ id: nestedId }, asks, contentOf(single.id));
+    await expectBlocked({ id: outer.id }, asks, contentOf(single.id));
   }, 120_000);
 });

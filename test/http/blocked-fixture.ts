@@ -1,6 +1,5 @@
 /**
- * Content to be rejected: a small world on a development chain in which payloads lie in one another, twice, and under
- * paths.
+ * Content to block: a development chain with payloads that contain one another, occur twice, and are under paths.
  * @module
  */
 
@@ -17,12 +16,12 @@ import type { IndexReader } from "../../src/store/index/index-types.ts";
 import { post, rsa, testBytes } from "../dev/devnet/support.ts";
 import type { Stack } from "../support/stack.ts";
 
-/** Something that can be asked for: a payload, and where it lies. */
+/** A payload and its position. */
 export type Piece = Readonly<{
   name: string;
   id: Id;
   payload: Uint8Array;
-  /** The transaction in whose data it lies, and where. */
+  /** The transaction whose data contains the payload, and the offset. */
   rootId: Id;
   span: ByteSpan;
   format: 1 | 2;
@@ -30,7 +29,7 @@ export type Piece = Readonly<{
   paths: readonly string[];
 }>;
 
-/** The world. Pieces whose names begin with `late` are the same as others, and nobody has read them. */
+/** Pieces whose names begin with `late` equal other ones, and no request has read them. */
 export type Fixture = Readonly<{ pieces: ReadonlyMap<string, Piece>; manifest: Piece }>;
 
 const signer = createEd25519Signer(new Uint8Array(32).fill(11));

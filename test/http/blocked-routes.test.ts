@@ -1,9 +1,9 @@
 /**
- * What is rejected, by id, by hash, against every route by which its bytes could leave: 451 on the reply to the rejection and
- * after a restart, as before once it is taken back.
+ * What is rejected, by id, by hash, against every route by which its bytes could leave: 451 on the reply to the
+ * rejection and after a restart, as before once it is taken back.
  *
- * The routes are those that are registered: one that this table does not know fails the test until it is said whether, and
- * how, it carries content.
+ * The routes are those that are registered: one that this table does not know fails the test until it is said whether,
+ * and how, it carries content.
  * Source: docs/reference/gateway.md#block-list; docs/reference/threats.md (P1).
  * @module
  */
@@ -47,7 +47,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** The name that stands for a piece. */
+/** The name that resolves to a piece. */
 function nameOf({ name }: Piece): string {
   return name.replaceAll(" ", "-");
 }
@@ -55,10 +55,10 @@ function nameOf({ name }: Piece): string {
 /** One request, and its status while nothing is rejected. */
 type Probe = Readonly<{ head: string; host?: string; status: number }>;
 
-/** What of a piece is touched by what is rejected: a span of the piece's own bytes. */
+/** A span of the bytes of a piece that is blocked. */
 type Touched = Readonly<{ piece: Piece; span: ByteSpan }>;
 
-/** How the content that a route gives is asked for, so that a byte of the span would leave; or not, for `spared`. */
+/** Requests to a route that would serve a byte of the span; or would not, for `spared`. */
 type Route = (touched: Touched) => readonly Probe[];
 
 const get = (path: string, status: number, more = "", host?: string): Probe => ({
@@ -125,7 +125,7 @@ const records =
   ({ piece }) =>
     isTransaction(piece) && piece.format === 1 ? withHead(get(`/${path}/${piece.id}`, 200)) : [];
 
-/** Proofs show the bytes of the chunks in which a piece lies. */
+/** Proofs show the bytes of the chunks that contain a piece. */
 const proofs =
   (prefix: string): Route =>
   ({ piece, span }) =>
@@ -145,7 +145,7 @@ const frames =
     return [get(at, 200), get(at, 200, "\r\nAccept: text/plain")].flatMap(withHead);
   };
 
-/** Every route of the gateway: the requests by which it would give a byte of what is touched. */
+/** Every route of the gateway: the requests by which it would serve a blocked byte. */
 const routes: Readonly<Record<string, Route>> = {
   "/*": (touched) => {
     const { id, paths } = touched.piece;
@@ -193,7 +193,7 @@ const payloadless: readonly RegExp[] = [
 ];
 
 /** What is rejected, and which pieces hold a byte of it. */
-type Target = readonly [name: string, refusal: (piece: Piece) => Readonly<Record<string, string>>, piece: string];
+type Target = readonly [name: string, rule: (piece: Piece) => Readonly<Record<string, string>>, piece: string];
 
 const byId = ({ id }: Piece) => ({ id });
 const byHash = (piece: Piece) => ({ hash: hashOf(piece) });
@@ -213,10 +213,10 @@ const targets: readonly Target[] = [
   ["a manifest", byId, "manifest"],
 ];
 
-/** The pieces that hold bytes of what is rejected. */
-function touchedBy(refused: Piece, isHash: boolean): Touched[] {
+/** The pieces that contain blocked bytes. */
+function touchedBy(blocked: Piece, isHash: boolean): Touched[] {
   const pieces = [...fixture.pieces.values()];
-  const same = pieces.filter((piece) => piece === refused || (isHash && hashOf(piece) === hashOf(refused)));
+  const same = pieces.filter((piece) => piece === blocked || (isHash && hashOf(piece) === hashOf(blocked)));
   return pieces.flatMap((piece) => {
     const spans = same
       .filter(({ rootId }) => rootId === piece.rootId)
@@ -261,7 +261,7 @@ async function put(path: string, body: object): Promise<void> {
   expect([response.status, await response.text()]).toEqual([200, ""]);
 }
 
-/** Sends all probes, a few at a time; answers those whose status is another, with what came. */
+/** Sends all probes, a few at a time; returns those with another status, and their responses. */
 async function unexpected(probes: readonly Probe[], status: (probe: Probe) => number): Promise<string[]> {
   const faults: string[] = [];
   const left = [...probes];
@@ -299,11 +299,11 @@ describe("the table of routes", () => {
 describe("P1: the matrix", () => {
   test.each(targets)(
     "%s",
-    async (_name, refusal, name) => {
-      const refused = fixture.pieces.get(name);
-      if (refused === undefined) throw new Error("the world has what is refused");
-      const body = refusal(refused);
-      const touched = touchedBy(refused, body["hash"] !== undefined);
+    async (_name, rule, name) => {
+      const blocked = fixture.pieces.get(name);
+      if (blocked === undefined) throw new Error("the world has what is blocked");
+      const body = rule(blocked);
+      const touched = touchedBy(blocked, body["hash"] !== undefined);
       const probes = Object.values(routes).flatMap((route) => touched.flatMap(route));
       const warm = probes.filter(({ head, host }) => !isLate(head, host));
       const spared = sparedBy(touched);
@@ -326,7 +326,7 @@ describe("P1: the matrix", () => {
 });
 
 describe("P1: a name that is rejected", () => {
-  test("leads nowhere, nor does what stands before it, and leads there again when it is taken back", async () => {
+  test("does not resolve, nor do its undernames, and resolves again when it is unblocked", async () => {
     const hosts = [`site.${root}`, `docs_site.${root}`];
     const paths = ["/", "/secret", "/nothing", "/svc/admin/debug"];
     const probes = [
@@ -340,11 +340,11 @@ describe("P1: a name that is rejected", () => {
     expect(open).toContain(200);
     expect(open).not.toContain(451);
     await put("block-name", { name: "Site" });
-    const refused = probes.map(() => 451);
-    expect(await statuses()).toEqual(refused);
+    const blocked = probes.map(() => 451);
+    expect(await statuses()).toEqual(blocked);
     await stack.restart();
     await stack.settled();
-    expect(await statuses()).toEqual(refused);
+    expect(await statuses()).toEqual(blocked);
     // The content is not rejected, only that name for it.
     expect((await ask(get(`/${fixture.manifest.id}/secret`, 200))).status).toBe(200);
     await put("unblock-name", { name: "sitE" });
@@ -352,14 +352,14 @@ describe("P1: a name that is rejected", () => {
   }, 120_000);
 });
 
-/** Whether a probe asks for what nobody has read: it stays so until it is rejected. */
+/** Whether a probe requests content that was not read before: it stays unread until it is blocked. */
 function isLate(head: string, host = ""): boolean {
   const late = [...fixture.pieces.values()].filter(({ name }) => name.startsWith("late"));
   if (late.some((piece) => host === `${nameOf(piece)}.${root}`)) return true;
   return late.some(({ id }) => head.includes(id) || head.includes(id.slice(1)) || host.startsWith(sandboxLabel(id)));
 }
 
-/** Ranges and chunks of the same pieces that hold no byte of what is rejected, nor of its item's header. */
+/** Ranges and chunks of the same pieces without a blocked byte or a byte of its item's header. */
 function sparedBy(touched: readonly Touched[]): Probe[] {
   return touched.flatMap(({ piece, span }) => {
     const others = touched.filter((other) => other.piece === piece);

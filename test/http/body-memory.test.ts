@@ -1,5 +1,5 @@
 /**
- * N6: what is counted as rejected for want of memory: requests whose client is still there.
+ * N6: requests are counted as rejected for lack of memory only while their client is connected.
  * @module
  */
 import { describe, expect, test } from "bun:test";
@@ -23,11 +23,11 @@ async function openFull() {
   const first = memory.open(requestOf("192.0.2.1", new AbortController().signal), listener);
   await first.holdResponse(64 * kibibyte);
   await first.holdRequest(64 * kibibyte, 0);
-  const refused = async () =>
+  const rejected = async () =>
     ["response", "request"].map(
       async (kind) => new RegExp(`^http_${kind}_body_refused_total (\\d+)$`, "m").exec(await metrics.text())?.[1],
     );
-  return { memory, refused: async () => await Promise.all(await refused()) };
+  return { memory, rejected: async () => await Promise.all(await rejected()) };
 }
 
 function requestOf(client: string, signal: AbortSignal): Request {
@@ -36,17 +36,17 @@ function requestOf(client: string, signal: AbortSignal): Request {
 
 describe("N6: responses and requests that were rejected", () => {
   test("are counted", async () => {
-    const { memory, refused } = await openFull();
+    const { memory, rejected } = await openFull();
     const account = memory.open(requestOf("192.0.2.2", new AbortController().signal), listener);
     expect(account.holdResponse(32 * kibibyte)).rejects.toThrow();
     expect(account.holdRequest(32 * kibibyte, 0)).rejects.toThrow();
     const response = withBodySize(new Response("x"), 32 * kibibyte);
     expect((await account.settle(response)).status).toBe(503);
-    expect(await refused()).toEqual(["2", "1"]);
+    expect(await rejected()).toEqual(["2", "1"]);
   });
 
   test("are not counted when their client has left", async () => {
-    const { memory, refused } = await openFull();
+    const { memory, rejected } = await openFull();
     const left = new AbortController();
     const account = memory.open(requestOf("192.0.2.2", left.signal), listener);
     const work = [
@@ -57,6 +57,6 @@ describe("N6: responses and requests that were rejected", () => {
     left.abort(new Error("left"));
     const settled = await Promise.allSettled(work);
     expect(settled.map(({ status }) => status)).toEqual(["rejected", "rejected", "fulfilled"]);
-    expect(await refused()).toEqual(["0", "0"]);
+    expect(await rejected()).toEqual(["0", "0"]);
   });
 });

@@ -1,5 +1,6 @@
 /**
- * Chunks answered from memory: the same response as the first, given up with what it rests on, and no body driven out.
+ * Chunks served from memory: the same response as the first, dropped with its block or data, without eviction of
+ * content.
  * @module
  */
 import { afterEach, describe, expect, test } from "bun:test";
@@ -93,8 +94,8 @@ describe("a chunk that is final", () => {
     expect((await fetch(`${url}${pathOf(0)}`)).status).toBe(200);
     harness.blockedIds.add(data.root.id);
     gateway.forgetAll(); // as every rejection does
-    const refused = await fetch(`${url}${pathOf(0)}`);
-    expect(refused.status).toBe(451);
+    const blocked = await fetch(`${url}${pathOf(0)}`);
+    expect(blocked.status).toBe(451);
   });
 });
 
@@ -104,7 +105,7 @@ test("a chunk that a fork can still replace is not stored", async () => {
   expect(isInMemory(pathOf(0))).toBe(false);
 });
 
-test("whoever reads chunk after chunk drives no body out of memory", async () => {
+test("a client that reads chunk after chunk evicts no content from memory", async () => {
   const { data, harness, url, pathOf, isInMemory } = await openFixture(1_000, 8 * 2 ** 20);
   const small = makeData(2, 50_000);
   harness.index.set(small.root.id, { ...locatedOf(small.root.id, small.root), contentType: "image/png" });

@@ -32,7 +32,7 @@ describe("the proxies of the settings", () => {
 describe("the client's address", () => {
   test.each([
     ["203.0.113.9", null, "203.0.113.9"],
-    ["203.0.113.9", "198.51.100.1", "203.0.113.9"], // anybody can send the header
+    ["203.0.113.9", "198.51.100.1", "203.0.113.9"], // any client can send the header
     ["10.0.0.1", "198.51.100.1", "198.51.100.1"],
     ["10.0.0.1", "1.1.1.1, 198.51.100.1", "198.51.100.1"], // what the client wrote itself comes first
     ["10.0.0.1", "1.1.1.1, 198.51.100.1, 10.0.0.2", "198.51.100.1"],
@@ -42,7 +42,7 @@ describe("the client's address", () => {
     ["10.0.0.1", null, "10.0.0.1"],
     ["fd00::1", "2001:db8::5", "2001:db8::5"],
     ["", "198.51.100.1", ""],
-    ["10.0.0.1", `1.1.1.1,${Array(40).fill("10.0.0.2").join(",")}`, "10.0.0.2"], // a list that long is no honest one
+    ["10.0.0.1", `1.1.1.1,${Array(40).fill("10.0.0.2").join(",")}`, "10.0.0.2"], // an honest list is not that long
   ] as const)("peer %p with X-Forwarded-For %p is %p", (peer, forwarded, expected) => {
     expect(clientAddressOf(peer, forwarded, isTrusted)).toBe(expected);
   });

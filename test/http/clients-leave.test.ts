@@ -1,6 +1,6 @@
 /**
- * Clients that leave while their request arrives or while it is answered: on every route of every service that is no defect,
- * and nothing is logged as one.
+ * Clients that disconnect while their request arrives or while the response is sent: no route of any service logs a
+ * defect.
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
@@ -42,7 +42,7 @@ async function routesOf(url: string): Promise<readonly Route[]> {
   });
 }
 
-/** What stands in a request of a client that leaves. */
+/** Parts of a request of a client that disconnects. */
 const ways: readonly (readonly [way: string, type: string, head: string, body: string])[] = [
   ["in the middle of its body", "application/json", "Content-Length: 1000", '{"query": "{ transactions'],
   ["in the middle of chunks", "application/json", "Transfer-Encoding: chunked", '5\r\n{"que\r\n'],
@@ -79,7 +79,7 @@ test.each(services)(
   60_000,
 );
 
-test("content whose reader leaves in the middle is no defect", async () => {
+test("a client that disconnects during content is not logged as a defect", async () => {
   const before = stack.lines.length;
   for (const range of ["", "Range: bytes=5-\r\n", "Range: bytes=0-9,20-3999990\r\n"])
     for (let count = 0; count < 10; count += 1) {

@@ -1,5 +1,5 @@
 /**
- * Content over the wire: what headers say of it, what is stored and for how long, what trouble becomes.
+ * Content over the wire: headers, caching and errors.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -121,7 +121,7 @@ describe("headers of content", () => {
       const rounds = [await get(path), await head(path), await get(path), await head(path)];
       const [first, headFirst, second, headSecond] = rounds.map((response) => {
         const said = Object.fromEntries(response.headers);
-        // The first reading of a body at a source is told from the next; a large one leaves without its length.
+        // The first read of a body at a source differs from the next; a large body is sent without its length.
         const { date, "x-request-id": _id, "x-cache": _cache, ...rest } = said;
         expect(date).toBeDefined();
         return rest;
@@ -394,7 +394,7 @@ describe("what cannot be served", () => {
     [`/${plain}/%e0%a4%a`, 400, "Malformed path"],
     [`/${blocked}`, 451, "Blocked by this gateway's content policy"],
     [`/raw/${blocked}`, 451, "Blocked by this gateway's content policy"],
-  ])("GET and HEAD %s answer %d %j", async (path, status, message) => {
+  ])("GET and HEAD %s respond with %d %j", async (path, status, message) => {
     const [got, asked] = [await get(path), await head(path)];
     expect([got.status, asked.status]).toEqual([status, status]);
     expect(got.body.toString()).toBe(JSON.stringify(message));
@@ -418,7 +418,7 @@ describe("what cannot be served", () => {
   });
 
   test("is rejected at once, also where it was in memory", async () => {
-    const soon = content.put("soon refused", { body: text("yes"), contentType: "text/plain" });
+    const soon = content.put("soon blocked", { body: text("yes"), contentType: "text/plain" });
     expect((await get(`/${soon}`)).status).toBe(200);
     expect(gateway.hit(new Request(`http://127.0.0.1:${server.port}/${soon}`))).toBeDefined();
     content.block(soon);
@@ -472,7 +472,7 @@ describe("in memory", () => {
   const hit = (path: string, headers: Record<string, string> = {}, method = "GET") =>
     gateway.hit(new Request(`http://127.0.0.1:1${path}`, { headers, method }));
 
-  test("a small body that was read is answered without being opened again", async () => {
+  test("a small body that was read is served without being opened again", async () => {
     const opened = content.opened();
     const response = await get(`/${plain}`);
     expect(response.body.toString()).toBe("plain");
@@ -495,11 +495,11 @@ describe("in memory", () => {
     [`/${plain}`, { accept: "text/html" }, true],
     [`/${idOf("never read")}`, {}, false],
     ["/", {}, false],
-  ])("%s with %j is answered at once: %p", (path, headers, atOnce) => {
+  ])("%s with %j is served from memory: %p", (path, headers, atOnce) => {
     expect(hit(path, headers) !== undefined).toBe(atOnce);
   });
 
-  test("only GET is answered at once", () => {
+  test("only GET is served from memory", () => {
     for (const method of ["HEAD", "POST", "OPTIONS"]) expect(hit(`/${plain}`, {}, method)).toBeUndefined();
   });
 

@@ -1,5 +1,5 @@
 /**
- * The social frame over the whole gateway: the record of transactions and of items, their content, what is neither.
+ * The social frame over the whole gateway: records of transactions and of items, their content, and unknown ids.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -80,7 +80,7 @@ const posted = async (id: string, body: string, type = "application/json", more 
 const json = (response: WireResponse) => JSON.parse(response.body.toString());
 
 describe("the record", () => {
-  test("of a transaction is the node's own, to the letter", async () => {
+  test("of a transaction is the node's own, byte for byte", async () => {
     for (const { id } of [old, modern, root]) {
       const record = await wire(stack.port, `GET /tx/${id} HTTP/1.1`);
       for (const path of paths)
@@ -182,11 +182,11 @@ describe("the content", () => {
     expect((await posted(plain.id, "{}", "application/json", more)).body.toString()).toBe("<p>plain");
   });
 
-  test("is no service worker", async () => {
+  test("cannot be a service worker", async () => {
     expect((await ask(plain.id, `${html}\r\nService-Worker: script`)).status).toBe(403);
   });
 
-  test("does not answer on the hosts of content", async () => {
+  test("does not exist on the hosts of content", async () => {
     const response = await ask(plain.id, "\r\nHost: name.gateway.test");
     expect(response.status).toBe(302);
   });
@@ -229,7 +229,7 @@ describe("a frame of nothing", () => {
       expect((await posted(plain.id, body, type)).status).toBe(200);
   });
 
-  test("other methods are told which there are", async () => {
+  test("other methods get the allowed ones", async () => {
     const response = await ask(plain.id, "", "DELETE");
     expect([response.status, header(response, "allow").split(", ").sort()]).toEqual([
       405,
@@ -249,19 +249,19 @@ describe("what is rejected", () => {
   test.each([
     ["an item", () => plain.id, () => plain.id],
     ["a nested item", () => inner.id, () => inner.id],
-    ["an item of a refused transaction", () => root.id, () => plain.id],
-    ["a bundle with a refused item", () => plain.id, () => root.id],
+    ["an item of a blocked transaction", () => root.id, () => plain.id],
+    ["a bundle with a blocked item", () => plain.id, () => root.id],
     ["a transaction of format 1", () => old.id, () => old.id],
     ["a transaction of format 2", () => modern.id, () => modern.id],
     ["a page of a manifest", () => plain.id, () => site.id],
-  ] as const)("%s has neither record nor content", async (name, refused, asked) => {
-    await administer("block-data", refused());
+  ] as const)("%s has neither record nor content", async (name, blocked, asked) => {
+    await administer("block-data", blocked());
     const isRecordFree = name === "a page of a manifest";
     for (const more of isRecordFree ? [html] : ["", html]) {
       for (const method of ["GET", "HEAD"]) expect((await ask(asked(), more, method)).status).toBe(451);
       expect((await posted(asked(), "{}", "application/json", more)).status).toBe(451);
     }
-    await administer("unblock-data", refused());
+    await administer("unblock-data", blocked());
     for (const more of ["", html]) expect((await ask(asked(), more)).status).toBe(200);
   });
 });

@@ -6,7 +6,9 @@
 import { writeTransactionCursor } from "../../src/graphql/cursor.ts";
 import { idOf } from "../graphql/memory-index.ts";
 
-/** An attack: what it is, its body, and what must come: a status, and a message of this form, or data without errors. */
+/**
+ * An attack: what it is, its body, and what must come: a status, and a message of this form, or data without errors.
+ */
 export type Attack = readonly [name: string, body: string, status: number, expected: RegExp | "data"];
 
 /** A tag that rows of the index have. */
@@ -131,7 +133,7 @@ export function attackSet(tags: readonly Known[], common: Known): readonly Attac
       "data",
     ],
     [
-      "every tag refused, 2,000 values",
+      "every tag blocked, 2,000 values",
 
       ask("query($tags: [TagFilter!]) { transactions(tags: $tags, first: 1000) { count } }", {
         tags: Array.from({ length: 20 }, () => ({
@@ -144,7 +146,7 @@ export function attackSet(tags: readonly Known[], common: Known): readonly Attac
       "data",
     ],
     [
-      "every tag of the chain refused",
+      "every tag of the chain blocked",
       ask(`{ transactions(tags: [${everyTag.join(", ")}], first: 1000) { count ${page} } }`),
       200,
       "data",

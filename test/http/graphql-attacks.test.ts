@@ -1,5 +1,5 @@
 /**
- * Queries made to hurt: each gets a clean answer, and the same thread goes on answering.
+ * Hostile queries: each gets a valid response, and the same thread serves further queries.
  * Source: docs/reference/threats.md (G1).
  * @module
  */

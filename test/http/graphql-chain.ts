@@ -1,6 +1,6 @@
 /**
- * A chain that is made up as it goes: the same rows go into a real index and into a list, so that whatever the index
- * answers can be compared with a filter over the list.
+ * A generated chain: the same rows go into a real index and into a list, so that responses of the index can be compared
+ * with a filter over the list.
  * @module
  */
 
@@ -30,7 +30,7 @@ export type MadeUpChain = Readonly<{
   addPending: () => void;
   /** Lets pending rows go that came before the newest one. */
   expirePending: () => void;
-  /** What stands in the index: one row an id, at its lowest place. */
+  /** Rows of the index: one for each id, at its lowest place. */
   rows: () => readonly PageRow[];
   blocks: () => readonly PageBlock[];
   signatures: ReadonlyMap<string, string>;
@@ -46,7 +46,7 @@ const types = ["text/html", "image/png", "application/json"];
 const applications = ["Umlaut äöü", "漢字", 'Quote " \\', "plain"];
 const contentFilters = { unbundleFilter: '{"always":true}', indexFilter: '{"always":true}' };
 
-/** Addresses, recipients and tags that rows of the chain have, to be asked for. */
+/** Addresses, recipients and tags of the chain's rows, for queries. */
 export const known = {
   owners: owners.map((owner) => addressOf(owner)),
   recipients: targets,
@@ -90,7 +90,7 @@ export function openMadeUpChain(path: string, choose: Choose): MadeUpChain {
     return { owner, ownerAddress: addressOf(owner), ownerKey: Buffer.from(owner).toString("base64url") };
   }
 
-  /** Items of a bundle: some hold items of their own, some stand elsewhere too. */
+  /** Items of a bundle: some contain items, some are in another bundle, too. */
   function items(place: Place, parent: Readonly<{ offset: number | null; start: number }>, depth: number): ItemRow[] {
     const rows: ItemRow[] = [];
     let offset = parent.start;

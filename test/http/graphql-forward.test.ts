@@ -1,5 +1,5 @@
 /**
- * `GRAPHQL_HOST`: what goes out, what comes back, and what becomes of trouble.
+ * `GRAPHQL_HOST`: forwarded requests, returned responses, and errors.
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
@@ -34,7 +34,7 @@ function openForwarder(origin: string, name = "us", http = patient, memory?: Bod
   return server;
 }
 
-/** A host that answers queries in its own way. */
+/** A host with configurable responses. */
 function openHost(reply: (request: Request) => Response | Promise<Response>): string {
   const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: reply });
   opened.push({ close: () => server.stop(true) });
@@ -140,7 +140,7 @@ describe("G2: a query that is forwarded", () => {
     });
   });
 
-  test("that comes back is told, straight and by way of another", async () => {
+  test("that loops is rejected, directly and through another forwarder", async () => {
     const ring: { first?: string } = {};
     const relay = openHost(
       async (request) =>

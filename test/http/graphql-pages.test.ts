@@ -73,7 +73,7 @@ function openWalk(url: string, chain: MadeUpChain, given: TransactionsArguments)
       const found = (await response.json()) as { data: { transactions: Connection } };
       const page = found.data?.transactions;
       const end = page?.pageInfo.endCursor ?? null;
-      // Where a pending row stands is the index's own business; all else must be equal.
+      // The position of pending rows is not specified; all other rows must be equal.
       delete page?.pageInfo.endCursor;
       const wanted = JSON.parse(JSON.stringify(expected)) as typeof found;
       delete wanted.data.transactions.pageInfo.endCursor;

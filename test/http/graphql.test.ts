@@ -1,5 +1,5 @@
 /**
- * `/graphql` on the wire: methods, statuses, media types, bodies, limits, and what is hidden from callers.
+ * `/graphql` on the wire: methods, statuses, media types, bodies, limits, and hidden details.
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
@@ -77,7 +77,7 @@ describe("a query", () => {
       json,
     ],
   ];
-  test.each(ways)("is answered: %s", async (_name, ask, type) => {
+  test.each(ways)("gets a response: %s", async (_name, ask, type) => {
     const response = await ask();
     expect(await response.text()).toBe(goodResponse);
     expect(response.status).toBe(200);
@@ -220,7 +220,7 @@ describe("a mistake", () => {
       "Responses are application/json or application/graphql-response+json.",
     ],
   ];
-  test.each(rows)("is told: %s", async (_name, ask, status, message) => {
+  test.each(rows)("gets its error: %s", async (_name, ask, status, message) => {
     const response = await ask();
     expect({ messages: await messages(response), status: response.status }).toEqual({
       messages: [message],
@@ -236,7 +236,7 @@ describe("a mistake", () => {
     });
   });
 
-  test("of size is told for a body that comes in pieces without a length", async () => {
+  test("of size is reported for a body in pieces without a length", async () => {
     const pieces = new ReadableStream({
       start: (controller) => {
         for (let index = 0; index < 70; index++) controller.enqueue(new Uint8Array(1_024).fill(32));
@@ -254,7 +254,7 @@ describe("a mistake", () => {
   });
 });
 
-describe("trouble of ours", () => {
+describe("errors of the server", () => {
   const faulty = async (error: unknown, accept = json) => {
     const { log, lines } = createRecordingLog();
     const pool = poolOf(() => {
@@ -332,7 +332,7 @@ describe("trouble of ours", () => {
   });
 });
 
-test("a query whose client leaves before a thread is free is not answered by anyone, and is no defect", async () => {
+test("a query whose client disconnects before a thread is free is not executed, and is not a defect", async () => {
   const { log, lines } = createRecordingLog();
   const { promise: left, resolve: leave } = Promise.withResolvers<unknown>();
   const begun = Promise.withResolvers<void>();

@@ -1,5 +1,5 @@
 /**
- * Answers in memory: what is left behind stays behind, also when it was on its way into memory.
+ * Responses in memory: a dropped response stays dropped, also if it was about to be stored.
  * @module
  */
 import { afterEach, describe, expect, test } from "bun:test";
@@ -23,7 +23,7 @@ function hitOf(...dependsOn: Id[]): Hit {
   };
 }
 
-describe("answers in memory", () => {
+describe("responses in memory", () => {
   const [one, two] = [idOf("one"), idOf("two")];
   const table: readonly (readonly [
     string,

@@ -75,7 +75,7 @@ describe("a host", () => {
     expect(hosts.meaningOf(host)).toEqual({ kind: "shared", root });
   });
 
-  test("gives ids no hosts where there is no root", () => {
+  test("gives ids no hosts without a root host", () => {
     expect(createHosts([]).meaningOf("localhost")).toEqual({ kind: "shared", root: undefined });
   });
 

@@ -1,5 +1,5 @@
 /**
- * Hosts over the wire: what is sent to an id's own host, what is answered there, what never is.
+ * Hosts over the wire: routes that the host of an id serves, and routes that it does not.
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
@@ -100,7 +100,7 @@ describe("X1: a page that is opened on a shared host", () => {
   });
 });
 
-describe("answered where it was asked", () => {
+describe("served where it was requested", () => {
   test.each([
     ["fetch", `/${page}`, "localhost", fetched],
     ["a program", `/${page}`, "localhost", ""],
@@ -114,7 +114,7 @@ describe("answered where it was asked", () => {
     expect([response.status, response.body.toString()]).toEqual([200, "<p>page"]);
   });
 
-  test("shared caches are told that pages are answered otherwise", async () => {
+  test("shared caches learn that pages vary by destination", async () => {
     expect(header(await ask(`/${page}`, "localhost"), "vary")).toBe("Sec-Fetch-Dest, Accept");
     expect(header(await ask(`/${page}`, pageHost), "vary")).toBe("");
     expect(header(await ask(`/raw/${page}`, "localhost"), "vary")).toBe("");
@@ -141,7 +141,7 @@ describe("X3: a redirect", () => {
     ["169.254.169.254", "localhost"],
     ["[::1]:3000", "localhost:3000"],
     ["LOCALHOST", "localhost"],
-  ])("asked for under the host %j goes below a root host of ours: %s", async (host, root) => {
+  ])("requested under the host %j is redirected below a root host: %s", async (host, root) => {
     for (const path of [`/${page}`, `/${page}?next=https://evil.test`, `/${page}//evil.test`]) {
       const response = await ask(path, host, opened);
       const location = header(response, "location");
@@ -194,7 +194,7 @@ describe("an id's own host", () => {
     expect(other.status).toBe(404);
   });
 
-  test("of a name that nobody resolves has nothing", async () => {
+  test("of a name that does not resolve has no content", async () => {
     expect((await ask("/", "name.localhost")).status).toBe(404);
     for (const path of ["/info", "/svc/admin/debug"]) {
       const response = await ask(path, "name.localhost");
@@ -243,7 +243,7 @@ describe("X1: a content security policy", () => {
     ["auto", isolating, pageHost, `/raw/${page}`, "sandbox"],
     ["off", off, "localhost", `/raw/${page}`, "sandbox"],
     ["off", off, "localhost", `/${page}`, ""],
-  ])("in mode %s stands on active types", async (_mode, from, host, path, policy) => {
+  ])("in mode %s is set on active types", async (_mode, from, host, path, policy) => {
     for (const method of ["GET", "HEAD", "GET"]) {
       const response = await ask(path, host, "", from, method);
       expect([response.status, header(response, "content-security-policy")]).toEqual([200, policy]);

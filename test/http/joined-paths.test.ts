@@ -40,7 +40,7 @@ const ask = (from: typeof plain, path: string, host = "127.0.0.1", method = "GET
   wire(from.server.port, `${method} ${path} HTTP/1.1\r\nHost: ${host}${more}`);
 
 describe("a path of ours that was joined to a base with a slash", () => {
-  test.each(paths)("is answered as %s", async (path) => {
+  test.each(paths)("is served as %s", async (path) => {
     for (const from of [plain, withRoot, withApex])
       for (const host of ["127.0.0.1", "gw.test", "www.gw.test"]) {
         const wanted = await ask(from, path, host);

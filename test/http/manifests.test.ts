@@ -175,7 +175,7 @@ describe("a manifest", () => {
     });
     const asked = (path: string) => get(`/${id}/${path}`);
     const escaped = name.split("/").map(encodeURIComponent).join("/");
-    // A path of dots means another path to whoever asks: it never gets here.
+    // A client resolves a path of dots to another path, so no such request arrives.
     const isReached = !name.startsWith("..");
     expect((await asked(escaped)).status).toBe(isReached ? 200 : 404);
     for (const other of [
@@ -209,13 +209,13 @@ describe("a manifest", () => {
     ["small", {}],
     ["large", many],
   ])("that is %s and rejected takes its paths with it", async (size, more) => {
-    const name = `refused ${size}`;
-    const refused = putManifest(name, { version: "0.2.0", paths: { ...paths, ...more } });
-    expect((await get(`/${refused}/assets/style.css`)).status).toBe(200);
+    const name = `blocked ${size}`;
+    const blocked = putManifest(name, { version: "0.2.0", paths: { ...paths, ...more } });
+    expect((await get(`/${blocked}/assets/style.css`)).status).toBe(200);
     content.block(idOf(name));
     plainServer.gateway.forget(idOf(name));
     for (const path of ["assets/style.css", "docs/", "nowhere"])
-      expect((await get(`/${refused}/${path}`)).status).toBe(451);
+      expect((await get(`/${blocked}/${path}`)).status).toBe(451);
   });
 
   test("that is large responds as a small one does, header for header", async () => {

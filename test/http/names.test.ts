@@ -1,6 +1,5 @@
 /**
- * Names over the wire: on their hosts, as the apex, at the resolver; what is rejected, what is not there, what nobody
- * can say.
+ * Names over the wire: on their hosts, as the apex, at the resolver; blocked, absent and unresolvable names.
  * @module
  */
 import { afterAll, afterEach, describe, expect, test } from "bun:test";
@@ -149,7 +148,7 @@ describe("a name's own host", () => {
     expect([head.status, told(head)]).toEqual([status, told(plain)]);
   });
 
-  test("says what the name stands for, and for how long", async () => {
+  test("states the id that the name resolves to, and its time to live", async () => {
     const response = await ask("/", "app.gw.test");
     const said = Object.fromEntries(response.headers.filter(([name]) => name.startsWith("x-arns-")));
     expect(said).toEqual({
@@ -187,7 +186,7 @@ describe("a name's own host", () => {
     expect(header(await ask("/x", "faraway.gw.test"), "cache-control")).toBe("public, max-age=300");
   });
 
-  test("answers ranges and conditions as an id's address does", async () => {
+  test("handles ranges and conditions like the address of an id", async () => {
     expect(shown(await ask("/", "site.gw.test", "\r\nRange: bytes=3-4"))).toEqual([206, "pa"]);
     expect((await ask("/", "site.gw.test", "\r\nRange: bytes=99-")).status).toBe(416);
     expect((await ask("/", "site.gw.test", `\r\nIf-None-Match: "${page}"`)).status).toBe(304);
@@ -213,7 +212,7 @@ describe("a name's own host", () => {
     expect((await ask("/svc/info", "www.gw.test")).status).toBe(200);
   });
 
-  test("shows the new content as soon as its name stands for it", async () => {
+  test("shows the new content as soon as its name resolves to it", async () => {
     upstream.scripts.set("moving", says(page, { "X-ArNS-TTL-Seconds": "30" }));
     for (let round = 0; round < 3; round++) expect(shown(await ask("/", "moving.gw.test"))[1]).toBe("<p>page");
     upstream.scripts.set("moving", says(about, { "X-ArNS-TTL-Seconds": "30" }));
@@ -222,7 +221,7 @@ describe("a name's own host", () => {
   });
 });
 
-describe("a name that stands for nothing", () => {
+describe("a name that does not resolve", () => {
   const alone = open({ isAlone: true });
   const withPage = open({
     isAlone: true,
@@ -246,7 +245,7 @@ describe("a name that stands for nothing", () => {
     ["http://site.gw.test/", 302],
     ["none.gw.test", 302],
     ["", 302],
-  ])("another path that was asked for from %p responds with %d", async (referer, status) => {
+  ])("another path that was requested from %p responds with %d", async (referer, status) => {
     expect((await ask("/style.css", "none.gw.test", `\r\nReferer: ${referer}`, alone)).status).toBe(status);
   });
 
@@ -264,7 +263,7 @@ describe("a name that stands for nothing", () => {
     expect([...shown(noPart), header(noPart, "cache-control")]).toEqual([404, '"Not Found"', "no-store"]);
   });
 
-  test("shows all of the page, whatever part of it is asked for and whatever the reader has", async () => {
+  test("shows all of the page, whatever range and conditions the request has", async () => {
     for (const more of ["\r\nRange: bytes=0-1", `\r\nIf-None-Match: "${about}"`, `\r\nIf-None-Match: *`])
       expect(shown(await ask("/", "none.gw.test", more, withPage))).toEqual([404, "<p>about"]);
   });
@@ -287,7 +286,7 @@ describe("a name that stands for nothing", () => {
   });
 });
 
-describe("a name that nobody can say anything about", () => {
+describe("a name whose resolvers do not respond", () => {
   test.each<readonly [string, NameScript, number]>([
     ["a status", { status: 500 }, 502],
     ["an id that is none", says("none"), 502],
@@ -306,10 +305,10 @@ describe("a name that nobody can say anything about", () => {
     expect((await ask("/", `${label}.gw.test`)).status).toBe(200);
   });
 
-  test("of content that cannot be had is trouble, and of content that is not there names its id", async () => {
+  test("of unavailable content is an error, and of absent content names its id", async () => {
     content.fail(idOf("fault"), new Failure("source_timeout"));
-    upstream.scripts.set("troubled", says(idOf("fault")));
-    expect((await ask("/", "troubled.gw.test")).status).toBe(504);
+    upstream.scripts.set("faulty", says(idOf("fault")));
+    expect((await ask("/", "faulty.gw.test")).status).toBe(504);
     const gone = await ask("/", "gone.gw.test");
     expect([gone.status, header(gone, "x-arns-resolved-id")]).toEqual([404, idOf("nothing")]);
     expect(header(gone, "cache-control")).toBe("no-store");
@@ -318,7 +317,7 @@ describe("a name that nobody can say anything about", () => {
 
 describe("an undername beyond its limit", () => {
   const lenient = open({ isLimitEnforced: false });
-  test("gets 402 in plain words that nobody keeps", async () => {
+  test("gets 402 in plain text that is not cached", async () => {
     for (const path of ["/", "/x"]) {
       const response = await ask(path, "two_many.gw.test");
       expect(shown(response)).toEqual([402, message]);
@@ -349,7 +348,7 @@ describe("an undername beyond its limit", () => {
     expect(shown(await ask("/", "two_many.gw.test", "", lenient))).toEqual([200, "<p>about"]);
   });
 
-  test("is told at the resolver", async () => {
+  test("is reported by the resolver", async () => {
     const response = await ask("/svc/resolver/two_many", "gw.test");
     expect([response.status, JSON.parse(response.body.toString())]).toEqual([
       200,
@@ -394,13 +393,13 @@ describe("the resolver", () => {
     expect([...shown(response), header(response, "cache-control")]).toEqual([404, '"Not Found"', "no-store"]);
   });
 
-  test("asks nobody for what can be no name", async () => {
+  test("sends no request for an invalid name", async () => {
     for (const name of ["a%20b", "..%2Fadmin", "a.b", "x".repeat(64)]) await ask(`/svc/resolver/${name}`, "gw.test");
     await ask("/", `${"y".repeat(10)}_.gw.test`);
     expect(upstream.questions).toEqual([]);
   });
 
-  test("tells old answers from new ones", async () => {
+  test("distinguishes old records from new ones", async () => {
     upstream.scripts.set("aging", says(page, { "X-ArNS-TTL-Seconds": "10" }));
     await ask("/svc/resolver/aging", "gw.test");
     upstream.scripts.set("aging", { status: 500 });
@@ -412,7 +411,7 @@ describe("the resolver", () => {
     expect(header(await ask("/", "aging.gw.test"), "cache-control")).toBe("public, max-age=0");
   });
 
-  test("passes on how many gateways stand between", async () => {
+  test("forwards the number of gateways between", async () => {
     await ask("/svc/resolver/hopping", "gw.test", "\r\nX-AR-IO-Hops: 2");
     await ask("/", "jumping.gw.test", "\r\nX-AR-IO-Hops: 1");
     expect(upstream.questions.map(({ hops }) => hops)).toEqual(["3", "2"]);
@@ -449,7 +448,7 @@ describe("the apex by name", () => {
       for (let round = 0; round < 2; round++) expect(shown(await ask(path, host, "", apex))).toEqual([status, body]);
   });
 
-  test("says what its name stands for", async () => {
+  test("states the id that its name resolves to", async () => {
     const response = await ask("/a/style.css", "gw.test", "", apex);
     expect(header(response, "x-arns-name")).toBe("site");
     expect(header(response, "x-arns-resolved-id")).toBe(site);
@@ -468,7 +467,7 @@ describe("the apex by name", () => {
     expect(shown(await ask("/", "gw.test", "", moving))).toEqual([200, "<p>about"]);
   });
 
-  test("is absent, and nowhere else, when its name stands for nothing", async () => {
+  test("is absent, and only it, when its name does not resolve", async () => {
     for (const path of ["/", "/a"]) {
       const response = await ask(path, "gw.test", "", none);
       expect([...shown(response), header(response, "cache-control")]).toEqual([404, '"Not Found"', "no-store"]);
@@ -553,7 +552,7 @@ describe("a name that is rejected", () => {
     blockList.unblock("name", "one_many");
   });
 
-  test("is rejected also while it is stored, and asks nobody", async () => {
+  test("is rejected also while it is cached, without a request", async () => {
     upstream.scripts.set("kept", says(page));
     await ask("/", "kept.gw.test");
     blockList.block("name", "kept", {});

@@ -1,6 +1,6 @@
 /**
- * Reading beyond the limits for payments by x402, through a real listener, a ledger, and a node and a facilitator on
- * sockets: what is asked for, what one payment buys, and that it buys that once.
+ * Paid reading beyond the rate limits by x402, through a real listener, a ledger, and a node and a facilitator on
+ * sockets: the price, the allowance of a payment, and that a payment counts once.
  * @module
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
@@ -117,14 +117,14 @@ const pay = (value = price) => ({ "x-payment": fixture.header(fixture.authorize(
 /** Responses until one is rejected. */
 async function readsLeft(headers: Readonly<Record<string, string>> = {}): Promise<number> {
   for (let count = 0; count < 100; count += 1) if ((await read(headers)).status !== 200) return count;
-  throw new Error("nothing was refused");
+  throw new Error("nothing was rejected");
 }
 
 for (const kind of ledgerKinds())
   describeWith(kind.need, `a reader who has reached the limit (${kind.name})`, () => {
     eachOn(kind);
 
-    test("is told what to pay, in both versions, and when to come again without paying", async () => {
+    test("gets the price, in both versions, and the time to retry without payment", async () => {
       await takeFree();
       const { status, headers, body } = await read();
       expect(status).toBe(402);
@@ -189,8 +189,8 @@ for (const kind of ledgerKinds())
       expect((await read(headers, "192.0.2.1")).status).toBe(200);
       const stolen = await read(headers, "192.0.2.2");
       expect(stolen.status).toBe(402);
-      const refusal = JSON.parse(Buffer.from(stolen.headers.get("x-payment-response") ?? "", "base64").toString());
-      expect(refusal).toMatchObject({
+      const rejection = JSON.parse(Buffer.from(stolen.headers.get("x-payment-response") ?? "", "base64").toString());
+      expect(rejection).toMatchObject({
         success: false,
         errorReason: "the payment was made for something else",
       });
@@ -227,7 +227,7 @@ for (const kind of ledgerKinds())
       expect(statuses.slice(10)).toEqual([429, 429]);
     });
 
-    test("who pays less is told so, and nothing moves", async () => {
+    test("a payment of less is rejected, and nothing is transferred", async () => {
       await takeFree();
       const response = await read(pay(price - 1n));
       expect(response.status).toBe(402);

@@ -1,6 +1,6 @@
 /**
- * Data of transactions that no block has yet: what was posted with a transaction is read at once, what no source has is
- * not found, and a source that cannot be asked is no absence.
+ * Data of transactions that no block has yet: posted data is served at once, data without a source is not found, and an
+ * unavailable source is an error.
  * @module
  */
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
@@ -65,7 +65,7 @@ test.each([
     const transaction = sign(stack.devnet, rsa, { format, data, tailRule: "plain" });
     expect((await postTo("/tx", transaction.text)).status).toBe(200);
     await untilPending(transaction.id);
-    // Nobody is asked for it.
+    // No source is requested.
     node.setFault(() => ({ kind: "reset" }));
     const whole = await read(transaction.id);
     expect([whole.status, whole.body.equals(Buffer.from(data))]).toEqual([200, true]);

@@ -44,7 +44,7 @@ async function pipeline(requests: readonly string[]): Promise<readonly string[]>
   return [...text.matchAll(/<\w+>/g)].map(([body]) => body);
 }
 
-describe("H1: requests that are answered at once are answered in order", () => {
+describe("H1: responses from memory are sent in order", () => {
   const ten = Array.from({ length: 9 }, (_, at) => `n${at}`);
   test.each([
     ["two", [get("/now/a"), get("/now/b", last)], ["<a>", "<b>"]],
@@ -76,7 +76,7 @@ describe(`the runtime (Bun ${Bun.version}) closes a connection whose next reques
   });
 });
 
-test("one request after the other on a connection is answered, however long each takes", async () => {
+test("every request on a connection gets its response, however long each takes", async () => {
   const connection = await connectRaw(server.url);
   for (const name of ["a", "b", "c"]) {
     await connection.write(get(`/later/${name}`));

@@ -52,7 +52,7 @@ export async function postChunked(
   const { id } = await post(devnet, wallet, { tags, stated: statedOf(bytes) });
   for (const chunk of chunkPosts(bytes)) {
     const outcome = devnet.postChunk(chunk);
-    if (outcome.kind !== "stored") throw new Error(`the chain refused a chunk: ${JSON.stringify(outcome)}`);
+    if (outcome.kind !== "stored") throw new Error(`the chain rejected a chunk: ${JSON.stringify(outcome)}`);
   }
   return { id, bytes };
 }
@@ -62,10 +62,10 @@ export function textBytes(text: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
 
-/** The chain, what lies on it, and the gateway. */
+/** The chain, its content, and the gateway. */
 export type ProofChain = Readonly<{ stack: Stack; url: () => string } & Awaited<ReturnType<typeof plant>>>;
 
-/** Opens the chain. Everything but `pending` lies in block 1; block 2 is another. */
+/** Opens the chain. Everything except `pending` is in block 1. */
 export async function openProofChain(): Promise<ProofChain> {
   const stack = await openStack();
   const planted = await plant(stack);

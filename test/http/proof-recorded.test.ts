@@ -1,5 +1,5 @@
 /**
- * Proofs of the real chain: blocks and transactions that nobody here wrote, followed from a recorded node.
+ * Proofs of the real chain: recorded blocks and transactions, followed from a recorded node.
  * @module
  */
 

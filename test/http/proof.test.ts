@@ -153,7 +153,7 @@ describe("a proof of a part", () => {
     expect(check(planted, text, { whole: forged }).outcome).toBe("rejected");
   });
 
-  test("may be asked for by header, and the query wins", async () => {
+  test("may be requested by header, and the query takes precedence", async () => {
     const ask = async (query: string) => {
       const headers = { range: "bytes=10-19" };
       return readProof(await (await fetch(`${url}/svc/proof/${chain.small.id}${query}`, { headers })).text()).range;
@@ -175,7 +175,7 @@ describe("GET /svc/proof/{id}", () => {
     [`${chain.long.id}`, 413, failures.proof_too_large.message],
     [`${chain.long.id}?range=0-${proofRangeSizeMax}`, 413, failures.proof_too_large.message],
     [`${chain.long.id}?range=0-${proofRangeSizeMax - 1}`, 200, undefined],
-  ])("%s is answered %p %p", async (path, status, message) => {
+  ])("%s gets %p %p", async (path, status, message) => {
     const response = await fetch(`${url}/svc/proof/${path}`);
     const body = await response.json();
     expect([response.status, message === undefined ? undefined : body]).toEqual([status, message]);
@@ -190,7 +190,7 @@ describe("GET /svc/proof/{id}", () => {
     expect((await fetch(`${url}/svc/proof/${chain.small.id}`, { headers })).status).toBe(416);
   });
 
-  test("answers HEAD with the headers of GET, /ar-io as /svc, and 304 to its own tag", async () => {
+  test("responds to HEAD with the headers of GET, to /ar-io as to /svc, and with 304 to its own tag", async () => {
     const ask = (method: string, prefix: string, more = "") =>
       wire(chain.stack.port, `${method} /${prefix}/proof/${chain.tiny.id} HTTP/1.1${more}`);
     const [get, head, alias] = [await ask("GET", "svc"), await ask("HEAD", "svc"), await ask("GET", "ar-io")];
@@ -277,7 +277,7 @@ describe("what is wrong by one", () => {
     let count = 0;
     for (const [where, text] of damaged) {
       count += 1;
-      if (!isRefused(planted, text)) passed.push(where);
+      if (!isRejected(planted, text)) passed.push(where);
     }
     return { passed, count };
   };
@@ -573,7 +573,7 @@ describe("what is made up", () => {
     expect(check(chain.tiny, text).fault?.reason).toBe("the signature's fields are not shown");
   });
 
-  test("a transaction is not placed where another of its size lies", async () => {
+  test("a transaction is not placed at the position of another of its size", async () => {
     const [one, other] = [await askProof(url, chain.curved.id), await askProof(url, chain.curvedOther.id)].map((text) =>
       JSON.parse(text),
     );
@@ -600,7 +600,7 @@ describe("what is made up", () => {
   });
 });
 
-function isRefused(planted: Planted, text: string): boolean {
+function isRejected(planted: Planted, text: string): boolean {
   try {
     const bytes = planted.bytes.subarray(...rangeOf(text, planted));
     return check(planted, text, { bytes }).outcome === "rejected";

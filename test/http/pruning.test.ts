@@ -1,5 +1,6 @@
 /**
- * Pruning behind a development chain: rows of items go, their content is served as before, and what is blocked is not.
+ * Pruning on a development chain: rows of items are deleted, their content is served as before, and blocked content is
+ * not.
  * @module
  */
 import { afterEach, describe, expect, test } from "bun:test";
@@ -125,11 +126,11 @@ describe("pruning", () => {
     const body = { id: { id }, hash: { hash }, "root id": { id: bundle.id } }[by];
     await askAdmin(stack, "PUT", "block-data", body);
     const status = async (path: string) => (await fetch(`${url}${path}`)).status;
-    const refused = [`/raw/${id}`, `/${id}`, `/raw/${nestedId}`, `/raw/${bundle.id}`];
-    for (const path of [...refused, `/local/social/frame/${id}`, `/svc/proof/${id}`])
+    const blocked = [`/raw/${id}`, `/${id}`, `/raw/${nestedId}`, `/raw/${bundle.id}`];
+    for (const path of [...blocked, `/local/social/frame/${id}`, `/svc/proof/${id}`])
       expect([by, path, await status(path)]).toEqual([by, path, 451]);
     expect(await status(`/raw/${besideId}`)).toBe(by === "root id" ? 451 : 200);
     await askAdmin(stack, "PUT", "unblock-data", body);
-    for (const path of refused) expect([by, path, await status(path)]).toEqual([by, path, 200]);
+    for (const path of blocked) expect([by, path, await status(path)]).toEqual([by, path, 200]);
   });
 });

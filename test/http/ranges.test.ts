@@ -1,7 +1,7 @@
 /**
- * Ranges of content over the wire: what is asked for, against what arrives, byte for byte.
+ * Ranges of content over the wire, compared byte for byte.
  *
- * The same vectors run against bodies in memory, in files (whole file and a slice of one), and at a source.
+ * The same vectors run against bodies in memory, in files (complete file and a slice of one), and at a source.
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";

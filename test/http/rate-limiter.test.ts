@@ -1,6 +1,5 @@
 /**
- * The rate limiter through a real listener: who is counted, what it costs, what is answered, and what is never kept
- * out.
+ * The rate limiter through a real listener: counted clients, costs, responses, and paths without limits.
  * @module
  */
 import { afterEach, describe, expect, test } from "bun:test";
@@ -54,18 +53,18 @@ async function statuses(count: number, path: string, headers: (at: number) => Re
 }
 
 describe("a client", () => {
-  test("is told, when it has no token, what happened and when to come back", async () => {
+  test("gets, without a token, the reason and the time to retry", async () => {
     open({});
     expect(await statuses(5, "/a")).toEqual([200, 200, 200, 200, 200]);
-    const refused = await ask("/b");
-    expect([refused.status, await refused.json()]).toEqual([
+    const rejected = await ask("/b");
+    expect([rejected.status, await rejected.json()]).toEqual([
       429,
       { error: "Too Many Requests", message: "IP rate limit exceeded" },
     ]);
-    expect(refused.headers.get("retry-after")).toBe("1");
-    expect(refused.headers.get("cache-control")).toBe("no-store");
-    expect(refused.headers.get("access-control-allow-origin")).toBe("*");
-    expect(refused.headers.get("x-request-id")).toBeString();
+    expect(rejected.headers.get("retry-after")).toBe("1");
+    expect(rejected.headers.get("cache-control")).toBe("no-store");
+    expect(rejected.headers.get("access-control-allow-origin")).toBe("*");
+    expect(rejected.headers.get("x-request-id")).toBeString();
     now += 1_000;
     expect(await statuses(2, "/b")).toEqual([200, 429]);
     const stats = (await metrics.text()).split("\n").filter((line) => line.startsWith("rate_limit_"));
@@ -122,8 +121,8 @@ describe("a resource", () => {
     open({ resource: small }, { isTrustedProxy: (address) => address === "127.0.0.1" });
     const many = (at: number) => ({ "X-Forwarded-For": `203.0.113.${at}` });
     expect(await statuses(3, "/a", many)).toEqual([200, 200, 429]);
-    const refused = await ask("/a", { "X-Forwarded-For": "203.0.113.99" });
-    expect(await refused.json()).toEqual({
+    const rejected = await ask("/a", { "X-Forwarded-For": "203.0.113.99" });
+    expect(await rejected.json()).toEqual({
       error: "Too Many Requests",
       message: "Resource rate limit exceeded",
     });
@@ -146,7 +145,7 @@ test.each(["/metrics", "/svc/__gateway_metrics", "/ar-io/__gateway_metrics", "/p
   },
 );
 
-test("answers from memory cost what others cost, and are given as long as there are tokens", async () => {
+test("responses from memory cost as much as others, and need tokens", async () => {
   const body = new Uint8Array(2_049);
   const hit = () => withBodySize(new Response(body), body.length);
   const asMany = async (count: number, headers: (at: number) => Record<string, string> = () => ({})) => {
@@ -160,12 +159,12 @@ test("answers from memory cost what others cost, and are given as long as there 
   // Five tokens: three for the first, three for the second, and then one is owed.
   open({}, { cachedResponse: hit });
   expect(await asMany(3)).toEqual([2_049, 2_049, 429]);
-  const refused = await ask("/a");
-  expect([refused.headers.get("retry-after"), await refused.json()]).toEqual([
+  const rejected = await ask("/a");
+  expect([rejected.headers.get("retry-after"), await rejected.json()]).toEqual([
     "2",
     { error: "Too Many Requests", message: "IP rate limit exceeded" },
   ]);
-  expect(refused.headers.get("x-request-id")).toBeString();
+  expect(rejected.headers.get("x-request-id")).toBeString();
   now += 2_000;
   expect(await asMany(2)).toEqual([2_049, 429]);
   await server.close(0);
@@ -187,7 +186,7 @@ test("answers from memory cost what others cost, and are given as long as there 
   expect(new Set(await asMany(20))).toEqual(new Set([2_049]));
 });
 
-test("the program counts content by its size, also from memory, and is off unless told", async () => {
+test("the program counts content by its size, also from memory, and is off by default", async () => {
   const stack = await openStack({
     ENABLE_RATE_LIMITER: "true",
     RATE_LIMITER_IP_TOKENS_PER_BUCKET: "15",

@@ -1,6 +1,6 @@
 /**
- * Heads of requests: cookies never keep anybody out, everything else in a head has a limit, and a request that two
- * programs could read differently is rejected, from memory and from routes, by HTTP/1.1 and by HTTP/2.
+ * Heads of requests: cookies never lock a client out, everything else in a head has a limit, and an ambiguous request
+ * is rejected, from memory and from routes, by HTTP/1.1 and by HTTP/2.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

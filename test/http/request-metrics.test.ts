@@ -193,7 +193,7 @@ describe("N5: what strangers send does not make the metrics grow", () => {
     expect([...new Set(unknown)]).toEqual([]);
   }, 60_000);
 
-  test("a status that nobody registered counts by its class, and a method that nobody registered as OTHER", async () => {
+  test("an unregistered status counts by its class, and an unregistered method as OTHER", async () => {
     const metrics = createMetrics();
     const stats = createRequestMetrics(metrics, silentLog);
     const label = createRouteLabels("gateway").ofUnrouted("/");

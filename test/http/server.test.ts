@@ -99,7 +99,7 @@ describe("a request's id", () => {
   test.each(["", "x".repeat(129), "a b", "ü", "a/b", "a,b", "<script>"])("%j is replaced", async (id) => {
     expect(header(await ask("GET /text", `\r\nX-Request-Id: ${id}`), "x-request-id")).toMatch(/^[A-Za-z0-9_-]{22}$/);
   });
-  test("stands on every response and in its log line", async () => {
+  test("is in every response and in its log line", async () => {
     for (const line of [
       "GET /nowhere",
       "GET /defect",
@@ -197,7 +197,7 @@ describe("a failure", () => {
     ["blocked", 451, '"Blocked by this gateway\'s content policy"', "", ""],
     ["invalid_id", 400, '"Invalid ID"', "", ""],
     ["too_many_requests", 429, '"Too Many Requests"', "1", ""],
-  ])("%s is answered %d %s", async (code, status, body, retry, cache) => {
+  ])("%s gets %d %s", async (code, status, body, retry, cache) => {
     const response = await ask(`GET /fail/${code}`);
     expect(said(response)).toEqual([status, body]);
     expect([
@@ -229,7 +229,7 @@ describe("a method that a path has not", () => {
     ["GET /items/a/send", "POST, OPTIONS"],
     ["HEAD /items/a/send", "POST, OPTIONS"],
     ["PATCH /echo", "POST, OPTIONS"],
-  ])("%s is answered 405, allowed: %s", async (line, allow) => {
+  ])("%s gets 405, allowed: %s", async (line, allow) => {
     const response = await ask(line, "\r\nContent-Length: 0");
     expect([response.status, header(response, "allow")]).toEqual([405, allow]);
     if (!line.startsWith("HEAD")) expect(response.body.toString()).toBe('"Method Not Allowed"');
@@ -287,7 +287,7 @@ describe("CORS", () => {
       );
   });
 
-  test("answers a preflight with 204 and what is allowed", async () => {
+  test("responds to a preflight with 204 and the allowed methods and headers", async () => {
     const asked = "X-Foo, range, X-Turbo-Source-Id, x-ar-io-hops, x-ar-io-\u00fc";
     const response = await ask(
       "OPTIONS /items/a",
@@ -319,7 +319,7 @@ describe("CORS", () => {
     ]);
   });
 
-  test("answers a preflight of any path, of administration none", async () => {
+  test("responds to preflights of every path except those of administration", async () => {
     expect((await ask("OPTIONS /whatever")).status).toBe(204);
     const admin = await ask("OPTIONS /svc/admin/debug");
     expect([admin.status, header(admin, "access-control-allow-methods")]).toEqual([405, ""]);
@@ -342,7 +342,7 @@ describe("a body", () => {
     expect(await posted("/echo", body, { "content-type": "application/json" })).toEqual([status, text]);
     expect(await posted("/echo", body, { "content-type": "text/plain" })).toEqual([status, text]);
   });
-  test("that is no UTF-8 is no JSON", async () => {
+  test("that is not UTF-8 is not JSON", async () => {
     expect(await posted("/echo", new Uint8Array([0x22, 0xff, 0x22]))).toEqual([400, '"Malformed JSON body"']);
   });
   test.each([
@@ -416,7 +416,7 @@ test("requests are counted by service, route, method and status", async () => {
 });
 
 describe("closing", () => {
-  test("lets answers under way finish, takes no new connections, and ends", async () => {
+  test("completes responses in flight, accepts no new connections, and ends", async () => {
     const closing = open();
     slow = createSlow();
     const asked = wire(closing.server.port, "GET /slow HTTP/1.1");

@@ -108,7 +108,7 @@ const cutOff: Readonly<Record<string, Promise<readonly SlowClient[]>>> = {
 /** Begun with the others: stored after a response, as keep-alive allows, and silent from then on. */
 const stored = many(() => connect(impatient.port, `GET / HTTP/1.1\r\n${head}\r\n`, undefined), cutOffCount);
 
-/** Others ask for what is small, for what is large, and for what is not there. */
+/** Other clients request small, large and absent content. */
 async function expectOthersToBeServed(): Promise<void> {
   for (let round = 0; round < 40; round++) {
     const [small, part, absent] = await Promise.all([
@@ -158,7 +158,7 @@ describe("N1: slow clients", () => {
       await expectOthersToBeServed();
       for (const { socket } of slow) socket.destroy();
       await Promise.all(slow.map(({ ended }) => ended));
-      await until(() => content.openReads() === 0); // whoever left is read for no more
+      await until(() => content.openReads() === 0); // nothing is read for a disconnected client
       expect((await fetch(`${gateway.url}/raw/${ids.small}`)).status).toBe(200);
     },
     patienceMs,

@@ -1,6 +1,6 @@
 /**
- * N6: posted bodies that stop, over HTTP/2, hold the memory that requests may, and what the runtime reads ahead of those
- * that wait.
+ * N6: posted bodies that stop, over HTTP/2, hold the memory that requests may, and what the runtime reads ahead of
+ * those that wait.
  * @module
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
@@ -100,7 +100,7 @@ describe("N6: posted bodies that stop", () => {
       });
       expect(others).toBe(0);
       expect(rssMax - idle.rss).toBeLessThan(growthMax);
-      console.log(`${((rssMax - idle.rss) / 1e6).toFixed(0)} MB more, ${busy} refused`);
+      console.log(`${((rssMax - idle.rss) / 1e6).toFixed(0)} MB more, ${busy} rejected`);
     },
     60_000,
   );

@@ -1,6 +1,6 @@
 /**
- * N1: a connection that takes less than 32 KiB in a minute of what is held in memory for it is cut, over HTTP/1.1, with
- * TLS, and over HTTP/2 with a window that opens byte by byte; one that takes more is not.
+ * N1: a connection that reads less than 32 KiB in a minute of a response held in memory is cut, over HTTP/1.1, with
+ * TLS, and over HTTP/2 with a window that opens byte by byte; a faster one is not.
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";

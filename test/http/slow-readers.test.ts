@@ -1,6 +1,6 @@
 /**
- * R1, N1: clients that ask for bodies of every kind and do not read hold a bounded part of the memory, over HTTP/1.1 and
- * over HTTP/2, and others are served beside them.
+ * R1, N1: clients that ask for bodies of every kind and do not read hold a bounded part of the memory, over HTTP/1.1
+ * and over HTTP/2, and others are served beside them.
  *
  * COUNT sets how many clients of mixed kinds there are; server and clients are processes of their own.
  * @module
@@ -136,7 +136,7 @@ describe("R1, N1, N6: clients that do not read", () => {
     120_000,
   );
 
-  test("a response that finds no space is 503, to be tried again, and stored by nobody", async () => {
+  test("a response without free memory becomes 503 with Retry-After and no-store", async () => {
     await send({ requests: [{ head: rawBody(`bytes=${sixteen.join(",")}`), count: 8 }], addresses: 1 });
     const response = await fetch(`${gateway.url}/raw/${gateway.ids.body}`, {
       headers: { range: `bytes=${sixteen.join(",")}`, "x-forwarded-for": "10.0.0.0" },

@@ -1,6 +1,6 @@
 /**
- * Every route that gives what a source has, against a source that fails at the connection, at the headers and at bytes
- * of the body: trouble is told as trouble, nobody may keep it, nothing of it stays here, and it passes with its cause.
+ * Every route that serves bytes of a source, against a source that fails at the connection, at the headers and at bytes
+ * of the body: the error is reported, is not cached anywhere, and ends with its cause.
  * Source: docs/reference/gateway.md#errors.
  * @module
  */
@@ -19,7 +19,7 @@ let followed: Gateway;
 let unfollowed: Gateway;
 let fixture: Fixture;
 
-/** Stands before a node, and fails as it is told to. */
+/** A proxy before a node that fails on request. */
 async function faultyNode(nodeUrl: string): Promise<FaultServer> {
   return await openFaultServer(async ({ method, path, body }): Promise<Result> => {
     const response = await fetch(`${nodeUrl}${path}`, {
@@ -91,7 +91,7 @@ type Ask = Readonly<{
 
 const range = { range: "bytes=100-299" };
 
-/** Routes of a gateway that has followed what is asked for, but has not got its bytes. */
+/** Routes of a gateway that has indexed the content but does not have its bytes. */
 const ofFollowed: Readonly<Record<string, () => Ask>> = {
   "a transaction": () => ({ path: `/raw/${piece("twin").id}`, body: piece("twin").payload }),
   "a transaction by its id": () => ({ path: `/${piece("twin").id}`, body: piece("twin").payload }),
@@ -129,7 +129,7 @@ const ofFollowed: Readonly<Record<string, () => Ask>> = {
   "a proof": () => ({ path: `/svc/proof/${piece("secret").id}` }),
 };
 
-/** Routes of a gateway that has not followed what is asked for. */
+/** Routes of a gateway that has not indexed the content. */
 const ofUnfollowed: Readonly<Record<string, () => Ask>> = {
   "a transaction": () => ({ path: `/raw/${strange.id}`, body: payload }),
   "a transaction by its id": () => ({ path: `/${strange.id}`, body: payload }),

@@ -1,6 +1,6 @@
 /**
- * Items that were uploaded and are in no block yet, at the gateway: rejected on every route by which their bytes could leave, as
- * before their block so after it; the same answers before and after, but for what the block adds; whole in queries and frames.
+ * Uploaded items that are in no block yet, at the gateway: blocked on every route before and after their block, with
+ * the same responses before and after except for the fields of the block, and complete in queries and frames.
  * Source: docs/reference/gateway.md#verification; docs/reference/gateway.md#block-list; docs/reference/threats.md (P1).
  * @module
  */
@@ -222,26 +222,26 @@ async function administer(path: string, body: object): Promise<void> {
 async function findLeaks(): Promise<string[]> {
   const leaks: string[] = [];
   const asked = Object.values(routes).flat();
-  for (const refusal of [{ id: secret.id }, { hash: encodeBase64url(sha256(secret.data)) }]) {
+  for (const rule of [{ id: secret.id }, { hash: encodeBase64url(sha256(secret.data)) }]) {
     for (const [path, host, init] of asked) {
       const { status } = await ask(path, init, host);
-      if (status >= 400 && status !== 416) leaks.push(`${status} for ${host} ${path} before it was refused`);
+      if (status >= 400 && status !== 416) leaks.push(`${status} for ${host} ${path} before it was blocked`);
     }
-    await administer("block-data", refusal);
+    await administer("block-data", rule);
     for (const [path, host, init] of asked) {
       const { status, body } = await ask(path, init, host);
       if (status !== 451 || body.includes(Buffer.from(secret.data.subarray(0, 3))))
         leaks.push(`${status} for ${init?.method} ${host} ${path} ${JSON.stringify(init?.headers)}`);
     }
     const { status } = await ask(`/${twin.id}`);
-    if (status !== ("hash" in refusal ? 451 : 200)) leaks.push(`${status} for the twin`);
-    await administer("unblock-data", refusal);
+    if (status !== ("hash" in rule ? 451 : 200)) leaks.push(`${status} for the twin`);
+    await administer("unblock-data", rule);
   }
   return leaks;
 }
 
 describe("an upload that is rejected, by id or by hash", () => {
-  test("is asked for on every route that gives payloads", () => {
+  test("is requested on every route that serves payloads", () => {
     expect(Object.keys(routes).toSorted()).toEqual(payloadRoutes.toSorted());
   });
 
@@ -282,7 +282,7 @@ describe("the proof of an upload", () => {
 });
 
 describe("an upload that is in no block", () => {
-  test("is answered as it is afterwards, but for its place in a transaction", () => {
+  test("is served as it is afterwards, except for its place in a transaction", () => {
     expect(pending.content.size).toBe(Object.keys(all).length * 24);
     for (const [name, { status, headers, body }] of pending.content) {
       const later = mined.content.get(name);

@@ -1,6 +1,6 @@
 /**
- * What a response costs upstream, by count: what nobody reads is not fetched, what many want is fetched once, and a cold
- * path begins within two round trips.
+ * Upstream requests of a response: unread content is not fetched, content that many clients request is fetched once,
+ * and a cold path begins within two round trips.
  * @module
  */
 import { afterEach, describe, expect, test } from "bun:test";
@@ -15,7 +15,7 @@ const mebibyte = 2 ** 20;
 const none = new AbortController().signal;
 const patient = { firstByteMs: 30_000, stallMs: 30_000, totalMs: 60_000 };
 
-/** A gateway over content that lies at an upstream, none of it here. */
+/** A gateway over content of an upstream, none of it cached. */
 type Fixture = Readonly<{ url: string; harness: Harness; node: DataNode; gateway: GatewayServer }>;
 
 const closers: (() => Promise<void>)[] = [];
@@ -24,7 +24,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-/** Opens one. `slow` stands between the gateway and its upstream. */
+/** `slow` delays responses of the upstream. */
 async function openFixture(data: readonly MadeData[], slow?: SlowUpstream): Promise<Fixture> {
   const node = await openDataNode(...data);
   closers.push(node.stop);
@@ -56,7 +56,7 @@ function makeManifest({ harness, node }: Fixture, seed: number, path: string, ta
 }
 
 describe("what opens no upstream transfer", () => {
-  test("HEAD and answers without a body, of content that is not here", async () => {
+  test("HEAD and responses without a body, of content that is not cached", async () => {
     const large = makeData(1, 40 * mebibyte);
     const small = makeData(2, 5_000);
     const fixture = await openFixture([large, small]);
@@ -152,7 +152,7 @@ describe("what many want at once", () => {
   }, 120_000);
 });
 
-/** An upstream whose answers leave in rounds: all that were asked for, when the test says so. */
+/** An upstream that sends its responses in rounds, on request of the test. */
 type SlowUpstream = Pick<FaultServer, "url" | "requests" | "stop"> &
   Readonly<{ leadTo: (url: string) => void; waiting: () => number; release: () => void }>;
 
@@ -193,10 +193,12 @@ async function openSlowUpstream(): Promise<SlowUpstream> {
   };
 }
 
-/** Long enough for all that follows from a response to have been asked for; too short a time only counts more rounds. */
+/**
+ * Long enough for all that follows from a response to have been asked for; too short a time only counts more rounds.
+ */
 const settleMs = 200;
 
-/** Answers how often the upstream had to answer before the first byte came. */
+/** Returns the number of upstream responses before the first byte. */
 async function roundsUntilFirstByte(slow: SlowUpstream, url: string) {
   expect(slow.waiting()).toBe(0); // from now on it holds its responses back
   const asked = fetch(url).then(async (response) => {

@@ -105,8 +105,8 @@ test("every response is as it says", async () => {
     if (type === "application/json")
       expect(faultsOf(await response.json(), closed(content?.schema ?? {}), closed(records)), path).toEqual([]);
     else await response.text();
-    const refused = isSigned ? await fetch(url, { headers }) : undefined;
-    if (refused !== undefined) expect(Object.keys(responses), path).toContain(String(refused.status));
+    const rejected = isSigned ? await fetch(url, { headers }) : undefined;
+    if (rejected !== undefined) expect(Object.keys(responses), path).toContain(String(rejected.status));
   }
 });
 

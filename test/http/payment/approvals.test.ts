@@ -1,5 +1,5 @@
 /**
- * Approvals over HTTP: between two addresses, of one, and of nobody.
+ * Approvals over HTTP: between two addresses, of one address, and of an unknown address.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -101,7 +101,7 @@ describe("GET /account/approvals", () => {
 });
 
 describe("GET /account/approvals/get", () => {
-  test("answers what an address gave and received", async () => {
+  test("returns the approvals that an address gave and received", async () => {
     const ids = (list: { approvalDataItemId: string }[]) => list.map((each) => each.approvalDataItemId);
     const ofGiver = await ask(`/v1/account/approvals/get?userAddress=${giver}`);
     expect(ofGiver.status).toBe(200);
@@ -112,7 +112,7 @@ describe("GET /account/approvals/get", () => {
     expect(ids(ofTaker.body.givenApprovals)).toEqual([]);
   });
 
-  test("is empty for a stranger, and rejects what is no address", async () => {
+  test("is empty for an unknown address, and rejects an invalid one", async () => {
     const stranger = await ask(`/v1/account/approvals/get?userAddress=${testAddress("stranger")}`);
     expect([stranger.status, stranger.body]).toEqual([200, { givenApprovals: [], receivedApprovals: [] }]);
     for (const query of ["", "?userAddress=", "?userAddress=x"]) {

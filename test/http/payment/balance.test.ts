@@ -75,7 +75,7 @@ async function ask(path: string, headers: Record<string, string> = {}, method = 
 }
 
 describe("GET /balance", () => {
-  test.each(wallets)("signed by a wallet of %s answers its balance and a token", async (_name, wallet) => {
+  test.each(wallets)("signed by a wallet of %s returns its balance and a token", async (_name, wallet) => {
     const { status, headers, body } = await ask("/v1/balance", signedHeaders(wallet, nonce()));
     expect(status).toBe(200);
     expect(body).toEqual({
@@ -168,7 +168,7 @@ describe("GET /balance", () => {
     }
   });
 
-  test("with wrong headers is rejected, also where an address stands beside them", async () => {
+  test("with wrong headers is rejected, also if it has an address", async () => {
     const good = signedHeaders(ethereum, nonce());
     const wrong: Record<string, string>[] = [
       { ...good, "x-nonce": "another" },
@@ -207,7 +207,7 @@ describe("GET /balance", () => {
     expect((await ask("/balance", headers)).status).toBe(403);
   });
 
-  test("answers the wallet that signed, whatever address stands beside it", async () => {
+  test("returns the balance of the wallet that signed, whatever address it has", async () => {
     const other = testAddress("other");
     await payment.credit(other, 7n);
     const { body } = await ask(`/balance?address=${other}`, signedHeaders(ethereum, nonce()));

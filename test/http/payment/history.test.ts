@@ -119,7 +119,7 @@ const payments = [
 ];
 
 describe("GET /account/payments", () => {
-  test("Q: answers the payments of the wallet that signed, newest first, to be stored by nobody", async () => {
+  test("Q: returns the payments of the wallet that signed, newest first, with no-store", async () => {
     const { status, headers, body } = await ask("", fresh());
     expect(status).toBe(200);
     expect(headers.get("cache-control")).toBe("no-store");
@@ -128,13 +128,13 @@ describe("GET /account/payments", () => {
     expect((await ask("", fresh(arweave))).body.payments).toHaveLength(1);
   });
 
-  test("answers the wallet whose token is shown", async () => {
+  test("returns the payments of the wallet whose token is sent", async () => {
     const headers = { authorization: `Bearer ${access.issue(known(ethereum.address))}` };
     for (const _ of [1, 2]) expect((await ask("", headers)).body.payments).toEqual(payments);
     expect((await ask("?limit=1", { authorization: "Bearer x" })).status).toBe(403);
   });
 
-  test("answers page after page", async () => {
+  test("returns page after page", async () => {
     const first = (await ask("?limit=2", fresh())).body;
     expect(first).toMatchObject({ payments: payments.slice(0, 2), hasMore: true });
     const second = (await ask(`?limit=2&cursor=${first.cursor}`, fresh())).body;
@@ -143,7 +143,7 @@ describe("GET /account/payments", () => {
     expect(exact).toMatchObject({ payments, hasMore: false, cursor: null });
   });
 
-  test("answers a wallet that never had credits an empty page", async () => {
+  test("returns an empty page to a wallet that never had credits", async () => {
     const { status, body } = await ask("", fresh(solana));
     expect([status, body]).toEqual([200, { payments: [], pending: [], hasMore: false, cursor: null }]);
   });
@@ -212,7 +212,7 @@ describe("GET /account/payments", () => {
     expect([status, String(body)]).toEqual([400, "Invalid cursor"]);
   });
 
-  test("takes a cursor whose payment is no more, and one of a kind that is none", async () => {
+  test("accepts a cursor whose payment was removed, and one of an unknown kind", async () => {
     expect((await ask(`?cursor=${encoded("2500.1.gone")}`, fresh())).body.payments).toEqual(payments.slice(1));
     expect((await ask(`?cursor=${encoded("2000.9.gone")}`, fresh())).body.payments).toEqual(payments.slice(1));
     expect((await ask(`?cursor=${encoded("2000.0.gone")}`, fresh())).body.payments).toEqual(payments.slice(2));

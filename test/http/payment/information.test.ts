@@ -70,7 +70,7 @@ describe("the payment service's word on itself", () => {
     expect(await response.json()).toMatchObject({ status: "unhealthy", reasons: ["A reason."] });
   });
 
-  test("has figures", async () => {
+  test("has metrics", async () => {
     const response = await fetch(`${server.url}/metrics`);
     expect(response.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
     expect(await response.text()).toContain("sample_figure 3");

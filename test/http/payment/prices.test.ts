@@ -1,5 +1,5 @@
 /**
- * Prices over HTTP: answers, rejections word by word, how long they may be stored, and who they are for.
+ * Prices over HTTP: responses, rejections word by word, and caching.
  * @module
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
@@ -201,7 +201,7 @@ describe("prices", () => {
     },
   );
 
-  test("a signed request is answered to its signer alone", async () => {
+  test("the response to a signed request is not cached", async () => {
     const response = await ask("/price/usd/1000", { headers: signedHeaders(wallet, "nonce") });
     expect(response.status).toBe(200);
     expect(response.headers.get("cache-control")).toBe("no-store");
@@ -215,7 +215,7 @@ const smallText =
   "Payment Amount is Invalid: Crypto payment amount is too small! Token value must convert to at least one winc";
 const nobodyText = "Promo codes must be applied to a specific `destinationAddress` or to the request signer";
 
-const refusals: readonly (readonly [string, number, string])[] = [
+const rejections: readonly (readonly [string, number, string])[] = [
   ["/price/bytes/-1", 400, "Invalid byte count"],
   ["/price/bytes/1e3", 400, "Invalid byte count"],
   ["/price/bytes/1.5", 400, "Invalid byte count"],
@@ -244,7 +244,7 @@ const refusals: readonly (readonly [string, number, string])[] = [
 ];
 
 describe("rejections", () => {
-  test.each(refusals)("GET %.60s is %p", async (path, status, message) => {
+  test.each(rejections)("GET %.60s is %p", async (path, status, message) => {
     const response = await ask(`/v1${path}`);
     expect([response.status, await response.json()]).toEqual([status, message]);
   });
@@ -300,8 +300,8 @@ describe("promo codes", () => {
     const response = await ask(path, { headers: signedHeaders(wallet, "a nonce") });
     expect([response.status, await response.json()]).toEqual([200, discounted]);
     const forged = { ...signedHeaders(wallet, "a nonce"), "x-nonce": "another" };
-    const refused = await ask(path, { headers: forged });
-    expect([refused.status, await refused.json()]).toEqual([403, "Invalid signature or missing required headers"]);
+    const rejected = await ask(path, { headers: forged });
+    expect([rejected.status, await rejected.json()]).toEqual([403, "Invalid signature or missing required headers"]);
     const named = await ask(`${path}&destinationAddress=${address}`, { headers: forged });
     expect(named.status).toBe(200); // the address stands before the signer, who is not asked for
   });
@@ -313,8 +313,8 @@ describe("promo codes", () => {
     await payment.database.write((tx) =>
       promos.count(tx, { address: payer, codes: ["SPRING"], paymentId: "p", at: 0n }),
     );
-    const refused = await ask(path(payer));
-    expect([refused.status, await refused.json()]).toEqual([
+    const rejected = await ask(path(payer));
+    expect([rejected.status, await rejected.json()]).toEqual([
       400,
       `The user '${payer}' is ineligible for the promo code 'SPRING'`,
     ]);

@@ -111,7 +111,7 @@ test("S3: the signature over a hexadecimal text counts once, as a nonce and as t
   }
 });
 
-describe("S3: the signature of a data item, which anybody can read,", () => {
+describe("S3: the public signature of a data item", () => {
   const seed = seedOr(20_261_122);
   const typeOf: Readonly<Record<number, string>> = { 1: "1", 2: "4", 3: "3", 4: "4", 5: "4", 101: "3" };
 

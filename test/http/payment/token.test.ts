@@ -1,6 +1,5 @@
 /**
- * Reports of token payments over HTTP: what is answered to which body, in which order it is looked at, and the three
- * records.
+ * Reports of token payments over HTTP: responses, order of validation, and the three records.
  * @module
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
@@ -107,7 +106,7 @@ describe("POST /account/balance/{token}", () => {
     expect(typeof fourth.body.creditedTransaction.blockHeight).toBe("number");
   });
 
-  test("lets nobody ask the chain in vain for long; payments that there are cost nothing, however often they come", async () => {
+  test("limits reports of payments that do not exist; existing payments can be reported without limit", async () => {
     ethereum.send(hash, { transfers: [transferOf(alice, 100n)] });
     for (let round = 0; round < 150; round += 1) expect((await report("ethereum", hash)).status).toBe(202);
     const statuses: number[] = [];
@@ -263,7 +262,7 @@ describe("POST /account/balance/{token}", () => {
     expect([priceless.status, priceless.body]).toEqual([503, "Error while processing transaction!"]);
   });
 
-  test("is described with every status that it answers", () => {
+  test("is described with every status that it responds with", () => {
     const unasked = () => {
       throw new Error("only the description of the route is read");
     };

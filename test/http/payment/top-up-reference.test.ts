@@ -77,13 +77,13 @@ test("a gift is taken as it says, and a report is answered without a body", asyn
   const at = testStart / 1_000;
   const body = "{}";
   const signature = createHmac("sha256", webhookSecret).update(`${at}.${body}`).digest("hex");
-  const refused = await fixture.ask("/stripe-webhook", {
+  const rejected = await fixture.ask("/stripe-webhook", {
     method: "POST",
     body,
     headers: { "stripe-signature": `t=${at},v1=${signature}` },
   });
   const [webhook] = descriptions.filter((each) => each.path === "/stripe-webhook");
-  expect(Object.keys(webhook?.responses ?? {})).toContain(String(refused.status));
+  expect(Object.keys(webhook?.responses ?? {})).toContain(String(rejected.status));
 });
 
 test("every record that is named is there, and every required parameter has an example", () => {

@@ -1,5 +1,5 @@
 /**
- * Top-ups over HTTP: what is rejected, in which order and words, and what a session and its quote look like.
+ * Top-ups over HTTP: rejections with their order and messages, and the shape of a session and its quote.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type CardFixture, openCardFixture } from "../../payment/cards/card-fixture.ts";
@@ -38,8 +38,8 @@ const invalid = (text: string) =>
   `Payment Amount is Invalid!: The provided payment amount (${text}) is invalid; it must be a positive non-decimal integer!`;
 const longMessage = "x".repeat(251);
 
-/** Each row breaks one rule; rows below the first of a pair break a later one too, and the earlier one is told. */
-const refusals: readonly (readonly [string, number, string])[] = [
+/** Each row breaks one rule; rows below the first of a pair break a later one too, and the earlier one is reported. */
+const rejections: readonly (readonly [string, number, string])[] = [
   ["/v1/top-up/cash/x/y/z?token=q", 400, "Payment method must include one of: payment-intent,checkout-session!"],
   [`${checkout}/usd/1000?token=doge&giftMessage=`, 400, "Invalid destination address type: doge"],
   [`${checkout}/usd/1000?destinationAddressType=doge&token=native`, 400, "Invalid destination address type: doge"],
@@ -96,7 +96,7 @@ const refusals: readonly (readonly [string, number, string])[] = [
 ];
 
 describe("GET /top-up rejects", () => {
-  test.each(refusals)("%s with %i %p", async (path, status, message) => {
+  test.each(rejections)("%s with %i %p", async (path, status, message) => {
     const before = await quoteCount(fixture);
     const response = await fixture.ask(path);
     expect({ status: response.status, body: response.body }).toEqual({ status, body: message });
@@ -110,7 +110,7 @@ describe("GET /top-up rejects", () => {
     }
   });
 
-  test("a destination that is none before the feed is asked", async () => {
+  test("an invalid destination before a request to the price feed", async () => {
     const { status } = await blind.ask("/v1/top-up/checkout-session/nobody/usd/1000");
     expect(status).toBe(403);
   });
@@ -124,7 +124,7 @@ test("GET /top-up says in words that clients know that no cards are taken", asyn
   await server.close();
 });
 
-describe("GET /top-up answers", () => {
+describe("GET /top-up returns", () => {
   test("a hosted checkout with its quote in the specification's shape", async () => {
     const { topUpQuote, paymentSession, adjustments, fees } = await fixture.topUp(`${checkout}/usd/1000`);
     expect(Object.keys(topUpQuote).sort()).toEqual([
@@ -188,7 +188,7 @@ describe("GET /top-up answers", () => {
     expect(topUpQuote).toMatchObject({ currencyType: "usd", paymentAmount: 1000 });
   });
 
-  test("with no-store, for a session is nobody else's", async () => {
+  test("with no-store, because a session is for one client", async () => {
     const { headers } = await fixture.ask(`${checkout}/usd/1000`);
     expect(headers.get("cache-control")).toBe("no-store");
   });
@@ -201,7 +201,7 @@ describe("GET /top-up answers", () => {
     expect(await quoteCount(fixture)).toBe(before);
   });
 
-  test("a gift with the id that redeems it, which nobody finds in the ledger", async () => {
+  test("a gift with the id that redeems it, which the ledger does not contain", async () => {
     const { giftId, topUpQuote } = await fixture.topUp(
       "/v1/top-up/payment-intent/gift/usd/1000?destinationAddressType=gift&giftMessage=Thank%20you",
     );
@@ -224,8 +224,12 @@ describe("GET /top-up needs no login, and", () => {
     const open = async () => (await busy.ask(`/top-up/payment-intent/${native}/usd/1000`)).status;
     for (let opened = 0; opened < 300; opened += 20)
       expect(new Set(await Promise.all(Array.from({ length: 20 }, open)))).toEqual(new Set([200]));
-    const refused = await busy.ask(`${checkout}/usd/1000`);
-    expect([refused.status, refused.body, refused.headers.get("retry-after")]).toEqual([429, "Too Many Requests", "1"]);
+    const rejected = await busy.ask(`${checkout}/usd/1000`);
+    expect([rejected.status, rejected.body, rejected.headers.get("retry-after")]).toEqual([
+      429,
+      "Too Many Requests",
+      "1",
+    ]);
     expect(await quoteCount(busy)).toBe(300n);
     expect((await busy.ask(`${checkout}/usd/1000`, { method: "HEAD" })).status).toBe(200); // opens none
     busy.payment.clock.advance(1_000);
@@ -236,8 +240,8 @@ describe("GET /top-up needs no login, and", () => {
   test("all clients together have a bounded number of quotes open", async () => {
     const small = await openCardFixture({ openQuotesMax: 2 });
     for (const _ of [1, 2]) await small.topUp(`${checkout}/usd/1000`);
-    const refused = await small.ask(`${checkout}/usd/1000`);
-    expect([refused.status, refused.body]).toEqual([429, "Too Many Requests"]);
+    const rejected = await small.ask(`${checkout}/usd/1000`);
+    expect([rejected.status, rejected.body]).toEqual([429, "Too Many Requests"]);
     expect(await quoteCount(small)).toBe(2n);
     small.payment.clock.advance(40 * 60_000);
     await small.watch.look(new AbortController().signal);
@@ -346,7 +350,7 @@ describe("X3: a checkout returns", () => {
   });
 });
 
-test("a quote's standing is told to whoever knows its id, and to nobody else", async () => {
+test("the status of a quote is shown only to clients that know its id", async () => {
   const { topUpQuote, paymentSession } = await fixture.topUp(`${checkout}/usd/1000`);
   const { topUpQuoteId: quoteId = "", quoteExpirationDate, winstonCreditAmount } = topUpQuote;
   const path = `/v1/top-up-quote/${quoteId}`;

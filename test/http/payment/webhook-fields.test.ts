@@ -79,7 +79,7 @@ async function tell(body: string): Promise<number> {
 
 let told = 0;
 
-/** An object about a payment that nobody was told of before, so that what is said of it is written down. */
+/** An object about an unknown payment, so that its fields are stored. */
 const objectWith = (changed: Readonly<Record<string, string>>) => {
   told += 1;
   const payment = { id: `"pi_swept_${told}"`, payment_intent: `"pi_swept_${told}"` };

@@ -1,5 +1,6 @@
 /**
- * What Stripe reports: which letters are believed, what they do, and that they are answered after it is on the disk.
+ * Webhooks of Stripe: which events are accepted, their effects, and that the response follows after they are on the
+ * disk.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
@@ -17,7 +18,7 @@ beforeAll(async () => {
 
 afterAll(() => fixture.close());
 
-/** The clock of the fixture stands still. */
+/** The clock of the fixture does not advance. */
 const seconds = () => testStart / 1_000;
 
 function sign(body: string | Uint8Array, secret = webhookSecret, at: number | string = seconds()): string {
@@ -34,31 +35,31 @@ const delivery = (id: string, type: string, object: Record<string, unknown>) =>
 
 const unknown = delivery("evt_unknown", "customer.created", { id: "cus_1" });
 
-describe("L3: a letter", () => {
+describe("L3: an event", () => {
   const good = () => sign(unknown);
   const rows: readonly (readonly [string, () => readonly [string, string | undefined], number])[] = [
     ["rightly signed is taken", () => [unknown, good()], 200],
-    ["without a signature is refused", () => [unknown, undefined], 400],
-    ["with an empty signature is refused", () => [unknown, ""], 400],
-    ["signed with another secret is refused", () => [unknown, sign(unknown, "whsec_other")], 400],
-    ["signed with no secret is refused", () => [unknown, sign(unknown, "")], 400],
-    ["of which one byte was changed is refused", () => [unknown.replace("cus_1", "cus_2"), good()], 400],
-    ["with a byte more is refused", () => [`${unknown} `, good()], 400],
+    ["without a signature is rejected", () => [unknown, undefined], 400],
+    ["with an empty signature is rejected", () => [unknown, ""], 400],
+    ["signed with another secret is rejected", () => [unknown, sign(unknown, "whsec_other")], 400],
+    ["signed with no secret is rejected", () => [unknown, sign(unknown, "")], 400],
+    ["of which one byte was changed is rejected", () => [unknown.replace("cus_1", "cus_2"), good()], 400],
+    ["with a byte more is rejected", () => [`${unknown} `, good()], 400],
     ["300 seconds old is taken", () => [unknown, sign(unknown, webhookSecret, seconds() - 300)], 200],
-    ["301 seconds old is refused", () => [unknown, sign(unknown, webhookSecret, seconds() - 301)], 400],
+    ["301 seconds old is rejected", () => [unknown, sign(unknown, webhookSecret, seconds() - 301)], 400],
     ["300 seconds early is taken", () => [unknown, sign(unknown, webhookSecret, seconds() + 300)], 200],
-    ["301 seconds early is refused", () => [unknown, sign(unknown, webhookSecret, seconds() + 301)], 400],
-    ["whose time was changed is refused", () => [unknown, good().replace(/t=\d+/, `t=${seconds() - 1}`)], 400],
-    ["whose time is no number is refused", () => [unknown, sign(unknown, webhookSecret, "now")], 400],
-    ["whose time is enormous is refused", () => [unknown, sign(unknown, webhookSecret, "9".repeat(400))], 400],
-    ["signed by an older scheme alone is refused", () => [unknown, good().replace("v1=", "v0=")], 400],
+    ["301 seconds early is rejected", () => [unknown, sign(unknown, webhookSecret, seconds() + 301)], 400],
+    ["whose time was changed is rejected", () => [unknown, good().replace(/t=\d+/, `t=${seconds() - 1}`)], 400],
+    ["whose time is no number is rejected", () => [unknown, sign(unknown, webhookSecret, "now")], 400],
+    ["whose time is enormous is rejected", () => [unknown, sign(unknown, webhookSecret, "9".repeat(400))], 400],
+    ["signed by an older scheme alone is rejected", () => [unknown, good().replace("v1=", "v0=")], 400],
     ["with two signatures, one of them right, is taken", () => [unknown, `${good()},v1=${"0".repeat(64)}`], 200],
     ["with the right one last is taken", () => [unknown, good().replace(",", `,v1=${"0".repeat(64)},`)], 200],
-    ["with a signature in capitals is refused", () => [unknown, good().toUpperCase()], 400],
-    ["with half a signature is refused", () => [unknown, good().slice(0, -32)], 400],
-    ["that is no JSON is refused", () => ["nonsense", sign("nonsense")], 400],
-    ["that is empty is refused", () => ["", sign("")], 400],
-    ["that is no event is refused", () => ['{"id":1}', sign('{"id":1}')], 400],
+    ["with a signature in capitals is rejected", () => [unknown, good().toUpperCase()], 400],
+    ["with half a signature is rejected", () => [unknown, good().slice(0, -32)], 400],
+    ["that is no JSON is rejected", () => ["nonsense", sign("nonsense")], 400],
+    ["that is empty is rejected", () => ["", sign("")], 400],
+    ["that is no event is rejected", () => ['{"id":1}', sign('{"id":1}')], 400],
   ];
 
   test.each(rows)("%s", async (_name, make, status) => {
@@ -112,7 +113,7 @@ describe("L3: a letter", () => {
     expect(await fixture.findings()).toEqual([]);
   });
 
-  test("H: is credited when it is answered, and told a hundred times at once it is credited once", async () => {
+  test("H: is credited before the response, and credited once if it arrives a hundred times at once", async () => {
     const address = testAddress("Hundred");
     const { topUpQuote, paymentSession } = await fixture.topUp(`/v1/top-up/payment-intent/${address}/usd/1000`);
     const body = delivery("evt_hundred", "payment_intent.succeeded", {

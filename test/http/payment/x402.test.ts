@@ -1,5 +1,5 @@
 /**
- * `GET /x402/top-up`: what it asks for, what it takes, what it answers, and what the API reference says of it.
+ * `GET /x402/top-up`: the price, accepted payments, responses, and the API reference.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -36,7 +36,7 @@ const schemaOf = (status: number) => descriptions[0]?.responses[status]?.content
 const faults = (status: number, body: unknown) =>
   faultsOf(body, closed(schemaOf(status)), closed(paymentReference.records));
 
-describe("without a payment it answers what to pay", () => {
+describe("without a payment it responds with the price", () => {
   const requirement = {
     scheme: "exact",
     description: "Credits to upload 1000000 bytes",
@@ -181,7 +181,7 @@ describe("with a payment", () => {
     },
   );
 
-  test("of version 1 it takes more than it asked for, and credits all of it", async () => {
+  test("of version 1 it accepts more than the price, and credits all of it", async () => {
     const somebody = newPayer();
     const { status, body } = await fixture.pay(fixture.authorize(somebody, 12_345n), somebody);
     expect([status, (body as { creditedWinc: string }).creditedWinc]).toEqual([200, "12345000000"]);
@@ -266,7 +266,7 @@ describe("a payment is rejected", () => {
     expect(longest).toBe(403);
   });
 
-  test("that somebody else signed, and leaves nothing behind", async () => {
+  test("that another key signed, and stores nothing", async () => {
     const somebody = newPayer();
     const authorization = fixture.authorize(somebody, bytesCost);
     for (const version of [1, 2] as const) {
@@ -288,7 +288,7 @@ describe("a payment is rejected", () => {
   });
 
   const now = () => BigInt(Math.floor(fixture.payment.clock.now() / 1_000));
-  const refusals: readonly (readonly [
+  const rejections: readonly (readonly [
     what: string,
     pay: () => ReturnType<X402Fixture["pay"]>,
     reason: string | RegExp,
@@ -310,7 +310,7 @@ describe("a payment is rejected", () => {
     return fixture.pay(fixture.authorize(somebody, value, changes), somebody, version);
   }
 
-  test.each(refusals)("%s, with what to pay instead", async (_what, paid, reason) => {
+  test.each(rejections)("%s, with what to pay instead", async (_what, paid, reason) => {
     const asked = fixture.facilitator.orders.length;
     const { status, headers, body } = await paid();
     expect(status).toBe(402);

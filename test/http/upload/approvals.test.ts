@@ -1,5 +1,5 @@
 /**
- * Items whose tags give approvals or take them back: what receipts say of that, and what is rejected.
+ * Items whose tags give or revoke approvals: their receipts, and rejections.
  * Source: docs/reference/upload.md#approvals-by-tags.
  * @module
  */

@@ -60,7 +60,7 @@ for (const kind of ledgerKinds())
       expect((await upload.money()).revenue).toBe(price);
     });
 
-    test("who cannot pay is told what is needed and what there is, and nothing is stored", async () => {
+    test("a payer without enough credits gets the needed and the available amount, and nothing is stored", async () => {
       await open();
       const { bytes, account, id } = item();
       await upload.payment.credit(account, 99n);
@@ -115,7 +115,7 @@ for (const kind of ledgerKinds())
       expect(await (await upload.send(paid.bytes)).json()).toMatchObject({ winc: "1001" });
     });
 
-    test("free items are taken while no price is known; others are told to come again", async () => {
+    test("free items are accepted while no price is known; others get Retry-After", async () => {
       await open({
         rules: { freeBytesMax: 1_000 },
         priceOf: async () => {
@@ -136,7 +136,7 @@ for (const kind of ledgerKinds())
       expect(await upload.row(dear.id)).toBeUndefined();
     });
 
-    test("while the chain's height is not known nothing is taken, and what was taken is still answered", async () => {
+    test("while the chain's height is unknown no item is accepted, and accepted items still get their receipts", async () => {
       let height: number | undefined = 7;
       await open({ rules: { freeBytesMax: 1_000 }, height: () => height });
       const early = item(10);
@@ -213,7 +213,7 @@ for (const kind of ledgerKinds())
       expect(await balanceOf(account)).toBe(1_000n);
     });
 
-    test("the header that names payers is read in any letter case, repeated and as a list", async () => {
+    test("the header of payers is read in any case, repeated and as a list", async () => {
       await open();
       const { account } = item();
       await upload.payment.credit(anna, 10_000n);
@@ -258,8 +258,8 @@ for (const kind of ledgerKinds())
       await credit(account, 250n);
       await credits.approve({ approvalId: "a", payer: anna, approved: account, winc: 100n });
       const headers = { "x-paid-by": anna, "x-payment-directive": "list-only" };
-      const refused = await upload.send(bytes, { headers });
-      expect([refused.status, await refused.json()]).toMatchObject([402, { needed: "300", available: "100" }]);
+      const rejected = await upload.send(bytes, { headers });
+      expect([rejected.status, await rejected.json()]).toMatchObject([402, { needed: "300", available: "100" }]);
       expect((await upload.send(bytes, { headers: { "x-paid-by": anna } })).status).toBe(200);
       expect(await balanceOf(account)).toBe(50n);
     });

@@ -1,5 +1,5 @@
 /**
- * Uploads in parts over HTTP: every route, what it answers, and what it rejects.
+ * Multipart uploads over HTTP: every route, its responses and its rejections.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -64,7 +64,7 @@ describe("uploads in parts", () => {
     return makeItem(data, tags, signer);
   }
 
-  async function refusal(response: Response): Promise<unknown[]> {
+  async function rejection(response: Response): Promise<unknown[]> {
     return [response.status, await response.json()];
   }
 
@@ -100,7 +100,7 @@ describe("uploads in parts", () => {
       "rejects the size %p",
       async (size) => {
         const response = await fetch(`${fixture.server.url}/chunks/arweave/-1/-1?chunkSize=${size}`);
-        expect(await refusal(response)).toEqual([
+        expect(await rejection(response)).toEqual([
           400,
           { error: "Invalid chunk size", min: 5_242_880, max: 524_288_000 },
         ]);
@@ -121,7 +121,7 @@ describe("uploads in parts", () => {
 
     test("rejects words that are no token", async () => {
       for (const token of ["bitcoin", "Arweave", "-1"])
-        expect(await refusal(await fetch(`${fixture.server.url}/chunks/${token}/-1/-1`))).toEqual([
+        expect(await rejection(await fetch(`${fixture.server.url}/chunks/${token}/-1/-1`))).toEqual([
           400,
           "Token not supported",
         ]);
@@ -149,7 +149,10 @@ describe("uploads in parts", () => {
         method: "POST",
         body: body ?? stream,
       });
-      expect(await refusal(response)).toEqual([400, "Content-Length header is required a must be a positive integer."]);
+      expect(await rejection(response)).toEqual([
+        400,
+        "Content-Length header is required a must be a positive integer.",
+      ]);
       expect((await client.list(id))["chunks"]).toEqual([]);
     });
 
@@ -161,22 +164,22 @@ describe("uploads in parts", () => {
           method: "POST",
           body: "a",
         });
-        expect(await refusal(response)).toEqual([400, "Invalid chunk. Expected an offset from 0 to 999999999999999"]);
+        expect(await rejection(response)).toEqual([400, "Invalid chunk. Expected an offset from 0 to 999999999999999"]);
       },
     );
 
-    test("does not know uploads that nobody made, and responses also who sends megabytes", async () => {
+    test("rejects unknown uploads, also when the client sends megabytes", async () => {
       for (const id of ["-1", "nobody", crypto.randomUUID(), "x".repeat(1_000)]) {
         const response = await client.put(id, 0, new Uint8Array(6 * 2 ** 20));
-        expect(await refusal(response)).toEqual([404, `Multi-part upload with ID ${id.slice(0, 43)} not found!`]);
+        expect(await rejection(response)).toEqual([404, `Multi-part upload with ID ${id.slice(0, 43)} not found!`]);
       }
     });
 
     test("rejects what ends beyond the largest item, and beyond the largest part", async () => {
       const id = await client.create();
       const reason = "Data item is too large, this service only accepts data items up to 50000000 bytes!";
-      expect(await refusal(await client.put(id, 50_000_000, new Uint8Array(1)))).toEqual([413, reason]);
-      expect(await refusal(await client.put(id, 999_999_999_999_999, new Uint8Array(1)))).toEqual([413, reason]);
+      expect(await rejection(await client.put(id, 50_000_000, new Uint8Array(1)))).toEqual([413, reason]);
+      expect(await rejection(await client.put(id, 999_999_999_999_999, new Uint8Array(1)))).toEqual([413, reason]);
       expect((await client.put(id, 49_999_999, new Uint8Array(1))).status).toBe(200);
       expect((await client.list(id))["chunks"]).toEqual([[49_999_999, 1]]);
       expect(await fixture.files.diskBytes(id)).toBeLessThan(100_000);
@@ -212,7 +215,7 @@ describe("uploads in parts", () => {
   });
 
   describe("finalizing", () => {
-    test("POST …/-1 answers the receipt; the item lies in the file of its parts, is charged and told once", async () => {
+    test("POST …/-1 returns the receipt; the item is in the file of its parts, is charged and reported once", async () => {
       const item = newItem(300_000, [{ name: "Content-Type", value: "text/plain" }]);
       await payment.credit(item.account, 1_000_000n);
       const before = await balance(item);
@@ -249,7 +252,7 @@ describe("uploads in parts", () => {
         expect([again.status, await again.json()]).toEqual([200, receipt]);
       }
       expect(await balance(item)).toBe(before - BigInt(item.bytes.length));
-      expect(await refusal(await client.put(id, 0, item.bytes.subarray(0, 10)))).toEqual([
+      expect(await rejection(await client.put(id, 0, item.bytes.subarray(0, 10)))).toEqual([
         400,
         "Invalid chunk. The upload is finalized.",
       ]);
@@ -308,12 +311,15 @@ describe("uploads in parts", () => {
       const item = newItem(50_000);
       await payment.credit(item.account, 1_000_000n);
       const id = await client.create();
-      expect(await refusal(await client.finalize(id))).toEqual([400, "Invalid Data Item! No part has arrived."]);
+      expect(await rejection(await client.finalize(id))).toEqual([400, "Invalid Data Item! No part has arrived."]);
       await client.put(id, 1_000, item.bytes.subarray(1_000, 2_000));
-      expect(await refusal(await client.finalize(id))).toEqual([400, "Invalid Data Item! Bytes 0 to 999 are missing."]);
+      expect(await rejection(await client.finalize(id))).toEqual([
+        400,
+        "Invalid Data Item! Bytes 0 to 999 are missing.",
+      ]);
       await client.put(id, 0, item.bytes.subarray(0, 1_500));
       await client.put(id, 2_001, item.bytes.subarray(2_001));
-      expect(await refusal(await client.finalize(id, "finalize"))).toEqual([
+      expect(await rejection(await client.finalize(id, "finalize"))).toEqual([
         400,
         "Invalid Data Item! Bytes 2000 to 2000 are missing.",
       ]);
@@ -327,11 +333,11 @@ describe("uploads in parts", () => {
       await payment.credit(item.account, 1_000_000n);
       const id = await client.create();
       await client.put(id, 0, item.bytes.subarray(0, 40_000));
-      const refused = await refusal(await client.finalize(id));
-      expect(refused[0]).toBe(400);
-      expect(refused[1]).toStartWith("Invalid Data Item! ");
+      const rejected = await rejection(await client.finalize(id));
+      expect(rejected[0]).toBe(400);
+      expect(rejected[1]).toStartWith("Invalid Data Item! ");
       const status = await client.status(id);
-      expect(status).toMatchObject({ status: "INVALID", reason: refused[1] });
+      expect(status).toMatchObject({ status: "INVALID", reason: rejected[1] });
       expect((await client.list(id))["failedReason"]).toBe("INVALID");
       const wrong = item.bytes.slice(39_000);
       wrong[500] = ~(wrong[500] ?? 0);
@@ -350,12 +356,12 @@ describe("uploads in parts", () => {
         "signature type 65535 is unknown",
       ],
       ["of one byte", ({ bytes }) => bytes.slice(0, 1), "the item is cut short"],
-    ])("rejects what is no item: %s", async (_name, change, reason) => {
+    ])("rejects an invalid item: %s", async (_name, change, reason) => {
       const id = await client.create();
       await client.put(id, 0, change(newItem(1_000)));
       for (const how of ["-1", "finalize"] as const) {
         const response = await client.finalize(id, how);
-        if (how === "-1") expect(await refusal(response)).toEqual([400, `Invalid Data Item! ${reason}`]);
+        if (how === "-1") expect(await rejection(response)).toEqual([400, `Invalid Data Item! ${reason}`]);
         else expect(response.status).toBe(202);
         await eventually(
           () => client.status(id),
@@ -385,7 +391,7 @@ describe("uploads in parts", () => {
         needed: String(item.bytes.length),
         available: "0",
       };
-      expect(await refusal(await client.finalize(id))).toEqual([402, insufficient]);
+      expect(await rejection(await client.finalize(id))).toEqual([402, insufficient]);
       expect(await client.status(id)).toMatchObject({ status: "UNDERFUNDED" });
       expect((await client.finalize(id, "finalize")).status).toBe(202);
       await eventually(
@@ -397,7 +403,7 @@ describe("uploads in parts", () => {
       expect(await balance(item)).toBe(0n);
     });
 
-    test("lets others pay, in any letter case of the header", async () => {
+    test("lets others pay, in any case of the header", async () => {
       const payer = newItem(10, [], signers[0]).account;
       const item = newItem(20_000, [], signers[1]);
       await payment.credit(payer, 1_000_000n);
@@ -409,8 +415,8 @@ describe("uploads in parts", () => {
       });
       const id = await client.create();
       await putAll(id, item, 20_000);
-      const refused = await client.finalize(id, "-1", { "X-Paid-By": "nobody" });
-      expect(await refusal(refused)).toEqual([400, "x-paid-by contains an invalid address"]);
+      const rejected = await client.finalize(id, "-1", { "X-Paid-By": "nobody" });
+      expect(await rejection(rejected)).toEqual([400, "x-paid-by contains an invalid address"]);
       const response = await client.finalize(id, "-1", { "X-PAID-BY": ` ${payer} , ${payer}` });
       expect(response.status).toBe(200);
       expect((await payment.credits.approval("approval"))?.usedWinc).toBe(BigInt(item.bytes.length));
@@ -446,11 +452,11 @@ describe("uploads in parts", () => {
       const item = newItem(20_000, [], signers[3]);
       const id = await client.create();
       await putAll(id, item, 20_000);
-      expect(await refusal(await client.finalize(id))).toEqual([403, "Forbidden"]);
+      expect(await rejection(await client.finalize(id))).toEqual([403, "Forbidden"]);
       expect(await client.status(id)).toMatchObject({ status: "INVALID", reason: "Forbidden" });
     });
 
-    test("what is there already answers its first receipt, costs nothing, and leaves no second file", async () => {
+    test("an item that exists already gets its first receipt, costs nothing, and leaves no second file", async () => {
       const item = newItem(20_000);
       await payment.credit(item.account, 1_000_000n);
       const first = await client.create();
@@ -562,7 +568,7 @@ describe("uploads in parts", () => {
       }
       for (const how of ["-1", "finalize"] as const) {
         const response = await client.finalize("nobody", how);
-        expect(await refusal(response)).toEqual([404, "Multi-part upload with ID nobody not found!"]);
+        expect(await rejection(response)).toEqual([404, "Multi-part upload with ID nobody not found!"]);
       }
     });
   });

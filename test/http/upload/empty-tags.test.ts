@@ -71,7 +71,7 @@ test("an upload is taken and found, before and after its block", async () => {
   await expectFound(id);
 }, 60_000);
 
-test("an item of somebody's bundle is valid", async () => {
+test("an item of another bundle is valid", async () => {
   const item = makeItem("of a bundle", { tags });
   const bundle = await post(stack.devnet, rsa, { data: writeBundle([item]), tags: [...bundleTags] });
   await stack.devnet.mine(1);

@@ -1,6 +1,6 @@
 /**
- * One act of signing is one upload: a public item that comes again with its signature encoded in another way gets the
- * first receipt with the first id, and nobody is charged, approved or revoked a second time.
+ * One signature is one upload: a public item that arrives again with its signature in another encoding gets the first
+ * receipt with the first id, and is not charged, approved or revoked again.
  * Source: docs/reference/signatures.md; threat model U1, B4 (docs/reference/threats.md).
  * @module
  */

@@ -1,6 +1,6 @@
 /**
- * Answers that are lost on their way: whoever asks again, here or at another program of the same ledger, is told what
- * the first response said, and nothing is done or charged twice.
+ * Lost responses: a client that sends its request again, here or to another program with the same ledger, gets the
+ * first response, and nothing is executed or charged twice.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -96,7 +96,7 @@ describe("a response that is lost", () => {
     expect((await client.finalize(id)).status).toBe(200);
   });
 
-  test("is told elsewhere once the item is there, and before that who asks is told to ask again", async () => {
+  test("is returned to another request once the item is stored; before that, the request gets Retry-After", async () => {
     const item = await newItem();
     const id = await client.create();
     await client.put(id, 0, item.bytes);

@@ -1,6 +1,6 @@
 /**
- * What is no data item is rejected with its reason by every other way in too: in parts, by both ways of finalizing, and
- * with a payment. Nothing is charged and nothing is stored; a payment that has settled is its payer's credits.
+ * An invalid data item is rejected with its reason by every other route: in parts, by both ways of finalizing, and with
+ * a payment. Nothing is charged or stored; a settled payment becomes credits of its payer.
  * Source: docs/reference/formats.md#data-items; docs/reference/threats.md (U1, B3, B4).
  * @module
  */
@@ -35,7 +35,7 @@ let client: PartsClient;
 let payers = 0;
 
 // Within a group: what it opened is closed before the databases are (test/support/ledger-databases.ts).
-describe("what is no data item", () => {
+describe("an invalid data item", () => {
   beforeAll(async () => {
     x402 = await openX402Fixture();
     const { database, clock, makeId, credits } = x402.payment;
@@ -137,13 +137,13 @@ describe("what is no data item", () => {
       expect(filesIn(folder.path)).toEqual(before);
     });
 
-    test("is rejected for no bytes, before anybody is asked to pay", async () => {
+    test("is rejected without bytes, before a payment is requested", async () => {
       const response = await post(new Uint8Array(0));
       expect([response.status, await response.json()]).toEqual([400, "Invalid Data Item! the item is cut short"]);
     });
   });
 
-  test("in the end costs nobody anything, and leaves no file when its time is over", async () => {
+  test("costs nothing in the end, and leaves no file after it expires", async () => {
     x402.payment.clock.advance(2 * lifeMs);
     await fixture.sweep.sweep();
     expect(await checkLedger(x402.payment.database)).toEqual([]);

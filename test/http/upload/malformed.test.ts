@@ -1,5 +1,5 @@
 /**
- * What is no data item is rejected with its reason, however it is sent: nothing is charged, and nothing is stored.
+ * An invalid data item is rejected with its reason, however it is sent: nothing is charged or stored.
  * Source: docs/reference/formats.md#data-items; docs/reference/threats.md (U1, B3, B4).
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * Where an item lies that is nested in an upload: `/tx/{id}/offsets` of the upload service.
+ * Offsets of an item that is nested in an upload: `/tx/{id}/offsets` of the upload service.
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
@@ -114,7 +114,7 @@ test("a bundle that says what is not so is believed only where the item's header
     expect([headerOf(each).id, (await offsetsOf(headerOf(each).id)).status]).toEqual([headerOf(each).id, 404]);
 });
 
-test("what lies in no upload is 404, also where the index has it", async () => {
+test("an item outside of uploads is 404, also if the index has it", async () => {
   const lone = makeItem("lone");
   const nested = makeItem(writeBundle([lone]), { tags: [...bundleTags] });
   const bundle = await post(stack.devnet, rsa, { data: writeBundle([nested]), tags: [...bundleTags] });

@@ -32,7 +32,7 @@ for (const kind of ledgerKinds())
       await upload.close();
     });
 
-    test("a receipt is given again as it was, whoever asks, and nothing is charged", async () => {
+    test("a receipt is returned again unchanged to any client, and nothing is charged", async () => {
       for (const { bytes, id } of [small, approval, revocation]) {
         const first = await (await upload.send(bytes)).text();
         const { revenue } = await upload.money();
@@ -46,7 +46,7 @@ for (const kind of ledgerKinds())
       }
     });
 
-    test("nothing is told of what was not taken, or has failed", async () => {
+    test("items that were not accepted or have failed have no receipt", async () => {
       const wanted = [404, "TX doesn't exist"];
       for (const id of [small.id, "short", "A".repeat(43), `${"A".repeat(42)}%00`, "A".repeat(5_000)]) {
         const response = await ask(id);
@@ -63,7 +63,7 @@ for (const kind of ledgerKinds())
       expect([failed.status, await failed.json()]).toEqual(wanted);
     });
 
-    test("many who ask at once wait or are told to come again; uploads have their receipts meanwhile", async () => {
+    test("many concurrent requests wait or get Retry-After; uploads get their receipts meanwhile", async () => {
       await upload.send(small.bytes);
       const asked = Array.from({ length: 40 }, () => ask(small.id));
       const other = testItem("another item");

@@ -160,7 +160,7 @@ describe("U1: an item without its size", () => {
     connection.cut();
   });
 
-  test("leaves nothing when what comes is no chunk", async () => {
+  test("stores nothing for an invalid chunk", async () => {
     const item = newItem(largeSize);
     const connection = await connectRaw(upload.url);
     await connection.write(chunked);
@@ -196,7 +196,7 @@ describe("U1: a sender who is too slow", () => {
     connection.cut();
   });
 
-  test("is told by the time that we wait for it, not by the time that it waits for us", async () => {
+  test("is measured by the time that the service waits, not by the time that the sender waits", async () => {
     // The whole is there at once; what takes long is on our side.
     const slow = await openTestUpload({
       rules: { freeBytesMax },
@@ -274,7 +274,7 @@ describe("a rejection", () => {
     connection.cut();
   });
 
-  test("comes before the body is asked for, where the sender waits for that", async () => {
+  test("is sent before the body if the sender waits with Expect: 100-continue", async () => {
     const item = newItem(largeSize);
     const connection = await connectRaw(upload.url);
     await connection.write(head(`Content-Length: ${item.bytes.length}\r\nExpect: 100-continue`));
@@ -294,13 +294,13 @@ describe("the type of the body", () => {
     ["application/json", 400],
     ["multipart/form-data; boundary=x", 400],
     ["application/octet-streams", 400],
-  ])("%s is answered %p", async (type, status) => {
+  ])("%s gets %p", async (type, status) => {
     const response = await upload.send(newItem(smallSize).bytes, { headers: { "Content-Type": type } });
     expect(response.status).toBe(status);
     if (status === 400) expect(await response.json()).toBe("Invalid Content Type");
   });
 
-  test("need not be told", async () => {
+  test("need not be announced", async () => {
     const item = newItem(smallSize);
     const connection = await connectRaw(upload.url);
     await connection.write(withLength(item.bytes.length));

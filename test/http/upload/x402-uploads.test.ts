@@ -1,6 +1,6 @@
 /**
- * Uploads with a payment by x402: what is asked for, what is settled before anything is taken, what a rejection leaves,
- * and what somebody can do who has seen a payment.
+ * Uploads with a payment by x402: the price, settlement before storage, rejections, and attempts of others with an
+ * observed payment.
  * @module
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
@@ -228,7 +228,7 @@ describe("uploads by x402", () => {
       });
     });
 
-    test("that is there already is answered its receipt, and nothing is settled", async () => {
+    test("that exists already gets its receipt, and nothing is settled", async () => {
       const item = newItem();
       const first = await payFor(() => post(signed, item.bytes), newPayer());
       const { id, timestamp } = await (await post(signed, item.bytes, first.headers)).json();
@@ -278,7 +278,7 @@ describe("uploads by x402", () => {
     test.each<[string, () => Uint8Array, number]>([
       ["is none", () => newBytes(5_000), 400],
       ["is from somebody who is blocked", () => newItem(5_000, signers[3]).bytes, 403],
-    ])("that %s is rejected before anybody pays", async (_name, bytesOf, status) => {
+    ])("that %s is rejected before a payment", async (_name, bytesOf, status) => {
       const bytes = bytesOf();
       const payer = newPayer();
       const { headers } = await payFor(() => post(signed, bytes), payer);
@@ -379,7 +379,7 @@ describe("uploads by x402", () => {
       },
     );
 
-    test.each([9_000, 70_000])("(%p) sent again with their payment are answered the same", async (size) => {
+    test.each([9_000, 70_000])("(%p) sent again with their payment get the same response", async (size) => {
       const data = newBytes(size);
       const payer = newPayer();
       const { headers } = await payFor(() => post(unsigned, data), payer);
@@ -422,7 +422,7 @@ describe("uploads by x402", () => {
       expect(await x402.balance(payer)).toBe(credited - BigInt(winc));
     });
 
-    test("that broke off leave their payer the credits, which nobody gets at with the payment", async () => {
+    test("that were interrupted leave the credits to their payer; the payment gives no other client access", async () => {
       const payer = newPayer();
       const data = newBytes(6_000_000);
       const { required, headers } = await payFor(() => post(unsigned, data), payer);
@@ -469,7 +469,7 @@ describe("uploads by x402", () => {
       ["its authority", '[{"name":"data-item-authority","value":"x"}]'],
       ["an approval of the service's credits", '[{"name":"X-Approve-Payment","value":"x"}]'],
       ["the end of one", '[{"name":"x-delete-payment-approval","value":"x"}]'],
-    ])("are rejected with tags that are %s, before anybody pays", async (_name, header) => {
+    ])("are rejected with tags that are %s, before a payment", async (_name, header) => {
       const response = await post(unsigned, newBytes(1_000), { "x-data-item-tags": header });
       expect(response.status).toBe(400);
       expect(await response.json()).toStartWith("Invalid tags: ");
@@ -503,7 +503,7 @@ describe("uploads by x402", () => {
       expect(after - before).toBe(quoted - BigInt(item.bytes.length));
     });
 
-    test("is not told to who sends the payment later, or for another address", async () => {
+    test("is not returned to a client that sends the payment later, or for another address", async () => {
       const at = path(30_000);
       const { headers } = await payFor(() => ask(at), newPayer());
       expect((await ask(at, headers)).status).toBe(200);
