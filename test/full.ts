@@ -31,7 +31,7 @@ const ledgerTests = [
   "test/spec/odd-values.test.ts",
   "test/http/upload/approvals.test.ts",
   "test/http/upload/charges.test.ts",
-  "test/http/upload/chunks.test.ts",
+  "test/http/upload/multipart.test.ts",
   "test/http/upload/duplicates.test.ts",
   "test/http/upload/x402-uploads.test.ts",
   "test/upload/intake/intake-kill.test.ts",

@@ -293,7 +293,7 @@ export const operationDefences: readonly Defence[] = [
     file: "src/http/upload/upload-schemas.ts",
     text: "(text): text is string => /^[0-9A-Za-z_-]+$/.test(text),",
     instead: "(text): text is string => true,",
-    tests: ["test/http/upload/chunks.test.ts", "test/spec/odd-values.test.ts"],
+    tests: ["test/http/upload/multipart.test.ts", "test/spec/odd-values.test.ts"],
   },
   {
     threat: "N5",

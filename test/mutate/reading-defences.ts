@@ -386,7 +386,7 @@ export const readingDefences: readonly Defence[] = [
     file: "src/http/gateway/response-cache.ts",
     text: "for (const address of [...(byId.get(id) ?? [])]) entries.delete(address);",
     instead: "",
-    tests: ["test/http/hits.test.ts", "test/http/blocked-routes.test.ts"],
+    tests: ["test/http/response-memory.test.ts", "test/http/blocked-routes.test.ts"],
   },
   {
     threat: "P1",

@@ -109,7 +109,7 @@ export const uploadDefences: readonly Defence[] = [
     file: "src/upload/multipart/multipart-uploads.ts",
     text: "if (start > end) throw incomplete(",
     instead: "if (false) throw incomplete(",
-    tests: ["test/http/upload/chunks.test.ts", "test/upload/multipart/multipart.test.ts"],
+    tests: ["test/http/upload/multipart.test.ts", "test/upload/multipart/multipart.test.ts"],
   },
   {
     threat: "U1",
@@ -133,7 +133,7 @@ export const uploadDefences: readonly Defence[] = [
     file: "src/upload/multipart/part-writers.ts",
     text: "if (received !== size) throw wrongSize(received, size);",
     instead: "",
-    tests: ["test/http/upload/chunks.test.ts", "test/upload/multipart"],
+    tests: ["test/http/upload/multipart.test.ts", "test/upload/multipart"],
   },
   {
     threat: "U1",
