@@ -382,7 +382,7 @@ export const readingDefences: readonly Defence[] = [
   },
   {
     threat: "P1",
-    name: "answers in memory that became blocked",
+    name: "responses in memory that became blocked",
     file: "src/http/gateway/response-cache.ts",
     text: "for (const address of [...(byId.get(id) ?? [])]) entries.delete(address);",
     instead: "",
