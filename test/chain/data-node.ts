@@ -25,7 +25,7 @@ export type DataNode = FaultServer &
     add: (...data: MadeData[]) => void;
     /** Bodies that `GET /raw/{id}` serves, with Range, as a gateway does. */
     addRaw: (id: string, body: Uint8Array, headers?: Readonly<Record<string, string>>) => void;
-    /** Answers to other paths, by `METHOD path`. */
+    /** Responses to other paths, by `METHOD path`. */
     responses: Map<string, Result>;
     chunkRequests: () => number;
   }>;
@@ -38,7 +38,7 @@ export function madeBytes(seed: number, size: number): Uint8Array {
   return bytes.subarray(0, size);
 }
 
-/** The id that a number stands for. */
+/** The id made from a number. */
 export function madeId(seed: number): Id {
   return idFromBytes(sha256(Buffer.from(`id ${seed}`)));
 }

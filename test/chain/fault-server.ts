@@ -1,5 +1,5 @@
 /**
- * An HTTP server over a plain socket that fails as it is told to: at the connection, in the headers, at any byte of a
+ * An HTTP server over a plain socket that fails on demand: at the connection, in the headers, at any byte of a
  * body, by silence, by a wrong length or a wrong bit.
  * @module
  */
@@ -13,7 +13,7 @@ export type FaultyRequest = Readonly<{
   body: Uint8Array;
 }>;
 
-/** What is answered when nothing fails. */
+/** The response without a fault. */
 export type Result = Readonly<{
   status: number;
   headers?: Readonly<Record<string, string>>;
@@ -22,7 +22,7 @@ export type Result = Readonly<{
 
 /** What goes wrong with a response. Positions are bytes of the body; negative ones count from its end. */
 export type Fault =
-  | Readonly<{ kind: "reset" }> // the connection, before anything is answered
+  | Readonly<{ kind: "reset" }> // the connection, before any response
   | Readonly<{ kind: "hang"; at: "headers" | number }>
   | Readonly<{ kind: "cut"; at: "headers" | number }> // the connection ends, as if all was said
   | Readonly<{ kind: "length"; by: number }> // another Content-Length than the body has

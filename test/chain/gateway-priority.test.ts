@@ -1,5 +1,5 @@
 /**
- * Gateways with priorities: the lower number is asked first, the next when it does not have it or is in trouble.
+ * Gateways with priorities: the lower number is asked first, the next after an absence or a fault.
  * @module
  */
 import { afterAll, expect, test } from "bun:test";
@@ -28,7 +28,7 @@ const addressOf = (server: typeof preferred, priority: number, trusted: boolean)
   trusted,
 });
 
-test("gateways are asked by priority whatever the chance, and say whether they are trusted", async () => {
+test("gateways are asked in order of priority, and each response says whether its gateway is trusted", async () => {
   for (const random of [() => 0, () => 0.999, Math.random]) {
     let now = 0;
     const gateways = openGateways([addressOf(second, 2, true), addressOf(preferred, 1, false)], {
@@ -47,7 +47,7 @@ test("gateways are asked by priority whatever the chance, and say whether they a
     };
     preferredStatus = 200;
     for (let round = 0; round < 10; round++) expect(await find()).toBe("preferred");
-    // In trouble it rests: the other one is asked first until the rest is over.
+    // A gateway that failed backs off: the other one is asked first until the backoff ends.
     preferredStatus = 503;
     expect(await find()).toBe("preferred");
     preferredStatus = 200;

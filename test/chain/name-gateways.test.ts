@@ -1,5 +1,5 @@
 /**
- * What a trusted gateway says of a name, over HTTP: what is believed, and what is trouble.
+ * Name lookups at trusted gateways over HTTP: valid responses and faults.
  * @module
  */
 import { afterAll, afterEach, describe, expect, test } from "bun:test";
@@ -36,7 +36,7 @@ const resolved = (more: Readonly<Record<string, string>> = {}, status = 200): Na
   headers: { "X-ArNS-Resolved-Id": id, ...more },
 });
 
-describe("a gateway's answer", () => {
+describe("a gateway's response", () => {
   const record = { id, ttlSeconds: 900 };
   const nonCanonical = `${id.slice(0, -1)}F`;
   test.each<readonly [string, NameScript, unknown]>([
@@ -75,7 +75,7 @@ describe("a gateway's answer", () => {
       }),
       { kind: "resolved", record },
     ],
-    ["a process id that is none", resolved({ "X-ArNS-Process-Id": "a b; c" }), { kind: "resolved", record }],
+    ["an invalid process id", resolved({ "X-ArNS-Process-Id": "a b; c" }), { kind: "resolved", record }],
     ["206", resolved({}, 206), { kind: "resolved", record }],
     ["an id that is not canonical", resolved({ "X-ArNS-Resolved-Id": nonCanonical }), "fault: wrong"],
     ["an id of another length", resolved({ "X-ArNS-Resolved-Id": "abc" }), "fault: wrong"],
@@ -102,7 +102,7 @@ describe("a gateway's answer", () => {
     expect(await ask([first.pathTemplate])).toEqual(response as never);
   });
 
-  test("is asked for by HEAD, at the name's own host or at a resolver's path, with our hop", async () => {
+  test("is requested by HEAD, at the name's host or at a resolver's path, with the hop count", async () => {
     await ask([first.template], "under_name", 1);
     await ask([first.pathTemplate], "under_name");
     const port = new URL(first.pathTemplate).port;
@@ -112,12 +112,12 @@ describe("a gateway's answer", () => {
     ]);
   });
 
-  test("that does not come is a time-out", async () => {
+  test("that does not arrive is a timeout", async () => {
     first.scripts.set("name", "silent");
     expect(await ask([first.template], "name", 0, 50)).toBe("fault: timeout");
   });
 
-  test("of a port where nobody listens is a fault", async () => {
+  test("of a port without a listener is a fault", async () => {
     const gone = openNameGateway();
     await gone.close();
     expect(await ask([gone.template])).toBe("fault: connect");
@@ -135,7 +135,7 @@ describe("several gateways", () => {
     ["neither has it", { status: 404 }, { status: 404 }, { kind: "absent" }],
     ["one has it not, the other has a fault", { status: 404 }, { status: 503 }, "fault: status"],
     ["the other way about", { status: 503 }, { status: 404 }, "fault: status"],
-    ["one refuses it", { status: 451 }, resolved(), { kind: "rejected" }],
+    ["one rejects it", { status: 451 }, resolved(), { kind: "rejected" }],
   ])("%s", async (_name, one, two, response) => {
     first.scripts.set("name", one);
     second.scripts.set("name", two);

@@ -1,5 +1,5 @@
 /**
- * A node's answers and troubles: what is there, not there, not yet, rejected, and what merely failed.
+ * Responses of a node: present, absent, pending, rejected, and failed requests.
  * @module
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
@@ -10,7 +10,7 @@ import { type Fault, type FaultServer, openFaultServer, type Result } from "./fa
 const none = new AbortController().signal;
 let server: FaultServer;
 let node: Node;
-/** One that soon takes silence for trouble. */
+/** A node with a short timeout. */
 let hasty: Node;
 let usual: Result = { status: 200, body: "" };
 
@@ -145,7 +145,7 @@ describe("posting", () => {
     expect(await node.postChunk(json, none)).toEqual({ kind: "ok", value } as never);
   });
 
-  test("a rejection comes with the node's words", async () => {
+  test("a rejection carries the node's message", async () => {
     usual = { status: 400, body: '{"error":"data_root_not_found"}' };
     expect(await node.postChunk(json, none)).toEqual({
       kind: "rejected",
@@ -156,7 +156,7 @@ describe("posting", () => {
 });
 
 describe("relay", () => {
-  test("status, headers and bytes come as they are, whatever they are", async () => {
+  test("status, headers and bytes are returned unchanged", async () => {
     const body = new Uint8Array([0, 255, 10, 13, 128]);
     usual = { status: 410, headers: { "x-own": "yes" }, body };
     const response = await node.relay({ method: "GET", path: "/any?x=1&y=%20" }, none);
@@ -166,7 +166,7 @@ describe("relay", () => {
     expect(Buffer.compare(response.value.body, body)).toBe(0);
   });
 
-  test("a body beyond the bound is trouble, announced or not", async () => {
+  test("a body over the size limit is a fault, with and without Content-Length", async () => {
     usual = { status: 200, body: new Uint8Array(1_001) };
     const request = { method: "GET", path: "/", bodyBytesMax: 1_000 } as const;
     expect(await node.relay(request, none)).toMatchObject({ kind: "fault", reason: "too_large" });
@@ -182,7 +182,7 @@ describe("fault", () => {
     ["a silent one", { kind: "hang", at: "headers" }, "timeout"],
     ["silence in the body", { kind: "hang", at: 3 }, "timeout"],
     ["a cut body", { kind: "cut", at: 3 }, "cut"],
-    ["a body longer than announced cannot be told from a wrong one", { kind: "length", by: -1 }, "malformed"],
+    ["a body longer than its Content-Length is malformed", { kind: "length", by: -1 }, "malformed"],
     ["a body that drips on and on", { kind: "drip", ms: 60 }, "timeout"],
   ];
   test.each(faults)("%s", async (_name, fault, reason) => {
@@ -192,7 +192,7 @@ describe("fault", () => {
     await until(() => server.openSockets() === 0);
   });
 
-  test("nobody listening, and no such name", async () => {
+  test("a closed port and an unknown host name are faults", async () => {
     const gone = await openFaultServer(() => usual);
     await gone.stop();
     expect(await openNode(gone.url).height(none)).toMatchObject({ kind: "fault", reason: "connect" });
@@ -200,7 +200,7 @@ describe("fault", () => {
     expect(await nameless.height(none)).toMatchObject({ kind: "fault", reason: "connect" });
   });
 
-  test("a caller that leaves rejects with its own reason, and the socket is let go", async () => {
+  test("an aborted call rejects with the caller's reason, and its socket is closed", async () => {
     server.setFault(() => ({ kind: "hang", at: "headers" }));
     const leaving = new AbortController();
     const call = hasty.height(leaving.signal).catch(String);
@@ -210,7 +210,7 @@ describe("fault", () => {
     await until(() => server.openSockets() === 0);
   });
 
-  test("after 1,000 failures no socket and no turn is left", async () => {
+  test("1,000 failures leave no socket open and no permit taken", async () => {
     const kinds: readonly Fault[] = [
       { kind: "reset" },
       { kind: "cut", at: 2 },
@@ -228,7 +228,7 @@ describe("fault", () => {
     expect(await patient.height(none)).toEqual({ kind: "ok", value: 12_345 });
   });
 
-  test("closing ends what is under way", async () => {
+  test("closing aborts pending calls", async () => {
     server.setFault(() => ({ kind: "hang", at: "headers" }));
     const closing = openNode(server.url);
     const call = closing.height(none);

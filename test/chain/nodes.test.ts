@@ -24,14 +24,14 @@ describe("ranking", () => {
     return { ranking, firsts, pass: (ms: number) => (now += ms) };
   }
 
-  test("sources that are as good as each other take turns by chance, and each order has all of them", () => {
+  test("equally good sources are ordered at random, and each order contains all of them", () => {
     const { ranking, firsts } = rankingAt(1_000);
     const { a, b, c } = firsts(3_000);
     for (const count of [a, b, c]) expect(count).toBeWithin(850, 1_150);
     expect(ranking.inOrder().sort()).toEqual(["a", "b", "c"]);
   });
 
-  test("a faster source is asked first more often, a slower one still sometimes", () => {
+  test("a faster source is asked first more often than a slower one", () => {
     const { ranking, firsts } = rankingAt(1_000);
     for (let times = 0; times < 30; times++) {
       ranking.noteResponse("a", 20);
@@ -43,7 +43,7 @@ describe("ranking", () => {
     expect(Math.min(b, c)).toBeGreaterThan(20);
   });
 
-  test("a source in trouble is asked last, for longer each time, and comes back", () => {
+  test("a failing source is asked last, for a longer time after each failure, and recovers", () => {
     const { ranking, firsts, pass } = rankingAt(1_000);
     ranking.noteFault("a");
     expect(firsts(100).a).toBe(0);
@@ -58,7 +58,7 @@ describe("ranking", () => {
     expect(firsts(1_000).a).toBeGreaterThan(0);
   });
 
-  test("a source that said what is not true is asked last for minutes", () => {
+  test("a source that returned false data is asked last for minutes", () => {
     const { ranking, firsts, pass } = rankingAt(1_000);
     ranking.noteWrong("b");
     pass(299_000);
@@ -69,7 +69,7 @@ describe("ranking", () => {
   });
 });
 
-test("a source that others outrun is asked first less and less, and is not left out", () => {
+test("a source that loses races is asked first less often, but is never excluded", () => {
   const ranking = createRanking(["silent", "good"], () => 0, seeded(7));
   let silentFirst = 0;
   for (let round = 0; round < 1_000; round++) {
@@ -80,7 +80,7 @@ test("a source that others outrun is asked first less and less, and is not left 
   expect(silentFirst).toBeWithin(5, 60);
 });
 
-describe("askInTurn", () => {
+describe("asking sources in order", () => {
   type Script = Readonly<{ ms: number; response: string }>;
 
   function run(scripts: Readonly<Record<string, Script>>, hedgeAfterMs: number, signal = none) {
@@ -113,31 +113,31 @@ describe("askInTurn", () => {
   const never = Number.POSITIVE_INFINITY;
   const long = 60_000;
 
-  test("the first good answer ends it; nobody else is asked", async () => {
+  test("the first valid response ends the search; no other source is asked", async () => {
     const { result, asked } = run({ a: { ms: 0, response: "good" }, b: { ms: 0, response: "good" } }, long);
     expect(await result).toEqual({ final: "good a", others: [] });
     expect(asked).toEqual(["a"]);
   });
 
-  test("after a bad answer the next is asked at once", async () => {
+  test("after an invalid response the next source is asked at once", async () => {
     const { result } = run({ a: { ms: 0, response: "bad" }, b: { ms: 0, response: "good" } }, long);
     expect(await result).toEqual({ final: "good b", others: ["bad a"] });
   });
 
-  test("when one is slow the next is asked as well, and the slow one is stopped once it is not needed", async () => {
+  test("when a source is slow the next is asked too, and the slow call is aborted when not needed", async () => {
     const { result, stopped, outrun } = run({ a: { ms: never, response: "good" }, b: { ms: 0, response: "good" } }, 5);
     expect((await result).final).toBe("good b");
     expect(stopped).toContain("a");
     expect(outrun).toEqual(["a"]);
   });
 
-  test("the slow one may still win", async () => {
+  test("the slow source may still win", async () => {
     const { result, outrun } = run({ a: { ms: 30, response: "good" }, b: { ms: never, response: "good" } }, 5);
     expect((await result).final).toBe("good a");
     expect(outrun).not.toContain("a");
   });
 
-  test("when all are bad, all were asked, once", async () => {
+  test("when all responses are invalid, each source was asked once", async () => {
     const { result, asked } = run(
       { a: { ms: 10, response: "bad" }, b: { ms: 0, response: "bad" }, c: { ms: 0, response: "bad" } },
       2,
@@ -148,11 +148,11 @@ describe("askInTurn", () => {
     expect(asked).toEqual(["a", "b", "c"]);
   });
 
-  test("no sources, no response", async () => {
+  test("without sources there is no response", async () => {
     expect(await run({}, 1).result).toEqual({ final: undefined, others: [] });
   });
 
-  test("a defect is loud; a caller that leaves gets its own reason", async () => {
+  test("a defect is thrown; an aborted call rejects with the caller's reason", async () => {
     expect(run({ a: { ms: 0, response: "throw" } }, long).result).rejects.toThrow("defect of a");
     const leaving = new AbortController();
     const { result, stopped } = run({ a: { ms: never, response: "good" } }, long, leaving.signal);
@@ -165,22 +165,22 @@ describe("askInTurn", () => {
 describe("summarize", () => {
   const absent: NodeResponse<number> = { kind: "absent" };
   const pending: NodeResponse<number> = { kind: "pending" };
-  const refused: NodeResponse<number> = { kind: "rejected", status: 400, text: "Invalid hash." };
+  const rejection: NodeResponse<number> = { kind: "rejected", status: 400, text: "Invalid hash." };
   const late: NodeResponse<number> = { kind: "fault", reason: "timeout", detail: "" };
   const broken: NodeResponse<number> = { kind: "fault", reason: "status", status: 500, detail: "" };
 
   test.each([
     ["all say it is absent", [absent, absent], absent],
-    ["one is in trouble: it may be there", [absent, broken], broken],
-    ["a time-out among other trouble is not what is told", [late, broken], broken],
+    ["one source failed: the data may exist", [absent, broken], broken],
+    ["a timeout is not reported when another fault exists", [late, broken], broken],
     ["only time-outs", [late, absent, late], late],
     ["one has it pending", [absent, broken, pending], pending],
-    ["one refuses, one does not have it", [absent, refused], refused],
+    ["one rejects, one does not have it", [absent, rejection], rejection],
   ] as const)("%s", (_name, responses, summary) => {
     expect(summarize([...responses])).toEqual(summary);
   });
 
-  test("nobody was asked: trouble", () => {
+  test("no source was asked: a fault", () => {
     expect(summarize([]).kind).toBe("fault");
   });
 });

@@ -1,6 +1,6 @@
 /**
- * Machines that others name: learned within bounds, asked at their pace, weighed, let go; and three local
- * gateways that help out with chunks, of which one lies.
+ * Peers that nodes and gateways list: learned within limits, rate limited, weighted, removed; and three local
+ * gateways that serve chunks, of which one returns false data.
  * @module
  */
 import { afterEach, describe, expect, test } from "bun:test";
@@ -26,7 +26,7 @@ const portOf = ({ url }: Readonly<{ url: string }>) => Number(new URL(url).port)
 
 type Lists = Readonly<{ nodes?: unknown; gateways?: unknown; info?: () => string | undefined }>;
 
-/** A machine that names others and says how high it stands. */
+/** A peer that lists other peers and reports its height. */
 async function machine(lists: Lists = {}): Promise<FaultServer> {
   const server = await openFaultServer(({ path }) => {
     const body = {
@@ -67,8 +67,8 @@ function peersOf(chosen: Chosen, rules: Partial<ReachRules> = {}, perHostMax = 1
 
 const infosOf = ({ requests }: FaultServer) => requests.filter((line) => line === "GET /info").length;
 
-describe("machines are learned", () => {
-  test("from nodes' lists and gateways' records, and from theirs in turn", async () => {
+describe("peers are learned", () => {
+  test("from the lists of nodes and gateways, and from the lists of those peers", async () => {
     const [far, near, other] = [await machine(), await machine(), await machine()];
     const named = await machine({ nodes: [`127.0.0.1:${portOf(far)}`] });
     const node = await machine({ nodes: [`127.0.0.1:${portOf(near)}`, `127.0.0.1:${portOf(named)}`] });
@@ -96,7 +96,7 @@ describe("machines are learned", () => {
     for (const each of [node, gateway]) expect(infosOf(each)).toBe(0); // an operator's are not peers
   });
 
-  test("not where they may not be reached: by address, by port, by name, by what a name means", async () => {
+  test("except at blocked addresses, ports and names, and at names that resolve to blocked addresses", async () => {
     const inside = await machine();
     const port = portOf(inside);
     const names = [
@@ -120,7 +120,7 @@ describe("machines are learned", () => {
     expect(inside.requests).toEqual([]);
   });
 
-  test("whatever a list has in it", async () => {
+  test("from lists with invalid entries too", async () => {
     const good = await machine();
     const junk = [
       1,
@@ -150,7 +150,7 @@ describe("machines are learned", () => {
     expect(peers.list().map(({ url }) => url)).toEqual([good.url]);
   });
 
-  test("at most 200, of one list at most 50, at one host as many as are allowed", async () => {
+  test("at most 200, at most 50 of one list, and a limited number on one host", async () => {
     const asked = new Set<string>();
     const resolve = async (name: string) => {
       asked.add(name);
@@ -179,7 +179,7 @@ describe("machines are learned", () => {
     expect(few.peers.list()).toEqual([]);
   });
 
-  test("some of several are drawn evenly, each at most once", () => {
+  test("a random selection is uniform and contains each peer at most once", () => {
     const random = seeded(11);
     const counts = new Map<number, number>();
     for (let round = 0; round < 3_000; round += 1) {
@@ -194,7 +194,7 @@ describe("machines are learned", () => {
 });
 
 describe("a peer", () => {
-  test("is asked for its info once in 30 s", async () => {
+  test("receives an info request once in 30 s", async () => {
     const peer = await machine();
     const node = await machine({ nodes: [`127.0.0.1:${portOf(peer)}`] });
     const { peers, time } = peersOf({ nodes: [node] }, { ports: [portOf(peer)] });
@@ -208,7 +208,7 @@ describe("a peer", () => {
     expect(node.requests.filter((line) => line === "GET /peers")).toHaveLength(1);
   });
 
-  test("that does not answer is let go, and not taken in again for an hour", async () => {
+  test("that does not respond is removed, and not added again for an hour", async () => {
     const state = { info: '{"height":7}' as string | undefined };
     const peer = await machine({ info: () => state.info });
     const node = await machine({ nodes: [`127.0.0.1:${portOf(peer)}`] });
@@ -248,7 +248,7 @@ describe("a peer", () => {
     ["with a height below 0", '{"height":-1}'],
     ["with a height beyond all", '{"height":1e300}'],
   ];
-  test.each(infos)("whose info is %s does not count", async (_name, info) => {
+  test.each(infos)("whose info is %s is ignored", async (_name, info) => {
     const peer = await machine({ info: () => info });
     const node = await machine({ nodes: [`127.0.0.1:${portOf(peer)}`] });
     const { peers } = peersOf({ nodes: [node] }, { ports: [portOf(peer)] });
@@ -256,7 +256,7 @@ describe("a peer", () => {
     expect(peers.list()).toEqual([]);
   });
 
-  test("weighs 1 to 100 by success and latency", () => {
+  test("has a weight of 1 to 100 by success and latency", () => {
     const sourceStatus = { successShare: 1, latencyMs: 200, faults: 0, wrongs: 0, restsUntil: 0 };
     const weights: readonly (readonly [number, number, number])[] = [
       [1, 0, 100],
@@ -271,7 +271,7 @@ describe("a peer", () => {
   });
 });
 
-describe("three local gateways of which one lies", () => {
+describe("three local gateways of which one returns false data", () => {
   const chunk = 256 * 1_024;
 
   async function fixture() {
@@ -316,7 +316,7 @@ describe("three local gateways of which one lies", () => {
     return { data, liar, honest, node, harness, learned };
   }
 
-  test("give the chunks that the operator's node has not; what the liar gives is not stored, and it is hardly asked", async () => {
+  test("serve chunks that the operator's node lacks; false chunks are not stored and their gateway is rarely asked", async () => {
     const { data, liar, honest, node, harness, learned } = await fixture();
     const opened = await harness.content.open(data.root.id, none);
     const before = await opened.bytes({ start: 0, end: 10 }, none).catch((error: Error) => error.message);
@@ -334,12 +334,12 @@ describe("three local gateways of which one lies", () => {
     });
     for (const weight of weights) expect(liarWeight).toBeLessThan(weight);
     expect(sourceStatus(node.url)?.wrongs).toBe(0);
-    // Nobody but the operator's node is asked for what cannot be proven.
+    // Data without a proof is requested from the operator's node only.
     for (const { requests } of [liar, ...honest])
       expect(requests.filter((line) => !/^GET \/(chunk\/|info|ar-io\/peers)/.test(line))).toEqual([]);
   });
 
-  test("are asked after the operator's own nodes, and no more of them than a few for one chunk", async () => {
+  test("are asked after the operator's nodes, and only a few of them for one chunk", async () => {
     const { data, node, liar, honest, harness, learned } = await fixture();
     await learned.round(none);
     node.setFault(() => undefined);
@@ -349,7 +349,7 @@ describe("three local gateways of which one lies", () => {
     expect(asked).toBeLessThanOrEqual(2); // a chunk that was slow on a busy machine
   });
 
-  test("are let go with the list, and the calls to them with them", async () => {
+  test("are removed when the list closes, and calls to them are aborted", async () => {
     const { liar, honest, harness, learned } = await fixture();
     await learned.round(none);
     for (const peer of [liar, ...honest]) peer.setFault(() => ({ kind: "hang", at: "headers" }));

@@ -127,7 +127,7 @@ describe("S1: a URL", () => {
     else expect(reached).toMatchObject({ kind: "fault", detail: expect.stringMatching(wanted) });
   });
 
-  test("is reached in private where an operator allows it, and by its ports only", async () => {
+  test("may be private where the operator allows it, on the allowed ports only", async () => {
     const { reach } = reachOf({ "peer.example": ["127.0.0.1"] }, { allowsPrivate: true });
     expect(await reach(`http://peer.example:${port}/`, none)).toMatchObject({ kind: "reached" });
     expect(await reach("http://127.0.0.1:22/", none)).toMatchObject({ kind: "fault" });
@@ -135,17 +135,17 @@ describe("S1: a URL", () => {
 });
 
 describe("S1: a call", () => {
-  test("to what may not be reached never connects", async () => {
+  test("to a blocked address never connects", async () => {
     const node = openNode(server.url, timeouts, { reach: reachOf({}).reach });
     expect(await node.height(none)).toMatchObject({ kind: "fault", reason: "connect" });
     expect(server.requests).toEqual([]);
     node.close();
   });
 
-  test("goes to the address that was checked, under its name, and each call is checked anew", async () => {
-    let turn = 0;
+  test("connects to the checked address under the original name, and each call is checked again", async () => {
+    let calls = 0;
     const responses = [["93.184.216.34"], ["127.0.0.1"]];
-    const rebinding = async () => responses[turn++ % 2] ?? [];
+    const rebinding = async () => responses[calls++ % 2] ?? [];
     const { reach } = reachOf({}, { resolve: rebinding });
     const first = await reach("http://rebinds.example/", none);
     expect(first).toMatchObject({ kind: "reached", url: "http://93.184.216.34/", host: "rebinds.example" });
@@ -166,7 +166,7 @@ describe("S1: a call", () => {
     node.close();
   });
 
-  test("does not follow a redirect to where it may not go", async () => {
+  test("does not follow a redirect to a blocked address", async () => {
     const location = `${server.url}/inside`;
     server.setFault(({ path }) =>
       path === "/height" ? { kind: "response", response: { status: 302, headers: { location } } } : undefined,
@@ -191,7 +191,7 @@ describe("S1: a call", () => {
     expect(said).toEqual([7, "connect", 7]);
   });
 
-  test("waits no longer for a name than for anything else", async () => {
+  test("ends a slow name lookup at the call's timeout", async () => {
     const { reach } = reachOf({}, { resolve: () => new Promise(() => undefined) });
     const http = openHttp({ firstByteMs: 50, stallMs: 50, totalMs: 100 }, reach);
     const request = { method: "GET", url: "http://slow.example/" } as const;

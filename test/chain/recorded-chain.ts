@@ -1,5 +1,5 @@
 /**
- * A node that has the recorded real chain: blocks and transactions that nobody here wrote, served as a node serves
+ * A node that has the recorded real chain: blocks and transactions of the public chain, served as a node serves
  * them, and failing as a test wants.
  *
  * What the records do not say is computed from them: offsets by the layout that reproduces the block's own tx_root, and
@@ -55,7 +55,7 @@ type Recorded = Readonly<{
   heights: ReadonlyMap<string, number>; // by hash
   txs: ReadonlyMap<string, string>; // files by id
   txHeights: ReadonlyMap<string, number>; // by id
-  places: Map<number, readonly Placed[]>; // by height, made when they are first asked for
+  places: Map<number, readonly Placed[]>; // by height, made at the first request
 }>;
 
 type RecordedBlock = Readonly<{
@@ -232,7 +232,7 @@ function statusResponse(recorded: Recorded, { tip }: State, id: Id): Result {
 
 type Placed = Readonly<{ tx: Transaction; start: bigint; end: bigint; txPath: () => Uint8Array }>;
 
-/** Where a block's data lies; empty when not all of its transactions are recorded or its root cannot be reproduced. */
+/** The places of a block's data; empty when not all of its transactions are recorded or its root cannot be reproduced. */
 function placesOf(recorded: Recorded, height: number): readonly Placed[] {
   const made = recorded.places.get(height) ?? makePlaces(recorded, height);
   recorded.places.set(height, made);

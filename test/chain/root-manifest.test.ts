@@ -116,7 +116,7 @@ describe("a source", () => {
     [`${id}:5:10`, { kind: "content", part: { id, start: 5, size: 10 } }],
     [`${id}:5`, { kind: "file", path: `${id}:5` }],
   ];
-  test.each(named)("%s is told by its form", (text, source) => {
+  test.each(named)("%s is recognized by its form", (text, source) => {
     expect(readRootSources(text)).toEqual([source] as ReturnType<typeof readRootSources>);
   });
 
@@ -124,7 +124,7 @@ describe("a source", () => {
     expect(rootSourceFault(`${id}:5:0`)).toBe(`${id}:5:0: invalid range`);
   });
 
-  test("that is a directory is its manifest, else its .cdb files, else rejected", () => {
+  test("that is a directory means its manifest, else its .cdb files, else it is rejected", () => {
     const path = join(folder, "directory");
     mkdirSync(path);
     expect(rootSourceFault(path)).toMatch(/contains neither manifest.json nor .cdb files/);
@@ -140,7 +140,7 @@ describe("a source", () => {
     expect(rootSourceFault(path)).toBeUndefined();
   });
 
-  test("whose manifest is invalid, too large, or not what lies beside it is rejected with its name", () => {
+  test("whose manifest is invalid, too large, or differs from its files is rejected with its name", () => {
     const path = join(folder, "manifest.json");
     const fault = (text: string | Uint8Array) => {
       writeFileSync(path, text);

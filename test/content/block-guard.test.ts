@@ -1,5 +1,5 @@
 /**
- * The gate alone: each of its checks rejects by itself, also where the others know nothing.
+ * The block guard alone: each of its checks rejects by itself.
  * @module
  */
 import { describe, expect, test } from "bun:test";
@@ -23,17 +23,17 @@ const nothing: ContentBlockList = {
   hasBlockedDigests: () => false,
   has: (kind) => kind === "id",
 };
-const guardOf = (refusals: Partial<ContentBlockList>) =>
-  createBlockGuard({ itemsWithin: () => [] }, { ...nothing, ...refusals });
+const guardOf = (blocks: Partial<ContentBlockList>) =>
+  createBlockGuard({ itemsWithin: () => [] }, { ...nothing, ...blocks });
 
 describe("P1: items of a rejected root", () => {
   test.each([
     ["the item", (id: Id) => id === item, true],
     ["its root, of which no place is known", (id: Id) => id === root, true],
     ["another transaction", (id: Id) => id === other, false],
-  ] as const)("%s is blocked", (_, isBlockedId, isRefused) => {
+  ] as const)("%s is blocked", (_, isBlockedId, rejects) => {
     const check = () => guardOf({ isBlockedId }).checkId(item, root, undefined);
-    if (isRefused) expect(check).toThrow("Blocked by this gateway's content policy");
+    if (rejects) expect(check).toThrow("Blocked by this gateway's content policy");
     else expect(check).not.toThrow();
   });
 
@@ -43,7 +43,7 @@ describe("P1: items of a rejected root", () => {
     expect(() => guardOf({ isBlockedDigest }).checkId(item, root, undefined)).not.toThrow();
   });
 
-  test("a span is blocked in which rejected bytes are known to lie, also where the index has nothing", async () => {
+  test("a span that contains known blocked bytes is blocked, also without index rows", async () => {
     const isBlockedWithin = (id: Id, start: number, end: number) => id === root && start < 20 && end > 10;
     const guard = guardOf({ isBlockedWithin });
     await expect(guard.checkSpan(root, undefined, { start: 19, end: 30 })).rejects.toMatchObject({

@@ -1,5 +1,5 @@
 /**
- * The way through bundles to an item: found where it lies with few reads, rejected where it does not, given up
+ * Walks through bundles to an item: found at its place with few reads, rejected elsewhere, given up
  * in time.
  * @module
  */
@@ -45,7 +45,7 @@ function nest(item: MadeItem, levels: number): Uint8Array {
 
 describe("an item", () => {
   const levels = [1, 2, 3, 4];
-  test.each(levels)("in %d bundles is found by every kind of clue, with few reads", async (depth) => {
+  test.each(levels)("in %d bundles is found by every kind of hint, with few reads", async (depth) => {
     const item = makeItem(1_000);
     const bundle = nest(item, depth);
     const place = placesIn(bundle).get(item.id);
@@ -68,7 +68,7 @@ describe("an item", () => {
     }
   });
 
-  test("in five bundles is too far", async () => {
+  test("in five bundles is not searched for", async () => {
     const item = makeItem(1_000);
     const bundle = nest(item, 5);
     const parents = placesIn(bundle).get(item.id)?.parents ?? [];
@@ -79,7 +79,7 @@ describe("an item", () => {
       });
   });
 
-  test("is found first, in the middle and last, empty, with many tags, and next to its like", async () => {
+  test("is found as first, middle and last item, empty, with many tags, and next to a similar item", async () => {
     const tags = Array.from({ length: 100 }, (_, index) => ({
       name: `Name-${index}`,
       value: "v".repeat(20),
@@ -94,7 +94,7 @@ describe("an item", () => {
     }
   });
 
-  test("is found at the end of an index of 200,000, which is read by pages", async () => {
+  test("is found at the end of an index of 200,000 entries, which is read in pages", async () => {
     const item = makeItem(1_000);
     const others = Array.from({ length: 200_000 }, (_, index) => ({ id: madeIdFast(index), size: 200 }));
     const header = writeBundleHeader([...others, { id: item.id, size: item.bytes.length }]);
@@ -110,7 +110,7 @@ describe("an item", () => {
     expect(one.kind).toBe("found");
   });
 
-  test("that is named twice is taken where its header really stands", async () => {
+  test("that is listed twice is read where its header is", async () => {
     const [item, other] = [makeItem(100), makeItem(100)];
     const header = writeBundleHeader([
       { id: item.id, size: other.bytes.length },
@@ -123,7 +123,7 @@ describe("an item", () => {
   });
 });
 
-describe("a clue that is untrue", () => {
+describe("a false hint", () => {
   const [item, other] = [makeItem(1_000), makeItem(1_000)];
   const nested = makeNested([item, makeItem(5)]);
   const bundle = bundleOf([other, nested]);
@@ -136,38 +136,38 @@ describe("a clue that is untrue", () => {
     ["a byte within another item", item.id, { itemOffset: offsetOf(other.id) + 1 }],
     ["a byte of the index", item.id, { itemOffset: 3 }],
     ["a byte beyond the data", item.id, { itemOffset: 2 ** 53 - 1 }],
-    ["a path through an item that is no bundle", item.id, { path: [other.id] }],
+    ["a path through an item that is not a bundle", item.id, { path: [other.id] }],
     ["a path through what is not there", item.id, { path: [away] }],
     ["a path that goes on too long to what is not there", away, { path: [nested.id, nested.id] }],
   ];
-  test.each(table)("%s leads nowhere, soon", async (_name, id, hint) => {
+  test.each(table)("%s finds nothing, after few reads", async (_name, id, hint) => {
     const data = wholeData(bundle);
     const walked = await walkToItem(data, id, { ...toRoot, ...hint });
     expect(walked.kind).toBe("not there");
     expect(data.counted.reads).toBeLessThanOrEqual(6);
   });
 
-  test("data that is no bundle leads nowhere", async () => {
+  test("data that is not a bundle contains no item", async () => {
     const huge = new Uint8Array(200).fill(255);
     const many = writeBundleHeader([]).fill(1, 0, 1);
     for (const data of [new Uint8Array(0), new Uint8Array(31), new Uint8Array(32), huge, many])
       expect((await walkToItem(wholeData(data), item.id, toRoot)).kind).toBe("not there");
   });
 
-  test("an entry that names the item where another one lies leads nowhere", async () => {
+  test("an entry with the item's id before another item's bytes finds nothing", async () => {
     const header = writeBundleHeader([{ id: item.id, size: other.bytes.length }]);
     const staged = Buffer.concat([header, other.bytes]);
     expect((await walkToItem(wholeData(staged), item.id, toRoot)).kind).toBe("not there");
   });
 
-  test("a forged item is found, since only its payload is not its own: that is for the signature to say", async () => {
+  test("an item with a forged payload is found: only its signature can reject it", async () => {
     const forged = bundleOf([forgedItem(item)]);
     expect((await walkToItem(wholeData(forged), item.id, toRoot)).kind).toBe("found");
   });
 });
 
-describe("what would take too long", () => {
-  test("an index of 1,200,000 entries is left after 64 reads", async () => {
+describe("a search limit", () => {
+  test("an index of 1,200,000 entries is given up after 64 reads", async () => {
     const count = 1_200_000;
     const header = new Uint8Array(bundleCountSize);
     new DataView(header.buffer).setUint32(0, count, true);
@@ -176,7 +176,7 @@ describe("what would take too long", () => {
     expect(data.counted.reads).toBe(walkReadsMax);
   });
 
-  test("a bundle of 1,000 bundles is left after 64 reads, where no clue says which", async () => {
+  test("a bundle of 1,000 bundles is given up after 64 reads without a hint", async () => {
     const inner = Array.from({ length: 100 }, () => makeNested([makeItem(1)]));
     const items = Array.from({ length: 1_000 }, (_, index) => inner[index % 100] ?? makeItem(1));
     const data = wholeData(bundleOf(items));
@@ -196,7 +196,7 @@ describe("what would take too long", () => {
     expect(data.counted.reads).toBeLessThanOrEqual(3);
   });
 
-  test("damaged bundles end in a word, never in an error, and never with another item", async () => {
+  test("damaged bundles end with a reason, never with an error or another item", async () => {
     const chance = createChance(mutationSeed);
     console.log(`seed ${mutationSeed}`);
     const item = makeItem(200);

@@ -1,5 +1,5 @@
 /**
- * Bundles made up by a test, nested as it likes, and where everything in them lies.
+ * Bundles of tests, nested to any depth, and the places of their items.
  * @module
  */
 import { bundleCountSize, bundleEntrySize, writeBundle } from "../../src/arweave/bundle.ts";
@@ -19,7 +19,7 @@ export const bundleTags: readonly Tag[] = [
 /** A signed item. */
 export type MadeItem = Readonly<{ id: Id; bytes: Uint8Array; headerSize: number; payload: Uint8Array }>;
 
-/** Where an item lies: bytes of the root's data. */
+/** The place of an item: bytes of the root's data. */
 export type MadePlace = Readonly<{
   id: Id;
   itemOffset: number;
@@ -61,7 +61,7 @@ export function forgedItem({ id, bytes, headerSize, payload }: MadeItem, size = 
   return { id, headerSize, payload: other, bytes: Buffer.concat([bytes.subarray(0, headerSize), other]) };
 }
 
-/** Where all the items of a bundle lie, also those that are nested. @param items - Those it was made of. */
+/** The places of all items of a bundle, nested ones included. @param items - The items of the bundle. */
 export function placesIn(bundle: Uint8Array, start = 0, parents: readonly Id[] = []): ReadonlyMap<Id, MadePlace> {
   const places = new Map<Id, MadePlace>();
   const view = new DataView(bundle.buffer, bundle.byteOffset, bundle.byteLength);

@@ -33,7 +33,7 @@ export type Harness = Readonly<{
   nodes: Nodes;
   gateways: Gateways;
   index: Map<Id, Located>;
-  items: ItemSpan[]; // that lie within any root
+  items: ItemSpan[]; // within any root
   blockedIds: Set<Id>;
   blockedDigests: Set<string>; // hex
   /** Closes everything but the folder, and opens it again. */
@@ -70,7 +70,7 @@ export const timeoutsFor = (fault: Fault | undefined): HttpTimeouts => (fault?.k
 
 /** Opens content over sources. */
 export function openHarness(options: HarnessOptions): Harness {
-  const folder = options.folder ?? mkdtempSync(join(tmpdir(), "cairn-rig-"));
+  const folder = options.folder ?? mkdtempSync(join(tmpdir(), "cairn-content-"));
   const timeouts = options.timeouts ?? patient;
   const parts = { clock: systemClock, random: seeded(1), log: silentLog };
   const nodes = createNodes(

@@ -48,7 +48,7 @@ function rebasedData(seed: number): MadeData {
   return { root, bytes, spans, path: (at) => tree.path(spans[at]?.start ?? 0) };
 }
 
-test("data of a tree with rebased subtrees is read at every step's edge", async () => {
+test("data of a tree with rebased subtrees is read at each chunk boundary", async () => {
   const data = rebasedData(1);
   const node = await nodeWith(data);
   const harness = harnessWith({ nodeUrls: [node.url] }, data);
@@ -62,7 +62,7 @@ test("data of a tree with rebased subtrees is read at every step's edge", async 
   await harness.content.ensure(data.root, { start: 0, end: size }, none);
 });
 
-test("500 spans, at once, of data cut in every way, while the cache is too small for it: every byte is right", async () => {
+test("500 concurrent spans of differently chunked data are right, with a cache that is too small for the data", async () => {
   const random = seeded(newSeed());
   const below = (limit: number) => Math.floor(random() * limit);
   const rules = ["halved", "plain"] as const;
@@ -101,7 +101,7 @@ test("500 spans, at once, of data cut in every way, while the cache is too small
 /** How many files are damaged, a multiple of eight. */
 const files = Number(process.env["FILES"] ?? 160);
 
-test(`C4: ${files} damaged files, running or restarted: no wrong byte leaves, all of it is fetched again`, async () => {
+test(`C4: ${files} damaged files, running or restarted: no wrong byte is sent, and all data is fetched again`, async () => {
   const random = seeded(newSeed());
   const all = Array.from({ length: files }, (_, at) => makeData(1_000 + at, 70_000 + at));
   const node = await nodeWith(...all);
@@ -150,12 +150,12 @@ function damage(path: string, other: string, how: number, random: () => number):
     case 3:
       unlinkSync(path);
       break;
-    case 4: // the neighbour, whose turn is next, is left as it is then: swapped
+    case 4: // swaps the file with the next one, which is then skipped
       renameSync(path, `${path}.aside`);
       renameSync(other, path);
       renameSync(`${path}.aside`, other);
       break;
-    case 6: // root may read what nobody may: for root a link that leads to itself stands for it
+    case 6: // root can read any file: a link to itself replaces the unreadable file
       if (process.getuid?.() === 0) {
         unlinkSync(path);
         symlinkSync(path, path);
@@ -168,7 +168,7 @@ function damage(path: string, other: string, how: number, random: () => number):
   }
 }
 
-test("C4: a file that is damaged while it is being streamed breaks nothing: the rest is fetched", async () => {
+test("C4: a file that is damaged during a stream does not break the stream: the rest is fetched", async () => {
   const data = makeData(2_000, 20 * chunk);
   const node = await nodeWith(data);
   const harness = harnessWith({ nodeUrls: [node.url] }, data);
@@ -184,7 +184,7 @@ test("C4: a file that is damaged while it is being streamed breaks nothing: the 
   expect(isSame(Buffer.concat(pieces), data.bytes)).toBe(true);
 });
 
-test("content knows whether any byte was fetched to read it, also one that the disk was thought to have", async () => {
+test("content reports whether a read fetched any byte, also a byte that was missing on the disk", async () => {
   const data = makeData(2_001, 4 * chunk);
   const node = await nodeWith(data);
   const harness = harnessWith({ nodeUrls: [node.url] }, data);
@@ -211,7 +211,7 @@ test("content knows whether any byte was fetched to read it, also one that the d
   ]);
 });
 
-test("C4: damage that no source mends is trouble, not wrong bytes", async () => {
+test("C4: damage that no source repairs is a fault, not wrong bytes", async () => {
   const data = makeData(2_001, chunk);
   const node = await nodeWith(data);
   const harness = harnessWith({ nodeUrls: [node.url] }, data);

@@ -1,5 +1,5 @@
 /**
- * Sources that fail in every way: the right bytes come from another one, or the reader is told; nothing wrong is stored,
+ * Sources that fail in every way: another source gives the right bytes, or the reader gets an error; nothing wrong is stored,
  * nothing is called absent, nothing ends as if it were whole.
  * @module
  */
@@ -24,7 +24,7 @@ const chunk = 256 * 1_024;
 const none = new AbortController().signal;
 const { closers, nodeWith } = closeAfterEach();
 
-/** What a rig asks, and the fault that it will be faced with. */
+/** The request of a fixture, and the fault of its source. */
 type Sources = Readonly<{
   nodes: readonly DataNode[];
   gateways?: readonly DataNode[];
@@ -52,7 +52,7 @@ const jsonBytes = 350_000;
 
 const faults: readonly (readonly [string, Fault])[] = [
   ["the connection is reset", { kind: "reset" }],
-  ["nothing is answered", { kind: "hang", at: "headers" }],
+  ["no response", { kind: "hang", at: "headers" }],
   ["the connection ends before the headers", { kind: "cut", at: "headers" }],
   ["the body stops at its first byte", { kind: "hang", at: 0 }],
   ["the body stops in the middle", { kind: "hang", at: jsonBytes / 2 }],
@@ -83,7 +83,7 @@ const faults: readonly (readonly [string, Fault])[] = [
 
 describe("C2: chunks from a source that fails", () => {
   test.each(faults)(
-    "%s: told as trouble, nothing is stored, and it works once the source does",
+    "%s: reported as a fault, nothing is stored, and the read succeeds after the source recovers",
     async (_name, fault) => {
       const data = makeData(1, 2 * chunk);
       const node = await nodeWith(data);
@@ -100,7 +100,7 @@ describe("C2: chunks from a source that fails", () => {
     },
   );
 
-  test.each(faults)("%s: another node's chunk is taken instead", async (_name, fault) => {
+  test.each(faults)("%s: another node's chunk is used instead", async (_name, fault) => {
     const data = makeData(2, 2 * chunk);
     const [bad, good] = [await nodeWith(data), await nodeWith(data)];
     bad.setFault(() => fault);
@@ -109,7 +109,7 @@ describe("C2: chunks from a source that fails", () => {
     expect(isSame(await opened.bytes({ start: 0, end: 2 * chunk }, none), data.bytes)).toBe(true);
   });
 
-  test("a node that lies is hardly asked again", async () => {
+  test("a node that returned false data is rarely asked again", async () => {
     const data = makeData(3, 40 * chunk);
     const [bad, good] = [await nodeWith(data), await nodeWith(data)];
     bad.setFault(() => ({ kind: "flip", at: 1_000 }));
@@ -120,7 +120,7 @@ describe("C2: chunks from a source that fails", () => {
     expect(harness.nodes.sourceStatus().find(({ url }) => url === bad.url)?.wrongs).toBeGreaterThan(0);
   });
 
-  test("a slow node is helped out by another one", async () => {
+  test("another node replaces a slow node", async () => {
     const data = makeData(4, chunk);
     const [slow, quick] = [await nodeWith(data), await nodeWith(data)];
     const harness = openHarness({
@@ -132,7 +132,7 @@ describe("C2: chunks from a source that fails", () => {
     slow.setFault(() => ({ kind: "hang", at: "headers" }));
     const opened = await harness.content.open(data.root.id, none);
     expect(isSame(await opened.bytes({ start: 0, end: chunk }, none), data.bytes)).toBe(true);
-    await until(() => slow.openSockets() === 0); // the loser was let go
+    await until(() => slow.openSockets() === 0); // the slower call was aborted
   });
 
   test("a chunk of another place or of other data proves nothing", async () => {
@@ -150,7 +150,7 @@ describe("C2: chunks from a source that fails", () => {
     expect(harness.extents.stats().bytes).toBe(0);
   });
 
-  test("trouble in the middle of a stream breaks it off; it never ends as if it were whole", async () => {
+  test("a fault in the middle of a stream aborts the stream, which never ends as if it were complete", async () => {
     const data = makeData(7, 8 * chunk);
     const node = await nodeWith(data);
     const harness = harnessWith({ nodes: [node] }, data);
@@ -179,7 +179,7 @@ describe("C2: bytes from a gateway that fails", () => {
     ["stopping in the middle", { kind: "hang", at: 100_000 }],
     ["shorter than asked", { kind: "shorter", bytes: 1 }],
     ["longer than asked", { kind: "extra", bytes: 1 }],
-    ["whole where a part was asked for", { kind: "response", response: { status: 200, body } }],
+    ["complete instead of the requested range", { kind: "response", response: { status: 200, body } }],
     [
       "another part",
       {
@@ -193,7 +193,7 @@ describe("C2: bytes from a gateway that fails", () => {
     ],
     ["500", { kind: "response", response: { status: 500 } }],
   ];
-  test.each(broken)("a response that is %s breaks the reader off", async (_name, fault) => {
+  test.each(broken)("a response that is %s aborts the reader", async (_name, fault) => {
     const gateway = await nodeWith();
     gateway.addRaw(id, body);
     const harness = harnessWith({ nodes: [await nodeWith()], gateways: [gateway], fault });
@@ -208,14 +208,14 @@ describe("C2: bytes from a gateway that fails", () => {
   });
 });
 
-describe("C1: a source that lies", () => {
+describe("C1: a source with false data", () => {
   const size = 3_000;
   const count = 1_000;
   const all = Array.from({ length: count }, (_, index) => makeData(10_000 + index, size));
   /** Where a bit is wrong: in the first, the middle and the last byte of the data, as the chunk's JSON has them. */
   const places = [10, 10 + size * (2 / 3), 10 + Math.floor((size * 4) / 3) - 2];
 
-  test(`of ${count} transactions with one bit wrong, first, middle or last, none is given and none is stored`, async () => {
+  test(`of ${count} transactions with one wrong bit, first, middle or last, none is served and none is stored`, async () => {
     const node = await nodeWith(...all);
     let next = 0;
     node.setFault(() => ({ kind: "flip", at: Math.floor(places[next++ % 3] ?? 10) }));
@@ -238,7 +238,7 @@ describe("C1: a source that lies", () => {
     }
   }, 120_000);
 
-  test("a body whose data root is another is never taken for the transaction's, whichever byte is wrong", async () => {
+  test("a body with another data root is never used as the transaction's data, for any wrong byte", async () => {
     const gateway = await nodeWith();
     const harness = harnessWith({ nodes: [await nodeWith()], gateways: [gateway] }, ...all.slice(0, 60));
     for (const [index, { root, bytes }] of all.slice(0, 60).entries()) {
@@ -261,7 +261,7 @@ describe("C3: a source that hangs", () => {
     ["between bytes", { kind: "hang", at: 5_000 }],
   ];
   test.each(hangs)(
-    "%s, 1,000 times: each reader is told in time, and no socket stays open",
+    "%s, 1,000 times: each reader gets an error in time, and no socket stays open",
     async (name, fault) => {
       const all = Array.from({ length: 1_000 }, (_, index) => makeData(20_000 + index, 9_000));
       const node = await nodeWith(...all);
@@ -282,7 +282,7 @@ describe("C3: a source that hangs", () => {
           waits.push(performance.now() - startedAt);
         }),
       );
-      // Told, not judged: how long it takes is the machine's affair (docs/evidence.md).
+      // Reported, not asserted: the duration depends on the machine (docs/evidence.md).
       const p99 = waits.toSorted((a, b) => a - b)[Math.floor(waits.length * 0.99)] ?? 0;
       const { user, system } = process.cpuUsage(cpuBefore);
       const cpuMs = (user + system) / 1_000; // of readers and source, which share this thread
@@ -298,7 +298,7 @@ describe("C3: a source that hangs", () => {
   );
 });
 
-test("C3: nodes that hang for as long as a fetch may take leave no time for a gateway, which is not asked", async () => {
+test("C3: when nodes hang for the whole fetch timeout, the gateway is not asked", async () => {
   const { root, bytes } = makeData(30_000, 9_000);
   const gateway = await nodeWith();
   gateway.addRaw(root.id, bytes);
@@ -312,7 +312,7 @@ test("C3: nodes that hang for as long as a fetch may take leave no time for a ga
   expect(gateway.requests).toEqual([]);
 });
 
-test("C2: 300 random faults on three nodes: every response is right or trouble, and nothing wrong is on the disk", async () => {
+test("C2: 300 random faults on three nodes: every response is right or a fault, and nothing wrong is on the disk", async () => {
   const random = seeded(newSeed());
   const pick = <Value>(values: readonly Value[]) => values[Math.floor(random() * values.length)];
   const quick = faults.filter(([, fault]) => fault?.kind !== "hang");

@@ -160,7 +160,7 @@ describe("an item is found by", () => {
   });
 });
 
-test("an index that is itself content asks for itself once, not in a circle", async () => {
+test("an index that is itself content requests itself once, without a loop", async () => {
   const absent = madeId(5);
   const harness = harnessOf(absent);
   expect(await codeOf(harness, item.id)).toBe("source_failed");
@@ -209,7 +209,7 @@ describe("a fault is", () => {
       },
     ],
     ["a range beyond the content", () => `${indexTx}:1:${index.length}`],
-    ["a manifest that is none", async () => `${(await serverOf({ "/m.json": "[]" })).url}/m.json`],
+    ["an invalid manifest", async () => `${(await serverOf({ "/m.json": "[]" })).url}/m.json`],
     ["a manifest that is absent", async () => `${(await serverOf({})).url}/m.json`],
     [
       "a manifest of more than a mebibyte",

@@ -1,5 +1,5 @@
 /**
- * Cursors: each place has one, each text that is none is told.
+ * Cursors: each place has a cursor, and invalid cursors are rejected.
  * @module
  */
 import { describe, expect, test } from "bun:test";
@@ -19,7 +19,7 @@ const places = fc.record({
 });
 
 describe("a transaction's cursor", () => {
-  test("gives back the place it was written for", () => {
+  test("decodes to the place that it was written for", () => {
     fc.assert(
       fc.property(places, (place) => {
         expect(readTransactionCursor(writeTransactionCursor(place))).toEqual(place);
@@ -31,7 +31,7 @@ describe("a transaction's cursor", () => {
     { height: 0, txIndex: 0, offset: -1 },
     { height: pendingHeight, txIndex: 1_023, offset: itemOffsetEnd - 1 },
   ];
-  test.each(edges)("reaches %p", (place) => {
+  test.each(edges)("covers %p", (place) => {
     expect(readTransactionCursor(writeTransactionCursor(place))).toEqual(place);
   });
 
@@ -56,7 +56,7 @@ describe("a transaction's cursor", () => {
 });
 
 describe("a block's cursor", () => {
-  test("gives back the height it was written for", () => {
+  test("decodes to the height that it was written for", () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 2 ** 40 - 1 }), (height) => {
         expect(readBlockCursor(writeBlockCursor(height))).toBe(height);

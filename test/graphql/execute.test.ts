@@ -1,5 +1,5 @@
 /**
- * Execution: every field, and whatever documents can be made of them, answered as graphql-js answers.
+ * Execution: every field, and random documents of them, compared with the responses of graphql-js.
  * @module
  */
 import { describe, expect, test } from "bun:test";
@@ -124,7 +124,7 @@ describe("a response", () => {
     ["ar-gql's text", { query: arGqlText, variables: { id: rows[2]?.id } }],
     ["ar-gql's text for a transaction", { query: arGqlText, variables: { id: rows[0]?.id } }],
     ["ar-gql's text for an id that is not there", { query: arGqlText, variables: { id: idOf("nowhere") } }],
-    ["a text that is no id", { query: '{ transaction(id: "nowhere") { id } block(id: "nowhere") { id } }' }],
+    ["an invalid id", { query: '{ transaction(id: "nowhere") { id } block(id: "nowhere") { id } }' }],
     [
       "all blocks",
       {
@@ -189,11 +189,11 @@ describe("a response", () => {
       { query: '{ transaction(id: 5) { id } block(id: "x") { id } }' },
     ],
   ];
-  test.each(requests)("has %s as graphql-js has it", (_name, request) => {
+  test.each(requests)("has %s as the response of graphql-js has", (_name, request) => {
     expect(text(execute(request))).toBe(asked(request));
   });
 
-  test("is what graphql-js answers, for any document", () => {
+  test("equals the response of graphql-js for random documents", () => {
     fc.assert(
       fc.property(documents, ({ query, variables }) => {
         const document = parse(query);
@@ -219,8 +219,8 @@ describe("an error", () => {
     });
   const shown = (response: ExecutionResult) => JSON.parse(text(response));
 
-  const refusals: [string, RequestParameters, string[]][] = [
-    ["a text that is no document", { query: "{" }, ["Syntax Error: Expected Name, found <EOF>."]],
+  const rejections: [string, RequestParameters, string[]][] = [
+    ["an invalid document", { query: "{" }, ["Syntax Error: Expected Name, found <EOF>."]],
     [
       "2,001 tokens",
       { query: `{ ${"a ".repeat(1_999)} }` },
@@ -271,7 +271,7 @@ describe("an error", () => {
       ["The query's count of aliases is 31; at most 30 is allowed."],
     ],
   ];
-  test.each(refusals)("rejects %s before anything is executed", (_name, request, messages) => {
+  test.each(rejections)("rejects %s before anything is executed", (_name, request, messages) => {
     const response = execute(request);
     expect(response.kind === "rejected" && response.errors.map(({ message }) => message)).toEqual(messages);
   });
@@ -290,13 +290,13 @@ describe("an error", () => {
     });
   });
 
-  test("of a bad cursor stands in errors, with its path", () => {
+  test("of an invalid cursor is in errors, with its path", () => {
     const { errors, data } = shown(execute({ query: '{ blocks { count } transactions(after: "garbage") { count } }' }));
     expect(data).toBeNull();
     expect(errors).toMatchObject([{ message: "Invalid transaction cursor", path: ["transactions"] }]);
   });
 
-  test("in a field that may be null leaves the others", () => {
+  test("in a nullable field leaves the other fields", () => {
     const response = failing(new Error("disk on fire"))({
       query: `{ transaction(id: "${idOf("x")}") { id } blocks(first: 1) { edges { cursor } } }`,
     });
@@ -306,7 +306,7 @@ describe("an error", () => {
     });
   });
 
-  test("that is a defect is masked, and goes to the log whole", () => {
+  test("that is a defect is masked, and logged in full", () => {
     const defect = new Error("disk on fire at /secret/path");
     const response = failing(defect)({ query: "{ transactions { edges { cursor } } }" });
     expect(shown(response)).toEqual({
@@ -316,8 +316,8 @@ describe("an error", () => {
     expect(response).toMatchObject({ kind: "executed", defects: [defect] });
   });
 
-  test("that is expected says what it is, and not its facts", () => {
-    const response = failing(new Failure("not_synced", { secret: "facts" }))({
+  test("that is expected has its message, without its context", () => {
+    const response = failing(new Failure("not_synced", { secret: "context" }))({
       query: "{ transactions { edges { cursor } } }",
     });
     expect(shown(response).errors).toMatchObject([{ message: "Chain state not available yet" }]);
@@ -325,7 +325,7 @@ describe("an error", () => {
     expect(response).toMatchObject({ defects: [] });
   });
 
-  test("of time ends the request between steps", () => {
+  test("of a timeout ends the request between steps", () => {
     let steps = 0;
     const checkpoint = () => {
       steps += 1;
@@ -339,7 +339,7 @@ describe("an error", () => {
     expect(steps).toBe(4);
   });
 
-  test("tells that a request asks for more rows than 3,000", () => {
+  test("reports a request for more than 3,000 rows", () => {
     const query = `{ ${["a", "b", "c", "d"].map((key) => `${key}: transactions(first: 1000) { edges { cursor } }`).join(" ")} }`;
     expect(shown(execute({ query }))).toMatchObject({
       errors: [{ message: 'The query asks for more than 3000 rows; ask for fewer with "first".', path: ["d"] }],
@@ -355,7 +355,7 @@ describe("a large page", () => {
     createTextExecutor({ index: createMemoryIndex(rowsOfIndex, blocks), signatures: () => new Map() });
   const page = (response: ExecutionResult) => JSON.parse(text(response)).data.transactions;
 
-  test("is read in steps and has every row once, in order", () => {
+  test("is read in steps and has each row once, in order", () => {
     const { edges, pageInfo } = page(
       executor(wide)({
         query:
@@ -368,7 +368,7 @@ describe("a large page", () => {
     expect(pageInfo).toEqual({ hasNextPage: true, endCursor: edges.at(-1).cursor });
   });
 
-  test("is counted up to a thousand rows, and not beyond", () => {
+  test("is counted up to 1,000 rows", () => {
     const tagged = 'tags: [{name: "n", values: ["v"]}]';
     const count = (rowsOfIndex: typeof wide, given: string) =>
       page(executor(rowsOfIndex)({ query: `{ transactions(${given}) { count } }` })).count;
@@ -378,7 +378,7 @@ describe("a large page", () => {
     expect(count(wide, `${tagged}, block: {min: 7}`)).toBe("0");
   });
 
-  test("ends early when its tags are too long to be sent, and says that there is more", () => {
+  test("ends early when its tags exceed the response limit, and has a next page", () => {
     const long = wide.slice(0, 40).map((row) => ({ ...row, tags: [{ name: "n", value: "v".repeat(1_000_000) }] }));
     const run = executor(long);
     const seen: string[] = [];

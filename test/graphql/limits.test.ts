@@ -68,7 +68,7 @@ describe("a document's limits", () => {
     expect(messages(query)).toEqual(expected);
   });
 
-  test("count what nested fragments expand to, without expanding them", () => {
+  test("count the fields of nested fragments, without expanding them", () => {
     expect(messages(doubled(10)).at(-1)).toBe("The query's count of fields is 2047; at most 1000 is allowed.");
     // Expanding 2^300 fields would never end.
     expect(messages(doubled(300)).at(-1)).toMatch(/count of fields is 90071992547409\d\d/);

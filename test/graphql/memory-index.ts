@@ -35,7 +35,7 @@ function matchesTag(tags: readonly Tag[], { name, values, op }: TagPlan): boolea
   return op === "EQ" ? isThere : !isThere;
 }
 
-/** An index that looks at every row. `columns` are obeyed, so that a column that was not asked for is missed. */
+/** An index that looks at every row. Returns only the requested `columns`, so that a missing column is noticed. */
 export function createMemoryIndex(rows: readonly PageRow[], blocks: readonly PageBlock[]): QueryIndex {
   return {
     page: (plan) => {

@@ -1,5 +1,5 @@
 /**
- * The same answers by other means: graphql-js executes, over objects made row by row.
+ * Reference executor: graphql-js over objects made row by row.
  * @module
  */
 import { type ExecutionResult, graphqlSync } from "graphql";

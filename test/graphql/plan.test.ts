@@ -46,7 +46,7 @@ describe("the arguments of transactions", () => {
     ["more rows than 1,000 are 1,000", { first: 2 ** 31 - 1 }, { ...none, limit: 1_000 }],
     ["ids without repeats", { ids: [a, b, a] }, { ...none, ids: [a, b] }],
     ["ids that are none match nothing", { ids: ["x", "../etc"] }, "nothing"],
-    ["an id that is none among others goes", { ids: ["x", b] }, { ...none, ids: [b] }],
+    ["an invalid id among others is dropped", { ids: ["x", b] }, { ...none, ids: [b] }],
     ["an id whose last character is not canonical matches nothing", { ids: [`${a.slice(0, -1)}B`] }, "nothing"],
     ["owners", { owners: [owner] }, { ...none, owners: [owner] }],
     ["owners that are none", { owners: ["0xabc"] }, "nothing"],
@@ -72,7 +72,7 @@ describe("the arguments of transactions", () => {
     ["parent is its former name", { parent: [a] }, { ...none, bundledIn: [a] }],
     ["parent null", { parent: null }, { ...none, bundledIn: null }],
     ["bundledIn counts before parent", { bundledIn: [a], parent: [b] }, { ...none, bundledIn: [a] }],
-    ["bundledIn that is none", { bundledIn: ["x"] }, "nothing"],
+    ["an invalid bundledIn", { bundledIn: ["x"] }, "nothing"],
     ["heights", { block: { min: 3, max: 9 } }, { ...none, block: { min: 3, max: 9 } }],
     [
       "no upper height leaves pending rows out",
@@ -80,7 +80,7 @@ describe("the arguments of transactions", () => {
       { ...none, block: { min: 3, max: pendingHeight - 1 } },
     ],
     ["no lower height", { block: { max: 9 } }, { ...none, block: { min: 0, max: 9 } }],
-    ["a block filter without bounds is none", { block: {} }, none],
+    ["a block filter without bounds is ignored", { block: {} }, none],
     ["bounds of null are none", { block: { min: null, max: null } }, none],
     ["a negative height", { block: { min: -5, max: 0 } }, { ...none, block: { min: 0, max: 0 } }],
     ["heights that no block has", { block: { min: 2 ** 31 - 1 } }, "nothing"],
@@ -94,7 +94,7 @@ describe("the arguments of transactions", () => {
     expect(readTransactionsPlan(given, columns)).toEqual(plan as never);
   });
 
-  const refusals: [string, TransactionsArguments, string][] = [
+  const rejections: [string, TransactionsArguments, string][] = [
     ["no rows", { first: 0 }, '"first" is 0; it must be 1 or more.'],
     ["fewer than no rows", { first: -1 }, '"first" is -1; it must be 1 or more.'],
     ["a word as a cursor", { after: "garbage" }, "Invalid transaction cursor"],
@@ -116,11 +116,11 @@ describe("the arguments of transactions", () => {
     ],
     ["101 values", { tags: [{ name: "n", values: many(101) }] }, '"values" has 101 entries; at most 100 are allowed.'],
   ];
-  test.each(refusals)("are rejected: %s", (_name, given, message) => {
+  test.each(rejections)("are rejected: %s", (_name, given, message) => {
     expect(() => readTransactionsPlan(given, columns)).toThrow(message);
   });
 
-  test("may be as long as the limits", () => {
+  test("may reach the limits", () => {
     const plan = readTransactionsPlan(
       {
         ids: many(1_000),
@@ -153,12 +153,12 @@ describe("the arguments of blocks", () => {
     expect(readBlocksPlan(given)).toEqual(plan as never);
   });
 
-  const refusals: [string, BlocksArguments, string][] = [
+  const rejections: [string, BlocksArguments, string][] = [
     ["no rows", { first: 0 }, '"first" is 0; it must be 1 or more.'],
     ["a word as a cursor", { after: "garbage" }, "Invalid block cursor"],
     ["a transaction's cursor", { after: writeTransactionCursor(place) }, "Invalid block cursor"],
   ];
-  test.each(refusals)("are rejected: %s", (_name, given, message) => {
+  test.each(rejections)("are rejected: %s", (_name, given, message) => {
     expect(() => readBlocksPlan(given)).toThrow(message);
   });
 });

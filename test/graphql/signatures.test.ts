@@ -85,7 +85,7 @@ describe("signatures", () => {
     expect([...find([transaction])]).toEqual([[transaction.id, "c2lnbmVk"]]);
   });
 
-  test("of items come from the bytes of their root, several at once", () => {
+  test("of items come from the bytes of their root, for several items at once", () => {
     expect([...find([right, transaction, second])]).toEqual([
       [transaction.id, "c2lnbmVk"],
       [right.id, text(signatureOf(1))],
@@ -93,7 +93,7 @@ describe("signatures", () => {
     ]);
   });
 
-  test("of an item that is in no block come from its row", () => {
+  test("of an unconfirmed item come from its row", () => {
     expect([...find([uploaded])]).toEqual([[uploaded.id, text(signatureOf(8))]]);
   });
 
@@ -103,7 +103,7 @@ describe("signatures", () => {
     ["the end of the file", beyond],
     ["no block yet, and no signature in its row", pending],
     ["another signature in its row", replaced],
-    ["a signature type that nobody knows", strange],
+    ["an unknown signature type", strange],
     ["a header that the index does not have", headerless],
   ];
   test.each(absent)("are left out where there is %s", (_name, row) => {
