@@ -1,5 +1,5 @@
 /**
- * Thread entry: writes partitions of Parquet exports over a read-only connection of its own.
+ * Thread entry: writes partitions of Parquet exports over a read-only connection.
  * @module
  */
 import { type ExportedFile, exportPartition as exportTo, type PartitionRequest } from "../src/columnar/partition.ts";
@@ -22,7 +22,7 @@ export async function exportPartition({ indexPath, request }: ExportJob): Promis
   return await exportTo(request, indexOf(indexPath));
 }
 
-/** The highest height whose block can no longer be rolled back; −1 when there is none. */
+/** The highest stable height; −1 when no block is stable. */
 export function stableHeight({ indexPath }: Pick<ExportJob, "indexPath">): number {
   return indexOf(indexPath).stableHeight();
 }

@@ -1,5 +1,5 @@
 /**
- * The block list: ids, content hashes and names that this gateway does not serve, in a database of its own.
+ * The block list: ids, content hashes and names that this gateway does not serve, in a separate database.
  *
  * Unlike the index, the block list cannot be rebuilt from the chain. A write is synced before its call returns, and
  * every process that has the file open sees the change with its next query.
