@@ -68,7 +68,7 @@ function parseJson(text: string, subject: string): unknown {
 function checkParameters(parameters: unknown): RequestParameters {
   if (Array.isArray(parameters)) throw malformed("Batching is not supported.");
   if (!recordKind.is(parameters)) throw malformed("The body must be a JSON object.");
-  const { wrongField, value } = queryRequestKind.judge(parameters);
+  const { wrongField, value } = queryRequestKind.validate(parameters);
   if (wrongField !== undefined) throw malformed(wrongFieldMessages[wrongField]);
   const { query, variables, operationName } = value;
   return {

@@ -1,7 +1,7 @@
 /**
- * Kinds of values that a request may carry, each said once: what judges a value is what the API reference shows of it.
+ * Schemas of values in requests, each written once: the schema of the API reference and the validation of a value.
  *
- * Elysia's own schemas are not used for this: they turn digits into numbers, and refuse in words of their own
+ * Elysia's own schemas are not used: they convert digits to numbers, and reject with their own messages
  * (docs/decisions/080-api-reference.md).
  * @module
  */
@@ -9,24 +9,22 @@
 /** A JSON schema, as far as OpenAPI 3.0 goes. */
 export type Schema = Readonly<Record<string, unknown>>;
 
-/** One kind of value. */
 export type Kind<Value> = Readonly<{
   schema: Schema;
-  /** Whether a value is of this kind: what the schema says, and no more. */
+  /** Whether a value is valid by the schema. */
   is: (value: unknown) => value is Value;
 }>;
 
-/** What a text of a request stands for, said once: what reads it is what the API reference shows of it. */
+/** A parser of text in a request, with its schema. */
 export type Reading<Value> = Readonly<{
   schema: Schema;
-  /** `undefined` for a text that stands for nothing. */
+  /** Returns `undefined` for an invalid text. */
   read: (text: string) => Value | undefined;
 }>;
 
-/** What is said of texts. Lengths are in UTF-16 units, inclusive. */
+/** Rules of a text. Lengths are in UTF-16 units, inclusive. */
 type TextRules = Readonly<{ pattern?: string; minLength?: number; maxLength?: number; description?: string }>;
 
-/** Texts. */
 export function textKind(rules: TextRules = {}): Kind<string> {
   const { pattern, minLength = 0, maxLength = Number.POSITIVE_INFINITY } = rules;
   const shape = pattern === undefined ? undefined : new RegExp(pattern);
@@ -38,7 +36,7 @@ export function textKind(rules: TextRules = {}): Kind<string> {
   };
 }
 
-/** Texts of a list. */
+/** One of some words. */
 export function wordKind<Word extends string>(words: readonly Word[]): Kind<Word> {
   return {
     schema: { type: "string", enum: words },
@@ -46,7 +44,7 @@ export function wordKind<Word extends string>(words: readonly Word[]): Kind<Word
   };
 }
 
-/** Whole numbers that JavaScript has exactly; bounds are inclusive. */
+/** Safe integers; bounds are inclusive. */
 export function countKind(minimum = 0, maximum = Number.MAX_SAFE_INTEGER): Kind<number> {
   const bound = maximum === Number.MAX_SAFE_INTEGER ? {} : { maximum };
   return {
@@ -56,7 +54,7 @@ export function countKind(minimum = 0, maximum = Number.MAX_SAFE_INTEGER): Kind<
   };
 }
 
-/** Whole numbers as paths and queries have them: decimal digits without zeros before them; bounds are inclusive. */
+/** Whole numbers in paths and queries: decimal digits without leading zeros; bounds are inclusive. */
 export function digitsKind(minimum: number, maximum: number): Kind<string> {
   const isWithin = (text: string) => Number(text) >= minimum && Number(text) <= maximum;
   return {
@@ -67,9 +65,9 @@ export function digitsKind(minimum: number, maximum: number): Kind<string> {
 }
 
 /**
- * Whole numbers in decimal digits, which may begin with zeros; bounds are inclusive.
+ * Parses whole numbers in decimal digits, with leading zeros allowed; bounds are inclusive.
  *
- * @param digitsMax - Longer texts are not looked into; 15 digits are below 2^53.
+ * @param digitsMax - Longer texts are invalid; 15 digits are below 2^53.
  */
 export function digitsReading(minimum: number, maximum: number, digitsMax = 15): Reading<number> {
   const shape = new RegExp(`^[0-9]{1,${digitsMax}}$`);
@@ -82,7 +80,7 @@ export function digitsReading(minimum: number, maximum: number, digitsMax = 15):
   };
 }
 
-/** Reads texts of a kind. @param read - What it asks beyond the kind, the kind's description says. */
+/** Parses texts of a schema. @param read - May have further rules, which the description of the schema states. */
 export function reading<Value>(
   { schema, is }: Kind<string>,
   read: (text: string) => Value | undefined,
@@ -90,13 +88,12 @@ export function reading<Value>(
   return { schema, read: (text) => (is(text) ? read(text) : undefined) };
 }
 
-/** True or false. */
 export const flagKind: Kind<boolean> = {
   schema: { type: "boolean" },
   is: (value) => typeof value === "boolean",
 };
 
-/** JSON objects, whatever is in them. */
+/** Any JSON object. */
 export const recordKind: Kind<Readonly<Record<string, unknown>>> = {
   schema: { type: "object" },
   is: (value): value is Readonly<Record<string, unknown>> =>
@@ -109,16 +106,16 @@ type ObjectOf<Needed, Optional> = { readonly [Name in keyof Needed]: ValueOf<Nee
   readonly [Name in keyof Optional]?: ValueOf<Optional[Name]> | undefined;
 };
 
-/** Objects of which some fields are of a kind; other fields may be there. */
+/** Objects with schemas for some fields; other fields are allowed. */
 export type ObjectKind<Value, Name> = Kind<Value> &
   Readonly<{
-    /** Tells the first field that is not of its kind, in the order of the kinds; or the object as what it is. */
-    judge: (
+    /** Returns the first invalid field in the order of the schemas, or the typed object. */
+    validate: (
       record: Readonly<Record<string, unknown>>,
     ) => Readonly<{ wrongField: Name; value?: undefined }> | Readonly<{ wrongField: undefined; value: Value }>;
   }>;
 
-/** Objects with fields that must be there, and fields that may be absent. */
+/** Objects with required and optional fields. */
 export function objectKind<Needed extends Kinds, Optional extends Kinds>(
   needed: Needed,
   optional: Optional,
@@ -138,16 +135,16 @@ export function objectKind<Needed extends Kinds, Optional extends Kinds>(
       properties: Object.fromEntries(all.map(([name, { schema }]) => [name, schema])),
     },
     is: (value): value is ObjectOf<Needed, Optional> => recordKind.is(value) && isWhole(value),
-    judge: (record) => {
+    validate: (record) => {
       if (isWhole(record)) return { wrongField: undefined, value: record };
       const wrong = all.find((field) => !isRight(field, record[field[0]]));
-      // Its names are those of the kinds that were given.
+      // The name is one of the given schemas.
       return { wrongField: wrong?.[0] as keyof Needed | keyof Optional };
     },
   };
 }
 
-/** Lists of a kind; lengths are inclusive. */
+/** Lists of values of one schema; lengths are inclusive. */
 export function listKind<Value>(of: Kind<Value>, minItems: number, maxItems: number): Kind<readonly Value[]> {
   return {
     schema: { type: "array", ...(minItems === 0 ? {} : { minItems }), maxItems, items: of.schema },
@@ -156,12 +153,11 @@ export function listKind<Value>(of: Kind<Value>, minItems: number, maxItems: num
   };
 }
 
-/** A kind, or null. */
 export function orNull<Value>({ schema, is }: Kind<Value>): Kind<Value | null> {
   return { schema: { ...schema, nullable: true }, is: (value) => value === null || is(value) };
 }
 
-/** Those of a kind that keep a rule beyond what schemas can say; it is said in words. */
+/** Adds a rule that a schema cannot express, with its description. */
 export function narrowed<Wide, Value extends Wide>(
   { schema, is }: Kind<Wide>,
   rule: (value: Wide) => value is Value,

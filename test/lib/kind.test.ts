@@ -1,5 +1,5 @@
 /**
- * Kinds judge as their schemas say, and readings read no text that is not of their kind.
+ * Schemas of requests validate as the API reference states, and parsers reject texts of other schemas.
  * @module
  */
 import { describe, expect, test } from "bun:test";
@@ -36,30 +36,30 @@ const rows: [name: string, kind: Kind<unknown>, right: unknown[], wrong: unknown
   ],
 ];
 
-describe("a kind", () => {
-  test.each(rows)("of %s takes what is of it, and nothing else", (_name, kind, right, wrong) => {
+describe("a schema", () => {
+  test.each(rows)("of %s accepts only valid values", (_name, kind, right, wrong) => {
     for (const value of right) expect(kind.is(value), Bun.inspect(value)).toBeTrue();
     for (const value of wrong) expect(kind.is(value), Bun.inspect(value)).toBeFalse();
   });
 
-  test("of objects names the first field that is wrong, in its own order", () => {
-    expect(item.judge({ note: "b" })).toEqual({ wrongField: "name" });
-    expect(item.judge({ note: "b", count: 0, name: "a" })).toEqual({ wrongField: "count" });
-    expect(item.judge({ note: "b", count: 1, name: "a" })).toEqual({ wrongField: "note" });
-    expect(item.judge({ count: 1, name: "a" })).toEqual({
+  test("of objects returns the first invalid field, in its own order", () => {
+    expect(item.validate({ note: "b" })).toEqual({ wrongField: "name" });
+    expect(item.validate({ note: "b", count: 0, name: "a" })).toEqual({ wrongField: "count" });
+    expect(item.validate({ note: "b", count: 1, name: "a" })).toEqual({ wrongField: "note" });
+    expect(item.validate({ count: 1, name: "a" })).toEqual({
       wrongField: undefined,
       value: { count: 1, name: "a" },
     });
   });
 
-  test("of objects is not deceived by names that every object has", () => {
+  test("of objects ignores inherited names", () => {
     const needsMethod = objectKind({ toString: text }, {});
     expect(needsMethod.is({})).toBeFalse();
     expect(item.is({ name: "a", count: 1, constructor: 1 })).toBeTrue();
   });
 });
 
-describe("a reading", () => {
+describe("a parser", () => {
   const shown: [text: string, value: number | undefined][] = [
     ["1", 1],
     ["007", 7],
@@ -72,11 +72,11 @@ describe("a reading", () => {
     ["-1", undefined],
     ["", undefined],
   ];
-  test.each(shown)("of digits from 1 to 100 makes %p to %p", (given, value) => {
+  test.each(shown)("of digits from 1 to 100 parses %p as %p", (given, value) => {
     expect(digitsReading(1, 100, 3).read(given)).toBe(value);
   });
 
-  test("asks nothing about a text that is not of its kind", () => {
+  test("is not called for a text that is not valid", () => {
     const asked: string[] = [];
     const { read } = reading(text, (given) => asked.push(given));
     expect([read("aaa"), read("b"), read("a")]).toEqual([undefined, undefined, 1]);

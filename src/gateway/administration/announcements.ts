@@ -96,7 +96,7 @@ function parse(body: Uint8Array): unknown {
 
 function readHeader(header: unknown): PendingRow | string {
   if (!recordKind.is(header)) return "is not an object";
-  const { wrongField, value } = announcementKind.judge(header);
+  const { wrongField, value } = announcementKind.validate(header);
   if (wrongField !== undefined) return `${wrongField} is not of its kind`;
   const named = readNames(value);
   if (typeof named === "string") return named;
