@@ -67,7 +67,7 @@ describe("administration during faults", () => {
     expect(JSON.stringify(last)).toContain("a secret of the inside");
   });
 
-  test.each(["queue-tx", "queue-bundle"])("%s answers a full list with 429 and when to come back", async (path) => {
+  test.each(["queue-tx", "queue-bundle"])("%s responds to a full list with 429 and Retry-After", async (path) => {
     failure = new Failure("too_many_requests");
     const response = await ask("POST", path, { id });
     expect([response.status, await response.text()]).toEqual([429, '"Too Many Requests"']);

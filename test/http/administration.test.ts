@@ -191,7 +191,7 @@ describe("an announced item", () => {
     await post(stack.devnet, rsa, { data, tags: [...bundleTags] });
     await stack.devnet.mine(1);
     await stack.settled();
-    await until(() => reader.locate(id)?.verified === true, "the verified row stands");
+    await until(() => reader.locate(id)?.verified === true, "the verified row is stored");
     expect(reader.locate(id)).toMatchObject({ pending: false });
     const response = await fetch(`${url}/${id}`);
     expect([response.status, await response.text()]).toEqual([200, "announced"]);

@@ -1,6 +1,6 @@
 /**
- * Refusals of what the index does not have: transactions from before the first block that is followed, and an item in
- * one of their bundles, by every way in which nodes' bytes are passed on.
+ * Blocks of content that the index does not have: transactions from before the first block that is followed, and an
+ * item in one of their bundles, by every way in which nodes' bytes are passed on.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

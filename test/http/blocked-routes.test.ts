@@ -1,5 +1,5 @@
 /**
- * What is rejected, by id, by hash, against every route by which its bytes could leave: 451 on the reply to the
+ * Blocked content, by id and by hash, on every route that could serve its bytes: 451 on the reply to the
  * rejection and after a restart, as before once it is taken back.
  *
  * The routes are those that are registered: one that this table does not know fails the test until it is said whether,
@@ -192,14 +192,14 @@ const payloadless: readonly RegExp[] = [
   /^\/(wallet|price)\/.*$/,
 ];
 
-/** What is rejected, and which pieces hold a byte of it. */
+/** A blocked piece, and the pieces that contain a byte of it. */
 type Target = readonly [name: string, rule: (piece: Piece) => Readonly<Record<string, string>>, piece: string];
 
 const byId = ({ id }: Piece) => ({ id });
 const byHash = (piece: Piece) => ({ hash: hashOf(piece) });
 const targets: readonly Target[] = [
   ["an item by id", byId, "secret"],
-  ["an item by hash, which lies in another bundle too", byHash, "secret"],
+  ["an item by hash, which is in another bundle, too", byHash, "secret"],
   ["an item of a bundle within a bundle", byId, "inner"],
   ["an item of a bundle within a bundle, by hash", byHash, "inner"],
   ["a bundle within a bundle", byId, "nested"],
@@ -207,7 +207,7 @@ const targets: readonly Target[] = [
   ["a bundle", byId, "bundle"],
   ["a bundle by hash", byHash, "bundle"],
   ["a transaction in chunks", byId, "twin"],
-  ["a transaction by hash, whose data stands three times on the chain", byHash, "twin"],
+  ["a transaction by hash, whose data is on the chain three times", byHash, "twin"],
   ["a transaction of format 1", byId, "old"],
   ["a transaction of format 1, by hash", byHash, "old"],
   ["a manifest", byId, "manifest"],
@@ -301,7 +301,7 @@ describe("P1: the matrix", () => {
     "%s",
     async (_name, rule, name) => {
       const blocked = fixture.pieces.get(name);
-      if (blocked === undefined) throw new Error("the world has what is blocked");
+      if (blocked === undefined) throw new Error("the fixture has the blocked piece");
       const body = rule(blocked);
       const touched = touchedBy(blocked, body["hash"] !== undefined);
       const probes = Object.values(routes).flatMap((route) => touched.flatMap(route));

@@ -48,7 +48,7 @@ const ownHeaders = (response: Response) =>
   [...response.headers].filter(([name]) => !["date", "x-request-id"].includes(name));
 
 describe("a chunk that is final", () => {
-  test.each(["", "/data"])("is answered again as it was at first: /chunk/{offset}%s", async (suffix) => {
+  test.each(["", "/data"])("gets the same response again: /chunk/{offset}%s", async (suffix) => {
     const { data, node, url, pathOf, isInMemory } = await openFixture(1_000);
     const path = pathOf(3, suffix);
     const first = await fetch(`${url}${path}`);

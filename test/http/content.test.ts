@@ -105,7 +105,7 @@ describe("headers of content", () => {
     ["text with a digest", plain],
     ["bytes without a type", untyped],
     ["what is not stable yet", unstable],
-    ["what nobody checked", unverified],
+    ["unverified content", unverified],
     ["a coded body", zipped],
     ["a large file", bigFile],
     ["a large file without a type", bigOctets],
@@ -113,7 +113,7 @@ describe("headers of content", () => {
     ["a small body at a source", smallSource],
     ["a drawing", svg],
     ["a document", pdf],
-    ["a type that is none", hostile],
+    ["an invalid type", hostile],
   ];
 
   test.each(kinds)("of HEAD are those of GET: %s", async (_name, id) => {
@@ -430,7 +430,7 @@ describe("what cannot be served", () => {
     ["source_failed", 502],
     ["busy", 503],
     ["source_timeout", 504],
-  ] as const)("because of %s responds with %d, to be asked again, stored by nobody", async (code, status) => {
+  ] as const)("because of %s responds with %d, with no-store", async (code, status) => {
     const id = idOf(`failing ${code}`);
     content.fail(id, new Failure(code, { secret: "inner fact" }));
     for (const path of [`/${id}`, `/raw/${id}`]) {

@@ -177,7 +177,7 @@ export function attackSet(tags: readonly Known[], common: Known): readonly Attac
       200,
       "data",
     ],
-    ["a cursor that is none", ask('{ transactions(after: "garbage") { count } }'), 200, /Invalid transaction cursor/],
+    ["an invalid cursor", ask('{ transactions(after: "garbage") { count } }'), 200, /Invalid transaction cursor/],
     [
       "introspection without end",
       ask(`{ __schema { types { ${"fields { type { ".repeat(10)} name ${"} } ".repeat(10)} } } }`),
@@ -201,7 +201,7 @@ export function attackSet(tags: readonly Known[], common: Known): readonly Attac
       /got invalid value/,
     ],
     [
-      "450 variables that nobody uses",
+      "450 unused variables",
       ask(`query(${repeat(450, (index) => `$v${index}: Int`)}) { __typename }`),
       200,
       /never used/,

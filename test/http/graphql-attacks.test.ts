@@ -41,7 +41,7 @@ const page = "pageInfo { hasNextPage } edges { cursor node { id tags { name valu
 
 describe("G1: a query made to hurt", () => {
   test.each([...attacks])(
-    "is answered cleanly: %s",
+    "gets a valid response: %s",
     async (_name, attack, status, expected) => {
       const response = await post(attack);
       const body = (await response.json()) as { data?: object; errors?: { message: string }[] };

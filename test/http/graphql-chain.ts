@@ -242,7 +242,7 @@ export function openMadeUpChain(path: string, choose: Choose): MadeUpChain {
       writer.addItems({ bundle: job.place, rows: shuffled, nextEntry: rows.length, bundles: [] });
       writer.finishBundle(job.place, { ...contentFilters, itemCount: rows.length });
       const block = blocks[job.place.height];
-      if (block === undefined) throw new Error("a bundle that is due stands in a block");
+      if (block === undefined) throw new Error("a due bundle is in a block");
       for (const row of rows) {
         const parent = rows.find(({ place }) => place.offset === row.parentOffset)?.id ?? job.id;
         placed.push(pageRowOfItem(row, parent, block));
@@ -254,7 +254,7 @@ export function openMadeUpChain(path: string, choose: Choose): MadeUpChain {
       const { owner, ownerAddress, ownerKey } = owned();
       // Sometimes one that is in a block already, or comes into one later.
       const again = made.length > 0 && choose(3) === 0 ? pick(made) : undefined;
-      const isStanding = placed.some(({ id }) => id === again?.id);
+      const isPlaced = placed.some(({ id }) => id === again?.id);
       const fresh = {
         id: name("pending"),
         owner,
@@ -275,9 +275,9 @@ export function openMadeUpChain(path: string, choose: Choose): MadeUpChain {
           ? {}
           : { id: again.id, owner: again.owner, ownerAddress: again.ownerAddress, tags: again.tags }),
       };
-      if ((writer.addPending([row]) === 1) === isStanding)
+      if ((writer.addPending([row]) === 1) === isPlaced)
         throw new Error("a row is pending only while it is in no block");
-      if (isStanding) return;
+      if (isPlaced) return;
       placed.push({
         ...row,
         place: { height: pendingHeight, txIndex: 0, offset: 64 * ++serial },

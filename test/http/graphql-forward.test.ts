@@ -111,7 +111,7 @@ describe("G2: a query that is forwarded", () => {
       none,
     ],
     [
-      "an answer without an end",
+      "an endless response",
       () =>
         openHost(
           () =>

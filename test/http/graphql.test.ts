@@ -70,7 +70,7 @@ describe("a query", () => {
       () => post(JSON.stringify({ query: good }), { Accept: `image/png, ${json}` }),
       json,
     ],
-    ["keys that nobody knows", () => post(JSON.stringify({ query: good, id: 7, extensions: {} })), json],
+    ["unknown keys", () => post(JSON.stringify({ query: good, id: 7, extensions: {} })), json],
     [
       "nulls where nothing is meant",
       () => post(JSON.stringify({ query: good, variables: null, operationName: null, extensions: null })),
@@ -150,9 +150,9 @@ describe("a mistake", () => {
       200,
       "Schema is not configured to execute mutation operation.",
     ],
-    ["JSON that is none", () => post("{"), 400, "The body is not JSON."],
+    ["invalid JSON", () => post("{"), 400, "The body is not JSON."],
     ["no body", () => post(""), 400, "The body is not JSON."],
-    ["JSON that is no object", () => post("7"), 400, "The body must be a JSON object."],
+    ["JSON that is not an object", () => post("7"), 400, "The body must be a JSON object."],
     ["null", () => post("null"), 400, "The body must be a JSON object."],
     ["a batch", () => post(JSON.stringify([{ query: good }, { query: good }])), 400, "Batching is not supported."],
     ["no query", () => post("{}"), 400, '"query" must be a non-empty string.'],
@@ -247,7 +247,7 @@ describe("a mistake", () => {
     expect(response.status).toBe(413);
   });
 
-  test.each(["PUT", "DELETE", "PATCH"])("of method is told: %s", async (method) => {
+  test.each(["PUT", "DELETE", "PATCH"])("of method is reported: %s", async (method) => {
     const response = await fetch(url, { method });
     expect(response.status).toBe(405);
     expect(response.headers.get("allow")).toMatch(/GET, HEAD, POST|POST, GET, HEAD/);

@@ -149,7 +149,7 @@ describe("X3: a redirect", () => {
     }
   });
   test.each(["a@b", "evil.test@localhost", "localhost/evil.test", "local host", "localhost?x", "localhost#x"])(
-    "asked for under %j, which is no host, is not made",
+    "requested under the invalid host %j is not made",
     async (host) => {
       const response = await ask(`/${page}`, host, opened);
       expect([response.status, header(response, "location")]).toEqual([400, ""]);

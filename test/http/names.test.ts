@@ -143,9 +143,9 @@ describe("a name's own host", () => {
     for (let round = 0; round < 2; round++) expect(shown(await ask(path, host))).toEqual([status, body]);
     const head = await ask(path, host, "", gateway, "HEAD");
     const plain = await ask(path, host);
-    const told = (response: WireResponse) =>
+    const stableHeaders = (response: WireResponse) =>
       new Map(response.headers.filter(([name]) => !["date", "x-request-id", "x-arns-resolved-at"].includes(name)));
-    expect([head.status, told(head)]).toEqual([status, told(plain)]);
+    expect([head.status, stableHeaders(head)]).toEqual([status, stableHeaders(plain)]);
   });
 
   test("states the id that the name resolves to, and its time to live", async () => {
@@ -289,7 +289,7 @@ describe("a name that does not resolve", () => {
 describe("a name whose resolvers do not respond", () => {
   test.each<readonly [string, NameScript, number]>([
     ["a status", { status: 500 }, 502],
-    ["an id that is none", says("none"), 502],
+    ["an invalid id", says("none"), 502],
     ["silence", "silent", 504],
   ])("is not absent: %s", async (name, script, status) => {
     const label = name.replaceAll(" ", "-");
@@ -359,7 +359,7 @@ describe("an undername beyond its limit", () => {
 
 describe("the resolver", () => {
   const processId = "qNvAoz0TgcH7DMg8BCVn8jF32QH5L6T29VjHxhHqqGE";
-  test.each(["/svc/resolver", "/ar-io/resolver"])("at %s says what a name stands for", async (path) => {
+  test.each(["/svc/resolver", "/ar-io/resolver"])("at %s returns the record of a name", async (path) => {
     upstream.scripts.set("docs_far", {
       status: 200,
       headers: {
@@ -553,14 +553,14 @@ describe("a name that is rejected", () => {
   });
 
   test("is rejected also while it is cached, without a request", async () => {
-    upstream.scripts.set("kept", says(page));
-    await ask("/", "kept.gw.test");
-    blockList.block("name", "kept", {});
+    upstream.scripts.set("cached", says(page));
+    await ask("/", "cached.gw.test");
+    blockList.block("name", "cached", {});
     upstream.questions.length = 0;
     now += 10_000_000;
-    expect((await ask("/", "kept.gw.test")).status).toBe(451);
+    expect((await ask("/", "cached.gw.test")).status).toBe(451);
     expect(upstream.questions).toEqual([]);
-    blockList.unblock("name", "kept");
+    blockList.unblock("name", "cached");
   });
 
   test("is rejected when the gateway that resolves it rejects it", async () => {

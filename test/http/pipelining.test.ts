@@ -1,6 +1,6 @@
 /**
- * Requests that a client sends without waiting for the responses before them. What is answered at once is
- * answered in order. What takes longer is not: the runtime closes the connection when the next request arrives before
+ * Requests that a client sends without waiting for the responses before them. Responses from memory are
+ * sent in order. Slower responses are not: the runtime closes the connection when the next request arrives before
  * the response is complete, and gives the program no way to hold that request back. No response is ever given to
  * another request. docs/operating.md, "Pipelining".
  * @module
@@ -61,12 +61,12 @@ describe("H1: responses from memory are sent in order", () => {
   });
 });
 
-// When a newer runtime makes these fail, it answers them: then they belong above, and the section leaves docs/operating.md.
+// When these fail with a newer runtime, it responds: then they belong above, and the section leaves docs/operating.md.
 describe(`the runtime (Bun ${Bun.version}) closes a connection whose next request arrives too early`, () => {
   test.each([
     ["two", [get("/later/a"), get("/later/b", last)]],
     ["three", [get("/later/a"), get("/later/b"), get("/later/c", last)]],
-    ["before one that is answered at once", [get("/later/a"), get("/now/b", last)]],
+    ["before one that is served from memory", [get("/later/a"), get("/now/b", last)]],
   ])("%s", async (_name, requests) => {
     expect(await pipeline(requests)).toEqual([]);
   });

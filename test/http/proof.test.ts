@@ -362,7 +362,7 @@ describe("what is made up", () => {
   type Shown = Record<string, unknown>;
 
   test("another transaction's data under an ECDSA signature is never proven", async () => {
-    // The signature recovers to somebody, whatever the header says: both lie in one block, so all paths are right.
+    // The signature recovers to some key, whatever the header says: both are in one block, so all paths are right.
     const [one, other] = [await askProof(url, chain.curved.id), await askProof(url, chain.curvedOther.id)].map((text) =>
       JSON.parse(text),
     );
@@ -523,7 +523,7 @@ describe("what is made up", () => {
         "is not within its bundle",
       ],
       [
-        "through an item that is no bundle",
+        "through an item that is not a bundle",
         ([item], [nested]) => [
           { ...nested, ...item } as never,
           { ...item, parent: item?.id, bundle_start: item?.data_start } as never,

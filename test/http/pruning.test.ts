@@ -61,8 +61,8 @@ describe("pruning", () => {
           const response = await fetch(`${url}/raw/${id}`);
           const names = ["content-type", "content-length", "x-ar-io-digest", "x-ar-io-verified", "etag"];
           const places = [...response.headers].filter(([name]) => /^x-ar-io-.*(root|offset|size)/.test(name));
-          const facts = names.map((name) => response.headers.get(name));
-          return [response.status, await response.text(), facts, places];
+          const headers = names.map((name) => response.headers.get(name));
+          return [response.status, await response.text(), headers, places];
         }),
       );
     const prune = (more = {}) => {

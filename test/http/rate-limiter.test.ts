@@ -98,7 +98,7 @@ describe("a client", () => {
     const first = () => ({ "X-Forwarded-For": "203.0.113.9, 203.0.113.1" });
     expect(await statuses(6, "/a", first)).toEqual([200, 200, 200, 200, 200, 429]);
     expect(await statuses(1, "/a", () => ({ "X-Forwarded-For": "203.0.113.2" }))).toEqual([200]);
-    // What stands before the proxy's own entry is the client's word.
+    // Entries before the proxy's own are set by the client.
     expect(await statuses(1, "/a", () => ({ "X-Forwarded-For": "203.0.113.77, 203.0.113.1" }))).toEqual([429]);
   });
 
@@ -130,7 +130,7 @@ describe("a resource", () => {
   });
 });
 
-test.each(["/health", "/svc/admin/debug"])("%s is never kept out", async (path) => {
+test.each(["/health", "/svc/admin/debug"])("%s is never limited", async (path) => {
   open({ client: { capacity: 1, refillPerSecond: 1 } });
   expect(await statuses(2, "/a")).toEqual([200, 429]);
   expect(await statuses(5, path)).toEqual([200, 200, 200, 200, 200]);

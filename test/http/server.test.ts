@@ -19,7 +19,7 @@ import { eventually } from "../support/until.ts";
 const { log, lines } = createRecordingLog();
 let seenAborted = 0;
 
-/** The next request to a slow route: says when it is there, and is answered when it may go on. */
+/** The next request to a slow route: resolves on arrival, and gets its response when released. */
 let slow = createSlow();
 
 function createSlow() {
@@ -61,7 +61,7 @@ function routes() {
       const left = new Promise((resolve) => request.signal.addEventListener("abort", resolve));
       slow.begun.resolve();
       await left;
-      throw new TypeError("broken when nobody looked");
+      throw new TypeError("broken without a client");
     })
     .get("/scheme", ({ request }) => textResponse(contextOf(request).scheme))
     .get("/host", ({ request }) => textResponse(contextOf(request).target.host));
@@ -397,7 +397,7 @@ test("a defect that comes up after the caller left is logged as any other", asyn
     async () => lines.find((line) => line["message"] === "defect" && line["requestId"] === "left-1"),
     (line) => line !== undefined,
   );
-  expect(defect).toMatchObject({ level: "error", error: { message: "broken when nobody looked" } });
+  expect(defect).toMatchObject({ level: "error", error: { message: "broken without a client" } });
 });
 
 /** Asks, and leaves when the work has begun. */

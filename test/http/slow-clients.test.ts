@@ -168,7 +168,7 @@ describe("N1: slow clients", () => {
     ["announced", "Content-Length: 1000000\r\n\r\n", "x"],
     ["in pieces", "Transfer-Encoding: chunked\r\n\r\n", "1\r\nx\r\n"],
   ])(
-    `${count} bodies that arrive a byte at a time, %s, are answered 408 and cut off`,
+    `${count} bodies that arrive a byte at a time, %s, get 408 and are cut off`,
     async (_name, more, drip) => {
       const open = (again?: string) => connect(strict.port, `POST /body HTTP/1.1\r\n${head}${more}`, again);
       const stalled = open();

@@ -140,7 +140,7 @@ describe("N1, N6: slow readers", () => {
       const peers = underWay.slice(before);
       for (let minute = 0; minute < 4; minute++) {
         expect(await watch.check(peers, minute * readerWindowMs, 0)).toBe(0);
-        // The kernel tells the other side of room in steps larger than what a minute asks for.
+        // The kernel announces free space to the peer in steps larger than the bytes of a minute.
         const enough = slow.taken() + 32 * readerBytesMin;
         while (slow.taken() < enough) {
           slow.socket.resume();
@@ -156,7 +156,7 @@ describe("N1, N6: slow readers", () => {
   /** Connections that take so many bytes a window each, and what is held for each. */
   const cases: readonly (readonly [string, readonly (readonly [number, number])[], number, readonly number[]])[] = [
     [
-      "nobody when no bytes are needed",
+      "no reader when no bytes are needed",
       [
         [32, 16_000],
         [64, 16_000],
@@ -185,7 +185,7 @@ describe("N1, N6: slow readers", () => {
       [1, 0],
     ],
     [
-      "nobody who will be done in another minute",
+      "no reader that will be done in another minute",
       [
         [16_000, 16_000],
         [20_000, 16_000],

@@ -8,7 +8,7 @@
  */
 import net from "node:net";
 
-/** What is to be sent. */
+/** The requests to send. */
 export type SlowRequests = Readonly<{
   port: number;
   requests: readonly Readonly<{

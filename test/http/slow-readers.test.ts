@@ -14,7 +14,7 @@ import type { SlowOutcome, SlowRequests } from "./slow-readers-sent.ts";
 const count = Number(process.env["COUNT"] ?? 300);
 const mebibyte = 2 ** 20;
 
-/** Clients of one kind: what they asked for is ten times what one address may hold. */
+/** Clients of one kind, which request ten times the memory of one address. */
 const perKind = 24;
 
 /** Beside what bodies may hold: what the runtime and its allocator take for so many connections. */
@@ -42,7 +42,7 @@ let idle: Memory;
 
 beforeAll(async () => {
   gateway = JSON.parse(await lineReader(served.stdout)());
-  // What the runtime keeps of code that has run is no client's.
+  // Memory that the runtime keeps for code does not belong to a client.
   for (const { head, bodyBytes } of kinds) {
     const [, path = "", range] = /^\S+ (\S+) HTTP.1.1(?:\r\nRange: (.*))?/.exec(head()) ?? [];
     if (bodyBytes === undefined)
@@ -83,7 +83,7 @@ const sixteen = Array.from({ length: 16 }, (_, index) => `${index * 490_000}-${i
 
 type Kind = Readonly<{ name: string; head: () => string; bodyBytes?: number; share: number }>;
 
-/** What is asked for; `share` is how much one client address may have of it, in bytes of memory. */
+/** The requested content; `share` is the memory of one client address, in bytes. */
 const kinds: readonly Kind[] = [
   { name: "data as text", head: () => `GET /tx/${gateway.ids.data}/data HTTP/1.1`, share: 32 },
   { name: "a record with its data", head: () => `GET /tx/${gateway.ids.data} HTTP/1.1`, share: 32 },
@@ -162,7 +162,7 @@ describe("R1, N1, N6: clients that do not read", () => {
     const { statuses } = await send({ requests, addresses: 100 });
     const { rss, responseBytes, requestBytes } = await memory();
     const during = await delays();
-    await Bun.sleep(3_500); // until those that waited for bytes have been answered
+    await Bun.sleep(3_500); // until requests that waited for bytes have their responses
     const later = await memory();
     console.log(
       `${count} clients: ${inMegabytes(rss - idle.rss)} MB more, ${inMegabytes(later.rss - idle.rss)} MB after 3.5 s;`,

@@ -55,7 +55,7 @@ afterAll(async () => {
 
 /** What was mined before the first block that the second gateway follows. */
 let strange: Transaction;
-/** Its record is asked for by one route alone: a response is given again for a moment. */
+/** Only one route requests its record: a response is cached for a moment. */
 let other: Transaction;
 let strangeEnd: bigint;
 const payload = testBytes(400_000, 31);
@@ -70,7 +70,7 @@ async function makeStrange({ devnet, node, gateway, settled }: Stack): Promise<v
 }
 
 let asked = 0;
-/** Another number each time, for answers of nodes that are given again for a moment. */
+/** Another number each time, because responses of nodes are cached for a moment. */
 const anew = () => {
   asked += 1;
   return asked;
@@ -78,11 +78,11 @@ const anew = () => {
 
 const piece = (name: string): Piece => {
   const found = fixture.pieces.get(name);
-  assert(found !== undefined, "the world has the piece");
+  assert(found !== undefined, "the fixture has the piece");
   return found;
 };
 
-/** What is asked: a path, headers, and the body that is right, where it is the payload's. */
+/** A request: path, headers, and the expected body if it is the payload. */
 type Ask = Readonly<{
   path: string;
   headers?: Readonly<Record<string, string>>;

@@ -53,7 +53,7 @@ const others = {
     ...plain,
     { name: "Content-Encoding", value: "gzip" },
   ]),
-  "an item whose type is none": itemOf(testBytes(10, 3), [
+  "an item with an invalid type": itemOf(testBytes(10, 3), [
     { name: "Content-Type", value: "text/html\r\nSet-Cookie: a=b" },
   ]),
   "a page": itemOf(new TextEncoder().encode("<p>page</p>"), [{ name: "Content-Type", value: "text/html" }]),
@@ -61,19 +61,19 @@ const others = {
 const all = { "a text": secret, "its twin": twin, "a manifest": manifest, ...others };
 
 type Seen = Readonly<{ status: number; headers: Readonly<Record<string, string>>; body: Buffer }>;
-/** Answers by request. */
-type Sight = Readonly<{
+/** Responses by request. */
+type Observation = Readonly<{
   content: ReadonlyMap<string, Seen>;
   query: unknown;
   frame: Seen;
   proof: Seen;
-  /** Requests that were answered otherwise than with 451 while an id, or a hash, was rejected. */
+  /** Requests with another response than 451 while an id or a hash was blocked. */
   leaks: readonly string[];
 }>;
 
 let stack: UploadStack;
-let pending: Sight;
-let mined: Sight;
+let pending: Observation;
+let mined: Observation;
 
 beforeAll(async () => {
   writeFileSync(namesFile, JSON.stringify({ secret: secret.id, site: manifest.id }));
@@ -104,7 +104,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-async function look(): Promise<Sight> {
+async function look(): Promise<Observation> {
   return {
     content: await seeAll(),
     query: await query(),
@@ -200,11 +200,11 @@ const routes: Readonly<Record<string, readonly Asked[]>> = {
   ...Object.fromEntries(
     ["/svc", "/ar-io"].map((prefix) => [`${prefix}/proof/:id`, [[`${prefix}/proof/${secret.id}`]]]),
   ),
-  // An item is no transaction.
+  // An item is not a transaction.
   "/tx/:id": [],
   "/tx/:id/:field": [],
   "/unconfirmed_tx/:id": [],
-  // Chunks are those of transactions in blocks: what lies in them is in the matrix of routes.
+  // Chunks belong to transactions in blocks; blocked-routes.test.ts covers their content.
   "/chunk/:offset": [],
   "/chunk/:offset/data": [],
 };

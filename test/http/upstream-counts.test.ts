@@ -194,7 +194,7 @@ async function openSlowUpstream(): Promise<SlowUpstream> {
 }
 
 /**
- * Long enough for all that follows from a response to have been asked for; too short a time only counts more rounds.
+ * Long enough for all requests that follow a response; too short a time only counts more rounds.
  */
 const settleMs = 200;
 

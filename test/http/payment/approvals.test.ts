@@ -41,7 +41,7 @@ async function ask(path: string) {
 
 describe("GET /account/approvals", () => {
   test.each(["/v1/account/approvals", "/account/approvals", "/v1/account/approval", "/account/approval"])(
-    "at %s answers what one address may spend of another's, soonest expiry first",
+    "at %s returns what one address may spend of another's, soonest expiry first",
     async (path) => {
       const { status, headers, body } = await ask(
         `${path}?payingAddress=${giver}&approvedAddress=${taker.toLowerCase()}`,

@@ -270,7 +270,7 @@ describe("GET /balance", () => {
 
 describe("GET /account/balance", () => {
   test.each(["/v1/account/balance", "/account/balance/arweave", "/v1/account/balance/base-usdc"])(
-    "at %s answers the balance of an address, whatever token is named",
+    "at %s returns the balance of an address, whatever token is named",
     async (path) => {
       for (const { address } of [arweave, ethereum, solana]) {
         const { status, body, headers } = await ask(`${path}?address=${encodeURIComponent(address)}`);
@@ -332,7 +332,7 @@ test("a ledger out of reach is said in the specification's words", async () => {
   await closing.close();
 });
 
-/** A token as ours are, with changes; signed with our secret unless told. */
+/** A token as ours are, with changes; signed with the secret of the service by default. */
 function tokenOf(head: object = {}, claims: object = {}, key: Uint8Array = secret): string {
   const now = Math.floor(payment.clock.now() / 1_000);
   const write = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
@@ -343,6 +343,6 @@ function tokenOf(head: object = {}, claims: object = {}, key: Uint8Array = secre
 
 function known(text: string): UserAddress {
   const read = readAddress(text);
-  if (read === undefined) throw new Error(`${text} is no address`);
+  if (read === undefined) throw new Error(`${text} is not a valid address`);
   return read.address;
 }

@@ -225,6 +225,6 @@ function encoded(text: string): string {
 
 function known(text: string): UserAddress {
   const read = readAddress(text);
-  if (read === undefined) throw new Error(`${text} is no address`);
+  if (read === undefined) throw new Error(`${text} is not a valid address`);
   return read.address;
 }

@@ -32,7 +32,7 @@ const rules: PriceRules = {
   ],
 };
 
-/** What is down. */
+/** Services that are down. */
 let outage: "feed" | "network" | undefined;
 let guard: FailedAttemptGuard;
 const clock = createTestClock();
@@ -303,7 +303,7 @@ describe("promo codes", () => {
     const rejected = await ask(path, { headers: forged });
     expect([rejected.status, await rejected.json()]).toEqual([403, "Invalid signature or missing required headers"]);
     const named = await ask(`${path}&destinationAddress=${address}`, { headers: forged });
-    expect(named.status).toBe(200); // the address stands before the signer, who is not asked for
+    expect(named.status).toBe(200); // the address takes precedence over the signer
   });
 
   test("are used up by paying only, and by the account that paid only, however it is spelled", async () => {

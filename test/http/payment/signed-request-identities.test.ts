@@ -55,7 +55,7 @@ async function ask(path: string, headers: Record<string, string>) {
 
 async function credit({ address }: RequestWallet): Promise<void> {
   const account = readAddress(address)?.address;
-  if (account === undefined) throw new Error(`${address} is no address`);
+  if (account === undefined) throw new Error(`${address} is not a valid address`);
   await payment.credit(account, 1_000n);
 }
 

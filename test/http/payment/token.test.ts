@@ -201,7 +201,7 @@ describe("POST /account/balance/{token}", () => {
     ["an empty body", "ethereum", "", 400, "Malformed JSON body"],
     ["no JSON", "ethereum", "{", 400, "Malformed JSON body"],
     ["no JSON, for no token", "dogecoin", "tx_id", 400, "Malformed JSON body"],
-    ["a letter of no alphabet", "ethereum", "\ud800", 400, "Malformed JSON body"],
+    ["half a character", "ethereum", "\ud800", 400, "Malformed JSON body"],
     ["null", "ethereum", "null", 400, "Missing tx_id in request body"],
     ["a list", "ethereum", "[]", 400, "Missing tx_id in request body"],
     ["a text", "ethereum", '"tx_id"', 400, "Missing tx_id in request body"],
@@ -212,9 +212,9 @@ describe("POST /account/balance/{token}", () => {
     ["no token that we know", "dogecoin", '{"tx_id":"x"}', 400, "Token not supported"],
     ["a token that we do not take", "kyve", '{"tx_id":"x"}', 400, "Token not supported"],
     ["a token in capitals", "Ethereum", '{"tx_id":"x"}', 400, "Token not supported"],
-    ["an id that is none", "ethereum", '{"tx_id":"x"}', 404, "Transaction ID not found!"],
+    ["an invalid id", "ethereum", '{"tx_id":"x"}', 404, "Transaction ID not found!"],
     ["an id of another chain", "native", `{"tx_id":"${unknown}"}`, 404, "Transaction ID not found!"],
-    ["an id that nobody knows", "ethereum", `{"tx_id":"${unknown}"}`, 404, "Transaction ID not found!"],
+    ["an unknown id", "ethereum", `{"tx_id":"${unknown}"}`, 404, "Transaction ID not found!"],
   ])("responds with %s in the words of the contract", async (_name, token, body, status, response) => {
     for (const prefix of ["", "/v1"]) {
       const responded = await post(`${prefix}/account/balance/${token}`, body);

@@ -77,12 +77,12 @@ async function tell(body: string): Promise<number> {
   return (await fixture.ask("/v1/stripe-webhook", { method: "POST", body, headers })).status;
 }
 
-let told = 0;
+let count = 0;
 
 /** An object about an unknown payment, so that its fields are stored. */
 const objectWith = (changed: Readonly<Record<string, string>>) => {
-  told += 1;
-  const payment = { id: `"pi_swept_${told}"`, payment_intent: `"pi_swept_${told}"` };
+  count += 1;
+  const payment = { id: `"pi_swept_${count}"`, payment_intent: `"pi_swept_${count}"` };
   return `{${Object.entries({ ...fields, ...payment, ...changed })
     .map(([name, value]) => `"${name}":${value}`)
     .join(",")}}`;
@@ -90,7 +90,7 @@ const objectWith = (changed: Readonly<Record<string, string>>) => {
 
 const eventWith = (type: string, changed: Readonly<Record<string, string>>) => {
   const event = {
-    id: `"evt_swept_${told}"`,
+    id: `"evt_swept_${count}"`,
     type: JSON.stringify(type),
     created: fields.created,
     ...changed,

@@ -50,16 +50,16 @@ describe("L3: an event", () => {
     ["300 seconds early is taken", () => [unknown, sign(unknown, webhookSecret, seconds() + 300)], 200],
     ["301 seconds early is rejected", () => [unknown, sign(unknown, webhookSecret, seconds() + 301)], 400],
     ["whose time was changed is rejected", () => [unknown, good().replace(/t=\d+/, `t=${seconds() - 1}`)], 400],
-    ["whose time is no number is rejected", () => [unknown, sign(unknown, webhookSecret, "now")], 400],
+    ["whose time is not a number is rejected", () => [unknown, sign(unknown, webhookSecret, "now")], 400],
     ["whose time is enormous is rejected", () => [unknown, sign(unknown, webhookSecret, "9".repeat(400))], 400],
     ["signed by an older scheme alone is rejected", () => [unknown, good().replace("v1=", "v0=")], 400],
     ["with two signatures, one of them right, is taken", () => [unknown, `${good()},v1=${"0".repeat(64)}`], 200],
     ["with the right one last is taken", () => [unknown, good().replace(",", `,v1=${"0".repeat(64)},`)], 200],
     ["with a signature in capitals is rejected", () => [unknown, good().toUpperCase()], 400],
     ["with half a signature is rejected", () => [unknown, good().slice(0, -32)], 400],
-    ["that is no JSON is rejected", () => ["nonsense", sign("nonsense")], 400],
+    ["that is not JSON is rejected", () => ["nonsense", sign("nonsense")], 400],
     ["that is empty is rejected", () => ["", sign("")], 400],
-    ["that is no event is rejected", () => ['{"id":1}', sign('{"id":1}')], 400],
+    ["that is not an event is rejected", () => ['{"id":1}', sign('{"id":1}')], 400],
   ];
 
   test.each(rows)("%s", async (_name, make, status) => {

@@ -156,14 +156,14 @@ describe("with a payment", () => {
   ] as const)(
     "of version %p it credits the payer, and says so in that version's words",
     async (version, network, own, other) => {
-      const somebody = newPayer();
-      const authorization = fixture.authorize(somebody, bytesCost);
-      const { status, headers, body } = await fixture.pay(authorization, somebody, version);
+      const client = newPayer();
+      const authorization = fixture.authorize(client, bytesCost);
+      const { status, headers, body } = await fixture.pay(authorization, client, version);
       expect(status).toBe(200);
       const row = await fixture.row(authorization);
       const transaction = row?.transaction_hash ?? "";
       expect(body).toEqual({
-        walletAddress: somebody.address,
+        walletAddress: client.address,
         balance: "2000000000",
         creditedWinc: "2000000000",
         x402SettlementResponse: { transaction, network, payTo },
@@ -172,29 +172,29 @@ describe("with a payment", () => {
       expect(readHeader(headers.get(own))).toEqual({
         success: true,
         transaction,
-        payer: somebody.address,
+        payer: client.address,
         network,
       });
       expect(headers.get(other)).toBeNull();
       expect(headers.get("cache-control")).toBe("no-store");
-      expect(await fixture.balance(somebody)).toBe(2_000_000_000n);
+      expect(await fixture.balance(client)).toBe(2_000_000_000n);
     },
   );
 
   test("of version 1 it accepts more than the price, and credits all of it", async () => {
-    const somebody = newPayer();
-    const { status, body } = await fixture.pay(fixture.authorize(somebody, 12_345n), somebody);
+    const client = newPayer();
+    const { status, body } = await fixture.pay(fixture.authorize(client, 12_345n), client);
     expect([status, (body as { creditedWinc: string }).creditedWinc]).toEqual([200, "12345000000"]);
   });
 
   test("it asks the facilitator with the words of the payment's version", async () => {
-    const somebody = newPayer();
-    const authorization = fixture.authorize(somebody, bytesCost);
+    const client = newPayer();
+    const authorization = fixture.authorize(client, bytesCost);
     for (const version of [1, 2] as const) {
       const each = { ...authorization, nonce: authorization.nonce.replace(/.$/, String(version)) };
-      expect((await fixture.pay(each, somebody, version)).status).toBe(200);
+      expect((await fixture.pay(each, client, version)).status).toBe(200);
       const order = fixture.facilitator.orders.at(-1);
-      const signature = `0x${sign(fixture.node.domain, each, somebody.key).toHex()}`;
+      const signature = `0x${sign(fixture.node.domain, each, client.key).toHex()}`;
       const payload = { signature, authorization: authorizationRecord(each) };
       const extra = { name: "USD Coin", version: "2" };
       const resource = "http://localhost:3001/v1/x402/top-up?type=bytes&qty=1000000";
@@ -224,33 +224,33 @@ describe("with a payment", () => {
   });
 
   test("it is version 2 that counts where both headers are there", async () => {
-    const somebody = newPayer();
+    const client = newPayer();
     const response = await fixture.ask(`type=bytes&qty=${bytesAsked}`, {
-      "x-payment": fixture.header(fixture.authorize(somebody, bytesCost), somebody, 1),
-      "payment-signature": fixture.header(fixture.authorize(somebody, bytesCost), somebody, 2),
+      "x-payment": fixture.header(fixture.authorize(client, bytesCost), client, 1),
+      "payment-signature": fixture.header(fixture.authorize(client, bytesCost), client, 2),
     });
     expect([response.status, response.headers.get("x-payment-response")]).toEqual([200, null]);
-    expect(await fixture.balance(somebody)).toBe(2_000_000_000n);
+    expect(await fixture.balance(client)).toBe(2_000_000_000n);
   });
 
   test("for another quantity than it was meant for it is taken if it is enough", async () => {
-    const somebody = newPayer();
-    const header = fixture.header(fixture.authorize(somebody, 3_000n), somebody);
+    const client = newPayer();
+    const header = fixture.header(fixture.authorize(client, 3_000n), client);
     expect((await fixture.ask("type=bytes&qty=1500001", { "x-payment": header })).status).toBe(402);
     expect((await fixture.ask("type=bytes&qty=1500000", { "x-payment": header })).status).toBe(200);
   });
 });
 
 describe("a payment is rejected", () => {
-  const refusedHeaders: readonly (readonly [what: string, header: string])[] = [
+  const rejectedHeaders: readonly (readonly [what: string, header: string])[] = [
     ["that is empty", ""],
     ["that is no base64", "%%%"],
     ["that is base64 of junk", btoa("junk")],
     ["that is base64 of nothing", btoa("{}")],
-    ["whose signature is of nobody", ""],
+    ["whose signature is empty", ""],
   ];
 
-  test.each(refusedHeaders)("%s", async (_what, header) => {
+  test.each(rejectedHeaders)("%s", async (_what, header) => {
     for (const name of ["x-payment", "payment-signature"]) {
       const { status, body } = await fixture.ask("type=bytes&qty=1", { [name]: header });
       expect([status, body]).toEqual([403, "Invalid signature or missing required headers"]);
@@ -267,8 +267,8 @@ describe("a payment is rejected", () => {
   });
 
   test("that another key signed, and stores nothing", async () => {
-    const somebody = newPayer();
-    const authorization = fixture.authorize(somebody, bytesCost);
+    const client = newPayer();
+    const authorization = fixture.authorize(client, bytesCost);
     for (const version of [1, 2] as const) {
       const { status, body } = await fixture.pay(authorization, newPayer(), version);
       expect([status, body]).toEqual([403, "Invalid signature or missing required headers"]);
@@ -277,10 +277,10 @@ describe("a payment is rejected", () => {
   });
 
   test("that was signed for another chain or coin", async () => {
-    const somebody = newPayer();
-    const authorization = fixture.authorize(somebody, bytesCost);
+    const client = newPayer();
+    const authorization = fixture.authorize(client, bytesCost);
     for (const change of [{ chainId: 84_532n }, { contract: payTo }, { name: "USDC" }, { version: "1" }]) {
-      const signature = `0x${sign({ ...fixture.node.domain, ...change }, authorization, somebody.key).toHex()}`;
+      const signature = `0x${sign({ ...fixture.node.domain, ...change }, authorization, client.key).toHex()}`;
       const payload = { signature, authorization: authorizationRecord(authorization) };
       const header = headerOf({ x402Version: 1, scheme: "exact", network: "base", payload });
       expect((await fixture.ask(`type=bytes&qty=${bytesAsked}`, { "x-payment": header })).status).toBe(403);
@@ -295,7 +295,7 @@ describe("a payment is rejected", () => {
   ])[] = [
     ["below the price", () => pay(bytesCost - 1n), "invalid_exact_evm_authorization_value"],
     ["above the price, in version 2", () => pay(bytesCost + 1n, {}, 2), "invalid_exact_evm_authorization_value"],
-    ["to somebody else", () => pay(bytesCost, { to: payer(1).address }), "invalid_exact_evm_recipient_mismatch"],
+    ["to another account", () => pay(bytesCost, { to: payer(1).address }), "invalid_exact_evm_recipient_mismatch"],
     ["that is over", () => pay(bytesCost, { validBefore: now() }), "invalid_exact_evm_authorization_valid_before"],
     [
       "that is to come",
@@ -306,8 +306,8 @@ describe("a payment is rejected", () => {
   ];
 
   function pay(value: bigint, changes: Parameters<X402Fixture["authorize"]>[2] = {}, version: 1 | 2 = 1) {
-    const somebody = newPayer();
-    return fixture.pay(fixture.authorize(somebody, value, changes), somebody, version);
+    const client = newPayer();
+    return fixture.pay(fixture.authorize(client, value, changes), client, version);
   }
 
   test.each(rejections)("%s, with what to pay instead", async (_what, paid, reason) => {
@@ -332,10 +332,10 @@ describe("a payment is rejected", () => {
   });
 
   test("whose payer is excluded", async () => {
-    const somebody = newPayer();
-    const strict = fixture.openAnother(fixture.payment.database, { excluded: new Set([somebody.address]) });
+    const client = newPayer();
+    const strict = fixture.openAnother(fixture.payment.database, { excluded: new Set([client.address]) });
     const server = openPaymentServer(() => [createX402Routes({ x402: strict, publicUrl: () => "" })]);
-    const header = fixture.header(fixture.authorize(somebody, bytesCost), somebody);
+    const header = fixture.header(fixture.authorize(client, bytesCost), client);
     const { status } = await fetch(`${server.url}/v1/x402/top-up?type=bytes&qty=${bytesAsked}`, {
       headers: { "x-payment": header },
     });

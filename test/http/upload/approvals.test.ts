@@ -101,7 +101,7 @@ for (const kind of ledgerKinds())
         ["1", "20", "300"],
       );
       expect(await balance()).toBe(before + 321n - BigInt(bytes.length));
-      // What is given afterwards is not taken back by an item of before.
+      // An older item does not revoke a later approval.
       await upload.send(tagged({ "x-approve-payment": bela, "x-amount": "7" }).bytes);
       const after = await balance();
       expect(await (await upload.send(bytes)).text()).toBe(first);

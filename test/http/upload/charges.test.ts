@@ -23,7 +23,7 @@ const ethereumSigner = createEthereumSigner(testKey(71));
 
 function known(text: string): UserAddress {
   const read = readAddress(text);
-  if (read === undefined) throw new Error(`${text} is no address`);
+  if (read === undefined) throw new Error(`${text} is not a valid address`);
   return read.address;
 }
 

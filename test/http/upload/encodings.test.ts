@@ -168,7 +168,7 @@ for (const kind of ledgerKinds())
         expect(again.receipt.createdApproval).toEqual(first.receipt.createdApproval);
         for (const bytes of [item.bytes, ...others]) expect(await send(bytes)).toEqual(again);
         expect(await balance(item)).toBe(rich - 50n - BigInt(item.bytes.length));
-        // Whoever lost the receipt is told of the approval too, under the id that was taken again alone.
+        // The repeated receipt also has the approval, under the accepted id only.
         const lost = await fetch(`${upload.url}/tx/${again.receipt.id}/receipt`);
         expect([lost.status, await lost.json()]).toEqual([200, again.receipt]);
         expect((await fetch(`${upload.url}/tx/${item.id}/receipt`)).status).toBe(404);

@@ -66,7 +66,7 @@ describe("a response that is lost", () => {
     socket.terminate();
   }
 
-  test.each(["-1", "finalize"] as const)("of …/%s is the same receipt when it is asked for again", async (how) => {
+  test.each(["-1", "finalize"] as const)("of …/%s is the same receipt when it is requested again", async (how) => {
     const item = await newItem();
     const id = await client.create();
     await client.put(id, 0, item.bytes);
@@ -81,7 +81,7 @@ describe("a response that is lost", () => {
       expect([again.status, await again.json()]).toEqual([200, receipt]);
     }
     expect((await payment.credits.balance(item.account))?.winc).toBe(0n);
-    expect(here.announced.filter((told) => told === item.id)).toEqual([item.id]);
+    expect(here.announced.filter((id) => id === item.id)).toEqual([item.id]);
   });
 
   test("of a part is the same when the part comes again, and it is listed once", async () => {

@@ -53,7 +53,7 @@ test("U1: every truncation of an item of every signature type is rejected", asyn
       if (response.status !== 400 || !text.startsWith('"Invalid Data Item! '))
         throw new Error(`${cut.length} bytes of type ${signer.scheme.type}: ${response.status} ${text}`);
     });
-    // The whole of it is none of these.
+    // The complete item is none of these.
     expect((await upload.send(new Uint8Array(item))).status).toBe(200);
   }
 }, 120_000);
@@ -67,7 +67,7 @@ test("in the end nothing was charged, and nothing is stored of what was rejected
   expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(stored.reduce((sum, { length }) => sum + length, 0));
 });
 
-/** A body of which nobody knows the size. */
+/** A body of unknown size. */
 function streamOf(pieces: readonly Uint8Array[]): ReadableStream<Uint8Array> {
   let next = 0;
   return new ReadableStream({

@@ -226,7 +226,7 @@ describe("uploads in parts", () => {
       expect([response.status, response.headers.get("cache-control")]).toEqual([200, "no-store"]);
       expect(receipt).toMatchObject({ id: item.id, winc: String(item.bytes.length), deadlineHeight: 1_200 });
       expect(await balance(item)).toBe(before - BigInt(item.bytes.length));
-      expect(fixture.announced.filter((told) => told === item.id)).toEqual([item.id]);
+      expect(fixture.announced.filter((id) => id === item.id)).toEqual([item.id]);
       const upload = await payment.database.read((tx) => findUpload(tx, item.id));
       expect(upload).toMatchObject({
         bytes: { file: `parts/${id}`, offset: 0, size: item.bytes.length },
@@ -472,7 +472,7 @@ describe("uploads in parts", () => {
         expect(await client.status(id)).toMatchObject({ status: "FINALIZED", receipt });
       }
       expect(await balance(item)).toBe(before);
-      expect(fixture.announced.filter((told) => told === item.id)).toEqual([item.id]);
+      expect(fixture.announced.filter((id) => id === item.id)).toEqual([item.id]);
     });
 
     test("forty finalizations of one upload at once are one charge and forty equal receipts", async () => {

@@ -86,7 +86,7 @@ test("an item in an uploaded bundle is 200 before a block has the bundle, also a
         parentDataItemId: id,
         startOffsetInParentDataItemPayload: payload.indexOf(item),
       });
-      // Where it lies in the transaction is told as soon as that is known, of the item and of its parent alike.
+      // Offsets in the transaction are reported as soon as they are known, of the item and of its parent.
       const parent = await (await offsetsOf(id)).json();
       if (record.startOffsetInRootBundle !== undefined)
         expect(record.startOffsetInRootBundle).toBe(parent.startOffsetInRootBundle + Buffer.from(outer).indexOf(item));

@@ -97,7 +97,7 @@ describe("U1: an item whose size is wrong", () => {
       connection.cut();
       await expectGone(upload, item);
 
-      // What comes behind it at once is no request, and the listener may say so first.
+      // The following bytes are not a valid request, and the listener may report that first.
       const hurried = await connectRaw(upload.url);
       await hurried.write(withLength(length));
       void hurried.write(item.bytes);

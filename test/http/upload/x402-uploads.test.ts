@@ -242,7 +242,7 @@ describe("uploads by x402", () => {
     });
 
     test.each(malleableSigners)(
-      "by %s that is there already in another encoding is answered the first receipt, and costs nothing",
+      "by %s that exists already in another encoding gets the first receipt, and costs nothing",
       async (_name, signer) => {
         const item = newItem(5_000, signer);
         const first = await payFor(() => post(signed, item.bytes), newPayer());
@@ -254,7 +254,7 @@ describe("uploads by x402", () => {
           const { required, headers } = await payFor(() => post(signed, bytes), other);
           const response = await post(signed, bytes, headers);
           expect(await response.json()).toMatchObject({ id, timestamp });
-          // A payment that settled before the content told the signing stays its payer's, as credits.
+          // A payment that settled before the content was rejected remains with its payer as credits.
           const settled = response.headers.get("x-payment-response") !== null;
           const paid = BigInt(required.maxAmountRequired);
           expect(await x402.balance(other)).toBe(settled ? paid * x402.prices.wincEach : 0n);
@@ -276,8 +276,8 @@ describe("uploads by x402", () => {
     });
 
     test.each<[string, () => Uint8Array, number]>([
-      ["is none", () => newBytes(5_000), 400],
-      ["is from somebody who is blocked", () => newItem(5_000, signers[3]).bytes, 403],
+      ["is invalid", () => newBytes(5_000), 400],
+      ["is from a blocked signer", () => newItem(5_000, signers[3]).bytes, 403],
     ])("that %s is rejected before a payment", async (_name, bytesOf, status) => {
       const bytes = bytesOf();
       const payer = newPayer();
