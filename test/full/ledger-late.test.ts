@@ -12,7 +12,7 @@ const add = (id: string) => (tx: Tx) => tx.run("INSERT INTO events (source, even
 
 for (const kind of [...ledgerKinds(), postgres])
   describeWith(kind.need, `work on ${kind.name} that waits for something else`, () => {
-    test("is given up after ten seconds, with nothing stored, and the next one goes on", async () => {
+    test("is aborted after ten seconds, with nothing stored, and the next transaction runs", async () => {
       const ledger = await kind.open();
       const { database } = ledger;
       const never = Promise.withResolvers<void>();

@@ -67,7 +67,7 @@ describe("readAddress", () => {
     expect(readAddress(text)).toBeUndefined();
   });
 
-  test("rejects an address of another type than was asked for, unless it has the shape of a native one", () => {
+  test("rejects an address of another type than the expected one, unless it has the shape of a native address", () => {
     const types: AddressType[] = ["native", "ethereum", "solana", "kyve"];
     const addresses = [native, ethereum, solana, kyve];
     for (const [index, type] of types.entries()) {
@@ -77,7 +77,7 @@ describe("readAddress", () => {
     }
   });
 
-  test("takes any 43 characters of base64url as the native address that they are, as given", () => {
+  test("accepts any 43 characters of base64url as a native address, unchanged", () => {
     for (const last of "ABYZ059-_") {
       const address = `${native.slice(0, 42)}${last}` as UserAddress;
       expect(readAddress(address)).toEqual({ address, type: "native" });
@@ -106,7 +106,7 @@ describe("readAddress", () => {
     );
   });
 
-  test("reads the address of every Solana key, and gives it back as it is", () => {
+  test("reads the address of every Solana key, unchanged", () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 32, maxLength: 32 }), (seed) => {
         const text = encodeBase58(createSolanaSigner(seed).owner);
@@ -118,7 +118,7 @@ describe("readAddress", () => {
   });
 });
 
-describe("words of the wire", () => {
+describe("names on the wire", () => {
   test.each<[string, string | undefined]>([
     ["arweave", "native"],
     ["native", "native"],
@@ -134,7 +134,7 @@ describe("words of the wire", () => {
     expect(readToken(word)).toBe(token as ReturnType<typeof readToken>);
   });
 
-  test("every word names one token only", () => {
+  test("every name belongs to one token", () => {
     const words = tokenNames.flatMap((name) => tokens[name].words);
     expect(new Set(words).size).toBe(words.length);
   });
@@ -155,7 +155,7 @@ describe("words of the wire", () => {
     expect(readAddressOfWord(text, word)?.address as string | undefined).toBe(address);
   });
 
-  test("a word that names no type names no address types", () => {
+  test("an unknown name has no address types", () => {
     expect(addressTypesOf("email")).toBeUndefined();
   });
 });

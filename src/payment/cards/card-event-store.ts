@@ -193,7 +193,7 @@ async function storeDispute(tx: Tx, report: Extract<CardReport, { kind: "dispute
   );
 }
 
-/** Whether a report of a dispute replaces the stored status. Of won and lost in the same second, lost wins. */
+/** Whether a report of a dispute replaces the stored status. Between won and lost in the same second, lost wins. */
 function isNewer(
   report: Readonly<{ status: DisputeStatus; asOf: number }>,
   status: DisputeStatus,

@@ -2,8 +2,8 @@
  * Checks card payments in the background: finds events without a webhook, ends expired quotes, and refunds payments
  * without a quote.
  *
- * The watch requests the status of each open quote, and reads the provider's list of events in spans of time, so that a
- * lost webhook is found within minutes. All steps are idempotent.
+ * The watch requests the status of each open quote, and reads the provider's list of events in spans of time. A lost
+ * webhook is therefore found within minutes. All steps are idempotent.
  * Source: docs/reference/payment.md#card-payments.
  * @module
  */

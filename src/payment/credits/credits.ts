@@ -91,6 +91,11 @@ export type CreditsOptions = Readonly<{ database: LedgerDatabase; clock: Clock; 
 /** Creates the credits of a ledger. The caller closes the ledger. */
 export function createCredits({ database, clock, makeId }: CreditsOptions): Credits {
   const step = (): Step => ({ now: clock(), makeId });
+  /** Writes a step with the time of its request. */
+  const write = <Result>(work: (tx: Tx, at: Step) => Promise<Result>): Promise<Result> => {
+    const at = step();
+    return database.write((tx) => work(tx, at));
+  };
 
   async function expireAll(expireSome: typeof expireReservations, signal: AbortSignal): Promise<number> {
     const at = step();
@@ -117,27 +122,12 @@ export function createCredits({ database, clock, makeId }: CreditsOptions): Cred
       assert(page.limit >= 1 && page.limit <= historyPageMax, "a page of a history has a size");
       return database.read((tx) => historyOf(tx, user(address), page));
     },
-    reserve: (request) => {
-      const at = step();
-      return database.write((tx) => reserve(tx, request, at));
-    },
+    reserve: (request) => write((tx, at) => reserve(tx, request, at)),
     reservation: (itemId) => database.read((tx) => findReservation(tx, itemId)),
-    post: (reservationId) => {
-      const at = step();
-      return database.write((tx) => post(tx, reservationId, at));
-    },
-    void: (reservationId) => {
-      const at = step();
-      return database.write((tx) => voidReservation(tx, reservationId, at));
-    },
-    approve: (request) => {
-      const at = step();
-      return database.write((tx) => giveApproval(tx, request, at));
-    },
-    revoke: (request) => {
-      const at = step();
-      return database.write((tx) => revokeApprovals(tx, request, at));
-    },
+    post: (reservationId) => write((tx, at) => post(tx, reservationId, at)),
+    void: (reservationId) => write((tx, at) => voidReservation(tx, reservationId, at)),
+    approve: (request) => write((tx, at) => giveApproval(tx, request, at)),
+    revoke: (request) => write((tx, at) => revokeApprovals(tx, request, at)),
     expire: async (signal) =>
       (await expireAll(expireReservations, signal)) + (await expireAll(expireApprovals, signal)),
   };

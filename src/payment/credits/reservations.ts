@@ -35,7 +35,7 @@ export type ItemPayment = Readonly<{
   itemId: string;
   /** The signer of the item. */
   signer: UserAddress;
-  /** Whose approvals are drawn on, in this order; repeated ones count once. At most `paidByMax`. */
+  /** Payers whose approvals are drawn on, in this order; repeated ones count once. At most `paidByMax`. */
   paidBy: readonly UserAddress[];
   directive: PaymentDirective;
   /** 0 or more. */

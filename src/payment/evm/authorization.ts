@@ -163,18 +163,7 @@ const prefix = Uint8Array.of(0x19, 0x01);
 
 /** The 32 bytes that the owner of the coins signs. */
 export function authorizationHash(domain: TypedDomain, authorization: Authorization): Uint8Array {
-  const { from, to, value, validAfter, validBefore, nonce } = authorization;
-  const content = keccak256(
-    joinBytes([
-      authorizationType,
-      wordOfAddress(from),
-      wordOfAddress(to),
-      wordOfNumber(value),
-      wordOfNumber(validAfter),
-      wordOfNumber(validBefore),
-      wordOfHash(nonce),
-    ]),
-  );
+  const content = keccak256(joinBytes([authorizationType, ...wordsOf(authorization)]));
   return keccak256(joinBytes([prefix, domainHash(domain), content]));
 }
 

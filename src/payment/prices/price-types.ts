@@ -5,7 +5,7 @@
 import type { Winc } from "../../arweave/winston.ts";
 import type { Token, UserAddress } from "../addresses.ts";
 
-/** How a rule changes an amount. */
+/** The operation of a rule on an amount. */
 export type Operator = "add" | "multiply";
 
 /** One step of a price's calculation. */

@@ -69,7 +69,7 @@ export type TopUps = Readonly<{
 }>;
 
 /**
- * How long a price is promised. Stripe ends a checkout no sooner than 30 minutes after it was made, by its own clock;
+ * Lifetime of a quote. Stripe ends a checkout no sooner than 30 minutes after it was made, by its own clock;
  * the rest allows for the call and for clock differences.
  */
 export const quoteLifeMs = 35 * 60_000;

@@ -110,9 +110,9 @@ function unixSeconds(clock: Clock): bigint {
 
 // Prices for x402, and the match of a payment with the recently quoted prices.
 //
-// A payer signs the amount of a recent quote, and version 2 accepts no other amount, so a price is held as long as a
-// payment may take. Held prices belong to one process; another process accepts the payment at its own price, or rejects
-// it before money moves.
+// A payer signs the amount of a recent quote, and version 2 accepts no other amount. A price is therefore held as long
+// as a payment may take. Held prices belong to one process. Another process accepts the payment at its own price, or
+// rejects it before money moves.
 
 /** The result of a payment. */
 type Bought = Readonly<{

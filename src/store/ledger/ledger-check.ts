@@ -75,7 +75,7 @@ export const entryChecks = checksOf({
 
 // Approvals and reservations: their state, and the accounts that hold their credits.
 
-/** Where winc came from; a reservation without rows of parts is all its payer's own. */
+/** The sources of winc; a reservation without rows of parts is paid by its payer alone. */
 const allParts =
   "(SELECT reservation_id, payer, approval_id, winc FROM reservation_parts UNION ALL " +
   "SELECT r.id, r.payer, NULL, r.winc FROM reservations r WHERE r.winc > 0 AND NOT EXISTS " +
@@ -274,7 +274,7 @@ export const readingChecks = checksOf({
 
 // Card payments: quotes, the provider's events, gifts, and the resulting credits.
 
-/** What refunds and disputes, open or lost, took of a payment; a dispute in another currency is about all of it. */
+/** The part of a payment lost by refunds and open or lost disputes; a dispute in another currency counts fully. */
 const lost =
   "p.refunded + COALESCE((SELECT SUM(CASE d.currency WHEN p.currency THEN d.amount ELSE p.amount END) " +
   "FROM card_disputes d WHERE d.payment_id = p.id AND d.status IN ('open', 'lost')), 0)";

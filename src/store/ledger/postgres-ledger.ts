@@ -91,7 +91,7 @@ type PostgresConnection = Statements &
     discard: () => Promise<void>;
   }>;
 
-/** How long a connection may take to be made. Seconds. */
+/** Timeout of a new connection. Seconds. */
 const connectSeconds = 10;
 
 /** Settings of every session, in milliseconds. */
@@ -346,7 +346,7 @@ function sqlStateOf(error: unknown): string | undefined {
   return typeof error.errno === "string" && /^[0-9A-Z]{5}$/.test(error.errno) ? error.errno : undefined;
 }
 
-/** Bun's own connection errors: refused, closed, timed out. */
+/** Bun's own connection errors: rejected, closed, timed out. */
 function isClientError(error: unknown): boolean {
   return error instanceof Error && "code" in error && /^ERR_POSTGRES_/.test(String(error.code));
 }

@@ -28,7 +28,6 @@ import {
   type Session,
 } from "./ledger-transactions.ts";
 
-/** How the file is opened. */
 type SqliteLedgerOptions = Readonly<{
   /** Created when absent, in an existing folder. The log and its index are beside it. */
   path: string;
@@ -98,7 +97,7 @@ type Connection = Readonly<{
   close: () => void;
 }>;
 
-/** How long a new connection and a reader wait for another process's lock. */
+/** Longest wait of a new connection or a reader for another process's lock. */
 const connectionLockTimeoutMs = 5_000;
 /** More than the distinct statements of the payment rules. Lists of different lengths need separate statements. */
 const statementsMax = 500;

@@ -19,7 +19,7 @@ const word = (value: bigint) => value.toString(16).padStart(64, "0");
 const call = (amount: bigint, rest = "") =>
   Uint8Array.fromHex(`a9059cbb${addressTopic(alice).slice(2)}${word(amount)}${rest}`);
 
-test("a call of transfer says whom it pays, how much, and what follows", () => {
+test("a call of transfer contains its recipient, its amount, and the bytes after them", () => {
   expect(readTransferCall(call(2n ** 256n - 1n))).toEqual({
     to: alice,
     amount: 2n ** 256n - 1n,
@@ -46,7 +46,7 @@ const log = (changes: Record<string, unknown> = {}) => ({
   ...changes,
 });
 
-test("a log of the contract says what it moved", () => {
+test("a log of the contract contains its transfer", () => {
   expect(readTransferLogs([log()] as never, contract)).toEqual([
     { transactionHash: hash, from: alice, to: contract, amount: 7n, isRemoved: false },
   ]);
@@ -63,7 +63,7 @@ test.each([
   expect(readTransferLogs([log(changes)] as never, contract)).toEqual([]);
 });
 
-test("what is no list of logs is not read", () => {
+test("a value that is not a list of logs is not read", () => {
   for (const value of [null, {}, "0x", [null], ["0x"]])
     expect(readTransferLogs(value as never, contract)).toBeUndefined();
 });

@@ -83,7 +83,7 @@ test.each<[name: string, response: (ask: Ask) => Response, meaning: unknown]>([
   expect(await call(response)).toMatchObject(meaning as object);
 });
 
-test("a response larger than is taken is trouble", async () => {
+test("a response above the size limit is a fault", async () => {
   const large = ({ id }: Ask) => json({ jsonrpc: "2.0", id, result: "x".repeat(2_000) });
   expect(await call(large, { responseBytesMax: 1_000 })).toMatchObject({
     kind: "fault",
@@ -91,14 +91,14 @@ test("a response larger than is taken is trouble", async () => {
   });
 });
 
-test("a server that is late, or not there, is trouble", async () => {
+test("a late or absent server is a fault", async () => {
   const late = () => new Promise<Response>(() => undefined);
   expect(await call(late, { timeouts: hasty })).toMatchObject({ kind: "fault", reason: "timeout" });
   const nobody = openJsonRpc("http://127.0.0.1:1/", { timeouts });
   expect(await nobody.call("method", [], never)).toMatchObject({ kind: "fault", reason: "connect" });
 });
 
-test("a question ends with its caller", async () => {
+test("an aborted call ends", async () => {
   respond = () => new Promise(() => undefined);
   const rpc = openJsonRpc(url, { timeouts });
   const leaving = new AbortController();
@@ -108,7 +108,7 @@ test("a question ends with its caller", async () => {
   rpc.close();
 });
 
-test("a question says what it asks, each under a number of its own", async () => {
+test("each call has its method, its parameters and its own id", async () => {
   const asked: string[] = [];
   respond = ({ id }, text) => {
     asked.push(text);
@@ -124,7 +124,7 @@ test("a question says what it asks, each under a number of its own", async () =>
   rpc.close();
 });
 
-test("what cannot be read is trouble, an error too, and neither shows the key in the address", async () => {
+test("an invalid response and an error are faults, and neither contains the key of the URL", async () => {
   const rpc = openJsonRpc(url, { timeouts });
   const read = (value: unknown) => (typeof value === "string" ? value : undefined);
   const ask = () => rpc.ask({ method: "eth_call", params: [], read }, never);

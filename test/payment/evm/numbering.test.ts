@@ -23,22 +23,22 @@ function take(mined: bigint, known: bigint) {
   return next;
 }
 
-test("with nothing waiting it is how many were mined", () => {
+test("without pending transactions it is the number of mined ones", () => {
   expect(take(0n, 0n)).toEqual({ ...fees, nonce: 0n });
   expect(take(1n, 1n)).toEqual({ ...fees, nonce: 1n });
 });
 
-test("what was sent a moment ago is counted though no server knows of it", () => {
+test("a transaction that was just sent is counted before a server knows it", () => {
   expect([take(5n, 5n), take(5n, 5n), take(5n, 6n), take(5n, 5n)].map(({ nonce }) => nonce)).toEqual([5n, 6n, 7n, 8n]);
 });
 
-test("what another process sent is counted", () => {
+test("a transaction of another process is counted", () => {
   expect(take(5n, 8n).nonce).toBe(8n);
   expect(take(5n, 9n).nonce).toBe(9n);
 });
 
-describe("what is stuck", () => {
-  test("is replaced by the next, at a quarter more than it offered, or at twice today's fees", () => {
+describe("a stuck transaction", () => {
+  test("is replaced by the next one, at a quarter more than its fees, or at twice today's fees", () => {
     take(5n, 5n);
     take(5n, 6n);
     clock.advance(stuckMs + 1);
@@ -48,14 +48,14 @@ describe("what is stuck", () => {
     expect(take(5n, 8n)).toEqual({ nonce: 5n, feeMax: 1_564n, tipMax: 17n });
   });
 
-  test("is replaced at today's fees where they are higher", () => {
+  test("is replaced at today's fees when they are higher", () => {
     take(5n, 5n);
     clock.advance(stuckMs + 1);
     const dear = { feeMax: 9_000n, tipMax: 900n };
     expect(numbering.next(dear, { mined: 5n, known: 6n })).toEqual({ ...dear, nonce: 5n });
   });
 
-  test("and is another process's is left for as long as one of ours", () => {
+  test("of another process is left for the same time as an own one", () => {
     expect(numbering.next(fees, { mined: 5n, known: 7n }).nonce).toBe(7n);
     clock.advance(stuckMs);
     expect(numbering.next(fees, { mined: 5n, known: 7n }).nonce).toBe(7n);
@@ -68,13 +68,13 @@ describe("what is stuck", () => {
     expect(numbering.next(fees, { mined: 6n, known: 7n }).nonce).toBe(7n);
   });
 
-  test("and is another process's is seen though we go on sending after it", () => {
+  test("of another process is detected while later ones are sent", () => {
     expect(take(5n, 6n).nonce).toBe(6n);
     clock.advance(stuckMs + 1);
     expect(take(5n, 7n)).toEqual({ nonce: 5n, feeMax: 2_001n, tipMax: 21n });
   });
 
-  test("is not what was mined meanwhile", () => {
+  test("is not one that was mined in between", () => {
     take(5n, 5n);
     take(5n, 6n);
     clock.advance(stuckMs + 1);

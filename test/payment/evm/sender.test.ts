@@ -61,7 +61,7 @@ test.each([
   expect([outcome.kind, sent.length, told.length]).toEqual(isSent ? ["sent", 1, 1] : ["fault", 0, 0]);
 });
 
-test("what was too dear is sent when it is not any more, with the number that it would have had", async () => {
+test("a call above the cost limit is sent when its cost falls below it, with the same nonce", async () => {
   let fee = 100n;
   const { client, sent } = chainAt(() => fee);
   const privateKey = new Uint8Array(32).fill(7);

@@ -64,7 +64,7 @@ test("the hash and the signature are those of a published library", () => {
 
 const max = 2n ** 256n - 1n;
 
-test("a thousand authorizations by chance have the hash that another implementation finds", () => {
+test("a thousand random authorizations have the same hash in another implementation", () => {
   const random = createRandom(newSeed());
   const number = () => random.pick([0n, 1n, max, BigInt(`0x${random.bytes(32).toHex()}`)]);
   for (let round = 0; round < 1_000; round += 1) {

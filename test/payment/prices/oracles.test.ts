@@ -48,7 +48,7 @@ describe("a response of the feed", () => {
     expect(faults).toEqual([]);
   });
 
-  test("is as old as the feed says, and never from the future", () => {
+  test("has the age of the feed's time, and is never from the future", () => {
     const at = (seconds: number) =>
       read(`{"arweave":{"usd":1,"last_updated_at":${seconds}}}`).readings.get(keyOf(pair))?.at;
     expect(at(testStart / 1_000 - 60)).toBe(now - 60_000n);
@@ -93,7 +93,7 @@ describe("a response of the feed", () => {
     expect(faults).toHaveLength(1);
   });
 
-  test("whatever it is, no price comes of it that is absurd, and nothing is thrown", () => {
+  test("of any bytes gives no implausible price and throws nothing", () => {
     const numbers = fc.oneof(
       fc.double().map(String),
       fc.bigInt().map(String),
@@ -119,12 +119,12 @@ describe("a response of the feed", () => {
     );
   });
 
-  test("bytes that are no UTF-8 are no response", () => {
+  test("bytes that are not UTF-8 are not a response", () => {
     const body = Buffer.from('{"arweave":{"usd":7,"x":"\xff"}}', "latin1");
     expect(readFeed(body, [pair], now, BigInt(ageMaxMs)).readings.size).toBe(0);
   });
 
-  test("one wrong price does not spoil the others", () => {
+  test("one invalid price does not affect the others", () => {
     const pairs = [pair, { coin: "arweave", currency: "eur" }, { coin: "solana", currency: "usd" }];
     const body = Buffer.from('{"arweave":{"usd":7,"eur":0},"solana":{"usd":140}}');
     const { readings, faults } = readFeed(body, pairs, now, BigInt(ageMaxMs));
@@ -171,7 +171,7 @@ function openFeed(
 const priced = (text: string) => () => new Response(`{"arweave":{"usd":${text}}}`);
 
 describe("the feed", () => {
-  test("is asked once for every coin and currency, and says what it costs", async () => {
+  test("is requested once for every coin and currency, and returns their prices", async () => {
     const questions: string[] = [];
     const { price } = openFeed((_count, request) => {
       questions.push(new URL(request.url).pathname, new URL(request.url).searchParams.get("ids") ?? "");
@@ -182,7 +182,7 @@ describe("the feed", () => {
     expect(questions).toEqual(["/simple/price", "arweave"]);
   });
 
-  test("N: is asked in the background: nobody waits while a price is held, however long the feed takes", async () => {
+  test("N: is requested in the background: no call waits while a price is held, however long the feed takes", async () => {
     const held = Promise.withResolvers<void>();
     const begun = Promise.withResolvers<void>();
     const { price, asked } = openFeed(
@@ -216,7 +216,7 @@ describe("the feed", () => {
   ];
   /** Only silence takes as long as it may. */
   const timeoutFor = (name: string, silenceMs: number) => (name === "silence" ? silenceMs : 20_000);
-  test.each(bad)("L6: after %s the last good price stands until it is too old", async (name, response) => {
+  test.each(bad)("L6: after %s the last valid price is used until it expires", async (name, response) => {
     const { price, clock, asked } = openFeed((count) => (count === 1 ? priced("7")() : response()), {
       everyMs: 1,
       timeoutMs: timeoutFor(name, 3_000),
@@ -235,7 +235,7 @@ describe("the feed", () => {
     expect(feed.ageMs()).toBeUndefined();
   });
 
-  test("answers at once that it has nothing, between attempts that fail", async () => {
+  test("fails at once between failed attempts", async () => {
     const { price, asked } = openFeed(() => new Response("", { status: 500 }));
     const codes = new Set<unknown>();
     for (let round = 0; round < 100; round += 1) codes.add(await codeOf(price()));
@@ -243,12 +243,12 @@ describe("the feed", () => {
     expect(asked()).toBe(1); // the next attempt is a second away
   });
 
-  test("comes back by itself", async () => {
+  test("recovers by itself", async () => {
     const { price } = openFeed((count) => (count <= 2 ? new Response("", { status: 500 }) : priced("9")()));
     await until(async () => (await price().catch(() => "")) === "9");
   });
 
-  test("a caller who leaves waits no longer, and leaves the others their answer", async () => {
+  test("an aborted caller stops waiting, and the others get their price", async () => {
     const held = Promise.withResolvers<Response>();
     const { feed, price } = openFeed(() => held.promise);
     const leaving = new AbortController();
@@ -260,14 +260,14 @@ describe("the feed", () => {
     expect(await staying).toBe("7");
   });
 
-  test("says how old its prices are", async () => {
+  test("returns the age of its prices", async () => {
     const { feed, price, clock } = openFeed(priced("7"));
     await price();
     clock.advance(90_000);
     expect(feed.ageMs()).toBe(90_000n);
   });
 
-  test("ends what is under way when it is closed", async () => {
+  test("aborts the running request when it is closed", async () => {
     const { feed, price } = openFeed(() => new Promise<Response>(() => undefined), { timeoutMs: 60_000 });
     const waiting = codeOf(price());
     await feed.close();
@@ -278,7 +278,7 @@ describe("the feed", () => {
 describe("the sandbox's feed", () => {
   const responseOf = createSandboxPriceFeed();
 
-  test("has a good price for everything that is wanted", async () => {
+  test("has a valid price for every requested pair", async () => {
     const { pathname, searchParams } = await askedOf(feedPairsOf(defaultRules));
     const response = responseOf(new Request(`http://localhost${pathname}?${searchParams}`));
     const { readings, faults } = readFeed(
@@ -291,7 +291,7 @@ describe("the sandbox's feed", () => {
     expect(readings.size).toBe(feedPairsOf(defaultRules).length);
   });
 
-  test("responds as the public one does: what it does not know is left out", async () => {
+  test("responds as the public feed: unknown coins are omitted", async () => {
     const ask = (path: string) => responseOf(new Request(`http://localhost${path}`));
     const known = ask("/api/v3/simple/price?ids=arweave,nobody,toString&vs_currencies=usd,xyz");
     expect(await known?.json()).toEqual({ arweave: { usd: Number(sandboxPrices["arweave"]?.["usd"]) } });
@@ -355,7 +355,7 @@ describe("the network's price", () => {
     return { price: () => price.price(signal), ageMs: price.ageMs, clock, sizes };
   }
 
-  test("is that of 10 GiB, asked of our own nodes", async () => {
+  test("is that of 10 GiB, from the configured nodes", async () => {
     const { price, sizes, ageMs, clock } = openNetwork([() => ({ kind: "ok", value: 123n })]);
     expect(await price()).toBe(123n);
     expect(sizes).toEqual([10_737_418_240]);
@@ -363,7 +363,7 @@ describe("the network's price", () => {
     expect(ageMs()).toBe(5n);
   });
 
-  test("N: comes from another node where one is in trouble, or says what cannot be", async () => {
+  test("N: comes from another node after a fault or an implausible price", async () => {
     const responses: (() => Result)[] = [
       () => fault("connect", "rejected"),
       () => ({ kind: "ok", value: 0n }),
@@ -374,7 +374,7 @@ describe("the network's price", () => {
     expect(await openNetwork(responses).price()).toBe(7n);
   });
 
-  test("stands until it is too old when the nodes are gone", async () => {
+  test("is used until it expires when the nodes are gone", async () => {
     let count = 0;
     const response = (): Result => {
       count += 1;
@@ -389,7 +389,7 @@ describe("the network's price", () => {
     expect(await codeOf(price())).toBe("pricing_oracle_unavailable");
   });
 
-  test("is not there where no node answers, which takes no longer than the time-out", async () => {
+  test("is absent after the timeout when no node responds", async () => {
     const { price } = openNetwork([() => new Promise(() => undefined)]);
     expect(await codeOf(price())).toBe("pricing_oracle_unavailable");
   });

@@ -19,7 +19,7 @@ const runs = Number(RUNS);
 const signal = new AbortController().signal;
 const buyer = testAddress("buyer");
 
-describe("chance questions agree with the oracle to the last digit", () => {
+describe("random requests agree with the oracle to the last digit", () => {
   const seed = newSeed();
   const random = createRandom(seed);
   const times = { timeout: 3_600_000 };

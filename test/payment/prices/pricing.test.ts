@@ -30,7 +30,7 @@ describe("bytes", () => {
     expect(price.adjustments).toEqual([]);
   });
 
-  test("adjustments apply in order, rounded down, not to larger items, not before nor after their time", async () => {
+  test("adjustments apply in order, rounded down, up to their size and within their time", async () => {
     const uploads = [
       uploadRule("0.55", { name: "a" }),
       uploadRule("0.5", { name: "too large for it", sizeMax: 999n }),
@@ -54,7 +54,7 @@ describe("bytes", () => {
     expect<bigint>(price.networkWinc).toBe(1_000n);
   });
 
-  test("what costs nothing any more is adjusted no further", async () => {
+  test("a price of 0 is not adjusted further", async () => {
     const uploads = [uploadRule("-5000", { operator: "add" }), uploadRule("7", { operator: "add" })];
     const price = await pricesIn({ network: 10n * gibibyte, rules: { uploads } }).bytes(1_000n, signal);
     expect<bigint>(price.winc).toBe(0n);
@@ -95,7 +95,7 @@ describe("fiat money", () => {
     expect<bigint>((await prices.fiat(currency, amount, {}, signal)).winc).toBe(winc);
   });
 
-  test("promo codes lower what is charged, one after the other, and not what is bought", async () => {
+  test("promo codes lower the charge, one after the other, and not the credits", async () => {
     const promos = [promoRule("A", "0.8"), promoRule("B", "0.33")];
     const prices = pricesIn({ feed: arAt("7.02"), rules: { promos } });
     const plain = await prices.fiat("usd", "999", {}, signal);
@@ -110,7 +110,7 @@ describe("fiat money", () => {
     ]);
   });
 
-  test("a code's largest discount is in dollars, whatever is paid with", async () => {
+  test("a code's largest discount is in dollars, in every currency", async () => {
     const promos = [promoRule("HALF", "0.5", { discountUsdCentsMax: 1_000n })];
     const feed = { "arweave usd": "7", "arweave jpy": "1050", "arweave eur": "6.3" };
     const prices = pricesIn({ feed, rules: { promos } });
@@ -123,7 +123,7 @@ describe("fiat money", () => {
     expect(await ask("jpy", "10000")).toBe(8_500n); // and 1500 yen
   });
 
-  test("a code's least payment is in dollars, whatever is paid with", async () => {
+  test("a code's least payment is in dollars, in every currency", async () => {
     const promos = [promoRule("TEN", "0.5", { usdCentsMin: 1_000n })];
     const feed = { "arweave usd": "7", "arweave jpy": "1050", "arweave eur": "6.3" };
     const prices = pricesIn({ feed, rules: { promos } });
@@ -193,10 +193,10 @@ describe("tokens", () => {
     expect(worth + taken).toBe(winc);
   });
 
-  test("AR is worth AR also where the feed is silent", async () =>
+  test("the value of AR does not depend on the feed", async () =>
     expect<bigint>((await pricesIn({ feed: {} }).token("native", 1_000n, signal)).winc).toBe(766n));
 
-  test("what is worth less than a winc is rejected", async () => {
+  test("an amount below one winc is rejected", async () => {
     for (const [token, amount] of [
       ["native", 0n],
       ["ethereum", 1n],
@@ -231,7 +231,7 @@ describe("rates", () => {
     expect(rates.adjustments).toHaveLength(1);
   });
 
-  test("of one AR is what the feed says, digit by digit", async () => {
+  test("of one AR is the feed's price, digit by digit", async () => {
     const prices = pricesIn({ feed: { "arweave usd": "7.020000000000000001", "arweave jpy": "1.05e3" } });
     expect(await prices.rate("usd", signal)).toBe("7.020000000000000001");
     expect(await prices.rate("jpy", signal)).toBe("1050");
@@ -285,7 +285,7 @@ describe("limits", () => {
     expect((await limitsAt({ [currency]: price }))[currency]).toEqual([minimum, maximum, suggested]),
   );
 
-  test("a top-up keeps to them, at both ends", async () => {
+  test("apply to a top-up, at both ends", async () => {
     const prices = pricesIn({
       feed: Object.fromEntries(Object.entries(usual).map(([c, p]) => [`arweave ${c}`, p])),
     });
@@ -307,7 +307,7 @@ describe("limits", () => {
     ]);
   });
 
-  test("a discount must leave what the card provider takes", async () => {
+  test("a discounted amount must reach the card provider's minimum", async () => {
     const feed = Object.fromEntries(Object.entries(usual).map(([c, p]) => [`arweave ${c}`, p]));
     const prices = pricesIn({ feed, rules: { promos: [promoRule("ALMOST", "0.09")] } });
     const ask = (amount: string) => prices.topUp("usd", amount, { promoCodes: ["ALMOST"], address: buyer }, signal);
@@ -318,7 +318,7 @@ describe("limits", () => {
   });
 });
 
-test("the feed is asked for every price that is wanted, once", () => {
+test("the feed is requested for every needed pair, once", () => {
   const keys = feedPairsOf(defaultRules).map(keyOf);
   expect(new Set(keys).size).toBe(keys.length);
   expect(keys).toHaveLength(10 + 7);

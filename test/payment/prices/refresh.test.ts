@@ -39,7 +39,7 @@ function open(
 }
 
 describe("a refresh", () => {
-  test("asks at once, then at its pace", async () => {
+  test("starts at once, then at its interval", async () => {
     const { refresh, count } = open(async () => undefined, { everyMs: 1 });
     expect(count()).toBe(1);
     await until(() => count() >= 5);
@@ -49,7 +49,7 @@ describe("a refresh", () => {
     expect(count()).toBe(atEnd);
   });
 
-  test("is woken by who needs a value, but not more often than is said", async () => {
+  test("is woken by a caller without a value, but not more often than its limit", async () => {
     const { refresh, count } = open(async () => undefined, { wokenEveryMs: 1_000 });
     await refresh.settled(signal);
     await refresh.settled(signal);
@@ -60,7 +60,7 @@ describe("a refresh", () => {
     await refresh.close();
   });
 
-  test("is not woken while it backs off: the source has just said that it cannot", async () => {
+  test("is not woken during a backoff", async () => {
     const { refresh, count } = open(() => Promise.reject(new Error("no")), { wokenEveryMs: 0 });
     await refresh.settled(signal);
     for (let round = 0; round < 100; round += 1) await refresh.settled(signal);
@@ -68,7 +68,7 @@ describe("a refresh", () => {
     await refresh.close();
   });
 
-  test("gives an attempt up when its time is over, and says so once an outage", async () => {
+  test("aborts an attempt after its timeout, and logs each outage once", async () => {
     const { refresh, lines, count } = open(
       async (made, own) => {
         if (made !== 3) await sleep(60_000, own);
@@ -84,7 +84,7 @@ describe("a refresh", () => {
     ]);
   });
 
-  test("leaves work behind that does not end when it is told to", async () => {
+  test("abandons work that ignores its signal", async () => {
     const { refresh, count } = open(() => new Promise(() => undefined), { timeoutMs: 1 });
     await refresh.settled(signal);
     expect(count()).toBe(1);
@@ -92,7 +92,7 @@ describe("a refresh", () => {
     await refresh.close();
   });
 
-  test("lets nobody wait after it is closed", async () => {
+  test("lets no caller wait after it is closed", async () => {
     const { refresh } = open((_made, own) => sleep(60_000, own));
     const waiting = refresh.settled(signal);
     await refresh.close();

@@ -28,9 +28,9 @@ const limits = {
 const read = (value: unknown) => readRules(JSON.stringify(value), defaultRules);
 
 describe("rules of an operator", () => {
-  test("say nothing of what they leave out", () => expect(read({})).toEqual(defaultRules));
+  test("keep the defaults of absent keys", () => expect(read({})).toEqual(defaultRules));
 
-  test("replace lists whole", () => {
+  test("replace complete lists", () => {
     const rules = read({ fees: [fee], promoCodes: [promo] });
     expect(rules.fees.map(({ name }) => name)).toEqual(["Own fee"]);
     expect([...(rules.fees[0]?.payments ?? [])]).toEqual(["fiat", "native", "matic"]);
@@ -40,7 +40,7 @@ describe("rules of an operator", () => {
     expect(read({ fees: [] }).fees).toEqual([]);
   });
 
-  test("lay currencies and tokens over those that are there", () => {
+  test("merge currencies and tokens into the defaults", () => {
     const rules = read({
       currencies: { chf: { ...limits, zeroDecimalCurrency: false }, jpy: null },
       tokens: { arweave: { confirmations: 3 }, "base-eth": { feedId: "weth" } },
@@ -60,12 +60,12 @@ describe("rules of an operator", () => {
     expect(rules.tokens.get("base-eth")).toEqual({ feedId: "weth", confirmations: 5n });
   });
 
-  test("know the smallest unit of every currency that is taken by default", () => {
+  test("have the smallest unit of every default currency", () => {
     for (const [code, { isZeroDecimal }] of defaultRules.currencies)
       expect([code, unitFault(code, isZeroDecimal)]).toEqual([code, undefined]);
   });
 
-  test("keep decimals exact, also those that are no floating-point number", () => {
+  test("keep decimals exact, also those that floating point cannot hold", () => {
     const text =
       '{"fees":[{"name":"a","description":"b","operator":"multiply","payments":["fiat"],"operatorMagnitude":';
     const rules = readRules(`${text}0.76600000000000000001}]}`, defaultRules);
@@ -76,7 +76,7 @@ describe("rules of an operator", () => {
     expect(read({ fees: [taken] }).fees[0]?.magnitude.text).toBe("-30.5");
   });
 
-  test("apply by priority, and in the order of the list where it is the same", () => {
+  test("apply by priority, and in the order of the list for equal priorities", () => {
     const named = (name: string, priority?: number) => ({ ...fee, name, priority });
     const rules = read({ fees: [named("c"), named("a", 1), named("d"), named("b", 499), named("e", 501)] });
     expect(rules.fees.map(({ name }) => name)).toEqual(["a", "b", "c", "d", "e"]);
@@ -93,7 +93,7 @@ describe("rules of an operator", () => {
     expect(at("2026-02-01T00:00:00Z")).toBe(0);
   });
 
-  test("list ERC-20 tokens, whose confirmations are their chain's unless told", () => {
+  test("list ERC-20 tokens, whose confirmations are their chain's by default", () => {
     const contract = "0x138746adfA52909E5920def027f5a8dc1C7EfFb6";
     const gold = { feedId: "gold", contract: `0x${"ab".repeat(20)}`, decimals: 8 };
     const rules = read({
@@ -253,7 +253,7 @@ describe("rules of an operator", () => {
       "invalid value -1 for tokens.native.confirmations: expected an integer, 0 or more",
     ],
   ];
-  test.each(faults)("of %j are rejected by name", (value, reason) => {
+  test.each(faults)("of %j are rejected with the path", (value, reason) => {
     expect(reasonOf(() => read(value))).toBe(reason);
   });
 

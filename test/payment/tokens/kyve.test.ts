@@ -42,7 +42,7 @@ async function open(options: Parameters<typeof openKyveNode>[0] = {}, chainId = 
 }
 
 describe("a payment in KYVE", () => {
-  test("is credited to its sender when it is in a block, and not looked at again", async () => {
+  test("is credited to its sender when it is in a block, and not checked again", async () => {
     const { chain, pay, submit, balance, stored, node } = await open();
     const id = pay(2n ** 53n + 1n);
     const expected = { state: "credited", sender: alice, destination: alice, destinationType: "kyve" };
@@ -54,14 +54,14 @@ describe("a payment in KYVE", () => {
     });
   });
 
-  test("is one payment in either case of its hash, whoever reports it", async () => {
+  test("is one payment in either case of its hash", async () => {
     const { pay, submit, balance } = await open();
     const id = pay(5n);
     await Promise.all(Array.from({ length: 20 }, (_, index) => submit(index % 2 ? id : id.toLowerCase())));
     expect(await balance(known(alice))).toBe(10n);
   });
 
-  test("waits for as many blocks as the rules want", async () => {
+  test("waits for the confirmations of the rules", async () => {
     const { node, pay, submit, follow, balance } = await open({}, "kyve-1", 3);
     const id = pay(5n);
     expect((await submit(id)).payment.state).toBe("pending");
@@ -106,7 +106,7 @@ describe("a payment in KYVE", () => {
     expect(await balance(known(alice))).toBe(0n);
   });
 
-  test("of nothing, of another coin or to somebody else is rejected; one that is in no block is not found", async () => {
+  test("of amount 0, of another coin or to another address is rejected; an unmined one is not found", async () => {
     const { node, pay, submit } = await open();
     const nothing = "Transaction quantity must be greater than 0";
     expect((await rejectionOf(submit(pay(0n))))[1]).toBe(nothing);
@@ -121,7 +121,7 @@ describe("a payment in KYVE", () => {
     expect((await rejectionOf(submit("CD".repeat(32))))[0]).toBe("transaction_fault");
   });
 
-  test("sent within another message is not a payment of who signed that", async () => {
+  test("sent within another message is not a payment of the signer", async () => {
     const { node, look, balance } = await open();
     await look();
     const inner = {
@@ -173,21 +173,21 @@ describe("a payment in KYVE", () => {
     expect(steps).toBeLessThan(10);
   });
 
-  test("is not found in transactions of the node that name no recipient of ours", async () => {
+  test("is not found in transactions without the watched recipient", async () => {
     const { node, look } = await open();
     await look();
     node.send({ messages: [kyveSend(ours, bob, 5n)] });
     expect((await look()).ids).toEqual([]);
   });
 
-  test("of another chain is trouble, and nothing of it is believed", async () => {
+  test("of another chain is a fault, and is not credited", async () => {
     const { chain, pay, submit } = await open({ chainId: "kaon-1" });
     expect((await rejectionOf(submit(pay(5n))))[0]).toBe("transaction_fault");
     expect(await chain.scan(undefined, never)).toMatchObject({ kind: "fault", reason: "wrong" });
   });
 });
 
-test("a node that responds with another transaction has not answered", async () => {
+test("a node that responds with another transaction is a fault", async () => {
   const node = openKyveNode();
   const id = node.send({ messages: [kyveSend(alice, ours, 5n)] });
   const front = Bun.serve({

@@ -120,7 +120,7 @@ describe("a native payment", () => {
     expect(await balance(account)).toBe(10n);
   });
 
-  test("that nobody reports is found in the index, once; what came before is not", async () => {
+  test("without a report is found in the index, once; earlier payments are not", async () => {
     const { look, balance } = await open();
     await post(stack.devnet, rsa, { ...fee, target: ours, quantity: 1_000n });
     await stack.devnet.mine(2);
@@ -167,7 +167,7 @@ describe("a native payment", () => {
     expect(await recipients(ours)).not.toContainEqual({ id, recipient: other });
   });
 
-  test("to somebody else, of nothing, or of data is rejected in the peer's words", async () => {
+  test("to another address, of amount 0, or of data is rejected with the peer's text", async () => {
     const { submit } = await open();
     const elsewhere = await post(stack.devnet, rsa, { target: ecdsa.address, quantity: 5n });
     const nothing = await post(stack.devnet, ecdsa, { data: new Uint8Array([1]) });
@@ -179,7 +179,7 @@ describe("a native payment", () => {
     expect((await rejectionOf(submit(nothing.id)))[1]).toBe("Transaction quantity must be greater than 0");
   });
 
-  test("that no node knows is not found", async () => {
+  test("that is unknown to all nodes is not found", async () => {
     const { submit } = await open();
     const never = sign(stack.devnet, rsa, { ...fee, target: ours, quantity: 5n });
     expect((await rejectionOf(submit(never.id)))[0]).toBe("transaction_not_found");
@@ -207,7 +207,7 @@ describe("a native payment", () => {
     expect(await balance(addressOf(ecdsa.address))).toBe(8n);
   });
 
-  test("is found also on a chain that has become shorter than where the last look ended", async () => {
+  test("is found also on a chain that has become shorter than the last scan", async () => {
     const { look, balance } = await open();
     await look();
     stack.devnet.reset();
@@ -221,10 +221,10 @@ describe("a native payment", () => {
   });
 });
 
-describe("looking through the index", () => {
+describe("the scan of the index", () => {
   const place = (height: number, txIndex: number) => ({ height, txIndex, offset: -1 });
 
-  test("gets past blocks that are full of payments, and finds each of them", async () => {
+  test("passes blocks full of payments, and finds each payment", async () => {
     const rows = [10, 11, 12].flatMap((height) =>
       Array.from({ length: 1_000 }, (_, index) => ({
         id: `${height}/${index}`,
@@ -266,7 +266,7 @@ describe("looking through the index", () => {
     expect(found.kind === "found" && begun.beginsAt(found.cursor)).toBe(41);
   });
 
-  test("begins at the chain's tip where the index is still far below it, and waits for it to catch up", async () => {
+  test("begins at the chain's tip when the index is far below it, and waits for the index to catch up", async () => {
     const height = stack.devnet.height();
     let tip = 1;
     const reader = { ...blind, tip: () => ({ height: tip, hash: "" as never, timestamp: 0 }) };
@@ -311,7 +311,7 @@ describe("a payment that the index does not have", () => {
     devnet.close();
   });
 
-  test("is asked of nodes, in the mempool and mined", async () => {
+  test("is requested from nodes, in the mempool and mined", async () => {
     const { chain } = await open({ reader: blind, nodes: nodesOf(node) });
     const { id } = await post(devnet, rsa, { ...fee, target: ours, quantity: 5n });
     expect(await chain.look(id, never)).toMatchObject({
@@ -329,7 +329,7 @@ describe("a payment that the index does not have", () => {
     expect(await chain.look("A".repeat(43), never)).toEqual({ kind: "absent" });
   });
 
-  test("is not believed of a block that the index knows to be another", async () => {
+  test("is not accepted from a block that differs from the index", async () => {
     const { id } = await post(devnet, rsa, { ...fee, target: ours, quantity: 6n });
     await devnet.mine(1);
     const height = devnet.height();
@@ -348,7 +348,7 @@ describe("a payment that the index does not have", () => {
     expect(await chain.status({ height: height + 1, hash: "mine" }, never)).toEqual({ kind: "unknown" });
   });
 
-  test("is not believed to be in a block by a node that nobody chose", async () => {
+  test("is not accepted as mined from a discovered node", async () => {
     const { id } = await post(devnet, rsa, { ...fee, target: ours, quantity: 66n });
     const waiting = createNodes([openNode(`http://127.0.0.1:${node.port}`)], nodeParts);
     const liar = Bun.serve({
@@ -370,7 +370,7 @@ describe("a payment that the index does not have", () => {
     await devnet.mine(1);
   });
 
-  test("is trouble from a node that gives another transaction, a changed one, or none that can be read", async () => {
+  test("is a fault from a node with another, a changed or an invalid transaction", async () => {
     const one = await post(devnet, rsa, { ...fee, target: ours, quantity: 7n });
     const other = sign(devnet, rsa, { ...fee, target: ours, quantity: 8n });
     const responses = [

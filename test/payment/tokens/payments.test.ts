@@ -42,8 +42,8 @@ async function open(options: ScriptedOptions & { excluded?: readonly string[] } 
   return { ...fixture, chain, submit, follow, stateOf };
 }
 
-describe("a payment that is reported", () => {
-  test("waits until enough blocks confirm it, and is credited once", async () => {
+describe("a reported payment", () => {
+  test("waits for its confirmations, and is credited once", async () => {
     const { chain, submit, follow, balance, stateOf } = await open();
     chain.send(hash, { transfers: [transferOf(alice, 100n)] });
     const first = await submit();
@@ -62,7 +62,7 @@ describe("a payment that is reported", () => {
     expect(again.payment.block).toEqual({ height: 1, hash: "block 1" });
   });
 
-  test("is credited by the report itself where it is confirmed already", async () => {
+  test("is credited by the report when it is already confirmed", async () => {
     const { chain, submit, balance } = await open();
     chain.send(hash, { transfers: [transferOf(alice, 100n)] });
     chain.mine(3);
@@ -71,7 +71,7 @@ describe("a payment that is reported", () => {
     expect(await balance(alice)).toBe(200n);
   });
 
-  test("is credited at once by a later report, without waiting for the next look", async () => {
+  test("is credited at once by a later report, without waiting for the next check", async () => {
     const { chain, submit } = await open();
     chain.send(hash, { transfers: [transferOf(alice, 100n)] });
     await submit();
@@ -91,7 +91,7 @@ describe("a payment that is reported", () => {
     expect(await balance(alice)).toBe(200n);
   });
 
-  test("L1: is the same one in capitals, and when a hundred report it at once in two processes", async () => {
+  test("L1: is the same payment in upper case, and for a hundred concurrent reports in two processes", async () => {
     const { chain, submit, payment, otherPayments, balance } = await open();
     const other = await payment.ledger.openAgain();
     const second = otherPayments(other);
@@ -125,7 +125,7 @@ describe("a payment that is reported", () => {
     expect(await stateOf()).toEqual([]);
   });
 
-  test("worth less than a winc is rejected with the reason of the prices", async () => {
+  test("below one winc is rejected with the reason of the prices", async () => {
     const { chain, submit, price } = await open();
     price.perUnit = 0n;
     chain.send(hash, { transfers: [transferOf(alice, 1n)] });
@@ -142,7 +142,7 @@ describe("a payment that is reported", () => {
     expect((await stored(chain, hash))[0]?.quantity).toBe(amount);
   });
 
-  test("from an excluded sender, or from ourselves, is rejected", async () => {
+  test("from an excluded sender, or from the watched address, is rejected", async () => {
     const { chain, submit } = await open({ excluded: [bob] });
     const ours = ethereumAddressOf(0xaa);
     for (const sender of [bob, ours]) {
@@ -152,7 +152,7 @@ describe("a payment that is reported", () => {
     }
   });
 
-  test("that pays somebody else is rejected with that address", async () => {
+  test("to another address is rejected with that address", async () => {
     const { chain, submit } = await open();
     const elsewhere = { target: bob, amount: 7n };
     chain.send(hash, { transfers: [] });
@@ -169,7 +169,7 @@ describe("a payment that is reported", () => {
     expect((await rejectionOf(submit()))[1]).toBe("Transaction quantity must be greater than 0");
   });
 
-  test("of which only its block will tell what it pays is rejected until it is mined", async () => {
+  test("whose amount only its block shows is rejected until it is mined", async () => {
     const { chain, submit, balance } = await open();
     chain.send(hash, { transfers: [transferOf(alice, 5n)], shown: "nothing" });
     expect(await rejectionOf(submit())).toEqual([
@@ -190,19 +190,19 @@ describe("a payment that is reported", () => {
     },
   );
 
-  test("that no node knows is not found after a few looks", async () => {
+  test("that is unknown to all nodes is not found after a few attempts", async () => {
     const { chain, submit, stateOf } = await open();
     expect(await rejectionOf(submit())).toEqual(["transaction_not_found", undefined]);
     expect(chain.looks()).toBe(2);
     expect(await stateOf()).toEqual([]);
   });
 
-  test("in a token that is not taken is rejected", async () => {
+  test("in a token that is not accepted is rejected", async () => {
     const { payments } = await open();
     expect(await rejectionOf(payments.submit("kyve", hash, never))).toEqual(["token_not_supported", undefined]);
   });
 
-  test("is trouble while the chain, the prices or the ledger cannot be asked, and is taken afterwards", async () => {
+  test("is a fault while the chain, the prices or the ledger is unreachable, and is accepted afterwards", async () => {
     const { chain, submit, price, balance } = await open();
     chain.send(hash, { transfers: [transferOf(alice, 5n)] });
     chain.mine(3);
@@ -218,7 +218,7 @@ describe("a payment that is reported", () => {
     expect(await balance(alice)).toBe(10n);
   });
 
-  test("ends with its caller, whose leaving hinders no other", async () => {
+  test("ends with its caller, without effect on other callers", async () => {
     const { chain, payments, submit } = await open();
     chain.send(hash, { transfers: [transferOf(alice, 5n)] });
     chain.mine(3);
@@ -267,7 +267,7 @@ describe("a payment goes", () => {
 });
 
 describe("a payment that does not come to an end", () => {
-  test("fails when the chain did not carry it out, once that is confirmed", async () => {
+  test("fails when its failure on the chain is confirmed", async () => {
     const { chain, submit, follow, stateOf, balance } = await open();
     chain.send(hash, { transfers: [transferOf(alice, 5n)], succeeded: false });
     chain.mine(2);
@@ -282,7 +282,7 @@ describe("a payment that does not come to an end", () => {
     expect(await balance(alice)).toBe(0n);
   });
 
-  test("fails when the chain has not known it for a day, and revives at the price of the day when it comes back", async () => {
+  test("fails when it was unknown for a day, and is repriced when it is found again", async () => {
     const { chain, submit, follow, stateOf, payment, price, balance } = await open();
     chain.send(hash, { transfers: [transferOf(alice, 5n)] });
     await submit();
@@ -323,7 +323,7 @@ describe("a payment that does not come to an end", () => {
     expect(await balance(alice)).toBe(credited);
   });
 
-  test("fails when its block shows that it pays nothing of what it seemed to", async () => {
+  test("fails when its block shows no payment", async () => {
     const { chain, submit, follow, stateOf } = await open();
     chain.send(hash, { transfers: [], shown: [transferOf(alice, 5n)] });
     await submit();
@@ -332,7 +332,7 @@ describe("a payment that does not come to an end", () => {
     expect(await stateOf()).toEqual(["failed"]);
   });
 
-  test("is priced anew when its block shows another amount than it seemed to pay", async () => {
+  test("is repriced when its block shows another amount", async () => {
     const { chain, submit, follow, balance } = await open();
     chain.send(hash, {
       transfers: [transferOf(alice, 4n), transferOf(bob, 2n)],
@@ -344,7 +344,7 @@ describe("a payment that does not come to an end", () => {
     expect([await balance(alice), await balance(bob)]).toEqual([8n, 4n]);
   });
 
-  test("fails when its account is full, and says so", async () => {
+  test("fails with a reason when its account is full", async () => {
     const { chain, submit, payment, balance } = await open();
     await payment.credit(alice, 2n ** 62n - 2n);
     chain.send(hash, { transfers: [transferOf(alice, 5n)] });
@@ -356,7 +356,7 @@ describe("a payment that does not come to an end", () => {
   });
 });
 
-describe("what an address was paid before payments were taken there", () => {
+describe("a payment that precedes the watch over its address", () => {
   test.each([
     ["long before", 4, "payment_rejected"],
     ["within the blocks that confirm a payment", 7, "credited"],
@@ -412,7 +412,7 @@ describe("a credited payment", () => {
     return opened;
   }
 
-  test("is taken back when another block stands in its place, and credited again when it is back", async () => {
+  test("is reversed when another block replaces its block, and credited again when it returns", async () => {
     const { chain, follow, stateOf, balance, stored } = await credited();
     chain.takeBack(3);
     chain.mine(3, []);
@@ -426,7 +426,7 @@ describe("a credited payment", () => {
     expect((await stored(chain, hash))[0]?.credits).toBe(2);
   });
 
-  test("is taken back from an account that has spent it, which then owes", async () => {
+  test("is reversed also on an account that has spent it, which is then in debt", async () => {
     const { chain, follow, balance, payment } = await credited();
     await payment.chargeBack(alice, 8n);
     chain.takeBack(3, "gone");
@@ -435,7 +435,7 @@ describe("a credited payment", () => {
     expect(await balance(alice)).toBe(-8n);
   });
 
-  test("is credited again when it is found a week after it was taken back", async () => {
+  test("is credited again when it is found a week after its reversal", async () => {
     const { chain, follow, balance, payment, payments, stateOf } = await credited();
     chain.takeBack(3, "gone");
     chain.mine(3);
@@ -477,7 +477,7 @@ describe("a credited payment", () => {
     expect(await stateOf()).toEqual(["reversed"]);
   });
 
-  test("is left alone when it is final, whatever comes then", async () => {
+  test("is not checked after it is final", async () => {
     const { chain, follow, stateOf, stored, payment } = await credited();
     chain.mine(10);
     await follow();
@@ -489,7 +489,7 @@ describe("a credited payment", () => {
     expect(await stateOf()).toEqual(["credited"]);
   });
 
-  test("is asked for less and less often, and with others of its block by one question", async () => {
+  test("is checked less and less often, with one request for all payments of its block", async () => {
     const { chain, submit, follow, payment } = await open({ finalConfirmations: 1_000_000 });
     const ids = Array.from({ length: 10 }, (_, index) => testHash(index + 1));
     for (const id of ids) chain.send(id, { transfers: [transferOf(alice, 5n)] });
@@ -516,7 +516,7 @@ describe("a credited payment", () => {
     await follow();
   });
 
-  test("that cannot be asked for holds up no other", async () => {
+  test("whose check fails does not delay others", async () => {
     const { chain, submit, follow, stateOf } = await open();
     const stuck = testHash(1);
     chain.send(stuck, { transfers: [transferOf(alice, 5n)] });

@@ -56,7 +56,7 @@ function pay(amount: bigint, from = alice, to = ours): SolanaPlan {
 }
 
 describe("a payment in SOL", () => {
-  test("is pending while it is confirmed, credited when it is final, and then left alone", async () => {
+  test("is pending while it is confirmed, credited when it is final, and then not checked again", async () => {
     const { node, chain, submit, follow, balance, stored } = await open();
     const signature = node.send(pay(2n ** 53n + 1n));
     expect((await submit(signature)).payment).toMatchObject({
@@ -107,14 +107,14 @@ describe("a payment in SOL", () => {
     expect([await balance(known(alice)), await balance(known(bob))]).toEqual([12n, 14n]);
   });
 
-  test("from an account that a program holds is credited to who signed", async () => {
+  test("from an account of a program is credited to the signer", async () => {
     const { submit, final } = await open();
     const vault = programAddress(1);
     const signature = final({ payer: bob, moves: [{ from: vault, to: ours, amount: 5n, isInner: true }] });
     expect((await submit(signature)).payment).toMatchObject({ sender: bob });
   });
 
-  test("is none where we paid as much in the same transaction, nor where only a balance grew", async () => {
+  test("is not counted when the address paid as much in the same transaction, or when only its balance grew", async () => {
     const { submit, final } = await open();
     const there = final({
       payer: alice,
@@ -141,7 +141,7 @@ describe("a payment in SOL", () => {
     expect(await balance(known(alice))).toBe(0n);
   });
 
-  test("of nothing is rejected, and one that nobody knows is not found", async () => {
+  test("of amount 0 is rejected, and an unknown one is not found", async () => {
     const { submit, final, node } = await open();
     expect((await rejectionOf(submit(final(pay(0n)))))[1]).toBe("Transaction quantity must be greater than 0");
     const unknown = openSolanaNode(9).send(pay(5n));
@@ -152,7 +152,7 @@ describe("a payment in SOL", () => {
     expect((await rejectionOf(submit(unknown)))[0]).toBe("transaction_fault");
   });
 
-  test("is found without a report, once; what came before, what failed and what is not final is not", async () => {
+  test("is found without a report, once; earlier, failed and unfinalized ones are not", async () => {
     const { node, look, final, balance, submit } = await open();
     final(pay(1_000n));
     node.send(pay(7n)); // final only after the first look: it is ours
@@ -173,7 +173,7 @@ describe("a payment in SOL", () => {
     expect(await balance(known(alice))).toBe(42n);
   });
 
-  test("is found among hundreds, a page at a time, while more come", async () => {
+  test("is found among hundreds, a page at a time, while more arrive", async () => {
     const { node, look, balance } = await open();
     await look();
     for (let number = 0; number < 230; number += 1) {
@@ -208,13 +208,13 @@ describe("a payment in USDC on Solana", () => {
     expect(await balance(known(alice))).toBe(6_000_000n);
   });
 
-  test("of another mint, to somebody else, or in SOL is rejected", async () => {
+  test("of another mint, to another address, or in SOL is rejected", async () => {
     const { submit, final } = await open("solana-usdc");
     for (const plan of [dollars(5n, alice, ours, otherMint), dollars(5n, alice, bob), pay(5n)])
       expect((await rejectionOf(submit(final(plan))))[0]).toBe("payment_rejected");
   });
 
-  test("is found by the signatures of our token account, also one that was made later", async () => {
+  test("is found by the signatures of the token account, also when the account is created later", async () => {
     const { node, look, final, balance } = await open("solana-usdc");
     expect((await look()).ids).toEqual([]);
     const first = final(dollars(5n));
@@ -226,7 +226,7 @@ describe("a payment in USDC on Solana", () => {
   });
 });
 
-test("a node of another cluster is trouble, and nothing of it is believed", async () => {
+test("a node of another cluster is a fault, and its payments are not credited", async () => {
   const { node } = await open();
   const rpc = openJsonRpc(node.url);
   const chain = createSolanaChain({

@@ -58,7 +58,7 @@ async function open(options: ScriptedOptions = {}, intervalMs = 5) {
   return { ...fixture, chain, watch, begun, balanceIs, pay, lines };
 }
 
-test("payments that nobody reported are credited, and those from before it was first started are not", async () => {
+test("unreported payments are credited, and payments before its first start are not", async () => {
   const { chain, watch, begun, balanceIs, pay } = await open();
   pay(1, 100n);
   chain.mine(10);
@@ -68,7 +68,7 @@ test("payments that nobody reported are credited, and those from before it was f
   await balanceIs(76n);
 });
 
-test("what came while nothing ran is found by the next one, in steps", async () => {
+test("payments during a downtime are found by the next watcher, in steps", async () => {
   const { chain, watch, begun, balanceIs, pay } = await open({ foundMax: 2 });
   const first = watch();
   await begun(first);
@@ -82,7 +82,7 @@ test("what came while nothing ran is found by the next one, in steps", async () 
   await balanceIs(60n);
 });
 
-test("a mark is stored only when what was found is: without a price nothing is passed over", async () => {
+test("a mark is stored only with the found payments: without a price none is skipped", async () => {
   const { chain, watch, begun, balanceIs, pay, price } = await open();
   const watcher = watch();
   await begun(watcher);
@@ -104,7 +104,7 @@ test("a mark is stored only when what was found is: without a price nothing is p
   );
 });
 
-test("a transaction that can never be read is passed over with a word in the log", async () => {
+test("an invalid transaction is skipped and logged", async () => {
   const { chain, watch, begun, balanceIs, pay, lines, payment } = await open();
   await begun(watch());
   chain.unreadable.add(testHash(1));
@@ -118,7 +118,7 @@ test("a transaction that can never be read is passed over with a word in the log
   payment.clock.advance(1);
 });
 
-test("a chain in trouble is asked less often, holds up no other, and is caught up with", async () => {
+test("a chain with a fault is requested less often, does not delay others, and catches up later", async () => {
   const { chain, watch, begun, balanceIs, pay } = await open();
   const watcher = watch();
   await begun(watcher);
@@ -169,7 +169,7 @@ test("closing ends a step that waits for a server, and nothing runs afterwards",
   await fixture.close();
 });
 
-test("a defect in a step is told and does not end the watch", async () => {
+test("a defect in a step is logged and does not end the watcher", async () => {
   const { chain, lines, watch, begun } = await open();
   const watcher = watch();
   await begun(watcher);

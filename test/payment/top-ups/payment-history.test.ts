@@ -40,7 +40,7 @@ for (const kind of ledgerKinds()) {
       }
     }
 
-    test("are told with what each kind knows of them", async () => {
+    test("are listed with the fields of their kind", async () => {
       const address = testAddress("told");
       await write(async (tx) => {
         await keepCard(tx, { id: "quote", address, at: 3_000, winc: 30n, amount: 1_000n });
@@ -99,7 +99,7 @@ for (const kind of ledgerKinds()) {
       ]);
     });
 
-    test("are only the account's own, and only those that were credited", async () => {
+    test("are only the account's credited payments", async () => {
       const address = testAddress("mine");
       await write(async (tx) => {
         await keepCard(tx, { id: "open", address, at: 1, winc: 1n, state: "open" });
@@ -112,7 +112,7 @@ for (const kind of ledgerKinds()) {
       expect(await walk(address, 10)).toEqual([]);
     });
 
-    test("on pages of any size are the whole history, each once, newest first", async () => {
+    test("on pages of any size are the complete history, each once, newest first", async () => {
       const made = fc.record({
         keep: fc.constantFrom(keepCard, keepGift, keepToken),
         at: fc.integer({ min: 0, max: 4 }),

@@ -61,13 +61,13 @@ for (const kind of ledgerKinds()) {
       }),
     );
 
-    test("of a kilobyte is said back in part", () =>
+    test("of a kilobyte is echoed in part", () =>
       within(async ({ promos }) => {
         const failure = await failureOf(promos.find(anna, ["x".repeat(1_000)]));
         expect(failure.context["reason"]).toBe(`No promo code found with code '${"x".repeat(64)}'`);
       }));
 
-    test("say why they cannot be used", () =>
+    test("are rejected with a reason", () =>
       within(async ({ promos, pay }) => {
         const reasonOf = async (address: UserAddress, ...codes: string[]) =>
           (await failureOf(promos.find(address, codes))).context["reason"];
@@ -82,7 +82,7 @@ for (const kind of ledgerKinds()) {
         expect(await reasonOf(anna, "a", "b", "c", "d", "e", "f")).toBe("At most 5 promo codes can be used at once");
       }));
 
-    test("are not used up by client", () =>
+    test("are not used up by a lookup", () =>
       within(async ({ promos, pay }) => {
         for (let round = 0; round < 20; round += 1) await promos.find(anna, ["twice", "welcome"]);
         expect(await pay(anna, ["TWICE", "WELCOME"])).toBe(true);
@@ -104,13 +104,13 @@ for (const kind of ledgerKinds()) {
         expect(await pay(anna, ["WELCOME"])).toBe(false);
       }));
 
-    test("that left the rules since the quote are honoured, once", () =>
+    test("that were removed from the rules after the quote are honoured, once", () =>
       within(async ({ pay }) => {
         expect(await pay(anna, ["GONE"])).toBe(true);
         expect(await pay(anna, ["gone"])).toBe(false);
       }));
 
-    test("are checked against what was paid: the checker sees a count and a use that are not true", () =>
+    test("are checked against payments: the checker reports a wrong count and a wrong use", () =>
       within(async ({ promos, ledger }) => {
         const { write } = ledger.database;
         await write((tx) => storeQuote(tx, quoteOf("paid", anna), 0));

@@ -80,7 +80,7 @@ test.each(rows)("%s", (_what, payment, fault) => {
   expect(faultOf(terms, payment, now)).toBe(fault);
 });
 
-test("a network without a word of version 1 is named alike in both versions", () => {
+test("a network without a name in version 1 has the same name in both versions", () => {
   const mainnet = { ...terms, network: networkOf("eip155:1") };
   for (const version of [1, 2] as const)
     expect(faultOf(mainnet, { ...first, version, network: "eip155:1" }, now)).toBeUndefined();
@@ -106,7 +106,7 @@ test.each(networks)("the network %p", (text, chainId) => {
   expect("fault" in read ? undefined : read.chainId).toBe(chainId);
 });
 
-test("an unknown network has the coin that is set, and a known one the parts that are", () => {
+test("an unknown network has the configured coin, and a known network the configured parts", () => {
   const set = { address: payTo.toLowerCase(), name: "Coin", version: "1" };
   expect(readX402Network("eip155:31337", set)).toMatchObject({
     name: "eip155:31337",

@@ -65,16 +65,16 @@ async function settle(access: FacilitatorAccess | undefined, response: () => Res
 const settled = () => Response.json({ success: true, transaction: `0x${"ab".repeat(32)}` });
 
 describe("a facilitator", () => {
-  test("that wants nothing is told nothing", async () => {
+  test("without authentication is sent no credentials", async () => {
     expect((await settle(undefined, settled)).authorizations).toEqual([null, null]);
   });
 
-  test("that wants a key is sent it with each request", async () => {
+  test("with a key is sent the key with each request", async () => {
     const { authorizations } = await settle({ kind: "bearer", key: "secret-key" }, settled);
     expect(authorizations).toEqual(["Bearer secret-key", "Bearer secret-key"]);
   });
 
-  test("of the platform is sent a token of its own for each request, signed, short, and for this request", async () => {
+  test("of the platform is sent a separate, signed, short-lived token for each request", async () => {
     const privateKey = readPlatformSecret(secret);
     if (privateKey === undefined) throw new Error("the secret cannot be read");
     const { authorizations, host } = await settle({ kind: "platform", keyId: "key-1", privateKey }, settled);
@@ -101,7 +101,7 @@ describe("a facilitator", () => {
     }
   });
 
-  test("that rejects the key has carried nothing out; what it repeats of the key is not passed on", async () => {
+  test("that rejects the key has settled nothing; a repeated key is removed from its reason", async () => {
     for (const status of [401, 403]) {
       const refuse = () => Response.json({ errorReason: "wrong key secret-key" }, { status });
       const { carried } = await settle({ kind: "bearer", key: "secret-key" }, refuse);

@@ -105,7 +105,7 @@ test.each(rows.filter(({ first }) => first === 503))(
   },
 );
 
-test("a payment that waits for its block is 503 until a block has it, and is sent only while nobody knows of it", async () => {
+test("an unmined payment is 503 until a block contains it, and is sent only while its outcome is unknown", async () => {
   fixture.node.setManual(true);
   const authorization = fixture.authorize(somebody, bytesCost);
   expect((await fixture.pay(authorization, somebody)).status).toBe(503);
@@ -118,7 +118,7 @@ test("a payment that waits for its block is 503 until a block has it, and is sen
   expect(await checkLedger(fixture.payment.database)).toEqual([]);
 });
 
-test("a rejection after an attempt with an unknown outcome is not believed: that attempt may still be mined", async () => {
+test("a rejection after an attempt with an unknown outcome is not final: that attempt may still be mined", async () => {
   fixture.node.setManual(true);
   fixture.facilitator.behave("is silent after it has sent");
   const authorization = fixture.authorize(somebody, bytesCost);
@@ -148,7 +148,7 @@ test("a rejection that names a transaction is of one that the chain does not sho
   expect(await fixture.balance(somebody)).toBe(credited);
 });
 
-test("a rejected payment is credited when somebody settles it on the chain", async () => {
+test("a rejected payment is credited when an observer settles it on the chain", async () => {
   fixture.facilitator.behave("refuses");
   const authorization = fixture.authorize(somebody, bytesCost);
   expect((await fixture.pay(authorization, somebody)).status).toBe(402);
@@ -160,7 +160,7 @@ test("a rejected payment is credited when somebody settles it on the chain", asy
   expect(await checkLedger(fixture.payment.database)).toEqual([]);
 });
 
-test("a payment that somebody has carried out before it came here has paid", async () => {
+test("a payment that was settled before its request is credited", async () => {
   const authorization = fixture.authorize(somebody, bytesCost);
   await carryOut(authorization, somebody);
   const asked = fixture.facilitator.orders.length;
@@ -181,7 +181,7 @@ test("a payment whose nonce is cancelled while it settles is rejected", async ()
   expect(await fixture.balance(somebody)).toBe(0n);
 });
 
-test("a nonce that pays somebody else is no payment, though the same transaction pays us once for two", async () => {
+test("a nonce that pays another address is not a payment, though its transaction also contains a payment", async () => {
   fixture.facilitator.behave("is silent, and settles nothing");
   const ours = [fixture.authorize(somebody, bytesCost), fixture.authorize(somebody, bytesCost)];
   for (const each of ours) expect((await fixture.pay(each, somebody)).status).toBe(503);
@@ -196,7 +196,7 @@ test("a nonce that pays somebody else is no payment, though the same transaction
   expect(await fixture.balance(somebody)).toBe(0n);
 });
 
-test("a chain that takes a payment back has it carried out again; if it cannot be, the credit is reversed", async () => {
+test("a payment that a reorg removes is settled again, or else its credit is reversed", async () => {
   const authorization = fixture.authorize(somebody, bytesCost);
   expect((await fixture.pay(authorization, somebody)).status).toBe(200);
   fixture.node.takeBack(1, true);
@@ -221,7 +221,7 @@ test("a settled payment is left alone once its block is final", async () => {
   expect(await fixture.row(authorization)).toMatchObject({ state: "settled", due_at: null });
 });
 
-test("while the chain cannot be asked no payment is taken, and those that are open stay open", async () => {
+test("while the chain is unreachable no payment is accepted, and open payments stay open", async () => {
   fixture.facilitator.behave("is silent after it has sent");
   const open = fixture.authorize(somebody, bytesCost);
   fixture.node.setManual(true);

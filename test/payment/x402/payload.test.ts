@@ -138,6 +138,6 @@ const faults: readonly (readonly [what: string, header: string, version: 1 | 2])
   ["version 2 without a receiver", headerOf({ ...second, accepted: without(accepted, "payTo") }), 2],
 ];
 
-test.each(faults)("%s is no payment", (_what, header, version) => {
+test.each(faults)("%s is not a payment", (_what, header, version) => {
   expect(readX402Payment(header, version)).toBeUndefined();
 });

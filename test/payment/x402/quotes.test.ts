@@ -51,7 +51,7 @@ test.each(amounts)("%p costs %p", async (want, amount, buys) => {
   expect(await quote(want)).toEqual({ want, amount, winc: buys });
 });
 
-test("what costs nothing is paid for with the least that can be paid", async () => {
+test("a free purchase costs the lowest price", async () => {
   quotes = createX402Quotes({
     token: "base-usdc",
     heldMs,
@@ -100,13 +100,13 @@ describe("a payment", () => {
     expect(quotes.bought(want, version, amount)?.winc).toBe(bought);
   });
 
-  test("for what nobody was told buys nothing", async () => {
+  test("for a purchase without a quote buys nothing", async () => {
     await quote(want);
     expect(quotes.bought(credits(4_999_999n), 1, 10_000n)).toBeUndefined();
     expect(quotes.bought({ kind: "bytes", size: 5_000_000n }, 1, 10_000n)).toBeUndefined();
   });
 
-  test("is credited at the price that was told, and the quote is honoured", async () => {
+  test("is credited at the quoted price", async () => {
     await quote(want);
     wincEach = 500n;
     expect(await quote(want)).toMatchObject({ amount: 10_000n });
@@ -116,7 +116,7 @@ describe("a payment", () => {
     expect(quotes.bought(want, 1, 7_500n)).toEqual({ winc: 7_500_000n, quotedWinc: 5_000_000n });
   });
 
-  test("is taken for as long as the price is held", async () => {
+  test("is accepted as long as the price is held", async () => {
     await quote(want);
     wincEach = 500n;
     clock.advance(heldMs - 1);
@@ -125,7 +125,7 @@ describe("a payment", () => {
     expect(quotes.bought(want, 2, 5_000n)).toBeUndefined();
   });
 
-  test("is taken for as long again when the price is told again", async () => {
+  test("is accepted longer when the price is quoted again", async () => {
     await quote(want);
     clock.advance(heldMs - 1);
     await quote(want);
@@ -133,7 +133,7 @@ describe("a payment", () => {
     expect(quotes.bought(want, 2, 5_000n)).toBeDefined();
   });
 
-  test("pays one of the sixteen prices that were told last", async () => {
+  test("pays one of the last sixteen quoted prices", async () => {
     for (let round = 0n; round < 17n; round += 1n) {
       wincEach = 1_000n + round;
       await quote(want);
@@ -143,7 +143,7 @@ describe("a payment", () => {
   });
 });
 
-test("prices of ten thousand things are held; of more, those that were told longest ago are forgotten", async () => {
+test("prices of ten thousand purchases are held; beyond that, the oldest are dropped", async () => {
   for (let each = 1n; each <= 10_001n; each += 1n) await quote(credits(each));
   expect(quotes.bought(credits(1n), 1, 1_000n)).toBeUndefined();
   expect(quotes.bought(credits(2n), 1, 1_000n)).toBeDefined();

@@ -39,7 +39,7 @@ for (const kind of ledgerKinds())
       return { ok: count(statuses, 200), unknown: count(statuses, 503), all: statuses.length };
     };
 
-    test("a hundred requests with one payment: one settles it, all others are told to wait, one credit", async () => {
+    test("a hundred requests with one payment: one settles it, all others get 503, one credit", async () => {
       const somebody = newPayer();
       const authorization = fixture.authorize(somebody, bytesCost);
       const asked = fixture.facilitator.orders.length;
@@ -69,7 +69,7 @@ for (const kind of ledgerKinds())
       expect((await fixture.row(authorization))?.attempts).toBe(1n);
     });
 
-    test("the stored 200 is the first one's, whatever the account holds by then and whenever it is asked", async () => {
+    test("a repeated payment gets the response of the first, whatever the account holds by then", async () => {
       const somebody = newPayer();
       const authorization = fixture.authorize(somebody, bytesCost);
       const first = await fixture.pay(authorization, somebody);
@@ -140,7 +140,7 @@ for (const kind of ledgerKinds())
         expect(await fixture.balance(somebody)).toBe(credited);
       });
 
-      test("leaves the payer credits from which its price can be reserved, though it has risen since", async () => {
+      test("leaves the payer credits for the quoted price, though the price has risen since", async () => {
         const somebody = newPayer();
         const authorization = fixture.authorize(somebody, bytesCost);
         await fixture.x402.quote(want, never);
@@ -213,7 +213,7 @@ for (const kind of ledgerKinds())
       }
     });
 
-    test("what has ended is not sent to be carried out any more", async () => {
+    test("an ended payment is not sent again", async () => {
       fixture.facilitator.behave("refuses");
       const somebody = newPayer();
       const authorization = fixture.authorize(somebody, bytesCost);
@@ -226,7 +226,7 @@ for (const kind of ledgerKinds())
       expect(await fixture.row(authorization)).toMatchObject({ state: "rejected", attempts: 1n });
     });
 
-    test("whoever leaves while a payment settles leaves it to be settled", async () => {
+    test("a payment settles also after its client has disconnected", async () => {
       const somebody = newPayer();
       fixture.facilitator.behave("settles after a while");
       const authorization = fixture.authorize(somebody, bytesCost);

@@ -51,7 +51,7 @@ test.each(
 const send = { kind: "send" } as const;
 const credit = { kind: "credit", end: { ...place, confirmations: 1 }, isFinal: false } as const;
 
-test("a rejection ends a payment that was sent but once, and no other", () => {
+test("a rejection ends a payment only at its first attempt", () => {
   const refused = { kind: "reject", reason: "no funds", isFinal: false } as const;
   const wait = { kind: "wait" } as const;
   for (const [state, attempts, before, step] of [
@@ -66,6 +66,6 @@ test("a rejection ends a payment that was sent but once, and no other", () => {
     expect(rejectedStep({ state, attempts }, send, "no funds", before)).toEqual(step);
 });
 
-test("a rejection is not believed against the chain", () => {
+test("a rejection does not override the chain", () => {
   expect(rejectedStep({ state: "settling", attempts: 1 }, credit, "no funds", 0)).toBe(credit);
 });
