@@ -1,5 +1,5 @@
 /**
- * What is learnt of content when all of it goes by: its hash, and of an item found elsewhere whether its
+ * Checks of content that is read completely: its hash, and for an item found elsewhere whether its
  * signature holds.
  * @module
  */

@@ -24,8 +24,8 @@ async function failureOf(work: Promise<unknown>): Promise<string> {
   return error instanceof Failure ? error.code : String(error);
 }
 
-describe("how much is fetched", () => {
-  test("64 KiB of a cold 64 MiB transaction cost at most 2 chunks; the second reading costs none, also after a restart", async () => {
+describe("fetched bytes", () => {
+  test("64 KiB of a cold 64 MiB transaction cost at most 2 chunks; a second read fetches none, also after a restart", async () => {
     const data = makeData(1, 64 * mebibyte + 1_000);
     const node = await nodeWith(data);
     let harness = harnessWith({ nodeUrls: [node.url] }, data);
@@ -34,7 +34,7 @@ describe("how much is fetched", () => {
       const before = node.requests.length;
       const span = { start, end: start + 64 * kibibyte };
       const opened = await harness.content.open(data.root.id, none);
-      expect(node.requests.length).toBe(before); // opening asks nobody
+      expect(node.requests.length).toBe(before); // opening sends no request
       expect(opened.cached(span)).toBe(false);
       expect(isSame(await joined(opened.read(span, none)), data.bytes.subarray(span.start, span.end))).toBe(true);
       expect(node.requests.length - before).toBeLessThanOrEqual(2);
@@ -59,7 +59,7 @@ describe("how much is fetched", () => {
     ["a tail that client libraries would halve, not halved", 2 * chunk + 10_000, "plain"],
     ["a long tail", 2 * chunk + 100_000, "halved"],
   ];
-  test.each(cuts)("%s is read whole and right, each chunk fetched once", async (_name, size, rule) => {
+  test.each(cuts)("%s is read completely and correctly, and each chunk is fetched once", async (_name, size, rule) => {
     const data = makeData(2, size, rule);
     const node = await nodeWith(data);
     const harness = harnessWith({ nodeUrls: [node.url] }, data);
@@ -70,7 +70,7 @@ describe("how much is fetched", () => {
     expect(opened.cached({ start: 0, end: size })).toBe(true);
   });
 
-  test("no data is no bytes, and nothing is asked", async () => {
+  test("a transaction without data has no bytes, and sends no request", async () => {
     const data = makeData(3, 1);
     const root = { ...data.root, size: 0, dataRoot: "" };
     const node = await nodeWith();
@@ -83,7 +83,7 @@ describe("how much is fetched", () => {
     expect(node.requests).toEqual([]);
   });
 
-  test("the place in the weave is asked for once where the index does not have it", async () => {
+  test("the place in the weave is requested once when the index lacks it", async () => {
     const data = makeData(4, 3 * chunk);
     const { weaveStart: _known, ...root } = data.root;
     const node = await nodeWith(data);
@@ -94,7 +94,7 @@ describe("how much is fetched", () => {
     expect(node.requests.filter((line) => line.endsWith("/offset"))).toHaveLength(1);
   });
 
-  test("C5: 1,000 who want the same bytes at once cost one fetch; one who leaves spoils nothing for the others", async () => {
+  test("C5: 1,000 concurrent readers of the same bytes share one fetch; an aborted reader does not affect the others", async () => {
     const data = makeData(5, chunk);
     const node = await nodeWith(data);
     node.setFault(() => ({ kind: "delay", ms: 100 }));
@@ -119,7 +119,7 @@ describe("how much is fetched", () => {
     expect(node.requests).toHaveLength(1);
   });
 
-  test("C3: when the last has left, the fetch ends and its socket with it", async () => {
+  test("C3: when the last reader has left, the fetch is aborted and its socket closed", async () => {
     const data = makeData(6, chunk);
     const node = await nodeWith(data);
     node.setFault(() => ({ kind: "hang", at: 10 }));
@@ -134,7 +134,7 @@ describe("how much is fetched", () => {
     await until(() => harness.content.stats().fetching === 0);
   });
 
-  test("C5: a reader that takes nothing makes nothing be fetched but what is a little ahead of it", async () => {
+  test("C5: a stalled reader causes only a little prefetching", async () => {
     const data = makeData(7, 40 * chunk);
     const node = await nodeWith(data);
     const harness = harnessWith({ nodeUrls: [node.url] }, data);
@@ -150,8 +150,8 @@ describe("how much is fetched", () => {
   });
 });
 
-describe("what is said of it", () => {
-  test("a slice of a root is an item; it and its root are stored once", async () => {
+describe("an opened content", () => {
+  test("an item is a slice of its root; both are stored once", async () => {
     const data = makeData(10, 3 * chunk);
     const node = await nodeWith(data);
     const harness = harnessWith({ nodeUrls: [node.url] }, data);
@@ -168,7 +168,7 @@ describe("what is said of it", () => {
     expect(node.requests.length).toBe(before);
   });
 
-  test("a file is given once all of the span was compared, at the byte where the content begins", async () => {
+  test("a file is returned once all of the span was compared, with the byte where the content begins", async () => {
     const data = makeData(11, 3 * chunk);
     const node = await nodeWith(data);
     const harness = harnessWith({ nodeUrls: [node.url] }, data);
@@ -183,7 +183,7 @@ describe("what is said of it", () => {
     expect(isSame(bytes, data.bytes.subarray(1_244, 2 * chunk))).toBe(true);
   });
 
-  test("a transaction's hash is known after it was read whole, also after a restart", async () => {
+  test("a transaction's hash is known after a complete read, also after a restart", async () => {
     const data = makeData(12, 2 * chunk + 5);
     const node = await nodeWith(data);
     let harness = harnessWith({ nodeUrls: [node.url] }, data);
@@ -212,8 +212,8 @@ describe("what is said of it", () => {
   });
 });
 
-describe("what the index does not have", () => {
-  test("an unknown id is not found, and is not asked for again for a moment", async () => {
+describe("content that the index lacks", () => {
+  test("an unknown id is not found, and is not requested again for a short time", async () => {
     const node = await nodeWith();
     const gateway = await nodeWith();
     const harness = harnessWith({ nodeUrls: [node.url], gatewayUrls: [gateway.url] });
@@ -226,7 +226,7 @@ describe("what the index does not have", () => {
     expect([node.requests.length, gateway.requests.length]).toEqual([2, 3]);
   });
 
-  test("C5: 1,000 who want the same unknown id ask once", async () => {
+  test("C5: 1,000 concurrent readers of an unknown id cause one request", async () => {
     const node = await nodeWith();
     const harness = harnessWith({ nodeUrls: [node.url] });
     const all = Array.from({ length: 1_000 }, () => failureOf(harness.content.open(madeId(21), none)));
@@ -234,7 +234,7 @@ describe("what the index does not have", () => {
     expect(node.requests).toHaveLength(1);
   });
 
-  test("P1: a gateway's content that is blocked by its hash leaves in no way, whole or in part", async () => {
+  test("P1: a gateway's content that is blocked by its hash is never served, complete or by range", async () => {
     const [body, other] = [madeBytes(26, 300_000), madeBytes(27, 300_000)];
     const gateway = await nodeWith();
     gateway.addRaw(madeId(26), body, { "content-type": "image/png" });
@@ -255,7 +255,7 @@ describe("what the index does not have", () => {
     expect(isSame(await spared.bytes(span, none), other.subarray(span.start, span.end))).toBe(true);
   });
 
-  test("bytes on the word of a gateway that is set as not trusted are not told as trusted", async () => {
+  test("bytes of an untrusted gateway are not reported as trusted", async () => {
     const gateway = await nodeWith();
     gateway.addRaw(madeId(28), madeBytes(28, 1_000), { "content-type": "image/png" });
     const untrusted = JSON.stringify({ [gateway.url]: { priority: 2, trusted: false } });
@@ -279,7 +279,7 @@ describe("what the index does not have", () => {
     expect(harness.extents.stats().bytes).toBe(0);
   });
 
-  test("C3: a source in trouble is never an absence", async () => {
+  test("C3: a source with a fault is never an absence", async () => {
     const node = await nodeWith();
     const gateway = await nodeWith();
     const harness = harnessWith({ nodeUrls: [node.url], gatewayUrls: [gateway.url], timeouts: impatient });
@@ -323,7 +323,7 @@ describe("what the index does not have", () => {
   });
 });
 
-describe("what is rejected", () => {
+describe("blocked content", () => {
   test("an id, the transaction around it, or its hash: blocked on opening", async () => {
     const data = makeData(30, chunk);
     const harness = harnessWith({ nodeUrls: ["http://127.0.0.1:1"] }, data);
@@ -368,7 +368,7 @@ describe("what is rejected", () => {
     }
   });
 
-  test("a blocked item is found among more items than one look takes", async () => {
+  test("a blocked item is found among more items than one query returns", async () => {
     const data = makeData(32, chunk);
     const node = await nodeWith(data);
     const harness = harnessWith({ nodeUrls: [node.url] }, data);
@@ -381,7 +381,7 @@ describe("what is rejected", () => {
     expect(await failureOf(opened.bytes({ start: 0, end: 4_321 * 50 }, none))).toBe("undefined");
   });
 
-  test("while a hash is blocked, a transaction of unknown hash is hashed before any of it leaves", async () => {
+  test("while a hash is blocked, a transaction of unknown hash is hashed before any byte is sent", async () => {
     const data = makeData(33, chunk + 1_000);
     const node = await nodeWith(data);
     const harness = harnessWith({ nodeUrls: [node.url] }, data);
@@ -405,7 +405,7 @@ describe("ensure and keep", () => {
     held.release();
   });
 
-  test("what no space is for is busy, and is served all the same", async () => {
+  test("a span without space in the cache is busy, and is served nevertheless", async () => {
     const data = makeData(41, 20 * chunk);
     const node = await nodeWith(data);
     const harness = harnessWith({ nodeUrls: [node.url], bytesMax: mebibyte }, data);
@@ -415,7 +415,7 @@ describe("ensure and keep", () => {
     expect(harness.extents.stats().bytes).toBeLessThanOrEqual(mebibyte);
   });
 
-  test("a body that was verified otherwise is stored and read without asking anyone", async () => {
+  test("a body that was verified elsewhere is stored and read without a request", async () => {
     const bytes = madeBytes(42, 2 * mebibyte + 3);
     const root = { id: madeId(42), dataRoot: "", size: bytes.length };
     const harness = harnessWith({ nodeUrls: ["http://127.0.0.1:1"] });

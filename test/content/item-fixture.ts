@@ -26,7 +26,7 @@ export type ItemFixture = Readonly<{
   /** Posts a transaction with data in chunks, and mines it. */
   postData: (data: Uint8Array, tags: readonly Tag[]) => Promise<Id>;
   postBundle: (items: readonly MadeItem[]) => Promise<PostedBundle>;
-  /** The chain as it stands. */
+  /** The present chain. */
   mine: (count: number) => Promise<void>;
   close: () => Promise<void>;
 }>;
@@ -44,7 +44,7 @@ export async function openItemFixture(): Promise<ItemFixture> {
     const { id } = await post(devnet, rsa, { stated: statedOf(data), tags });
     for (const body of chunkPosts(data)) {
       const outcome = devnet.postChunk(body);
-      if (outcome.kind !== "stored") throw new Error(`the chain refused a chunk: ${outcome.kind}`);
+      if (outcome.kind !== "stored") throw new Error(`the chain rejected a chunk: ${outcome.kind}`);
     }
     await devnet.mine(1);
     return id;
@@ -76,10 +76,10 @@ export async function openItemFixture(): Promise<ItemFixture> {
   };
 }
 
-/** A gateway that answers HEAD and GET of `/raw/{id}`, and queries for `bundledIn`. */
+/** A gateway that serves HEAD and GET of `/raw/{id}`, and queries for `bundledIn`. */
 export type FakeGateway = FaultServer &
   Readonly<{
-    /** Headers with which `/raw/{id}` is answered, its body, and the bundle that it is said to lie in. */
+    /** Response headers of `/raw/{id}`, its body, and the bundle that the gateway reports. */
     raw: Map<Id, Readonly<{ headers: Readonly<Record<string, string>>; body: Uint8Array }>>;
     parents: Map<Id, Id | null>;
   }>;
@@ -107,7 +107,7 @@ function queryResponse(parents: FakeGateway["parents"], { body }: FaultyRequest)
   return { status: 200, body: JSON.stringify({ data: { transaction } }) };
 }
 
-/** The headers with which a gateway tells where an item lies. */
+/** The headers in which a gateway reports the place of an item. */
 export function rootHeaders(rootId: Id, { itemOffset, headerSize }: MadePlace): Record<string, string> {
   return {
     "x-ar-io-root-transaction-id": rootId,

@@ -1,5 +1,5 @@
 /**
- * Data items that the index does not have, on a real chain: found by whatever tells where they lie, checked,
+ * Data items that the index lacks, on a real chain: found by each source of their places, checked,
  * served as slices of their root's data; not found only when everyone says so; never other bytes under an
  * item's id.
  * @module
@@ -115,7 +115,7 @@ async function codeOf(work: Promise<unknown>): Promise<string> {
 
 const wholeOf = (opened: OpenContent) => joined(opened.read({ start: 0, end: opened.size }, none));
 
-/** Everything that tells where an item lies: what to add to a rig, and what to ask with. */
+/** Every source of an item's place: additions to a fixture, and the hint to send. */
 type Teller = (id: Id) => Promise<Readonly<{ options?: Partial<HarnessOptions>; hint?: Hint }>>;
 
 const chainOf = (id: Id) => [bundle.rootId, ...bundle.place(id).parents];
@@ -200,7 +200,7 @@ describe("an item is found", () => {
       expect(fixture.node.requests.length).toBe(asked); // it is remembered, and its bytes are here
     });
 
-  test("whatever its signature's type", async () => {
+  test("with each signature type", async () => {
     const harness = harnessOf();
     const hint = { rootId: bundle.rootId, path: [], itemOffset: undefined };
     for (const item of ofAllTypes) {
@@ -210,7 +210,7 @@ describe("an item is found", () => {
     expect(fixture.node.requests.filter((line) => line === `GET /tx/${bundle.rootId}`)).toHaveLength(1);
   });
 
-  test("once for 200 who ask at the same time", async () => {
+  test("once for 200 concurrent readers", async () => {
     const harness = harnessOf({ rootFiles: [fileOf([direct.id, { r: idBytes(bundle.rootId) }])] });
     const all = await Promise.all(Array.from({ length: 200 }, () => harness.content.open(direct.id, none)));
     for (const opened of all) expect(opened.verified).toBe(true);
@@ -219,7 +219,7 @@ describe("an item is found", () => {
     expect(fixture.chunkRequests()).toBe(1);
   });
 
-  test("verified where its root is in the index, stable as the root is, and its weave offset not asked for", async () => {
+  test("verified where its root is in the index, stable as the root is, and its weave offset is not requested", async () => {
     const known = harnessOf({ rootFiles: [fileOf([direct.id, { r: idBytes(bundle.rootId) }])] });
     const first = await known.content.open(direct.id, none);
     const root = first.root;
@@ -243,8 +243,8 @@ describe("an item's root", () => {
     (harness: Partial<HarnessOptions>) => Partial<HarnessOptions>,
     Fault | null,
   ])[] = [
-    ["whose status nobody tells", (options) => options, { kind: "response", response: { status: 404 } }],
-    ["whose status is trouble", (options) => options, { kind: "reset" }],
+    ["whose status is unknown", (options) => options, { kind: "response", response: { status: 404 } }],
+    ["whose status request fails", (options) => options, { kind: "reset" }],
     [
       "at a height where another block was followed",
       (options) => ({
@@ -262,7 +262,7 @@ describe("an item's root", () => {
     expect(isSame(await wholeOf(opened), direct.payload)).toBe(true);
   });
 
-  test("is accepted in its block only: not in one that does not name it, nor in one that was altered", async () => {
+  test("is accepted in its block only: not in a block that does not contain it, nor in an altered one", async () => {
     const status = await (await fetch(`${fixture.node.url}/tx/${bundle.rootId}/status`)).json();
     const text = await (await fetch(`${fixture.node.url}/block/hash/${status.block_indep_hash}`)).text();
     const other = await (await fetch(`${fixture.node.url}/block/height/0`)).text();
@@ -279,7 +279,7 @@ describe("an item's root", () => {
   });
 });
 
-test("an item whose root a reorganisation took out of its block is not verified any more", async () => {
+test("an item whose root left its block in a reorg is no longer verified", async () => {
   const item = makeItem(300);
   const posted = await fixture.postBundle([item]);
   const harness = harnessOf({ rootFiles: [fileOf([item.id, { r: idBytes(posted.rootId) }])] });
@@ -288,7 +288,7 @@ test("an item whose root a reorganisation took out of its block is not verified 
   fixture.node.setFault(({ path }) =>
     isStatus(path) ? { kind: "response", response: { status: 202, body: "Pending" } } : undefined,
   );
-  expect((await harness.content.open(item.id, none)).verified).toBe(true); // nobody has told us yet
+  expect((await harness.content.open(item.id, none)).verified).toBe(true); // the reorg is not known yet
   harness.content.forgetAll();
   expect((await harness.content.open(item.id, none)).verified).toBe(false);
   fixture.node.setFault(() => undefined);
@@ -306,7 +306,7 @@ describe("a large item", () => {
     fake = await fixture.postBundle([forged, makeItem(10)]);
   });
 
-  test("is found by its header: a range fetches the chunks that it touches, and is not called verified", async () => {
+  test("is found by its header: a range fetches the chunks that it touches, and is not verified", async () => {
     const harness = harnessOf({ rootFiles: [fileOf([big.id, { r: idBytes(large.rootId) }])] });
     const opened = await harness.content.open(big.id, none);
     expect(opened).toMatchObject({
@@ -357,7 +357,7 @@ describe("a large item", () => {
     },
   );
 
-  test("never ends whole where its payload is not its own: the last piece stays here", async () => {
+  test("with a forged payload never ends completely: its last piece is not sent", async () => {
     const harness = harnessOf({ rootFiles: [fileOf([forged.id, { r: idBytes(fake.rootId) }])] });
     const opened = await harness.content.open(forged.id, none);
     let got = 0;
@@ -368,7 +368,7 @@ describe("a large item", () => {
     expect(got).toBeLessThan(opened.size);
   });
 
-  test("is checked whole where anyone says where it lies: a stranger cannot put other bytes under its id", async () => {
+  test("found by a client's hint is checked completely: a client cannot put other bytes under its id", async () => {
     const honest = { rootId: large.rootId, path: [], itemOffset: undefined };
     const opened = await harnessOf().content.open(big.id, none, honest);
     expect(opened.verified).toBe(true);
@@ -377,7 +377,7 @@ describe("a large item", () => {
     expect(await codeOf(harnessOf().content.open(forged.id, none, staged))).toBe("not_found");
   });
 
-  test("of more than 16 MiB is not looked for where anyone says that it is", async () => {
+  test("of more than 16 MiB is not looked for by a client's hint", async () => {
     const huge = makeItem(16 * mebibyte);
     const posted = await fixture.postBundle([huge]);
     const hint = { rootId: posted.rootId, path: [], itemOffset: undefined };
@@ -387,7 +387,7 @@ describe("a large item", () => {
   });
 });
 
-describe("who says what is not so", () => {
+describe("a false place", () => {
   const small = makeItem(2_000);
   const forged = forgedItem(small);
   const decoy = makeNested([makeItem(1_000)]);
@@ -400,14 +400,14 @@ describe("who says what is not so", () => {
     plainId = await fixture.postData(small.bytes, [{ name: "Content-Type", value: "text/plain" }]);
   });
 
-  const lies: readonly (readonly [string, () => Hint, "wrong" | "fault"])[] = [
-    ["that it lies in what is no bundle", () => hintTo(plainId), "wrong"],
-    ["that it lies in a bundle where it does not", () => hintTo(bundle.rootId), "wrong"],
-    ["that it lies at another byte", () => ({ ...hintTo(honest.rootId), itemOffset: decoyByte() }), "wrong"],
-    ["that it lies in another bundle", () => ({ ...hintTo(honest.rootId), path: [decoy.id] }), "wrong"],
-    ["where something else stands under its name", () => hintTo(fake.rootId), "wrong"],
-    ["that it lies in what is nowhere", () => hintTo(madeId(77)), "fault"],
-    ["that it lies in a data item", () => hintTo(direct.id), "fault"],
+  const falsePlaces: readonly (readonly [string, () => Hint, "wrong" | "fault"])[] = [
+    ["in a transaction that is not a bundle", () => hintTo(plainId), "wrong"],
+    ["in another bundle than its own", () => hintTo(bundle.rootId), "wrong"],
+    ["at another byte", () => ({ ...hintTo(honest.rootId), itemOffset: decoyByte() }), "wrong"],
+    ["in another nested bundle", () => ({ ...hintTo(honest.rootId), path: [decoy.id] }), "wrong"],
+    ["of a fake item with its id", () => hintTo(fake.rootId), "wrong"],
+    ["in a root that does not exist", () => hintTo(madeId(77)), "fault"],
+    ["in a data item", () => hintTo(direct.id), "fault"],
   ];
 
   const decoyByte = () => honest.place(decoy.id).itemOffset + 500;
@@ -416,11 +416,11 @@ describe("who says what is not so", () => {
     return { rootId, path: [], itemOffset: undefined };
   }
 
-  test.each(lies)(
-    "%s: a gateway is asked less, and another one's word is taken; alone it makes trouble, not an absence",
-    async (_name, lie, blame) => {
+  test.each(falsePlaces)(
+    "%s: its gateway is asked less often, and another one's place is used; alone it is a fault, not an absence",
+    async (_name, placeOf, blame) => {
       const [liar, other] = [await gatewayOf(), await gatewayOf()];
-      const { rootId, path, itemOffset } = lie();
+      const { rootId, path, itemOffset } = placeOf();
       const headers: Record<string, string> = { "x-ar-io-root-transaction-id": rootId };
       if (path.length > 0) headers["x-ar-io-root-path"] = path.join(",");
       if (itemOffset !== undefined) headers["x-ar-io-root-data-item-offset"] = String(itemOffset);
@@ -452,8 +452,8 @@ describe("who says what is not so", () => {
     },
   );
 
-  test.each(lies)("%s: a file is passed over, and the next one is looked into", async (_name, lie) => {
-    const { rootId, path, itemOffset } = lie();
+  test.each(falsePlaces)("%s: a file is skipped, and the next one is searched", async (_name, placeOf) => {
+    const { rootId, path, itemOffset } = placeOf();
     const value: Record<string, Packable> =
       path.length > 0 ? { p: [rootId, ...path].map(idBytes) } : { r: idBytes(rootId) };
     if (itemOffset !== undefined) value["i"] = itemOffset;
@@ -467,20 +467,23 @@ describe("who says what is not so", () => {
     expect(await codeOf(harnessOf({ rootFiles: [bad] }).content.open(small.id, none))).toBe("source_failed");
   });
 
-  test.each(lies)("%s: a client gets nothing by it, and spoils nothing for others", async (_name, lie) => {
-    const harness = harnessOf({ rootFiles: [fileOf([small.id, { r: idBytes(honest.rootId) }])] });
-    const [told, untold] = await Promise.all([
-      harness.content.open(small.id, none, lie()),
-      harness.content.open(small.id, none),
-    ]);
-    for (const opened of [told, untold]) expect(isSame(await wholeOf(opened), small.payload)).toBe(true);
-    const alone = harnessOf();
-    expect(await codeOf(alone.content.open(small.id, none, lie()))).toBeOneOf(["not_found", "source_failed"]);
-    expect(await codeOf(alone.content.open(small.id, none))).toBe("not_found");
-    expect((await alone.content.open(small.id, none, hintTo(honest.rootId))).verified).toBe(true);
-  });
+  test.each(falsePlaces)(
+    "%s: a client's hint gains nothing, and does not affect other clients",
+    async (_name, placeOf) => {
+      const harness = harnessOf({ rootFiles: [fileOf([small.id, { r: idBytes(honest.rootId) }])] });
+      const [hinted, unhinted] = await Promise.all([
+        harness.content.open(small.id, none, placeOf()),
+        harness.content.open(small.id, none),
+      ]);
+      for (const opened of [hinted, unhinted]) expect(isSame(await wholeOf(opened), small.payload)).toBe(true);
+      const alone = harnessOf();
+      expect(await codeOf(alone.content.open(small.id, none, placeOf()))).toBeOneOf(["not_found", "source_failed"]);
+      expect(await codeOf(alone.content.open(small.id, none))).toBe("not_found");
+      expect((await alone.content.open(small.id, none, hintTo(honest.rootId))).verified).toBe(true);
+    },
+  );
 
-  test("queries that go in circles, too deep, or elsewhere make trouble", async () => {
+  test("query responses with loops, too many levels, or other items are faults", async () => {
     const [one, two] = [madeId(1), madeId(2)];
     const chains: readonly (readonly [string, readonly (readonly [Id, Id | null])[]])[] = [
       ["itself", [[small.id, small.id]]],
@@ -521,7 +524,7 @@ describe("who says what is not so", () => {
     ["has an offset that is a text", () => writeRootIndex([[small.id, { r: new Uint8Array(32), i: "1" }]])],
     ["is random", () => crypto.getRandomValues(new Uint8Array(8_192))],
   ];
-  test.each(badFiles)("a file that %s makes trouble, here and by ranges", async (name, make) => {
+  test.each(badFiles)("a file that %s is a fault, on disk and by ranges", async (name, make) => {
     const path = join(folder, `${Bun.randomUUIDv7()}.cdb`);
     writeFileSync(path, make());
     const server = await fileServerOf(make());
@@ -534,7 +537,7 @@ describe("who says what is not so", () => {
     expect(await codeOf(missing.content.open(small.id, none))).toBe("source_failed");
   });
 
-  test("a file that is replaced is read anew", async () => {
+  test("a replaced file is read again", async () => {
     const path = fileOf([madeId(3), { r: idBytes(honest.rootId) }]);
     const harness = harnessOf({ rootFiles: [path] });
     expect(await codeOf(harness.content.open(small.id, none))).toBe("not_found");
@@ -553,7 +556,7 @@ describe("who says what is not so", () => {
 describe("fault", () => {
   const faults: readonly (readonly [string, Fault])[] = [
     ["the connection is reset", { kind: "reset" }],
-    ["nothing is answered", { kind: "hang", at: "headers" }],
+    ["no response", { kind: "hang", at: "headers" }],
     ["the connection ends before the headers", { kind: "cut", at: "headers" }],
     ["the body stops at its first byte", { kind: "hang", at: 0 }],
     ["the body ends in the middle", { kind: "cut", at: 5 }],
@@ -574,7 +577,7 @@ describe("fault", () => {
     ["everything", () => true, few],
   ];
   for (const [what, isIt, some] of parts)
-    test.each(some)(`with ${what}, where %s, is told as such, and passes`, async (_name, fault) => {
+    test.each(some)(`with ${what}, where %s, is reported as a fault, and recovers`, async (_name, fault) => {
       const rootFiles = [fileOf([direct.id, { r: idBytes(bundle.rootId) }])];
       const harness = harnessOf({ rootFiles, timeouts: timeoutsFor(fault) });
       fixture.node.setFault(({ path }) => (isIt(path) ? fault : undefined));
@@ -587,14 +590,14 @@ describe("fault", () => {
 
   // A response to HEAD has no body to be wrong.
   const ofHeads = faults.filter(([, fault]) => fault.kind !== "flip" && !JSON.stringify(fault).includes("html"));
-  test.each(ofHeads)("with a gateway, where %s, is told as such", async (_name, fault) => {
+  test.each(ofHeads)("with a gateway, where %s, is reported as a fault", async (_name, fault) => {
     const gateway = await gatewayOf();
     gateway.setFault(() => fault);
     const harness = harnessOf({ gatewayUrls: [gateway.url], timeouts: timeoutsFor(fault) });
     expect(await codeOf(harness.content.open(direct.id, none))).toBeOneOf(["source_failed", "source_timeout"]);
   });
 
-  test.each(faults)("with a file, where %s, is told as such, and passes", async (_name, fault) => {
+  test.each(faults)("with a file, where %s, is reported as a fault, and recovers", async (_name, fault) => {
     const server = await fileServerOf(writeRootIndex([[direct.id, { r: idBytes(bundle.rootId) }]]));
     const harness = harnessOf({ rootFiles: [server.url], timeouts: timeoutsFor(fault) });
     server.setFault(() => fault);
@@ -606,7 +609,7 @@ describe("fault", () => {
     expect((await harness.content.open(direct.id, none)).verified).toBe(true);
   });
 
-  test("with one source does not hide what another one knows, nor hold it up", async () => {
+  test("with one source neither hides nor delays the result of another one", async () => {
     const hanging = await gatewayOf();
     hanging.setFault(() => ({ kind: "hang", at: "headers" }));
     const harness = harnessOf({
@@ -615,10 +618,10 @@ describe("fault", () => {
     });
     const opened = await harness.content.open(direct.id, none);
     expect(opened.verified).toBe(true);
-    await until(() => hanging.openSockets() === 0); // the loser was let go
+    await until(() => hanging.openSockets() === 0); // the slower request was aborted
   });
 
-  test("of all sources ends in time, and lets them go", async () => {
+  test("of all sources ends in time, and aborts their requests", async () => {
     const hanging = await gatewayOf();
     for (const server of [hanging, fixture.node]) server.setFault(() => ({ kind: "hang", at: "headers" }));
     const harness = harnessOf({
@@ -629,7 +632,7 @@ describe("fault", () => {
     await until(() => hanging.openSockets() + fixture.node.openSockets() === 0);
   });
 
-  test("with a better proof leaves a gateway's word, after a moment", async () => {
+  test("with a better proof leaves a gateway's unproven place, after a short time", async () => {
     const [gateway, hanging] = [await gatewayOf(), await fileServerOf(writeRootIndex([]))];
     gateway.raw.set(direct.id, { headers: {}, body: direct.payload });
     hanging.setFault(() => ({ kind: "hang", at: "headers" }));
@@ -642,7 +645,7 @@ describe("fault", () => {
     expect(isSame(await wholeOf(opened), direct.payload)).toBe(true);
   });
 
-  test("is not made by an id that nobody has: it is absent, and remembered so", async () => {
+  test("is not the result for an unknown id, which is absent and cached as absent", async () => {
     const gateway = await gatewayOf();
     const harness = harnessOf({
       gatewayUrls: [gateway.url],
@@ -654,15 +657,15 @@ describe("fault", () => {
   });
 });
 
-describe("what is rejected", () => {
+describe("blocked content", () => {
   const hint = () => ({ rootId: bundle.rootId, path: [], itemOffset: undefined });
-  const refusals: readonly (readonly [string, () => Id])[] = [
+  const blockedIds: readonly (readonly [string, () => Id])[] = [
     ["itself", () => nestedDeep.id],
     ["the bundle around it", () => deep3.id],
     ["a bundle further out", () => deep1.id],
     ["its transaction", () => bundle.rootId],
   ];
-  test.each(refusals)("%s: an item does not leave", async (_name, blocked) => {
+  test.each(blockedIds)("%s: the item is not served", async (_name, blocked) => {
     const harness = harnessOf();
     const opened = await harness.content.open(nestedDeep.id, none, hint());
     harness.blockedIds.add(blocked());
@@ -675,7 +678,7 @@ describe("what is rejected", () => {
     expect(isSame(await wholeOf(opened), nestedDeep.payload)).toBe(true);
   });
 
-  test("by hash: an item does not leave, also when its hash was not known", async () => {
+  test("hash: the item is not served, also when its hash was unknown", async () => {
     const item = makeItem(2 * mebibyte);
     const posted = await fixture.postBundle([item]);
     const harness = harnessOf({
@@ -690,7 +693,7 @@ describe("what is rejected", () => {
   });
 });
 
-test("60 items in random bundles, and sources of which most lie or fail: each response is right, or trouble", async () => {
+test("60 items in random bundles, with mostly false or failing sources: each response is right or a fault", async () => {
   const seed = Number(process.env["TEST_SEED"] ?? Date.now() % 1e9);
   console.log(`seed ${seed} (TEST_SEED)`);
   const random = seeded(seed);
@@ -710,8 +713,8 @@ test("60 items in random bundles, and sources of which most lie or fail: each re
     fileOf(
       ...items.map(({ id }): readonly [Id, Readonly<Record<string, Packable>>] => {
         const truth = truthOf(id);
-        const lie = posted[below(posted.length)];
-        const { rootId } = (random() < 0.4 ? truth : lie) ?? bundle;
+        const wrong = posted[below(posted.length)];
+        const { rootId } = (random() < 0.4 ? truth : wrong) ?? bundle;
         const i = random() < 0.5 ? truth?.place(id).itemOffset : below(5_000);
         return [id, random() < 0.5 ? { r: idBytes(rootId) } : { r: idBytes(rootId), i: i ?? 0 }];
       }),

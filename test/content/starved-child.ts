@@ -47,7 +47,7 @@ async function numbers(first: number, last: number): Promise<void> {
   for (let number = first; number <= last; number++) await read(number);
 }
 
-/** Fills the disk with somebody else's file. */
+/** Fills the disk with an unrelated file. */
 function fillDisk(path: string): void {
   const file = openSync(path, "w");
   try {

@@ -1,5 +1,5 @@
 /**
- * C6: the disk is full, the handles are used up, writings fail. What is asked for is served through, nothing wrong is
+ * C6: the disk is full, the handles are used up, writes fail. Requested content is passed through, nothing wrong is
  * stored, and it works again by itself.
  * Source: docs/reference/threats.md (C6).
  * @module
@@ -80,7 +80,7 @@ describe("C6: without", () => {
 
   testWith(
     { there: works("sh", "-c", "ulimit -n 96"), what: "ulimit" },
-    "handles (ulimit -n 96): trouble, never wrong bytes, nothing is taken for lost, and it passes",
+    "handles (ulimit -n 96): faults, never wrong bytes; no data counts as lost, and reads recover",
     async () => {
       const words = [process.execPath, child, "handles", join(folder, "handles"), node.url];
       const script = `ulimit -n 96 && exec ${words.map((word) => `'${word}'`).join(" ")}`;

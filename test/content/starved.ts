@@ -6,7 +6,7 @@ import { type MadeData, makeData } from "../chain/data-node.ts";
 
 /** What the process says. */
 export type Report = {
-  /** Readings that gave the right bytes; that were told as trouble; that were neither. */
+  /** Counts of reads with the right bytes, of reported faults, and of the rest. */
   right: number;
   fault: number;
   wrong: string[];
@@ -15,7 +15,7 @@ export type Report = {
   rejectedWrites: number;
   /** Files and steps that were found lost or damaged. */
   lost: number;
-  /** What is wrong with the map and with the disk at the end. */
+  /** Errors of the map and of the disk at the end. */
   faults: string[];
 };
 

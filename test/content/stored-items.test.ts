@@ -21,7 +21,7 @@ import { type Harness, type HarnessOptions, isSame, joined, openHarness } from "
 import { type ItemFixture, openItemFixture, type PostedBundle } from "./item-fixture.ts";
 
 const none = new AbortController().signal;
-const folder = mkdtempSync(join(tmpdir(), "cairn-kept-items-"));
+const folder = mkdtempSync(join(tmpdir(), "cairn-stored-items-"));
 const closers: (() => Promise<unknown>)[] = [];
 const direct = makeItem(2_000);
 const nested = makeItem(700);
@@ -47,7 +47,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** A rig whose places are stored; each test has a folder of its own, which survives it. */
+/** A fixture whose places are stored; each test has its own folder, which outlives the fixture. */
 async function inFolder<Value>(
   own: string,
   options: Partial<HarnessOptions>,
@@ -61,7 +61,7 @@ async function inFolder<Value>(
   }
 }
 
-const newFolder = () => mkdtempSync(join(folder, "rig-"));
+const newFolder = () => mkdtempSync(join(folder, "test-"));
 
 function indexOf(id: Id, rootId = bundle.rootId): string {
   const path = join(folder, `${Bun.randomUUIDv7()}.cdb`);
@@ -96,7 +96,7 @@ describe("an item that was found", () => {
   test.each([
     ["in a transaction", direct],
     ["in a nested bundle", nested],
-  ])("%s is found after a restart, with nobody left who tells where", async (_name, item) => {
+  ])("%s is found after a restart, without any source of its place", async (_name, item) => {
     const own = newFolder();
     await inFolder(own, { rootFiles: [indexOf(item.id)] }, (harness) => harness.content.open(item.id, none));
     fixture.node.requests.length = 0;
@@ -104,13 +104,13 @@ describe("an item that was found", () => {
       const opened = await harness.content.open(item.id, none);
       expect([opened.verified, isSame(await wholeOf(opened), item.payload)]).toEqual([true, true]);
     });
-    // Its place is known: nobody is asked for the id itself.
+    // Its place is known: no source is asked for the id itself.
     expect(fixture.node.requests).not.toContain(`GET /tx/${item.id}`);
     const { parents: path, itemOffset } = bundle.place(item.id);
     expect(rowOf(own, item.id)).toMatchObject({ rootId: bundle.rootId, path, itemOffset });
   });
 
-  test("and is large stays verified once all of it was checked", async () => {
+  test("and is large stays verified after a complete check", async () => {
     const own = newFolder();
     await inFolder(own, { rootFiles: [indexOf(large.id)] }, async (harness) => {
       const opened = await harness.content.open(large.id, none);
@@ -136,7 +136,7 @@ describe("an item that was found", () => {
     });
   });
 
-  test("is looked for again, and its place stays, when its root cannot be had for a moment", async () => {
+  test("is looked for again, and its place stays, after its root was temporarily unavailable", async () => {
     const own = newFolder();
     await inFolder(own, { rootFiles: [indexOf(direct.id)] }, (harness) => harness.content.open(direct.id, none));
     fixture.node.setFault(() => ({ kind: "reset" }));
@@ -150,15 +150,15 @@ describe("an item that was found", () => {
   });
 });
 
-describe("a row that is untrue", () => {
+describe("a false row", () => {
   const digest = new Uint8Array(32).fill(1);
   const wrong: readonly (readonly [string, () => StoredPlace])[] = [
     ["root", () => ({ rootId: otherRootId, path: [], itemOffset: 96, itemSize: 1, digest })],
-    ["root, which is no bundle,", () => ({ rootId: plainId, path: [], itemOffset: 0, itemSize: 1, digest })],
+    ["root, which is not a bundle,", () => ({ rootId: plainId, path: [], itemOffset: 0, itemSize: 1, digest })],
     ["offset", () => ({ rootId: bundle.rootId, path: [], itemOffset: 77, itemSize: 1, digest })],
     ["path", () => ({ rootId: bundle.rootId, path: [madeId(4)], itemOffset: 0, itemSize: 1, digest })],
   ];
-  test.each(wrong)("in its %s is dropped, and the place that others tell is stored", async (_name, place) => {
+  test.each(wrong)("in its %s is dropped, and the place from other sources is stored", async (_name, place) => {
     const own = newFolder();
     writeRow(own, nested.id, place());
     await inFolder(own, {}, async (harness) => {
@@ -173,7 +173,7 @@ describe("a row that is untrue", () => {
     expect(rowOf(own, nested.id)?.itemOffset).toBe(bundle.place(nested.id).itemOffset);
   });
 
-  test("never lends its digest to another place", async () => {
+  test("never gives its digest to another place", async () => {
     const own = newFolder();
     const { itemOffset } = bundle.place(large.id);
     writeRow(own, large.id, { rootId: bundle.rootId, path: [], itemOffset, itemSize: 5, digest });
@@ -195,7 +195,7 @@ describe("the file", () => {
     digest: undefined,
   });
 
-  test("keeps the places that were used last, over restarts", () => {
+  test("stores the most recently used places, over restarts", () => {
     const path = join(newFolder(), "rows.sqlite");
     let rows = openFoundItems(path, { log: silentLog, rowsMax: 3 });
     for (const number of [1, 2, 3]) rows.store(madeId(number), place(number));
@@ -210,7 +210,7 @@ describe("the file", () => {
     rows.close();
   });
 
-  test("keeps the digest of a place until another place is stored", () => {
+  test("stores the digest of a place until another place is stored", () => {
     const rows = openFoundItems(join(newFolder(), "rows.sqlite"), { log: silentLog });
     const digest = new Uint8Array(32).fill(7);
     rows.store(madeId(1), { ...place(1), digest });
@@ -221,7 +221,7 @@ describe("the file", () => {
     rows.close();
   });
 
-  test("is made anew when it is damaged, with a warning", () => {
+  test("is created again when it is damaged, with a warning", () => {
     const path = join(newFolder(), "rows.sqlite");
     writeFileSync(path, "not a database, but long enough to be read as the head of one".repeat(200));
     const { log, lines } = createRecordingLog();

@@ -72,7 +72,7 @@ function openItems(sizes: readonly number[], verifiedAt?: number) {
 const codeOf = (error: unknown) => (error instanceof Failure ? error.code : String(error));
 const bytesRead = () => Number(/rchar: (\d+)/.exec(readFileSync("/proc/self/io", "utf8"))?.[1]);
 
-test("C5: an item is read and hashed once before its first response, by all who ask at once, and by nobody later", async () => {
+test("C5: an item is read and hashed once before its first response, for all concurrent readers, and never again", async () => {
   const { open, bodyOf } = openItems([2 ** 20, 200_000, 0, 1]);
   const before = bytesRead();
   const opened = await Promise.all(Array.from({ length: count }, (_, at) => open(at % 4)));
@@ -85,7 +85,7 @@ test("C5: an item is read and hashed once before its first response, by all who 
   }
 });
 
-test(`${count} who open an item of 1 MiB at once hold no copy of it each`, async () => {
+test(`${count} concurrent readers of an item of 1 MiB do not hold one copy each`, async () => {
   const { open } = openItems([2 ** 20]);
   Bun.gc(true);
   const before = process.memoryUsage.rss();
@@ -95,7 +95,7 @@ test(`${count} who open an item of 1 MiB at once hold no copy of it each`, async
   expect(grown).toBeLessThan(64 * 2 ** 20);
 });
 
-test("every span of an item is what was uploaded, while others are added behind it", async () => {
+test("each span of an item has the uploaded bytes, while other items are added after it", async () => {
   const { open, path, bodyOf } = openItems([5 * step + 17, 2 * step]);
   const found = await open(0);
   const whole = bodyOf(0);
@@ -119,7 +119,7 @@ test("every span of an item is what was uploaded, while others are added behind 
   expect(await found.file({ start: 0, end: found.size }, never)).toBeUndefined();
 });
 
-test("C4: a byte that changes after an item was compared never leaves, nor does the item afterwards", async () => {
+test("C4: a byte that changes after the comparison is never sent, nor is the item afterwards", async () => {
   for (const at of [0, step, 2 * step + 5, 3 * step - 1]) {
     const { open, path, payloads, ids, bodyOf } = openItems([3 * step, 10]);
     const found = await open(0);
@@ -158,7 +158,7 @@ test("C4: an item whose file is cut short, or gone, is not served", async () => 
   expect(await open(0).then(({ verified }) => verified)).toBeTrue(); // found out when it is read
 });
 
-test("a large item of an earlier process is hashed once for all who ask at once, and again when its file changes", async () => {
+test("a large item of an earlier process is hashed once for all concurrent readers, and again when its file changes", async () => {
   const size = 3 * 2 ** 20;
   const { open, path, payloads, ids } = openItems([size]);
   const before = bytesRead();

@@ -1,5 +1,5 @@
 /**
- * Proofs of chunks from data that lies here: the data is hashed once, however many ask, and also where it has no proof.
+ * Chunk proofs from local data: the data is hashed once for all requests, also without a proof.
  * @module
  */
 import { expect, test } from "bun:test";
@@ -67,7 +67,7 @@ test.each([
   },
 );
 
-test("data whose root nobody has is not hashed at all", async () => {
+test("data with an unknown root is never hashed", async () => {
   const { ask, reads, close } = await openData("");
   expect(await ask(0)).toBeUndefined();
   expect(reads()).toBe(0);

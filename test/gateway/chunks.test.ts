@@ -36,7 +36,7 @@ afterAll(async () => {
 
 const fetches = () => node.requests.filter((line) => line.startsWith("GET /chunk/")).length;
 
-/** Asks for the chunk that holds a byte of the data; answers its first byte in the data. */
+/** Requests the chunk that contains a byte of the data. @returns Its first byte in the data. */
 async function startOf(at: number, headers: Record<string, string> = {}): Promise<number> {
   const response = await fetch(`${stack.gateway.url}/chunk/${first + BigInt(at)}/data`, { headers });
   const bytes = Buffer.from(await response.arrayBuffer());
@@ -47,11 +47,11 @@ async function startOf(at: number, headers: Record<string, string> = {}): Promis
   return start;
 }
 
-test("a chunk is fetched once for 40 who ask at once, by any of its bytes, and then not again", async () => {
+test("a chunk is fetched once for 40 concurrent requests, by any of its bytes, and then not again", async () => {
   node.setFault(({ path }) => (path.startsWith("/chunk/") ? { kind: "delay", ms: 50 } : undefined));
   const starts = await Promise.all(Array.from({ length: 40 }, (_, index) => startOf(2 * chunk + index * 1_000)));
   expect([new Set(starts), fetches()]).toEqual([new Set([2 * chunk]), 1]);
-  // It is written to the disk beside the first answers: from then on nobody is asked for it.
+  // The first responses also write the chunk to the disk: later requests are served from there.
   const fetchedFor = async (at: number) => {
     const before = fetches();
     await startOf(at);
@@ -64,12 +64,12 @@ test("a chunk is fetched once for 40 who ask at once, by any of its bytes, and t
   expect(await fetchedFor(3 * chunk - 1)).toBe(0);
 });
 
-test("200 readers of one address are all answered, though its share of memory holds fewer responses", async () => {
+test("200 readers of one address all get a response, though its share of memory holds fewer responses", async () => {
   const starts = await Promise.all(Array.from({ length: 200 }, (_, index) => startOf(2 * chunk + index * 1_000)));
   expect(new Set(starts)).toEqual(new Set([2 * chunk]));
 });
 
-test("another chunk is another fetch; what was fetched is served with the node gone, and to ranges of the data", async () => {
+test("another chunk is another fetch; fetched chunks are served without the node, and to ranges of the data", async () => {
   const before = fetches();
   await startOf(0);
   await startOf(data.length - 1);

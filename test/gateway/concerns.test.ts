@@ -23,12 +23,12 @@ function fixture() {
 }
 
 describe("a gateway", () => {
-  test("that has all it needs says nothing", () => {
+  test("without problems reports no concern", () => {
     const { nodes } = fixture();
     expect(createConcerns({ nodes, extents: roomy, pools: { verify: idle } })()).toEqual([]);
   });
 
-  test("whose nodes are silent says which, not at the first failure, and not while one of them answers", () => {
+  test("whose nodes are silent reports them after repeated failures, and not while one of them responds", () => {
     const { nodes, all, fail, pass } = fixture();
     const concerns = createConcerns({ nodes, extents: roomy, pools: {} });
     fail(1);
@@ -42,7 +42,7 @@ describe("a gateway", () => {
     expect(concerns()).toEqual([]);
   });
 
-  test("whose disk is full says how full, whose threads cannot keep up says which", () => {
+  test("reports how full its disk is, and which threads are overloaded", () => {
     const { nodes } = fixture();
     const full = { hasSpace: () => false, stats: () => ({ ...stats, bytes: 70, freeBytes: 5 }) };
     const busy = { load: () => ({ open: 600, threads: 2 }) };

@@ -50,7 +50,7 @@ function recordOf(changed: Readonly<{ counts?: object; times?: object; concerns?
 }
 
 describe("the debug record", () => {
-  test("of an empty index has −1 where nothing is, and nothing to complain of", () => {
+  test("of an empty index has −1 for absent heights, and no warning", () => {
     const { heights: found, timestamps, errors, warnings, counts: numbers } = recordOf();
     expect(new Set(Object.values(found))).toEqual(new Set([-1]));
     expect(timestamps).toEqual({
@@ -89,7 +89,7 @@ describe("the debug record", () => {
     });
   });
 
-  test("says what is missing of the stable blocks", () => {
+  test("lists the missing stable blocks", () => {
     const stable = {
       ...noHeights,
       blocks: 9,
@@ -113,7 +113,7 @@ describe("the debug record", () => {
     expect(recordOf({ times: { bundleFullyIndexedAt: now - seconds } }).warnings).toEqual(expected);
   });
 
-  test("passes on what concerns indexing, and counts bundles that failed", () => {
+  test("includes the concerns of indexing, and counts failed bundles", () => {
     const { warnings } = recordOf({ counts: { bundlesFailed: 3 }, concerns: ["the mempool: stopped"] });
     expect(warnings).toEqual(["Bundles that failed and wait or are set aside: 3.", "the mempool: stopped"]);
   });

@@ -1,5 +1,5 @@
 /**
- * Exports: where they may write, one at a time, and what is told of them.
+ * Exports: allowed folders, one at a time, and their reported status.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -46,7 +46,7 @@ describe("F1: a folder to export to", () => {
     expect(await findExportFolder(root, outputDir)).toBe(join(root, expected));
   });
 
-  test("the root's own path and that of a link to it lead into it", async () => {
+  test("the path of the root and a link to it are accepted", async () => {
     expect(await findExportFolder(root, join(root, "a"))).toBe(join(root, "a"));
     expect(await findExportFolder(root, join(folder, "alias", "a"))).toBe(join(root, "a"));
     expect(await findExportFolder(join(folder, "alias"), "a")).toBe(join(root, "a"));
@@ -116,7 +116,7 @@ function openHarness(path: string) {
 const codeOf = (error: unknown) => (error instanceof Failure ? error.code : String(error));
 
 describe("F1: an export", () => {
-  test("runs alone, and tells how long it took", async () => {
+  test("runs alone, and reports its duration", async () => {
     const { exports, writer, time, close } = openHarness(join(folder, "one.sqlite"));
     expect(exports.status()).toEqual({ status: "not_started" });
     await exports.start(options);
@@ -141,7 +141,7 @@ describe("F1: an export", () => {
     close();
   });
 
-  test("of two asked for at once, one runs", async () => {
+  test("of two concurrent requests, one runs", async () => {
     const { exports, writer, close } = openHarness(join(folder, "two.sqlite"));
     const outcomes = await Promise.all(
       ["a", "b"].map((outputDir) =>
@@ -157,7 +157,7 @@ describe("F1: an export", () => {
     close();
   });
 
-  test("that runs when the gateway stops is interrupted, and its writer told", async () => {
+  test("that runs when the gateway stops is interrupted, and its writer is aborted", async () => {
     const path = join(folder, "three.sqlite");
     const { exports, signals, close } = openHarness(path);
     await exports.start(options);

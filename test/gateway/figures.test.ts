@@ -1,5 +1,5 @@
 /**
- * Figures of what happens rarely: forks, and chunks that nodes take or do not.
+ * Metrics of rare events: forks, and chunks that nodes accept or reject.
  * @module
  */
 import { expect, test } from "bun:test";
@@ -8,13 +8,13 @@ import type { FoundChunk } from "../../src/gateway/chunks.ts";
 import { countChunks, createForkMetrics, createPostMetrics } from "../../src/gateway/gateway-metrics.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
 
-/** The figures by their names with labels. */
+/** The metrics by their names with labels. */
 async function shown(metrics: ReturnType<typeof createMetrics>): Promise<Record<string, string>> {
   const lines = (await metrics.text()).split("\n").filter((line) => line !== "" && !line.startsWith("#"));
   return Object.fromEntries(lines.map((line) => [line.slice(0, line.lastIndexOf(" ")), line.split(" ").at(-1) ?? ""]));
 }
 
-test("a fork is as deep as the blocks that it takes back", async () => {
+test("a fork is as deep as the number of blocks that it rolls back", async () => {
   const metrics = createMetrics();
   const forks = createForkMetrics(metrics, 100);
   expect(await shown(metrics)).toEqual({ forks_total: "0", last_fork_depth: "0" });
@@ -25,7 +25,7 @@ test("a fork is as deep as the blocks that it takes back", async () => {
   expect(await shown(metrics)).toEqual({ forks_total: "2", last_fork_depth: "1" });
 });
 
-test("a chunk counts once for each node, and once for whoever posted it", async () => {
+test("a chunk counts once for each node, and once for its sender", async () => {
   const metrics = createMetrics();
   const note = createPostMetrics(metrics, ["a", "b", "c", "d"]);
   const body = new Uint8Array(0);
@@ -50,7 +50,7 @@ test("a chunk counts once for each node, and once for whoever posted it", async 
   });
 });
 
-test("a chunk that is looked for is there, or absent, or in trouble", async () => {
+test("a requested chunk counts as found, absent or failed", async () => {
   const metrics = createMetrics();
   const none = new Uint8Array(0);
   const chunk: FoundChunk = {

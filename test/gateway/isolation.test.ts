@@ -28,11 +28,11 @@ describe("with a root host", () => {
     ["metadata without a destination", { otherFetchMetadata: true, accept: page }, false],
     ["a program", {}, false],
     ["curl", { accept: "*/*" }, false],
-  ])("%s leaves the shared host: %p", (_name, facts, leaves) => {
-    expect(leavesSharedHost(rules, { ...none, ...facts })).toBe(leaves);
+  ])("%s leaves the shared host: %p", (_name, context, leaves) => {
+    expect(leavesSharedHost(rules, { ...none, ...context })).toBe(leaves);
   });
 
-  test("everything leaves when the operator says so", () => {
+  test("all content leaves the shared host when the operator sets it", () => {
     expect(leavesSharedHost({ ...rules, redirectAll: true }, none)).toBe(true);
   });
 });
@@ -55,7 +55,7 @@ test.each([
   expect(isServiceWorkerRequest({ ...none, serviceWorker })).toBe(asks);
 });
 
-test("an operator is told when all ids share one origin", () => {
+test("the operator is warned when all ids share one origin", () => {
   const shared = { hasRootHost: false, redirectAll: false };
   expect(isolationReasons({ ...shared, mode: "auto" })).toHaveLength(1);
   expect(isolationReasons({ ...shared, mode: "off" })).toHaveLength(1);

@@ -33,7 +33,7 @@ function openFixture(options: TestManifestsOptions = {}) {
   const page = content.put("page", { body: new Uint8Array(1) });
   const large = openTestManifests(options);
   const reads = new Map<string, number>();
-  const refused = new Set<string>();
+  const blocked = new Set<string>();
   closing.push(large.close, content.close);
   const put = (name: string, text = manifestText(page, pathCount, name)) =>
     content.put(name, { body: text, contentType });
@@ -42,7 +42,7 @@ function openFixture(options: TestManifestsOptions = {}) {
     return {
       ...found,
       check: async () => {
-        if (refused.has(id)) throw new Failure("blocked", { id });
+        if (blocked.has(id)) throw new Failure("blocked", { id });
       },
       read: (span, signal) => {
         reads.set(id, (reads.get(id) ?? 0) + 1);
@@ -55,21 +55,21 @@ function openFixture(options: TestManifestsOptions = {}) {
     const found = await resolver.resolve(id, path, open, signal);
     return found.kind === "content" ? found.content.id : found.kind;
   };
-  return { content, page, large, reads, refused, put, targetOf };
+  return { content, page, large, reads, blocked, put, targetOf };
 }
 
-/** A builder that waits before each job until it is let go. */
-function heldBuilder(): Readonly<{ builder: ManifestBuilder; letGo: () => void; begun: () => number }> {
-  const gate = Promise.withResolvers<void>();
+/** A builder that waits before each job until `release` is called. */
+function heldBuilder(): Readonly<{ builder: ManifestBuilder; release: () => void; begun: () => number }> {
+  const released = Promise.withResolvers<void>();
   const inner = inlineBuilder();
   let begun = 0;
   return {
-    letGo: gate.resolve,
+    release: released.resolve,
     begun: () => begun,
     builder: {
       run: async (name, job, options) => {
         begun += 1;
-        await gate.promise;
+        await released.promise;
         return await inner.run(name, job, options);
       },
     },
@@ -79,7 +79,7 @@ function heldBuilder(): Readonly<{ builder: ManifestBuilder; letGo: () => void; 
 const codeOf = (error: unknown) => (error instanceof Failure ? error.code : String(error));
 
 describe("M1: a large manifest", () => {
-  test("is read once for all clients together, once for all that come later, and not again after a restart", async () => {
+  test("is read once for all concurrent clients, not again for later ones, and not again after a restart", async () => {
     const fixture = openFixture();
     const ids = ["a", "b", "c", "d", "e", "f"].map((name) => fixture.put(name));
     const asked = Array.from({ length: 80 }, async (_, at) => {
@@ -104,7 +104,7 @@ describe("M1: a large manifest", () => {
     expect(fixture.content.openReads()).toBe(0);
   });
 
-  test("is built while at most two are; a builder that is at work holds the others up, not those that have an index", async () => {
+  test("is built with at most two at a time; a running build delays other builds, not manifests with an index", async () => {
     const held = [heldBuilder(), heldBuilder()];
     const fixture = openFixture({ builders: held.map(({ builder }) => builder) });
     const ids = ["a", "b", "c"].map((name) => fixture.put(name));
@@ -114,26 +114,26 @@ describe("M1: a large manifest", () => {
       (begun) => begun.every((count) => count === 1),
     );
     expect(fixture.reads.size).toBe(2);
-    for (const { letGo } of held) letGo();
+    for (const { release } of held) release();
     expect(await Promise.all(waiting)).toEqual(["not_found", "not_found", "not_found"]);
     expect(fixture.reads.size).toBe(3);
   });
 
-  test("beyond those that may wait is rejected, to be asked for again", async () => {
-    const { builder, letGo } = heldBuilder();
+  test("beyond the queue limit is rejected, to be requested again", async () => {
+    const { builder, release } = heldBuilder();
     const fixture = openFixture({ builders: [builder] });
     const text = manifestText(fixture.page, pathCount);
     const ids = Array.from({ length: 40 }, (_, at) => fixture.put(`many ${at}`, text));
     const asked = ids.map((id) => fixture.targetOf(id, "p/1.html").catch(codeOf));
     expect(await Promise.race(asked)).toBe("busy");
-    letGo();
+    release();
     const outcomes = await Promise.all(asked);
     expect(outcomes.filter((outcome) => outcome === "busy").length).toBe(8);
     expect(outcomes.filter((outcome) => outcome === fixture.page).length).toBe(32);
   });
 
-  test("that is blocked while its index is built leads nowhere, for those who wait for it too", async () => {
-    const { builder, letGo, begun } = heldBuilder();
+  test("that is blocked during its build is not served, to waiting clients neither", async () => {
+    const { builder, release, begun } = heldBuilder();
     const fixture = openFixture({ builders: [builder] });
     const id = fixture.put("blocked meanwhile");
     const asked = ["p/1.html", "p/2.html", "none"].map((path) => fixture.targetOf(id, path).catch(codeOf));
@@ -141,23 +141,23 @@ describe("M1: a large manifest", () => {
       async () => begun(),
       (count) => count === 1,
     );
-    fixture.refused.add(id);
-    letGo();
+    fixture.blocked.add(id);
+    release();
     expect(await Promise.all(asked)).toEqual(["blocked", "blocked", "blocked"]);
   });
 
   test("that is blocked already is not read", async () => {
     const fixture = openFixture();
     const id = fixture.put("blocked before");
-    fixture.refused.add(id);
+    fixture.blocked.add(id);
     expect(await fixture.targetOf(id, "p/1.html").catch(codeOf)).toBe("blocked");
     expect(fixture.reads.size).toBe(0);
-    fixture.refused.delete(id);
+    fixture.blocked.delete(id);
     expect(await fixture.targetOf(id, "blocked before/1.html")).toBe(fixture.page);
   });
 
-  test("goes on being built when its clients have left", async () => {
-    const { builder, letGo } = heldBuilder();
+  test("is built to the end when its clients have left", async () => {
+    const { builder, release } = heldBuilder();
     const fixture = openFixture({ builders: [builder] });
     const id = fixture.put("left");
     const leaving = new AbortController();
@@ -168,7 +168,7 @@ describe("M1: a large manifest", () => {
     );
     leaving.abort(new DOMException("left", "AbortError"));
     expect(await asked).toContain("AbortError");
-    letGo();
+    release();
     expect(await fixture.targetOf(id, "left/1.html")).toBe(fixture.page);
     expect(fixture.reads.get(id)).toBe(1);
   });
@@ -180,12 +180,12 @@ describe("M1: a large manifest", () => {
     "that is %s and rejected leads nowhere though it was read, and leads there again once it is not",
     async (_name, count) => {
       const fixture = openFixture();
-      const id = fixture.put("refused", manifestText(fixture.page, count, "refused"));
-      expect(await fixture.targetOf(id, "refused/1.html")).toBe(fixture.page);
-      fixture.refused.add(id);
-      expect(await fixture.targetOf(id, "refused/1.html").catch(codeOf)).toBe("blocked");
-      fixture.refused.delete(id);
-      expect(await fixture.targetOf(id, "refused/1.html")).toBe(fixture.page);
+      const id = fixture.put("blocked", manifestText(fixture.page, count, "blocked"));
+      expect(await fixture.targetOf(id, "blocked/1.html")).toBe(fixture.page);
+      fixture.blocked.add(id);
+      expect(await fixture.targetOf(id, "blocked/1.html").catch(codeOf)).toBe("blocked");
+      fixture.blocked.delete(id);
+      expect(await fixture.targetOf(id, "blocked/1.html")).toBe(fixture.page);
     },
   );
 
@@ -197,7 +197,7 @@ describe("M1: a large manifest", () => {
     expect(readdirSync(fixture.large.folder, { recursive: true }).length).toBe(2);
   });
 
-  test("whose bytes cannot be had fails as they do, and is built when they can be", async () => {
+  test("whose bytes are unavailable fails with their error, and is built when they are available", async () => {
     const fixture = openFixture();
     const body = manifestText(fixture.page, pathCount, "cut");
     const cut = fixture.content.put("cut", { body, contentType, breaksAt: 2 ** 20 });
@@ -206,7 +206,7 @@ describe("M1: a large manifest", () => {
     expect(await fixture.targetOf(cut, "cut/1.html")).toBe(fixture.page);
   });
 
-  test("for which the disk has no space is answered busy, and later", async () => {
+  test("without space on the disk is rejected as busy, with a retry time", async () => {
     const fixture = openFixture({ folder: "/proc/none" });
     expect(await fixture.targetOf(fixture.put("a"), "a/1.html").catch(codeOf)).toBe("busy");
   });

@@ -1,5 +1,5 @@
 /**
- * Asking several nodes in a reader's name, over real sockets: who is asked, who is believed, what trouble becomes.
+ * Requests to several nodes for a reader, over real sockets: their order, their validation, their faults.
  * @module
  */
 import { afterAll, afterEach, describe, expect, test } from "bun:test";
@@ -23,7 +23,7 @@ const never = new AbortController().signal;
 const servers: FaultServer[] = [];
 const opened: ReturnType<typeof openNode>[] = [];
 
-/** Answers by path, for each of three nodes. */
+/** Responses by path, for each of three nodes. */
 const responses: Record<string, Result>[] = [{}, {}, {}];
 for (const index of [0, 1, 2])
   servers.push(
@@ -69,15 +69,15 @@ const codeOf = async (work: Promise<unknown>) =>
     (error: unknown) => (error instanceof Failure ? error.code : String(error)),
   );
 
-describe("a question to nodes", () => {
-  test("is answered by one of them", async () => {
+describe("a relayed request", () => {
+  test("gets the response of one node", async () => {
     for (const index of [0, 1, 2]) response(index, "/x", 200, "yes");
     const found = await createRelay(nodesOf(one.url, two.url, three.url)).get("/x", 0, never);
     expect([found.status, textOf(found.body)]).toEqual([200, "yes"]);
     expect(servers.flatMap(({ requests }) => requests)).toHaveLength(1);
   });
 
-  test("goes on to the next when one is in trouble, does not have it, or has too much to do", async () => {
+  test("goes to the next node after a fault, an absence or an overload", async () => {
     response(0, "/x", 503, "later");
     response(1, "/x", 429, "too many");
     response(2, "/x", 200, "yes");
@@ -88,7 +88,7 @@ describe("a question to nodes", () => {
     expect(textOf((await relay.get("/y", 0, never)).body)).toBe("here");
   });
 
-  test("does not wait for one that is silent, and leaves it for last the next time", async () => {
+  test("does not wait for a silent node, and asks it last the next time", async () => {
     one.setFault(() => ({ kind: "hang", at: "headers" }));
     for (const path of ["/x", "/y"]) response(1, path, 200, "yes");
     const relay = createRelay(nodesOf(one.url, two.url));
@@ -96,7 +96,7 @@ describe("a question to nodes", () => {
     expect([one.requests, two.requests]).toEqual([["GET /x"], ["GET /x", "GET /y"]]);
   });
 
-  test("is passed on as it was answered: pending, rejected, absent", async () => {
+  test("returns the node's response unchanged: pending, rejected, absent", async () => {
     const relay = createRelay(nodesOf(one.url));
     for (const [path, status, body] of [
       ["/pending", 202, "Pending"],
@@ -110,7 +110,7 @@ describe("a question to nodes", () => {
     }
   });
 
-  test("is absent when all say so, and trouble while one of them may have it", async () => {
+  test("is absent when all nodes report an absence, and a fault when one of them failed", async () => {
     const relay = createRelay(nodesOf(one.url, two.url));
     response(0, "/x", 404, "Not Found.");
     response(1, "/x", 404, "Not Found.");
@@ -119,7 +119,7 @@ describe("a question to nodes", () => {
     expect(await codeOf(relay.get("/x", 0, never))).toBe("source_failed");
   });
 
-  test("ends when its time is up, however long each node may take for itself", async () => {
+  test("ends at its own timeout, whatever the timeout of each node", async () => {
     for (const server of servers) server.setFault(() => ({ kind: "hang", at: "headers" }));
     const relay = createRelay(nodesOf(one.url, two.url), 20);
     expect(await codeOf(relay.get("/x", 0, never))).toBe("source_timeout");
@@ -128,7 +128,7 @@ describe("a question to nodes", () => {
     expect(result).toMatchObject({ peer: one.url, fault: { reason: "timeout" } });
   });
 
-  test("that nobody answers says why", async () => {
+  test("without a response reports the reason", async () => {
     const relay = createRelay(nodesOf(one.url, two.url));
     response(0, "/x", 500, "");
     two.setFault(() => ({ kind: "reset" }));
@@ -139,7 +139,7 @@ describe("a question to nodes", () => {
     expect(await codeOf(createRelay(nodesOf()).get("/z", 0, never))).toBe("source_failed");
   });
 
-  test("is asked once for all who ask at the same time, and its response stored as long as it was told", async () => {
+  test("is sent once for all concurrent clients, and its response is cached for its time to live", async () => {
     response(0, "/x", 200, "yes");
     one.setFault(() => ({ kind: "delay", ms: 50 }));
     const relay = createRelay(nodesOf(one.url));
@@ -150,7 +150,7 @@ describe("a question to nodes", () => {
     expect(one.requests).toEqual(["GET /x", "GET /x"]);
   });
 
-  test("is not stored when it was anything but a response", async () => {
+  test("is cached only with a response", async () => {
     response(0, "/x", 404, "Not Found.");
     const relay = createRelay(nodesOf(one.url));
     await relay.get("/x", 60_000, never);
@@ -158,13 +158,13 @@ describe("a question to nodes", () => {
     expect(textOf((await relay.get("/x", 60_000, never)).body)).toBe("now");
   });
 
-  test("ends for a caller who leaves, and for nobody else", async () => {
+  test("ends for an aborted caller only", async () => {
     response(0, "/x", 200, "yes");
     one.setFault(() => ({ kind: "delay", ms: 100 }));
     const relay = createRelay(nodesOf(one.url));
     const leaving = new AbortController();
     const left = relay.get("/x", 0, leaving.signal).then(
-      () => "answered",
+      () => "resolved",
       () => "left",
     );
     const stayed = relay.get("/x", 0, never);
@@ -180,7 +180,7 @@ describe("the network", () => {
   const noTip = { tip: () => undefined };
   const tipAt = (height: number) => ({ tip: () => ({ height, hash: "t", timestamp: 0 }) as Tip });
 
-  test("is as the node says that is furthest, word for word", async () => {
+  test("is the unchanged status of the highest node", async () => {
     response(0, "/info", 200, info(7));
     response(1, "/info", 200, ` ${info(9)} `);
     response(2, "/info", 500, "");
@@ -193,12 +193,12 @@ describe("the network", () => {
     ]);
   });
 
-  test("is as high as the index when that is further", async () => {
+  test("is as high as the index when the index is higher", async () => {
     response(0, "/info", 200, info(7));
     expect(await createNetwork(nodesOf(one.url), tipAt(12), Date.now).height(never)).toBe(12);
   });
 
-  test("is what the index knows when no node says anything fit", async () => {
+  test("is the status of the index without a valid response", async () => {
     response(0, "/info", 200, "[]");
     response(1, "/info", 200, '{"height":"7"}');
     const network = createNetwork(nodesOf(one.url, two.url), tipAt(3), Date.now);
@@ -206,7 +206,7 @@ describe("the network", () => {
     expect(await network.height(never)).toBe(3);
   });
 
-  test("is unknown when nothing was ever followed and no node answers", async () => {
+  test("is unknown without an index and without a response", async () => {
     const network = createNetwork(nodesOf(one.url), noTip, Date.now);
     expect([await codeOf(network.infoText(never)), await codeOf(network.height(never))]).toEqual([
       "not_synced",
@@ -214,7 +214,7 @@ describe("the network", () => {
     ]);
   });
 
-  test("is asked again when those who asked have left before it was known", async () => {
+  test("is requested again after all its callers left", async () => {
     response(0, "/info", 200, info(7));
     const network = createNetwork(nodesOf(one.url), noTip, () => 0);
     const leaving = new AbortController();
@@ -225,7 +225,7 @@ describe("the network", () => {
     expect(await network.height(never)).toBe(7);
   });
 
-  test("is asked once a second, however many want to know", async () => {
+  test("is requested once a second for any number of callers", async () => {
     response(0, "/info", 200, info(7));
     let now = 0;
     const network = createNetwork(nodesOf(one.url), noTip, () => now);
@@ -254,7 +254,7 @@ describe("a post to all nodes", () => {
   const bytes = (text: string) => new Uint8Array(Buffer.from(text));
   const [chunk = ""] = chunkPosts(testBytes(300_000));
 
-  test("reaches every one, and is taken when one takes it", async () => {
+  test("reaches every node, and is accepted when one accepts it", async () => {
     response(0, "POST /tx", 400, "Transaction verification failed.");
     response(1, "POST /tx", 200, "OK");
     response(2, "POST /tx", 503, "");
@@ -264,7 +264,7 @@ describe("a post to all nodes", () => {
     expect(servers.map(({ requests }) => requests)).toEqual([["POST /tx"], ["POST /tx"], ["POST /tx"]]);
   });
 
-  test("that is rejected is rejected in the words of most", async () => {
+  test("that is rejected has the message of most nodes", async () => {
     response(0, "POST /tx", 410, "a");
     response(1, "POST /tx", 400, "Invalid anchor (last_tx).");
     response(2, "POST /tx", 400, "Invalid anchor (last_tx).");
@@ -274,10 +274,10 @@ describe("a post to all nodes", () => {
     expect(seen).toEqual([]);
   });
 
-  test("that is rejected with reasons passes them on, in one bounded line of printable ASCII", async () => {
+  test("that is rejected with reasons returns them in one bounded line of printable ASCII", async () => {
     const reason = `invalid_reward: 7 is not enough\u00e9 ${"x".repeat(3_000)}`;
-    const refusal = () => ({ status: 400, headers: { "X-Reject-Reason": reason }, body: "Refused." });
-    const node = await openFaultServer(refusal);
+    const rejection = () => ({ status: 400, headers: { "X-Reject-Reason": reason }, body: "Rejected." });
+    const node = await openFaultServer(rejection);
     const bare = await openFaultServer(() => ({ status: 400, body: "Bare." }));
     const { broadcast } = post([bare.url, node.url]);
     for (const responded of [
@@ -290,7 +290,7 @@ describe("a post to all nodes", () => {
     await Promise.all([node.stop(), bare.stop()]);
   });
 
-  test("that is rejected with reasons in JSON passes on these, bounded, and nothing else", async () => {
+  test("that is rejected with reasons in JSON returns only these, bounded", async () => {
     const reasons = Array.from({ length: 100 }, (_, at) => ({
       code: `c${at}`,
       detail: "d".repeat(900),
@@ -301,33 +301,33 @@ describe("a post to all nodes", () => {
       port: 0,
       fetch: (request) => {
         accepts.push(request.headers.get("accept"));
-        return Response.json({ error: "Refused.", reasons: [7, ...reasons], evil: "<script>" }, { status: 400 });
+        return Response.json({ error: "Rejected.", reasons: [7, ...reasons], evil: "<script>" }, { status: 400 });
       },
     });
     const { broadcast } = post([`http://127.0.0.1:${node.port}`]);
     const { status, form, body } = await broadcast.transaction(bytes("{}"), never, "application/json");
     const said = JSON.parse(String(body));
-    expect([status, form, Object.keys(said), said.error]).toEqual([400, "json", ["error", "reasons"], "Refused."]);
+    expect([status, form, Object.keys(said), said.error]).toEqual([400, "json", ["error", "reasons"], "Rejected."]);
     expect(said.reasons.length).toBe(31);
     expect(said.reasons[0]).toEqual({ code: "c0", detail: "d".repeat(500) });
     expect(accepts).toEqual(["application/json"]);
     await node.stop(true);
   });
 
-  test("that is known already says so", async () => {
+  test("that is already known is reported as known", async () => {
     response(0, "POST /tx", 208, "Transaction already processed.");
     const { status, body } = await post([one.url]).broadcast.transaction(bytes("{}"), never);
     expect([status, textOf(body as Uint8Array)]).toEqual([208, "Transaction already processed."]);
   });
 
-  test("that no node answers is trouble of ours", async () => {
+  test("without a response is a fault of the gateway", async () => {
     for (const server of servers) server.setFault(() => ({ kind: "reset" }));
     const { broadcast } = post(servers.map(({ url }) => url));
     expect(await codeOf(broadcast.transaction(bytes("{}"), never))).toBe("source_failed");
     expect(await codeOf(broadcast.chunk(bytes(chunk), never))).toBe("source_failed");
   });
 
-  test("of a chunk tells how each node took it", async () => {
+  test("of a chunk reports the status of each node", async () => {
     response(0, "POST /chunk", 200, "");
     response(1, "POST /chunk", 400, '{"error":"data_root_not_found"}');
     three.setFault(() => ({ kind: "hang", at: "headers" }));
@@ -355,7 +355,7 @@ describe("a post to all nodes", () => {
     expect(seen).toEqual(["300000@0"]);
   });
 
-  test("is answered as soon as three have taken it, also with a long grace", async () => {
+  test("ends as soon as three nodes accepted it, also with a long grace period", async () => {
     const four = await openFaultServer(() => ({ status: 200, body: "" }));
     four.setFault(() => ({ kind: "hang", at: "headers" }));
     for (const index of [0, 1, 2]) response(index, "POST /chunk", 200, "");
@@ -368,7 +368,7 @@ describe("a post to all nodes", () => {
     await four.stop();
   });
 
-  test("goes on without its sender, and what becomes of it tells whom to leave out next time", async () => {
+  test("continues without its sender, and its results decide which nodes are skipped next time", async () => {
     response(0, "POST /chunk", 200, "");
     response(1, "POST /chunk", 200, "");
     two.setFault(() => ({ kind: "hang", at: "headers" }));
@@ -391,7 +391,7 @@ describe("a post to all nodes", () => {
     expect((await broadcast.chunk(bytes(chunk), never)).status).toBe(200); // all rest: all are asked
   });
 
-  test("is ended with its sender while nobody has taken it", async () => {
+  test("is aborted with its sender while no node has accepted it", async () => {
     one.setFault(() => ({ kind: "hang", at: "headers" }));
     const { broadcast } = post([one.url]);
     const leaves = new AbortController();
@@ -402,14 +402,14 @@ describe("a post to all nodes", () => {
     await until(() => one.openSockets() === 0);
   });
 
-  test("of a chunk that proves nothing reaches no node", async () => {
+  test("of a chunk with an invalid proof reaches no node", async () => {
     const wrong = JSON.stringify({ ...JSON.parse(chunk), offset: "299999" });
     const { status, body } = await post([one.url]).broadcast.chunk(bytes(wrong), never);
     expect([status, JSON.parse(String(body))]).toEqual([400, { error: "invalid_proof" }]);
     expect(one.requests).toEqual([]);
   });
 
-  test("of a chunk that a node keeps for a time is taken", async () => {
+  test("of a chunk that a node stores temporarily is accepted", async () => {
     response(0, "POST /chunk", 303, "");
     expect((await post([one.url]).broadcast.chunk(bytes(chunk), never)).status).toBe(200);
   });

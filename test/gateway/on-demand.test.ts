@@ -31,7 +31,7 @@ let devnet: Devnet;
 let node: TestNode;
 let rootId: Id;
 let lateHeight: number;
-/** Follows from after the bundle on, and has nobody to ask but the node. */
+/** Follows the chain from after the bundle on; the node is its only source. */
 let alone: Running;
 /** Has all of it in its index. */
 let full: Running;
@@ -121,7 +121,7 @@ function hintsOf(id: Id): Record<string, string> {
   };
 }
 
-/** What says where an item lies, and what it is. */
+/** The headers with an item's place and type. */
 const named = [
   "x-ar-io-data-id",
   "x-ar-io-digest",
@@ -139,22 +139,25 @@ const named = [
 ];
 
 describe("a gateway that indexes no items", () => {
-  test("finds none that nobody tells it of", async () => {
+  test("does not find an item without a hint", async () => {
     for (const id of [direct.id, nested.id, madeId(4)]) expect((await get(alone, `/${id}`)).status).toBe(404);
   });
 
-  test.each([direct, nested])("gives one by a client's hints, as the one that indexes it does: %#", async (item) => {
-    for (const path of [`/${item.id}`, `/raw/${item.id}`]) {
-      const [hinted, indexed] = [await get(alone, path, hintsOf(item.id)), await get(full, path)];
-      expect(hinted.status).toBe(200);
-      expect(sha256(await hinted.bytes())).toEqual(sha256(item.payload));
-      for (const name of named) expect([name, hinted.headers.get(name)]).toEqual([name, indexed.headers.get(name)]);
-      expect(hinted.headers.get("x-ar-io-verified")).toBe("true");
-      expect(hinted.headers.get("x-ar-io-stable")).toBe("false");
-    }
-  });
+  test.each([direct, nested])(
+    "serves an item by a client's hints, as the gateway that indexes it does: %#",
+    async (item) => {
+      for (const path of [`/${item.id}`, `/raw/${item.id}`]) {
+        const [hinted, indexed] = [await get(alone, path, hintsOf(item.id)), await get(full, path)];
+        expect(hinted.status).toBe(200);
+        expect(sha256(await hinted.bytes())).toEqual(sha256(item.payload));
+        for (const name of named) expect([name, hinted.headers.get(name)]).toEqual([name, indexed.headers.get(name)]);
+        expect(hinted.headers.get("x-ar-io-verified")).toBe("true");
+        expect(hinted.headers.get("x-ar-io-stable")).toBe("false");
+      }
+    },
+  );
 
-  test("gives it to others from then on, in parts, without a body, and not again to who has it", async () => {
+  test("then serves it to other clients, by range, by HEAD, and with 304 for its ETag", async () => {
     await get(alone, `/raw/${direct.id}`, hintsOf(direct.id));
     const part = await get(alone, `/raw/${direct.id}`, { range: "bytes=100-199" });
     expect([part.status, part.headers.get("content-range")]).toEqual([206, "bytes 100-199/20000"]);
@@ -166,25 +169,25 @@ describe("a gateway that indexes no items", () => {
     expect((await get(alone, `/raw/${direct.id}`, { "if-none-match": tag })).status).toBe(304);
   });
 
-  const lies: readonly (readonly [string, Record<string, string>])[] = [
-    ["a root that is no id", { "X-AR-IO-Root-Transaction-Id": "x" }],
+  const invalidHints: readonly (readonly [string, Record<string, string>])[] = [
+    ["an invalid root id", { "X-AR-IO-Root-Transaction-Id": "x" }],
     ["a root that is nowhere", { "X-AR-IO-Root-Transaction-Id": madeId(9) }],
     ["an offset without a root", { "X-AR-IO-Root-Item-Offset": "3" }],
-    ["a path that is none", { "X-AR-IO-Root-Path": "a,b" }],
+    ["an invalid path", { "X-AR-IO-Root-Path": "a,b" }],
   ];
-  test.each(lies)("takes hints with %s for none", async (_name, headers) => {
+  test.each(invalidHints)("ignores hints with %s", async (_name, headers) => {
     const id = makeItem(1).id;
     expect((await get(alone, `/${id}`, headers)).status).toBeOneOf([404, 502]);
     const bad = { ...hintsOf(id), "X-AR-IO-Root-Item-Offset": "7", ...headers };
     expect((await get(alone, `/${id}`, bad)).status).toBeOneOf([404, 502]);
   });
 
-  test("does not look for what another gateway asks it", async () => {
+  test("does not search for an item that another gateway requests", async () => {
     const headers = { ...hintsOf(nested.id), "X-AR-IO-Hops": "1" };
     expect((await get(alone, `/raw/${large.id}`, headers)).status).toBe(404);
   });
 
-  test("says of a large one that it is not verified until all of it went by", async () => {
+  test("reports a large item as unverified until it was read completely", async () => {
     const path = `/raw/${large.id}`;
     const part = await get(alone, path, { range: "bytes=1000000-1000009" });
     expect(part.status).toBe(206);
@@ -199,7 +202,7 @@ describe("a gateway that indexes no items", () => {
     expect(head.headers.get("x-ar-io-digest")).toBe(encodeBase64url(sha256(large.payload)));
   });
 
-  test("finds what a gateway that it trusts has in its index, and proves it itself", async () => {
+  test("finds an item by the index of a trusted gateway, and verifies it itself", async () => {
     for (const item of [direct, nested]) {
       const found = await get(asking, `/raw/${item.id}`);
       expect(found.status).toBe(200);
@@ -211,7 +214,7 @@ describe("a gateway that indexes no items", () => {
   });
 });
 
-test("gateways learn of each other, and say so", async () => {
+test("gateways learn of each other, and list each other as peers", async () => {
   const peers = async () => (await get(asking, "/ar-io/peers")).json();
   const key = new URL(alone.url).host;
   const record = await eventually(peers, ({ gateways }) => gateways[key] !== undefined);

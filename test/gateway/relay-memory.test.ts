@@ -1,5 +1,5 @@
 /**
- * N6: answers of nodes that are read at once hold a bounded part of the memory; small ones never wait for it.
+ * N6: concurrent node responses hold a bounded share of the memory; small ones never wait for it.
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
@@ -17,7 +17,7 @@ const large = 400 * kibibyte;
 const asked: string[] = [];
 let rest = Promise.withResolvers<void>();
 
-/** Gives half of a body at once and the other half when it is told to. Source: RFC 9112 §6.2, §7.1. */
+/** Sends half of a body at once and the other half on release. Source: RFC 9112 §6.2, §7.1. */
 const node = Bun.listen({
   hostname: "127.0.0.1",
   port: 0,
@@ -68,7 +68,7 @@ const outcomeOf = (work: Promise<unknown>) =>
     (error: unknown) => (error instanceof Failure ? error.code : String(error)),
   );
 
-describe("N6: answers of nodes", () => {
+describe("N6: responses of nodes", () => {
   test.each(["announced", "chunked"])(
     "with bodies that are %s take memory as they are read, and are 503 without it; small ones go on",
     async (kind) => {
@@ -95,7 +95,7 @@ describe("N6: answers of nodes", () => {
     60_000,
   );
 
-  test("give their memory back when nobody waits for them any more", async () => {
+  test("release their memory when no caller waits for them", async () => {
     rest = Promise.withResolvers<void>();
     const { reads, relay } = openRelay(20_000);
     const left = new AbortController();

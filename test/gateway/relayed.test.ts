@@ -1,6 +1,6 @@
 /**
- * A node that lies, before one that does not: what it says of a transaction or a block is not relayed when it is provably
- * about something else; when all nodes lie the response is 502.
+ * A node with false data before an honest one: a transaction or a block is not relayed when it is provably
+ * another one; when all nodes return false data the response is 502.
  * Source: docs/reference/relayed-routes.md.
  * @module
  */
@@ -78,10 +78,10 @@ const fromHonest = async (path: string) => await (await fetch(`http://127.0.0.1:
 const changed = (text: string, name: string, value: unknown) => JSON.stringify({ ...JSON.parse(text), [name]: value });
 const flip = (text: string) => (text.startsWith("A") ? "B" : "A") + text.slice(1);
 
-/** What is asked for, at which path of the node that gets a lie, and the lie. */
-type Lie = readonly [name: string, path: () => string, at: () => string, lie: () => Promise<string>];
+/** A requested path, the path at the false node, and its false response. */
+type FalseResponse = readonly [name: string, path: () => string, at: () => string, body: () => Promise<string>];
 
-const lies: readonly Lie[] = [
+const falseResponses: readonly FalseResponse[] = [
   ["another transaction", () => `/tx/${ids.one}`, () => `/tx/${ids.one}`, () => fromHonest(`/tx/${ids.two}`)],
   [
     "another transaction under the id",
@@ -137,7 +137,7 @@ const lies: readonly Lie[] = [
     () => `/tx/${ids.one}`,
     () => fromHonest(`/tx/${ids.two}`),
   ],
-  ...["height/1", `hash/:1`].flatMap((way): Lie[] => {
+  ...["height/1", `hash/:1`].flatMap((way): FalseResponse[] => {
     const path = () => `/block/${way.replace(":1", hashes[1] ?? "")}`;
     return [
       [`another block by ${way}`, path, path, () => fromHonest("/block/height/2")],
@@ -162,20 +162,20 @@ const lies: readonly Lie[] = [
     async () => changed(await fromHonest("/block/current"), "timestamp", 1),
   ],
   ...(["/tx/:one/status", "/tx/:one/offset", "/tx/pending", "/peers", "/tx_anchor", "/price/1000"] as const).map(
-    (pattern): Lie => {
+    (pattern): FalseResponse => {
       const path = () => pattern.replace(":one", ids.one);
       return [`a page for ${pattern}`, path, path, async () => "<html><script>alert(1)</script></html>"];
     },
   ),
-  ...["balance", "last_tx"].map((what): Lie => {
+  ...["balance", "last_tx"].map((what): FalseResponse => {
     const path = () => `/wallet/${rsa.address}/${what}`;
     return [`a page for a wallet's ${what}`, path, path, async () => "<html>"];
   }),
 ];
 
-describe("C7: a node that lies", () => {
-  test.each(lies)("is not believed, and the next one is asked: %s", async (_, path, at, lie) => {
-    responses = { [at()]: await lie() };
+describe("C7: a node with false data", () => {
+  test.each(falseResponses)("is not believed, and the next one is asked: %s", async (_, path, at, body) => {
+    responses = { [at()]: await body() };
     const wanted = await fromHonest(path());
     await withGateway([liar.url, `http://127.0.0.1:${honest.port}`], async ({ url }) => {
       const response = await fetch(`${url}${path()}`);
@@ -187,10 +187,10 @@ describe("C7: a node that lies", () => {
     });
   });
 
-  test.each(lies)("and is the only one is 502: %s", async (_, path, at, lie) => {
-    // What the lie stands on is true.
+  test.each(falseResponses)("and is the only one is 502: %s", async (_, path, at, body) => {
+    // The records that the false response builds on are true.
     const record = path().endsWith("/data") ? { [`/tx/${ids.one}`]: await fromHonest(`/tx/${ids.one}`) } : {};
-    responses = { ...record, [at()]: await lie() };
+    responses = { ...record, [at()]: await body() };
     await withGateway([liar.url], async ({ url }) => {
       const response = await fetch(`${url}${path()}`);
       expect([response.status, await response.json()]).toEqual([502, "No source could provide valid data"]);
@@ -198,7 +198,7 @@ describe("C7: a node that lies", () => {
   });
 });
 
-test("what is true is relayed, whichever record it is", async () => {
+test("true records of every kind are relayed", async () => {
   const chunked = testBytes(300_000, 9);
   const large = await post(devnet, rsa, { data: chunked });
   for (const chunk of chunkPosts(chunked))
@@ -229,7 +229,7 @@ function expectOurHeaders(response: Response): void {
   expect(response.headers.get("set-cookie")).toBeNull();
 }
 
-test("R1, N1: many who ask at once for one large record wait for memory before it is copied for them", async () => {
+test("R1, N1: many concurrent requests for one large record wait for memory before it is copied for them", async () => {
   const large = await post(devnet, rsa, { data: testBytes(1_500_000, 5), format: 1 });
   await devnet.mine(1);
   const nodes = createNodes([openNode(`http://127.0.0.1:${honest.port}`)], {

@@ -1,5 +1,5 @@
 /**
- * Cached names: for their time, beyond it while nobody can say otherwise, and never that nobody could say.
+ * Cached names: used for their time to live, beyond it during faults; a fault is never cached.
  * @module
  */
 import { afterAll, afterEach, describe, expect, test } from "bun:test";
@@ -46,7 +46,7 @@ function open(
   return { ...stored, stats: metrics.text };
 }
 
-/** For those that are answered, however busy the machine is. */
+/** For requests that get a response, also on a busy machine. */
 const patient = { patienceMs: 20_000 } as const;
 
 const says = (name: string, ttl = "60"): NameScript => ({
@@ -71,7 +71,7 @@ async function find(names: StoredNames, name = "a", hops = 0): Promise<string> {
 }
 
 describe("what was resolved", () => {
-  test("is given for its time without asking, then asked for again", async () => {
+  test("is served for its time to live without a request, then requested again", async () => {
     const names = open(patient);
     gateway.scripts.set("a", says("one"));
     expect(await find(names)).toBe(idOf("one"));
@@ -89,17 +89,17 @@ describe("what was resolved", () => {
   const faults: readonly (readonly [string, NameScript])[] = [
     ["status 500", { status: 500 }],
     ["status 429", { status: 429 }],
-    ["an id that is none", { status: 200, headers: { "X-ArNS-Resolved-Id": "none" } }],
+    ["an invalid id", { status: 200, headers: { "X-ArNS-Resolved-Id": "none" } }],
     ["silence", "silent"],
   ];
-  test.each(faults)("is given beyond its time while there is trouble: %s", async (_name, script) => {
+  test.each(faults)("is served beyond its time to live during a fault: %s", async (_name, script) => {
     const names = open();
     gateway.scripts.set("a", says("one"));
     await find(names);
     gateway.scripts.set("a", script);
     now += 60_000;
     for (let round = 0; round < 20; round++) expect(await find(names)).toBe(idOf("one"));
-    // Gateways in trouble are not asked with every request; a silent one is asked once and waited for.
+    // Failing gateways are not asked with every request; a silent one is asked once and waited for.
     expect(gateway.questions).toHaveLength(2);
   });
 
@@ -114,7 +114,7 @@ describe("what was resolved", () => {
     expect(await find(names)).toBe("source_failed");
   });
 
-  test("is what it is asked for behind a slow gateway, as soon as that speaks", async () => {
+  test("is updated by a slow gateway as soon as its response arrives", async () => {
     const names = open();
     gateway.scripts.set("a", says("one"));
     await find(names);
@@ -127,7 +127,7 @@ describe("what was resolved", () => {
     expect(gateway.questions).toHaveLength(2);
   });
 
-  test("is asked for to the end, though the reader who began it has long had the old answer", async () => {
+  test("is refreshed to the end, though its reader already got the old response", async () => {
     const names = open();
     gateway.scripts.set("a", says("one"));
     await find(names);
@@ -164,8 +164,8 @@ describe("what was resolved", () => {
   });
 });
 
-describe("a name that nobody has", () => {
-  test("is asked for again after ten seconds", async () => {
+describe("an unknown name", () => {
+  test("is requested again after ten seconds", async () => {
     const names = open();
     for (let round = 0; round < 5; round++) expect(await find(names)).toBe("absent");
     expect(gateway.questions).toHaveLength(1);
@@ -177,7 +177,7 @@ describe("a name that nobody has", () => {
   test.each<readonly [string, NameScript, number, string]>([
     ["500", { status: 500 }, 1_000, "source_failed"],
     ["silence", "silent", 2_000, "source_timeout"],
-  ])("is never taken from trouble (%s), which is not stored", async (_name, script, timeoutMs, code) => {
+  ])("is never derived from a fault (%s), which is not stored", async (_name, script, timeoutMs, code) => {
     const names = open({}, timeoutMs);
     gateway.scripts.set("a", script);
     expect(await find(names)).toBe(code);
@@ -202,7 +202,7 @@ describe("asking", () => {
     gateway.scripts.set("a", "silent");
     const leaver = new AbortController();
     const left = names.find("a", 0, leaver.signal).then(
-      () => "answered",
+      () => "resolved",
       (error: unknown) => String(error),
     );
     const stayed = find(names);

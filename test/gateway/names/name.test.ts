@@ -36,7 +36,7 @@ describe("a name", () => {
     "a\n",
     "__NAME__\u0000",
     "../x",
-  ])("%p is none", (text) => {
+  ])("%p is not a valid name", (text) => {
     expect(readName(text)).toBeUndefined();
   });
 });
