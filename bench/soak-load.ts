@@ -6,7 +6,7 @@
  * @module
  */
 import { createDataItem } from "../src/arweave/data-item.ts";
-import { createSolanaSigner } from "../src/arweave/signers/solana.ts";
+import { createSolanaSigner } from "../src/arweave/signers/ed25519.ts";
 import { encodeBase58 } from "../src/lib/base-encodings.ts";
 import type { DevLine } from "../test/support/program.ts";
 import { createRandom } from "../test/support/random.ts";

@@ -3,14 +3,11 @@
  * Source: ANS-104 §2.2; type 101 is KYVE's, and published libraries do not verify it.
  * @module
  */
-import { injectedAptos, multiAptos } from "./signers/aptos.ts";
+
 import { arweave } from "./signers/arweave.ts";
-import { ed25519 } from "./signers/ed25519.ts";
-import { ethereum } from "./signers/ethereum.ts";
-import { kyve } from "./signers/kyve.ts";
+import { ed25519, injectedAptos, multiAptos, solana } from "./signers/ed25519.ts";
+import { ethereum, kyve, typedEthereum } from "./signers/ethereum.ts";
 import type { SignatureScheme } from "./signers/scheme.ts";
-import { solana } from "./signers/solana.ts";
-import { typedEthereum } from "./signers/typed-ethereum.ts";
 
 /** Every scheme, by ascending type. */
 export const signatureSchemes: readonly SignatureScheme[] = [

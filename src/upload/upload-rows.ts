@@ -9,7 +9,7 @@
 import type { BundleItem } from "../../workers/bundles.ts";
 import { bundleCountSize, bundleEntrySize } from "../arweave/bundle.ts";
 import type { Id } from "../arweave/id.ts";
-import { multiAptos } from "../arweave/signers/aptos.ts";
+import { multiAptos } from "../arweave/signers/ed25519.ts";
 import { isSignedByMessage, type Signing } from "../arweave/signing.ts";
 import { type Winc, winc } from "../arweave/winston.ts";
 import { Failure } from "../failures.ts";

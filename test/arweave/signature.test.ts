@@ -5,9 +5,8 @@
 import { describe, expect, test } from "bun:test";
 import { constants, createPrivateKey, sign } from "node:crypto";
 import { signatureLayout, signatureSchemes } from "../../src/arweave/signature.ts";
-import { multiAptos } from "../../src/arweave/signers/aptos.ts";
 import { createArweaveSigner } from "../../src/arweave/signers/arweave.ts";
-import { verifyEd25519 } from "../../src/arweave/signers/ed25519.ts";
+import { multiAptos, verifyEd25519 } from "../../src/arweave/signers/ed25519.ts";
 import { createEthereumSigner, ethereumAddress } from "../../src/arweave/signers/ethereum.ts";
 import type { Signer, Verdict } from "../../src/arweave/signers/scheme.ts";
 import { Failure } from "../../src/failures.ts";

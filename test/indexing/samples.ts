@@ -9,10 +9,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { writeBundle } from "../../src/arweave/bundle.ts";
 import { createDataItem, type ItemFields } from "../../src/arweave/data-item.ts";
-import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
+import { createEd25519Signer, createSolanaSigner } from "../../src/arweave/signers/ed25519.ts";
 import { createEthereumSigner } from "../../src/arweave/signers/ethereum.ts";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";
-import { createSolanaSigner } from "../../src/arweave/signers/solana.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 import { createRandom } from "../support/random.ts";
 import {

@@ -148,7 +148,7 @@ const signatures: readonly Defence[] = [
   {
     threat: "B4",
     name: "type 5: the message of Aptos wallets",
-    file: "src/arweave/signers/aptos.ts",
+    file: "src/arweave/signers/ed25519.ts",
     text: "verify: (message, owner, signature) => verifyEd25519(walletText(message), owner, signature),",
     instead: "verify: () => valid,",
     tests: ["test/arweave/signature.test.ts"],
@@ -156,7 +156,7 @@ const signatures: readonly Defence[] = [
   {
     threat: "B4",
     name: "type 6: each signature that is shown",
-    file: "src/arweave/signers/aptos.ts",
+    file: "src/arweave/signers/ed25519.ts",
     text: "if (!verdict.valid) return invalid(",
     instead: "if (false) return invalid(",
     tests: ["test/arweave/signature.test.ts"],
@@ -164,7 +164,7 @@ const signatures: readonly Defence[] = [
   {
     threat: "B4",
     name: "type 6: the threshold",
-    file: "src/arweave/signers/aptos.ts",
+    file: "src/arweave/signers/ed25519.ts",
     text: "return signed >= threshold ? valid",
     instead: "return signed >= 0 ? valid",
     tests: ["test/arweave/signature.test.ts"],
@@ -172,7 +172,7 @@ const signatures: readonly Defence[] = [
   {
     threat: "B4",
     name: "type 6: bytes in a slot that is not used",
-    file: "src/arweave/signers/aptos.ts",
+    file: "src/arweave/signers/ed25519.ts",
     text: "if (part.some((byte) => byte !== 0))",
     instead: "if (false)",
     tests: ["test/arweave/signature.test.ts"],
@@ -180,7 +180,7 @@ const signatures: readonly Defence[] = [
   {
     threat: "B4",
     name: "type 7: the recovered signer is the owner",
-    file: "src/arweave/signers/typed-ethereum.ts",
+    file: "src/arweave/signers/ethereum.ts",
     text: "return ethereumAddress(signer).toLowerCase() === address.toLowerCase()",
     instead: "return true",
     tests: ["test/arweave/signature.test.ts"],

@@ -6,7 +6,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { isId } from "../../src/arweave/id.ts";
-import { createSolanaSigner } from "../../src/arweave/signers/solana.ts";
+import { createSolanaSigner } from "../../src/arweave/signers/ed25519.ts";
 import { encodeBase58, encodeBech32 } from "../../src/lib/base-encodings.ts";
 import {
   type AddressType,

@@ -2,26 +2,30 @@
  * One signer of every signature type, with throw-away keys.
  * @module
  */
+
+import { createArweaveSigner } from "../../src/arweave/signers/arweave.ts";
 import {
   bitmapOffset,
+  createEd25519Signer,
+  createSolanaSigner,
+  ed25519KeyPair,
+  ed25519KeySize,
+  ed25519SignatureSize,
   injectedAptos,
   multiAptos,
   slotCount,
   thresholdOffset,
   walletText,
-} from "../../src/arweave/signers/aptos.ts";
-import { createArweaveSigner } from "../../src/arweave/signers/arweave.ts";
-import {
-  createEd25519Signer,
-  ed25519KeyPair,
-  ed25519KeySize,
-  ed25519SignatureSize,
 } from "../../src/arweave/signers/ed25519.ts";
-import { createEthereumSigner, ethereumAddress, signRecoverable } from "../../src/arweave/signers/ethereum.ts";
-import { kyve } from "../../src/arweave/signers/kyve.ts";
+import {
+  createEthereumSigner,
+  ethereumAddress,
+  kyve,
+  signRecoverable,
+  typedDataHash,
+  typedEthereum,
+} from "../../src/arweave/signers/ethereum.ts";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";
-import { createSolanaSigner } from "../../src/arweave/signers/solana.ts";
-import { typedDataHash, typedEthereum } from "../../src/arweave/signers/typed-ethereum.ts";
 import { assert } from "../../src/lib/assert.ts";
 import { secp256k1 } from "../../src/lib/secp256k1.ts";
 import { rsaKeys } from "./rsa-keys.ts";

@@ -1,11 +1,18 @@
 /**
- * Signature type 2: Ed25519 over the bare message; also the base of types 4, 5 and 6.
- * Source: RFC 8032 §5.1.7; "Taming the many EdDSAs" (Chalkias and others, 2020) for rejected signatures.
+ * Signature types 2, 4, 5 and 6: Ed25519 over the bare message (2), over its lower-case hexadecimal as Solana wallets
+ * show it (4), and over messages of Aptos wallets, signed by one key (5) or by up to 32 (6).
+ *
+ * A type 6 owner is 32 key slots and a threshold; its signature is 32 slots and a bitmap of those in use, the
+ * first slot in the highest bit of the first byte. Fewer signatures than the threshold are invalid.
+ * Source: ANS-104 §2.2; RFC 8032 §5.1.7; "Taming the many EdDSAs" (Chalkias and others, 2020) for rejected signatures;
+ * Aptos multi-Ed25519 (threshold rule).
  * @module
  */
 import { createPrivateKey, createPublicKey, sign, verify } from "node:crypto";
 import { assert } from "../../lib/assert.ts";
 import { encodeBase58 } from "../../lib/base-encodings.ts";
+import { encodeBase64url } from "../../lib/base64url.ts";
+import { sha256 } from "../../lib/hash.ts";
 import { invalid, type SignatureScheme, type Signer, type Verdict, valid } from "./scheme.ts";
 
 export const ed25519KeySize = 32;
@@ -105,4 +112,85 @@ function isPoint(bytes: Uint8Array, start: number, point: Uint8Array): boolean {
     if (bytes[start + index] !== point[index]) return false;
   }
   return ((bytes[start + 31] ?? 0) & 0x7f) === point[31];
+}
+
+/** Solana keys as owner: 32 bytes. */
+export const solana: SignatureScheme = {
+  type: 4,
+  name: "solana",
+  signatureSize: ed25519SignatureSize,
+  ownerSize: ed25519KeySize,
+  encodings: "unique",
+  verify: (message, owner, signature) => verifyEd25519(hexText(message), owner, signature),
+  nativeAddress: encodeBase58,
+};
+
+/** Creates a signer from a 32-byte seed. */
+export function createSolanaSigner(seed: Uint8Array): Signer {
+  const { publicKey, sign } = ed25519KeyPair(seed);
+  return { scheme: solana, owner: publicKey, sign: (message) => sign(hexText(message)) };
+}
+
+function hexText(message: Uint8Array): Uint8Array {
+  return Buffer.from(message.toHex(), "latin1");
+}
+
+export const slotCount = 32;
+const bitmapSize = 4;
+export const thresholdOffset = slotCount * ed25519KeySize;
+export const bitmapOffset = slotCount * ed25519SignatureSize;
+
+/** An Aptos wallet's signed message, one key. */
+export const injectedAptos: SignatureScheme = {
+  type: 5,
+  name: "injectedAptos",
+  signatureSize: ed25519SignatureSize,
+  ownerSize: ed25519KeySize,
+  encodings: "unique",
+  verify: (message, owner, signature) => verifyEd25519(walletText(message), owner, signature),
+  nativeAddress: hashedOwner,
+};
+
+/** Several Aptos keys; at least a threshold of them must sign the bare message. */
+export const multiAptos: SignatureScheme = {
+  type: 6,
+  name: "multiAptos",
+  signatureSize: bitmapOffset + bitmapSize,
+  ownerSize: thresholdOffset + 1,
+  // Signatures above the threshold can be removed.
+  encodings: "by-message",
+  verify: verifyMultiAptos,
+  nativeAddress: hashedOwner,
+};
+
+function verifyMultiAptos(message: Uint8Array, owner: Uint8Array, signature: Uint8Array): Verdict {
+  const threshold = owner[thresholdOffset] ?? 0;
+  if (threshold < 1 || threshold > slotCount) return invalid("the threshold is not 1 to 32");
+
+  let signed = 0;
+  for (let slot = 0; slot < slotCount; slot += 1) {
+    const part = signature.subarray(slot * ed25519SignatureSize, (slot + 1) * ed25519SignatureSize);
+    if (!isSlotUsed(signature, slot)) {
+      // Unchecked bytes would give one item many ids.
+      if (part.some((byte) => byte !== 0)) return invalid(`signature slot ${slot} is unused but not zero`);
+      continue;
+    }
+    const key = owner.subarray(slot * ed25519KeySize, (slot + 1) * ed25519KeySize);
+    const verdict = verifyEd25519(message, key, part);
+    if (!verdict.valid) return invalid(`slot ${slot}: ${verdict.reason}`);
+    signed += 1;
+  }
+  return signed >= threshold ? valid : invalid(`${signed} of ${threshold} signatures that are needed`);
+}
+
+function isSlotUsed(signature: Uint8Array, slot: number): boolean {
+  return ((signature[bitmapOffset + (slot >> 3)] ?? 0) & (0x80 >> (slot & 7))) !== 0;
+}
+
+export function walletText(message: Uint8Array): Uint8Array {
+  return Buffer.from(`APTOS\nmessage: ${message.toHex()}\nnonce: bundlr`, "latin1");
+}
+
+function hashedOwner(owner: Uint8Array): string {
+  return encodeBase64url(sha256(owner));
 }

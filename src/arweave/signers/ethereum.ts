@@ -1,15 +1,20 @@
 /**
- * Signature type 3: ECDSA over secp256k1 of an Ethereum personal message; also the rules of type 101.
+ * Signature types 3, 7 and 101: ECDSA over secp256k1 of an Ethereum personal message (3), of Ethereum typed data (7,
+ * with the address as owner), and of a personal message with a KYVE address (101).
  *
  * The last byte of a signature is its parity. Wallets write it as 0 and 1 or as 27 and 28, and both are valid. An item
- * of type 3, 7 or 101 can therefore have two ids, and one can be derived from the other without the key. Charges use
- * the signing id instead (`signing.ts`). Every other last byte and a high S are invalid.
- * Source: docs/reference/signatures.md; EIP-191 (version 0x45), EIP-55 (address), EIP-2 (low S).
+ * of these types can therefore have two ids, and one can be derived from the other without the key. Charges use the
+ * signing id instead (`signing.ts`). Every other last byte and a high S are invalid.
+ * Source: docs/reference/signatures.md; EIP-191 (version 0x45), EIP-55 (address), EIP-2 (low S), EIP-712 with the
+ * domain and the type of published signers; Cosmos SDK (KYVE address = RIPEMD-160 of SHA-256 of the compressed key).
  * @module
  */
+import { ripemd160 } from "@noble/hashes/legacy.js";
 import { keccak_256 as keccak256 } from "@noble/hashes/sha3.js";
 import { assert } from "../../lib/assert.ts";
-import { hasLowS, secp256k1 } from "../../lib/secp256k1.ts";
+import { encodeBech32 } from "../../lib/base-encodings.ts";
+import { sha256 } from "../../lib/hash.ts";
+import { compressPoint, hasLowS, secp256k1 } from "../../lib/secp256k1.ts";
 import { invalid, type SignatureScheme, type Signer, type Verdict, valid } from "./scheme.ts";
 
 export const ethereumSignatureSize = 65;
@@ -105,4 +110,74 @@ function parityOf(last: number): 0 | 1 | undefined {
   if (last === 0 || last === 27) return 0;
   if (last === 1 || last === 28) return 1;
   return undefined;
+}
+
+const addressPattern = /^0x[0-9a-fA-F]{40}$/;
+
+const domainSeparator = hashWords(
+  hashText("EIP712Domain(string name,string version)"),
+  hashText("Bundlr"),
+  hashText("1"),
+);
+const messageType = hashText("Bundlr(bytes Transaction hash,address address)");
+
+/** Ethereum addresses as owner: ASCII, "0x" and 40 hexadecimal digits of either case. */
+export const typedEthereum: SignatureScheme = {
+  type: 7,
+  name: "typedEthereum",
+  signatureSize: ethereumSignatureSize,
+  ownerSize: 42,
+  encodings: recoveryByteEncodings,
+  verify: verifyTypedEthereum,
+  nativeAddress: ownerText,
+};
+
+function verifyTypedEthereum(message: Uint8Array, owner: Uint8Array, signature: Uint8Array): Verdict {
+  const address = ownerText(owner);
+  if (!addressPattern.test(address)) return invalid("the owner is not a valid Ethereum address");
+  const signer = recoverSigner(typedDataHash(message, address), signature);
+  if (typeof signer === "string") return invalid(signer);
+  return ethereumAddress(signer).toLowerCase() === address.toLowerCase()
+    ? valid
+    : invalid("the typed Ethereum signature does not match the owner and content");
+}
+
+/** The EIP-712 hash of `{ "Transaction hash": message, address }`. */
+export function typedDataHash(message: Uint8Array, address: string): Uint8Array {
+  const addressWord = new Uint8Array(32);
+  addressWord.set(Uint8Array.fromHex(address.slice(2)), 12);
+  const content = hashWords(messageType, keccak256(message), addressWord);
+
+  const whole = new Uint8Array(66);
+  whole.set([0x19, 0x01], 0);
+  whole.set(domainSeparator, 2);
+  whole.set(content, 34);
+  return keccak256(whole);
+}
+
+function ownerText(owner: Uint8Array): string {
+  return Buffer.from(owner.buffer, owner.byteOffset, owner.length).toString("latin1");
+}
+
+function hashText(text: string): Uint8Array {
+  return keccak256(new TextEncoder().encode(text));
+}
+
+function hashWords(...words: readonly Uint8Array[]): Uint8Array {
+  return keccak256(new Uint8Array(Buffer.concat(words)));
+}
+
+/** KYVE keys as owner: 04, x, y. */
+export const kyve: SignatureScheme = {
+  type: 101,
+  name: "kyve",
+  signatureSize: ethereumSignatureSize,
+  ownerSize: ethereumOwnerSize,
+  encodings: recoveryByteEncodings,
+  verify: verifyEthereum,
+  nativeAddress: kyveAddress,
+};
+
+function kyveAddress(owner: Uint8Array): string {
+  return encodeBech32("kyve", ripemd160(sha256(compressPoint(owner))));
 }

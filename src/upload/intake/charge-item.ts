@@ -10,8 +10,7 @@
 import type { WrittenItem } from "../../../workers/intake.ts";
 import { addressOf, type Id } from "../../arweave/id.ts";
 import { signatureLayout } from "../../arweave/signature.ts";
-import { ethereum } from "../../arweave/signers/ethereum.ts";
-import { kyve } from "../../arweave/signers/kyve.ts";
+import { ethereum, kyve } from "../../arweave/signers/ethereum.ts";
 import { isMalleable } from "../../arweave/signing.ts";
 import { tagValue } from "../../arweave/tags.ts";
 import { type Winc, winc } from "../../arweave/winston.ts";

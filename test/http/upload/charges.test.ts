@@ -6,8 +6,7 @@
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { addressOf } from "../../../src/arweave/id.ts";
-import { createEthereumSigner, ethereum } from "../../../src/arweave/signers/ethereum.ts";
-import { kyve } from "../../../src/arweave/signers/kyve.ts";
+import { createEthereumSigner, ethereum, kyve } from "../../../src/arweave/signers/ethereum.ts";
 import { Failure } from "../../../src/failures.ts";
 import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
 import { user } from "../../../src/store/ledger/transfers.ts";
