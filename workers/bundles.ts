@@ -1,6 +1,6 @@
 /**
- * Thread entry: makes bundles. Reads the items once to compare and hash them, signs the transaction, and later reads
- * them once more to hand the chunks out with their proofs.
+ * Thread entry: creates bundles. Reads the items once to compare and hash them, signs the transaction, and later reads
+ * them once more to return the chunks with their proofs.
  * Source: docs/reference/upload.md#from-an-item-to-the-chain; docs/reference/node-api.md#posting-chunks.
  * @module
  */
@@ -40,7 +40,7 @@ import { ping } from "../src/threads/ping.ts";
 
 export { ping };
 
-/** An item of a bundle, and where its bytes lie. */
+/** An item of a bundle, and the place of its bytes. */
 export type BundleItem = Readonly<{
   id: string;
   /** Below the folder of uploads. */
@@ -48,20 +48,19 @@ export type BundleItem = Readonly<{
   offset: number;
   size: number;
   headerSize: number;
-  /** SHA-256 of the payload, base64url: ten thousand texts cross in a quarter of the time of as many arrays. */
+  /** SHA-256 of the payload, base64url: passing text to a thread takes a quarter of the time of arrays. */
   digest: string;
 }>;
 
-/** Files could not be read for a reason that says nothing of their bytes: it is to be tried again. */
+/** Files could not be read, for a reason other than their bytes. The caller tries again. */
 export type FilesFault = Readonly<{ kind: "fault"; reason: string }>;
 
-/** Makes the layout of a planned bundle: reads, compares and hashes each item once. */
+/** Computes the layout of a planned bundle: reads, compares and hashes each item once. */
 export type LayoutJob = Readonly<{ folder: string; bundleId: string; items: readonly BundleItem[] }>;
 
-/** What became of it. */
 export type LayoutResult =
   | LayoutSummary
-  /** Items whose bytes are not what they were; the others are well. */
+  /** Items whose bytes have changed; the others are valid. */
   | Readonly<{ kind: "poisoned"; items: readonly Readonly<{ id: string; reason: string }>[] }>
   | FilesFault;
 
@@ -74,7 +73,7 @@ export type LayoutSummary = Readonly<{
   dataSize: number;
 }>;
 
-/** What the transaction of a bundle says. */
+/** The fields of a bundle's transaction. */
 export type SignBundleJob = Readonly<{
   walletFile: string;
   /** base64url. */
@@ -96,24 +95,23 @@ export type BundleChunksJob = Readonly<{
   bundleId: string;
   /** Of its transaction, base64url. */
   dataRoot: string;
-  /** Of the chunks that are posted: the empty one at the end is not. */
+  /** Index among the posted chunks, which exclude the empty one at the end. */
   first: number;
   count: number;
-  /** Takes the chunks as nodes take them, JSON (threads/parcel.ts). */
+  /** Receives the chunks as JSON bodies (threads/parcel.ts). */
   port: MessagePort;
 }>;
 
-/** What became of them. */
 export type BundleChunksResult =
   | Readonly<{ kind: "chunks" }>
-  /** There is no layout with this data root. */
+  /** No layout with this data root is stored. */
   | Readonly<{ kind: "no-layout" }>
   | FilesFault;
 
-/** Items of which the index has not heard, to be read and verified once more. */
+/** Items to read and verify again for the index. */
 export type ReadItemsJob = Readonly<{ folder: string; items: readonly BundleItem[] }>;
 
-/** Rows of those that could be read and are what they were. */
+/** Rows of the readable and unchanged items. */
 export type ReadItemsResult = Readonly<{ rows: readonly PendingRow[] }>;
 
 const hashSize = 32;
@@ -126,11 +124,11 @@ type LoadedLayout = Readonly<{
   spans: readonly ChunkSpan[];
 }>;
 
-/** Bundles that are seeded at once are few. */
+/** Most loaded layouts: few bundles are seeded at once. */
 const loadedLayoutsMax = 4;
 const loadedLayouts = new Map<string, LoadedLayout>();
 
-/** Lays a bundle out: compares every item with its digest on the way, and keeps what seeding needs. */
+/** Computes a bundle's layout: compares every item with its digest, and stores the layout for seeding. */
 export function layoutBundle({ folder, bundleId, items }: LayoutJob): LayoutResult {
   const header = writeBundleHeader(items.map(({ id, size }) => ({ id: id as Id, size })));
   const dataSize = items.reduce((sum, { size }) => sum + size, header.length);
@@ -142,7 +140,7 @@ export function layoutBundle({ folder, bundleId, items }: LayoutJob): LayoutResu
     if (poisoned.length > 0) return readAgain(reader, items, poisoned);
     const tree = root.finish();
     const layout = { header, runs: runsOf(items, header.length), dataSize, hashes: hashesOf(tree) };
-    keepLayout(folder, bundleId, layout);
+    storeLayout(folder, bundleId, layout);
     return { kind: "layout", dataRoot: encodeBase64url(tree.root), dataSize };
   } catch (error) {
     return faultOf(error);
@@ -155,7 +153,7 @@ export function layoutBundle({ folder, bundleId, items }: LayoutJob): LayoutResu
 export function signBundle(job: SignBundleJob): SignBundleResult {
   const { walletFile, anchor, reward, tags, dataSize } = job;
   const jwk = readJson(readFileSync(walletFile, "utf8"));
-  if (!isJsonObject(jwk)) throw new Failure("malformed_input", { reason: "the wallet's file is no key" });
+  if (!isJsonObject(jwk)) throw new Failure("malformed_input", { reason: "the wallet's file is not a JSON object" });
   const dataRoot = decodeBase64url(job.dataRoot);
   assert(dataRoot !== undefined, "a data root is base64url");
   const unsigned = { format: 2, lastTx: anchor, reward, tags, stated: { dataSize, dataRoot } } as const;
@@ -163,7 +161,7 @@ export function signBundle(job: SignBundleJob): SignBundleResult {
   return { transactionId: signed.id, text: signed.text };
 }
 
-/** Makes the bodies of `POST /chunk` for a run of chunks. */
+/** Creates the bodies of `POST /chunk` for a run of chunks. */
 export function bundleChunks(job: BundleChunksJob): BundleChunksResult {
   const { folder, bundleId, dataRoot, first, count, port } = job;
   const found = loadLayout(folder, bundleId);
@@ -184,7 +182,7 @@ export function bundleChunks(job: BundleChunksJob): BundleChunksResult {
   }
 }
 
-/** Reads and verifies items once more, for an index that has not heard of them. */
+/** Reads and verifies items again, for an index without them. */
 export function readItems({ folder, items }: ReadItemsJob): ReadItemsResult {
   const reader = openItemReader(folder);
   try {
@@ -194,10 +192,10 @@ export function readItems({ folder, items }: ReadItemsJob): ReadItemsResult {
   }
 }
 
-/** An item that is not what it was, and how that is seen. */
+/** A changed item, and the reason. */
 type Poisoned = Readonly<{ id: string; reason: string }>;
 
-/** Walks all items in their order. After the first that is not well the root has no end. */
+/** Reads all items in order. After the first changed item the root is incomplete. */
 function findPoisoned(reader: ItemReader, items: readonly BundleItem[], root: DataRootHash): Poisoned[] {
   const poisoned: Poisoned[] = [];
   for (const item of items) {
@@ -207,7 +205,7 @@ function findPoisoned(reader: ItemReader, items: readonly BundleItem[], root: Da
   return poisoned;
 }
 
-/** Nobody's upload fails because a disk was wrong once. */
+/** Reads poisoned items again, so that a single wrong read does not fail an upload. */
 function readAgain(reader: ItemReader, items: readonly BundleItem[], poisoned: readonly Poisoned[]): LayoutResult {
   const ids = new Set(poisoned.map(({ id }) => id));
   reader.close();
@@ -220,7 +218,7 @@ function ignore(): void {
   // These bytes are only compared.
 }
 
-/** Walks an item's bytes. @returns Why it is not what it was. Throws what says nothing of its bytes. */
+/** Reads an item's bytes. @returns Why it has changed, if so. @throws Errors that do not concern its bytes. */
 function walkItem(
   reader: ItemReader,
   { file, offset, size, headerSize, digest }: BundleItem,
@@ -249,7 +247,7 @@ function readPiece(reader: ItemReader, file: string, offset: number, size: numbe
   }
 }
 
-/** @returns `undefined` for an item that cannot be read now, or is not what it was: its bundle will tell. */
+/** @returns `undefined` for an unreadable or changed item; its bundle reports it. */
 function readItem(reader: ItemReader, { file, offset, size, headerSize }: BundleItem): PendingRow | undefined {
   const begun = readPiece(reader, file, offset, Math.min(headerSize, pieceBytesMax));
   const read = begun === undefined ? undefined : readItemHeader(begun.slice(), "strict", size);
@@ -268,10 +266,10 @@ function readItem(reader: ItemReader, { file, offset, size, headerSize }: Bundle
   return { ...named, headerSize, size: size - headerSize, digest, verified: true, signature };
 }
 
-/** The chunk in the making: one after another is made in it. */
+/** The buffer of the current chunk. */
 const chunkScratch = new Uint8Array(chunkSize);
 
-/** The bytes of a span of a bundle, until the next call: of its header, then of its items. */
+/** The bytes of a span of a bundle, of its header and its items; valid until the next call. */
 function bytesOf(reader: ItemReader, layout: BundleLayout, { start, end }: ChunkSpan): Uint8Array {
   const bytes = chunkScratch.subarray(0, end - start);
   bytes.set(layout.header.subarray(start, end));
@@ -283,7 +281,7 @@ function bytesOf(reader: ItemReader, layout: BundleLayout, { start, end }: Chunk
   return bytes;
 }
 
-/** @returns How many bytes there were: none when the file is not there. */
+/** @returns The number of bytes read; 0 when the file is missing. */
 function fillFrom(reader: ItemReader, file: string, offset: number, bytes: Uint8Array): number {
   try {
     return reader.fill(file, offset, bytes);
@@ -293,10 +291,10 @@ function fillFrom(reader: ItemReader, file: string, offset: number, bytes: Uint8
   }
 }
 
-/** A multiple of three bytes, so that pieces of base64url join; their texts are small enough to be cheap garbage. */
+/** A multiple of three bytes, so that pieces of base64url can be joined. Short texts are cheap to collect. */
 const encodedAtOnce = 48 * 2 ** 10;
 
-/** JSON as nodes take it: letters of Latin only, so that nothing of it is looked at twice. */
+/** The JSON body for nodes, in Latin-1, so that it needs no second encoding pass. */
 function bodyOf(
   { dataRoot, layout }: LoadedLayout,
   { start }: ChunkSpan,
@@ -311,13 +309,13 @@ function bodyOf(
   for (let from = 0; from < chunk.length; from += encodedAtOnce)
     at += body.write(encodeBase64url(chunk.subarray(from, from + encodedAtOnce)), at, "latin1");
   at += body.write(bodyEnd, at, "latin1");
-  assert(at === body.length, "a body is as long as it was reckoned");
+  assert(at === body.length, "a body has the computed size");
   return body;
 }
 
 const bodyEnd = '"}';
 
-/** A path ends with its leaf's hash and where it ends, so the tree itself tells the hashes. */
+/** A path ends with the hash and the end offset of its leaf, so the tree provides the hashes. */
 function hashesOf(tree: MerkleTree): Uint8Array {
   const hashes = new Uint8Array(tree.leafCount * hashSize);
   for (let index = 0; index < tree.leafCount; index += 1) {
@@ -327,7 +325,7 @@ function hashesOf(tree: MerkleTree): Uint8Array {
   return hashes;
 }
 
-function keepLayout(folder: string, bundleId: string, layout: BundleLayout): void {
+function storeLayout(folder: string, bundleId: string, layout: BundleLayout): void {
   const path = join(folder, layoutFolder, bundleId);
   mkdirSync(join(folder, layoutFolder), { recursive: true, mode: 0o700 });
   writeFileSync(`${path}.part`, writeLayout(layout), { mode: 0o600, flush: true });
@@ -338,7 +336,7 @@ function keepLayout(folder: string, bundleId: string, layout: BundleLayout): voi
 function loadLayout(folder: string, bundleId: string): LoadedLayout | undefined {
   const known = loadedLayouts.get(bundleId);
   if (known !== undefined) return known;
-  const layout = storedLayout(folder, bundleId);
+  const layout = readStoredLayout(folder, bundleId);
   if (layout === undefined) return undefined;
   const spans = chunkSpans(layout.dataSize, "halved");
   assert(layout.hashes.length === spans.length * hashSize, "a layout has as many hashes as chunks");
@@ -355,7 +353,7 @@ function loadLayout(folder: string, bundleId: string): LoadedLayout | undefined 
   return found;
 }
 
-function storedLayout(folder: string, bundleId: string): BundleLayout | undefined {
+function readStoredLayout(folder: string, bundleId: string): BundleLayout | undefined {
   try {
     return readLayout(new Uint8Array(readFileSync(join(folder, layoutFolder, bundleId))));
   } catch (error) {

@@ -1,8 +1,8 @@
 /**
- * Thread entry: takes data items in. Verifies each in one walk over its bytes and writes them to the disk.
+ * Thread entry: intake of data items. Verifies each in one pass over its bytes and writes it to disk.
  *
- * Small items come whole and in batches, which share one write and one synchronisation. Large ones come in pieces to
- * one and the same thread, which keeps what it needs between them.
+ * Small items arrive complete and in batches, which share one write and one fdatasync. The pieces of a large item go to
+ * the same thread, which holds the item's state between them.
  * Source: docs/reference/upload.md#from-a-post-to-a-receipt.
  * @module
  */
@@ -41,81 +41,81 @@ export type WrittenItem = Readonly<{
   offset: number;
   /** Of the whole item. Bytes. */
   size: number;
-  /** The item as the index has items that are in no block; its signature was checked. */
+  /** The item's row for the index, as for items in no block; its signature was verified. */
   row: PendingRow;
   signing: Signing;
 }>;
 
-/** Why an item was not taken; the reason is for people. */
+/** Why an item was not accepted, with a readable reason. */
 export type NotTaken =
-  /** It is no data item. One lower-case sentence. */
+  /** The bytes are not a valid data item. One lower-case sentence. */
   | Readonly<{ kind: "invalid"; reason: string }>
-  /** The disk did not take it: the name of the system's error, and what it said. */
+  /** The item could not be written: code and message of the system's error. */
   | Readonly<{ kind: "unwritten"; code: string; reason: string }>
-  /** The thread that had its first bytes is gone. */
+  /** The thread with its first bytes has ended. */
   | Readonly<{ kind: "lost"; reason: string }>;
 
-/** What became of an item. */
+/** The outcome of an item. */
 export type IntakeResult = Readonly<{ kind: "written"; item: WrittenItem }> | NotTaken;
 
-/** Whole items, small ones. */
+/** Complete small items. */
 export type TakeItemsJob = Readonly<{ folder: string; items: readonly Uint8Array[] }>;
 
 /** Begins an item that comes in pieces. */
 export type BeginItemJob = Readonly<{
   folder: string;
-  /** Names the item among all that ever came, and its file. */
+  /** A unique name of the item and its file. */
   session: string;
-  /** Of the whole item, where it is known. Bytes. */
+  /** Size of the complete item, if known. Bytes. */
   size: number | undefined;
 }>;
 
-/** The next bytes of an item that was begun; they do not change until it is answered. */
+/** The next bytes of an item; they must not change before the result. */
 export type FeedItemJob = Readonly<{ session: string; pieces: readonly Uint8Array[] }>;
 
 /** The next bytes of a payload whose SHA-256 is computed beside the rest. */
 export type DigestItemJob = FeedItemJob &
   Readonly<{
-    /** Where they begin in the payload; 0 begins the digest. */
+    /** Offset of the bytes in the payload; 0 begins the digest. */
     start: number;
   }>;
 
-/** Ends a digest, or leaves it. */
+/** Ends or drops a digest. */
 export type EndDigestJob = Readonly<{ session: string }>;
 
-/** The SHA-256 of all that came. */
+/** The SHA-256 of all bytes. */
 export type EndDigestResult = Readonly<{ kind: "digest"; digest: Uint8Array }>;
 
-/** Goes on, or says why it need not. */
+/** The item can continue, or why it was not accepted. */
 export type FeedItemResult = Readonly<{ kind: "fed" }> | NotTaken;
 
-/** Ends an item that came in pieces. */
+/** Ends an item that arrived in pieces. */
 export type FinishItemJob = Readonly<{
   session: string;
   /** SHA-256 of the payload. */
   digest: Uint8Array;
 }>;
 
-/** Lets an item go, wherever it stands. */
+/** Drops an item in any state. */
 export type DropItemJob = Readonly<{ folder: string; session: string }>;
 
-/** An item that comes in pieces. */
+/** An item that arrives in pieces. */
 type Session = {
   readonly folder: string;
   readonly name: string;
   readonly file: ItemFile;
   readonly size: number | undefined;
-  /** What came of the header so far; empty once it is read. */
+  /** The received bytes of the header; empty once it is parsed. */
   begun: Uint8Array;
   header: ItemHeader | undefined;
   message: PayloadHash | undefined;
 };
 
-/** Folders of uploads in which this thread has brought the folders of files to the disk. */
+/** Folders of uploads in which this thread has created the subfolders. */
 const made = new Set<string>();
 const segments = new Map<string, Segments>();
 const sessions = new Map<string, Session>();
-/** Of payloads whose items other threads, or this one, take; and how much of each has come. */
+/** Digests of payloads, with the received bytes of each; any thread may process the item itself. */
 const digests = new Map<string, { readonly hash: PayloadHash; come: number }>();
 
 /** Verifies whole items and writes those that are valid. */
@@ -148,16 +148,16 @@ export async function beginItem({ folder, session: name, size }: BeginItemJob): 
   }
 }
 
-/** Takes the next bytes of an item. It is let go with the first of them that make it none. */
+/** Processes the next bytes of an item. The item is dropped as soon as it is invalid. */
 export function feedItem({ session, pieces }: FeedItemJob): Promise<FeedItemResult> {
   return within(session, async (open) => {
     const written = open.file.append(pieces);
-    ignoreRejection(written); // awaited below, unless the walk throws
+    ignoreRejection(written); // awaited below, unless hashing throws
     // Hashed while the system writes.
     let reason: string | undefined;
     for (const piece of pieces) {
       reason ??= walk(open, piece);
-      // The next write begins meanwhile.
+      // Lets the next write begin.
       await new Promise(setImmediate);
     }
     await written;
@@ -165,10 +165,10 @@ export function feedItem({ session, pieces }: FeedItemJob): Promise<FeedItemResu
   });
 }
 
-/** Takes the next bytes of a payload whose SHA-256 is asked for. */
+/** Adds the next bytes to the SHA-256 of a payload. */
 export function digestItem({ session, pieces, start }: DigestItemJob): FeedItemResult {
   const digest = digests.get(session) ?? { hash: createContentHash(), come: 0 };
-  // A thread that was replaced has not seen what came before.
+  // A replaced thread lacks the earlier bytes.
   if (digest.come !== start) return lost;
   digests.set(session, digest);
   for (const piece of pieces) {
@@ -185,7 +185,7 @@ export function endDigest({ session }: EndDigestJob): EndDigestResult | NotTaken
   return digest === undefined ? lost : { kind: "digest", digest: digest.hash.finish() };
 }
 
-/** Ends an item: answers whether it is one, and where it lies on the disk. */
+/** Ends an item: verifies it, and returns its place on disk. */
 export function finishItem({ session, digest }: FinishItemJob): Promise<IntakeResult> {
   return within(session, async ({ header, message, file, size: announced }) => {
     const size = file.size();
@@ -204,7 +204,7 @@ export function finishItem({ session, digest }: FinishItemJob): Promise<IntakeRe
   });
 }
 
-/** Lets an item go that will not be finished, also one that another thread began: nothing of it stays. */
+/** Drops an item that will not be finished, also one of another thread, and removes its file. */
 export async function dropItem({ folder, session: name }: DropItemJob): Promise<void> {
   const session = sessions.get(name);
   sessions.delete(name);
@@ -212,7 +212,7 @@ export async function dropItem({ folder, session: name }: DropItemJob): Promise<
   await removeItemFile(folder, `${itemFolder}/${name}`);
 }
 
-/** What is written of a batch; what the system says where it is not. */
+/** Appends a batch. @returns The places, or the system's error. */
 function appended(folder: string, items: readonly Uint8Array[]): ReturnType<Segments["append"]> | NotTaken {
   try {
     return segmentsIn(folder).append(items);
@@ -221,7 +221,7 @@ function appended(folder: string, items: readonly Uint8Array[]): ReturnType<Segm
   }
 }
 
-/** A step of an item that comes in pieces: whatever ends it badly lets the item go. */
+/** Runs a step of an item that arrives in pieces; drops the item on any failure. */
 async function within<Result extends Readonly<{ kind: string }>>(
   name: string,
   step: (session: Session) => Promise<Result | NotTaken>,
@@ -242,13 +242,13 @@ async function within<Result extends Readonly<{ kind: string }>>(
 
 const lost: NotTaken = { kind: "lost", reason: "its thread ended" };
 
-/** What the system refuses is an answer, because an error crosses threads without its code. */
+/** System errors are results, because errors lose their code between threads. */
 function unwritten(error: unknown): NotTaken {
   if (!(error instanceof Error && "syscall" in error && "code" in error)) throw error;
   return { kind: "unwritten", code: String(error.code), reason: error.message };
 }
 
-/** @returns Why this is no item, as soon as it is seen. */
+/** Parses and hashes the next piece. @returns Why the item is invalid, as soon as that is known. */
 function walk(session: Session, piece: Uint8Array): string | undefined {
   if (session.message !== undefined) {
     session.message.update(piece);
@@ -259,7 +259,7 @@ function walk(session: Session, piece: Uint8Array): string | undefined {
   if (read.kind === "invalid") return read.reason;
   if (read.kind === "need") return undefined;
   const { headerSize } = read.header;
-  // A copy: views of the first piece would keep all of it for as long as the item takes.
+  // A copy: views would hold the complete first piece in memory until the item ends.
   const copied = readItemHeader(session.begun.slice(0, headerSize), "strict", session.size);
   assert(copied.kind === "header", "a header that was read can be read again");
   session.header = copied.header;
@@ -274,7 +274,7 @@ function invalid(reason: string): NotTaken {
   return { kind: "invalid", reason };
 }
 
-/** Views of a batch would cross with all of it. */
+/** Copies the fields: a view would transfer the complete batch. */
 function rowOf(header: ItemHeader, itemSize: number, digest: Uint8Array): PendingRow {
   const { id, signatureType, signature, owner, ownerAddress, target, anchor, tags, headerSize } = header;
   return {
@@ -295,8 +295,7 @@ function rowOf(header: ItemHeader, itemSize: number, digest: Uint8Array): Pendin
 }
 
 /**
- * Each thread sees to it by itself: what another one has made may not be on the disk yet, and what failed once has to
- * be tried again.
+ * Each thread creates the folders itself: those of another thread may not be durable yet, and failures are retried.
  */
 function makeFoldersOnce(folder: string): void {
   if (made.has(folder)) return;

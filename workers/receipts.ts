@@ -1,5 +1,5 @@
 /**
- * Thread entry: signs receipts. The key is read here and nowhere else; a signature takes milliseconds.
+ * Thread entry: signs receipts. Only this thread reads the key; a signature takes milliseconds.
  * @module
  */
 import { readFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import { ping } from "../src/threads/ping.ts";
 
 export { ping };
 
-/** Receipts to be signed with the key of a file. */
+/** Receipts to sign with the key of a file. */
 export type SignReceiptsJob = Readonly<{ keyFile: string; receipts: readonly ReceiptTerms[] }>;
 
 const wallets = new Map<string, Wallet>();

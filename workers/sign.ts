@@ -1,8 +1,7 @@
 /**
- * Thread entry: signs data items for clients without a key. The service's key is read here and nowhere
- * else.
+ * Thread entry: signs data items for clients without a key. Only this thread reads the service's key.
  *
- * The same payload with the same tags is the same item, whenever it is signed: the signature has no salt.
+ * The same payload with the same tags always results in the same item: the signature has no salt.
  * Source: docs/reference/upload.md#paying-with-the-request; ANS-104 §2.
  * @module
  */
@@ -18,11 +17,11 @@ import { ping } from "../src/threads/ping.ts";
 
 export { ping };
 
-/** A step of signing an item whose payload lies in a file. */
+/** A step of signing an item with its payload in a file. */
 export type SignItemJob = Readonly<{
-  /** That of uploads, as an absolute path. */
+  /** The folder of uploads, as an absolute path. */
   folder: string;
-  /** Names the item among those under way in this thread. */
+  /** Identifies the item among those in progress in this thread. */
   session: string;
   /** Below the folder. */
   file: string;
@@ -32,21 +31,21 @@ export type SignItemJob = Readonly<{
   tags: readonly Readonly<{ name: string; value: string }>[];
   /** Key (JWK), RSA of 4096 bits. */
   keyFile: string;
-  /** The first step; the others go on where the last one ended. */
+  /** Whether this is the first step; later steps continue after the previous one. */
   isFirst: boolean;
 }>;
 
-/** How far it is. */
+/** The result of a step. */
 export type SignItemResult =
   | Readonly<{ kind: "more" }>
-  /** What belongs before the payload. */
+  /** The bytes before the payload. */
   | Readonly<{ kind: "signed"; header: Uint8Array<ArrayBuffer> }>
-  /** The disk did not give the payload: what the system said. */
+  /** The payload could not be read from disk. */
   | Readonly<{ kind: "unread"; reason: string }>
-  /** The thread that began is gone. */
+  /** The thread of the first step has ended. */
   | Readonly<{ kind: "lost" }>;
 
-/** Lets an item go that will not be signed. */
+/** Releases an item that will not be signed. */
 export type LeaveSigningJob = Readonly<{ session: string }>;
 
 type Session = Readonly<{ file: FileSteps; signing: ItemSigning }>;
@@ -54,12 +53,11 @@ type Session = Readonly<{ file: FileSteps; signing: ItemSigning }>;
 const sessions = createFileSessions<Session>(({ file }) => file.close());
 const signers = new Map<string, Signer>();
 
-/** Hashes some bytes more of an item's payload; when it has seen all of them, signs. */
+/** Hashes the next bytes of an item's payload; after the last ones, signs. */
 export function signItem(job: SignItemJob): SignItemResult {
   return sessions.step(job.session, job.isFirst ? () => begin(job) : undefined, stepOf);
 }
 
-/** Lets an item go. */
 export function leaveSigning({ session }: LeaveSigningJob): void {
   sessions.leave(session);
 }
@@ -80,8 +78,8 @@ function signerOf(file: string): Signer {
   const known = signers.get(file);
   if (known !== undefined) return known;
   const jwk = readJson(readFileSync(file, "utf8"));
-  if (!isJsonObject(jwk)) throw new Failure("malformed_input", { reason: "the key's file is no key", file });
-  // A JSON object is what a JSON Web Key is; the signer checks the rest.
+  if (!isJsonObject(jwk)) throw new Failure("malformed_input", { reason: "the key's file is not a JSON object", file });
+  // The signer validates the fields of the key.
   const signer = createArweaveSigner(jwk as JsonWebKey, 0);
   signers.set(file, signer);
   return signer;

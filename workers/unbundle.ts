@@ -1,11 +1,9 @@
 /**
- * Thread entry: reads one batch of a bundle's items from a root's file, verifies each, returns rows for the
- * index.
+ * Thread entry: reads one batch of a bundle's items from a root's file, verifies each, and returns rows for the index.
  *
- * Memory does not grow with the bundle: the header is read in steps, a payload beyond the window goes by in
- * pieces, and one walk over the bytes feeds the signature's hash and the digest. An item that is wrong is
- * named and left out; its siblings live. Nothing read here is trusted but that the file holds the root's
- * data.
+ * Memory does not grow with the bundle: the header is read in steps, a payload beyond the window in pieces, and one
+ * pass over the bytes computes the signature's hash and the digest. An invalid item is reported and skipped; the others
+ * are indexed. Only the file's content under the root is trusted.
  * Source: docs/reference/index-layout.md#bundles; ANS-104 §1–§3.
  * @module
  */
@@ -24,9 +22,9 @@ import {
 import {
   createItemHash,
   hashItem,
+  type InvalidItem as InvalidDataItem,
   type ItemDigests,
   type ItemHeader,
-  type InvalidItem as Refusal,
   readItemHeader,
   verifyItem,
 } from "../src/arweave/data-item.ts";
@@ -39,11 +37,11 @@ import { ping } from "../src/threads/ping.ts";
 
 export { ping };
 
-/** One batch to read. All offsets are bytes of the root's data. */
+/** A batch to read. All offsets are bytes of the root's data. */
 export type UnbundleJob = Readonly<{
-  /** File whose byte n is byte n of the root's data, present over the bundle's whole span. */
+  /** A file of the root's data with the bytes of the complete bundle, at their offsets in the data. */
   path: string;
-  /** Where the root transaction stands, and its id. */
+  /** The place of the root transaction, and its id. */
   root: Readonly<{ height: number; txIndex: number }>;
   rootId: Id;
   /** The bundle itself: the root transaction or an item in it. */
@@ -55,71 +53,62 @@ export type UnbundleJob = Readonly<{
   parentOffset: number | null;
   /** Nesting of the bundle: 0 for a transaction. */
   depth: number;
-  /**
-   * Where to begin: an entry, and where its item stands within the bundle when the caller knows (`next` of
-   * the batch before).
-   */
+  /** The first entry, and the offset of its item in the bundle, if known (`next` of the previous batch). */
   from: Readonly<{ index: number; offset?: number }>;
-  /** A batch ends after this many entries, or after the item with which this many bytes were walked. */
+  /** A batch ends after this many entries, or after the item that reaches this many bytes. */
   entriesMax: number;
   bytesMax: number;
-  /** Texts of the filters; both say yes to everything when `bypassFilter`. */
+  /** Texts of the filters; both are ignored when `bypassFilter`. */
   indexFilter: string;
   unbundleFilter: string;
   bypassFilter: boolean;
 }>;
 
-/** What a batch became. */
+/** The result of a batch. */
 export type UnbundleResult =
   | Readonly<{
       kind: "batch";
-      /** Entries of the whole bundle, by its header. */
+      /** Entries of the complete bundle, from its header. */
       count: number;
-      /**
-       * Verified items that the index filter chose: `bun:jsc`-serialized `ItemRow[]`, to be handed on
-       * untouched.
-       */
+      /** Verified items that the index filter chose: `bun:jsc`-serialized `ItemRow[]`, passed on unchanged. */
       rows: SerializedRows;
       /** Ids of those rows, in order. */
       ids: readonly Id[];
       /** Items that are bundles themselves and that the unbundle filter chose, or that are in the index. */
       bundles: readonly BundleRow[];
-      /** Of the entries of this batch, those whose item is wrong; `invalid` names the first ones. */
+      /** Number of invalid items of this batch; `invalid` lists the first ones. */
       invalidCount: number;
       invalid: readonly InvalidItem[];
       /** Where the next batch begins; undefined: the bundle is done. */
       next: EntryPlace | undefined;
     }>
-  /** The bytes are no bundle, and never will be. */
+  /** The bytes are not a valid bundle. */
   | Readonly<{ kind: "malformed"; reason: string }>;
 
 /**
- * Bytes that are held of a root at a time; holds the longest header that the lenient rules allow (1 MiB of
- * tags).
+ * Bytes of a root in memory; the longest header of the lenient rules (1 MiB of tags) fits.
  */
 const windowBytes = 2 * 2 ** 20;
 
-/** Bytes that a header is expected to fit in, so that a large item's payload is not read twice. */
+/** Bytes that are read first for the header of a large item; most headers fit. */
 const headerGuessBytes = 8 * 1024;
 
-/** Entries of the bundle's header that are read in one step, and the bytes they take. */
+/** Entries of the bundle's header that are read in one step, and their bytes. */
 const entriesPerStep = 1_024;
 const headerWindowBytes = entriesPerStep * bundleEntrySize;
 
 /**
- * Tags and owners that a batch gathers before it ends, so that 1,000 items of 1 MiB of tags are not one
- * batch.
+ * A batch ends after this many bytes of headers, so that 1,000 items with 1 MiB of tags are not one batch.
  */
 const rowBytesMax = 8 * 2 ** 20;
 
-/** Wrong entries that a batch names; the rest are counted. */
+/** Invalid entries that a batch lists; the rest are only counted. */
 const invalidNamedMax = 100;
 
 /**
  * Reads and verifies one batch.
  *
- * @throws Error when the file is not there or shorter than the bundle: the caller makes the bytes present
- *   again.
+ * @throws Error when the file is missing or shorter than the bundle: the caller fetches the bytes again.
  */
 export function unbundle(job: UnbundleJob): UnbundleResult {
   const file = openSync(job.path, "r");
@@ -148,20 +137,20 @@ function readBatch(job: UnbundleJob, header: Window, items: Window): UnbundleRes
   while (place.fault === undefined && place.index < count && batch.hasSpace(place.index)) {
     const step = readEntries(job, header, place, count, batch.entriesLeft(place.index));
     const taken = takeEntries(step.entries, batch, (entry) => readItem(items, job.start + entry.offset, entry));
-    // A fault behind this batch's end is met again by the next one.
+    // A fault after the end of this batch is found again by the next one.
     place = taken ?? { ...step.next, ...(step.fault !== undefined && { fault: step.fault }) };
   }
   if (place.fault !== undefined)
-    batch.refuse(place.index, readId(job, header, place.index), job.start + place.offset, place.fault);
+    batch.reject(place.index, readId(job, header, place.index), job.start + place.offset, place.fault);
   const isDone = place.fault !== undefined || place.index >= count;
   return { kind: "batch", count, next: isDone ? undefined : place, ...batch.finish() };
 }
 
-/** Takes entries while the batch has room; answers where it stopped, undefined when all were taken. */
+/** Adds entries until the batch is full. @returns The first entry that was not added, if any. */
 function takeEntries(
   entries: readonly BundleEntry[],
   batch: Batch,
-  read: (entry: BundleEntry) => VerifiedItem | Refusal,
+  read: (entry: BundleEntry) => VerifiedItem | InvalidDataItem,
 ): EntryPlace | undefined {
   for (const entry of entries) {
     if (!batch.hasSpace(entry.index)) return { index: entry.index, offset: entry.offset };
@@ -170,7 +159,7 @@ function takeEntries(
   return undefined;
 }
 
-/** Where the first entry of this batch stands: as the caller says, or by adding up the sizes before it. */
+/** The place of this batch's first entry: from the caller, or the sum of the sizes before it. */
 function findEntry(job: UnbundleJob, header: Window, count: number): Place {
   const { index, offset } = job.from;
   if (offset !== undefined) return { index, offset };
@@ -188,32 +177,32 @@ function readEntries(job: UnbundleJob, header: Window, place: EntryPlace, count:
   return readBundleEntries(header.bytes(at, entries * bundleEntrySize), place, count, job.size);
 }
 
-/** The id that the bundle's header gives an entry; it stands behind the entry's size. */
+/** The id of an entry in the bundle's header, after the entry's size. */
 function readId(job: UnbundleJob, header: Window, index: number): Id {
   const entry = header.bytes(job.start + bundleCountSize + index * bundleEntrySize, bundleEntrySize);
   return idFromBytes(entry.subarray(bundleEntrySize / 2));
 }
 
-/** A verified item; its owner's bytes are its own, the other byte fields are gone with the window. */
+/** A verified item. Only its owner's bytes are a copy; the other byte fields change with the window. */
 type VerifiedItem = Readonly<{ kind: "item"; header: ItemHeader; digest: Uint8Array }>;
 
-function readItem(window: Window, at: number, { id, size }: BundleEntry): VerifiedItem | Refusal {
+function readItem(window: Window, at: number, { id, size }: BundleEntry): VerifiedItem | InvalidDataItem {
   const read = size <= windowBytes ? readSmall(window, at, size) : readLarge(window, at, size);
   if (read.kind === "invalid") return read;
-  if (read.header.id !== id) return refusal("the item's id is not the one that its bundle names");
+  if (read.header.id !== id) return invalidItem("the item's id is not the id in its bundle");
   const { message, digest } = read.hash();
   const verdict = verifyItem(read.header, message);
-  return verdict.valid ? { kind: "item", header: read.header, digest } : refusal(verdict.reason);
+  return verdict.valid ? { kind: "item", header: read.header, digest } : invalidItem(verdict.reason);
 }
 
-type ReadItem = Readonly<{ kind: "read"; header: ItemHeader; hash: () => ItemDigests }> | Refusal;
+type ReadItem = Readonly<{ kind: "read"; header: ItemHeader; hash: () => ItemDigests }> | InvalidDataItem;
 
 function readSmall(window: Window, at: number, size: number): ReadItem {
   const item = window.bytes(at, size);
   const read = readItemHeader(item, "lenient", size);
   if (read.kind === "invalid") return read;
-  if (read.kind === "need") return refusal("the item is cut short");
-  // `serialize` would copy the whole window for a view into it.
+  if (read.kind === "need") return invalidItem("the item is cut short");
+  // A copy: `serialize` would copy the complete window for a view into it.
   const header = { ...read.header, owner: read.header.owner.slice() };
   return { kind: "read", header, hash: () => hashItem(header, item.subarray(header.headerSize)) };
 }
@@ -231,13 +220,13 @@ function readLarge(window: Window, at: number, size: number): ReadItem {
         hash: () => hashLarge(window, header, at + header.headerSize, at + size),
       };
     }
-    if (read.bytes > windowBytes) return refusal(`the header is larger than ${windowBytes} bytes`);
+    if (read.bytes > windowBytes) return invalidItem(`the header is larger than ${windowBytes} bytes`);
     assert(read.bytes > held, "a header that needs more bytes needs more than it was given");
     held = read.bytes;
   }
 }
 
-/** A header that outlives the window. */
+/** A copy of a header, independent of the window. */
 function ownedHeader(header: ItemHeader): ItemHeader {
   return {
     ...header,
@@ -257,13 +246,13 @@ function hashLarge(window: Window, header: ItemHeader, start: number, end: numbe
   return hash.finish();
 }
 
-function refusal(reason: string): Refusal {
+function invalidItem(reason: string): InvalidDataItem {
   return { kind: "invalid", reason };
 }
 
 type Batch = ReturnType<typeof createBatch>;
 
-/** What a batch gathers, and when it is full. */
+/** Collects the results of a batch, and decides when it is full. */
 function createBatch(job: UnbundleJob) {
   const chooses = (filter: Filter) => (header: ItemHeader, dataSize: number) =>
     job.bypassFilter || matches(filter, itemSubject(header, { dataSize, parentId: job.bundleId, rootId: job.rootId }));
@@ -276,30 +265,29 @@ function createBatch(job: UnbundleJob) {
   let walkedBytes = 0;
   let rowBytes = 0;
 
-  const refuse = (entry: number, id: Id, offset: number, reason: string) => {
+  const reject = (entry: number, id: Id, offset: number, reason: string) => {
     invalidCount += 1;
     if (invalid.length < invalidNamedMax) invalid.push({ entry, id, offset, reason });
   };
 
-  const add = ({ index, id, offset, size }: BundleEntry, item: VerifiedItem | Refusal) => {
+  const add = ({ index, id, offset, size }: BundleEntry, item: VerifiedItem | InvalidDataItem) => {
     walkedBytes += size;
     const at = job.start + offset;
-    if (item.kind === "invalid") return refuse(index, id, at, item.reason);
+    if (item.kind === "invalid") return reject(index, id, at, item.reason);
     const row = rowOf(job, item, at, size);
-    if (!isPlace(row.place)) return refuse(index, id, at, "the item lies beyond what a place can name");
+    if (!isPlace(row.place)) return reject(index, id, at, "the item's offset is beyond the largest place");
     const indexed = isIndexed(item.header, row.size);
     if (indexed) {
       rows.push(row);
       rowBytes += item.header.headerSize;
     }
-    // A bundle that is in the index but not chosen is queued all the same: the queue records that it was
-    // skipped.
+    // A bundle that is in the index but not chosen is also queued: the queue records that it was skipped.
     if (isBundleTags(row.tags) && (indexed || isUnbundled(item.header, row.size))) bundles.push(bundleOf(job, row));
   };
 
   return {
     add,
-    refuse,
+    reject,
     entriesLeft: (index: number) => job.from.index + job.entriesMax - index,
     hasSpace: (index: number) =>
       index < job.from.index + job.entriesMax && walkedBytes < job.bytesMax && rowBytes < rowBytesMax,
@@ -336,7 +324,7 @@ function bundleOf(job: UnbundleJob, { id, place, headerSize, size }: ItemRow): B
   };
 }
 
-/** The filters in force, as read: two texts that change with a restart only. */
+/** Parsed filters: two texts, which change only with a restart. */
 const filters = new Map<string, Filter>();
 const filtersMax = 16;
 
@@ -349,7 +337,7 @@ function filterOf(text: string): Filter {
   return filter;
 }
 
-/** One moving view of a file. */
+/** A moving view of a file. */
 function createWindow(file: number, end: number, size: number): Window {
   const buffer = new Uint8Array(size);
   let start = 0;
@@ -369,7 +357,7 @@ function createWindow(file: number, end: number, size: number): Window {
 
   return {
     bytes: (at, count) => {
-      assert(count <= size && at + count <= end, "a view lies within the window and the bundle");
+      assert(count <= size && at + count <= end, "a view is within the window and the bundle");
       if (at < start || at + count > start + held) load(at);
       return buffer.subarray(at - start, at - start + count);
     },

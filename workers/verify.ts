@@ -1,10 +1,9 @@
 /**
- * Thread entry: verifies a block with its transactions, or transactions alone, and makes them into rows for
- * the index.
+ * Thread entry: verifies blocks with their transactions, or transactions alone, and converts them to rows of the index.
  *
- * A transaction is valid when its id is the hash of its signature and the signature its owner's; a block by
- * `verifyBlock`. Data that a transaction carries in its JSON is cut out of the text and handed back apart: it
- * belongs in the extents.
+ * A transaction is valid when its id is the hash of its signature and its owner made the signature; a block when
+ * `verifyBlock` accepts it. Data inside a transaction's JSON is cut out of the text and returned separately, to be
+ * stored as content.
  * Source: docs/reference/node-api.md#following; docs/reference/formats.md#blocks.
  * @module
  */
@@ -32,48 +31,47 @@ import { ping } from "../src/threads/ping.ts";
 
 export { ping };
 
-/** A block with its transactions, to be verified. Texts are JSON as a node sent them. */
+/** A block with its transactions to verify. Texts are a node's JSON. */
 export type CheckBlockJob = Readonly<{
   block: string;
-  /** By position in the block's `txs`; null for one that no source would give. */
+  /** In the order of the block's `txs`; null for a missing transaction. */
   transactions: readonly (Uint8Array | null)[];
   /**
-   * The block before, verified or about to be; left out of account when its hash is not the one that the
-   * block names.
+   * The previous block, verified or about to be; ignored when its hash is not the block's `previous_block`.
    */
   previous: string | undefined;
-  /** Whether the chain's first block is the main network's, so that its fork heights hold. */
+  /** Whether the chain's first block is the main network's, so that its fork heights apply. */
   isMainNet: boolean;
 }>;
 
-/** A transaction of a job that is not what it should be. */
+/** An invalid transaction of a job. */
 export type FaultyTransaction = Readonly<{ txIndex: number; reason: string }>;
 
-/** Data from a transaction's own JSON: covered by its signature (format 1), or proven by its data root (format 2). */
+/** Data from a transaction's JSON: covered by its signature (format 1), or proven by its data root (format 2). */
 export type CarriedData = Readonly<{ id: Id; bytes: Uint8Array }>;
 
-/** What a block turned out to be. */
+/** The result of verifying a block. */
 export type CheckBlockResult =
   | Readonly<{
       kind: "accepted";
-      /** `bun:jsc`-serialized `BlockRows`, to be handed on untouched. */
+      /** `bun:jsc`-serialized `BlockRows`, passed on unchanged. */
       rows: SerializedRows;
       bundleCount: number;
       checked: readonly string[];
       unchecked: readonly string[];
       data: readonly CarriedData[];
     }>
-  /** The block itself is wrong. */
+  /** The block itself is invalid. */
   | Readonly<{ kind: "rejected"; reason: string }>
-  /** The block was not looked at further: these must be had from elsewhere, or done without. */
+  /** Invalid transactions; the block was not verified further. Other nodes may have valid ones. */
   | Readonly<{ kind: "faulty"; transactions: readonly FaultyTransaction[] }>;
 
-/** Transactions outside of a block that is verified with them: once missing, or pending. */
+/** Transactions without their block: missing or pending ones. */
 export type CheckTransactionsJob = Readonly<{
   transactions: readonly Readonly<{ id: Id; text: Uint8Array }>[];
 }>;
 
-/** One transaction's outcome, in the order of the job. */
+/** The result for one transaction, in the order of the job. */
 export type CheckedTransaction =
   | Readonly<{
       kind: "valid";
@@ -83,27 +81,27 @@ export type CheckedTransaction =
     }>
   | Readonly<{ kind: "invalid"; reason: string }>;
 
-/** A block that is said to name a transaction. */
+/** A block that should contain a transaction. */
 export type CheckBlockNamesJob = Readonly<{
-  /** JSON as a node sent it. */
+  /** A node's JSON. */
   block: string;
   id: Id;
   height: number;
   hash: BlockHash;
 }>;
 
-/** A data item whole. */
+/** A complete data item. */
 export type CheckItemJob = Readonly<{ id: Id; bytes: Uint8Array }>;
 
-/** A data item whose payload went by: its header, and the message that its signature must sign. */
+/** A data item without its payload: its header, and the message that its signature must sign. */
 export type CheckItemMessageJob = Readonly<{ header: Uint8Array; message: Uint8Array }>;
 
-/** Whether an item's signature holds over its payload, and the payload's SHA-256. */
+/** Whether an item's signature is valid, and the payload's SHA-256. */
 export type CheckedItemPayload =
   | Readonly<{ kind: "valid"; digest: Uint8Array }>
   | Readonly<{ kind: "invalid"; reason: string }>;
 
-/** Verifies one block with the transactions that are at hand. */
+/** Verifies one block with the given transactions. */
 export function checkBlock(job: CheckBlockJob): CheckBlockResult {
   const block = attempt(() => readBlock(job.block));
   if ("reason" in block) return { kind: "rejected", reason: block.reason };
@@ -127,7 +125,7 @@ export function checkBlock(job: CheckBlockJob): CheckBlockResult {
   };
 }
 
-/** Verifies transactions that stand in no block of this job. */
+/** Verifies transactions without their block. */
 export function checkTransactions(job: CheckTransactionsJob): readonly CheckedTransaction[] {
   return job.transactions.map(({ id, text }): CheckedTransaction => {
     const checked = checkOne(id, text);
@@ -146,11 +144,11 @@ type Valid = Readonly<{
   text: string;
   dataAt: number | null;
   data: Uint8Array;
-  /** What came as data with a transaction of format 2, unchecked. */
+  /** The unverified data inside a transaction of format 2. */
   attached: Uint8Array;
 }>;
 
-/** The block's transactions by position: valid, or null where none was given or what was given is wrong. */
+/** The block's transactions by position; null for missing and invalid ones. */
 function checkAll(block: Block, job: CheckBlockJob) {
   const faulty: FaultyTransaction[] = [];
   const slots = block.txs.map((id, txIndex): Valid | null => {
@@ -167,19 +165,18 @@ function checkOne(id: Id, bytes: Uint8Array): Valid | Reason {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
   const transaction = attempt(() => readTransaction(text));
   if ("reason" in transaction) return transaction;
-  if (transaction.id !== id) return { reason: "the id is not the one that was asked for" };
+  if (transaction.id !== id) return { reason: "the id is not the requested one" };
   const verdict = verifyTransaction(transaction);
   if (!verdict.valid) return { reason: verdict.reason };
   const cut = cutData(text);
   if (hasRenamedKey(cut.text)) return { reason: "a field has an unknown name" };
-  // Nodes leave the data of format 2 out of this text; where one does not, it is left out here. Its chunks
-  // are what counts.
+  // Nodes omit the data of format 2 from this text; if a node does not, it is removed here. Chunks carry the data.
   return transaction.format === 1
     ? { transaction, ...cut, attached: noBytes }
     : { transaction, text: cut.text, dataAt: null, data: noBytes, attached: cut.data };
 }
 
-/** Whether bytes are what the data root of a transaction of format 2 commits to, under either rule of cutting. */
+/** Whether bytes have the data root of a transaction of format 2, under either rule of splitting. */
 function isDataOf({ format, dataSize, dataRoot }: Transaction, bytes: Uint8Array): boolean {
   if (format !== 2 || bytes.length === 0 || bytes.length !== dataSize) return false;
   return tailRules.some((rule) => encodeBase64url(dataRootOf(bytes, rule)) === dataRoot);
@@ -190,16 +187,16 @@ const tailRules = ["plain", "halved"] as const;
 const noBytes = new Uint8Array(0);
 
 /**
- * Keys of a transaction on the wire whose values its signature covers: without one of them nothing verifies.
+ * JSON keys of a transaction with signed values; a transaction without one of them is not valid.
  */
 const signedKeys = ["id", "last_tx", "owner", "tags", "target", "quantity", "data", "reward", "signature"];
 
-/** Keys that a reader can do without; all but the last are there in every transaction since 2.0. */
+/** Optional keys; every transaction since 2.0 has all but the last. */
 const freeKeys = ["format", "data_size", "data_root", "data_tree", "denomination"];
 
 /**
- * Whether the JSON has a strange key where one of its own is not: the name of a field that is not signed was
- * altered. A node that adds keys of its own, or is from before 2.0, does not do both.
+ * Whether the JSON has an unknown key and lacks a known one: the name of an unsigned field was altered. A node that
+ * adds keys, or one from before 2.0, does not do both.
  */
 function hasRenamedKey(text: string): boolean {
   const fields = readJson(text);
@@ -208,7 +205,7 @@ function hasRenamedKey(text: string): boolean {
   return keys.some(isStrange) && freeKeys.slice(0, -1).some((key) => !keys.includes(key));
 }
 
-/** A block before that is another one, or none, gives nothing to check by. */
+/** The previous block, if it is valid and the one that the block names. */
 function previousOf(job: CheckBlockJob, block: Block): Block | undefined {
   if (job.previous === undefined) return undefined;
   const previous = attempt(() => readBlock(job.previous ?? ""));
@@ -261,7 +258,7 @@ function rowsOf(
   };
 }
 
-/** A row's fields and no more: what is left out here is neither copied nor stored twice. */
+/** Only the fields of a row, so that others are not copied between threads. */
 function rowOf({ transaction, text, dataAt }: Valid): Omit<TransactionRow, "txIndex"> {
   const { format, id, lastTx, owner, ownerAddress, signatureType, tags, target } = transaction;
   const { quantity, reward, dataSize, dataRoot } = transaction;
@@ -301,7 +298,7 @@ function bundleOf(height: number, txIndex: number, { id, dataSize }: Transaction
 
 function carriedBy({ transaction, data }: Valid): CarriedData[] {
   if (data.length === 0) return [];
-  // Shared memory crosses to the main thread uncopied.
+  // Shared memory reaches the main thread without a copy.
   const bytes = new Uint8Array(new SharedArrayBuffer(data.length));
   bytes.set(data);
   return [{ id: transaction.id, bytes }];
@@ -316,7 +313,7 @@ function attempt<Value extends object>(read: () => Value): Value | Reason {
   }
 }
 
-/** Says why a block is not the one that it is said to be, or does not name a transaction; undefined when it does. */
+/** Why a block has another hash or height, or does not list a transaction; undefined when it matches. */
 export function checkBlockNames({ block: text, id, height, hash }: CheckBlockNamesJob): string | undefined {
   const block = attempt(() => readBlock(text));
   if ("reason" in block) return block.reason;
@@ -326,7 +323,7 @@ export function checkBlockNames({ block: text, id, height, hash }: CheckBlockNam
   return verdict.kind === "rejected" ? verdict.reason : undefined;
 }
 
-/** Checks an item that lies in memory as a whole. */
+/** Verifies a complete item in memory. */
 export function checkItem({ id, bytes }: CheckItemJob): CheckedItemPayload {
   const checked = checkDataItem(bytes, "lenient");
   if (checked.kind === "invalid") return checked;
@@ -334,7 +331,7 @@ export function checkItem({ id, bytes }: CheckItemJob): CheckedItemPayload {
   return { kind: "valid", digest: checked.digest };
 }
 
-/** Says why the signature in a header does not sign a message; undefined when it does. */
+/** Why the signature in a header does not sign a message; undefined when it does. */
 export function checkItemMessage({ header, message }: CheckItemMessageJob): string | undefined {
   const read = readItemHeader(header, "lenient");
   if (read.kind !== "header") return "the header cannot be read";
@@ -342,12 +339,12 @@ export function checkItemMessage({ header, message }: CheckItemMessageJob): stri
   return verdict.valid ? undefined : verdict.reason;
 }
 
-/** Reads headers of data items that an operator announces. */
+/** Parses headers of data items that an operator announces. */
 export function checkAnnouncements(job: AnnouncementsJob): AnnouncementsResponse {
   return readAnnouncements(job);
 }
 
-/** Says why what a node answered is not about what was asked for. */
+/** Why a node's response does not match the request; undefined when it does. */
 export function checkRelayed(job: RelayedJob): string | undefined {
   return relayedFault(job);
 }

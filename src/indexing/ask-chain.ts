@@ -1,6 +1,5 @@
 /**
- * Short questions about the chain, asked of the nodes in order until one responds: its tip, a block's hash,
- * its first block.
+ * Requests the tip of the chain, the hash of a block, or the network from the nodes, in order until one responds.
  * @module
  */
 import { readBlock } from "../arweave/block.ts";
@@ -12,11 +11,11 @@ import { Failure } from "../failures.ts";
 import { isJsonObject, readJson } from "../lib/json.ts";
 import { describeResponse } from "./fetch-transaction.ts";
 
-/** The top of a node's chain; the hash is undefined where the node does not say it. */
+/** The tip of a node's chain; `hash` is undefined when the node does not report it. */
 export type NodeTip = Readonly<{ height: number; hash: BlockHash | undefined }>;
 
 /**
- * Requests to the chain. Every one rejects with Failure `source_failed` when no node responds, or the
+ * Requests to the chain. Each rejects with Failure `source_failed` when no node responds, or the
  * signal's reason.
  */
 export type ChainQuestions = Readonly<{
@@ -24,17 +23,16 @@ export type ChainQuestions = Readonly<{
   /** Undefined when the nodes have no block at that height. */
   hashAt: (height: number, signal: AbortSignal) => Promise<BlockHash | undefined>;
   /**
-   * Whether the first block is the main network's; false while no node gives it. Rejects with the signal's
+   * Whether the first block is the main network's; false while no node returns it. Rejects with the signal's
    * reason only.
    */
   isMainNet: (signal: AbortSignal) => Promise<boolean>;
 }>;
 
-/** Makes the questions. */
 export function createChainQuestions(nodes: Pick<Nodes, "ask">): ChainQuestions {
   let firstHash: BlockHash | undefined;
 
-  /** Undefined when the nodes say that there is none. */
+  /** Undefined when the nodes do not have the value. */
   const ask = async <Value>(
     question: string,
     call: (node: Node, signal: AbortSignal) => Promise<NodeResponse<Value>>,
@@ -57,7 +55,7 @@ export function createChainQuestions(nodes: Pick<Nodes, "ask">): ChainQuestions 
       const text = await ask("info", (node, own) => node.info(own), signal);
       const tip = text === undefined ? undefined : readTip(text);
       if (tip !== undefined) return tip;
-      // A node without a readable record may still say its height.
+      // A node without a valid `/info` may still report its height.
       const height = await ask("height", (node, own) => node.height(own), signal);
       if (height === undefined) throw new Failure("source_failed", { question: "height", responses: ["absent"] });
       return { height, hash: undefined };
@@ -67,7 +65,7 @@ export function createChainQuestions(nodes: Pick<Nodes, "ask">): ChainQuestions 
       try {
         firstHash ??= await hashAt(0, signal);
       } catch (error) {
-        // A node that only fails to serve its first block must not keep the others from being followed.
+        // A node that fails to serve its first block must not stop the follower.
         if (!(error instanceof Failure)) throw error;
       }
       return firstHash === mainNetGenesis;
@@ -79,7 +77,7 @@ function readTip(text: string): NodeTip | undefined {
   const info = readJson(text);
   if (!isJsonObject(info)) return undefined;
   const { height, current } = info;
-  // A node that has not joined says −1.
+  // A node that has not joined reports −1.
   if (typeof height !== "number" || !Number.isSafeInteger(height) || height < 0) return undefined;
   return { height, hash: typeof current === "string" && isBlockHash(current) ? current : undefined };
 }

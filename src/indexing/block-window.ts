@@ -1,20 +1,19 @@
 /**
- * Blocks fetched ahead, in parallel, and taken in order; bounded in number and in memory.
+ * Fetches blocks ahead in parallel and returns them in order; bounded in number and in memory.
  * @module
  */
 import { linkedController } from "../lib/stop.ts";
 import type { FetchedBlock } from "./fetch-block.ts";
 
-/** What a window is made of. */
 export type WindowOptions = Readonly<{
   /** Heights, both inclusive. */
   from: number;
   to: number;
-  /** Blocks on their way or waiting at once. */
+  /** Most blocks that are being fetched or waiting. */
   ahead: number;
-  /** No more blocks are begun while those that wait take this many bytes. */
+  /** No fetch begins while the waiting blocks take this many bytes. */
   heldBytesMax: number;
-  /** JSON of the block before `from`, where it is known. */
+  /** JSON of the block before `from`, if known. */
   before: string | undefined;
   fetch: (
     height: number,
@@ -25,11 +24,10 @@ export type WindowOptions = Readonly<{
   signal: AbortSignal;
 }>;
 
-/** Blocks ahead. */
 export type BlockWindow = Readonly<{
-  /** The next block in order. Rejects as its fetch did; then only `close` is left. */
+  /** The next block in order. Rejects as its fetch did; afterwards only `close` may be called. */
   next: () => Promise<FetchedBlock>;
-  /** Ends what is on its way and waits for it. */
+  /** Aborts the running fetches and waits for their end. */
   close: () => Promise<void>;
 }>;
 
@@ -55,10 +53,10 @@ export function openWindow(options: WindowOptions): BlockWindow {
         heldBytes += block.heldBytes;
         return block;
       },
-      // Held until the follower comes to it: the blocks before it are still good.
+      // Stored until the follower requests this block: the blocks before it are valid.
       (error: unknown) => ({ error }),
     );
-    // A block that never came leaves the next one without a text to be checked by, not waiting.
+    // After a failed fetch the next block must not wait for the text.
     void outcome.finally(() => text.resolve(undefined));
     blocks.set(height, { outcome, text: text.promise });
   };
@@ -77,7 +75,7 @@ export function openWindow(options: WindowOptions): BlockWindow {
       const outcome = await blocks.get(taken)?.outcome;
       if (outcome === undefined) throw new Error(`block ${taken} is beyond the window`);
       if ("error" in outcome) throw outcome.error;
-      // The text of the block before the next one is still asked for by it.
+      // The fetch of the next block still needs the text of this one.
       blocks.delete(taken - 1);
       taken += 1;
       heldBytes -= outcome.heldBytes;

@@ -1,6 +1,5 @@
 /**
- * Whether a bundle of the queue is to be unbundled: the operator's filter, asked with what the index knows of
- * it.
+ * Applies the operator's filter to bundles of the queue, with their fields from the index.
  * @module
  */
 import { type Filter, type FilterSubject, matches, transactionSubject } from "../arweave/filter.ts";
@@ -8,17 +7,16 @@ import { tagValue } from "../arweave/tags.ts";
 import { readTransaction } from "../arweave/transaction.ts";
 import type { BundleJob, IndexReader, PageRow } from "../store/index/index-types.ts";
 
-/** What is asked of a bundle. */
+/** The fields of a bundle that the filter needs. */
 export type FilteredBundle = Pick<BundleJob, "id" | "rootId" | "size" | "depth" | "bypassFilter">;
 
-/** What is asked of the index. */
 export type FilterReader = Pick<IndexReader, "row" | "transactionText">;
 
 /**
- * Tells whether the filter wants a bundle.
+ * Whether the filter chooses a bundle.
  *
- * @returns True too for a nested bundle whose item is not in the index: it was chosen when it was found, or
- *   it would not be in the queue.
+ * @returns Also true for a nested bundle whose item is not in the index: the filter chose it when its parent was
+ *   unbundled.
  */
 export function isWanted(filter: Filter, job: FilteredBundle, reader: FilterReader): boolean {
   if (job.bypassFilter || filter.kind === "always") return true;
@@ -30,7 +28,7 @@ export function isWanted(filter: Filter, job: FilteredBundle, reader: FilterRead
 function transactionOf(job: FilteredBundle, reader: FilterReader): FilterSubject | undefined {
   const stored = reader.transactionText(job.id);
   if (stored === undefined) return undefined;
-  // Where the data was cut out of the text, its size is known only to the index.
+  // When the data was cut out of the text, only the index has its size.
   return transactionSubject({ ...readTransaction(stored.text), dataSize: job.size });
 }
 

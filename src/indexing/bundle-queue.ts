@@ -1,9 +1,8 @@
 /**
- * The queue of bundles at work: a few at a time, each retried until its bytes are there, none in the way of
- * another.
+ * Processes the queue of bundles: a few at a time, each retried until its bytes are available, without blocking others.
  *
- * The queue is rows of the index: nothing is dropped when it is long, and a crash leaves every bundle where
- * it was. A bundle over which threads die again and again is set aside with the reason.
+ * The queue is a table of the index, so it has no limit and survives a crash. A bundle that repeatedly ends its thread
+ * is marked as failed with the reason.
  * Source: docs/reference/index-layout.md#bundles; docs/reference/threats.md (B5, N2).
  * @module
  */
@@ -20,14 +19,13 @@ import type { Place } from "../store/index/place.ts";
 import { createEntryBudget } from "./entry-budget.ts";
 import { type BundleOutcome, refOf, type UnbundleParts, unbundleOne } from "./unbundle.ts";
 
-/** What the queue's workers are made of. */
 export type BundlesOptions = Omit<UnbundleParts, "budget" | "index" | "reader"> &
   Readonly<{
     index: UnbundleParts["index"] & Pick<IndexWriterCalls, "takeBundle" | "skipBundle" | "finishBundle" | "failBundle">;
     reader: UnbundleParts["reader"] & Pick<IndexReader, "nextBundleAt" | "entriesUnder">;
-    /** Bundles that are worked on at once: one waits for bytes while another is verified. */
+    /** Bundles that are processed at once: one waits for bytes while another is verified. */
     slots: number;
-    /** How often the queue is looked at when nothing says that there is something in it, milliseconds. */
+    /** Interval between two polls of the queue without a call of `wake`, milliseconds. */
     intervalMs: number;
     /** Waits before a bundle is tried again. */
     retry: Omit<RetryPlan, "attempts">;
@@ -35,38 +33,33 @@ export type BundlesOptions = Omit<UnbundleParts, "budget" | "index" | "reader"> 
     random: () => number;
   }>;
 
-/**
- * Bytes follow a transaction within seconds on a development chain, within minutes elsewhere, sometimes
- * never.
- */
+/** The bytes of a transaction arrive within seconds on a development chain, within minutes elsewhere, or never. */
 export const bundleRetryDefault: BundlesOptions["retry"] = { firstMs: 250, longestMs: 30 * 60_000 };
 
-/** How the work on bundles is doing. */
 export type BundlesStatus = Readonly<{ working: readonly Id[]; slots: readonly LoopStatus[] }>;
 
-/** The work on bundles. */
 export type Bundles = Readonly<{
-  /** Looks at the queue now: something was put into it. */
+  /** Polls the queue now. Called after an insertion. */
   wake: () => void;
   /**
-   * Ends the work on bundles at or above a height: their blocks are being removed. Resolves when none is
-   * left.
+   * Ends the work on bundles at or above a height, because their blocks are being removed. Resolves when all of it
+   * has ended.
    */
   dropFrom: (height: number) => Promise<void>;
   status: () => BundlesStatus;
   close: () => Promise<void>;
 }>;
 
-/** A bundle over which threads died or hung this often is set aside. */
+/** A bundle fails after its thread died or hung this often. */
 export const workerFailuresMax = 3;
 
-/** A step ends when its bundle does; this only ends one that was forgotten. */
+/** A step ends with its bundle; this limit only ends steps that hang. */
 const stepTimeoutMs = 24 * 60 * 60_000;
 
 /** Waits after a failure of the index itself. */
 const slotBackoff = { firstMs: 100, longestMs: 30_000 };
 
-/** Bundles and roots that are remembered for counting; beyond, the oldest counts begin anew. */
+/** Most bundles and roots that are counted; the oldest count is evicted. */
 const countsMax = 10_000;
 
 type Work = Readonly<{ job: BundleJob; stop: AbortController; ended: Promise<void> }>;
@@ -88,8 +81,7 @@ export function openBundles(options: BundlesOptions): Bundles {
   const step = async (signal: AbortSignal): Promise<StepOutcome> => {
     const job = await index.takeBundle();
     if (job === undefined) return { restMs: restOf(reader.nextBundleAt(), clock(), intervalMs) };
-    // The index's thread, restarted after a failure, returns again what another slot still works on: that
-    // one ends it.
+    // A restarted index thread returns bundles again that another slot still processes: that slot finishes them.
     if ([...working].some((work) => keyOf(work.job.place) === keyOf(job.place))) return "again";
     const { controller: stop, unlink } = linkedController(signal);
     const { promise: ended, resolve } = Promise.withResolvers<void>();
@@ -136,8 +128,8 @@ export function openBundles(options: BundlesOptions): Bundles {
 }
 
 /**
- * Works on one bundle and writes down how that ended; an aborted one stays as it is: the queue has it, or has
- * it no more.
+ * Processes one bundle and stores the outcome. The row of an aborted bundle does not change; a rollback may have
+ * removed it.
  */
 function createWork(options: BundlesOptions): (job: BundleJob, signal: AbortSignal) => Promise<void> {
   const { index, reader, clock, random, log, limits } = options;
@@ -150,7 +142,7 @@ function createWork(options: BundlesOptions): (job: BundleJob, signal: AbortSign
   const rejections = createCounts(countsMax);
   const parts: UnbundleParts = { ...options, budget };
 
-  /** One root can hold thousands of such bundles: it is logged as a warning once. */
+  /** One root can contain thousands of such bundles, so the warning is logged once. */
   const logRejected = ({ id, rootId }: BundleJob, reason: string) => {
     const isFirst = rejections.add(`${rootId} ${reason}`, 1) === 1;
     log[isFirst ? "warn" : "debug"]("bundle rejected", { bundle: id, root: rootId, reason });
@@ -160,11 +152,10 @@ function createWork(options: BundlesOptions): (job: BundleJob, signal: AbortSign
     const reason = explainError(error);
     const context = { bundle: job.id, root: job.rootId, attempts: job.attempts + 1, reason };
     if (hasFailedThread(error) && workerFailures.add(keyOf(job.place), 1) >= workerFailuresMax) {
-      log.error("bundle set aside", context);
+      log.error("bundle failed: its thread ended repeatedly", context);
       return () => index.failBundle(refOf(job), reason, null);
     }
-    // Every wait comes twice: who uploads for a minute after the block is not made to wait for another
-    // minute.
+    // Each wait is used twice, so that bytes that arrive a minute late do not wait for another minute.
     const waits = Math.ceil((job.attempts + 1) / 2);
     const waitMs = retryWaitMs({ ...options.retry, attempts: 1 }, waits, random);
     log.debug("bundle postponed", { ...context, waitMs });
@@ -194,7 +185,7 @@ function createWork(options: BundlesOptions): (job: BundleJob, signal: AbortSign
   };
 
   /**
-   * A bundle whose outcome cannot be written (a full disk) keeps its slot: taking more would only add to it.
+   * A bundle whose outcome cannot be stored (a full disk) keeps its slot, so that no more work begins.
    */
   const persist = (writeDown: () => Promise<unknown>, signal: AbortSignal) =>
     retry(
@@ -206,7 +197,7 @@ function createWork(options: BundlesOptions): (job: BundleJob, signal: AbortSign
           await writeDown();
           return true;
         } catch (error) {
-          log.error("the outcome of a bundle could not be written", { error });
+          log.error("the outcome of a bundle could not be stored", { error });
           return false;
         }
       },
@@ -223,7 +214,7 @@ function hasFailedThread(error: unknown): boolean {
   return error instanceof Failure && error.code === "worker_failed";
 }
 
-/** Until the next bundle is due, within the interval. */
+/** The time until the next bundle is due, at most the interval. */
 function restOf(nextAt: number | undefined, now: number, intervalMs: number): number {
   return nextAt === undefined ? intervalMs : Math.min(intervalMs, Math.max(0, nextAt - now));
 }
@@ -232,7 +223,7 @@ function keyOf({ height, txIndex, offset }: Place): string {
   return `${height}/${txIndex}/${offset}`;
 }
 
-/** Counts by name, of the names that were counted last. */
+/** Counts by name; evicts the name that was counted the longest ago. */
 function createCounts(namesMax: number) {
   const counts = new Map<string, number>();
   return {

@@ -1,9 +1,9 @@
 /**
- * How many entries of bundles may be read under one root transaction: the same bytes can stand for a thousand bundles
- * of a thousand items, on ten levels.
+ * Limits the entries of bundles that are read under one root transaction. Without a limit, nested bundles could list
+ * the same bytes as a thousand bundles of a thousand items, on ten levels.
  *
- * The count outlives a restart, for the index has it. What is left is given out batch by batch, and what a batch did
- * not use comes back: all that the budget allows is read, and nothing beyond.
+ * The index stores the count, so it survives a restart. Each batch is granted a part of the budget and returns what it
+ * did not use, so exactly the budget can be read.
  * @module
  */
 import type { Id } from "../arweave/id.ts";
@@ -11,24 +11,24 @@ import { assert } from "../lib/assert.ts";
 import { untilStopped } from "../lib/stop.ts";
 import type { BundleJob, IndexReader } from "../store/index/index-types.ts";
 
-/** Entries that may be read. */
+/** A grant of entries to read. */
 export type EntryGrant = Readonly<{
   /** At least one. */
   entries: number;
-  /** Says, once, how many were used; the others come back. */
+  /** Reports the used entries, once; the others return to the budget. */
   settle: (used: number) => void;
 }>;
 
 /** The budgets of all roots. */
 export type EntryBudget = Readonly<{
-  /** Begins a root anew: its own bundle is read from its first entry. */
+  /** Resets the count of a root, whose own bundle is read from its first entry. */
   begin: (rootId: Id) => void;
-  /** Whether a bundle's root has nothing left. */
+  /** Whether the budget of a bundle's root is used up. */
   isSpent: (job: BundleJob) => boolean;
   /** Returns entries that were used and could not be stored. */
   giveBack: (job: BundleJob, entries: number) => void;
   /**
-   * Takes what is left under a bundle's root, at most `wanted`; waits while some may still come back from others.
+   * Takes at most `wanted` entries of a bundle's root. Waits while other grants may return entries.
    *
    * @returns `undefined` when the budget is used up.
    * @throws The signal's reason.
@@ -36,17 +36,12 @@ export type EntryBudget = Readonly<{
   take: (job: BundleJob, wanted: number, signal: AbortSignal) => Promise<EntryGrant | undefined>;
 }>;
 
-/** Roots that are remembered; of others the index is asked again. */
+/** Most roots in memory; the counts of others are read from the index again. */
 const rootsMax = 10_000;
 
-/** What is known of a root: entries that were used, those that were given out since, and the next return of some. */
+/** Used and granted entries of a root; `settled` resolves when a grant is settled. */
 type Root = { used: number; given: number; settled: PromiseWithResolvers<void> };
 
-/**
- * Creates the budgets.
- *
- * @param entriesPerRootMax - Of every root.
- */
 export function createEntryBudget(entriesPerRootMax: number, reader: Pick<IndexReader, "entriesUnder">): EntryBudget {
   const roots = new Map<Id, Root>();
 

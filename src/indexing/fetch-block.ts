@@ -1,10 +1,9 @@
 /**
- * One block with its transactions, from whichever node gives it whole and right.
+ * Fetches and verifies one block with its transactions from the nodes.
  *
- * A node whose block is wrong is reported and the next one is asked; a transaction that is wrong is asked of
- * the others, and is missing when none has it. A transaction whose nodes have faults is not taken for missing, unless
- * the
- * caller says that it has waited long enough.
+ * A node with an invalid block is distrusted, and the next one is tried. An invalid transaction is requested from the
+ * other nodes, and is missing when none has it. A transaction whose nodes have faults is not counted as missing, unless
+ * the caller's patience is over.
  * Source: docs/reference/node-api.md#following.
  * @module
  */
@@ -20,7 +19,7 @@ import type { SerializedRows } from "../store/index/index-types.ts";
 import type { Pool, Workers } from "../threads/pool.ts";
 import { type AskedTransaction, type AskParts, askTransaction, describeResponse } from "./fetch-transaction.ts";
 
-/** What is needed to fetch blocks. */
+/** The dependencies of `fetchBlock`. */
 export type FetchParts = AskParts &
   Readonly<{
     nodes: Pick<Nodes, "all" | "ask" | "distrust">;
@@ -28,31 +27,30 @@ export type FetchParts = AskParts &
     log: Log;
   }>;
 
-/** One question. */
+/** A request for a block. */
 export type BlockQuestion = Readonly<{
   height: number;
-  /** The JSON of the block before, where it is at hand by the time the transactions are. */
+  /** The JSON of the previous block, if it is known when the transactions have arrived. */
   previous: () => Promise<string | undefined>;
   /**
-   * The block that this one must name as the one before it; undefined where any will do, and the caller
-   * looks.
+   * The required hash of the previous block; undefined when the caller checks the link.
    */
   follows: BlockHash | undefined;
   /** Called with the block's JSON as soon as it has arrived, so that the next block can be checked against it. */
   onText: (text: string) => void;
   /** Whether the chain's first block is the main network's. */
   isMainNet: boolean;
-  /** Whether transactions that nodes fail to serve are treated as missing: the patience for them is over. */
+  /** Whether transactions that nodes fail to serve count as missing. */
   isPatienceOver: boolean;
 }>;
 
-/** A block, verified and ready to be written. */
+/** A verified block, ready to be stored. */
 export type FetchedBlock = Readonly<{
   height: number;
   hash: BlockHash;
   previous: BlockHash | "";
   ids: readonly Id[];
-  /** Serialised `BlockRows`. */
+  /** Serialized `BlockRows`. */
   rows: SerializedRows;
   bundleCount: number;
   missing: readonly Readonly<{ id: Id; reason: string }>[];
@@ -60,15 +58,15 @@ export type FetchedBlock = Readonly<{
   data: readonly CarriedData[];
   checked: readonly string[];
   unchecked: readonly string[];
-  /** Memory that it takes until it is written, bytes. */
+  /** Memory of the block until it is stored, bytes. */
   heldBytes: number;
 }>;
 
 /**
  * Fetches and verifies one block.
  *
- * @throws Failure `source_failed` when no node gives it, with what each said in `context.answers`; the signal's
- *   reason.
+ * @throws Failure `source_failed` when no node returns a valid block, with the reasons in `context.responses`; the
+ *   signal's reason.
  */
 export async function fetchBlock(
   question: BlockQuestion,
@@ -76,10 +74,10 @@ export async function fetchBlock(
   signal: AbortSignal,
 ): Promise<FetchedBlock> {
   const { height } = question;
-  const refused = new Set<Node>();
+  const rejected = new Set<Node>();
   const responses: string[] = [];
   for (;;) {
-    const given = await askBlock(height, parts.nodes, refused, signal);
+    const given = await askBlock(height, parts.nodes, rejected, signal);
     if (typeof given === "string") throw new Failure("source_failed", { height, responses: [...responses, given] });
     const { node, text } = given;
     question.onText(text);
@@ -88,22 +86,22 @@ export async function fetchBlock(
     responses.push(`${node.url}: ${outcome}`);
     parts.log.error("block rejected", { height, node: node.url, reason: outcome });
     parts.nodes.distrust(node, `block ${height}: ${outcome}`);
-    refused.add(node);
+    rejected.add(node);
   }
 }
 
 type GivenBlock = Readonly<{ node: Node; text: string }>;
 
-/** A block's JSON from a node whose block was not rejected, or why there is none. */
+/** A block's JSON from a node whose block was not rejected, or the reason of the failure. */
 async function askBlock(
   height: number,
   nodes: FetchParts["nodes"],
-  refused: ReadonlySet<Node>,
+  rejected: ReadonlySet<Node>,
   signal: AbortSignal,
 ): Promise<GivenBlock | string> {
-  if (nodes.all.every((node) => refused.has(node))) return "no other node is left";
+  if (nodes.all.every((node) => rejected.has(node))) return "no other node is left";
   const call = async (node: Node, own: AbortSignal): Promise<NodeResponse<GivenBlock>> => {
-    if (refused.has(node)) return { kind: "absent" };
+    if (rejected.has(node)) return { kind: "absent" };
     const response = await node.blockText(height, own);
     return response.kind === "ok" ? { kind: "ok", value: { node, text: response.value } } : response;
   };
@@ -111,7 +109,7 @@ async function askBlock(
   return response.kind === "ok" ? response.value : describeResponse(response);
 }
 
-/** One transaction on its way: what came, and the nodes that gave something wrong. */
+/** The state of one transaction: the last response, and the nodes with invalid responses. */
 type Slot = {
   readonly id: Id;
   asked: AskedTransaction | undefined;
@@ -119,7 +117,7 @@ type Slot = {
   fault: string;
 };
 
-/** The block with transactions, or why the node's block is rejected. */
+/** The block with its transactions, or why the node's block is rejected. */
 async function fetchFrom(
   text: string,
   question: BlockQuestion,
@@ -132,7 +130,7 @@ async function fetchFrom(
   if (question.follows !== undefined && block.previous !== question.follows)
     return "the block does not follow the one before it";
   const slots = block.txs.map((id): Slot => ({ id, asked: undefined, wrong: new Set(), fault: "" }));
-  // Each round leaves at least one node out for at least one transaction.
+  // Each round excludes at least one node for at least one transaction.
   for (;;) {
     await fetchSlots(slots, question, parts, signal);
     const heldBytes = slots.reduce((sum, slot) => sum + sizeOf(slot), text.length);
@@ -152,7 +150,7 @@ function readOr(text: string): Block | string {
   }
 }
 
-/** Asks for every transaction that is not there: not asked yet, wrong, or given away to a thread. */
+/** Requests every absent transaction: new, invalid, or with its buffer moved to a thread. */
 async function fetchSlots(
   slots: readonly Slot[],
   question: BlockQuestion,
@@ -190,11 +188,10 @@ async function check(
     isMainNet: question.isMainNet,
   };
   const transfer = transactions.flatMap((bytes) => (bytes === null ? [] : largeBuffer(bytes)));
-  // The job is short: ending its thread would cost more than letting it finish.
   return parts.pool.run("checkBlock", job, { transfer, signal });
 }
 
-/** Above this a buffer is moved to the thread; below, copying it costs less. */
+/** Buffers of this size are moved to the thread; copying smaller ones costs less. */
 const movedBytesMin = 256 * 1024;
 
 function largeBuffer({ buffer, byteLength }: Uint8Array): ArrayBuffer[] {

@@ -1,7 +1,7 @@
 /**
- * One transaction's JSON as bytes, from whichever node has it; nothing of it is believed yet.
+ * Requests one transaction's unverified JSON from the nodes.
  *
- * Bytes, not text: a transaction of format 1 has up to 15 MiB, and reading it is a thread's work.
+ * The JSON stays bytes, because a transaction of format 1 has up to 15 MiB and a thread parses it.
  * @module
  */
 
@@ -15,41 +15,40 @@ import { type RetryPlan, retry } from "../lib/retry.ts";
 import type { Semaphore } from "../lib/semaphore.ts";
 import type { Pool, Workers } from "../threads/pool.ts";
 
-/** What came of asking. */
+/** The result of a request. */
 export type AskedTransaction =
   | Readonly<{ kind: "ok"; bytes: Uint8Array; node: Node }>
   /** Every node responded, and none has it (yet). */
   | Readonly<{ kind: "absent"; reason: string }>
-  /** At least one node might have it, but could not be asked. */
+  /** At least one node failed, and might have it. */
   | Readonly<{ kind: "fault"; reason: string }>;
 
-/** One question. */
+/** A request for a transaction. */
 export type TransactionQuestion = Readonly<{
   id: Id;
-  /** `tx` for a mined one, `unconfirmed_tx` for one in the mempool too. */
+  /** `tx` for a mined transaction, `unconfirmed_tx` also for one in the mempool. */
   route: "tx" | "unconfirmed_tx";
-  /** Nodes that gave something wrong before, and are not asked. */
-  wrong: ReadonlySet<Node>;
+  /** Nodes that returned an invalid transaction before and are skipped. */
+  wrong?: ReadonlySet<Node>;
 }>;
 
 /**
- * Three attempts within about a second ride out a node that is busy; longer faults are the caller's to wait
- * out.
+ * Three attempts within about a second suffice for a busy node. The caller retries after longer faults.
  */
 const attempts: RetryPlan = { attempts: 3, firstMs: 150, longestMs: 600 };
 
-/** What is needed to ask. */
+/** The dependencies of `askTransaction`. */
 export type AskParts = Readonly<{
   nodes: Pick<Nodes, "ask">;
-  /** Bounds how many transactions are asked for at once. */
+  /** Limits concurrent requests for transactions. */
   semaphore: Semaphore;
   random: () => number;
 }>;
 
 /**
- * Asks nodes for a transaction, in order, until one returns it; retries for a while when one fails.
+ * Requests a transaction from the nodes, in order, until one returns it; retries when one fails.
  *
- * @returns Bytes that begin and end as a JSON object does.
+ * @returns Bytes that begin and end like a JSON object.
  * @throws Failure `busy` when too many requests wait; the signal's reason.
  */
 export async function askTransaction(
@@ -88,8 +87,8 @@ async function askOnce(
 /**
  * Verifies transactions in a thread.
  *
- * @returns One outcome a transaction, in order.
- * @throws Failure `busy`, `worker_failed`; the signal's reason. The thread finishes its job all the same.
+ * @returns One outcome per transaction, in order.
+ * @throws Failure `busy`, `worker_failed`; the signal's reason. The thread still finishes its job.
  */
 export function checkTransactions(
   transactions: CheckTransactionsJob["transactions"],
@@ -108,7 +107,7 @@ async function askNode(
   node: Node,
   signal: AbortSignal,
 ): Promise<NodeResponse<Given>> {
-  if (wrong.has(node)) return { kind: "absent" };
+  if (wrong?.has(node)) return { kind: "absent" };
   const response = await node.relay({ method: "GET", path: `/${route}/${id}` }, signal);
   if (response.kind === "fault") return response;
   const { status, body: bytes } = response.value;
@@ -117,7 +116,7 @@ async function askNode(
     return absentStatuses.has(status) ? { kind: "absent" } : fault("status", `status ${status}`, status);
   return isObject(bytes)
     ? { kind: "ok", value: { bytes, node } }
-    : fault("malformed", "the body is no whole JSON object", status);
+    : fault("malformed", "the body is not a complete JSON object", status);
 }
 
 /** Describes a response without a value in a few words. */
@@ -132,14 +131,14 @@ export function describeResponse(response: Exclude<NodeResponse<unknown>, { kind
   }
 }
 
-/** Rejected as malformed, not found, rejected by the mempool. */
+/** Malformed, not found, dropped from the mempool. */
 const absentStatuses: ReadonlySet<number> = new Set([400, 404, 410]);
 
 const braceOpen = 0x7b;
 const braceClose = 0x7d;
 const spaces: ReadonlySet<number | undefined> = new Set([0x20, 0x09, 0x0a, 0x0d]);
 
-/** Whether the bytes begin and end as an object does: a truncated response is not a response. */
+/** Whether the bytes begin and end like an object: a truncated response is a fault. */
 function isObject(bytes: Uint8Array): boolean {
   let start = 0;
   let end = bytes.length - 1;

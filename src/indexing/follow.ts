@@ -1,9 +1,9 @@
 /**
- * The follower: keeps the index at the tip of the chain, block by block in order, through forks of any depth.
+ * The follower keeps the index at the tip of the chain, block by block in order, through forks of any depth.
  *
- * A block is written when it is verified and follows the one before it. After a reorg, the first
- * block of the other branch is fetched and linked before anything is removed. Nothing stops the follower for
- * good: whatever fails is tried again, later and later, and its reason is in the status.
+ * A block is stored when it is verified and follows the previous one. After a reorg, the first block of the other
+ * branch is fetched and linked before any block is removed. Every failure is retried with backoff, and its reason is in
+ * the status.
  * Source: docs/reference/node-api.md#following; docs/reference/threats.md (N3).
  * @module
  */
@@ -17,13 +17,12 @@ import type { ChainQuestions, NodeTip } from "./ask-chain.ts";
 import { openWindow } from "./block-window.ts";
 import { type FetchedBlock, type FetchParts, fetchBlock } from "./fetch-block.ts";
 
-/** A block that the index has from now on. */
+/** A block that was added to the index. */
 export type FollowedBlock = Pick<
   FetchedBlock,
   "height" | "hash" | "ids" | "bundleCount" | "missing" | "checked" | "unchecked"
 >;
 
-/** What the follower is made of. */
 export type FollowerOptions = Readonly<{
   chain: ChainQuestions;
   fetch: FetchParts;
@@ -33,18 +32,18 @@ export type FollowerOptions = Readonly<{
   start: StartHeight;
   /** Last height to index, inclusive. */
   stop: number | undefined;
-  /** How often the nodes are asked for a new block, milliseconds. */
+  /** Interval between two polls of the nodes' tip, milliseconds. */
   intervalMs: number;
   /** The first wait after a failure; later ones double, milliseconds. */
   retryMs: number;
   /**
-   * How long the nodes' tip may stand at or below ours without being ours before their chain is followed,
+   * Time for which the nodes' tip may be another block at or below our height before their chain is followed,
    * milliseconds.
    */
   shrinkGraceMs: number;
   onBlock: (block: FollowedBlock) => void;
   /**
-   * Called before blocks from a height on are removed; what works on them must have ended when it resolves.
+   * Called before blocks from a height on are removed. Resolves when all work on them has ended.
    */
   beforeRollback: (fromHeight: number) => Promise<void>;
   /** Called when blocks from a height on have been removed. */
@@ -54,39 +53,38 @@ export type FollowerOptions = Readonly<{
   log: Log;
 }>;
 
-/** How following is going. */
+/** The status of the follower. */
 export type FollowStatus = LoopStatus &
   Readonly<{
     /** Highest block in the index. */
     ours: Tip | undefined;
-    /** Highest block of the nodes, as last heard. */
+    /** Highest block of the nodes, as last reported. */
     theirHeight: number | undefined;
-    /** Blocks that the index is behind; undefined until both are known. Negative: the nodes are. */
+    /** Blocks that the index lags behind; undefined until both are known. Negative when the nodes lag. */
     lag: number | undefined;
     /** When the index last gained a block, Unix milliseconds. */
     lastBlockAt: number | undefined;
   }>;
 
-/** The follower at work. */
 export type Follower = Readonly<{
-  /** Asks for a new block now. */
+  /** Polls the nodes now. */
   wake: () => void;
   status: () => FollowStatus;
   close: () => Promise<void>;
 }>;
 
-/** Blocks fetched at once when far behind, and the memory that those which wait may take. */
+/** Blocks fetched at once while catching up, and the memory limit of the waiting ones. */
 const blocksAhead = 16;
 const heldBytesMax = 64 * 2 ** 20;
 
 /** After this many failures at one height, transactions that nodes fail to serve count as missing. */
 const patience = 5;
 
-/** Blocks followed in one step, so that the tip is looked at again while catching up. */
+/** Most blocks of one step, so that the tip is polled while catching up. */
 const blocksPerStepMax = 1_000;
 
 /**
- * How long a response that a node's block is still ours is valid, while nothing else has changed.
+ * Time for which the result of a comparison with a node's block stays valid while both tips are unchanged.
  * Milliseconds.
  */
 const compareIntervalMs = 30_000;
@@ -133,7 +131,7 @@ type FollowState = {
   /** The height at which following failed last, and how often in a row. */
   failedHeight: number;
   failures: number;
-  /** Since when the nodes' tip is neither ours nor above it. */
+  /** Since when the nodes' tip is another block at or below our height. */
   asideSince: number | undefined;
   /** The last comparison, good while both tips stay as they are. */
   compared: Readonly<{ ours: string; theirs: string; differs: boolean; at: number }> | undefined;
@@ -152,10 +150,9 @@ async function follow(options: FollowerOptions, state: FollowState, signal: Abor
 }
 
 /**
- * The nodes' tip does not stand above ours, and is not ours. Either a node lags behind, perhaps on a block
- * that was given up, or the chain has reorganised or lost blocks. Only time shows which: a reorganised chain grows,
- * and a
- * block that does not follow ours is seen at once; what stays aside for long is followed.
+ * The nodes' tip is another block at or below our height. Either a node lags, perhaps on an orphaned block, or the
+ * chain was reorganized or lost blocks. A reorganized chain grows, and its next block shows the reorg. A tip that stays
+ * different for long is followed.
  */
 async function compare(
   height: number,
@@ -166,7 +163,7 @@ async function compare(
   signal: AbortSignal,
 ): Promise<StepOutcome> {
   const differs = await isReorg(height, ours, theirs, options, state, signal);
-  // Above our last height they go on without us: whether ours is in their chain is certain.
+  // With a tip above ours, the comparison is conclusive.
   const isAbove = theirs.height > ours.height;
   if (differs === undefined || (isAbove && !differs)) return "rest";
   const now = options.clock();
@@ -180,7 +177,7 @@ async function compare(
 }
 
 /**
- * Whether the nodes' block at a height is another than ours; undefined when they have none there any more.
+ * Whether the nodes' block at a height differs from ours; undefined when they have no block there.
  */
 async function isReorg(
   height: number,
@@ -258,7 +255,7 @@ async function writeBlock(block: FetchedBlock, options: FollowerOptions, state: 
 /**
  * Handles a reorg: rolls the index back to the common ancestor with the nodes' chain.
  *
- * @param differsAt - A height at which their block is not ours, or one above our tip whose block does not
+ * @param differsAt - A height at which their block differs from ours, or one above our tip whose block does not
  *   follow it.
  */
 async function handleReorg(
@@ -290,7 +287,7 @@ async function handleReorg(
   await writeBlock(first, options, state);
 }
 
-/** The first block of the other branch, verified, and following what we keep. */
+/** Fetches and verifies the first block of the other branch, which must follow our last common block. */
 async function fetchLinked(height: number, options: FollowerOptions, signal: AbortSignal): Promise<FetchedBlock> {
   const { chain, reader, fetch } = options;
   const before = reader.blockText(height - 1)?.text;
@@ -311,16 +308,16 @@ async function removeFrom(height: number, options: FollowerOptions): Promise<voi
   options.onRollback(height);
 }
 
-/** The top of a chain. */
+/** The tip of a chain. */
 export type Tip = Readonly<{ height: number; hash: string }>;
 
 /** Where to begin on an empty index: a height, or `latest` for some blocks below the tip. */
 export type StartHeight = number | "latest";
 
-/** `latest` begins this far below the tip, so that a restart soon after still has something to stand on. */
+/** `latest` begins this many blocks below the tip, so that a small reorg soon after finds a common ancestor. */
 export const latestDepth = 50;
 
-/** What is known when a step begins. */
+/** The input of a decision. */
 export type FollowView = Readonly<{
   /** Highest block in our index; undefined when it is empty. */
   ours: Tip | undefined;
@@ -331,13 +328,12 @@ export type FollowView = Readonly<{
   stop: number | undefined;
 }>;
 
-/** What to do. */
 export type FollowStep =
   /** Nothing new. */
   | Readonly<{ kind: "wait" }>
   /** Fetch and write these heights, both inclusive. */
   | Readonly<{ kind: "follow"; from: number; to: number }>
-  /** Ask whether the node's block at this height is ours; a difference is a reorganisation. */
+  /** Compare the node's block at this height with ours; a difference is a reorg. */
   | Readonly<{ kind: "compare"; height: number }>;
 
 /** Decides the next step. */
@@ -354,7 +350,7 @@ export function planFollow({ ours, theirs, start, stop }: FollowView): FollowSte
   return theirs.hash === ours.hash ? { kind: "wait" } : { kind: "compare", height: ours.height };
 }
 
-/** One search. */
+/** The input of a search for the common ancestor. */
 export type ForkSearch = Readonly<{
   /** A height at which both chains have a block and the two differ. */
   differsAt: number;
@@ -367,7 +363,7 @@ export type ForkSearch = Readonly<{
 /**
  * Finds the common ancestor.
  *
- * @returns The highest height at which both chains hold the same block; `lowest - 1` when there is none.
+ * @returns The highest height at which both chains have the same block; `lowest - 1` without one.
  */
 export async function findCommonAncestor({ differsAt, lowest, sameAt }: ForkSearch): Promise<number> {
   let different = differsAt;

@@ -1,6 +1,6 @@
 /**
- * Indexing as a whole: the follower, the search for what is missing, the mempool's watcher and the queue of
- * bundles, each a loop of its own, put together and watched.
+ * Starts indexing: the follower, the search for missing transactions, the mempool watcher, the queue of bundles, the
+ * evaluation of bundles and upkeep. Each is a loop of its own; their status is combined.
  * Source: docs/reference/node-api.md#following.
  * @module
  */
@@ -28,34 +28,33 @@ import { type BundleLimits, bundleLimitsDefault } from "./unbundle.ts";
 export type IndexingHooks = Readonly<{
   onBlock: (block: FollowedBlock) => void;
   /**
-   * Ids that are in the index from now on outside of a new block: items, missing and pending transactions.
+   * Ids that were added outside of a new block: items, missing and pending transactions.
    */
   onItems: (ids: readonly Id[]) => void;
-  /** Everything at and above the height is gone from the index. */
+  /** All blocks from the height on were removed from the index. */
   onRollback: (fromHeight: number) => void;
 }>;
 
-/** How often and how long; milliseconds. */
+/** Intervals and timeouts, milliseconds. */
 export type IndexingTimes = Readonly<{
-  /** Between two looks at the nodes' tip. */
+  /** Between two polls of the nodes' tip. */
   followMs: number;
   /** The first wait after a failure to follow; later ones double, up to half a minute. */
   retryMs: number;
   /**
-   * Between two looks at the queue of bundles and at the list of missing transactions, when nobody wakes
-   * them.
+   * Between two polls of the queue of bundles and the list of missing transactions without a wake-up.
    */
   queueMs: number;
-  /** Between two looks at the mempool. */
+  /** Between two polls of the mempool. */
   mempoolMs: number;
   /** Between two rounds of upkeep. */
   upkeepMs: number;
   /**
-   * How long the nodes' tip may stand at or below ours without being ours before it is followed; less for own
+   * Time for which the nodes' tip may be another block at or below our height before it is followed; less for own
    * nodes.
    */
   shrinkGraceMs: number;
-  /** How long a transaction may be in no mempool and in no block before its pending row goes. */
+  /** Time after which a transaction in no mempool and no block is removed from the pending ones. */
   goneGraceMs: number;
 }>;
 
@@ -69,7 +68,6 @@ export const indexingTimesDefault: IndexingTimes = {
   goneGraceMs: 60_000,
 };
 
-/** What indexing is made of. */
 export type IndexingOptions = Readonly<{
   nodes: Nodes;
   /** Threads of `workers/verify.ts` and of `workers/unbundle.ts`. */
@@ -85,7 +83,7 @@ export type IndexingOptions = Readonly<{
   indexFilter: Filter;
   /** Whether bundles are evaluated again when the filters have changed; true by default. */
   reevaluateOnChange?: boolean;
-  /** Bundles that are worked on at once; most of them wait for their bytes. */
+  /** Bundles that are processed at once; most of them wait for their bytes. */
   slots?: number;
   isMempoolWatched: boolean;
   hooks: IndexingHooks;
@@ -96,7 +94,6 @@ export type IndexingOptions = Readonly<{
   log: Log;
 }>;
 
-/** How indexing is doing. */
 export type IndexingStatus = Readonly<{
   follow: FollowStatus;
   bundles: BundlesStatus;
@@ -104,50 +101,47 @@ export type IndexingStatus = Readonly<{
   missing: LoopStatus;
   mempool: LoopStatus | undefined;
   upkeep: LoopStatus;
-  /** What is wrong, in sentences for people; empty when all is well. */
+  /** Descriptions of faults; empty when indexing is healthy. */
   reasons: readonly string[];
 }>;
 
-/** Indexing at work. */
 export type Indexing = Readonly<{
-  /** Looks for a new block and at the mempool now: somebody knows that there is something. */
+  /** Polls the tip and the mempool now. */
   wake: () => void;
-  /** Looks at the queue of bundles now. */
+  /** Polls the queue of bundles now. */
   wakeBundles: () => void;
-  /** Removes pending transactions that are not among the ids: the chain began anew. Returns how many. */
+  /** Removes pending transactions that are not among the ids, for a new chain. Returns their number. */
   removePendingBut: (ids: ReadonlySet<string>) => Promise<number>;
   status: () => IndexingStatus;
   close: () => Promise<void>;
 }>;
 
 /**
- * Transactions asked for at once; nodes allow some hundred requests a minute to strangers, thousands to their
- * own.
+ * Concurrent requests for transactions. Public nodes allow some hundred requests a minute, own nodes thousands.
  */
 const transactionsAtOnce = 32;
 
-/** Transactions that wait to be asked for: a window of blocks with a thousand each, twice. */
+/** Most waiting requests for transactions: two windows of blocks with a thousand each. */
 const transactionsWaitingMax = 32_000;
 
 /** Bundles that wait for unavailable bytes hold a slot until every source has been tried. */
 const slotsDefault = 8;
 
 /**
- * A node of this machine has no others behind its address that lag: when its tip goes aside, its chain has
- * turned.
+ * A node on this machine is a single node, not a set of nodes that may lag: a different tip of it means a reorg.
  */
 const shrinkGraceOwnMs = 300;
 
-/** Blocks behind the nodes from which on it is a reason for concern. */
+/** The index is unhealthy when it lags behind the nodes by more blocks. */
 const lagMax = 10;
 
-/** Failures in a row from which on they are a reason for concern: one alone is everyday life. */
+/** A loop is unhealthy after this many failures in a row; single failures are normal. */
 const failuresMax = 3;
 
-/** A step that runs for longer than this hangs. Milliseconds. */
+/** A step that runs for longer is reported as hanging. Milliseconds. */
 const stepMsMax = 10 * 60_000;
 
-/** Starts everything. */
+/** Starts all loops. */
 export function openIndexing(options: IndexingOptions): Indexing {
   const { hooks, clock } = options;
   const shrinkGraceMs = options.nodes.all.every(({ url }) => isOwnMachine(url))
@@ -289,16 +283,16 @@ function loopReasons(name: string, loop: LoopStatus, now: number): string[] {
     : [];
 }
 
-/** What the evaluation works with. */
+/** Options of the evaluation of bundles with changed filters. */
 export type ReevaluateOptions = Readonly<{
   index: Pick<IndexWriterCalls, "bundleFiltersChanged" | "stepBundlePass">;
   reader: Pick<IndexReader, "bundlePasses">;
   filters: BundleFilters;
-  /** Whether changed filters begin a pass; ranges of an operator are evaluated all the same. */
+  /** Whether changed filters start an evaluation; requests of an operator always do. */
   onFilterChange: boolean;
   /** Called when bundles were queued. */
   onQueued: () => void;
-  /** Between two looks, milliseconds. */
+  /** Between two polls, milliseconds. */
   intervalMs: number;
   clock: Clock;
   random: () => number;
@@ -316,7 +310,7 @@ export function openReevaluation(options: ReevaluateOptions): Loop {
     name: "evaluation of bundles",
     step: async () => {
       if (!isCompared && (await index.bundleFiltersChanged(filters)))
-        log.info("the filters are new to this index: its bundles are evaluated again");
+        log.info("the filters have changed: the bundles of the index are evaluated again");
       isCompared = true;
       if (reader.bundlePasses().length === 0) return "rest";
       const { queued, hasMore } = await index.stepBundlePass(filters, bounds);
@@ -332,14 +326,13 @@ export function openReevaluation(options: ReevaluateOptions): Loop {
   });
 }
 
-/** What upkeep is made of. */
 export type UpkeepOptions = Readonly<{
   index: Pick<IndexWriterCalls, "expireAnnounced" | "expirePending" | "checkpoint">;
   reader: Pick<IndexReader, "nextBundleAt">;
   /** How often, milliseconds. */
   intervalMs: number;
   /**
-   * Called when pending transactions may have been removed: those that are still in the mempool are to be
+   * Called when pending transactions may have been removed. Those that are still in the mempool must be
    * added again.
    */
   onExpired: () => void;
@@ -348,12 +341,12 @@ export type UpkeepOptions = Readonly<{
   log: Log;
 }>;
 
-/** An announced item that no bundle has brought by then never comes. Seconds. */
+/** An announced item that is in no bundle after this time is removed. Seconds. */
 const announcedSeconds = 2 * 60 * 60;
 
 /**
- * A pending transaction lives for at most 50 blocks after its anchor, some two hours; a day is beyond any
- * doubt. Seconds.
+ * A pending transaction is valid for at most 50 blocks after its anchor, about two hours; a day is a safe limit.
+ * Seconds.
  */
 const pendingSeconds = 24 * 60 * 60;
 

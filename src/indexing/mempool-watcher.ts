@@ -1,15 +1,13 @@
 /**
- * Pending transactions: those of the nodes' mempool are rows of the index at the pending height until a block
- * has them.
+ * Pending transactions: transactions in the nodes' mempool are rows of the index at the pending height.
  *
- * A block that names one replaces its row; one that has left the mempool without a block is removed after a
- * while.
+ * A block with the transaction replaces the row. A transaction that left the mempool without a block is removed after a
+ * grace period.
  * @module
  */
 
 import type { CheckedTransaction } from "../../workers/verify.ts";
 import { type Id, isId } from "../arweave/id.ts";
-import type { Node } from "../chain/node.ts";
 import type { Content } from "../content/content.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -21,15 +19,14 @@ import { pendingHeight } from "../store/index/place.ts";
 import type { FetchParts } from "./fetch-block.ts";
 import { askTransaction, checkTransactions, describeResponse } from "./fetch-transaction.ts";
 
-/** What the watcher is made of. */
 export type MempoolOptions = Readonly<{
   fetch: FetchParts;
   index: Pick<IndexWriterCalls, "addPending" | "removePending">;
   reader: Pick<IndexReader, "placeOf" | "page">;
   content: Pick<Content, "keep">;
-  /** How often the mempool is looked at, milliseconds. */
+  /** Interval between two polls of the mempool, milliseconds. */
   intervalMs: number;
-  /** How long a transaction may be out of the mempool and of every block, milliseconds. */
+  /** Time after which a transaction in no mempool and no block is removed, milliseconds. */
   goneGraceMs: number;
   onPending: (ids: readonly Id[]) => void;
   clock: Clock;
@@ -43,23 +40,22 @@ const pendingMax = 10_000;
 /** Fetched and verified in one step. */
 const perStepMax = 200;
 
-/** Rows of one page when what an earlier run left is looked up. */
+/** Rows per page when pending rows of an earlier run are loaded. */
 const pageRows = 1_000;
 
 type Watched = {
-  /** Pending in the index, and since when they are not in the mempool. */
+  /** Pending transactions of the index, and since when each is absent from the mempool. */
   readonly held: Map<Id, { goneSince: number | undefined }>;
-  /** What was asked for and is no valid transaction: not asked for again while it stays in the mempool. */
+  /** Invalid transactions: not requested again while they are in the mempool. */
   readonly rejected: Set<Id>;
   isLoaded: boolean;
 };
 
-/** The watcher at work. */
 export type Mempool = Loop &
   Readonly<{
-    /** To be called after a rollback: rows have gone. */
+    /** Loads the pending rows again. Call it after a rollback, which removes rows. */
     reload: () => void;
-    /** Removes pending transactions that are not among the ids, without the usual grace. Returns how many. */
+    /** Removes pending transactions that are not among the ids at once. Returns their number. */
     removeAllBut: (ids: ReadonlySet<string>) => Promise<number>;
   }>;
 
@@ -103,7 +99,7 @@ async function watch(options: MempoolOptions, watched: Watched, signal: AbortSig
   return fresh.length === perStepMax ? "again" : "rest";
 }
 
-/** What an earlier run, or a rollback, left pending is watched as well, or nobody would ever remove it. */
+/** Watches pending rows of an earlier run or a rollback too, so that they are removed in the end. */
 function loadHeld(options: MempoolOptions, watched: Watched): void {
   for (const id of pendingOf(options)) watched.held.set(id, { goneSince: undefined });
   watched.isLoaded = true;
@@ -119,15 +115,13 @@ function pendingOf({ reader }: MempoolOptions): Id[] {
 async function listPending({ fetch, log }: MempoolOptions, signal: AbortSignal): Promise<ReadonlySet<Id> | undefined> {
   const response = await fetch.nodes.ask((node, own) => node.pendingIds(own), signal);
   if (response.kind === "ok") return new Set(response.value.filter(isId).slice(0, pendingMax));
-  log.debug("no node shows its mempool", { reason: describeResponse(response) });
+  log.debug("no node returned its mempool", { reason: describeResponse(response) });
   return undefined;
 }
 
 function isNew(id: Id, { reader }: MempoolOptions, { held, rejected }: Watched): boolean {
   return !held.has(id) && !rejected.has(id) && held.size < pendingMax && reader.placeOf(id) === undefined;
 }
-
-const nobody: ReadonlySet<Node> = new Set();
 
 async function addFresh(
   ids: readonly Id[],
@@ -136,9 +130,7 @@ async function addFresh(
   signal: AbortSignal,
 ): Promise<void> {
   const { fetch, index, content, log } = options;
-  const asked = await Promise.all(
-    ids.map((id) => askTransaction({ id, route: "unconfirmed_tx", wrong: nobody }, fetch, signal)),
-  );
+  const asked = await Promise.all(ids.map((id) => askTransaction({ id, route: "unconfirmed_tx" }, fetch, signal)));
   const transactions = ids.flatMap((id, at) => {
     const response = asked[at];
     return response?.kind === "ok" ? [{ id, text: response.bytes }] : [];
@@ -182,8 +174,8 @@ function pendingRowOf(row: Extract<CheckedTransaction, { kind: "valid" }>["row"]
 }
 
 /**
- * Removes the pending rows of what has left the mempool, a while after it did: a block has taken it, and the
- * row waited beside the block's own for a reorganisation; or it was given up.
+ * Removes the pending rows of transactions that left the mempool, after a grace period. Either a block contains the
+ * transaction, and its pending row was left for a reorg, or the transaction was dropped.
  */
 async function removeGone(
   listed: ReadonlySet<Id>,

@@ -1,15 +1,13 @@
 /**
- * Transactions that a block names and that no node would give: asked for again, later and later, until they
- * are there.
+ * Missing transactions: a block lists them, but no node returned them. They are requested again with backoff.
  *
- * The list is rows of the index, so a restart forgets none.
+ * The list is a table of the index, so it survives a restart.
  * @module
  */
 import { deserialize } from "bun:jsc";
 import type { CheckedTransaction } from "../../workers/verify.ts";
 import { type Block, readBlock } from "../arweave/block.ts";
 import type { Id } from "../arweave/id.ts";
-import type { Node } from "../chain/node.ts";
 import type { Content } from "../content/content.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
@@ -28,15 +26,14 @@ import type { IndexWriterCalls } from "../store/index/index-writer-calls.ts";
 import { type FetchParts, fetchBlock } from "./fetch-block.ts";
 import { type AskedTransaction, askTransaction, checkTransactions } from "./fetch-transaction.ts";
 
-/** What the search is made of. */
 export type MissingOptions = Readonly<{
   fetch: FetchParts;
   index: Pick<IndexWriterCalls, "addMissingTransaction" | "postponeMissing" | "setWeaveLayout">;
   reader: Pick<IndexReader, "dueMissing" | "blockText" | "transactionsOfBlock">;
   content: Pick<Content, "keep">;
-  /** How often the list is looked at, milliseconds. */
+  /** Interval between two polls of the list, milliseconds. */
   intervalMs: number;
-  /** Called with what was found; `hasBundle` when one of them is a bundle that is now queued. */
+  /** Called with the found transactions; `hasBundle` when one of them is a bundle, which is now queued. */
   onFound: (ids: readonly Id[], hasBundle: boolean) => void;
   clock: Clock;
   random: () => number;
@@ -44,23 +41,22 @@ export type MissingOptions = Readonly<{
 }>;
 
 /**
- * Asked for at once, so that a block whose thousand transactions are missing does not take the node for
- * itself.
+ * Requests at once, so that a block with a thousand missing transactions does not occupy the node.
  */
 const askedAtOnce = 32;
 
 /**
- * A block that stays incomplete for so long gets its last transaction without the position of its data.
+ * After so many attempts, the last transaction of an incomplete block is added without the position of its data.
  */
 const layoutAttemptsMax = 10;
 
 /**
- * A node that has just joined the fork may lack a transaction for seconds; one that was never seeded, for
- * ever.
+ * A node that has just joined the fork may lack a transaction for seconds. A transaction that was never seeded stays
+ * missing.
  */
 const waits: Omit<RetryPlan, "attempts"> = { firstMs: 1_000, longestMs: 60 * 60_000 };
 
-/** Starts searching for what is missing. */
+/** Starts the search for missing transactions. */
 export function openMissing(options: MissingOptions): Loop {
   const { intervalMs, clock, random, log } = options;
   return openLoop({
@@ -77,7 +73,7 @@ export function openMissing(options: MissingOptions): Loop {
 
 type ValidTransaction = Extract<CheckedTransaction, { kind: "valid" }>;
 
-/** A missing transaction that is there and valid, not yet in the index. */
+/** A missing transaction that was found and verified, not yet in the index. */
 type Found = Readonly<{ missing: MissingRow; valid: ValidTransaction }>;
 
 async function search(options: MissingOptions, signal: AbortSignal): Promise<StepOutcome> {
@@ -91,7 +87,7 @@ async function search(options: MissingOptions, signal: AbortSignal): Promise<Ste
   return "again";
 }
 
-/** Asks for transactions and verifies what came. */
+/** Requests and verifies transactions. */
 async function find(
   due: readonly MissingRow[],
   options: MissingOptions,
@@ -116,9 +112,9 @@ async function find(
 }
 
 /**
- * Adds transactions to their block. The position of a block's data in the weave follows from all of its
- * transactions, so with the last of them the block is fetched and verified again as a whole; what that says
- * is written before the last is, so that a crash in between leaves it missing and the step is made again.
+ * Adds transactions to their block. All transactions of a block determine the position of its data in the weave. With
+ * the last of them the complete block is therefore fetched and verified again. Its layout is stored before the last
+ * transaction, so that a crash in between repeats the step.
  */
 async function addToBlock(
   height: number,
@@ -130,13 +126,13 @@ async function addToBlock(
   if (text === undefined) return; // Removed meanwhile, and its missing transactions with it.
   const block = readBlock(text);
   const isLast = options.reader.transactionsOfBlock(height).length + found.length >= block.txs.length;
-  const layout = isLast ? await layOut(block, options, signal) : undefined;
+  const layout = isLast ? await findLayout(block, options, signal) : undefined;
   const isPatient = found.some(({ missing }) => missing.attempts < layoutAttemptsMax);
   if (isLast && layout === undefined && isPatient) {
     for (const { missing } of found) await postpone(missing, options);
     return;
   }
-  // A fork that came meanwhile has missing transactions of its own.
+  // After a reorg meanwhile, the other block has its own list.
   const ref = { height, hash: block.hash };
   if (layout !== undefined && !(await options.index.setWeaveLayout(ref, layout.spans, layout.checks))) return;
   const added: Found[] = [];
@@ -148,8 +144,8 @@ async function addToBlock(
   );
 }
 
-/** The position of a block's data, and what was checked of it; undefined when the block is incomplete. */
-async function layOut(block: Block, { reader, fetch, log }: MissingOptions, signal: AbortSignal) {
+/** The position of a block's data and the block's checks; undefined when the block is incomplete. */
+async function findLayout(block: Block, { reader, fetch, log }: MissingOptions, signal: AbortSignal) {
   const { height, hash } = block;
   const question = {
     height,
@@ -167,7 +163,7 @@ async function layOut(block: Block, { reader, fetch, log }: MissingOptions, sign
     return { spans: transactions.flatMap(spanOf), checks };
   } catch (error) {
     signal.throwIfAborted();
-    log.warn("a block that has missing transactions could not be laid out", { height, error });
+    log.warn("the layout of a block with missing transactions could not be computed", { height, error });
     return undefined;
   }
 }
@@ -176,11 +172,9 @@ function spanOf({ txIndex, weaveStart: start, weaveEnd: end }: TransactionRow): 
   return start === undefined || end === undefined ? [] : [{ txIndex, start, end }];
 }
 
-const nobody: ReadonlySet<Node> = new Set();
-
-/** A node that gave wrong bytes is distrusted and so asked last; none is left out for good. */
+/** A node that returned wrong bytes is distrusted and so asked last; no node is excluded for good. */
 function ask({ id }: MissingRow, { fetch }: MissingOptions, signal: AbortSignal): Promise<AskedTransaction> {
-  return askTransaction({ id, route: "tx", wrong: nobody }, fetch, signal);
+  return askTransaction({ id, route: "tx" }, fetch, signal);
 }
 
 async function add(

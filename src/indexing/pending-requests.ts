@@ -1,6 +1,6 @@
 /**
- * An operator's requests to index a transaction or a bundle ahead of the queue. What the index has is
- * queued at once; what it has not is staged, to be found on the chain (staged-transactions.ts).
+ * An operator's requests to index a transaction or a bundle ahead of the queue. Ids in the index are queued at once;
+ * other ids are staged and then searched for on the chain (staged-transactions.ts).
  * Source: docs/reference/gateway.md#queueing.
  * @module
  */
@@ -14,7 +14,7 @@ import type { BundleRow, IndexReader } from "../store/index/index-types.ts";
 import type { IndexWriterCalls } from "../store/index/index-writer-calls.ts";
 import { isWanted } from "./bundle-filter.ts";
 
-/** What became of a bundle. */
+/** The outcome of a request for a bundle. */
 export type QueueOutcome = "queued" | "skipped";
 
 /** An operator's requests. A request is durable when its promise is fulfilled. */
@@ -22,7 +22,7 @@ export type IndexingRequests = Readonly<{
   /** Rejects with Failure `too_many_requests` when too many wait. */
   queueTransaction: (id: Id) => Promise<void>;
   /**
-   * @param bypassFilter - Whether the bundle and what is bundled in it are indexed whatever the filters say.
+   * @param bypassFilter - Whether the bundle and all items in it are indexed without applying the filters.
    * @returns `skipped` when the unbundle filter does not choose the bundle, and when the bundle is done with these
    *   filters. Rejects as `queueTransaction` does.
    */
@@ -35,7 +35,7 @@ export type IndexingRequestsOptions = Readonly<{
   staged: Pick<Staged, "add">;
   unbundleFilter: Filter;
   indexFilter: Filter;
-  /** Called when there is something new in the queue of bundles, and in the list of staged ids. */
+  /** Called after an insertion into the queue of bundles, or into the list of staged ids. */
   onBundle: () => void;
   onStaged: () => void;
 }>;
@@ -75,7 +75,7 @@ export function createIndexingRequests(options: IndexingRequestsOptions): Indexi
   };
 }
 
-/** Whether an id of the index says that it is a bundle, and was not unbundled to its end yet. */
+/** Whether the tags of an id declare a bundle that is not completely unbundled. */
 export function isUnfinishedBundle(id: Id, reader: Pick<IndexReader, "bundleStatus" | "row">): boolean {
   const tags = reader.row(id)?.tags ?? [];
   const finishedAt = reader.bundleStatus(id)?.lastFullyIndexedAt ?? null;

@@ -1,10 +1,9 @@
 /**
- * Transactions that an operator asked for: each is looked for on the chain, verified with its block, and
- * indexed, wherever the follower is.
+ * Staged transactions: an operator requested them. Each is searched for on the chain, verified with its block, and
+ * indexed, independently of the follower's height.
  *
- * A block at such a height is in the index for these transactions alone, until the follower comes to it.
- * That it is a block of the chain is the nodes' word; that it is a valid one, and that the transaction is in
- * it, is checked.
+ * Until the follower reaches its height, such a block is in the index for these transactions only. The block and its
+ * list of transactions are verified; that the block is on the chain is trusted to the nodes.
  * Source: docs/reference/gateway.md#queueing.
  * @module
  */
@@ -35,7 +34,6 @@ import { createChainQuestions } from "./ask-chain.ts";
 import { describeResponse } from "./fetch-transaction.ts";
 import { isUnfinishedBundle } from "./pending-requests.ts";
 
-/** What the search is made of. */
 export type StagedOptions = Readonly<{
   staged: Staged;
   nodes: Pick<Nodes, "ask" | "distrust">;
@@ -45,8 +43,8 @@ export type StagedOptions = Readonly<{
   reader: Pick<IndexReader, "block" | "bundleRow" | "bundleStatus" | "row" | "tip">;
   content: Pick<Content, "keep">;
   /**
-   * Called with what is in the index from now on: whether it is a bundle that is now queued, and whether this search
-   * wrote it. Called again when the process ended before the request was taken out.
+   * Called with a transaction that is now in the index: whether it is a bundle that is now queued, and whether this
+   * search added it. Called again when the process ended before the request was removed.
    */
   onFound: (id: Id, outcome: StagedOutcome) => void;
   clock: Clock;
@@ -54,19 +52,19 @@ export type StagedOptions = Readonly<{
   log: Log;
 }>;
 
-/** What was done for a request. */
+/** The outcome of a request. */
 export type StagedOutcome = Readonly<{ hasBundle: boolean; isNew: boolean }>;
 
-/** Looked for at once. */
+/** Requests that are processed at once. */
 const atOnce = 4;
 
-/** How often the list is looked at when nobody says that something was added. Milliseconds. */
+/** Interval between two polls of the list without a wake-up. Milliseconds. */
 const intervalMs = 60_000;
 
-/** A transaction may have to be mined first, or its nodes to come back. */
+/** A transaction may not be mined yet, or its nodes may be down. */
 const waits: Omit<RetryPlan, "attempts"> = { firstMs: 1_000, longestMs: 60 * 60_000 };
 
-/** After so long without success nobody waits for it any more. Seconds. */
+/** A request is dropped after this time without success. Seconds. */
 const patienceSeconds = 48 * 60 * 60;
 
 /** Starts the search. */
@@ -96,7 +94,7 @@ export function openStagedSearch(options: StagedOptions): Loop {
 
 type Parts = StagedOptions & Readonly<{ isMainNet: (signal: AbortSignal) => Promise<boolean> }>;
 
-/** Looks for one, and writes down how that ended. */
+/** Processes one request and stores the outcome. */
 async function settle(row: StagedRow, parts: Parts, signal: AbortSignal): Promise<void> {
   const { staged, clock, random, log } = parts;
   const { id } = row;
@@ -112,7 +110,7 @@ async function settle(row: StagedRow, parts: Parts, signal: AbortSignal): Promis
     log.info("staged transaction indexed", { id });
   } else if (unixSeconds(clock) - row.lastStagedAt > patienceSeconds) {
     staged.remove(row);
-    log.warn("staged transaction given up", { id, reason });
+    log.warn("staged transaction dropped", { id, reason });
   } else {
     const waitMs = retryWaitMs({ ...waits, attempts: 1 }, row.attempts + 1, random);
     staged.postpone(row, clock() + waitMs, reason);
@@ -120,7 +118,7 @@ async function settle(row: StagedRow, parts: Parts, signal: AbortSignal): Promis
   }
 }
 
-/** Queues what the index has by now; false when it has not. */
+/** Queues a transaction that is in the index by now; false when it is not. */
 async function queueKnown(row: StagedRow, { reader, index, onFound }: Parts): Promise<boolean> {
   const { id, isBundle, bypassFilter, isFound } = row;
   const known = reader.bundleRow(id);
@@ -131,7 +129,7 @@ async function queueKnown(row: StagedRow, { reader, index, onFound }: Parts): Pr
   return true;
 }
 
-/** Why it is not in the index yet; undefined when it is. */
+/** Finds and adds a transaction. @returns The reason when it is not in the index yet. */
 async function findAndAdd(row: StagedRow, parts: Parts, signal: AbortSignal): Promise<string | undefined> {
   const { nodes, reader } = parts;
   const { id } = row;
@@ -139,19 +137,19 @@ async function findAndAdd(row: StagedRow, parts: Parts, signal: AbortSignal): Pr
   if (status.kind !== "ok") return describeResponse(status);
   const { height, confirmations } = status.value;
   const tip = reader.tip()?.height ?? -1;
-  // A block that may still be forked away is the follower's.
+  // Only the follower indexes blocks that a reorg may still remove.
   if (height > tip && confirmations <= stableDepth) return `block ${height} has not been followed yet`;
   const found = await fetchWithBlock(id, status.value, parts, signal);
   if (typeof found === "string") return found;
   return await add(row, found, parts);
 }
 
-/** A transaction with its block, both checked. */
+/** A transaction with its block, both verified. */
 type Found = Readonly<{ rows: BlockRows; transaction: TransactionRow; data: Uint8Array | undefined }>;
 
 type Given = Readonly<{ node: Node; text: string; bytes: Uint8Array }>;
 
-/** Has one node give both, so that they fit; why there is nothing, when there is not. */
+/** Requests block and transaction from the same node, so that they match. @returns A reason when that fails. */
 async function fetchWithBlock(
   id: Id,
   { height, blockHash }: TransactionStatus,
@@ -211,7 +209,7 @@ function idsOf(text: string, blockHash: string): readonly Id[] | string {
   }
 }
 
-/** Writes what was found; why it could not be, when it could not. */
+/** Stores the found transaction. @returns A reason when that fails. */
 async function add(row: StagedRow, found: Found, parts: Parts): Promise<string | undefined> {
   const { reader, index, content, staged, onFound } = parts;
   const { rows, transaction, data } = found;
@@ -231,7 +229,7 @@ async function add(row: StagedRow, found: Found, parts: Parts): Promise<string |
   return undefined;
 }
 
-/** The bundle to queue: when the tags say so, or the operator does. */
+/** The bundle to queue, when the tags or the operator declare one. */
 function bundlesOf(
   { isBundle, bypassFilter }: StagedRow,
   { id, dataSize }: TransactionRow,

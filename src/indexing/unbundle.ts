@@ -1,9 +1,9 @@
 /**
- * One bundle from the queue to the index: brings its bytes onto this disk, has threads verify them batch by
- * batch, and hands the rows on to the writer.
+ * Unbundles one bundle of the queue: fetches its bytes to disk, has threads verify them batch by batch, and passes the
+ * rows to the index writer.
  *
- * One batch is read while the one before it is written, never more: reading cannot outrun writing. Rows cross
- * from the reading thread to the writing one as they are.
+ * One batch is read while the previous one is written, so reading cannot outrun writing. The rows pass from the
+ * verifying thread to the writing thread unchanged.
  * Source: docs/reference/index-layout.md#bundles; docs/reference/threats.md (B1, B2, B5).
  * @module
  */
@@ -22,23 +22,23 @@ import type { Pool, Workers } from "../threads/pool.ts";
 import { type FilterReader, isWanted } from "./bundle-filter.ts";
 import type { EntryBudget, EntryGrant } from "./entry-budget.ts";
 
-/** What a bundle may cost. */
+/** The limits of work on bundles. */
 export type BundleLimits = Readonly<{
-  /** Levels of bundles within bundles, the transaction's own not counted. */
+  /** Levels of nested bundles, not counting the transaction's. */
   depthMax: number;
-  /** Entries that are read under one root transaction, on every level together. */
+  /** Entries that are read under one root transaction, on all levels together. */
   entriesPerRootMax: number;
   /** Entries of a batch, and bytes after which it ends. */
   entriesPerBatch: number;
   bytesPerBatch: number;
-  /** A batch that takes longer than this, and its bytes at the slowest rate, is taken for hung. */
+  /** A batch times out after this and the time of its bytes at the slowest rate. */
   batchTimeoutMs: number;
   slowestBytesPerMs: number;
 }>;
 
 /**
- * Ten levels are five more than were ever seen. A million entries under one root are ten times the largest
- * bundles; the same bytes count once a level, so this bounds what a root can make of itself.
+ * Ten levels are twice the largest known depth. A million entries under one root are ten times the largest bundles. The
+ * same bytes count once for each level, so this limits the work of one root.
  */
 export const bundleLimitsDefault: BundleLimits = {
   depthMax: 10,
@@ -49,7 +49,7 @@ export const bundleLimitsDefault: BundleLimits = {
   slowestBytesPerMs: 10_000,
 };
 
-/** What is needed to work on a bundle. */
+/** The dependencies of `unbundleOne`. */
 export type UnbundleParts = Readonly<{
   index: Pick<IndexWriterCalls, "addItems">;
   reader: FilterReader & Pick<IndexReader, "locate">;
@@ -59,32 +59,31 @@ export type UnbundleParts = Readonly<{
   indexFilter: Filter;
   limits: BundleLimits;
   budget: Omit<EntryBudget, "begin">;
-  /** Called with the ids of items that the index has from now on. */
+  /** Called with the ids of items that were added to the index. */
   onItems: (ids: readonly Id[]) => void;
   log: Log;
 }>;
 
-/** How it ended. Anything that may succeed later is thrown instead. */
+/** The outcome of a bundle. Failures that may pass are thrown instead. */
 export type BundleOutcome =
   | Readonly<{ kind: "done"; itemCount: number }>
   | Readonly<{ kind: "skipped" }>
-  /** It will never succeed; why. */
+  /** The bundle will never succeed. */
   | Readonly<{ kind: "rejected"; reason: string }>;
 
 /**
- * Works on one bundle, from the entry its job names to the last.
+ * Processes one bundle, from the first entry of its job to the last.
  *
- * @returns When every row is durable.
- * @throws Failure `source_*`, `not_found` or `busy` when its bytes cannot be had now (`not_found` also when a
- *   reorganisation took its transaction away), `worker_failed` when a thread died or hung over it; the
- *   signal's reason.
+ * @returns After every row is durable.
+ * @throws Failure `source_*`, `not_found` or `busy` when its bytes are not available now (`not_found` also when a reorg
+ *   removed its transaction), `worker_failed` when its thread died or hung; the signal's reason.
  */
 export async function unbundleOne(job: BundleJob, parts: UnbundleParts, signal: AbortSignal): Promise<BundleOutcome> {
   const { limits, reader } = parts;
   if (job.depth > limits.depthMax)
     return { kind: "rejected", reason: `bundles are nested deeper than ${limits.depthMax}` };
   if (!isWanted(parts.unbundleFilter, job, reader)) return { kind: "skipped" };
-  // Before its bytes are asked for: what a root can make others do ends with its budget too.
+  // Checked before the bytes are requested: a root without budget causes no requests.
   if (parts.budget.isSpent(job)) return overBudget(limits);
   const root = reader.locate(job.rootId);
   if (root === undefined || !isSameRoot(root, job))
@@ -103,7 +102,7 @@ function overBudget({ entriesPerRootMax }: BundleLimits): BundleOutcome {
   return { kind: "rejected", reason: `more than ${entriesPerRootMax} entries under one root` };
 }
 
-/** A reorganisation may have moved the same transaction while the bundle was in the queue. */
+/** A reorg may have moved the transaction while the bundle was in the queue. */
 function isSameRoot(root: Located, job: BundleJob): boolean {
   return root.place.height === job.place.height && root.place.txIndex === job.place.txIndex;
 }
@@ -144,8 +143,7 @@ async function readBatches(
 ): Promise<BundleOutcome> {
   let from: UnbundleJob["from"] | undefined = first.from;
   let itemCount = 0;
-  // Settled with its error, not rejected: a failure of the batch that is read meanwhile must not leave it
-  // unheard.
+  // Resolves with its error: if the batch that is read meanwhile fails, a rejection would be unhandled.
   let writing: Promise<unknown> = Promise.resolve();
   while (from !== undefined) {
     const grant = await parts.budget.take(job, first.entriesMax, signal);
@@ -216,8 +214,8 @@ async function write(job: BundleJob, batch: Batch, parts: UnbundleParts): Promis
 }
 
 /**
- * The bundle by its place and id, because another one may be at that place after a reorganisation; and with the filters
- * that its work applied, because a request may have bypassed them meanwhile.
+ * A reference to the bundle: its place and its id, because a reorg may put another bundle at that place, and whether
+ * its work bypassed the filters, because a request may have changed that meanwhile.
  */
 export function refOf({ place, id, bypassFilter }: BundleJob): BundleRef {
   return { ...place, id, bypassFilter };

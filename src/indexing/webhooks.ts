@@ -1,10 +1,9 @@
 /**
- * Webhooks: reports what the index gains to servers that an operator names; at least once, to each in order.
+ * Webhooks: report additions to the index to the operator's servers, at least once and in order for each server.
  *
- * What the index tells is written down at once by its key; a loop looks at it in small portions, asks the
- * filters, and writes a delivery for each target; a loop for each target sends its deliveries one after the
- * other. A target that does not take a letter holds up only its own. Targets may be on this machine or
- * network, because the operator named them; a redirect is not followed, because somebody else did.
+ * The key of an event is stored at once. A loop applies the filters to small batches of events and stores a delivery
+ * for each target. A loop for each target sends its deliveries one after the other, so a failing target delays only its
+ * own. Targets may be on this machine or network, because the operator chose them; redirects are not followed.
  * Source: docs/decisions/041-webhooks.md; Standard Webhooks 1.0 (headers, signature).
  * @module
  */
@@ -23,7 +22,6 @@ import type { IndexReader, PageRow } from "../store/index/index-types.ts";
 import { pendingHeight } from "../store/index/place.ts";
 import type { AnnouncedRow, Announcement, Delivery, Outbox, OutboxRow } from "../store/outbox.ts";
 
-/** What webhooks are made of. */
 export type WebhooksOptions = Readonly<{
   targets: readonly string[];
   /** Which transactions, data items and blocks are reported. */
@@ -40,18 +38,18 @@ export type WebhooksOptions = Readonly<{
   times?: Partial<WebhookTimes>;
 }>;
 
-/** How long; milliseconds. */
+/** Intervals, milliseconds. */
 export type WebhookTimes = Readonly<{
   /** The first wait after a delivery failed; later ones double. */
   retryMs: number;
   longestMs: number;
-  /** Between two looks when nobody wakes the loops. */
+  /** Between two polls without a wake-up. */
   restMs: number;
 }>;
 
 const timesDefault: WebhookTimes = { retryMs: 1_000, longestMs: 5 * 60_000, restMs: 30_000 };
 
-/** Webhooks that run; the functions that begin with `on` are called with what the index gains and loses. */
+/** Running webhooks. The functions that begin with `on` are called when the index changes. */
 export type Webhooks = Readonly<{
   onBlock: (block: Readonly<{ height: number; ids: readonly Id[] }>) => void;
   onItems: (ids: readonly Id[]) => void;
@@ -66,21 +64,21 @@ export type Webhooks = Readonly<{
 /** An event that could not be delivered for so long is dropped. Seconds. */
 export const deliveryAgeMax = 24 * 60 * 60;
 
-/** A delivery that its target has rejected this often is dropped: the deliveries behind it wait. */
+/** A delivery that its target has rejected this often is dropped, because the deliveries after it wait. */
 export const rejectionsMax = 5;
 
-/** Announcements handled between two iterations of the event loop; each is one look-up in the index. */
+/** Announcements per iteration of the event loop; each is one look-up in the index. */
 const portion = 25;
 
-/** Blocks that may have been indexed and not announced when the process ended; one, and some to spare. */
+/** Most blocks that are announced again after a restart: one block may be unannounced, and some to spare. */
 const missedBlocksMax = 10;
 
 const sendTimeoutMs = 30_000;
 
-/** Statuses of 400 to 499 that concern the moment or the address, and not the delivery. */
+/** Statuses of 400 to 499 that may pass: they concern the time or the address, not the delivery. */
 const passing: ReadonlySet<number> = new Set([401, 403, 404, 405, 407, 408, 421, 423, 425, 429]);
 
-/** Opens webhooks: tells what was missed when the process ended, and starts to send. */
+/** Starts webhooks, and announces blocks that were not announced when the process ended. */
 export function openWebhooks(options: WebhooksOptions): Webhooks {
   const { outbox, log } = options;
   const times = { ...timesDefault, ...options.times };
@@ -94,7 +92,7 @@ export function openWebhooks(options: WebhooksOptions): Webhooks {
 
   const announce = (rows: readonly Announcement[], height?: number) => {
     const lost = outbox.announce(rows, height);
-    if (lost > 0) log.error("webhooks: too much at once, the oldest announcements went", { count: lost });
+    if (lost > 0) log.error("webhooks: too many announcements, the oldest were dropped", { count: lost });
     chooser.wake();
   };
   // Events that no delivery would report are not announced.
@@ -178,7 +176,7 @@ async function send(
   const body = new Uint8Array(new TextEncoder().encode(delivery.body));
   const response = await http.stream({ method: "POST", url: target, headers, body }, signal);
   if (response.kind === "fault") throw failureOf(response);
-  response.cancel(); // what a target has to say beyond its status is not read
+  response.cancel(); // the body is not read
   const { status } = response;
   if (status >= 200 && status < 300) return "taken";
   if (status >= 400 && status < 500 && !passing.has(status)) return "rejected";
@@ -225,16 +223,15 @@ function loopOf(
   });
 }
 
-/** Which events are sent. */
+/** The filters of events. */
 export type DeliveryFilters = Readonly<{ index: Filter; block: Filter }>;
 
-/** What is asked of the index. */
 export type DeliveryReader = Pick<IndexReader, "row" | "locate" | "blockText">;
 
 /**
  * The delivery for an announcement.
  *
- * @returns Undefined when no filter chooses it, and for what the index no longer has.
+ * @returns Undefined when no filter chooses it, or when the index no longer has it.
  */
 export function deliveryOf(
   { kind, key }: AnnouncedRow,
@@ -290,7 +287,7 @@ function subjectOf(row: PageRow, reader: DeliveryReader): FilterSubject {
   return { tags, hasParent: kind === "item", attribute: (name) => attributeOf(row, name, reader) };
 }
 
-/** The fields that filters of indexing have too, in their types: a transaction's amounts are texts. */
+/** The attributes of index filters: amounts of a transaction are decimal text. */
 function attributeOf(row: PageRow, name: string, reader: DeliveryReader): unknown {
   const isItem = row.kind === "item";
   switch (name) {

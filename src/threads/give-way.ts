@@ -1,25 +1,25 @@
 /**
- * Threads whose work can wait, behind the one that serves.
+ * Lowers the priority of threads with deferrable work.
  * @module
  */
 import { getPriority, setPriority } from "node:os";
 
-/** By so much a thread is nicer than its process: of a processor that both want, it gets a tenth. */
+/** Added to the process's nice value: under contention the thread gets about a tenth of a processor. */
 const nicer = 10;
-const nicestAtAll = 19;
+const niceMax = 19;
 
 /**
- * Lets the calling thread give way to the others of this process, where the system ranks threads one by one.
+ * Lowers the priority of the calling thread below the other threads of the process, on Linux.
  *
- * @returns Whether it does from now on.
+ * @returns Whether the priority was lowered.
  */
 export function giveWay(): boolean {
-  // Elsewhere the calls rank the whole process.
+  // Elsewhere the call changes the priority of the whole process.
   if (process.platform !== "linux") return false;
   try {
-    setPriority(0, Math.min(nicestAtAll, getPriority(0) + nicer));
+    setPriority(0, Math.min(niceMax, getPriority(0) + nicer));
     return true;
   } catch {
-    return false; // a system that forbids it: all threads stay alike, which only costs latency under load
+    return false; // not permitted: equal priorities only cost latency under load
   }
 }

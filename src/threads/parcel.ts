@@ -28,7 +28,7 @@ export function openParcel(): Parcel {
   };
 }
 
-/** Sends bytes, in the thread: each with a buffer of its own, which is empty here afterwards. To be called once. */
+/** Sends bytes from the thread, once. Each piece has its own buffer, which is empty afterwards. */
 export function sendParcel(port: MessagePort, pieces: readonly Uint8Array<ArrayBuffer>[]): void {
   port.postMessage(
     pieces,

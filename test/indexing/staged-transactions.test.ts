@@ -270,11 +270,15 @@ describe("a transaction that cannot be had", () => {
     time.now += 49 * 60 * 60_000;
     await tryAgain(id, 6);
     expect(staged.count()).toBe(0);
-    expect(lines.at(-1)).toMatchObject({ message: "staged transaction given up", id });
+    expect(lines.at(-1)).toMatchObject({ message: "staged transaction dropped", id });
   });
 
   const lies: readonly (readonly [string, Spoil, RegExp])[] = [
-    ["another transaction", (path, text) => (path === `/tx/${plain.id}` ? bundle.text : text), /id is not the one/],
+    [
+      "another transaction",
+      (path, text) => (path === `/tx/${plain.id}` ? bundle.text : text),
+      /id is not the requested one/,
+    ],
     [
       "a transaction with a changed fee",
       (path, text) => (path === `/tx/${plain.id}` ? text.replace(/"reward":"\d/, '"reward":"9') : text),

@@ -148,7 +148,7 @@ describe("unbundle", () => {
     const last = (bytes: Uint8Array) => bytes.length - 1;
     const bad: readonly (readonly [Uint8Array, RegExp])[] = [
       [spoil(second, last(second), 0xff), /signature/],
-      [spoil(third, 2 + 5, 0xff, 0xfe), /id is not the one/],
+      [spoil(third, 2 + 5, 0xff, 0xfe), /item's id is not the id in its bundle/],
       [spoil(fourth, 0, 99, 0), /type 99 is unknown/],
       [spoil(fifth, 2 + 64 + 3, 1, 2, 3), /signature|key/],
       [new Uint8Array(0), /cut short/],
