@@ -62,7 +62,7 @@ export type HarnessOptions = Readonly<{
   blockAt?: (at: number | BlockHash) => PageBlock | undefined;
 }>;
 
-/** On a busy machine a response takes its time; where nothing answers, a test waits for less. */
+/** On a busy machine a response takes its time; without a response, a test waits for less. */
 export const patient: HttpTimeouts = { firstByteMs: 8_000, stallMs: 8_000, totalMs: 20_000 };
 export const impatient: HttpTimeouts = { firstByteMs: 800, stallMs: 800, totalMs: 4_000 };
 /** How long to wait for a source with this fault. */

@@ -1,6 +1,6 @@
 /**
  * A chain with bundles on it that no index here knows, a node that serves it and may fail, and gateways that
- * know where items lie, or say that they do.
+ * know the places of items, or give false ones.
  * @module
  */
 import type { Id } from "../../src/arweave/id.ts";

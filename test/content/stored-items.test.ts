@@ -104,7 +104,7 @@ describe("an item that was found", () => {
       const opened = await harness.content.open(item.id, none);
       expect([opened.verified, isSame(await wholeOf(opened), item.payload)]).toEqual([true, true]);
     });
-    // Its place is known: no source is asked for the id itself.
+    // Its place is known: no source is asked about the id.
     expect(fixture.node.requests).not.toContain(`GET /tx/${item.id}`);
     const { parents: path, itemOffset } = bundle.place(item.id);
     expect(rowOf(own, item.id)).toMatchObject({ rootId: bundle.rootId, path, itemOffset });
