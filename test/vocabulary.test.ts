@@ -41,17 +41,18 @@ const phrases: readonly (readonly [RegExp, string])[] = [
   [/\b(hands?|handed) (\w+ )?over\b/, "passes"],
   [/\b(gives?|given|gave) away\b/, "returns"],
   [/\basked for\b/, "requested"],
-  [/\bis (no (?!longer\b|limit\b)[a-z]+|none)\b/, "is not a valid …"],
+  [/(?<!\bthere )\bis (no (?!longer\b|limit\b)[a-z]+|none)\b/, "is not a valid …"],
   [/\blets? go\b/, "releases"],
   [/(^|[.:*/] )What is\b/, "begin with the noun"],
 ];
 
-/** Tokens that are wire names, settings, metrics or SQL: `snake_case`, `UPPER_CASE`, system errors. */
-const foreign = /\bmoderation\.sqlite\b|\b[A-Z]+(?:_[A-Z]+)+\b|\b[a-z]+(?:_[a-z0-9]+)+\b|\bECONNREFUSED\b/g;
+/** Wire names, settings, metrics and SQL (`snake_case`, `UPPER_CASE`), system errors, CSS. */
+const foreign = /\bconnection refused\b|\bletter-spacing\b|\bmoderation\.sqlite\b|\b[A-Z]+(?:_[A-Z]+)+\b|\b[a-z]+(?:_[a-z0-9]+)+\b|\bECONNREFUSED\b/g;
 
 /** Words that are fixed by a file on disk or a table: old data folders must open. */
 const fixed: readonly (readonly [path: RegExp, words: RegExp])[] = [
   [/^src\/store\/outbox\.ts$/, /\b(letters|refusals)\b/g],
+  [/^src\/dev\/sandbox\/stripe-database\.ts$/, /\b(letters|answers)\b/g],
   [/^(src\/app\/|docs\/operating\.md$|docs\/reference\/threats\.md$)/, /\bmoderation\b/g],
 ];
 
