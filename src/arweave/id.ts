@@ -11,7 +11,7 @@ import { assert } from "../lib/assert.ts";
 import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
 import { utf8Bytes } from "../lib/bytes.ts";
 import { sha256 } from "../lib/hash.ts";
-import { type Kind, narrowed, textKind } from "../lib/kind.ts";
+import { type ValueSchema, refined, stringSchema } from "../lib/kind.ts";
 
 /** The id of a transaction or data item: SHA-256 of its signature, 43 characters of base64url. */
 export type Id = string & { readonly __brand: "Id" };
@@ -42,10 +42,10 @@ export function isId(text: string): text is Id {
 }
 
 /** The shape of an id. A text of this shape that is not a valid id identifies nothing. */
-export const idShape = textKind({ pattern: "^[0-9a-zA-Z_-]{43}$" });
+export const idShape = stringSchema({ pattern: "^[0-9a-zA-Z_-]{43}$" });
 
 /** Ids, as requests carry them and the API reference shows them. */
-export const idKind: Kind<Id> = narrowed(
+export const idFormat: ValueSchema<Id> = refined(
   idShape,
   isId,
   "32 bytes in canonical base64url: two texts are equal exactly when their bytes are.",

@@ -5,18 +5,18 @@
  */
 import { GraphQLError } from "graphql";
 import { isJsonFault } from "../lib/json.ts";
-import { objectKind, orNull, recordKind, textKind } from "../lib/kind.ts";
+import { objectSchema, nullable, anyObjectSchema, stringSchema } from "../lib/kind.ts";
 
 /** The text of a document. */
-export const documentKind = textKind({ minLength: 1 });
+export const documentSchema = stringSchema({ minLength: 1 });
 
 /** Name of the operation to execute. */
-export const operationNameKind = textKind();
+export const operationNameSchema = stringSchema();
 
 /** Schema of the parameters. Other keys are ignored, as GraphQL over HTTP requires. */
-export const queryRequestKind = objectKind(
-  { query: documentKind },
-  { variables: orNull(recordKind), operationName: orNull(operationNameKind), extensions: orNull(recordKind) },
+export const queryRequestSchema = objectSchema(
+  { query: documentSchema },
+  { variables: nullable(anyObjectSchema), operationName: nullable(operationNameSchema), extensions: nullable(anyObjectSchema) },
 );
 
 /** Messages for parameters that do not match the schema. */
@@ -67,8 +67,8 @@ function parseJson(text: string, subject: string): unknown {
 
 function checkParameters(parameters: unknown): RequestParameters {
   if (Array.isArray(parameters)) throw malformed("Batching is not supported.");
-  if (!recordKind.is(parameters)) throw malformed("The body must be a JSON object.");
-  const { wrongField, value } = queryRequestKind.validate(parameters);
+  if (!anyObjectSchema.is(parameters)) throw malformed("The body must be a JSON object.");
+  const { wrongField, value } = queryRequestSchema.parse(parameters);
   if (wrongField !== undefined) throw malformed(wrongFieldMessages[wrongField]);
   const { query, variables, operationName } = value;
   return {

@@ -4,7 +4,7 @@
  * @module
  */
 import { Failure, type FailureCode } from "../failures.ts";
-import type { Kind, Schema } from "../lib/kind.ts";
+import type { ValueSchema, JsonSchema } from "../lib/kind.ts";
 import { readBody } from "./request-body.ts";
 
 /** Fields of a JSON object, none of them looked at yet. */
@@ -12,7 +12,7 @@ export type Fields = Readonly<Record<string, unknown>>;
 
 /** One field of a body. */
 export type Field<Value> = Readonly<{
-  schema: Schema;
+  schema: JsonSchema;
   needed: boolean;
   /** Said when the field is not of its kind. */
   refusal: FailureCode;
@@ -22,7 +22,7 @@ export type Field<Value> = Readonly<{
 
 /** The fields of one body. */
 export type Body<Values> = Readonly<{
-  schema: Schema;
+  schema: JsonSchema;
   /** What may be said of its fields. */
   refusals: readonly FailureCode[];
   /** Reads the fields in their order; others are ignored. @throws Failure one of `refusals`. */
@@ -34,7 +34,7 @@ type ValuesOf<Named> = {
 };
 
 /** A field that must be there. */
-export function needed<Value>({ schema, is }: Kind<Value>, refusal: FailureCode): Field<Value> {
+export function needed<Value>({ schema, is }: ValueSchema<Value>, refusal: FailureCode): Field<Value> {
   const read = (value: unknown) => {
     if (!is(value)) throw new Failure(refusal, { value });
     return value;
@@ -44,7 +44,7 @@ export function needed<Value>({ schema, is }: Kind<Value>, refusal: FailureCode)
 
 /** A field that may be absent, and then has its fallback. */
 export function optional<Value, Fallback extends Value | undefined>(
-  kind: Kind<Value>,
+  kind: ValueSchema<Value>,
   refusal: FailureCode,
   fallback: Fallback,
 ): Field<Value | Fallback> {

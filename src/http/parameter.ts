@@ -2,7 +2,7 @@
  * Parameters of a path or a query: each is validated by the schema that the API reference shows.
  * @module
  */
-import type { Schema } from "../lib/kind.ts";
+import type { JsonSchema } from "../lib/kind.ts";
 
 /** One parameter of a route. */
 export type Parameter = Readonly<{
@@ -10,12 +10,12 @@ export type Parameter = Readonly<{
   in: "path" | "query" | "header";
   required: boolean;
   description: string;
-  schema: Schema;
+  schema: JsonSchema;
   example?: string | number;
 }>;
 
 /** Validates the value of a parameter: a schema, or a parser. */
-type Validated = Readonly<{ schema: Schema }>;
+type Validated = Readonly<{ schema: JsonSchema }>;
 
 /** A parameter of a path; the example is one that is taken. */
 export function pathParameter<Own extends Validated>(

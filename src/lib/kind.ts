@@ -1,31 +1,33 @@
 /**
- * Schemas of values in requests, each written once: the schema of the API reference and the validation of a value.
+ * Kinds of values that a request may carry, each said once: what judges a value is what the API reference shows of it.
  *
- * Elysia's own schemas are not used: they convert digits to numbers, and reject with their own messages
+ * Elysia's own schemas are not used for this: they turn digits into numbers, and refuse in words of their own
  * (docs/decisions/080-api-reference.md).
  * @module
  */
 
 /** A JSON schema, as far as OpenAPI 3.0 goes. */
-export type Schema = Readonly<Record<string, unknown>>;
+export type JsonSchema = Readonly<Record<string, unknown>>;
 
-export type Kind<Value> = Readonly<{
-  schema: Schema;
-  /** Whether a value is valid by the schema. */
+/** One kind of value. */
+export type ValueSchema<Value> = Readonly<{
+  schema: JsonSchema;
+  /** Whether a value is of this kind: what the schema says, and no more. */
   is: (value: unknown) => value is Value;
 }>;
 
-/** A parser of text in a request, with its schema. */
-export type Reading<Value> = Readonly<{
-  schema: Schema;
-  /** Returns `undefined` for an invalid text. */
+/** What a text of a request stands for, said once: what reads it is what the API reference shows of it. */
+export type TextParser<Value> = Readonly<{
+  schema: JsonSchema;
+  /** `undefined` for a text that stands for nothing. */
   read: (text: string) => Value | undefined;
 }>;
 
-/** Rules of a text. Lengths are in UTF-16 units, inclusive. */
+/** What is said of texts. Lengths are in UTF-16 units, inclusive. */
 type TextRules = Readonly<{ pattern?: string; minLength?: number; maxLength?: number; description?: string }>;
 
-export function textKind(rules: TextRules = {}): Kind<string> {
+/** Texts. */
+export function stringSchema(rules: TextRules = {}): ValueSchema<string> {
   const { pattern, minLength = 0, maxLength = Number.POSITIVE_INFINITY } = rules;
   const shape = pattern === undefined ? undefined : new RegExp(pattern);
   const isOfLength = ({ length }: string) => length >= minLength && length <= maxLength;
@@ -36,16 +38,16 @@ export function textKind(rules: TextRules = {}): Kind<string> {
   };
 }
 
-/** One of some words. */
-export function wordKind<Word extends string>(words: readonly Word[]): Kind<Word> {
+/** Texts of a list. */
+export function enumSchema<Word extends string>(words: readonly Word[]): ValueSchema<Word> {
   return {
     schema: { type: "string", enum: words },
     is: (value): value is Word => words.some((word) => word === value),
   };
 }
 
-/** Safe integers; bounds are inclusive. */
-export function countKind(minimum = 0, maximum = Number.MAX_SAFE_INTEGER): Kind<number> {
+/** Whole numbers that JavaScript has exactly; bounds are inclusive. */
+export function integerSchema(minimum = 0, maximum = Number.MAX_SAFE_INTEGER): ValueSchema<number> {
   const bound = maximum === Number.MAX_SAFE_INTEGER ? {} : { maximum };
   return {
     schema: { type: "integer", minimum, ...bound },
@@ -54,8 +56,8 @@ export function countKind(minimum = 0, maximum = Number.MAX_SAFE_INTEGER): Kind<
   };
 }
 
-/** Whole numbers in paths and queries: decimal digits without leading zeros; bounds are inclusive. */
-export function digitsKind(minimum: number, maximum: number): Kind<string> {
+/** Whole numbers as paths and queries have them: decimal digits without zeros before them; bounds are inclusive. */
+export function digitsSchema(minimum: number, maximum: number): ValueSchema<string> {
   const isWithin = (text: string) => Number(text) >= minimum && Number(text) <= maximum;
   return {
     schema: { type: "integer", minimum, maximum },
@@ -65,11 +67,11 @@ export function digitsKind(minimum: number, maximum: number): Kind<string> {
 }
 
 /**
- * Parses whole numbers in decimal digits, with leading zeros allowed; bounds are inclusive.
+ * Whole numbers in decimal digits, which may begin with zeros; bounds are inclusive.
  *
- * @param digitsMax - Longer texts are invalid; 15 digits are below 2^53.
+ * @param digitsMax - Longer texts are not looked into; 15 digits are below 2^53.
  */
-export function digitsReading(minimum: number, maximum: number, digitsMax = 15): Reading<number> {
+export function integerParser(minimum: number, maximum: number, digitsMax = 15): TextParser<number> {
   const shape = new RegExp(`^[0-9]{1,${digitsMax}}$`);
   return {
     schema: { type: "integer", minimum, maximum },
@@ -80,48 +82,49 @@ export function digitsReading(minimum: number, maximum: number, digitsMax = 15):
   };
 }
 
-/** Parses texts of a schema. @param read - May have further rules, which the description of the schema states. */
-export function reading<Value>(
-  { schema, is }: Kind<string>,
+/** Reads texts of a kind. @param read - What it asks beyond the kind, the kind's description says. */
+export function textParser<Value>(
+  { schema, is }: ValueSchema<string>,
   read: (text: string) => Value | undefined,
-): Reading<Value> {
+): TextParser<Value> {
   return { schema, read: (text) => (is(text) ? read(text) : undefined) };
 }
 
-export const flagKind: Kind<boolean> = {
+/** True or false. */
+export const booleanSchema: ValueSchema<boolean> = {
   schema: { type: "boolean" },
   is: (value) => typeof value === "boolean",
 };
 
-/** Any JSON object. */
-export const recordKind: Kind<Readonly<Record<string, unknown>>> = {
+/** JSON objects, whatever is in them. */
+export const anyObjectSchema: ValueSchema<Readonly<Record<string, unknown>>> = {
   schema: { type: "object" },
   is: (value): value is Readonly<Record<string, unknown>> =>
     typeof value === "object" && value !== null && !Array.isArray(value),
 };
 
-type Kinds = Readonly<Record<string, Kind<unknown>>>;
-type ValueOf<Of> = Of extends Kind<infer Value> ? Value : never;
+type Kinds = Readonly<Record<string, ValueSchema<unknown>>>;
+type ValueOf<Of> = Of extends ValueSchema<infer Value> ? Value : never;
 type ObjectOf<Needed, Optional> = { readonly [Name in keyof Needed]: ValueOf<Needed[Name]> } & {
   readonly [Name in keyof Optional]?: ValueOf<Optional[Name]> | undefined;
 };
 
-/** Objects with schemas for some fields; other fields are allowed. */
-export type ObjectKind<Value, Name> = Kind<Value> &
+/** Objects of which some fields are of a kind; other fields may be there. */
+export type ObjectSchema<Value, Name> = ValueSchema<Value> &
   Readonly<{
-    /** Returns the first invalid field in the order of the schemas, or the typed object. */
-    validate: (
+    /** Tells the first field that is not of its kind, in the order of the kinds; or the object as what it is. */
+    parse: (
       record: Readonly<Record<string, unknown>>,
     ) => Readonly<{ wrongField: Name; value?: undefined }> | Readonly<{ wrongField: undefined; value: Value }>;
   }>;
 
-/** Objects with required and optional fields. */
-export function objectKind<Needed extends Kinds, Optional extends Kinds>(
+/** Objects with fields that must be there, and fields that may be absent. */
+export function objectSchema<Needed extends Kinds, Optional extends Kinds>(
   needed: Needed,
   optional: Optional,
-): ObjectKind<ObjectOf<Needed, Optional>, keyof Needed | keyof Optional> {
-  const all = Object.entries<Kind<unknown>>({ ...needed, ...optional });
-  const isRight = ([name, { is }]: readonly [string, Kind<unknown>], value: unknown) =>
+): ObjectSchema<ObjectOf<Needed, Optional>, keyof Needed | keyof Optional> {
+  const all = Object.entries<ValueSchema<unknown>>({ ...needed, ...optional });
+  const isRight = ([name, { is }]: readonly [string, ValueSchema<unknown>], value: unknown) =>
     value === undefined ? !Object.hasOwn(needed, name) : is(value);
   const isWhole = (
     record: Readonly<Record<string, unknown>>,
@@ -134,18 +137,18 @@ export function objectKind<Needed extends Kinds, Optional extends Kinds>(
       ...(Object.keys(needed).length === 0 ? {} : { required: Object.keys(needed) }),
       properties: Object.fromEntries(all.map(([name, { schema }]) => [name, schema])),
     },
-    is: (value): value is ObjectOf<Needed, Optional> => recordKind.is(value) && isWhole(value),
-    validate: (record) => {
+    is: (value): value is ObjectOf<Needed, Optional> => anyObjectSchema.is(value) && isWhole(value),
+    parse: (record) => {
       if (isWhole(record)) return { wrongField: undefined, value: record };
       const wrong = all.find((field) => !isRight(field, record[field[0]]));
-      // The name is one of the given schemas.
+      // Its names are those of the kinds that were given.
       return { wrongField: wrong?.[0] as keyof Needed | keyof Optional };
     },
   };
 }
 
-/** Lists of values of one schema; lengths are inclusive. */
-export function listKind<Value>(of: Kind<Value>, minItems: number, maxItems: number): Kind<readonly Value[]> {
+/** Lists of a kind; lengths are inclusive. */
+export function listSchema<Value>(of: ValueSchema<Value>, minItems: number, maxItems: number): ValueSchema<readonly Value[]> {
   return {
     schema: { type: "array", ...(minItems === 0 ? {} : { minItems }), maxItems, items: of.schema },
     is: (value): value is readonly Value[] =>
@@ -153,15 +156,16 @@ export function listKind<Value>(of: Kind<Value>, minItems: number, maxItems: num
   };
 }
 
-export function orNull<Value>({ schema, is }: Kind<Value>): Kind<Value | null> {
+/** A kind, or null. */
+export function nullable<Value>({ schema, is }: ValueSchema<Value>): ValueSchema<Value | null> {
   return { schema: { ...schema, nullable: true }, is: (value) => value === null || is(value) };
 }
 
-/** Adds a rule that a schema cannot express, with its description. */
-export function narrowed<Wide, Value extends Wide>(
-  { schema, is }: Kind<Wide>,
+/** Those of a kind that keep a rule beyond what schemas can say; it is said in words. */
+export function refined<Wide, Value extends Wide>(
+  { schema, is }: ValueSchema<Wide>,
   rule: (value: Wide) => value is Value,
   description: string,
-): Kind<Value> {
+): ValueSchema<Value> {
   return { schema: { ...schema, description }, is: (value): value is Value => is(value) && rule(value) };
 }

@@ -12,7 +12,7 @@ import { isAddress, isId } from "../arweave/id.ts";
 import { spellEthereumAddress } from "../arweave/signers/ethereum.ts";
 import { assert } from "../lib/assert.ts";
 import { decodeBase58, decodeBech32, encodeBech32 } from "../lib/base-encodings.ts";
-import { type Reading, reading, textKind } from "../lib/kind.ts";
+import { type TextParser, textParser, stringSchema } from "../lib/kind.ts";
 
 /** The canonical text of an address. Equal texts are the same account. */
 export type UserAddress = string & { readonly __brand: "UserAddress" };
@@ -124,8 +124,8 @@ export function readAddress(text: string, type?: AddressType): TypedAddress | un
 }
 
 /** Accounts, by the address of any chain. */
-export const accountText: Reading<UserAddress> = reading(
-  textKind({
+export const accountText: TextParser<UserAddress> = textParser(
+  stringSchema({
     maxLength: addressLengthMax,
     description: "An address of any chain; a Solana address must be a point of the curve.",
   }),
@@ -178,8 +178,8 @@ export function isKnownToken(text: string): text is KnownToken {
 export const tokenWords: readonly string[] = [...tokenOfWord.keys()];
 
 /** Tokens, by any of their names. */
-export const tokenText: Reading<Token> = reading(
-  textKind({
+export const tokenText: TextParser<Token> = textParser(
+  stringSchema({
     pattern: `^(?:${tokenWords.join("|")}|${erc20Pattern})$`,
     description: "A known token, or an ERC-20 token that the price rules list.",
   }),

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { type Reading, reading, textKind } from "../lib/kind.ts";
+import { type TextParser, textParser, stringSchema } from "../lib/kind.ts";
 
 /** Digits of the largest amount; a trillion tokens of 18 places have 30. */
 const digitsMax = 40n;
@@ -42,14 +42,14 @@ export function readAmountUp(text: string): bigint | undefined {
 }
 
 /** Amounts, parsed by `readAmount`. */
-export const amountText: Reading<bigint> = reading(
-  textKind({ pattern: decimal, maxLength: lengthMax, description: "A whole number, of at most 40 digits." }),
+export const amountText: TextParser<bigint> = textParser(
+  stringSchema({ pattern: decimal, maxLength: lengthMax, description: "A whole number, of at most 40 digits." }),
   readAmount,
 );
 
 /** Quantities, parsed by `readAmountUp`. */
-export const amountUpText: Reading<bigint> = reading(
-  textKind({ pattern: decimal, maxLength: lengthMax, description: "At least 1; it is rounded up." }),
+export const amountUpText: TextParser<bigint> = textParser(
+  stringSchema({ pattern: decimal, maxLength: lengthMax, description: "At least 1; it is rounded up." }),
   readAmountUp,
 );
 
@@ -89,7 +89,7 @@ export function readByteCount(text: string): bigint | undefined {
 }
 
 /** Numbers of bytes, parsed by `readByteCount`. */
-export const byteCountText: Reading<bigint> = reading(
-  textKind({ pattern: "^[0-9]+$", maxLength: lengthMax, description: "To 2^53 − 1." }),
+export const byteCountText: TextParser<bigint> = textParser(
+  stringSchema({ pattern: "^[0-9]+$", maxLength: lengthMax, description: "To 2^53 − 1." }),
   readByteCount,
 );

@@ -1,30 +1,30 @@
 /**
- * Schemas of requests validate as the API reference states, and parsers reject texts of other schemas.
+ * Kinds judge as their schemas say, and readings read no text that is not of their kind.
  * @module
  */
 import { describe, expect, test } from "bun:test";
 import {
-  countKind,
-  digitsReading,
-  type Kind,
-  listKind,
-  objectKind,
-  orNull,
-  reading,
-  recordKind,
-  textKind,
-  wordKind,
+  integerSchema,
+  integerParser,
+  type ValueSchema,
+  listSchema,
+  objectSchema,
+  nullable,
+  textParser,
+  anyObjectSchema,
+  stringSchema,
+  enumSchema,
 } from "../../src/lib/kind.ts";
 
-const text = textKind({ pattern: "^a*$", minLength: 1, maxLength: 2 });
-const item = objectKind({ name: text, count: countKind(1, 3) }, { note: orNull(text) });
+const text = stringSchema({ pattern: "^a*$", minLength: 1, maxLength: 2 });
+const item = objectSchema({ name: text, count: integerSchema(1, 3) }, { note: nullable(text) });
 
-const rows: [name: string, kind: Kind<unknown>, right: unknown[], wrong: unknown[]][] = [
+const rows: [name: string, kind: ValueSchema<unknown>, right: unknown[], wrong: unknown[]][] = [
   ["texts", text, ["a", "aa"], ["", "aaa", "b", 1, null, undefined]],
-  ["words", wordKind(["one", "two"]), ["one", "two"], ["", "One", "onetwo", 1, undefined]],
-  ["counts", countKind(1, 3), [1, 3], [0, 4, 1.5, "1", Number.NaN, null, undefined]],
-  ["objects, whatever is in them", recordKind, [{}, { a: 1 }], [null, [], "a", undefined]],
-  ["lists", listKind(text, 1, 2), [["a"], ["a", "aa"]], [[], ["a", "a", "a"], ["b"], "a", { 0: "a" }, null]],
+  ["words", enumSchema(["one", "two"]), ["one", "two"], ["", "One", "onetwo", 1, undefined]],
+  ["counts", integerSchema(1, 3), [1, 3], [0, 4, 1.5, "1", Number.NaN, null, undefined]],
+  ["objects, whatever is in them", anyObjectSchema, [{}, { a: 1 }], [null, [], "a", undefined]],
+  ["lists", listSchema(text, 1, 2), [["a"], ["a", "aa"]], [[], ["a", "a", "a"], ["b"], "a", { 0: "a" }, null]],
   [
     "objects",
     item,
@@ -36,30 +36,30 @@ const rows: [name: string, kind: Kind<unknown>, right: unknown[], wrong: unknown
   ],
 ];
 
-describe("a schema", () => {
-  test.each(rows)("of %s accepts only valid values", (_name, kind, right, wrong) => {
+describe("a kind", () => {
+  test.each(rows)("of %s takes what is of it, and nothing else", (_name, kind, right, wrong) => {
     for (const value of right) expect(kind.is(value), Bun.inspect(value)).toBeTrue();
     for (const value of wrong) expect(kind.is(value), Bun.inspect(value)).toBeFalse();
   });
 
-  test("of objects returns the first invalid field, in its own order", () => {
-    expect(item.validate({ note: "b" })).toEqual({ wrongField: "name" });
-    expect(item.validate({ note: "b", count: 0, name: "a" })).toEqual({ wrongField: "count" });
-    expect(item.validate({ note: "b", count: 1, name: "a" })).toEqual({ wrongField: "note" });
-    expect(item.validate({ count: 1, name: "a" })).toEqual({
+  test("of objects names the first field that is wrong, in its own order", () => {
+    expect(item.parse({ note: "b" })).toEqual({ wrongField: "name" });
+    expect(item.parse({ note: "b", count: 0, name: "a" })).toEqual({ wrongField: "count" });
+    expect(item.parse({ note: "b", count: 1, name: "a" })).toEqual({ wrongField: "note" });
+    expect(item.parse({ count: 1, name: "a" })).toEqual({
       wrongField: undefined,
       value: { count: 1, name: "a" },
     });
   });
 
-  test("of objects ignores inherited names", () => {
-    const needsMethod = objectKind({ toString: text }, {});
+  test("of objects is not deceived by names that every object has", () => {
+    const needsMethod = objectSchema({ toString: text }, {});
     expect(needsMethod.is({})).toBeFalse();
     expect(item.is({ name: "a", count: 1, constructor: 1 })).toBeTrue();
   });
 });
 
-describe("a parser", () => {
+describe("a reading", () => {
   const shown: [text: string, value: number | undefined][] = [
     ["1", 1],
     ["007", 7],
@@ -72,13 +72,13 @@ describe("a parser", () => {
     ["-1", undefined],
     ["", undefined],
   ];
-  test.each(shown)("of digits from 1 to 100 parses %p as %p", (given, value) => {
-    expect(digitsReading(1, 100, 3).read(given)).toBe(value);
+  test.each(shown)("of digits from 1 to 100 makes %p to %p", (given, value) => {
+    expect(integerParser(1, 100, 3).read(given)).toBe(value);
   });
 
-  test("is not called for a text that is not valid", () => {
+  test("asks nothing about a text that is not of its kind", () => {
     const asked: string[] = [];
-    const { read } = reading(text, (given) => asked.push(given));
+    const { read } = textParser(text, (given) => asked.push(given));
     expect([read("aaa"), read("b"), read("a")]).toEqual([undefined, undefined, 1]);
     expect(asked).toEqual(["a"]);
   });

@@ -13,7 +13,7 @@ import { decodeTags, type Tag } from "../../arweave/tags.ts";
 import { decodeBase64url } from "../../lib/base64url.ts";
 import { sha256 } from "../../lib/hash.ts";
 import { isJsonFault } from "../../lib/json.ts";
-import { countKind, type Kind, listKind, narrowed, objectKind, orNull, recordKind, textKind } from "../../lib/kind.ts";
+import { integerSchema, type ValueSchema, listSchema, refined, objectSchema, nullable, anyObjectSchema, stringSchema } from "../../lib/kind.ts";
 import type { PendingRow } from "../../store/index/index-types.ts";
 
 export type AnnouncementsJob = Readonly<{ body: Uint8Array }>;
@@ -37,11 +37,11 @@ const tagCharactersMax = 8_192;
 /** An anchor has 32 bytes, or as many characters. */
 const anchorLengthMax = 64;
 
-const bytesKind = (sizeMax: number, description: string) =>
-  textKind({ minLength: 1, maxLength: Math.ceil((sizeMax * 4) / 3), description });
+const bytesSchema = (sizeMax: number, description: string) =>
+  stringSchema({ minLength: 1, maxLength: Math.ceil((sizeMax * 4) / 3), description });
 
 /** Optional field; any value is accepted. */
-const statedType: Kind<unknown> = {
+const statedType: ValueSchema<unknown> = {
   schema: {
     description: "The number of the signature's type; of no effect where the sizes are another type's.",
   },
@@ -49,23 +49,23 @@ const statedType: Kind<unknown> = {
 };
 
 /** Schema of a header; also shown in the API reference. */
-export const announcementKind = objectKind(
+export const announcementSchema = objectSchema(
   {
-    signature: bytesKind(signatureSizeMax, "Base64url."),
-    owner: bytesKind(ownerSizeMax, "The public key, base64url."),
-    id: narrowed(idShape, isId, "SHA-256 of the signature."),
-    owner_address: narrowed(idShape, isOwnerAddress, "SHA-256 of the owner."),
-    data_size: countKind(),
+    signature: bytesSchema(signatureSizeMax, "Base64url."),
+    owner: bytesSchema(ownerSizeMax, "The public key, base64url."),
+    id: refined(idShape, isId, "SHA-256 of the signature."),
+    owner_address: refined(idShape, isOwnerAddress, "SHA-256 of the owner."),
+    data_size: integerSchema(),
   },
   {
     signature_type: statedType,
-    target: narrowed(textKind({ pattern: "^([0-9a-zA-Z_-]{43})?$" }), isTarget, "An address, or nothing."),
-    anchor: textKind({ maxLength: anchorLengthMax }),
-    tags: orNull(listKind(objectKind({ name: textKind(), value: textKind() }, {}), 0, tagsMax)),
+    target: refined(stringSchema({ pattern: "^([0-9a-zA-Z_-]{43})?$" }), isTarget, "An address, or nothing."),
+    anchor: stringSchema({ maxLength: anchorLengthMax }),
+    tags: nullable(listSchema(objectSchema({ name: stringSchema(), value: stringSchema() }, {}), 0, tagsMax)),
   },
 );
 
-export const announcementsSchema = listKind(announcementKind, 1, announcementsMax).schema;
+export const announcementsSchema = listSchema(announcementSchema, 1, announcementsMax).schema;
 
 /** Parses all headers of a body, or none. */
 export function readAnnouncements({ body }: AnnouncementsJob): AnnouncementsResponse {
@@ -95,8 +95,8 @@ function parse(body: Uint8Array): unknown {
 }
 
 function readHeader(header: unknown): PendingRow | string {
-  if (!recordKind.is(header)) return "is not an object";
-  const { wrongField, value } = announcementKind.validate(header);
+  if (!anyObjectSchema.is(header)) return "is not an object";
+  const { wrongField, value } = announcementSchema.parse(header);
   if (wrongField !== undefined) return `${wrongField} is not of its kind`;
   const named = readNames(value);
   if (typeof named === "string") return named;

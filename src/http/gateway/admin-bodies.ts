@@ -4,17 +4,17 @@
  * Source: docs/reference/gateway.md#queueing; docs/reference/gateway.md#exports-and-pruning.
  * @module
  */
-import { idKind } from "../../arweave/id.ts";
+import { idFormat } from "../../arweave/id.ts";
 import { Failure } from "../../failures.ts";
 import type { BlockedData } from "../../gateway/administration/block-list-admin.ts";
 import type { ExportOptions } from "../../gateway/administration/exports.ts";
 import type { PruneOptions } from "../../gateway/administration/prune.ts";
 import { isJsonArray, readJson } from "../../lib/json.ts";
-import { countKind, flagKind, orNull, textKind } from "../../lib/kind.ts";
+import { integerSchema, booleanSchema, nullable, stringSchema } from "../../lib/kind.ts";
 import type { BlockedPosition, BlockNote } from "../../store/block-list.ts";
 import type { BundleRange } from "../../store/index/bundle-passes.ts";
 import { bodyOf, type Fields, needed, optional } from "../body-fields.ts";
-import { hashKind } from "./kinds.ts";
+import { hashFormat } from "./kinds.ts";
 import { queryParameters } from "./parameters.ts";
 
 /** Notes are for people. Characters. */
@@ -29,20 +29,20 @@ const heightPartitionDefault = 1_000;
 /** Default number of entries on one page of the block list. */
 const pageDefault = 1_000;
 
-const noteKind = orNull(textKind({ maxLength: noteLengthMax }));
+const noteFormat = nullable(stringSchema({ maxLength: noteLengthMax }));
 const note = {
-  notes: optional(noteKind, "malformed_input", null),
-  source: optional(noteKind, "malformed_input", null),
+  notes: optional(noteFormat, "malformed_input", null),
+  source: optional(noteFormat, "malformed_input", null),
 } as const;
 const noteBody = bodyOf(note);
 const data = {
-  id: optional(orNull(idKind), "missing_id_or_hash", null),
-  hash: optional(orNull(hashKind), "missing_id_or_hash", null),
+  id: optional(nullable(idFormat), "missing_id_or_hash", null),
+  hash: optional(nullable(hashFormat), "missing_id_or_hash", null),
 } as const;
-const name = { name: needed(textKind({ minLength: 1, maxLength: nameLengthMax }), "missing_name") } as const;
+const name = { name: needed(stringSchema({ minLength: 1, maxLength: nameLengthMax }), "missing_name") } as const;
 const bundle = {
-  id: needed(idKind, "missing_id"),
-  bypassFilter: optional(flagKind, "invalid_bypass_filter", true),
+  id: needed(idFormat, "missing_id"),
+  bypassFilter: optional(booleanSchema, "invalid_bypass_filter", true),
 } as const;
 
 /** The bodies, as they are read and as the API reference shows them. */
@@ -50,27 +50,27 @@ export const adminBodies = {
   transaction: bodyOf({ id: bundle.id }),
   bundle: bodyOf(bundle),
   bundleRange: bodyOf({
-    startHeight: needed(countKind(), "invalid_start_height"),
-    endHeight: needed(countKind(), "invalid_end_height"),
-    bypassFilter: optional(flagKind, "invalid_bypass_filter", false),
+    startHeight: needed(integerSchema(), "invalid_start_height"),
+    endHeight: needed(integerSchema(), "invalid_end_height"),
+    bypassFilter: optional(booleanSchema, "invalid_bypass_filter", false),
   }),
   blockedData: bodyOf({ ...data, ...note }),
   sparedData: bodyOf(data),
   blockedName: bodyOf({ ...name, ...note }),
   sparedName: bodyOf(name),
   export: bodyOf({
-    outputDir: needed(textKind(), "export_rejected"),
-    startHeight: needed(countKind(), "export_rejected"),
-    endHeight: needed(countKind(), "export_rejected"),
-    maxFileRows: needed(countKind(), "export_rejected"),
-    heightPartitionSize: optional(countKind(1), "export_rejected", heightPartitionDefault),
-    skipL1Transactions: optional(flagKind, "export_rejected", true),
-    skipL1Tags: optional(flagKind, "export_rejected", true),
+    outputDir: needed(stringSchema(), "export_rejected"),
+    startHeight: needed(integerSchema(), "export_rejected"),
+    endHeight: needed(integerSchema(), "export_rejected"),
+    maxFileRows: needed(integerSchema(), "export_rejected"),
+    heightPartitionSize: optional(integerSchema(1), "export_rejected", heightPartitionDefault),
+    skipL1Transactions: optional(booleanSchema, "export_rejected", true),
+    skipL1Tags: optional(booleanSchema, "export_rejected", true),
   }),
   pruning: bodyOf({
-    indexedAtThreshold: needed(countKind(), "invalid_threshold"),
-    startHeight: optional(countKind(), "invalid_start_height", 0),
-    endHeight: optional(countKind(), "invalid_end_height", undefined),
+    indexedAtThreshold: needed(integerSchema(), "invalid_threshold"),
+    startHeight: optional(integerSchema(), "invalid_start_height", 0),
+    endHeight: optional(integerSchema(), "invalid_end_height", undefined),
   }),
 } as const;
 

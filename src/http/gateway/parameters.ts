@@ -3,11 +3,11 @@
  * Source: docs/reference/formats.md#identifiers.
  * @module
  */
-import { idKind, idShape } from "../../arweave/id.ts";
-import { digitsKind } from "../../lib/kind.ts";
+import { idFormat, idShape } from "../../arweave/id.ts";
+import { digitsSchema } from "../../lib/kind.ts";
 import { pathParameter, queryParameter } from "../parameter.ts";
 import { sampleBlockHash, sampleId } from "../reference/words.ts";
-import { addressKind, blockHashKind, fieldKind, heightKind, rangeKind, sizeKind } from "./kinds.ts";
+import { addressFormat, blockHashFormat, fieldFormat, heightFormat, rangeFormat, sizeFormat } from "./kinds.ts";
 
 /** Entries on one page of the block list. */
 const pageMax = 10_000;
@@ -19,18 +19,18 @@ export const pathParameters = {
   contentId: pathParameter("txId", idShape, sampleId, ofContent),
   provenId: pathParameter("id", idShape, sampleId, ofContent),
   framedId: pathParameter("id", idShape, sampleId, "Id of the transaction."),
-  transactionId: pathParameter("id", idKind, sampleId, "Id of the transaction."),
-  field: pathParameter("field", fieldKind, "owner", "`data`, `tags`, or another field of a transaction."),
-  bundleId: pathParameter("id", idKind, sampleId, "Id of the bundle."),
-  height: pathParameter("height", heightKind, "0", "Height, from 0."),
-  blockHash: pathParameter("hash", blockHashKind, sampleBlockHash, "Its `indep_hash`."),
-  address: pathParameter("address", addressKind, sampleId, "Address of the wallet."),
-  size: pathParameter("size", sizeKind, "1000", "Bytes."),
-  target: pathParameter("target", addressKind, "target", "Address that is paid, or the word `target`."),
+  transactionId: pathParameter("id", idFormat, sampleId, "Id of the transaction."),
+  field: pathParameter("field", fieldFormat, "owner", "`data`, `tags`, or another field of a transaction."),
+  bundleId: pathParameter("id", idFormat, sampleId, "Id of the bundle."),
+  height: pathParameter("height", heightFormat, "0", "Height, from 0."),
+  blockHash: pathParameter("hash", blockHashFormat, sampleBlockHash, "Its `indep_hash`."),
+  address: pathParameter("address", addressFormat, sampleId, "Address of the wallet."),
+  size: pathParameter("size", sizeFormat, "1000", "Bytes."),
+  target: pathParameter("target", addressFormat, "target", "Address that is paid, or the word `target`."),
 } as const;
 
 /** Parameters of queries. */
 export const queryParameters = {
-  provenRange: queryParameter("range", rangeKind, "One range, as in `0-99`, for clients that cannot set the header."),
-  pageLimit: queryParameter("limit", digitsKind(1, pageMax), "Entries of the page."),
+  provenRange: queryParameter("range", rangeFormat, "One range, as in `0-99`, for clients that cannot set the header."),
+  pageLimit: queryParameter("limit", digitsSchema(1, pageMax), "Entries of the page."),
 } as const;

@@ -8,8 +8,8 @@
 import { Failure, failures } from "../../failures.ts";
 import type { GraphqlMediaType } from "../../graphql/graphql-server.ts";
 import { bodyBytesMax } from "../../graphql/query-limits.ts";
-import { documentKind, operationNameKind, type SentRequest } from "../../graphql/request-parameters.ts";
-import { textKind } from "../../lib/kind.ts";
+import { documentSchema, operationNameSchema, type SentRequest } from "../../graphql/request-parameters.ts";
+import { stringSchema } from "../../lib/kind.ts";
 import { clientClosedStatus, reportsDisconnect } from "../client-disconnect.ts";
 import { queryParameter } from "../parameter.ts";
 import { readBody } from "../request-body.ts";
@@ -18,9 +18,9 @@ import { jsonResponse, noStore } from "../responses.ts";
 
 /** Query parameters of a GET request. */
 export const queryRequestParameters = {
-  query: queryParameter("query", documentKind, "The document."),
-  variables: queryParameter("variables", textKind(), "An object, as JSON; or empty."),
-  operationName: queryParameter("operationName", operationNameKind, "Name of the operation to execute."),
+  query: queryParameter("query", documentSchema, "The document."),
+  variables: queryParameter("variables", stringSchema(), "An object, as JSON; or empty."),
+  operationName: queryParameter("operationName", operationNameSchema, "Name of the operation to execute."),
 } as const;
 
 /** A response without data. Responses to server errors carry `no-store` in `headers`. */

@@ -11,7 +11,7 @@ import { type AnyElysia, Elysia, t } from "elysia";
 import { Failure } from "../../failures.ts";
 import { decodeBase64url, encodeBase64url } from "../../lib/base64url.ts";
 import { utf8Bytes } from "../../lib/bytes.ts";
-import { digitsReading } from "../../lib/kind.ts";
+import { integerParser } from "../../lib/kind.ts";
 import type { WalletAccess } from "../../payment/access/wallet-access.ts";
 import { accountText, type UserAddress } from "../../payment/addresses.ts";
 import type { Credits } from "../../payment/credits/credits.ts";
@@ -253,15 +253,15 @@ export const paymentHistorySchemas: Readonly<Record<string, Schema>> = {
   }),
 };
 
-const limitReading = digitsReading(1, paymentsPageMax, 3);
+const limitParser = integerParser(1, paymentsPageMax, 3);
 
 const pageQuery = {
   limit: optionalQuery(
     "limit",
     { description: "Payments of a page." },
     {
-      schema: limitReading.schema,
-      parse: limitReading.read,
+      schema: limitParser.schema,
+      parse: limitParser.read,
       invalid: () =>
         new Failure("payment_rejected", { reason: `Invalid limit: a whole number from 1 to ${paymentsPageMax}` }),
     },

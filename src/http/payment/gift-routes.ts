@@ -8,7 +8,7 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure, failures, rejected } from "../../failures.ts";
-import { textKind, wordKind } from "../../lib/kind.ts";
+import { stringSchema, enumSchema } from "../../lib/kind.ts";
 import { readAddressOfWord, tokenWords, type UserAddress } from "../../payment/addresses.ts";
 import type { Gifts, Redemption } from "../../payment/top-ups/gifts.ts";
 import { queryParameter, requiredParameter } from "../parameter.ts";
@@ -29,21 +29,21 @@ export const redeemPath = "/redeem";
 /** A form of two short fields. Bytes. */
 const formBytesMax = 4_096;
 
-const giftSecret = textKind({ pattern: "^[A-Za-z0-9_-]{43}$" });
+const giftSecret = stringSchema({ pattern: "^[A-Za-z0-9_-]{43}$" });
 const sampleBytes = "A".repeat(43);
 
 /** Distinguishes an email address from other text. */
-const email = textKind({ pattern: "^[^\\s@]{1,64}@[^\\s@]{1,255}$" });
+const email = stringSchema({ pattern: "^[^\\s@]{1,64}@[^\\s@]{1,255}$" });
 
 /** Parameters of the query or of the form; the word beside it decides which destinations are valid. */
 const parameters = {
   secret: requiredParameter(queryParameter("id", giftSecret, "`giftId` of the top-up."), sampleBytes),
   destination: requiredParameter(
-    queryParameter("destinationAddress", textKind({ minLength: 1 }), "The account that gets the credits."),
+    queryParameter("destinationAddress", stringSchema({ minLength: 1 }), "The account that gets the credits."),
     sampleBytes,
   ),
-  token: queryParameter("token", wordKind(tokenWords), "Type of the address; `native` when absent."),
-  addressType: queryParameter("destinationAddressType", wordKind(tokenWords), "The same; `token` takes precedence."),
+  token: queryParameter("token", enumSchema(tokenWords), "Type of the address; `native` when absent."),
+  addressType: queryParameter("destinationAddressType", enumSchema(tokenWords), "The same; `token` takes precedence."),
   email: queryParameter("email", email, "Not needed: no mail is sent."),
 } as const;
 

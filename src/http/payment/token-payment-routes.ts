@@ -7,7 +7,7 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
-import { recordKind, textKind } from "../../lib/kind.ts";
+import { anyObjectSchema, stringSchema } from "../../lib/kind.ts";
 import { tokenText } from "../../payment/addresses.ts";
 import type { TokenPayments } from "../../payment/tokens/token-payments.ts";
 import { bodyOf, needed } from "../body-fields.ts";
@@ -25,7 +25,7 @@ export type TokenRoutesOptions = Readonly<{
   reportGuard: FailedAttemptGuard;
 }>;
 
-const report = bodyOf({ tx_id: needed(textKind({ minLength: 1 }), "missing_tx_id") });
+const report = bodyOf({ tx_id: needed(stringSchema({ minLength: 1 }), "missing_tx_id") });
 
 /** Validated after the body, whose faults come first. */
 const tokenParameter = pathParameter("token", tokenText, "native", "The token that was sent.");
@@ -79,5 +79,5 @@ export function createTokenRoutes({ payments, reportGuard }: TokenRoutesOptions)
 
 /** The id of the reported transaction. @throws Failure `missing_tx_id`, also for a body that is not an object. */
 export function readTokenReport(body: unknown): string {
-  return report.read(recordKind.is(body) ? body : {}).tx_id;
+  return report.read(anyObjectSchema.is(body) ? body : {}).tx_id;
 }

@@ -7,7 +7,7 @@
 
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure, rejected } from "../../failures.ts";
-import { narrowed, textKind, wordKind } from "../../lib/kind.ts";
+import { refined, stringSchema, enumSchema } from "../../lib/kind.ts";
 import { readAddressOfWord, tokenWords } from "../../payment/addresses.ts";
 import type { CheckoutReturn } from "../../payment/cards/card-provider.ts";
 import { giftWord, type QuoteTerms, type TopUpMethod, topUpMethods } from "../../payment/top-ups/quotes.ts";
@@ -27,32 +27,32 @@ import { paymentAmount, readPromoCodes } from "./price-routes.ts";
 const addressKinds = "Type of the address; `native` when absent.";
 
 /** Pages that a checkout may lead to: printable ASCII without backslashes, which URL parsers treat differently. */
-const page = textKind({
+const page = stringSchema({
   pattern: "^[hH][tT][tT][pP][sS]?://[\\x21-\\x5b\\x5d-\\x7e]+$",
   maxLength: 2_048,
   description: "Https, or http on this machine; of an origin that the operator allows.",
 });
-const destinations = wordKind([...tokenWords, giftWord, "email"]);
+const destinations = enumSchema([...tokenWords, giftWord, "email"]);
 
 /** Where a checkout is shown. */
 const uiModes = ["hosted", "embedded"] as const;
 const uiModeDefault = "hosted";
 
 /** PostgreSQL text cannot hold a NUL. */
-const giftMessage = narrowed(
-  textKind({ minLength: 1, maxLength: 250 }),
+const giftMessage = refined(
+  stringSchema({ minLength: 1, maxLength: 250 }),
   (text): text is string => !text.includes("\0"),
   "1 to 250 characters, none of them NUL.",
 );
 
 /** Of top-ups by card. */
 const topUpParameters = {
-  method: pathParameter("method", wordKind(topUpMethods), "checkout-session", "Kind of the payment session."),
+  method: pathParameter("method", enumSchema(topUpMethods), "checkout-session", "Kind of the payment session."),
   amount: paymentAmount,
   token: queryParameter("token", destinations, addressKinds),
   addressType: queryParameter("destinationAddressType", destinations, "The same; takes precedence."),
   giftMessage: queryParameter("giftMessage", giftMessage, "Stored with a gift."),
-  uiMode: queryParameter("uiMode", wordKind(uiModes), "Where the checkout is shown.", uiModeDefault),
+  uiMode: queryParameter("uiMode", enumSchema(uiModes), "Where the checkout is shown.", uiModeDefault),
   successUrl: queryParameter("successUrl", page, "Where a hosted checkout redirects after payment."),
   cancelUrl: queryParameter("cancelUrl", page, "Where a hosted checkout redirects when it is abandoned."),
   returnUrl: queryParameter("returnUrl", page, "Where an embedded checkout redirects."),

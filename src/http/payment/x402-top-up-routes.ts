@@ -8,7 +8,7 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
-import { wordKind } from "../../lib/kind.ts";
+import { enumSchema } from "../../lib/kind.ts";
 import { amountUpText, safeMax } from "../../payment/amounts.ts";
 import {
   topUpPurpose,
@@ -42,7 +42,7 @@ export type X402RoutesOptions = Readonly<{
 }>;
 
 const parameters = {
-  type: requiredParameter(queryParameter("type", wordKind(["bytes", "credits"]), "Unit of `qty`."), "bytes"),
+  type: requiredParameter(queryParameter("type", enumSchema(["bytes", "credits"]), "Unit of `qty`."), "bytes"),
   quantity: requiredParameter(
     queryParameter("qty", amountUpText, "Bytes to upload, or winc. The lowest price is a tenth of a cent."),
     "1048576",

@@ -4,7 +4,7 @@
  * Source: docs/reference/gateway.md.
  * @module
  */
-import { queryRequestKind } from "../../graphql/request-parameters.ts";
+import { queryRequestSchema } from "../../graphql/request-parameters.ts";
 import { pathParameters, queryParameters } from "../gateway/parameters.ts";
 import { queryRequestParameters } from "../graphql/graphql-request.ts";
 import { requiredParameter } from "../parameter.ts";
@@ -152,7 +152,7 @@ const queries: readonly Description[] = [
     description:
       "Also as `application/graphql+json`; as `application/graphql`, the document alone; and as a form, with the " +
       "parameters of `GET`.",
-    body: { type: "application/json", schema: queryRequestKind.schema, example: { query: sampleQuery } },
+    body: { type: "application/json", schema: queryRequestSchema.schema, example: { query: sampleQuery } },
   },
 ];
 

@@ -3,16 +3,16 @@
  * @module
  */
 import { type FailureCode, type FailureRow, failures } from "../../failures.ts";
-import type { Schema } from "../../lib/kind.ts";
+import type { JsonSchema } from "../../lib/kind.ts";
 import type { Parameter } from "../parameter.ts";
 
-export type { Parameter, Schema };
+export type { Parameter, JsonSchema as Schema };
 
 /** One response of a route. */
 export type Result = Readonly<{
   description: string;
   headers?: Readonly<Record<string, unknown>>;
-  content?: Readonly<Record<string, Readonly<{ schema: Schema; example?: unknown }>>>;
+  content?: Readonly<Record<string, Readonly<{ schema: JsonSchema; example?: unknown }>>>;
 }>;
 
 /** Responses by status. */
@@ -29,7 +29,7 @@ export type Description = Readonly<{
   summary: string;
   description?: string;
   parameters?: readonly Parameter[];
-  body?: Readonly<{ type: string; schema: Schema; example: unknown; required?: boolean }>;
+  body?: Readonly<{ type: string; schema: JsonSchema; example: unknown; required?: boolean }>;
   responses: Responses;
 }>;
 
@@ -45,17 +45,17 @@ export const patterns = {
 export const sampleId = "A".repeat(43);
 export const sampleBlockHash = "A".repeat(64);
 
-export const textSchema: Schema = { type: "string" };
-export const idSchema: Schema = { type: "string", pattern: patterns.id };
-export const countSchema: Schema = { type: "integer", minimum: 0 };
+export const textSchema: JsonSchema = { type: "string" };
+export const idSchema: JsonSchema = { type: "string", pattern: patterns.id };
+export const countSchema: JsonSchema = { type: "integer", minimum: 0 };
 
 /** A schema of the document's components. */
-export function ref(name: string): Schema {
+export function ref(name: string): JsonSchema {
   return { $ref: `#/components/schemas/${name}` };
 }
 
 /** The schema of an object; fields whose name ends with "?" may be absent. */
-export function record(fields: Readonly<Record<string, Schema>>, description?: string): Schema {
+export function record(fields: Readonly<Record<string, JsonSchema>>, description?: string): JsonSchema {
   const names = Object.keys(fields);
   return {
     type: "object",
@@ -66,29 +66,29 @@ export function record(fields: Readonly<Record<string, Schema>>, description?: s
 }
 
 /** OpenAPI allows no empty list of required fields. */
-function requiring(names: readonly string[]): Schema {
+function requiring(names: readonly string[]): JsonSchema {
   return names.length === 0 ? {} : { required: names };
 }
 
-export function inPath(name: string, schema: Schema, example: string, description: string): Parameter {
+export function inPath(name: string, schema: JsonSchema, example: string, description: string): Parameter {
   return { name, in: "path", required: true, description, schema, example };
 }
 
-export function inQuery(name: string, schema: Schema, description: string): Parameter {
+export function inQuery(name: string, schema: JsonSchema, description: string): Parameter {
   return { name, in: "query", required: false, description, schema };
 }
 
-export function inHeader(name: string, schema: Schema, description: string): Parameter {
+export function inHeader(name: string, schema: JsonSchema, description: string): Parameter {
   return { name, in: "header", required: false, description, schema };
 }
 
 /** A JSON response. */
-export function json(description: string, schema: Schema): Result {
+export function json(description: string, schema: JsonSchema): Result {
   return { description, content: { "application/json": { schema } } };
 }
 
 /** A plain text response. */
-export function text(description: string, schema: Schema = textSchema): Result {
+export function text(description: string, schema: JsonSchema = textSchema): Result {
   return { description, content: { "text/plain": { schema } } };
 }
 
@@ -131,7 +131,7 @@ function refusal(rows: readonly FailureRow[]): Result {
 }
 
 /** Generators of clients fail to quote an apostrophe in an enumeration (orval 7.13), so such lists are a pattern. */
-function oneOfMessages(messages: readonly string[]): Schema {
+function oneOfMessages(messages: readonly string[]): JsonSchema {
   if (!messages.some((message) => message.includes("'"))) return { type: "string", enum: messages };
   const escaped = messages.map((message) => message.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"));
   return { type: "string", pattern: `^(?:${escaped.join("|")})$` };

@@ -6,9 +6,9 @@
  * Source: docs/reference/upload.md#routes.
  * @module
  */
-import { idKind } from "../../arweave/id.ts";
+import { idFormat } from "../../arweave/id.ts";
 import { signatureSchemes } from "../../arweave/signature.ts";
-import { digitsReading, narrowed, type Reading, textKind } from "../../lib/kind.ts";
+import { integerParser, refined, type TextParser, stringSchema } from "../../lib/kind.ts";
 import { accountText, tokenText } from "../../payment/addresses.ts";
 import { byteCountText } from "../../payment/amounts.ts";
 import { paidByMax } from "../../payment/credits/reservations.ts";
@@ -30,14 +30,14 @@ import {
 /** Exceeds the size of any item: 15 digits. Bytes. */
 export const byteCountMax = 999_999_999_999_999;
 
-const signatureType: Reading<number> = {
-  ...digitsReading(0, 99_999, 5),
+const signatureType: TextParser<number> = {
+  ...integerParser(0, 99_999, 5),
   schema: { type: "integer", enum: signatureSchemes.map(({ type }) => type) },
 };
 
 /** The length of an upload id is not checked: an unknown id gives 404. */
-const uploadId = narrowed(
-  textKind(),
+const uploadId = refined(
+  stringSchema(),
   (text): text is string => /^[0-9A-Za-z_-]+$/.test(text),
   "Alphanumeric characters, - and _.",
 );
@@ -50,15 +50,15 @@ export const pathParameters = {
     "arweave",
     "A token: the price of one GiB. Digits: the price of that many bytes.",
   ),
-  id: pathParameter("id", idKind, sampleId, "Id of an uploaded item."),
+  id: pathParameter("id", idFormat, sampleId, "Id of an uploaded item."),
   uploadId: pathParameter("uploadId", uploadId, "upload-id", "Id of the upload in parts."),
-  offset: pathParameter("offset", digitsReading(0, byteCountMax), "0", "Offset of the part in the item, bytes."),
+  offset: pathParameter("offset", integerParser(0, byteCountMax), "0", "Offset of the part in the item, bytes."),
 } as const;
 
 /** Parameters of queries: options of an upload in parts. */
 export const queryParameters = {
-  chunkSize: queryParameter("chunkSize", digitsReading(chunkSizeMin, chunkSizeMax), "Bytes of a part."),
-  totalBytes: queryParameter("totalBytes", digitsReading(1, byteCountMax), "Size of the whole item at most, bytes."),
+  chunkSize: queryParameter("chunkSize", integerParser(chunkSizeMin, chunkSizeMax), "Bytes of a part."),
+  totalBytes: queryParameter("totalBytes", integerParser(1, byteCountMax), "Size of the whole item at most, bytes."),
   address: queryParameter("address", accountText, "The account that unused credits go to."),
   signatureType: queryParameter("signatureType", signatureType, "Signature type of the address, numbered as in items."),
 } as const;
