@@ -5,7 +5,7 @@
  */
 import { GraphQLError } from "graphql";
 import { isJsonFault } from "../lib/json.ts";
-import { objectSchema, nullable, anyObjectSchema, stringSchema } from "../lib/kind.ts";
+import { anyObjectSchema, nullable, objectSchema, stringSchema } from "../lib/value-schema.ts";
 
 /** The text of a document. */
 export const documentSchema = stringSchema({ minLength: 1 });
@@ -16,7 +16,11 @@ export const operationNameSchema = stringSchema();
 /** Schema of the parameters. Other keys are ignored, as GraphQL over HTTP requires. */
 export const queryRequestSchema = objectSchema(
   { query: documentSchema },
-  { variables: nullable(anyObjectSchema), operationName: nullable(operationNameSchema), extensions: nullable(anyObjectSchema) },
+  {
+    variables: nullable(anyObjectSchema),
+    operationName: nullable(operationNameSchema),
+    extensions: nullable(anyObjectSchema),
+  },
 );
 
 /** Messages for parameters that do not match the schema. */

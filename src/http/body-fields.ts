@@ -4,7 +4,7 @@
  * @module
  */
 import { Failure, type FailureCode } from "../failures.ts";
-import type { ValueSchema, JsonSchema } from "../lib/kind.ts";
+import type { JsonSchema, ValueSchema } from "../lib/value-schema.ts";
 import { readBody } from "./request-body.ts";
 
 /** Fields of a JSON object, none of them looked at yet. */

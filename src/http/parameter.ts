@@ -2,7 +2,7 @@
  * Parameters of a path or a query: each is validated by the schema that the API reference shows.
  * @module
  */
-import type { JsonSchema } from "../lib/kind.ts";
+import type { JsonSchema } from "../lib/value-schema.ts";
 
 /** One parameter of a route. */
 export type Parameter = Readonly<{

@@ -13,7 +13,16 @@ import { decodeTags, type Tag } from "../../arweave/tags.ts";
 import { decodeBase64url } from "../../lib/base64url.ts";
 import { sha256 } from "../../lib/hash.ts";
 import { isJsonFault } from "../../lib/json.ts";
-import { integerSchema, type ValueSchema, listSchema, refined, objectSchema, nullable, anyObjectSchema, stringSchema } from "../../lib/kind.ts";
+import {
+  anyObjectSchema,
+  integerSchema,
+  listSchema,
+  nullable,
+  objectSchema,
+  refined,
+  stringSchema,
+  type ValueSchema,
+} from "../../lib/value-schema.ts";
 import type { PendingRow } from "../../store/index/index-types.ts";
 
 export type AnnouncementsJob = Readonly<{ body: Uint8Array }>;

@@ -10,11 +10,11 @@ import type { BlockedData } from "../../gateway/administration/block-list-admin.
 import type { ExportOptions } from "../../gateway/administration/exports.ts";
 import type { PruneOptions } from "../../gateway/administration/prune.ts";
 import { isJsonArray, readJson } from "../../lib/json.ts";
-import { integerSchema, booleanSchema, nullable, stringSchema } from "../../lib/kind.ts";
+import { booleanSchema, integerSchema, nullable, stringSchema } from "../../lib/value-schema.ts";
 import type { BlockedPosition, BlockNote } from "../../store/block-list.ts";
 import type { BundleRange } from "../../store/index/bundle-passes.ts";
 import { bodyOf, type Fields, needed, optional } from "../body-fields.ts";
-import { hashFormat } from "./kinds.ts";
+import { hashFormat } from "./parameter-formats.ts";
 import { queryParameters } from "./parameters.ts";
 
 /** Notes are for people. Characters. */

@@ -4,10 +4,17 @@
  * @module
  */
 import { idFormat, idShape } from "../../arweave/id.ts";
-import { digitsSchema } from "../../lib/kind.ts";
+import { digitsSchema } from "../../lib/value-schema.ts";
 import { pathParameter, queryParameter } from "../parameter.ts";
 import { sampleBlockHash, sampleId } from "../reference/words.ts";
-import { addressFormat, blockHashFormat, fieldFormat, heightFormat, rangeFormat, sizeFormat } from "./kinds.ts";
+import {
+  addressFormat,
+  blockHashFormat,
+  fieldFormat,
+  heightFormat,
+  rangeFormat,
+  sizeFormat,
+} from "./parameter-formats.ts";
 
 /** Entries on one page of the block list. */
 const pageMax = 10_000;

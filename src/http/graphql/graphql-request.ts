@@ -9,7 +9,7 @@ import { Failure, failures } from "../../failures.ts";
 import type { GraphqlMediaType } from "../../graphql/graphql-server.ts";
 import { bodyBytesMax } from "../../graphql/query-limits.ts";
 import { documentSchema, operationNameSchema, type SentRequest } from "../../graphql/request-parameters.ts";
-import { stringSchema } from "../../lib/kind.ts";
+import { stringSchema } from "../../lib/value-schema.ts";
 import { clientClosedStatus, reportsDisconnect } from "../client-disconnect.ts";
 import { queryParameter } from "../parameter.ts";
 import { readBody } from "../request-body.ts";

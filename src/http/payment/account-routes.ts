@@ -11,7 +11,7 @@ import { type AnyElysia, Elysia, t } from "elysia";
 import { Failure } from "../../failures.ts";
 import { decodeBase64url, encodeBase64url } from "../../lib/base64url.ts";
 import { utf8Bytes } from "../../lib/bytes.ts";
-import { integerParser } from "../../lib/kind.ts";
+import { integerParser } from "../../lib/value-schema.ts";
 import type { WalletAccess } from "../../payment/access/wallet-access.ts";
 import { accountText, type UserAddress } from "../../payment/addresses.ts";
 import type { Credits } from "../../payment/credits/credits.ts";

@@ -8,7 +8,7 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure, failures, rejected } from "../../failures.ts";
-import { stringSchema, enumSchema } from "../../lib/kind.ts";
+import { enumSchema, stringSchema } from "../../lib/value-schema.ts";
 import { readAddressOfWord, tokenWords, type UserAddress } from "../../payment/addresses.ts";
 import type { Gifts, Redemption } from "../../payment/top-ups/gifts.ts";
 import { queryParameter, requiredParameter } from "../parameter.ts";

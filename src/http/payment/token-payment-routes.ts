@@ -7,7 +7,7 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
-import { anyObjectSchema, stringSchema } from "../../lib/kind.ts";
+import { anyObjectSchema, stringSchema } from "../../lib/value-schema.ts";
 import { tokenText } from "../../payment/addresses.ts";
 import type { TokenPayments } from "../../payment/tokens/token-payments.ts";
 import { bodyOf, needed } from "../body-fields.ts";

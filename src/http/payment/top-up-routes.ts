@@ -7,7 +7,7 @@
 
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure, rejected } from "../../failures.ts";
-import { refined, stringSchema, enumSchema } from "../../lib/kind.ts";
+import { enumSchema, refined, stringSchema } from "../../lib/value-schema.ts";
 import { readAddressOfWord, tokenWords } from "../../payment/addresses.ts";
 import type { CheckoutReturn } from "../../payment/cards/card-provider.ts";
 import { giftWord, type QuoteTerms, type TopUpMethod, topUpMethods } from "../../payment/top-ups/quotes.ts";

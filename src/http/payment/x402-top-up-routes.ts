@@ -8,7 +8,7 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
-import { enumSchema } from "../../lib/kind.ts";
+import { enumSchema } from "../../lib/value-schema.ts";
 import { amountUpText, safeMax } from "../../payment/amounts.ts";
 import {
   topUpPurpose,

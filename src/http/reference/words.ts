@@ -3,10 +3,10 @@
  * @module
  */
 import { type FailureCode, type FailureRow, failures } from "../../failures.ts";
-import type { JsonSchema } from "../../lib/kind.ts";
+import type { JsonSchema } from "../../lib/value-schema.ts";
 import type { Parameter } from "../parameter.ts";
 
-export type { Parameter, JsonSchema as Schema };
+export type { JsonSchema as Schema, Parameter };
 
 /** One response of a route. */
 export type Result = Readonly<{

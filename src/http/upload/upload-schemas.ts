@@ -8,7 +8,7 @@
  */
 import { idFormat } from "../../arweave/id.ts";
 import { signatureSchemes } from "../../arweave/signature.ts";
-import { integerParser, refined, type TextParser, stringSchema } from "../../lib/kind.ts";
+import { integerParser, refined, stringSchema, type TextParser } from "../../lib/value-schema.ts";
 import { accountText, tokenText } from "../../payment/addresses.ts";
 import { byteCountText } from "../../payment/amounts.ts";
 import { paidByMax } from "../../payment/credits/reservations.ts";

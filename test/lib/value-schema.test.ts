@@ -4,17 +4,17 @@
  */
 import { describe, expect, test } from "bun:test";
 import {
-  integerSchema,
-  integerParser,
-  type ValueSchema,
-  listSchema,
-  objectSchema,
-  nullable,
-  textParser,
   anyObjectSchema,
-  stringSchema,
   enumSchema,
-} from "../../src/lib/kind.ts";
+  integerParser,
+  integerSchema,
+  listSchema,
+  nullable,
+  objectSchema,
+  stringSchema,
+  textParser,
+  type ValueSchema,
+} from "../../src/lib/value-schema.ts";
 
 const text = stringSchema({ pattern: "^a*$", minLength: 1, maxLength: 2 });
 const item = objectSchema({ name: text, count: integerSchema(1, 3) }, { note: nullable(text) });

@@ -1,7 +1,8 @@
 /**
- * Kinds of values that a request may carry, each said once: what judges a value is what the API reference shows of it.
+ * Schemas of request values. One value both validates and describes: the API reference shows the schema that is
+ * enforced.
  *
- * Elysia's own schemas are not used for this: they turn digits into numbers, and refuse in words of their own
+ * Elysia's own schemas cannot do this everywhere: they convert digits to numbers and have their own messages
  * (docs/decisions/080-api-reference.md).
  * @module
  */
@@ -9,24 +10,23 @@
 /** A JSON schema, as far as OpenAPI 3.0 goes. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** One kind of value. */
+/** The schema of a value, and its check. */
 export type ValueSchema<Value> = Readonly<{
   schema: JsonSchema;
-  /** Whether a value is of this kind: what the schema says, and no more. */
+  /** Whether a value matches the schema. */
   is: (value: unknown) => value is Value;
 }>;
 
-/** What a text of a request stands for, said once: what reads it is what the API reference shows of it. */
+/** A parser of a text in a request, with the schema that describes the text. */
 export type TextParser<Value> = Readonly<{
   schema: JsonSchema;
-  /** `undefined` for a text that stands for nothing. */
+  /** `undefined` for an invalid text. */
   read: (text: string) => Value | undefined;
 }>;
 
-/** What is said of texts. Lengths are in UTF-16 units, inclusive. */
+/** Lengths are in UTF-16 units, inclusive. */
 type TextRules = Readonly<{ pattern?: string; minLength?: number; maxLength?: number; description?: string }>;
 
-/** Texts. */
 export function stringSchema(rules: TextRules = {}): ValueSchema<string> {
   const { pattern, minLength = 0, maxLength = Number.POSITIVE_INFINITY } = rules;
   const shape = pattern === undefined ? undefined : new RegExp(pattern);
@@ -38,7 +38,7 @@ export function stringSchema(rules: TextRules = {}): ValueSchema<string> {
   };
 }
 
-/** Texts of a list. */
+/** One of several texts. */
 export function enumSchema<Word extends string>(words: readonly Word[]): ValueSchema<Word> {
   return {
     schema: { type: "string", enum: words },
@@ -46,7 +46,7 @@ export function enumSchema<Word extends string>(words: readonly Word[]): ValueSc
   };
 }
 
-/** Whole numbers that JavaScript has exactly; bounds are inclusive. */
+/** Safe integers; bounds are inclusive. */
 export function integerSchema(minimum = 0, maximum = Number.MAX_SAFE_INTEGER): ValueSchema<number> {
   const bound = maximum === Number.MAX_SAFE_INTEGER ? {} : { maximum };
   return {
@@ -56,7 +56,7 @@ export function integerSchema(minimum = 0, maximum = Number.MAX_SAFE_INTEGER): V
   };
 }
 
-/** Whole numbers as paths and queries have them: decimal digits without zeros before them; bounds are inclusive. */
+/** Integers in paths and queries: decimal digits without leading zeros; bounds are inclusive. */
 export function digitsSchema(minimum: number, maximum: number): ValueSchema<string> {
   const isWithin = (text: string) => Number(text) >= minimum && Number(text) <= maximum;
   return {
@@ -67,9 +67,9 @@ export function digitsSchema(minimum: number, maximum: number): ValueSchema<stri
 }
 
 /**
- * Whole numbers in decimal digits, which may begin with zeros; bounds are inclusive.
+ * Integers in decimal digits, leading zeros allowed; bounds are inclusive.
  *
- * @param digitsMax - Longer texts are not looked into; 15 digits are below 2^53.
+ * @param digitsMax - Longer texts are invalid; 15 digits are below 2^53.
  */
 export function integerParser(minimum: number, maximum: number, digitsMax = 15): TextParser<number> {
   const shape = new RegExp(`^[0-9]{1,${digitsMax}}$`);
@@ -82,7 +82,7 @@ export function integerParser(minimum: number, maximum: number, digitsMax = 15):
   };
 }
 
-/** Reads texts of a kind. @param read - What it asks beyond the kind, the kind's description says. */
+/** A parser behind a schema. @param read - Rules beyond the schema are in the schema's description. */
 export function textParser<Value>(
   { schema, is }: ValueSchema<string>,
   read: (text: string) => Value | undefined,
@@ -90,46 +90,45 @@ export function textParser<Value>(
   return { schema, read: (text) => (is(text) ? read(text) : undefined) };
 }
 
-/** True or false. */
 export const booleanSchema: ValueSchema<boolean> = {
   schema: { type: "boolean" },
   is: (value) => typeof value === "boolean",
 };
 
-/** JSON objects, whatever is in them. */
+/** JSON objects with any fields. */
 export const anyObjectSchema: ValueSchema<Readonly<Record<string, unknown>>> = {
   schema: { type: "object" },
   is: (value): value is Readonly<Record<string, unknown>> =>
     typeof value === "object" && value !== null && !Array.isArray(value),
 };
 
-type Kinds = Readonly<Record<string, ValueSchema<unknown>>>;
+type Schemas = Readonly<Record<string, ValueSchema<unknown>>>;
 type ValueOf<Of> = Of extends ValueSchema<infer Value> ? Value : never;
 type ObjectOf<Needed, Optional> = { readonly [Name in keyof Needed]: ValueOf<Needed[Name]> } & {
   readonly [Name in keyof Optional]?: ValueOf<Optional[Name]> | undefined;
 };
 
-/** Objects of which some fields are of a kind; other fields may be there. */
+/** Objects whose named fields have schemas; other fields are allowed. */
 export type ObjectSchema<Value, Name> = ValueSchema<Value> &
   Readonly<{
-    /** Tells the first field that is not of its kind, in the order of the kinds; or the object as what it is. */
+    /** The first invalid field, in the order of the schemas; otherwise the typed object. */
     parse: (
       record: Readonly<Record<string, unknown>>,
     ) => Readonly<{ wrongField: Name; value?: undefined }> | Readonly<{ wrongField: undefined; value: Value }>;
   }>;
 
-/** Objects with fields that must be there, and fields that may be absent. */
-export function objectSchema<Needed extends Kinds, Optional extends Kinds>(
+/** Objects with required and optional fields. */
+export function objectSchema<Needed extends Schemas, Optional extends Schemas>(
   needed: Needed,
   optional: Optional,
 ): ObjectSchema<ObjectOf<Needed, Optional>, keyof Needed | keyof Optional> {
   const all = Object.entries<ValueSchema<unknown>>({ ...needed, ...optional });
-  const isRight = ([name, { is }]: readonly [string, ValueSchema<unknown>], value: unknown) =>
+  const isValidField = ([name, { is }]: readonly [string, ValueSchema<unknown>], value: unknown) =>
     value === undefined ? !Object.hasOwn(needed, name) : is(value);
-  const isWhole = (
+  const hasValidFields = (
     record: Readonly<Record<string, unknown>>,
   ): record is Readonly<Record<string, unknown>> & ObjectOf<Needed, Optional> =>
-    all.every((field) => isRight(field, record[field[0]]));
+    all.every((field) => isValidField(field, record[field[0]]));
   return {
     schema: {
       type: "object",
@@ -137,18 +136,22 @@ export function objectSchema<Needed extends Kinds, Optional extends Kinds>(
       ...(Object.keys(needed).length === 0 ? {} : { required: Object.keys(needed) }),
       properties: Object.fromEntries(all.map(([name, { schema }]) => [name, schema])),
     },
-    is: (value): value is ObjectOf<Needed, Optional> => anyObjectSchema.is(value) && isWhole(value),
+    is: (value): value is ObjectOf<Needed, Optional> => anyObjectSchema.is(value) && hasValidFields(value),
     parse: (record) => {
-      if (isWhole(record)) return { wrongField: undefined, value: record };
-      const wrong = all.find((field) => !isRight(field, record[field[0]]));
-      // Its names are those of the kinds that were given.
+      if (hasValidFields(record)) return { wrongField: undefined, value: record };
+      const wrong = all.find((field) => !isValidField(field, record[field[0]]));
+      // The names of `all` are those of both parameters.
       return { wrongField: wrong?.[0] as keyof Needed | keyof Optional };
     },
   };
 }
 
-/** Lists of a kind; lengths are inclusive. */
-export function listSchema<Value>(of: ValueSchema<Value>, minItems: number, maxItems: number): ValueSchema<readonly Value[]> {
+/** Lists; lengths are inclusive. */
+export function listSchema<Value>(
+  of: ValueSchema<Value>,
+  minItems: number,
+  maxItems: number,
+): ValueSchema<readonly Value[]> {
   return {
     schema: { type: "array", ...(minItems === 0 ? {} : { minItems }), maxItems, items: of.schema },
     is: (value): value is readonly Value[] =>
@@ -156,12 +159,11 @@ export function listSchema<Value>(of: ValueSchema<Value>, minItems: number, maxI
   };
 }
 
-/** A kind, or null. */
 export function nullable<Value>({ schema, is }: ValueSchema<Value>): ValueSchema<Value | null> {
   return { schema: { ...schema, nullable: true }, is: (value) => value === null || is(value) };
 }
 
-/** Those of a kind that keep a rule beyond what schemas can say; it is said in words. */
+/** A schema with a rule that JSON Schema cannot express; the description states it. */
 export function refined<Wide, Value extends Wide>(
   { schema, is }: ValueSchema<Wide>,
   rule: (value: Wide) => value is Value,

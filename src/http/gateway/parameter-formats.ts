@@ -4,7 +4,7 @@
  * @module
  */
 import { type BlockHash, isBlockHash } from "../../arweave/id.ts";
-import { type ValueSchema, refined, stringSchema } from "../../lib/kind.ts";
+import { refined, stringSchema, type ValueSchema } from "../../lib/value-schema.ts";
 import { isContentHash } from "../../store/block-list.ts";
 
 /** SHA-256 of content. */
