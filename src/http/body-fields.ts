@@ -1,21 +1,21 @@
 /**
- * The fields of a JSON body, each with its kind and what is said when it is not so: what reads a body is what the API
- * reference shows of it.
+ * The fields of a JSON body, each with its schema and the failure for invalid values. The API reference shows the same
+ * schemas.
  * @module
  */
 import { Failure, type FailureCode } from "../failures.ts";
 import type { JsonSchema, ValueSchema } from "../lib/value-schema.ts";
 import { readBody } from "./request-body.ts";
 
-/** Fields of a JSON object, none of them looked at yet. */
+/** Fields of a JSON object, not validated yet. */
 export type Fields = Readonly<Record<string, unknown>>;
 
 /** One field of a body. */
 export type Field<Value> = Readonly<{
   schema: JsonSchema;
   needed: boolean;
-  /** Said when the field is not of its kind. */
-  refusal: FailureCode;
+  /** The failure of an invalid value. */
+  failure: FailureCode;
   /** @throws Failure `failure`. */
   read: (value: unknown) => Value;
 }>;
@@ -23,9 +23,9 @@ export type Field<Value> = Readonly<{
 /** The fields of one body. */
 export type Body<Values> = Readonly<{
   schema: JsonSchema;
-  /** What may be said of its fields. */
-  refusals: readonly FailureCode[];
-  /** Reads the fields in their order; others are ignored. @throws Failure one of `refusals`. */
+  /** The failures of its fields. */
+  failures: readonly FailureCode[];
+  /** Reads the fields in their order; others are ignored. @throws Failure one of `failures`. */
   read: (fields: Fields) => Values;
 }>;
 
@@ -33,31 +33,30 @@ type ValuesOf<Named> = {
   readonly [Name in keyof Named]: Named[Name] extends Field<infer Value> ? Value : never;
 };
 
-/** A field that must be there. */
-export function needed<Value>({ schema, is }: ValueSchema<Value>, refusal: FailureCode): Field<Value> {
+/** A required field. */
+export function needed<Value>({ schema, is }: ValueSchema<Value>, failure: FailureCode): Field<Value> {
   const read = (value: unknown) => {
-    if (!is(value)) throw new Failure(refusal, { value });
+    if (!is(value)) throw new Failure(failure, { value });
     return value;
   };
-  return { schema, needed: true, refusal, read };
+  return { schema, needed: true, failure, read };
 }
 
-/** A field that may be absent, and then has its fallback. */
+/** A field with a fallback for its absence. */
 export function optional<Value, Fallback extends Value | undefined>(
-  kind: ValueSchema<Value>,
-  refusal: FailureCode,
+  of: ValueSchema<Value>,
+  failure: FailureCode,
   fallback: Fallback,
 ): Field<Value | Fallback> {
-  const { schema, read } = needed(kind, refusal);
+  const { schema, read } = needed(of, failure);
   return {
     schema: fallback === undefined ? schema : { ...schema, default: fallback },
     needed: false,
-    refusal,
+    failure,
     read: (value) => (value === undefined ? fallback : read(value)),
   };
 }
 
-/** Puts fields together. */
 export function bodyOf<Named extends Readonly<Record<string, Field<unknown>>>>(named: Named): Body<ValuesOf<Named>> {
   const all = Object.entries(named);
   const required = all.filter(([, field]) => field.needed).map(([name]) => name);
@@ -67,14 +66,14 @@ export function bodyOf<Named extends Readonly<Record<string, Field<unknown>>>>(n
       ...(required.length === 0 ? {} : { required }),
       properties: Object.fromEntries(all.map(([name, { schema }]) => [name, schema])),
     },
-    refusals: [...new Set(all.map(([, { refusal }]) => refusal))],
-    // Each value is what its field's reader gave.
+    failures: [...new Set(all.map(([, { failure }]) => failure))],
+    // Each value has the type of its field.
     read: (fields) => Object.fromEntries(all.map(([name, { read }]) => [name, read(fields[name])])) as ValuesOf<Named>,
   };
 }
 
 /**
- * Reads a body as a JSON object; what is no object has no fields.
+ * Reads a body as a JSON object; any other JSON has no fields.
  *
  * @param bytesMax - Inclusive.
  * @throws Failure `too_large`, `malformed_json`, `body_timeout`.

@@ -55,7 +55,7 @@ export type AdminRoutesOptions = Readonly<{
   guard: AdminGuard;
   debug: () => JsonObject;
   queue: AdminQueue;
-  /** The bundle status record; undefined for what is no bundle of this gateway. */
+  /** The bundle status record; undefined for an id that is not a bundle of this gateway. */
   bundleStatus: (id: Id) => Readonly<Record<string, unknown>> | undefined;
   blockList: BlockListAdmin;
   exports: Pick<Exports, "start" | "status">;

@@ -118,7 +118,7 @@ async function heldResponse(reply: ChainResponse, request: Request): Promise<Res
   return chainResponse(reply);
 }
 
-/** Bytes of nodes with which somebody waits for memory. */
+/** Bytes of nodes for which a request waits for memory. */
 const waitedWith = new WeakSet<Uint8Array>();
 
 /** Takes memory for a copy. Of those that wait with the same bytes, the first is counted as holding them. */
@@ -135,7 +135,7 @@ async function holdShared(body: Uint8Array, memory: RequestMemory): Promise<void
 /** A node's words as a response: text stays bare. */
 export function chainResponse({ status, form, body, isFinal, rejectReason }: ChainResponse): Response {
   const cache = isFinal ? finalCache : status === 200 ? {} : { "Cache-Control": "no-store" };
-  // Some of it is a node's text: nobody may take it for anything but what it is called here.
+  // The body may contain a node's text: browsers must not guess another type.
   const reason = rejectReason === undefined ? {} : { "X-Reject-Reason": rejectReason };
   const headers = { "X-Content-Type-Options": "nosniff", ...cache, ...reason };
   if (form === "json") return jsonTextResponse(body, status, headers);
@@ -200,7 +200,7 @@ function blockRoutes({ blocks }: ChainRoutesOptions): AnyElysia {
 }
 
 function transactionRoutes({ transactions }: ChainRoutesOptions): AnyElysia {
-  /** A question about one transaction, and what a node says where the id is none. */
+  /** A request about one transaction, and a node's response to an invalid id. */
   const about =
     (ask: (id: Id, composing: Composing, field: string) => Promise<ChainResponse>, noId: ChainResponse) =>
     async ({ params: { id, field = "" }, request }: Asked) =>

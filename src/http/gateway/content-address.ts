@@ -30,11 +30,11 @@ export type ContentPath = Readonly<{
 /** A path below the id of a name, which is resolved first. */
 export type NamedPath = Readonly<{
   kind: "named";
-  /** As it was asked for, or set; not known to be a name. */
+  /** As requested, or as configured; not validated. */
   name: string;
   /** Decoded, without its leading slash. */
   path: string;
-  /** Whether it is asked for on a host of ours. */
+  /** Whether the request is for the apex, on a host of this gateway. */
   isApex: boolean;
 }>;
 

@@ -35,7 +35,7 @@ export function createFrameRoutes({ frames, sender }: FrameRoutesOptions): AnyEl
       throw new Failure("service_worker_rejected", { id: text });
     const sending: Sending = {
       address: { kind: "content", id: text, path: "", raw: false, changing: false },
-      // A frame is shown inside of others: what runs in it gets an origin of its own, wherever it is asked for.
+      // A frame is embedded in other pages: its scripts get a separate origin on every host.
       policy: { sandbox: sandboxWithScripts, variesByDestination: false },
       key: `@frame ${text}`,
       decorate: (headers) => headers.append("Vary", "Accept"),

@@ -2,8 +2,8 @@
  * The response cache: small bodies in memory with prebuilt headers, so that a frequent response costs no more than a
  * static file.
  *
- * An entry is found by the address as it is asked for, so that a hit is one look-up. It holds what it depends
- * on, so that a block or a reorganisation removes it at once.
+ * The key of an entry is the requested URL, so that a hit is one lookup. An entry lists its dependencies, so that a
+ * block-list change or a reorganisation removes it at once.
  * Source: docs/reference/gateway.md#request-ids.
  * @module
  */

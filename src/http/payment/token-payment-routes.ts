@@ -43,7 +43,7 @@ const ofReport: RouteDescription = {
   responses: {
     ...failureResponses(
       "malformed_json",
-      ...report.refusals,
+      ...report.failures,
       "token_not_supported",
       "transaction_not_found",
       "too_large",

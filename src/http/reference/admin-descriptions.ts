@@ -51,7 +51,7 @@ function taking(
   path: string,
   summary: string,
   responses: Responses,
-  { schema, refusals: refused }: Pick<Body<unknown>, "schema" | "refusals">,
+  { schema, failures }: Pick<Body<unknown>, "schema" | "failures">,
   example: unknown,
   more: Partial<Description> = {},
 ): Description {
@@ -60,7 +60,7 @@ function taking(
     method,
     path,
     summary,
-    { ...responses, ...failureResponses(...unreadable, ...refused) },
+    { ...responses, ...failureResponses(...unreadable, ...failures) },
     { body, ...more },
   );
 }
@@ -119,7 +119,7 @@ const queueing: readonly Description[] = [
     "/queue-data-item",
     "Index data items by their headers",
     said,
-    { schema: announcementsSchema, refusals: ["missing_item_headers"] },
+    { schema: announcementsSchema, failures: ["missing_item_headers"] },
     [sampleHeader],
   ),
   endpoint(
@@ -131,27 +131,27 @@ const queueing: readonly Description[] = [
   ),
 ];
 
-const refusing: readonly Description[] = [
+const blocking: readonly Description[] = [
   taking(
     "PUT",
     "/block-data",
-    "Serve content no more",
+    "Block content",
     done,
     adminBodies.blockedData,
     { id: sampleId, notes: "an example" },
-    { description: "By id, or by `hash`: the SHA-256 of the content. Notes and source are for people." },
+    { description: "By id, or by `hash`: the SHA-256 of the content. Notes and source are for operators." },
   ),
-  taking("PUT", "/unblock-data", "Serve content again", done, adminBodies.sparedData, { id: sampleId }),
-  taking("PUT", "/block-name", "Serve a name no more", done, adminBodies.blockedName, {
+  taking("PUT", "/unblock-data", "Unblock content", done, adminBodies.sparedData, { id: sampleId }),
+  taking("PUT", "/block-name", "Block a name", done, adminBodies.blockedName, {
     name: "an-example",
     notes: "an example",
   }),
-  taking("PUT", "/unblock-name", "Serve a name again", done, adminBodies.sparedName, { name: "an-example" }),
+  taking("PUT", "/unblock-name", "Unblock a name", done, adminBodies.sparedName, { name: "an-example" }),
   endpoint(
     "GET",
     "/blocks",
-    "What is not served, page by page",
-    { 200: json("A page.", ref("Refusals")), ...failureResponses("malformed_input") },
+    "List the blocked content",
+    { 200: json("A page.", ref("BlockList")), ...failureResponses("malformed_input") },
     { parameters: [queryParameters.pageLimit, inQuery("after", textSchema, "`next` of the page before.")] },
   ),
 ];
@@ -182,4 +182,4 @@ const upkeep: readonly Description[] = [
 ];
 
 /** Every endpoint of administration. */
-export const adminDescriptions: readonly Description[] = [...upkeep, ...queueing, ...refusing];
+export const adminDescriptions: readonly Description[] = [...upkeep, ...queueing, ...blocking];

@@ -33,7 +33,7 @@ function says(path: string, summary: string, found: Result, more: Responses = {}
 }
 
 const health = json("Its health.", ref("Health"));
-const stats = text("The figures, in the exposition format of Prometheus.");
+const stats = text("The metrics, in the exposition format of Prometheus.");
 
 const ofItself: readonly Description[] = [
   says("/", "What this gateway is, or the content that its operator chose", {
@@ -43,14 +43,14 @@ const ofItself: readonly Description[] = [
   says("/svc/info", "What this gateway is", json("The record.", ref("GatewayInfo"))),
   says("/svc/peers", "Gateways and nodes that it asks", json("The record.", ref("Peers"))),
   says("/svc/healthcheck", "How it is, with reasons", health),
-  says("/svc/__gateway_metrics", "Figures", stats),
+  says("/svc/__gateway_metrics", "Metrics", stats),
   says("/health", "How it is, under the address of orchestrators", health),
   says("/ready", "Whether it can serve", health, { 503: json("Not yet.", ref("Health")) }),
 ];
 
 const content: Responses = {
-  200: bytes("The content. Headers say whether it was verified, whence it is, and how long it may be kept."),
-  206: bytes("The ranges that were asked for; several as multipart/byteranges."),
+  200: bytes("The content. Headers state whether it was verified, its source, and its cache lifetime."),
+  206: bytes("The requested ranges; several as multipart/byteranges."),
   302: empty("The content has a host of its own."),
   304: empty("The client has it."),
   ...failureResponses(
@@ -102,7 +102,7 @@ const resolver: Description = {
   method: "GET",
   path: "/svc/resolver/:name",
   tag: "Names",
-  summary: "What a name stands for",
+  summary: "Resolve a name",
   parameters: [inPath("name", textSchema, "an-example", "The name, with its undername before a `_`.")],
   responses: {
     200: json("The record.", ref("NameRecord")),
@@ -174,10 +174,7 @@ function frame(method: "GET" | "POST", summary: string): Description {
   return { ...described, body: { ...sent, required: false }, responses: { ...responses, ...unreadable } };
 }
 
-const frames: readonly Description[] = [
-  frame("GET", "A frame, as it is first asked for"),
-  frame("POST", "A frame, as it answers"),
-];
+const frames: readonly Description[] = [frame("GET", "Get a frame"), frame("POST", "Post to a frame")];
 
 const reference: readonly Description[] = [
   says(

@@ -23,18 +23,18 @@ const limitRows: readonly (readonly [string, string])[] = [
 
 const introduction = `Content of a permanent chain, verified; the chain itself; queries over it.
 
-Every path below \`/svc\` is also answered below \`/ar-io\`. Failures are a JSON string, but the chain's part answers
-as a node does. Every \`GET\` is answered to \`HEAD\` with the same headers. A wrong method is answered 405 with
-\`Allow\`; what waits may be asked again after \`Retry-After\`. Where the operator has set limits for clients, any
-route may answer 429 with \`{"error": "Too Many Requests", "message": …}\`. Where the operator sells what is beyond
-them, a \`GET\` is answered 402 instead, with requirements of x402 in its body (version 1) and in
-\`PAYMENT-REQUIRED\` (version 2); with \`X-PAYMENT\` or \`PAYMENT-SIGNATURE\` it is answered in full.
+Every path below \`/svc\` also exists below \`/ar-io\`. Failures are a JSON string; chain routes respond as a node
+does. Every \`GET\` route accepts \`HEAD\`, with the same headers. A wrong method is 405 with \`Allow\`. A failure with
+\`Retry-After\` may be retried after that time. With rate limits, any route may respond with 429 and
+\`{"error": "Too Many Requests", "message": …}\`. If the operator sells reading beyond the limits, a \`GET\` is 402
+instead, with x402 requirements in its body (version 1) and in \`PAYMENT-REQUIRED\` (version 2); with \`X-PAYMENT\` or
+\`PAYMENT-SIGNATURE\` the response is complete.
 
 | Limit | At most |
 |---|---|
 ${limitRows.map(([what, most]) => `| ${what} | ${most} |`).join("\n")}
 
-A larger body is answered 413.`;
+A larger body is 413.`;
 
 function sizeText(size: number): string {
   return size % kibibyte ** 2 === 0 ? `${size / kibibyte ** 2} MiB` : `${size / kibibyte} KiB`;

@@ -254,7 +254,7 @@ const adminRecords = {
     "endTimestamp?": integer,
     "error?": textSchema,
   }),
-  Refusals: record({
+  BlockList: record({
     blocks: {
       type: "array",
       items: record({

@@ -1,5 +1,5 @@
 /**
- * `GET /openapi.json` and `/api-docs`: the API reference, as a document and as a page that asks nobody else.
+ * `GET /openapi.json` and `/api-docs`: the API reference, as a document and as a page that loads nothing from other hosts.
  * Source: docs/reference/graphql.md#pages; docs/reference/gateway.md#isolation.
  * @module
  */
@@ -21,7 +21,7 @@ const documentPath = "/openapi.json";
 /**
  * Creates the routes.
  *
- * @param routes - Gives the routes that are registered; asked once, when somebody first reads the document.
+ * @param routes - Returns the registered routes; called once, at the first request.
  * @param publicUrl - Where the operator says that the service is; unless given, the address of each request.
  */
 export function createReferenceRoutes(

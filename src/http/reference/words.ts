@@ -18,7 +18,7 @@ export type Result = Readonly<{
 /** Responses by status. */
 export type Responses = Readonly<Record<number, Result>>;
 
-/** What is said of one method of one path. */
+/** The description of one method of one path. */
 export type Description = Readonly<{
   method: "GET" | "HEAD" | "POST" | "PUT";
   /** The registered path, or a part of the paths of `servedBy`. */
@@ -109,16 +109,16 @@ export function failureResponses(...codes: readonly FailureCode[]): Responses {
     const row: FailureRow = failures[code];
     rows.set(row.status, (rows.get(row.status) ?? new Set()).add(row));
   }
-  return Object.fromEntries([...rows].map(([status, all]) => [status, refusal([...all])]));
+  return Object.fromEntries([...rows].map(([status, all]) => [status, failureResult([...all])]));
 }
 
 /** The status at which sources failed or were late, and what a reader does about it. */
 export const sourceFault = failureResponses("source_failed", "busy", "not_synced", "source_timeout");
 
-function refusal(rows: readonly FailureRow[]): Result {
+function failureResult(rows: readonly FailureRow[]): Result {
   const said = rows.filter(({ message, explained }) => message !== "" || explained === true);
-  if (said.length === 0) return empty("Refused; the body is empty.");
-  // What a reason follows can be any text.
+  if (said.length === 0) return empty("Rejected; the body is empty.");
+  // A message with a reason can be any text.
   const isFixed = said.every(({ explained }) => explained === undefined);
   return {
     description: said.map(saying).join(", or "),
