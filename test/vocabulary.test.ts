@@ -47,7 +47,8 @@ const phrases: readonly (readonly [RegExp, string])[] = [
 ];
 
 /** Wire names, settings, metrics and SQL (`snake_case`, `UPPER_CASE`), system errors, CSS. */
-const foreign = /\bconnection refused\b|\bletter-spacing\b|\bmoderation\.sqlite\b|\b[A-Z]+(?:_[A-Z]+)+\b|\b[a-z]+(?:_[a-z0-9]+)+\b|\bECONNREFUSED\b/g;
+const foreign =
+  /\bconnection refused\b|\bletter-spacing\b|\bmoderation\.sqlite\b|\b[A-Z]+(?:_[A-Z]+)+\b|\b[a-z]+(?:_[a-z0-9]+)+\b|\bECONNREFUSED\b/g;
 
 /** Words that are fixed by a file on disk or a table: old data folders must open. */
 const fixed: readonly (readonly [path: RegExp, words: RegExp])[] = [

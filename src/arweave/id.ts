@@ -11,7 +11,7 @@ import { assert } from "../lib/assert.ts";
 import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
 import { utf8Bytes } from "../lib/bytes.ts";
 import { sha256 } from "../lib/hash.ts";
-import { type ValueSchema, refined, stringSchema } from "../lib/value-schema.ts";
+import { refined, stringSchema, type ValueSchema } from "../lib/value-schema.ts";
 
 /** The id of a transaction or data item: SHA-256 of its signature, 43 characters of base64url. */
 export type Id = string & { readonly __brand: "Id" };

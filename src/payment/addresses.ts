@@ -12,7 +12,7 @@ import { isAddress, isId } from "../arweave/id.ts";
 import { spellEthereumAddress } from "../arweave/signers/ethereum.ts";
 import { assert } from "../lib/assert.ts";
 import { decodeBase58, decodeBech32, encodeBech32 } from "../lib/base-encodings.ts";
-import { type TextParser, textParser, stringSchema } from "../lib/value-schema.ts";
+import { stringSchema, type TextParser, textParser } from "../lib/value-schema.ts";
 
 /** The canonical text of an address. Equal texts are the same account. */
 export type UserAddress = string & { readonly __brand: "UserAddress" };

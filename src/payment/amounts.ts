@@ -4,7 +4,7 @@
  * @module
  */
 
-import { type TextParser, textParser, stringSchema } from "../lib/value-schema.ts";
+import { stringSchema, type TextParser, textParser } from "../lib/value-schema.ts";
 
 /** Digits of the largest amount; a trillion tokens of 18 places have 30. */
 const digitsMax = 40n;
