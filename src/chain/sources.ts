@@ -18,8 +18,8 @@ export type Sources<Source> = Readonly<{
    * Sends a request to source after source until a response passes its check.
    *
    * @param question - The request. A fault counts against the source.
-   * @param check - Converts a response into the value. Fault `wrong`: the response is false. Fault `absent`: the response
-   *   names content that cannot be found. Both count against the source; other faults do not.
+   * @param check - Converts a response into the value. Fault `wrong`: the response is false. Fault `absent`: the
+   *   response names content that cannot be found. Both count against the source; other faults do not.
    * @returns The value; otherwise the summary of the responses ({@link summarize}); `absent` without a source.
    */
   ask: <Said, Value>(

@@ -1,5 +1,5 @@
 /**
- * `GET /openapi.json` and `/api-docs`: the API reference, as a document and as a page that loads nothing from other hosts.
+ * `GET /openapi.json` and `/api-docs`: the API reference, as a document and as a page without requests to other hosts.
  * Source: docs/reference/graphql.md#pages; docs/reference/gateway.md#isolation.
  * @module
  */
