@@ -7,7 +7,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 
 const root = resolve(import.meta.dir, "..");
-const places = ["console", "docs", "README.md", "CONTRIBUTING.md"];
+const places = ["src", "workers", "console", "docs", "README.md", "CONTRIBUTING.md"];
 
 /** Words that stood for a mechanism, each with the term to use instead. Identifiers are split into their words. */
 const terms: Readonly<Record<string, string>> = {
@@ -54,7 +54,7 @@ const foreign =
 const fixed: readonly (readonly [path: RegExp, words: RegExp])[] = [
   [/^src\/store\/outbox\.ts$/, /\b(letters|refusals)\b/g],
   [/^src\/dev\/sandbox\/stripe-database\.ts$/, /\b(letters|answers)\b/g],
-  [/^(src\/app\/|docs\/operating\.md$|docs\/reference\/threats\.md$)/, /\bmoderation\b/g],
+  [/^(src\/app\/|src\/cli\/doctor\.ts$|docs\/operating\.md$|docs\/reference\/threats\.md$)/, /\bmoderation\b/g],
 ];
 
 const instead = new Map(
@@ -88,7 +88,7 @@ function faultsOf(path: string, line: string): string[] {
 function filesBelow(place: string): string[] {
   if (!place.includes(".")) {
     return readdirSync(join(root, place), { recursive: true, encoding: "utf8" })
-      .filter((name) => /\.(tsx?|md|css|html)$/.test(name) && !name.includes("080-"))
+      .filter((name) => /\.(tsx?|md|css|html)$/.test(name))
       .map((name) => join(place, name))
       .sort();
   }

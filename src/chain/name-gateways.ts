@@ -37,7 +37,7 @@ export type NameGateways = Readonly<{
    * Asks one gateway after the other; absent only when all say so.
    *
    * @param name - Characters a–z, digits, "-" and "_" in lower case, at most 63.
-   * @param hops - How many gateways stand between the reader and us.
+   * @param hops - Gateways between the reader and this one.
    */
   ask: (name: string, hops: number, signal: AbortSignal) => Promise<NameResponse>;
   close: () => void;

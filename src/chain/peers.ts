@@ -244,11 +244,11 @@ const nameLengthMax = 300;
 type Named = Readonly<{ kind: PeerKind; name: JsonValue }>;
 
 /**
- * Asks a machine whom it names.
+ * Requests a machine's list of peers.
  *
- * @param countMax - So many of them are taken, by chance: who makes up a thousand must not fill all places.
+ * @param countMax - Entries taken, chosen at random: a long forged list must not fill all places.
  * @param random - In [0, 1).
- * @returns Nobody when it gives no list.
+ * @returns An empty list after a failure.
  */
 export async function askForPeers(
   node: Node,

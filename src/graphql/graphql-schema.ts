@@ -27,7 +27,7 @@ type Query {
     recipients: [String!]
     "Only rows whose tags match every entry."
     tags: [TagFilter!]
-    "Only data items that stand directly in one of these bundles; null means only transactions of the chain itself."
+    "Only data items directly in one of these bundles; null means only transactions of the chain itself."
     bundledIn: [ID!]
     "Only rows in blocks of these heights; pending rows are in none."
     block: BlockFilter

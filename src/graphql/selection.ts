@@ -1,7 +1,7 @@
 /**
  * Which fields an operation selects, with fragments put in their places and equal response keys merged.
  *
- * Every type of our schema is an object type, so that a fragment always applies where validation lets it stand.
+ * Every type of our schema is an object type, so that a fragment always applies after validation.
  * Source: GraphQL specification (October 2021) §6.3.2 CollectFields, §6.4.3 MergeSelectionSets.
  * @module
  */

@@ -96,7 +96,7 @@ function orEnded(response: () => Response): Response {
     const stripeError = stripeErrorOf(error);
     if (stripeError === undefined) throw error;
     const isUnknown = stripeError.status === 404;
-    return endedPage(isUnknown ? "There is no such checkout" : stripeError.message, isUnknown ? 404 : 409);
+    return endedPage(isUnknown ? "Unknown checkout" : stripeError.message, isUnknown ? 404 : 409);
   }
 }
 

@@ -69,7 +69,7 @@ function readBase(base: string, value: JsonValue, path: string, records: Map<str
     const at = `${path}.undernames.${under}`;
     const name = readName(`${under}_${base}`);
     if (name === undefined || under === "" || records.has(name.text))
-      throw fault(at, "must be an undername that fits into a host with its name, and stand there once");
+      throw fault(at, "must be an undername that fits into a host with its name, and be unique");
     const own = fieldsOf(given, undernameKeys, at);
     const index = countOf(own["index"], 1, undernamesMax, `${at}.index`) ?? position + 1;
     records.set(name.text, { ...recordOf(own, at), ...shared, index });

@@ -25,7 +25,7 @@ export type ResolvedName = Readonly<{
 export type NameMeaning =
   | Readonly<{ kind: "resolved"; resolved: ResolvedName }>
   | Readonly<{ kind: "absent" }>
-  | Readonly<{ kind: "over limit" }>; // as a gateway says that does not tell what it would stand for
+  | Readonly<{ kind: "over limit" }>; // reported by a gateway without the target
 
 export type Names = Readonly<{
   /**

@@ -41,7 +41,7 @@ export const patterns = {
   range: "^bytes=\\d*-\\d*(?:,\\d*-\\d*)*$",
 } as const;
 
-/** Ids and hashes that look right and stand for nothing: 32 and 48 bytes of zero. */
+/** Ids and hashes that are valid and unknown: 32 and 48 bytes of zero. */
 export const sampleId = "A".repeat(43);
 export const sampleBlockHash = "A".repeat(64);
 

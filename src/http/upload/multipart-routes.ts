@@ -126,7 +126,7 @@ const emptyBody = {
   required: false,
 } as const;
 
-/** One route serves several operations, because `-1`, `status` and `finalize` stand in the place of an offset. */
+/** One route serves several operations, because `-1`, `status` and `finalize` take the place of an offset. */
 const readOperations: readonly PathDescription[] = [
   {
     path: "/chunks/:token/-1/-1",

@@ -211,7 +211,7 @@ function readQuestion(
   { promoCodes = [], address }: Buyer,
   code: Asked,
 ): Question {
-  if (promoCodes.length > 0 && address === undefined) throw rejected(nobodyText);
+  if (promoCodes.length > 0 && address === undefined) throw rejected(noAccountText);
   const own = rules.currencies.get(currency);
   if (own === undefined) throw rejected(unknownCurrencyText(currency));
   const amount = readAmount(text);
@@ -236,7 +236,7 @@ async function fiatPriceFor(
   return fiatPrice(amount, money, [...inForce(rules.discounts, now), ...codes], fees);
 }
 
-const nobodyText = "Promo codes must be applied to a specific `destinationAddress` or to the request signer";
+const noAccountText = "Promo codes must be applied to a specific `destinationAddress` or to the request signer";
 
 /** @throws Failure `top_up_amount_invalid`. */
 function checkLimits({ currency, amount }: Question, { minimum, maximum }: CurrencyLimits): void {

@@ -79,11 +79,11 @@ describe("the text of names", () => {
     ],
     [
       `{"a":{"id":"${id}","undernames":{"":"${id}"}}}`,
-      "$.a.undernames. must be an undername that fits into a host with its name, and stand there once",
+      "$.a.undernames. must be an undername that fits into a host with its name, and be unique",
     ],
     [
       `{"a":{"id":"${id}","undernames":{"${"u".repeat(62)}":"${id}"}}}`,
-      `$.a.undernames.${"u".repeat(62)} must be an undername that fits into a host with its name, and stand there once`,
+      `$.a.undernames.${"u".repeat(62)} must be an undername that fits into a host with its name, and be unique`,
     ],
   ])("%s: %s", (text, reason) => {
     expect(reasonOf(() => readNamesText(text))).toBe(reason);
