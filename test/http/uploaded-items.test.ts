@@ -82,14 +82,14 @@ beforeAll(async () => {
   });
   const items = Object.values(all);
   for (const { bytes } of items) await sendItem(stack.uploads, bytes);
-  pending = await look();
-  // Bundled by now, but mined only here.
+  // `look` blocks the secret for a while: an item whose bundle is not posted yet would fail for good.
   for (const { id } of items)
     await eventually(
       () => statusOf(stack.uploads, id),
-      ({ bundleId }) => bundleId !== undefined,
+      ({ bundleId }) => stack.devnet.pendingIds().some((posted) => posted === bundleId),
       30_000,
     );
+  pending = await look();
   await stack.devnet.mine(1);
   for (const { id } of items)
     await eventually(
