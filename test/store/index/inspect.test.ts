@@ -34,7 +34,7 @@ describe("inspectIndex", () => {
     ["a count that is off", "UPDATE counters SET value = value + 1 WHERE name = 'items'", "number of items"],
     ["a block's count", "UPDATE blocks SET item_count = item_count + 1 WHERE height = 100", "item count"],
     ["a lost text", "DELETE FROM transaction_texts WHERE n = (SELECT min(n) FROM items)", "lacks"],
-    ["a lost block", "DELETE FROM blocks WHERE height = 101", "stands in no block"],
+    ["a lost block", "DELETE FROM blocks WHERE height = 101", "is in no block"],
     ["a broken link", "UPDATE blocks SET hash = zeroblob(48) WHERE height = 101", "does not follow"],
     ["a duplicate of nothing", "UPDATE duplicates SET id = zeroblob(32)", "no lower place"],
     ["one id twice", "UPDATE items SET id = (SELECT id FROM items LIMIT 1)", "two rows have one id"],
