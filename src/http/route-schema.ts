@@ -126,11 +126,13 @@ export type RouteDescription = Readonly<{
   /** Parameters that no schema of the route validates, after those that one does. */
   parameters?: readonly Parameter[];
   body?: Readonly<{ type: string; schema: Schema; example: unknown; required?: boolean }>;
+  /** Whether the route needs the admin key. */
+  isGuarded?: true;
   responses: Responses;
 }>;
 
 /** Writes a description as Elysia and its swagger plugin have it. */
-export function described({ tag, body, ...description }: RouteDescription): DocumentDecoration {
+export function described({ tag, body, isGuarded, ...description }: RouteDescription): DocumentDecoration {
   const requestBody =
     body === undefined
       ? {}
@@ -140,7 +142,8 @@ export function described({ tag, body, ...description }: RouteDescription): Docu
             content: { [body.type]: { schema: body.schema, example: body.example } },
           },
         };
-  return JSON.parse(JSON.stringify({ tags: [tag], ...description, ...requestBody }));
+  const security = isGuarded === true ? { security: [{ key: [] }] } : {};
+  return JSON.parse(JSON.stringify({ tags: [tag], ...description, ...requestBody, ...security }));
 }
 
 /** A description with the path that the document shows. */

@@ -7,21 +7,36 @@
  * Source: docs/reference/gateway.md#administration.
  * @module
  */
-import { type AnyElysia, Elysia } from "elysia";
-import type { Id } from "../../arweave/id.ts";
+import { type AnyElysia, type DocumentDecoration, Elysia } from "elysia";
+import { addressOf, type Id, idFromBytes } from "../../arweave/id.ts";
 import { Failure } from "../../failures.ts";
+import { announcementsSchema } from "../../gateway/administration/announcements.ts";
 import type { BlockListAdmin } from "../../gateway/administration/block-list-admin.ts";
 import type { Exports } from "../../gateway/administration/exports.ts";
 import type { Prune } from "../../gateway/administration/prune.ts";
+import { encodeBase64url } from "../../lib/base64url.ts";
+import { sha256 } from "../../lib/hash.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import type { BundleRange } from "../../store/index/bundle-passes.ts";
 import type { AdminGuard } from "../admin-guard.ts";
-import { type Fields, readFields } from "../body-fields.ts";
+import { type Body, type Fields, readFields } from "../body-fields.ts";
+import type { Parameter } from "../parameter.ts";
+import {
+  empty,
+  failureResponses,
+  inQuery,
+  json,
+  type Responses,
+  ref,
+  sampleId,
+  textSchema,
+} from "../reference/words.ts";
 import { readBody } from "../request-body.ts";
 import { contextOf } from "../request-context.ts";
 import { limits } from "../request-limits.ts";
 import { servicePrefixes } from "../reserved-paths.ts";
 import { jsonResponse } from "../responses.ts";
+import { described } from "../route-schema.ts";
 import {
   adminBodies,
   readBlockedData,
@@ -33,7 +48,118 @@ import {
   readPruneOptions,
   writeCursor,
 } from "./admin-bodies.ts";
-import { pathParameters } from "./parameters.ts";
+import { pathParameters, queryParameters } from "./parameters.ts";
+
+const message = { 200: json("What was done.", ref("Message")) };
+const noContent = { 200: empty("Done, and written down; the body is empty.") };
+
+const sampleBytes = new Uint8Array(64).fill(1);
+
+/** The valid header of an item that does not exist. */
+const sampleHeader = {
+  id: idFromBytes(sha256(sampleBytes)),
+  owner: encodeBase64url(sampleBytes),
+  owner_address: addressOf(sampleBytes),
+  signature: encodeBase64url(sampleBytes),
+  data_size: 0,
+  target: "",
+  anchor: "",
+  tags: [{ name: encodeBase64url(sampleBytes), value: encodeBase64url(sampleBytes) }],
+};
+
+/** The endpoints in the API reference. */
+const descriptions = {
+  queueTransaction: {
+    summary: "Index a transaction with priority",
+    body: adminBodies.transaction,
+    example: { id: sampleId },
+    responses: message,
+  },
+  queueBundle: {
+    summary: "Unbundle a bundle, whatever the filters say",
+    description:
+      "`Bundle skipped` where `bypassFilter` is false and the unbundle filter does not choose the bundle, and " +
+      "for a bundle that was unbundled to its end with these filters. A bundle that is being unbundled with " +
+      "filters is unbundled again without them.",
+    body: adminBodies.bundle,
+    example: { id: sampleId },
+    responses: message,
+  },
+  queueBundles: {
+    summary: "Evaluate the bundles of a range of heights again",
+    description:
+      "Bundles that were skipped, failed or were indexed in part are evaluated by the filters in force, newest " +
+      "first, in the background; with `bypassFilter`, whatever the filters say. The debug record " +
+      "shows how far it is.",
+    body: adminBodies.bundleRange,
+    example: { startHeight: 0, endHeight: 1 },
+    responses: message,
+  },
+  queueDataItem: {
+    summary: "Index data items by their headers",
+    body: { schema: announcementsSchema, failures: ["missing_item_headers"] },
+    example: [sampleHeader],
+    responses: message,
+  },
+  bundleStatus: {
+    summary: "How far a bundle has come",
+    parameters: [pathParameters.bundleId],
+    responses: {
+      200: json("The bundle.", ref("BundleStatus")),
+      ...failureResponses("invalid_bundle_id", "bundle_not_found"),
+    },
+  },
+  blockData: {
+    summary: "Block content",
+    description: "By id, or by `hash`: the SHA-256 of the content. Notes and source are for operators.",
+    body: adminBodies.blockedData,
+    example: { id: sampleId, notes: "an example" },
+    responses: noContent,
+  },
+  unblockData: {
+    summary: "Unblock content",
+    body: adminBodies.sparedData,
+    example: { id: sampleId },
+    responses: noContent,
+  },
+  blockName: {
+    summary: "Block a name",
+    body: adminBodies.blockedName,
+    example: { name: "an-example", notes: "an example" },
+    responses: noContent,
+  },
+  unblockName: {
+    summary: "Unblock a name",
+    body: adminBodies.sparedName,
+    example: { name: "an-example" },
+    responses: noContent,
+  },
+  blocks: {
+    summary: "List the blocked content",
+    parameters: [queryParameters.pageLimit, inQuery("after", textSchema, "`next` of the page before.")],
+    responses: { 200: json("A page.", ref("BlockList")), ...failureResponses("malformed_input") },
+  },
+  debug: {
+    summary: "State of the gateway, with warnings and errors",
+    responses: { 200: json("The state.", ref("Debug")) },
+  },
+  export: {
+    summary: "Export heights, in the background",
+    body: adminBodies.export,
+    example: { outputDir: "an-example", startHeight: 0, endHeight: 1, maxFileRows: 1_000 },
+    responses: { ...message, ...failureResponses("export_running") },
+  },
+  exportStatus: {
+    summary: "How far the export has come",
+    responses: { 200: json("The export.", ref("ExportStatus")) },
+  },
+  prune: {
+    summary: "Remove the rows of stable data items that were indexed before a moment; their content is still served",
+    body: adminBodies.pruning,
+    example: { indexedAtThreshold: 0 },
+    responses: message,
+  },
+} as const satisfies Readonly<Record<string, EndpointDescription>>;
 
 /** What an operator may ask of indexing; fulfilled when it is written down. */
 export type AdminQueue = Readonly<{
@@ -68,15 +194,33 @@ const pruneSilenceSeconds = 255;
 /** A response to the owner of the key alone. */
 type Result = (request: Request, params: Readonly<Record<string, string>>) => Promise<Response> | Response;
 
-/** One endpoint, below `/svc/admin`. */
-type Endpoint = Readonly<{ method: "GET" | "POST" | "PUT"; path: string; response: Result }>;
+/** One endpoint, below `/svc/admin`. The API reference shows those with a description. */
+type Endpoint = Readonly<{
+  method: "GET" | "POST" | "PUT";
+  path: string;
+  description?: EndpointDescription;
+  response: Result;
+}>;
+
+/** The description of an endpoint; the failures of its body follow from the body. */
+type EndpointDescription = Readonly<{
+  summary: string;
+  description?: string;
+  parameters?: readonly Parameter[];
+  body?: Pick<Body<unknown>, "schema" | "failures">;
+  /** A valid body. */
+  example?: unknown;
+  responses: Responses;
+}>;
 
 /** Creates the routes. */
 export function createAdminRoutes(options: AdminRoutesOptions): AnyElysia {
   const endpoints = [...queueEndpoints(options), ...blockListEndpoints(options), ...upkeepEndpoints(options)];
   const routes = new Elysia({ strictPath: true });
   for (const prefix of servicePrefixes) {
-    for (const { method, path, response } of endpoints) {
+    for (const { method, path, description, response } of endpoints) {
+      // The reference shows one of the two prefixes.
+      const detail = prefix === "/svc" && description !== undefined ? { detail: detailOf(description) } : {};
       routes.route(
         method,
         `${prefix}/admin${path}`,
@@ -84,11 +228,24 @@ export function createAdminRoutes(options: AdminRoutesOptions): AnyElysia {
           await admit(request, options.guard);
           return await response(request, params);
         },
-        { parse: "none" },
+        { parse: "none", ...detail },
       );
     }
   }
   return routes;
+}
+
+function detailOf({ body, example, responses, ...rest }: EndpointDescription): DocumentDecoration {
+  const guarded = failureResponses("unauthorized", "too_many_requests", "internal");
+  const unreadable = body === undefined ? {} : failureResponses("malformed_json", "too_large", ...body.failures);
+  const shown = body === undefined ? {} : { body: { type: "application/json", schema: body.schema, example } };
+  return described({
+    ...rest,
+    tag: "Administration",
+    isGuarded: true,
+    ...shown,
+    responses: { ...guarded, ...responses, ...unreadable },
+  });
 }
 
 async function admit(request: Request, guard: AdminGuard): Promise<void> {
@@ -104,51 +261,51 @@ function queueEndpoints({ queue, bundleStatus }: AdminRoutesOptions): Endpoint[]
     return jsonResponse(record);
   };
   return [
-    post("/queue-tx", async (request) => {
+    post("/queue-tx", descriptions.queueTransaction, async (request) => {
       await queue.transaction(adminBodies.transaction.read(await fieldsOf(request)).id);
       return said("TX queued");
     }),
-    post("/queue-bundle", async (request) => {
+    post("/queue-bundle", descriptions.queueBundle, async (request) => {
       const { id, bypassFilter } = adminBodies.bundle.read(await fieldsOf(request));
       const outcome = await queue.bundle(id, bypassFilter);
       return said(outcome === "queued" ? "Bundle queued" : "Bundle skipped");
     }),
-    post("/queue-bundles", async (request) => {
+    post("/queue-bundles", descriptions.queueBundles, async (request) => {
       await queue.bundleRange(readBundleRange(await fieldsOf(request)));
       return said("Bundles queued");
     }),
-    post("/queue-data-item", async (request) => {
+    post("/queue-data-item", descriptions.queueDataItem, async (request) => {
       await queue.dataItems(await readBody(request, limits.adminBytesMax), request.signal);
       return said("Data item(s) queued");
     }),
-    get("/bundle-status/:id", (_request, { id }) => status(id)),
+    get("/bundle-status/:id", descriptions.bundleStatus, (_request, { id }) => status(id)),
     // Without an id the response says what is missing, not that the path is unknown.
-    get("/bundle-status", () => status(undefined)),
-    get("/bundle-status/", () => status(undefined)),
+    get("/bundle-status", undefined, () => status(undefined)),
+    get("/bundle-status/", undefined, () => status(undefined)),
   ];
 }
 
 function blockListEndpoints({ blockList }: AdminRoutesOptions): Endpoint[] {
   return [
-    put("/block-data", async (request) => {
+    put("/block-data", descriptions.blockData, async (request) => {
       const fields = await fieldsOf(request);
       await blockList.blockData(readBlockedData(fields), readNote(fields), request.signal);
       return done();
     }),
-    put("/unblock-data", async (request) => {
+    put("/unblock-data", descriptions.unblockData, async (request) => {
       blockList.unblockData(readBlockedData(await fieldsOf(request)));
       return done();
     }),
-    put("/block-name", async (request) => {
+    put("/block-name", descriptions.blockName, async (request) => {
       const fields = await fieldsOf(request);
       blockList.blockName(readName(fields), readNote(fields));
       return done();
     }),
-    put("/unblock-name", async (request) => {
+    put("/unblock-name", descriptions.unblockName, async (request) => {
       blockList.unblockName(readName(await fieldsOf(request)));
       return done();
     }),
-    get("/blocks", (request) => {
+    get("/blocks", descriptions.blocks, (request) => {
       const { limit, after } = readPage(new URLSearchParams(contextOf(request).target.query));
       const { blocks, next } = blockList.list(limit, after);
       return jsonResponse({ blocks, next: next === undefined ? null : writeCursor(next) });
@@ -158,13 +315,13 @@ function blockListEndpoints({ blockList }: AdminRoutesOptions): Endpoint[] {
 
 function upkeepEndpoints({ debug, exports, prune }: AdminRoutesOptions): Endpoint[] {
   return [
-    get("/debug", () => jsonResponse(debug())),
-    post("/export-parquet", async (request) => {
+    get("/debug", descriptions.debug, () => jsonResponse(debug())),
+    post("/export-parquet", descriptions.export, async (request) => {
       await exports.start(readExportOptions(await fieldsOf(request).catch(rejectExport)));
       return said("Parquet export started");
     }),
-    get("/export-parquet/status", () => jsonResponse(exports.status())),
-    post("/prune-stable-data-items", async (request) => {
+    get("/export-parquet/status", descriptions.exportStatus, () => jsonResponse(exports.status())),
+    post("/prune-stable-data-items", descriptions.prune, async (request) => {
       const options = readPruneOptions(await fieldsOf(request));
       contextOf(request).extendIdleTimeout(pruneSilenceSeconds);
       await prune(options, request.signal);
@@ -184,16 +341,16 @@ function rejectExport(error: unknown): never {
     : error;
 }
 
-function get(path: string, response: Result): Endpoint {
-  return { method: "GET", path, response };
+function get(path: string, description: EndpointDescription | undefined, response: Result): Endpoint {
+  return { method: "GET", path, response, ...(description === undefined ? {} : { description }) };
 }
 
-function post(path: string, response: Result): Endpoint {
-  return { method: "POST", path, response };
+function post(path: string, description: EndpointDescription, response: Result): Endpoint {
+  return { method: "POST", path, description, response };
 }
 
-function put(path: string, response: Result): Endpoint {
-  return { method: "PUT", path, response };
+function put(path: string, description: EndpointDescription, response: Result): Endpoint {
+  return { method: "PUT", path, description, response };
 }
 
 function said(message: string): Response {

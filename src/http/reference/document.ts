@@ -72,14 +72,12 @@ export async function writeReference(
 /** The plugin reads `detail`; the handlers of this application are never called. */
 function note(document: AnyElysia, description: Description): void {
   const { method, path, tag, summary, parameters, body, responses: replies } = description;
-  const isGuarded = path.startsWith("/svc/admin/");
   const detail = {
     tags: [tag],
     summary,
     ...(description.description === undefined ? {} : { description: description.description }),
     ...(parameters === undefined ? {} : { parameters }),
     ...(body === undefined ? {} : { requestBody: requestBodyOf(body) }),
-    ...(isGuarded ? { security: [{ key: [] }] } : {}),
     responses: method === "HEAD" ? withoutBodies(replies) : replies,
   };
   document.route(method, path, () => "", { detail: JSON.parse(JSON.stringify(detail)) });

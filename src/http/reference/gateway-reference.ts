@@ -4,7 +4,6 @@
  * @module
  */
 import { limits } from "../request-limits.ts";
-import { adminDescriptions } from "./admin-descriptions.ts";
 import type { Reference } from "./document.ts";
 import { gatewayDescriptions } from "./gateway-descriptions.ts";
 import { records } from "./records.ts";
@@ -43,7 +42,7 @@ function sizeText(size: number): string {
 export const gatewayReference: Reference = {
   title: "Cairn gateway",
   introduction,
-  descriptions: [...gatewayDescriptions, ...adminDescriptions],
+  descriptions: gatewayDescriptions,
   records,
   securitySchemes: { key: { type: "http", scheme: "bearer", description: "ADMIN_API_KEY" } },
 };
