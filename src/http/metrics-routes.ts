@@ -24,8 +24,8 @@ const bytesPerMs = bytesAtOnce / 8_000;
 /** Assumed size of the first page. Bytes. */
 const firstPageBytes = 64 * 2 ** 10;
 
-/** The API reference has one spelling of the path. */
-const documentedPath = "/metrics";
+/** The API reference has one spelling of the prefix. */
+const documentedPaths: readonly string[] = ["/metrics", "/svc/__gateway_metrics"];
 
 const detail = described({
   tag: "Information",
@@ -50,7 +50,7 @@ export function createMetricsRoutes(
     const headers = { "Content-Type": metricsContentType, ...noStore };
     return withBodySize(new Response(body, { headers }), body);
   };
-  for (const path of paths) routes.get(path, respond, path === documentedPath ? { detail } : {});
+  for (const path of paths) routes.get(path, respond, documentedPaths.includes(path) ? { detail } : {});
   return routes;
 }
 

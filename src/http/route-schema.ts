@@ -147,7 +147,7 @@ export function described({ tag, body, isGuarded, ...description }: RouteDescrip
 }
 
 /** A description with the path that the document shows. */
-export type PathDescription = RouteDescription & Readonly<{ path: string; method?: "HEAD" }>;
+export type PathDescription = RouteDescription & Readonly<{ path: string; method?: "GET" | "HEAD" }>;
 
 /**
  * Describes a route under other paths or methods: one that serves several operations by the words in its path, one

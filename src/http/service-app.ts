@@ -23,8 +23,9 @@ export function createServiceApp({ reference, publicUrl, routes }: Service, pref
   const create = () =>
     routes.reduce<AnyElysia>((app, routesOf) => app.use(routesOf()), new Elysia({ strictPath: true }));
   const bare = create();
-  // One document for both prefixes: its paths are relative.
-  const createReference = () => createReferenceRoutes(reference, () => bare.routes, publicUrl);
+  // One document for both prefixes: its paths are relative. It does not list itself.
+  const own = [...bare.routes];
+  const createReference = () => createReferenceRoutes(reference, () => own, publicUrl);
   return new Elysia({ strictPath: true })
     .use(below(prefix, bare.use(createReference())))
     .use(below(prefix + versionPrefix, create().use(createReference())));

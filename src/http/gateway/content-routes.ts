@@ -16,12 +16,16 @@ import type { Clock } from "../../lib/clock.ts";
 import { type ContentPolicy, sandboxClosed, sandboxWithScripts } from "../content-headers.ts";
 import { readFetchMetadata } from "../header-values.ts";
 import { type HostMeaning, type Hosts, sandboxLabel } from "../hosts.ts";
+import type { Parameter } from "../parameter.ts";
+import { bytes, empty, failureResponses, inPath, type Responses, sourceFault, textSchema } from "../reference/words.ts";
 import { contextOf, type RequestContext } from "../request-context.ts";
 import { hostPort } from "../request-target.ts";
 import { codeResponse, withBodySize } from "../responses.ts";
+import { describedAs } from "../route-schema.ts";
 import { type Apex, type ContentPath, type NamedPath, readContentAddress } from "./content-address.ts";
 import { type ContentSender, createContentFinder, createContentSender, queryPart } from "./content-sender.ts";
 import { createNamedContent, type NotFoundPage } from "./named-content.ts";
+import { entityTagHeader, pathParameters, rangeHeader } from "./parameters.ts";
 import type { Memory } from "./response-cache.ts";
 
 export type ContentRoutesOptions = Readonly<{
@@ -118,9 +122,42 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
       if (hosts.roots.length === 0) return undefined;
       return hosts.meaningOf(contextOf(request).target.host).kind === "shared" ? undefined : serve(request);
     })
-    .all("/*", ({ request }) => serve(request), { parse: "none" });
+    .all("/*", ({ request }) => serve(request), { parse: "none", detail: contentDetail });
   return { hit, sender, routes };
 }
+
+const content: Responses = {
+  200: bytes("The content. Headers state whether it was verified, its source, and its cache lifetime."),
+  206: bytes("The requested ranges; several as multipart/byteranges."),
+  302: empty("The content has a host of its own."),
+  304: empty("The client has it."),
+  ...failureResponses(
+    "invalid_id",
+    "service_worker_rejected",
+    "not_found",
+    "manifest_too_large",
+    "precondition_failed",
+    "blocked",
+  ),
+  ...failureResponses("range_not_satisfiable"),
+  ...sourceFault,
+};
+
+const pathBelow = inPath("path", textSchema, "index.html", "Path within the manifest; it may hold slashes.");
+
+function contentPath(method: "GET" | "HEAD", path: string, summary: string, below: readonly Parameter[] = []) {
+  const parameters = [pathParameters.contentId, ...below, rangeHeader, entityTagHeader];
+  return { method, path, tag: "Content", summary, parameters, responses: content };
+}
+
+/** One route serves all content, because the meaning of a path depends on the host. */
+const contentDetail = describedAs(
+  contentPath("GET", "/:txId", "Content; of a manifest, what it has for the empty path"),
+  contentPath("HEAD", "/:txId", "Headers of content"),
+  contentPath("GET", "/:txId/:path", "Content that a manifest has for a path", [pathBelow]),
+  contentPath("GET", "/raw/:txId", "Content as it is, also of a manifest"),
+  contentPath("HEAD", "/raw/:txId", "Headers of content as it is"),
+);
 
 /** Request headers that may change the response from the whole body. */
 const headersThatMatter = [

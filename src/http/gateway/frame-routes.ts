@@ -11,10 +11,12 @@ import type { Frames } from "../../gateway/frames.ts";
 import { isServiceWorkerRequest } from "../../gateway/isolation.ts";
 import { sandboxWithScripts } from "../content-headers.ts";
 import { bareMediaType, readFetchMetadata } from "../header-values.ts";
+import { failureResponses, type Responses, ref, sourceFault, text, textSchema } from "../reference/words.ts";
 import { readBody, readJsonBody } from "../request-body.ts";
 import { composingOf } from "../request-context.ts";
 import { limits } from "../request-limits.ts";
 import { jsonTextResponse } from "../responses.ts";
+import { described } from "../route-schema.ts";
 import type { ContentSender, Sending } from "./content-sender.ts";
 import { pathParameters } from "./parameters.ts";
 
@@ -47,18 +49,40 @@ export function createFrameRoutes({ frames, sender }: FrameRoutesOptions): AnyEl
 
   const routes = new Elysia({ strictPath: true });
   for (const path of paths.flatMap((each) => [each, `${each}/`] as const)) {
-    routes.get(path, ({ params, request }) => response(params.id, request));
+    const isShown = path === paths[0];
+    routes.get(path, ({ params, request }) => response(params.id, request), isShown ? { detail: getDetail } : {});
     routes.post(
       path,
       async ({ params, request }) => {
         await takeBody(request);
         return await response(params.id, request);
       },
-      { parse: "none" },
+      { parse: "none", ...(isShown ? { detail: postDetail } : {}) },
     );
   }
   return routes;
 }
+
+const frame = { tag: "Social frame", parameters: [pathParameters.framedId] } as const;
+
+const frameResponses: Responses = {
+  200: {
+    description: "The record; the content where `Accept` names a type that is not JSON.",
+    content: { "application/json": { schema: ref("Transaction") }, "*/*": { schema: textSchema } },
+  },
+  202: text("`Pending`: not in a block yet."),
+  ...failureResponses("invalid_id", "not_found", "too_large", "blocked", "service_worker_rejected"),
+  ...sourceFault,
+};
+
+const getDetail = described({ ...frame, summary: "Get a frame", responses: frameResponses });
+
+const postDetail = described({
+  ...frame,
+  summary: "Post to a frame",
+  body: { type: "application/json", schema: { type: "object" }, example: {}, required: false },
+  responses: { ...frameResponses, ...failureResponses("invalid_id", "malformed_json") },
+});
 
 /** What a frame response says changes nothing here; that it says it in the agreed form is all that is asked. */
 async function takeBody(request: Request): Promise<void> {

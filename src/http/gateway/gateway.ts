@@ -52,7 +52,7 @@ import { createNameRoutes } from "./name-routes.ts";
 import type { NotFoundPage } from "./named-content.ts";
 import { createProofRoutes } from "./proof-routes.ts";
 import { createMemory } from "./response-cache.ts";
-import { createServiceRoutes } from "./service-routes.ts";
+import { createServiceRoutes, rootDetail } from "./service-routes.ts";
 
 /** The parts of the index that routes read; query threads have their own connections. */
 export type GatewayReader = Pick<
@@ -204,7 +204,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   if (options.graphql !== undefined) app.use(options.graphql);
   if (options.administration !== undefined) app.use(options.administration);
   for (const service of options.services ?? []) app.use(service);
-  if (settings.apex === undefined) app.get("/", () => jsonTextResponse(infoText));
+  if (settings.apex === undefined) app.get("/", () => jsonTextResponse(infoText), { detail: rootDetail });
   app.use(createReferenceRoutes(gatewayReference, () => ownRoutes(app, options.services), settings.publicUrl));
   app.use(contentRoutes.routes);
   const forgetAll = inOrder(memory.clear, relay.forgetAll, network.forget);

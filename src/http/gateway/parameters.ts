@@ -6,7 +6,7 @@
 import { idFormat, idShape } from "../../arweave/id.ts";
 import { digitsSchema } from "../../lib/value-schema.ts";
 import { pathParameter, queryParameter } from "../parameter.ts";
-import { sampleBlockHash, sampleId } from "../reference/words.ts";
+import { inHeader, patterns, sampleBlockHash, sampleId, textSchema } from "../reference/words.ts";
 import {
   addressFormat,
   blockHashFormat,
@@ -41,3 +41,11 @@ export const queryParameters = {
   provenRange: queryParameter("range", rangeFormat, "One range, as in `0-99`, for clients that cannot set the header."),
   pageLimit: queryParameter("limit", digitsSchema(1, pageMax), "Entries of the page."),
 } as const;
+
+/** Headers of requests for content. */
+export const rangeHeader = inHeader(
+  "Range",
+  { type: "string", pattern: patterns.range },
+  "One range of bytes, or several.",
+);
+export const entityTagHeader = inHeader("If-None-Match", textSchema, "Entity tag of content that the client has.");

@@ -12,10 +12,12 @@ import { encodeBase64url } from "../../lib/base64url.ts";
 import { sha256 } from "../../lib/hash.ts";
 import { writeJson } from "../../lib/json.ts";
 import { matchesTag } from "../conditional-requests.ts";
+import { empty, failureResponses, json, ref, sourceFault } from "../reference/words.ts";
 import { composingOf, contextOf } from "../request-context.ts";
 import { servicePrefixes } from "../reserved-paths.ts";
 import { jsonTextResponse } from "../responses.ts";
-import { pathParameters, queryParameters } from "./parameters.ts";
+import { described } from "../route-schema.ts";
+import { entityTagHeader, pathParameters, queryParameters, rangeHeader } from "./parameters.ts";
 
 /** How long sources may keep a reader waiting, in seconds. */
 const sourceSilenceSeconds = 120;
@@ -45,10 +47,25 @@ export function createProofRoutes(proofs: Proofs): AnyElysia {
 
   const routes = new Elysia({ strictPath: true });
   for (const prefix of servicePrefixes) {
-    routes.get(`${prefix}/proof/:id`, ({ params, request }) => response(params.id, request));
+    // The reference shows one of the two prefixes.
+    const detail = prefix === "/svc" ? { detail: proofDetail } : {};
+    routes.get(`${prefix}/proof/:id`, ({ params, request }) => response(params.id, request), detail);
   }
   return routes;
 }
+
+const proofDetail = described({
+  tag: "Content",
+  summary: "Everything by which content can be checked without trust",
+  parameters: [pathParameters.provenId, rangeHeader, queryParameters.provenRange, entityTagHeader],
+  responses: {
+    200: json("The proof.", ref("Proof")),
+    304: empty("The client has it."),
+    ...failureResponses("invalid_id", "malformed_input"),
+    ...failureResponses("not_found", "proof_too_large", "range_not_satisfiable", "blocked"),
+    ...sourceFault,
+  },
+});
 
 /** The bytes of the content that are to be proven: `?range=` first, because not every client may set Range. */
 function rangeOf(request: Request, query: string): string | null {

@@ -7,8 +7,10 @@ import { type AnyElysia, Elysia } from "elysia";
 import { failures } from "../../failures.ts";
 import type { Health } from "../../gateway/health.ts";
 import { type JsonValue, writeJson } from "../../lib/json.ts";
+import { json, type Responses, type Result, ref, textSchema } from "../reference/words.ts";
 import { servicePrefixes } from "../reserved-paths.ts";
 import { jsonResponse, jsonTextResponse } from "../responses.ts";
+import { described } from "../route-schema.ts";
 
 /** What the routes ask. */
 export type ServiceRoutesOptions = Readonly<{
@@ -34,12 +36,39 @@ export function createServiceRoutes({ info, peers, health }: ServiceRoutesOption
     return jsonResponse(health.record(), status, { ...noStore, "Retry-After": String(retryAfterSeconds) });
   };
 
-  const routes = new Elysia({ strictPath: true }).get("/health", healthResponse).get("/ready", readyResponse);
+  const routes = new Elysia({ strictPath: true })
+    .get("/health", healthResponse, shown("Health, under the path of orchestrators", health200))
+    .get(
+      "/ready",
+      readyResponse,
+      shown("Whether the gateway can serve", health200, { 503: json("Not yet.", ref("Health")) }),
+    );
   for (const prefix of servicePrefixes) {
+    // The reference shows one of the two prefixes.
+    const detailOf = (summary: string, found: Result) => (prefix === "/svc" ? shown(summary, found) : {});
     routes
-      .get(`${prefix}/info`, infoResponse)
-      .get(`${prefix}/peers`, peersResponse)
-      .get(`${prefix}/healthcheck`, healthResponse);
+      .get(`${prefix}/info`, infoResponse, detailOf("Information about this gateway", info200))
+      .get(`${prefix}/peers`, peersResponse, detailOf("The peers of this gateway", json("The record.", ref("Peers"))))
+      .get(`${prefix}/healthcheck`, healthResponse, detailOf("Health, with reasons", health200));
   }
   return routes;
 }
+
+const info200 = json("The record.", ref("GatewayInfo"));
+const health200 = json("The health record.", ref("Health"));
+
+function shown(summary: string, found: Result, more: Responses = {}) {
+  return { detail: described({ tag: "Information", summary, responses: { 200: found, ...more } }) };
+}
+
+/** The description of `/` without an apex. */
+export const rootDetail = described({
+  tag: "Information",
+  summary: "Information about this gateway, or the content that the operator chose",
+  responses: {
+    200: {
+      description: "The record; or content, with its own type.",
+      content: { "application/json": { schema: ref("GatewayInfo") }, "*/*": { schema: textSchema } },
+    },
+  },
+});

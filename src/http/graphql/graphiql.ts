@@ -8,9 +8,14 @@ import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { Elysia } from "elysia";
+import { queryRequestSchema } from "../../graphql/request-parameters.ts";
 import { assert } from "../../lib/assert.ts";
 import { type AssetFiles, type AssetSource, assetResponse, createAssetSource, pagePolicy } from "../page-assets.ts";
+import { requiredParameter } from "../parameter.ts";
+import { json, type Responses, ref, textSchema } from "../reference/words.ts";
 import { pageResponse } from "../responses.ts";
+import { described } from "../route-schema.ts";
+import { queryRequestParameters } from "./graphql-request.ts";
 
 /** The nonce allows the style that a dialog of GraphiQL adds. */
 const nonceBytes = 16;
@@ -59,9 +64,51 @@ export function graphqlEndpoint(respond: (request: Request) => Promise<Response>
     .get("/graphql/graphiql.css", ({ request }) =>
       assetResponse(request, source, "graphiql.css.gz", "text/css; charset=utf-8"),
     )
-    .get("/graphql", endpoint)
-    .post("/graphql", endpoint, { parse: "none" });
+    .get("/graphql", endpoint, { detail: getDetail })
+    .post("/graphql", endpoint, { parse: "none", detail: postDetail });
 }
+
+const queryResponses: Responses = {
+  200: json("Data, errors, or both.", ref("QueryResult")),
+  ...Object.fromEntries(
+    [400, 405, 406, 413, 415, 429, 500, 503, 504].map((status) => [
+      status,
+      json("Errors that say what was wrong.", ref("QueryResult")),
+    ]),
+  ),
+};
+
+const sampleQuery = "{ transactions(first: 1) { pageInfo { hasNextPage } edges { cursor node { id } } } }";
+
+const getDetail = described({
+  tag: "Index query",
+  summary: "Ask the index; a browser gets a page to ask from",
+  parameters: [
+    requiredParameter(queryRequestParameters.query, sampleQuery),
+    queryRequestParameters.variables,
+    queryRequestParameters.operationName,
+  ],
+  responses: {
+    ...queryResponses,
+    200: {
+      description: "Data, errors, or both; or the page.",
+      content: {
+        "application/json": { schema: ref("QueryResult") },
+        "text/html": { schema: textSchema },
+      },
+    },
+  },
+});
+
+const postDetail = described({
+  tag: "Index query",
+  summary: "Ask the index",
+  description:
+    "Also as `application/graphql+json`; as `application/graphql`, the document alone; and as a form, with the " +
+    "parameters of `GET`.",
+  body: { type: "application/json", schema: queryRequestSchema.schema, example: { query: sampleQuery } },
+  responses: queryResponses,
+});
 
 /** Names of the embedded files, compressed with gzip. */
 const graphiqlFiles = ["graphiql.js.gz", "graphiql.css.gz"] as const;

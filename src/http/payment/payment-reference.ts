@@ -21,7 +21,6 @@ stores, as decimal strings. Failures are a JSON string. A signed request carries
 export const paymentReference: Reference = {
   title: "Cairn payment service",
   introduction,
-  descriptions: [],
   records: {
     ...priceSchemas,
     Health: healthSchema,

@@ -7,19 +7,17 @@
  * @module
  */
 import { swagger } from "@elysiajs/swagger";
-import { type AnyElysia, Elysia } from "elysia";
+import { Elysia } from "elysia";
 import { assert } from "../../lib/assert.ts";
 import { version } from "../../version.ts";
 import { pathParametersOf } from "../route-schema.ts";
 import type { RegisteredRoute } from "../route-table.ts";
-import type { Description, Parameter, Responses, Schema } from "./words.ts";
+import type { Parameter, Responses, Schema } from "./words.ts";
 
-/** What one service says of itself. */
+/** The parts of a document that no route declares. */
 export type Reference = Readonly<{
   title: string;
   introduction: string;
-  /** Every route that is described, whether or not it is registered. */
-  descriptions: readonly Description[];
   /** Schemas that descriptions refer to by name. */
   records: Readonly<Record<string, Schema>>;
   /** How a request is guarded, by name. */
@@ -40,15 +38,13 @@ export async function writeReference(
   reference: Reference,
   routes: readonly RegisteredRoute[],
 ): Promise<ReferenceDocument> {
-  const { title, introduction, descriptions, records, securitySchemes } = reference;
-  const registered = new Set(routes.flatMap(({ method, path }) => methodsOf(method).map((each) => `${each} ${path}`)));
+  const { title, introduction, records, securitySchemes } = reference;
   const document = new Elysia();
   for (const { method, path, responses, ...operation } of operationsOf(routes)) {
     const detail = { ...operation, responses: method === "HEAD" ? withoutBodies(responses) : responses };
+    // The plugin reads `detail`; the handlers of this application are never called.
     document.route(method, path, () => "", { detail: JSON.parse(JSON.stringify(detail)) });
   }
-  for (const each of descriptions)
-    if (registered.has(`${each.method} ${each.servedBy ?? each.path}`)) note(document, each);
   document.use(
     swagger({
       path: "/page-of-the-plugin",
@@ -69,32 +65,8 @@ export async function writeReference(
   return (server) => `${before}${JSON.stringify(server)}${after}`;
 }
 
-/** The plugin reads `detail`; the handlers of this application are never called. */
-function note(document: AnyElysia, description: Description): void {
-  const { method, path, tag, summary, parameters, body, responses: replies } = description;
-  const detail = {
-    tags: [tag],
-    summary,
-    ...(description.description === undefined ? {} : { description: description.description }),
-    ...(parameters === undefined ? {} : { parameters }),
-    ...(body === undefined ? {} : { requestBody: requestBodyOf(body) }),
-    responses: method === "HEAD" ? withoutBodies(replies) : replies,
-  };
-  document.route(method, path, () => "", { detail: JSON.parse(JSON.stringify(detail)) });
-}
-
-function requestBodyOf({ type, schema, example, required = true }: NonNullable<Description["body"]>) {
-  return { required, content: { [type]: { schema, example } } };
-}
-
 function withoutBodies(replies: Responses): Responses {
   return Object.fromEntries(Object.entries(replies).map(([status, { description }]) => [status, { description }]));
-}
-
-/** A GET route serves HEAD as well, and a route of every method serves both and POST. */
-function methodsOf(method: string): readonly string[] {
-  if (method === "GET") return ["GET", "HEAD"];
-  return method === "ALL" ? ["GET", "HEAD", "POST"] : [method];
 }
 
 /** One operation of the document. */

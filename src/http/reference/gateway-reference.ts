@@ -5,7 +5,6 @@
  */
 import { limits } from "../request-limits.ts";
 import type { Reference } from "./document.ts";
-import { gatewayDescriptions } from "./gateway-descriptions.ts";
 import { records } from "./records.ts";
 
 const kibibyte = 2 ** 10;
@@ -42,7 +41,6 @@ function sizeText(size: number): string {
 export const gatewayReference: Reference = {
   title: "Cairn gateway",
   introduction,
-  descriptions: gatewayDescriptions,
   records,
   securitySchemes: { key: { type: "http", scheme: "bearer", description: "ADMIN_API_KEY" } },
 };

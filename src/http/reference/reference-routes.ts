@@ -7,9 +7,11 @@ import { type AnyElysia, Elysia } from "elysia";
 import { assetResponse, createAssetSource, pagePolicy } from "../page-assets.ts";
 import { contextOf } from "../request-context.ts";
 import { jsonTextResponse, pageResponse } from "../responses.ts";
+import { described } from "../route-schema.ts";
 import type { RegisteredRoute } from "../route-table.ts";
 import { apiDocsFiles, readApiDocs } from "./api-docs-assets.ts";
 import { type Reference, type ReferenceDocument, writeReference } from "./document.ts";
+import { json, record, textSchema } from "./words.ts";
 
 const script = "text/javascript; charset=utf-8";
 
@@ -32,22 +34,47 @@ export function createReferenceRoutes(
   const assets = createAssetSource(apiDocsFiles, readApiDocs);
   let document: Promise<ReferenceDocument> | undefined;
   return new Elysia({ strictPath: true })
-    .get(documentPath, async ({ request }) => {
-      document ??= writeReference(reference, routes());
-      const write = await document;
-      return jsonTextResponse(write(publicUrl?.replace(/\/+$/, "") ?? addressOf(request)), 200, briefly);
-    })
-    .get("/api-docs", async () => {
-      const page = pageResponse(pageText((await assets()).version), pagePolicy());
-      page.headers.set("Cache-Control", "no-store");
-      return page;
-    })
+    .get(
+      documentPath,
+      async ({ request }) => {
+        document ??= writeReference(reference, routes());
+        const write = await document;
+        return jsonTextResponse(write(publicUrl?.replace(/\/+$/, "") ?? addressOf(request)), 200, briefly);
+      },
+      { detail: documentDetail },
+    )
+    .get(
+      "/api-docs",
+      async () => {
+        const page = pageResponse(pageText((await assets()).version), pagePolicy());
+        page.headers.set("Cache-Control", "no-store");
+        return page;
+      },
+      { detail: pageDetail },
+    )
     .get("/api-docs/swagger-ui.js", ({ request }) => assetResponse(request, assets, "swagger-ui.js.gz", script))
     .get("/api-docs/swagger-ui.css", ({ request }) =>
       assetResponse(request, assets, "swagger-ui.css.gz", "text/css; charset=utf-8"),
     )
     .get("/api-docs/start.js", ({ request }) => assetResponse(request, assets, "swagger-start.js.gz", script));
 }
+
+const documentDetail = described({
+  tag: "Information",
+  summary: "This document",
+  responses: {
+    200: json("OpenAPI 3.0.", {
+      ...record({ openapi: textSchema, paths: { type: "object" } }),
+      additionalProperties: {},
+    }),
+  },
+});
+
+const pageDetail = described({
+  tag: "Information",
+  summary: "This document as a page",
+  responses: { 200: { description: "The page.", content: { "text/html": { schema: textSchema } } } },
+});
 
 /** The address of the service that was asked, as its caller sees it; relative where the caller names no host. */
 function addressOf(request: Request): string {

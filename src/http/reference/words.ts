@@ -18,21 +18,6 @@ export type Result = Readonly<{
 /** Responses by status. */
 export type Responses = Readonly<Record<number, Result>>;
 
-/** The description of one method of one path. */
-export type Description = Readonly<{
-  method: "GET" | "HEAD" | "POST" | "PUT";
-  /** The registered path, or a part of the paths of `servedBy`. */
-  path: string;
-  /** The registered path that takes it, where that is another. */
-  servedBy?: string;
-  tag: string;
-  summary: string;
-  description?: string;
-  parameters?: readonly Parameter[];
-  body?: Readonly<{ type: string; schema: JsonSchema; example: unknown; required?: boolean }>;
-  responses: Responses;
-}>;
-
 /** The patterns of identifiers. Source: docs/reference/formats.md#identifiers. */
 export const patterns = {
   id: "^[0-9a-zA-Z_-]{43}$",

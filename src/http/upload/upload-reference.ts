@@ -25,7 +25,6 @@ const { X402Required, X402Requirement } = x402Schemas;
 export const uploadReference: Reference = {
   title: "Cairn upload service",
   introduction,
-  descriptions: [],
   records: {
     Approval: approvalSchema,
     Health: healthSchema,
