@@ -364,8 +364,9 @@ export function readX402Source(config: Config): X402Source | undefined {
   return { terms: { network, payTo, timeoutSeconds }, rpcUrl, settlement };
 }
 
-/** Chains with token payments, in the order in which an x402 network is compared with them. */
-const x402Chains = ["BASE", "ETHEREUM", "MATIC"] as const;
+/** EVM chains with token payments, by the prefix of their settings. */
+const chainOfPrefix = { BASE: "base", ETHEREUM: "ethereum", MATIC: "polygon" } as const;
+const x402Chains = ["BASE", "ETHEREUM", "MATIC"] as const satisfies readonly (keyof typeof chainOfPrefix)[];
 
 /** The prefix of the settings of token payments on a chain. */
 function tokenChainOf(config: Config, chainId: bigint): EvmPrefix | undefined {
@@ -444,8 +445,7 @@ export function checkX402Asset(config: Config, rules: Pick<PriceRules, "tokens">
   const prefix = network && tokenChainOf(config, network.chainId);
   if (payTo === undefined || prefix === undefined) return; // other checks report missing settings
   if (readAddress(config[`PAYMENT_ADDRESS_${prefix}`] ?? "", "ethereum")?.address !== payTo) return;
-  const chain = prefix === "MATIC" ? "polygon" : prefix === "BASE" ? "base" : "ethereum";
-  const shared = listedTokens(rules, chain).find(({ contract }) => contract === network?.asset.address);
+  const shared = listedTokens(rules, chainOfPrefix[prefix]).find(({ contract }) => contract === network?.asset.address);
   if (shared !== undefined)
     throw badSettings([`X402_PAY_TO must not be PAYMENT_ADDRESS_${prefix}: ${shared.token} would be credited twice`]);
 }

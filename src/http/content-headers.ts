@@ -50,10 +50,10 @@ export const sandboxWithScripts = "sandbox allow-scripts allow-forms allow-popup
 /**
  * Max-age of responses from an address that may change: apex, names without TTL, fallbacks. Seconds.
  */
-export const changingAgeSeconds = 300;
+export const changingMaxAgeSeconds = 300;
 
-const immutableAge = "public, max-age=2592000, immutable";
-const mutableAge = "public, max-age=7200";
+const immutableCacheControl = "public, max-age=2592000, immutable";
+const mutableCacheControl = "public, max-age=7200";
 
 /** Headers of a whole response (200), without its length. */
 export function contentHeaders(description: ContentDescription): Headers {
@@ -104,7 +104,7 @@ export function notModifiedHeaders(whole: Headers): Headers {
 
 function cacheControl({ cacheLifetime, verified, stable }: ContentDescription): string {
   if (cacheLifetime.kind === "for a time") return `public, max-age=${cacheLifetime.seconds}`;
-  return verified && stable ? immutableAge : mutableAge;
+  return verified && stable ? immutableCacheControl : mutableCacheControl;
 }
 
 function setDigest(headers: Headers, digest: Uint8Array): void {

@@ -190,7 +190,7 @@ const comparedAheadMax = 2 ** 30;
 /** Bytes that are compared in one call of `OpenContent.file`, which rejects much more than this. */
 const comparedAtOnce = 32 * 2 ** 20;
 
-/** Memory of a stream: the piece that is being sent (content/read.ts), and the next one. Bytes. */
+/** Memory of a stream: the piece that is being sent (src/content/root-reads.ts), and the next one. Bytes. */
 const streamHoldsBytes = 128 * 2 ** 10;
 
 /**

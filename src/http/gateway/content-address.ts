@@ -55,7 +55,7 @@ export function readContentAddress(
 ): ContentAddress {
   const [first = "", second = ""] = segments;
   if (idShape.is(first)) return addressBelow(first, segments.slice(1));
-  // On a host of its own content's path space is all there is, but for the bytes of an id.
+  // On the host of an id or a name every path belongs to its content, except `/raw/{id}`.
   if (first === "raw" && (host.kind === "shared" || idShape.is(second))) return readRaw(segments);
   if (host.kind === "sandbox") return pathIn(host.id, segments, false);
   if (host.kind === "name") return namedPath(host.label, segments, false);

@@ -26,7 +26,7 @@ import { type Apex, type ContentPath, type NamedPath, readContentAddress } from 
 import { type ContentSender, createContentFinder, createContentSender, queryPart } from "./content-sender.ts";
 import { createNamedContent, type NotFoundPage } from "./named-content.ts";
 import { entityTagHeader, pathParameters, rangeHeader } from "./parameters.ts";
-import type { Memory } from "./response-cache.ts";
+import type { ResponseCaches } from "./response-cache.ts";
 
 export type ContentRoutesOptions = Readonly<{
   resolver: Resolver;
@@ -34,7 +34,7 @@ export type ContentRoutesOptions = Readonly<{
   itemPlaceOf: (id: Id) => ItemPlace | undefined;
   /** Finds what was signed with content, for headers; undefined where those are switched off. */
   signedContentOf: FindSignedContent | undefined;
-  memory: Pick<Memory, "get" | "bodies">;
+  memory: Pick<ResponseCaches, "get" | "bodies">;
   hosts: Hosts;
   isolation: IsolationRules;
   /** Scheme of redirects to an id's own host; absent follows the request. */
@@ -45,7 +45,7 @@ export type ContentRoutesOptions = Readonly<{
   /** A body up to this size that is not on disk is sent when it is complete. Bytes. */
   coldBufferBytes: number;
   clock: Clock;
-  /** Called with each content response, except those from the response cache. */
+  /** Called with each response that `send` creates; `hit` and `sendWhole` do not call it. */
   note?: ((response: Response) => void) | undefined;
 }>;
 
@@ -114,7 +114,7 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
     const found = memory.get(url.slice(host.kind === "shared" ? pathStart : hostStart));
     if (found === undefined || !isPlain(request.headers)) return undefined;
     if (isolates && leavesSharedHost(isolation, readFetchMetadata(request.headers))) return undefined;
-    return withBodySize(new Response(found.body, found), found.body);
+    return withBodySize(new Response(found.body, { headers: found.headers }), found.body);
   };
 
   const routes = new Elysia({ strictPath: true })

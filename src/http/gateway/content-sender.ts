@@ -16,7 +16,7 @@ import type { ByteSpan } from "../../lib/range.ts";
 import {
   type CacheLifetime,
   type ContentPolicy,
-  changingAgeSeconds,
+  changingMaxAgeSeconds,
   contentHeaders,
   setArweaveHeaders,
 } from "../content-headers.ts";
@@ -62,11 +62,12 @@ export type ContentFinderOptions = Readonly<{
 /** Time to live of cached content that is not yet stable or verified. Milliseconds. */
 const changeableTtlMs = 5_000;
 
-type Circumstances = Readonly<{
+/** What the headers of a response depend on, besides the content. */
+type ResponseConditions = Readonly<{
   fallback: boolean;
   manifestId: Id | undefined;
   isPathVerified: boolean;
-  keep: CacheLifetime;
+  cacheLifetime: CacheLifetime;
   policy: ContentPolicy;
   signed: SignedContent | undefined;
   /** Whether all of the body was on this disk before anything was read for the response. */
@@ -76,14 +77,19 @@ type Circumstances = Readonly<{
 export function createContentFinder(options: ContentFinderOptions): ContentFinder {
   const { responseCache, clock } = options;
 
-  const headersOf = (content: OpenContent, digest: Uint8Array | undefined, cached: boolean, about: Circumstances) => {
+  const headersOf = (
+    content: OpenContent,
+    digest: Uint8Array | undefined,
+    cached: boolean,
+    about: ResponseConditions,
+  ) => {
     const item = options.itemPlaceOf(content.id) ?? foundItemPlace(content);
     const headers = contentHeaders({
       ...content,
       digest,
       cached,
       item,
-      cacheLifetime: about.keep,
+      cacheLifetime: about.cacheLifetime,
       policy: about.policy,
     });
     if (about.signed !== undefined) setArweaveHeaders(headers, about.signed);
@@ -93,7 +99,7 @@ export function createContentFinder(options: ContentFinderOptions): ContentFinde
 
   const remember = async (
     content: OpenContent,
-    about: Circumstances,
+    about: ResponseConditions,
     request: FindRequest,
     since: number,
   ): Promise<Found> => {
@@ -124,14 +130,14 @@ export function createContentFinder(options: ContentFinderOptions): ContentFinde
       const found = await resolve(options, request);
       if (found.kind === "folder") return found;
       const { content, fallback, manifestId, isPathVerified } = found;
-      const keep: CacheLifetime =
+      const cacheLifetime: CacheLifetime =
         fallback || request.address.changing || !isPathVerified
-          ? { kind: "for a time", seconds: changingAgeSeconds }
+          ? { kind: "for a time", seconds: changingMaxAgeSeconds }
           : { kind: "by content" };
       const wasCached = content.cached({ start: 0, end: content.size });
       const signed = await options.signedContentOf?.(content, request.signal);
       const { policy } = request;
-      const about = { fallback, manifestId, isPathVerified, keep, policy, signed, wasCached };
+      const about = { fallback, manifestId, isPathVerified, cacheLifetime, policy, signed, wasCached };
       if (request.wantsWhole && content.size <= hitBytesMax) return await remember(content, about, request, since);
       return { kind: "content", content, headers: headersOf(content, content.digest, wasCached, about) };
     },
@@ -195,7 +201,7 @@ export type ContentSenderOptions = Readonly<{
   finder: ContentFinder;
   /** A body up to this size that is not on disk is sent when complete. Bytes. */
   coldBufferBytes: number;
-  /** Called with each response that contains content. */
+  /** Called with each response of `send`. */
   note?: ((response: Response) => void) | undefined;
 }>;
 

@@ -51,7 +51,7 @@ import { createFrameRoutes } from "./frame-routes.ts";
 import { createNameRoutes } from "./name-routes.ts";
 import type { NotFoundPage } from "./named-content.ts";
 import { createProofRoutes } from "./proof-routes.ts";
-import { createMemory } from "./response-cache.ts";
+import { createResponseCaches } from "./response-cache.ts";
 import { createServiceRoutes, rootDetail } from "./service-routes.ts";
 
 /** The parts of the index that routes read; query threads have their own connections. */
@@ -137,7 +137,7 @@ export type Gateway = Readonly<{
 export function createGateway(options: GatewayOptions): Gateway {
   const { reader, content, nodes, clock, metrics, settings, checkRelayed } = options;
   const hosts = createHosts(settings.rootHosts);
-  const memory = createMemory(settings.responseCacheBytesMax, clock);
+  const memory = createResponseCaches(settings.responseCacheBytesMax, clock);
   const relay = createRelay(nodes);
   const network = createNetwork(nodes, reader, clock);
   const relayedData = createRelayGuard(options.blockList);
@@ -244,14 +244,11 @@ function addMetrics(metrics: Metrics, bytes: () => number, count: () => number):
 function createCacheStats(metrics: Metrics): (response: Response) => void {
   const of = (name: string, help: string) =>
     metrics.counter({ name, help, labels: { request_type: ["full", "range"] } });
-  const responseCache = of(
-    "contiguous_data_cache_hit_total",
-    "Content that was on this disk; from memory not counted.",
-  );
+  const onDisk = of("contiguous_data_cache_hit_total", "Content that was on this disk; from memory not counted.");
   const misses = of("contiguous_data_cache_miss_total", "Content that had to be fetched.");
   return ({ status, headers }) => {
     if (status !== 200 && status !== 206) return; // no content
-    const counter = headers.get("X-Cache") === "HIT" ? responseCache : misses;
+    const counter = headers.get("X-Cache") === "HIT" ? onDisk : misses;
     counter.inc({ request_type: status === 206 ? "range" : "full" });
   };
 }

@@ -6,7 +6,7 @@
 import type { Id } from "../../arweave/id.ts";
 import { Failure, failures } from "../../failures.ts";
 import type { Names, ResolvedName } from "../../gateway/names/names.ts";
-import { type ContentPolicy, changingAgeSeconds } from "../content-headers.ts";
+import { type ContentPolicy, changingMaxAgeSeconds } from "../content-headers.ts";
 import { contextOf, type RequestContext } from "../request-context.ts";
 import { hostName } from "../request-target.ts";
 import { codeResponse, textResponse } from "../responses.ts";
@@ -43,7 +43,7 @@ export function createNamedContent({ names, sender, notFoundPage }: NamedContent
     const own = nameHeaders(resolved);
     const decorate = (headers: Headers) => {
       const isFallback = headers.has("X-AR-IO-Manifest-Fallback");
-      const keep = nameCacheControl(resolved, isFallback ? changingAgeSeconds : undefined);
+      const keep = nameCacheControl(resolved, isFallback ? changingMaxAgeSeconds : undefined);
       for (const [name, value] of Object.entries({ ...own, "Cache-Control": keep })) headers.set(name, value);
     };
     const address = { kind: "content", id, path, raw: false, changing: true } as const;

@@ -53,7 +53,7 @@ const entryBytes = 2_048;
 const forgottenMax = 50_000;
 
 /**
- * Creates an empty memory.
+ * Creates an empty cache.
  *
  * @param bytesMax - Total size, bytes; 0 disables the cache.
  * @param bodyBytesMax - The largest body in it.
@@ -94,7 +94,7 @@ export function createResponseCache(bytesMax: number, clock: Clock, bodyBytesMax
 }
 
 /** Two separate caches, so that sequential reads of chunks do not evict frequent content. */
-export type Memory = Readonly<{
+export type ResponseCaches = Readonly<{
   /** Content by its address. */
   bodies: ResponseCache;
   /** Responses of `/chunk` by their path. */
@@ -113,8 +113,8 @@ const chunkResponseBytesMax = 512 * 2 ** 10;
 /** Of all memory, chunks get one part in so many. */
 const chunkShare = 8;
 
-/** Creates an empty memory of at most `bytesMax` bytes for both kinds. */
-export function createMemory(bytesMax: number, clock: Clock): Memory {
+/** Creates empty caches of at most `bytesMax` bytes together. */
+export function createResponseCaches(bytesMax: number, clock: Clock): ResponseCaches {
   const chunkBytes = Math.floor(bytesMax / chunkShare);
   const bodies = createResponseCache(bytesMax - chunkBytes, clock);
   const chunks = createResponseCache(chunkBytes, clock, chunkResponseBytesMax);

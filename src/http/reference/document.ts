@@ -66,7 +66,7 @@ export async function writeReference(
 }
 
 function withoutBodies(replies: Responses): Responses {
-  return Object.fromEntries(Object.entries(replies).map(([status, { description }]) => [status, { description }]));
+  return Object.fromEntries(Object.entries(replies).map(([status, { content: _, ...reply }]) => [status, reply]));
 }
 
 /** One operation of the document. */

@@ -97,7 +97,7 @@ export function failureResponses(...codes: readonly FailureCode[]): Responses {
   return Object.fromEntries([...rows].map(([status, all]) => [status, failureResult([...all])]));
 }
 
-/** The status at which sources failed or were late, and what a reader does about it. */
+/** The responses when sources fail or are late. */
 export const sourceFault = failureResponses("source_failed", "busy", "not_synced", "source_timeout");
 
 function failureResult(rows: readonly FailureRow[]): Result {

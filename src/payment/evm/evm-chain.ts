@@ -47,7 +47,7 @@ export type EvmChain = Readonly<{
   paymentsTo: (address: UserAddress, height: number, signal: AbortSignal) => Promise<Asked<EvmPayments | undefined>>;
   transaction: (hash: string, signal: AbortSignal) => Promise<Asked<EvmTransaction | undefined>>;
   receipt: (hash: string, signal: AbortSignal) => Promise<Asked<EvmReceipt | undefined>>;
-  /** Transfers of a token to an address. @param from - first height, inclusive. @param to - last one, inclusive. */
+  /** Transfers of a token to the address `to`. `first` and `last` are heights, inclusive. */
   transfersTo: (
     filter: Readonly<{ contract: UserAddress; to: UserAddress; first: number; last: number }>,
     signal: AbortSignal,
@@ -150,9 +150,7 @@ function lowerText(value: JsonValue | undefined): string | undefined {
   return typeof value === "string" ? value.toLowerCase() : undefined;
 }
 
-// Calls to one EVM chain. The first call proves the server's chain id.
-//
-// Coins of a test network look the same, and a transaction sent to another chain may succeed there.
+// The first call proves the server's chain id: a transaction sent to another chain may succeed there.
 
 /** Requests a value that must exist. */
 type Ask = <Value>(

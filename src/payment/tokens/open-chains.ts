@@ -119,7 +119,7 @@ export function readExcluded(texts: readonly string[]): ReadonlySet<string> | un
 //
 // The first is a rule that an operator can replace. The second is the deepest known or possible reorg of each chain:
 // nodes of the native chain keep 50 blocks in consensus; Ethereum is final after two epochs of 32; Polygon had a reorg
-// of 157 blocks; Base is as final as the Ethereum blocks that hold its batches, some 15 minutes.
+// of 157 blocks; Base is as final as the Ethereum blocks that hold its batches: 900 blocks are 30 minutes.
 // Source: docs/reference/payment.md#confirmations.
 
 const finalConfirmations: Readonly<Record<Chain, number>> = {
@@ -131,7 +131,7 @@ const finalConfirmations: Readonly<Record<Chain, number>> = {
   kyve: 1,
 };
 
-/** Blocks on top for a token without a rule. */
+/** Blocks on top when the price rules of a caller lack the token. */
 const blocksOnTopOtherwise = 18n;
 
 /**

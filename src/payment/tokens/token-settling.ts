@@ -1,7 +1,7 @@
 /**
  * Settlement of token payments: the credits of a transfer or its rejection, the steps of a payment, and their writes.
  *
- * The order of the checks (quantity, sender, target, price) and their texts follow the peer service.
+ * The order of the checks (quantity, sender, target, price) and their texts follow Turbo's payment service.
  * Source: docs/reference/payment.md#reports; docs/reference/payment.md#prices-of-payments-in-tokens.
  * @module
  */
