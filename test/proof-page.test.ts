@@ -36,7 +36,7 @@ async function run(...command: string[]): Promise<string> {
   return out + errors;
 }
 
-test("the page's example is what a gateway answers", async () => {
+test("the page's example is a gateway's response", async () => {
   const stack = await openStack({}, { seed: "proof", wallets: [{ name: "ecdsa", jwk: ecdsaJwk }] });
   await postChunked(stack.devnet, ecdsa, writeBundle(items.map(({ item }) => item)), bundleTags);
   await stack.devnet.mine(1);

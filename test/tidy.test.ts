@@ -114,7 +114,7 @@ describe("the source tree", () => {
     expect(circles).toEqual([]);
   });
 
-  test("has no file that nobody uses", () => {
+  test("has no unused file", () => {
     const used = new Set([...sources, ...tests].flatMap(importsOf));
     const entries = /^(src\/main\.ts|src\/.*\.d\.ts|workers\/[^/]+\.ts|bench\/[^/]+\.ts|console\/.*)$/;
     const dead = sources.filter(({ path }) => !entries.test(path) && !used.has(path));

@@ -96,14 +96,14 @@ describe("verifyBlock", () => {
     }
   });
 
-  test("an RSA key of another size than 4,096 bits is no producer's", () => {
+  test("an RSA key of another size than 4,096 bits is not a producer's key", () => {
     const small = readWallet(rsaKeys["2048"]);
     expect(reasonOf(makeSample({ shape: "2.9", wallet: small }), undefined)).toBe(
       "signature is not that of reward_key over the block",
     );
   });
 
-  test("the parts of a hash are told apart: shapes, orders, absent fields", () => {
+  test("the parts of a hash are distinguished: shapes, orders, absent fields", () => {
     const [, { fields }] = pairOf("2.9", ecdsa);
     const { recall_byte: _recall, ...withoutRecall } = fields;
     const { unpacked_chunk_hash: _hash, ...withoutHash } = fields;
@@ -177,7 +177,7 @@ describe("verifyBlock", () => {
     );
   });
 
-  test("the first block may belong to nobody", () => {
+  test("the first block may have no owner", () => {
     const first = makeSample({
       shape: "2.9",
       wallet: { ...ecdsa, sign: () => new Uint8Array(0) },

@@ -62,7 +62,7 @@ describe("createBlobHash", () => {
     );
   });
 
-  test("another number of bytes than was told is a defect of ours", () => {
+  test("another number of bytes than announced is a defect of the caller", () => {
     const hash = createBlobHash(2);
     hash.update(new Uint8Array(1));
     expect(() => hash.digest()).toThrow("invariant broken");

@@ -38,7 +38,7 @@ describe("ids", () => {
     [`${"A".repeat(42)}\n`, "a line end"],
     [`${"A".repeat(42)}\u0141`, "a letter whose low byte is that of A"],
   ];
-  test.each(refused)("%p is no id: %s", (text) => {
+  test.each(refused)("%p is not a valid id: %s", (text) => {
     expect([isId(text), readId(text), isAddress(text), readAddress(text)]).toEqual([
       false,
       undefined,
@@ -113,7 +113,7 @@ describe("amounts", () => {
     expect(readWinc(text) as unknown).toEqual(amount);
   });
 
-  test("one AR is 10^12 winston, and below 0 there is no amount", () => {
+  test("one AR is 10^12 winston, and an amount is never negative", () => {
     expect(winston(winstonPerAr)).toBe((10n ** 12n) as never);
     expect(() => winston(-1n)).toThrow("invariant broken");
     expect(() => winc(-1n)).toThrow("invariant broken");

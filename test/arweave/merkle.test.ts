@@ -164,7 +164,7 @@ describe("data roots", () => {
     );
   });
 
-  test("a hash that gets fewer or more bytes than it was told is a defect of ours", () => {
+  test("a hash that gets fewer or more bytes than announced is a defect of the caller", () => {
     expect(() => createDataRoot(2, "plain").finish()).toThrow("invariant broken");
     expect(() => createDataRoot(2, "plain").update(new Uint8Array(3))).toThrow("invariant broken");
   });
@@ -183,7 +183,7 @@ describe("noteOf", () => {
     expect(noteOf(offset).toHex()).toBe(hex);
   });
 
-  test.each([-1, 1.5, 2 ** 53, -1n, 2n ** 256n])("%p is no offset: a defect of ours", (offset) => {
+  test.each([-1, 1.5, 2 ** 53, -1n, 2n ** 256n])("%p is not a valid offset: a defect of the caller", (offset) => {
     expect(() => noteOf(offset)).toThrow("invariant broken");
   });
 });
@@ -298,7 +298,7 @@ describe("validatePath", () => {
     [chunkSize - 1, 0],
     [chunkSize, undefined],
   ];
-  test.each(edges)("the first leaf's path, asked for byte %p, begins at %p", (target, start) => {
+  test.each(edges)("the first leaf's path, for byte %p, begins at %p", (target, start) => {
     const found = validatePath({ root, path: tree.path(0), target, size, ruleset: "basic" });
     expect(found?.start).toBe(start === undefined ? undefined : BigInt(start));
   });

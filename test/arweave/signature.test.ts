@@ -145,7 +145,7 @@ describe("B4: ed25519", () => {
     );
   });
 
-  test("rejects S that is the order itself, which stands for 0", () => {
+  test("rejects S that is the order itself, which equals 0", () => {
     const { owner, sign: signWith } = signerOf(2);
     const signature = signWith(message);
     signature.set(Uint8Array.fromHex("edd3f55c1a631258d69cf7a2def9de1400000000000000000000000000000010"), 32);
@@ -242,7 +242,7 @@ describe("B4: multiAptos", () => {
 });
 
 describe("B4: typedEthereum", () => {
-  test("takes the owner's address in any case, and nothing that is no address", () => {
+  test("accepts the owner's address in any case, and rejects other texts", () => {
     const signer = signerOf(7);
     const lower = new TextDecoder().decode(signer.owner);
     const address = ethereumAddress(secp256k1.publicKeyOf(testKey(9)));

@@ -84,7 +84,7 @@ describe("U2: an act of signing", () => {
     expect(signingOfItem(first.header, first.message).id).not.toBe(signingOfItem(second.header, second.message).id);
   });
 
-  test("by multiAptos: any owner's subset is told from another owner's", () => {
+  test("by multiAptos: any owner's subset differs from another owner's", () => {
     const [left, right] = [createMultiAptosSigner(keys, 2), createMultiAptosSigner(keys, 3)].map((signer) =>
       itemBy(signer),
     );

@@ -345,7 +345,7 @@ describe("readTransactionHeader", () => {
 });
 
 describe("treeRootOf", () => {
-  test("format 1 stands under the root of its data by plain steps, also of none; format 2 under what it states", () => {
+  test("format 1 is under the root of its data in plain steps, also of none; format 2 under its stated root", () => {
     const data = new Uint8Array(262_144 + 5);
     const v1 = signTransaction({ ...plain, format: 1, data }, rsa);
     const empty = signTransaction({ format: 1, lastTx: "", reward: 1n }, rsa);

@@ -26,7 +26,7 @@ function transactionOf(first: number, format: 1 | 2, dataSize: number): PlacedTr
 const three = [transactionOf(0xff, 1, 10), transactionOf(0x02, 2, chunkSize + 1), transactionOf(0x01, 2, 7)];
 
 describe("buildTxTree", () => {
-  test("data lies by format, then by the id's bytes, whatever the list's order", () => {
+  test("data is ordered by format, then by the id's bytes, whatever the list's order", () => {
     const orders = [three, [...three].reverse(), [three[1], three[2], three[0]].filter((part) => part !== undefined)];
     for (const order of orders) {
       const { places, size } = buildTxTree(order, "plain");
@@ -39,7 +39,7 @@ describe("buildTxTree", () => {
     }
   });
 
-  test("bytes count, not letters: an id of 0xff… comes last though its text begins with an underscore", () => {
+  test("bytes count, not characters: an id of 0xff… comes last though its text begins with an underscore", () => {
     const pair = [transactionOf(0xff, 2, 1), transactionOf(0x69, 2, 1)]; // "____" and "aWlp"
     expect(buildTxTree(pair, "plain").places.map(({ id }) => id[0])).toEqual(["a", "_"]);
   });
@@ -144,7 +144,7 @@ describe("layoutTransactions", () => {
     expect(layoutTransactions(block, list)).toEqual({ kind: "rejected", reason });
   });
 
-  test("before 2.0 nothing proves the layout; where sizes disagree there is none", () => {
+  test("before 2.0 nothing proves the layout; it is unknown where sizes disagree", () => {
     const old = { ...blockOf("plain", three, "1.0"), txRoot: "" };
     expect(layoutTransactions(old, three)).toMatchObject({
       kind: "placed",

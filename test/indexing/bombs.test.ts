@@ -36,7 +36,7 @@ test("B2: ten thousand bundles one in another: ten are opened, the eleventh is r
   expect(warned).toEqual(["bundle rejected: bundles are nested deeper than 10"]);
 }, 120_000);
 
-test("B2: a bundle that contains itself by its id is no valid item: its id is a signature's, which it cannot have", async () => {
+test("B2: a bundle that contains itself by its id is not a valid item: its id is the hash of a signature that cannot exist", async () => {
   const { items, bundles, refused, warned } = await explode("chain", 10_000, 0);
   expect([items - itemsBeside, bundles, refused]).toEqual([1, 1 + 2, 0]);
   expect(warned).toEqual([expect.stringContaining("items of a bundle are invalid: ")]);

@@ -161,7 +161,7 @@ describe("bundles", () => {
     });
   });
 
-  test("an item that stands in several bundles is one row, and is counted as a duplicate", async () => {
+  test("an item in several bundles is one row, and is counted as a duplicate", async () => {
     const [shared, first, second] = makeItems(3);
     const roots = [bundle([shared!, first!]), bundle([second!, shared!], 2)];
     await withBlock(roots, {}, async (simulation, tip) => {
@@ -198,7 +198,7 @@ describe("bundles", () => {
     });
   });
 
-  test("filters that say no leave the bundle skipped, and ask nobody for its data", async () => {
+  test("filters that exclude a bundle leave it skipped, without a request for its data", async () => {
     const root = bundle(makeItems(3));
     await withBlock([root], { unbundleFilter: never, indexFilter: never }, async (simulation, tip) => {
       await untilSettled(tip, simulation);
@@ -207,7 +207,7 @@ describe("bundles", () => {
     });
   });
 
-  test("data that is no bundle is set aside and not tried again", async () => {
+  test("data that is not a bundle fails and is not tried again", async () => {
     const root = createScript(6).carrying(new Uint8Array(100).fill(0xff), bundleTags);
     await withBlock([root, bundle(makeItems(2))], {}, async (simulation) => {
       await until(
@@ -248,7 +248,7 @@ describe("bundles", () => {
     });
   });
 
-  test("what is beyond the budget is rejected before its bytes are asked for", async () => {
+  test("entries beyond the budget are rejected before their bytes are requested", async () => {
     const root = fan("unread");
     const asked: number[] = [];
     await withBlock([root], { limits: { entriesPerRootMax: 40 }, isDataLate: true }, async (simulation) => {

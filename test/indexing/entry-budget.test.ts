@@ -62,7 +62,7 @@ test("who finds all of it given out waits for what comes back, and is rejected o
   expect((await budget.take(job, 10, signal))?.entries).toBe(1);
 });
 
-test("who is told to stop waits no longer", async () => {
+test("a stopped waiter is released", async () => {
   const budget = createEntryBudget(10, indexHas(0));
   await budget.take(job, 10, signal);
   const stop = new AbortController();

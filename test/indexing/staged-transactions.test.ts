@@ -142,7 +142,7 @@ async function rowsOf(height: number, without: readonly Id[] = []): Promise<Bloc
   return deserialize(response.rows);
 }
 
-describe("a transaction that was asked for", () => {
+describe("a requested transaction", () => {
   test("is found below everything that is followed, with its block and nothing else of it", async () => {
     const { ask, reader, staged, found } = openSearch();
     await ask(plain.id);
@@ -253,7 +253,7 @@ describe("a transaction that cannot be had", () => {
     expect(reader.transactionStatus(waiting.id)).toBeUndefined();
   });
 
-  test("is asked for later and later, and given up after two days", async () => {
+  test("is requested at growing intervals, and dropped after two days", async () => {
     const { ask, tryAgain, staged, time, lines } = openSearch();
     const id = idOf("nobody has it");
     await ask(id);

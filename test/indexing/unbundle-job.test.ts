@@ -273,7 +273,7 @@ describe("unbundle", () => {
     expect(() => unbundle(jobOf(bundle, { path: `${folder.path}/absent` }))).toThrow(/ENOENT/);
   });
 
-  test("B1: answers within bounds for every byte of a bundle spoiled", () => {
+  test("B1: ends within bounds for every spoiled byte of a bundle", () => {
     const items = makeItems(2);
     const bundle = writeBundle(items);
     const whole = new Map(expectedRows(items, 0, null).map((row) => [row.id, row]));

@@ -101,7 +101,7 @@ const idle = (webhooks: Webhooks) =>
   );
 
 describe("a target", () => {
-  test("gets letters in order, each once, signed as Standard Webhooks has it", async () => {
+  test("gets deliveries in order, each once, signed by Standard Webhooks", async () => {
     const webhooks = open();
     tell(webhooks, 1, 2, 3);
     await until(3);
@@ -141,7 +141,7 @@ describe("a target", () => {
     await webhooks.close();
   });
 
-  test("that cannot be reached holds up nobody else, and gets everything when it is back", async () => {
+  test("that is unreachable delays no other target, and gets everything when it is back", async () => {
     const gone = openWebhookTarget();
     await gone.close();
     const webhooks = open([gone.url, target.url]);
@@ -203,7 +203,7 @@ describe("a target", () => {
     await inside.close();
   });
 
-  test("that was away when the program ended is told by the next one", async () => {
+  test("that was unreachable when the program ended gets its deliveries from the next one", async () => {
     target.responses.push(...Array.from({ length: 50 }, () => 500));
     const before = open();
     tell(before, 1, 2);
@@ -221,7 +221,7 @@ describe("a target", () => {
   });
 });
 
-test("blocks that were indexed when the process ended, but not announced, are told at the next start", async () => {
+test("blocks that were indexed when the process ended, but not announced, are delivered at the next start", async () => {
   const before = open();
   tell(before, 1);
   await until(1);
@@ -344,7 +344,7 @@ describe("the program", () => {
     await stack.close();
   }, 120_000);
 
-  test("tells nobody anything unless it is told to", async () => {
+  test("sends nothing unless configured", async () => {
     const stack = await openStack({ WEBHOOK_TARGET_SERVERS: target.url });
     await post(stack.devnet, rsa, { data: new Uint8Array(10) });
     await stack.devnet.mine(1);
@@ -353,7 +353,7 @@ describe("the program", () => {
     expect(target.attempts).toEqual([]);
   }, 120_000);
 
-  test.each(["WEBHOOK_INDEX_FILTER", "WEBHOOK_BLOCK_FILTER"])("%s that is no filter is a complaint", async (name) => {
+  test.each(["WEBHOOK_INDEX_FILTER", "WEBHOOK_BLOCK_FILTER"])("an invalid %s is reported", async (name) => {
     await expect(openStack({ [name]: '{"sometimes":true}' })).rejects.toThrow(
       new RegExp(`Bad settings:\\n {2}${name}: `),
     );

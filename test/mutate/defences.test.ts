@@ -16,7 +16,7 @@ test("the names of the defences are distinct within their files", () => {
   expect(new Set(names).size).toBe(names.length);
 });
 
-test.each(defences)("$threat, $name: its text stands once in $file", ({ file, text, instead }) => {
+test.each(defences)("$threat, $name: its text occurs once in $file", ({ file, text, instead }) => {
   const source = readFileSync(resolve(root, file), "utf8");
   expect(source.split(text).length - 1).toBe(1);
   expect(() => transpiler.transformSync(source.replace(text, () => instead))).not.toThrow();

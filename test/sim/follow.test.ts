@@ -117,7 +117,7 @@ describe("following", () => {
     });
   });
 
-  test("N3: a transaction that a reorganisation moves stands at its new place alone", async () => {
+  test("N3: a transaction that a reorganisation moves is at its new place alone", async () => {
     const script = createScript(5);
     const base = growBranch(script, undefined, 3);
     const moved = [script.transaction("bundle"), script.transaction("data"), script.transaction("old")];
@@ -191,7 +191,7 @@ describe("following", () => {
     await node.stop();
   });
 
-  test("a node that gives wrong bytes is told from one that does not: everything comes from the other", async () => {
+  test("a node with wrong bytes is distinguished from one without: everything comes from the other", async () => {
     const script = createScript(8);
     const tip = growBranch(script, undefined, 15);
     const liar = await openScriptedNode(tip);
@@ -209,7 +209,7 @@ describe("following", () => {
     await honest.stop();
   });
 
-  test("alone with a node that lies, nothing wrong is indexed, and it is said why nothing comes", async () => {
+  test("with one dishonest node alone, nothing wrong is indexed, and the log gives the reason", async () => {
     const script = createScript(9);
     const tip = growBranch(script, undefined, 4);
     const node = await openScriptedNode(tip);
@@ -227,7 +227,7 @@ describe("following", () => {
     await node.stop();
   });
 
-  test("a transaction with which the only node is in trouble is missing after a while, and found later", async () => {
+  test("a transaction that the only node cannot serve is missing after a while, and found later", async () => {
     const script = createScript(10);
     const block = script.block(undefined, [script.transaction("data"), script.transaction("data")]);
     const tip = growBranch(script, block, 2);

@@ -34,7 +34,7 @@ async function failureOf(promise: Promise<unknown>): Promise<string> {
 }
 
 describe("pool", () => {
-  test("a job's answer comes back", async () => {
+  test("a job's result comes back", async () => {
     expect(await pool.run("add", { a: 2, b: 3 })).toBe(5);
   });
 
@@ -47,12 +47,12 @@ describe("pool", () => {
     expect(await failureOf(pool.run("refuse", { reason: text }))).toBe(`Error: ${text}`);
   });
 
-  test("B5: a thread that dies fails its job once, and the next job is answered", async () => {
+  test("B5: a thread that dies fails its job once, and the next job succeeds", async () => {
     expect(await failureOf(pool.run("die", {}))).toBe("worker_failed");
     expect(await pool.run("add", { a: 1, b: 1 })).toBe(2);
   });
 
-  test("B5: a thread that hangs is ended, and the next job is answered", async () => {
+  test("B5: a thread that hangs is ended, and the next job succeeds", async () => {
     expect(await failureOf(pool.run("hang", {}))).toBe("worker_failed");
     expect(await pool.run("add", { a: 4, b: 4 })).toBe(8);
   });
@@ -104,7 +104,7 @@ describe("pool", () => {
     expect(bytes.length).toBe(0);
   });
 
-  test("a full queue rejects, and what was queued is answered", async () => {
+  test("a full queue rejects, and queued jobs succeed", async () => {
     const jobs = Array.from({ length: 20 }, () => failureOf(pool.run("add", { a: 1, b: 2 })));
     const outcomes = await Promise.all(jobs);
     expect(outcomes.filter((outcome) => outcome === "busy").length).toBeGreaterThan(0);

@@ -42,7 +42,7 @@ test("it has every route and nothing else", () => {
   expect(descriptions.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(found.sort());
 });
 
-test("top-ups of every kind are answered as it says", async () => {
+test("top-ups of every kind respond as described", async () => {
   const path = "/top-up/:method/:address/:currency/:amount";
   const address = testAddress("Anyone");
   for (const asked of [
@@ -54,14 +54,14 @@ test("top-ups of every kind are answered as it says", async () => {
     expect(faultsOf(await fixture.topUp(asked), schemaOf(path), records), asked).toEqual([]);
 });
 
-test("a quote is told as it says", async () => {
+test("a quote is returned as described", async () => {
   const { topUpQuote } = await fixture.topUp(`/top-up/checkout-session/${testAddress("Anyone")}/usd/1000`);
   const { status, body } = await fixture.ask(`/v1/top-up-quote/${topUpQuote["topUpQuoteId"]}`);
   expect(status).toBe(200);
   expect(faultsOf(body, schemaOf("/top-up-quote/:id"), records)).toEqual([]);
 });
 
-test("a gift is taken as it says, and a report is answered without a body", async () => {
+test("a gift is redeemed as described, and a report gets a response without a body", async () => {
   const { giftId, paymentSession } = await fixture.topUp(
     "/top-up/payment-intent/gift/usd/1000?destinationAddressType=gift",
   );

@@ -185,7 +185,7 @@ describe("a payment", () => {
     expect(await fixture.balance(alice)).toBe(tenDollars);
   });
 
-  test("is no longer possible after the watch has ended its quote", async () => {
+  test("is impossible after the watch has ended its quote", async () => {
     const fixture = await fixtureOf();
     const top = await fixture.topUp(intentPath(alice));
     fixture.payment.clock.advance(35 * 60_000);

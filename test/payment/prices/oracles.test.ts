@@ -229,7 +229,7 @@ describe("the feed", () => {
     expect(await codeOf(price())).toBe("fiat_oracle_unavailable");
   });
 
-  test.each(bad)("of %s at the start there is no price", async (name, response) => {
+  test.each(bad)("of %s at the start gives no price", async (name, response) => {
     const { price, feed } = openFeed(response, { timeoutMs: timeoutFor(name, 300) });
     expect(await codeOf(price())).toBe("fiat_oracle_unavailable");
     expect(feed.ageMs()).toBeUndefined();

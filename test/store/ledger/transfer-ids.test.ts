@@ -12,7 +12,7 @@ const chanceOf = (seed: number) => {
 };
 
 describe("an id of a transfer", () => {
-  test("is 26 small letters and digits, the first ten of which are the time", () => {
+  test("is 26 lower-case characters and digits, the first ten of which are the time", () => {
     const makeId = createTransferIds(
       () => 1_800_000_000_000,
       () => 0,
