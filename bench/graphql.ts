@@ -59,7 +59,7 @@ export const graphqlBench: Bench = {
       const execute = createQueryExecutor({ index: reader, signatures: () => new Map() });
       const rows = [
         await measureEngines(reader, execute, size),
-        measureFilters(execute, size),
+        await measureFilters(execute, size),
         await measureThreads(indexPath, folder, execute, size),
       ];
       reader.close();
@@ -73,10 +73,10 @@ export const graphqlBench: Bench = {
 async function measureEngines(reader: IndexReader, execute: QueryExecutor, size: BenchSize) {
   const { pages, rounds } = sizes[size];
   const cursors = cursorsOf(reader, pages);
-  const work = (page: (after: string) => Uint8Array) => (): Outcome => {
+  const work = (page: (after: string) => Uint8Array | Promise<Uint8Array>) => async (): Promise<Outcome> => {
     let digest = 0n;
     // Quick, so that the page dominates the measurement.
-    for (const after of cursors) digest ^= Bun.hash.xxHash64(page(after));
+    for (const after of cursors) digest ^= Bun.hash.xxHash64(await page(after));
     return { amount: pages, digest: digest.toString(16) };
   };
   const encoder = new TextEncoder();
@@ -100,13 +100,13 @@ async function measureEngines(reader: IndexReader, execute: QueryExecutor, size:
   };
 }
 
-function measureFilters(execute: QueryExecutor, size: BenchSize) {
+async function measureFilters(execute: QueryExecutor, size: BenchSize) {
   const { queries, items } = sizes[size];
   const times: number[] = [];
   for (let query = 0; query < queries + 10; query += 1) {
     const folder = `folder ${(query * 7) % Math.ceil(items / 20)}`;
     const start = performance.now();
-    bodyOf(execute, twoTags, { folder });
+    await bodyOf(execute, twoTags, { folder });
     if (query >= 10) times.push(performance.now() - start);
   }
   times.sort((a, b) => a - b);
@@ -133,7 +133,7 @@ async function measureThreads(
     const port = Number(Buffer.from(value ?? []).toString());
     const query = everyField.replace("query($after: String) ", "").replace(", after: $after", "");
     const paths = [`/graphql?query=${encodeURIComponent(query)}`];
-    const bodyBytes = bodyOf(execute, query, {}).length;
+    const bodyBytes = (await bodyOf(execute, query, {})).length;
     await runLoad({ port, paths, bodyBytes, connections: 4, requests: Math.ceil(requests / 4) });
     const stat = (task: string) => cpuSeconds(`/proc/${child.pid}/${task}stat`);
     const before = { all: stat(""), main: stat(`task/${child.pid}/`) };
@@ -163,10 +163,10 @@ function cpuSeconds(path: string): number {
 
 const documents = createDocuments();
 
-function bodyOf(execute: QueryExecutor, query: string, variables: Record<string, unknown>): Uint8Array {
+async function bodyOf(execute: QueryExecutor, query: string, variables: Record<string, unknown>): Promise<Uint8Array> {
   const document = documents.parse(query);
   assert(documents.validate(document).length === 0, "the query is valid");
-  const result = execute({ document, variables }, () => undefined);
+  const result = await execute({ document, variables }, () => undefined);
   assert(result.kind === "executed", "the variables are valid");
   return result.body;
 }

@@ -52,7 +52,7 @@ export type ExecutionResult =
   | Readonly<{ kind: "rejected"; errors: readonly GraphQLError[] }>;
 
 /** Executes requests, one at a time. `checkpoint` is called between steps and throws to end the request. */
-export type QueryExecutor = (request: ExecutionRequest, checkpoint: () => void) => ExecutionResult;
+export type QueryExecutor = (request: ExecutionRequest, checkpoint: () => void) => Promise<ExecutionResult>;
 
 export type QuerySources = Readonly<{ index: QueryIndex; signatures: SignatureSource }>;
 
@@ -65,7 +65,7 @@ const faultsMax = 20;
 /** Creates the executor of one index. */
 export function createQueryExecutor(sources: QuerySources): QueryExecutor {
   const beginResponse = createResponseTexts();
-  return (request, checkpoint) => {
+  return async (request, checkpoint) => {
     const operation = findOperation(request.document, request.operationName ?? undefined);
     if (operation instanceof GraphQLError) return { kind: "rejected", errors: [operation] };
     const variables = getVariableValues(
@@ -77,7 +77,7 @@ export function createQueryExecutor(sources: QuerySources): QueryExecutor {
     if (variables.errors !== undefined) return { kind: "rejected", errors: variables.errors };
     const scope = { fragments: fragmentsOf(request.document), variables: variables.coerced };
     const context = { ...sources, checkpoint, rowsLeft: requestRowsMax, tagBytesLeft: tagBytesMax };
-    return execute({ request, operation, scope, context, beginResponse });
+    return await execute({ request, operation, scope, context, beginResponse });
   };
 }
 
@@ -111,19 +111,19 @@ type Resolution = Readonly<{
   defects: readonly unknown[];
 }>;
 
-function execute(execution: Execution): ExecutionResult {
+async function execute(execution: Execution): Promise<ExecutionResult> {
   // One snapshot of the index for the whole response: pages, counts and root fields agree.
-  const { writers, errors, defects } = execution.context.index.snapshot(() => resolveAll(execution));
+  const { writers, errors, defects } = await execution.context.index.snapshot(() => resolveAll(execution));
   return { kind: "executed", body: writeBody(execution.beginResponse(), writers, errors), defects };
 }
 
-function resolveAll(execution: Execution): Resolution {
+async function resolveAll(execution: Execution): Promise<Resolution> {
   const writers: { key: string; write: WriteValue }[] = [];
   const errors: GraphQLFormattedError[] = [];
   const defects: unknown[] = [];
   for (const field of selectFields([execution.operation.selectionSet], execution.scope)) {
     try {
-      writers.push({ key: field.key, write: resolve(field, execution) });
+      writers.push({ key: field.key, write: await resolve(field, execution) });
     } catch (error) {
       if (!isPublic(error)) defects.push(error);
       errors.push(locate(error, field).toJSON());
@@ -139,7 +139,7 @@ const writeNull: WriteValue = (response) => response.add("null");
 
 const nullableRoots: ReadonlySet<string> = new Set(["transaction", "block", "__type"]);
 
-function resolve(field: SelectedField, execution: Execution): WriteValue {
+async function resolve(field: SelectedField, execution: Execution): Promise<WriteValue> {
   const { context, scope } = execution;
   context.checkpoint();
   if (field.name.startsWith("__")) return introspect(field, execution);
@@ -149,9 +149,9 @@ function resolve(field: SelectedField, execution: Execution): WriteValue {
   const given = getArgumentValues(definition, field.nodes[0], { ...scope.variables });
   switch (field.name) {
     case "transaction":
-      return resolveTransaction(given as { id: string }, field, context);
+      return await resolveTransaction(given as { id: string }, field, context);
     case "transactions":
-      return resolveTransactions(given as TransactionsArguments, field, context);
+      return await resolveTransactions(given as TransactionsArguments, field, context);
     case "block":
       return resolveBlock(given as { id: string }, field, context);
     default:

@@ -67,9 +67,9 @@ export function createGraphqlServer(sources: QuerySources): GraphqlServer {
     assert(found !== undefined, "yoga passes on the request that it was given");
     return found;
   };
-  const run = ({ document, variableValues, operationName, contextValue }: ExecutionArgs) => {
+  const run = async ({ document, variableValues, operationName, contextValue }: ExecutionArgs) => {
     const { checkpoint, defects } = pendingOf((contextValue as { request: Request }).request);
-    const result = execute({ document, variables: variableValues, operationName }, checkpoint);
+    const result = await execute({ document, variables: variableValues, operationName }, checkpoint);
     if (result.kind === "rejected") return { errors: result.errors.map(withoutExecution) };
     defects.push(...result.defects);
     const finished = {};

@@ -7,7 +7,7 @@
 
 import { isBlockHash, isId } from "../arweave/id.ts";
 import { assert } from "../lib/assert.ts";
-import type { IndexReader, PageBlock, PageColumns, PagePlan, PageRow } from "../store/index/index-types.ts";
+import type { IndexReader, Page, PageBlock, PageColumns, PagePlan, PageRow } from "../store/index/index-types.ts";
 import {
   type BlocksArguments,
   badInput,
@@ -30,7 +30,12 @@ import {
 import type { SignatureSource } from "./signature-source.ts";
 
 /** What queries ask of the index. */
-export type QueryIndex = Pick<IndexReader, "page" | "count" | "blocks" | "block" | "counts" | "snapshot">;
+export type QueryIndex = Pick<IndexReader, "blocks" | "block" | "counts" | "snapshot"> &
+  Readonly<{
+    page: (plan: PagePlan) => Page | Promise<Page>;
+    /** Undefined above `max` rows. */
+    count: (plan: PagePlan, max: number) => number | undefined | Promise<number | undefined>;
+  }>;
 
 /** What the root fields of one request share. */
 export type RootContext = {
@@ -54,14 +59,14 @@ const countRowsMax = 1_000;
 export const tagBytesMax = 8 * 2 ** 20;
 
 /** `transaction(id)`. */
-export function resolveTransaction(
+export async function resolveTransaction(
   { id }: Readonly<{ id: string }>,
   field: SelectedField,
   context: RootContext,
-): WriteValue {
+): Promise<WriteValue> {
   const names = namesWithin(field.inner);
   const page = isId(id)
-    ? context.index.page({ ids: [id], order: "asc", limit: 1, columns: columnsOf(names) })
+    ? await context.index.page({ ids: [id], order: "asc", limit: 1, columns: columnsOf(names) })
     : undefined;
   const row = page?.rows[0];
   const signatures = names.has("signature") && row !== undefined ? context.signatures([row]) : new Map();
@@ -69,14 +74,14 @@ export function resolveTransaction(
 }
 
 /** `transactions(…)`. */
-export function resolveTransactions(
+export async function resolveTransactions(
   given: TransactionsArguments,
   field: SelectedField,
   context: RootContext,
-): WriteValue {
+): Promise<WriteValue> {
   const names = namesWithin(field.inner);
   const plan = readTransactionsPlan(given, columnsOf(names));
-  const connection = plan === nothing ? emptyConnection<PageRow>() : readConnection(plan, names, context);
+  const connection = plan === nothing ? emptyConnection<PageRow>() : await readConnection(plan, names, context);
   const signatures = names.has("signature") ? context.signatures(connection.rows) : new Map();
   return compileConnection(transactionConnectionShape(signatures), field.inner)(connection);
 }
@@ -99,21 +104,25 @@ export function resolveBlocks(given: BlocksArguments, field: SelectedField, cont
   return write({ ...page, count });
 }
 
-function readConnection(plan: PagePlan, names: ReadonlySet<string>, context: RootContext): Connection<PageRow> {
+async function readConnection(
+  plan: PagePlan,
+  names: ReadonlySet<string>,
+  context: RootContext,
+): Promise<Connection<PageRow>> {
   takeRows(plan.limit, context);
   const wantsRows = names.has("edges") || names.has("pageInfo");
-  const page = wantsRows ? readRows(plan, context) : { rows: [], hasNextPage: true };
+  const page = wantsRows ? await readRows(plan, context) : { rows: [], hasNextPage: true };
   const isWhole = plan.after === undefined && !page.hasNextPage;
-  const count = !names.has("count") ? null : isWhole ? page.rows.length : countRows(plan, context);
+  const count = !names.has("count") ? null : isWhole ? page.rows.length : await countRows(plan, context);
   return { ...page, count };
 }
 
-function readRows(plan: PagePlan, context: RootContext): Omit<Connection<PageRow>, "count"> {
+async function readRows(plan: PagePlan, context: RootContext): Promise<Omit<Connection<PageRow>, "count">> {
   const rows: PageRow[] = [];
   let { after } = plan;
   for (;;) {
     const limit = Math.min(plan.limit - rows.length, stepRows);
-    const page = context.index.page({
+    const page = await context.index.page({
       ...plan,
       limit,
       ...(after === undefined ? {} : { after }),
@@ -133,13 +142,13 @@ function readRows(plan: PagePlan, context: RootContext): Omit<Connection<PageRow
 }
 
 /** Rows of all pages of a plan; null above `countRowsMax` rows without a stored count. */
-function countRows(plan: PagePlan, context: RootContext): number | null {
+async function countRows(plan: PagePlan, context: RootContext): Promise<number | null> {
   if (isUnfiltered(plan)) {
-    const { transactions, items, pendingTransactions, pendingItems } = context.index.counts();
-    return transactions + items + pendingTransactions + pendingItems;
+    const { transactions, items, storedItems, pendingTransactions, pendingItems } = context.index.counts();
+    return transactions + items + storedItems + pendingTransactions + pendingItems;
   }
   const { after: _after, ...whole } = plan;
-  return context.index.count({ ...whole, checkpoint: context.checkpoint }, countRowsMax) ?? null;
+  return (await context.index.count({ ...whole, checkpoint: context.checkpoint }, countRowsMax)) ?? null;
 }
 
 function isUnfiltered(plan: PagePlan): boolean {

@@ -91,6 +91,17 @@ export function inSnapshot<Result>(db: Database, work: () => Result): Result {
   return db.inTransaction ? work() : between(db, "BEGIN", work);
 }
 
+/** As `inSnapshot`, for reads with waits between them. Nothing else may use the connection meanwhile. */
+export async function inSnapshotAcrossWaits<Result>(db: Database, work: () => Promise<Result>): Promise<Result> {
+  db.run("BEGIN");
+  try {
+    return await work();
+  } finally {
+    // Reads have nothing to commit. A damaged page may have ended the transaction already.
+    if (db.inTransaction) db.run("ROLLBACK");
+  }
+}
+
 /**
  * Prepared statements of each open connection. A connection with live statements stays open after `close`, holds its
  * locks and keeps its log file (observed with SQLite's `close_v2`).

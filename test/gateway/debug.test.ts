@@ -12,6 +12,7 @@ const counts = {
   transactions: 2,
   items: 3,
   nestedItems: 4,
+  storedItems: 0,
   pendingTransactions: 5,
   pendingItems: 6,
   duplicates: 7,

@@ -59,7 +59,7 @@ const text = (response: ExecutionResult) =>
   response.kind === "executed"
     ? new TextDecoder("utf-8", { fatal: true }).decode(response.body)
     : JSON.stringify(response.errors.map(({ message }) => message));
-const ask = (query: string, variables: Record<string, unknown> = {}) => text(execute({ query, variables }));
+const ask = async (query: string, variables: Record<string, unknown> = {}) => text(await execute({ query, variables }));
 const asked = (request: RequestParameters) => {
   const result = executeByGraphqlJs(rows, blocks, signatures, request);
   return "data" in result ? JSON.stringify(result) : JSON.stringify(result.errors?.map(({ message }) => message));
@@ -189,17 +189,17 @@ describe("a response", () => {
       { query: '{ transaction(id: 5) { id } block(id: "x") { id } }' },
     ],
   ];
-  test.each(requests)("has %s as the response of graphql-js has", (_name, request) => {
-    expect(text(execute(request))).toBe(asked(request));
+  test.each(requests)("has %s as the response of graphql-js has", async (_name, request) => {
+    expect(text(await execute(request))).toBe(asked(request));
   });
 
-  test("equals the response of graphql-js for random documents", () => {
-    fc.assert(
-      fc.property(documents, ({ query, variables }) => {
+  test("equals the response of graphql-js for random documents", async () => {
+    await fc.assert(
+      fc.asyncProperty(documents, async ({ query, variables }) => {
         const document = parse(query);
         // The generator must give documents that are executed, or the property says nothing.
         expect(validate(schema, document)).toEqual([]);
-        expect(ask(query, variables)).toBe(asked({ query: print(document), variables }));
+        expect(await ask(query, variables)).toBe(asked({ query: print(document), variables }));
       }),
       { numRuns: 300, endOnFailure: true },
     );
@@ -271,13 +271,13 @@ describe("an error", () => {
       ["The query's count of aliases is 31; at most 30 is allowed."],
     ],
   ];
-  test.each(rejections)("rejects %s before anything is executed", (_name, request, messages) => {
-    const response = execute(request);
+  test.each(rejections)("rejects %s before anything is executed", async (_name, request, messages) => {
+    const response = await execute(request);
     expect(response.kind === "rejected" && response.errors.map(({ message }) => message)).toEqual(messages);
   });
 
-  test("of an argument names its field, its line and its column", () => {
-    expect(shown(execute({ query: "{\n  wrong: transactions(first: 0) { count }\n}" }))).toEqual({
+  test("of an argument names its field, its line and its column", async () => {
+    expect(shown(await execute({ query: "{\n  wrong: transactions(first: 0) { count }\n}" }))).toEqual({
       errors: [
         {
           message: '"first" is 0; it must be 1 or more.',
@@ -290,14 +290,16 @@ describe("an error", () => {
     });
   });
 
-  test("of an invalid cursor is in errors, with its path", () => {
-    const { errors, data } = shown(execute({ query: '{ blocks { count } transactions(after: "garbage") { count } }' }));
+  test("of an invalid cursor is in errors, with its path", async () => {
+    const { errors, data } = shown(
+      await execute({ query: '{ blocks { count } transactions(after: "garbage") { count } }' }),
+    );
     expect(data).toBeNull();
     expect(errors).toMatchObject([{ message: "Invalid transaction cursor", path: ["transactions"] }]);
   });
 
-  test("in a nullable field leaves the other fields", () => {
-    const response = failing(new Error("disk on fire"))({
+  test("in a nullable field leaves the other fields", async () => {
+    const response = await failing(new Error("disk on fire"))({
       query: `{ transaction(id: "${idOf("x")}") { id } blocks(first: 1) { edges { cursor } } }`,
     });
     expect(shown(response)).toMatchObject({
@@ -306,9 +308,9 @@ describe("an error", () => {
     });
   });
 
-  test("that is a defect is masked, and logged in full", () => {
+  test("that is a defect is masked, and logged in full", async () => {
     const defect = new Error("disk on fire at /secret/path");
-    const response = failing(defect)({ query: "{ transactions { edges { cursor } } }" });
+    const response = await failing(defect)({ query: "{ transactions { edges { cursor } } }" });
     expect(shown(response)).toEqual({
       errors: [{ message: "Internal Server Error", locations: [{ line: 1, column: 3 }], path: ["transactions"] }],
       data: null,
@@ -316,8 +318,8 @@ describe("an error", () => {
     expect(response).toMatchObject({ kind: "executed", defects: [defect] });
   });
 
-  test("that is expected has its message, without its context", () => {
-    const response = failing(new Failure("not_synced", { secret: "context" }))({
+  test("that is expected has its message, without its context", async () => {
+    const response = await failing(new Failure("not_synced", { secret: "context" }))({
       query: "{ transactions { edges { cursor } } }",
     });
     expect(shown(response).errors).toMatchObject([{ message: "Chain state not available yet" }]);
@@ -325,23 +327,23 @@ describe("an error", () => {
     expect(response).toMatchObject({ defects: [] });
   });
 
-  test("of a timeout ends the request between steps", () => {
+  test("of a timeout ends the request between steps", async () => {
     let steps = 0;
     const checkpoint = () => {
       steps += 1;
       if (steps > 3) throw new GraphQLError("The query took too long.");
     };
     const query = `{ ${Array.from({ length: 20 }, (_, index) => `a${index}: transactions { edges { cursor } }`).join(" ")} }`;
-    expect(shown(execute({ query }, checkpoint))).toMatchObject({
+    expect(shown(await execute({ query }, checkpoint))).toMatchObject({
       errors: [{ message: "The query took too long." }],
       data: null,
     });
     expect(steps).toBe(4);
   });
 
-  test("reports a request for more than 3,000 rows", () => {
+  test("reports a request for more than 3,000 rows", async () => {
     const query = `{ ${["a", "b", "c", "d"].map((key) => `${key}: transactions(first: 1000) { edges { cursor } }`).join(" ")} }`;
-    expect(shown(execute({ query }))).toMatchObject({
+    expect(shown(await execute({ query }))).toMatchObject({
       errors: [{ message: 'The query asks for more than 3000 rows; ask for fewer with "first".', path: ["d"] }],
     });
   });
@@ -355,9 +357,9 @@ describe("a large page", () => {
     createTextExecutor({ index: createMemoryIndex(rowsOfIndex, blocks), signatures: () => new Map() });
   const page = (response: ExecutionResult) => JSON.parse(text(response)).data.transactions;
 
-  test("is read in steps and has each row once, in order", () => {
+  test("is read in steps and has each row once, in order", async () => {
     const { edges, pageInfo } = page(
-      executor(wide)({
+      await executor(wide)({
         query:
           "{ transactions(first: 5000, sort: HEIGHT_ASC) { pageInfo { hasNextPage endCursor } edges { cursor node { id } } } }",
       }),
@@ -368,24 +370,24 @@ describe("a large page", () => {
     expect(pageInfo).toEqual({ hasNextPage: true, endCursor: edges.at(-1).cursor });
   });
 
-  test("is counted up to 1,000 rows", () => {
+  test("is counted up to 1,000 rows", async () => {
     const tagged = 'tags: [{name: "n", values: ["v"]}]';
-    const count = (rowsOfIndex: typeof wide, given: string) =>
-      page(executor(rowsOfIndex)({ query: `{ transactions(${given}) { count } }` })).count;
-    expect(count(wide.slice(0, 1_000), tagged)).toBe("1000");
-    expect(count(wide.slice(0, 1_001), tagged)).toBeNull();
-    expect(count(wide, "first: 1")).toBe("1300");
-    expect(count(wide, `${tagged}, block: {min: 7}`)).toBe("0");
+    const count = async (rowsOfIndex: typeof wide, given: string) =>
+      page(await executor(rowsOfIndex)({ query: `{ transactions(${given}) { count } }` })).count;
+    expect(await count(wide.slice(0, 1_000), tagged)).toBe("1000");
+    expect(await count(wide.slice(0, 1_001), tagged)).toBeNull();
+    expect(await count(wide, "first: 1")).toBe("1300");
+    expect(await count(wide, `${tagged}, block: {min: 7}`)).toBe("0");
   });
 
-  test("ends early when its tags exceed the response limit, and has a next page", () => {
+  test("ends early when its tags exceed the response limit, and has a next page", async () => {
     const long = wide.slice(0, 40).map((row) => ({ ...row, tags: [{ name: "n", value: "v".repeat(1_000_000) }] }));
     const run = executor(long);
     const seen: string[] = [];
     let after = "";
     for (let pages = 0; pages < 20; pages++) {
       const { edges, pageInfo } = page(
-        run({
+        await run({
           query: `{ transactions(first: 40, sort: HEIGHT_ASC, after: "${after}") { pageInfo { hasNextPage } edges { cursor node { id tags { value } } } } }`,
         }),
       );

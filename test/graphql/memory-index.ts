@@ -36,9 +36,9 @@ function matchesTag(tags: readonly Tag[], { name, values, op }: TagPlan): boolea
 }
 
 /** An index that looks at every row. Returns only the requested `columns`, so that a missing column is noticed. */
-export function createMemoryIndex(rows: readonly PageRow[], blocks: readonly PageBlock[]): QueryIndex {
+export function createMemoryIndex(rows: readonly PageRow[], blocks: readonly PageBlock[]) {
   return {
-    page: (plan) => {
+    page: (plan: PagePlan) => {
       plan.checkpoint?.();
       const direction = plan.order === "asc" ? 1 : -1;
       const found = rows
@@ -72,7 +72,7 @@ export function createMemoryIndex(rows: readonly PageRow[], blocks: readonly Pag
       return { rows: found.slice(0, plan.limit), hasNextPage: found.length > plan.limit };
     },
     counts: () => ({ ...noCounts, transactions: rows.length, blocks: blocks.length }),
-  };
+  } satisfies QueryIndex;
 }
 
 /** The statistics of an empty index. */
@@ -92,6 +92,7 @@ const noCounts: ReturnType<QueryIndex["counts"]> = {
   transactions: 0,
   items: 0,
   nestedItems: 0,
+  storedItems: 0,
   pendingTransactions: 0,
   pendingItems: 0,
   duplicates: 0,

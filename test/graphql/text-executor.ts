@@ -11,11 +11,14 @@ import type { RequestParameters } from "../../src/graphql/request-parameters.ts"
 export function createTextExecutor(sources: QuerySources) {
   const documents = createDocuments();
   const execute = createQueryExecutor(sources);
-  return ({ query, ...rest }: RequestParameters, checkpoint: () => void = () => undefined): ExecutionResult => {
+  return async (
+    { query, ...rest }: RequestParameters,
+    checkpoint: () => void = () => undefined,
+  ): Promise<ExecutionResult> => {
     try {
       const document = documents.parse(query);
       const errors = documents.validate(document);
-      return errors.length > 0 ? { kind: "rejected", errors } : execute({ document, ...rest }, checkpoint);
+      return errors.length > 0 ? { kind: "rejected", errors } : await execute({ document, ...rest }, checkpoint);
     } catch (error) {
       if (error instanceof GraphQLError) return { kind: "rejected", errors: [error] };
       throw error;

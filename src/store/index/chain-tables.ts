@@ -155,6 +155,10 @@ function createRangeRemoval(db: Database, counts: Counts): (height: number, firs
     prepare(db, `DELETE FROM ${table} WHERE n BETWEEN ? AND ?`),
   );
   const missing = prepare(db, "DELETE FROM missing WHERE n BETWEEN ? AND ?");
+  const storedItems = prepareQuery<{ count: number }>(
+    db,
+    "SELECT count(*) AS count FROM pruned_items WHERE stored = 1 AND n BETWEEN ? AND ?",
+  );
   const sums = prepareQuery<{ blocks: number; named: number; stored: number }>(
     db,
     `SELECT coalesce(sum(followed), 0) AS blocks, coalesce(sum(tx_count * followed), 0) AS named,
@@ -169,6 +173,7 @@ function createRangeRemoval(db: Database, counts: Counts): (height: number, firs
     counts.add("blockTransactions", -gone.named);
     counts.add("transactions", -gone.stored);
     counts.add("missingTransactions", -missing.run(first, last).changes);
+    counts.add("storedItems", -(storedItems.get(first, last)?.count ?? 0));
     for (const statement of byPlace) statement.run(first, last);
     texts.run(height);
     return blocks.run(height).changes;

@@ -19,6 +19,8 @@ const counterNames = [
   "items",
   /** Items among them that are within another item. */
   "nestedItems",
+  /** Data items that only the columnar store has. */
+  "storedItems",
   "pendingTransactions",
   "pendingItems",
   "duplicates",

@@ -8,7 +8,14 @@
 import type { Database } from "bun:sqlite";
 import { idBytes, idFromBytes } from "../../arweave/id.ts";
 import { assert } from "../../lib/assert.ts";
-import { checkIntegrity, closeDatabase, inSnapshot, openForReading, prepareQuery } from "../sqlite.ts";
+import {
+  checkIntegrity,
+  closeDatabase,
+  inSnapshot,
+  inSnapshotAcrossWaits,
+  openForReading,
+  prepareQuery,
+} from "../sqlite.ts";
 import { createBundlePassReads } from "./bundle-passes.ts";
 import { createChainReads, createItemsWithin, createLocations } from "./chain-reads.ts";
 import { createFilterKeys } from "./filter-key.ts";
@@ -24,6 +31,7 @@ import {
 import { type WindowSizes, windowSizesDefault } from "./page-sql.ts";
 import { pendingHeight, placeHigh, placeLow } from "./place.ts";
 import { createPages } from "./row-pages.ts";
+import { createStoredPartitionReads } from "./stored-partitions.ts";
 
 export type IndexReaderOptions = Readonly<{
   /** Page cache, bytes; the operating system caches the rest. */
@@ -79,7 +87,7 @@ export function openIndexReader(path: string, options: IndexReaderOptions = {}):
     row: pages.row,
     page: pages.page,
     count: pages.count,
-    snapshot: (work) => inSnapshot(db, work),
+    snapshot: (work) => inSnapshotAcrossWaits(db, work),
     itemsWithin: (root, start, end, limit) => inSnapshot(db, () => itemsWithin(root, start, end, limit)),
     transactionAt: chain.transactionAt,
     weaveSpan: (id) => {
@@ -90,6 +98,7 @@ export function openIndexReader(path: string, options: IndexReaderOptions = {}):
     dueMissing: chain.dueMissing,
     ...bundleReads,
     bundlePasses: createBundlePassReads(db),
+    storedPartitions: createStoredPartitionReads(db, keys),
     bundleRow: (id) =>
       inSnapshot(db, () => {
         const located = locations.locate(id);

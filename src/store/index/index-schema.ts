@@ -229,6 +229,24 @@ CREATE TABLE bundle_passes (
 ) STRICT;
 `;
 
+/**
+ * Ranges of heights whose data items are also in the columnar store (stored-partitions.ts), both inclusive.
+ *   last         the last height that queries read there: lower than `written_last` after a rollback
+ *   last_block   hash of the block at `last`; NULL when unknown
+ *   items        data items of the range that have been only in the store since it was added
+ * pruned_items.stored: 1 for a row that the columnar store had when it was pruned.
+ */
+const storedPartitions = `
+CREATE TABLE stored_partitions (
+  first INTEGER PRIMARY KEY,
+  last INTEGER NOT NULL,
+  written_last INTEGER NOT NULL,
+  last_block BLOB,
+  items INTEGER NOT NULL
+) STRICT;
+ALTER TABLE pruned_items ADD COLUMN stored INTEGER NOT NULL DEFAULT 0;
+`;
+
 /** The scripts from an empty file to the newest version. */
 export const indexMigrations: readonly string[] = [
   tables,
@@ -237,4 +255,5 @@ export const indexMigrations: readonly string[] = [
   pendingSignatures,
   prunedItems,
   bundlePasses,
+  storedPartitions,
 ];

@@ -7,6 +7,7 @@
 import type { Address, BlockHash, Id } from "../../arweave/id.ts";
 import type { Tag } from "../../arweave/tags.ts";
 import type { Place } from "./place.ts";
+import type { StoredPartitionReads } from "./stored-partitions.ts";
 
 /** The fields that items in blocks and pending rows have in common. */
 type SignedRow = Readonly<{
@@ -364,6 +365,8 @@ export type IndexCounts = Readonly<{
   transactions: number;
   items: number;
   nestedItems: number;
+  /** Data items that only the columnar store has. */
+  storedItems: number;
   pendingTransactions: number;
   pendingItems: number;
   duplicates: number;
@@ -445,7 +448,7 @@ export type IndexReader = Readonly<{
   /** Counts the rows of a plan, ignoring `limit` and `columns`; undefined when there are more than `max`. */
   count: (plan: PagePlan, max: number) => number | undefined;
   /** Runs reads that must see one state of the index. They must be short: the log grows meanwhile. */
-  snapshot: <Result>(work: () => Result) => Result;
+  snapshot: <Result>(work: () => Promise<Result>) => Promise<Result>;
   /**
    * Items of every nesting level that overlap `[start, end)` of a root's data, in place order; at most `limit`.
    * Includes items whose canonical place is elsewhere.
@@ -474,6 +477,8 @@ export type IndexReader = Readonly<{
   nextBundleAt: () => number | undefined;
   counts: () => IndexCounts;
   times: () => IndexTimes;
+  /** Partitions of the columnar store. */
+  storedPartitions: StoredPartitionReads;
   /** Descriptions of damage; empty when the file is intact. Reads the complete file. */
   integrity: () => readonly string[];
   close: () => void;

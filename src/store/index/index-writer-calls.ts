@@ -71,6 +71,8 @@ export function createIndexWriterCalls(path: string, run: (job: WriteJob) => Pro
     addBundleRange: calling("addBundleRange"),
     stepBundlePass: calling("stepBundlePass"),
     pruneItems: calling("pruneItems"),
+    addStoredPartition: calling("addStoredPartition"),
+    pruneStoredItems: calling("pruneStoredItems"),
     checkpoint: calling("checkpoint"),
   };
 }

@@ -8,7 +8,7 @@
  */
 import { deserialize } from "bun:jsc";
 import type { Database } from "bun:sqlite";
-import type { BlockHash, Id } from "../../arweave/id.ts";
+import { type BlockHash, blockHashBytes, type Id } from "../../arweave/id.ts";
 import { assert } from "../../lib/assert.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { type Clock, unixSeconds } from "../../lib/clock.ts";
@@ -42,6 +42,7 @@ import type {
 import { type Place, packHeight, pendingHeight } from "./place.ts";
 import { type PartSizes, partSizesDefault } from "./postings.ts";
 import { createOwners, createRowTable, type RowTable, removeInSteps } from "./row-table.ts";
+import { createStoredPartitions, type StoredPartition, type StoredPartitions } from "./stored-partitions.ts";
 import { storedItem } from "./stored-row.ts";
 
 /** Outcome of a batch of items. */
@@ -131,6 +132,10 @@ export type IndexWriter = Readonly<{
   stepBundlePass: (filters: BundleFilters, bounds: BundlePassBounds) => BundlePassStep;
   /** Removes item rows of stable heights by time of ingestion; their compact places and transactions stay. */
   pruneItems: (bounds: PruneBounds) => number;
+  /** Records a partition of the columnar store; false when its heights overlap, or its last block is not on the chain. */
+  addStoredPartition: (partition: StoredPartition) => boolean;
+  /** As `pruneItems`, for items that the columnar store has. @param places - Upper and lower halves, alternating. */
+  pruneStoredItems: (places: Uint32Array) => number;
   /** Folds the log into the file as far as possible without waiting for readers; called when idle. */
   checkpoint: () => void;
   close: () => void;
@@ -176,15 +181,18 @@ export function openIndexWriter(path: string, options: IndexWriterOptions): Inde
   const rows = createRowTable({ db, keys, owners, counts, partSizes });
   const chain = createChainTables(db, rows, counts);
   const bundles = createBundles(db, counts, clock);
+  const partitions = createStoredPartitions(db, counts);
   const pending = createPending({ db, rows, chain, counts });
   step(bundles.resume);
 
   const passes = createBundlePasses(db, counts, clock);
-  const parts: Parts = { db, step, rows, chain, bundles, passes, pending, clock };
+  const parts: Parts = { db, step, rows, chain, bundles, passes, pending, partitions, clock };
 
   return {
     ...chainSteps(parts),
     ...bundleSteps(parts),
+    addStoredPartition: (partition) => step(() => partitions.add(partition)),
+    pruneStoredItems: createStoredPruning(step, rows),
     checkpoint: () => {
       db.run("PRAGMA wal_checkpoint(PASSIVE)");
     },
@@ -200,6 +208,7 @@ type Parts = Readonly<{
   bundles: Bundles;
   passes: BundlePasses;
   pending: Pending;
+  partitions: StoredPartitions;
   clock: Clock;
 }>;
 
@@ -217,7 +226,7 @@ type ChainSteps = Pick<
   | "expireAnnounced"
 >;
 
-function chainSteps({ db, step, rows, chain, bundles, pending, clock }: Parts): ChainSteps {
+function chainSteps({ db, step, rows, chain, bundles, pending, partitions, clock }: Parts): ChainSteps {
   const tip = prepareQuery<{ height: number }>(
     db,
     "SELECT height FROM blocks WHERE followed = 1 ORDER BY height DESC LIMIT 1",
@@ -225,6 +234,7 @@ function chainSteps({ db, step, rows, chain, bundles, pending, clock }: Parts): 
   const nextRemoval = createRemovalSteps(db);
   const removeFrom = (height: number): Readonly<{ blocks: number; rows: number }> => {
     bundles.remove(packHeight(height), packHeight(pendingHeight) - 1n);
+    partitions.cutAt(height);
     return chain.removeFrom(height);
   };
   const isFollowed = ({ height, hash }: BlockRef): boolean => {
@@ -248,6 +258,7 @@ function chainSteps({ db, step, rows, chain, bundles, pending, clock }: Parts): 
         // A reorganization may have removed a block that an operator added.
         if (chain.known(height) !== undefined && !isFollowed({ height, hash })) removeFrom(height);
         addRows(block, true);
+        partitions.checkBlock(height, blockHashBytes(hash));
         rows.seal();
       }),
     addStrayBlock: (block) => step(() => addRows(block, false)),
@@ -401,5 +412,27 @@ function createPruning(
     return heightsWithItems
       .all(startHeight, lastHeight)
       .reduce((sum, { height }) => sum + inSteps(rows.prune, height, height), 0);
+  };
+}
+
+/** Rows of one transaction: bounds memory and the time that readers of the log wait. */
+const storedRowsPerStep = 5_000;
+
+/** Creates the pruning of rows that the columnar store has; it returns how many rows were removed. */
+function createStoredPruning(
+  step: (work: () => number) => number,
+  rows: Pick<RowTable, "pruneStored">,
+): (places: Uint32Array) => number {
+  return (places) => {
+    let removed = 0;
+    for (let at = 0; at < places.length; at += 2 * storedRowsPerStep) {
+      const halves = places.subarray(at, at + 2 * storedRowsPerStep);
+      const some = Array.from({ length: halves.length / 2 }, (_, pair) => ({
+        high: halves[pair * 2] ?? 0,
+        low: halves[pair * 2 + 1] ?? 0,
+      }));
+      removed += step(() => rows.pruneStored(some));
+    }
+    return removed;
   };
 }

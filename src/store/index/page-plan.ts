@@ -150,6 +150,7 @@ function createChildRanges(db: Database, keys: FilterKeys): (id: Id) => readonly
     db,
     `SELECT ${columns} FROM items WHERE id = ?1 AND n IN (SELECT n FROM postings WHERE key = ?2)
      UNION SELECT ${columns} FROM duplicates WHERE id = ?1
+     UNION SELECT ${columns} FROM pruned_items WHERE substr(id, 1, 8) = substr(?1, 1, 8) AND id = ?1
      UNION SELECT ${columns} FROM bundles WHERE id = ?1`,
   );
   return (id) => {

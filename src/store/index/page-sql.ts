@@ -74,7 +74,8 @@ type Piece = Readonly<{ sql: string; parameters: readonly SQLQueryBindings[] }>;
 const parentId = `CASE WHEN i.sig < 0 OR i.n >= 0x7ffffe0000000000 THEN NULL ELSE coalesce(
     (SELECT id FROM items p WHERE p.n = ((i.n >> 31) << 31) | coalesce(i.parent >> 6, 0)),
     (SELECT id FROM duplicates p WHERE p.n = ((i.n >> 31) << 31) | coalesce(i.parent >> 6, 0)),
-    (SELECT id FROM bundles p WHERE p.n = ((i.n >> 31) << 31) | coalesce(i.parent >> 6, 0))) END`;
+    (SELECT id FROM bundles p WHERE p.n = ((i.n >> 31) << 31) | coalesce(i.parent >> 6, 0)),
+    (SELECT id FROM pruned_items p WHERE p.n = ((i.n >> 31) << 31) | coalesce(i.parent >> 6, 0))) END`;
 
 /** The SQL of the rows at places of a JSON list (`placesJson`), unordered. */
 export function rowsSql(columns: PageColumns): string {

@@ -30,6 +30,7 @@ import {
 } from "./page-sql.ts";
 import { createPartReads, type PartInfo } from "./part-reads.ts";
 import { compareHalves, type PlaceHalves, placeOfRow } from "./place.ts";
+import { createHiddenTest } from "./stored-partitions.ts";
 import { addressFromBytes, textOfStored } from "./stored-row.ts";
 import { decodeTagBlob } from "./tag-blob.ts";
 
@@ -46,6 +47,7 @@ const allColumns = { tags: true, ownerKey: true, parent: true, block: true } as 
 export function createPages(db: Database, keys: FilterKeys, windows: WindowSizes): Pages {
   const planOf = createPlanner(db, keys);
   const walkRows = createWalker(db, keys, windows);
+  const beginHiddenTest = createHiddenTest(db);
 
   const page = (plan: PagePlan): Page =>
     inSnapshot(db, () => {
@@ -53,9 +55,10 @@ export function createPages(db: Database, keys: FilterKeys, windows: WindowSizes
       const walk = planOf(plan);
       const rows: PageRow[] = [];
       const texts = noTexts();
+      const isHidden = beginHiddenTest();
       walkRows(walk, plan, plan.columns, plan.limit + 1, (found, range) => {
         const row = pageRow(found, texts);
-        if (walk.matches(checkedRow(found, row), range)) rows.push(row);
+        if (walk.matches(checkedRow(found, row), range) && !isHidden(found)) rows.push(row);
         return rows.length > plan.limit ? "enough" : "more";
       });
       return { rows: rows.slice(0, plan.limit), hasNextPage: rows.length > plan.limit };
@@ -68,8 +71,9 @@ export function createPages(db: Database, keys: FilterKeys, windows: WindowSizes
         const walk = planOf(plan);
         let count = 0;
         const texts = noTexts();
+        const isHidden = beginHiddenTest();
         walkRows(walk, plan, noColumns, max + 1, (found, range) => {
-          if (walk.matches(checkedRow(found, pageRow(found, texts)), range)) count += 1;
+          if (walk.matches(checkedRow(found, pageRow(found, texts)), range) && !isHidden(found)) count += 1;
           return count > max ? "enough" : "more";
         });
         return count > max ? undefined : count;

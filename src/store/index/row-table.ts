@@ -18,6 +18,7 @@ import { encodeBase64url } from "../../lib/base64url.ts";
 import { prepare, prepareQuery, type Query } from "../sqlite.ts";
 import type { FilterKeys } from "./filter-key.ts";
 import type { Counts } from "./index-counters.ts";
+import { placesJson } from "./page-sql.ts";
 import { compareHalves, type PlaceHalves, pendingHeight, transactionsPerBlockMax } from "./place.ts";
 import { createFindableRows, type FindableRow, type FindableRows, type PartSizes } from "./postings.ts";
 import { rowColumns, rowValues, type StoredRow } from "./stored-row.ts";
@@ -46,6 +47,8 @@ export type RowTable = Readonly<{
   remove: (condition: string, parameters: readonly SQLQueryBindings[], limit: number) => number;
   /** As `remove`, but the compact places remain. The duplicates must be pruned first. */
   prune: (condition: string, parameters: readonly SQLQueryBindings[], limit: number) => number;
+  /** As `prune`, for rows that the columnar store has: queries still list them. Places without an item are ignored. */
+  pruneStored: (places: readonly PlaceHalves[]) => number;
   /** Prunes duplicates, so that they cannot become canonical when `prune` runs in steps. */
   pruneDuplicates: (condition: string, parameters: readonly SQLQueryBindings[], limit: number) => number;
   /** Moves stable rows into a part of the posting index. @returns Whether there were enough of them. */
@@ -89,7 +92,7 @@ export function createRowTable({ db, keys, owners, counts, partSizes }: RowTable
   const values = `(${rowColumns}) VALUES ((? << 31) | ?, ${"?, ".repeat(12)}?)`;
   const insert = prepare(db, `INSERT INTO items ${values}`);
   const insertDuplicate = prepare(db, `INSERT OR IGNORE INTO duplicates ${values}`);
-  const pruned = createPrunedItems(db);
+  const pruned = createPrunedItems(db, counts);
 
   const write = (statement: typeof insert, row: StoredRow, ingested: number): number => {
     const owner = owners.numberOf(row.ownerAddress, row.ownerKey);
@@ -151,11 +154,12 @@ function createRemovals({
   findable,
   pruned,
   beginTally,
-}: RemovalParts): Pick<RowTable, "remove" | "prune" | "pruneDuplicates"> {
+}: RemovalParts): Pick<RowTable, "remove" | "prune" | "pruneStored" | "pruneDuplicates"> {
   const drop = prepare(db, "DELETE FROM items WHERE n = (? << 31) | ?");
   const dropDuplicate = prepare(db, "DELETE FROM duplicates WHERE n = (? << 31) | ?");
   const meeting = createMeeting(db, "items");
   const meetingDuplicates = createMeeting(db, "duplicates");
+  const atPlaces = prepareStored(db, "items", "r.sig > 0 AND r.n IN (SELECT value FROM json_each(?)) ORDER BY r.n");
   const dropRows = (gone: readonly TableRow[], tally: RowTally): number => {
     findable.remove(gone.map(findableRow));
     for (const row of gone) {
@@ -175,13 +179,18 @@ function createRemovals({
     },
     prune: (condition, parameters, limit) => {
       const gone = meeting(condition).all(...parameters, limit);
-      pruned.add("items", gone);
+      pruned.add("items", gone, 0);
+      return dropRows(gone, beginTally());
+    },
+    pruneStored: (places) => {
+      const gone = atPlaces.all(placesJson(places));
+      pruned.add("items", gone, 1);
       return dropRows(gone, beginTally());
     },
     pruneDuplicates: (condition, parameters, limit) => {
       const tally = beginTally();
       const gone = meetingDuplicates(condition).all(...parameters, limit);
-      pruned.add("duplicates", gone);
+      pruned.add("duplicates", gone, 0);
       for (const { high, low } of gone) dropDuplicate.run(high, low);
       tally.duplicates(-gone.length);
       tally.flush();
@@ -362,26 +371,29 @@ function prepareMove(db: Database, from: string, to: string): (place: PlaceHalve
 
 /** Compact places of one database. Calls run inside the writer's transaction. */
 type PrunedItems = Readonly<{
-  /** Stores the compact places of rows that are about to be removed from a table. */
-  add: (table: "items" | "duplicates", rows: readonly TableRow[]) => void;
+  /** Stores the compact places of rows that are about to be removed from a table. @param stored - Whether the columnar store has them. */
+  add: (table: "items" | "duplicates", rows: readonly TableRow[], stored: 0 | 1) => void;
   /** Removes the compact places of rows that were added. */
   replaced: (rows: readonly PlaceHalves[]) => void;
 }>;
 
-function createPrunedItems(db: Database): PrunedItems {
+function createPrunedItems(db: Database, counts: Counts): PrunedItems {
   const columns = "n, fine, id, owner, head, size, sig, parent, digest";
   const copyFrom = (table: string) =>
     prepare(
       db,
-      `INSERT OR REPLACE INTO pruned_items (${columns}, type)
-       SELECT ${columns}, ? FROM ${table} WHERE n = (? << 31) | ?`,
+      `INSERT OR REPLACE INTO pruned_items (${columns}, type, stored)
+       SELECT ${columns}, ?, ? FROM ${table} WHERE n = (? << 31) | ?`,
     );
   const copy = { items: copyFrom("items"), duplicates: copyFrom("duplicates") };
   const addType = prepareQuery<{ type: number }>(
     db,
     `INSERT INTO content_types (text) VALUES (?) ON CONFLICT DO UPDATE SET text = excluded.text RETURNING type`,
   );
-  const drop = prepare(db, "DELETE FROM pruned_items WHERE n = (? << 31) | ?");
+  const drop = prepareQuery<{ stored: number }>(
+    db,
+    "DELETE FROM pruned_items WHERE n = (? << 31) | ? RETURNING stored",
+  );
   const first = prepareQuery<{ n: number }>(db, "SELECT 1 AS n FROM pruned_items LIMIT 1");
   // Most indexes are never pruned: then adding a row needs no look-up here.
   let mayHaveSome = first.get() !== undefined;
@@ -392,12 +404,16 @@ function createPrunedItems(db: Database): PrunedItems {
   };
 
   return {
-    add: (table, rows) => {
+    add: (table, rows, stored) => {
       if (rows.length > 0) mayHaveSome = true;
-      for (const row of rows) copy[table].run(typeOf(row), row.high, row.low);
+      for (const row of rows) copy[table].run(typeOf(row), stored, row.high, row.low);
+      if (stored === 1) counts.add("storedItems", rows.length);
     },
     replaced: (rows) => {
-      if (mayHaveSome) for (const { high, low } of rows) drop.run(high, low);
+      if (!mayHaveSome) return;
+      for (const { high, low } of rows) {
+        if (drop.get(high, low)?.stored === 1) counts.add("storedItems", -1);
+      }
     },
   };
 }

@@ -463,7 +463,14 @@ describe("restart", () => {
     first.close();
     const db = new Database(path);
     const later = ["unsealed", "parts", "part_places", "part_rare", "part_lists", "part_keys"];
-    for (const table of [...later, "pending_signatures", "pruned_items", "content_types", "bundle_passes"])
+    for (const table of [
+      ...later,
+      "pending_signatures",
+      "pruned_items",
+      "content_types",
+      "bundle_passes",
+      "stored_partitions",
+    ])
       db.run(`DROP TABLE ${table}`);
     db.run("DROP INDEX duplicates_of_bundle");
     for (const column of ["next_duplicated INTEGER NOT NULL DEFAULT 0", "duplicated_data_item_count INTEGER"])

@@ -1,0 +1,132 @@
+/**
+ * The ranges of heights whose data items are also in the columnar store.
+ *
+ * The index decides which heights queries read from the store, in the snapshot of the query: a partition is read from
+ * the moment that it is recorded, and no longer than its blocks are on the chain. Only rows of recorded partitions may
+ * be pruned as stored rows.
+ * Source: docs/reference/columnar.md#stores.
+ * @module
+ */
+import type { Database } from "bun:sqlite";
+import { type Id, idBytes } from "../../arweave/id.ts";
+import { prepare, prepareQuery } from "../sqlite.ts";
+import type { FilterKeys } from "./filter-key.ts";
+import type { Counts } from "./index-counters.ts";
+import { compareHalves, type Place, type PlaceHalves, packHeight, placeHigh, placeLow } from "./place.ts";
+
+/** Heights of the store that queries read, both inclusive. */
+export type StoredHeights = Readonly<{ first: number; last: number }>;
+
+/** A partition that the columnar store has loaded. */
+export type StoredPartition = StoredHeights &
+  Readonly<{
+    /** Hash of the block at `last`; null when unknown. */
+    lastBlock: Uint8Array | null;
+    /** Items of the partition that this index never had: those of another gateway's export. */
+    foreignItems: number;
+  }>;
+
+/** The partitions of one database, for the writer. Calls run inside the writer's transaction. */
+export type StoredPartitions = Readonly<{
+  /** Returns false, and changes nothing, when heights overlap or the chain has another block at `last`. */
+  add: (partition: StoredPartition) => boolean;
+  /** Ends partitions below a height. */
+  cutAt: (height: number) => void;
+  /** Removes the partition that ends with another block than the chain has at that height. */
+  checkBlock: (height: number, hash: Uint8Array) => void;
+}>;
+
+export function createStoredPartitions(db: Database, counts: Counts): StoredPartitions {
+  const overlapping = prepareQuery<{ first: number }>(
+    db,
+    "SELECT first FROM stored_partitions WHERE first <= ? AND written_last >= ? LIMIT 1",
+  );
+  const blockAt = prepareQuery<{ hash: Uint8Array }>(db, "SELECT hash FROM blocks WHERE height = ?");
+  const add = prepare(db, "INSERT INTO stored_partitions VALUES (?1, ?2, ?2, ?3, ?4)");
+  const cut = prepare(db, "UPDATE stored_partitions SET last = ?1 - 1, last_block = NULL WHERE last >= ?1");
+  const dropEmpty = prepareQuery<Dropped>(db, "DELETE FROM stored_partitions WHERE last < first RETURNING items");
+  const dropOther = prepareQuery<Dropped>(
+    db,
+    "DELETE FROM stored_partitions WHERE last = ? AND last_block IS NOT NULL AND last_block <> ? RETURNING items",
+  );
+  const uncount = (dropped: readonly Dropped[]): void => {
+    for (const { items } of dropped) counts.add("storedItems", -items);
+  };
+  return {
+    add: ({ first, last, lastBlock, foreignItems }) => {
+      if (first > last || overlapping.get(last, first) !== undefined) return false;
+      const block = blockAt.get(last);
+      if (block !== undefined && lastBlock !== null && Buffer.compare(block.hash, lastBlock) !== 0) return false;
+      add.run(first, last, lastBlock, foreignItems);
+      counts.add("storedItems", foreignItems);
+      return true;
+    },
+    cutAt: (height) => {
+      cut.run(height);
+      uncount(dropEmpty.all());
+    },
+    checkBlock: (height, hash) => {
+      uncount(dropOther.all(height, hash));
+    },
+  };
+}
+
+type Dropped = Readonly<{ items: number }>;
+
+/** The reader's calls for partitions. */
+export type StoredPartitionReads = Readonly<{
+  /** Heights that queries read from the columnar store, in order. */
+  heights: () => readonly StoredHeights[];
+  /** The first height above all partitions; 0 without one. */
+  nextHeight: () => number;
+  /** Whether a row of the store is listed: an id is listed at its lowest place, and by the index when it has the row. */
+  isListed: (id: Id, place: Place) => boolean;
+  /** Whether all transactions of a range are known and no bundle of it waits to be unbundled. */
+  isSettled: (heights: StoredHeights) => boolean;
+}>;
+
+export function createStoredPartitionReads(db: Database, keys: FilterKeys): StoredPartitionReads {
+  const indexed = prepareQuery<PlaceHalves>(
+    db,
+    `SELECT i.n >> 31 AS high, i.n & 0x7fffffff AS low
+     FROM postings p CROSS JOIN items i ON i.n = p.n WHERE p.key = ? AND i.id = ?`,
+  );
+  const pruned = prepareQuery<PlaceHalves>(
+    db,
+    `SELECT p.n >> 31 AS high, p.n & 0x7fffffff AS low FROM ${prunedOfId} ORDER BY p.n LIMIT 1`,
+  );
+  const heights = prepareQuery<StoredHeights>(db, "SELECT first, last FROM stored_partitions ORDER BY first");
+  const end = prepareQuery<{ last: number | null }>(db, "SELECT max(written_last) AS last FROM stored_partitions");
+  const unsettled = prepareQuery<{ n: number }>(
+    db,
+    `SELECT 1 AS n FROM bundles WHERE n BETWEEN ?1 AND ?2 AND state IN ('queued', 'unbundling')
+     UNION ALL SELECT 1 FROM missing WHERE n BETWEEN ?1 AND ?2 LIMIT 1`,
+  );
+  return {
+    heights: () => heights.all(),
+    nextHeight: () => (end.get()?.last ?? -1) + 1,
+    isListed: (id, place) => {
+      const bytes = idBytes(id);
+      const inIndex = indexed.get(keys.id(bytes), bytes);
+      const inStore = pruned.get(bytes);
+      if (inStore === undefined) return inIndex === undefined;
+      if (inIndex !== undefined && compareHalves(inIndex, inStore) < 0) return false;
+      return compareHalves(inStore, { high: placeHigh(place), low: placeLow(place) }) === 0;
+    },
+    isSettled: ({ first, last }) => unsettled.get(packHeight(first), packHeight(last + 1) - 1n) === undefined,
+  };
+}
+
+/** The pruned rows of an id (?1) that queries read from the store. */
+const prunedOfId = `pruned_items p WHERE substr(p.id, 1, 8) = substr(?1, 1, 8) AND p.id = ?1 AND p.stored = 1
+  AND EXISTS (SELECT 1 FROM stored_partitions s WHERE p.n >> 41 BETWEEN s.first AND s.last)`;
+
+/**
+ * Returns a test of whether a row of the index is hidden, because the store has the row of its id at a lower place.
+ * Without partitions no row is.
+ */
+export function createHiddenTest(db: Database): () => (row: PlaceHalves & Readonly<{ id: Uint8Array }>) => boolean {
+  const some = prepareQuery<{ first: number }>(db, "SELECT first FROM stored_partitions LIMIT 1");
+  const lower = prepareQuery<{ n: number }>(db, `SELECT 1 AS n FROM ${prunedOfId} AND p.n < (?2 << 31) | ?3 LIMIT 1`);
+  return () => (some.get() === undefined ? () => false : ({ id, high, low }) => lower.get(id, high, low) !== undefined);
+}
