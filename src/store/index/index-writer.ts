@@ -132,7 +132,7 @@ export type IndexWriter = Readonly<{
   stepBundlePass: (filters: BundleFilters, bounds: BundlePassBounds) => BundlePassStep;
   /** Removes item rows of stable heights by time of ingestion; their compact places and transactions stay. */
   pruneItems: (bounds: PruneBounds) => number;
-  /** Records a partition of the columnar store; false when its heights overlap, or its last block is not on the chain. */
+  /** Records a partition of the columnar store; false when heights overlap or its last block is not on the chain. */
   addStoredPartition: (partition: StoredPartition) => boolean;
   /** As `pruneItems`, for items that the columnar store has. @param places - Upper and lower halves, alternating. */
   pruneStoredItems: (places: Uint32Array) => number;

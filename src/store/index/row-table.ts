@@ -371,7 +371,11 @@ function prepareMove(db: Database, from: string, to: string): (place: PlaceHalve
 
 /** Compact places of one database. Calls run inside the writer's transaction. */
 type PrunedItems = Readonly<{
-  /** Stores the compact places of rows that are about to be removed from a table. @param stored - Whether the columnar store has them. */
+  /**
+   * Stores the compact places of rows that are about to be removed from a table.
+   *
+   * @param stored - 1 when the columnar store has the rows.
+   */
   add: (table: "items" | "duplicates", rows: readonly TableRow[], stored: 0 | 1) => void;
   /** Removes the compact places of rows that were added. */
   replaced: (rows: readonly PlaceHalves[]) => void;

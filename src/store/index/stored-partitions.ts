@@ -4,7 +4,7 @@
  * The index decides which heights queries read from the store, in the snapshot of the query: a partition is read from
  * the moment that it is recorded, and no longer than its blocks are on the chain. Only rows of recorded partitions may
  * be pruned as stored rows.
- * Source: docs/reference/columnar.md#stores.
+ * Source: docs/reference/columnar.md.
  * @module
  */
 import type { Database } from "bun:sqlite";
@@ -79,7 +79,7 @@ export type StoredPartitionReads = Readonly<{
   heights: () => readonly StoredHeights[];
   /** The first height above all partitions; 0 without one. */
   nextHeight: () => number;
-  /** Whether a row of the store is listed: an id is listed at its lowest place, and by the index when it has the row. */
+  /** Whether a row of the store is listed: not when the index has the row, or the id has a lower place. */
   isListed: (id: Id, place: Place) => boolean;
   /** Whether all transactions of a range are known and no bundle of it waits to be unbundled. */
   isSettled: (heights: StoredHeights) => boolean;
