@@ -2,14 +2,15 @@
  * The tables of an export: columns, and the values of a row.
  *
  * Names and types of the first three are those of ar-io-node's exports, so that its importers read these files;
- * offsets are 64 bits wide. `postings` is Cairn's own: what filters look for, sorted, so that a reader finds the rows
- * of a tag without reading all tags.
+ * offsets are 64 bits wide. `place`, the last column, and the table `postings` are Cairn's own: what filters look for,
+ * sorted, so that a reader finds the rows of a tag without reading all tags, and a row without reading all rows.
  * Source: docs/reference/columnar.md.
  * @module
  */
 import { signatureLayout } from "../arweave/signature.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
 import type { ExportBlock, ExportRow } from "../store/index/export-rows.ts";
+import { packPlace } from "../store/index/place.ts";
 import type { Column, ColumnValue } from "./record-batch.ts";
 
 /** A table of an export. */
@@ -57,6 +58,7 @@ export const exportColumns: Readonly<Record<ExportTable, readonly Column[]>> = {
     { name: "signature_type", type: "uint32", nullable: true },
     { name: "root_transaction_id", type: "bytes", nullable: true },
     { name: "root_parent_offset", type: "uint64", nullable: true },
+    { name: "place", type: "int64" },
   ],
   tags: [
     { name: "height", type: "uint64" },
@@ -66,29 +68,28 @@ export const exportColumns: Readonly<Record<ExportTable, readonly Column[]>> = {
     { name: "tag_name", type: "bytes" },
     { name: "tag_value", type: "bytes" },
     { name: "is_data_item", type: "boolean" },
+    { name: "place", type: "int64" },
   ],
   postings: [
     { name: "key", type: "uint64" },
-    { name: "height", type: "uint32" },
-    { name: "block_transaction_index", type: "uint16" },
-    { name: "offset", type: "int64" },
+    { name: "place", type: "int64" },
   ],
 };
 
 /** Columns whose values are different in nearly every row. */
 export const plainColumns: Readonly<Record<ExportTable, readonly string[]>> = {
   blocks: ["indep_hash", "previous_block", "nonce", "hash"],
-  transactions: ["id", "anchor", "data_root", "offset", "data_offset", "owner_offset", "signature_offset"],
+  transactions: ["id", "anchor", "data_root", "offset", "data_offset", "owner_offset", "signature_offset", "place"],
   tags: ["id"],
-  postings: ["offset"],
+  postings: ["place"],
 };
 
-/** Rows of a row group. Those of postings are small: a reader looks for one key. */
+/** Rows of a row group. A reader of one key or one place reads one, and the statistics of all. */
 export const rowGroupRows: Readonly<Record<ExportTable, number>> = {
   blocks: 50_000,
   transactions: 50_000,
   tags: 100_000,
-  postings: 10_000,
+  postings: 100_000,
 };
 
 /** Keys above this size are not exported: an RSA key is in the transaction that it signs. Bytes. */
@@ -118,6 +119,7 @@ export function transactionValues(row: ExportRow): ColumnValue[] {
     row.ownerAddress,
     row.transaction?.dataRoot ?? null,
     ...itemValues(row),
+    packPlace(row),
   ];
 }
 
@@ -150,6 +152,17 @@ function contentTypeOf({ tags }: ExportRow): string | null {
 }
 
 /** The values of each tag of a row. */
-export function tagValues({ tags, height, id, ingestedAt, transaction }: ExportRow): ColumnValue[][] {
-  return tags.map(({ name, value }, index) => [height, id, index, ingestedAt, name, value, transaction === null]);
+export function tagValues(row: ExportRow): ColumnValue[][] {
+  const { tags, height, id, ingestedAt, transaction } = row;
+  const place = packPlace(row);
+  return tags.map(({ name, value }, index) => [
+    height,
+    id,
+    index,
+    ingestedAt,
+    name,
+    value,
+    transaction === null,
+    place,
+  ]);
 }

@@ -47,7 +47,7 @@ export type ExportedFile = Readonly<{ table: ExportTable; path: string; rows: nu
 const batchRows = 10_000;
 
 /** The version of tables and records. */
-const schemaVersion = "1";
+const schemaVersion = "2";
 
 /**
  * Writes a partition, unless the run has written it before, and removes the files that it replaces.

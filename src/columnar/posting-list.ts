@@ -1,14 +1,15 @@
 /**
  * What filters look for in the rows of an export, sorted by key, then by place.
  *
- * A key is 36 bits of a hash of the kind and the value: two values may share a key, so a reader checks the row. Key and
- * number of the row are one integer below 2^53, so that they are sorted as one typed array.
+ * A key is 36 bits of a hash of the kind and the value, or of an id: two values may share a key, so a reader checks the
+ * row. Key and number of the row are one integer below 2^53, so that they are sorted as one typed array.
  * Source: docs/reference/columnar.md#postings.
  * @module
  */
 import { assert } from "../lib/assert.ts";
 import type { ExportRow } from "../store/index/export-rows.ts";
 import { createFilterKeys, filterSecretBytes } from "../store/index/filter-key.ts";
+import { packPlace } from "../store/index/place.ts";
 import type { ColumnValue } from "./record-batch.ts";
 
 /** Postings of rows, in memory. */
@@ -26,6 +27,8 @@ export type PostingKeys = Readonly<{
   recipient: (target: Uint8Array) => number;
   /** @param id - Of the item or transaction that contains the row. */
   parent: (id: Uint8Array) => number;
+  /** @param id - Of the row. */
+  id: (id: Uint8Array) => number;
   tag: (name: string, value: string) => number;
 }>;
 
@@ -38,14 +41,12 @@ const rowsMax = 2 ** 17;
 /** The keys of the index have 47 bits (src/store/index/filter-key.ts). */
 const droppedKeys = 2 ** 11;
 
-/** One row has at most this many postings (src/arweave/tags.ts): its tags, owner, target and parent. */
-const postingsPerRowMax = 2_048 + 3;
+/** One row has at most this many postings (src/arweave/tags.ts): its tags, id, owner, target and parent. */
+const postingsPerRowMax = 2_048 + 4;
 
 export function createPostingList(): PostingList {
   const entries = new Float64Array(entriesMax);
-  const heights = new Uint32Array(rowsMax);
-  const txIndexes = new Uint16Array(rowsMax);
-  const offsets = new Float64Array(rowsMax);
+  const places = new BigInt64Array(rowsMax);
   const keys = createPostingKeys();
   let count = 0;
   let rows = 0;
@@ -55,14 +56,14 @@ export function createPostingList(): PostingList {
     count += 1;
   };
   return {
-    add: ({ height, txIndex, offset, ownerAddress, target, parent, tags }) => {
+    add: (row) => {
+      const { id, ownerAddress, target, parent, tags } = row;
+      addKey(keys.id(id));
       addKey(keys.owner(ownerAddress));
       if (target !== null) addKey(keys.recipient(target));
       if (parent !== null) addKey(keys.parent(parent.id));
       for (const { name, value } of tags) addKey(keys.tag(name, value));
-      heights[rows] = height;
-      txIndexes[rows] = txIndex;
-      offsets[rows] = offset;
+      places[rows] = packPlace(row);
       rows += 1;
     },
     isFull: () => count + postingsPerRowMax > entriesMax || rows === rowsMax,
@@ -72,8 +73,7 @@ export function createPostingList(): PostingList {
         // A tag that occurs twice in a row is one posting.
         if (entry === before) continue;
         before = entry;
-        const row = entry % rowsMax;
-        yield [Math.floor(entry / rowsMax), heights[row] ?? 0, txIndexes[row] ?? 0, offsets[row] ?? 0];
+        yield [Math.floor(entry / rowsMax), places[entry % rowsMax] ?? 0n];
       }
       count = 0;
       rows = 0;
@@ -89,6 +89,13 @@ export function createPostingKeys(): PostingKeys {
     owner: (address) => shorten(keys.owner(address)),
     recipient: (target) => shorten(keys.recipient(target)),
     parent: (id) => shorten(keys.id(id)),
+    // An id is a hash already.
+    id: (id) =>
+      (id[0] ?? 0) * 2 ** 28 +
+      (id[1] ?? 0) * 2 ** 20 +
+      (id[2] ?? 0) * 2 ** 12 +
+      (id[3] ?? 0) * 16 +
+      ((id[4] ?? 0) >> 4),
     tag: (name, value) => shorten(keys.tag(name, value)),
   };
 }

@@ -10,6 +10,7 @@ import { exportPartition, type PartitionRequest } from "../../src/columnar/parti
 import { createPostingKeys } from "../../src/columnar/posting-list.ts";
 import { openExportRows } from "../../src/store/index/export-rows.ts";
 import { stableDepth } from "../../src/store/index/index-types.ts";
+import { packPlace } from "../../src/store/index/place.ts";
 import { temporaryFolder } from "../store/folder.ts";
 import { indexFile } from "../store/index/index-file.ts";
 import { createFixture } from "../store/index/index-fixture.ts";
@@ -84,6 +85,16 @@ describe(`an export of a random chain (seed ${seed})`, () => {
     );
   });
 
+  test("has the place of each row and of each tag", async () => {
+    using folder = temporaryFolder();
+    await exportPartition(requestOf(folder.path), chain.index);
+    const placesOf = async (table: "transactions" | "tags") =>
+      (await readTable(folder.path, table)).map(({ place }) => place);
+    const wanted = chain.rows.map(({ place, tags }) => ({ place: packPlace(place), tags }));
+    expect(await placesOf("transactions")).toEqual(wanted.map(({ place }) => place));
+    expect(await placesOf("tags")).toEqual(wanted.flatMap(({ place, tags }) => tags.map(() => place)));
+  });
+
   test("names the parent, the root and the byte of each item", async () => {
     using folder = temporaryFolder();
     await exportPartition(requestOf(folder.path), chain.index);
@@ -126,19 +137,21 @@ describe(`an export of a random chain (seed ${seed})`, () => {
     expect(found).toEqual(expected);
   });
 
-  test("has a posting for each owner, recipient, parent and tag, sorted by key, then by place", async () => {
+  test("has a posting for each id, owner, recipient, parent and tag, sorted by key, then by place", async () => {
     using folder = temporaryFolder();
     await exportPartition(requestOf(folder.path), chain.index);
     const postings = (await readTable(folder.path, "postings")).map((row) => [
-      Number(row["key"]),
-      ...[Number(row["height"]), Number(row["block_transaction_index"]), Number(row["offset"])],
+      BigInt(row["key"] as bigint),
+      BigInt(row["place"] as bigint),
     ]);
-    const sorted = postings.toSorted((a, b) => a.map((value, at) => value - (b[at] ?? 0)).find((by) => by !== 0) ?? 0);
+    const sorted = postings.toSorted((a, b) => Number((a[0] ?? 0n) - (b[0] ?? 0n) || (a[1] ?? 0n) - (b[1] ?? 0n)));
     expect(postings).toEqual(sorted);
     const keys = createPostingKeys();
-    const of = (key: number) => postings.filter(([found]) => found === key).map(([, ...place]) => place);
-    const placesOf = (rows: readonly ModelRow[]) =>
-      rows.map(({ place }) => [place.height, place.txIndex, place.offset]);
+    const of = (key: number) => postings.filter(([found]) => found === BigInt(key)).map(([, place]) => place);
+    const placesOf = (rows: readonly ModelRow[]) => rows.map(({ place }) => packPlace(place));
+    const [one] = chain.rows;
+    if (one === undefined) throw new Error("the chain has rows");
+    expect(of(keys.id(Buffer.from(one.id, "base64url")))).toEqual(placesOf([one]));
     const wanted = chain.rows.filter(({ tags }) => tags.some(({ name, value }) => name === "Type" && value === "a"));
     expect(of(keys.tag("Type", "a"))).toEqual(placesOf(wanted));
     const [{ ownerAddress } = { ownerAddress: "" }] = chain.rows;
