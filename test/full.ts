@@ -1,5 +1,5 @@
 /**
- * The second tier: published clients, a real browser, nginx, larger kill and fuzz runs, the rules of money on PostgreSQL.
+ * The second tier: published clients, ClickHouse, a real browser, nginx, larger kill and fuzz runs, the rules of money on PostgreSQL.
  * `bun run test:full`.
  *
  * Clients are installed from their own lockfiles. Every step runs, whatever became of those before it.
@@ -12,7 +12,7 @@ import { longTests } from "./tiers.ts";
 const root = resolve(import.meta.dir, "..");
 
 /** Folders of tests that need helpers; each test skips by name where its helper is missing. */
-const folders = ["test/clients", "test/full"].filter((folder) => existsSync(resolve(root, folder)));
+const folders = ["test/clients", "test/stores", "test/full"].filter((folder) => existsSync(resolve(root, folder)));
 
 /** Sizes of tests of the first tier that it would take too long for. */
 const sizes: readonly (readonly [file: string, sizes: Readonly<Record<string, string>>])[] = [
@@ -58,6 +58,7 @@ type Step = Readonly<{
 const steps: readonly Step[] = [
   { cwd: resolve(root, "test/clients"), command: [process.execPath, "install", "--frozen-lockfile"] },
   ...installedByNpm(),
+  { cwd: resolve(root, "test/stores"), command: [process.execPath, "install", "--frozen-lockfile"] },
   { cwd: root, command: [...test, ...folders] },
   { cwd: root, command: [...test, ...longTests] },
   ...sizes.map(([file, environment]) => ({ cwd: root, command: [...test, file], environment })),

@@ -61,4 +61,4 @@ export const longTests: readonly string[] = [
 ];
 
 /** Folders that only the second tier runs: published clients, servers beside the program, the binary. */
-export const helperFolders: readonly string[] = ["test/clients", "test/full", "test/binary"];
+export const helperFolders: readonly string[] = ["test/clients", "test/stores", "test/full", "test/binary"];

@@ -96,6 +96,8 @@ function mismatches(config: Config): string[] {
     faults.push("TLS_CERT_FILE and TLS_KEY_FILE must be set together");
   if (config.METRICS_ON_ADMIN_LISTEN && config.ADMIN_LISTEN === undefined)
     faults.push("METRICS_ON_ADMIN_LISTEN requires ADMIN_LISTEN: otherwise metrics are not served");
+  if (config.COLUMNAR_STORE === "clickhouse" && config.CLICKHOUSE_URL === undefined)
+    faults.push("COLUMNAR_STORE=clickhouse requires CLICKHOUSE_URL");
   return faults;
 }
 
@@ -195,6 +197,7 @@ const ourPrefixes = new RegExp(
     "UPLOAD",
     "TOP_UP",
     "CLICKHOUSE",
+    "COLUMNAR",
     "GRAPHQL",
     "QUERY",
     "SANDBOX",

@@ -70,10 +70,17 @@ const translators: readonly ((given: Given) => readonly Translation[])[] = [
   (given) => respelled(given, "LOG_LEVEL", /^(http|verbose|silly)$/, "debug"),
   // The container of ar-io-node itself, which executes its own queries.
   (given) => respelled(given, "GRAPHQL_HOST", /^core$/, undefined),
+  clickhouseTranslated,
 ];
 
 function respelled(given: Given, name: string, text: RegExp, value: string | undefined): Translation[] {
   return text.test(given(name) ?? "") ? [{ from: [name], name, value }] : [];
+}
+
+/** ar-io-node uses ClickHouse when it has the URL. */
+function clickhouseTranslated(given: Given): Translation[] {
+  if (given("CLICKHOUSE_URL") === undefined || given("COLUMNAR_STORE") !== undefined) return [];
+  return [{ from: ["CLICKHOUSE_URL"], name: "COLUMNAR_STORE", value: "clickhouse" }];
 }
 
 /** Builds TRUSTED_NODE_URL from the hosts and ports of ar-io-node's proxy, unless a URL is set. */
@@ -112,7 +119,7 @@ const sharedNames = /^(AWS_|NODE_OPTIONS$|HTTP_)/;
 const cacheKeepsItself = "not needed; the cache stays below CACHE_BYTES_MAX and leaves CACHE_FREE_BYTES_MIN free";
 const sourcesAreRanked = "not needed; sources are ranked by how often and how fast they respond";
 const limitsAreFixed = "not needed; time-outs, retries and connections have fixed limits";
-const noColumns = "no columnar store in this version; GraphQL responds from the index, or use GRAPHQL_HOST";
+const otherExports = "use cairn export or /svc/admin/export-parquet, whose options are in the request";
 const oneProcess = "not needed; there is one process, whose caches are in memory and in DATA_DIR";
 const dataFolder = "use DATA_DIR, which holds everything";
 const limiterInMemory = "not needed; the limits of a process are in its memory";
@@ -164,7 +171,8 @@ const foreignRows: readonly (readonly [RegExp, string, RegExp?])[] = [
     "use TRUSTED_ARNS_GATEWAY_URL, NAMES_FILE and the ARNS_ settings of `cairn --help`",
   ],
   [/^(AO_|NETWORK_AO_|ANT_AO_)/, "not needed; names are resolved by TRUSTED_ARNS_GATEWAY_URL and NAMES_FILE"],
-  [/^(CLICKHOUSE|PARQUET|ICEBERG)_/, noColumns],
+  [/^CLICKHOUSE_/, "use COLUMNAR_STORE and the CLICKHOUSE_ settings of `cairn --help`"],
+  [/^(PARQUET|ICEBERG)_/, otherExports],
   [/^GRAPHQL_HOST_HEADER$/, "use GRAPHQL_HOST with the name that the Host header is to have", /^$/],
   [/^TAG_SELECTIVITY$/, "not needed; queries choose the order of tags by themselves"],
   [/^WEBHOOK_EMIT_DATA_CACHED_EVENTS$/, "webhooks report what is indexed, not what is cached", /^false$/],

@@ -13,6 +13,7 @@ import {
   gatewayList,
   height,
   id,
+  identifier,
   list,
   listenAddress,
   listenHost,
@@ -402,6 +403,42 @@ export const graphqlSettings = {
     fallback: 4000,
     unit: "port",
     effect: "Port of GRAPHQL_HOST when the host has none.",
+  }),
+} as const;
+
+export const columnarSettings = {
+  COLUMNAR_STORE: setting({
+    read: choice("none", "clickhouse"),
+    fallback: "none",
+    unit: "none or clickhouse",
+    effect: "Columnar store of final heights: none, or the ClickHouse server at CLICKHOUSE_URL.",
+  }),
+  CLICKHOUSE_URL: setting({
+    read: url,
+    unit: "URL",
+    effect: "HTTP interface of ClickHouse.",
+  }),
+  CLICKHOUSE_USER: setting({
+    read: text,
+    unit: "text",
+    effect: "User of ClickHouse, who may create the database and its tables; unset is `default`.",
+  }),
+  CLICKHOUSE_PASSWORD: setting({
+    read: text,
+    unit: "text",
+    effect: "Password of CLICKHOUSE_USER.",
+    secret: true,
+  }),
+  CLICKHOUSE_DATABASE: setting({
+    read: identifier,
+    fallback: "cairn",
+    unit: "name",
+    effect: "Database of the tables. No other gateway may load the same database.",
+  }),
+  CLICKHOUSE_CLUSTER: setting({
+    read: identifier,
+    unit: "name",
+    effect: "Cluster in which tables are replicated and distributed; unset is one server.",
   }),
 } as const;
 

@@ -160,6 +160,12 @@ export function id(value: string): string {
   return value;
 }
 
+/** The name of a database or a cluster. */
+export function identifier(value: string): string {
+  if (!/^[A-Za-z_]\w{0,62}$/.test(value)) throw new Error("1–63 of A–Z, a–z, 0–9 and _, not a digit first");
+  return value;
+}
+
 /** A wallet's address in canonical base64url. */
 export function address(value: string): string {
   if (decodeBase64url(value)?.length !== 32) throw new Error("an address of 43 base64url characters");

@@ -11,6 +11,7 @@
 import {
   adminSettings,
   chainSettings,
+  columnarSettings,
   contentSettings,
   devSettings,
   graphqlSettings,
@@ -36,6 +37,7 @@ export const settingGroups = {
   Content: contentSettings,
   Names: nameSettings,
   GraphQL: graphqlSettings,
+  "Columnar store": columnarSettings,
   Webhooks: webhookSettings,
   "Rate limiter": limiterSettings,
   Uploads: uploadSettings,
@@ -55,6 +57,7 @@ export const settings = {
   ...contentSettings,
   ...nameSettings,
   ...graphqlSettings,
+  ...columnarSettings,
   ...webhookSettings,
   ...limiterSettings,
   ...uploadSettings,

@@ -41,7 +41,8 @@ export type HttpRequest = Readonly<{
   method: "GET" | "HEAD" | "POST";
   url: string;
   headers?: Readonly<Record<string, string>>;
-  body?: Uint8Array<ArrayBuffer>;
+  /** Bytes, or a file, which is read while it is sent. */
+  body?: Uint8Array<ArrayBuffer> | Blob;
   /**
    * Returns a body with its Content-Encoding: the coding of content by id is that of its tag. The body of a stream is
    * never decoded.

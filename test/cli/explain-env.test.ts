@@ -27,15 +27,17 @@ TRUSTED_NODE_HOST=arweave.net # the proxy's
 TRUSTED_GATEWAYS_URLS='{"https://a.test": 1, "https://b.test": {"priority": 2, "trusted": false}}'
 ARNS_RESOLVER_PRIORITY_ORDER=gateway
 CLICKHOUSE_PASSWORD=hidden-too
+PARQUET_PATH=./parquet
 START_HEIHGT=1
 `);
     expect(err).toBe("");
     expect(code).toBe(0);
-    expect(out).toBe(`taken (4):
+    expect(out).toBe(`taken (5):
   ADMIN_API_KEY
   AR_IO_WALLET
   ENVOY_PORT: as GATEWAY_PORT
   TRUSTED_GATEWAYS_URLS
+  CLICKHOUSE_PASSWORD
 
 translated (1):
   TRUSTED_NODE_HOST: TRUSTED_NODE_URL=https://arweave.net
@@ -44,7 +46,7 @@ not read, same behaviour here (1):
   ARNS_RESOLVER_PRIORITY_ORDER: use NAMES_FILE and TRUSTED_ARNS_GATEWAY_URL, which are asked in this order; on-demand is not supported
 
 without effect here; what to use instead (1):
-  CLICKHOUSE_PASSWORD: no columnar store in this version; GraphQL responds from the index, or use GRAPHQL_HOST
+  PARQUET_PATH: use cairn export or /svc/admin/export-parquet, whose options are in the request
 
 not a setting of this version (1):
   START_HEIHGT: did you mean START_HEIGHT?

@@ -134,6 +134,7 @@ describe("the environment of an ar-io-node operator", () => {
     const kinds = Object.groupBy(explainEnvironment(operators), ({ kind }) => kind);
     expect(kinds.unknown).toBeUndefined();
     expect(kinds.translated?.map(({ name, note }) => [name, note])).toEqual([
+      ["CLICKHOUSE_URL", "COLUMNAR_STORE=clickhouse"],
       ["FALLBACK_NODE_HOST", "TRUSTED_NODE_URL=https://arweave.net,http://peers.arweave.xyz:1984"],
       ["FALLBACK_NODE_PORT", "TRUSTED_NODE_URL=https://arweave.net,http://peers.arweave.xyz:1984"],
       ["LOG_FORMAT", "LOG_FORMAT=pretty"],
@@ -167,6 +168,12 @@ describe("the environment of an ar-io-node operator", () => {
       { LOG_LEVEL: "warn", LOG_FORMAT: "json" },
       { LOG_LEVEL: "warn", LOG_FORMAT: "json" },
     ],
+    [
+      { CLICKHOUSE_URL: "http://clickhouse:8123/" },
+      { COLUMNAR_STORE: "clickhouse", CLICKHOUSE_URL: "http://clickhouse:8123" },
+    ],
+    [{ CLICKHOUSE_URL: "http://clickhouse:8123", COLUMNAR_STORE: "none" }, { COLUMNAR_STORE: "none" }],
+    [{ CLICKHOUSE_URL: "" }, { COLUMNAR_STORE: "none", CLICKHOUSE_URL: undefined }],
     [{ ENVOY_PORT: "3100", PORT: "4000" }, { GATEWAY_PORT: 3100 }],
   ])("%j is %j", (environment, values) => {
     const { config, complaints } = readConfig(environment, "serve");
@@ -181,7 +188,7 @@ describe("the environment of an ar-io-node operator", () => {
     ["ENABLE_X_402_USDC_DATA_EGRESS", "false"],
     ["RATE_LIMITER_TYPE", "memory"],
     ["START_WRITERS", "true"],
-    ["CLICKHOUSE_URL", ""],
+    ["PARQUET_EXPORT_DIR", ""],
   ])("%s=%s requests the only behaviour, without a warning", (name, value) => {
     expect(readConfig({ [name]: value }, "serve").warnings).toEqual([]);
     expect(explainEnvironment({ [name]: value })[0]?.kind).toBe("same");

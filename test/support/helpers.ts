@@ -20,6 +20,12 @@ export const clientLibraries: Need = {
   what: "test/clients/node_modules (bun install --cwd test/clients)",
 };
 
+/** ClickHouse's engine, half a gigabyte. */
+export const clickhouseEngine: Need = {
+  there: existsSync(resolve(import.meta.dir, "../stores/node_modules")),
+  what: "test/stores/node_modules (bun install --cwd test/stores)",
+};
+
 /** Declares a test that runs where the need is there. */
 export function testWith(need: Need, name: string, body: () => void | Promise<void>, timeoutMs?: number): void {
   if (need.there) test(name, body, timeoutMs);

@@ -1,0 +1,45 @@
+/**
+ * ClickHouse for tests: the engine of test/stores in a process of its own.
+ * @module
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+
+const stores = resolve(import.meta.dir, "../stores");
+
+/** A running server. */
+export type ClickhouseServer = Readonly<{
+  url: string;
+  /** Ends the process as a crash does; its data stays until `close`. */
+  kill: () => Promise<void>;
+  close: () => Promise<void>;
+}>;
+
+/** Starts a server. @param folder - Its data; unset is a temporary folder, which `close` removes. */
+export async function openClickhouseServer(
+  options: Readonly<{ password?: string; folder?: string }> = {},
+): Promise<ClickhouseServer> {
+  const temporary = options.folder === undefined ? mkdtempSync(join(tmpdir(), "cairn-clickhouse-")) : undefined;
+  const folder = options.folder ?? temporary ?? "";
+  const command = [process.execPath, join(stores, "clickhouse-server.ts"), folder, options.password ?? ""];
+  const server = Bun.spawn(command, { cwd: stores, stdout: "pipe", stderr: "inherit" });
+  const { value } = await server.stdout.getReader().read();
+  const port = Number(new TextDecoder().decode(value));
+  const kill = async (): Promise<void> => {
+    server.kill("SIGKILL");
+    await server.exited;
+  };
+  if (!(port > 0)) {
+    await kill();
+    throw new Error("the engine of test/stores did not start");
+  }
+  return {
+    url: `http://127.0.0.1:${port}`,
+    kill,
+    close: async () => {
+      await kill();
+      if (temporary !== undefined) rmSync(temporary, { recursive: true, force: true });
+    },
+  };
+}
