@@ -8,7 +8,7 @@
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { isJsonArray, isJsonObject, readJson } from "../lib/json.ts";
+import { isJsonArray, isJsonObject, type JsonValue, readJson } from "../lib/json.ts";
 import { replaceFile } from "../store/durable-file.ts";
 import type { ExportRow, ExportRows } from "../store/index/export-rows.ts";
 import {
@@ -205,6 +205,31 @@ export function writtenPartitions(folder: string): PartitionHeights[] {
       return heights === null ? [] : [{ start: Number(heights[1]), end: Number(heights[2]) }];
     })
     .sort((a, b) => a.start - b.start);
+}
+
+/**
+ * The files of a partition, by its record.
+ *
+ * @returns Undefined without a record of this schema.
+ */
+export function readPartitionFiles(
+  folder: string,
+  heights: Pick<PartitionRequest, "start" | "end">,
+): readonly ExportedFile[] | undefined {
+  const record = readRecord(recordPath({ folder, ...heights }));
+  if (!isJsonObject(record) || record["schema"] !== schemaVersion || !isJsonArray(record["files"])) return undefined;
+  return record["files"].flatMap((file) => readFile(file) ?? []);
+}
+
+const filePath = /^(\w+)\/data\/height=\d+-\d+\/[\w.-]+\.parquet$/;
+
+function readFile(file: JsonValue): ExportedFile | undefined {
+  if (!isJsonObject(file)) return undefined;
+  const { table: name, path, rows, bytes, sha256 } = file;
+  const table = exportTables.find((known) => known === name);
+  if (table === undefined || typeof path !== "string" || filePath.exec(path)?.[1] !== table) return undefined;
+  if (typeof rows !== "number" || typeof bytes !== "number" || typeof sha256 !== "string") return undefined;
+  return { table, path, rows, bytes, sha256 };
 }
 
 /** Removes the files of earlier runs: of this partition, and of smaller partitions within its heights. */
