@@ -88,6 +88,7 @@ export const failures = {
   busy: row(503, "Service busy", soon),
   not_synced: row(503, "Chain state not available yet", soon),
   worker_failed: row(500, "Internal Server Error"),
+  columnar_store_unavailable: row(503, "Columnar store unavailable", { ...soon, ...explained }),
   fiat_oracle_unavailable: row(503, "Fiat Oracle Unavailable", soon),
   pricing_oracle_unavailable: row(503, "Pricing Oracle Unavailable", soon),
   transaction_fault: row(503, "Error while processing transaction!", soon),

@@ -3,6 +3,8 @@
  * @module
  */
 import { GraphQLError } from "graphql";
+import { createMergedPages } from "../src/columnar/merged-pages.ts";
+import { type ColumnStoreOptions, openColumnStore } from "../src/columnar/open-store.ts";
 import {
   createGraphqlServer,
   type GraphqlJob,
@@ -20,21 +22,38 @@ export { ping };
 // Content stays fast while expensive queries run (bench/attacks.ts).
 giveWay();
 
-const servers = new Map<string, GraphqlServer>();
+const servers = new Map<string, Promise<GraphqlServer>>();
+
+/** The signal of the present request: a thread executes one at a time. */
+let current = AbortSignal.abort();
+
+/** A request, and the columnar store that has the rows of stored heights; undefined without one. */
+export type QueryJob = GraphqlJob & Readonly<{ store: ColumnStoreOptions | undefined }>;
 
 /** Executes one request. */
-export async function executeQuery(job: GraphqlJob): Promise<GraphqlReply> {
-  return await serverOf(job)(job.request, job.mediaType, () => {
+export async function executeQuery(job: QueryJob): Promise<GraphqlReply> {
+  const server = await serverOf(job);
+  current = AbortSignal.timeout(Math.max(1, job.endsAtMs - systemClock()));
+  return await server(job.request, job.mediaType, () => {
     if (systemClock() > job.endsAtMs)
       throw new GraphQLError("The query took too long.", { extensions: { code: "QUERY_TIMEOUT" } });
   });
 }
 
-function serverOf({ indexPath, contentFolder }: GraphqlJob): GraphqlServer {
-  const before = servers.get(indexPath);
+function serverOf(job: QueryJob): Promise<GraphqlServer> {
+  const before = servers.get(job.indexPath);
   if (before !== undefined) return before;
-  const index = openIndexReader(indexPath);
-  const server = createGraphqlServer({ index, signatures: createSignatureSource(index, contentFolder) });
-  servers.set(indexPath, server);
-  return server;
+  const opened = openServer(job);
+  servers.set(job.indexPath, opened);
+  // The next request tries again.
+  opened.catch(() => servers.delete(job.indexPath));
+  return opened;
+}
+
+async function openServer({ indexPath, contentFolder, store }: QueryJob): Promise<GraphqlServer> {
+  const reader = openIndexReader(indexPath);
+  const signatures = createSignatureSource(reader, contentFolder);
+  if (store === undefined) return createGraphqlServer({ index: reader, signatures });
+  const pages = createMergedPages(reader, await openColumnStore(store), () => current);
+  return createGraphqlServer({ index: { ...reader, ...pages }, signatures });
 }

@@ -43,6 +43,9 @@ export type PartitionRequest = Readonly<{
 /** A file of a partition; its path is relative to the folder of the export. */
 export type ExportedFile = Readonly<{ table: ExportTable; path: string; rows: number; bytes: number; sha256: string }>;
 
+/** A complete partition in a folder of exports. */
+export type LoadedPartition = PartitionHeights & Readonly<{ folder: string; files: readonly ExportedFile[] }>;
+
 /** Rows of one batch on its way to the writer. */
 const batchRows = 10_000;
 
@@ -218,7 +221,16 @@ export function readPartitionFiles(
 ): readonly ExportedFile[] | undefined {
   const record = readRecord(recordPath({ folder, ...heights }));
   if (!isJsonObject(record) || record["schema"] !== schemaVersion || !isJsonArray(record["files"])) return undefined;
-  return record["files"].flatMap((file) => readFile(file) ?? []);
+  const files = record["files"].map(readFile);
+  const known = files.filter((file) => file !== undefined);
+  return known.length === files.length ? known : undefined;
+}
+
+/** Reads the record of a complete partition. @throws Error when the folder has none, or it is damaged. */
+export function readPartition(folder: string, { start, end }: PartitionHeights): LoadedPartition {
+  const files = readPartitionFiles(folder, { start, end });
+  if (files === undefined) throw new Error(`${folder} has no valid record of the heights ${start} to ${end}`);
+  return { start, end, folder, files };
 }
 
 const filePath = /^(\w+)\/data\/height=\d+-\d+\/[\w.-]+\.parquet$/;

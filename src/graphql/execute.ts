@@ -125,7 +125,7 @@ async function resolveAll(execution: Execution): Promise<Resolution> {
     try {
       writers.push({ key: field.key, write: await resolve(field, execution) });
     } catch (error) {
-      if (!isPublic(error)) defects.push(error);
+      if (!isPublic(error) || error.cause !== undefined) defects.push(error);
       errors.push(locate(error, field).toJSON());
       // A null where the schema allows none makes the whole of `data` null: the rest need not be read.
       if (!nullableRoots.has(field.name)) return { writers: undefined, errors, defects };

@@ -38,6 +38,8 @@ export function openForWriting(path: string, options: WriteOptions): Database {
     try {
       db.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
       db.run(`PRAGMA page_size = ${pageBytes}`);
+      // Only a new file takes it: `releaseFreePages` returns space of removed rows.
+      db.run("PRAGMA auto_vacuum = INCREMENTAL");
       db.run("PRAGMA journal_mode = WAL");
       db.run(`PRAGMA synchronous = ${options.synchronous}`);
       db.run(`PRAGMA journal_size_limit = ${walBytesStored}`);
@@ -121,6 +123,23 @@ export function closeDatabase(db: Database): void {
   for (const statement of prepared.get(db) ?? []) statement.finalize();
   prepared.delete(db);
   db.close(true);
+}
+
+/** Pages that one step releases: bounds the log and the time that readers wait. */
+const pagesReleasedPerStep = 2_000;
+
+/** Returns free pages to the file system, in short transactions, unless the file was made without that ability. */
+export function releaseFreePages(db: Database): void {
+  const free = prepareQuery<{ freelist_count: number }>(db, "PRAGMA freelist_count");
+  const count = (): number => free.get()?.freelist_count ?? 0;
+  for (let before = count(); before > 0; ) {
+    db.run(`PRAGMA incremental_vacuum(${pagesReleasedPerStep})`);
+    const after = count();
+    if (after >= before) break;
+    before = after;
+  }
+  free.finalize();
+  db.run("PRAGMA wal_checkpoint(PASSIVE)");
 }
 
 /** A statement that reads rows. `Row` declares the columns of the SQL and is not checked against it. */

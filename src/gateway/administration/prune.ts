@@ -7,6 +7,7 @@
  * @module
  */
 
+import { explainError, Failure } from "../../failures.ts";
 import { type IndexReader, stableDepth } from "../../store/index/index-types.ts";
 import type { IndexWriterCalls } from "../../store/index/index-writer-calls.ts";
 
@@ -20,7 +21,7 @@ export type PruneOptions = Readonly<{
 
 export type PruneParts = Readonly<{
   reader: Pick<IndexReader, "tip" | "heightsWithItems">;
-  index: Pick<IndexWriterCalls, "pruneItems">;
+  index: Pick<IndexWriterCalls, "pruneItems" | "releaseSpace">;
 }>;
 
 /** Removes items and returns their number. Rejects with Failure `busy`, or with the signal's reason. */
@@ -48,7 +49,72 @@ export function createPrune({ reader, index }: PruneParts): Prune {
       removed += await index.pruneItems(bounds);
       next = end + 1;
     }
+    if (removed > 0) await index.releaseSpace();
     return removed;
+  };
+}
+
+/** Confirms rows by the columnar store. */
+export type StoreConfirmation = Readonly<{
+  /** Checks that the store has all rows of the partition that begins at a height. Rejects with the reason. */
+  partition: (first: number, signal: AbortSignal) => Promise<void>;
+  /** The places of items that the store has: upper and lower halves, alternating. */
+  items: (
+    request: Readonly<{ heights: Readonly<{ start: number; end: number }>; ingestedBefore: number }>,
+    signal: AbortSignal,
+  ) => Promise<Uint32Array>;
+}>;
+
+/** Parts of {@link createStoredPrune}. */
+export type StoredPruneParts = Readonly<{
+  reader: Pick<IndexReader, "heightsWithItems" | "storedPartitions">;
+  index: Pick<IndexWriterCalls, "pruneStoredItems" | "releaseSpace">;
+  confirm: StoreConfirmation;
+}>;
+
+/**
+ * Removes only rows that the columnar store has confirmed, one by one. A partition that is not confirmed stays, and the
+ * call rejects with Failure `columnar_store_unavailable` after the others are pruned.
+ */
+export function createStoredPrune({ reader, index, confirm }: StoredPruneParts): Prune {
+  const pruneHeights = async (
+    first: number,
+    last: number,
+    ingestedBefore: number,
+    signal: AbortSignal,
+  ): Promise<number> => {
+    let removed = 0;
+    for (let next = first; next <= last; ) {
+      signal.throwIfAborted();
+      const end = lastOfStep(reader.heightsWithItems(next, last, blocksPerStep));
+      if (end === undefined) break;
+      const places = await confirm.items({ heights: { start: next, end }, ingestedBefore }, signal);
+      removed += await index.pruneStoredItems(places);
+      next = end + 1;
+    }
+    return removed;
+  };
+  return async ({ indexedBefore, startHeight, endHeight }, signal) => {
+    let removed = 0;
+    const faults: unknown[] = [];
+    for (const { first, last } of reader.storedPartitions.heights()) {
+      if (last < startHeight || first > endHeight) continue;
+      try {
+        await confirm.partition(first, signal);
+        removed += await pruneHeights(Math.max(first, startHeight), Math.min(last, endHeight), indexedBefore, signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        faults.push(error);
+      }
+    }
+    if (removed > 0) await index.releaseSpace();
+    const [fault] = faults;
+    if (fault === undefined) return removed;
+    throw new Failure(
+      "columnar_store_unavailable",
+      { removed, partitions: faults.length, reason: explainError(fault) },
+      fault,
+    );
   };
 }
 

@@ -8,6 +8,7 @@
 import type { Database } from "bun:sqlite";
 import { type BlockHash, blockHashBytes, blockHashFromBytes, type Id, idBytes, idFromBytes } from "../../arweave/id.ts";
 import { assert } from "../../lib/assert.ts";
+import { encodeBase64url } from "../../lib/base64url.ts";
 import { prepareQuery } from "../sqlite.ts";
 import type { FilterKeys } from "./filter-key.ts";
 import { unpackText } from "./header-texts.ts";
@@ -269,7 +270,7 @@ function itemSpanOf({ low, fine, id, digest, size }: ItemSpanRow): ItemSpan {
 }
 
 /** The reader's calls for ids. */
-export type Locations = Pick<IndexReader, "locate" | "placeOf" | "placesOf">;
+export type Locations = Pick<IndexReader, "locate" | "placeOf" | "placesOf" | "ownerKey">;
 
 type PlaceRow = Readonly<{ high: number; low: number; fine: number }>;
 
@@ -330,7 +331,13 @@ export function createLocations(db: Database, keys: FilterKeys): Locations {
   const rootAt = at("id, size", ["items", "duplicates"]);
   const parentAt = at("id, 0 AS size", ["items", "duplicates", "bundles"]);
 
+  const owner = prepareQuery<{ key: Uint8Array }>(db, "SELECT key FROM owners WHERE address = ?");
+
   return {
+    ownerKey: (address) => {
+      const found = owner.get(idBytes(address));
+      return found === undefined ? undefined : encodeBase64url(found.key);
+    },
     placeOf: (id) => {
       const bytes = idBytes(id);
       const row = canonical.get(keys.id(bytes), bytes);

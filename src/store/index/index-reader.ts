@@ -84,6 +84,7 @@ export function openIndexReader(path: string, options: IndexReaderOptions = {}):
     locate: (id) => inSnapshot(db, () => locations.locate(id)),
     placeOf: locations.placeOf,
     placesOf: (id) => inSnapshot(db, () => locations.placesOf(id)),
+    ownerKey: locations.ownerKey,
     row: pages.row,
     page: pages.page,
     count: pages.count,

@@ -231,7 +231,7 @@ CREATE TABLE bundle_passes (
 
 /**
  * Ranges of heights whose data items are also in the columnar store (stored-partitions.ts), both inclusive.
- *   last         the last height that queries read there: lower than `written_last` after a rollback
+ *   last         the last height that queries read there: lower than `written_last` after a rollback, even than `first`
  *   last_block   hash of the block at `last`; NULL when unknown
  *   items        data items of the range that have been only in the store since it was added
  * pruned_items.stored: 1 for a row that the columnar store had when it was pruned.

@@ -441,6 +441,8 @@ export type IndexReader = Readonly<{
   placeOf: (id: Id) => Place | undefined;
   /** The canonical place first, then the other places in order. */
   placesOf: (id: Id) => readonly Place[];
+  /** The public key of an owner, base64url; undefined for an address that signed no row. */
+  ownerKey: (address: Address) => string | undefined;
   /** One row with all columns. */
   row: (id: Id) => PageRow | undefined;
   /** At most `limit` rows in place order, and whether more follow. */

@@ -73,6 +73,7 @@ export function createIndexWriterCalls(path: string, run: (job: WriteJob) => Pro
     pruneItems: calling("pruneItems"),
     addStoredPartition: calling("addStoredPartition"),
     pruneStoredItems: calling("pruneStoredItems"),
+    releaseSpace: calling("releaseSpace"),
     checkpoint: calling("checkpoint"),
   };
 }

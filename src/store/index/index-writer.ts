@@ -12,7 +12,7 @@ import { type BlockHash, blockHashBytes, type Id } from "../../arweave/id.ts";
 import { assert } from "../../lib/assert.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { type Clock, unixSeconds } from "../../lib/clock.ts";
-import { closeDatabase, inTransaction, openForWriting, prepareQuery } from "../sqlite.ts";
+import { closeDatabase, inTransaction, openForWriting, prepareQuery, releaseFreePages } from "../sqlite.ts";
 import {
   type BundlePassBounds,
   type BundlePasses,
@@ -136,6 +136,8 @@ export type IndexWriter = Readonly<{
   addStoredPartition: (partition: StoredPartition) => boolean;
   /** As `pruneItems`, for items that the columnar store has. @param places - Upper and lower halves, alternating. */
   pruneStoredItems: (places: Uint32Array) => number;
+  /** Returns the space of removed rows to the file system. Files of earlier releases stay as large as they are. */
+  releaseSpace: () => void;
   /** Folds the log into the file as far as possible without waiting for readers; called when idle. */
   checkpoint: () => void;
   close: () => void;
@@ -193,6 +195,7 @@ export function openIndexWriter(path: string, options: IndexWriterOptions): Inde
     ...bundleSteps(parts),
     addStoredPartition: (partition) => step(() => partitions.add(partition)),
     pruneStoredItems: createStoredPruning(step, rows),
+    releaseSpace: () => releaseFreePages(db),
     checkpoint: () => {
       db.run("PRAGMA wal_checkpoint(PASSIVE)");
     },

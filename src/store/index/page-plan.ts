@@ -62,8 +62,8 @@ const lastPlace = 2n ** 63n - 1n;
 export function createPlanner(db: Database, keys: FilterKeys): Planner {
   const childrenOf = createChildRanges(db, keys);
   return (plan) => {
-    const bounds = boundsOf(plan);
-    const isEmpty = bounds.first > bounds.last || matchesNothing(plan);
+    const bounds = placeBounds(plan);
+    const isEmpty = isEmptyBounds(bounds) || matchesNothing(plan);
     const ranges = isEmpty ? [] : rangesWithin(bounds, listed(plan.bundledIn), childrenOf);
     return {
       ranges: plan.order === "asc" ? ranges : ranges.toReversed(),
@@ -83,7 +83,15 @@ function listed<Value>(list: readonly Value[] | null | undefined): readonly Valu
   return list === null || list === undefined || list.length === 0 ? undefined : list;
 }
 
-function boundsOf({ block, after, order }: PagePlan): Readonly<{ first: bigint; last: bigint }> {
+/** Packed places, both inclusive. */
+export type PlaceBounds = Readonly<{ first: bigint; last: bigint }>;
+
+export function isEmptyBounds({ first, last }: PlaceBounds): boolean {
+  return first > last;
+}
+
+/** The places of a plan: its heights, after its cursor. */
+export function placeBounds({ block, after, order }: PagePlan): PlaceBounds {
   const isBounded = block?.min !== undefined || block?.max !== undefined;
   const highest = isBounded ? pendingHeight - 1 : pendingHeight;
   const min = Math.max(0, block?.min ?? 0);
@@ -206,6 +214,13 @@ function ingestedOf({ ingestedAt }: PagePlan): Walk["ingested"] {
 }
 
 function createCheck(plan: PagePlan): Walk["matches"] {
+  const check = createRowCheck(plan);
+  return (row, { parents }) =>
+    check(row) && (parents === undefined || (row.kind === "item" && parents.includes(row.parentOffset)));
+}
+
+/** Returns a test of all filters of a plan except for the parent and the place. */
+export function createRowCheck(plan: PagePlan): (row: Omit<CheckedRow, "parentOffset">) => boolean {
   const ids = setOf(plan.ids);
   const owners = setOf(plan.owners);
   const recipients = setOf(plan.recipients);
@@ -215,19 +230,18 @@ function createCheck(plan: PagePlan): Walk["matches"] {
     values: new Set(values),
     isWanted: op === "EQ",
   }));
-  const tests: readonly Walk["matches"][] = [
+  const tests: readonly ((row: Omit<CheckedRow, "parentOffset">) => boolean)[] = [
     (row) => ids?.has(row.id) ?? true,
     (row) => owners?.has(row.ownerAddress) ?? true,
     (row) => recipients?.has(row.target) ?? true,
     (row) => plan.bundledIn !== null || row.kind === "transaction",
-    (row, { parents }) => parents === undefined || (row.kind === "item" && parents.includes(row.parentOffset)),
     (row) => ingested === undefined || (row.ingestedAt >= ingested.min && row.ingestedAt <= ingested.max),
     (row) =>
       tags.every(
         ({ name, values, isWanted }) => row.tags.some((tag) => tag.name === name && values.has(tag.value)) === isWanted,
       ),
   ];
-  return (row, range) => tests.every((test) => test(row, range));
+  return (row) => tests.every((test) => test(row));
 }
 
 function setOf(list: readonly string[] | undefined): ReadonlySet<string> | undefined {

@@ -89,6 +89,11 @@ export function placeOfRow({ high, low, fine }: PlaceHalves & Readonly<{ fine: n
   return placeOfHalves(high, low === 0 ? -1 : low * stepBytes + fine);
 }
 
+/** The place of a packed place and the row's exact offset. */
+export function placeOfPacked(packed: bigint, offset: number): Place {
+  return placeOfHalves(Number(packed >> 31n), offset);
+}
+
 /** The place of the transaction that contains a place. */
 export function rootPlace({ height, txIndex }: Place): Place {
   return { height, txIndex, offset: -1 };

@@ -2,7 +2,8 @@
  * The ranges of heights whose data items are also in the columnar store.
  *
  * The index decides which heights queries read from the store, in the snapshot of the query: a partition is read from
- * the moment that it is recorded, and no longer than its blocks are on the chain. Only rows of recorded partitions may
+ * the moment that it is recorded, and no longer than its blocks are on the chain. Heights are recorded once: those that a
+ * rollback took from a partition stay in the index. Only rows of recorded partitions may
  * be pruned as stored rows.
  * Source: docs/reference/columnar.md.
  * @module
@@ -32,7 +33,7 @@ export type StoredPartitions = Readonly<{
   add: (partition: StoredPartition) => boolean;
   /** Ends partitions below a height. */
   cutAt: (height: number) => void;
-  /** Removes the partition that ends with another block than the chain has at that height. */
+  /** Empties the partition that ends with another block than the chain has at that height. */
   checkBlock: (height: number, hash: Uint8Array) => void;
 }>;
 
@@ -44,13 +45,18 @@ export function createStoredPartitions(db: Database, counts: Counts): StoredPart
   const blockAt = prepareQuery<{ hash: Uint8Array }>(db, "SELECT hash FROM blocks WHERE height = ?");
   const add = prepare(db, "INSERT INTO stored_partitions VALUES (?1, ?2, ?2, ?3, ?4)");
   const cut = prepare(db, "UPDATE stored_partitions SET last = ?1 - 1, last_block = NULL WHERE last >= ?1");
-  const dropEmpty = prepareQuery<Dropped>(db, "DELETE FROM stored_partitions WHERE last < first RETURNING items");
-  const dropOther = prepareQuery<Dropped>(
+  const empty = prepare(
     db,
-    "DELETE FROM stored_partitions WHERE last = ? AND last_block IS NOT NULL AND last_block <> ? RETURNING items",
+    "UPDATE stored_partitions SET last = first - 1 WHERE last = ? AND last_block IS NOT NULL AND last_block <> ?",
   );
-  const uncount = (dropped: readonly Dropped[]): void => {
-    for (const { items } of dropped) counts.add("storedItems", -items);
+  const foreign = prepareQuery<{ items: number }>(
+    db,
+    "SELECT items FROM stored_partitions WHERE last < first AND items > 0",
+  );
+  const forget = prepare(db, "UPDATE stored_partitions SET items = 0 WHERE last < first");
+  const uncountEmpty = (): void => {
+    for (const { items } of foreign.all()) counts.add("storedItems", -items);
+    forget.run();
   };
   return {
     add: ({ first, last, lastBlock, foreignItems }) => {
@@ -63,15 +69,13 @@ export function createStoredPartitions(db: Database, counts: Counts): StoredPart
     },
     cutAt: (height) => {
       cut.run(height);
-      uncount(dropEmpty.all());
+      uncountEmpty();
     },
     checkBlock: (height, hash) => {
-      uncount(dropOther.all(height, hash));
+      if (empty.run(height, hash).changes > 0) uncountEmpty();
     },
   };
 }
-
-type Dropped = Readonly<{ items: number }>;
 
 /** The reader's calls for partitions. */
 export type StoredPartitionReads = Readonly<{
@@ -95,7 +99,10 @@ export function createStoredPartitionReads(db: Database, keys: FilterKeys): Stor
     db,
     `SELECT p.n >> 31 AS high, p.n & 0x7fffffff AS low FROM ${prunedOfId} ORDER BY p.n LIMIT 1`,
   );
-  const heights = prepareQuery<StoredHeights>(db, "SELECT first, last FROM stored_partitions ORDER BY first");
+  const heights = prepareQuery<StoredHeights>(
+    db,
+    "SELECT first, last FROM stored_partitions WHERE first <= last ORDER BY first",
+  );
   const end = prepareQuery<{ last: number | null }>(db, "SELECT max(written_last) AS last FROM stored_partitions");
   const unsettled = prepareQuery<{ n: number }>(
     db,

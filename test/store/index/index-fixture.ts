@@ -48,10 +48,11 @@ const tagNames = ["App-Name", "Type", "Content-Type", "Unix-Time"];
 const tagValues = ["a", "b", "c", "application/json", "image/png", "1700000000"];
 const noColumns = { tags: true, ownerKey: true, parent: true, block: true };
 
-/** Makes a fixture for an empty index. */
+/** Makes a fixture for an empty index. @param prunes - Whether steps prune items. */
 export function createFixture(
   random: Random,
   open: (clock: () => number) => Readonly<{ writer: IndexWriter; reader: IndexReader }>,
+  prunes = true,
 ): Fixture {
   const state: State = { rows: [], nowMs: 1_700_000_000_000, blocks: [], bundles: [], pendingIds: [] };
   const { writer, reader } = open(() => state.nowMs);
@@ -71,7 +72,7 @@ export function createFixture(
       else if (dice < 85) addPending(parts);
       else if (dice < 88) rollback(parts);
       else if (dice < 98) removePending(parts);
-      else prune(parts);
+      else if (prunes) prune(parts);
     },
     plan: () => planOf(parts),
   };

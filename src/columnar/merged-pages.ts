@@ -1,0 +1,81 @@
+/**
+ * Pages over the index and a columnar store, as if both were one table in place order.
+ *
+ * The index has the newest rows, all transactions, and items that were found after their heights were exported; the
+ * store has the items of the partitions that the index records. A row that both have is taken from the index. So a page
+ * is right whatever has been pruned, and while rows are exported, loaded and pruned.
+ * Source: docs/reference/columnar.md.
+ * @module
+ */
+import { explainError, Failure } from "../failures.ts";
+import type { IndexReader, Page, PagePlan, PageRow } from "../store/index/index-types.ts";
+import { isEmptyBounds, placeBounds } from "../store/index/page-plan.ts";
+import { compareHalves, packPlace, placeHigh, placeLow } from "../store/index/place.ts";
+import type { ColumnStore } from "./column-store.ts";
+import { createFindRows } from "./store-rows.ts";
+
+/** What pages ask of the index. */
+export type MergedIndex = Pick<IndexReader, "page" | "count" | "block" | "ownerKey" | "storedPartitions">;
+
+/** The pages of both. Calls reject with Failure `columnar_store_unavailable`. */
+export type MergedPages = Readonly<{
+  page: (plan: PagePlan) => Promise<Page>;
+  /** Undefined above `max` rows. */
+  count: (plan: PagePlan, max: number) => Promise<number | undefined>;
+}>;
+
+/** @param signal - Returns the signal of the present request. */
+export function createMergedPages(index: MergedIndex, store: ColumnStore, signal: () => AbortSignal): MergedPages {
+  const findRows = createFindRows(store, {
+    isListed: ({ id, place }) => index.storedPartitions.isListed(id, place),
+    block: index.block,
+    ownerKey: index.ownerKey,
+  });
+  const find = async (plan: PagePlan, bounds = placeBounds(plan), limit = plan.limit): Promise<PageRow[]> => {
+    const heights = index.storedPartitions.heights().map(({ first, last }) => ({ start: first, end: last }));
+    if (heights.length === 0 || isEmptyBounds(bounds)) return [];
+    try {
+      return await findRows({ plan, bounds, heights, limit }, signal());
+    } catch (error) {
+      if (!(error instanceof Error) || isEnd(error)) throw error;
+      throw new Failure("columnar_store_unavailable", { reason: explainError(error) }, error);
+    }
+  };
+
+  return {
+    page: async (plan) => {
+      const { limit, order } = plan;
+      const indexed = index.page(plan);
+      const last = indexed.rows.at(-1);
+      if (!indexed.hasNextPage || last === undefined) {
+        const stored = await find(plan, placeBounds(plan), limit + 1);
+        const rows = merge(indexed.rows, stored, order);
+        return { rows: rows.slice(0, limit), hasNextPage: rows.length > limit };
+      }
+      // Rows of the store after the last row of the index are of later pages.
+      const edge = packPlace(last.place);
+      const bounds = placeBounds(plan);
+      const stored = await find(plan, order === "asc" ? { ...bounds, last: edge } : { ...bounds, first: edge });
+      return { rows: merge(indexed.rows, stored, order).slice(0, limit), hasNextPage: true };
+    },
+    count: async (plan, max) => {
+      const indexed = index.count(plan, max);
+      if (indexed === undefined) return undefined;
+      const stored = await find(plan, placeBounds(plan), max + 1 - indexed);
+      const count = indexed + stored.length;
+      return count > max ? undefined : count;
+    },
+  };
+}
+
+/** Whether an error ends the request rather than the store: the deadline, or the client's disconnection. */
+function isEnd(error: Error): boolean {
+  return error.name === "AbortError" || error.name === "TimeoutError" || error.name === "GraphQLError";
+}
+
+/** Merges rows of one order; no row is in both lists. */
+function merge(left: readonly PageRow[], right: readonly PageRow[], order: PagePlan["order"]): PageRow[] {
+  if (right.length === 0) return [...left];
+  const halves = ({ place }: PageRow) => ({ high: placeHigh(place), low: placeLow(place) });
+  return [...left, ...right].sort((a, b) => compareHalves(halves(a), halves(b)) * (order === "asc" ? 1 : -1));
+}
