@@ -19,7 +19,7 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   "src/store": ["src/arweave"],
   "src/columnar": ["src/store"],
   "src/threads": ["src/root"],
-  "src/graphql": ["src/store"],
+  "src/graphql": ["src/columnar"],
   "src/content": ["src/chain", "src/store", "src/threads"],
   "src/gateway": ["src/content"],
   "src/indexing": ["src/content"],

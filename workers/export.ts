@@ -4,7 +4,11 @@
  * @module
  */
 import type { ColumnStore } from "../src/columnar/column-store.ts";
-import { type ConfirmRequest, confirmItems as confirmItemsOf, confirmPartition as confirmCounts } from "../src/columnar/confirm-items.ts";
+import {
+  type ConfirmRequest,
+  confirmPartition as confirmCounts,
+  confirmItems as confirmItemsOf,
+} from "../src/columnar/confirm-items.ts";
 import { type ColumnStoreOptions, openColumnStore } from "../src/columnar/open-store.ts";
 import {
   type ExportedFile,
@@ -56,7 +60,11 @@ export async function loadPartition({
 }
 
 /** Checks that the store has all rows of the partition that begins at a height. */
-export async function confirmPartition({ store, folder, first }: StoreJob & Readonly<{ first: number }>): Promise<void> {
+export async function confirmPartition({
+  store,
+  folder,
+  first,
+}: StoreJob & Readonly<{ first: number }>): Promise<void> {
   const heights = writtenPartitions(folder).find(({ start }) => start === first);
   if (heights === undefined) throw new Error(`${folder} has no record of the partition from height ${first}`);
   await confirmCounts(await storeOf(store), readPartition(folder, heights), timeLimit());

@@ -4,7 +4,7 @@
  */
 import { GraphQLError } from "graphql";
 import { createMergedPages } from "../src/columnar/merged-pages.ts";
-import { type ColumnStoreOptions, openColumnStore } from "../src/columnar/open-store.ts";
+import { openColumnStore } from "../src/columnar/open-store.ts";
 import {
   createGraphqlServer,
   type GraphqlJob,
@@ -13,6 +13,7 @@ import {
 } from "../src/graphql/graphql-server.ts";
 import { createSignatureSource } from "../src/graphql/signature-source.ts";
 import { systemClock } from "../src/lib/clock.ts";
+import { withDeadline } from "../src/lib/stop.ts";
 import { openIndexReader } from "../src/store/index/index-reader.ts";
 import { giveWay } from "../src/threads/give-way.ts";
 import { ping } from "../src/threads/ping.ts";
@@ -27,20 +28,22 @@ const servers = new Map<string, Promise<GraphqlServer>>();
 /** The signal of the present request: a thread executes one at a time. */
 let current = AbortSignal.abort();
 
-/** A request, and the columnar store that has the rows of stored heights; undefined without one. */
-export type QueryJob = GraphqlJob & Readonly<{ store: ColumnStoreOptions | undefined }>;
+/** The main thread ends its wait by itself. */
+const endless = new AbortController().signal;
 
 /** Executes one request. */
-export async function executeQuery(job: QueryJob): Promise<GraphqlReply> {
+export async function executeQuery(job: GraphqlJob): Promise<GraphqlReply> {
   const server = await serverOf(job);
-  current = AbortSignal.timeout(Math.max(1, job.endsAtMs - systemClock()));
-  return await server(job.request, job.mediaType, () => {
-    if (systemClock() > job.endsAtMs)
-      throw new GraphQLError("The query took too long.", { extensions: { code: "QUERY_TIMEOUT" } });
+  return await withDeadline(endless, Math.max(1, job.endsAtMs - systemClock()), (signal) => {
+    current = signal;
+    return server(job.request, job.mediaType, () => {
+      if (systemClock() > job.endsAtMs || signal.aborted)
+        throw new GraphQLError("The query took too long.", { extensions: { code: "QUERY_TIMEOUT" } });
+    });
   });
 }
 
-function serverOf(job: QueryJob): Promise<GraphqlServer> {
+function serverOf(job: GraphqlJob): Promise<GraphqlServer> {
   const before = servers.get(job.indexPath);
   if (before !== undefined) return before;
   const opened = openServer(job);
@@ -50,7 +53,7 @@ function serverOf(job: QueryJob): Promise<GraphqlServer> {
   return opened;
 }
 
-async function openServer({ indexPath, contentFolder, store }: QueryJob): Promise<GraphqlServer> {
+async function openServer({ indexPath, contentFolder, store }: GraphqlJob): Promise<GraphqlServer> {
   const reader = openIndexReader(indexPath);
   const signatures = createSignatureSource(reader, contentFolder);
   if (store === undefined) return createGraphqlServer({ index: reader, signatures });

@@ -11,7 +11,7 @@ import { announcementsMax } from "../gateway/administration/announcements.ts";
 import { createBlockListAdmin } from "../gateway/administration/block-list-admin.ts";
 import { createDebug } from "../gateway/administration/debug.ts";
 import { openExports } from "../gateway/administration/exports.ts";
-import { createPrune } from "../gateway/administration/prune.ts";
+import { createPrune, createStoredPrune, type StoreConfirmation } from "../gateway/administration/prune.ts";
 import { createAdminGuard } from "../http/admin-guard.ts";
 import { type AdminQueue, createAdminRoutes } from "../http/gateway/admin-routes.ts";
 import { createIndexingRequests } from "../indexing/pending-requests.ts";
@@ -54,12 +54,20 @@ export type OpenAdministration = Readonly<{
   wantBundle: (id: Id) => Promise<void>;
 }>;
 
-/** Opens the admin API; `closers` close it. @param key - The admin key. */
+/** Parameters of {@link openAdministrationRoutes}. */
+export type AdministrationParts = Readonly<{
+  /** The admin key. */
+  key: string;
+  listeners: AdministrationListeners;
+  /** Of the columnar store; undefined without one. */
+  confirm: StoreConfirmation | undefined;
+}>;
+
+/** Opens the admin API; `closers` close it. */
 export function openAdministrationRoutes(
   app: AppContext,
   base: Base,
-  key: string,
-  listeners: AdministrationListeners,
+  { key, listeners, confirm }: AdministrationParts,
 ): OpenAdministration {
   const { config, folder, log, closers } = app;
   const { reader, index, sources } = base;
@@ -94,7 +102,7 @@ export function openAdministrationRoutes(
       onChange: listeners.onBlockListChange,
     }),
     exports,
-    prune: createPrune({ reader, index }),
+    prune: confirm === undefined ? createPrune({ reader, index }) : createStoredPrune({ reader, index, confirm }),
   });
   const wantBundle = async (id: Id) => {
     await queue.bundle(id, true);

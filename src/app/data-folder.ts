@@ -37,6 +37,8 @@ export type DataFolder = Readonly<{
   keys: string;
   /** Default folder of exports. */
   exports: string;
+  /** Exports that the columnar store loads. DuckDB reads them in place. */
+  columnar: string;
   /** The map of cached content. */
   contentMap: string;
   /** The folder of files of cached content. */
@@ -66,6 +68,7 @@ export function dataFolderAt(folder: string): DataFolder {
     uploads: at("uploads"),
     keys: at("keys"),
     exports: at("export"),
+    columnar: at("columnar"),
     contentMap: at("content.sqlite"),
     content: at("content"),
     foundItems: at("found-items.sqlite"),

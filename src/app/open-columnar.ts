@@ -1,28 +1,88 @@
 /**
- * Opens the columnar store that the settings name.
+ * Opens the columnar store that the settings name: its options, the loop that fills it, and what confirms pruning.
  * @module
  */
-import { openClickhouseStore } from "../columnar/clickhouse-store.ts";
-import type { ColumnStore } from "../columnar/column-store.ts";
-import type { AppContext } from "./base.ts";
+import type { ColumnStoreOptions } from "../columnar/open-store.ts";
+import { createStoreLoader } from "../columnar/store-loader.ts";
+import type { Config } from "../config/settings.ts";
+import type { StoreConfirmation } from "../gateway/administration/prune.ts";
+import type { HealthCheck } from "../gateway/health.ts";
+import { systemClock } from "../lib/clock.ts";
+import { openLoop } from "../lib/loop.ts";
+import type { AppContext, Base } from "./base.ts";
 import { badSettings } from "./complaints.ts";
+import { systemRandom } from "./random.ts";
+import { createPartitionWriter } from "./threads.ts";
 
-/**
- * Opens the store; `closers` close it. A server that is unavailable is no error: calls report it.
- *
- * @returns Undefined without a store.
- * @throws Misuse when a setting of the store is missing.
- */
-export function openColumnStore({ config, closers }: Pick<AppContext, "config" | "closers">): ColumnStore | undefined {
+/** Final heights grow by one in two minutes. */
+const intervalMs = 30_000;
+
+/** A busy server may take minutes for a file, and a partition has several. */
+const stepTimeoutMs = 2 * 60 * 60_000;
+
+/** The options of the store; undefined without one. @throws Misuse when a setting of the store is missing. */
+export function columnStoreOptions(config: Config): ColumnStoreOptions | undefined {
   if (config.COLUMNAR_STORE === "none") return undefined;
   if (config.CLICKHOUSE_URL === undefined) throw badSettings(["COLUMNAR_STORE=clickhouse requires CLICKHOUSE_URL"]);
-  const store = openClickhouseStore({
+  return {
+    kind: "clickhouse",
     url: config.CLICKHOUSE_URL,
     user: config.CLICKHOUSE_USER,
     password: config.CLICKHOUSE_PASSWORD,
     database: config.CLICKHOUSE_DATABASE,
     cluster: config.CLICKHOUSE_CLUSTER,
+  };
+}
+
+export type OpenColumnar = Readonly<{
+  /** Undefined without a store. */
+  confirm: StoreConfirmation | undefined;
+  /** Reasons why the store is not filled. */
+  check: HealthCheck;
+}>;
+
+/**
+ * Starts to fill the store; `closers` end it. While a server is unavailable, the loop tries again.
+ *
+ * @throws Misuse when a setting of the store is missing.
+ */
+export function openColumnar({ config, folder, log, closers }: AppContext, base: Base): OpenColumnar {
+  const { reader, index, threads } = base;
+  const store = columnStoreOptions(config);
+  if (store === undefined) return { confirm: undefined, check: () => [] };
+  const job = { store, folder: folder.columnar };
+  const loop = openLoop({
+    name: "columnar store",
+    step: async (signal) => {
+      const loadNext = createStoreLoader({
+        reader,
+        index,
+        writer: createPartitionWriter(threads.export, folder.index, signal),
+        load: (heights) => threads.export.run("loadPartition", { ...job, heights }, { signal }),
+        folder: folder.columnar,
+        partitionHeights: config.COLUMNAR_PARTITION_HEIGHTS,
+      });
+      const loaded = await loadNext();
+      if (loaded === undefined) return "rest";
+      log.info("heights loaded into the columnar store", { store: store.kind, ...loaded });
+      return "again";
+    },
+    intervalMs,
+    backoff: { firstMs: 1_000, longestMs: 5 * 60_000 },
+    stepTimeoutMs,
+    clock: systemClock,
+    random: systemRandom,
+    log,
   });
-  closers.add("columnar store", store.close);
-  return store;
+  closers.add("columnar store", loop.close);
+  const confirm: StoreConfirmation = {
+    partition: (first, signal) => threads.export.run("confirmPartition", { ...job, first }, { signal }),
+    items: (request, signal) =>
+      threads.export.run("confirmItems", { store, indexPath: folder.index, request }, { signal }),
+  };
+  const check = () => {
+    const { lastError } = loop.status();
+    return lastError === undefined ? [] : [`the columnar store is not filled: ${lastError}`];
+  };
+  return { confirm, check };
 }

@@ -46,6 +46,7 @@ import {
   rateLimitsOf,
   type ServicePlace,
 } from "./listeners.ts";
+import { columnStoreOptions, openColumnar } from "./open-columnar.ts";
 import { type OpenNames, openNames } from "./open-names.ts";
 import { systemRandom, systemRandomBytes } from "./random.ts";
 import { loadsOf, openBlobThread, openManifestThreads, type Threads } from "./threads.ts";
@@ -118,16 +119,21 @@ export function openGateway(
   const { content, extents, nodes } = sources;
   const named = openNames(parts, sources.blockList, metrics);
   const events = new EventEmitter<GatewayEvents>();
-  const concerns = createCheckList([createConcerns({ extents, nodes, pools: threads })]);
+  const columnar = openColumnar(parts, base);
+  const concerns = createCheckList([createConcerns({ extents, nodes, pools: threads }), columnar.check]);
   const queryStart = createQueryStart(config, threads);
   const health = healthOf(parts, reader, named.notes, concerns.check, queryStart.check);
   const key = adminKeyOf(config);
-  const administration = openAdministrationRoutes(parts, base, key.key, {
-    onBlockListChange: () => events.emit("blockListChanged"),
-    onItems: (ids) => events.emit("items", ids),
-    onQueuedTransaction: (id) => events.emit("queuedTransaction", id),
-    onBundle: () => events.emit("bundleQueued"),
-    concerns: concerns.check,
+  const administration = openAdministrationRoutes(parts, base, {
+    key: key.key,
+    listeners: {
+      onBlockListChange: () => events.emit("blockListChanged"),
+      onItems: (ids) => events.emit("items", ids),
+      onQueuedTransaction: (id) => events.emit("queuedTransaction", id),
+      onBundle: () => events.emit("bundleQueued"),
+      concerns: concerns.check,
+    },
+    confirm: columnar.confirm,
   });
   const isApart = config.ADMIN_LISTEN !== undefined;
   const gateway = createRoutes(parts, base, {
@@ -338,6 +344,7 @@ function queriesOf({ config, folder, log, closers }: GatewayParts, threads: Thre
       pool: threads.query,
       indexPath: folder.index,
       contentFolder: folder.content,
+      store: columnStoreOptions(config),
       timeoutMs: config.QUERY_TIMEOUT_MS,
       clock: systemClock,
       log,

@@ -16,7 +16,6 @@ import { type AppContext, openBase } from "./base.ts";
 import { openPaidReading } from "./crypto-payments.ts";
 import { watchDamage } from "./databases.ts";
 import type { UploadWallet } from "./keys.ts";
-import { openColumnStore } from "./open-columnar.ts";
 import { type ListenerName, type OpenGateway, openGateway } from "./open-gateway.ts";
 import { openPayment } from "./open-payment.ts";
 import { createUploadSearch, openUpload } from "./open-upload.ts";
@@ -71,7 +70,6 @@ export async function openProgram(parts: ProgramParts): Promise<OpenProgram> {
   const findUploaded = createUploadSearch(ledger, folder, storeName);
   const base = openBase({ ...app, nodeUrls, findUploaded });
   const { metrics, reader, index, sources } = base;
-  openColumnStore(app);
   const { nodes, content, blockList } = sources;
   const ports = createPorts(config);
   const publicUrl = (name: ListenerName, setting: string | undefined) =>

@@ -26,9 +26,9 @@ import {
   loadStates,
   recordLoads,
 } from "./clickhouse-tables.ts";
-import type { ColumnStore, LoadedPartition } from "./column-store.ts";
+import type { ColumnStore } from "./column-store.ts";
 import { exportTables } from "./export-tables.ts";
-import type { PartitionHeights } from "./partition.ts";
+import type { LoadedPartition, PartitionHeights } from "./partition.ts";
 
 /** A ClickHouse server, or a node of a cluster. */
 export type ClickhouseOptions = Readonly<{

@@ -7,10 +7,7 @@
  * @module
  */
 import type { ExportTable } from "./export-tables.ts";
-import type { ExportedFile, PartitionHeights } from "./partition.ts";
-
-/** A complete partition in a folder of exports. */
-export type LoadedPartition = PartitionHeights & Readonly<{ folder: string; files: readonly ExportedFile[] }>;
+import type { LoadedPartition, PartitionHeights } from "./partition.ts";
 
 /** A columnar store. Calls reject with a `Failure` or an Error that names the store, within a bounded time. */
 export type ColumnStore = Readonly<{

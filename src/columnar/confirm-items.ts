@@ -8,9 +8,9 @@
  */
 import type { ExportRow, ExportRows } from "../store/index/export-rows.ts";
 import { packHeight, packPlace, placeHigh, placeLow } from "../store/index/place.ts";
-import type { ColumnStore, LoadedPartition } from "./column-store.ts";
+import type { ColumnStore } from "./column-store.ts";
 import { type ExportTable, exportTables } from "./export-tables.ts";
-import type { PartitionHeights } from "./partition.ts";
+import type { LoadedPartition, PartitionHeights } from "./partition.ts";
 
 /** Checks that each table of a partition has the rows that were written. @throws Error that names the table. */
 export async function confirmPartition(

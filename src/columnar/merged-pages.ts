@@ -37,6 +37,8 @@ export function createMergedPages(index: MergedIndex, store: ColumnStore, signal
     try {
       return await findRows({ plan, bounds, heights, limit }, signal());
     } catch (error) {
+      // A passed deadline has its own message.
+      plan.checkpoint?.();
       if (!(error instanceof Error) || isEnd(error)) throw error;
       throw new Failure("columnar_store_unavailable", { reason: explainError(error) }, error);
     }

@@ -2,16 +2,14 @@
  * Opening the configured columnar store, in any thread.
  * @module
  */
-import type { ColumnStore } from "./column-store.ts";
+
 import { type ClickhouseOptions, openClickhouseStore } from "./clickhouse-store.ts";
-import { openDuckdbStore } from "./duckdb-store.ts";
+import type { ColumnStore } from "./column-store.ts";
 
 /** A store as plain values, which cross threads. */
-export type ColumnStoreOptions =
-  | Readonly<{ kind: "duckdb"; folder: string }>
-  | (Readonly<{ kind: "clickhouse" }> & ClickhouseOptions);
+export type ColumnStoreOptions = Readonly<{ kind: "clickhouse" }> & ClickhouseOptions;
 
 /** Opens a store. ClickHouse is first connected to by the first call. */
 export async function openColumnStore(options: ColumnStoreOptions): Promise<ColumnStore> {
-  return options.kind === "duckdb" ? await openDuckdbStore(options) : openClickhouseStore(options);
+  return openClickhouseStore(options);
 }

@@ -413,6 +413,12 @@ export const columnarSettings = {
     unit: "none or clickhouse",
     effect: "Columnar store of final heights: none, or the ClickHouse server at CLICKHOUSE_URL.",
   }),
+  COLUMNAR_PARTITION_HEIGHTS: setting({
+    read: positive,
+    fallback: 1_000,
+    unit: "heights",
+    effect: "Heights that are exported and loaded at a time. A smaller number is loaded sooner and makes more files.",
+  }),
   CLICKHOUSE_URL: setting({
     read: url,
     unit: "URL",

@@ -11,6 +11,7 @@ import { yoga } from "@elysiajs/graphql-yoga";
 import { Elysia } from "elysia";
 import { type DocumentNode, type ExecutionArgs, GraphQLError, parse, validate } from "graphql";
 import { LRUCache } from "lru-cache";
+import type { ColumnStoreOptions } from "../columnar/open-store.ts";
 import { assert } from "../lib/assert.ts";
 import { createQueryExecutor, type QuerySources } from "./execute.ts";
 import { schema } from "./graphql-schema.ts";
@@ -29,6 +30,8 @@ export type GraphqlJob = Readonly<{
   indexPath: string;
   /** The folder of cached content. */
   contentFolder: string;
+  /** The columnar store with the rows of stored heights; undefined without one. */
+  store?: ColumnStoreOptions | undefined;
   /** Deadline, including the wait for a thread. Unix milliseconds. */
   endsAtMs: number;
 }>;

@@ -4,9 +4,14 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { ColumnStore, LoadedPartition } from "../../src/columnar/column-store.ts";
+import type { ColumnStore } from "../../src/columnar/column-store.ts";
 import { type ExportTable, exportColumns } from "../../src/columnar/export-tables.ts";
-import { type ExportedFile, exportPartition, type PartitionHeights } from "../../src/columnar/partition.ts";
+import {
+  type ExportedFile,
+  exportPartition,
+  type LoadedPartition,
+  type PartitionHeights,
+} from "../../src/columnar/partition.ts";
 import { openExportRows } from "../../src/store/index/export-rows.ts";
 import { indexFile } from "../store/index/index-file.ts";
 import { createFixture } from "../store/index/index-fixture.ts";

@@ -4,9 +4,9 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { openClickhouseStore } from "../../src/columnar/clickhouse-store.ts";
-import type { ColumnStore, LoadedPartition } from "../../src/columnar/column-store.ts";
+import type { ColumnStore } from "../../src/columnar/column-store.ts";
 import { exportTables } from "../../src/columnar/export-tables.ts";
-import type { PartitionHeights } from "../../src/columnar/partition.ts";
+import type { LoadedPartition, PartitionHeights } from "../../src/columnar/partition.ts";
 import { type ExportedChain, exportedChain, rowsOfFiles, rowsOfStore } from "../columnar/exported-chain.ts";
 import { temporaryFolder } from "../store/folder.ts";
 import { type ClickhouseServer, openClickhouseServer } from "../support/clickhouse-server.ts";

@@ -22,6 +22,8 @@ export type GraphqlOptions = Readonly<{
   indexPath: string;
   /** The folder of cached content. */
   contentFolder: string;
+  /** The columnar store; undefined without one. */
+  store?: GraphqlJob["store"];
   /** Timeout of a request, including the wait for a free thread but not the start of threads. Milliseconds. */
   timeoutMs: number;
   clock: Clock;
@@ -37,7 +39,7 @@ async function respond(request: Request, options: GraphqlOptions): Promise<Respo
   const type = acceptedMediaType(request.headers.get("accept"));
   if (type === undefined)
     return errorResponse(406, "Responses are application/json or application/graphql-response+json.");
-  const { pool, indexPath, contentFolder, timeoutMs, clock, log } = options;
+  const { pool, indexPath, contentFolder, store, timeoutMs, clock, log } = options;
   const { requestId, memory } = contextOf(request);
   const reject = (status: number, message: string, headers = {}) =>
     errorResponse(status, message, { ...noStore, ...headers }, type);
@@ -50,6 +52,7 @@ async function respond(request: Request, options: GraphqlOptions): Promise<Respo
       mediaType: type,
       indexPath,
       contentFolder,
+      store,
       endsAtMs: endsAtMs + startMs,
     });
     const { status, body, defects } = await pool.run("executeQuery", job, { signal: request.signal });
