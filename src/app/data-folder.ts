@@ -39,6 +39,8 @@ export type DataFolder = Readonly<{
   exports: string;
   /** Exports that the columnar store loads. DuckDB reads them in place. */
   columnar: string;
+  /** Native libraries that a binary embeds. Are written again. */
+  libraries: string;
   /** The map of cached content. */
   contentMap: string;
   /** The folder of files of cached content. */
@@ -69,6 +71,7 @@ export function dataFolderAt(folder: string): DataFolder {
     keys: at("keys"),
     exports: at("export"),
     columnar: at("columnar"),
+    libraries: at("libraries"),
     contentMap: at("content.sqlite"),
     content: at("content"),
     foundItems: at("found-items.sqlite"),

@@ -2,6 +2,7 @@
  * Opens the columnar store that the settings name: its options, the loop that fills it, and what confirms pruning.
  * @module
  */
+import { mkdirSync } from "node:fs";
 import type { ColumnStoreOptions } from "../columnar/open-store.ts";
 import { createStoreLoader } from "../columnar/store-loader.ts";
 import type { Config } from "../config/settings.ts";
@@ -11,6 +12,7 @@ import { systemClock } from "../lib/clock.ts";
 import { openLoop } from "../lib/loop.ts";
 import type { AppContext, Base } from "./base.ts";
 import { badSettings } from "./complaints.ts";
+import type { DataFolder } from "./data-folder.ts";
 import { systemRandom } from "./random.ts";
 import { createPartitionWriter } from "./threads.ts";
 
@@ -21,8 +23,10 @@ const intervalMs = 30_000;
 const stepTimeoutMs = 2 * 60 * 60_000;
 
 /** The options of the store; undefined without one. @throws Misuse when a setting of the store is missing. */
-export function columnStoreOptions(config: Config): ColumnStoreOptions | undefined {
+export function columnStoreOptions(config: Config, folder: DataFolder): ColumnStoreOptions | undefined {
   if (config.COLUMNAR_STORE === "none") return undefined;
+  if (config.COLUMNAR_STORE === "duckdb")
+    return { kind: "duckdb", folder: folder.columnar, libraryFolder: folder.libraries };
   if (config.CLICKHOUSE_URL === undefined) throw badSettings(["COLUMNAR_STORE=clickhouse requires CLICKHOUSE_URL"]);
   return {
     kind: "clickhouse",
@@ -48,8 +52,9 @@ export type OpenColumnar = Readonly<{
  */
 export function openColumnar({ config, folder, log, closers }: AppContext, base: Base): OpenColumnar {
   const { reader, index, threads } = base;
-  const store = columnStoreOptions(config);
+  const store = columnStoreOptions(config, folder);
   if (store === undefined) return { confirm: undefined, check: () => [] };
+  mkdirSync(folder.columnar, { recursive: true, mode: 0o700 });
   const job = { store, folder: folder.columnar };
   const loop = openLoop({
     name: "columnar store",

@@ -344,7 +344,7 @@ function queriesOf({ config, folder, log, closers }: GatewayParts, threads: Thre
       pool: threads.query,
       indexPath: folder.index,
       contentFolder: folder.content,
-      store: columnStoreOptions(config),
+      store: columnStoreOptions(config, folder),
       timeoutMs: config.QUERY_TIMEOUT_MS,
       clock: systemClock,
       log,

@@ -10,11 +10,11 @@ import { createReadStream, existsSync, realpathSync } from "node:fs";
 import { join, resolve, sep } from "node:path";
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
-import type { ColumnStore, LoadedPartition } from "./column-store.ts";
+import type { ColumnStore } from "./column-store.ts";
 import { type Duckdb, openDuckdb, type QueryLimits } from "./duckdb-engine.ts";
 import { openFolderPartitions, relationOf } from "./duckdb-files.ts";
 import { type ExportTable, exportTables } from "./export-tables.ts";
-import type { ExportedFile } from "./partition.ts";
+import type { ExportedFile, LoadedPartition } from "./partition.ts";
 
 export type DuckdbStoreOptions = Readonly<{
   /** The folder of exports, which exists. */

@@ -408,10 +408,11 @@ export const graphqlSettings = {
 
 export const columnarSettings = {
   COLUMNAR_STORE: setting({
-    read: choice("none", "clickhouse"),
+    read: choice("none", "duckdb", "clickhouse"),
     fallback: "none",
-    unit: "none or clickhouse",
-    effect: "Columnar store of final heights: none, or the ClickHouse server at CLICKHOUSE_URL.",
+    unit: "none, duckdb or clickhouse",
+    effect:
+      "Columnar store of final heights: none, DuckDB within this program, or the ClickHouse server at CLICKHOUSE_URL.",
   }),
   COLUMNAR_PARTITION_HEIGHTS: setting({
     read: positive,

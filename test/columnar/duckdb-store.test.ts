@@ -5,9 +5,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { appendFileSync, cpSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { ColumnStore, LoadedPartition } from "../../src/columnar/column-store.ts";
+import type { ColumnStore } from "../../src/columnar/column-store.ts";
 import { openDuckdbStore } from "../../src/columnar/duckdb-store.ts";
 import { exportTables } from "../../src/columnar/export-tables.ts";
+import type { LoadedPartition } from "../../src/columnar/partition.ts";
 import { Failure } from "../../src/failures.ts";
 import { temporaryFolder } from "../store/folder.ts";
 import { newSeed } from "../support/seed.ts";
