@@ -51,7 +51,7 @@ const queryMsDefault = 10_000;
 const loadMsDefault = 5 * 60_000;
 
 /** The server ends a query by itself; the client waits this much longer for the message. Milliseconds. */
-const answerMs = 2_000;
+const responseMs = 2_000;
 
 /** A page has some hundred rows. Bytes. */
 const responseBytesMax = 64 * 2 ** 20;
@@ -84,9 +84,9 @@ type Load = PartitionHeights & Readonly<{ load: number; state: number }>;
 export function openClickhouseStore(options: ClickhouseOptions): ColumnStore {
   const { database = "cairn", cluster, queryMs = queryMsDefault, loadMs = loadMsDefault } = options;
   const place: ClickhousePlace = { database, cluster };
-  const queries = openClient(options, timeoutsOf(queryMs + answerMs));
+  const queries = openClient(options, timeoutsOf(queryMs + responseMs));
   const loads = openClient(options, timeoutsOf(loadMs));
-  const turns = createSemaphore(1, waitingLoadsMax);
+  const permits = createSemaphore(1, waitingLoadsMax);
   let tables: Promise<void> | undefined;
 
   /** Creates the tables once; after a fault, the next call tries again. */
@@ -106,9 +106,9 @@ export function openClickhouseStore(options: ClickhouseOptions): ColumnStore {
   return {
     kind: "clickhouse",
     load: async (partition, signal) => {
-      const turn = turns.take(signal);
-      if (turn === undefined) throw failureOf(fault("busy", `${waitingLoadsMax} loads are waiting`));
-      const release = await turn;
+      const permit = permits.take(signal);
+      if (permit === undefined) throw failureOf(fault("busy", `${waitingLoadsMax} loads are waiting`));
+      const release = await permit;
       try {
         await withTables(signal);
         await loadPartition(partition, { place, client: loads, signal });
@@ -258,7 +258,7 @@ async function removeUnseen({ place, client, signal }: Loading): Promise<void> {
       await client.run({ sql, settings: insertSettings }, signal);
     }
   } catch (error) {
-    // The load is complete. What is left takes space until the next load removes it.
+    // The load is complete. The other rows take space until the next load removes it.
     if (signal.aborted) throw error;
   }
 }

@@ -2,8 +2,8 @@
  * Fills a columnar store with heights as they become final: each partition is exported, loaded and recorded.
  *
  * Partitions begin at multiples of their size, so that every gateway makes the same ones. A partition waits until its
- * bundles are unbundled. Each step may be repeated after a crash: files and loaded rows are replaced, and a partition is
- * recorded once. Items that are found later stay in the index.
+ * bundles are unbundled. Each step may be repeated after a crash: files and loaded rows are replaced, and a partition
+ * is recorded once. Items that are found later stay in the index.
  * Source: docs/reference/columnar.md.
  * @module
  */

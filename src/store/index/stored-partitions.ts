@@ -2,9 +2,8 @@
  * The ranges of heights whose data items are also in the columnar store.
  *
  * The index decides which heights queries read from the store, in the snapshot of the query: a partition is read from
- * the moment that it is recorded, and no longer than its blocks are on the chain. Heights are recorded once: those that a
- * rollback took from a partition stay in the index. Only rows of recorded partitions may
- * be pruned as stored rows.
+ * the moment that it is recorded, and no longer than its blocks are on the chain. Heights are recorded once: those that
+ * a rollback took from a partition stay in the index. Only rows of recorded partitions may be pruned as stored rows.
  * Source: docs/reference/columnar.md.
  * @module
  */
