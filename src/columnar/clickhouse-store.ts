@@ -13,7 +13,6 @@ import { type Fault, failureOf, fault, type HttpRequest, type HttpTimeouts, open
 import { isJsonArray, isJsonObject, type JsonValue, readJson } from "../lib/json.ts";
 import { printable } from "../lib/printable.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
-import { untilStopped } from "../lib/stop.ts";
 import {
   type ClickhousePlace,
   copyRows,
@@ -50,8 +49,8 @@ const queryMsDefault = 10_000;
 /** A file of a million rows takes seconds. */
 const loadMsDefault = 5 * 60_000;
 
-/** The server ends a query by itself; the client waits this much longer for the message. Milliseconds. */
-const responseMs = 2_000;
+/** The server ends a query by itself; the client waits this much longer, for its message. */
+const waitFactor = 1.2;
 
 /** A page has some hundred rows. Bytes. */
 const responseBytesMax = 64 * 2 ** 20;
@@ -80,28 +79,14 @@ type Statement = Readonly<{
 /** A load that has rows. */
 type Load = PartitionHeights & Readonly<{ load: number; state: number }>;
 
-/** Opens the store. The first call creates the tables; opening connects to nothing. */
+/** Opens the store. The first load creates the tables; opening connects to nothing. */
 export function openClickhouseStore(options: ClickhouseOptions): ColumnStore {
   const { database = "cairn", cluster, queryMs = queryMsDefault, loadMs = loadMsDefault } = options;
   const place: ClickhousePlace = { database, cluster };
-  const queries = openClient(options, timeoutsOf(queryMs + responseMs));
+  const queries = openClient(options, timeoutsOf(queryMs * waitFactor));
   const loads = openClient(options, timeoutsOf(loadMs));
   const permits = createSemaphore(1, waitingLoadsMax);
-  let tables: Promise<void> | undefined;
-
-  /** Creates the tables once; after a fault, the next call tries again. */
-  async function withTables(signal: AbortSignal): Promise<void> {
-    tables ??= (async () => {
-      // The work is shared by all callers: none of their signals ends it, its timeouts do.
-      const shared = new AbortController().signal;
-      for (const sql of createTables(place)) await loads.run({ sql, settings: statementSettings(place) }, shared);
-    })();
-    const current = tables;
-    current.catch(() => {
-      if (tables === current) tables = undefined;
-    });
-    await untilStopped(current, signal);
-  }
+  let hasTables = false;
 
   return {
     kind: "clickhouse",
@@ -110,7 +95,10 @@ export function openClickhouseStore(options: ClickhouseOptions): ColumnStore {
       if (permit === undefined) throw failureOf(fault("busy", `${waitingLoadsMax} loads are waiting`));
       const release = await permit;
       try {
-        await withTables(signal);
+        // Queries do not create tables: without them, rows that the index expects here are lost.
+        if (!hasTables)
+          for (const sql of createTables(place)) await loads.run({ sql, settings: statementSettings(place) }, signal);
+        hasTables = true;
         await loadPartition(partition, { place, client: loads, signal });
       } finally {
         release();
@@ -118,7 +106,6 @@ export function openClickhouseStore(options: ClickhouseOptions): ColumnStore {
     },
     from: (table, ranges) => fromRanges(table, place, ranges),
     select: async (sql, signal) => {
-      await withTables(signal);
       const settings = { ...selectSettings(queryMs), database };
       return readRows(await queries.run({ sql, settings }, signal), queries.name);
     },

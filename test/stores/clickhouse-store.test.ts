@@ -4,9 +4,11 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { openClickhouseStore } from "../../src/columnar/clickhouse-store.ts";
+import { copyRows, createTables, deleteRows, insertFile } from "../../src/columnar/clickhouse-tables.ts";
 import type { ColumnStore } from "../../src/columnar/column-store.ts";
 import { exportTables } from "../../src/columnar/export-tables.ts";
 import type { LoadedPartition, PartitionHeights } from "../../src/columnar/partition.ts";
+import { explainError } from "../../src/failures.ts";
 import { type ExportedChain, exportedChain, rowsOfFiles, rowsOfStore } from "../columnar/exported-chain.ts";
 import { temporaryFolder } from "../store/folder.ts";
 import { type ClickhouseServer, openClickhouseServer } from "../support/clickhouse-server.ts";
@@ -70,12 +72,123 @@ describeWith(clickhouseEngine, `the ClickHouse store (seed ${seed})`, () => {
     await store.close();
   });
 
-  test("has a partition once that was loaded again", async () => {
+  test("has a partition once that was loaded again, and deletes what it replaced", async () => {
     using folder = temporaryFolder();
     const store = openStore();
     const partition = await chain.exportTo(folder.path, { start: 100, end: chain.end }, 50);
     for (let load = 0; load < 3; load += 1) await store.load(partition, signal);
     await expectRows(store, [partition]);
+    await expectNoUnseenRows(store);
+    await store.close();
+  });
+
+  test("has the rows of the newest load of each height, whatever the partitions were before", async () => {
+    using first = temporaryFolder();
+    using second = temporaryFolder();
+    using other = exportedChain(seed + 1, steps);
+    const store = openStore();
+    const end = Math.min(chain.end, other.end);
+    const middle = 100 + Math.floor((end - 100) / 2);
+    // Smaller partitions within a larger one.
+    for (const partition of await exportAll(first.path, 7)) await store.load(partition, signal);
+    await store.load(await chain.exportTo(second.path, { start: 100, end: chain.end }), signal);
+    // Another chain has other rows of the same heights: within a larger partition, and across two.
+    const inner = { start: 103, end: middle };
+    await store.load(await other.exportTo(first.path, inner), signal);
+    const across = { start: middle - 2, end: middle + 2 };
+    const last = await other.exportTo(first.path, across);
+    await store.load(last, signal);
+    await expectRows(store, [
+      await chain.exportTo(second.path, { start: 100, end: 102 }),
+      await other.exportTo(second.path, { start: 103, end: middle + 2 }),
+      await chain.exportTo(second.path, { start: middle + 3, end: chain.end }),
+    ]);
+    await expectNoUnseenRows(store);
+    await store.close();
+  });
+
+  test("gives readers all rows of one load or all rows of the next, while partitions are loaded", async () => {
+    using folder = temporaryFolder();
+    using other = exportedChain(seed + 1, steps);
+    const store = openStore();
+    const heights = { start: 100, end: Math.min(chain.end, other.end) };
+    const loads = [await chain.exportTo(folder.path, heights)];
+    using otherFolder = temporaryFolder();
+    loads.push(await other.exportTo(otherFolder.path, heights));
+    const idsOf = async (partition: LoadedPartition) => JSON.stringify(await rowsOfFiles(partition, "transactions"));
+    const versions = await Promise.all(loads.map(idsOf));
+    await store.load(loads[0] as LoadedPartition, signal);
+    let isLoading = true;
+    const seen = new Set<number>();
+    const reading = (async () => {
+      while (isLoading) seen.add(versions.indexOf(JSON.stringify(await rowsOfStore(store, "transactions", heights))));
+    })();
+    for (let load = 1; load < 6; load += 1) await store.load(loads[load % 2] as LoadedPartition, signal);
+    isLoading = false;
+    await reading;
+    expect({ seed, seen: [...seen].toSorted() }).toEqual({ seed, seen: [0, 1] });
+    await store.close();
+  });
+
+  test("finds the rows of a place by the primary key", async () => {
+    using folder = temporaryFolder();
+    const store = openStore();
+    await store.load(await chain.exportTo(folder.path, { start: 100, end: chain.end }), signal);
+    for (const [table, condition, key] of [
+      ["transactions", "place IN (1, 2)", "place"],
+      ["tags", "place IN (1, 2)", "place"],
+      ["postings", "key = 1", "key"],
+      ["blocks", "height = 5", "height"],
+    ] as const) {
+      const from = store.from(table, [{ start: 100, end: chain.end }]);
+      const plan = await store.select(`EXPLAIN indexes = 1 SELECT * FROM ${from} AS t WHERE ${condition}`, signal);
+      const text = plan.flat().join("\n");
+      expect(text).toMatch(new RegExp(`PrimaryKey\\s+Keys:\\s+${key}\\b`));
+      expect(text).not.toContain("Condition: true");
+    }
+    await store.close();
+  });
+
+  test("rejects another password, and statements that change something", async () => {
+    const failureOf = async (store: ColumnStore, sql: string) => {
+      const text = await store.select(sql, signal).then(() => "no failure", explainError);
+      await store.close();
+      return text;
+    };
+    const other = openClickhouseStore({ url: server.url, password: "another" });
+    expect(await failureOf(other, "SELECT 1")).toContain(`ClickHouse at ${server.url}: status 403: Code: 516`);
+    const open = () => openClickhouseStore({ url: server.url, password: "secret", database: "default" });
+    expect(await failureOf(open(), "CREATE TABLE x (a UInt8) ENGINE = Memory")).toContain("READONLY");
+    expect(await failureOf(open(), "SELECT * FROM absent")).toContain("status 404: Code: 60");
+    const slow = openClickhouseStore({ url: server.url, password: "secret", database: "default", queryMs: 1_000 });
+    const text = await failureOf(slow, "SELECT count() FROM numbers(100000000000) WHERE sipHash64(number) = 1");
+    expect(text).toMatch(/^Sources did not respond in time .*ClickHouse at /);
+  });
+
+  test("creates tables for a cluster with statements that the engine parses", async () => {
+    const store = openClickhouseStore({ url: server.url, password: "secret", database: "default" });
+    const place = { database: "cairn", cluster: "main" };
+    const heights = { start: 1, end: 2 };
+    const statements = [
+      ...createTables(place),
+      ...exportTables.map((table) => deleteRows(table, place, 1, heights)),
+      ...exportTables.map((table) => copyRows(table, place, { from: 1, to: 2, heights })),
+      ...exportTables.map((table) => insertFile(table, place, 1).replace(" FORMAT Parquet", "")),
+    ];
+    for (const sql of statements) {
+      const tree = await store.select(`EXPLAIN AST ${sql}`, signal);
+      expect(tree.flat().join("\n")).toMatch(/^(CreateQuery|CreateDatabaseQuery|InsertQuery|DeleteQuery)/);
+    }
+    expect(createTables(place).every((sql) => sql.includes(" ON CLUSTER `main`"))).toBe(true);
     await store.close();
   });
 });
+
+/** The tables have no row but those of visible loads. */
+async function expectNoUnseenRows(store: ColumnStore): Promise<void> {
+  for (const table of exportTables) {
+    const sql = `SELECT (SELECT count() FROM ${table}_rows), (SELECT count() FROM ${table})`;
+    const [[all, visible] = []] = await store.select(sql, signal);
+    expect({ seed, table, all }).toEqual({ seed, table, all: visible ?? "" });
+  }
+}
