@@ -5,6 +5,7 @@
 
 import { attacksBench } from "./attacks.ts";
 import { bundlesBench } from "./bundles.ts";
+import { clickhouseBench } from "./clickhouse.ts";
 import { debugBench } from "./debug.ts";
 import { graphqlBench } from "./graphql.ts";
 import type { Bench } from "./harness.ts";
@@ -25,6 +26,7 @@ export const benches: readonly Bench[] = [
   verifyBench,
   indexBench,
   parquetBench,
+  clickhouseBench,
   httpBench,
   routesBench,
   graphqlBench,
