@@ -6,7 +6,7 @@
 
 export type Load = Readonly<{
   port: number;
-  /** Paths that are requested in turn. */
+  /** Paths that are requested in order. */
   paths: readonly string[];
   /** Size of each body. Bytes. */
   bodyBytes: number;

@@ -51,7 +51,7 @@ async function startOnce(command: readonly string[], readsMemory: boolean) {
   const folder = mkdtempSync(join(tmpdir(), "cairn-start-"));
   const startedAt = performance.now();
   const child = Bun.spawn([...command, "serve", "--port", "0", "--json"], {
-    // Nobody listens there: the start must not wait for the chain.
+    // No server listens there: the start must not wait for the chain.
     env: { ...process.env, DATA_DIR: folder, TRUSTED_NODE_URL: "http://127.0.0.1:9", LOG_LEVEL: "error" },
     stdout: "pipe",
     stderr: "ignore",

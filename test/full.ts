@@ -44,7 +44,7 @@ const ledgerTests = [
 ];
 
 /**
- * A client that patches what all share must not be another file's trouble: with wayfinder-core come a Promise of its own
+ * A client that patches what all share must not be another file's fault: with wayfinder-core come a Promise of its own
  * (zone.js), and turbo-sdk, which then finalizes an upload before its parts have ended.
  */
 const test = [process.execPath, "test", "--isolate", "--timeout", "300000"];

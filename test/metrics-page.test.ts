@@ -1,5 +1,5 @@
 /**
- * docs/metrics.md against the program: what it tells to read instead of a peer's figure is served.
+ * docs/metrics.md against the program: what it tells to read instead of a peer's metric is served.
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
@@ -10,7 +10,7 @@ import { openUploadStack, type UploadStack } from "./support/upload-stack.ts";
 const page = readFileSync(resolve(import.meta.dir, "../docs/metrics.md"), "utf8");
 const rows = [...page.matchAll(/^\| (`[^|]+) \| ([^|]+) \|/gm)];
 const namesIn = (text = "") => [...text.matchAll(/`([a-z0-9]+(?:_[a-z0-9*]+)+)`/g)].map(([, name]) => name ?? "");
-/** Labels that the page names beside figures. */
+/** Labels that the page names beside metrics. */
 const labels = new Set(["status_code", "queue_name"]);
 
 let stack: UploadStack;
@@ -29,12 +29,12 @@ test("what is to be read instead is served", () => {
 });
 
 test("a look-up counts at each source that was named, and in memory the second time", async () => {
-  const nobody = "A".repeat(43);
-  for (let times = 0; times < 2; times++) expect((await fetch(`${stack.content}/raw/${nobody}`)).status).toBe(404);
+  const unknownId = "A".repeat(43);
+  for (let times = 0; times < 2; times++) expect((await fetch(`${stack.content}/raw/${unknownId}`)).status).toBe(404);
   const text = await (await fetch(`${stack.content}/metrics`)).text();
   for (const source of ["nodes", "memory"])
     expect(text).toContain(`root_tx_lookup_total{source="${source}",status="not_found"} 1\n`);
-  // This program was told of no gateways and no files.
+  // This program knows no gateways and no files.
   for (const source of ["gateways", "cdb64", "graphql"])
     expect(text).not.toContain(`root_tx_lookup_total{source="${source}"`);
 });

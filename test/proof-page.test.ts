@@ -1,5 +1,5 @@
 /**
- * docs/proof.md held to the program: its example is what a gateway answers, and its steps and commands say what it says.
+ * docs/proof.md held to the program: its example is a gateway's response, and its steps and commands say what it says.
  * `WRITE=1 bun test test/proof-page.test.ts` mends the example.
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * Runs one tier of the tests: `bun test/run.ts unit` or `bun test/run.ts fast`. What is in it says test/tiers.ts.
+ * Runs one tier of the tests: `bun test/run.ts unit` or `bun test/run.ts fast`. test/tiers.ts lists the files.
  * @module
  */
 import { resolve } from "node:path";

@@ -1,5 +1,5 @@
 /**
- * The source tree held to the style guide: layers, sizes, banned text, purpose comments, files that nobody uses.
+ * The source tree held to the style guide: layers, sizes, banned text, purpose comments, unused files.
  * @module
  */
 import { describe, expect, test } from "bun:test";
@@ -8,7 +8,7 @@ import { dirname, join, relative, resolve } from "node:path";
 
 const root = resolve(import.meta.dir, "..");
 
-/** What a layer may import, besides itself and what lies below those. Source: docs/architecture.md#layers. */
+/** What a layer may import, besides itself and the layers below those. Source: docs/architecture.md#layers. */
 const layers: Readonly<Record<string, readonly string[]>> = {
   "src/failures": [],
   "src/lib": ["src/failures"],
@@ -239,7 +239,7 @@ function layerOf(path: string): string {
 function mayImport(from: string, target: string): boolean {
   if (target === "package.json") return from === "src/version.ts";
   const layer = layerOf(from);
-  // The entry stands on top; benches use what they measure.
+  // The entry is the top layer; benches use what they measure.
   if (from === "src/main.ts" || ["bench", "console"].includes(layer)) return true;
   return target !== "src/main.ts" && reachable(layer).has(layerOf(target));
 }
@@ -258,7 +258,7 @@ function isTypeOfWorker({ path, text }: Source, target: string): boolean {
   return all.length === types?.length;
 }
 
-/** A layer with all that lies below it. */
+/** A layer with all layers below it. */
 function reachable(layer: string): ReadonlySet<string> {
   return new Set([layer, ...(layers[layer] ?? []).flatMap((below) => [...reachable(below)])]);
 }

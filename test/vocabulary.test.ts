@@ -7,7 +7,10 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 
 const root = resolve(import.meta.dir, "..");
-const places = ["src", "workers", "console", "docs", "README.md", "CONTRIBUTING.md"];
+const places = ["src", "workers", "console", "test", "bench", "docs", "README.md", "CONTRIBUTING.md"];
+
+/** Has the list. */
+const own = "test/vocabulary.test.ts";
 
 /** Words that stood for a mechanism, each with the term to use instead. Identifiers are split into their words. */
 const terms: Readonly<Record<string, string>> = {
@@ -54,7 +57,13 @@ const foreign =
 const fixed: readonly (readonly [path: RegExp, words: RegExp])[] = [
   [/^src\/store\/outbox\.ts$/, /\b(letters|refusals)\b/g],
   [/^src\/dev\/sandbox\/stripe-database\.ts$/, /\b(letters|answers)\b/g],
-  [/^(src\/app\/|src\/cli\/doctor\.ts$|docs\/operating\.md$|docs\/reference\/threats\.md$)/, /\bmoderation\b/g],
+  [
+    /^(src\/app\/|test\/app\/|test\/cli\/|src\/cli\/doctor\.ts$|docs\/operating\.md$|docs\/reference\/threats\.md$)/,
+    /\bmoderation\b/g,
+  ],
+  [/^test\/http\/body-memory\.test\.ts$/, /\brefused\b|_refused_/g],
+  [/^test\/payment\/access\/nonces\.test\.ts$/, /\bturn\b/g],
+  [/^test\/full\/postgres\.test\.ts$/, /\bnobody\b/g],
 ];
 
 const instead = new Map(
@@ -88,8 +97,9 @@ function faultsOf(path: string, line: string): string[] {
 function filesBelow(place: string): string[] {
   if (!place.includes(".")) {
     return readdirSync(join(root, place), { recursive: true, encoding: "utf8" })
-      .filter((name) => /\.(tsx?|md|css|html)$/.test(name))
+      .filter((name) => /\.(tsx?|md|css|html)$/.test(name) && !name.includes("node_modules"))
       .map((name) => join(place, name))
+      .filter((name) => name !== own)
       .sort();
   }
   return [place];

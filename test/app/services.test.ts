@@ -161,7 +161,7 @@ function payAt(url: string | undefined): void {
 }
 
 test.each([
-  [["balance", "nobody"], 2, "invalid value 'nobody' for <address>: expected a wallet address"],
+  [["balance", "unnamed"], 2, "invalid value 'unnamed' for <address>: expected a wallet address"],
   [
     ["balance", "0x19E7E376E7C213B7E7e7e46cc70A5dD086DAff2B"],
     2,

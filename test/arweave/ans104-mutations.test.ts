@@ -1,5 +1,5 @@
 /**
- * Damaged data items, bundles, manifests and filters: readers answer or reject, throw nothing but `Failure`, and
+ * Damaged data items, bundles, manifests and filters: readers respond or reject, throw nothing but `Failure`, and
  * keep nothing. `MUTATIONS` inputs for each (100,000 unless set), from the printed seed.
  * @module
  */

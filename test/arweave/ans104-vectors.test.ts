@@ -98,7 +98,7 @@ describe("real bundles", () => {
     const [entry] = entriesOf(bytes);
     const item = bytes.subarray(entry?.offset, (entry?.offset ?? 0) + (entry?.size ?? 0));
     expect(bundles.find(({ file }) => file === cosmos)?.result).toBe("partial (0/1 valid in arbundles)");
-    // A Cosmos key has 33 bytes: read as Solana's 32, its last byte stands where the target's flag should be.
+    // A Cosmos key has 33 bytes: read as Solana's 32, its last byte is where the target's flag should be.
     expect(checkItem(item, "strict")).toEqual({
       kind: "invalid",
       reason: "the target flag is 116, not 0 or 1",
@@ -126,7 +126,7 @@ describe("real bundles", () => {
 });
 
 describe("real manifests", () => {
-  testWith(vectors, "mean what they state, wherever the version stands in the file: 4", () => {
+  testWith(vectors, "mean what they state, wherever the version is in the file: 4", () => {
     expect(manifests).toHaveLength(4);
     for (const { file, checks } of manifests) {
       const manifest = readManifest(vectorBytes(file));

@@ -137,7 +137,7 @@ describe("verifyBlock", () => {
     expect(older).toThrow(Failure);
   });
 
-  const refusals: [change: JsonObject, reason: string][] = [
+  const rejections: [change: JsonObject, reason: string][] = [
     [{ hash: fill(0, 32) }, "hash is not above diff"],
     [
       { diff: "115792089237316195423570985008687907853269984665640564039457584007913129639935" },
@@ -159,7 +159,7 @@ describe("verifyBlock", () => {
     [{ poa: { option: "1", tx_path: "", data_path: "", chunk: "", more: "" } }, "poa has the unknown part more"],
     [{ poa2: { option: "1", tx_path: "", data_path: "", chunk: "QQ" } }, "chunk2_hash is not the hash of poa2.chunk"],
   ];
-  test.each(refusals)("a block signed and hashed with %p is rejected: %s", (change, reason) => {
+  test.each(rejections)("a block signed and hashed with %p is rejected: %s", (change, reason) => {
     const [previous, block] = pairOf("2.9", ecdsa, change);
     expect(reasonOf(block, transactions, previous)).toBe(reason);
   });

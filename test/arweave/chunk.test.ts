@@ -32,7 +32,7 @@ import { rootOfPath } from "../support/merkle-path.ts";
 import { createChance, mutateText, mutationCount, mutationSeed } from "../support/mutate.ts";
 import { vectors, vectorsOf, vectorText } from "../support/vectors.ts";
 
-/** Of each real chunk: where its data stands. */
+/** Of each real chunk: where its data is. */
 const realChunks: [
   file: string,
   dataRoot: string,

@@ -243,7 +243,7 @@ describe("createItemHash", () => {
     fc.assert(property, { numRuns: 100 });
   });
 
-  test("hashes the tag bytes as they stand, not as they would be written anew", () => {
+  test("hashes the tag bytes as they are, not as they would be written anew", () => {
     const signer = createEd25519Signer(testKey(2));
     // Two blocks, where our own writer makes one.
     const rawTags = Uint8Array.fromHex("0202610262020261026200");

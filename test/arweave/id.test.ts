@@ -30,15 +30,15 @@ import { utf8Bytes } from "../../src/lib/bytes.ts";
 const zeros = "A".repeat(43);
 
 describe("ids", () => {
-  const refused: [text: string, why: string][] = [
+  const rejected: [text: string, why: string][] = [
     ["", "no text"],
     ["A".repeat(42), "42 characters"],
     ["A".repeat(44), "44 characters"],
     [`${"A".repeat(42)}+`, "the other alphabet"],
     [`${"A".repeat(42)}\n`, "a line end"],
-    [`${"A".repeat(42)}\u0141`, "a letter whose low byte is that of A"],
+    [`${"A".repeat(42)}\u0141`, "a character whose low byte is that of A"],
   ];
-  test.each(refused)("%p is not a valid id: %s", (text) => {
+  test.each(rejected)("%p is not a valid id: %s", (text) => {
     expect([isId(text), readId(text), isAddress(text), readAddress(text)]).toEqual([
       false,
       undefined,
@@ -130,7 +130,7 @@ describe("tags", () => {
     expect(decodeTags(encodeTags(tags))).toEqual(tags);
   });
 
-  test("bytes that are not UTF-8 stand as U+FFFD", () => {
+  test("bytes that are not UTF-8 are as U+FFFD", () => {
     expect(decodeTags([{ name: utf8Bytes("a"), value: Uint8Array.of(0xff, 0x41) }])).toEqual([
       { name: "a", value: "\ufffdA" },
     ]);

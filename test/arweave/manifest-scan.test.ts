@@ -48,7 +48,7 @@ function readInPieces(bytes: Uint8Array, pieces: readonly number[]): Outcome {
   const scan = createManifestScan(bytes.length, salt, table);
   let at = 0;
   for (const size of pieces) {
-    // What is given is overwritten afterwards, as the shared buffer of a build is.
+    // The given bytes are overwritten afterwards, as the shared buffer of a build is.
     const piece = bytes.slice(at, at + size);
     scan.take(piece);
     piece.fill(0x22);
@@ -148,7 +148,7 @@ const field = fc.oneof(
   named("paths", fc.oneof({ weight: 8, arbitrary: object(entry, 8) }, scalar)),
   member(spelled(key), fc.oneof(holder, scalar, spelled(key))),
 );
-/** Mostly manifests: what every one needs stands first, and may be repeated. */
+/** Mostly manifests: what every one needs is first, and may be repeated. */
 const text = fc
   .tuple(fc.boolean(), fc.array(field, { maxLength: 7 }), fc.constantFrom("0.1.0", "0.2.0"))
   .map(([isWhole, some, version]) => {
@@ -219,12 +219,12 @@ describe("M1: a manifest read in pieces", () => {
     ["a list", "[]"],
     ["a string", '"arweave/paths"'],
     ["a number", "-12.5E-7"],
-    ["paths that stand twice", whole.replace('"paths"', '"paths":{"gone":{"id":"x"}},"paths"')],
-    ["paths that stand again as a list", whole.replace(/}$/, ',"paths":[]}')],
-    ["a path that stands again without an id", whole.replace(/}}$/, `},"\\u00e9":{"id":5}}}`)],
-    ["a path that stands again with another id", whole.replace(/}}$/, `},"\\u00e9":{"id":"${two}"}}}`)],
+    ["paths that are twice", whole.replace('"paths"', '"paths":{"gone":{"id":"x"}},"paths"')],
+    ["paths that are again as a list", whole.replace(/}$/, ',"paths":[]}')],
+    ["a path that is again without an id", whole.replace(/}}$/, `},"\\u00e9":{"id":5}}}`)],
+    ["a path that is again with another id", whole.replace(/}}$/, `},"\\u00e9":{"id":"${two}"}}}`)],
     [
-      "an id that stands twice in its entry",
+      "an id that is twice in its entry",
       `{"manifest":"arweave/paths","version":"0.2.0","paths":{"a":{"id":"${one}","id":{"id":"${two}"}}}}`,
     ],
     [

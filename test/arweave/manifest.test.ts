@@ -1,5 +1,5 @@
 /**
- * Manifests: what each path means, in every order of keys, and what is no manifest.
+ * Manifests: what each path means, in every order of keys, and an invalid manifest.
  * @module
  */
 import { describe, expect, test } from "bun:test";
@@ -61,7 +61,7 @@ describe("M1: resolvePath", () => {
     ["the id of an index with both", { index: { id: index, path: "index.html" } }, { id: index, fallback: false }],
     ["the fallback without an index", { index: undefined }, { id: lost, fallback: true }],
     ["the fallback when the index names no path", { index: { path: "none" } }, { id: lost, fallback: true }],
-    ["the fallback when the index's id is none", { index: { id: "short" } }, { id: lost, fallback: true }],
+    ["the fallback when the index's id is invalid", { index: { id: "short" } }, { id: lost, fallback: true }],
     ["nothing without index and fallback", { index: undefined, fallback: undefined }, undefined],
     ["index by path in 0.1.0", { version: "0.1.0" }, { id: page, fallback: false }],
     ["no index by id in 0.1.0", { version: "0.1.0", index: { id: index } }, undefined],

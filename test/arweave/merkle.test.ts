@@ -152,8 +152,8 @@ describe("data roots", () => {
         (size, steps, rule) => {
           const bytes = new Uint8Array(size).map((_, index) => index * 31);
           const hash = createDataRoot(size, rule);
-          for (let at = 0, turn = 0; at < size; turn++) {
-            const step = steps[turn % steps.length] ?? 1;
+          for (let at = 0, round = 0; at < size; round++) {
+            const step = steps[round % steps.length] ?? 1;
             hash.update(bytes.subarray(at, at + step));
             at += step;
           }
@@ -314,7 +314,7 @@ describe("validatePath", () => {
       const found = validatePath({ root, path: marked, target: leaf * chunkSize, size, ruleset: "relaxed" });
       return found && [Number(found.start), Number(found.end)];
     };
-    // The first leaf lies to the left thrice; the second to the left twice, and then to the right.
+    // The first leaf is at the left thrice; the second to the left twice, and then to the right.
     expect(proven([marker, marker, marker], 0)).toEqual([0, chunkSize]);
     expect(proven([marker, marker], 1)).toEqual([chunkSize, 2 * chunkSize]);
     expect(proven([nothing, nothing, marker], 1)).toBeUndefined();
@@ -404,7 +404,7 @@ describe("K1: a path", () => {
   const branchBytes = 96;
   const branchesMax = Math.floor((pathSizeMax - 64) / branchBytes);
 
-  /** A tree of branches that all turn left, and its path to the first byte. */
+  /** A tree whose branches all go left, and its path to the first byte. */
   function leaning(branches: number): Readonly<{ root: Uint8Array; path: Uint8Array }> {
     let root = leafId(leafHash, leafEnd);
     const parts = [concatBytes([leafHash, leafEnd])];

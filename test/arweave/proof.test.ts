@@ -1,5 +1,5 @@
 /**
- * Reading and checking proofs that nobody meant well with: bounds, damage, and what it may cost.
+ * Reading and checking hostile proofs: bounds, damage, and what it may cost.
  * @module
  */
 import { describe, expect, test } from "bun:test";

@@ -1,5 +1,5 @@
 /**
- * Receipts: signed by a thread, the same to the byte whenever they are asked for, and of nobody else's making.
+ * Receipts: signed by a thread, the same to the byte whenever they are requested, and of no other party's making.
  */
 import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -40,7 +40,7 @@ describe("a receipt", () => {
     ["another key", terms, `${modulus.startsWith("w") ? "x" : "w"}${modulus.slice(1)}`, signature],
     ["another signature", terms, modulus, `${signature.startsWith("A") ? "B" : "A"}${signature.slice(1)}`],
     ["no signature", terms, modulus, ""],
-    ["a key that is no text of bytes", terms, "!", signature],
+    ["a key that is not a valid text of bytes", terms, "!", signature],
     ["a key of a million bytes", terms, "A".repeat(1_000_000), signature],
   ] as const)("does not hold for %s", (_, changed, key, signed) => {
     expect(verifyReceipt(changed, key, signed)).toBe(false);

@@ -103,7 +103,7 @@ describe("B4: arweave", () => {
     const even = owner.with(511, (owner[511] ?? 0) & 0xfe);
     for (const modulus of [owner.with(0, 0), owner.with(0, 0x7f), even, new Uint8Array(512)]) {
       expect(scheme.verify(message, modulus, signature)).toEqual(
-        refusal("the RSA signature does not match the owner and content"),
+        rejection("the RSA signature does not match the owner and content"),
       );
     }
   });
@@ -131,7 +131,7 @@ describe("B4: ed25519", () => {
   ];
   test.each(smallOrder)("rejects the key %s, for which anyone can sign", (hex) => {
     const verdict = verifyEd25519(message, Uint8Array.fromHex(hex), new Uint8Array(64).fill(1));
-    expect(verdict).toEqual(refusal("the Ed25519 key has small order"));
+    expect(verdict).toEqual(rejection("the Ed25519 key has small order"));
   });
 
   test("rejects the forgery that the identity as key allows", () => {
@@ -141,7 +141,7 @@ describe("B4: ed25519", () => {
     expect(verifyEd25519(message, identity, signature).valid).toBe(false);
     const { owner } = signerOf(2);
     expect(verifyEd25519(message, owner, signature)).toEqual(
-      refusal("the Ed25519 signature has a commitment of small order"),
+      rejection("the Ed25519 signature has a commitment of small order"),
     );
   });
 
@@ -149,7 +149,7 @@ describe("B4: ed25519", () => {
     const { owner, sign: signWith } = signerOf(2);
     const signature = signWith(message);
     signature.set(Uint8Array.fromHex("edd3f55c1a631258d69cf7a2def9de1400000000000000000000000000000010"), 32);
-    expect(verifyEd25519(message, owner, signature)).toEqual(refusal("the Ed25519 signature has S beyond the order"));
+    expect(verifyEd25519(message, owner, signature)).toEqual(rejection("the Ed25519 signature has S beyond the order"));
   });
 
   test("rejects S + L, a second spelling of the same signature", () => {
@@ -159,7 +159,7 @@ describe("B4: ed25519", () => {
     const s = fromLittleEndian(signature.subarray(32)) + order;
     const respelled = signature.slice();
     respelled.set(Uint8Array.fromHex(s.toString(16).padStart(64, "0")).reverse(), 32);
-    expect(verifyEd25519(message, owner, respelled)).toEqual(refusal("the Ed25519 signature has S beyond the order"));
+    expect(verifyEd25519(message, owner, respelled)).toEqual(rejection("the Ed25519 signature has S beyond the order"));
   });
 });
 
@@ -192,7 +192,7 @@ describe("B4: ethereum", () => {
     const signature = signer.sign(message);
     for (const first of [0, 2, 3, 5, 6, 7]) {
       expect(signer.scheme.verify(message, signer.owner.with(0, first), signature)).toEqual(
-        refusal("the owner is not an uncompressed secp256k1 key"),
+        rejection("the owner is not an uncompressed secp256k1 key"),
       );
     }
   });
@@ -253,7 +253,7 @@ describe("B4: typedEthereum", () => {
     }
     for (const spelling of [lower.replace("0x", "0X"), `${lower.slice(0, 41)}g`, "x".repeat(42)]) {
       expect(signer.scheme.verify(message, ascii(spelling), signature)).toEqual(
-        refusal("the owner is not a valid Ethereum address"),
+        rejection("the owner is not a valid Ethereum address"),
       );
     }
   });
@@ -264,7 +264,7 @@ describe("native addresses", () => {
     const one = new Uint8Array(32).with(31, 1);
     const { owner } = createEthereumSigner(one);
     expect(ethereumAddress(owner)).toBe("0x7E5F4552091A69125d5DfCb7b8C2659029395Bdf");
-    // The letters between prefix and checksum are those of the same key in BIP-173's example bc1qw508d6….
+    // The characters between prefix and checksum are those of the same key in BIP-173's example bc1qw508d6….
     expect(signatureLayout(101)?.nativeAddress(owner)).toBe("kyve1w508d6qejxtdg4y5r3zarvary0c5xw7kdn6vyu");
     expect(signatureLayout(2)?.nativeAddress(new Uint8Array(32))).toBe("1".repeat(32));
     expect(signatureLayout(4)?.nativeAddress(Uint8Array.fromHex("ff".repeat(32)))).toBe(
@@ -285,7 +285,7 @@ function check({ scheme, owner }: Signer, signature: Uint8Array): string {
   return verdict.valid ? "valid" : verdict.reason;
 }
 
-function refusal(reason: string): Verdict {
+function rejection(reason: string): Verdict {
   return { valid: false, reason };
 }
 

@@ -1,5 +1,5 @@
 /**
- * One act of signing has one identity, whatever encodings of its signature anybody derives: per signature type, every
+ * One act of signing has one identity, whatever encodings of its signature a client derives: per signature type, every
  * derivable encoding is either invalid or identified as the same signing.
  * Source: docs/reference/signatures.md.
  * @module

@@ -163,7 +163,7 @@ describe("real blocks", () => {
 
   testWith(
     vectors,
-    "blocks that follow each other are linked: 1 to 200 (10 stands there twice) and four later pairs",
+    "blocks that follow each other are linked: 1 to 200 (10 is there twice) and four later pairs",
     () => {
       const linked = [...blocks.values()].filter((block) => {
         const verdict = verifyBlock(block, undefined, byHeight.get(block.height - 1));

@@ -1,5 +1,5 @@
 /**
- * Where data lies in a block: order, padding, and the proofs of it.
+ * Where data is in a block: order, padding, and the proofs of it.
  * @module
  */
 import { describe, expect, test } from "bun:test";

@@ -148,7 +148,7 @@ describe("asking sources in order", () => {
     expect(asked).toEqual(["a", "b", "c"]);
   });
 
-  test("without sources there is no response", async () => {
+  test("without sources there is not a valid response", async () => {
     expect(await run({}, 1).result).toEqual({ final: undefined, others: [] });
   });
 

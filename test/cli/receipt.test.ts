@@ -60,7 +60,7 @@ test.each([
   ["a later deadline", { ...good, deadlineHeight: 1_201 }, "its signature does not match its key"],
   ["another time", { ...good, timestamp: 1_700_000_000_001 }, "its signature does not match its key"],
   ["another version", { ...good, version: "0.1.0" }, "its version is not 0.2.0"],
-  ["no field of a receipt", { hello: "world" }, "it is not a receipt: it has no version"],
+  ["no field of a receipt", { hello: "there" }, "it is not a receipt: it has no version"],
   ["no id", { ...good, id: "x" }, "its id, timestamp or deadlineHeight is missing"],
   ["a time beyond dates", { ...good, timestamp: 2 ** 53 - 1 }, "its id, timestamp or deadlineHeight is missing"],
   ["no key", { ...good, public: 1 }, "its key or signature is missing"],

@@ -134,7 +134,7 @@ export const selectors = {
   approve: "095ea7b3",
   transferFrom: "23b872dd",
   transferFromMany: "0305c74f",
-  refuse: "10773d14",
+  reject: "10773d14",
 } as const;
 
 /** 32 bytes of an address or a number, hex. */

@@ -128,17 +128,17 @@ describeWith(anvilNeed, "an EVM chain", () => {
       const contract = await anvil.deploy(contracts.Payee.bytecode);
       const { submit, balance, look } = await openCoin(contract);
       await look();
-      await anvil.send({ from: alice, to: contract, data: callOf(selectors.refuse, 1n) });
+      await anvil.send({ from: alice, to: contract, data: callOf(selectors.reject, 1n) });
       await anvil.mine();
-      const refused = await anvil.send({ from: alice, to: contract, value: 5n });
+      const rejected = await anvil.send({ from: alice, to: contract, value: 5n });
       await anvil.mine(1);
-      expect((await submit(refused)).payment.state).toBe("pending");
+      expect((await submit(rejected)).payment.state).toBe("pending");
       await anvil.mine(2);
-      expect((await submit(refused)).payment).toMatchObject({
+      expect((await submit(rejected)).payment).toMatchObject({
         state: "failed",
         failureReason: "The chain did not carry the transaction out",
       });
-      await anvil.send({ from: alice, to: contract, data: callOf(selectors.refuse, 0n) });
+      await anvil.send({ from: alice, to: contract, data: callOf(selectors.reject, 0n) });
       await anvil.mine();
       const taken = await anvil.send({ from: alice, to: contract, value: 7n });
       await anvil.mine(3);
@@ -185,7 +185,7 @@ describeWith(anvilNeed, "an EVM chain", () => {
     test("and is found at a server that has forgotten how accounts were", async () => {
       const { look } = await openCoin();
       await look();
-      front.refuse((method) => method === "eth_getBalance");
+      front.reject((method) => method === "eth_getBalance");
       const hash = await anvil.send({ from: alice, to: payee, value: 5n });
       await anvil.mine(40);
       const first = await look();
@@ -346,7 +346,7 @@ describeWith(anvilNeed, "an EVM chain", () => {
     test("and is found at a server that gives the logs of ten blocks at once", async () => {
       const { look, balance } = await openToken();
       await look();
-      front.refuse((method, params) => method === "eth_getLogs" && blocksOf(params) > 10);
+      front.reject((method, params) => method === "eth_getLogs" && blocksOf(params) > 10);
       const hashes: string[] = [];
       for (let number = 1n; number <= 5n; number += 1n) {
         hashes.push(await call(bob, selectors.transfer, payee, number));
@@ -395,7 +395,7 @@ describeWith(anvilNeed, "an EVM chain", () => {
 /** A proxy of the chain's server, which counts requests, and rejects given requests. */
 type Front = Readonly<{
   url: string;
-  refuse: (test: (method: string, params: readonly unknown[]) => boolean) => void;
+  reject: (test: (method: string, params: readonly unknown[]) => boolean) => void;
   /** Number of blocks that were requested with all their transactions. */
   wholeBlocks: () => number;
   reset: () => void;
@@ -403,7 +403,7 @@ type Front = Readonly<{
 }>;
 
 function openFront(target: string): Front {
-  let refused = (_method: string, _params: readonly unknown[]) => false;
+  let rejected = (_method: string, _params: readonly unknown[]) => false;
   let wholeBlocks = 0;
   const server = Bun.serve({
     hostname: "127.0.0.1",
@@ -411,7 +411,7 @@ function openFront(target: string): Front {
     fetch: async (request) => {
       const body = await request.text();
       const { id, method, params } = JSON.parse(body);
-      if (refused(method, params))
+      if (rejected(method, params))
         return Response.json({ jsonrpc: "2.0", id, error: { code: -32_005, message: "limit exceeded" } });
       if (method === "eth_getBlockByNumber" && params[1] === true) wholeBlocks += 1;
       return await fetch(target, { method: "POST", headers: { "content-type": "application/json" }, body });
@@ -419,12 +419,12 @@ function openFront(target: string): Front {
   });
   return {
     url: `http://127.0.0.1:${server.port}`,
-    refuse: (test) => {
-      refused = test;
+    reject: (test) => {
+      rejected = test;
     },
     wholeBlocks: () => wholeBlocks,
     reset: () => {
-      refused = () => false;
+      rejected = () => false;
       wholeBlocks = 0;
     },
     close: () => server.stop(true),

@@ -32,7 +32,7 @@ const opening = indexedDB.open("secrets", 1);
 opening.onupgradeneeded = () => opening.result.createObjectStore("secrets").put("s3cret", "secret");
 opening.onsuccess = async () => {
   await (await caches.open("secrets")).put("/secret", new Response("s3cret")).catch(() => undefined);
-  document.title = "kept";
+  document.title = "stored";
 };
 </script>`;
 

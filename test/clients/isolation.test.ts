@@ -58,7 +58,7 @@ const readAddress = async (address: string) => {
     const reply = await fetch(address);
     return `${reply.status}`;
   } catch (error) {
-    return error instanceof TypeError ? "refused" : String(error);
+    return error instanceof TypeError ? "rejected" : String(error);
   }
 };
 
@@ -113,7 +113,7 @@ describeWith(browserNeed, "in a browser", () => {
       page = await context.newPage();
       page.on("pageerror", (error) => faults.push(String(error)));
       await page.goto(`${fixture.gateway}/${site.keeper}`);
-      await page.waitForFunction(() => document.title === "kept");
+      await page.waitForFunction(() => document.title === "stored");
     }, 120_000);
     afterAll(() => browser?.close());
 
@@ -184,13 +184,13 @@ describeWith(browserNeed, "in a browser", () => {
     test("no page of an id reads administration", async () => {
       await page.goto(`${fixture.ownHost(site.keeper)}/`);
       for (const prefix of ["/svc/admin", "/ar-io/admin"]) {
-        expect(await page.evaluate(readAddress, `${fixture.gateway}${prefix}/debug`)).toBe("refused");
+        expect(await page.evaluate(readAddress, `${fixture.gateway}${prefix}/debug`)).toBe("rejected");
         expect(await page.evaluate(readAddress, `${prefix}/debug`)).toBe("404");
       }
       // Public routes can be read from everywhere.
       expect(await page.evaluate(readAddress, `${fixture.gateway}/svc/info`)).toBe("200");
       await page.goto(`${fixture.gateway}/local/social/frame/${site.thief}`);
-      expect(await page.evaluate(readAddress, `${fixture.gateway}/svc/admin/debug`)).toBe("refused");
+      expect(await page.evaluate(readAddress, `${fixture.gateway}/svc/admin/debug`)).toBe("rejected");
     });
 
     test("an app that knows nothing of gateways works, and finds what it stored when it comes again", async () => {
@@ -286,7 +286,7 @@ describeWith(browserNeed, "in a browser, where no root host is known", () => {
     expect(await page.evaluate(() => globalThis.origin)).toBe("null");
     expect(await page.evaluate(lookAround).catch((error) => String(error))).toContain("SecurityError");
     expect(await page.evaluate(register, `/${workerOf(sandboxed)}`)).not.toBe("registered");
-    expect(await page.evaluate(readAddress, `${sandboxed.gateway.url}/svc/admin/debug`)).toBe("refused");
+    expect(await page.evaluate(readAddress, `${sandboxed.gateway.url}/svc/admin/debug`)).toBe("rejected");
   });
 });
 

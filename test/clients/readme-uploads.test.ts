@@ -1,5 +1,5 @@
 /**
- * README's lines for the published SDK, as they stand there but for the ports.
+ * README's lines for the published SDK, as they are there but for the ports.
  * @module
  */
 import { expect, test } from "bun:test";

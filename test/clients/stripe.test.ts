@@ -17,7 +17,7 @@ describeWith(clientLibraries, "stripe (npm)", () => {
   let stripe: ReturnType<typeof clientOf>;
 
   beforeAll(async () => {
-    fixture = await openCardFixture({ isTold: false });
+    fixture = await openCardFixture({ isNotified: false });
     stripe = clientOf(fixture.sandboxUrl);
   });
 
@@ -340,7 +340,7 @@ describeWith(clientLibraries, "stripe (npm)", () => {
           return new Response();
         },
       });
-      const other = await openCardFixture({ isTold: false });
+      const other = await openCardFixture({ isNotified: false });
       other.payment.clock.set(fixture.payment.clock.now());
       other.sandbox.deliverTo({ url: `http://127.0.0.1:${server.port}/`, secret: webhookSecret });
       const made = await clientOf(other.sandboxUrl).paymentIntents.create(money);

@@ -295,7 +295,7 @@ describeWith(clientLibraries, "turbo-sdk", () => {
       await expect(turbo.createCheckoutSession({ amount: USD(1), owner })).rejects.toThrow(
         "Payment Amount is Invalid!",
       );
-      await expect(turbo.createCheckoutSession({ amount: USD(10), owner: "nobody" })).rejects.toThrow(
+      await expect(turbo.createCheckoutSession({ amount: USD(10), owner: "unnamed" })).rejects.toThrow(
         '(Status 403): "Destination address is not a valid native address!"',
       );
     });

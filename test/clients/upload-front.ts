@@ -1,6 +1,6 @@
 /**
  * One address before an upload service, as a balancer has it, while the program behind it dies and comes back at a
- * moment that is the test's to choose: after so many answers, with others under way that the client never hears of.
+ * moment that is the test's to choose: after so many responses, with others under way that the client never hears of.
  * @module
  */
 
@@ -8,12 +8,12 @@
 export type UploadFront = Readonly<{
   url: string;
   /**
-   * Waits until so many posts were answered, and another one was taken whose response is held back.
+   * Waits until so many posts have a response, and another one was taken whose response is held back.
    *
-   * @param client - Whoever sends; that it ends before is an error.
+   * @param client - The sender; its end is an error until then.
    */
   untilHeld: (client: Promise<unknown>) => Promise<void>;
-  /** To be called when the program is dead: what is held back is lost, and whoever comes now waits. */
+  /** To be called when the program is dead: delayed responses are lost, and new clients wait. */
   down: () => void;
   /** To be called when it is there again: from now on all is passed on. */
   up: () => void;
@@ -23,7 +23,7 @@ export type UploadFront = Readonly<{
 /** Larger than any body that is sent here. Bytes. */
 const bodyBytesMax = 64 * 2 ** 20;
 
-/** Opens it. @param target - Where the service is now. @param answersMax - Answers to posts before one is held back. */
+/** Opens it. @param target - Where the service is now. @param responsesMax - Responses to posts before one is held back. */
 export function openUploadFront(target: () => string, responsesMax: number): UploadFront {
   const held = Promise.withResolvers<void>();
   const isDown = Promise.withResolvers<void>();

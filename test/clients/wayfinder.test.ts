@@ -112,8 +112,8 @@ describeWith(clientLibraries, "wayfinder-core", () => {
   };
 
   /**
-   * Version 1.9.2 listens to a verification only when the body has ended: a rejection before is nobody's until then,
-   * and such a one fails a test. What the library is told stays the same.
+   * Version 1.9.2 listens to a verification only when the body has ended: a rejection before is an unknown id until then,
+   * and such a one fails a test. What the library is notified stays the same.
    */
   function heard(strategy: Strategy | undefined) {
     if (strategy === undefined) throw new Error("unknown strategy");

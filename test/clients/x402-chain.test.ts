@@ -1,5 +1,5 @@
 /**
- * What is signed, sent and read for x402, against anvil and the published library for its chains: hashes, signatures
+ * Signatures, requests and reads of x402, against anvil and the published library for its chains: hashes, signatures
  * and transactions by chance; transactions that are stuck; blocks that are taken back; authorizations that were
  * cancelled, spent or are no longer valid.
  * @module

@@ -50,7 +50,7 @@ export async function openPublishedFacilitator(anvil: Anvil, key: string): Promi
         const { paymentPayload, paymentRequirements } = await request.json();
         return Response.json(await facilitator.settle(paymentPayload, paymentRequirements));
       } catch (error) {
-        // As a server of its own would answer; here it would be the test's failure, whoever still waits for it.
+        // As a server of its own would respond; here it would be a failure of the test, whichever client waits for it.
         return Response.json({ error: String(error) }, { status: 500 });
       }
     },

@@ -53,7 +53,7 @@ export const documents = fc
     }),
   )
   .map(([choices, variables]) => ({ query: writeDocument(choices), variables }))
-  // Fragments that stand in fragments may come to more aliases than are allowed.
+  // Fragments that are in fragments may come to more aliases than are allowed.
   .filter(({ query }) => exceededLimits(parse(query)).length === 0);
 
 function writeDocument(choices: readonly number[]): string {

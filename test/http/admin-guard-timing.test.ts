@@ -43,11 +43,11 @@ describe("S2: the time of a rejection", () => {
       const kind = random.below(2);
       const address = `2001:db8:${(sample & 0xffff).toString(16)}::1`;
       const startedAt = Bun.nanoseconds();
-      await guard.admit(keys[kind] ?? "", address, never).catch(() => "refused");
+      await guard.admit(keys[kind] ?? "", address, never).catch(() => "rejected");
       if (sample >= 0) times[kind]?.push(Bun.nanoseconds() - startedAt);
     }
     const t = welch(times[0] ?? [], times[1] ?? []);
-    console.log(`t = ${t.toFixed(2)} over ${samples} refusals`);
+    console.log(`t = ${t.toFixed(2)} over ${samples} rejections`);
     expect(Math.abs(t)).toBeLessThan(tMax);
   }, 120_000);
 

@@ -20,7 +20,7 @@ const small = testBytes(900, 22);
 const carried = Uint8Array.from([...testBytes(5_000, 23), 0xff]);
 const items = [makeItem(testBytes(300_000, 24)), makeItem("what must not be seen"), makeItem("what may")];
 const bundleData = writeBundle(items);
-const innermost = makeItem("what lies in a bundle within a bundle");
+const innermost = makeItem("what is in a bundle within a bundle");
 const nested = makeItem(writeBundle([innermost]), { tags: bundleTags });
 
 let stack: Stack;

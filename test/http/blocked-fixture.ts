@@ -161,7 +161,7 @@ export function hashOf(piece: Piece): string {
 
 /** An id of nothing. */
 export function nobodys(): Id {
-  const id = readId(encodeBase64url(sha256(new TextEncoder().encode("nobody's"))));
+  const id = readId(encodeBase64url(sha256(new TextEncoder().encode("an unknown id"))));
   assert(id !== undefined, "a hash is an id");
   return id;
 }

@@ -432,14 +432,14 @@ describe("what cannot be served", () => {
     ["source_timeout", 504],
   ] as const)("because of %s responds with %d, with no-store", async (code, status) => {
     const id = idOf(`failing ${code}`);
-    content.fail(id, new Failure(code, { secret: "inner fact" }));
+    content.fail(id, new Failure(code, { secret: "inner detail" }));
     for (const path of [`/${id}`, `/raw/${id}`]) {
       const response = await get(path);
       expect(response.status).toBe(status);
       expect([header(response, "retry-after"), header(response, "cache-control")]).toEqual(["5", "no-store"]);
       expect(response.body.toString()).not.toContain("inner");
     }
-    expect(lines.some((line) => line["code"] === code && JSON.stringify(line).includes("inner fact"))).toBe(true);
+    expect(lines.some((line) => line["code"] === code && JSON.stringify(line).includes("inner detail"))).toBe(true);
   });
 
   test("because of a defect responds with 500, says nothing of it, and logs it whole", async () => {

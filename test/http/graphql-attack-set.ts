@@ -128,7 +128,7 @@ export function attackSet(tags: readonly Known[], common: Known): readonly Attac
     [
       "a tag that all rows have and an owner that none has",
 
-      ask(`{ transactions(tags: [{${commonTag}}], owners: ["${idOf("nobody")}"]) { ${page} } }`),
+      ask(`{ transactions(tags: [{${commonTag}}], owners: ["${idOf("unnamed")}"]) { ${page} } }`),
       200,
       "data",
     ],

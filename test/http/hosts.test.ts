@@ -33,7 +33,7 @@ describe("the label of an id's own host", () => {
     ["too short", "a".repeat(51)],
     ["too long", "a".repeat(53)],
     ["a foreign character", `${"a".repeat(51)}1`],
-    ["capital letters", "A".repeat(52)],
+    ["capitals", "A".repeat(52)],
     ["spare bits that are set", `${"7".repeat(51)}r`],
   ])("is rejected with %s", (_name, label) => {
     expect(readSandboxLabel(label)).toBeUndefined();

@@ -32,7 +32,7 @@ let alice: Payer;
 let server: HttpServer;
 let reading: PaidReading;
 
-/** Opens it on a kind of ledger for each test that stands around the call. */
+/** Opens it on a kind of ledger for each test that is around the call. */
 function eachOn(kind: LedgerKind): void {
   beforeEach(async () => {
     fixture = await openX402Fixture({ kind });

@@ -79,9 +79,9 @@ async function plant({ devnet, gateway }: Stack) {
     wide: makeItem(testBytes(300_000, 5), ethereum),
     note: makeItem(textBytes("A note in a bundle within a bundle.")),
     deep: makeItem(textBytes("Three bundles down."), ethereum),
-    neighbour: makeItem(textBytes("What nobody may read.")),
+    neighbour: makeItem(textBytes("Blocked bytes.")),
     empty: makeItem(new Uint8Array(0)),
-    last: makeItem(textBytes("In the same chunk as what nobody may read.")),
+    last: makeItem(textBytes("In the same chunk as blocked bytes.")),
   };
   const deepest = makeNested([items.deep]);
   const nested = makeNested([items.note, deepest], ed25519);
@@ -102,7 +102,7 @@ async function plant({ devnet, gateway }: Stack) {
   await post(devnet, rsa, { format: 1, target: ecdsa.address, quantity: 1n });
   const curved = await postChunked(devnet, ecdsa, testBytes(300_000, 17));
   const curvedOther = await postChunked(devnet, ecdsa, testBytes(300_000, 19));
-  const inCurved = makeItem(textBytes("In a bundle whose owner nobody states."));
+  const inCurved = makeItem(textBytes("In a bundle without a stated owner."));
   await postChunked(devnet, ecdsa, writeBundle([inCurved.item]), bundleTags);
   await devnet.mine(1);
   const other = await postChunked(devnet, rsa, testBytes(1_000, 11));

@@ -108,7 +108,7 @@ describe("pruning", () => {
 
   test.each(["id", "hash", "root id"])("what is blocked by %s after pruning leaves by no route", async (by) => {
     const stack = await open();
-    const inner = makeItem("kept out of sight");
+    const inner = makeItem("hidden from readers");
     const nested = makeItem(writeBundle([inner]), { tags: [...bundleTags] });
     const beside = makeItem("free");
     const [id, nestedId, besideId] = [inner, nested, beside].map(idOfItem);
@@ -122,7 +122,7 @@ describe("pruning", () => {
     await askAdmin(stack, "POST", "prune-stable-data-items", { indexedAtThreshold });
     expect(id !== undefined && reader.placeOf(id)).toBeUndefined();
 
-    const hash = createHash("sha256").update("kept out of sight").digest("base64url");
+    const hash = createHash("sha256").update("hidden from readers").digest("base64url");
     const body = { id: { id }, hash: { hash }, "root id": { id: bundle.id } }[by];
     await askAdmin(stack, "PUT", "block-data", body);
     const status = async (path: string) => (await fetch(`${url}${path}`)).status;

@@ -10,7 +10,9 @@ import { openGatewayServer } from "../support/gateway-server.ts";
 import { createMemoryContent } from "../support/memory-content.ts";
 
 const content = createMemoryContent();
-const graphql = new Elysia().get("/graphql", () => textResponse("page")).post("/graphql", () => textResponse("answer"));
+const graphql = new Elysia()
+  .get("/graphql", () => textResponse("page"))
+  .post("/graphql", () => textResponse("response"));
 const { gateway, url, close } = openGatewayServer({ content, graphql });
 afterAll(async () => {
   await close();

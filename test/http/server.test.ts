@@ -41,7 +41,7 @@ function routes() {
       parse: "none",
     })
     .get("/fail/:code", ({ params }) => {
-      throw new Failure(params.code as "busy", { inside: "fact" });
+      throw new Failure(params.code as "busy", { inside: "detail" });
     })
     .get("/defect", () => {
       throw new TypeError("the inside");
@@ -217,7 +217,7 @@ describe("a failure", () => {
     await ask("GET /fail/busy", "\r\nX-Request-Id: f1");
     expect(lines.find((found) => found["requestId"] === "f1" && found["code"] === "busy")).toMatchObject({
       level: "warn",
-      context: { inside: "fact" },
+      context: { inside: "detail" },
     });
   });
 });

@@ -25,7 +25,7 @@ const growthMax = 240 * mebibyte;
 const folder = mkdtempSync(join(tmpdir(), "cairn-posts-"));
 let served: Bun.Subprocess<"ignore", "pipe", "inherit"> | undefined;
 const sessions: http2.ClientHttp2Session[] = [];
-let gateway: Readonly<{ url: string; told: string }>;
+let gateway: Readonly<{ url: string; reported: string }>;
 
 beforeAll(async () => {
   if (!openssl.there) return;
@@ -46,7 +46,7 @@ afterAll(async () => {
 type Memory = Readonly<{ rss: number; requestBytes: number }>;
 
 async function memory(): Promise<Memory> {
-  return JSON.parse(await (await fetch(gateway.told)).text());
+  return JSON.parse(await (await fetch(gateway.reported)).text());
 }
 
 /** Posts a part of a body, as fast as the other side takes it. */

@@ -49,7 +49,7 @@ const gateway = openGatewayServer({
   memory: { blobThread: openBlobThread(closers) },
   isTrustedProxy: () => true, // each client says in X-Forwarded-For who it is
 });
-const told = Bun.serve({
+const reported = Bun.serve({
   hostname: "127.0.0.1",
   port: 0,
   fetch: () => {
@@ -61,4 +61,4 @@ const told = Bun.serve({
     });
   },
 });
-console.log(JSON.stringify({ url: gateway.url, told: told.url.origin, ids }));
+console.log(JSON.stringify({ url: gateway.url, reported: reported.url.origin, ids }));

@@ -22,7 +22,7 @@ const growthMax = 300 * mebibyte;
 
 type Served = Readonly<{
   url: string;
-  told: string;
+  reported: string;
   ids: Readonly<{ small: Id; data: Id; body: Id; source: Id; hot: Id; middle: readonly Id[] }>;
 }>;
 type Memory = Readonly<{ rss: number; responseBytes: number; requestBytes: number }>;
@@ -57,7 +57,7 @@ afterAll(async () => {
 });
 
 async function memory(): Promise<Memory> {
-  return JSON.parse(await (await fetch(gateway.told)).text());
+  return JSON.parse(await (await fetch(gateway.reported)).text());
 }
 
 async function send(wanted: Omit<SlowRequests, "port" | "waitMs">): Promise<SlowOutcome> {

@@ -1,5 +1,5 @@
 /**
- * A process that is given a bomb: unbundles it beside a bundle that is none, and one of a later block, and says what
+ * A process that is given a bomb: unbundles it beside a bundle that is invalid, and one of a later block, and says what
  * became of all of them and how much memory it took.
  *
  * Its arguments: `fan`, the width, and the budget; or `chain`, the depth, and how many levels are signed.
@@ -27,7 +27,7 @@ export type BombReport = Readonly<{
   bytes: number;
   items: number;
   bundles: number;
-  refused: number;
+  rejected: number;
   warned: readonly string[];
   /** Of the bundle beside it, and of the one in a later block. */
   others: readonly (number | null | undefined)[];
@@ -106,8 +106,8 @@ async function unbundle(folder: string, limits: typeof bundleLimitsDefault): Pro
     random: () => 0.5,
     log: {
       ...silentLog,
-      warn: (message, facts) => {
-        warned.push(`${message}: ${facts?.["reason"] ?? JSON.stringify(facts?.["first"])}`);
+      warn: (message, details) => {
+        warned.push(`${message}: ${details?.["reason"] ?? JSON.stringify(details?.["first"])}`);
       },
     },
   });
@@ -122,7 +122,7 @@ async function unbundle(folder: string, limits: typeof bundleLimitsDefault): Pro
   await pool.close();
   const { items, bundles: bundleCount, bundlesFailed } = index.reader.counts();
   const others = [...named.slice(1), ...later].map((id) => index.reader.bundleStatus(id)?.matchedDataItemCount);
-  const report = { items, bundles: bundleCount, refused: bundlesFailed, warned, others };
+  const report = { items, bundles: bundleCount, rejected: bundlesFailed, warned, others };
   const faults = index.reader.integrity();
   index.close();
   return { ...report, baseBytes, peakBytes, seconds, faults };

@@ -35,7 +35,7 @@ export function writeFan(path: string, width: number): number {
 /**
  * A bundle in a bundle, `depth` times, and an item beside the outermost.
  *
- * @param signed - So many levels, the outermost ones, are validly signed. The others have one signature, which is none
+ * @param signed - So many levels, the outermost ones, are validly signed. The others have one signature, which is invalid
  *   of theirs, and so one id: each contains itself.
  * @returns The whole.
  */

@@ -1,5 +1,5 @@
 /**
- * The queue of bundles: every bundle reaches its state, whatever is in it and whatever stands beside it.
+ * The queue of bundles: every bundle reaches its state, whatever is in it and whatever is beside it.
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
@@ -226,7 +226,7 @@ describe("bundles", () => {
     const root = bundle([deep, makeItem("beside")]);
     await withBlock([root], {}, async (simulation) => {
       // The transaction is level 0; ten more are opened, and the eleventh is an item that stays closed.
-      await until(() => counts(simulation).bundlesFailed === 1, "the last is refused", simulation);
+      await until(() => counts(simulation).bundlesFailed === 1, "the last is rejected", simulation);
       await until(() => counts(simulation).bundlesQueued === 0, "the others are done", simulation);
       expect(counts(simulation)).toMatchObject({ bundles: 12, items: 2 + 2 * 10, bundlesFailed: 1 });
     });
@@ -261,7 +261,7 @@ describe("bundles", () => {
         },
       });
       put(simulation, root);
-      await until(() => counts(simulation).bundlesFailed === 40, "all are refused", simulation);
+      await until(() => counts(simulation).bundlesFailed === 40, "all are rejected", simulation);
       await until(() => counts(simulation).bundlesQueued === 0, "nothing waits", simulation);
       expect(new Set(asked)).toEqual(new Set([0]));
       expect(counts(simulation).items).toBe(40);

@@ -71,7 +71,7 @@ describe("the development chain", () => {
     const transaction = await post(devnet, rsa, { format: 1, data: utf8Bytes("waits a moment") });
     await untilWhole("it is pending", () => whole.reader.placeOf(transaction.id)?.height === pendingHeight, whole);
     expect(whole.reader.locate(transaction.id)).toMatchObject({ pending: true, stable: false, size: 14 });
-    await untilWhole("it was told", () => seen.items.has(transaction.id), whole);
+    await untilWhole("it was notified", () => seen.items.has(transaction.id), whole);
     await devnet.mine(1);
     await untilFollowed();
     expect(whole.reader.placeOf(transaction.id)).toEqual({ height: devnet.height(), txIndex: 0, offset: -1 });
@@ -86,7 +86,7 @@ describe("the development chain", () => {
     devnet.reset();
     await untilWhole("it is gone", () => whole.reader.placeOf(transaction.id) === undefined, whole);
     await untilFollowed();
-    await untilWhole("the rollback was told", () => seen.rollbacks.length > 0, whole);
+    await untilWhole("the rollback was notified", () => seen.rollbacks.length > 0, whole);
   });
 
   test("a bundle of a thousand items whose chunks come after its block is indexed when they are there", async () => {

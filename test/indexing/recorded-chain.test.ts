@@ -1,5 +1,5 @@
 /**
- * Following the real chain: blocks and transactions that nobody here wrote become exactly their rows, and the
+ * Following the real chain: real blocks and transactions become exactly their rows, and the
  * data of format 1 is served with the right bytes.
  * @module
  */
@@ -121,12 +121,12 @@ async function expectData(whole: Whole, chain: RecordedChain, from: number, to: 
 }
 
 describe("the real chain", () => {
-  testWith(vectors, "blocks 0 to 53 become their rows, all but the one transaction that nobody has", async () => {
+  testWith(vectors, "blocks 0 to 53 become their rows, all but the one transaction that no client has", async () => {
     await followed(0, 53, async (whole, chain) => {
       await expectRows(whole, chain, 0, 53);
       chain.requests.length = 0;
       expect(await expectData(whole, chain, 0, 53)).toBeGreaterThan(200);
-      // All of it was stored when its transaction was followed: nothing is asked for.
+      // All of it was stored when its transaction was followed: nothing is requested.
       expect(chain.requests.filter((request) => !/info|tx\/fgZVZz/.test(request))).toEqual([]);
     });
   });
@@ -164,7 +164,7 @@ describe("the real chain", () => {
 
   testWith(
     vectors,
-    "blocks 422250 and 422251 are linked and checked, and their data lies where the nodes say",
+    "blocks 422250 and 422251 are linked and checked, and their data is where the nodes say",
     async () => {
       await followed(422_250, 422_251, async (whole, chain) => {
         await expectRows(whole, chain, 422_250, 422_251);

@@ -25,7 +25,7 @@ const nestedCount = 3;
 /** Calls that end or continue the work on a bundle; each writes what the work found. */
 type Step = "takeBundle" | "addItems" | "finishBundle" | "skipBundle" | "failBundle";
 
-type Gate = Readonly<{
+type Barrier = Readonly<{
   between: (calls: IndexWriterCalls) => IndexWriterCalls;
   reached: Promise<void>;
   open: () => void;
@@ -34,7 +34,7 @@ type Gate = Readonly<{
 }>;
 
 /** Stops the first call of a step, before it is made or right after it. */
-function gateAt(step: Step, side: "before" | "after"): Gate {
+function barrierAt(step: Step, side: "before" | "after"): Barrier {
   const reached = Promise.withResolvers<void>();
   const opened = Promise.withResolvers<void>();
   let isFirst = true;
@@ -127,18 +127,18 @@ describe("queue-bundle", () => {
   test.each(cases)(
     "bypasses the filters when requested %s %s, unbundle filter %s, and the program %s",
     async (side, step, unbundle, then) => {
-      const gate = gateAt(step, side);
+      const barrier = barrierAt(step, side);
       const filters = { unbundleFilter: unbundle === "always" ? always : never, indexFilter: never };
-      await withBundle({ ...filters, between: gate.between }, async ({ simulation, root, queue }) => {
+      await withBundle({ ...filters, between: barrier.between }, async ({ simulation, root, queue }) => {
         const { id } = root.transaction;
         if (step !== "failBundle") simulation.data.put(id, root.data);
-        await gate.reached;
+        await barrier.reached;
         expect(await queue(true)).toBe("queued");
         simulation.data.put(id, root.data);
         if (then === "is killed") {
-          gate.kill();
+          barrier.kill();
           await simulation.restart();
-        } else gate.open();
+        } else barrier.open();
         simulation.wake();
         await until(
           () => simulation.index.reader.counts().items === itemCount + nestedCount && isQuiet(simulation),

@@ -1,5 +1,5 @@
 /**
- * Transactions that an operator asked for, looked for on a development chain through nodes that tell the truth, lie, or
+ * Transactions that an operator requested, looked for on a development chain through nodes that tell the truth, respond falsely, or
  * know nothing: indexed once they are proven, wherever the follower is.
  * @module
  */
@@ -34,7 +34,7 @@ let bundle: Transaction;
 let old: Transaction;
 const oldData = Uint8Array.from([...testBytes(3_000, 8), 0xff]);
 
-/** Blocks 1 to 3 have something, 40 more lie on top. */
+/** Blocks 1 to 3 have something, 40 more are on top. */
 beforeAll(async () => {
   devnet = await openTestDevnet();
   node = serve(devnet);
@@ -112,8 +112,8 @@ function openSearch(spoils: readonly Spoil[] = [(_path, text) => text]) {
     folder.remove();
   });
   /** Asks for an id, and waits until it was looked for. */
-  const ask = async (id: Id, wish = { isBundle: false, bypassFilter: false }) => {
-    staged.add({ id, ...wish });
+  const ask = async (id: Id, options = { isBundle: false, bypassFilter: false }) => {
+    staged.add({ id, ...options });
     await tryAgain(id, 0);
   };
   const tryAgain = async (id: Id, attempts: number) => {
@@ -176,9 +176,9 @@ describe("a requested transaction", () => {
     [{ isBundle: false, bypassFilter: false }, false],
     [{ isBundle: true, bypassFilter: true }, true],
     [{ isBundle: true, bypassFilter: false }, false],
-  ])("whose tags say that it is a bundle is queued; with %p past the filters: %p", async (wish, bypassFilter) => {
+  ])("whose tags say that it is a bundle is queued; with %p past the filters: %p", async (options, bypassFilter) => {
     const { ask, found, writer } = openSearch();
-    await ask(bundle.id, wish);
+    await ask(bundle.id, options);
     expect(found).toEqual([[bundle.id, true, true]]);
     expect(writer.takeBundle()).toMatchObject({ id: bundle.id, depth: 0, bypassFilter });
   });
@@ -205,8 +205,8 @@ describe("a requested transaction", () => {
   test("is not looked for when the index has it by then", async () => {
     const { ask, found, writer, staged } = openSearch([() => new Response("", { status: 500 })]);
     for (const height of [0, 1, 2]) writer.addBlock(await rowsOf(height));
-    const wish = { isBundle: true, bypassFilter: true };
-    await ask(bundle.id, wish);
+    const options = { isBundle: true, bypassFilter: true };
+    await ask(bundle.id, options);
     expect([found, staged.count()]).toEqual([[[bundle.id, true, false]], 0]);
     expect(writer.takeBundle()).toMatchObject({ id: bundle.id, bypassFilter: true });
   });
@@ -247,7 +247,7 @@ describe("a transaction that cannot be had", () => {
     time.now += 60_000;
     await tryAgain(waiting.id, 2);
     expect([staged.count(), found]).toEqual([0, [[waiting.id, false, true]]]);
-    // Above the tip it is here, and is no part of the chain that was followed.
+    // Above the tip it is here, and is not a valid part of the chain that was followed.
     for (const each of [0, 1]) writer.addBlock(await rowsOf(each));
     expect(reader.locate(waiting.id)).toBeDefined();
     expect(reader.transactionStatus(waiting.id)).toBeUndefined();
@@ -255,7 +255,7 @@ describe("a transaction that cannot be had", () => {
 
   test("is requested at growing intervals, and dropped after two days", async () => {
     const { ask, tryAgain, staged, time, lines } = openSearch();
-    const id = idOf("nobody has it");
+    const id = idOf("no client has it");
     await ask(id);
     const waits: number[] = [];
     for (let attempts = 1; attempts < 6; attempts++) {
@@ -273,7 +273,7 @@ describe("a transaction that cannot be had", () => {
     expect(lines.at(-1)).toMatchObject({ message: "staged transaction dropped", id });
   });
 
-  const lies: readonly (readonly [string, Spoil, RegExp])[] = [
+  const falsehoods: readonly (readonly [string, Spoil, RegExp])[] = [
     [
       "another transaction",
       (path, text) => (path === `/tx/${plain.id}` ? bundle.text : text),
@@ -308,7 +308,7 @@ describe("a transaction that cannot be had", () => {
     ],
   ];
 
-  test.each(lies)(
+  test.each(falsehoods)(
     "from a node that gives %s is not believed, and the node is not trusted",
     async (_name, spoil, reason) => {
       const { ask, staged, found, reader, lines } = openSearch([spoil]);

@@ -1,5 +1,5 @@
 /**
- * One batch of a bundle: exactly the valid items become rows, whatever stands beside them, however the walk
+ * One batch of a bundle: exactly the valid items become rows, whatever is beside them, however the walk
  * is cut.
  * @module
  */
@@ -53,7 +53,7 @@ function rowsOf(response: UnbundleResult): readonly ItemRow[] {
   return rows;
 }
 
-/** What the index must say of items that stand back to back from a byte on. */
+/** What the index must say of items that are back to back from a byte on. */
 function expectedRows(items: readonly Uint8Array[], start: number, parentOffset: number | null): ItemRow[] {
   let at = start + 32 + 64 * items.length;
   return items.map((bytes) => {
@@ -161,7 +161,7 @@ describe("unbundle", () => {
         size: bytes.length,
       })),
     );
-    // The sixth good item stands last: its entry must carry its own id.
+    // The sixth good item is last: its entry must carry its own id.
     header.set(
       concatBytes([writeBundleHeader([{ id: idOf(sixth), size: sixth.length }])]).subarray(32),
       32 + 64 * (items.length - 1),

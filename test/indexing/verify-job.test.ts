@@ -155,7 +155,7 @@ describe("checkBlock", () => {
 
   testWith(
     vectors,
-    "one wrong byte of a block is rejected, but in the name of the one field that nobody hashes",
+    "one wrong byte of a block is rejected, except for the name of the one field that no hash covers",
     () => {
       for (const height of [422_251, 633_720]) {
         const job = { ...jobOf(height), transactions: [] };
@@ -167,7 +167,7 @@ describe("checkBlock", () => {
         const passed = Array.from(text, (_, at) => at)
           .filter(isTried)
           .filter((at) => checkBlock({ ...job, block: spoilText(text, at) }).kind === "accepted");
-        // `tx_tree` was an empty list until 2.4. Under another name it is no field at all.
+        // `tx_tree` was an empty list until 2.4. Under another name it is not a valid field at all.
         const name = text.indexOf("tx_tree");
         const others = passed.filter((at) => name === -1 || at < name || at >= name + "tx_tree".length);
         expect(others).toEqual([]);

@@ -1,5 +1,5 @@
 /**
- * Webhooks over real sockets: what is told, in which order, how often, signed by whom, and what a bad target can do.
+ * Webhooks over real sockets: what is reported, in which order, how often, with which signature, and with a bad target.
  * @module
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
@@ -127,19 +127,22 @@ describe("a target", () => {
     ["fails", [500, 503, 500]],
     ["is asked too much", [429, 429]],
     ["does not know us yet", [401, 404]],
-    ["does not answer", ["hang"]],
-  ] as const)("that %s is told again, under the same id, before it is told anything else", async (_what, responses) => {
-    target.responses.push(...responses);
-    // Long enough for the letters that are answered, which are counted.
-    const webhooks = open([target.url], 2_000);
-    tell(webhooks, 1, 2);
-    await until(responses.length + 2);
-    await idle(webhooks);
-    expect(heights()).toEqual([...responses.map(() => 1), 1, 2]);
-    const ids = target.attempts.map(({ headers }) => headers.get("webhook-id"));
-    expect(new Set(ids.slice(0, -1)).size).toBe(1);
-    await webhooks.close();
-  });
+    ["does not respond", ["hang"]],
+  ] as const)(
+    "that %s is notified again, under the same id, before it is notified anything else",
+    async (_what, responses) => {
+      target.responses.push(...responses);
+      // Long enough for the deliveries with a response, which are counted.
+      const webhooks = open([target.url], 2_000);
+      tell(webhooks, 1, 2);
+      await until(responses.length + 2);
+      await idle(webhooks);
+      expect(heights()).toEqual([...responses.map(() => 1), 1, 2]);
+      const ids = target.attempts.map(({ headers }) => headers.get("webhook-id"));
+      expect(new Set(ids.slice(0, -1)).size).toBe(1);
+      await webhooks.close();
+    },
+  );
 
   test("that is unreachable delays no other target, and gets everything when it is back", async () => {
     const gone = openWebhookTarget();
@@ -179,7 +182,7 @@ describe("a target", () => {
     await failing.close();
   });
 
-  test(`that rejects a letter ${rejectionsMax} times is told the next one, and the log says so`, async () => {
+  test(`that rejects a delivery ${rejectionsMax} times is notified the next one, and the log says so`, async () => {
     target.responses.push(...Array.from({ length: rejectionsMax }, () => 422));
     const webhooks = open();
     tell(webhooks, 1, 2);
@@ -328,7 +331,7 @@ describe("the program", () => {
       async () => events().length,
       (now) => now >= 3,
     );
-    // What is known by now is not new.
+    // Known events are not new.
     await queue("queue-tx", plain.id);
     await stack.restart();
     await stack.devnet.mine(1);

@@ -1,5 +1,5 @@
 /**
- * Repeated keys are found wherever they stand, and nothing else is taken for one.
+ * Repeated keys are found wherever they are, and nothing else is taken for one.
  * @module
  */
 import { describe, expect, test } from "bun:test";

@@ -1,5 +1,5 @@
 /**
- * Kinds judge as their schemas say, and readings read no text that is not of their kind.
+ * Values are valid exactly when their schemas say so, and readings read no text that is not of their kind.
  * @module
  */
 import { describe, expect, test } from "bun:test";

@@ -7,11 +7,11 @@
 export type Defence = Readonly<{
   /** The row of docs/reference/threats.md that it belongs to. */
   threat: string;
-  /** What is refused, bounded or checked. */
+  /** The rejected, bounded or checked input. */
   name: string;
   /** Below the repository's root. */
   file: string;
-  /** Stands exactly once in the file. */
+  /** Occurs exactly once in the file. */
   text: string;
   /** Takes its place, so that the defence is gone. */
   instead: string;

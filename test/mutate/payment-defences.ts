@@ -99,7 +99,7 @@ export const paymentDefences: readonly Defence[] = [
   },
   {
     threat: "L3",
-    name: "a currency that is no code of three letters",
+    name: "a currency that is not a code of three characters",
     file: "src/payment/cards/stripe-objects.ts",
     text: "/^[A-Za-z]{3}$/.test(value)",
     instead: 'value !== ""',

@@ -105,7 +105,7 @@ export const readingDefences: readonly Defence[] = [
   },
   {
     threat: "C3",
-    name: "a fetch that nobody waits for",
+    name: "a fetch without a waiting client",
     file: "src/lib/single-flight.ts",
     text: 'flight.controller.abort(new DOMException("all callers have left", "AbortError"));',
     instead: "",
@@ -137,7 +137,7 @@ export const readingDefences: readonly Defence[] = [
   },
   {
     threat: "C7",
-    name: "another block than the one that was asked for",
+    name: "another block than the requested one",
     file: "src/gateway/relayed-check.ts",
     text: "if (height !== undefined && block.height !== height)",
     instead: "if (false)",
@@ -153,7 +153,7 @@ export const readingDefences: readonly Defence[] = [
   },
   {
     threat: "C7",
-    name: "another transaction than the one that was asked for",
+    name: "another transaction than the requested one",
     file: "src/gateway/relayed-check.ts",
     text: "if (transaction.id !== id) return",
     instead: "if (false) return",
@@ -249,7 +249,7 @@ export const readingDefences: readonly Defence[] = [
   },
   {
     threat: "X2",
-    name: "a Content-Type that is none",
+    name: "an invalid Content-Type",
     file: "src/http/header-values.ts",
     text: 'return match === null || match[1]?.toLowerCase() === "multipart" ? unknownType : withCharset(tag);',
     instead: "return tag;",
@@ -313,7 +313,7 @@ export const readingDefences: readonly Defence[] = [
   },
   {
     threat: "G2",
-    name: "redirects and pages in place of an answer",
+    name: "redirects and pages in place of a response",
     file: "src/http/graphql/graphql-forward.ts",
     text: 'if (reply.kind === "response" && isJson(reply)) return returned(reply);',
     instead: 'if (reply.kind === "response") return returned(reply);',

@@ -2,7 +2,7 @@
  * `bun run mutate [words]`: removes the defences one by one in a copy of the tree, and says whether a test fails then.
  *
  * Words choose defences by their threat, name or file. `MUTATE_AT_ONCE` copies are worked on at once. It ends with 1
- * when a removal was not caught, or could not be judged because the tests fail without it.
+ * when a removal was not caught, or could not be evaluated because the tests fail without it.
  * @module
  */
 import { type ChildProcess, spawn } from "node:child_process";
@@ -20,10 +20,10 @@ const testTimeoutMs = 60_000;
 /** Tests that take longer than this are ended, which is a failure. Milliseconds. */
 const runTimeoutMs = 420_000;
 
-/** Bytes of output that are kept of a run, for those that are not judged. */
+/** Bytes of output stored of each run that could not be evaluated. */
 const outputBytesMax = 4_000;
 
-type Verdict = "caught" | "NOT CAUGHT" | "NOT JUDGED";
+type Verdict = "caught" | "NOT CAUGHT" | "NOT EVALUATED";
 type Run = Readonly<{ isFailed: boolean; output: string }>;
 
 const words = process.argv.slice(2).map((word) => word.toLowerCase());
@@ -54,24 +54,24 @@ async function workThrough(copy: string): Promise<void> {
   copyTree(copy);
   for (let defence = queue.shift(); defence !== undefined; defence = queue.shift()) {
     const from = performance.now();
-    const verdict = await judge(copy, defence);
+    const verdict = await evaluate(copy, defence);
     verdicts.set(defence, verdict);
     const seconds = ((performance.now() - from) / 1_000).toFixed(1);
     console.log(`${verdict.padEnd(10)} ${seconds.padStart(6)} s  ${defence.threat.padEnd(3)} ${defence.name}`);
   }
 }
 
-async function judge(copy: string, defence: Defence): Promise<Verdict> {
+async function evaluate(copy: string, defence: Defence): Promise<Verdict> {
   const path = join(copy, defence.file);
   const source = readFileSync(path, "utf8");
   if (source.split(defence.text).length !== 2) {
-    console.log(`the text of "${defence.name}" does not stand once in ${defence.file}`);
-    return "NOT JUDGED";
+    console.log(`the text of "${defence.name}" does not are once in ${defence.file}`);
+    return "NOT EVALUATED";
   }
   const before = await baseline(copy, defence);
   if (before.isFailed) {
     console.log(`without a removal, these tests fail: ${defence.tests.join(" ")}\n${before.output}`);
-    return "NOT JUDGED";
+    return "NOT EVALUATED";
   }
   writeFileSync(
     path,
@@ -146,7 +146,7 @@ function report(): void {
   for (const [{ threat, name, file }, verdict] of missed) console.log(`${verdict}: ${threat} ${name} (${file})`);
   console.log(
     `${chosen.length} defences removed: ${count("caught")} caught, ${count("NOT CAUGHT")} not caught, ` +
-      `${count("NOT JUDGED")} not judged, ${minutes} min`,
+      `${count("NOT EVALUATED")} not evaluated, ${minutes} min`,
   );
   process.exit(missed.length === 0 ? 0 : 1);
 }

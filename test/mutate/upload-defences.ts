@@ -57,7 +57,7 @@ export const uploadDefences: readonly Defence[] = [
   },
   {
     threat: "U1",
-    name: "room on the disk before a byte is written",
+    name: "space on the disk before a byte is written",
     file: "src/upload/intake/upload-quota.ts",
     text: 'if (reason !== undefined) throw new Failure("no_space", { reason, size });',
     instead: "",
@@ -65,7 +65,7 @@ export const uploadDefences: readonly Defence[] = [
   },
   {
     threat: "U1",
-    name: "signers that are refused",
+    name: "rejected signers",
     file: "src/upload/intake/item-intake.ts",
     text: 'if (names.some((name) => rules.blocked.has(name))) throw new Failure("upload_forbidden", { account });',
     instead: "",
@@ -153,7 +153,7 @@ export const uploadDefences: readonly Defence[] = [
   },
   {
     threat: "P1",
-    name: "a span in which blocked bytes are known to lie",
+    name: "a span in which blocked bytes are known to be",
     file: "src/content/block-guard.ts",
     text: "if (blockList.isBlockedWithin(rootId, span.start, span.end))",
     instead: "if (false)",

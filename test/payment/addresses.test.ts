@@ -1,5 +1,5 @@
 /**
- * Addresses and transaction ids: one canonical text each, and nothing that nobody can sign for.
+ * Addresses and transaction ids: one canonical text each, and nothing that no key can sign for.
  * @module
  */
 
@@ -61,7 +61,7 @@ describe("readAddress", () => {
     ["19 bytes of bech32", encodeBech32("kyve", new Uint8Array(19))],
     ["another prefix", encodeBech32("cosmos", new Uint8Array(20))],
     ["an address with a space", ` ${ethereum}`],
-    ["an e-mail address", "somebody@example.org"],
+    ["an e-mail address", "someone@example.org"],
     ["a million characters", "1".repeat(1_000_000)],
   ])("rejects %s", (_what, text) => {
     expect(readAddress(text)).toBeUndefined();

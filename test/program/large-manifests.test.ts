@@ -124,7 +124,7 @@ test("M1: six large manifests are read once each, by all readers together, and a
     `${manifestCount} manifests of ${mebibytes} MiB, ${readers} readers at once: ` +
       `${((all.cpuMs - idle.cpuMs) / readers).toFixed(1)} ms of CPU each, ` +
       `RSS ${mib(idle.rssBytes)} → ${mib(all.peakBytes)} MiB; ` +
-      `then in turn ${first.cpuMsEach.toFixed(1)} ms of CPU each, peak ${mib(end.peakBytes)} MiB`,
+      `then in round ${first.cpuMsEach.toFixed(1)} ms of CPU each, peak ${mib(end.peakBytes)} MiB`,
   );
   expect([asked.filter((status) => status !== 200), first.wrong]).toEqual([[], []]);
   expect(end.peakBytes - idle.rssBytes).toBeLessThan(growthMax);
@@ -136,7 +136,7 @@ test("M1: six large manifests are read once each, by all readers together, and a
   const again = await askInOrder("again");
   expect(again.wrong).toEqual([]);
   expect(indexFiles()).toEqual(stored);
-  console.log(`after a restart in turn ${again.cpuMsEach.toFixed(1)} ms of CPU each`);
+  console.log(`after a restart in round ${again.cpuMsEach.toFixed(1)} ms of CPU each`);
 }, 600_000);
 
 function mib(bytes: number): number {

@@ -60,7 +60,7 @@ describe("R1: many ranges", () => {
     ["16 times all of it", list(16, () => "0-")],
     ["16 that overlap", list(16, (index) => `${index * 1_000_000}-`)],
     ["16 bytes far apart", list(16, (index) => `${index * 900_000}-${index * 900_000}`)],
-    ["16 halves in turn", list(16, (index) => (index % 2 === 0 ? "0-7000000" : "7000001-"))],
+    ["16 alternating halves", list(16, (index) => (index % 2 === 0 ? "0-7000000" : "7000001-"))],
     ["15 of the last byte, and all of it", list(16, (index) => (index === 15 ? "0-" : "-1"))],
   ];
 

@@ -72,7 +72,7 @@ describe("following", () => {
     });
   });
 
-  test("N3: turns with the chain at every depth from 1 to 60, to longer, equal and shorter branches", async () => {
+  test("N3: rounds with the chain at every depth from 1 to 60, to longer, equal and shorter branches", async () => {
     const script = createScript(3);
     let tip = growBranch(script, undefined, 64);
     await withNode(tip, {}, async (simulation, node) => {
@@ -104,7 +104,7 @@ describe("following", () => {
     });
   });
 
-  test("N3: turns to a chain that has nothing in common with ours but where it begins", async () => {
+  test("N3: rounds to a chain that has nothing in common with ours but where it begins", async () => {
     const script = createScript(4);
     const tip = growBranch(script, undefined, 12);
     const other = growBranch(script, undefined, 7);

@@ -79,7 +79,7 @@ export type SimulationOptions = Partial<Omit<IndexingOptions, "nodes" | "index" 
     seed: number;
     nodes: readonly ScriptedNode[];
     threads: Readonly<{ verify: Pool<Workers["verify"]>; unbundle: Pool<Workers["unbundle"]> }>;
-    /** Stands between indexing and the index. */
+    /** Is between indexing and the index. */
     between?: (calls: IndexWriterCalls) => IndexWriterCalls;
   }>;
 
@@ -166,7 +166,7 @@ export async function until(isSo: () => boolean, what: string, simulation: Simul
   await untilTrue(isSo, state, ms);
 }
 
-/** Waits until the index stands at a block and has nothing left to do. */
+/** Waits until the index is at a block and has nothing left to do. */
 export function untilSettled(tip: ScriptedBlock, simulation: Simulation, ms?: number): Promise<void> {
   const isSettled = () => {
     const { reader } = simulation.index;

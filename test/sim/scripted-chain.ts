@@ -2,7 +2,7 @@
  * A chain made for a test: blocks of the 2.5 shape with true hashes, roots and links, in as many branches as
  * the script wants.
  *
- * Everything follows from the seed but the keys, which stand here.
+ * Everything follows from the seed but the keys, which are here.
  * @module
  */
 

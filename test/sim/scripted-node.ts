@@ -124,7 +124,7 @@ export async function openScriptedNode(tip: ScriptedBlock): Promise<ScriptedNode
   };
 }
 
-/** The chunk that covers a byte of the weave, asked for by its 1-based offset, with both of its proofs. */
+/** The chunk that covers a byte of the weave, requested by its 1-based offset, with both of its proofs. */
 function chunkResponse(blocks: readonly ScriptedBlock[], offset: string): Said {
   const at = BigInt(offset) - 1n;
   const block = blocks.find(({ weaveSize }) => at < weaveSize);

@@ -1,6 +1,6 @@
 /**
- * Bundles on a chain that drops, forgets, rejects and turns at will, by seed, while the program ends and begins again:
- * in the end every item is on the chain, and none is there twice, though somebody mines what nodes have forgotten
+ * Bundles on a chain that drops, forgets, rejects and rounds at will, by seed, while the program ends and begins again:
+ * in the end every item is on the chain, and none is there twice, although another miner mines what nodes have forgotten
  * whenever the chain still allows it.
  *
  * SEED runs one seed alone; RUNS runs so many seeds from 1 on.
@@ -33,7 +33,7 @@ const rules = {
   againMs: 40,
 };
 
-/** Turns of the fixture; in each of them something happens. */
+/** Steps of the fixture; in each of them something happens. */
 const semaphore = 220;
 
 describe("bundles on a bad chain", () => {
@@ -54,9 +54,9 @@ describe("bundles on a bad chain", () => {
 async function run(fixture: BundleFixture, chain: FakeChain, random: Random): Promise<void> {
   const items: SignedItem[] = [];
   let pipeline: Pipeline = fixture.start(chain, rules);
-  const told: Record<string, number> = {};
+  const reported: Record<string, number> = {};
   const note = (what: string) => {
-    told[what] = (told[what] ?? 0) + 1;
+    reported[what] = (reported[what] ?? 0) + 1;
   };
   const fault: Posted = { kind: "fault", reason: "by chance" };
   const rejection: Posted = { kind: "rejected", reason: "400 by chance", word: "", isByAll: false };
@@ -89,7 +89,7 @@ async function run(fixture: BundleFixture, chain: FakeChain, random: Random): Pr
       () => {
         // No deeper than what is permanent stays.
         chain.rollBack(1 + random.below(3), () => random.chance(0.7));
-        note("turned back");
+        note("rotated back");
       },
     ],
     [
@@ -113,7 +113,7 @@ async function run(fixture: BundleFixture, chain: FakeChain, random: Random): Pr
         const mined = chain.mined();
         if (mined.length === 0) return;
         const transaction = random.pick(mined.slice(-3));
-        // What may be permanent was read back: from then on it is the chain's to keep, also where a turn has made it
+        // What may be permanent was read back: from then on it is the chain's to keep, also where a round has made it
         // less deep, or our index is behind.
         if (chain.deepest(transaction.id) >= rules.confirmations) return;
         chain.forgetChunks(transaction.dataRoot, () => random.chance(0.5));
@@ -143,7 +143,7 @@ async function run(fixture: BundleFixture, chain: FakeChain, random: Random): Pr
     ],
   ];
   const total = happenings.reduce((sum, [weight]) => sum + weight, 0);
-  for (let turn = 0; turn < semaphore; turn += 1) {
+  for (let round = 0; round < semaphore; round += 1) {
     let at = random.below(total);
     for (const [weight, what] of happenings) {
       at -= weight;
@@ -176,12 +176,12 @@ async function run(fixture: BundleFixture, chain: FakeChain, random: Random): Pr
     120_000,
   );
   await pipeline.close();
-  console.log(`${items.length} items in ${chain.mined().length} bundles; ${JSON.stringify(told)}`);
+  console.log(`${items.length} items in ${chain.mined().length} bundles; ${JSON.stringify(reported)}`);
   expectOnce(chain, items);
   expect(await checkLedger(fixture.database)).toEqual([]);
 }
 
-/** What is left, for people. */
+/** The rest, for people. */
 async function tell(fixture: BundleFixture, chain: FakeChain): Promise<string> {
   const left = await fixture.database.read((tx) =>
     tx.all(
@@ -196,7 +196,7 @@ async function tell(fixture: BundleFixture, chain: FakeChain): Promise<string> {
   return `height ${chain.height()}, now ${Date.now()}; left: ${Bun.inspect(left)}; waiting: ${Bun.inspect(waiting)}; log: ${lines.join("\n")}`;
 }
 
-/** Which transaction carries an item is told by its data; no item is in two that are on the chain. */
+/** Which transaction carries an item is notified by its data; no item is in two that are on the chain. */
 function expectOnce(chain: FakeChain, items: readonly SignedItem[]): void {
   const counts = new Map(items.map(({ id }) => [id, 0]));
   for (const transaction of chain.mined()) {

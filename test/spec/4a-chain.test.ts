@@ -1,7 +1,7 @@
 /**
  * Specification 4A, the chain's part, row by row: through the real server, on the real stores, behind a real node.
  *
- * One gateway follows one development chain. What is in the index is asked for twice: while the node answers, and
+ * One gateway follows one development chain. The index is read twice: while the node responds, and
  * after it was stopped.
  * @module
  */

@@ -1,6 +1,6 @@
 /**
  * The API reference: it has every endpoint of the interface (part 4A) and nothing that is not there, and what it says
- * of responses is what a running gateway answers to its own examples.
+ * of responses is a running gateway's response to its own examples.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -39,7 +39,7 @@ const key = "key-of-the-test";
 let stack: Stack;
 let reference: Reference;
 let operations: readonly Named[];
-/** Values that stand for something on this chain, by parameter. */
+/** Values that represents something on this chain, by parameter. */
 let real: Readonly<Record<string, string>>;
 let small: Transaction;
 

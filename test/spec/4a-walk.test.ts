@@ -56,7 +56,7 @@ type Step = Readonly<{
   body?: unknown;
   headers?: Readonly<Record<string, string>>;
   status: number;
-  /** The whole body where it is a message; else what must stand in it. */
+  /** The whole body where it is a message; else what must are in it. */
   says?: string | RegExp;
 }>;
 

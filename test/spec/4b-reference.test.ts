@@ -1,6 +1,6 @@
 /**
  * The API reference of the payment service: it has every endpoint of the interface (part 4B) and nothing that is not
- * there, at every address where the service stands, and what it says of responses is what the program answers to its
+ * there, at every address where the service is, and what it says of responses is the program's response to its
  * own examples.
  * @module
  */

@@ -98,7 +98,7 @@ const walk: Readonly<Record<string, readonly Step[]>> = {
     ...["1.5", "-5", "ten", "1", "0", "100000000"].map((amount) =>
       bad(`${intent}/usd/${amount}`, 400, "Payment Amount is Invalid!"),
     ),
-    bad("/top-up/payment-intent/nobody/usd/1000", 403, "Destination address is not a valid native address!"),
+    bad("/top-up/payment-intent/unnamed/usd/1000", 403, "Destination address is not a valid native address!"),
     bad(`/top-up/cash/${native}/usd/1000`, 400, "Payment method must include one of: payment-intent,checkout-session!"),
     bad(`${checkout}/usd/1000?uiMode=x`, 400, 'Invalid ui mode! Allowed modes: "hosted,embedded"'),
     bad(`${intent}/xyz/1000`, 400, "The currency type 'xyz' is currently not supported by this API!"),

@@ -138,7 +138,7 @@ for (const { name, need, open } of ledgerKinds())
           HOST: "127.0.0.1",
           X402_PAY_TO: `0x${"1".repeat(40)}`,
           X402_NETWORK: "base-sepolia",
-          // Nobody listens there, and no payment gets so far.
+          // No server listens there, and no payment gets so far.
           X402_FACILITATOR_URL: "http://127.0.0.1:1",
           X402_RPC_URL: "http://127.0.0.1:1",
           ...(place === undefined ? {} : { LEDGER_URL: place.place }),
@@ -252,7 +252,7 @@ async function operationsOf(origin: string): Promise<(readonly [string, string, 
   );
 }
 
-/** A path with an odd text in the place of each of its parameters in turn, and of each of its query. */
+/** A path with an odd text in the place of each of its parameters, one at a time, and of each of its query. */
 function oddAddresses(path: string, operation: Operation | undefined): string[] {
   const parameters = operation?.parameters ?? [];
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name);
@@ -282,7 +282,7 @@ function fill(path: string, parameters: readonly Parameter[]): string {
   });
 }
 
-/** A body with an odd text in the place of each of its texts in turn, and as the name of a field. */
+/** A body with an odd text in the place of each of its texts, one at a time, and as the name of a field. */
 function oddBodies(example: unknown): string[] {
   return oddTexts.flatMap((odd) => [
     ...replaced(example, odd).map((body) => JSON.stringify(body)),

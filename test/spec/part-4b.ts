@@ -200,7 +200,7 @@ export const responses: Readonly<Record<string, Schema>> = {
   "GET /balance": record({ ...held, ...approvals }),
 };
 
-/** The requirements of `GET /x402/top-up` without a payment; versions 1 and 2 of x402 stand beside them. */
+/** The requirements of `GET /x402/top-up` without a payment; versions 1 and 2 of x402 are beside them. */
 export const requirement: Schema = record({
   scheme: text,
   description: text,

@@ -77,14 +77,14 @@ describe("staged ids", () => {
   test(`more than ${stagedMax} are rejected, except for ids that are staged already`, () => {
     using folder = temporaryFolder();
     const { staged, close } = openFile(folder.path);
-    const wish = (name: string) => ({ id: idOf(name), isBundle: false, bypassFilter: false });
-    for (let index = 0; index < stagedMax; index++) staged.add(wish(`${index}`));
+    const options = (name: string) => ({ id: idOf(name), isBundle: false, bypassFilter: false });
+    for (let index = 0; index < stagedMax; index++) staged.add(options(`${index}`));
     expect(staged.count()).toBe(stagedMax);
-    expect(staged.add(wish("one more"))).toBe(false);
-    expect(staged.add(wish("7"))).toBe(true);
+    expect(staged.add(options("one more"))).toBe(false);
+    expect(staged.add(options("7"))).toBe(true);
     const [row] = staged.due(startMs, 1);
     if (row !== undefined) staged.remove(row);
-    expect(staged.add(wish("one more"))).toBe(true);
+    expect(staged.add(options("one more"))).toBe(true);
     close();
   }, 120_000);
 });

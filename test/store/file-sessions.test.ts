@@ -36,7 +36,7 @@ test("a session that is left is closed, and is then lost", () => {
   expect([closed, step("s", undefined, () => ({ kind: "more" }))]).toEqual([["file"], { kind: "lost" }]);
 });
 
-const readNothing = () => readFileSync("/nobody/has/this");
+const readNothing = () => readFileSync("/unnamed/has/this");
 test("a system error is returned, at the beginning or later, and ends the session", () => {
   const { step, closed } = openFixture();
   const unread = { kind: "unread", reason: expect.stringContaining("ENOENT") };

@@ -27,12 +27,12 @@ test("a file of an older version is migrated once, with its contents", () => {
 });
 
 const edited = [first.replace("x INTEGER", "x INTEGER NOT NULL"), second];
-const refusals: [string, readonly string[], string][] = [
+const rejections: [string, readonly string[], string][] = [
   ["whose last script was edited", [first, `${second} CREATE TABLE b (x INTEGER) STRICT;`], "version 2 has"],
   ["whose first script was edited", edited, "version 2 has the fingerprint"],
   ["that has run more scripts", [first], "a newer program created this database: its version is 2, this build knows 1"],
 ];
-test.each(refusals)("a file %s is rejected when it is opened, and stays unchanged", (_, migrations, reason) => {
+test.each(rejections)("a file %s is rejected when it is opened, and stays unchanged", (_, migrations, reason) => {
   using folder = temporaryFolder();
   const path = join(folder.path, "x.sqlite");
   closeDatabase(open(path, [first, second]));

@@ -63,12 +63,12 @@ async function respond(request: Request): Promise<Uint8Array<ArrayBuffer>> {
   const inUrl = searchParams.get("query");
   if (inUrl === null) {
     const sql = await request.text();
-    return inTurn(() => execute(sql, { database, settings, format }));
+    return inOrder(() => execute(sql, { database, settings, format }));
   }
   const body = join(folder, `${crypto.randomUUID()}.parquet`);
   try {
     await writeBody(request, body);
-    return await inTurn(() => execute(withFile(inUrl, body), { database, settings, format }));
+    return await inOrder(() => execute(withFile(inUrl, body), { database, settings, format }));
   } finally {
     rmSync(body, { force: true });
   }
@@ -93,7 +93,7 @@ function withFile(sql: string, path: string): string {
 let last: Promise<unknown> = Promise.resolve();
 
 /** The engine has one session, whose settings a statement changes. */
-function inTurn<Value>(work: () => Promise<Value>): Promise<Value> {
+function inOrder<Value>(work: () => Promise<Value>): Promise<Value> {
   const next = last.then(work, work);
   last = next;
   return next;

@@ -7,7 +7,7 @@ import { secp256k1 } from "@noble/curves/secp256k1.js";
 import { keccak_256 as keccak256 } from "@noble/hashes/sha3.js";
 import { encodeBase58 } from "../../src/lib/base-encodings.ts";
 
-/** Somebody who can sign requests. */
+/** A signer of requests. */
 export type RequestWallet = Readonly<{
   address: string;
   /** `x-signature-type`. */

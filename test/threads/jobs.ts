@@ -1,5 +1,5 @@
 /**
- * Jobs for the pool's test: ones that response, die, hang, throw, or work until they are told to end.
+ * Jobs for the pool's test: ones that response, die, hang, throw, or work until they are notified to end.
  * @module
  */
 import { type MessagePort, threadId } from "node:worker_threads";
@@ -17,7 +17,7 @@ export function hang(): never {
   for (;;) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000);
 }
 
-export function refuse(job: { reason: string }): never {
+export function reject(job: { reason: string }): never {
   throw new Error(job.reason);
 }
 
@@ -38,8 +38,8 @@ export function threadNumber(): number {
   return threadId;
 }
 
-/** Says that it began, and works until it is told to end. */
-export function workUntilTold({ began }: { began: Int32Array }): void {
+/** Says that it began, and works until it is notified to end. */
+export function workUntilNotified({ began }: { began: Int32Array }): void {
   Atomics.store(began, 0, 1);
   while (Atomics.load(began, 1) === 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
 }

@@ -1,5 +1,5 @@
 /**
- * The pool: answers come back, and a dead, hung or throwing job harms only itself.
+ * The pool: responses come back, and a dead, hung or throwing job harms only itself.
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
@@ -30,7 +30,7 @@ async function failureOf(promise: Promise<unknown>): Promise<string> {
   } catch (error) {
     return error instanceof Failure ? error.code : String(error);
   }
-  return "answered";
+  return "responded";
 }
 
 describe("pool", () => {
@@ -39,12 +39,12 @@ describe("pool", () => {
   });
 
   test("what a job throws reaches the caller as it is", async () => {
-    expect(await failureOf(pool.run("refuse", { reason: "not today" }))).toBe("Error: not today");
+    expect(await failureOf(pool.run("reject", { reason: "not today" }))).toBe("Error: not today");
   });
 
   test("an error of a job that reads like the end of a thread is still the job's own", async () => {
     const text = "worker exited with code: 1";
-    expect(await failureOf(pool.run("refuse", { reason: text }))).toBe(`Error: ${text}`);
+    expect(await failureOf(pool.run("reject", { reason: text }))).toBe(`Error: ${text}`);
   });
 
   test("B5: a thread that dies fails its job once, and the next job succeeds", async () => {
@@ -62,7 +62,7 @@ describe("pool", () => {
     const leave = new AbortController();
     const thread = await single.run("threadNumber", {});
     const began = new Int32Array(new SharedArrayBuffer(8));
-    const job = single.run("workUntilTold", { began }, { signal: leave.signal });
+    const job = single.run("workUntilNotified", { began }, { signal: leave.signal });
     await until(() => Atomics.load(began, 0) !== 0);
     leave.abort(new Error("left"));
     expect(await failureOf(job)).toBe("Error: left");
@@ -72,11 +72,11 @@ describe("pool", () => {
     await single.close();
   });
 
-  test("a job whose caller left before its turn is not carried out, and one that only waits is not hung", async () => {
+  test("a job whose caller left before it began is not carried out, and one that only waits is not hung", async () => {
     const single = openPool<typeof import("./jobs.ts")>({ ...ofOneThread, timeoutMs: 60_000 });
     const first = await single.run("next", {});
     const began = new Int32Array(new SharedArrayBuffer(8));
-    const long = single.run("workUntilTold", { began });
+    const long = single.run("workUntilNotified", { began });
     await until(() => Atomics.load(began, 0) !== 0);
     const leave = new AbortController();
     const left = single.run("next", {}, { signal: leave.signal });
@@ -90,7 +90,7 @@ describe("pool", () => {
     await single.close();
   });
 
-  test("one thread carries jobs out in the order in which they were handed over", async () => {
+  test("one thread carries jobs out in the order in which they were passed on", async () => {
     const single = openPool<typeof import("./jobs.ts")>({ ...ofOneThread, timeoutMs: 10_000 });
     const count = 500;
     const numbers = await Promise.all(Array.from({ length: count }, () => single.run("next", {})));
@@ -108,7 +108,7 @@ describe("pool", () => {
     const jobs = Array.from({ length: 20 }, () => failureOf(pool.run("add", { a: 1, b: 2 })));
     const outcomes = await Promise.all(jobs);
     expect(outcomes.filter((outcome) => outcome === "busy").length).toBeGreaterThan(0);
-    expect(outcomes.every((outcome) => outcome === "busy" || outcome === "answered")).toBe(true);
+    expect(outcomes.every((outcome) => outcome === "busy" || outcome === "responded")).toBe(true);
     expect(await pool.run("add", { a: 1, b: 2 })).toBe(3);
   });
 
@@ -123,7 +123,7 @@ describe("pool", () => {
     const startMs = (ms: number) => ({ ms });
     const [first, second] = await Promise.all([slow.run("echo", startMs), slow.run("echo", startMs)]);
     expect(first.ms).toBeGreaterThan(1_000);
-    // It waited for the other one's turn, and so for the start.
+    // It waited for its permit, and so for the start.
     expect(second.ms).toBeGreaterThanOrEqual(first.ms);
     expect(await slow.run("echo", startMs)).toEqual({ ms: 0 });
     await slow.close();

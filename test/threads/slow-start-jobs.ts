@@ -4,7 +4,7 @@
  */
 Bun.sleepSync(1_500);
 
-/** Answers what it is given. */
+/** Responses what it is given. */
 export function echo(job: { ms: number }): { ms: number } {
   return job;
 }

@@ -170,7 +170,7 @@ export const arIoNode: Table = {
           has: { packing: "unpacked", tx_path: expect.any(String), data_path: expect.any(String) },
         },
       ],
-      ["an offset that is none", "G12", "/chunk/abc", message(400, "Invalid offset")],
+      ["an offset that is invalid", "G12", "/chunk/abc", message(400, "Invalid offset")],
       [
         "administration without a key",
         "G16",
@@ -204,13 +204,13 @@ export const arIoNode: Table = {
         ({ bundle }) => ({ status: 200, has: { id: bundle.id, dataItemCount: 6, matchedDataItemCount: 6 } }),
       ],
       [
-        "the status of what is no bundle",
+        "the status of an invalid bundle",
         "G16",
         admin(`/bundle-status/${"D".repeat(42)}A`),
         message(404, "Bundle not found"),
       ],
       [
-        "a bundle's id that is none",
+        "a bundle's id that is invalid",
         "G16",
         admin("/bundle-status/short"),
         message(400, "Must provide a valid bundle id"),
@@ -353,7 +353,7 @@ export const arIoNode: Table = {
         { status: 200, text: "Hello, permaweb" },
       ],
       [
-        "absent content, not to be kept",
+        "absent content, not to be stored",
         "G5",
         `/raw/${"E".repeat(42)}A`,
         { ...message(404, "Not Found"), headers: { "cache-control": "no-store" } },
@@ -367,7 +367,7 @@ export const arIoNode: Table = {
         message(451, "Blocked by this gateway's content policy"),
       ],
       [
-        "blocking, answered when it is in force",
+        "blocking, with its response when it is in force",
         "G16",
         admin("/block-name", "PUT", { name: "blocked-name" }),
         { status: 200, text: "" },
@@ -402,7 +402,7 @@ export const arIoNode: Table = {
         { status: 403 },
       ],
       [
-        "raw HTML, kept from scripts",
+        "raw HTML, stored from scripts",
         "G10",
         ({ page }) => `/raw/${page}`,
         {

@@ -91,7 +91,7 @@ export const ardriveCoreJs: Table = {
       ],
       ["/tx of a data item", "N6", ({ item }) => `/tx/${item}`, { status: 404, text: "Not Found." }],
       [
-        "a cursor that is none",
+        "a cursor that is invalid",
         "Q3",
         () => posted("/graphql", { query: pageOf('after: "nonsense"') }),
         {

@@ -91,7 +91,7 @@ export const arlocal: Table = {
         "/block/current",
         { status: 200, has: { indep_hash: expect.stringMatching(/^[\w-]{64}$/) } },
       ],
-      ["the balance of what is no address", "A1", "/wallet/short/balance", { status: 400, text: "Invalid address." }],
+      ["the balance of an invalid address", "A1", "/wallet/short/balance", { status: 400, text: "Invalid address." }],
       ["a block beyond the tip", "N7", "/block/height/99999999", { status: 404, text: "Block not found." }],
       [
         "a chunk",
@@ -160,7 +160,7 @@ export const arlocal: Table = {
         }),
         { status: 400, text: /./ },
       ],
-      ["a body that is no transaction", "N4", () => posted("/tx", {}), { status: 400, text: /./ }],
+      ["a body that is not a valid transaction", "N4", () => posted("/tx", {}), { status: 400, text: /./ }],
       [
         "a chunk that does not prove that it belongs to its root",
         "N5",
@@ -175,7 +175,7 @@ export const arlocal: Table = {
         { status: 400 },
       ],
       ["a chunk beyond the weave", "N5", "/chunk/999999999999", { status: 404, text: "" }],
-      ["a path that nobody knows", "N10", "/no/such/path", { status: 400, text: "Request type not found." }],
+      ["a path that is unknown", "N10", "/no/such/path", { status: 400, text: "Request type not found." }],
       ["a wallet to be made", "N9", () => posted("/wallet", { balance: 1 }), { status: 421 }],
       [
         "a transaction to be taken back",
@@ -205,7 +205,7 @@ export const arlocalControls: Table = {
   rows: [
     ...alike(
       "node",
-      ["a block to be mined, answered with the state after it", "N9", "/mine", { status: 200, has: info }],
+      ["a block to be mined, with the response the state after it", "N9", "/mine", { status: 200, has: info }],
       ["several blocks to be mined", "N9", "/mine/2", { status: 200, has: info }],
       ["what was mined, at the gateway at once", "N9", "/height", bare(200, /^\d+$/)],
       ["the chain to begin again", "N9", "/reset", bare(200, "reset done")],

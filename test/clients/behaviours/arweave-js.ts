@@ -111,7 +111,7 @@ export const arweaveJs: Table = {
         ({ chunked }) => bare(200, chunked.signature),
       ],
       ["an unknown transaction", "N1", `/tx/${"B".repeat(42)}A`, { status: 404, text: "Not Found." }],
-      ["an id that is none", "N1", "/tx/short", { status: 400, text: "Invalid hash." }],
+      ["an id that is invalid", "N1", "/tx/short", { status: 400, text: "Invalid hash." }],
       [
         "POST /graphql through api.post",
         "Q1",

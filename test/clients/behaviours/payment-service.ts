@@ -59,7 +59,7 @@ export const paymentService: Table = {
         { status: 200, has: { winc: expect.stringMatching(/^\d+$/) } },
       ],
       [
-        "a destination that is no address, without promo codes",
+        "a destination that is not a valid address, without promo codes",
         "P2",
         "/v1/price/usd/1000?destinationAddress=placeholder&",
         { status: 200, has: { winc: "1094285714286" } },
@@ -111,7 +111,7 @@ export const paymentService: Table = {
           },
         },
       ],
-      ["the balance of nobody", "P4", `/v1/balance?address=${native}8`, message(404, "User Not Found")],
+      ["the balance of an unknown address", "P4", `/v1/balance?address=${native}8`, message(404, "User Not Found")],
       [
         "the balance that the SDK reads",
         "P4",
@@ -180,19 +180,19 @@ export const paymentService: Table = {
         },
       ],
       [
-        "a method that is none",
+        "a method that is invalid",
         "P6",
         topUp(`by-post/${native}8/usd/1000`),
         message(400, "Payment method must include one of: payment-intent,checkout-session!"),
       ],
       [
-        "an address type that is none",
+        "an address type that is invalid",
         "P6",
         topUp(`checkout-session/${native}8/usd/1000?destinationAddressType=x`),
         message(400, "Invalid destination address type: x"),
       ],
       [
-        "an address that is none",
+        "an address that is invalid",
         "P6",
         topUp("checkout-session/short/usd/1000"),
         {
@@ -231,7 +231,7 @@ export const paymentService: Table = {
         message(400, "Token not supported"),
       ],
       [
-        "a token payment of a transaction that is to somebody else",
+        "a token payment of a transaction that is to another party",
         "P7",
         ({ transfer }) => posted("/v1/account/balance/arweave", { tx_id: transfer.id }),
         ({ transfer, stranger }) => ({
@@ -297,7 +297,7 @@ export const paymentService: Table = {
         { status: 400, json: expect.stringMatching(/^Payment Amount is Invalid!/) },
       ],
       [
-        "a payment of a transaction that nobody knows",
+        "a payment of a transaction that is unknown",
         "P7",
         () => posted("/v1/account/balance/arweave", { tx_id: `${"F".repeat(42)}A` }),
         message(404, "Transaction ID not found!"),
@@ -309,7 +309,7 @@ export const paymentService: Table = {
         message(400, "Malformed JSON body"),
       ],
       [
-        "approvals of what is no address",
+        "approvals of an invalid address",
         "P5",
         "/v1/account/approvals/get?userAddress=short",
         message(400, "Invalid paying address!"),

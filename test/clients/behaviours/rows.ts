@@ -27,7 +27,7 @@ export type Expected = Readonly<{
   headers?: Readonly<Record<string, string | RegExp | null>>;
   /** The whole body. */
   text?: string | RegExp;
-  /** The whole body as JSON; matchers of bun:test may stand in it. */
+  /** The whole body as JSON; matchers of bun:test may are in it. */
   json?: unknown;
   /** A part of the body as JSON. */
   has?: object;
@@ -41,7 +41,7 @@ export type Service = "gateway" | "node" | "payment" | "upload";
 
 /** One behaviour. `same: false` where the server that the suite was written for is known to respond otherwise. */
 export type Behaviour = Readonly<{
-  /** What is asked, as the end of a sentence. */
+  /** The request, as the end of a sentence. */
   name: string;
   on: Service;
   ask: (fixture: Fixture) => Asked | string;

@@ -129,7 +129,7 @@ export const turboSdk: Table = {
         { status: 200, has: { id: expect.stringMatching(/^[\w-]{43}$/) } },
       ],
       [
-        "shareCredits with an address that is none",
+        "shareCredits with an address that is invalid",
         "U6",
         ({ signedItem }) =>
           sent(

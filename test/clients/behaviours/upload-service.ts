@@ -67,13 +67,13 @@ export const uploadService: Table = {
         },
       ],
       [
-        "where an item's payload lies",
+        "where an item's payload is",
         "U3",
         ({ uploaded }) => `/v1/tx/${uploaded}/offsets`,
         { status: 200, has: { payloadContentLength: 9, payloadDataStart: expect.any(Number) } },
       ],
       ["the status of an unknown item", "U3", `/v1/tx/${unknownId}/status`, message(404, "TX doesn't exist")],
-      ["where an unknown item lies", "U3", `/v1/tx/${unknownId}/offsets`, message(404, "TX doesn't exist")],
+      ["where an unknown item is", "U3", `/v1/tx/${unknownId}/offsets`, message(404, "TX doesn't exist")],
       [
         "another media type",
         "U2",
@@ -87,7 +87,7 @@ export const uploadService: Table = {
         { status: 400, json: expect.stringMatching(/^Invalid Data Item!/) },
       ],
       [
-        "an item of somebody without credits",
+        "an item of a signer without credits",
         "U4",
         ({ unpaidItem }) => sent("/v1/tx", unpaidItem),
         {
@@ -126,13 +126,13 @@ export const uploadService: Table = {
         message(400, "Approval x-amount tag missing a winc value!"),
       ],
       [
-        "an approval of what is no address",
+        "an approval of an invalid address",
         "U6",
         ({ signedItem }) =>
           sent(
             "/v1/tx",
             signedItem([
-              { name: "x-approve-payment", value: "nobody" },
+              { name: "x-approve-payment", value: "unnamed" },
               { name: "x-amount", value: "1" },
             ]),
           ),
@@ -185,11 +185,11 @@ export const uploadService: Table = {
           has: { status: expect.stringMatching(/^(ok|unhealthy)$/), reasons: expect.any(Array) },
         },
       ],
-      ["the price of bytes, which is told", "U7", "/price/arweave/1024", { status: 200, text: /^[1-9]\d*$/ }],
-      ["a byte count that is none", "U7", "/price/arweave/many", message(400, "Invalid byte count")],
+      ["the price of bytes, which is notified", "U7", "/price/arweave/1024", { status: 200, text: /^[1-9]\d*$/ }],
+      ["a byte count that is invalid", "U7", "/price/arweave/many", message(400, "Invalid byte count")],
       ["an empty body", "U2", () => sent("/v1/tx", new Uint8Array(0)), { status: 400, json: expect.any(String) }],
       [
-        "a body cut short, above what is kept in memory",
+        "a body cut short, above what is stored in memory",
         "U2",
         ({ unpaidItem }) => sent("/v1/tx", unpaidItem.subarray(0, 60)),
         { status: 400, json: expect.any(String) },

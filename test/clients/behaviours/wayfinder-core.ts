@@ -31,7 +31,7 @@ export const wayfinderCore: Table = {
         }),
       ],
       [
-        "HEAD of an item: where it lies in its root",
+        "HEAD of an item: where it is in its root",
         "G1",
         ({ item }) => head(`/raw/${item}`),
         ({ bundle }) => ({
@@ -141,7 +141,7 @@ export const wayfinderCore: Table = {
       ["absent content", "G5", `/${"C".repeat(42)}A`, { status: 404 }],
     ),
     ...unlike("gateway", [
-      "a name that nobody knows, as JSON",
+      "a name that is unknown, as JSON",
       "G13",
       "/ar-io/resolver/no-such-name",
       { status: 404, json: "Not Found" },

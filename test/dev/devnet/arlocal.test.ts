@@ -146,7 +146,7 @@ describe("unlike arlocal, the devnet", () => {
     expect((await node.get(path, { "sec-fetch-site": "cross-site" })).status).toBe(403);
   });
 
-  // A bundle posted before its chunks kept the process busy until they arrived.
+  // A bundle posted before its chunks stored the process busy until they arrived.
   test("waits for missing chunks without doing anything", async () => {
     const data = testBytes(300_000, 24);
     const tags = [

@@ -48,7 +48,7 @@ afterAll(async () => {
   devnet.close();
 });
 
-/** Replaces names in a path by what they stand for. */
+/** Replaces names in a path by what they represents. */
 function fill(path: string): string {
   const names: Readonly<Record<string, string>> = {
     MINED: mined,

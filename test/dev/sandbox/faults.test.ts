@@ -53,7 +53,7 @@ test.each(seedsOr([1, 2, 3]))(
     };
     let stripe = await startStripe(options);
     cleanUp.push(() => stripe.kill());
-    const fixture = await openCardFixture({ seed, stripe: { url: stripe.url, secretKey }, isTold: false });
+    const fixture = await openCardFixture({ seed, stripe: { url: stripe.url, secretKey }, isNotified: false });
     cleanUp.push(fixture.close);
     const target = { url: `${fixture.server.url}/v1/stripe-webhook`, secret: webhookSecret };
     fixture.payment.clock.set(Date.now());

@@ -287,7 +287,7 @@ describe("GET /account/balance", () => {
       }
       const missing = await ask(path);
       expect([missing.status, missing.body]).toEqual([400, "Missing address in query parameters"]);
-      for (const address of [stranger.address, "nobody", ""]) {
+      for (const address of [stranger.address, "unnamed", ""]) {
         const { status, body } = await ask(`${path}?address=${address}`);
         expect([status, body]).toEqual([404, "User Not Found"]);
       }
@@ -307,7 +307,7 @@ describe("GET /account/free", () => {
   test("wants an address", async () => {
     const missing = await ask("/account/free");
     expect([missing.status, missing.body]).toEqual([400, "Missing address in query parameters"]);
-    const wrong = await ask("/account/free?address=nobody");
+    const wrong = await ask("/account/free?address=unnamed");
     expect([wrong.status, wrong.body]).toEqual([400, "Invalid paying address!"]);
   });
 });

@@ -213,7 +213,7 @@ const amountText = (text: string) =>
   "it must be a positive non-decimal integer!";
 const smallText =
   "Payment Amount is Invalid: Crypto payment amount is too small! Token value must convert to at least one winc";
-const nobodyText = "Promo codes must be applied to a specific `destinationAddress` or to the request signer";
+const unnamedText = "Promo codes must be applied to a specific `destinationAddress` or to the request signer";
 
 const rejections: readonly (readonly [string, number, string])[] = [
   ["/price/bytes/-1", 400, "Invalid byte count"],
@@ -233,8 +233,8 @@ const rejections: readonly (readonly [string, number, string])[] = [
   ["/price/ethereum/1", 400, smallText],
   ["/price/xyz/100", 400, "The currency type 'xyz' is currently not supported by this API!"],
   ["/rates/xyz", 404, "Invalid currency"],
-  ["/price/usd/1000?promoCode=SPRING", 400, nobodyText],
-  ["/price/usd/1000?promoCode=SPRING&destinationAddress=placeholder", 400, nobodyText],
+  ["/price/usd/1000?promoCode=SPRING", 400, unnamedText],
+  ["/price/usd/1000?promoCode=SPRING&destinationAddress=placeholder", 400, unnamedText],
   [`/price/usd/1000?promoCode=NOBODYS&destinationAddress=${address}`, 400, "No promo code found with code 'NOBODYS'"],
   [
     `/price/usd/4999?promoCode=DEAR&destinationAddress=${address}`,

@@ -153,7 +153,7 @@ describe("S3: the public signature of a data item", () => {
   });
 });
 
-/** Texts that a header can carry and that could stand for the deep hash. */
+/** Texts that a header can carry and that could represents the deep hash. */
 function noncesOf(message: Uint8Array): string[] {
   const hex = message.toHex();
   return [

@@ -64,7 +64,7 @@ const rejections: readonly (readonly [string, number, string])[] = [
     400,
     'Invalid ui mode! Allowed modes: "hosted,embedded"',
   ],
-  ["/v1/top-up/checkout-session/nobody/xyz/1", 403, "Destination address is not a valid native address!"],
+  ["/v1/top-up/checkout-session/unnamed/xyz/1", 403, "Destination address is not a valid native address!"],
   [`/v1/top-up/checkout-session/${ethereum}/usd/1000`, 403, "Destination address is not a valid native address!"],
   [
     `/v1/top-up/payment-intent/${ethereum.replace("19E7", "19e7")}/usd/1000?token=ethereum`,
@@ -111,7 +111,7 @@ describe("GET /top-up rejects", () => {
   });
 
   test("an invalid destination before a request to the price feed", async () => {
-    const { status } = await blind.ask("/v1/top-up/checkout-session/nobody/usd/1000");
+    const { status } = await blind.ask("/v1/top-up/checkout-session/unnamed/usd/1000");
     expect(status).toBe(403);
   });
 });

@@ -1,5 +1,5 @@
 /**
- * Each field of each event that Stripe reports, in turn with every odd value: the response is never 5xx, for which
+ * Each field of each event that Stripe reports, each with every odd value: the response is never 5xx, for which
  * Stripe would send the event again for days, and the ledger stays as it must be.
  * @module
  */
@@ -11,7 +11,7 @@ import { testStart } from "../../support/payment.ts";
 
 let fixture: CardFixture;
 beforeAll(async () => {
-  fixture = await openCardFixture({ isTold: false });
+  fixture = await openCardFixture({ isNotified: false });
 });
 afterAll(() => fixture.close());
 

@@ -13,7 +13,7 @@ import { openPaymentServer } from "../../support/payment-server.ts";
 let fixture: CardFixture;
 
 beforeAll(async () => {
-  fixture = await openCardFixture({ isTold: false });
+  fixture = await openCardFixture({ isNotified: false });
 });
 
 afterAll(() => fixture.close());

@@ -321,12 +321,12 @@ describe("a payment is rejected", () => {
     });
     expect(faults(402, body)).toEqual([]);
     expect(readHeader(headers.get("payment-required"))).toMatchObject({ error: "Payment settlement failed" });
-    const told = readHeader(headers.get("x-payment-response") ?? headers.get("payment-response"));
-    expect(told).toMatchObject({ success: false, transaction: "" });
-    expect(told["errorReason"]).toEqual(reason instanceof RegExp ? expect.stringMatching(reason) : reason);
+    const reported = readHeader(headers.get("x-payment-response") ?? headers.get("payment-response"));
+    expect(reported).toMatchObject({ success: false, transaction: "" });
+    expect(reported["errorReason"]).toEqual(reason instanceof RegExp ? expect.stringMatching(reason) : reason);
     expect(fixture.facilitator.orders.length).toBe(asked);
     const rows = await fixture.payment.database.read((tx) =>
-      tx.all("SELECT id FROM x402_payments WHERE payer = ?", String(told["payer"])),
+      tx.all("SELECT id FROM x402_payments WHERE payer = ?", String(reported["payer"])),
     );
     expect(rows).toEqual([]);
   });

@@ -240,8 +240,8 @@ for (const kind of ledgerKinds())
     });
 
     test.each([
-      ["nobody", "x-paid-by contains an invalid address"],
-      [`${anna},nobody`, "x-paid-by contains an invalid address"],
+      ["unnamed", "x-paid-by contains an invalid address"],
+      [`${anna},unnamed`, "x-paid-by contains an invalid address"],
       [Array(91).fill(anna).join(","), "x-paid-by lists more than 90 addresses"],
     ])("payers who are none are rejected", async (header, reason) => {
       await open({ rules: { freeBytesMax: 1_000 } });

@@ -103,7 +103,7 @@ describe("an invalid data item", () => {
           const text = await response.json();
           if (response.status !== 400 || !noItem.test(text)) throw new Error(`${size}: ${response.status} ${text}`);
         }
-        // The complete item is none of these.
+        // The complete item is not one of these.
         await client.put(id, had, item.subarray(had));
         expect((await client.finalize(id)).status).toBe(200);
       },

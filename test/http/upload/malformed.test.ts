@@ -53,7 +53,7 @@ test("U1: every truncation of an item of every signature type is rejected", asyn
       if (response.status !== 400 || !text.startsWith('"Invalid Data Item! '))
         throw new Error(`${cut.length} bytes of type ${signer.scheme.type}: ${response.status} ${text}`);
     });
-    // The complete item is none of these.
+    // The complete item is not one of these.
     expect((await upload.send(new Uint8Array(item))).status).toBe(200);
   }
 }, 120_000);

@@ -169,7 +169,7 @@ describe("uploads in parts", () => {
     );
 
     test("rejects unknown uploads, also when the client sends megabytes", async () => {
-      for (const id of ["-1", "nobody", crypto.randomUUID(), "x".repeat(1_000)]) {
+      for (const id of ["-1", "unnamed", crypto.randomUUID(), "x".repeat(1_000)]) {
         const response = await client.put(id, 0, new Uint8Array(6 * 2 ** 20));
         expect(await rejection(response)).toEqual([404, `Multi-part upload with ID ${id.slice(0, 43)} not found!`]);
       }
@@ -415,7 +415,7 @@ describe("uploads in parts", () => {
       });
       const id = await client.create();
       await putAll(id, item, 20_000);
-      const rejected = await client.finalize(id, "-1", { "X-Paid-By": "nobody" });
+      const rejected = await client.finalize(id, "-1", { "X-Paid-By": "unnamed" });
       expect(await rejection(rejected)).toEqual([400, "x-paid-by contains an invalid address"]);
       const response = await client.finalize(id, "-1", { "X-PAID-BY": ` ${payer} , ${payer}` });
       expect(response.status).toBe(200);
@@ -562,13 +562,13 @@ describe("uploads in parts", () => {
 
     test("say of an upload that is not there that it is not", async () => {
       for (const ask of [client.list, client.status]) {
-        const failure = await ask("nobody").catch((error: unknown) => String(error));
+        const failure = await ask("unnamed").catch((error: unknown) => String(error));
         expect(failure).toContain("404");
-        expect(failure).toContain("Multi-part upload with ID nobody not found!");
+        expect(failure).toContain("Multi-part upload with ID unnamed not found!");
       }
       for (const how of ["-1", "finalize"] as const) {
-        const response = await client.finalize("nobody", how);
-        expect(await rejection(response)).toEqual([404, "Multi-part upload with ID nobody not found!"]);
+        const response = await client.finalize("unnamed", how);
+        expect(await rejection(response)).toEqual([404, "Multi-part upload with ID unnamed not found!"]);
       }
     });
   });

@@ -9,7 +9,7 @@ import { testAddress } from "../../support/payment.ts";
 import { openTestUpload, type TestUpload, testItem } from "../../support/upload.ts";
 
 const anna = testAddress("Anna");
-const small = testItem("an item whose receipt is asked for again");
+const small = testItem("an item whose receipt is requested again");
 const approval = testItem("an approval", {
   tags: [
     { name: "x-approve-payment", value: anna },

@@ -173,24 +173,24 @@ describe("of a running program", () => {
       const response = await fetch(`${program.line.upload}/v1${at}?${asked}`, { method, headers, ...body });
       return { at: `${method} ${at}?${asked}`, status: response.status, body: await response.text() };
     };
-    const refused = new Set<string>();
+    const rejected = new Set<string>();
     for (const description of descriptions) {
       const { parameters = [], responses } = description;
-      const judged = parameters.filter((each) => each.in !== "header");
+      const evaluated = parameters.filter((each) => each.in !== "header");
       const taken = await responseOf(description, right);
-      for (const { name, schema } of judged) {
-        // -1 stands in the place of an offset for the whole item.
+      for (const { name, schema } of evaluated) {
+        // -1 is in the place of an offset for the whole item.
         const wrong = wrongTexts(schema).filter((text) => !(name === "offset" && text === "-1"));
         for (const text of wrong) {
           const { at, status, body } = await responseOf(description, { ...right, [name]: text });
-          expect([400, 404], `${at} answered ${body}`).toContain(status);
+          expect([400, 404], `${at} responded ${body}`).toContain(status);
           expect(Object.keys(responses), at).toContain(String(status));
           expect(body, at).not.toBe(taken.body);
-          refused.add(name);
+          rejected.add(name);
         }
       }
     }
-    expect([...refused].toSorted()).toEqual([
+    expect([...rejected].toSorted()).toEqual([
       "address",
       "chunkSize",
       "id",

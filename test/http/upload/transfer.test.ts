@@ -66,7 +66,7 @@ async function responseOf(connection: RawConnection): Promise<string> {
 /** Nothing is left of an item a moment later, and nothing was charged. */
 async function expectGone(service: TestUpload, item: TestItem): Promise<void> {
   await eventually(
-    () => filesOfNobody(service),
+    () => filesWithoutOwner(service),
     (files) => files.length === 0,
   );
   expect(await service.row(item.id)).toBeUndefined();
@@ -74,7 +74,7 @@ async function expectGone(service: TestUpload, item: TestItem): Promise<void> {
 }
 
 /** Files of items that no row names. */
-async function filesOfNobody({ files, payment }: TestUpload): Promise<string[]> {
+async function filesWithoutOwner({ files, payment }: TestUpload): Promise<string[]> {
   const rows = await payment.database.read((tx) => tx.all<{ file: string }>("SELECT file FROM uploads"));
   const named = new Set(rows.map(({ file }) => file));
   return Object.keys(files()).filter((name) => name.startsWith("items/") && !named.has(name));
@@ -165,7 +165,7 @@ describe("U1: an item without its size", () => {
     const connection = await connectRaw(upload.url);
     await connection.write(chunked);
     await writeChunk(connection, item.bytes.subarray(0, 2 ** 21));
-    await connection.write("this is no size\r\n");
+    await connection.write("this is not a valid size\r\n");
     await connection.ended;
     await expectGone(upload, item);
   });

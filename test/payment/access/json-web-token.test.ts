@@ -103,7 +103,7 @@ describe("S3: a token is rejected", () => {
     ["an expiry beyond what we give", { exp: issuedAt + tokenLifetimeSeconds + 61 }],
     ["an expiry beyond all numbers", { exp: 1e300 }],
     ["no wallet", { walletAddress: undefined }],
-    ["a wallet that is none", { walletAddress: "somebody" }],
+    ["a wallet that is invalid", { walletAddress: "anyPayer" }],
     ["a wallet that is a number", { walletAddress: 1 }],
   ])("with %s, though its signature is right", (_name, change) => {
     expect(reads(made({}, { ...claims, ...change }))).toBe(false);
@@ -156,6 +156,6 @@ function read(part: string): unknown {
 
 function known(text: string): UserAddress {
   const read = readAddress(text);
-  if (read === undefined) throw new Error(`${text} is no address`);
+  if (read === undefined) throw new Error(`${text} is not a valid address`);
   return read.address;
 }

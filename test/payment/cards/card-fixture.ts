@@ -1,6 +1,6 @@
 /**
  * Payments by card with everything real but the money: a ledger, the payment service's routes on a socket, and the
- * sandbox that stands for Stripe on another, both by one clock that the test moves.
+ * sandbox that represents Stripe on another, both by one clock that the test moves.
  * @module
  */
 
@@ -45,8 +45,8 @@ export type CardFixtureOptions = Readonly<{
   /** Stripe elsewhere: another process. */
   stripe?: Readonly<{ url: string; secretKey: string }>;
   openQuotesMax?: number;
-  /** Whether webhooks are told to the service. */
-  isTold?: boolean;
+  /** Whether webhooks are notified to the service. */
+  isNotified?: boolean;
 }>;
 
 /** a fixture. */
@@ -62,7 +62,7 @@ export type CardFixture = Readonly<{
   topUps: TopUps;
   /** Asks the service. */
   ask: (path: string, init?: RequestInit) => Promise<Asked>;
-  /** Opens a top-up that must be answered 200. */
+  /** Opens a top-up that must be a response 200. */
   topUp: (path: string) => Promise<TopUpResponse>;
   /** Pays a hosted checkout as a browser's form does. @returns The status of the page. */
   payPage: (url: string, card?: string) => Promise<Response>;
@@ -176,8 +176,8 @@ export async function openCardFixture(options: CardFixtureOptions = {}): Promise
     createWebhookRoutes({ events, secrets: [webhookSecret], clock: clock.now }),
     createGiftRoutes({ gifts }),
   ]);
-  const isTold = options.isTold ?? true;
-  if (isTold) sandbox.deliverTo({ url: `${server.url}/v1/stripe-webhook`, secret: webhookSecret });
+  const isNotified = options.isNotified ?? true;
+  if (isNotified) sandbox.deliverTo({ url: `${server.url}/v1/stripe-webhook`, secret: webhookSecret });
 
   const ask = async (path: string, init: RequestInit = {}): Promise<Asked> => {
     const response = await fetch(`${server.url}${path}`, init);
@@ -201,7 +201,7 @@ export async function openCardFixture(options: CardFixtureOptions = {}): Promise
     ask,
     topUp: async (path) => {
       const { status, body } = await ask(path);
-      if (status !== 200) throw new Error(`${path} answered ${status}: ${JSON.stringify(body)}`);
+      if (status !== 200) throw new Error(`${path} responded ${status}: ${JSON.stringify(body)}`);
       return body;
     },
     payPage: (url, card = "4242 4242 4242 4242") =>

@@ -1,6 +1,6 @@
 /**
  * Payments by card from the page to the balance: paid, declined, expired, late, refunded, disputed, lost on the way,
- * given away; after each test the ledger's checker has nothing to say.
+ * granted; after each test the ledger's checker has nothing to say.
  */
 import { afterEach, describe, expect, test } from "bun:test";
 import { noFaults } from "../../../src/dev/sandbox/stripe-events.ts";
@@ -151,7 +151,7 @@ describe("a checkout", () => {
 
 describe("a payment", () => {
   test("I: made in time is credited, however late its report arrives", async () => {
-    const fixture = await fixtureOf({ isTold: false });
+    const fixture = await fixtureOf({ isNotified: false });
     const top = await fixture.topUp(intentPath(alice));
     fixture.payment.clock.advance(34 * 60_000);
     expect(await confirm(fixture, top)).toBe(200);
@@ -203,7 +203,7 @@ describe("a payment", () => {
   });
 
   test("of another amount or currency than its quote's is refunded", async () => {
-    const fixture = await fixtureOf({ isTold: false });
+    const fixture = await fixtureOf({ isNotified: false });
     for (const [amount, currency] of [
       [999n, "usd"],
       [1001n, "usd"],
@@ -230,7 +230,7 @@ describe("a payment", () => {
   });
 
   test("for a quote that is already paid is refunded, and the first payment stays", async () => {
-    const fixture = await fixtureOf({ isTold: false });
+    const fixture = await fixtureOf({ isNotified: false });
     const top = await fixture.topUp(checkoutPath(alice));
     const { topUpQuoteId: quoteId = "" } = top.topUpQuote;
     const paidAt = fixture.payment.clock.now();
@@ -262,7 +262,7 @@ describe("a refund or dispute", () => {
     disputeOf(fixture, top);
     await fixture.settle();
     expect(await fixture.balance(alice)).toBe(5n - tenDollars);
-    // What is paid next goes to the debt first.
+    // The next payment goes to the debt first.
     await paidBy(fixture, intentPath(alice));
     expect(await fixture.balance(alice)).toBe(5n);
   });
@@ -271,7 +271,7 @@ describe("a refund or dispute", () => {
     ["winning_evidence", tenDollars],
     ["losing_evidence", 0n],
     ["other evidence", 0n],
-  ])("by a dispute answered with %s leaves %p", async (evidence, left) => {
+  ])("by a dispute with the response %s leaves %p", async (evidence, left) => {
     const fixture = await fixtureOf();
     const top = await paidBy(fixture, intentPath(alice));
     const dispute = disputeOf(fixture, top);
@@ -343,7 +343,7 @@ describe("a refund or dispute", () => {
     expect(await fixture.balance(alice)).toBe(tenDollars);
     await fixture.events.learn({ ...said, ...money, status: "open", asOf: 2_000 });
     expect(await fixture.balance(alice)).toBe(0n);
-    // A late letter about the inquiry changes nothing.
+    // A late delivery about the inquiry changes nothing.
     await fixture.events.learn({ ...said, ...money, status: "inquiry_closed", asOf: 3_000 });
     expect(await fixture.balance(alice)).toBe(0n);
   });
@@ -352,7 +352,7 @@ describe("a refund or dispute", () => {
 describe("a lost report", () => {
   test("of a payment is found by the status of the open quote", async () => {
     for (const path of [intentPath(alice), checkoutPath(bob)]) {
-      const fixture = await fixtureOf({ isTold: false });
+      const fixture = await fixtureOf({ isNotified: false });
       const top = await fixture.topUp(path);
       if (top.paymentSession.url === "") await confirm(fixture, top);
       else await fixture.payPage(top.paymentSession.url);
@@ -370,7 +370,7 @@ describe("a lost report", () => {
   });
 
   test("of any kind is found in the list of events, once", async () => {
-    const fixture = await fixtureOf({ isTold: false });
+    const fixture = await fixtureOf({ isNotified: false });
     await fixture.watch.look(signal);
     const [stored, disputed, refunded] = [
       await fixture.topUp(intentPath(alice)),
@@ -390,7 +390,7 @@ describe("a lost report", () => {
   });
 
   test("on any page is found when the service restarts after three days", async () => {
-    const fixture = await fixtureOf({ isTold: false });
+    const fixture = await fixtureOf({ isNotified: false });
     await fixture.watch.look(signal);
     for (let each = 0; each < 30; each += 1) {
       const top = await fixture.topUp(intentPath(alice));
@@ -407,7 +407,7 @@ describe("a lost report", () => {
   });
 
   test("of a payment that fails to be processed does not block the others", async () => {
-    const fixture = await fixtureOf({ isTold: false });
+    const fixture = await fixtureOf({ isNotified: false });
     await fixture.watch.look(signal);
     const tops = [await fixture.topUp(intentPath(alice)), await fixture.topUp(intentPath(bob))];
     for (const top of tops) await confirm(fixture, top);
@@ -431,17 +431,17 @@ describe("a lost report", () => {
   });
 
   test("that is rejected repeatedly does not block other refunds or checks of quotes", async () => {
-    const fixture = await fixtureOf({ isTold: false });
+    const fixture = await fixtureOf({ isNotified: false });
     const { database: ledger, clock } = fixture.payment;
-    const refuse = async () => {
+    const reject = async () => {
       throw new Failure("payment_session_failed", { status: 400 });
     };
     const [hopeless, good] = ["pi_a", "pi_z"];
     const refunded: string[] = [];
     const provider: CardProvider = {
       ...fixture.provider,
-      refund: async (id) => (id.startsWith(hopeless) ? await refuse() : void refunded.push(id)),
-      findPayment: (id, own) => (lost.has(id) ? refuse() : fixture.provider.findPayment(id, own)),
+      refund: async (id) => (id.startsWith(hopeless) ? await reject() : void refunded.push(id)),
+      findPayment: (id, own) => (lost.has(id) ? reject() : fixture.provider.findPayment(id, own)),
     };
     const watch = createCardWatch({
       ledger,
@@ -483,7 +483,7 @@ describe("a lost report", () => {
   });
 
   test("leaves no quote open for ever: unpaid quotes end, and are removed later", async () => {
-    const fixture = await fixtureOf({ isTold: false });
+    const fixture = await fixtureOf({ isNotified: false });
     const tops = [
       await fixture.topUp(intentPath(alice)),
       await fixture.topUp(checkoutPath(alice)),
@@ -621,7 +621,7 @@ describe("a gift", () => {
         headers,
         body: new URLSearchParams({ destinationAddress: address, token: "native" }),
       });
-    const wrong = await take("nobody");
+    const wrong = await take("unnamed");
     expect([wrong.status, await wrong.text()]).toEqual([400, expect.stringContaining("not a valid native address")]);
     const taken = await take(bob);
     expect([taken.status, await taken.text()]).toEqual([200, expect.stringContaining(`${tenDollars} winc`)]);
@@ -647,8 +647,8 @@ describe("a gift", () => {
       `id=x&destinationAddress=${alice}&email=x`,
       "Provided recipient email address is not a valid email!",
     ],
-    ["that nobody gave", `id=${"A".repeat(43)}&destinationAddress=${alice}`, "Failure to redeem payment receipt!"],
-    ["by an id that is none", `id=x&destinationAddress=${alice}`, "Failure to redeem payment receipt!"],
+    ["that was never issued", `id=${"A".repeat(43)}&destinationAddress=${alice}`, "Failure to redeem payment receipt!"],
+    ["by an id that is invalid", `id=x&destinationAddress=${alice}`, "Failure to redeem payment receipt!"],
   ])("%s is rejected", async (_name, query, message) => {
     const fixture = await fixtureOf();
     const { status, body } = await fixture.ask(`/v1/redeem?${query}`);

@@ -1,6 +1,6 @@
 /**
  * Webhooks shuffled: whatever the order in which reports come, and however often, the balances end the same, and they
- * are those that follow from how things stand at the provider.
+ * are those that follow from how things are at the provider.
  *
  * RUNS is the number of orders (the usual is small), SEED repeats one run.
  */
@@ -51,7 +51,7 @@ let expected: Readonly<Record<string, bigint>>;
 
 beforeAll(async () => {
   const random = createRandom(seed);
-  fixture = await openCardFixture({ seed, isTold: false, rules: { promos: [promoRule("HALF", "0.5")] } });
+  fixture = await openCardFixture({ seed, isNotified: false, rules: { promos: [promoRule("HALF", "0.5")] } });
   const tops: TopUpResponse[] = [];
   for (let each = 0; each < quoteCount; each += 1) tops.push(await fixture.topUp(pathOf(random, each)));
   beginning = await rowsOf(fixture);
@@ -61,8 +61,8 @@ beforeAll(async () => {
   for (const [index, top] of tops.entries()) if (!isLate(index)) await live(fixture, random, top, index);
   fixture.payment.clock.advance(2 * 60 * 60_000);
   for (const [index, top] of tops.entries()) if (isLate(index)) await pay(fixture, top, "pm_card_visa");
-  events = told(fixture);
-  expected = await standing(fixture, tops);
+  events = reported(fixture);
+  expected = await status(fixture, tops);
   console.log(`${events.length} events of ${new Set(events.map(({ type }) => type)).size} kinds`);
 });
 
@@ -110,7 +110,7 @@ async function tryRedeem(secret: string): Promise<void> {
   );
 }
 
-/** Sums of refunds that are in doubt are asked for; the list of events and open quotes stay unread. */
+/** Sums of refunds that are in doubt are requested; the list of events and open quotes stay unread. */
 async function settleDoubts(): Promise<void> {
   for (let look = 0; look < 5; look += 1) await fixture.watch.look(signal);
 }
@@ -202,21 +202,21 @@ function allEvents(of: CardFixture) {
   return of.sandbox.events({ from: 0, to: undefined, types: [], limit: 100_000, after: undefined }).events;
 }
 
-function told(of: CardFixture): StripeEvent[] {
+function reported(of: CardFixture): StripeEvent[] {
   return allEvents(of)
     .map((event) => readEvent(event))
     .filter((event) => event !== undefined);
 }
 
 function firstDispute(of: CardFixture, charge: string): string {
-  const objects = told(of).map(({ object }) => object);
+  const objects = reported(of).map(({ object }) => object);
   return String(objects.find((object) => object["object"] === "dispute" && object["charge"] === charge)?.["id"]);
 }
 
 /** What every account should hold, from the provider's books alone. */
-async function standing(of: CardFixture, tops: readonly TopUpResponse[]): Promise<Record<string, bigint>> {
+async function status(of: CardFixture, tops: readonly TopUpResponse[]): Promise<Record<string, bigint>> {
   const disputes = new Map(
-    told(of)
+    reported(of)
       .filter(({ object }) => object["object"] === "dispute")
       .map(({ object }) => [String(object["id"]), String(object["charge"])]),
   );
@@ -250,7 +250,7 @@ async function rowsOf(of: CardFixture): Promise<Map<string, readonly Row[]>> {
   });
 }
 
-/** Makes the ledger what it was before anything was told; only that open quotes are not asked for. */
+/** Makes the ledger what it was before anything was notified; only that open quotes are not requested. */
 async function begin(of: CardFixture): Promise<void> {
   await of.payment.database.write(async (tx) => {
     for (const table of written) await tx.run(`DELETE FROM ${table}`);

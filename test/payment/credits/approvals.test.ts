@@ -1,7 +1,7 @@
 /**
  * Approvals: given, received, spent in order of expiry, revoked, expired; nothing is ever given back twice or made.
  *
- * The letters number faults that such a service can have.
+ * The capitals number faults that such a service can have.
  * @module
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
@@ -144,7 +144,7 @@ for (const kind of ledgerKinds())
         code: "insufficient_balance",
         context: { needed: 5n, available: 0n },
       });
-      expect(await stateOf("hourly")).toBe("active"); // nobody has written since
+      expect(await stateOf("hourly")).toBe("active"); // no client has written since
     });
 
     test("C: an expired approval is returned once, with concurrent reads, reservations and expiry rounds", async () => {
@@ -279,7 +279,7 @@ for (const kind of ledgerKinds())
     });
 
     test("F: the entries of every account sum to its balance, and all entries to zero, after each kind of step", async () => {
-      await give("kept", 100n);
+      await give("stored", 100n);
       await give("brief", 100n, testStart + hour);
       const posted = await reserve("posted", 50n);
       await payment.credits.post(posted.id);
@@ -326,9 +326,9 @@ for (const kind of ledgerKinds())
         await Promise.all([
           ...uploads,
           payment.credits.expire(never),
-          payment.credits.revoke({ payer: ada, approved: bob, revokeId: `back-${round}` }).catch(refusedOnly),
+          payment.credits.revoke({ payer: ada, approved: bob, revokeId: `back-${round}` }).catch(rejectedOnly),
         ]);
-        await payment.credits.revoke({ payer: ada, approved: bob, revokeId: `rest-${round}` }).catch(refusedOnly);
+        await payment.credits.revoke({ payer: ada, approved: bob, revokeId: `rest-${round}` }).catch(rejectedOnly);
         await payment.credits.expire(never);
       }
       const posted = await payment.database.read((tx) =>
@@ -353,7 +353,7 @@ function freeFor(signer: UserAddress, itemId: string, { clock }: TestPayment): R
   return { itemId, signer, paidBy: [], directive: "list-or-signer", winc: 0n, expiresAt: clock.now() + hour };
 }
 
-function refusedOnly(error: unknown): void {
+function rejectedOnly(error: unknown): void {
   expect(error).toMatchObject({ code: "payment_rejected" });
 }
 

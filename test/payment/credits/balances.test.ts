@@ -1,5 +1,5 @@
 /**
- * Balances and histories: what an address is told it has, and how it came to it.
+ * Balances and histories: what an address is notified it has, and how it came to it.
  * @module
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";

@@ -1,8 +1,8 @@
 /**
  * Random interleavings of operations on credits, several in flight at once, and the order that explains what they
- * were told.
+ * were notified.
  *
- * Of a batch nobody knows in which order the database took it. There must be one in which the model tells every
+ * The order in which the database took a batch is unknown. There must be one in which the model tells every
  * asker the same and ends in the same state: then nothing was lost, doubled or half seen.
  * @module
  */
@@ -100,7 +100,7 @@ export const interleavings: fc.Arbitrary<readonly Batch[]> = fc
 
 /** What an interleaving runs on. */
 export type Subject = Readonly<{
-  /** Credits on one ledger, each through a handle of its own; operations take turns with them. */
+  /** Credits on one ledger, each through a handle of its own; operations take rounds with them. */
   handles: readonly Credits[];
   database: LedgerDatabase;
   clock: TestClock;
@@ -123,7 +123,7 @@ export async function runInterleaving(subject: Subject, batches: readonly Batch[
     clock.advance(pauseTicks * tickMs);
     const asked = drawn.flatMap((one) => concrete(one, model, clock.now()));
     const responses = await Promise.all(
-      asked.map((operation, turn) => ask(subject, turnOf(subject.handles, turn), operation)),
+      asked.map((operation, round) => ask(subject, handleOf(subject.handles, round), operation)),
     );
     const seen = await look(subject);
     const explained = explain(model, asked, responses, seen, clock.now());
@@ -139,14 +139,14 @@ export async function runInterleaving(subject: Subject, batches: readonly Batch[
 /** Ends what has expired; then the states of all approvals must be the model's. */
 async function endAll(subject: Subject, model: Model, tally: Tally): Promise<void> {
   const { clock, database } = subject;
-  await turnOf(subject.handles, 0).expire(new AbortController().signal);
+  await handleOf(subject.handles, 0).expire(new AbortController().signal);
   perform(model, { kind: "expire" }, clock.now());
   const seen = await look(subject);
   const expected = view(model, people, clock.now());
   if (seen !== expected) throw new Error(`at the end, expected:\n${expected}\nseen:\n${seen}`);
   const states: string[] = [];
   for (const id of model.approvals.keys()) {
-    const approval = await turnOf(subject.handles, 0).approval(id);
+    const approval = await handleOf(subject.handles, 0).approval(id);
     if (approval === undefined) throw new Error(`approval ${id} is gone`);
     states.push(`${approvalText(approval)} ${approval.state}`);
     add(tally, `approval ends ${approval.state}`);
@@ -211,7 +211,7 @@ function concrete(drawn: Drawn, model: Model, now: number): Operation[] {
   }
 }
 
-/** Asks for an operation. @returns What is told, in the model's words. */
+/** Asks for an operation. @returns The result, in the model's words. */
 async function ask(subject: Subject, credits: Credits, operation: Operation): Promise<string> {
   try {
     return await askOnce(subject, credits, operation);
@@ -269,7 +269,7 @@ function paymentOf(operation: Operation & { kind: "reserve" | "pay" }): ItemPaym
 
 /** All that can be seen from outside, as the model's `view` has it. */
 async function look({ handles, database }: Subject): Promise<string> {
-  const credits = turnOf(handles, 0);
+  const credits = handleOf(handles, 0);
   const lines = people.map(async (who) => {
     const balance = await credits.balance(who);
     if (balance === undefined) return balanceLine(who, undefined);
@@ -323,15 +323,15 @@ function explain(
   let tries = 0;
   const search = (state: Model, left: readonly number[]): Model | undefined => {
     if (left.length === 0) return view(state, people, now) === seen ? state : undefined;
-    for (const turn of left) {
-      const operation = asked[turn];
+    for (const round of left) {
+      const operation = asked[round];
       if (operation === undefined) continue;
       tries += 1;
       const next = copyOf(state);
-      if (perform(next, operation, now) !== responses[turn]) continue;
+      if (perform(next, operation, now) !== responses[round]) continue;
       const end = search(
         next,
-        left.filter((other) => other !== turn),
+        left.filter((other) => other !== round),
       );
       if (end !== undefined) return end;
     }
@@ -348,9 +348,9 @@ function unexplained(
   seen: string,
   now: number,
 ): string {
-  const told = asked.map((operation, turn) => `  ${JSON.stringify(operation, bigintText)} → ${responses[turn]}`);
+  const reported = asked.map((operation, round) => `  ${JSON.stringify(operation, bigintText)} → ${responses[round]}`);
   const before = view(model, people, now);
-  return `no order of these operations at ${now} explains their answers and what is seen\nbefore:\n${before}\n${told.join("\n")}\nseen:\n${seen}`;
+  return `no order of these operations at ${now} explains their responses and what is seen\nbefore:\n${before}\n${reported.join("\n")}\nseen:\n${seen}`;
 }
 
 function bigintText(_key: string, value: unknown): unknown {
@@ -358,8 +358,8 @@ function bigintText(_key: string, value: unknown): unknown {
 }
 
 function count(tally: Tally, asked: readonly Operation[], responses: readonly string[], tries: number): void {
-  for (const [turn, { kind }] of asked.entries()) {
-    const response = responses[turn] ?? "";
+  for (const [round, { kind }] of asked.entries()) {
+    const response = responses[round] ?? "";
     const outcome = /^(done|rejected|short|posted|voided|expired)/.exec(response)?.[0] ?? "ok";
     add(tally, `${kind}: ${outcome}`);
     if ((kind === "reserve" || kind === "pay") && response.includes("of approval-"))
@@ -384,7 +384,7 @@ function reservationText({ id, state, parts, expiresAt }: Reservation): string {
 
 function named(who: string): UserAddress {
   const address = people.find((one) => one === who);
-  if (address === undefined) throw new Error(`${who} is nobody`);
+  if (address === undefined) throw new Error(`${who} is not an account`);
   return address;
 }
 
@@ -394,6 +394,6 @@ function numbered<Value>(list: readonly Value[], number: number): Value {
   return value;
 }
 
-function turnOf(handles: readonly Credits[], turn: number): Credits {
-  return numbered(handles, turn);
+function handleOf(handles: readonly Credits[], round: number): Credits {
+  return numbered(handles, round);
 }

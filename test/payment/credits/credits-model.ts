@@ -1,7 +1,7 @@
 /**
  * Credits as plain maps in memory: what the ledger is compared with. It shares nothing with the rules but words.
  *
- * Where the ledger keeps an expired approval until somebody writes, the model has none: whatever is asked, all that
+ * Where the ledger keeps an expired approval until the next write, the model has none: whatever is asked, all that
  * has expired by then ends first. Both must look the same from outside.
  * @module
  */
@@ -99,7 +99,7 @@ export function copyOf(model: Model): Model {
   };
 }
 
-/** Does what is asked. @returns What the asker is told, as a text. */
+/** Does what is asked. @returns What the asker is notified, as a text. */
 export function perform(model: Model, operation: Operation, now: number): string {
   endExpired(model, now);
   switch (operation.kind) {
@@ -190,8 +190,8 @@ function reserve(model: Model, operation: Operation & { kind: "reserve" }): stri
 function payAtOnce(model: Model, operation: Operation & { kind: "pay" }, now: number): string {
   const held = lastOf(model, operation.item);
   if (held?.state !== "pending") {
-    const told = reserve(model, { ...operation, kind: "reserve", expiresAt: now });
-    if (told.startsWith("short")) return told;
+    const reported = reserve(model, { ...operation, kind: "reserve", expiresAt: now });
+    if (reported.startsWith("short")) return reported;
   }
   const last = lastOf(model, operation.item);
   if (last === undefined) throw new Error("what was reserved is there");
@@ -310,7 +310,7 @@ export function view(model: Model, people: readonly string[], now: number): stri
   return [...lines, ...reservations, `revenue ${seen.sums.revenue}, paid ${seen.sums.paid}`].join("\n");
 }
 
-/** What is compared of one balance. */
+/** The compared fields of one balance. */
 export type SeenBalance = Readonly<{
   winc: bigint;
   controlled: bigint;

@@ -27,7 +27,7 @@ for (const kind of ledgerKinds())
       async () => {
         const seed = newSeed();
         const tally: Tally = new Map();
-        // While one lane waits for the disk, another computes.
+        // While one worker waits for the disk, another computes.
         const slot = (number: number) => runSlot(kind, seed + number, Math.ceil(runs / slots), tally);
         await Promise.all(Array.from({ length: slots }, (_, number) => slot(number)));
         console.log(

@@ -1,5 +1,5 @@
 /**
- * The rounds that give back what expired: they go on after a failure, and end when they are told.
+ * The rounds that give back what expired: they go on after a failure, and end when they are notified.
  * @module
  */
 import { expect, test } from "bun:test";

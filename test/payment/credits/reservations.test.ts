@@ -1,7 +1,7 @@
 /**
  * Reservations: held, then posted, voided or expired, exactly once each; who pays, in which order, and what comes back.
  *
- * The letters number faults that such a service can have.
+ * The capitals number faults that such a service can have.
  * @module
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
@@ -104,9 +104,9 @@ for (const kind of ledgerKinds())
           },
         ];
         const order = [0, 1, 2].sort(() => payment.random.below(3) - 1);
-        const told = await Promise.all(order.map((number) => asked[number]?.()));
-        expect(new Set(told).size).toBe(1);
-        const winner = told[0] ?? "none";
+        const reported = await Promise.all(order.map((number) => asked[number]?.()));
+        expect(new Set(reported).size).toBe(1);
+        const winner = reported[0] ?? "none";
         winners.set(winner, (winners.get(winner) ?? 0) + 1);
       }
       const posted = BigInt(winners.get("posted") ?? 0);
@@ -241,12 +241,12 @@ for (const kind of ledgerKinds())
     test("a payer with too few credits pays nothing", async () => {
       await payment.credit(bob, 10n);
       await approve("some", bob, 10n);
-      const told = pay("item", 1_011n, { paidBy: [bob] });
-      expect(told).rejects.toMatchObject({
+      const reported = pay("item", 1_011n, { paidBy: [bob] });
+      expect(reported).rejects.toMatchObject({
         code: "insufficient_balance",
         context: { needed: 1_011n, available: 1_010n },
       });
-      await told.catch(() => undefined);
+      await reported.catch(() => undefined);
       expect(await payment.credits.reservation("item")).toBeUndefined();
       expect(await wincOf(ada)).toBe(1_000n);
     });
@@ -305,7 +305,7 @@ for (const kind of ledgerKinds())
           90n,
           ["20 of b-soon", "30 of b-late", "40 of c"],
         ],
-        ["nobody, when only an empty list may pay", { directive: "list-only" }, 1n, { needed: 1n, available: 0n }],
+        ["no payer, when only an empty list may pay", { directive: "list-only" }, 1n, { needed: 1n, available: 0n }],
         ["a listed signer in its place", { paidBy: [ada, bob] }, 120n, ["100 of ada", "20 of b-soon"]],
         [
           "a listed signer, when only the list may pay",

@@ -33,7 +33,7 @@ test.each([
   ["a call that is cut off", call(5n).toHex().slice(0, -2)],
   ["another function", `23b872dd${call(5n).toHex().slice(8)}`],
   ["a recipient with more than 20 bytes", `a9059cbb${"ff".repeat(32)}${word(5n)}`],
-])("%s is no call of transfer", (_name, hex) => {
+])("%s is not a valid call of transfer", (_name, hex) => {
   expect(readTransferCall(Uint8Array.fromHex(hex))).toBeUndefined();
 });
 

@@ -1,5 +1,5 @@
 /**
- * JSON-RPC over a socket: what counts as a response, an error and trouble; limits; numbers that keep every digit.
+ * JSON-RPC over a socket: what counts as a response, an error and fault; limits; numbers that keep every digit.
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
@@ -94,8 +94,8 @@ test("a response above the size limit is a fault", async () => {
 test("a late or absent server is a fault", async () => {
   const late = () => new Promise<Response>(() => undefined);
   expect(await call(late, { timeouts: hasty })).toMatchObject({ kind: "fault", reason: "timeout" });
-  const nobody = openJsonRpc("http://127.0.0.1:1/", { timeouts });
-  expect(await nobody.call("method", [], never)).toMatchObject({ kind: "fault", reason: "connect" });
+  const unreachable = openJsonRpc("http://127.0.0.1:1/", { timeouts });
+  expect(await unreachable.call("method", [], never)).toMatchObject({ kind: "fault", reason: "connect" });
 });
 
 test("an aborted call ends", async () => {
@@ -131,9 +131,9 @@ test("an invalid response and an error are faults, and neither contains the key 
   respond = ({ id }) => json({ jsonrpc: "2.0", id, result: 5 });
   const unread = await ask();
   respond = ({ id }) => json({ jsonrpc: "2.0", id, error: { code: 3, message: "x".repeat(5_000) } });
-  const refused = await ask();
-  expect([unread, refused]).toMatchObject([{ reason: "malformed" }, { reason: "status" }]);
-  expect(JSON.stringify([unread, refused, rpc.host])).not.toContain("secret");
-  expect(JSON.stringify(refused).length).toBeLessThan(1_000);
+  const rejected = await ask();
+  expect([unread, rejected]).toMatchObject([{ reason: "malformed" }, { reason: "status" }]);
+  expect(JSON.stringify([unread, rejected, rpc.host])).not.toContain("secret");
+  expect(JSON.stringify(rejected).length).toBeLessThan(1_000);
   rpc.close();
 });

@@ -45,20 +45,20 @@ test.each([
   ["just enough", costAt(50n), 50n, true],
   ["a wei too little", costAt(50n) - 1n, 50n, false],
   ["nothing", 0n, 1n, false],
-])("with %s it is sent or not, and nobody is told of one that is not", async (_, costMax, fee, isSent) => {
+])("with %s it is sent or not, and no callback runs for one that is not", async (_, costMax, fee, isSent) => {
   const { client, sent } = chainAt(() => fee);
   const privateKey = new Uint8Array(32).fill(7);
   const sender = createEvmSender({ client, chainId: 1n, privateKey, costMax, clock: Date.now });
-  const told: string[] = [];
+  const reported: string[] = [];
   const outcome = await sender.send(
     call,
     async (hash) => {
-      told.push(hash);
+      reported.push(hash);
       return true;
     },
     never,
   );
-  expect([outcome.kind, sent.length, told.length]).toEqual(isSent ? ["sent", 1, 1] : ["fault", 0, 0]);
+  expect([outcome.kind, sent.length, reported.length]).toEqual(isSent ? ["sent", 1, 1] : ["fault", 0, 0]);
 });
 
 test("a call above the cost limit is sent when its cost falls below it, with the same nonce", async () => {

@@ -103,15 +103,15 @@ test.each(foreign)("the signature is not the owner's for %s", (_what, otherDomai
 describe("a signature", () => {
   const spellings: readonly (readonly [what: string, signature: Uint8Array, isTaken: boolean])[] = [
     ["with the parity itself as its last byte is taken", spelled((bytes) => (bytes[64] = 0)), true],
-    ["with the other parity is refused", spelled((bytes) => (bytes[64] = 28)), false],
-    ["with 29 as its last byte is refused", spelled((bytes) => (bytes[64] = 29)), false],
-    ["with a high s is refused", highS(), false],
-    ["of 64 bytes is refused", signature.subarray(0, 64), false],
-    ["of 66 bytes is refused", Uint8Array.from([...signature, 0]), false],
-    ["of no bytes is refused", new Uint8Array(), false],
-    ["of zeros is refused", new Uint8Array(65), false],
-    ["whose r is beyond the curve is refused", spelled((bytes) => bytes.fill(0xff, 0, 32)), false],
-    ["whose s is zero is refused", spelled((bytes) => bytes.fill(0, 32, 64)), false],
+    ["with the other parity is rejected", spelled((bytes) => (bytes[64] = 28)), false],
+    ["with 29 as its last byte is rejected", spelled((bytes) => (bytes[64] = 29)), false],
+    ["with a high s is rejected", highS(), false],
+    ["of 64 bytes is rejected", signature.subarray(0, 64), false],
+    ["of 66 bytes is rejected", Uint8Array.from([...signature, 0]), false],
+    ["of no bytes is rejected", new Uint8Array(), false],
+    ["of zeros is rejected", new Uint8Array(65), false],
+    ["whose r is beyond the curve is rejected", spelled((bytes) => bytes.fill(0xff, 0, 32)), false],
+    ["whose s is zero is rejected", spelled((bytes) => bytes.fill(0, 32, 64)), false],
   ];
   test.each(spellings)("%s", (_what, bytes, isTaken) => {
     expect(isSignedByOwner(domain, authorization, bytes)).toBe(isTaken);

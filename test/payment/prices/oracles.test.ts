@@ -133,7 +133,7 @@ describe("a response of the feed", () => {
   });
 });
 
-/** A feed on a real socket that answers what the test says, and a client of it. */
+/** A feed on a real socket with the test's responses, and a client of it. */
 function openFeed(
   response: (count: number, request: Request) => Response | Promise<Response>,
   options: Readonly<{ clock?: TestClock; everyMs?: number; timeoutMs?: number }> = {},
@@ -194,7 +194,7 @@ describe("the feed", () => {
       { everyMs: 1, timeoutMs: 60_000 },
     );
     expect(await price()).toBe("7");
-    await begun.promise; // the second question is under way and is not answered
+    await begun.promise; // the second question is under way and is not responded
     for (let round = 0; round < 1_000; round += 1) expect(await price()).toBe("7");
     expect(asked()).toBe(2);
     held.resolve();
@@ -293,7 +293,7 @@ describe("the sandbox's feed", () => {
 
   test("responds as the public feed: unknown coins are omitted", async () => {
     const ask = (path: string) => responseOf(new Request(`http://localhost${path}`));
-    const known = ask("/api/v3/simple/price?ids=arweave,nobody,toString&vs_currencies=usd,xyz");
+    const known = ask("/api/v3/simple/price?ids=arweave,unnamed,toString&vs_currencies=usd,xyz");
     expect(await known?.json()).toEqual({ arweave: { usd: Number(sandboxPrices["arweave"]?.["usd"]) } });
     expect(ask("/simple/price?vs_currencies=usd")?.status).toBe(422);
     expect(ask("/simple/price?ids=arweave")?.status).toBe(422);

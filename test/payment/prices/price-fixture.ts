@@ -17,7 +17,7 @@ import type { Prices } from "../../../src/payment/prices/price-types.ts";
 import { createPrices } from "../../../src/payment/prices/prices.ts";
 import { type Rational, readDecimal } from "../../../src/payment/prices/rational.ts";
 
-/** When prices are asked for, Unix milliseconds. */
+/** When prices are requested, Unix milliseconds. */
 export const priceTime = 1_800_000_000_000;
 
 /** What the fixture says in a test: winston for 10 GiB, and the feed's prices. */
@@ -27,7 +27,7 @@ export type Fixture = Readonly<{
   rules?: Partial<PriceRules>;
 }>;
 
-/** Prices in such a fixture; promo codes are found whoever asks for them. */
+/** Prices in such a fixture; every client finds the promo codes. */
 export function pricesIn({ network = 1n, feed = {}, rules = {} }: Fixture): Prices {
   const all: PriceRules = { ...defaultRules, ...rules };
   const priceOf = (pair: FeedPair): Rational => {

@@ -135,8 +135,8 @@ describe("fiat money", () => {
       ["jpy", 1_500],
     ] as const) {
       expect((await ask(currency, `${amount}`)).adjustments).toHaveLength(1);
-      const refusal = await failureOf(ask(currency, `${amount - 1}`));
-      expect([refusal.code, refusal.context["reason"]]).toEqual([
+      const rejection = await failureOf(ask(currency, `${amount - 1}`));
+      expect([rejection.code, rejection.context["reason"]]).toEqual([
         "payment_rejected",
         "The promo code 'TEN' can only used on payments above '1000'",
       ]);
@@ -271,7 +271,7 @@ describe("limits", () => {
     // A little more is not: 555 becomes 560. 1110000 becomes 1100000, which is about the same still.
     ["eur", "7.77", 560n, 1_000_000n, [2_500n, 5_000n, 10_000n]],
     ["eur", "8.4", 600n, 1_200_000n, [2_500n, 5_000n, 10_000n]],
-    // What is suggested must lie within.
+    // Suggestions must be within.
     ["gbp", "70", 5_000n, 10_000_000n, [5_000n, 10_000n, 20_000n]],
     ["aud", "10.5", 750n, 1_500_000n, [2_500n, 7_500n, 15_000n]],
     // Yen have no hundredths.

@@ -56,7 +56,7 @@ describe("readDecimal", () => {
     tooMany,
     `0.${tooMany}`,
     "null",
-  ])("%p is no number", (text) => expect(readDecimal(text)).toBeUndefined());
+  ])("%p is not a valid number", (text) => expect(readDecimal(text)).toBeUndefined());
 });
 
 describe("rounding", () => {
@@ -127,7 +127,7 @@ describe("readAmount", () => {
     "١",
     "9".repeat(41),
     "1e",
-  ])("%p is none", (text) => expect(readAmount(text)).toBeUndefined());
+  ])("%p is invalid", (text) => expect(readAmount(text)).toBeUndefined());
   test("a text that is too long is not parsed", () => expect(readAmount("0".repeat(1_000_000))).toBeUndefined());
 });
 
@@ -139,8 +139,9 @@ describe("readByteCount", () => {
     ["9007199254740991", 9_007_199_254_740_991n],
   ];
   test.each(rows)("%p is %p", (text, count) => expect(readByteCount(text)).toBe(count));
-  test.each(["", "-1", "1.0", "1e3", "9007199254740992", "99999999999999999", "0x1", "a", "١٢"])("%p is none", (text) =>
-    expect(readByteCount(text)).toBeUndefined(),
+  test.each(["", "-1", "1.0", "1e3", "9007199254740992", "99999999999999999", "0x1", "a", "١٢"])(
+    "%p is invalid",
+    (text) => expect(readByteCount(text)).toBeUndefined(),
   );
 });
 

@@ -1,5 +1,5 @@
 /**
- * A value that is asked for in the background, again and again.
+ * A value that is requested in the background, again and again.
  * @module
  */
 import { describe, expect, test } from "bun:test";

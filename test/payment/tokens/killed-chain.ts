@@ -5,7 +5,7 @@
 import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
 import { createScriptedChain, type ScriptedChain, testHash, transferOf } from "./scripted-chain.ts";
 
-/** Makes it. @param mined - How many of the payments stand in a block that is deep enough. */
+/** Makes it. @param mined - How many of the payments are in a block that is deep enough. */
 export function killedChain(count: number, mined: number): ScriptedChain & Readonly<{ ids: readonly string[] }> {
   const chain = createScriptedChain({ confirmations: 2, finalConfirmations: 1_000 });
   const ids = Array.from({ length: count }, (_, index) => testHash(index + 1));

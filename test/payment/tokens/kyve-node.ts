@@ -26,8 +26,8 @@ export type KyveNode = Readonly<{
   height: () => number;
   /** Blocks by which the search is behind. */
   indexDelay: (blocks: number) => void;
-  /** Answers paths that contain the text with status 502. */
-  refuse: (text: string | undefined) => void;
+  /** Responses paths that contain the text with status 502. */
+  reject: (text: string | undefined) => void;
   /** Paths with their queries, in order. */
   requests: string[];
   close: () => Promise<void>;
@@ -57,7 +57,7 @@ export function openKyveNode({ chainId = "kyve-1", sdk = "0.50" as "0.47" | "0.5
   const requests: string[] = [];
   let height = 1_000;
   let delay = 0;
-  let refused: string | undefined;
+  let rejected: string | undefined;
 
   const server = Bun.serve({
     hostname: "127.0.0.1",
@@ -65,7 +65,7 @@ export function openKyveNode({ chainId = "kyve-1", sdk = "0.50" as "0.47" | "0.5
     fetch: (request) => {
       const { pathname, search, searchParams } = new URL(request.url);
       requests.push(`${pathname}${search}`);
-      if (refused !== undefined && request.url.includes(refused)) return new Response("Bad Gateway", { status: 502 });
+      if (rejected !== undefined && request.url.includes(rejected)) return new Response("Bad Gateway", { status: 502 });
       if (pathname === "/cosmos/base/tendermint/v1beta1/node_info")
         return Response.json({
           default_node_info: { network: chainId, version: "0.38.12" },
@@ -135,8 +135,8 @@ export function openKyveNode({ chainId = "kyve-1", sdk = "0.50" as "0.47" | "0.5
     indexDelay: (blocks) => {
       delay = blocks;
     },
-    refuse: (text) => {
-      refused = text;
+    reject: (text) => {
+      rejected = text;
     },
     requests,
     close: () => server.stop(true),

@@ -117,7 +117,7 @@ describe("a payment in KYVE", () => {
     expect((await rejectionOf(submit(elsewhere)))[1]).toBe(wrong);
     for (const id of ["", "AB".repeat(32), "xy", `0x${"ab".repeat(32)}`])
       expect((await rejectionOf(submit(id)))[0]).toBe("transaction_not_found");
-    node.refuse("/txs/");
+    node.reject("/txs/");
     expect((await rejectionOf(submit("CD".repeat(32))))[0]).toBe("transaction_fault");
   });
 
@@ -214,6 +214,6 @@ test("a node that responds with another transaction is a fault", async () => {
 
 function known(text: string): UserAddress {
   const read = readAddress(text, "kyve");
-  if (read === undefined) throw new Error(`${text} is no address`);
+  if (read === undefined) throw new Error(`${text} is not a valid address`);
   return read.address;
 }

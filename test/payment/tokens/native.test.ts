@@ -283,7 +283,7 @@ describe("the scan of the index", () => {
     const second = await chain.scan(first.cursor, never);
     if (second.kind === "fault") throw new Error(second.detail);
     expect(chain.beginsAt(second.cursor)).toBe(height + 1);
-    // Nothing below is asked for.
+    // Nothing below is requested.
     expect(asked).toEqual([
       { min: height + 1, max: 1 },
       { min: height + 1, max: 1 },
@@ -397,6 +397,6 @@ function nodesOf(node: TestNode): Nodes {
 
 function addressOf(text: string): UserAddress {
   const read = readAddress(text, "native");
-  if (read === undefined) throw new Error(`${text} is no address`);
+  if (read === undefined) throw new Error(`${text} is not a valid address`);
   return read.address;
 }

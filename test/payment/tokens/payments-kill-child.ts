@@ -1,6 +1,6 @@
 /**
  * A process to be killed: reports, follows and finds the payments of a chain that every start makes alike, as fast as
- * it can. Writes `seen` and `done` lines: the judge is what the ledger says afterwards.
+ * it can. Writes `seen` and `done` lines: the reference is the ledger afterwards.
  *
  * Arguments: the ledger's place, the number of payments, how many of them are mined, the seed.
  * @module
@@ -51,7 +51,7 @@ await Promise.all(
   }),
 );
 process.stdout.write("reported\n");
-// Whoever is to kill it may have ended itself.
+// The process that kills it may have ended.
 await Bun.sleep(120_000);
 await watcher.close();
 process.exit(1);

@@ -101,7 +101,7 @@ async function report({ handles, sent, random, tally }: Run): Promise<void> {
   count1(tally, "report");
   const at = () =>
     random.pick(handles).submit("ethereum", random.chance(0.5) ? id : `0x${id.slice(2).toUpperCase()}`, never);
-  // What fails is told to whoever reports; here it is one more thing that happens.
+  // A failure is reported to the observer; here it is one more event.
   await Promise.allSettled([at(), at(), at()]);
 }
 

@@ -158,14 +158,14 @@ describe("a reported payment", () => {
     chain.send(hash, { transfers: [] });
     chain.mine(3);
     const look = chain.look;
-    const turned = {
+    const rotated = {
       ...chain,
       look: async (...call: Parameters<typeof look>) => ({ ...(await look(...call)), outline: elsewhere }),
     };
-    const fixture = await openTokenFixture([turned as typeof chain]);
+    const fixture = await openTokenFixture([rotated as typeof chain]);
     fixtures.push(fixture);
-    const refused = await rejectionOf(fixture.payments.submit("ethereum", hash, never));
-    expect(refused).toEqual(["payment_rejected", `Payment transaction '${hash}' has wrong target address '${bob}'`]);
+    const rejected = await rejectionOf(fixture.payments.submit("ethereum", hash, never));
+    expect(rejected).toEqual(["payment_rejected", `Payment transaction '${hash}' has wrong target address '${bob}'`]);
     expect((await rejectionOf(submit()))[1]).toBe("Transaction quantity must be greater than 0");
   });
 
@@ -236,7 +236,7 @@ describe("a payment goes", () => {
     ["the address that it names", bob.toLowerCase(), bob, "ethereum"],
     ["an address of another chain", `${"a".repeat(42)}A`, `${"a".repeat(42)}A`, "native"],
     ["its sender when it names none", undefined, alice, "ethereum"],
-    ["its sender when it names no address", "somebody", alice, "ethereum"],
+    ["its sender when it names no address", "anyPayer", alice, "ethereum"],
     [
       "its sender when it names an address with a wrong checksum",
       "0xFB6916095ca1df60bB79Ce92cE3Ea74c37c5d35A",
@@ -361,7 +361,7 @@ describe("a payment that precedes the watch over its address", () => {
     ["long before", 4, "payment_rejected"],
     ["within the blocks that confirm a payment", 7, "credited"],
     ["afterwards", 12, "credited"],
-  ])("is credited to nobody, but what may be a payment for us is: %s", async (_, height, came) => {
+  ])("credits no account, except what may be a payment for us: %s", async (_, height, came) => {
     const { chain, submit, payment, stateOf } = await open({ begin: 10 });
     await payment.database.write((tx) => keepMark(tx, chain.token, chain.address, "a mark", 0));
     chain.mine(height - 1);
@@ -495,24 +495,24 @@ describe("a credited payment", () => {
     for (const id of ids) chain.send(id, { transfers: [transferOf(alice, 5n)] });
     chain.mine(3);
     for (const id of ids) await submit(id);
-    let standings = 0;
+    let statuses = 0;
     const counted = {
       ...chain,
       status: (...call: Parameters<typeof chain.status>) => {
-        standings += 1;
+        statuses += 1;
         return chain.status(...call);
       },
     };
     payment.clock.advance(lookAgainMs);
     const { payments } = fixtures[0]!;
     await payments.follow(counted, 100, never);
-    expect(standings).toBe(1);
+    expect(statuses).toBe(1);
     for (let minute = 0; minute < 24 * 60; minute += 5) {
       payment.clock.advance(5 * 60_000);
       await payments.follow(counted, 100, never);
     }
-    expect(standings).toBeGreaterThan(100);
-    expect(standings).toBeLessThan(200);
+    expect(statuses).toBeGreaterThan(100);
+    expect(statuses).toBeLessThan(200);
     await follow();
   });
 

@@ -18,7 +18,7 @@ import type {
 export type ScriptedTransaction = Readonly<{
   transfers: readonly TokenTransfer[];
   succeeded?: boolean;
-  /** What it shows before it is mined; the transfers unless told. */
+  /** What it shows before it is mined; the transfers by default. */
   shown?: readonly TokenTransfer[] | "nothing";
 }>;
 
@@ -32,9 +32,9 @@ export type ScriptedChain = TokenChain &
     /** Takes back blocks from the newest on; their transactions go to the mempool, or are gone. */
     takeBack: (count: number, fate?: "waiting" | "gone") => void;
     height: () => number;
-    /** Whether a transaction waits or stands in a block. */
+    /** Whether a transaction waits or is in a block. */
     knows: (id: string) => boolean;
-    /** Makes every call answer trouble until it is set to undefined. */
+    /** Makes every call response fault until it is set to undefined. */
     fail: (reason: Fault["reason"] | undefined) => void;
     /** Transactions that no server can give. */
     unreadable: Set<string>;
@@ -70,7 +70,7 @@ export function createScriptedChain(options: ScriptedOptions = {}): ScriptedChai
   const height = () => blocks.length - 1;
   const problem = (): Fault | undefined => (failing === undefined ? undefined : fault(failing, "as the test says"));
 
-  function sightOf(id: string): Observation {
+  function viewOf(id: string): Observation {
     const transaction = transactions.get(id);
     const outline = { target: address, amount: transaction?.transfers[0]?.amount ?? 0n };
     if (transaction === undefined) return { kind: "absent" };
@@ -106,7 +106,7 @@ export function createScriptedChain(options: ScriptedOptions = {}): ScriptedChai
       calls.looks += 1;
       await Bun.sleep(0);
       if (unreadable.has(id)) return fault("malformed", "as the test says");
-      return problem() ?? sightOf(id);
+      return problem() ?? viewOf(id);
     },
     status: async ({ height: at, hash }: BlockRef): Promise<TransferStatus | Fault> => {
       const block = blocks[at];

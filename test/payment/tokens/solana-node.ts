@@ -25,7 +25,7 @@ export type SolanaMove = Readonly<{
 
 /** A transaction. */
 export type SolanaPlan = Readonly<{
-  /** Pays the fee; the first sender unless told. */
+  /** Pays the fee; the first sender by default. */
   payer?: string;
   moves: readonly SolanaMove[];
   memo?: string;
@@ -49,8 +49,8 @@ export type SolanaNode = Readonly<{
   tokenAccount: (owner: string, mint: string) => string;
   /** Counts of calls, by method. */
   calls: Map<string, number>;
-  /** Answers these methods with a server's error. */
-  refused: Set<string>;
+  /** Responses these methods with a server's error. */
+  rejected: Set<string>;
   close: () => Promise<void>;
 }>;
 
@@ -63,7 +63,7 @@ const memoProgram = "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr";
 const fee = 5_000n;
 const accountRent = 2_039_280n;
 
-/** An address that somebody holds the key of, from a number. */
+/** An address with a key, from a number. */
 export function solanaAddress(number: number): string {
   const seed = new Uint8Array(32);
   new DataView(seed.buffer).setUint32(0, number);
@@ -104,7 +104,7 @@ export function openSolanaNode(seed = 1): SolanaNode {
   const genesisHash = encodeBase58(random.bytes(32));
   const fixture: Fixture = { lamports: new Map(), tokens: new Map(), sent: [], slot: 1_000 };
   const calls = new Map<string, number>();
-  const refused = new Set<string>();
+  const rejected = new Set<string>();
   const tokenAccount = (owner: string, mint: string) => {
     const account = programAddress(Number(Bun.hash.crc32(`${owner}/${mint}`)));
     if (!fixture.tokens.has(account)) fixture.tokens.set(account, { owner, mint, amount: 10n ** 18n });
@@ -124,7 +124,7 @@ export function openSolanaNode(seed = 1): SolanaNode {
   const fetch = async (request: Request): Promise<Response> => {
     const { id, method, params = [] } = await request.json();
     calls.set(method, (calls.get(method) ?? 0) + 1);
-    const response = refused.has(method)
+    const response = rejected.has(method)
       ? { error: { code: -32_005, message: "Node is behind by 150 slots", data: { numSlotsBehind: 150 } } }
       : method === "sendTransaction"
         ? take(params)
@@ -149,7 +149,7 @@ export function openSolanaNode(seed = 1): SolanaNode {
     slot: () => fixture.slot,
     tokenAccount,
     calls,
-    refused,
+    rejected,
     close: async () => {
       await watchers.close();
       await server.stop(true);
@@ -264,7 +264,7 @@ function openBoth(fixture: Fixture, fetch: (request: Request) => Promise<Respons
     try {
       return { watchers, server: Bun.serve({ hostname: "127.0.0.1", port: watchers.port - 1, fetch }) };
     } catch {
-      // The port below is somebody else's: another pair.
+      // The port below is another party's: another pair.
       watchers.close();
     }
   }

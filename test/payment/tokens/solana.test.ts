@@ -88,7 +88,7 @@ describe("a payment in SOL", () => {
       destination: named,
       destinationType: "ethereum",
     });
-    const other = final({ ...pay(5n), memo: "turboCreditDestinationAddress=nobody" });
+    const other = final({ ...pay(5n), memo: "turboCreditDestinationAddress=unnamed" });
     expect((await submit(other)).payment).toMatchObject({ destination: alice });
   });
 
@@ -148,7 +148,7 @@ describe("a payment in SOL", () => {
     expect((await rejectionOf(submit(unknown)))[0]).toBe("transaction_not_found");
     for (const text of ["", "0".repeat(88), unknown.slice(1), alice])
       expect((await rejectionOf(submit(text)))[0]).toBe("transaction_not_found");
-    node.refused.add("getTransaction");
+    node.rejected.add("getTransaction");
     expect((await rejectionOf(submit(unknown)))[0]).toBe("transaction_fault");
   });
 
@@ -243,6 +243,6 @@ test("a node of another cluster is a fault, and its payments are not credited", 
 
 function known(text: string): UserAddress {
   const read = readAddress(text, "solana");
-  if (read === undefined) throw new Error(`${text} is no address`);
+  if (read === undefined) throw new Error(`${text} is not a valid address`);
   return read.address;
 }

@@ -17,7 +17,7 @@ import { user } from "../../../src/store/ledger/transfers.ts";
 import { openTestPayment, type TestPayment } from "../../support/payment.ts";
 import { createRecordingLog } from "../../support/recording-log.ts";
 
-/** What a smallest unit is worth, and whether anybody knows. */
+/** What a smallest unit is worth, and whether it is known. */
 export type TestPrice = { perUnit: bigint; isKnown: boolean; asked: number };
 
 /** Everything that a test of token payments needs. */
@@ -36,7 +36,7 @@ export type TokenFixture = Readonly<{
   close: () => Promise<void>;
 }>;
 
-/** Nobody aborts. */
+/** Is never aborted. */
 export const never = new AbortController().signal;
 
 /** The least time between two looks. Milliseconds. */
@@ -93,7 +93,7 @@ export async function rejectionOf(promise: Promise<unknown>): Promise<readonly [
     if (error instanceof Failure) return [error.code, error.context["reason"]];
     throw error;
   }
-  throw new Error("it was not refused");
+  throw new Error("it was not rejected");
 }
 
 function priceOf(price: TestPrice, amount: bigint): PaymentPrice {

@@ -1,5 +1,5 @@
 /**
- * The watcher: finds what nobody reported, goes on where it was, waits out a chain in trouble, ends when told.
+ * The watcher: finds payments that were not submitted, continues where it was, waits out a failing chain, ends on request.
  * @module
  */
 import { afterEach, expect, test } from "bun:test";
@@ -193,11 +193,11 @@ test("a defect in a step is logged and does not end the watcher", async () => {
     async () => other.status()[0]?.fault,
     (fault) => fault === "a defect",
   );
-  const told = () => lines.filter(({ message }) => message === "defect in a step of the token watcher").length;
-  expect(told()).toBe(1);
+  const reported = () => lines.filter(({ message }) => message === "defect in a step of the token watcher").length;
+  expect(reported()).toBe(1);
   other.wake("ethereum");
   await eventually(
-    async () => told(),
+    async () => reported(),
     (times) => times === 2,
   );
   await other.close();

@@ -41,7 +41,7 @@ for (const kind of ledgerKinds()) {
     }
 
     test("are listed with the fields of their kind", async () => {
-      const address = testAddress("told");
+      const address = testAddress("reported");
       await write(async (tx) => {
         await keepCard(tx, { id: "quote", address, at: 3_000, winc: 30n, amount: 1_000n });
         await keepGift(tx, { id: "given", address, at: 2_000, winc: 20n, message: "a joy" });

@@ -38,7 +38,7 @@ for (const kind of ledgerKinds()) {
       }));
 
     test.each([
-      "nobody's",
+      "an unknown id",
       "",
       " ",
       "Spring ",
@@ -50,7 +50,7 @@ for (const kind of ledgerKinds()) {
       "sp%ing",
       "*",
       "toString",
-    ])("%j is no code", (code) =>
+    ])("%j is not a valid code", (code) =>
       within(async ({ promos }) => {
         const failure = await failureOf(promos.find(anna, ["spring", code]));
         expect(failure.code).toBe("payment_rejected");
@@ -137,9 +137,9 @@ for (const kind of ledgerKinds()) {
       within(async ({ promos, ledger, uses }) => {
         const failed = ledger.database.write(async (tx) => {
           await promos.count(tx, { address: anna, codes: ["Spring"], paymentId: "p", at });
-          throw new Error("the payment cannot be kept");
+          throw new Error("the payment cannot be stored");
         });
-        expect(await failed.then(String, String)).toBe("Error: the payment cannot be kept");
+        expect(await failed.then(String, String)).toBe("Error: the payment cannot be stored");
         expect(await uses()).toEqual([]);
       }));
 

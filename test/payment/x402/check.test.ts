@@ -1,5 +1,5 @@
 /**
- * A payment against what was asked for, by its own words.
+ * A payment against what was requested, by its own words.
  * @module
  */
 import { expect, test } from "bun:test";

@@ -1,6 +1,6 @@
 /**
  * A node of an EVM chain with one dollar coin, behind a socket: blocks, a pool of what waits, EIP-3009, its events, and
- * reorganisations. It answers what the program asks in the words of JSON-RPC, and checks signatures itself.
+ * reorganisations. It responds in JSON-RPC, and checks signatures itself.
  * @module
  */
 import type { Authorization } from "../../../src/payment/evm/authorization.ts";
@@ -32,12 +32,12 @@ export type EvmNode = Readonly<{
   send: (move: Move) => string;
   mint: (to: string, value: bigint) => void;
   balanceOf: (address: string) => bigint;
-  /** Whether the pool is mined only when told. */
+  /** Whether the pool is mined only on request. */
   setManual: (isManual: boolean) => void;
   mine: (blocks?: number) => void;
-  /** Takes blocks back, none that ever had 20 confirmations; what stood in them is forgotten, or waits again. */
+  /** Takes blocks back, none that ever had 20 confirmations; what was in them is forgotten, or waits again. */
   takeBack: (blocks: number, forgets: boolean) => void;
-  /** Answers a method with an error, or not at all, while the test says so. */
+  /** Responses a method with an error, or not at all, while the test says so. */
   fault: (test: (method: string) => "error" | "silent" | undefined) => void;
   /** Questions so far, by method. */
   asked: ReadonlyMap<string, number>;

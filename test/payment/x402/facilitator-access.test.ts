@@ -1,5 +1,5 @@
 /**
- * What a facilitator is told of who asks it, and that nobody else is told.
+ * What a facilitator is notified of who asks it, and that no other party is notified.
  * @module
  */
 import { afterEach, describe, expect, test } from "bun:test";
@@ -103,8 +103,8 @@ describe("a facilitator", () => {
 
   test("that rejects the key has settled nothing; a repeated key is removed from its reason", async () => {
     for (const status of [401, 403]) {
-      const refuse = () => Response.json({ errorReason: "wrong key secret-key" }, { status });
-      const { carried } = await settle({ kind: "bearer", key: "secret-key" }, refuse);
+      const reject = () => Response.json({ errorReason: "wrong key secret-key" }, { status });
+      const { carried } = await settle({ kind: "bearer", key: "secret-key" }, reject);
       expect(carried).toEqual({ kind: "untried", reason: "the facilitator rejects the key: wrong key …" });
     }
   });

@@ -12,21 +12,21 @@ import { evmAddress } from "./payers.ts";
 /** What a facilitator may do with a payment. */
 export type Behaviour =
   | "settles"
-  | "settles twice, and answers both in one body"
+  | "settles twice, and reports both in one body"
   | "settles after a while"
   | "is silent, and settles nothing"
   | "is silent after it has sent"
   | "cuts the connection after it has sent"
-  | "lies that it settled"
+  | "reports a settlement that did not happen"
   | "names the transaction of another payment"
-  | "answers 500, and settles nothing"
-  | "answers 500 after it has sent"
-  | "answers junk, and settles nothing"
-  | "answers junk after it has sent"
-  | "answers without end"
-  | "refuses"
-  | "refuses what it has sent"
-  | "refuses with the hash of what it has sent"
+  | "responses 500, and settles nothing"
+  | "responses 500 after it has sent"
+  | "responses junk, and settles nothing"
+  | "responses junk after it has sent"
+  | "responses without end"
+  | "rejects"
+  | "rejects what it has sent"
+  | "rejects with the hash of what it has sent"
   | "says 401";
 
 /** A facilitator at work. */
@@ -64,7 +64,7 @@ const late: ReadonlySet<Behaviour> = new Set([
   "settles after a while",
   "is silent, and settles nothing",
   "is silent after it has sent",
-  "answers without end",
+  "responses without end",
 ]);
 
 const otherHash = `0x${"ab".repeat(32)}`;
@@ -88,7 +88,7 @@ export async function openFakeFacilitator(node: EvmNode): Promise<FakeFacilitato
     return last;
   }
 
-  /** @returns What to answer; `undefined` when the connection was dealt with. */
+  /** @returns What to response; `undefined` when the connection was dealt with. */
   async function replyTo(order: Order, connection: ServerResponse): Promise<Reply | undefined> {
     const before = last;
     const network = String(order.paymentRequirements["network"]);
@@ -99,7 +99,7 @@ export async function openFakeFacilitator(node: EvmNode): Promise<FakeFacilitato
     switch (behaviour) {
       case "settles":
         return { body: success(carryOut(order)) };
-      case "settles twice, and answers both in one body":
+      case "settles twice, and reports both in one body":
         return { body: success(carryOut(order)) + success(carryOut(order)) };
       case "settles after a while":
         await held.promise;
@@ -115,32 +115,32 @@ export async function openFakeFacilitator(node: EvmNode): Promise<FakeFacilitato
         connection.write('{"success":');
         setTimeout(() => connection.destroy(), 5);
         return undefined;
-      case "lies that it settled":
+      case "reports a settlement that did not happen":
         return { body: success(otherHash) };
       case "names the transaction of another payment":
         return { body: success(before) };
-      case "answers 500, and settles nothing":
+      case "responses 500, and settles nothing":
         return { status: 500, body: '{"error":"internal"}' };
-      case "answers 500 after it has sent":
+      case "responses 500 after it has sent":
         carryOut(order);
         return { status: 500, body: '{"error":"internal"}' };
-      case "answers junk, and settles nothing":
+      case "responses junk, and settles nothing":
         return { body: "<html>" };
-      case "answers junk after it has sent":
+      case "responses junk after it has sent":
         carryOut(order);
         return { body: "<html>" };
-      case "answers without end":
+      case "responses without end":
         while (!connection.destroyed) {
           connection.write(" ".repeat(16_384));
           await Bun.sleep(1);
         }
         return undefined;
-      case "refuses":
+      case "rejects":
         return { body: failure() };
-      case "refuses what it has sent":
+      case "rejects what it has sent":
         carryOut(order);
         return { body: failure() };
-      case "refuses with the hash of what it has sent":
+      case "rejects with the hash of what it has sent":
         return { status: 400, body: failure(carryOut(order)) };
       case "says 401":
         return { status: 401, body: '{"error":"unauthorized"}' };

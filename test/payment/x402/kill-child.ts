@@ -17,6 +17,6 @@ const makeId = createTransferIds(clock, Math.random);
 const x402 = openX402Elsewhere({ ledger: await openPlace(place), nodeUrl, facilitatorUrl, clock, makeId });
 const server = openPaymentServer(() => [createX402Routes({ x402, publicUrl: () => "http://localhost:3001" })]);
 process.stdout.write(`${server.url}\n`);
-// Whoever is to kill it may have ended itself.
+// The process that kills it may have ended.
 await Bun.sleep(120_000);
 process.exit(1);

@@ -1,6 +1,6 @@
 /**
  * x402 payments and kill -9: before anything was sent, after the facilitator has the order, after the dollars moved, at
- * any other moment. Whoever has paid is credited once in the end, and who has not is not.
+ * any other moment. A payer is credited once in the end, and only a payer.
  *
  * KILLS sets how many (12 by default).
  * @module
@@ -25,7 +25,7 @@ const payments = 8;
 const paid = 5_000n;
 
 test(
-  `after ${kills} kills whoever paid is credited once, and nobody else`,
+  `after ${kills} kills any client that paid is credited once, and no other party`,
   async () => {
     const random = createRandom(newSeed());
     const [kind] = ledgerKinds();
@@ -39,19 +39,19 @@ test(
     const start = () => startChild(ledger.place, node.url, facilitator.url, ahead);
 
     async function send(url: string): Promise<number> {
-      const somebody = payer(payers.length);
-      payers.push(somebody);
-      node.mint(somebody.address, paid);
+      const anyPayer = payer(payers.length);
+      payers.push(anyPayer);
+      node.mint(anyPayer.address, paid);
       const now = BigInt(Math.floor((Date.now() + ahead) / 1_000));
       const authorization = {
-        from: somebody.address,
+        from: anyPayer.address,
         to: payTo,
         value: paid,
         validAfter: now - 600n,
         validBefore: now + 900n,
         nonce: nonce(1),
       };
-      const signature = `0x${sign(node.domain, authorization, somebody.key).toHex()}`;
+      const signature = `0x${sign(node.domain, authorization, anyPayer.key).toHex()}`;
       const payload = { signature, authorization: authorizationRecord(authorization) };
       const header = headerOf({ x402Version: 1, scheme: "exact", network: "base", payload });
       try {
@@ -91,7 +91,7 @@ test(
           if (row === undefined) expect(node.balanceOf(address)).toBe(paid);
         }
         expect(await checkLedger(ledger.database)).toEqual([]);
-        ahead += 61_000; // whoever held a payment in hand holds it no longer
+        ahead += 61_000; // any client that held a payment in hand holds it no longer
       }
       console.log("at the kill:", Object.fromEntries(states));
       expect([...states.keys()].filter((key) => /^(seen|settling) \(0\)/.test(key))).not.toEqual([]);

@@ -83,7 +83,7 @@ beforeAll(async () => {
   fixture.facilitator.behave("settles");
   const settled = funded(fixture, 2);
   expect((await fixture.pay(fixture.authorize(settled, bytesCost), settled)).status).toBe(200);
-  fixture.facilitator.behave("refuses");
+  fixture.facilitator.behave("rejects");
   const rejected = funded(fixture, 3);
   expect((await fixture.pay(fixture.authorize(rejected, bytesCost), rejected)).status).toBe(402);
   fixture.facilitator.behave("says 401");

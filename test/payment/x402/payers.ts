@@ -12,7 +12,7 @@ import type { Authorization } from "../../../src/payment/evm/authorization.ts";
 /** What a coin's signatures are bound to. */
 export type Domain = Readonly<{ name: string; version: string; chainId: bigint; contract: string }>;
 
-/** Somebody with a key. */
+/** A payer with a key. */
 export type Payer = Readonly<{ key: Uint8Array; address: UserAddress }>;
 
 /** A payer of its own for each number. */
@@ -25,7 +25,7 @@ export function payer(number: number): Payer {
 /** An address in its canonical text. */
 export function evmAddress(text: string): UserAddress {
   const read = readAddress(text.toLowerCase(), "ethereum");
-  if (read === undefined) throw new Error(`${text} is no address`);
+  if (read === undefined) throw new Error(`${text} is not a valid address`);
   return read.address;
 }
 
@@ -70,7 +70,7 @@ export function sign(domain: Domain, authorization: Authorization, key: Uint8Arr
   return Uint8Array.from([...whole.slice(1), 27 + (whole[0] ?? 0)]);
 }
 
-/** Whose signature it is, as a contract finds out; undefined for nobody's. */
+/** Whose signature it is, as a contract finds out; undefined for an unknown id. */
 export function signerOf(domain: Domain, authorization: Authorization, signature: Uint8Array): string | undefined {
   const [last = 0] = signature.slice(64);
   if (signature.length !== 65 || (last !== 27 && last !== 28)) return undefined;
@@ -80,7 +80,7 @@ export function signerOf(domain: Domain, authorization: Authorization, signature
     const whole = secp256k1.Point.fromBytes(point).toBytes(false).subarray(1);
     return evmAddress(`0x${keccak256(whole).subarray(12).toHex()}`);
   } catch {
-    return undefined; // a point that is none
+    return undefined; // a point that is invalid
   }
 }
 
@@ -92,7 +92,7 @@ export type PayloadV1 = Readonly<{
   payload: Readonly<{ signature: string; authorization: Readonly<Record<string, unknown>> }>;
 }>;
 
-/** An authorization as it stands in a payload. */
+/** An authorization as it is in a payload. */
 export function authorizationRecord(authorization: Authorization): Readonly<Record<string, string>> {
   const { from, to, value, validAfter, validBefore, nonce: used } = authorization;
   return {

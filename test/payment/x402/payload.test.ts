@@ -86,7 +86,7 @@ const faults: readonly (readonly [what: string, header: string, version: 1 | 2])
   ["no base64", "%%%", 1],
   ["base64 of bytes that are no text", Buffer.from([0xff, 0xfe, 0x00]).toString("base64"), 1],
   ["text that is no JSON", btoa("{"), 1],
-  ["JSON that is no object", btoa("[]"), 1],
+  ["JSON that is not a valid object", btoa("[]"), 1],
   ["null", btoa("null"), 1],
   ["JSON without base64", JSON.stringify(first), 1],
   ["two headers in one", `${headerOf(first)}, ${headerOf(first)}`, 1],
@@ -103,7 +103,7 @@ const faults: readonly (readonly [what: string, header: string, version: 1 | 2])
   ["no payload", headerOf(without(first, "payload")), 1],
   ["a payload that is text", headerOf({ ...first, payload: "0x" }), 1],
   ["no signature", headerOf({ ...first, payload: { authorization } }), 1],
-  ["a signature that is no hex", headerOf({ ...first, payload: { authorization, signature: "0xzz" } }), 1],
+  ["a signature that is not a valid hex", headerOf({ ...first, payload: { authorization, signature: "0xzz" } }), 1],
   ["a signature without 0x", headerOf({ ...first, payload: { authorization, signature: "5a" } }), 1],
   ["a signature of odd length", headerOf({ ...first, payload: { authorization, signature: "0x5a5" } }), 1],
   [

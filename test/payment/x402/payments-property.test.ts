@@ -3,7 +3,7 @@
  * and goes back, nodes that fail, repeats, cancellations, strangers who carry payments out, time that passes. In the
  * end every dollar that came for a payment is credited once, and no other is.
  *
- * RUNS sets how many worlds (12 by default).
+ * RUNS sets how many fixtures (12 by default).
  * @module
  */
 import { expect, test } from "bun:test";
@@ -18,19 +18,19 @@ const { RUNS = "12" } = process.env;
 
 const behaviours: readonly Behaviour[] = [
   "settles",
-  "settles twice, and answers both in one body",
+  "settles twice, and reports both in one body",
   "settles after a while",
   "is silent after it has sent",
   "cuts the connection after it has sent",
-  "lies that it settled",
+  "reports a settlement that did not happen",
   "names the transaction of another payment",
-  "answers 500, and settles nothing",
-  "answers 500 after it has sent",
-  "answers junk, and settles nothing",
-  "answers junk after it has sent",
-  "refuses",
-  "refuses what it has sent",
-  "refuses with the hash of what it has sent",
+  "responses 500, and settles nothing",
+  "responses 500 after it has sent",
+  "responses junk, and settles nothing",
+  "responses junk after it has sent",
+  "rejects",
+  "rejects what it has sent",
+  "rejects with the hash of what it has sent",
   "says 401",
 ];
 
@@ -120,8 +120,8 @@ async function again(fixture: X402Fixture, random: Random, made: readonly Made[]
 }
 
 /**
- * Whoever has seen a payment may carry it out, its owner may cancel it; only of those that were taken, for what never
- * came to us is none of our payments.
+ * Any observer of a payment may carry it out, its owner may cancel it; only of those that were taken, for what never
+ * came to us is not one of our payments.
  */
 async function strangerActs(fixture: X402Fixture, random: Random, made: readonly Made[]): Promise<void> {
   if (made.length === 0) return;

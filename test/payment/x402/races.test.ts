@@ -40,50 +40,50 @@ for (const kind of ledgerKinds())
     };
 
     test("a hundred requests with one payment: one settles it, all others get 503, one credit", async () => {
-      const somebody = newPayer();
-      const authorization = fixture.authorize(somebody, bytesCost);
+      const anyPayer = newPayer();
+      const authorization = fixture.authorize(anyPayer, bytesCost);
       const asked = fixture.facilitator.orders.length;
       fixture.facilitator.behave("settles after a while");
-      const responses = await Promise.all(Array.from({ length: 100 }, () => fixture.pay(authorization, somebody)));
+      const responses = await Promise.all(Array.from({ length: 100 }, () => fixture.pay(authorization, anyPayer)));
       expect(statusesOf(responses)).toEqual({ ok: 0, unknown: 100, all: 100 });
       expect(fixture.facilitator.orders.length).toBe(asked + 1);
       fixture.facilitator.behave("settles");
       await fixture.pass(60);
-      const repeats = await Promise.all(Array.from({ length: 100 }, () => fixture.pay(authorization, somebody)));
+      const repeats = await Promise.all(Array.from({ length: 100 }, () => fixture.pay(authorization, anyPayer)));
       expect(statusesOf(repeats)).toEqual({ ok: 100, unknown: 0, all: 100 });
       expect(new Set(repeats.map(({ body }) => JSON.stringify(body))).size).toBe(1);
-      expect(await fixture.balance(somebody)).toBe(credited);
-      expect(fixture.node.balanceOf(somebody.address)).toBe(1_000_000_000n - bytesCost);
+      expect(await fixture.balance(anyPayer)).toBe(credited);
+      expect(fixture.node.balanceOf(anyPayer.address)).toBe(1_000_000_000n - bytesCost);
     });
 
     test("a hundred requests with one payment at a quick facilitator: one credit, and the same 200 for all who got one", async () => {
-      const somebody = newPayer();
-      const authorization = fixture.authorize(somebody, bytesCost);
+      const anyPayer = newPayer();
+      const authorization = fixture.authorize(anyPayer, bytesCost);
       const responses = await Promise.all(
-        Array.from({ length: 100 }, (_, index) => fixture.pay(authorization, somebody, index % 2 === 0 ? 1 : 2)),
+        Array.from({ length: 100 }, (_, index) => fixture.pay(authorization, anyPayer, index % 2 === 0 ? 1 : 2)),
       );
       const { ok, unknown, all } = statusesOf(responses);
       expect(ok).toBeGreaterThanOrEqual(1);
       expect(ok + unknown).toBe(all);
-      expect(await fixture.balance(somebody)).toBe(credited);
+      expect(await fixture.balance(anyPayer)).toBe(credited);
       expect((await fixture.row(authorization))?.attempts).toBe(1n);
     });
 
     test("a repeated payment gets the response of the first, whatever the account holds by then", async () => {
-      const somebody = newPayer();
-      const authorization = fixture.authorize(somebody, bytesCost);
-      const first = await fixture.pay(authorization, somebody);
+      const anyPayer = newPayer();
+      const authorization = fixture.authorize(anyPayer, bytesCost);
+      const first = await fixture.pay(authorization, anyPayer);
       expect(first.status).toBe(200);
-      const second = await fixture.pay(fixture.authorize(somebody, bytesCost), somebody);
+      const second = await fixture.pay(fixture.authorize(anyPayer, bytesCost), anyPayer);
       expect(second.body).toMatchObject({ balance: (2n * credited).toString() });
       fixture.prices.wincEach = 7n;
       const later = await fixture.ask("type=credits&qty=5", {
-        "x-payment": fixture.header(authorization, somebody),
+        "x-payment": fixture.header(authorization, anyPayer),
       });
       fixture.prices.wincEach = 1_000_000n;
       expect([later.status, later.body]).toEqual([200, first.body]);
       await fixture.pass(100_000);
-      expect((await fixture.pay(authorization, somebody)).body).toEqual(first.body);
+      expect((await fixture.pay(authorization, anyPayer)).body).toEqual(first.body);
     });
 
     test("a nonce is its payer's own: another's payment with the same one is another payment", async () => {
@@ -96,25 +96,25 @@ for (const kind of ledgerKinds())
     });
 
     test("another payment of the same payer with the same nonce is rejected, and credits nothing", async () => {
-      const somebody = newPayer();
-      const authorization = fixture.authorize(somebody, bytesCost);
-      expect((await fixture.pay(authorization, somebody)).status).toBe(200);
+      const anyPayer = newPayer();
+      const authorization = fixture.authorize(anyPayer, bytesCost);
+      expect((await fixture.pay(authorization, anyPayer)).status).toBe(200);
       for (const change of [
         { value: bytesCost + 1n },
         { validBefore: authorization.validBefore + 1n },
         { validAfter: authorization.validAfter + 1n },
       ]) {
-        const response = await fixture.pay({ ...authorization, ...change }, somebody);
+        const response = await fixture.pay({ ...authorization, ...change }, anyPayer);
         expect(response.status).toBe(402);
         expect(response.body).toMatchObject({ error: "Payment settlement failed" });
       }
-      expect(await fixture.balance(somebody)).toBe(credited);
+      expect(await fixture.balance(anyPayer)).toBe(credited);
     });
 
     describe("a payment for an upload", () => {
       async function settle(header: string, purpose: ReturnType<typeof uploadPurpose>): Promise<X402Settled | string> {
         const payment = readX402Payment(header, 1);
-        if (payment === undefined) throw new Error("the header is no payment");
+        if (payment === undefined) throw new Error("the header is not a valid payment");
         try {
           return await fixture.x402.settle({ payment, want, purpose, resource: "http://localhost/" }, never);
         } catch (error) {
@@ -124,36 +124,36 @@ for (const kind of ledgerKinds())
       }
 
       test("is bound to it: sent again it is the same, sent for another it is rejected", async () => {
-        const somebody = newPayer();
-        const authorization = fixture.authorize(somebody, bytesCost);
+        const anyPayer = newPayer();
+        const authorization = fixture.authorize(anyPayer, bytesCost);
         await fixture.x402.quote(want, never);
-        const header = fixture.header(authorization, somebody);
+        const header = fixture.header(authorization, anyPayer);
         const first = await settle(header, uploadPurpose("one"));
-        expect(first).toMatchObject({ payer: somebody.address, quotedWinc: credited, isReplay: false });
+        expect(first).toMatchObject({ payer: anyPayer.address, quotedWinc: credited, isReplay: false });
         expect(await settle(header, uploadPurpose("one"))).toEqual({
           ...(first as X402Settled),
           isReplay: true,
         });
         expect(await settle(header, uploadPurpose("two"))).toBe("settlement_failed");
         expect(await settle(header, topUpPurpose)).toBe("settlement_failed");
-        expect((await fixture.pay(authorization, somebody)).status).toBe(402);
-        expect(await fixture.balance(somebody)).toBe(credited);
+        expect((await fixture.pay(authorization, anyPayer)).status).toBe(402);
+        expect(await fixture.balance(anyPayer)).toBe(credited);
       });
 
       test("leaves the payer credits for the quoted price, though the price has risen since", async () => {
-        const somebody = newPayer();
-        const authorization = fixture.authorize(somebody, bytesCost);
+        const anyPayer = newPayer();
+        const authorization = fixture.authorize(anyPayer, bytesCost);
         await fixture.x402.quote(want, never);
         fixture.prices.wincEach = 500_000n;
         fixture.prices.wincPerByte = 4_000n;
         await fixture.x402.quote(want, never);
-        const settled = await settle(fixture.header(authorization, somebody), uploadPurpose("three"));
+        const settled = await settle(fixture.header(authorization, anyPayer), uploadPurpose("three"));
         fixture.prices.wincEach = 1_000_000n;
         fixture.prices.wincPerByte = 2_000n;
         expect(settled).toMatchObject({ creditedWinc: credited, quotedWinc: credited });
         const reservation = await fixture.payment.credits.reserve({
           itemId: "A".repeat(43),
-          signer: somebody.address,
+          signer: anyPayer.address,
           paidBy: [],
           directive: "list-or-signer",
           winc: credited,
@@ -164,16 +164,16 @@ for (const kind of ledgerKinds())
     });
 
     test("two processes on one ledger: one payment, sent to both at once and followed by both, is credited once", async () => {
-      const somebody = newPayer();
+      const anyPayer = newPayer();
       const second = await fixture.payment.ledger.openAgain();
       const twin = fixture.openAnother(second);
       try {
         for (const behaviour of ["settles", "is silent after it has sent", "settles after a while"] as const) {
           fixture.facilitator.behave(behaviour);
-          const authorization = fixture.authorize(somebody, bytesCost);
-          const payment = readX402Payment(fixture.header(authorization, somebody), 1);
-          if (payment === undefined) throw new Error("the header is no payment");
-          const before = await fixture.balance(somebody);
+          const authorization = fixture.authorize(anyPayer, bytesCost);
+          const payment = readX402Payment(fixture.header(authorization, anyPayer), 1);
+          if (payment === undefined) throw new Error("the header is not a valid payment");
+          const before = await fixture.balance(anyPayer);
           const request = { payment, want, purpose: topUpPurpose, resource: "" };
           await Promise.allSettled(
             Array.from({ length: 20 }, (_, index) => (index % 2 === 0 ? twin : fixture.x402).settle(request, never)),
@@ -184,9 +184,9 @@ for (const kind of ledgerKinds())
             await Promise.all([twin.look(never), fixture.x402.look(never)]);
           };
           // However long the facilitator takes; and then no look credits it again.
-          for (let look = 0; look < 60 && (await fixture.balance(somebody)) === before; look += 1) await lookTogether();
+          for (let look = 0; look < 60 && (await fixture.balance(anyPayer)) === before; look += 1) await lookTogether();
           for (let look = 0; look < 10; look += 1) await lookTogether();
-          expect(await fixture.balance(somebody)).toBe(before + credited);
+          expect(await fixture.balance(anyPayer)).toBe(before + credited);
         }
       } finally {
         await twin.close();
@@ -195,13 +195,13 @@ for (const kind of ledgerKinds())
     });
 
     test("two watches that find the same payment due send it once", async () => {
-      const somebody = newPayer();
+      const anyPayer = newPayer();
       const second = await fixture.payment.ledger.openAgain();
       const twin = fixture.openAnother(second);
       try {
         fixture.facilitator.behave("says 401");
-        const authorization = fixture.authorize(somebody, bytesCost);
-        expect((await fixture.pay(authorization, somebody)).status).toBe(503);
+        const authorization = fixture.authorize(anyPayer, bytesCost);
+        expect((await fixture.pay(authorization, anyPayer)).status).toBe(503);
         fixture.payment.clock.advance(10_000);
         const asked = fixture.facilitator.orders.length;
         await Promise.all([twin.look(never), fixture.x402.look(never), twin.look(never), fixture.x402.look(never)]);
@@ -214,10 +214,10 @@ for (const kind of ledgerKinds())
     });
 
     test("an ended payment is not sent again", async () => {
-      fixture.facilitator.behave("refuses");
-      const somebody = newPayer();
-      const authorization = fixture.authorize(somebody, bytesCost);
-      expect((await fixture.pay(authorization, somebody)).status).toBe(402);
+      fixture.facilitator.behave("rejects");
+      const anyPayer = newPayer();
+      const authorization = fixture.authorize(anyPayer, bytesCost);
+      expect((await fixture.pay(authorization, anyPayer)).status).toBe(402);
       fixture.facilitator.behave("settles");
       const { name, asset } = fixture.terms.network;
       const id = x402IdOf(name, asset.address, authorization);
@@ -227,11 +227,11 @@ for (const kind of ledgerKinds())
     });
 
     test("a payment settles also after its client has disconnected", async () => {
-      const somebody = newPayer();
+      const anyPayer = newPayer();
       fixture.facilitator.behave("settles after a while");
-      const authorization = fixture.authorize(somebody, bytesCost);
-      const payment = readX402Payment(fixture.header(authorization, somebody), 1);
-      if (payment === undefined) throw new Error("the header is no payment");
+      const authorization = fixture.authorize(anyPayer, bytesCost);
+      const payment = readX402Payment(fixture.header(authorization, anyPayer), 1);
+      if (payment === undefined) throw new Error("the header is not a valid payment");
       await fixture.x402.quote(want, never);
       const leaving = new AbortController();
       const request = { payment, want, purpose: topUpPurpose, resource: "" };
@@ -242,7 +242,7 @@ for (const kind of ledgerKinds())
       await expect(settled).rejects.toThrow("left");
       fixture.facilitator.behave("settles");
       await fixture.pass(120);
-      expect(await fixture.balance(somebody)).toBe(credited);
+      expect(await fixture.balance(anyPayer)).toBe(credited);
       expect(fixture.node.balanceOf(payTo)).toBeGreaterThan(0n);
     });
   });

@@ -1,5 +1,5 @@
 /**
- * What is done with a payment, by where it stands in the ledger and on the chain: every pair of the two.
+ * The handling of a payment, by where it is in the ledger and on the chain: every pair of the two.
  * @module
  */
 import { expect, test } from "bun:test";
@@ -52,14 +52,14 @@ const send = { kind: "send" } as const;
 const credit = { kind: "credit", end: { ...place, confirmations: 1 }, isFinal: false } as const;
 
 test("a rejection ends a payment only at its first attempt", () => {
-  const refused = { kind: "reject", reason: "no funds", isFinal: false } as const;
+  const rejected = { kind: "reject", reason: "no funds", isFinal: false } as const;
   const wait = { kind: "wait" } as const;
   for (const [state, attempts, before, step] of [
-    ["seen", 0, 0, refused], // refused before it was sent
-    ["settling", 1, 0, refused],
-    ["settling", 1, 1, wait], // refused before it was sent a second time
+    ["seen", 0, 0, rejected], // rejected before it was sent
+    ["settling", 1, 0, rejected],
+    ["settling", 1, 1, wait], // rejected before it was sent a second time
     ["settling", 2, 1, wait],
-    ["settling", 2, 0, wait], // somebody else has sent it, too
+    ["settling", 2, 0, wait], // another party has sent it, too
     ["settled", 1, 0, wait],
     ["rejected", 1, 0, wait],
   ] as const)

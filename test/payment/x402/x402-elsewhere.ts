@@ -26,7 +26,7 @@ export type X402ElsewhereOptions = Readonly<{
 
 const rest = { adjustments: [], fees: [], actualPaymentAmount: 0n, quotedPaymentAmount: 0n };
 
-/** Opens it. Nobody closes it: its process is killed. */
+/** Opens it. It is never closed: its process is killed. */
 export function openX402Elsewhere(options: X402ElsewhereOptions): OpenX402 {
   const { ledger, nodeUrl, facilitatorUrl, clock, makeId } = options;
   const network = readX402Network("base", { address: undefined, name: undefined, version: undefined });

@@ -1,5 +1,5 @@
 /**
- * x402 for tests: a ledger, a clock, a node with a dollar coin, a facilitator that does as it is told, and the route.
+ * x402 for tests: a ledger, a clock, a node with a dollar coin, a facilitator that does as it is notified, and the route.
  * @module
  */
 import { winc } from "../../../src/arweave/winston.ts";
@@ -49,7 +49,7 @@ export type X402Fixture = Readonly<{
   /** Moves time on and lets the watch look, again and again. */
   pass: (seconds: number) => Promise<void>;
   balance: (of: Payer) => Promise<bigint>;
-  /** Where a payment stands. */
+  /** Where a payment is. */
   row: (authorization: Authorization) => Promise<X402RowSeen | undefined>;
   /** Another process on the same ledger. */
   openAnother: (database: LedgerDatabase, changes?: Partial<X402Options>) => OpenX402;
@@ -77,7 +77,7 @@ export const bytesCost = 2_000n;
 
 const quick = { sentMs: 30, unknownMs: 30, pauseMs: 5 };
 
-/** Longer than any test: the watch looks when it is told to. Milliseconds. */
+/** Longer than any test: the watch looks when it is notified to. Milliseconds. */
 const noWatchMs = 2 ** 31 - 1;
 
 /** Opens a fixture. */
@@ -193,9 +193,9 @@ export async function openX402Fixture(
 
 /** A payer who holds dollars. */
 export function funded(fixture: Pick<X402Fixture, "node">, number: number, value = 1_000_000_000n): Payer {
-  const somebody = payer(number);
-  fixture.node.mint(somebody.address, value);
-  return somebody;
+  const anyPayer = payer(number);
+  fixture.node.mint(anyPayer.address, value);
+  return anyPayer;
 }
 
 /** A payment as a client writes it. */

@@ -468,9 +468,9 @@ describe("quota", () => {
         await extents.flush();
         writeFileSync(join(folder, "others"), new Uint8Array(2.5 * mebibyte));
         const release = extents.hold(stored);
-        const refused = rootOf(101, mebibyte);
-        expect(await extents.write(refused, 0, bytesOf(101, mebibyte))).toBe(false);
-        expect(extents.present(refused, { start: 0, end: 1 })).toBe(false);
+        const rejected = rootOf(101, mebibyte);
+        expect(await extents.write(rejected, 0, bytesOf(101, mebibyte))).toBe(false);
+        expect(extents.present(rejected, { start: 0, end: 1 })).toBe(false);
         expect(await readAll(extents, stored)).toEqual(bytesOf(100, mebibyte));
         // Now neither data nor rows can be written; changes stay unwritten until there is space.
         await Bun.sleep(2_100); // longer than the check of free space is cached
@@ -485,8 +485,8 @@ describe("quota", () => {
         unlinkSync(join(folder, "rest"));
         unlinkSync(join(folder, "others"));
         await Bun.sleep(2_100); // longer than the check of free space is cached
-        await store(extents, refused, bytesOf(101, mebibyte));
-        expect(await readAll(extents, refused)).toEqual(bytesOf(101, mebibyte));
+        await store(extents, rejected, bytesOf(101, mebibyte));
+        expect(await readAll(extents, rejected)).toEqual(bytesOf(101, mebibyte));
         release();
         expect(await extents.flush()).toBe(true);
         await close(extents);

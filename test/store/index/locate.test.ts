@@ -185,7 +185,7 @@ describe("itemsWithin", () => {
 
   test("finds copies at places that are not canonical, so that blocking covers them", () => {
     using file = indexFile();
-    const blockList = openBlockList(`${file.path}.moderation`, () => 0);
+    const blockList = openBlockList(`${file.path}.blockList`, () => 0);
     const chain = growingChain(file.writer, random, owner);
     chain.add({
       transactions: [{ dataSize: 9_999 }, { dataSize: 9_999 }],

@@ -33,7 +33,7 @@ describe("pages", () => {
       opened.push(index.close, writer.close);
       return { writer, reader: index };
     });
-    if (reader.current === undefined) throw new Error("the world opens its index");
+    if (reader.current === undefined) throw new Error("the there opens its index");
 
     for (let step = 0; step < stepsBefore; step += 1) fixture.step();
     for (let walk = 0; walk < walks; walk += 1) {

@@ -128,7 +128,7 @@ describe("page", () => {
       },
       "ab",
     ],
-    ["a tag in other letters", { tags: [{ name: "T", values: ["1"], op: "EQ" }] }, ""],
+    ["a tag in another case", { tags: [{ name: "T", values: ["1"], op: "EQ" }] }, ""],
     ["transactions only", { bundledIn: null }, "abp"],
     ["transactions with a tag", { bundledIn: null, tags: [{ name: "t", values: ["1"], op: "EQ" }] }, "abp"],
     ["a height", { block: { min: 11, max: 11 } }, "bcdef"],

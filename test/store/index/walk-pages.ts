@@ -19,7 +19,7 @@ export async function walkPages(
   change: () => unknown,
 ): Promise<void> {
   const seen: { place: Place; text: string }[] = [];
-  let standing = new Set(fullScan(fixture.rows(), plan).map(rowText));
+  let status = new Set(fullScan(fixture.rows(), plan).map(rowText));
   let after: Place | undefined;
   let changes = 0;
   for (;;) {
@@ -39,7 +39,7 @@ export async function walkPages(
       changes += 1;
       await change();
       const current = new Set(fullScan(fixture.rows(), plan).map(rowText));
-      standing = new Set([...standing].filter((text) => current.has(text)));
+      status = new Set([...status].filter((text) => current.has(text)));
     }
   }
   const ordered = seen.every(({ place }, index) => {
@@ -48,7 +48,7 @@ export async function walkPages(
   });
   expect(ordered).toBe(true);
   const texts = new Set(seen.map(({ text }) => text));
-  expect([...standing].filter((text) => !texts.has(text))).toEqual([]);
+  expect([...status].filter((text) => !texts.has(text))).toEqual([]);
 }
 
 function isAfter(place: Place, other: Place, order: "asc" | "desc"): boolean {

@@ -14,7 +14,7 @@ import { openTestPayment, type TestPayment, testAddress, testStart } from "../..
 const anna = testAddress("Anna");
 const bela = testAddress("Bela");
 
-/** How a rule is broken, and what is said of it. `{…}` stands for a name that only a run knows. */
+/** How a rule is broken, and what is said of it. `{…}` represents a name that only a run knows. */
 const faults: readonly Readonly<{ rule: string; sql: readonly string[]; subject: string; found: string }>[] = [
   {
     rule: "the sum over all accounts is zero",
@@ -126,7 +126,7 @@ const faults: readonly Readonly<{ rule: string; sql: readonly string[]; subject:
     sql: [
       "INSERT INTO reservations " +
         "(id, item_id, attempt, payer, winc, state, created_at, expires_at, ended_at) " +
-        "VALUES ('posted.9', 'posted', 9, 'somebody', 0, 'posted', 1, 1, 1)",
+        "VALUES ('posted.9', 'posted', 9, 'anyPayer', 0, 'posted', 1, 1, 1)",
     ],
     subject: "posted",
     found: "2",
@@ -157,7 +157,7 @@ const faults: readonly Readonly<{ rule: string; sql: readonly string[]; subject:
   },
   {
     rule: "only the approved address draws on an approval, before it expires",
-    sql: ["UPDATE reservations SET payer = 'somebody' WHERE item_id = 'posted'"],
+    sql: ["UPDATE reservations SET payer = 'anyPayer' WHERE item_id = 'posted'"],
     subject: "posted.1",
     found: "approval",
   },
@@ -169,15 +169,15 @@ const faults: readonly Readonly<{ rule: string; sql: readonly string[]; subject:
   },
   {
     rule: "only the approved address draws on an approval, before it expires",
-    sql: ["UPDATE reservation_parts SET payer = 'somebody' WHERE reservation_id = 'waiting.1'"],
+    sql: ["UPDATE reservation_parts SET payer = 'anyPayer' WHERE reservation_id = 'waiting.1'"],
     subject: "waiting.1",
     found: "approval",
   },
   {
     rule: "a part without an approval comes from the signer",
-    sql: ["INSERT INTO reservation_parts (reservation_id, position, payer, winc) VALUES ('own.1', 0, 'somebody', 5)"],
+    sql: ["INSERT INTO reservation_parts (reservation_id, position, payer, winc) VALUES ('own.1', 0, 'anyPayer', 5)"],
     subject: "own.1",
-    found: "somebody",
+    found: "anyPayer",
   },
   {
     rule: "a reservation above 0 winc is funded once, and emptied once by the transfer of its end",
@@ -351,7 +351,7 @@ async function breakRows({ database, ledger }: TestPayment, sql: readonly string
     });
     return;
   }
-  // A connection that has not asked for references does not hold to them.
+  // A connection that has not requested references does not hold to them.
   const db = new Database(ledger.place);
   db.run("PRAGMA ignore_check_constraints = ON");
   for (const statement of sql) db.run(statement);

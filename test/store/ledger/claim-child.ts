@@ -1,6 +1,6 @@
 /**
  * A process that claims events, each many times at once: `bun claim-child.ts <place> <events> <claims> <seed>`. Prints
- * the name of each event for each claim that was told it had won.
+ * the name of each event for each claim that was notified it had won.
  * @module
  */
 

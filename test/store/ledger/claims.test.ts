@@ -15,7 +15,7 @@ import { newSeed } from "../../support/seed.ts";
 import { type ClaimPlan, claimAll, eventWinc } from "./claims.ts";
 
 const { EVENTS } = process.env;
-/** How many events; a server answers slower than a file. */
+/** How many events; a server is slower than a file. */
 const eventsOf = (kind: LedgerKind) => Number(EVENTS ?? (kind.name === "sqlite" ? 1_000 : 100));
 /** Claims of each event at once, over all who claim. */
 const claims = 100;

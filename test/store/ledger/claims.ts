@@ -22,7 +22,7 @@ export const eventWinc = 7n;
 /** Claims that wait at once: fewer than a ledger lets wait. */
 const atOnce = 4_000;
 
-/** Claims every event so often, shuffled; answers the event of each claim that won. */
+/** Claims every event so often, shuffled; returns the event of each claim that won. */
 export async function claimAll(database: LedgerDatabase, { events, claims, seed }: ClaimPlan): Promise<string[]> {
   const random = createRandom(seed);
   const makeId = createTransferIds(Date.now, Math.random);

@@ -1,5 +1,5 @@
 /**
- * Transactions of the ledger, the same on every database: whole or absent, one after another, durable when answered.
+ * Transactions of the ledger, the same on every database: whole or absent, one after another, durable when reported.
  * @module
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
@@ -159,15 +159,15 @@ for (const kind of ledgerKinds())
     });
 
     test("rejects transactions beyond the limit of its queue", async () => {
-      const gate = Promise.withResolvers<void>();
-      const first = database.write(() => gate.promise);
+      const barrier = Promise.withResolvers<void>();
+      const first = database.write(() => barrier.promise);
       const many = Array.from({ length: 10_100 }, () => database.write(async () => "waited"));
       const ends = Promise.allSettled(many);
-      gate.resolve();
-      const refused = (await ends).filter(({ status }) => status === "rejected");
-      expect(refused.length).toBeGreaterThan(0);
-      expect(refused.length).toBeLessThanOrEqual(101);
-      expect(refused[0]).toMatchObject({ reason: { code: "busy" } });
+      barrier.resolve();
+      const rejected = (await ends).filter(({ status }) => status === "rejected");
+      expect(rejected.length).toBeGreaterThan(0);
+      expect(rejected.length).toBeLessThanOrEqual(101);
+      expect(rejected[0]).toMatchObject({ reason: { code: "busy" } });
       await first;
     });
 
@@ -266,15 +266,15 @@ for (const kind of ledgerKinds())
 
     const edits: [string, string][] = [
       ["has another fingerprint", "UPDATE ledger_fingerprint SET fingerprint = 'other'"],
-      ["is from before fingerprints were kept", "DELETE FROM ledger_fingerprint"],
+      ["is from before fingerprints were stored", "DELETE FROM ledger_fingerprint"],
     ];
     test.each(edits)(
       "rejects at once a ledger of edited scripts, which %s, and leaves it as it is",
       async (_, edit) => {
         await database.write((tx) => tx.run(edit));
-        const refused = /^cannot open the ledger.*: an unreleased build of this program created this database/;
-        await expect(ledger.openAgain()).rejects.toThrow(refused);
-        await expect(ledger.openAgain()).rejects.toThrow(refused);
+        const rejected = /^cannot open the ledger.*: an unreleased build of this program created this database/;
+        await expect(ledger.openAgain()).rejects.toThrow(rejected);
+        await expect(ledger.openAgain()).rejects.toThrow(rejected);
       },
     );
 

@@ -1,6 +1,6 @@
 /**
  * A process that works on a ledger to an end, whatever fails: `bun fault-child.ts <place> <seed> <operations of each
- * stream>`. Prints a line for each operation: stream, index, answer or the failure.
+ * stream>`. Prints a line for each operation: stream, index, response or the failure.
  * @module
  */
 import { writeSync } from "node:fs";
@@ -29,7 +29,7 @@ await Promise.all(
     }
   }),
 );
-await database.close().catch(() => "nothing more was answered");
+await database.close().catch(() => "no more results");
 process.exit(0);
 
 function nameOf(error: unknown): string {

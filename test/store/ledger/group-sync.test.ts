@@ -1,12 +1,12 @@
 /**
- * The shared wait for the disk: nobody is answered by a synchronisation that began before their write.
+ * The shared wait for the disk: no write is reported by a synchronisation that began before it.
  * @module
  */
 import { describe, expect, test } from "bun:test";
 import { yieldToEventLoop } from "../../../src/lib/event-loop.ts";
 import { createGroupSync } from "../../../src/store/ledger/group-sync.ts";
 
-/** A disk whose synchronisations end when they are told to. */
+/** A disk whose synchronisations end when they are notified to. */
 function createDisk() {
   const begun: PromiseWithResolvers<void>[] = [];
   const sync = () => {

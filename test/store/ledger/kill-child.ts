@@ -1,6 +1,6 @@
 /**
  * A process that works on a ledger until it is killed: `bun kill-child.ts <place> <seed> <first index of each stream,
- * separated by commas>`. Prints a line for each operation that was answered: stream, index, answer.
+ * separated by commas>`. Prints a line for each operation that was done: stream, index, response.
  * @module
  */
 import { writeSync } from "node:fs";

@@ -1,8 +1,8 @@
 /**
- * A process with 16 streams of ledger operations, killed by SIGKILL at any moment: what it had answered is there,
+ * A process with 16 streams of ledger operations, killed by SIGKILL at any moment: what it had reported is there,
  * once; what it had not is there whole or not at all; and the checker finds nothing.
  *
- * The judge is the log of responses that came through a pipe. KILLS sets how many, SEED repeats a run.
+ * The reference is the log of responses that came through a pipe. KILLS sets how many, SEED repeats a run.
  * @module
  */
 import { expect, test } from "bun:test";
@@ -25,14 +25,14 @@ const atOnce = 2;
 /** What was found over all kills. */
 type Histogram = Map<string, number>;
 
-/** What a judge knows of a stream. */
+/** What the model knows of a stream. */
 type Stream = { next: number; responded: { index: number; response: string }[] };
 
 function count(histogram: Histogram, name: string, amount = 1): void {
   histogram.set(name, (histogram.get(name) ?? 0) + amount);
 }
 
-/** Runs a process until it has answered so many operations, or so long; kills it; reads its log to the end. */
+/** Runs a process until it has done so many operations, or so long; kills it; reads its log to the end. */
 async function runAndKill(place: string, seed: number, streams: Stream[], random: Random): Promise<string> {
   const starts = streams.map(({ next }) => next).join(",");
   const child = Bun.spawn([process.execPath, resolve(import.meta.dir, "kill-child.ts"), place, `${seed}`, starts], {
@@ -59,7 +59,7 @@ async function runAndKill(place: string, seed: number, streams: Stream[], random
   return text;
 }
 
-/** Takes over what the log says. A line that the kill cut off is no response. */
+/** Takes over what the log says. A line that the kill cut off is not a valid response. */
 function readLog(text: string, streams: Stream[]): number {
   const lines = text.split("\n").slice(0, -1);
   let responses = 0;
@@ -76,7 +76,7 @@ function readLog(text: string, streams: Stream[]): number {
 }
 
 /** Opens the ledger as the next process would, and holds it against the log. */
-async function judge(ledger: TestLedger, seed: number, streams: readonly Stream[], histogram: Histogram) {
+async function evaluate(ledger: TestLedger, seed: number, streams: readonly Stream[], histogram: Histogram) {
   const database = await ledger.openAgain();
   try {
     expect(await checkLedger(database)).toEqual([]);
@@ -113,7 +113,7 @@ async function judge(ledger: TestLedger, seed: number, streams: readonly Stream[
 for (const kind of ledgerKinds())
   describeWith(kind.need, `kill -9 on ${kind.name}`, () => {
     test(
-      `N2: loses no answered operation and doubles none in ${kills} kills`,
+      `N2: loses no responded operation and doubles none in ${kills} kills`,
       async () => {
         const seed = newSeed();
         const histogram: Histogram = new Map();
@@ -132,7 +132,7 @@ for (const kind of ledgerKinds())
             count(histogram, log === "" ? "killed while opening" : "killed at work");
             responses += readLog(log, streams);
             // Every other time the next process is the first to see what the dead one left behind.
-            if (round % 2 === 0 || round === rounds - 1) await judge(ledger, batchSeed, streams, histogram);
+            if (round % 2 === 0 || round === rounds - 1) await evaluate(ledger, batchSeed, streams, histogram);
           }
           await ledger.remove();
         }
@@ -142,7 +142,7 @@ for (const kind of ledgerKinds())
         });
         await Promise.all(slots);
         const lines = [...histogram].sort().map(([name, times]) => `  ${name}: ${times}`);
-        console.log(`${kills} kills on ${kind.name}, ${responses} answers, 0 lost, 0 doubled\n${lines.join("\n")}`);
+        console.log(`${kills} kills on ${kind.name}, ${responses} responses, 0 lost, 0 doubled\n${lines.join("\n")}`);
         expect(histogram.get("killed at work") ?? 0).toBeGreaterThan(kills / 2);
         expect(responses).toBeGreaterThan(kills * 10);
       },

@@ -1,5 +1,5 @@
 /**
- * Statements of the ledger as PostgreSQL is told them.
+ * Statements of the ledger as PostgreSQL is notified them.
  * @module
  */
 import { describe, expect, test } from "bun:test";

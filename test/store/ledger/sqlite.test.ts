@@ -1,5 +1,5 @@
 /**
- * What is SQLite's alone: when a transaction is answered, who waits for whose lock, and what a failing disk means.
+ * Only of SQLite: when a transaction is reported as done, who waits for whose lock, and what a failing disk means.
  * @module
  */
 import { Database } from "bun:sqlite";
@@ -46,13 +46,13 @@ const countEvents = async (ledger: LedgerDatabase) => {
 };
 describe("a transaction resolves", () => {
   test("when a synchronisation that began after its commit has ended, and not before", async () => {
-    const gates: PromiseWithResolvers<void>[] = [];
+    const barriers: PromiseWithResolvers<void>[] = [];
     let held = false;
     const ledger = await openAt(newPath(), async (log) => {
       if (held) {
-        const gate = Promise.withResolvers<void>();
-        gates.push(gate);
-        await gate.promise;
+        const barrier = Promise.withResolvers<void>();
+        barriers.push(barrier);
+        await barrier.promise;
       }
       await log.datasync();
     });
@@ -60,16 +60,16 @@ describe("a transaction resolves", () => {
     const responded: string[] = [];
     const write = (id: string) => ledger.write(add(id)).then(() => responded.push(id));
     const first = write("1");
-    await until(() => gates.length !== 0);
+    await until(() => barriers.length !== 0);
     const second = write("2");
     for (let semaphore = 0; semaphore < 20; semaphore += 1) await yieldToEventLoop();
     // Both are committed, and seen by reads; neither is durable.
-    expect([await countEvents(ledger), responded, gates.length]).toEqual([2n, [], 1]);
-    gates[0]?.resolve();
+    expect([await countEvents(ledger), responded, barriers.length]).toEqual([2n, [], 1]);
+    barriers[0]?.resolve();
     await first;
     expect(responded).toEqual(["1"]);
-    await until(() => gates.length !== 1);
-    gates[1]?.resolve();
+    await until(() => barriers.length !== 1);
+    barriers[1]?.resolve();
     await second;
     expect(responded).toEqual(["1", "2"]);
     held = false;
@@ -136,7 +136,7 @@ describe("a failed synchronisation", () => {
     expect(ids).not.toContain("4");
   });
 
-  testWith(strace, "in the kernel too: no transaction is answered as done", async () => {
+  testWith(strace, "in the kernel too: no transaction is reported as done", async () => {
     const child = Bun.spawnSync(
       [
         "strace",
@@ -173,7 +173,7 @@ describe("another process's lock", () => {
     const settled = writing.finally(() => {
       state.done = true;
     });
-    // Turns of the event loop go by while the lock is held.
+    // The event loop goes on while the lock is held.
     for (let semaphore = 0; semaphore < 200; semaphore += 1) await yieldToEventLoop();
     expect(state.done).toBe(false);
     expect(await countEvents(ledger)).toBe(0n);
@@ -214,10 +214,10 @@ describe("a file", () => {
       await fillUp(filler);
       const large = Array.from({ length: 20 }, (_, index) => ledger.write(add(`${index}-${"x".repeat(20_000)}`)));
       const ends = await Promise.allSettled(large);
-      const refused = ends.filter((end) => end.status === "rejected");
-      expect(refused.length).toBeGreaterThan(0);
-      for (const end of refused) expect(end).toMatchObject({ reason: { code: "database_unavailable" } });
-      const stored = BigInt(ends.length - refused.length) + 1n;
+      const rejected = ends.filter((end) => end.status === "rejected");
+      expect(rejected.length).toBeGreaterThan(0);
+      for (const end of rejected) expect(end).toMatchObject({ reason: { code: "database_unavailable" } });
+      const stored = BigInt(ends.length - rejected.length) + 1n;
       expect(await countEvents(ledger)).toBe(stored);
       expect(ledger.faults()).toEqual(["Credits cannot be written: the ledger could not commit."]);
       unlinkSync(join(folder, "rest"));

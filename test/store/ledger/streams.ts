@@ -1,6 +1,6 @@
 /**
  * Streams of ledger operations that a seed decides, so that a process that takes over does what the dead one did
- * next, and a judge knows what each response must have left behind.
+ * next, and a model knows what each response must have left behind.
  * @module
  */
 import type { UserAddress } from "../../../src/payment/addresses.ts";
@@ -21,7 +21,7 @@ export type Operation = Readonly<{
   winc: bigint;
 }>;
 
-/** What an operation answers: what it did, `again` when a dead process had done it, `rejected` when it cannot be. */
+/** The result of an operation: what it did, `again` when a dead process had done it, `rejected` when it cannot be. */
 export type Result = "done" | "again" | "rejected";
 
 /** What operations need. */
@@ -41,7 +41,7 @@ const cycle = [
   "revoke",
 ] as const;
 
-/** The operation at a place of a stream: the same for the same seed, whoever asks. */
+/** The operation at a place of a stream: the same for the same seed in every process. */
 export function operationAt(seed: number, stream: number, index: number): Operation {
   const random = createRandom(seed * 7_919 + stream * 104_729 + index);
   const kind = cycle[index % cycle.length] ?? "credit";
@@ -69,7 +69,7 @@ export async function perform(bench: Bench, operation: Operation): Promise<Resul
     case "credit":
       return (await credit(bench, operation)) ? "done" : "again";
     case "approve":
-      return await unlessRefused(
+      return await unlessRejected(
         () => credits.approve({ approvalId: name, payer: own, approved: next, winc }),
         async () => (await credits.approval(name)) !== undefined,
       );
@@ -86,7 +86,7 @@ export async function perform(bench: Bench, operation: Operation): Promise<Resul
         winc,
         expiresAt,
       } as const;
-      return await unlessRefused(
+      return await unlessRejected(
         () => credits.reserve(request),
         async () => false,
       );
@@ -106,7 +106,7 @@ export async function perform(bench: Bench, operation: Operation): Promise<Resul
       return reservation.state === "pending" ? "done" : "again";
     }
     case "revoke":
-      return await unlessRefused(
+      return await unlessRejected(
         () => credits.revoke({ payer: own, approved: next, revokeId: name }),
         async () => false,
       );
@@ -126,7 +126,7 @@ async function credit({ database, makeId, now }: Bench, { name, stream, winc }: 
   });
 }
 
-async function unlessRefused(act: () => Promise<unknown>, wasDone: () => Promise<boolean>): Promise<Result> {
+async function unlessRejected(act: () => Promise<unknown>, wasDone: () => Promise<boolean>): Promise<Result> {
   try {
     await act();
     return "done";
@@ -137,7 +137,7 @@ async function unlessRefused(act: () => Promise<unknown>, wasDone: () => Promise
   }
 }
 
-/** How often each thing stands in the ledger that an operation may have left behind. */
+/** How often each thing is in the ledger that an operation may have left behind. */
 export type Traces = ReadonlyMap<string, bigint>;
 
 /** Queries for traces: their names, and how often each is there. */

@@ -22,7 +22,7 @@ describe("an id of a transfer", () => {
   });
 
   const clocks: readonly (readonly [string, (step: number) => number])[] = [
-    ["stands still", () => 1_800_000_000_000],
+    ["is still", () => 1_800_000_000_000],
     ["moves", (step) => 1_800_000_000_000 + step],
     ["is set back", (step) => 1_800_000_000_000 - step],
     ["jumps about", (step) => 1_800_000_000_000 + ((step * 7_919) % 1_000)],

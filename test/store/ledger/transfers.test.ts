@@ -1,5 +1,5 @@
 /**
- * Movements of credits: balanced, bounded, never below zero but for debts, and told in order.
+ * Movements of credits: balanced, bounded, never below zero but for debts, and reported in order.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -66,8 +66,8 @@ for (const kind of ledgerKinds())
       await move("adjustment", legs([adjustment, 5n], [user("Emma"), -5n]));
       const found = await database.read(async (tx) => [
         await findBalance(tx, user("Emma")),
-        await findBalance(tx, user("nobody")),
-        await balanceOf(tx, user("nobody")),
+        await findBalance(tx, user("unnamed")),
+        await balanceOf(tx, user("unnamed")),
       ]);
       expect(found).toEqual([0n, undefined, 0n]);
     });
@@ -147,16 +147,16 @@ for (const kind of ledgerKinds())
     test("lets a caller continue after a rejection, which stores nothing", async () => {
       const before = await database.read((tx) => tx.get("SELECT COUNT(*) AS count FROM transfers"));
       await database.write(async (tx) => {
-        const refused = {
+        const rejected = {
           id: nextId(),
           kind: "refund",
           at: 1,
           legs: legs([user("Dora"), -1n], [card, 1n]),
         } as const;
-        await transfer(tx, refused).catch((error: unknown) =>
+        await transfer(tx, rejected).catch((error: unknown) =>
           expect(error).toMatchObject({ code: "insufficient_balance" }),
         );
-        await transfer(tx, { ...refused, legs: legs([card, -1n], [user("Dora"), 1n]) });
+        await transfer(tx, { ...rejected, legs: legs([card, -1n], [user("Dora"), 1n]) });
       });
       expect(await held1(user("Dora"))).toBe(1n);
       const after = await database.read((tx) => tx.get<{ count: bigint }>("SELECT COUNT(*) AS count FROM transfers"));
@@ -301,7 +301,7 @@ for (const kind of ledgerKinds())
     });
 
     test("leaves a ledger without findings", async () => {
-      // These tests move credits for which there is no payment, approval or reservation.
+      // These tests move credits for which there is not a valid payment, approval or reservation.
       expect(await checkLedger(database, entryChecks)).toEqual([]);
     });
   });

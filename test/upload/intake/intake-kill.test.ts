@@ -66,7 +66,7 @@ for (const kind of ledgerKinds())
         for (const item of unanswered) receipts.set(item, await receiptOf(last, item));
         for (const [item, receipt] of [...receipts].slice(-200)) expect(await receiptOf(last, item)).toBe(receipt);
         await verifyStored(payment, folder, receipts);
-        await expectNoFileOfNobody(payment, folder);
+        await expectNoFileWithoutOwner(payment, folder);
         await last.kill();
         await payment.close();
       },
@@ -136,7 +136,7 @@ async function verifyStored(payment: TestPayment, folder: string, receipts: Map<
 }
 
 /** The process that started last has removed what those before it left behind. */
-async function expectNoFileOfNobody(payment: TestPayment, folder: string): Promise<void> {
+async function expectNoFileWithoutOwner(payment: TestPayment, folder: string): Promise<void> {
   const rows = await payment.database.read((tx) => tx.all<{ file: string }>("SELECT file FROM uploads"));
   const named = new Set(rows.map(({ file }) => file));
   await eventually(

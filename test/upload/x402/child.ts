@@ -35,6 +35,6 @@ const key = { file, modulus };
 const { server } = openX402UploadServer({ x402, fixture, folder, key, credits, rules, clock });
 if (steps !== "0") left = Number(steps);
 writeSync(1, `${server.url}\n`);
-// Whoever is to kill it may have ended itself.
+// The process that kills it may have ended.
 await Bun.sleep(300_000);
 process.exit(1);

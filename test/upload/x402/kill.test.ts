@@ -32,7 +32,7 @@ const funds = 100_000n;
 /** Steps that an upload takes, roughly: kills are spread over those of all that are under way. */
 const stepsEach = 36;
 
-/** Whoever held a payment in hand holds it no longer. Milliseconds. */
+/** After this time, no process holds a payment. Milliseconds. */
 const roundMs = 61_000;
 
 const kinds = ["signed", "unsigned", "unsigned, large", "parts"] as const;
