@@ -100,7 +100,7 @@ describe("the limit of a day", () => {
 
 function signerOf(text: string, nonce: string): RequestSigner {
   const address = readAddress(text)?.address;
-  if (address === undefined) throw new Error(`${text} is no address`);
+  if (address === undefined) throw new Error(`${text} is not a valid address`);
   return { address, nonce, message: Buffer.from(nonce) };
 }
 
