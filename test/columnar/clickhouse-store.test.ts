@@ -52,7 +52,7 @@ async function failureOf(url: string, options: Partial<ClickhouseOptions> = {}, 
 const rowsOf = (data: unknown, meta: unknown = [{ name: "a" }], rows = (data as unknown[]).length) =>
   Response.json({ meta, data, rows });
 
-/** Connections to it are refused. */
+/** Connections to it are rejected. */
 const unusedUrl = async (): Promise<string> => {
   const server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("") });
   const url = `http://127.0.0.1:${server.port}`;
@@ -88,7 +88,7 @@ describe("a ClickHouse server", () => {
     ["rows that are cut", () => new Response('{"meta":[{"name":"a"}],"data":[["1"],["2"')],
     ["fewer rows than it states", () => rowsOf([["1"]], [{ name: "a" }], 2)],
     ["a row without a column", () => rowsOf([["1", "2"], ["1"]], [{ name: "a" }, { name: "b" }])],
-    ["a row that is no list", () => rowsOf([{ a: "1" }])],
+    ["a row that is not a valid list", () => rowsOf([{ a: "1" }])],
     ["another object", () => Response.json({ data: [["1"]] })],
     ["bytes", () => new Response(new Uint8Array([0xff, 0xfe, 0, 1]))],
   ] satisfies [string, Respond][])("that responds with %s does not give rows", async (_what, respond) => {
