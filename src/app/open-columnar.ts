@@ -16,8 +16,8 @@ import type { DataFolder } from "./data-folder.ts";
 import { systemRandom } from "./random.ts";
 import { createPartitionWriter } from "./threads.ts";
 
-/** Final heights grow by one in two minutes. */
-const intervalMs = 30_000;
+/** Heights become final much more slowly than the chain is polled. */
+const pollsPerStep = 15;
 
 /** A busy server may take minutes for a file, and a partition has several. */
 const stepTimeoutMs = 2 * 60 * 60_000;
@@ -72,7 +72,7 @@ export function openColumnar({ config, folder, log, closers }: AppContext, base:
       log.info("heights loaded into the columnar store", { store: store.kind, ...loaded });
       return "again";
     },
-    intervalMs,
+    intervalMs: config.FOLLOW_INTERVAL_MS * pollsPerStep,
     backoff: { firstMs: 1_000, longestMs: 5 * 60_000 },
     stepTimeoutMs,
     clock: systemClock,

@@ -85,6 +85,7 @@ describe("the debug record", () => {
       matchedDataItems: 14,
       dataItems: 3,
       nestedDataItems: 4,
+      storedDataItems: 0,
       duplicates: 7,
       stagedTxs: 15,
     });

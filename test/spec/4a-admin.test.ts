@@ -399,6 +399,7 @@ describe("the debug record", () => {
         "matchedDataItems",
         "dataItems",
         "nestedDataItems",
+        "storedDataItems",
         "duplicates",
         "stagedTxs",
       ]),

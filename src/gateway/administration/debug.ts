@@ -65,6 +65,7 @@ function countsRecord(counts: IndexCounts): JsonObject {
     bundleDataItems: counts.bundleItems,
     matchedDataItems: counts.matchedItems,
     dataItems: counts.items,
+    storedDataItems: counts.storedItems,
     nestedDataItems: counts.nestedItems,
     duplicates: counts.duplicates,
   };
