@@ -101,17 +101,26 @@ function inOrder<Value>(work: () => Promise<Value>): Promise<Value> {
 
 type Context = Readonly<{ database: string; settings: Settings; format: string }>;
 
+/** Settings of the session. Most statements have those of the statement before. */
+const current = new Map<string, string>();
+let currentDatabase = "default";
+
 async function execute(sql: string, { database, settings, format }: Context): Promise<Uint8Array<ArrayBuffer>> {
-  await run(`USE ${database}`);
   // `readonly` cannot be unset, so it is part of its statement.
   const own = settings.filter(([name]) => name === "readonly").map(([name, value]) => `${name} = ${value}`);
-  const others = settings.filter(([name]) => name !== "readonly");
-  try {
-    for (const [name, value] of others) await run(`SET ${name} = '${value.replaceAll("'", "''")}'`);
-    return await run(own.length === 0 ? sql : `${sql} SETTINGS ${own.join(", ")}`, format);
-  } finally {
-    for (const [name] of others) await run(`SET ${name} = DEFAULT`);
+  const wanted = new Map(settings.filter(([name]) => name !== "readonly"));
+  for (const name of [...current.keys()].filter((each) => !wanted.has(each))) {
+    await run(`SET ${name} = DEFAULT`);
+    current.delete(name);
   }
+  for (const [name, value] of wanted) {
+    if (current.get(name) === value) continue;
+    await run(`SET ${name} = '${value.replaceAll("'", "''")}'`);
+    current.set(name, value);
+  }
+  if (database !== currentDatabase) await run(`USE ${database}`);
+  currentDatabase = database;
+  return await run(own.length === 0 ? sql : `${sql} SETTINGS ${own.join(", ")}`, format);
 }
 
 async function run(sql: string, format = "TabSeparated"): Promise<Uint8Array<ArrayBuffer>> {
