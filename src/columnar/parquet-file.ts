@@ -12,6 +12,7 @@ import { type RecordBatch, Table, tableToIPC } from "apache-arrow";
 import initParquet, {
   Compression,
   EnabledStatistics,
+  Encoding,
   Table as ParquetTable,
   transformParquetStream,
   type RecordBatch as WasmBatch,
@@ -21,12 +22,22 @@ import initParquet, {
 import wasmPath from "parquet-wasm/esm/parquet_wasm_bg.wasm" with { type: "file" };
 import { syncFolder } from "../store/durable-file.ts";
 
+/** Encodings of columns without a dictionary. Source: Apache Parquet format 2.10, "Encodings". */
+const encodings = {
+  plain: Encoding.PLAIN,
+  delta: Encoding.DELTA_BINARY_PACKED,
+  "delta length": Encoding.DELTA_LENGTH_BYTE_ARRAY,
+  "delta bytes": Encoding.DELTA_BYTE_ARRAY,
+} as const;
+
+export type ColumnEncoding = keyof typeof encodings;
+
 /** How a file is written. */
 export type ParquetFileOptions = Readonly<{
   /** Texts of the file's key-value metadata. */
   metadata: Readonly<Record<string, string>>;
-  /** Columns without repeated values: a dictionary of these costs time and saves nothing. */
-  plainColumns: readonly string[];
+  /** Encodings of columns, by name; other columns have a dictionary. */
+  encodings: Readonly<Record<string, ColumnEncoding>>;
   /** Rows of a row group: the writer holds one, and a reader skips those whose statistics exclude what it looks for. */
   rowGroupRows: number;
 }>;
@@ -108,9 +119,11 @@ async function drain(
   return { bytes: size, sha256: hash.digest("hex") };
 }
 
-function writerProperties({ metadata, plainColumns, rowGroupRows }: ParquetFileOptions): WriterProperties {
-  const builder = plainColumns.reduce(
-    (properties, column) => properties.setColumnDictionaryEnabled(column, false),
+function writerProperties(options: ParquetFileOptions): WriterProperties {
+  const { metadata, rowGroupRows } = options;
+  const builder = Object.entries(options.encodings).reduce(
+    (properties, [column, encoding]) =>
+      properties.setColumnDictionaryEnabled(column, false).setColumnEncoding(column, encodings[encoding]),
     new WriterPropertiesBuilder()
       .setCompression(Compression.ZSTD)
       .setStatisticsEnabled(EnabledStatistics.Chunk)

@@ -12,18 +12,19 @@ import { isJsonArray, isJsonObject, type JsonValue, readJson } from "../lib/json
 import { replaceFile } from "../store/durable-file.ts";
 import type { ExportRow, ExportRows } from "../store/index/export-rows.ts";
 import {
-  blockValues,
+  columnEncodings,
+  createBlockAdder,
+  createPostingAdder,
+  createTagAdder,
+  createTransactionAdder,
   type ExportTable,
   exportColumns,
   exportTables,
-  plainColumns,
   rowGroupRows,
-  tagValues,
-  transactionValues,
 } from "./export-tables.ts";
 import { openParquetFile, type ParquetFile } from "./parquet-file.ts";
-import { createPostingList } from "./posting-list.ts";
-import { type ColumnValue, createBatchBuilder } from "./record-batch.ts";
+import { createPostingList, type PostingList } from "./posting-list.ts";
+import { type ColumnBuilder, createBatchBuilder } from "./record-batch.ts";
 
 /** A range of heights, and how its files are written. */
 export type PartitionRequest = Readonly<{
@@ -84,7 +85,11 @@ async function writePartition(request: PartitionRequest, index: ExportRows): Pro
   const sinks = exportTables.map((table) => createSink(table, request, metadata));
   const [blockSink, transactions, tags, postings] = sinks as [Sink, Sink, Sink, Sink];
   try {
-    for (const block of blocks) await blockSink.add(blockValues(block));
+    const addBlock = createBlockAdder(blockSink.columns);
+    for (const block of blocks) {
+      addBlock(block);
+      if (blockSink.endRow()) await blockSink.write();
+    }
     await writeRows(request, index.rows(start, end), { transactions, tags, postings });
     const files = (await Promise.all(sinks.map((sink) => sink.finish()))).flat();
     writeRecord(request, files);
@@ -101,25 +106,57 @@ async function writeRows(
   { transactions, tags, postings }: Readonly<Record<"transactions" | "tags" | "postings", Sink>>,
 ): Promise<void> {
   const list = createPostingList();
-  const flush = async (): Promise<void> => {
-    for (const values of list.take()) await postings.add(values);
-    await postings.endRun();
-  };
+  const addTransaction = createTransactionAdder(transactions.columns);
+  const addTags = createTagWriter(tags);
   for (const row of rows) {
     const isItem = row.transaction === null;
     if (isItem || !skipL1Transactions) {
-      await transactions.add(transactionValues(row));
-      if (list.isFull()) await flush();
+      addTransaction(row);
+      if (transactions.endRow()) await transactions.write();
+      if (list.isFull()) await writePostings(list, postings);
       list.add(row);
     }
-    if (isItem || !skipL1Tags) for (const values of tagValues(row)) await tags.add(values);
+    if (isItem || !skipL1Tags) await addTags(row);
   }
-  await flush();
+  await writePostings(list, postings);
+}
+
+/** @returns Adds the tags of a row; a promise only when a batch was full. */
+function createTagWriter(tags: Sink): (row: ExportRow) => Promise<void> | undefined {
+  const addTag = createTagAdder(tags.columns);
+  const addFrom = async (row: ExportRow, first: number): Promise<void> => {
+    await tags.write();
+    await add(row, first);
+  };
+  const add = (row: ExportRow, first: number): Promise<void> | undefined => {
+    for (let index = first; index < row.tags.length; index += 1) {
+      const tag = row.tags[index];
+      if (tag === undefined) return undefined;
+      addTag(row, tag, index);
+      if (tags.endRow()) return addFrom(row, index + 1);
+    }
+    return undefined;
+  };
+  return (row) => add(row, 0);
+}
+
+/** Writes the postings of a list as one sorted file. */
+async function writePostings(list: PostingList, postings: Sink): Promise<void> {
+  const addPosting = createPostingAdder(postings.columns);
+  for (const posting of list.take()) {
+    addPosting(posting);
+    if (postings.endRow()) await postings.write();
+  }
+  await postings.endRun();
 }
 
 /** The rows of one table on their way into its files. */
 type Sink = Readonly<{
-  add: (values: readonly ColumnValue[]) => void | Promise<void>;
+  /** The columns to which the values of a row are added. */
+  columns: readonly ColumnBuilder[];
+  /** Ends a row. @returns Whether the rows must be written before the next one is added. */
+  endRow: () => boolean;
+  write: () => Promise<void>;
   /** Completes the file, so that the next row begins another one. */
   endRun: () => Promise<void>;
   finish: () => Promise<readonly ExportedFile[]>;
@@ -139,7 +176,7 @@ function createSink(table: ExportTable, request: PartitionRequest, metadata: Rea
     if (count === 0) return;
     if (open === undefined) {
       const path = join(directoryOf(table, request), fileName(table, request, files.length));
-      const options = { metadata, plainColumns: plainColumns[table], rowGroupRows: rowGroupRows[table] };
+      const options = { metadata, encodings: columnEncodings[table], rowGroupRows: rowGroupRows[table] };
       open = { path, file: await openParquetFile(join(folder, path), options) };
     }
     await open.file.append(batch.take());
@@ -154,15 +191,14 @@ function createSink(table: ExportTable, request: PartitionRequest, metadata: Rea
     open = undefined;
     rows = 0;
   };
-  const addSlowly = async (): Promise<void> => {
+  const writeBatch = async (): Promise<void> => {
     await flush();
     if (rows >= rowsMax) await endRun();
   };
   return {
-    add: (values) => {
-      batch.add(values);
-      return batch.isFull() || rows + batch.count() >= rowsMax ? addSlowly() : undefined;
-    },
+    columns: batch.columns,
+    endRow: () => batch.endRow() || rows + batch.count() >= rowsMax,
+    write: writeBatch,
     endRun,
     finish: async () => {
       await endRun();

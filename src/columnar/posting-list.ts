@@ -9,17 +9,19 @@
 import { assert } from "../lib/assert.ts";
 import type { ExportRow } from "../store/index/export-rows.ts";
 import { createFilterKeys, filterSecretBytes } from "../store/index/filter-key.ts";
-import { packPlace } from "../store/index/place.ts";
-import type { ColumnValue } from "./record-batch.ts";
+import { type PlaceHalves, placeHigh, placeLow } from "../store/index/place.ts";
 
 /** Postings of rows, in memory. */
 export type PostingList = Readonly<{
   add: (row: ExportRow) => void;
   /** Whether the list must be taken before another row is added. */
   isFull: () => boolean;
-  /** Takes the postings as rows of the table `postings`, in order; the list is empty afterwards. */
-  take: () => Generator<ColumnValue[]>;
+  /** Takes the postings in order; the list is empty afterwards. The object is reused for each of them. */
+  take: () => Generator<Posting>;
 }>;
+
+/** A row of the table `postings`. */
+export type Posting = Readonly<{ key: number }> & PlaceHalves;
 
 /** Keys of the table `postings`, as a reader computes them. */
 export type PostingKeys = Readonly<{
@@ -46,7 +48,8 @@ const postingsPerRowMax = 2_048 + 4;
 
 export function createPostingList(): PostingList {
   const entries = new Float64Array(entriesMax);
-  const places = new BigInt64Array(rowsMax);
+  const highs = new Float64Array(rowsMax);
+  const lows = new Uint32Array(rowsMax);
   const keys = createPostingKeys();
   let count = 0;
   let rows = 0;
@@ -63,17 +66,23 @@ export function createPostingList(): PostingList {
       if (target !== null) addKey(keys.recipient(target));
       if (parent !== null) addKey(keys.parent(parent.id));
       for (const { name, value } of tags) addKey(keys.tag(name, value));
-      places[rows] = packPlace(row);
+      highs[rows] = placeHigh(row);
+      lows[rows] = placeLow(row);
       rows += 1;
     },
     isFull: () => count + postingsPerRowMax > entriesMax || rows === rowsMax,
     take: function* () {
+      const posting = { key: 0, high: 0, low: 0 };
       let before = -1;
       for (const entry of entries.subarray(0, count).sort()) {
         // A tag that occurs twice in a row is one posting.
         if (entry === before) continue;
         before = entry;
-        yield [Math.floor(entry / rowsMax), places[entry % rowsMax] ?? 0n];
+        posting.key = Math.floor(entry / rowsMax);
+        const row = entry - posting.key * rowsMax;
+        posting.high = highs[row] ?? 0;
+        posting.low = lows[row] ?? 0;
+        yield posting;
       }
       count = 0;
       rows = 0;

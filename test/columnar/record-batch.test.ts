@@ -5,9 +5,28 @@
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { openParquetFile } from "../../src/columnar/parquet-file.ts";
-import { type Column, type ColumnType, type ColumnValue, createBatchBuilder } from "../../src/columnar/record-batch.ts";
+import {
+  type Column,
+  type ColumnBuilder,
+  type ColumnType,
+  createBatchBuilder,
+} from "../../src/columnar/record-batch.ts";
 import { temporaryFolder } from "../store/folder.ts";
 import { readParquet, readParquetMetadata } from "./read-parquet.ts";
+
+/** A value as a test states it. */
+type ColumnValue = Uint8Array | string | number | bigint | boolean | readonly [high: number, low: number] | null;
+
+/** Adds a value by the call of its type. */
+function addTo(column: ColumnBuilder, value: ColumnValue): void {
+  if (value === null) column.null();
+  else if (typeof value === "string") column.text(value);
+  else if (typeof value === "number") column.number(value);
+  else if (typeof value === "bigint") column.bigint(value);
+  else if (typeof value === "boolean") column.boolean(value);
+  else if (value instanceof Uint8Array) column.bytes(value);
+  else column.halves(...value);
+}
 
 /** Values of each type at both edges, with what a reader gets. */
 const edges: Readonly<Record<ColumnType, readonly (readonly [added: ColumnValue, read: unknown])[]>> = {
@@ -47,6 +66,8 @@ const edges: Readonly<Record<ColumnType, readonly (readonly [added: ColumnValue,
     [-(2 ** 53) + 1, -(2n ** 53n) + 1n],
     [2 ** 32, 2n ** 32n],
     [-(2n ** 63n), -(2n ** 63n)],
+    [[0, 2 ** 32 - 1], 2n ** 32n - 1n],
+    [[2 ** 31 - 1, 2 ** 31], 2n ** 63n - 2n ** 31n],
   ],
   decimal: [
     [0n, 0],
@@ -57,11 +78,11 @@ const edges: Readonly<Record<ColumnType, readonly (readonly [added: ColumnValue,
 async function written(columns: readonly Column[], rows: readonly (readonly ColumnValue[])[], batchRows: number) {
   using folder = temporaryFolder();
   const path = join(folder.path, "rows.parquet");
-  const file = await openParquetFile(path, { metadata: { name: "value" }, plainColumns: [], rowGroupRows: 4 });
+  const file = await openParquetFile(path, { metadata: { name: "value" }, encodings: {}, rowGroupRows: 4 });
   const batch = createBatchBuilder(columns, batchRows);
   for (const row of rows) {
-    batch.add(row);
-    if (batch.isFull()) await file.append(batch.take());
+    for (const [index, column] of batch.columns.entries()) addTo(column, row[index] ?? null);
+    if (batch.endRow()) await file.append(batch.take());
   }
   if (batch.count() > 0) await file.append(batch.take());
   await file.finish();
@@ -95,13 +116,14 @@ describe("a column gives back what was added", () => {
 
 test("a batch is full at its rows, or at 8 MiB of one variable column", () => {
   const batch = createBatchBuilder([{ name: "value", type: "bytes" }], 3);
-  batch.add([new Uint8Array(10)]);
-  expect(batch.isFull()).toBe(false);
-  batch.add([new Uint8Array(8 * 2 ** 20)]);
-  expect(batch.isFull()).toBe(true);
+  const add = (value: Uint8Array): boolean => {
+    batch.columns[0]?.bytes(value);
+    return batch.endRow();
+  };
+  expect(add(new Uint8Array(10))).toBe(false);
+  expect(add(new Uint8Array(8 * 2 ** 20))).toBe(true);
   expect(batch.take().numRows).toBe(2);
-  for (let row = 0; row < 3; row += 1) batch.add([Uint8Array.of(row)]);
-  expect(batch.isFull()).toBe(true);
+  expect([0, 1, 2].map((row) => add(Uint8Array.of(row)))).toEqual([false, false, true]);
 });
 
 test.each([
@@ -111,17 +133,27 @@ test.each([
   ["a null in a column without nulls", "text", null],
   ["a number where bytes are expected", "bytes", 1],
 ] as const)("%s is a defect of the caller", (_, type, value) => {
-  const batch = createBatchBuilder([{ name: "value", type }], 1);
-  expect(() => batch.add([value])).toThrow();
+  const [column] = createBatchBuilder([{ name: "value", type }], 1).columns;
+  if (column === undefined) throw new Error("the batch has a column");
+  expect(() => addTo(column, value)).toThrow();
+});
+
+test("a row without a value in each column is a defect of the caller", () => {
+  const columns = ["a", "b"].map((name) => ({ name, type: "uint8" }) as const);
+  const batch = createBatchBuilder(columns, 2);
+  batch.columns[0]?.number(1);
+  batch.endRow();
+  expect(() => batch.take()).toThrow("a row has a value in every column");
 });
 
 test("a file has its name only when it is complete, and carries its metadata", async () => {
   using folder = temporaryFolder();
   const path = join(folder.path, "rows.parquet");
-  const options = { metadata: { name: "value" }, plainColumns: [], rowGroupRows: 10 };
+  const options = { metadata: { name: "value" }, encodings: {}, rowGroupRows: 10 };
   const file = await openParquetFile(path, options);
   const batch = createBatchBuilder([{ name: "value", type: "uint8" }], 1);
-  batch.add([1]);
+  batch.columns[0]?.number(1);
+  batch.endRow();
   await file.append(batch.take());
   expect([await Bun.file(path).exists(), await Bun.file(`${path}.part`).exists()]).toEqual([false, true]);
   const { bytes, sha256 } = await file.finish();
@@ -131,7 +163,8 @@ test("a file has its name only when it is complete, and carries its metadata", a
   expect(readParquetMetadata(path).metadata.get("name")).toBe("value");
 
   const dropped = await openParquetFile(join(folder.path, "dropped.parquet"), options);
-  batch.add([1]);
+  batch.columns[0]?.number(1);
+  batch.endRow();
   await dropped.append(batch.take());
   await dropped.discard();
   expect(await Bun.file(join(folder.path, "dropped.parquet.part")).exists()).toBe(false);
