@@ -48,6 +48,7 @@ export function commands(environment: AskEnvironment): CommandDef {
       receipt: receiptCommand(settings),
       verify: verifyCommand(settings),
       export: exportCommand(environment),
+      sql: sqlCommand(environment),
       doctor: doctorCommand(environment),
       ledger: ledgerCommand(environment),
       config: configCommand(environment),
@@ -175,6 +176,29 @@ function exportCommand(environment: AskEnvironment) {
       const { runExportCommand } = await import("./export.ts");
       const options = { itemsOnly: args["items-only"] === true, json: args.json === true };
       return runExportCommand(config, { folder, from, to, rows, partition, ...options });
+    },
+  });
+}
+
+function sqlCommand(environment: AskEnvironment) {
+  return defineCommand({
+    meta: { name: "sql", description: "Run a SELECT over exported files; tables: items, item_tags, blocks, …" },
+    args: {
+      query: { type: "positional", description: "One statement of DuckDB's SQL", required: true },
+      folder: {
+        type: "string",
+        description: "Folder of exports; default: that of the data folder",
+        valueHint: "folder",
+      },
+      json: { type: "boolean", description: "Print a JSON array" },
+      csv: { type: "boolean", description: "Print CSV with a header" },
+    },
+    run: async ({ args }) => {
+      const config = configOf(environment(), "serve", {});
+      const { runSql } = await import("./sql.ts");
+      const { query, folder } = args;
+      const options = { json: args.json === true, csv: args.csv === true };
+      return runSql(config, { query, folder, ...options, stateFolder: stateFolderOf(environment().values) });
     },
   });
 }

@@ -7,7 +7,7 @@
  */
 import type { DuckDBConnection, DuckDBInstance, DuckDBResult } from "@duckdb/node-api";
 import { failureOf, fault } from "../lib/http-client.ts";
-import { printable } from "../lib/printable.ts";
+import { printableLines } from "../lib/printable.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
 import { isTimeout, withDeadline } from "../lib/stop.ts";
 import { loadDuckdb } from "./duckdb-library.ts";
@@ -42,8 +42,11 @@ export type Duckdb = Readonly<{
    * @param timeoutMs - Includes the wait for a connection, and `read`.
    */
   query: <Result>(sql: string, limits: QueryLimits, read: (rows: DuckdbRows) => Promise<Result>) => Promise<Result>;
-  /** Parses SQL; executes nothing. */
-  statements: (sql: string, limits: QueryLimits) => Promise<readonly StatementKind[]>;
+  /**
+   * Parses and binds one statement; several statements are `other`. Binding EXPORT DATABASE creates its folder, so the
+   * caller excludes statements by their first word before.
+   */
+  kindOf: (sql: string, limits: QueryLimits) => Promise<StatementKind>;
   close: () => void;
 }>;
 
@@ -89,7 +92,7 @@ export async function openDuckdb(options: DuckdbOptions): Promise<Duckdb> {
       await connection.run("SET GLOBAL lock_configuration = true");
     }),
   );
-  const kindOf = (type: number): StatementKind => {
+  const statementKind = (type: number): StatementKind => {
     if (type === StatementType.SELECT) return "select";
     return type === StatementType.EXPLAIN ? "explain" : "other";
   };
@@ -99,14 +102,11 @@ export async function openDuckdb(options: DuckdbOptions): Promise<Duckdb> {
         const result = await named(() => connection.stream(sql));
         return read({ columns: result.deduplicatedColumnNames(), next: () => named(() => nextRows(result)) });
       }),
-    statements: (sql, limits) =>
+    kindOf: (sql, limits) =>
       pool.run(limits, (connection) =>
         named(async () => {
           const extracted = await connection.extractStatements(sql);
-          const kinds: StatementKind[] = [];
-          for (let index = 0; index < extracted.count; index += 1)
-            kinds.push(kindOf((await extracted.prepare(index)).statementType));
-          return kinds;
+          return extracted.count === 1 ? statementKind((await extracted.prepare(0)).statementType) : "other";
         }),
       ),
     close: () => {
@@ -188,7 +188,7 @@ async function named<Result>(call: () => Promise<Result>): Promise<Result> {
     return await call();
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
-    throw failureOf(fault("status", `DuckDB: ${printable(message.trim()).slice(0, messageLengthMax)}`));
+    throw failureOf(fault("status", `DuckDB: ${printableLines(message.trim()).slice(0, messageLengthMax)}`));
   }
 }
 
