@@ -14,7 +14,7 @@ import { checksIn, type GatewayContentStore, openContent } from "../content/cont
 import type { FindUploaded } from "../content/uploaded.ts";
 import { createLookupMetrics } from "../gateway/gateway-metrics.ts";
 import type { HealthCheck } from "../gateway/health.ts";
-import type { PeerList } from "../gateway/peers.ts";
+import type { PeerList } from "../gateway/peer-list.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";

@@ -10,7 +10,7 @@ import type { Id } from "../arweave/id.ts";
 import type { Wallet } from "../arweave/wallet.ts";
 import type { Config } from "../config/settings.ts";
 import { checksIn } from "../content/content.ts";
-import { createChunkKeeper, createDataKeeper } from "../gateway/chunk-keeper.ts";
+import { createChunkKeeper, createDataKeeper } from "../gateway/posted-data.ts";
 import { createConcerns } from "../gateway/concerns.ts";
 import { addGatewayMetrics, createForkMetrics } from "../gateway/gateway-metrics.ts";
 import { createHealth, type Health, type HealthCheck } from "../gateway/health.ts";

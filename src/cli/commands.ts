@@ -311,7 +311,7 @@ function balanceCommand({ config }: ReadSettings) {
     },
     run: async ({ args }) => {
       const { PAYMENT_PORT, DATA_DIR } = config();
-      const { runBalance } = await import("./credits.ts");
+      const { runBalance } = await import("./credit-commands.ts");
       const { address, wallet } = args;
       const to = args.to ?? localUrl(PAYMENT_PORT);
       return runBalance({ address, wallet, to, json: args.json === true, dataDir: DATA_DIR });
@@ -336,7 +336,7 @@ function topUpCommand({ config }: ReadSettings) {
     },
     run: async ({ args }) => {
       const { PAYMENT_PORT, DATA_DIR } = config();
-      const { runTopUp } = await import("./credits.ts");
+      const { runTopUp } = await import("./credit-commands.ts");
       const { amount, currency, address, wallet, wait } = args;
       const to = args.to ?? localUrl(PAYMENT_PORT);
       return runTopUp({

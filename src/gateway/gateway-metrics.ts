@@ -14,7 +14,7 @@ import { faultReasons } from "../lib/http-client.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import type { ExtentStats } from "../store/extents/extents.ts";
 import type { IndexReader } from "../store/index/index-types.ts";
-import type { Chunks, FoundChunk } from "./chunks.ts";
+import type { Chunks, FoundChunk } from "./weave-chunks.ts";
 import { isTaken, type PostResult } from "./spread.ts";
 
 export type GatewayMetrics = Readonly<{

@@ -15,8 +15,8 @@ import { type ChainResponse, jsonOf, nodeTexts, relayed, textResponseOf } from "
 import { encodedBody } from "./encoded-data.ts";
 import type { Relay, RelayCheck, RelayResponse } from "./relay.ts";
 import type { CheckRelayed } from "./relayed-check.ts";
-import type { RelayGuard } from "./relayed-data.ts";
-import { relayedShapes } from "./relayed-shapes.ts";
+import type { RelayGuard } from "./relayed-block-list.ts";
+import { relayedShapes } from "./relayed-formats.ts";
 
 export type Transactions = Readonly<{
   record: (id: Id, composing: Composing) => Promise<ChainResponse>;

@@ -367,7 +367,7 @@ export const readingDefences: readonly Defence[] = [
   {
     threat: "P1",
     name: "a blocked chunk that nodes give",
-    file: "src/gateway/chunks.ts",
+    file: "src/gateway/weave-chunks.ts",
     text: "relayedData.checkChunk(read.served);",
     instead: "",
     tests: ["test/http/blocked-routes.test.ts", "test/http/blocked-elsewhere.test.ts", "test/gateway/chunks.test.ts"],

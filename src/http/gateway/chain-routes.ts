@@ -13,7 +13,7 @@ import type { Broadcast } from "../../gateway/broadcast.ts";
 import { type ChainResponse, nodeTexts, relayed } from "../../gateway/chain-response.ts";
 import type { Network } from "../../gateway/network.ts";
 import type { Relay, RelayCheck } from "../../gateway/relay.ts";
-import { relayedShapes } from "../../gateway/relayed-shapes.ts";
+import { relayedShapes } from "../../gateway/relayed-formats.ts";
 import type { Transactions } from "../../gateway/transactions.ts";
 import type { Composing } from "../../lib/event-loop.ts";
 import type { RequestMemory } from "../body-memory.ts";

@@ -5,7 +5,7 @@
  */
 import { type AnyElysia, Elysia, t } from "elysia";
 import { servedChunkFields } from "../../arweave/chunk.ts";
-import type { Chunks, FoundChunk } from "../../gateway/chunks.ts";
+import type { Chunks, FoundChunk } from "../../gateway/weave-chunks.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { sha256 } from "../../lib/hash.ts";
 import { writeJson } from "../../lib/json.ts";

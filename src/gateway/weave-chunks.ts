@@ -18,7 +18,7 @@ import { createSingleFlight } from "../lib/single-flight.ts";
 import { type IndexReader, stableDepth, type WeaveSpan } from "../store/index/index-types.ts";
 import type { ChunkProofs, DataProof } from "./chunk-proofs.ts";
 import type { Relay } from "./relay.ts";
-import type { RelayGuard } from "./relayed-data.ts";
+import type { RelayGuard } from "./relayed-block-list.ts";
 
 export type FoundChunk = Readonly<{
   served: ServedChunk;
