@@ -14,8 +14,8 @@ import { faultReasons } from "../lib/http-client.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import type { ExtentStats } from "../store/extents/extents.ts";
 import type { IndexReader } from "../store/index/index-types.ts";
-import type { Chunks, FoundChunk } from "./weave-chunks.ts";
 import { isTaken, type PostResult } from "./spread.ts";
+import type { Chunks, FoundChunk } from "./weave-chunks.ts";
 
 export type GatewayMetrics = Readonly<{
   reader: Pick<IndexReader, "counts" | "tip" | "times">;

@@ -1,9 +1,12 @@
 /**
- * Health and readiness of the gateway.
+ * Health and readiness of the gateway, and the usual reasons for bad health: disk space, nodes, threads.
  * Source: docs/reference/gateway.md#information-and-health.
  * @module
  */
+import type { Nodes } from "../chain/nodes.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { Extents } from "../store/extents/extents.ts";
+import type { Pool } from "../threads/pool.ts";
 
 /** A check; returns the faults as sentences, none while healthy. */
 export type HealthCheck = () => readonly string[];
@@ -65,4 +68,36 @@ function sentencesOf(check: HealthCheck): readonly string[] {
   } catch (error) {
     return [error instanceof Error ? error.message : String(error)];
   }
+}
+
+export type ConcernParts = Readonly<{
+  nodes: Pick<Nodes, "all" | "sourceStatus">;
+  extents: Pick<Extents, "hasSpace" | "stats">;
+  /** Keyed by the name of their task. */
+  pools: Readonly<Record<string, Pick<Pool<unknown>, "load">>>;
+}>;
+
+/** A node with a lower share of successful recent requests counts as failing; one failure alone does not suffice. */
+const responsesShareMin = 0.5;
+
+/** Jobs waiting for threads: more than a burst of requests causes. */
+const jobsMax = 512;
+
+export function createConcerns({ nodes, extents, pools }: ConcernParts): HealthCheck {
+  const nodesSay = (): string[] => {
+    const shares = new Map(nodes.sourceStatus().map(({ url, successShare }) => [url, successShare]));
+    const isSilent = nodes.all.every(({ url }) => (shares.get(url) ?? 1) < responsesShareMin);
+    return isSilent ? [`no node of the chain responds: ${nodes.all.map(({ url }) => url).join(", ")}`] : [];
+  };
+  const diskSays = (): string[] => {
+    if (extents.hasSpace()) return [];
+    const { bytes, freeBytes } = extents.stats();
+    return [`the disk has no space for content, which takes ${bytes} bytes; ${freeBytes ?? 0} are free`];
+  };
+  const threadsSay = (): string[] =>
+    Object.entries(pools).flatMap(([name, pool]) => {
+      const { open } = pool.load();
+      return open > jobsMax ? [`${open} jobs are open in the threads of ${name}`] : [];
+    });
+  return () => [...nodesSay(), ...diskSays(), ...threadsSay()];
 }

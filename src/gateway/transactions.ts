@@ -14,8 +14,8 @@ import type { IndexReader } from "../store/index/index-types.ts";
 import { type ChainResponse, jsonOf, nodeTexts, relayed, textResponseOf } from "./chain-response.ts";
 import { encodedBody } from "./encoded-data.ts";
 import type { Relay, RelayCheck, RelayResponse } from "./relay.ts";
-import type { CheckRelayed } from "./relayed-check.ts";
 import type { RelayGuard } from "./relayed-block-list.ts";
+import type { CheckRelayed } from "./relayed-check.ts";
 import { relayedShapes } from "./relayed-formats.ts";
 
 export type Transactions = Readonly<{

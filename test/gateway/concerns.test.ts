@@ -5,7 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import { openNode } from "../../src/chain/node.ts";
 import { createNodes } from "../../src/chain/nodes.ts";
-import { createConcerns } from "../../src/gateway/concerns.ts";
+import { createConcerns } from "../../src/gateway/health.ts";
 import { silentLog } from "../../src/lib/log.ts";
 
 const stats = { bytesMax: 0, damagedSteps: 0, lostFiles: 0, evictedRoots: 0, rejectedWrites: 0 };

@@ -4,8 +4,8 @@
  */
 import { expect, test } from "bun:test";
 import { Failure } from "../../src/failures.ts";
-import type { FoundChunk } from "../../src/gateway/weave-chunks.ts";
 import { countChunks, createForkMetrics, createPostMetrics } from "../../src/gateway/gateway-metrics.ts";
+import type { FoundChunk } from "../../src/gateway/weave-chunks.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
 
 /** The metrics by their names with labels. */
