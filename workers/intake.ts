@@ -29,6 +29,7 @@ import {
   removeItemFile,
   type Segments,
 } from "../src/store/uploads/item-files.ts";
+import { pendingRowOf } from "../src/store/uploads/item-walk.ts";
 import { ping } from "../src/threads/ping.ts";
 
 export { ping };
@@ -129,7 +130,7 @@ export function takeItems({ folder, items }: TakeItemsJob): IntakeResult[] {
     if ("kind" in written) return written;
     const offset = written.offsets[at] ?? 0;
     at += 1;
-    const row = rowOf(item.header, bytes.length, item.digest);
+    const row = pendingRowOf(item.header, bytes.length, item.digest);
     const signing = signingOfItem(item.header, item.message);
     return { kind: "written", item: { file: written.file, offset, size: bytes.length, row, signing } };
   });
@@ -198,7 +199,7 @@ export function finishItem({ session, digest }: FinishItemJob): Promise<IntakeRe
     await file.sync();
     await file.close();
     sessions.delete(session);
-    const row = rowOf(header, size, digest);
+    const row = pendingRowOf(header, size, digest);
     const signing = signingOfItem(header, signed);
     return { kind: "written", item: { file: file.name, offset: 0, size, row, signing } };
   });
@@ -272,26 +273,6 @@ function walk(session: Session, piece: Uint8Array): string | undefined {
 
 function invalid(reason: string): NotTaken {
   return { kind: "invalid", reason };
-}
-
-/** Copies the fields: a view would transfer the complete batch. */
-function rowOf(header: ItemHeader, itemSize: number, digest: Uint8Array): PendingRow {
-  const { id, signatureType, signature, owner, ownerAddress, target, anchor, tags, headerSize } = header;
-  return {
-    kind: "item",
-    id,
-    signatureType,
-    owner: owner.slice(),
-    ownerAddress,
-    target,
-    anchor,
-    tags,
-    headerSize,
-    size: itemSize - headerSize,
-    digest: digest.slice(),
-    verified: true,
-    signature: signature.slice(),
-  };
 }
 
 /**

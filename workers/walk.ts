@@ -4,10 +4,8 @@
  * @module
  */
 import { join } from "node:path";
-import type { ItemHeader } from "../src/arweave/data-item.ts";
 import { createFileSessions } from "../src/store/file-sessions.ts";
-import type { PendingRow } from "../src/store/index/index-types.ts";
-import { type ItemWalk, openItemWalk } from "../src/store/uploads/item-walk.ts";
+import { type ItemWalk, openItemWalk, pendingRowOf } from "../src/store/uploads/item-walk.ts";
 import { ping } from "../src/threads/ping.ts";
 import type { WrittenItem } from "./intake.ts";
 
@@ -48,7 +46,7 @@ export function walkItem({ folder, session, file, size, isFirst }: WalkItemJob):
   return walks.step(session, begin, (walk): WalkItemResult => {
     const step = walk.step();
     if (step.kind !== "valid") return step;
-    const row = rowOf(step.header, size, step.digest);
+    const row = pendingRowOf(step.header, size, step.digest);
     return { kind: "valid", item: { file, offset: 0, size, row, signing: step.signing } };
   });
 }
@@ -56,24 +54,4 @@ export function walkItem({ folder, session, file, size, isFirst }: WalkItemJob):
 /** Closes a walk before its last step. */
 export function leaveWalk({ session }: LeaveWalkJob): void {
   walks.leave(session);
-}
-
-function rowOf(header: ItemHeader, itemSize: number, digest: Uint8Array): PendingRow {
-  const { id, signatureType, signature, owner, ownerAddress, target, anchor, tags, headerSize } = header;
-  return {
-    // Slices, because a view would transfer its complete buffer to the other thread.
-    kind: "item",
-    id,
-    signatureType,
-    owner: owner.slice(),
-    ownerAddress,
-    target,
-    anchor,
-    tags,
-    headerSize,
-    size: itemSize - headerSize,
-    digest,
-    verified: true,
-    signature: signature.slice(),
-  };
 }

@@ -55,6 +55,11 @@ const unverifiedTtlMs = 60_000;
 /** A parsed small manifest; failures are cached as well. */
 type Read = Readonly<{ kind: "manifest"; manifest: Manifest }> | Readonly<{ kind: "unreadable"; reason: unknown }>;
 
+/** The resolution of an id without a manifest. */
+export function contentById(content: OpenContent): Resolution {
+  return { kind: "content", content, fallback: false, manifestId: undefined, isPathVerified: true };
+}
+
 /** Creates a resolver. @param large - Looks up in manifests above {@link readHereBytesMax}. */
 export function createResolver(large: Pick<LargeManifests, "resolve">): Resolver {
   const stored = new LRUCache<string, Read>({ maxSize: storedBytesMax });
@@ -90,13 +95,7 @@ export function createResolver(large: Pick<LargeManifests, "resolve">): Resolver
       const found = await open(id, signal);
       if (!isManifest(found)) {
         if (path !== undefined && path !== "") throw new Failure("not_found", { id, path });
-        return {
-          kind: "content",
-          content: found,
-          fallback: false,
-          manifestId: undefined,
-          isPathVerified: true,
-        };
+        return contentById(found);
       }
       if (path === undefined) return { kind: "folder" };
       const target = await readable(lookUp(found, path, signal), id);

@@ -3,6 +3,7 @@
  * @module
  */
 import { type Filter, type FilterSubject, matches, transactionSubject } from "../arweave/filter.ts";
+import type { Id } from "../arweave/id.ts";
 import { tagValue } from "../arweave/tags.ts";
 import { readTransaction } from "../arweave/transaction.ts";
 import type { BundleJob, IndexReader, PageRow } from "../store/index/index-types.ts";
@@ -36,10 +37,11 @@ function itemOf(job: FilteredBundle, reader: FilterReader): FilterSubject | unde
   const row = reader.row(job.id);
   return row === undefined
     ? undefined
-    : { tags: row.tags, hasParent: true, attribute: (name) => attributeOf(row, job, name) };
+    : { tags: row.tags, hasParent: true, attribute: (name) => itemAttribute(row, name, () => job.rootId) };
 }
 
-function attributeOf(row: PageRow, job: FilteredBundle, name: string): unknown {
+/** An attribute of an indexed row, as data items have them. @param rootOf - Finds the root transaction. */
+export function itemAttribute(row: PageRow, name: string, rootOf: () => Id | undefined): unknown {
   switch (name) {
     case "id":
       return row.id;
@@ -60,7 +62,7 @@ function attributeOf(row: PageRow, job: FilteredBundle, name: string): unknown {
     case "parent_id":
       return row.parentId;
     case "root_tx_id":
-      return job.rootId;
+      return rootOf();
     default:
       return undefined;
   }

@@ -319,7 +319,6 @@ export function openReevaluation(options: ReevaluateOptions): Loop {
     },
     intervalMs,
     backoff: { firstMs: 100, longestMs: 30_000 },
-    stepTimeoutMs: 10 * 60_000,
     clock,
     random,
     log,
@@ -364,8 +363,6 @@ export function openUpkeep(options: UpkeepOptions): Loop {
       return "rest";
     },
     intervalMs,
-    backoff: { firstMs: 1_000, longestMs: 60_000 },
-    stepTimeoutMs: 10 * 60_000,
     clock,
     random,
     log,

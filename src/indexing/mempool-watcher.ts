@@ -67,7 +67,6 @@ export function openMempool(options: MempoolOptions): Mempool {
     name: "mempool",
     step: (signal) => watch(options, watched, signal),
     intervalMs,
-    backoff: { firstMs: 1_000, longestMs: 60_000 },
     stepTimeoutMs: 5 * 60_000,
     clock,
     random,

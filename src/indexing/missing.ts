@@ -63,8 +63,6 @@ export function openMissing(options: MissingOptions): Loop {
     name: "missing transactions",
     step: (signal) => search(options, signal),
     intervalMs,
-    backoff: { firstMs: 1_000, longestMs: 60_000 },
-    stepTimeoutMs: 10 * 60_000,
     clock,
     random,
     log,

@@ -84,8 +84,6 @@ export function openStagedSearch(options: StagedOptions): Loop {
     name: "staged transactions",
     step,
     intervalMs,
-    backoff: { firstMs: 1_000, longestMs: 60_000 },
-    stepTimeoutMs: 10 * 60_000,
     clock,
     random,
     log,

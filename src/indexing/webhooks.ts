@@ -21,6 +21,7 @@ import { type Loop, openLoop } from "../lib/loop.ts";
 import type { IndexReader, PageRow } from "../store/index/index-types.ts";
 import { pendingHeight } from "../store/index/place.ts";
 import type { AnnouncedRow, Announcement, Delivery, Outbox, OutboxRow } from "../store/outbox.ts";
+import { itemAttribute } from "./bundle-filter.ts";
 
 export type WebhooksOptions = Readonly<{
   targets: readonly string[];
@@ -289,37 +290,22 @@ function subjectOf(row: PageRow, reader: DeliveryReader): FilterSubject {
 
 /** The attributes of index filters: amounts of a transaction are decimal text. */
 function attributeOf(row: PageRow, name: string, reader: DeliveryReader): unknown {
-  const isItem = row.kind === "item";
+  if (row.kind === "item") return itemAttribute(row, name, () => reader.locate(row.id)?.rootId);
   switch (name) {
     case "id":
-      return row.id;
     case "owner":
-      return row.ownerKey;
     case "owner_address":
-      return row.ownerAddress;
     case "target":
-      return row.target;
     case "content_type":
-      return tagValue(row.tags, "Content-Type");
+      return itemAttribute(row, name, () => undefined);
     case "data_size":
-      return isItem ? row.size : String(row.size);
-    case "anchor":
-    case "signature_type":
-    case "parent_id":
-    case "root_tx_id":
-      return isItem ? itemAttribute(row, name, reader) : undefined;
+      return String(row.size);
     case "last_tx":
     case "quantity":
     case "reward":
     case "format":
-      return isItem ? undefined : transactionData({ ...row })[name];
+      return transactionData({ ...row })[name];
     default:
       return undefined;
   }
-}
-
-function itemAttribute(row: PageRow, name: string, reader: DeliveryReader): unknown {
-  if (name === "root_tx_id") return reader.locate(row.id)?.rootId;
-  if (name === "parent_id") return row.parentId;
-  return name === "anchor" ? row.anchor : row.signatureType;
 }

@@ -79,10 +79,10 @@ export type LoopOptions = Readonly<{
   step: (signal: AbortSignal) => Promise<StepOutcome>;
   /** Wait after `rest`, milliseconds. */
   intervalMs: number;
-  /** Waits after failures. The number of attempts is unlimited. */
-  backoff: Omit<RetryPlan, "attempts">;
-  /** A longer step is aborted and counts as a failure, milliseconds. */
-  stepTimeoutMs: number;
+  /** Waits after failures, by default 1 s to 1 min. The number of attempts is unlimited. */
+  backoff?: Omit<RetryPlan, "attempts">;
+  /** A longer step is aborted and counts as a failure; milliseconds, by default 10 min. */
+  stepTimeoutMs?: number;
   clock: Clock;
   random: () => number;
   log: Log;
@@ -92,7 +92,8 @@ export type Loop = BackgroundLoop & Readonly<{ status: () => LoopStatus }>;
 
 /** Starts a loop that survives failures: it logs each failure, reports it in its status, and backs off. */
 export function openLoop(options: LoopOptions): Loop {
-  const { name, step, intervalMs, backoff, stepTimeoutMs, clock, random, log } = options;
+  const { name, step, intervalMs, clock, random, log } = options;
+  const { backoff = { firstMs: 1_000, longestMs: 60_000 }, stepTimeoutMs = 10 * 60_000 } = options;
   let status: LoopStatus = {
     running: true,
     failures: 0,

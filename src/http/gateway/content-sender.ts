@@ -8,7 +8,7 @@ import { type Hint, readHintHeaders } from "../../chain/hint.ts";
 import type { Content, GatewayContentStore } from "../../content/content.ts";
 import type { OpenContent } from "../../content/open-content.ts";
 import { foundItemPlace, type ItemPlace } from "../../gateway/item-place.ts";
-import type { Resolver } from "../../gateway/resolve.ts";
+import { contentById, type Resolver } from "../../gateway/resolve.ts";
 import type { FindSignedContent, SignedContent } from "../../gateway/signed-content.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sha256 } from "../../lib/hash.ts";
@@ -148,14 +148,7 @@ async function resolve({ resolver, content }: ContentFinderOptions, request: Fin
   const { address, signal } = request;
   const open = request.isForGateway ? content.openIndexed : openWith(content.open, address.id, request.hint);
   if (!address.raw) return await resolver.resolve(address.id, address.path, open, signal);
-  const found = await open(address.id, signal);
-  return {
-    kind: "content",
-    content: found,
-    fallback: false,
-    manifestId: undefined,
-    isPathVerified: true,
-  } as const;
+  return contentById(await open(address.id, signal));
 }
 
 /** The hint with its id. */

@@ -7,6 +7,7 @@ import { createItemHash, type ItemHash, type ItemHeader, readItemHeader, verifyI
 import { type Signing, signingOfItem } from "../../arweave/signing.ts";
 import { concatBytes } from "../../lib/bytes.ts";
 import { openFileSteps } from "../file-sessions.ts";
+import type { PendingRow } from "../index/index-types.ts";
 
 /** Progress of a walk. */
 type WalkStep =
@@ -66,4 +67,24 @@ export function openItemWalk(path: string, size: number): ItemWalk {
 
 function invalid(reason: string): WalkStep {
   return { kind: "invalid", reason };
+}
+
+/** The row of a verified item. Copies the fields: a view would transfer its complete buffer to the other thread. */
+export function pendingRowOf(header: ItemHeader, itemSize: number, digest: Uint8Array): PendingRow {
+  const { id, signatureType, signature, owner, ownerAddress, target, anchor, tags, headerSize } = header;
+  return {
+    kind: "item",
+    id,
+    signatureType,
+    owner: owner.slice(),
+    ownerAddress,
+    target,
+    anchor,
+    tags,
+    headerSize,
+    size: itemSize - headerSize,
+    digest: digest.slice(),
+    verified: true,
+    signature: signature.slice(),
+  };
 }
