@@ -17,6 +17,7 @@ import type { Token, UserAddress } from "../addresses.ts";
 import type { Authorization } from "../evm/authorization.ts";
 import type { AuthorizationStatus, EndPlace } from "../evm/authorization-chain.ts";
 import { writeHexBytes } from "../evm/evm-values.ts";
+import type { ChangeTime } from "../tokens/token-payment-store.ts";
 import type { X402Purpose } from "./x402.ts";
 
 /** The state of a payment. */
@@ -57,9 +58,6 @@ export type X402Stored = X402Offer &
     reason: string | undefined;
     dueAt: number | undefined;
   }>;
-
-/** The time of a change, of the next request to the chain, and ids for the transfers. */
-export type X402Time = Readonly<{ now: number; dueAt: number | undefined; makeId: MakeId }>;
 
 type X402Row = {
   id: string;
@@ -120,7 +118,7 @@ export async function dueX402(
 }
 
 /** Stores a new payment. @returns Whether it is new; a known payment is unchanged. */
-export async function keepX402(tx: Tx, offer: X402Offer, { now, dueAt }: X402Time): Promise<boolean> {
+export async function keepX402(tx: Tx, offer: X402Offer, { now, dueAt }: ChangeTime): Promise<boolean> {
   const { from, to, value, validAfter, validBefore, nonce } = offer.authorization;
   const stored = await tx.run(
     "INSERT INTO x402_payments (id, network, asset, payer, nonce, token, state, version, pay_to, value, valid_after, " +
@@ -171,7 +169,7 @@ export async function beginX402(tx: Tx, id: string, transaction: string | undefi
 }
 
 /** Credits a payment whose dollars have arrived. */
-export async function settleX402(tx: Tx, payment: X402Stored, end: EndPlace, time: X402Time): Promise<void> {
+export async function settleX402(tx: Tx, payment: X402Stored, end: EndPlace, time: ChangeTime): Promise<void> {
   assert(payment.state !== "settled" && payment.state !== "reversed", "a payment is credited once");
   const { id, winc, authorization } = payment;
   const account = user(authorization.from);
@@ -197,7 +195,7 @@ export async function rejectX402(
   tx: Tx,
   { id, state }: X402Stored,
   reason: string,
-  { now, dueAt }: X402Time,
+  { now, dueAt }: ChangeTime,
 ): Promise<void> {
   assert(state === "seen" || state === "settling", "a rejected payment was not settled");
   await tx.run(
@@ -207,7 +205,7 @@ export async function rejectX402(
 }
 
 /** Reverses the credit of a payment; the account may be in debt afterwards. */
-export async function reverseX402(tx: Tx, payment: X402Stored, reason: string, time: X402Time): Promise<void> {
+export async function reverseX402(tx: Tx, payment: X402Stored, reason: string, time: ChangeTime): Promise<void> {
   assert(payment.state === "settled", "a reversed payment was settled");
   const { id, winc, authorization } = payment;
   const legs = [
@@ -430,7 +428,7 @@ function lookAgainAt({ state, seenAt }: X402Stored, step: X402Step, now: number)
   return now + Math.max(Math.min(wait, mostMs), leastMs);
 }
 
-async function writeStep(tx: Tx, payment: X402Stored, step: X402Step, time: X402Time): Promise<void> {
+async function writeStep(tx: Tx, payment: X402Stored, step: X402Step, time: ChangeTime): Promise<void> {
   switch (step.kind) {
     case "credit":
       return await settleX402(tx, payment, step.end, time);
