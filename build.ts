@@ -1,14 +1,15 @@
 /**
  * Builds the program into one binary: `bun build.ts [outfile]`.
  *
- * Two things need help to work away from this tree: piscina looks for its own worker beside itself, and Bun embeds
- * only what it is told to. Source: docs/decisions/002-threads.md.
+ * Three things need help to work away from this tree: piscina looks for its own worker beside itself, DuckDB for its
+ * library, and Bun embeds only named files. Source: docs/decisions/002-threads.md; docs/decisions/096-duckdb.md.
  * @module
  */
 
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { resolve } from "node:path";
 import type { BunPlugin } from "bun";
+import { libraryAsset } from "./src/columnar/duckdb-library.ts";
 import { bundleGraphiql } from "./src/http/graphql/graphiql.ts";
 import { readApiDocs } from "./src/http/reference/api-docs-assets.ts";
 import { workerEntries } from "./src/threads/pool.ts";
@@ -33,16 +34,36 @@ const piscinaFindsItsWorker: BunPlugin = {
   },
 };
 
+const packageFolder = (name: string) => resolve(root, "node_modules", name);
+
+/** The bindings of DuckDB for all platforms; those for other platforms are not installed. */
+const bindings = Object.keys(
+  (await Bun.file(resolve(packageFolder("@duckdb/node-bindings"), "package.json")).json()).optionalDependencies,
+);
+const otherBindings = bindings.filter((name) => !existsSync(packageFolder(name)));
+
+/** The native library of DuckDB: its binding looks for it beside itself, where a binary has no files. */
+async function readDuckdbLibrary(): Promise<Record<string, Uint8Array>> {
+  const [binding] = bindings.filter((name) => existsSync(packageFolder(name)));
+  if (binding === undefined) throw new Error("DuckDB has no binding for this platform");
+  const library = readdirSync(packageFolder(binding)).find((name) => name.startsWith("libduckdb."));
+  if (library === undefined) throw new Error(`${binding} has no library`);
+  return libraryAsset(await Bun.file(resolve(packageFolder(binding), library)).bytes(), library.split(".")[1] ?? "so");
+}
+
 /** Files that the program finds again among `Bun.embeddedFiles`, written where the bundler can take them from. */
 async function writeAssets(): Promise<string[]> {
   const folder = resolve(root, "dist/assets");
+  rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   return Promise.all(
-    Object.entries({ ...(await bundleGraphiql()), ...(await readApiDocs()) }).map(async ([name, bytes]) => {
-      const file = resolve(folder, name);
-      await Bun.write(file, bytes);
-      return file;
-    }),
+    Object.entries({ ...(await bundleGraphiql()), ...(await readApiDocs()), ...(await readDuckdbLibrary()) }).map(
+      async ([name, bytes]) => {
+        const file = resolve(folder, name);
+        await Bun.write(file, bytes);
+        return file;
+      },
+    ),
   );
 }
 
@@ -54,10 +75,10 @@ const result = await Bun.build({
     ...(await writeAssets()),
   ],
   root,
-  loader: { ".gz": "file" },
+  loader: { ".gz": "file", ".zst": "file" },
   target: "bun",
-  // Only for priorities of threads, which nobody here asks for.
-  external: ["@napi-rs/nice"],
+  // The first is only for priorities of threads, which are not used.
+  external: ["@napi-rs/nice", ...otherBindings.map((name) => `${name}/duckdb.node`)],
   minify: true,
   // Compiled ahead: a start takes about half as long (measured).
   bytecode: true,
