@@ -129,6 +129,19 @@ describe("readConfig", () => {
     expect(complaints(both)).toEqual([]);
   });
 
+  test("COLUMNAR_STORE=clickhouse requires CLICKHOUSE_URL", () => {
+    const complaints = (environment: Record<string, string>) => readConfig(environment, "serve").complaints;
+    expect(complaints({ COLUMNAR_STORE: "clickhouse" })).toEqual(["COLUMNAR_STORE=clickhouse requires CLICKHOUSE_URL"]);
+    const all = { COLUMNAR_STORE: "clickhouse", CLICKHOUSE_URL: "http://127.0.0.1:8123", CLICKHOUSE_DATABASE: "own_1" };
+    expect(complaints(all)).toEqual([]);
+    expect(complaints({ ...all, CLICKHOUSE_DATABASE: "a`b" })).toEqual([
+      "invalid value 'a`b' for CLICKHOUSE_DATABASE: expected 1–63 of A–Z, a–z, 0–9 and _, not a digit first",
+    ]);
+    expect(complaints({ ...all, CLICKHOUSE_URL: "http://user:secret@host" })[0]).toEndWith(
+      "expected a URL without user information",
+    );
+  });
+
   test("a complaint names the variable that was set", () => {
     const complaints = (environment: Record<string, string>) => readConfig(environment, "serve").complaints;
     expect(complaints({ PORT: "abc" })).toEqual(["invalid value 'abc' for PORT: expected 0–65535"]);

@@ -1,6 +1,6 @@
 /**
- * ClickHouse's HTTP interface over chdb, the engine in a process: `bun clickhouse-server.ts <folder> [password]` prints
- * the port. The user is `default`. Statements run one after the other.
+ * ClickHouse's HTTP interface over chdb, the engine in a process: `bun clickhouse-server.ts <folder> <port> [password]`
+ * prints the port; 0 is a free one. The user is `default`. Statements run one after the other.
  *
  * The engine reads Parquet of an `input(...)` from a file only, so a body is written to a file before its statement
  * runs, and a body that was cut is rejected before.
@@ -12,7 +12,7 @@ import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { Session } from "chdb";
 
-const [folder = "", password = ""] = process.argv.slice(2);
+const [folder = "", port = "0", password = ""] = process.argv.slice(2);
 mkdirSync(folder, { recursive: true });
 const engine = new Session(join(folder, "data"));
 
@@ -26,7 +26,7 @@ type Settings = readonly (readonly [name: string, value: string])[];
 
 const server = Bun.serve({
   hostname: "127.0.0.1",
-  port: 0,
+  port: Number(port),
   idleTimeout: 0,
   maxRequestBodySize: Number.MAX_SAFE_INTEGER,
   fetch: async (request) => {
@@ -41,6 +41,8 @@ const server = Bun.serve({
   },
 });
 process.stdout.write(`${server.port}\n`);
+// Its input ends with the test that started it.
+process.stdin.on("end", () => process.exit(0)).resume();
 
 /** Source: github.com/ClickHouse/ClickHouse, src/Server/HTTP/exceptionCodeToHTTPStatus.cpp. */
 function statusOf(code: number): number {

@@ -16,14 +16,24 @@ export type ClickhouseServer = Readonly<{
   close: () => Promise<void>;
 }>;
 
-/** Starts a server. @param folder - Its data; unset is a temporary folder, which `close` removes. */
+/**
+ * Starts a server.
+ *
+ * @param options - `folder` has its data; unset is a temporary folder, which `close` removes. Port 0 is a free one.
+ */
 export async function openClickhouseServer(
-  options: Readonly<{ password?: string; folder?: string }> = {},
+  options: Readonly<{ password?: string; folder?: string; port?: number }> = {},
 ): Promise<ClickhouseServer> {
   const temporary = options.folder === undefined ? mkdtempSync(join(tmpdir(), "cairn-clickhouse-")) : undefined;
   const folder = options.folder ?? temporary ?? "";
-  const command = [process.execPath, join(stores, "clickhouse-server.ts"), folder, options.password ?? ""];
-  const server = Bun.spawn(command, { cwd: stores, stdout: "pipe", stderr: "inherit" });
+  const command = [
+    process.execPath,
+    join(stores, "clickhouse-server.ts"),
+    folder,
+    `${options.port ?? 0}`,
+    options.password ?? "",
+  ];
+  const server = Bun.spawn(command, { cwd: stores, stdin: "pipe", stdout: "pipe", stderr: "inherit" });
   const { value } = await server.stdout.getReader().read();
   const port = Number(new TextDecoder().decode(value));
   const kill = async (): Promise<void> => {
