@@ -395,7 +395,8 @@ function startIndexing(
     index,
     reader,
     content: sources.content,
-    start: config.START_HEIGHT,
+    // A gateway that begins with imported heights follows the chain from their end.
+    start: config.START_HEIGHT === "latest" ? (importedEnd(reader) ?? "latest") : config.START_HEIGHT,
     stop: config.STOP_HEIGHT,
     unbundleFilter: filters.unbundle.filter,
     indexFilter: filters.index.filter,
@@ -486,4 +487,10 @@ function openLargeManifests({ config, folder, log, closers }: GatewayParts): Lar
   });
   closers.add("builds of manifest indexes", manifests.close);
   return manifests;
+}
+
+/** The first height after imported partitions; undefined without one. */
+function importedEnd({ storedPartitions }: IndexReader): number | undefined {
+  const next = storedPartitions.nextHeight();
+  return next === 0 ? undefined : next;
 }

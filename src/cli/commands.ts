@@ -48,6 +48,7 @@ export function commands(environment: AskEnvironment): CommandDef {
       receipt: receiptCommand(settings),
       verify: verifyCommand(settings),
       export: exportCommand(environment),
+      import: importCommand(environment),
       sql: sqlCommand(environment),
       doctor: doctorCommand(environment),
       ledger: ledgerCommand(environment),
@@ -176,6 +177,21 @@ function exportCommand(environment: AskEnvironment) {
       const { runExportCommand } = await import("./export.ts");
       const options = { itemsOnly: args["items-only"] === true, json: args.json === true };
       return runExportCommand(config, { folder, from, to, rows, partition, ...options });
+    },
+  });
+}
+
+function importCommand(environment: AskEnvironment) {
+  return defineCommand({
+    meta: { name: "import", description: "Load exported Parquet files into the columnar store" },
+    args: {
+      folder: { type: "positional", description: "Folder that cairn export wrote", required: true },
+      json: jsonArgument,
+    },
+    run: async ({ args }) => {
+      const config = configOf(environment(), "serve", {});
+      const { runImport } = await import("./import.ts");
+      return runImport(config, { folder: args.folder, json: args.json === true });
     },
   });
 }

@@ -231,6 +231,14 @@ function writeRecord(request: PartitionRequest, files: readonly ExportedFile[]):
   replaceFile(recordPath(request), `${JSON.stringify(record, undefined, 1)}\n`);
 }
 
+/** Writes the record of a partition whose files were copied to another folder. */
+export function writePartitionRecord(folder: string, partition: LoadedPartition): void {
+  const { start, end, files } = partition;
+  mkdirSync(join(folder, "partitions"), { recursive: true, mode: 0o700 });
+  const record = { schema: schemaVersion, start, end, files };
+  replaceFile(recordPath({ folder, start, end }), `${JSON.stringify(record, undefined, 1)}\n`);
+}
+
 /** Heights of a partition, both inclusive. */
 export type PartitionHeights = Readonly<{ start: number; end: number }>;
 

@@ -261,7 +261,8 @@ function chainSteps({ db, step, rows, chain, bundles, pending, partitions, clock
         // A reorganization may have removed a block that an operator added.
         if (chain.known(height) !== undefined && !isFollowed({ height, hash })) removeFrom(height);
         addRows(block, true);
-        partitions.checkBlock(height, blockHashBytes(hash));
+        const { previous } = block.block;
+        partitions.checkBlock(height, blockHashBytes(hash), previous === "" ? null : blockHashBytes(previous));
         rows.seal();
       }),
     addStrayBlock: (block) => step(() => addRows(block, false)),

@@ -32,8 +32,8 @@ export type StoredPartitions = Readonly<{
   add: (partition: StoredPartition) => boolean;
   /** Ends partitions below a height. */
   cutAt: (height: number) => void;
-  /** Empties the partition that ends with another block than the chain has at that height. */
-  checkBlock: (height: number, hash: Uint8Array) => void;
+  /** Empties the partition that ends with another block than a new one, or than the one before it. */
+  checkBlock: (height: number, hash: Uint8Array, previous: Uint8Array | null) => void;
 }>;
 
 export function createStoredPartitions(db: Database, counts: Counts): StoredPartitions {
@@ -70,8 +70,9 @@ export function createStoredPartitions(db: Database, counts: Counts): StoredPart
       cut.run(height);
       uncountEmpty();
     },
-    checkBlock: (height, hash) => {
-      if (empty.run(height, hash).changes > 0) uncountEmpty();
+    checkBlock: (height, hash, previous) => {
+      const ended = empty.run(height, hash).changes + (previous === null ? 0 : empty.run(height - 1, previous).changes);
+      if (ended > 0) uncountEmpty();
     },
   };
 }

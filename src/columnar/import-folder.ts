@@ -1,0 +1,152 @@
+/**
+ * Imports of exported partitions into the columnar store: another gateway's history, without following its blocks.
+ *
+ * The files of a partition are linked or copied into the folder of the store, loaded, counted and recorded, in this
+ * order. Each step may be repeated, so an import that was stopped is continued by the same call.
+ * Source: docs/reference/columnar.md#imports.
+ * @module
+ */
+import { copyFileSync, existsSync, linkSync, mkdirSync, realpathSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { idFromBytes } from "../arweave/id.ts";
+import { syncFolder } from "../store/durable-file.ts";
+import type { IndexReader } from "../store/index/index-types.ts";
+import type { IndexWriter } from "../store/index/index-writer.ts";
+import { packHeight } from "../store/index/place.ts";
+import type { ColumnStore } from "./column-store.ts";
+import {
+  type LoadedPartition,
+  type PartitionHeights,
+  readPartition,
+  writePartitionRecord,
+  writtenPartitions,
+} from "./partition.ts";
+
+/** Parts of an import. */
+export type ImportParts = Readonly<{
+  store: ColumnStore;
+  /** The folder of the store. */
+  storeFolder: string;
+  reader: Pick<IndexReader, "storedPartitions" | "heightsWithItems" | "placeOf">;
+  index: Pick<IndexWriter, "addStoredPartition">;
+  signal: AbortSignal;
+  /** Called after each partition. */
+  onProgress?: (progress: ImportProgress) => void;
+}>;
+
+export type ImportProgress = Readonly<{
+  partitions: number;
+  partitionsDone: number;
+  /** Rows of all tables. */
+  rows: number;
+  /** Data items that are listed from now on, and were not before. */
+  items: number;
+}>;
+
+/**
+ * Imports all partitions of a folder that the index has not recorded.
+ *
+ * @throws Error when the folder has none, a file differs from its record, heights overlap with recorded ones, or the
+ *   chain has another block at the end of a partition; the signal's reason.
+ */
+export async function importFolder(folder: string, parts: ImportParts): Promise<ImportProgress> {
+  const found = writtenPartitions(folder);
+  if (found.length === 0) throw new Error(`${folder} has no exported partitions`);
+  let progress: ImportProgress = { partitions: found.length, partitionsDone: 0, rows: 0, items: 0 };
+  for (const heights of found) {
+    parts.signal.throwIfAborted();
+    const added = isRecorded(parts.reader, heights)
+      ? { rows: 0, items: 0 }
+      : await importPartition(folder, heights, parts);
+    progress = {
+      ...progress,
+      partitionsDone: progress.partitionsDone + 1,
+      rows: progress.rows + added.rows,
+      items: progress.items + added.items,
+    };
+    parts.onProgress?.(progress);
+  }
+  return progress;
+}
+
+function isRecorded({ storedPartitions }: ImportParts["reader"], { start, end }: PartitionHeights): boolean {
+  return storedPartitions.heights().some(({ first, last }) => first === start && last === end);
+}
+
+async function importPartition(
+  folder: string,
+  heights: PartitionHeights,
+  { store, storeFolder, reader, index, signal }: ImportParts,
+): Promise<Readonly<{ rows: number; items: number }>> {
+  const { start, end } = heights;
+  const overlap = reader.storedPartitions.heights().find(({ first, last }) => first <= end && last >= start);
+  if (overlap !== undefined)
+    throw new Error(`heights ${start} to ${end} overlap with ${overlap.first} to ${overlap.last}, which the store has`);
+  const partition = takeFiles(readPartition(folder, heights), storeFolder);
+  await store.load(partition, signal);
+  const blocks = await store.select(
+    `SELECT hex(indep_hash) FROM ${store.from("blocks", [heights])} WHERE height = ${end}`,
+    signal,
+  );
+  const hash = blocks[0]?.[0] ?? undefined;
+  const items = await countNewItems(heights, { store, reader, signal });
+  const lastBlock = hash === undefined ? null : new Uint8Array(Buffer.from(hash, "hex"));
+  if (!index.addStoredPartition({ first: start, last: end, lastBlock, foreignItems: items }))
+    throw new Error(`heights ${start} to ${end} end with another block than the chain that this gateway follows`);
+  return { rows: partition.files.reduce((sum, { rows }) => sum + rows, 0), items };
+}
+
+/** Puts the files of a partition into the folder of the store, and its record last. */
+function takeFiles(partition: LoadedPartition, storeFolder: string): LoadedPartition {
+  // The folder of the store itself: a new index takes over its files.
+  if (realpathSync(partition.folder) === realpathSync(storeFolder)) return partition;
+  for (const { path } of partition.files) {
+    const target = join(storeFolder, path);
+    mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
+    // A file of an earlier attempt may be incomplete.
+    rmSync(target, { force: true });
+    linkOrCopy(join(partition.folder, path), target);
+    syncFolder(dirname(target));
+  }
+  writePartitionRecord(storeFolder, partition);
+  return { ...partition, folder: storeFolder };
+}
+
+/** A link takes no space, but not over file systems. */
+function linkOrCopy(source: string, target: string): void {
+  if (!existsSync(source)) throw new Error(`${source} does not exist, although its record names it`);
+  try {
+    linkSync(source, target);
+  } catch {
+    copyFileSync(source, target);
+  }
+}
+
+/** Rows of one look-up. */
+const itemsPerStep = 10_000;
+
+/** The items of a partition that the index does not have. */
+async function countNewItems(
+  heights: PartitionHeights,
+  { store, reader, signal }: Pick<ImportParts, "store" | "reader" | "signal">,
+): Promise<number> {
+  const { start, end } = heights;
+  const from = store.from("transactions", [heights]);
+  const range = `place BETWEEN ${packHeight(start)} AND ${packHeight(end + 1) - 1n}`;
+  if (reader.heightsWithItems(start, end, 1).length === 0) {
+    const [[count] = []] = await store.select(`SELECT count(*) FROM ${from} WHERE is_data_item AND ${range}`, signal);
+    return Number(count ?? 0);
+  }
+  let items = 0;
+  for (let after = packHeight(start) - 1n; ; ) {
+    const rows = await store.select(
+      `SELECT place, hex(id) FROM ${from} WHERE is_data_item AND ${range} AND place > ${after}
+       ORDER BY place LIMIT ${itemsPerStep}`,
+      signal,
+    );
+    for (const [, id] of rows) if (reader.placeOf(idFromBytes(Buffer.from(id ?? "", "hex"))) === undefined) items += 1;
+    const last = rows.at(-1)?.[0];
+    if (rows.length < itemsPerStep || last === undefined || last === null) return items;
+    after = BigInt(last);
+  }
+}
