@@ -6,6 +6,7 @@
 import { attacksBench } from "./attacks.ts";
 import { bundlesBench } from "./bundles.ts";
 import { clickhouseBench } from "./clickhouse.ts";
+import { columnarBench } from "./columnar.ts";
 import { debugBench } from "./debug.ts";
 import { graphqlBench } from "./graphql.ts";
 import type { Bench } from "./harness.ts";
@@ -26,6 +27,7 @@ export const benches: readonly Bench[] = [
   verifyBench,
   indexBench,
   parquetBench,
+  columnarBench,
   clickhouseBench,
   httpBench,
   routesBench,
