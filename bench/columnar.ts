@@ -1,6 +1,6 @@
 /**
- * Pages of 100 data items from exported files, through DuckDB: the time of a page with its rows and tags, and of a count
- * by tag. Rows are generated from a seed straight into Parquet; `ITEMS` sets their number.
+ * Pages of 100 data items from exported files, through DuckDB: the time of a page with its rows and tags, and of a
+ * count by tag. Rows are generated from a seed straight into Parquet; `ITEMS` sets their number.
  * @module
  */
 import { mkdtempSync, rmSync } from "node:fs";
