@@ -6,10 +6,10 @@
  * @module
  */
 import { type CommandDef, defineCommand } from "citty";
-import { badSettings, exitCodes } from "../app/complaints.ts";
+import { badSettings, exitCodes, misuse } from "../app/complaints.ts";
 import { explainEnvironment, type Mode, printConfig, type ReadConfig, readConfig } from "../config/config.ts";
 import type { Config } from "../config/settings.ts";
-import { printableLines } from "../lib/printable.ts";
+import { invalidValue, printableLines } from "../lib/printable.ts";
 import { version } from "../version.ts";
 import { type Environment, explainReport, type ReadEnvironment, readEnvFile, stateFolderOf } from "./environment.ts";
 
@@ -49,6 +49,7 @@ export function commands(environment: AskEnvironment): CommandDef {
       verify: verifyCommand(settings),
       export: exportCommand(environment),
       import: importCommand(environment),
+      snapshot: snapshotCommand(settings, environment),
       sql: sqlCommand(environment),
       doctor: doctorCommand(environment),
       ledger: ledgerCommand(environment),
@@ -192,6 +193,43 @@ function importCommand(environment: AskEnvironment) {
       const config = configOf(environment(), "serve", {});
       const { runImport } = await import("./import.ts");
       return runImport(config, { folder: args.folder, json: args.json === true });
+    },
+  });
+}
+
+function snapshotCommand({ config }: ReadSettings, environment: AskEnvironment) {
+  return defineCommand({
+    meta: { name: "snapshot", description: "Publish exported history, or fetch it: cairn snapshot publish|fetch" },
+    args: {
+      action: { type: "positional", description: "publish or fetch", required: true },
+      subject: {
+        type: "positional",
+        description: "Folder that cairn export wrote, or the published id",
+        required: true,
+      },
+      gateway: { type: "string", description: "Gateway to fetch from", valueHint: "url" },
+      sample: { type: "string", description: "Rows whose proofs fetch verifies; default: 1000", valueHint: "count" },
+      wallet: walletArgument,
+      to: toArgument("upload", "UPLOAD_PORT"),
+      yes: { type: "boolean", description: "Skip the confirmation of a large upload" },
+      json: jsonArgument,
+    },
+    run: async ({ args }) => {
+      const { fetchSnapshot, publishSnapshot } = await import("./snapshot.ts");
+      const { action, subject, gateway, sample, wallet } = args;
+      const json = args.json === true;
+      if (action === "fetch")
+        return fetchSnapshot(configOf(environment(), "serve", {}), { id: subject, gateway, sample, json });
+      if (action !== "publish") throw misuse(invalidValue("<action>", action, "publish or fetch"));
+      const settings = config();
+      return publishSnapshot(settings, {
+        path: subject,
+        wallet,
+        to: args.to ?? localUrl(settings.UPLOAD_PORT),
+        ...{ index: undefined, fallback: undefined, tags: "Type=cairn-snapshot", hidden: false, followLinks: false },
+        ...{ yes: args.yes === true, json, dataDir: settings.DATA_DIR },
+        stateFolder: stateFolderOf(environment().values),
+      });
     },
   });
 }

@@ -41,6 +41,8 @@ export type GatewayQuestion = Pick<ProofQuestion, "id" | "anchor" | "owner"> &
     gateway: string;
     /** Range of the content; undefined for the whole. It may extend beyond the end. */
     range: ByteSpan | undefined;
+    /** Receives the content as it arrives; it is verified only when the outcome says so. */
+    onPiece?: (piece: Uint8Array) => void;
   }>;
 
 /** Maximum length of a response text in a message. Characters. */
@@ -89,7 +91,10 @@ async function verifyParts(
   const from = whole === undefined ? range.start : 0;
   const to = whole === undefined ? range.end : first.size;
   const body = openBody(question, { start: from, end: to }, first.size, signal);
-  const content = createTaker(body, (piece) => whole?.update(piece));
+  const content = createTaker(body, (piece) => {
+    whole?.update(piece);
+    question.onPiece?.(piece);
+  });
   try {
     await content.skip(range.start - from);
     let proof = first;

@@ -265,7 +265,7 @@ export function readPartitionFiles(
 ): readonly ExportedFile[] | undefined {
   const record = readRecord(recordPath({ folder, ...heights }));
   if (!isJsonObject(record) || record["schema"] !== schemaVersion || !isJsonArray(record["files"])) return undefined;
-  const files = record["files"].map(readFile);
+  const files = record["files"].map(readFileRecord);
   const known = files.filter((file) => file !== undefined);
   return known.length === files.length ? known : undefined;
 }
@@ -279,7 +279,8 @@ export function readPartition(folder: string, { start, end }: PartitionHeights):
 
 const filePath = /^(\w+)\/data\/height=\d+-\d+\/[\w.-]+\.parquet$/;
 
-function readFile(file: JsonValue): ExportedFile | undefined {
+/** Reads the record of one file; undefined when it is malformed. */
+export function readFileRecord(file: JsonValue): ExportedFile | undefined {
   if (!isJsonObject(file)) return undefined;
   const { table: name, path, rows, bytes, sha256 } = file;
   const table = exportTables.find((known) => known === name);

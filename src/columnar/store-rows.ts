@@ -7,7 +7,7 @@
  * Source: docs/reference/columnar.md.
  * @module
  */
-import { type Address, addressKey, idBytes, idFromBytes, isAddress } from "../arweave/id.ts";
+import { type Address, addressKey, blockHashFromBytes, idBytes, idFromBytes, isAddress } from "../arweave/id.ts";
 import type { Tag } from "../arweave/tags.ts";
 import { assert } from "../lib/assert.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
@@ -23,6 +23,7 @@ import { createPostingKeys, type PostingKeys } from "./posting-list.ts";
 export type RowContext = Readonly<{
   /** Whether queries list a row of the store. */
   isListed: (row: PageRow) => boolean;
+  /** Undefined for a block that the index does not have: those of imported heights. */
   block: (height: number) => PageBlock | undefined;
   /** An owner's public key, base64url; undefined when unknown. */
   ownerKey: (address: Address) => string | undefined;
@@ -222,10 +223,45 @@ async function readRows(
     else known.push(tag);
   }
   const byPlace = new Map(rows.map((row) => [row[0] ?? "", row]));
+  const heights = [...new Set(rows.map((row) => Number(row[1])))];
+  const blockAt = await readBlocks(store, heights, partitions, { context, signal });
   return places.flatMap((place) => {
     const row = byPlace.get(place.toString());
-    return row === undefined ? [] : [pageRow(row, tagsAt.get(place.toString()) ?? [], context)];
+    return row === undefined
+      ? []
+      : [pageRow(row, tagsAt.get(place.toString()) ?? [], { ...context, block: (height) => blockAt.get(height) })];
   });
+}
+
+/** The blocks of rows: from the index, else from the store. */
+async function readBlocks(
+  store: ColumnStore,
+  heights: readonly number[],
+  partitions: readonly PartitionHeights[],
+  { context, signal }: Readonly<{ context: RowContext; signal: AbortSignal }>,
+): Promise<ReadonlyMap<number, PageBlock>> {
+  const known = new Map(heights.flatMap((height) => [[height, context.block(height)] as const]));
+  const unknown = heights.filter((height) => known.get(height) === undefined);
+  const rows =
+    unknown.length === 0
+      ? []
+      : await store.select(
+          `SELECT height, block_timestamp, hex(indep_hash), hex(previous_block)
+           FROM ${store.from("blocks", partitions)} WHERE height IN (${unknown.join(", ")})`,
+          signal,
+        );
+  for (const [height = null, timestamp = null, hash = null, previous = null] of rows) {
+    const bytes = bytesOfHex(hash);
+    const before = bytesOfHex(previous);
+    assert(bytes !== null, "a block has a hash");
+    known.set(Number(height), {
+      height: Number(height),
+      timestamp: Number(timestamp),
+      hash: blockHashFromBytes(bytes),
+      previous: before === null ? "" : blockHashFromBytes(before),
+    });
+  }
+  return new Map([...known].flatMap(([height, block]) => (block === undefined ? [] : [[height, block] as const])));
 }
 
 function pageRow(values: readonly (string | null)[], tags: readonly Tag[], context: RowContext): PageRow {

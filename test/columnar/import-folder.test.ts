@@ -72,6 +72,15 @@ describe(`an import into an empty index (seed ${seed})`, () => {
       const result = await run();
       expect(result.items).toBe(expected.length);
       const { rows } = await createMergedPages(file.reader, store, () => signal).page(everything);
+      expect(rows.map(({ block }) => block?.height)).toEqual(rows.map(({ place }) => place.height));
+      const block = (await readTable(exported.path, "blocks")).find(
+        (row) => Number(row["height"]) === rows[0]?.place.height,
+      );
+      expect(rows[0]?.block).toMatchObject({
+        hash: text(block?.["indep_hash"]),
+        previous: text(block?.["previous_block"]),
+        timestamp: Number(block?.["block_timestamp"]),
+      });
       expect(rows.map((row) => [row.place.height, row.id, row.ownerAddress, row.parentId ?? ""])).toEqual(expected);
       expect(file.reader.counts().storedItems).toBe(expected.length);
       expect(file.reader.storedPartitions.nextHeight()).toBe(chain.end + 1);

@@ -1,0 +1,70 @@
+/**
+ * Descriptions of snapshots: the exported partitions that one published folder has, with the size and SHA-256 of each
+ * file. A path manifest maps the paths of the folder to the ids of its files.
+ * Source: docs/reference/columnar.md#snapshots.
+ * @module
+ */
+import { isJsonArray, isJsonObject, readJson } from "../lib/json.ts";
+import { type LoadedPartition, type PartitionHeights, readFileRecord } from "./partition.ts";
+
+/** Name of the description in the folder. */
+export const snapshotName = "snapshot.json";
+
+const schema = "cairn-snapshot-1";
+
+/** A snapshot. */
+export type Snapshot = Readonly<{
+  /** All heights, both inclusive. */
+  heights: PartitionHeights;
+  /** Hash of the block at the end, hexadecimal. */
+  lastBlock: string;
+  partitions: readonly Omit<LoadedPartition, "folder">[];
+}>;
+
+/** Writes a description. Partitions must be adjacent and in order. @throws Error when they are not. */
+export function writeSnapshot(partitions: readonly LoadedPartition[], lastBlock: string): string {
+  const snapshot = {
+    schema,
+    heights: heightsOf(partitions),
+    lastBlock,
+    partitions: partitions.map(({ start, end, files }) => ({ start, end, files })),
+  };
+  return `${JSON.stringify(snapshot, undefined, 1)}\n`;
+}
+
+/** Reads a description. @throws Error for a text that is not one, or whose partitions are not adjacent. */
+export function readSnapshot(text: string): Snapshot {
+  const value = readJson(text);
+  if (!isJsonObject(value) || value["schema"] !== schema) throw new Error(`${snapshotName} is not a ${schema}`);
+  const { lastBlock, partitions: given } = value;
+  const partitions = isJsonArray(given)
+    ? given.flatMap((partition) => {
+        if (!isJsonObject(partition) || !isJsonArray(partition["files"])) return [];
+        const { start, end } = partition;
+        const files = partition["files"].map(readFileRecord);
+        const known = files.filter((file) => file !== undefined);
+        const isWhole = isHeight(start) && isHeight(end) && known.length === files.length;
+        return isWhole ? [{ start, end, files: known }] : [];
+      })
+    : [];
+  const isComplete = isJsonArray(given) && partitions.length === given.length;
+  if (!isComplete || typeof lastBlock !== "string" || !/^[0-9A-F]{96}$/.test(lastBlock))
+    throw new Error(`${snapshotName} has malformed partitions`);
+  return { heights: heightsOf(partitions), lastBlock, partitions };
+}
+
+function isHeight(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
+}
+
+function heightsOf(partitions: readonly PartitionHeights[]): PartitionHeights {
+  const [first] = partitions;
+  const last = partitions.at(-1);
+  if (first === undefined || last === undefined) throw new Error("a snapshot has one partition or more");
+  for (const [index, { start, end }] of partitions.entries()) {
+    const before = partitions[index - 1];
+    if (end < start || (before !== undefined && start !== before.end + 1))
+      throw new Error(`the heights ${start} to ${end} do not continue the partition before them`);
+  }
+  return { start: first.start, end: last.end };
+}
