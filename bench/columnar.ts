@@ -142,11 +142,11 @@ async function measurePages(store: ColumnStore, { heights, items, pages }: Measu
   const findRows = createFindRows(store, { isListed: () => true, block: () => undefined, ownerKey: () => undefined });
   const tag = (name: TagName, item: number) => ({ name, values: [tagValueOf(name, item)], op: "EQ" as const });
   const shapes: readonly (readonly [string, (item: number) => Pick<PagePlan, "tags" | "owners">, string])[] = [
-    ["rare (10 hits in 10 M)", (item) => ({ tags: [tag("Rare", item)] }), "p99 ≤ 50 ms"],
-    ["rare (1,000 hits)", (item) => ({ tags: [tag("Topic", item)] }), "p99 ≤ 50 ms"],
+    ["rare (10 found in 10 M)", (item) => ({ tags: [tag("Rare", item)] }), "p99 ≤ 50 ms"],
+    ["rare (1,000 found)", (item) => ({ tags: [tag("Topic", item)] }), "p99 ≤ 50 ms"],
     ["common (1/2)", (item) => ({ tags: [tag("Half", item)] }), "p99 ≤ 50 ms"],
     [
-      "common (1/2) and rare (1,000 hits)",
+      "common (1/2) and rare (1,000 found)",
       (item) => ({ tags: [tag("Half", item), tag("Topic", item)] }),
       "p99 ≤ 50 ms",
     ],

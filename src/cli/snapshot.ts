@@ -11,17 +11,24 @@ import { dirname, join, resolve } from "node:path";
 import { exitCodes, isMisuse, misuse } from "../app/complaints.ts";
 import { type DataFolder, takeFolder } from "../app/data-folder.ts";
 import { columnStoreOptions } from "../app/open-columnar.ts";
-import { type Id, idFromBytes, readAddress, readId } from "../arweave/id.ts";
+import { type Id, readId } from "../arweave/id.ts";
 import { manifestSizeMax, readManifest } from "../arweave/manifest.ts";
 import type { ColumnStore } from "../columnar/column-store.ts";
 import { openDuckdbStore } from "../columnar/duckdb-store.ts";
 import { type ImportProgress, importFolder } from "../columnar/import-folder.ts";
 import { openColumnStore } from "../columnar/open-store.ts";
 import { type ExportedFile, readPartition, writePartitionRecord, writtenPartitions } from "../columnar/partition.ts";
-import { readSnapshot, type Snapshot, snapshotName, writeSnapshot } from "../columnar/snapshot.ts";
+import {
+  lastBlockOf,
+  readSnapshot,
+  type SampledItem,
+  type Snapshot,
+  sampleItems,
+  snapshotName,
+  writeSnapshot,
+} from "../columnar/snapshot.ts";
 import type { Config } from "../config/settings.ts";
 import { explainError } from "../failures.ts";
-import { encodeBase64url } from "../lib/base64url.ts";
 import { concatBytes } from "../lib/bytes.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createClosers } from "../lib/closers.ts";
@@ -43,9 +50,8 @@ export async function publishSnapshot(config: Config, upload: UploadOptions): Pr
   if (end === undefined) throw misuse(`${folder} has no exported partitions; write some with: cairn export ${folder}`);
   const store = await openDuckdbStore({ folder: realpathSync(folder), libraryFolder: upload.stateFolder });
   try {
-    const sql = `SELECT hex(indep_hash) FROM ${store.from("blocks", [{ start: end, end }])} WHERE height = ${end}`;
-    const [[lastBlock] = []] = await store.select(sql, new AbortController().signal);
-    if (lastBlock === undefined || lastBlock === null) throw misuse(`${folder} does not have the block ${end}`);
+    const lastBlock = await lastBlockOf(store, end, new AbortController().signal);
+    if (lastBlock === undefined) throw misuse(`${folder} does not have the block ${end}`);
     writeFileSync(join(folder, snapshotName), writeSnapshot(partitions, lastBlock));
   } finally {
     await store.close();
@@ -137,7 +143,8 @@ async function importInto(data: DataFolder, store: ColumnStore, signal: AbortSig
 
 function reportText({ partitions, items, verified, unavailable }: FetchReport): string {
   const proofs = unavailable === 0 ? "" : `, ${unavailable} without a proof at the gateway`;
-  return `fetched ${countText(partitions, "partition")}: ${countText(items, "new item")}; ${countText(verified, "row")} proven${proofs}\n`;
+  const counts = `${countText(items, "new item")}; ${countText(verified, "row")} proven${proofs}`;
+  return `fetched ${countText(partitions, "partition")}: ${counts}\n`;
 }
 
 /** Where a snapshot is fetched from. */
@@ -243,20 +250,10 @@ async function verifySample(
   return { verified, unavailable };
 }
 
-async function sampleRows(data: DataFolder, count: number, signal: AbortSignal) {
+async function sampleRows(data: DataFolder, count: number, signal: AbortSignal): Promise<SampledItem[]> {
   const store = await openDuckdbStore({ folder: realpathSync(data.columnar), libraryFolder: data.libraries });
   try {
-    const all = writtenPartitions(data.columnar);
-    const rows = await store.select(
-      `SELECT hex(id), hex(owner_address) FROM ${store.from("transactions", all)}
-       WHERE is_data_item AND data_size > 0 ORDER BY random() LIMIT ${count}`,
-      signal,
-    );
-    return rows.map(([id, owner]) => {
-      const address = readAddress(encodeBase64url(Buffer.from(owner ?? "", "hex")));
-      if (address === undefined) throw new Error("a row has an owner that is not 32 bytes");
-      return { id: idFromBytes(Buffer.from(id ?? "", "hex")), owner: address };
-    });
+    return await sampleItems(store, writtenPartitions(data.columnar), count, signal);
   } finally {
     await store.close();
   }

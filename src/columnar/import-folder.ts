@@ -21,6 +21,7 @@ import {
   writePartitionRecord,
   writtenPartitions,
 } from "./partition.ts";
+import { lastBlockOf } from "./snapshot.ts";
 
 /** Parts of an import. */
 export type ImportParts = Readonly<{
@@ -84,11 +85,7 @@ async function importPartition(
     throw new Error(`heights ${start} to ${end} overlap with ${overlap.first} to ${overlap.last}, which the store has`);
   const partition = takeFiles(readPartition(folder, heights), storeFolder);
   await store.load(partition, signal);
-  const blocks = await store.select(
-    `SELECT hex(indep_hash) FROM ${store.from("blocks", [heights])} WHERE height = ${end}`,
-    signal,
-  );
-  const hash = blocks[0]?.[0] ?? undefined;
+  const hash = await lastBlockOf(store, end, signal);
   const items = await countNewItems(heights, { store, reader, signal });
   const lastBlock = hash === undefined ? null : new Uint8Array(Buffer.from(hash, "hex"));
   if (!index.addStoredPartition({ first: start, last: end, lastBlock, foreignItems: items }))

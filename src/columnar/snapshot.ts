@@ -4,7 +4,10 @@
  * Source: docs/reference/columnar.md#snapshots.
  * @module
  */
+import { type Address, type Id, idFromBytes } from "../arweave/id.ts";
 import { isJsonArray, isJsonObject, readJson } from "../lib/json.ts";
+import { addressFromBytes } from "../store/index/stored-row.ts";
+import type { ColumnStore } from "./column-store.ts";
 import { type LoadedPartition, type PartitionHeights, readFileRecord } from "./partition.ts";
 
 /** Name of the description in the folder. */
@@ -67,4 +70,34 @@ function heightsOf(partitions: readonly PartitionHeights[]): PartitionHeights {
       throw new Error(`the heights ${start} to ${end} do not continue the partition before them`);
   }
   return { start: first.start, end: last.end };
+}
+
+/** The hash of the block at a height, hexadecimal; undefined when the store does not have the block. */
+export async function lastBlockOf(
+  store: ColumnStore,
+  height: number,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const blocks = store.from("blocks", [{ start: height, end: height }]);
+  const rows = await store.select(`SELECT hex(indep_hash) FROM ${blocks} WHERE height = ${height}`, signal);
+  return rows[0]?.[0] ?? undefined;
+}
+
+/** A row whose id and owner a proof shows. */
+export type SampledItem = Readonly<{ id: Id; owner: Address }>;
+
+/** Random data items with content, at most `count`; from DuckDB. */
+export async function sampleItems(
+  store: ColumnStore,
+  heights: readonly PartitionHeights[],
+  count: number,
+  signal: AbortSignal,
+): Promise<SampledItem[]> {
+  const rows = await store.select(
+    `SELECT hex(id), hex(owner_address) FROM ${store.from("transactions", heights)}
+     WHERE is_data_item AND data_size > 0 ORDER BY random() LIMIT ${count}`,
+    signal,
+  );
+  const bytes = (text: string | null | undefined) => Buffer.from(text ?? "", "hex");
+  return rows.map(([id, owner]) => ({ id: idFromBytes(bytes(id)), owner: addressFromBytes(bytes(owner)) }));
 }

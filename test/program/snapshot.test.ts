@@ -90,7 +90,7 @@ describe("a snapshot", () => {
       paths: Record<string, { id: string }>;
     };
     const [path = "", { id } = { id: "" }] = Object.entries(paths).find(([name]) => name.startsWith("tags/")) ?? [];
-    const lying = Bun.serve({
+    const altering = Bun.serve({
       hostname: "127.0.0.1",
       port: 0,
       fetch: async (request) => {
@@ -102,9 +102,9 @@ describe("a snapshot", () => {
         return new Response(bytes, { headers: response.headers });
       },
     });
-    const words = ["snapshot", "fetch", manifest, "--gateway", `http://127.0.0.1:${lying.port}`];
+    const words = ["snapshot", "fetch", manifest, "--gateway", `http://127.0.0.1:${altering.port}`];
     const { code, errors } = await cairn(join(work, "deceived"), ...words);
-    await lying.stop(true);
+    await altering.stop(true);
     expect([code, errors]).toEqual([1, `cairn: ${path} (${id}) does not have the stated SHA-256\n`]);
   }, 60_000);
 });
