@@ -51,11 +51,14 @@ const candidatesMax = 1_024;
 export function createFindRows(store: ColumnStore, context: RowContext): FindRows {
   const keys = createPostingKeys();
   return async ({ plan, bounds, heights, limit }, signal) => {
-    const groups = groupsOf(plan, keys);
+    let groups = groupsOf(plan, keys);
     if (limit <= 0 || plan.bundledIn === null || groups.some((group) => group.length === 0)) return [];
     const isMatch = createMatch(plan);
     const rows: PageRow[] = [];
+    let isOrdered = groups.length < 2;
     for (const window of windowsOf(heights, bounds, plan.order)) {
+      if (!isOrdered) groups = await frequentFirst(store, groups, window, signal);
+      isOrdered = true;
       for await (const places of batchesOf(
         store,
         { plan, groups, bounds, window, limit: limit - rows.length },
@@ -122,6 +125,26 @@ function* windowsOf(
   for (let at = 0; at < ordered.length; at += size, size *= windowGrowth) yield ordered.slice(at, at + size);
 }
 
+/**
+ * The groups by the postings that they have in one window, most first: the innermost of nested statements should be the
+ * rarest, because the store holds the places of each inner statement in memory.
+ */
+async function frequentFirst(
+  store: ColumnStore,
+  groups: number[][],
+  window: readonly PartitionHeights[],
+  signal: AbortSignal,
+): Promise<number[][]> {
+  const all = groups.flat().join(", ");
+  const counted = await store.select(
+    `SELECT key, count(*) FROM ${store.from("postings", window)} WHERE key IN (${all}) GROUP BY key`,
+    signal,
+  );
+  const counts = new Map(counted.map(([key, count]) => [Number(key), Number(count)]));
+  const countOf = (group: readonly number[]) => group.reduce((sum, key) => sum + (counts.get(key) ?? 0), 0);
+  return groups.toSorted((a, b) => countOf(b) - countOf(a));
+}
+
 type PlaceQuery = Readonly<{
   plan: PagePlan;
   groups: readonly (readonly number[])[];
@@ -135,15 +158,17 @@ async function readPlaces(store: ColumnStore, query: PlaceQuery, signal: AbortSi
   const range = rangeSql(window, bounds);
   if (range === undefined) return [];
   const postings = store.from("postings", window);
-  const matching = groups.map(
-    (group) => `SELECT place FROM ${postings} WHERE key IN (${group.join(", ")}) AND ${range}`,
-  );
-  const [source = itemsSql(store, plan, window, range), ...others] = matching;
-  const tests = others.map((other) => ` AND place IN (${other})`).join("");
+  const source =
+    groups.length === 0
+      ? itemsSql(store, plan, window, range)
+      : groups.reduceRight((inner, group) => {
+          const test = inner === "" ? "" : ` AND place IN (${inner})`;
+          return `SELECT place FROM ${postings} WHERE key IN (${group.join(", ")}) AND ${range}${test}`;
+        }, "");
   const direction = plan.order === "asc" ? "ASC" : "DESC";
   // A row may have several keys of a group.
   const distinct = (groups[0]?.length ?? 0) > 1 ? " GROUP BY place" : "";
-  const rows = await store.select(`${source}${tests}${distinct} ORDER BY place ${direction} LIMIT ${limit}`, signal);
+  const rows = await store.select(`${source}${distinct} ORDER BY place ${direction} LIMIT ${limit}`, signal);
   return rows.map(([place]) => BigInt(place ?? 0));
 }
 
