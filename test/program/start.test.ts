@@ -73,7 +73,16 @@ const wrongBesideOthers: Readonly<Record<string, string>> = {
 };
 
 /** Any text is right for these, or right until something is opened with it. */
-const takeAnyText = new Set(["DATA_DIR", "EXPORT_ROOT", "ADMIN_API_KEY", "DEVNET_SEED", "KYVE_CHAIN_ID", "KYVE_DENOM"]);
+const takeAnyText = new Set([
+  "DATA_DIR",
+  "EXPORT_ROOT",
+  "ADMIN_API_KEY",
+  "CLICKHOUSE_USER",
+  "CLICKHOUSE_PASSWORD",
+  "DEVNET_SEED",
+  "KYVE_CHAIN_ID",
+  "KYVE_DENOM",
+]);
 
 /** Validated only if another setting is valid, which is not the case here. They have their own tests. */
 const validatedAfterOthers = new Set([

@@ -46,9 +46,9 @@ function findBinaries(): string | undefined {
 }
 
 /** The prefix of a command that runs it as another user than root, and ends it with this process. */
-function asAnyPayer(): string[] {
+function asNobody(): string[] {
   if (!isRoot) return [];
-  return ["setpriv", "--reuid", "unnamed", "--regid", "nogroup", "--clear-groups", "--pdeathsig", "INT"];
+  return ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "--pdeathsig", "INT"];
 }
 
 /**
@@ -109,7 +109,7 @@ export async function startPostgres(isDurable = false): Promise<PostgresServer> 
 async function startServer(program: string, data: string, port: number, isDurable: boolean) {
   const child = Bun.spawn(
     [
-      ...asAnyPayer(),
+      ...asNobody(),
       program,
       "-D",
       data,
@@ -155,13 +155,13 @@ function isRunning(pid: number): boolean {
 }
 
 function run(command: readonly string[]): void {
-  const [program = "", ...rest] = [...asAnyPayer(), ...command];
+  const [program = "", ...rest] = [...asNobody(), ...command];
   const { status, stderr } = spawnSync(program, rest, { cwd: "/", encoding: "utf8" });
   if (status !== 0) throw new Error(`${command[0]}: ${stderr}`);
 }
 
 function idOf(flag: "-u" | "-g"): number {
-  return Number(spawnSync("id", [flag, "unnamed"], { encoding: "utf8" }).stdout);
+  return Number(spawnSync("id", [flag, "nobody"], { encoding: "utf8" }).stdout);
 }
 
 /** A port that was free a moment ago. */
