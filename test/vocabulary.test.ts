@@ -63,7 +63,7 @@ const fixed: readonly (readonly [path: RegExp, words: RegExp])[] = [
   ],
   [/^test\/http\/body-memory\.test\.ts$/, /\brefused\b|_refused_/g],
   [/^test\/payment\/access\/nonces\.test\.ts$/, /\bturn\b/g],
-  [/^test\/full\/postgres\.test\.ts$/, /\bnobody\b/g],
+  [/^test\/(full\/postgres\.test|support\/postgres-server)\.ts$/, /\bnobody\b/g],
 ];
 
 const instead = new Map(

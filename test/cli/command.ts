@@ -2,6 +2,7 @@
  * Runs a command in its own process, as a user does.
  * @module
  */
+import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { repositoryRoot } from "../support/program.ts";
 
@@ -26,6 +27,7 @@ export async function runCairn(words: readonly string[], options: RunOptions = {
     stdout: "pipe",
     stderr: "pipe",
   });
+  const memory = watchMemory(child.pid);
   options.onStart?.({ pid: child.pid, kill: (signal) => child.kill(signal) });
   const read = async (stream: ReadableStream<Uint8Array>) => {
     let text = "";
@@ -37,7 +39,27 @@ export async function runCairn(words: readonly string[], options: RunOptions = {
     return text;
   };
   const [out, err, code] = await Promise.all([read(child.stdout), read(child.stderr), child.exited]);
-  return { code, out, err, peakBytes: child.resourceUsage()?.maxRSS ?? 0 };
+  return { code, out, err, peakBytes: memory.end() };
+}
+
+/** Watches the peak of a process's memory. The `maxRSS` of its resource usage may be that of the process that forked it. */
+function watchMemory(pid: number): Readonly<{ end: () => number }> {
+  let peakBytes = 0;
+  const look = () => {
+    try {
+      const [, kibibytes = "0"] = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+      peakBytes = Math.max(peakBytes, Number(kibibytes) * 1_024);
+    } catch {
+      // It has ended.
+    }
+  };
+  const timer = setInterval(look, 10);
+  return {
+    end: () => {
+      clearInterval(timer);
+      return peakBytes;
+    },
+  };
 }
 
 /** The complaints of a command: its error output without progress lines, which a busy machine may cause. */

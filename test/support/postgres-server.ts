@@ -46,7 +46,7 @@ function findBinaries(): string | undefined {
 }
 
 /** The prefix of a command that runs it as another user than root, and ends it with this process. */
-function asNobody(): string[] {
+function asUnprivilegedUser(): string[] {
   if (!isRoot) return [];
   return ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "--pdeathsig", "INT"];
 }
@@ -109,7 +109,7 @@ export async function startPostgres(isDurable = false): Promise<PostgresServer> 
 async function startServer(program: string, data: string, port: number, isDurable: boolean) {
   const child = Bun.spawn(
     [
-      ...asNobody(),
+      ...asUnprivilegedUser(),
       program,
       "-D",
       data,
@@ -155,7 +155,7 @@ function isRunning(pid: number): boolean {
 }
 
 function run(command: readonly string[]): void {
-  const [program = "", ...rest] = [...asNobody(), ...command];
+  const [program = "", ...rest] = [...asUnprivilegedUser(), ...command];
   const { status, stderr } = spawnSync(program, rest, { cwd: "/", encoding: "utf8" });
   if (status !== 0) throw new Error(`${command[0]}: ${stderr}`);
 }

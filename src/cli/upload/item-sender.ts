@@ -226,28 +226,36 @@ async function sendMissing(
   const parts = partsOf(item.size, upload.partBytes);
   const missing = parts.filter((part) => !there.some(({ start, end }) => start <= part.start && part.end <= end));
   for (const part of parts) if (!missing.includes(part)) sender.onThere(part.end - part.start);
+  // Used again for later parts: new ones would be collected late, and memory would grow with the file.
+  const buffers: Uint8Array<ArrayBuffer>[] = [];
   // The semaphore limits concurrent requests; more workers than slots would be idle.
-  await eachAtOnce(missing.values(), workersMax, stop, (part) => sendPart(sender, item, upload, part, own));
+  await eachAtOnce(missing.values(), workersMax, stop, async (part) => {
+    const release = await sender.semaphore.take(own);
+    const buffer = buffers.pop() ?? new Uint8Array(upload.partBytes);
+    try {
+      await sendPart(sender, item, upload, part, buffer, own);
+    } finally {
+      buffers.push(buffer);
+      release?.();
+    }
+  });
 }
 
 const workersMax = 6;
 
 async function sendPart(
-  { client, token, semaphore, onSent }: PartsSender,
+  { client, token, onSent }: PartsSender,
   item: FileItem,
   upload: PartUpload,
   { start, end }: Span,
+  buffer: Uint8Array<ArrayBuffer>,
   signal: AbortSignal,
 ): Promise<void> {
-  const release = await semaphore.take(signal);
-  try {
-    const bytes = await item.read(start, end);
-    const response = await client.post(`/chunks/${token}/${upload.id}/${start}`, bytes, binary, signal);
-    if (response.status !== 200) throw failedResponse(response, client.url);
-    onSent(bytes.length);
-  } finally {
-    release?.();
-  }
+  const bytes = buffer.subarray(0, end - start);
+  await item.read(start, bytes);
+  const response = await client.post(`/chunks/${token}/${upload.id}/${start}`, bytes, binary, signal);
+  if (response.status !== 200) throw failedResponse(response, client.url);
+  onSent(bytes.length);
 }
 
 /** Finalizes the upload, and waits for the receipt. */

@@ -21,8 +21,8 @@ export type FileItem = Readonly<{
   kind: "file";
   id: Id;
   size: number;
-  /** Reads bytes [start, end) of the item. @throws Failure when the file changed since it was signed. */
-  read: (start: number, end: number) => Promise<Uint8Array<ArrayBuffer>>;
+  /** Fills `bytes` with those of the item from `start` on. @throws Failure when the file changed since it was signed. */
+  read: (start: number, bytes: Uint8Array) => Promise<void>;
 }>;
 
 export type LocalItem = WholeItem | FileItem;
@@ -59,7 +59,8 @@ export async function signFile(
   const handle = await openFile(file);
   try {
     await checkUnchanged(handle, file);
-    const data = await readExactly(handle, file, 0, file.size);
+    const data = new Uint8Array(file.size);
+    await fill(data, handle, file, 0);
     await checkUnchanged(handle, file);
     if (isKey(basename(file.path), data)) throw changedFile(file.file);
     return signBytes(data, tags, signer);
@@ -78,9 +79,12 @@ async function signLarge(
   const handle = await openFile(file);
   try {
     await checkUnchanged(handle, file);
+    const buffer = new Uint8Array(pieceBytes);
     for (let at = 0; at < file.size; at += pieceBytes) {
       signal.throwIfAborted();
-      signing.update(await readExactly(handle, file, at, Math.min(file.size, at + pieceBytes)));
+      const piece = buffer.subarray(0, file.size - at);
+      await fill(piece, handle, file, at);
+      signing.update(piece);
     }
     await checkUnchanged(handle, file);
   } finally {
@@ -94,17 +98,14 @@ function fileItem(file: LocalFile, { id, header }: SignedHeader): FileItem {
     kind: "file",
     id,
     size: header.length + file.size,
-    read: async (start, end) => {
-      const bytes = new Uint8Array(end - start);
-      const head = header.subarray(start, end);
+    read: async (start, bytes) => {
+      const head = header.subarray(start, start + bytes.length);
       bytes.set(head);
-      if (head.length === bytes.length) return bytes;
+      if (head.length === bytes.length) return;
       const handle = await openFile(file);
       try {
         await checkUnchanged(handle, file);
-        const from = start + head.length - header.length;
-        bytes.set(await readExactly(handle, file, from, end - header.length), head.length);
-        return bytes;
+        await fill(bytes.subarray(head.length), handle, file, start + head.length - header.length);
       } finally {
         await handle.close();
       }
@@ -120,19 +121,13 @@ async function openFile({ file }: LocalFile): Promise<FileHandle> {
   }
 }
 
-async function readExactly(
-  handle: FileHandle,
-  file: LocalFile,
-  start: number,
-  end: number,
-): Promise<Uint8Array<ArrayBuffer>> {
-  const bytes = new Uint8Array(end - start);
+/** Fills `bytes` from the file, from byte `start` on. */
+async function fill(bytes: Uint8Array, handle: FileHandle, file: LocalFile, start: number): Promise<void> {
   for (let at = 0; at < bytes.length; ) {
     const { bytesRead } = await handle.read(bytes, at, bytes.length - at, start + at);
     if (bytesRead === 0) throw changedFile(file.file);
     at += bytesRead;
   }
-  return bytes;
 }
 
 /** A changed file no longer matches its signature. Another file at its path, also behind a link, is never sent. */
