@@ -21,7 +21,7 @@ export type FileItem = Readonly<{
   kind: "file";
   id: Id;
   size: number;
-  /** Fills `bytes` with those of the item from `start` on. @throws Failure when the file changed since it was signed. */
+  /** Fills `bytes` from byte `start` of the item on. @throws Failure when the file changed since it was signed. */
   read: (start: number, bytes: Uint8Array) => Promise<void>;
 }>;
 
