@@ -184,15 +184,31 @@ function exportCommand(environment: AskEnvironment) {
 
 function importCommand(environment: AskEnvironment) {
   return defineCommand({
-    meta: { name: "import", description: "Load exported Parquet files into the columnar store" },
+    meta: {
+      name: "import",
+      description: "Load exported Parquet files into the columnar store, or take over the data of an ar-io-node",
+    },
     args: {
-      folder: { type: "positional", description: "Folder that cairn export wrote", required: true },
+      folder: {
+        type: "positional",
+        description: "Folder that cairn export wrote, or the data folder of ar-io-node",
+        required: true,
+      },
+      from: { type: "string", description: "Program that wrote the folder: ar-io-node", valueHint: "program" },
+      env: { type: "string", description: "The .env of ar-io-node; default: beside its data", valueHint: "file" },
       json: jsonArgument,
     },
     run: async ({ args }) => {
+      const { folder, from, env } = args;
+      if (from !== undefined && from !== "ar-io-node") throw misuse(invalidValue("--from", from, "ar-io-node"));
+      if (env !== undefined && from === undefined) throw misuse("--env requires --from ar-io-node");
+      if (from !== undefined) {
+        const { runArIoNodeImport } = await import("./import-ar-io-node.ts");
+        return await runArIoNodeImport({ folder, env, json: args.json === true });
+      }
       const config = configOf(environment(), "serve", {});
       const { runImport } = await import("./import.ts");
-      return runImport(config, { folder: args.folder, json: args.json === true });
+      return runImport(config, { folder, json: args.json === true });
     },
   });
 }
@@ -306,7 +322,7 @@ function configCommand(environment: AskEnvironment) {
 
 async function explainEnv(path: string, mode: Mode): Promise<number> {
   const { settingsFaults } = await import("./check-settings.ts");
-  const environment = readEnvFile(path);
+  const environment = readEnvFile(path, "--explain-env");
   const { filled, complaints } = readConfig(environment, mode);
   const faults = [...new Set([...complaints, ...settingsFaults(filled)])];
   process.stdout.write(`${explainReport(explainEnvironment(environment), faults)}\n`);

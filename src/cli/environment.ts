@@ -48,9 +48,14 @@ export function stateFolderOf({ XDG_STATE_HOME: named }: Environment): string {
 /** Maximum size of a `.env` file. Bytes. */
 const envBytesMax = 1024 * 1024;
 
-/** Reads a file of lines `NAME=value`. @throws Misuse when it cannot be read. */
-export function readEnvFile(path: string): Readonly<Record<string, string | undefined>> {
-  if (path === "") throw misuse("missing argument <file> for '--explain-env'");
+/**
+ * Reads a file of lines `NAME=value`.
+ *
+ * @param option - The option that names the file, for the message about an empty path.
+ * @throws Misuse when it cannot be read.
+ */
+export function readEnvFile(path: string, option: string): Readonly<Record<string, string | undefined>> {
+  if (path === "") throw misuse(`missing argument <file> for '${option}'`);
   try {
     const stats = statSync(path);
     if (!stats.isFile()) throw new Error("not a file");
