@@ -203,8 +203,9 @@ function importCommand(environment: AskEnvironment) {
       if (from !== undefined && from !== "ar-io-node") throw misuse(invalidValue("--from", from, "ar-io-node"));
       if (env !== undefined && from === undefined) throw misuse("--env requires --from ar-io-node");
       if (from !== undefined) {
+        const config = configOf(environment(), "serve", {});
         const { runArIoNodeImport } = await import("./import-ar-io-node.ts");
-        return await runArIoNodeImport({ folder, env, json: args.json === true });
+        return await runArIoNodeImport(config, { folder, env, json: args.json === true });
       }
       const config = configOf(environment(), "serve", {});
       const { runImport } = await import("./import.ts");

@@ -5,11 +5,21 @@
  */
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { exitCodes, misuse } from "../app/complaints.ts";
+import { exitCodes, isMisuse, misuse } from "../app/complaints.ts";
+import { type DataFolder, takeFolder } from "../app/data-folder.ts";
 import { type ExplainedName, explainEnvironment, readConfig } from "../config/config.ts";
-import { jsonText } from "../lib/printable.ts";
+import type { Config } from "../config/settings.ts";
+import { explainError } from "../failures.ts";
+import { systemClock } from "../lib/clock.ts";
+import { type Closers, createClosers } from "../lib/closers.ts";
+import { jsonText, printableLines } from "../lib/printable.ts";
+import { type BlockListImport, importBlockList } from "../store/ar-io-node/import-block-list.ts";
+import { type ContentImport, importContent } from "../store/ar-io-node/import-content.ts";
+import { openSourceDatabase, type SourceDatabase } from "../store/ar-io-node/source-database.ts";
+import { openAdoptedFiles } from "../store/extents/adopted-files.ts";
 import { settingsFaults } from "./check-settings.ts";
 import { explainReport, readEnvFile } from "./environment.ts";
+import { bytesText, countText, createBar, errorScreen } from "./terminal.ts";
 
 export type ArIoNodeOptions = Readonly<{
   /** The data folder of ar-io-node, or the folder that contains it as `data`. */
@@ -19,12 +29,112 @@ export type ArIoNodeOptions = Readonly<{
   json: boolean;
 }>;
 
+type Report = Readonly<{
+  blockList: BlockListImport | undefined;
+  content: ContentImport | undefined;
+  settings: SettingsReport;
+}>;
+
 /** Imports the folder and prints a report. @returns The exit code. @throws Misuse for another folder. */
-export async function runArIoNodeImport(options: ArIoNodeOptions): Promise<number> {
-  const folder = dataFolderOf(resolve(options.folder));
-  const settings = readSettings(folder, options.env);
-  process.stdout.write(options.json ? jsonText({ settings }) : settingsText(settings));
-  return exitCodes.done;
+export async function runArIoNodeImport(config: Config, options: ArIoNodeOptions): Promise<number> {
+  const source = dataFolderOf(resolve(options.folder));
+  const settings = readSettings(source, options.env);
+  const closers = createClosers((name, error) =>
+    process.stderr.write(`cairn: ${name} could not be closed: ${error}\n`),
+  );
+  const stop = new AbortController();
+  const bar = createBar(errorScreen(), systemClock);
+  const onInterrupt = () => stop.abort(new Error("stopped; run the command again to continue"));
+  process.once("SIGINT", onInterrupt);
+  try {
+    const folder = takeFolder(config, closers);
+    const parts: ImportParts = { source, folder, config, closers, signal: stop.signal, show: bar.show };
+    const report = { ...(await importAll(parts)), settings };
+    bar.end();
+    process.stdout.write(options.json ? jsonText(report) : reportText(report));
+    return exitCodes.done;
+  } catch (error) {
+    bar.end();
+    if (!(error instanceof Error) || isMisuse(error)) throw error;
+    process.stderr.write(`cairn: ${printableLines(explainError(error))}\n`);
+    return exitCodes.failed;
+  } finally {
+    process.off("SIGINT", onInterrupt);
+    await closers.closeAll();
+  }
+}
+
+type ImportParts = Readonly<{
+  /** The data folder of ar-io-node. */
+  source: string;
+  folder: DataFolder;
+  config: Config;
+  closers: Closers;
+  signal: AbortSignal;
+  show: (fraction: number, text: string) => void;
+}>;
+
+async function importAll(parts: ImportParts): Promise<Omit<Report, "settings">> {
+  const { source, folder, closers } = parts;
+  const opened = ["core", "data", "moderation"].map((name) => {
+    const scratch = join(folder.root, `import-${name}`);
+    const db = openSourceDatabase(join(source, "sqlite", `${name}.db`), scratch);
+    if (db !== undefined) closers.add(`${name}.db`, db.close);
+    return db;
+  });
+  const [core, data, moderation] = opened;
+  const blockList = moderation === undefined ? undefined : importBlockList(moderation, folder.moderation);
+  const content = core === undefined || data === undefined ? undefined : await importFiles(parts, core, data);
+  for (const db of opened) db?.checkUnchanged();
+  return { blockList, content };
+}
+
+async function importFiles(
+  { source, folder, config, closers, signal, show }: ImportParts,
+  core: SourceDatabase,
+  data: SourceDatabase,
+): Promise<ContentImport> {
+  const files = openAdoptedFiles(folder.content, folder.contentMap, (reason) =>
+    process.stderr.write(`cairn: the content map was damaged and has been recreated: ${printableLines(reason)}\n`),
+  );
+  closers.add("content map", files.close);
+  return await importContent({
+    core,
+    data,
+    folder: join(source, "contiguous", "data"),
+    files,
+    bytesMax: config.CACHE_BYTES_MAX,
+    signal,
+    onProgress: (done, total) => show(done / total, `cached files: ${done} of ${total}`),
+  });
+}
+
+function reportText({ blockList, content, settings }: Report): string {
+  return [
+    blockList === undefined ? "" : blockListText(blockList),
+    content === undefined ? "" : contentText(content),
+    settingsText(settings),
+  ].join("");
+}
+
+function blockListText({ ids, hashes, names, present, invalid }: BlockListImport): string {
+  return section("block list", [
+    [countText(ids, "id"), countText(hashes, "hash", "hashes"), countText(names, "name")].join(", "),
+    ...(present > 0 ? [`${countText(present, "entry", "entries")} blocked here already`] : []),
+    ...(invalid > 0 ? [`${countText(invalid, "entry", "entries")} not valid, left out`] : []),
+  ]);
+}
+
+function contentText({ linked, copied, bytes, present, skipped }: ContentImport): string {
+  return section("cached files", [
+    `${linked} linked, ${copied} copied, ${bytesText(bytes)}`,
+    ...(present > 0 ? [`${present} cached here already`] : []),
+    ...Object.entries(skipped).map(([reason, count]) => `${count} left out: ${reason}`),
+  ]);
+}
+
+function section(title: string, lines: readonly string[]): string {
+  return `${title}:\n${lines.map((line) => `  ${line}\n`).join("")}\n`;
 }
 
 function dataFolderOf(folder: string): string {

@@ -6,10 +6,10 @@
  * Source: docs/reference/columnar.md#imports.
  * @module
  */
-import { copyFileSync, existsSync, linkSync, mkdirSync, realpathSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { idFromBytes } from "../arweave/id.ts";
-import { syncFolder } from "../store/durable-file.ts";
+import { linkOrCopyFile, syncFolder } from "../store/durable-file.ts";
 import type { IndexReader } from "../store/index/index-types.ts";
 import type { IndexWriter } from "../store/index/index-writer.ts";
 import { packHeight } from "../store/index/place.ts";
@@ -100,23 +100,14 @@ function takeFiles(partition: LoadedPartition, storeFolder: string): LoadedParti
   for (const { path } of partition.files) {
     const target = join(storeFolder, path);
     mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
-    // A file of an earlier attempt may be incomplete.
-    rmSync(target, { force: true });
-    linkOrCopy(join(partition.folder, path), target);
+    const source = join(partition.folder, path);
+    if (!existsSync(source)) throw new Error(`${source} does not exist, although its record names it`);
+    // A file of an earlier attempt may be incomplete: it is replaced.
+    linkOrCopyFile(source, target);
     syncFolder(dirname(target));
   }
   writePartitionRecord(storeFolder, partition);
   return { ...partition, folder: storeFolder };
-}
-
-/** A link takes no space, but not over file systems. */
-function linkOrCopy(source: string, target: string): void {
-  if (!existsSync(source)) throw new Error(`${source} does not exist, although its record names it`);
-  try {
-    linkSync(source, target);
-  } catch {
-    copyFileSync(source, target);
-  }
 }
 
 /** Rows of one look-up. */

@@ -45,6 +45,8 @@ export type BlockList = Readonly<{
   place: (id: Id, place: BlockedPlace) => void;
   /** @returns Whether it was blocked. */
   unblock: (kind: BlockedKind, value: string) => boolean;
+  /** @param value - As in `BlockedEntry`. */
+  isBlocked: (kind: BlockedKind, value: string) => boolean;
   isBlockedId: (id: Id) => boolean;
   /** @param digest - SHA-256 of a payload, 32 bytes. */
   isBlockedDigest: (digest: Uint8Array) => boolean;
@@ -138,6 +140,7 @@ export function openBlockList(path: string, clock: Clock): BlockList {
     isBlockedWithin: (rootId, start, end) => withinRoot.get(rootId, start, end) !== undefined,
     isBlockedUnder: (dataRoot, start, end) => underRoot.get(dataRoot, start, end) !== undefined,
     unblock: (kind, value) => remove.run(kind, value).changes > 0,
+    isBlocked,
     isBlockedId: (id) => isBlocked("id", id),
     isBlockedDigest: (digest) => isBlocked("hash", encodeBase64url(digest)),
     isBlockedName: (name) => isBlocked("name", name),

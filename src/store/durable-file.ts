@@ -2,7 +2,17 @@
  * Durable file operations: synced folders, and small files that are replaced atomically.
  * @module
  */
-import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  copyFileSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { open } from "node:fs/promises";
 import { dirname } from "node:path";
 
@@ -41,5 +51,24 @@ export async function syncFolderLater(folder: string): Promise<void> {
     await handle.sync();
   } finally {
     await handle.close();
+  }
+}
+
+/**
+ * Links a file, which takes no space. Copies it to another file system, or when its owner forbids links. Replaces
+ * `target`.
+ *
+ * @throws Error from the system when the source cannot be read or the copy cannot be written.
+ */
+export function linkOrCopyFile(source: string, target: string): "linked" | "copied" {
+  // A copy must never be written into a link to its own source.
+  rmSync(target, { force: true });
+  try {
+    linkSync(source, target);
+    return "linked";
+  } catch {
+    // The copy fails with the reason, unless the reason is only that links are impossible here.
+    copyFileSync(source, target, constants.COPYFILE_FICLONE);
+    return "copied";
   }
 }

@@ -66,7 +66,7 @@ export function stepSpan(step: number, size: number): ByteSpan {
 }
 
 /** Disk space of a step on a file system with blocks of 4 KiB. */
-function stepCost(step: number, size: number): number {
+export function stepCost(step: number, size: number): number {
   const { start, end } = stepSpan(step, size);
   return Math.ceil((end - start) / 4_096) * 4_096;
 }
