@@ -16,7 +16,7 @@ import { createDocuments } from "../src/graphql/graphql-server.ts";
 import { writeAr } from "../src/graphql/shapes.ts";
 import { assert } from "../src/lib/assert.ts";
 import { openIndexReader } from "../src/store/index/index-reader.ts";
-import type { IndexReader, ItemRow, PageRow } from "../src/store/index/index-types.ts";
+import { allColumns, type IndexReader, type ItemRow, type PageRow } from "../src/store/index/index-types.ts";
 import { type IndexWriter, openIndexWriter } from "../src/store/index/index-writer.ts";
 import { type Bench, type BenchRow, type BenchSize, inOrder, type Outcome, perSecond, timed } from "./harness.ts";
 import { runLoad } from "./http-client.ts";
@@ -201,7 +201,7 @@ function objectsOf(reader: IndexReader): object {
   return {
     transactions: ({ after }: { after: string }) => {
       const place = readPlace(after);
-      const columns = { tags: true, ownerKey: true, parent: true, block: true };
+      const columns = allColumns;
       const { rows, hasNextPage } = reader.page({ after: place, order: "desc", limit: pageRows, columns });
       return {
         pageInfo: { hasNextPage },

@@ -13,7 +13,13 @@ import { addressOf, blockHashFromBytes, idFromBytes } from "../src/arweave/id.ts
 import type { Tag } from "../src/arweave/tags.ts";
 import { assert } from "../src/lib/assert.ts";
 import { openIndexReader } from "../src/store/index/index-reader.ts";
-import { type IndexReader, type ItemRow, type PagePlan, stableDepth } from "../src/store/index/index-types.ts";
+import {
+  allColumns,
+  type IndexReader,
+  type ItemRow,
+  type PagePlan,
+  stableDepth,
+} from "../src/store/index/index-types.ts";
 import { type IndexWriter, openIndexWriter } from "../src/store/index/index-writer.ts";
 import { type Bench, type BenchRow, type BenchSize, median, perSecond } from "./harness.ts";
 import { blockRow, transactionRow } from "./sample-rows.ts";
@@ -222,7 +228,7 @@ function equal(name: string, value: string) {
 }
 
 function measurePages(reader: IndexReader, items: number, queries: number): BenchRow[] {
-  const columns = { tags: true, ownerKey: false, parent: true, block: true };
+  const columns = { ...allColumns, ownerKey: false };
   return Object.entries(queriesOf).map(([name, filtersOf]) => {
     let found = 0;
     const times = Array.from({ length: queries }, (_, index) => {

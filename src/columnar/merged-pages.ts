@@ -8,7 +8,7 @@
  * @module
  */
 import { explainError, Failure } from "../failures.ts";
-import type { IndexReader, Page, PagePlan, PageRow } from "../store/index/index-types.ts";
+import { type IndexReader, noColumns, type Page, type PagePlan, type PageRow } from "../store/index/index-types.ts";
 import { isEmptyBounds, placeBounds } from "../store/index/page-plan.ts";
 import { compareHalves, packPlace, placeHigh, placeLow } from "../store/index/place.ts";
 import type { ColumnStore } from "./column-store.ts";
@@ -63,7 +63,7 @@ export function createMergedPages(index: MergedIndex, store: ColumnStore, signal
     count: async (plan, max) => {
       const indexed = index.count(plan, max);
       if (indexed === undefined) return undefined;
-      const stored = await find(plan, placeBounds(plan), max + 1 - indexed);
+      const stored = await find({ ...plan, columns: noColumns }, placeBounds(plan), max + 1 - indexed);
       const count = indexed + stored.length;
       return count > max ? undefined : count;
     },

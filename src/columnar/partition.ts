@@ -24,6 +24,7 @@ import {
 } from "./export-tables.ts";
 import { openParquetFile, type ParquetFile } from "./parquet-file.ts";
 import { createPostingList, type PostingList } from "./posting-list.ts";
+import { createPostingRuns, type PostingRuns } from "./posting-runs.ts";
 import { type ColumnBuilder, createBatchBuilder } from "./record-batch.ts";
 
 /** A range of heights, and how its files are written. */
@@ -101,24 +102,30 @@ async function writePartition(request: PartitionRequest, index: ExportRows): Pro
 }
 
 async function writeRows(
-  { skipL1Transactions, skipL1Tags }: PartitionRequest,
+  request: PartitionRequest,
   rows: Iterable<ExportRow>,
   { transactions, tags, postings }: Readonly<Record<"transactions" | "tags" | "postings", Sink>>,
 ): Promise<void> {
+  const { folder, skipL1Transactions, skipL1Tags } = request;
   const list = createPostingList();
+  const runs = createPostingRuns(join(folder, directoryOf("postings", request), "runs.part"));
   const addTransaction = createTransactionAdder(transactions.columns);
   const addTags = createTagWriter(tags);
-  for (const row of rows) {
-    const isItem = row.transaction === null;
-    if (isItem || !skipL1Transactions) {
-      addTransaction(row);
-      if (transactions.endRow()) await transactions.write();
-      if (list.isFull()) await writePostings(list, postings);
-      list.add(row);
+  try {
+    for (const row of rows) {
+      const isItem = row.transaction === null;
+      if (isItem || !skipL1Transactions) {
+        addTransaction(row);
+        if (transactions.endRow()) await transactions.write();
+        if (list.isFull()) runs.add(list.take());
+        list.add(row);
+      }
+      if (isItem || !skipL1Tags) await addTags(row);
     }
-    if (isItem || !skipL1Tags) await addTags(row);
+    await writePostings(list, runs, postings);
+  } finally {
+    runs.close();
   }
-  await writePostings(list, postings);
 }
 
 /** @returns Adds the tags of a row; a promise only when a batch was full. */
@@ -140,14 +147,15 @@ function createTagWriter(tags: Sink): (row: ExportRow) => Promise<void> | undefi
   return (row) => add(row, 0);
 }
 
-/** Writes the postings of a list as one sorted file. */
-async function writePostings(list: PostingList, postings: Sink): Promise<void> {
+/** Writes the postings of the runs and of the list in one order. Few postings need no file of runs. */
+async function writePostings(list: PostingList, runs: PostingRuns, postings: Sink): Promise<void> {
+  const isOneRun = runs.isEmpty();
+  if (!isOneRun) runs.add(list.take());
   const addPosting = createPostingAdder(postings.columns);
-  for (const posting of list.take()) {
+  for (const posting of isOneRun ? list.take() : runs.merged()) {
     addPosting(posting);
     if (postings.endRow()) await postings.write();
   }
-  await postings.endRun();
 }
 
 /** The rows of one table on their way into its files. */
@@ -157,8 +165,6 @@ type Sink = Readonly<{
   /** Ends a row. @returns Whether the rows must be written before the next one is added. */
   endRow: () => boolean;
   write: () => Promise<void>;
-  /** Completes the file, so that the next row begins another one. */
-  endRun: () => Promise<void>;
   finish: () => Promise<readonly ExportedFile[]>;
   discard: () => Promise<void>;
 }>;
@@ -182,7 +188,7 @@ function createSink(table: ExportTable, request: PartitionRequest, metadata: Rea
     await open.file.append(batch.take());
     rows += count;
   };
-  const endRun = async (): Promise<void> => {
+  const endFile = async (): Promise<void> => {
     await flush();
     if (open === undefined) return;
     const { file, path } = open;
@@ -193,15 +199,14 @@ function createSink(table: ExportTable, request: PartitionRequest, metadata: Rea
   };
   const writeBatch = async (): Promise<void> => {
     await flush();
-    if (rows >= rowsMax) await endRun();
+    if (rows >= rowsMax) await endFile();
   };
   return {
     columns: batch.columns,
     endRow: () => batch.endRow() || rows + batch.count() >= rowsMax,
     write: writeBatch,
-    endRun,
     finish: async () => {
-      await endRun();
+      await endFile();
       return files;
     },
     discard: async () => {

@@ -168,6 +168,11 @@ function columnsOf(names: ReadonlySet<string>): PageColumns {
     ownerKey: names.has("key"),
     parent: names.has("bundledIn") || names.has("parent"),
     block: names.has("block"),
+    target: names.has("recipient"),
+    anchor: names.has("anchor"),
+    size: names.has("data"),
+    signature: names.has("signature") || names.has("signatureType"),
+    ingestedAt: names.has("ingestedAt"),
   };
 }
 

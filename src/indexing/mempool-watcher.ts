@@ -13,7 +13,7 @@ import { decodeBase64url } from "../lib/base64url.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { type Loop, openLoop, type StepOutcome } from "../lib/loop.ts";
-import { type IndexReader, type PendingRow, transactionSignatureTypes } from "../store/index/index-types.ts";
+import { type IndexReader, noColumns, type PendingRow, transactionSignatureTypes } from "../store/index/index-types.ts";
 import type { IndexWriterCalls } from "../store/index/index-writer-calls.ts";
 import { pendingHeight } from "../store/index/place.ts";
 import type { FetchParts } from "./fetch-block.ts";
@@ -106,7 +106,7 @@ function loadHeld(options: MempoolOptions, watched: Watched): void {
 
 /** The newest pending transactions of the index, at most a page. */
 function pendingOf({ reader }: MempoolOptions): Id[] {
-  const columns = { tags: false, ownerKey: false, parent: false, block: false };
+  const columns = noColumns;
   const page = reader.page({ order: "desc", bundledIn: null, limit: pageRows, columns });
   return page.rows.filter(({ place }) => place.height === pendingHeight).map(({ id }) => id);
 }

@@ -21,7 +21,7 @@ import type { OpenContent } from "../content/open-content.ts";
 import { Failure } from "../failures.ts";
 import type { Clock } from "../lib/clock.ts";
 import { withDeadline } from "../lib/stop.ts";
-import type { IndexReader } from "../store/index/index-types.ts";
+import { type IndexReader, noColumns } from "../store/index/index-types.ts";
 import type { FindUnbundled, NestedItem } from "./nested-offsets.ts";
 import type { UploadStatus } from "./upload-rows.ts";
 
@@ -61,7 +61,7 @@ export function createUnbundledSearch({ reader, findStatus, open, clock }: Unbun
 
   const bundles = (): readonly Id[] => {
     if (clock() < listed.until) return listed.ids;
-    const columns = { tags: false, ownerKey: false, parent: false, block: false };
+    const columns = noColumns;
     const tags = [{ name: "Bundle-Format", values: ["binary"], op: "EQ" }] as const;
     const { rows } = reader.page({ tags, order: "desc", limit: bundlesMax, columns });
     const ids = rows.filter(({ kind }) => kind === "item").map(({ id }) => id);

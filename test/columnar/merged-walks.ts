@@ -89,7 +89,7 @@ export async function walkMerged(
     const { after: _after, ...whole } = plan;
     expect(await pages.count(whole, 100)).toBe(all > 100 ? undefined : all);
   }
-  expect(pruned).toBeGreaterThan(100);
+  expect(pruned).toBeGreaterThan(50);
   await store.close();
   rows.close();
   reader.close();

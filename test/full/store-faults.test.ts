@@ -5,12 +5,14 @@
  * strace makes the n-th call of a thread fail; FAULTS sets how many places are tried of each kind, SEED which.
  * @module
  */
+
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { systemClock } from "../../src/lib/clock.ts";
 import { openIndexReader } from "../../src/store/index/index-reader.ts";
+import { noColumns } from "../../src/store/index/index-types.ts";
 import { openIndexWriter } from "../../src/store/index/index-writer.ts";
 import { madeBytes } from "../chain/data-node.ts";
 import { killedRoot, killedRootBytes, openKilledExtents } from "../store/extents/killed-roots.ts";
@@ -61,7 +63,7 @@ function verifyIndex(folder: string, said: Lines): void {
   openIndexWriter(indexPath(folder), { clock: systemClock }).close();
   expect(inspectIndex(indexPath(folder)).faults).toEqual([]);
   const reader = openIndexReader(indexPath(folder));
-  const columns = { tags: false, ownerKey: false, parent: false, block: false };
+  const columns = noColumns;
   const rowsAt = (height: number) =>
     reader.count({ block: { min: height, max: height }, order: "asc", limit: 1, columns }, 1_000);
   const items = new Map<number, number>();

@@ -12,10 +12,8 @@ import {
   type TransactionsArguments,
 } from "../../src/graphql/page-query.ts";
 import type { RequestParameters } from "../../src/graphql/request-parameters.ts";
-import type { PageBlock, PageRow } from "../../src/store/index/index-types.ts";
+import { allColumns, type PageBlock, type PageRow } from "../../src/store/index/index-types.ts";
 import { createMemoryIndex, matches } from "./memory-index.ts";
-
-const allColumns = { tags: true, ownerKey: true, parent: true, block: true };
 
 /** Executes a request with graphql-js; `signatures` by id. Counts are those of fewer than a thousand rows. */
 export function executeByGraphqlJs(

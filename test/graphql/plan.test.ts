@@ -2,6 +2,7 @@
  * Arguments and the plans they become.
  * @module
  */
+
 import { describe, expect, test } from "bun:test";
 import { writeBlockCursor, writeTransactionCursor } from "../../src/graphql/cursor.ts";
 import {
@@ -10,10 +11,11 @@ import {
   readTransactionsPlan,
   type TransactionsArguments,
 } from "../../src/graphql/page-query.ts";
+import { noColumns } from "../../src/store/index/index-types.ts";
 import { pendingHeight } from "../../src/store/index/place.ts";
 import { addressOf, blockHashOf, idOf } from "./memory-index.ts";
 
-const columns = { tags: true, ownerKey: false, parent: false, block: true };
+const columns = { ...noColumns, tags: true, block: true };
 const none = { order: "desc", limit: 10, columns };
 const [a, b] = [idOf("a"), idOf("b")];
 const owner = addressOf("owner");

@@ -8,7 +8,7 @@ import { firstEntry, isBundleTags, readBundleCount, readBundleEntries } from "..
 import { checkItem } from "../../src/arweave/data-item.ts";
 import type { Id } from "../../src/arweave/id.ts";
 import { sha256 } from "../../src/lib/hash.ts";
-import type { IndexReader } from "../../src/store/index/index-types.ts";
+import { type IndexReader, noColumns } from "../../src/store/index/index-types.ts";
 import { chainTo, type ScriptedBlock } from "./scripted-chain.ts";
 
 /** One row that must be there. */
@@ -58,7 +58,7 @@ function itemsOf(bundle: Uint8Array, start: number, at: string, parent: Id, dept
 /** Compares an index with the chain: every row that must be there, and no other. */
 export function expectIndexToEqual(reader: IndexReader, tip: ScriptedBlock, from = 0): void {
   const expected = expectedRows(tip, from);
-  const columns = { tags: false, ownerKey: false, parent: true, block: true };
+  const columns = { ...noColumns, parent: true, block: true };
   const rows: ExpectedRow[] = [];
   let after: Parameters<IndexReader["page"]>[0]["after"];
   for (;;) {

@@ -235,13 +235,43 @@ export type TagPlan = Readonly<{ name: string; values: readonly string[]; op: "E
 /** Bounds, both inclusive. */
 export type Bounds = Readonly<{ min?: number; max?: number }>;
 
-/** Columns of a page that are costly to read; a column that is not selected is empty. */
+/** Columns of a page that are costly to read, in the index or a columnar store; others may be empty in the rows. */
 export type PageColumns = Readonly<{
   tags: boolean;
   ownerKey: boolean;
   parent: boolean;
   block: boolean;
+  target: boolean;
+  anchor: boolean;
+  size: boolean;
+  /** `signatureType` and `headerSize`. */
+  signature: boolean;
+  ingestedAt: boolean;
 }>;
+
+export const allColumns: PageColumns = {
+  tags: true,
+  ownerKey: true,
+  parent: true,
+  block: true,
+  target: true,
+  anchor: true,
+  size: true,
+  signature: true,
+  ingestedAt: true,
+};
+
+export const noColumns: PageColumns = {
+  tags: false,
+  ownerKey: false,
+  parent: false,
+  block: false,
+  target: false,
+  anchor: false,
+  size: false,
+  signature: false,
+  ingestedAt: false,
+};
 
 /**
  * Filters of a page. A row must match all filters; within one filter, any of its values.

@@ -94,6 +94,15 @@ export function placeOfPacked(packed: bigint, offset: number): Place {
   return placeOfHalves(Number(packed >> 31n), offset);
 }
 
+export function heightOfPacked(packed: bigint): number {
+  return Number(packed >> 41n);
+}
+
+/** Whether a packed place is that of a data item: that of a transaction has step 0. */
+export function isPackedItem(packed: bigint): boolean {
+  return (packed & 0x7fff_ffffn) !== 0n;
+}
+
 /** The place of the transaction that contains a place. */
 export function rootPlace({ height, txIndex }: Place): Place {
   return { height, txIndex, offset: -1 };

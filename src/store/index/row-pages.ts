@@ -17,7 +17,15 @@ import { assert } from "../../lib/assert.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { inSnapshot, prepareQuery, type Query } from "../sqlite.ts";
 import type { FilterKeys } from "./filter-key.ts";
-import type { Page, PageBlock, PageColumns, PagePlan, PageRow } from "./index-types.ts";
+import {
+  allColumns,
+  noColumns,
+  type Page,
+  type PageBlock,
+  type PageColumns,
+  type PagePlan,
+  type PageRow,
+} from "./index-types.ts";
 import { type CheckedRow, createPlanner, type PlaceRange, type Walk } from "./page-plan.ts";
 import {
   createWindowWalks,
@@ -40,9 +48,6 @@ export type Pages = Readonly<{
   row: (id: Id) => PageRow | undefined;
   count: (plan: PagePlan, max: number) => number | undefined;
 }>;
-
-const noColumns = { tags: false, ownerKey: false, parent: false, block: false } as const;
-const allColumns = { tags: true, ownerKey: true, parent: true, block: true } as const;
 
 export function createPages(db: Database, keys: FilterKeys, windows: WindowSizes): Pages {
   const planOf = createPlanner(db, keys);

@@ -4,7 +4,14 @@
  */
 import type { BlockHash, Id } from "../../../src/arweave/id.ts";
 import type { Tag } from "../../../src/arweave/tags.ts";
-import type { IndexReader, ItemRow, PagePlan, TagPlan, TransactionRow } from "../../../src/store/index/index-types.ts";
+import {
+  allColumns,
+  type IndexReader,
+  type ItemRow,
+  type PagePlan,
+  type TagPlan,
+  type TransactionRow,
+} from "../../../src/store/index/index-types.ts";
 import type { IndexWriter } from "../../../src/store/index/index-writer.ts";
 import type { Place } from "../../../src/store/index/place.ts";
 import type { Random } from "../../support/random.ts";
@@ -46,7 +53,6 @@ type State = {
 
 const tagNames = ["App-Name", "Type", "Content-Type", "Unix-Time"];
 const tagValues = ["a", "b", "c", "application/json", "image/png", "1700000000"];
-const noColumns = { tags: true, ownerKey: true, parent: true, block: true };
 
 /** Makes a fixture for an empty index. @param prunes - Whether steps prune items. */
 export function createFixture(
@@ -259,7 +265,7 @@ function planOf({ random, state, owners }: Parts): PagePlan {
     ...(random.chance(0.15) ? { ingestedAt: { min: seconds(), max: seconds() + 900 } } : {}),
     order: random.chance(0.5) ? "asc" : "desc",
     limit: 1 + random.below(random.chance(0.2) ? 400 : 40),
-    columns: noColumns,
+    columns: allColumns,
   };
 }
 

@@ -10,7 +10,13 @@ import type { Id } from "../../../src/arweave/id.ts";
 import { schemaFingerprint } from "../../../src/lib/schema-scripts.ts";
 import { openIndexReader } from "../../../src/store/index/index-reader.ts";
 import { indexMigrations } from "../../../src/store/index/index-schema.ts";
-import type { BlockRows, IndexReader, ItemRow, PagePlan } from "../../../src/store/index/index-types.ts";
+import {
+  allColumns,
+  type BlockRows,
+  type IndexReader,
+  type ItemRow,
+  type PagePlan,
+} from "../../../src/store/index/index-types.ts";
 import { openIndexWriter } from "../../../src/store/index/index-writer.ts";
 import { pendingPlace } from "../../../src/store/index/place.ts";
 import { partSizesDefault } from "../../../src/store/index/postings.ts";
@@ -26,7 +32,7 @@ const owner = ownerOf(random);
 const all: PagePlan = {
   order: "asc",
   limit: 1_000,
-  columns: { tags: true, ownerKey: true, parent: true, block: true },
+  columns: allColumns,
 };
 const bundle = { dataSize: 1_000_000, tags: [tagOf("Bundle-Format", "binary")] };
 const queueAll = (height: number, rows: readonly Readonly<{ txIndex: number; id: Id; dataSize: number }>[]) =>

@@ -2,8 +2,10 @@
  * A writer killed at any moment leaves an intact index with everything that was acknowledged.
  * @module
  */
+
 import { describe, expect, test } from "bun:test";
 import { openIndexReader } from "../../../src/store/index/index-reader.ts";
+import { noColumns } from "../../../src/store/index/index-types.ts";
 import { openIndexWriter } from "../../../src/store/index/index-writer.ts";
 import { inspectIndex } from "../../support/inspect-index.ts";
 import { createRandom } from "../../support/random.ts";
@@ -55,7 +57,7 @@ function checkSaid(path: string, said: readonly string[]): void {
   expect(tip).toBeGreaterThanOrEqual(height);
   expect(tip).toBeLessThanOrEqual(items === -1 ? height + 3 : height + 1);
   if (items > 0 && tip === height) {
-    const columns = { tags: false, ownerKey: false, parent: false, block: false };
+    const columns = noColumns;
     const plan = { block: { min: height, max: height }, order: "asc", limit: 1, columns } as const;
     expect(reader.count(plan, 10_000)).toBeGreaterThanOrEqual(20 + items);
   }

@@ -2,8 +2,10 @@
  * Locations of an id's bytes, and of all items within a span.
  * @module
  */
+
 import { describe, expect, test } from "bun:test";
 import { openBlockList } from "../../../src/store/block-list.ts";
+import { noColumns } from "../../../src/store/index/index-types.ts";
 import { createRandom } from "../../support/random.ts";
 import { growingChain } from "./growing-chain.ts";
 import { indexFile } from "./index-file.ts";
@@ -102,7 +104,7 @@ describe("locate", () => {
     file.writer.addItems({ bundle: root, rows: [child], nextEntry: 1, bundles: [nested] });
     expect(file.reader.locate(child.id)?.parentId).toBe(nested.id);
     expect(file.reader.row(child.id)?.parentId).toBe(nested.id);
-    const columns = { tags: false, ownerKey: false, parent: false, block: false };
+    const columns = noColumns;
     const page = file.reader.page({ bundledIn: [nested.id], order: "asc", limit: 5, columns });
     expect(page.rows.map(({ id }) => id)).toEqual([child.id]);
     expect(file.reader.itemsWithin(root, 2_000, 2_001, 10).map(({ id }) => id)).toEqual([nested.id]);

@@ -5,7 +5,7 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import type { Id } from "../../../src/arweave/id.ts";
-import type { PagePlan, PageRow } from "../../../src/store/index/index-types.ts";
+import { allColumns, noColumns, type PagePlan, type PageRow } from "../../../src/store/index/index-types.ts";
 import { createRandom } from "../../support/random.ts";
 import { growingChain } from "./growing-chain.ts";
 import { type IndexFile, indexFile } from "./index-file.ts";
@@ -13,7 +13,7 @@ import { bundleOf, idOf, itemOf, ownerOf, pendingOf, tagOf } from "./rows-of.ts"
 
 const random = createRandom(3);
 const owners = [ownerOf(random), ownerOf(random)] as const;
-const columns = { tags: true, ownerKey: true, parent: true, block: true };
+const columns = allColumns;
 
 function walk(file: IndexFile, plan: Omit<PagePlan, "columns">): PageRow[] {
   const rows: PageRow[] = [];
@@ -88,7 +88,7 @@ describe("page", () => {
         ingestedAt: 1_700_000_000,
       },
     ]);
-    const none = { tags: false, ownerKey: false, parent: false, block: false };
+    const none = noColumns;
     expect(file.reader.page({ ...plan, columns: none }).rows[0]).toMatchObject({
       tags: [],
       ownerKey: "",

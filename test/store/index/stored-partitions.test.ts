@@ -5,7 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Id } from "../../../src/arweave/id.ts";
 import { blockHashBytes } from "../../../src/arweave/id.ts";
-import type { ItemRow } from "../../../src/store/index/index-types.ts";
+import { allColumns, type ItemRow } from "../../../src/store/index/index-types.ts";
 import { type Place, placeHigh, placeLow } from "../../../src/store/index/place.ts";
 import { createRandom } from "../../support/random.ts";
 import { growingChain } from "./growing-chain.ts";
@@ -15,7 +15,7 @@ import { bundleOf, hashOf, idOf, itemOf, ownerOf, pendingOf } from "./rows-of.ts
 const random = createRandom(11);
 const owner = ownerOf(random);
 const bundle = { dataSize: 1_000_000 };
-const columns = { tags: true, ownerKey: true, parent: true, block: true };
+const columns = allColumns;
 const queueAll = (height: number, rows: readonly Readonly<{ txIndex: number; id: Id; dataSize: number }>[]) =>
   rows.map(({ txIndex, id, dataSize }) => bundleOf({ height, txIndex, offset: -1 }, id, dataSize));
 const item = (height: number, offset: number, given: Partial<ItemRow> = {}): ItemRow =>

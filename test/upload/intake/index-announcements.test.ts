@@ -10,7 +10,7 @@ import { join } from "node:path";
 import type { Id } from "../../../src/arweave/id.ts";
 import { createLog } from "../../../src/lib/log.ts";
 import { openIndexReader } from "../../../src/store/index/index-reader.ts";
-import type { IndexReader, PendingRow } from "../../../src/store/index/index-types.ts";
+import { type IndexReader, noColumns, type PendingRow } from "../../../src/store/index/index-types.ts";
 import { type IndexWriter, openIndexWriter } from "../../../src/store/index/index-writer.ts";
 import { pendingHeight } from "../../../src/store/index/place.ts";
 import {
@@ -29,7 +29,7 @@ import {
 } from "../pipeline/bundle-fixture.ts";
 
 const never = new AbortController().signal;
-const columns = { tags: true, ownerKey: true, parent: false, block: false };
+const columns = { ...noColumns, tags: true, ownerKey: true };
 
 let fixture: BundleFixture;
 let folder: string;

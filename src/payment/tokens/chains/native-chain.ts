@@ -15,7 +15,7 @@ import { Failure } from "../../../failures.ts";
 import { type Clock, unixSeconds } from "../../../lib/clock.ts";
 import { type Fault, fault } from "../../../lib/http-client.ts";
 import { isJsonObject, readJson, writeJson } from "../../../lib/json.ts";
-import type { IndexReader } from "../../../store/index/index-types.ts";
+import { type IndexReader, noColumns } from "../../../store/index/index-types.ts";
 import { readAddress } from "../../addresses.ts";
 import {
   beginningOf,
@@ -51,8 +51,6 @@ const lateBlocks = 50;
 const slackSeconds = 5;
 
 const base64urlAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
-const noColumns = { tags: false, ownerKey: false, parent: false, block: false } as const;
 
 /** The content of a payment. */
 type Statement = Readonly<{
