@@ -2,9 +2,9 @@
  * Rows of a columnar store by the filters of a page, in place order.
  *
  * Candidates are places from `postings`, of which several groups of keys are intersected; their rows are then read from
- * `transactions` and `tags` and checked, because keys are hashes. Heights are read in windows that grow as the candidates
- * found so far require: a frequent tag ends in the first window, and a rare one needs few of them. The SQL is what DuckDB
- * and ClickHouse share.
+ * `transactions` and `tags` and checked, because keys are hashes. Heights are read in windows that grow as the
+ * candidates found so far require: a frequent tag ends in the first window, and a rare one needs few of them. The SQL
+ * is what DuckDB and ClickHouse share.
  * Source: docs/reference/columnar.md.
  * @module
  */
