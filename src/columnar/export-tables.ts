@@ -86,8 +86,8 @@ export const exportColumns: Readonly<Record<ExportTable, readonly Column[]>> = {
 export const columnEncodings: Readonly<Record<ExportTable, Readonly<Record<string, ColumnEncoding>>>> = {
   blocks: { indep_hash: "plain", previous_block: "plain", nonce: "plain", hash: "plain" },
   transactions: {
-    id: "plain",
-    anchor: "plain",
+    id: "delta length",
+    anchor: "delta length",
     data_root: "plain",
     offset: "delta",
     data_offset: "delta",
@@ -116,9 +116,6 @@ export const rowGroupRows: Readonly<Record<ExportTable, number>> = {
   tags: 20_000,
   postings: 30_000,
 };
-
-/** Keys above this size are not exported: an RSA key is in the transaction that it signs. Bytes. */
-const exportedKeyBytesMax = 64;
 
 /** Adds the values of a row to the columns of its table, in their order. */
 export type AddRow<Row> = (row: Row) => void;
@@ -194,7 +191,7 @@ function createItemAdder(columns: readonly ColumnBuilder[]): AddRow<ExportRow> {
     dataOffset?.number(start + headerSize);
     ownerOffset?.number(signatureStart + layout.signatureSize);
     ownerSize?.number(layout.ownerSize);
-    addBytes(owner, ownerKey.length <= exportedKeyBytesMax ? ownerKey : null);
+    addBytes(owner, ownerKey);
     signatureOffset?.number(signatureStart);
     signatureSize?.number(layout.signatureSize);
     type?.number(signatureType);

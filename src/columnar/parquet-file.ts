@@ -77,9 +77,11 @@ export async function openParquetFile(path: string, options: ParquetFileOptions)
   let isOpen = true;
   return {
     append: async (batch) => {
-      for (const wasm of ParquetTable.fromIPCStream(tableToIPC(new Table([batch]), "stream")).recordBatches()) {
-        await Promise.race([input.write(wasm), written]);
-      }
+      const table = ParquetTable.fromIPCStream(tableToIPC(new Table([batch]), "stream"));
+      const wasmBatches = table.recordBatches();
+      // The batches have their own references. Memory of an object that is not freed grows until a garbage collection.
+      table.free();
+      for (const wasm of wasmBatches) await Promise.race([input.write(wasm), written]);
     },
     finish: async () => {
       await Promise.race([input.close(), written]);

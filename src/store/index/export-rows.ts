@@ -44,7 +44,8 @@ export type ExportRow = Readonly<{
   /** Unix seconds. */
   ingestedAt: number;
   ownerAddress: Uint8Array;
-  ownerKey: Uint8Array;
+  /** Null above 64 bytes: a longer key is in the item or transaction that it signs. */
+  ownerKey: Uint8Array | null;
   /** Only for a data item: the containing item or transaction, and the offset of its payload. */
   parent: Readonly<{ id: Uint8Array; payloadStart: number }> | null;
   /** Only for a data item. */
@@ -68,6 +69,11 @@ export type ExportRows = Readonly<{
 const rowsPerStep = 2_000;
 
 const cacheBytes = 16 * 2 ** 20;
+
+const keyBytesMax = 64;
+
+/** Owners in memory, of about 200 bytes each. */
+const cachedOwnersMax = 50_000;
 
 /** @throws Error when the file does not exist, or is damaged in its first pages. */
 export function openExportRows(path: string): ExportRows {
@@ -114,30 +120,24 @@ type StoredItem = Readonly<{
   parent: number | null;
   tags: Uint8Array;
   ingested: number;
-  address: Uint8Array;
-  key: Uint8Array;
-  format: number | null;
-  quantity: string | null;
-  reward: string | null;
-  dataRoot: Uint8Array | null;
+  owner: number;
 }>;
 
 function createRows(db: Database): ExportRows["rows"] {
   const step = prepareQuery<StoredItem>(
     db,
-    `SELECT i.n >> 31 AS high, i.n & 0x7fffffff AS low, i.fine, i.id, i.target, i.anchor, i.head, i.size, i.sig,
-       i.parent, i.tags, i.ingested, o.address, o.key, t.format, t.quantity, t.reward, t.data_root AS dataRoot
-     FROM items i JOIN owners o USING (owner) LEFT JOIN transactions t ON i.sig < 0 AND t.n = i.n
-     WHERE i.n > ? AND i.n < ? ORDER BY i.n LIMIT ?`,
+    `SELECT n >> 31 AS high, n & 0x7fffffff AS low, fine, id, target, anchor, head, size, sig, parent, tags, ingested,
+       owner
+     FROM items WHERE n > ? AND n < ? ORDER BY n LIMIT ?`,
   );
-  const parentOf = createParents(db);
+  const lookUps = { owner: createOwners(db), parent: createParents(db), transaction: createTransactions(db) };
   return function* (start, end) {
     // `after` is exclusive, so it begins below the smallest rowid of the first height.
     let after = packHeight(start) - 1n;
     const below = packHeight(end + 1);
     for (;;) {
       const found = step.all(after, below, rowsPerStep);
-      for (const row of found) yield exportRow(row, parentOf);
+      for (const row of found) yield exportRow(row, lookUps);
       const last = found.at(-1);
       if (last === undefined || found.length < rowsPerStep) return;
       after = (BigInt(last.high) << 31n) | BigInt(last.low);
@@ -145,11 +145,19 @@ function createRows(db: Database): ExportRows["rows"] {
   };
 }
 
+type LookUps = Readonly<{
+  owner: (owner: number) => Owner;
+  parent: (high: number, parent: number | null) => Parent;
+  transaction: (high: number) => ExportRow["transaction"];
+}>;
+
+type Owner = Readonly<{ address: Uint8Array; key: Uint8Array | null }>;
 type Parent = Readonly<{ id: Uint8Array; payloadStart: number }>;
 
-function exportRow(row: StoredItem, parentOf: (high: number, parent: number | null) => Parent): ExportRow {
+function exportRow(row: StoredItem, { owner, parent, transaction }: LookUps): ExportRow {
   const isItem = row.sig > 0;
-  const { id, target, anchor, tags, ingested, address, key } = row;
+  const { id, target, anchor, tags, ingested } = row;
+  const { address, key } = owner(row.owner);
   return {
     ...(isItem ? placeOfRow(row) : placeOfHalves(row.high, -1)),
     id,
@@ -162,17 +170,38 @@ function exportRow(row: StoredItem, parentOf: (high: number, parent: number | nu
     ingestedAt: ingested,
     ownerAddress: address,
     ownerKey: key,
-    parent: isItem ? parentOf(row.high, row.parent) : null,
-    rootId: isItem ? parentOf(row.high, null).id : null,
-    transaction:
-      isItem || row.format === null
-        ? null
-        : {
-            format: row.format,
-            quantity: BigInt(row.quantity ?? "0"),
-            reward: BigInt(row.reward ?? "0"),
-            dataRoot: row.dataRoot,
-          },
+    parent: isItem ? parent(row.high, row.parent) : null,
+    rootId: isItem ? parent(row.high, null).id : null,
+    transaction: isItem ? null : transaction(row.high),
+  };
+}
+
+/** Looks up owners. They are never changed or removed, and most rows share them, so results are cached. */
+function createOwners(db: Database): LookUps["owner"] {
+  const find = prepareQuery<Owner>(
+    db,
+    `SELECT address, CASE WHEN length(key) <= ${keyBytesMax} THEN key END AS key FROM owners WHERE owner = ?`,
+  );
+  const cached = new Map<number, Owner>();
+  return (owner) => {
+    const known = cached.get(owner);
+    if (known !== undefined) return known;
+    const found = find.get(owner);
+    if (found === undefined) throw new Error(`the index has no owner ${owner}`);
+    if (cached.size === cachedOwnersMax) cached.clear();
+    cached.set(owner, found);
+    return found;
+  };
+}
+
+function createTransactions(db: Database): LookUps["transaction"] {
+  const find = prepareQuery<{ format: number; quantity: string; reward: string; dataRoot: Uint8Array | null }>(
+    db,
+    "SELECT format, quantity, reward, data_root AS dataRoot FROM transactions WHERE n = ? << 31",
+  );
+  return (high) => {
+    const found = find.get(high);
+    return found === undefined ? null : { ...found, quantity: BigInt(found.quantity), reward: BigInt(found.reward) };
   };
 }
 
