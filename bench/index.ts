@@ -31,6 +31,8 @@ const sizes: Readonly<Record<BenchSize, { items: number; batch: number; queries:
 
 const itemBytes = 1_024;
 const itemsPerBlock = 50_000;
+/** Of the first item. */
+export const firstHeight = 1_000_000;
 
 /** Measures rows per second, bytes per item, and latencies of pages. */
 export const indexBench: Bench = {
@@ -103,7 +105,7 @@ export function fillIndex(path: string, items: number, batch: number) {
 }
 
 function heightOf(number: number): number {
-  return 1_000_000 + Math.floor(number / itemsPerBlock);
+  return firstHeight + Math.floor(number / itemsPerBlock);
 }
 
 function addBlock(writer: IndexWriter, height: number): void {

@@ -68,7 +68,7 @@ const bundleTimeoutMs = 10 * 60_000;
 const jobsWaitingMax = 1_024;
 
 /** Number of threads of each pool that WORKER_THREADS sizes. */
-function workerCount(config: Config): number {
+export function workerCount(config: Config): number {
   return config.WORKER_THREADS === 0 ? availableParallelism() : config.WORKER_THREADS;
 }
 
@@ -93,7 +93,7 @@ export function openThreads(config: Config, closers: Closers): Threads {
       threads: Math.max(1, config.QUERY_THREADS),
       timeoutMs: config.QUERY_TIMEOUT_MS + queryGraceMs,
     }),
-    export: openExportThread(),
+    export: openExportThreads(1),
   };
   for (const [name, pool] of Object.entries(threads)) closers.add(`threads of ${name}`, pool.close);
   return threads;
@@ -104,9 +104,9 @@ export function loadsOf(threads: Threads, what: "open" | "threads"): Readonly<Re
   return Object.fromEntries(Object.entries(threads).map(([name, pool]) => [name, pool.load()[what]]));
 }
 
-/** Opens the pool of exports; its thread starts with its first job. */
-export function openExportThread(): Pool<Workers["export"]> {
-  return openPool({ entry: "export", threads: 1, queueMax: jobsWaitingMax, idleMs, timeoutMs: partitionTimeoutMs });
+/** Opens the pool of exports; its threads start with their first job. */
+export function openExportThreads(threads: number): Pool<Workers["export"]> {
+  return openPool({ entry: "export", threads, queueMax: jobsWaitingMax, idleMs, timeoutMs: partitionTimeoutMs });
 }
 
 /** The calls of an export over one index. */

@@ -6,7 +6,7 @@
 import { resolve } from "node:path";
 import { exitCodes, misuse } from "../app/complaints.ts";
 import { existingDataFolder } from "../app/data-folder.ts";
-import { createPartitionWriter, openExportThread } from "../app/threads.ts";
+import { createPartitionWriter, openExportThreads, workerCount } from "../app/threads.ts";
 import { type ExportResult, runExport } from "../columnar/export-run.ts";
 import type { Config } from "../config/settings.ts";
 import { systemClock } from "../lib/clock.ts";
@@ -32,6 +32,9 @@ export type ExportOptions = Readonly<{
 const heightMax = 2 ** 22 - 2;
 const partitionDefault = "1000";
 
+/** A thread takes up to 300 MiB. */
+const threadsMax = 2;
+
 /** Runs the export and prints its result. @returns The exit code. */
 export async function runExportCommand(config: Config, options: ExportOptions): Promise<number> {
   const { index } = existingDataFolder(config.DATA_DIR);
@@ -50,7 +53,8 @@ export async function runExportCommand(config: Config, options: ExportOptions): 
     skipL1Tags: options.itemsOnly,
   };
   if (run.endHeight < run.startHeight) throw misuse("--to must not be below --from");
-  const pool = openExportThread();
+  const threads = Math.min(threadsMax, workerCount(config));
+  const pool = openExportThreads(threads);
   const stop = new AbortController();
   const bar = createBar(errorScreen(), systemClock);
   const onInterrupt = () => stop.abort(new Error("stopped; run the command again to continue"));
@@ -60,6 +64,7 @@ export async function runExportCommand(config: Config, options: ExportOptions): 
       writer: createPartitionWriter(pool, index, stop.signal),
       clock: systemClock,
       signal: stop.signal,
+      partitionsAtOnce: threads,
       onProgress: ({ heights, heightsDone, rows }) =>
         bar.show(heightsDone / heights, `exporting ${heightsDone} of ${heights} heights, ${countText(rows, "row")}`),
     });

@@ -8,7 +8,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "../lib/clock.ts";
 import { isJsonObject, readJson } from "../lib/json.ts";
 import { replaceFile } from "../store/durable-file.ts";
-import { type ExportedFile, type PartitionRequest, writtenPartitions } from "./partition.ts";
+import { type ExportedFile, type PartitionHeights, type PartitionRequest, writtenPartitions } from "./partition.ts";
 
 /** An export request. */
 export type ExportRun = Omit<PartitionRequest, "start" | "end" | "runId"> &
@@ -39,6 +39,8 @@ export type ExportRunParts = Readonly<{
   writer: PartitionWriter;
   clock: Clock;
   signal: AbortSignal;
+  /** Partitions that are written at the same time; by default 1. */
+  partitionsAtOnce?: number;
   /** Called after each partition. */
   onProgress?: (progress: ExportProgress) => void;
 }>;
@@ -52,7 +54,7 @@ export type ExportRunParts = Readonly<{
  *   be written; the signal's reason.
  */
 export async function runExport(run: ExportRun, parts: ExportRunParts): Promise<ExportResult> {
-  const { writer, clock, signal, onProgress } = parts;
+  const { writer, clock, signal, partitionsAtOnce = 1, onProgress } = parts;
   const { startHeight, heightPartitionSize, endHeight: requestedEnd, ...files } = run;
   const stable = await writer.stableHeight();
   const endHeight = Math.min(requestedEnd, stable);
@@ -62,20 +64,31 @@ export async function runExport(run: ExportRun, parts: ExportRunParts): Promise<
   checkOverlap(run, endHeight);
   const runId = beginRun(run, clock);
   let progress: ExportProgress = { heights: endHeight - startHeight + 1, heightsDone: 0, files: 0, rows: 0 };
-  for (let start = startHeight; start <= endHeight; start += heightPartitionSize) {
-    signal.throwIfAborted();
-    const end = Math.min(start + heightPartitionSize - 1, endHeight);
-    const written = (await writer.write({ ...files, runId, start, end })) ?? [];
-    progress = {
-      ...progress,
-      heightsDone: end - startHeight + 1,
-      files: progress.files + written.length,
-      rows: progress.rows + written.reduce((sum, { rows }) => sum + rows, 0),
-    };
-    onProgress?.(progress);
-  }
+  const partitions = partitionsOf(startHeight, endHeight, heightPartitionSize);
+  /** Takes partitions until none is left. An error ends the iterator, so that no other partition is begun. */
+  const writePartitions = async (): Promise<void> => {
+    for (const { start, end } of partitions) {
+      signal.throwIfAborted();
+      const written = (await writer.write({ ...files, runId, start, end })) ?? [];
+      progress = {
+        ...progress,
+        heightsDone: progress.heightsDone + end - start + 1,
+        files: progress.files + written.length,
+        rows: progress.rows + written.reduce((sum, { rows }) => sum + rows, 0),
+      };
+      onProgress?.(progress);
+    }
+  };
+  const results = await Promise.allSettled(Array.from({ length: partitionsAtOnce }, writePartitions));
+  for (const result of results) if (result.status === "rejected") throw result.reason;
   rmSync(runPath(run.folder));
   return { ...progress, endHeight };
+}
+
+function* partitionsOf(startHeight: number, endHeight: number, size: number): Generator<PartitionHeights> {
+  for (let start = startHeight; start <= endHeight; start += size) {
+    yield { start, end: Math.min(start + size - 1, endHeight) };
+  }
 }
 
 /** A partition of the folder that is partly within the new ones would leave rows in two files. */

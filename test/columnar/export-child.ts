@@ -13,4 +13,7 @@ const writer = {
   write: (request: Parameters<typeof exportPartition>[0]["request"]) => exportPartition({ indexPath, request }),
 };
 process.stdout.write("started\n");
-await runExport({ ...files, ...heights }, { writer, clock: () => Date.now(), signal: new AbortController().signal });
+await runExport(
+  { ...files, ...heights },
+  { writer, clock: () => Date.now(), signal: new AbortController().signal, partitionsAtOnce: 2 },
+);

@@ -238,13 +238,14 @@ describe("writing a partition again", () => {
   });
 });
 
-describe("an export of several partitions", () => {
+describe.each([1, 3])("an export of several partitions, %d at once,", (partitionsAtOnce) => {
   const partsOf = (nowMs = 0) => ({
     writer: {
       stableHeight: async () => chain.index.stableHeight(),
       write: (request: PartitionRequest) => exportPartition(request, chain.index),
     },
     clock: () => nowMs,
+    partitionsAtOnce,
     signal: new AbortController().signal,
   });
   const runOf = (folder: string) => {
@@ -305,6 +306,22 @@ describe("an export of several partitions", () => {
     expect(await exportTo({ endHeight: 104 })).toBe(overlap(100, 109));
     expect(await exportTo({ heightPartitionSize: 15 })).toBe(overlap(110, 119));
     expect(await exportTo({ heightPartitionSize: 20 })).toMatchObject({ endHeight: chain.end });
+  });
+
+  test("begins no partition after an error", async () => {
+    using folder = temporaryFolder();
+    const begun: number[] = [];
+    const write = async ({ start }: PartitionRequest): Promise<undefined> => {
+      begun.push(start);
+      await Bun.sleep(0);
+      if (start === 100) throw new Error("disk full");
+    };
+    const parts = partsOf();
+    const failing = { ...parts, writer: { ...parts.writer, write } };
+    expect(await runExport(runOf(folder.path), failing).catch(String)).toBe("Error: disk full");
+    expect(begun).toEqual([100, 110, 120].slice(0, partitionsAtOnce));
+    const { heightsDone } = await runExport(runOf(folder.path), parts);
+    expect(heightsDone).toBe(chain.end - 99);
   });
 
   test("of heights that may all be rolled back fails with the highest final one", async () => {
