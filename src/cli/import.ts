@@ -44,6 +44,7 @@ export async function runImport(config: Config, options: ImportOptions): Promise
     const result = await importFolder(resolve(options.folder), {
       store,
       storeFolder: data.columnar,
+      libraryFolder: data.libraries,
       reader,
       index,
       signal: stop.signal,
@@ -67,6 +68,8 @@ export async function runImport(config: Config, options: ImportOptions): Promise
   }
 }
 
-function reportText({ partitions, rows, items }: ImportProgress): string {
-  return `imported ${countText(partitions, "partition")}: ${countText(rows, "row")}, ${countText(items, "new item")}\n`;
+function reportText({ partitions, rows, items, leftOut }: ImportProgress): string {
+  const imported = `imported ${countText(partitions, "partition")}: ${countText(rows, "row")}, ${countText(items, "new item")}\n`;
+  const reason = "the files do not state where it is in its transaction, or its type of signature is not known";
+  return leftOut === 0 ? imported : `${imported}left out ${countText(leftOut, "item")}: ${reason}\n`;
 }

@@ -134,7 +134,8 @@ async function importInto(data: DataFolder, store: ColumnStore, signal: AbortSig
   const index = openIndexWriter(data.index, { clock: systemClock });
   const reader = openIndexReader(data.index);
   try {
-    return await importFolder(data.columnar, { store, storeFolder: data.columnar, reader, index, signal });
+    const folders = { storeFolder: data.columnar, libraryFolder: data.libraries };
+    return await importFolder(data.columnar, { ...folders, store, reader, index, signal });
   } finally {
     reader.close();
     index.close();

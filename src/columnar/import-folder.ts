@@ -13,6 +13,7 @@ import { linkOrCopyFile, syncFolder } from "../store/durable-file.ts";
 import type { IndexReader } from "../store/index/index-types.ts";
 import type { IndexWriter } from "../store/index/index-writer.ts";
 import { packHeight } from "../store/index/place.ts";
+import { type ForeignPartition, foreignPartitions, openForeignFiles } from "./ar-io-node-files.ts";
 import type { ColumnStore } from "./column-store.ts";
 import {
   type LoadedPartition,
@@ -28,6 +29,8 @@ export type ImportParts = Readonly<{
   store: ColumnStore;
   /** The folder of the store. */
   storeFolder: string;
+  /** Where a binary writes the library of DuckDB, which reads exports of ar-io-node. */
+  libraryFolder: string;
   reader: Pick<IndexReader, "storedPartitions" | "heightsWithItems" | "placeOf">;
   index: Pick<IndexWriter, "addStoredPartition">;
   signal: AbortSignal;
@@ -42,28 +45,59 @@ export type ImportProgress = Readonly<{
   rows: number;
   /** Data items that are listed from now on, and were not before. */
   items: number;
+  /** Data items of an ar-io-node without a place or with an unknown type of signature: they are not imported. */
+  leftOut: number;
 }>;
 
 /**
- * Imports all partitions of a folder that the index has not recorded.
+ * Imports all partitions of a folder that the index has not recorded: of this program, or of an ar-io-node.
  *
  * @throws Error when the folder has none, a file differs from its record, heights overlap with recorded ones, or the
  *   chain has another block at the end of a partition; the signal's reason.
  */
 export async function importFolder(folder: string, parts: ImportParts): Promise<ImportProgress> {
   const found = writtenPartitions(folder);
-  if (found.length === 0) throw new Error(`${folder} has no exported partitions`);
-  let progress: ImportProgress = { partitions: found.length, partitionsDone: 0, rows: 0, items: 0 };
+  if (found.length > 0) {
+    const take = async (heights: PartitionHeights) => ({
+      partition: takeFiles(readPartition(folder, heights), parts.storeFolder),
+      leftOut: 0,
+    });
+    return importAll(found, take, parts);
+  }
+  const foreign = foreignPartitions(folder);
+  if (foreign.length === 0) throw new Error(`${folder} has no exported partitions`);
+  const files = await openForeignFiles(folder, parts);
+  try {
+    const take = async (partition: ForeignPartition) => {
+      const leftOut = await files.convert(partition, parts.signal);
+      return { partition: readPartition(parts.storeFolder, partition), leftOut };
+    };
+    return await importAll(foreign, take, parts);
+  } finally {
+    files.close();
+  }
+}
+
+/** Puts a partition into the folder of the store. */
+type TakePartition<Heights> = (heights: Heights) => Promise<Readonly<{ partition: LoadedPartition; leftOut: number }>>;
+
+async function importAll<Heights extends PartitionHeights>(
+  found: readonly Heights[],
+  take: TakePartition<Heights>,
+  parts: ImportParts,
+): Promise<ImportProgress> {
+  let progress: ImportProgress = { partitions: found.length, partitionsDone: 0, rows: 0, items: 0, leftOut: 0 };
   for (const heights of found) {
     parts.signal.throwIfAborted();
     const added = isRecorded(parts.reader, heights)
-      ? { rows: 0, items: 0 }
-      : await importPartition(folder, heights, parts);
+      ? { rows: 0, items: 0, leftOut: 0 }
+      : await importPartition(heights, take, parts);
     progress = {
       ...progress,
       partitionsDone: progress.partitionsDone + 1,
       rows: progress.rows + added.rows,
       items: progress.items + added.items,
+      leftOut: progress.leftOut + added.leftOut,
     };
     parts.onProgress?.(progress);
   }
@@ -74,23 +108,23 @@ function isRecorded({ storedPartitions }: ImportParts["reader"], { start, end }:
   return storedPartitions.heights().some(({ first, last }) => first === start && last === end);
 }
 
-async function importPartition(
-  folder: string,
-  heights: PartitionHeights,
-  { store, storeFolder, reader, index, signal }: ImportParts,
-): Promise<Readonly<{ rows: number; items: number }>> {
+async function importPartition<Heights extends PartitionHeights>(
+  heights: Heights,
+  take: TakePartition<Heights>,
+  { store, reader, index, signal }: ImportParts,
+): Promise<Readonly<{ rows: number; items: number; leftOut: number }>> {
   const { start, end } = heights;
   const overlap = reader.storedPartitions.heights().find(({ first, last }) => first <= end && last >= start);
   if (overlap !== undefined)
     throw new Error(`heights ${start} to ${end} overlap with ${overlap.first} to ${overlap.last}, which the store has`);
-  const partition = takeFiles(readPartition(folder, heights), storeFolder);
+  const { partition, leftOut } = await take(heights);
   await store.load(partition, signal);
   const hash = await lastBlockOf(store, end, signal);
   const items = await countNewItems(heights, { store, reader, signal });
   const lastBlock = hash === undefined ? null : new Uint8Array(Buffer.from(hash, "hex"));
   if (!index.addStoredPartition({ first: start, last: end, lastBlock, foreignItems: items }))
     throw new Error(`heights ${start} to ${end} end with another block than the chain that this gateway follows`);
-  return { rows: partition.files.reduce((sum, { rows }) => sum + rows, 0), items };
+  return { rows: partition.files.reduce((sum, { rows }) => sum + rows, 0), items, leftOut };
 }
 
 /** Puts the files of a partition into the folder of the store, and its record last. */

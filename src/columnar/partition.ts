@@ -10,7 +10,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } fr
 import { join } from "node:path";
 import { isJsonArray, isJsonObject, type JsonValue, readJson } from "../lib/json.ts";
 import { replaceFile } from "../store/durable-file.ts";
-import type { ExportRow, ExportRows } from "../store/index/export-rows.ts";
+import type { ExportBlock, ExportRow, ExportRows } from "../store/index/export-rows.ts";
 import {
   columnEncodings,
   createBlockAdder,
@@ -59,16 +59,35 @@ const schemaVersion = "2";
  *
  * @returns Its files; undefined when the run had written it.
  */
-export async function exportPartition(
+export function exportPartition(
   request: PartitionRequest,
-  index: ExportRows,
+  index: Pick<ExportRows, "blocks" | "rows">,
 ): Promise<readonly ExportedFile[] | undefined> {
-  const files = isWritten(request) ? undefined : await writePartition(request, index);
+  return convertPartition(request, {
+    blocks: async (start, end) => index.blocks(start, end),
+    batches: (start, end) => [index.rows(start, end)],
+  });
+}
+
+/** The rows of a partition. */
+export type PartitionSource = Readonly<{
+  /** By height. */
+  blocks: (start: number, end: number) => Promise<readonly ExportBlock[]>;
+  /** In place order; batches are read as they are needed. */
+  batches: (start: number, end: number) => Iterable<Iterable<ExportRow>> | AsyncIterable<Iterable<ExportRow>>;
+}>;
+
+/** Writes a partition from another source than the index; otherwise as `exportPartition`. */
+export async function convertPartition(
+  request: PartitionRequest,
+  source: PartitionSource,
+): Promise<readonly ExportedFile[] | undefined> {
+  const files = isWritten(request) ? undefined : await writePartition(request, source);
   removeReplaced(request);
   return files;
 }
 
-async function writePartition(request: PartitionRequest, index: ExportRows): Promise<readonly ExportedFile[]> {
+async function writePartition(request: PartitionRequest, source: PartitionSource): Promise<readonly ExportedFile[]> {
   const { folder, start, end } = request;
   for (const table of exportTables) {
     const directory = join(folder, directoryOf(table, request));
@@ -77,7 +96,7 @@ async function writePartition(request: PartitionRequest, index: ExportRows): Pro
       if (name.endsWith(".part")) rmSync(join(directory, name));
     }
   }
-  const blocks = index.blocks(start, end);
+  const blocks = await source.blocks(start, end);
   const metadata = {
     "cairn.schema": schemaVersion,
     "cairn.heights": `${start}-${end}`,
@@ -91,7 +110,7 @@ async function writePartition(request: PartitionRequest, index: ExportRows): Pro
       addBlock(block);
       if (blockSink.endRow()) await blockSink.write();
     }
-    await writeRows(request, index.rows(start, end), { transactions, tags, postings });
+    await writeRows(request, source.batches(start, end), { transactions, tags, postings });
     const files = (await Promise.all(sinks.map((sink) => sink.finish()))).flat();
     writeRecord(request, files);
     return files;
@@ -103,7 +122,7 @@ async function writePartition(request: PartitionRequest, index: ExportRows): Pro
 
 async function writeRows(
   request: PartitionRequest,
-  rows: Iterable<ExportRow>,
+  batches: Iterable<Iterable<ExportRow>> | AsyncIterable<Iterable<ExportRow>>,
   { transactions, tags, postings }: Readonly<Record<"transactions" | "tags" | "postings", Sink>>,
 ): Promise<void> {
   const { folder, skipL1Transactions, skipL1Tags } = request;
@@ -111,16 +130,19 @@ async function writeRows(
   const runs = createPostingRuns(join(folder, directoryOf("postings", request), "runs.part"));
   const addTransaction = createTransactionAdder(transactions.columns);
   const addTags = createTagWriter(tags);
+  const addRow = async (row: ExportRow): Promise<void> => {
+    addTransaction(row);
+    if (transactions.endRow()) await transactions.write();
+    if (list.isFull()) runs.add(list.take());
+    list.add(row);
+  };
   try {
-    for (const row of rows) {
-      const isItem = row.transaction === null;
-      if (isItem || !skipL1Transactions) {
-        addTransaction(row);
-        if (transactions.endRow()) await transactions.write();
-        if (list.isFull()) runs.add(list.take());
-        list.add(row);
+    for await (const rows of batches) {
+      for (const row of rows) {
+        const isItem = row.transaction === null;
+        if (isItem || !skipL1Transactions) await addRow(row);
+        if (isItem || !skipL1Tags) await addTags(row);
       }
-      if (isItem || !skipL1Tags) await addTags(row);
     }
     await writePostings(list, runs, postings);
   } finally {

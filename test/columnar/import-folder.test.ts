@@ -49,6 +49,7 @@ async function withGateway(work: (gateway: Gateway) => Promise<void>, source = e
     importFolder(source, {
       store,
       storeFolder: folder.path,
+      libraryFolder: folder.path,
       reader: file.reader,
       index: file.writer,
       signal: given,
@@ -93,6 +94,7 @@ describe(`an import into an empty index (seed ${seed})`, () => {
       const stopping = importFolder(exported.path, {
         store,
         storeFolder: folder,
+        libraryFolder: folder,
         reader: file.reader,
         index: file.writer,
         signal: stop.signal,
@@ -111,7 +113,14 @@ describe(`an import into an empty index (seed ${seed})`, () => {
     await chain.exportTo(copy.path, { start: 100, end: chain.end });
     using file = indexFile();
     const store = await openDuckdbStore({ folder: copy.path, libraryFolder: copy.path });
-    const parts = { store, storeFolder: copy.path, reader: file.reader, index: file.writer, signal };
+    const parts = {
+      store,
+      storeFolder: copy.path,
+      libraryFolder: copy.path,
+      reader: file.reader,
+      index: file.writer,
+      signal,
+    };
     expect((await importFolder(copy.path, parts)).items).toBe((await itemsOf(copy.path)).length);
     await store.close();
   });
@@ -137,7 +146,14 @@ describe(`an import into an empty index (seed ${seed})`, () => {
     await chain.exportTo(other.path, { start: 105, end: 112 });
     await withGateway(async ({ file, store, folder, import: run }) => {
       await run();
-      const parts = { store, storeFolder: folder, reader: file.reader, index: file.writer, signal };
+      const parts = {
+        store,
+        storeFolder: folder,
+        libraryFolder: folder,
+        reader: file.reader,
+        index: file.writer,
+        signal,
+      };
       expect(await importFolder(other.path, parts).catch(String)).toBe(
         "Error: heights 105 to 112 overlap with 100 to 109, which the store has",
       );
