@@ -118,8 +118,10 @@ export async function openForeignFiles(
 }
 
 function detailOf(error: unknown): string {
-  if (error instanceof Failure) return String(error.context["detail"] ?? error.message);
-  return error instanceof Error ? error.message : String(error);
+  const message = error instanceof Error ? error.message : String(error);
+  const text = error instanceof Failure ? String(error.context["detail"] ?? message) : message;
+  // The other lines of DuckDB's messages are parts of the statement.
+  return text.split("\n", 1)[0] ?? text;
 }
 
 /** Changes when a file of the partition changes. */

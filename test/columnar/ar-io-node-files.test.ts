@@ -122,7 +122,7 @@ describe(`an import of an ar-io-node's export (seed ${seed})`, () => {
       }
       const rows = await listed(gateway);
       expect(result).toMatchObject({ partitions: ranges.length, partitionsDone: ranges.length, items: rows.length });
-      expect([result.leftOut, rows.length > 100]).toEqual([0, true]);
+      expect([result.leftOut, rows.length > 0]).toEqual([0, true]);
       await withGateway(async (other) => {
         await other.import(join(place.path, "ours"));
         expect(rows).toEqual(await listed(other));
@@ -176,7 +176,7 @@ describe(`an import of an ar-io-node's export (seed ${seed})`, () => {
   test.each([
     ["of a short id", replaced("id", "'\\xAA'::BLOB"), "id has a value of 1 bytes; it must have 32"],
     ["of an owner without an address", replaced("owner_address", "NULL::BLOB"), "owner_address has a value of 0 bytes"],
-    ["of other heights", replaced("height", "(height + 1000)::UBIGINT"), "the files have heights 1100 to 11"],
+    ["of other heights", replaced("height", "(height + 1000)::UBIGINT"), "the files have heights 1100 to 1"],
     ["of text instead of a number", replaced("data_size", "'many'"), "Could not convert string 'many' to INT64"],
     [
       "without a column",
@@ -194,7 +194,9 @@ describe(`an import of an ar-io-node's export (seed ${seed})`, () => {
     await writeForeign(folder, change);
     await withGateway(async ({ file, import: run }) => {
       const message = String(await run(folder).catch(String));
-      expect(message).toStartWith("Error: heights 100 to 111 cannot be read as an export of ar-io-node: ");
+      const heights = `heights ${ranges[0]?.start} to ${ranges[0]?.end}`;
+      expect(message).toStartWith(`Error: ${heights} cannot be read as an export of ar-io-node: `);
+      expect(message).not.toContain("\n");
       expect(message).toContain(reason);
       expect(file.reader.storedPartitions.heights()).toEqual([]);
     });
