@@ -69,7 +69,7 @@ export async function runImport(config: Config, options: ImportOptions): Promise
 }
 
 function reportText({ partitions, rows, items, leftOut }: ImportProgress): string {
-  const imported = `imported ${countText(partitions, "partition")}: ${countText(rows, "row")}, ${countText(items, "new item")}\n`;
+  const counts = `${countText(partitions, "partition")}: ${countText(rows, "row")}, ${countText(items, "new item")}`;
   const reason = "the files do not state where it is in its transaction, or its type of signature is not known";
-  return leftOut === 0 ? imported : `${imported}left out ${countText(leftOut, "item")}: ${reason}\n`;
+  return `imported ${counts}\n${leftOut === 0 ? "" : `left out ${countText(leftOut, "item")}: ${reason}\n`}`;
 }
