@@ -15,8 +15,11 @@ import { type Closers, createClosers } from "../lib/closers.ts";
 import { jsonText, printableLines } from "../lib/printable.ts";
 import { type BlockListImport, importBlockList } from "../store/ar-io-node/import-block-list.ts";
 import { type ContentImport, importContent } from "../store/ar-io-node/import-content.ts";
+import { importRows, type RowsImport } from "../store/ar-io-node/import-rows.ts";
 import { openSourceDatabase, type SourceDatabase } from "../store/ar-io-node/source-database.ts";
 import { openAdoptedFiles } from "../store/extents/adopted-files.ts";
+import { openIndexReader } from "../store/index/index-reader.ts";
+import { openIndexWriter } from "../store/index/index-writer.ts";
 import { settingsFaults } from "./check-settings.ts";
 import { explainReport, readEnvFile } from "./environment.ts";
 import { bytesText, countText, createBar, errorScreen } from "./terminal.ts";
@@ -30,6 +33,7 @@ export type ArIoNodeOptions = Readonly<{
 }>;
 
 type Report = Readonly<{
+  index: RowsImport | undefined;
   blockList: BlockListImport | undefined;
   content: ContentImport | undefined;
   settings: SettingsReport;
@@ -76,17 +80,38 @@ type ImportParts = Readonly<{
 
 async function importAll(parts: ImportParts): Promise<Omit<Report, "settings">> {
   const { source, folder, closers } = parts;
-  const opened = ["core", "data", "moderation"].map((name) => {
+  const opened = ["core", "bundles", "data", "moderation"].map((name) => {
     const scratch = join(folder.root, `import-${name}`);
     const db = openSourceDatabase(join(source, "sqlite", `${name}.db`), scratch);
     if (db !== undefined) closers.add(`${name}.db`, db.close);
     return db;
   });
-  const [core, data, moderation] = opened;
+  const [core, bundles, data, moderation] = opened;
   const blockList = moderation === undefined ? undefined : importBlockList(moderation, folder.moderation);
   const content = core === undefined || data === undefined ? undefined : await importFiles(parts, core, data);
+  const index = core === undefined ? undefined : await importIndex(parts, core, bundles);
   for (const db of opened) db?.checkUnchanged();
-  return { blockList, content };
+  return { blockList, content, index };
+}
+
+async function importIndex(
+  { folder, closers, signal, show }: ImportParts,
+  core: SourceDatabase,
+  bundles: SourceDatabase | undefined,
+): Promise<RowsImport> {
+  const index = openIndexWriter(folder.index, { clock: systemClock });
+  closers.add("index", index.close);
+  const reader = openIndexReader(folder.index);
+  closers.add("index reader", reader.close);
+  return await importRows({
+    core,
+    bundles,
+    index,
+    reader,
+    signal,
+    onProgress: ({ first, last }, height) =>
+      show((height - first + 1) / (last - first + 1), `index: height ${height} of ${last}`),
+  });
 }
 
 async function importFiles(
@@ -109,12 +134,26 @@ async function importFiles(
   });
 }
 
-function reportText({ blockList, content, settings }: Report): string {
+function reportText({ blockList, content, index, settings }: Report): string {
   return [
+    index === undefined ? "" : indexText(index),
     blockList === undefined ? "" : blockListText(blockList),
     content === undefined ? "" : contentText(content),
     settingsText(settings),
   ].join("");
+}
+
+function indexText(imported: RowsImport): string {
+  const { heights, blocksBelow, blocks, transactions, missing, items, duplicates, skipped } = imported;
+  if (heights === null) return section("index", ["core.db has no final block"]);
+  return section("index", [
+    `heights ${heights.first} to ${heights.last}: ${countText(blocks, "new block")}`,
+    `${countText(transactions, "transaction")}, ${countText(items, "data item")}`,
+    ...(blocksBelow > 0 ? [`${countText(blocksBelow, "block")} left out: a block above them is absent`] : []),
+    ...(duplicates > 0 ? [`${countText(duplicates, "data item")} also at another place`] : []),
+    ...(missing > 0 ? [`${countText(missing, "transaction")} incomplete in core.db: fetched from nodes`] : []),
+    ...Object.entries(skipped).map(([reason, count]) => `${countText(count, "data item")} left out: ${reason}`),
+  ]);
 }
 
 function blockListText({ ids, hashes, names, present, invalid }: BlockListImport): string {

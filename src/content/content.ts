@@ -3,7 +3,7 @@
  *
  * The index knows the place of an id: a slice of its root transaction's data. Only checked bytes are served as
  * verified: chunks are checked against the data root when they arrive, stored bytes against their checksums when
- * they are read. Opening an id that the index knows transfers nothing.
+ * they are read. Opening an id that the index knows transfers nothing, unless only another gateway has verified it.
  * Source: docs/reference/gateway.md#verification.
  * @module
  */
@@ -20,7 +20,7 @@ import type { ByteSpan } from "../lib/range.ts";
 import { extentCallBytesMax } from "../store/extents/extent-reads.ts";
 import type { Extents } from "../store/extents/extents.ts";
 import type { FoundItems } from "../store/found-items.ts";
-import type { IndexReader } from "../store/index/index-types.ts";
+import type { IndexReader, Located } from "../store/index/index-types.ts";
 import type { RootSpec } from "../store/root-spec.ts";
 import type { Pool, Workers } from "../threads/pool.ts";
 import { type ContentBlockList, createBlockGuard } from "./block-guard.ts";
@@ -120,26 +120,38 @@ export function openContent(parts: ContentParts): GatewayContentStore {
   const checkItemMessage = parts.checks.itemMessage;
   const openParts = { extents, fill, guard, gateways, digests, elsewhere, checkItemMessage };
 
-  function openHere(id: Id): OpenContent | undefined {
+  /** Opens what the index has; undefined also when an item is not at the place that another gateway's index states. */
+  async function openHere(id: Id, signal: AbortSignal): Promise<OpenContent | undefined> {
     const located = reader.locate(id);
     guard.checkId(id, located?.rootId ?? id, located?.digest);
-    const found = located === undefined ? undefined : openLocated(openParts, located);
+    if (located === undefined) return undefined;
+    if (isImportedItem(located)) return await openImported(located, signal);
+    const found = openLocated(openParts, located);
     if (found?.digest !== undefined) guard.checkId(id, id, found.digest);
     return found;
   }
 
+  async function openImported({ id, rootId, itemOffset }: Located, signal: AbortSignal) {
+    try {
+      return openFound(openParts, id, await elsewhere.findAt(id, { rootId, path: [], itemOffset }, signal));
+    } catch (error) {
+      if (error instanceof Failure && error.code === "not_found") return undefined;
+      throw error;
+    }
+  }
+
   return {
     async open(id, signal, hint) {
-      const here = openHere(id) ?? (await uploaded.open(id));
+      const here = (await openHere(id, signal)) ?? (await uploaded.open(id));
       return here ?? openFound(openParts, id, await elsewhere.find(id, hint, signal));
     },
-    async openIndexed(id) {
-      const here = openHere(id) ?? (await uploaded.open(id));
+    async openIndexed(id, signal) {
+      const here = (await openHere(id, signal)) ?? (await uploaded.open(id));
       if (here === undefined) throw new Failure("not_found", { id });
       return here;
     },
     async openIndexFile(id, signal) {
-      const here = openHere(id) ?? (await uploaded.open(id));
+      const here = (await openHere(id, signal)) ?? (await uploaded.open(id));
       return here ?? openFound(openParts, id, await elsewhere.findWithoutFiles(id, signal));
     },
     ensure: (root, span, signal) => ensure({ extents, fill }, root, span, signal),
@@ -149,6 +161,11 @@ export function openContent(parts: ContentParts): GatewayContentStore {
     stats: fill.stats,
     close: async () => life.abort(new DOMException("content was closed", "AbortError")),
   };
+}
+
+/** Whether only another gateway has verified a mined item: its bytes are checked before they are served. */
+function isImportedItem({ kind, pending, verified }: Located): boolean {
+  return kind === "item" && !pending && !verified;
 }
 
 function openElsewhere(parts: ContentParts, bodies: Bodies, fill: Fill): Elsewhere {

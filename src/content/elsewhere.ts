@@ -42,6 +42,12 @@ export type Elsewhere = Readonly<{
   find: (id: Id, hint: Hint | undefined, signal: AbortSignal) => Promise<Found>;
   /** As `find`, but asks no index files: for their own content, which they would ask for themselves. */
   findWithoutFiles: (id: Id, signal: AbortSignal) => Promise<Found>;
+  /**
+   * Finds an item at a place that was not verified here. The bytes are checked as those of any hint.
+   *
+   * @throws As `find`; `not_found` when the item is not at the place.
+   */
+  findAt: (id: Id, place: Hint, signal: AbortSignal) => Promise<Found>;
   /** Notes what an item's payload is, its signature having been checked over all of it. */
   learnt: (id: Id, item: FoundItem, digest: Uint8Array) => void;
   /** Notes that an item that was found is not what it should be. */
@@ -116,9 +122,7 @@ function counted(source: LookupSource, stage: Stage, note: LookupStats | undefin
 }
 
 export function createElsewhere(parts: ElsewhereParts): Elsewhere {
-  const unknown = new LRUCache<Id, true>({ max: unknownMax, ttl: unknownMs });
-  const known = new LRUCache<Id, Found>({ max: foundMax, ttl: foundMs });
-  const absentFiles = new LRUCache<Id, true>({ max: absentFilesMax, ttl: unknownMs });
+  const { unknown, known, absentFiles, remember, ...changes } = createMemory(parts);
   const flights = createSingleFlight<Found>();
   const stages = createStages(parts);
   const findMsMax = parts.findMsMax ?? findMsMaxDefault;
@@ -138,18 +142,24 @@ export function createElsewhere(parts: ElsewhereParts): Elsewhere {
     throw new Failure("not_found", { id });
   }
 
-  function remember(id: Id, found: Found): Found {
-    const ttl = found.kind === "item" && found.item.root.isAccepted ? itemFoundMs : foundMs;
-    known.set(id, found, { ttl });
-    if (found.kind === "item") parts.foundItems?.store(id, placeOf(found.item));
-    return found;
+  /** Returns undefined when all stages say that the id does not exist. */
+  async function askThese(own: readonly Stage[], id: Id, signal: AbortSignal): Promise<Found | undefined> {
+    const { found, others } = await askStages(own, id, findMsMax, signal);
+    if (found !== undefined) return remember(id, found);
+    for (const response of others) if (response.kind === "fault") throw failureOf(response, { id });
+    return undefined;
   }
 
   async function askWithoutFiles(id: Id, signal: AbortSignal): Promise<Found> {
-    const { found, others } = await askStages(stages.withoutFiles(id), id, findMsMax, signal);
-    if (found !== undefined) return remember(id, found);
-    for (const response of others) if (response.kind === "fault") throw failureOf(response, { id });
+    const found = await askThese(stages.withoutFiles(id), id, signal);
+    if (found !== undefined) return found;
     absentFiles.set(id, true);
+    throw new Failure("not_found", { id });
+  }
+
+  async function askAt(id: Id, place: Hint, signal: AbortSignal): Promise<Found> {
+    const found = await askThese([...stages.fromStored(id), stages.at(id, place)], id, signal);
+    if (found !== undefined) return found;
     throw new Failure("not_found", { id });
   }
 
@@ -174,13 +184,41 @@ export function createElsewhere(parts: ElsewhereParts): Elsewhere {
       const key = hint === undefined ? id : [id, hint.rootId, ...hint.path, hint.itemOffset].join(" ");
       return await flights.run(key, signal, (own) => ask(id, hint, own));
     },
-    learnt: (id, item, digest) => void remember(id, { kind: "item", item: { ...item, digest } }),
-    markWrong: (id, item) => {
+    async findAt(id, place, signal) {
+      const before = known.get(id);
+      if (before?.kind === "item") return before;
+      return await flights.run(`${id} in the index`, signal, (own) => askAt(id, place, own));
+    },
+    ...changes,
+  };
+}
+
+/** What was found, and what was not, a moment ago. */
+function createMemory(parts: ElsewhereParts) {
+  const unknown = new LRUCache<Id, true>({ max: unknownMax, ttl: unknownMs });
+  const known = new LRUCache<Id, Found>({ max: foundMax, ttl: foundMs });
+  const absentFiles = new LRUCache<Id, true>({ max: absentFilesMax, ttl: unknownMs });
+
+  function remember(id: Id, found: Found): Found {
+    const ttl = found.kind === "item" && found.item.root.isAccepted ? itemFoundMs : foundMs;
+    known.set(id, found, { ttl });
+    if (found.kind === "item") parts.foundItems?.store(id, placeOf(found.item));
+    return found;
+  }
+
+  return {
+    unknown,
+    known,
+    absentFiles,
+    remember,
+    learnt: (id: Id, item: FoundItem, digest: Uint8Array) =>
+      void remember(id, { kind: "item", item: { ...item, digest } }),
+    markWrong: (id: Id, item: FoundItem) => {
       parts.items.markWrong(id, item);
       parts.foundItems?.drop(id);
       known.delete(id);
     },
-    forget(id) {
+    forget(id: Id) {
       unknown.delete(id);
       absentFiles.delete(id);
       known.delete(id);
@@ -254,6 +292,12 @@ function createStages(parts: ElsewhereParts) {
         return response.kind === "ok" || isFault ? response : { kind: "absent" };
       };
       return counted("hints", stage, onLookup);
+    },
+    at: (id: Id, place: Hint): Stage => {
+      return async (signal) => {
+        const response = await follow(id)(place, signal);
+        return response.kind === "fault" && response.reason === "wrong" ? { kind: "absent" } : response;
+      };
     },
     of: (id: Id): readonly Stage[] =>
       others(

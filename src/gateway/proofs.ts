@@ -104,6 +104,8 @@ export function createProofs(options: ProofsOptions): Proofs {
 
   const blockOf = (height: number): ProofBlock => {
     const text = reader.blockText(height)?.text;
+    // Imported blocks have no text.
+    if (text === undefined && reader.block(height) !== undefined) throw new Failure("not_found", { height });
     // A reorg removed the block after the item was looked up.
     if (text === undefined) throw new Failure("busy", { height });
     return { height, hash: readBlock(text).hash, text };

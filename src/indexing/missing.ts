@@ -29,7 +29,7 @@ import { type AskedTransaction, askTransaction, checkTransactions } from "./fetc
 export type MissingOptions = Readonly<{
   fetch: FetchParts;
   index: Pick<IndexWriterCalls, "addMissingTransaction" | "postponeMissing" | "setWeaveLayout">;
-  reader: Pick<IndexReader, "dueMissing" | "blockText" | "transactionsOfBlock">;
+  reader: Pick<IndexReader, "block" | "dueMissing" | "blockText" | "transactionsOfBlock">;
   content: Pick<Content, "keep">;
   /** Interval between two polls of the list, milliseconds. */
   intervalMs: number;
@@ -120,10 +120,13 @@ async function addToBlock(
   options: MissingOptions,
   signal: AbortSignal,
 ): Promise<void> {
+  const stored = options.reader.block(height);
+  if (stored === undefined) return; // Removed meanwhile, and its missing transactions with it.
+  // Imported blocks have no text. Nodes return the positions of their data.
   const text = options.reader.blockText(height)?.text;
-  if (text === undefined) return; // Removed meanwhile, and its missing transactions with it.
-  const block = readBlock(text);
-  const isLast = options.reader.transactionsOfBlock(height).length + found.length >= block.txs.length;
+  const block = text === undefined ? undefined : readBlock(text);
+  const known = options.reader.transactionsOfBlock(height).length + found.length;
+  const isLast = block !== undefined && known >= block.txs.length;
   const layout = isLast ? await findLayout(block, options, signal) : undefined;
   const isPatient = found.some(({ missing }) => missing.attempts < layoutAttemptsMax);
   if (isLast && layout === undefined && isPatient) {
@@ -131,7 +134,7 @@ async function addToBlock(
     return;
   }
   // After a reorg meanwhile, the other block has its own list.
-  const ref = { height, hash: block.hash };
+  const ref = { height, hash: stored.hash };
   if (layout !== undefined && !(await options.index.setWeaveLayout(ref, layout.spans, layout.checks))) return;
   const added: Found[] = [];
   for (const one of found) if (await add(one, ref, layout?.spans ?? [], options)) added.push(one);

@@ -15,6 +15,8 @@ import { sha256 } from "../../src/lib/hash.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { openBlockList } from "../../src/store/block-list.ts";
 import { openExtents } from "../../src/store/extents/extents.ts";
+import { openIndexReader } from "../../src/store/index/index-reader.ts";
+import { firstHeight, itemsPerBlock, makeChain, transactionsPerBlock } from "../support/ar-io-node-chain.ts";
 import {
   blockedAt,
   contiguousFile,
@@ -217,6 +219,68 @@ describe("the state in which ar-io-node left its databases", () => {
       err: `cairn: ${path} is in use: stop ar-io-node, and run the command again\n`,
     });
   });
+});
+
+describe("an import that is killed", () => {
+  const source = join(root, "killed", "data");
+  const blockCount = 120;
+  const kills = 8;
+  const contents = Array.from({ length: 20 }, (_, at) => bytes(200_000 + at, at));
+  const chain = makeChain(11, blockCount);
+  mkdirSync(join(root, "killed"));
+  writeArIoNodeFolder(source, {
+    ...chain,
+    transactions: (chain.transactions ?? []).map((row, at) => {
+      const data = contents[at];
+      const dataRoot = data === undefined ? row.dataRoot : dataRootOf(data, "halved");
+      return { ...row, dataRoot, dataSize: data?.length ?? row.dataSize };
+    }),
+    items: (chain.items ?? []).filter(({ height }) => height >= firstHeight + 7),
+    files: contents.map((data, at) => ({ id: chain.transactions?.[at]?.id ?? idOf(at), bytes: data })),
+    blocked: { ids: Array.from({ length: 30 }, (_, at) => idOf(at)) },
+  });
+
+  /** Rows, blocked entries, and cached bytes. */
+  function stateIn(folder: string) {
+    const reader = openIndexReader(join(folder, "index.sqlite"));
+    const columns = { tags: true, ownerKey: true, parent: true, block: true };
+    const { rows } = reader.page({ order: "asc", limit: 10_000, columns });
+    const { items, blocks, nestedItems, owners, transactions } = reader.counts();
+    const faults = reader.integrity();
+    reader.close();
+    const list = openBlockList(join(folder, "moderation.sqlite"), systemClock);
+    const blocked = list.list(100);
+    list.close();
+    const files = readdirSync(join(folder, "content"), { recursive: true, encoding: "utf8" }).filter(
+      (name) => name.length > 10,
+    );
+    return {
+      ...{ faults, blocked, counts: { items, blocks, nestedItems, owners, transactions }, files: files.sort() },
+      rows: rows.map(({ ingestedAt: _, ...row }) => row),
+    };
+  }
+
+  test("is completed by the same command, with nothing twice", async () => {
+    const target = join(root, "killed-target");
+    const startedAt = performance.now();
+    await imported(source, join(root, "killed-once"));
+    const usualMs = performance.now() - startedAt;
+    for (let kill = 1; kill <= kills; kill++) {
+      const ran = await runCairn(["import", source, "--from", "ar-io-node", "--json"], {
+        environment: { DATA_DIR: target },
+        onStart: (child) => setTimeout(() => child.kill("SIGKILL"), (usualMs * (kill + 1)) / (kills + 4)),
+      });
+      if (ran.code === 0) break;
+    }
+    const { report, err } = await imported(source, target);
+    expect(err).toBe("");
+    expect(report.content.skipped).toEqual({});
+    const [killed, once] = [stateIn(target), stateIn(join(root, "killed-once"))];
+    expect(once.rows).toHaveLength(blockCount * transactionsPerBlock + (blockCount - 7) * itemsPerBlock);
+    expect(once.files).toHaveLength(20);
+    expect(killed).toEqual(once);
+    expect(readdirSync(target).filter((name) => name.startsWith("import-"))).toEqual([]);
+  }, 60_000);
 });
 
 describe("a folder that cannot be imported", () => {

@@ -11,7 +11,7 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, statSync } f
 import { basename, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { linkOrCopyFile } from "../durable-file.ts";
-import { closeDatabase, namingFile, prepareQuery, type Query } from "../sqlite.ts";
+import { closeDatabase, namingFile, prepare, prepareQuery, type Query } from "../sqlite.ts";
 
 /** One database of the folder. */
 export type SourceDatabase = Readonly<{
@@ -24,6 +24,8 @@ export type SourceDatabase = Readonly<{
    */
   column: (table: string, names: readonly string[]) => string;
   query: <Row>(sql: string) => Query<Row>;
+  /** Prepares a statement whose rows are read one by one. */
+  rows: <Row>(sql: string) => (...given: SQLQueryBindings[]) => Generator<Row>;
   /** @throws Error when the file changed since it was opened. */
   checkUnchanged: () => void;
   close: () => void;
@@ -55,6 +57,7 @@ export function openSourceDatabase(path: string, scratch: string): SourceDatabas
       return found;
     },
     query: <Row>(sql: string) => reading<Row>(path, db, sql),
+    rows: <Row>(sql: string) => iterating<Row>(path, db, sql),
     checkUnchanged: () => {
       if (isLocked(path) || stampOf(path) !== before) throw stillRunning(path);
     },
@@ -118,21 +121,34 @@ function createColumns(db: Database, path: string): SourceDatabase["columns"] {
 
 /** Reads rows; an error of SQLite names the file. */
 function reading<Row>(path: string, db: Database, sql: string): Query<Row> {
-  const named = <Result>(work: () => Result): Result => {
-    try {
-      return work();
-    } catch (error) {
-      const found = namingFile(path, error);
-      if (found !== error || !(error instanceof Error)) throw found;
-      throw new Error(`${path} cannot be read: ${error.message}`, { cause: error });
-    }
-  };
-  const query = named(() => prepareQuery<Row>(db, sql));
+  const query = naming(path, () => prepareQuery<Row>(db, sql));
   return {
-    get: (...given: SQLQueryBindings[]) => named(() => query.get(...given)),
-    all: (...given: SQLQueryBindings[]) => named(() => query.all(...given)),
+    get: (...given: SQLQueryBindings[]) => naming(path, () => query.get(...given)),
+    all: (...given: SQLQueryBindings[]) => naming(path, () => query.all(...given)),
     finalize: query.finalize,
   };
+}
+
+function iterating<Row>(path: string, db: Database, sql: string) {
+  const statement = naming(path, () => prepare(db, sql));
+  return function* (...given: SQLQueryBindings[]): Generator<Row> {
+    const rows = statement.iterate(...given) as IterableIterator<Row>;
+    for (;;) {
+      const { done, value } = naming(path, () => rows.next());
+      if (done === true) return;
+      yield value;
+    }
+  };
+}
+
+function naming<Result>(path: string, work: () => Result): Result {
+  try {
+    return work();
+  } catch (error) {
+    const found = namingFile(path, error);
+    if (found !== error || !(error instanceof Error)) throw found;
+    throw new Error(`${path} cannot be read: ${error.message}`, { cause: error });
+  }
 }
 
 function stillRunning(path: string): Error {

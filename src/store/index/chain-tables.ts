@@ -84,7 +84,7 @@ export function createChainTables(db: Database, rows: RowTable, counts: Counts):
         ...[block.weaveSize.toString(), block.blockSize.toString()],
         ...[JSON.stringify(block.checked), JSON.stringify(block.unchecked)],
       );
-      addText.run(block.height, packText(block.text));
+      if (block.text !== "") addText.run(block.height, packText(block.text));
       if (!followed || before?.followed === 1) return;
       counts.add("blocks", 1);
       counts.add("blockTransactions", block.txCount);
@@ -141,7 +141,7 @@ function createTransactionParts(db: Database): (place: Place, row: Parts) => boo
     const low = placeLow(place);
     const { format, quantity, reward, weaveStart = null, weaveEnd = null } = row;
     const cut = row.dataAt === undefined ? cutData(row.text) : { text: row.text, dataAt: row.dataAt };
-    addText.run(high, low, cut.dataAt, packText(cut.text));
+    if (row.text !== "") addText.run(high, low, cut.dataAt, packText(cut.text));
     const dataRoot = storedText(row.dataRoot);
     assert(typeof dataRoot !== "string", "a data root is canonical base64url");
     const amounts = [quantity.toString(), reward.toString()];

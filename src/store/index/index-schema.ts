@@ -36,7 +36,7 @@ const rowColumns = `
  *   tags       tag-blob.ts
  *   digest     SHA-256 of an item's payload
  *   ingested   Unix seconds
- *   trusted    1: this process has not verified the signature (announced rows)
+ *   trusted    1: this process has not verified the signature (announced and imported rows)
  * duplicates: the same columns, for the places of an id that are not the lowest.
  * postings: (key, n); keys are those of filter-key.ts for id, owner, recipient and each tag.
  * transactions: fields that only transactions have, at each of their places, canonical or not. Amounts are text,

@@ -38,6 +38,9 @@ export type ItemRow = SignedRow &
     digest: Uint8Array;
   }>;
 
+/** A data item that another gateway verified: this process has not, and does not know the digest of its payload. */
+export type ImportedItemRow = Omit<ItemRow, "digest">;
+
 /** A verified transaction of a block: a `Transaction` of arweave/transaction.ts with its position. */
 export type TransactionRow = Readonly<{
   /** Position in the block's `txs` array. */
@@ -59,7 +62,10 @@ export type TransactionRow = Readonly<{
   dataSize: number;
   /** base64url, or "" for none. */
   dataRoot: string;
-  /** The node's JSON; with `dataAt` present, its `data` value has been cut out (header-texts.ts `cutData`). */
+  /**
+   * The node's JSON; with `dataAt` present, its `data` value has been cut out (header-texts.ts `cutData`). "" for a
+   * transaction that only another gateway verified.
+   */
   text: string;
   /** Index in `text` at which the `data` value was; null: nothing was cut. Absent: the writer cuts the data. */
   dataAt?: number | null;
@@ -77,7 +83,7 @@ export type BlockRow = Readonly<{
   txCount: number;
   weaveSize: bigint;
   blockSize: bigint;
-  /** The node's JSON. */
+  /** The node's JSON; "" when unknown. */
   text: string;
   checked: readonly string[];
   unchecked: readonly string[];

@@ -56,6 +56,7 @@ export function createIndexWriterCalls(path: string, run: (job: WriteJob) => Pro
     setWeaveLayout: calling("setWeaveLayout"),
     postponeMissing: calling("postponeMissing"),
     addItems: calling("addItems"),
+    addImportedItems: calling("addImportedItems"),
     addPending: calling("addPending"),
     removePending: calling("removePending"),
     expirePending: calling("expirePending"),

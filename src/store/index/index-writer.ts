@@ -8,7 +8,7 @@
  */
 import { deserialize } from "bun:jsc";
 import type { Database } from "bun:sqlite";
-import { type BlockHash, blockHashBytes, type Id } from "../../arweave/id.ts";
+import { type BlockHash, blockHashBytes, type Id, idFromBytes } from "../../arweave/id.ts";
 import { assert } from "../../lib/assert.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { type Clock, unixSeconds } from "../../lib/clock.ts";
@@ -32,6 +32,7 @@ import type {
   BundleJob,
   BundleRef,
   BundleRow,
+  ImportedItemRow,
   InvalidItem,
   ItemRow,
   PendingRow,
@@ -41,21 +42,23 @@ import type {
 } from "./index-types.ts";
 import { type Place, packHeight, pendingHeight } from "./place.ts";
 import { type PartSizes, partSizesDefault } from "./postings.ts";
-import { createOwners, createRowTable, type RowTable, removeInSteps } from "./row-table.ts";
+import { createOwners, createRowTable, type RowsAdded, type RowTable, removeInSteps } from "./row-table.ts";
 import { createStoredPartitions, type StoredPartition, type StoredPartitions } from "./stored-partitions.ts";
-import { storedItem } from "./stored-row.ts";
+import { storedImport, storedItem } from "./stored-row.ts";
 
 /** Outcome of a batch of items. */
-type ItemsAdded = Readonly<{
-  /** Rows that are new to the index, at their canonical place. */
-  added: number;
-  /** Rows whose id is already at a lower place; stored as duplicates. */
-  duplicated: number;
-  /** Rows that were already at the same place: a repeated step. */
-  repeated: number;
-  /** Whether the bundle was removed meanwhile: then nothing was added. */
-  gone: boolean;
-}>;
+type ItemsAdded = RowsAdded &
+  Readonly<{
+    /** Whether the bundle was removed meanwhile: then nothing was added. */
+    gone: boolean;
+  }>;
+
+/** Outcome of a batch of imported items. */
+type ItemsImported = RowsAdded &
+  Readonly<{
+    /** Rows that were not added, because another item is at their place. */
+    occupied: number;
+  }>;
 
 /** A block by height and hash: after a reorganization another block has its height. */
 export type BlockRef = Readonly<{ height: number; hash: BlockHash }>;
@@ -99,6 +102,8 @@ export type IndexWriter = Readonly<{
   postponeMissing: (place: Place, nextTryAtMs: number) => void;
   /** Adds items of a bundle and stores the bundle's progress. */
   addItems: (batch: ItemBatch) => ItemsAdded;
+  /** Adds items of blocks of the index, as another gateway verified them. Rows at the same places stay unchanged. */
+  addImportedItems: (rows: readonly ImportedItemRow[]) => ItemsImported;
   /** Adds pending rows in arrival order; ids that have a row stay unchanged. Returns how many were added. */
   addPending: (rows: readonly PendingRow[]) => number;
   /** Removes pending rows by id. */
@@ -195,6 +200,7 @@ export function openIndexWriter(path: string, options: IndexWriterOptions): Inde
     ...bundleSteps(parts),
     addStoredPartition: (partition) => step(() => partitions.add(partition)),
     pruneStoredItems: createStoredPruning(step, rows),
+    addImportedItems: createItemImport(parts),
     releaseSpace: () => releaseFreePages(db),
     checkpoint: () => {
       db.run("PRAGMA wal_checkpoint(PASSIVE)");
@@ -214,6 +220,27 @@ type Parts = Readonly<{
   partitions: StoredPartitions;
   clock: Clock;
 }>;
+
+function createItemImport({ db, step, rows, clock }: Parts): IndexWriter["addImportedItems"] {
+  const present = prepareQuery<{ id: Uint8Array }>(
+    db,
+    `SELECT id FROM items WHERE n = (?1 << 31) | ?2 UNION ALL SELECT id FROM duplicates WHERE n = (?1 << 31) | ?2`,
+  );
+  return (imported) =>
+    step(() => {
+      const taken = new Map<string, Id>();
+      const free = imported.map(storedImport).filter(({ high, low, idText }) => {
+        const place = `${high} ${low}`;
+        const known = present.get(high, low)?.id;
+        const occupant = known === undefined ? (taken.get(place) ?? idText) : idFromBytes(known);
+        taken.set(place, occupant);
+        return occupant === idText;
+      });
+      const outcome = rows.add(free, unixSeconds(clock));
+      rows.seal();
+      return { ...outcome, occupied: imported.length - free.length };
+    });
+}
 
 type ChainSteps = Pick<
   IndexWriter,

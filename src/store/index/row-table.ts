@@ -25,12 +25,20 @@ import { rowColumns, rowValues, type StoredRow } from "./stored-row.ts";
 import { contentTags, decodeTagBlob, encodeTagBlob, writeContentTags } from "./tag-blob.ts";
 
 /** Outcome of an addition. */
-type RowsAdded = Readonly<{ added: number; duplicated: number; repeated: number }>;
+export type RowsAdded = Readonly<{
+  /** Rows that are new to the index, at their canonical place. */
+  added: number;
+  /** Rows whose id is already at a lower place; stored as duplicates. */
+  duplicated: number;
+  /** Rows that were already at the same place: a repeated step. */
+  repeated: number;
+}>;
 
 /** The rows of one database. Calls run inside the writer's transaction. */
 export type RowTable = Readonly<{
   /**
-   * Adds rows, each at the canonical place of its id or among the duplicates.
+   * Adds rows, each at the canonical place of its id or among the duplicates. A verified row replaces an unverified
+   * one at the same place.
    *
    * @param ingested - Unix seconds.
    */
@@ -105,12 +113,12 @@ export function createRowTable({ db, keys, owners, counts, partSizes }: RowTable
     tally: RowTally,
   ): "added" | "duplicated" | "repeated" => {
     const order = existing === undefined ? 1 : compareHalves(existing, row);
-    if (order === 0) return "repeated";
+    if (order === 0 && (row.trusted === 1 || !places.dropUnverified(row, tally))) return "repeated";
     if (order < 0) {
       tally.duplicates(write(insertDuplicate, row, ingested));
       return "duplicated";
     }
-    if (existing !== undefined) places.demote(existing, tally);
+    if (existing !== undefined && order > 0) places.demote(existing, tally);
     write(insert, row, ingested);
     tally.row({ ...row, ingested }, 1);
     return "added";
@@ -290,6 +298,8 @@ type CanonicalPlaces = Readonly<{
   find: (rows: readonly Pick<StoredRow, "id">[]) => Map<string, PlaceHalves>;
   /** Moves a canonical row to the duplicates, because a lower place was found. */
   demote: (place: PlaceHalves, tally: RowTally) => void;
+  /** Removes a row that this process has not verified. @returns Whether there was one. */
+  dropUnverified: (place: PlaceHalves, tally: RowTally) => boolean;
   /** Makes the lowest duplicate of an id canonical; has no effect without duplicates. */
   promote: (id: Uint8Array, tally: RowTally) => void;
 }>;
@@ -306,6 +316,8 @@ function createCanonicalPlaces(db: Database, keys: FilterKeys, findable: Findabl
      FROM json_each(?) j CROSS JOIN postings p ON p.key = j.value CROSS JOIN items i ON i.n = p.n`,
   );
   const item = prepareStored(db, "items", "r.n = (? << 31) | ?");
+  const unverified = prepareStored(db, "items", "r.n = (? << 31) | ? AND r.trusted = 1");
+  const drop = prepare(db, "DELETE FROM items WHERE n = (? << 31) | ?");
   const duplicate = prepareStored(db, "duplicates", "r.n = (? << 31) | ?");
   const lowestDuplicate = prepareQuery<PlaceHalves>(
     db,
@@ -332,6 +344,14 @@ function createCanonicalPlaces(db: Database, keys: FilterKeys, findable: Findabl
       toDuplicates(row);
       tally.row(row, -1);
       tally.duplicates(1);
+    },
+    dropUnverified: ({ high, low }, tally) => {
+      const row = unverified.get(high, low);
+      if (row === undefined) return false;
+      findable.remove([findableRow(row)]);
+      drop.run(high, low);
+      tally.row(row, -1);
+      return true;
     },
     promote: (id, tally) => {
       const next = lowestDuplicate.get(id);

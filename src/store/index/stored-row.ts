@@ -8,7 +8,13 @@ import type { Tag } from "../../arweave/tags.ts";
 import { assert } from "../../lib/assert.ts";
 import { decodeBase64url, encodeBase64url } from "../../lib/base64url.ts";
 import type { FilterKeys } from "./filter-key.ts";
-import { type ItemRow, type PendingRow, type TransactionRow, transactionSignatureTypes } from "./index-types.ts";
+import {
+  type ImportedItemRow,
+  type ItemRow,
+  type PendingRow,
+  type TransactionRow,
+  transactionSignatureTypes,
+} from "./index-types.ts";
 import { isPlace, type Place, placeHigh, placeLow } from "./place.ts";
 
 /** A row as the tables store it, with the texts of its keys. */
@@ -45,8 +51,13 @@ export function storedItem(row: ItemRow): StoredRow {
   return { ...itemColumns(row.place, row), parent: row.parentOffset, trusted: 0 };
 }
 
+export function storedImport(row: ImportedItemRow): StoredRow {
+  assert(isPlace(row.place) && row.place.offset >= 0, "an item is within the bounds of a place");
+  return { ...itemColumns(row.place, { ...row, digest: null }), parent: row.parentOffset, trusted: 1 };
+}
+
 /** The columns that items in blocks and pending rows have in common. */
-function itemColumns(place: Place, row: ItemRow | PendingRow): Omit<StoredRow, "parent" | "trusted"> {
+function itemColumns(place: Place, row: Omit<PendingRow, "kind" | "verified">): Omit<StoredRow, "parent" | "trusted"> {
   return {
     ...halves(place),
     ...names(row),
@@ -72,7 +83,7 @@ export function storedTransaction(height: number, row: TransactionRow): StoredRo
     sig: transactionSignatureTypes[row.signatureType],
     parent: null,
     digest: null,
-    trusted: 0,
+    trusted: row.text === "" ? 1 : 0,
   };
 }
 
