@@ -16,6 +16,7 @@ import { silentLog } from "../../src/lib/log.ts";
 import { openBlockList } from "../../src/store/block-list.ts";
 import { openExtents } from "../../src/store/extents/extents.ts";
 import { openIndexReader } from "../../src/store/index/index-reader.ts";
+import { allColumns } from "../../src/store/index/index-types.ts";
 import { firstHeight, itemsPerBlock, makeChain, transactionsPerBlock } from "../support/ar-io-node-chain.ts";
 import {
   blockedAt,
@@ -243,8 +244,7 @@ describe("an import that is killed", () => {
   /** Rows, blocked entries, and cached bytes. */
   function stateIn(folder: string) {
     const reader = openIndexReader(join(folder, "index.sqlite"));
-    const columns = { tags: true, ownerKey: true, parent: true, block: true };
-    const { rows } = reader.page({ order: "asc", limit: 10_000, columns });
+    const { rows } = reader.page({ order: "asc", limit: 10_000, columns: allColumns });
     const { items, blocks, nestedItems, owners, transactions } = reader.counts();
     const faults = reader.integrity();
     reader.close();

@@ -9,7 +9,12 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { blockHashBytes, type Id, idBytes, readBlockHash, readId } from "../../src/arweave/id.ts";
 import { openIndexReader } from "../../src/store/index/index-reader.ts";
-import { type IndexReader, type PageRow, transactionSignatureTypes } from "../../src/store/index/index-types.ts";
+import {
+  allColumns,
+  type IndexReader,
+  type PageRow,
+  transactionSignatureTypes,
+} from "../../src/store/index/index-types.ts";
 import { runCairn } from "../cli/command.ts";
 import {
   inDatabase,
@@ -31,7 +36,6 @@ let last: number;
 let rows: readonly PageRow[];
 
 const stableDepth = 18;
-const allColumns = { tags: true, ownerKey: true, parent: true, block: true };
 
 beforeAll(async () => {
   program = await startDev();

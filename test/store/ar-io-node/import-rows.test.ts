@@ -14,7 +14,7 @@ import { sha256 } from "../../../src/lib/hash.ts";
 import { importRows, type RowsImport } from "../../../src/store/ar-io-node/import-rows.ts";
 import { openSourceDatabase } from "../../../src/store/ar-io-node/source-database.ts";
 import { openIndexReader } from "../../../src/store/index/index-reader.ts";
-import type { PageRow } from "../../../src/store/index/index-types.ts";
+import { allColumns, type PageRow } from "../../../src/store/index/index-types.ts";
 import { openIndexWriter } from "../../../src/store/index/index-writer.ts";
 import { firstHeight, itemsPerBlock, makeChain, transactionsPerBlock } from "../../support/ar-io-node-chain.ts";
 import { inDatabase, type SourceFolder, writeArIoNodeFolder } from "../../support/ar-io-node-folder.ts";
@@ -69,8 +69,7 @@ async function run(folder: string, index: string, stopAfter = Number.POSITIVE_IN
 /** All rows of an index, without the time of indexing. */
 function rowsOf(index: string): readonly Omit<PageRow, "ingestedAt">[] {
   const reader = openIndexReader(index);
-  const columns = { tags: true, ownerKey: true, parent: true, block: true };
-  const { rows } = reader.page({ order: "asc", limit: 10_000, columns });
+  const { rows } = reader.page({ order: "asc", limit: 10_000, columns: allColumns });
   const faults = reader.integrity();
   reader.close();
   expect(faults).toEqual([]);
