@@ -3,12 +3,10 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdirSync, readdirSync, realpathSync } from "node:fs";
+import { readdirSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import type { ColumnStore } from "../../src/columnar/column-store.ts";
-import { loadDuckdb } from "../../src/columnar/duckdb-library.ts";
 import { openDuckdbStore } from "../../src/columnar/duckdb-store.ts";
-import { type ExportTable, exportColumns } from "../../src/columnar/export-tables.ts";
 import { type ImportProgress, importFolder } from "../../src/columnar/import-folder.ts";
 import { createMergedPages } from "../../src/columnar/merged-pages.ts";
 import { type PartitionHeights, readPartition } from "../../src/columnar/partition.ts";
@@ -16,13 +14,11 @@ import { allColumns, type PageRow } from "../../src/store/index/index-types.ts";
 import { temporaryFolder } from "../store/folder.ts";
 import { type IndexFile, indexFile } from "../store/index/index-file.ts";
 import { newSeed } from "../support/seed.ts";
+import { type ArIoNodeTable, writeArIoNodeExport } from "./ar-io-node-export.ts";
 import { type ExportedChain, exportedChain, rowsOfFiles } from "./exported-chain.ts";
 
 const seed = newSeed();
 const { signal } = new AbortController();
-
-/** Tables of ar-io-node, and the order of their rows. */
-const foreignTables = { blocks: "height", transactions: "height, id", tags: "height, id, tag_index" } as const;
 
 let chain: ExportedChain;
 let place: ReturnType<typeof temporaryFolder>;
@@ -33,57 +29,12 @@ beforeAll(async () => {
   ranges = [];
   for (let start = 100; start <= chain.end; start += 12) ranges.push({ start, end: Math.min(start + 11, chain.end) });
   for (const heights of ranges) await chain.exportTo(join(place.path, "ours"), heights);
-  await writeForeign(join(place.path, "theirs"));
+  await writeArIoNodeExport(join(place.path, "ours"), join(place.path, "theirs"));
 });
 afterAll(() => {
   place[Symbol.dispose]();
   chain[Symbol.dispose]();
 });
-
-/** Runs statements of DuckDB, which may write files. */
-async function inDuckdb(statements: readonly string[]): Promise<void> {
-  const { DuckDBInstance } = await loadDuckdb(place.path);
-  const instance = await DuckDBInstance.create(":memory:");
-  const connection = await instance.connect();
-  for (const sql of statements) await connection.run(sql);
-  connection.closeSync();
-  instance.closeSync();
-}
-
-const columnsOf = (table: ExportTable): string =>
-  exportColumns[table]
-    .filter(({ name }) => name !== "place")
-    .map(({ name }) =>
-      name === "root_parent_offset" ? "root_parent_offset::UINTEGER AS root_parent_offset" : `"${name}"`,
-    )
-    .join(", ");
-
-/** Writes what our export has as an ar-io-node does. @param change - Edits the statement of a table's rows. */
-async function writeForeign(
-  folder: string,
-  change: (select: string, table: ExportTable) => string = (select) => select,
-): Promise<void> {
-  for (const heights of ranges) {
-    const partition = readPartition(join(place.path, "ours"), heights);
-    for (const [table, order] of Object.entries(foreignTables) as [keyof typeof foreignTables, string][]) {
-      const name = `height=${heights.start}-${heights.end}`;
-      const directory = join(folder, table, "data", name);
-      mkdirSync(directory, { recursive: true });
-      const paths = partition.files
-        .filter((file) => file.table === table)
-        .map(({ path }) => `'${place.path}/ours/${path}'`);
-      if (paths.length === 0) continue;
-      const select = change(
-        `SELECT ${columnsOf(table)} FROM read_parquet([${paths.join(", ")}], hive_partitioning = false)`,
-        table,
-      );
-      const target = join(directory, `${table}_${heights.start}_${heights.end}_20260101T000000_1.parquet`);
-      await inDuckdb([
-        `COPY (SELECT * FROM (${select}) ORDER BY ${order}) TO '${target}' (FORMAT parquet, COMPRESSION zstd)`,
-      ]);
-    }
-  }
-}
 
 type Gateway = Readonly<{
   file: IndexFile;
@@ -155,7 +106,7 @@ describe(`an import of an ar-io-node's export (seed ${seed})`, () => {
   test("leaves out rows without a place and repeated rows, and says how many", () =>
     withGateway(async (gateway) => {
       const folder = join(place.path, "partial");
-      await writeForeign(folder, (select, table) => {
+      await writeArIoNodeExport(join(place.path, "ours"), folder, (select, table) => {
         if (table !== "transactions") return select;
         const isFirst = "height % 2 = 0 AND is_data_item";
         return `SELECT * REPLACE (CASE WHEN ${isFirst} THEN NULL ELSE "offset" END AS "offset") FROM (${select})
@@ -171,7 +122,7 @@ describe(`an import of an ar-io-node's export (seed ${seed})`, () => {
       });
     }));
 
-  const replaced = (column: string, value: string) => (select: string, table: ExportTable) =>
+  const replaced = (column: string, value: string) => (select: string, table: ArIoNodeTable) =>
     table === "transactions" ? `SELECT * REPLACE (${value} AS "${column}") FROM (${select})` : select;
   test.each([
     ["of a short id", replaced("id", "'\\xAA'::BLOB"), "id has a value of 1 bytes; it must have 32"],
@@ -180,18 +131,18 @@ describe(`an import of an ar-io-node's export (seed ${seed})`, () => {
     ["of text instead of a number", replaced("data_size", "'many'"), "Could not convert string 'many' to INT64"],
     [
       "without a column",
-      (select: string, table: ExportTable) =>
+      (select: string, table: ArIoNodeTable) =>
         table === "transactions" ? `SELECT * EXCLUDE (signature_type) FROM (${select})` : select,
       'Referenced column "signature_type" not found',
     ],
     [
       "with two blocks of a height",
-      (select: string, table: ExportTable) => (table === "blocks" ? `${select} UNION ALL ${select}` : select),
+      (select: string, table: ArIoNodeTable) => (table === "blocks" ? `${select} UNION ALL ${select}` : select),
       "there are two blocks of height 100",
     ],
   ])("rejects files %s in one sentence, and records nothing", async (name, change, reason) => {
     const folder = join(place.path, `bad ${name}`);
-    await writeForeign(folder, change);
+    await writeArIoNodeExport(join(place.path, "ours"), folder, change);
     await withGateway(async ({ file, import: run }) => {
       const message = String(await run(folder).catch(String));
       const heights = `heights ${ranges[0]?.start} to ${ranges[0]?.end}`;
