@@ -30,6 +30,7 @@ export const unitTests: readonly string[] = [
 export const longTests: readonly string[] = [
   "test/app/services.test.ts",
   "test/arweave/ans104-mutations.test.ts",
+  "test/columnar/import-kill.test.ts",
   "test/columnar/merged-pages.test.ts",
   "test/content/starved.test.ts",
   "test/http/administration-kill.test.ts",
@@ -44,6 +45,7 @@ export const longTests: readonly string[] = [
   "test/payment/tokens/payments-property.test.ts",
   "test/payment/x402/kill.test.ts",
   "test/payment/x402/payments-property.test.ts",
+  "test/program/columnar-kill.test.ts",
   "test/program/start-ends.test.ts",
   "test/sim/kill.test.ts",
   "test/sim/random.test.ts",
