@@ -3,6 +3,7 @@
  * index. The same command continues an export that was stopped.
  * @module
  */
+import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { exitCodes, misuse } from "../app/complaints.ts";
 import { existingDataFolder } from "../app/data-folder.ts";
@@ -38,6 +39,7 @@ const threadsMax = 2;
 /** Runs the export and prints its result. @returns The exit code. */
 export async function runExportCommand(config: Config, options: ExportOptions): Promise<number> {
   const { index } = existingDataFolder(config.DATA_DIR);
+  if (!existsSync(index)) throw misuse(`${config.DATA_DIR} has no index; fill one with: cairn serve`);
   const reader = openIndexReader(index);
   const { minHeight, maxHeight } = reader.counts().stable;
   reader.close();
