@@ -55,7 +55,7 @@ test.each<[words: string[], data: string, message: string]>([
     "{empty} has no exported partitions; write some with: cairn export {empty}",
   ],
   [["snapshot", "fetch", "x"], "full", "invalid value 'x' for <id>: expected an id of 43 base64url characters"],
-  [["snapshot", "fetch", id], "full", "cairn snapshot fetch requires COLUMNAR_STORE: duckdb or clickhouse"],
+  [["snapshot", "fetch", id], "full", "missing option --gateway"],
   [["snapshot", "delete", id], "full", "invalid value 'delete' for <action>: expected publish or fetch"],
   [["sql"], "full", "missing argument <query> for 'cairn sql'; see cairn sql --help"],
   [["sql", "SELECT 1"], "full", "no exported files in {data}; write some with: cairn export {data}/export"],
