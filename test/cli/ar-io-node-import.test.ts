@@ -224,7 +224,7 @@ describe("the state in which ar-io-node left its databases", () => {
 
 describe("an import that is killed", () => {
   const source = join(root, "killed", "data");
-  const blockCount = 120;
+  const blockCount = 500;
   const kills = 8;
   const contents = Array.from({ length: 20 }, (_, at) => bytes(200_000 + at, at));
   const chain = makeChain(11, blockCount);
@@ -244,7 +244,7 @@ describe("an import that is killed", () => {
   /** Rows, blocked entries, and cached bytes. */
   function stateIn(folder: string) {
     const reader = openIndexReader(join(folder, "index.sqlite"));
-    const { rows } = reader.page({ order: "asc", limit: 10_000, columns: allColumns });
+    const { rows } = reader.page({ order: "asc", limit: 100_000, columns: allColumns });
     const { items, blocks, nestedItems, owners, transactions } = reader.counts();
     const faults = reader.integrity();
     reader.close();

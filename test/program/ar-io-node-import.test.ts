@@ -130,7 +130,19 @@ function itemOf(reader: IndexReader, row: PageRow): SourceItem {
   };
 }
 
-type Served = Readonly<{ gateway: string; stop: () => Promise<void> }>;
+type Served = Readonly<{ gateway: string; adminKey: string; stop: () => Promise<void> }>;
+
+/** Queues the bundle of an imported item, whose content is then served as verified. */
+async function verifyBundle({ gateway, adminKey }: Served): Promise<void> {
+  const item = rows.find(({ kind, place }) => kind === "item" && place.height < last);
+  const root = rows.find(({ kind, place }) => kind === "transaction" && place.height === item?.place.height);
+  const isVerified = async () => (await fetch(`${gateway}/raw/${item?.id}`)).headers.get("x-ar-io-verified");
+  expect(await isVerified()).toBe("false");
+  const headers = { authorization: `Bearer ${adminKey}`, "content-type": "application/json" };
+  const body = JSON.stringify({ id: item?.parentId === undefined ? root?.id : item.parentId });
+  expect((await fetch(`${gateway}/svc/admin/queue-bundle`, { method: "POST", headers, body })).status).toBe(200);
+  await eventually(isVerified, (value) => value === "true");
+}
 
 /** Serves an imported folder, following the chain of the source. */
 async function serve(folder: string): Promise<Served> {
@@ -143,12 +155,12 @@ async function serve(folder: string): Promise<Served> {
       stderr: "ignore",
     },
   );
-  const { gateway } = JSON.parse(await lineReader(child.stdout)());
+  const { gateway, adminKey } = JSON.parse(await lineReader(child.stdout)());
   const stop = async () => {
     child.kill("SIGKILL");
     await child.exited;
   };
-  return { gateway, stop };
+  return { gateway, adminKey, stop };
 }
 
 const query = (first: number, after: string) => `{
@@ -214,6 +226,7 @@ describe("the imported data of an ar-io-node", () => {
       expect(block).toEqual(ofSource);
       const info = async () => (await (await fetch(`${served.gateway}/info`)).json()) as { height: number };
       await eventually(info, ({ height }) => height >= last + stableDepth);
+      await verifyBundle(served);
     } finally {
       await served.stop();
     }

@@ -56,7 +56,7 @@ export function createIndexWriterCalls(path: string, run: (job: WriteJob) => Pro
     setWeaveLayout: calling("setWeaveLayout"),
     postponeMissing: calling("postponeMissing"),
     addItems: calling("addItems"),
-    addImportedItems: calling("addImportedItems"),
+    addImported: calling("addImported"),
     addPending: calling("addPending"),
     removePending: calling("removePending"),
     expirePending: calling("expirePending"),

@@ -102,8 +102,11 @@ export type IndexWriter = Readonly<{
   postponeMissing: (place: Place, nextTryAtMs: number) => void;
   /** Adds items of a bundle and stores the bundle's progress. */
   addItems: (batch: ItemBatch) => ItemsAdded;
-  /** Adds items of blocks of the index, as another gateway verified them. Rows at the same places stay unchanged. */
-  addImportedItems: (rows: readonly ImportedItemRow[]) => ItemsImported;
+  /**
+   * Adds blocks after the tip as `addBlock` does, then items of these and earlier blocks, as another gateway verified
+   * them. Rows at the same places stay unchanged.
+   */
+  addImported: (blocks: readonly BlockRows[], items: readonly ImportedItemRow[]) => ItemsImported;
   /** Adds pending rows in arrival order; ids that have a row stay unchanged. Returns how many were added. */
   addPending: (rows: readonly PendingRow[]) => number;
   /** Removes pending rows by id. */
@@ -200,7 +203,6 @@ export function openIndexWriter(path: string, options: IndexWriterOptions): Inde
     ...bundleSteps(parts),
     addStoredPartition: (partition) => step(() => partitions.add(partition)),
     pruneStoredItems: createStoredPruning(step, rows),
-    addImportedItems: createItemImport(parts),
     releaseSpace: () => releaseFreePages(db),
     checkpoint: () => {
       db.run("PRAGMA wal_checkpoint(PASSIVE)");
@@ -221,30 +223,31 @@ type Parts = Readonly<{
   clock: Clock;
 }>;
 
-function createItemImport({ db, step, rows, clock }: Parts): IndexWriter["addImportedItems"] {
+/** Adds imported items in the writer's transaction; none at the place of another item. */
+function createImportedItems({ db, rows, clock }: Parts): (items: readonly ImportedItemRow[]) => ItemsImported {
   const present = prepareQuery<{ id: Uint8Array }>(
     db,
     `SELECT id FROM items WHERE n = (?1 << 31) | ?2 UNION ALL SELECT id FROM duplicates WHERE n = (?1 << 31) | ?2`,
   );
-  return (imported) =>
-    step(() => {
-      const taken = new Map<string, Id>();
-      const free = imported.map(storedImport).filter(({ high, low, idText }) => {
-        const place = `${high} ${low}`;
-        const known = present.get(high, low)?.id;
-        const occupant = known === undefined ? (taken.get(place) ?? idText) : idFromBytes(known);
-        taken.set(place, occupant);
-        return occupant === idText;
-      });
-      const outcome = rows.add(free, unixSeconds(clock));
-      rows.seal();
-      return { ...outcome, occupied: imported.length - free.length };
+  return (items) => {
+    const taken = new Map<string, Id>();
+    const free = items.map(storedImport).filter(({ high, low, idText }) => {
+      const place = `${high} ${low}`;
+      const known = present.get(high, low)?.id;
+      const occupant = known === undefined ? (taken.get(place) ?? idText) : idFromBytes(known);
+      taken.set(place, occupant);
+      return occupant === idText;
     });
+    const outcome = rows.add(free, unixSeconds(clock));
+    rows.seal();
+    return { ...outcome, occupied: items.length - free.length };
+  };
 }
 
 type ChainSteps = Pick<
   IndexWriter,
   | "addBlock"
+  | "addImported"
   | "addStrayBlock"
   | "rollback"
   | "addMissingTransaction"
@@ -256,7 +259,8 @@ type ChainSteps = Pick<
   | "expireAnnounced"
 >;
 
-function chainSteps({ db, step, rows, chain, bundles, pending, partitions, clock }: Parts): ChainSteps {
+function chainSteps(parts: Parts): ChainSteps {
+  const { db, step, rows, chain, bundles, pending, partitions, clock } = parts;
   const tip = prepareQuery<{ height: number }>(
     db,
     "SELECT height FROM blocks WHERE followed = 1 ORDER BY height DESC LIMIT 1",
@@ -278,19 +282,24 @@ function chainSteps({ db, step, rows, chain, bundles, pending, partitions, clock
     bundles.queue(queued);
   };
 
+  const addFollowed = (block: BlockRows): void => {
+    const before = tip.get();
+    const { height, hash, previous } = block.block;
+    assert(before === undefined || before.height + 1 === height, "the height of a block is the tip's plus 1");
+    // A reorganization may have removed a block that an operator added.
+    if (chain.known(height) !== undefined && !isFollowed({ height, hash })) removeFrom(height);
+    addRows(block, true);
+    partitions.checkBlock(height, blockHashBytes(hash), previous === "" ? null : blockHashBytes(previous));
+    rows.seal();
+  };
+  const addImportedItems = createImportedItems(parts);
+
   return {
-    addBlock: (given) =>
+    addBlock: (given) => step(() => addFollowed(isSerialized(given) ? readBlockRows(given) : given)),
+    addImported: (blocks, items) =>
       step(() => {
-        const block = isSerialized(given) ? readBlockRows(given) : given;
-        const before = tip.get();
-        const { height, hash } = block.block;
-        assert(before === undefined || before.height + 1 === height, "the height of a block is the tip's plus 1");
-        // A reorganization may have removed a block that an operator added.
-        if (chain.known(height) !== undefined && !isFollowed({ height, hash })) removeFrom(height);
-        addRows(block, true);
-        const { previous } = block.block;
-        partitions.checkBlock(height, blockHashBytes(hash), previous === "" ? null : blockHashBytes(previous));
-        rows.seal();
+        for (const block of blocks) addFollowed(block);
+        return addImportedItems(items);
       }),
     addStrayBlock: (block) => step(() => addRows(block, false)),
     rollback: (fromHeight) => {

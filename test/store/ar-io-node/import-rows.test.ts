@@ -52,7 +52,7 @@ async function run(folder: string, index: string, stopAfter = Number.POSITIVE_IN
   let heights = 0;
   try {
     return await importRows({
-      ...{ core, bundles, index: writer, reader, signal: stop.signal },
+      ...{ core, bundles, index: writer, reader, signal: stop.signal, blocksPerStep: 1 },
       onProgress: () => {
         heights += 1;
         if (heights >= stopAfter) stop.abort(new Error("stopped"));
