@@ -222,7 +222,14 @@ function evmSource(config: Config, { coin, dollars, prefix }: EvmNames, complain
   const contract = addressOf(config, `${prefix}_USDC_ADDRESS`, "ethereum", complaints);
   const rpcUrl = rpcUrlOf(config, prefix, address, complaints);
   if (address === undefined || contract === undefined || rpcUrl === undefined) return undefined;
-  return { coin, dollars, address, contract, rpcUrl, chainId: BigInt(config[`${prefix}_CHAIN_ID`]) };
+  return {
+    coin,
+    usdc: dollars,
+    address,
+    usdcContract: contract,
+    rpcUrl,
+    chainId: BigInt(config[`${prefix}_CHAIN_ID`]),
+  };
 }
 
 function solanaSource(config: Config, complaints: string[]): SolanaSource | undefined {

@@ -4,7 +4,7 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { type Metrics, metricsContentType } from "../lib/metrics.ts";
-import { text } from "./reference/words.ts";
+import { text } from "./reference/openapi-types.ts";
 import { servicePrefixes } from "./reserved-paths.ts";
 import { noStore, withBodySize } from "./responses.ts";
 import { described } from "./route-schema.ts";

@@ -26,8 +26,6 @@ export type RateLimiterOptions = Readonly<{
   seed: number;
   clock: Clock;
   metrics: Metrics;
-  /** Most buckets of each kind. Default: 100,000. */
-  bucketsMax?: number;
 }>;
 
 export type RateLimiter = Readonly<{
@@ -43,8 +41,8 @@ export type RateLimiter = Readonly<{
   charge: (method: string, summary: RequestSummary, response: Response) => void;
 }>;
 
-/** About 10 MiB for each kind. */
-const bucketsMaxDefault = 100_000;
+/** Buckets of each kind: about 10 MiB. */
+const bucketsMax = 100_000;
 
 /** Load balancers request these paths to decide whether the gateway gets requests. Metrics cost more, and count. */
 const monitoringPaths: ReadonlySet<string> = new Set(["/health", "/ready", "/svc/healthcheck", "/ar-io/healthcheck"]);
@@ -53,7 +51,7 @@ const monitoringPaths: ReadonlySet<string> = new Set(["/health", "/ready", "/svc
 export const tokenBytes = 2 ** 10;
 
 export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
-  const { clock, seed, isExempt, bucketsMax = bucketsMaxDefault } = options;
+  const { clock, seed, isExempt } = options;
   const clients = createTokenBuckets({ ...options.client, countMax: bucketsMax, seed, clock });
   const resources = createTokenBuckets({ ...options.resource, countMax: bucketsMax, seed, clock });
 

@@ -8,7 +8,7 @@
 import { type DocumentDecoration, t, ValidationError } from "elysia";
 import { Failure, type FailureCode, failures } from "../failures.ts";
 import type { Parameter } from "./parameter.ts";
-import type { Responses, Schema } from "./reference/words.ts";
+import type { Responses, Schema } from "./reference/openapi-types.ts";
 import { contextOf } from "./request-context.ts";
 
 /** What the API reference shows of a parameter. */

@@ -12,7 +12,7 @@ import { type Token, wordsOf } from "../payment/addresses.ts";
 import { supportedCountries } from "../payment/cards/card-provider.ts";
 import { createMetricsRoutes, serviceMetricsPaths } from "./metrics-routes.ts";
 import type { PublicUrl } from "./public-url.ts";
-import { countSchema, json, record, ref, type Schema, textSchema } from "./reference/words.ts";
+import { countSchema, json, record, ref, type Schema, textSchema } from "./reference/openapi-types.ts";
 import { jsonResponse, noStore } from "./responses.ts";
 import { described } from "./route-schema.ts";
 

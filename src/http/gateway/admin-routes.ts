@@ -30,7 +30,7 @@ import {
   ref,
   sampleId,
   textSchema,
-} from "../reference/words.ts";
+} from "../reference/openapi-types.ts";
 import { readBody } from "../request-body.ts";
 import { contextOf } from "../request-context.ts";
 import { limits } from "../request-limits.ts";

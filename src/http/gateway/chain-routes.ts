@@ -31,7 +31,7 @@ import {
   sampleId,
   text,
   textSchema,
-} from "../reference/words.ts";
+} from "../reference/openapi-types.ts";
 import { readBody } from "../request-body.ts";
 import { composingOf, contextOf } from "../request-context.ts";
 import { limits } from "../request-limits.ts";

@@ -4,7 +4,14 @@
  * @module
  */
 import type { Parameter } from "../parameter.ts";
-import { failureResponses, type Responses, type Result, ref, sourceFault, textSchema } from "../reference/words.ts";
+import {
+  failureResponses,
+  type Responses,
+  type Result,
+  ref,
+  sourceFault,
+  textSchema,
+} from "../reference/openapi-types.ts";
 import type { RouteDescription } from "../route-schema.ts";
 
 /** A response in the words of a node: bare text, or an object. */

@@ -24,7 +24,7 @@ import {
   ref,
   sourceFault,
   textSchema,
-} from "../reference/words.ts";
+} from "../reference/openapi-types.ts";
 import { contextOf } from "../request-context.ts";
 import { jsonType, withBodySize } from "../responses.ts";
 import { describedAs, plainText, type RouteDescription } from "../route-schema.ts";

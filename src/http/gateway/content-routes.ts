@@ -17,7 +17,15 @@ import { type ContentPolicy, sandboxClosed, sandboxWithScripts } from "../conten
 import { readFetchMetadata } from "../header-values.ts";
 import { type HostMeaning, type Hosts, sandboxLabel } from "../hosts.ts";
 import type { Parameter } from "../parameter.ts";
-import { bytes, empty, failureResponses, inPath, type Responses, sourceFault, textSchema } from "../reference/words.ts";
+import {
+  bytes,
+  empty,
+  failureResponses,
+  inPath,
+  type Responses,
+  sourceFault,
+  textSchema,
+} from "../reference/openapi-types.ts";
 import { contextOf, type RequestContext } from "../request-context.ts";
 import { hostPort } from "../request-target.ts";
 import { codeResponse, withBodySize } from "../responses.ts";

@@ -11,7 +11,7 @@ import type { Frames } from "../../gateway/frames.ts";
 import { isServiceWorkerRequest } from "../../gateway/isolation.ts";
 import { sandboxWithScripts } from "../content-headers.ts";
 import { bareMediaType, readFetchMetadata } from "../header-values.ts";
-import { failureResponses, type Responses, ref, sourceFault, text, textSchema } from "../reference/words.ts";
+import { failureResponses, type Responses, ref, sourceFault, text, textSchema } from "../reference/openapi-types.ts";
 import { readBody, readJsonBody } from "../request-body.ts";
 import { composingOf } from "../request-context.ts";
 import { limits } from "../request-limits.ts";

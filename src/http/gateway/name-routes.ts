@@ -6,7 +6,7 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import type { Names, ResolvedName } from "../../gateway/names/names.ts";
-import { failureResponses, inPath, json, ref, sourceFault, text, textSchema } from "../reference/words.ts";
+import { failureResponses, inPath, json, ref, sourceFault, text, textSchema } from "../reference/openapi-types.ts";
 import { servicePrefixes } from "../reserved-paths.ts";
 import { jsonResponse } from "../responses.ts";
 import { described } from "../route-schema.ts";

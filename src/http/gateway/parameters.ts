@@ -6,7 +6,7 @@
 import { idFormat, idShape } from "../../arweave/id.ts";
 import { digitsSchema } from "../../lib/value-schema.ts";
 import { pathParameter, queryParameter } from "../parameter.ts";
-import { inHeader, patterns, sampleBlockHash, sampleId, textSchema } from "../reference/words.ts";
+import { inHeader, patterns, sampleBlockHash, sampleId, textSchema } from "../reference/openapi-types.ts";
 import {
   addressFormat,
   blockHashFormat,

@@ -12,7 +12,7 @@ import { encodeBase64url } from "../../lib/base64url.ts";
 import { sha256 } from "../../lib/hash.ts";
 import { writeJson } from "../../lib/json.ts";
 import { matchesTag } from "../conditional-requests.ts";
-import { empty, failureResponses, json, ref, sourceFault } from "../reference/words.ts";
+import { empty, failureResponses, json, ref, sourceFault } from "../reference/openapi-types.ts";
 import { composingOf, contextOf } from "../request-context.ts";
 import { servicePrefixes } from "../reserved-paths.ts";
 import { jsonTextResponse } from "../responses.ts";

@@ -7,7 +7,7 @@ import { type AnyElysia, Elysia } from "elysia";
 import { failures } from "../../failures.ts";
 import type { Health } from "../../gateway/health.ts";
 import { type JsonValue, writeJson } from "../../lib/json.ts";
-import { json, type Responses, type Result, ref, textSchema } from "../reference/words.ts";
+import { json, type Responses, type Result, ref, textSchema } from "../reference/openapi-types.ts";
 import { servicePrefixes } from "../reserved-paths.ts";
 import { jsonResponse, jsonTextResponse } from "../responses.ts";
 import { described } from "../route-schema.ts";

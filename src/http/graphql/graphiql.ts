@@ -12,7 +12,7 @@ import { queryRequestSchema } from "../../graphql/request-parameters.ts";
 import { assert } from "../../lib/assert.ts";
 import { type AssetFiles, type AssetSource, assetResponse, createAssetSource, pagePolicy } from "../page-assets.ts";
 import { requiredParameter } from "../parameter.ts";
-import { json, type Responses, ref, textSchema } from "../reference/words.ts";
+import { json, type Responses, ref, textSchema } from "../reference/openapi-types.ts";
 import { pageResponse } from "../responses.ts";
 import { described } from "../route-schema.ts";
 import { queryRequestParameters } from "./graphql-request.ts";

@@ -24,7 +24,7 @@ import {
   paymentsPageMax,
 } from "../../payment/top-ups/payment-history.ts";
 import { queryParameter } from "../parameter.ts";
-import { failureResponses, json, record, ref, type Schema, textSchema } from "../reference/words.ts";
+import { failureResponses, json, record, ref, type Schema, textSchema } from "../reference/openapi-types.ts";
 import { contextOf } from "../request-context.ts";
 import { jsonResponse, noStore } from "../responses.ts";
 import { described, optionalQuery, plainText, type RouteDescription, readQuery } from "../route-schema.ts";

@@ -12,7 +12,7 @@ import { enumSchema, stringSchema } from "../../lib/value-schema.ts";
 import { readAddressOfWord, tokenWords, type UserAddress } from "../../payment/addresses.ts";
 import type { Gifts, Redemption } from "../../payment/top-ups/gifts.ts";
 import { queryParameter, requiredParameter } from "../parameter.ts";
-import { failureResponses, json, record, ref, type Schema, textSchema } from "../reference/words.ts";
+import { failureResponses, json, record, ref, type Schema, textSchema } from "../reference/openapi-types.ts";
 import { readBody } from "../request-body.ts";
 import { contextOf } from "../request-context.ts";
 import { jsonResponse, noStore } from "../responses.ts";

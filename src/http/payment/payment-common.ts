@@ -7,7 +7,7 @@ import { Failure, type FailureCode } from "../../failures.ts";
 import { nonceLengthMax, type SignedRequest } from "../../payment/access/signed-request.ts";
 import { accountText, type UserAddress } from "../../payment/addresses.ts";
 import type { Parameter } from "../parameter.ts";
-import { inHeader, patterns, ref, type Schema, textSchema } from "../reference/words.ts";
+import { inHeader, patterns, ref, type Schema, textSchema } from "../reference/openapi-types.ts";
 import { contextOf } from "../request-context.ts";
 import { type QueryParameter, requiredQuery } from "../route-schema.ts";
 

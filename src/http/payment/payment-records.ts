@@ -10,7 +10,7 @@ import type { Balance } from "../../payment/credits/credits.ts";
 import type { Adjustment, BytesPrice, CurrencyLimits, PaymentPrice, Rates } from "../../payment/prices/price-types.ts";
 import type { TokenPayment } from "../../payment/tokens/token-payment-store.ts";
 import type { Submitted } from "../../payment/tokens/token-payments.ts";
-import { record, ref, type Schema, textSchema } from "../reference/words.ts";
+import { record, ref, type Schema, textSchema } from "../reference/openapi-types.ts";
 import { adjustments, dateTime, largeInteger, signedWinc, winc } from "./payment-common.ts";
 
 const approvals: Schema = { type: "array", items: ref("Approval") };

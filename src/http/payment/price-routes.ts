@@ -10,7 +10,7 @@ import { readAddress, readToken, type UserAddress } from "../../payment/addresse
 import { amountText, byteCountText, invalidAmountText } from "../../payment/amounts.ts";
 import type { Buyer, Prices } from "../../payment/prices/price-types.ts";
 import { pathParameter } from "../parameter.ts";
-import { failureResponses, inPath, inQuery, json, ref, textSchema } from "../reference/words.ts";
+import { failureResponses, inPath, inQuery, json, ref, textSchema } from "../reference/openapi-types.ts";
 import { contextOf } from "../request-context.ts";
 import { jsonResponse, jsonTextResponse, noStore } from "../responses.ts";
 import { described, parsedText, plainText, type RouteDescription } from "../route-schema.ts";

@@ -6,7 +6,7 @@
 import { type AnyElysia, Elysia, t } from "elysia";
 import { Failure } from "../../failures.ts";
 import type { Quote } from "../../payment/top-ups/quotes.ts";
-import { failureResponses, json, record, ref, type Schema, textSchema } from "../reference/words.ts";
+import { failureResponses, json, record, ref, type Schema, textSchema } from "../reference/openapi-types.ts";
 import { contextOf } from "../request-context.ts";
 import { jsonResponse, noStore } from "../responses.ts";
 import { described, plainText, type RouteDescription } from "../route-schema.ts";

@@ -12,7 +12,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { readJson } from "../../lib/json.ts";
 import type { CardEvents } from "../../payment/cards/card-settlement.ts";
 import { isSignedByStripe, readEvent } from "../../payment/cards/stripe-objects.ts";
-import { empty, failureResponses, inHeader, textSchema } from "../reference/words.ts";
+import { empty, failureResponses, inHeader, textSchema } from "../reference/openapi-types.ts";
 import { readBody } from "../request-body.ts";
 import { limits } from "../request-limits.ts";
 import { noStore } from "../responses.ts";

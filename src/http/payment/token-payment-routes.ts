@@ -12,7 +12,7 @@ import { tokenText } from "../../payment/addresses.ts";
 import type { TokenPayments } from "../../payment/tokens/token-payments.ts";
 import { bodyOf, needed } from "../body-fields.ts";
 import { pathParameter } from "../parameter.ts";
-import { failureResponses, json, record, ref, textSchema } from "../reference/words.ts";
+import { failureResponses, json, record, ref, textSchema } from "../reference/openapi-types.ts";
 import { readJsonBody } from "../request-body.ts";
 import { limits } from "../request-limits.ts";
 import { jsonResponse, noStore } from "../responses.ts";

@@ -14,7 +14,16 @@ import { giftWord, type QuoteTerms, type TopUpMethod, topUpMethods } from "../..
 import type { Recipient, TopUp, TopUpRequest, TopUps } from "../../payment/top-ups/top-up.ts";
 import { pathParameter, queryParameter } from "../parameter.ts";
 import type { PublicUrl } from "../public-url.ts";
-import { failureResponses, inPath, inQuery, json, record, ref, type Schema, textSchema } from "../reference/words.ts";
+import {
+  failureResponses,
+  inPath,
+  inQuery,
+  json,
+  record,
+  ref,
+  type Schema,
+  textSchema,
+} from "../reference/openapi-types.ts";
 import { contextOf } from "../request-context.ts";
 import { jsonResponse, noStore } from "../responses.ts";
 import { described, type RouteDescription } from "../route-schema.ts";

@@ -21,7 +21,7 @@ import {
 import { amountMax } from "../../store/ledger/ledger-database.ts";
 import { queryParameter, requiredParameter } from "../parameter.ts";
 import type { PublicUrl } from "../public-url.ts";
-import { failureResponses, inHeader, json, record, ref, type Schema, textSchema } from "../reference/words.ts";
+import { failureResponses, inHeader, json, record, ref, type Schema, textSchema } from "../reference/openapi-types.ts";
 import { contextOf } from "../request-context.ts";
 import { jsonResponse } from "../responses.ts";
 import { described, type RouteDescription } from "../route-schema.ts";

@@ -12,7 +12,7 @@ import { assert } from "../../lib/assert.ts";
 import { version } from "../../version.ts";
 import { pathParametersOf } from "../route-schema.ts";
 import type { RegisteredRoute } from "../route-table.ts";
-import type { Parameter, Responses, Schema } from "./words.ts";
+import type { Parameter, Responses, Schema } from "./openapi-types.ts";
 
 /** The parts of a document that no route declares. */
 export type Reference = Readonly<{

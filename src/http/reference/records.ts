@@ -5,7 +5,7 @@
  * beyond the table are passed on as nodes send them.
  * @module
  */
-import { countSchema, idSchema, patterns, record, ref, type Schema, textSchema } from "./words.ts";
+import { countSchema, idSchema, patterns, record, ref, type Schema, textSchema } from "./openapi-types.ts";
 
 const integer: Schema = { type: "integer" };
 const number: Schema = { type: "number" };

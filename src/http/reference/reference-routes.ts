@@ -11,7 +11,7 @@ import { described } from "../route-schema.ts";
 import type { RegisteredRoute } from "../route-table.ts";
 import { apiDocsFiles, readApiDocs } from "./api-docs-assets.ts";
 import { type Reference, type ReferenceDocument, writeReference } from "./document.ts";
-import { json, record, textSchema } from "./words.ts";
+import { json, record, textSchema } from "./openapi-types.ts";
 
 const script = "text/javascript; charset=utf-8";
 

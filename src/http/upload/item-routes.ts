@@ -14,7 +14,7 @@ import type { Taken } from "../../upload/intake/charge-item.ts";
 import type { Intake } from "../../upload/intake/item-intake.ts";
 import type { NestedItem } from "../../upload/nested-offsets.ts";
 import type { UploadState, UploadStatus } from "../../upload/upload-rows.ts";
-import { failureResponses, idSchema, json, record, ref, type Schema, textSchema } from "../reference/words.ts";
+import { failureResponses, idSchema, json, record, ref, type Schema, textSchema } from "../reference/openapi-types.ts";
 import { type Pace, piecesOf } from "../request-body.ts";
 import { contextOf } from "../request-context.ts";
 import { jsonResponse, noStore } from "../responses.ts";

@@ -27,7 +27,7 @@ import {
   type Schema,
   text,
   textSchema,
-} from "../reference/words.ts";
+} from "../reference/openapi-types.ts";
 import { piecesOf } from "../request-body.ts";
 import { contextOf } from "../request-context.ts";
 import { codeResponse, jsonResponse, noStore, textResponse } from "../responses.ts";

@@ -8,7 +8,7 @@ import { Failure } from "../../failures.ts";
 import { type Token, tokenText } from "../../payment/addresses.ts";
 import { byteCountText } from "../../payment/amounts.ts";
 import type { Prices } from "../../payment/prices/price-types.ts";
-import { failureResponses, text } from "../reference/words.ts";
+import { failureResponses, text } from "../reference/openapi-types.ts";
 import { textResponse } from "../responses.ts";
 import { described, parsedText, type RouteDescription } from "../route-schema.ts";
 import { pathParameters } from "./upload-schemas.ts";

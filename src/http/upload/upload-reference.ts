@@ -7,7 +7,7 @@
 import { approvalSchema } from "../payment/payment-records.ts";
 import { x402Schemas } from "../payment/x402-top-up-routes.ts";
 import type { Reference } from "../reference/document.ts";
-import { record, textSchema } from "../reference/words.ts";
+import { record, textSchema } from "../reference/openapi-types.ts";
 import { healthSchema, uploadInfoSchema } from "../service-information.ts";
 import { statusSchemas } from "./item-routes.ts";
 import { multipartSchemas } from "./multipart-routes.ts";

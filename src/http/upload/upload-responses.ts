@@ -8,7 +8,7 @@ import { Failure, failures } from "../../failures.ts";
 import { invalidApproval } from "../../upload/intake/approval-tags.ts";
 import type { Taken } from "../../upload/intake/charge-item.ts";
 import { approvalRecord } from "../payment/payment-records.ts";
-import { idSchema, ref, type Schema, textSchema } from "../reference/words.ts";
+import { idSchema, ref, type Schema, textSchema } from "../reference/openapi-types.ts";
 import { jsonResponse, noStore } from "../responses.ts";
 import { byteSchema, texts, winc } from "./upload-schemas.ts";
 

@@ -25,7 +25,7 @@ import {
   type Schema,
   sampleId,
   textSchema,
-} from "../reference/words.ts";
+} from "../reference/openapi-types.ts";
 
 /** Exceeds the size of any item: 15 digits. Bytes. */
 export const byteCountMax = 999_999_999_999_999;

@@ -23,7 +23,7 @@ import {
   ref,
   type Schema,
   textSchema,
-} from "../reference/words.ts";
+} from "../reference/openapi-types.ts";
 import { piecesOf } from "../request-body.ts";
 import { contextOf } from "../request-context.ts";
 import { jsonResponse, noStore } from "../responses.ts";

@@ -24,12 +24,11 @@ type NativeSource = Pick<NativeChainOptions, "address" | "clock" | "nodes" | "re
 /** An EVM chain: its coin, USDC, and the tokens that the price rules list on it. Addresses are canonical. */
 export type EvmSource = Readonly<{
   coin: Token;
-  dollars: Token;
+  usdc: Token;
   address: UserAddress;
   rpcUrl: string;
   chainId: bigint;
-  /** The contract of USDC. */
-  contract: UserAddress;
+  usdcContract: UserAddress;
 }>;
 
 /** KYVE. */
@@ -73,10 +72,10 @@ export function openTokenChains({ rules, native, evm, solana, kyve }: ChainSourc
   const chains: TokenChain[] = [];
   if (native !== undefined)
     chains.push(createNativeChain({ ...native, ...depthsOf("native", rules, native.blocksOnTop) }));
-  for (const { coin, dollars, address, rpcUrl, chainId, contract } of evm) {
+  for (const { coin, usdc, address, rpcUrl, chainId, usdcContract } of evm) {
     const chain = createEvmChain(open(rpcUrl), chainId);
     chains.push(createEvmCoin({ token: coin, address, evm: chain, ...depthsOf(coin, rules) }));
-    for (const token of [{ token: dollars, contract }, ...listedTokens(rules, chainOf(coin))])
+    for (const token of [{ token: usdc, contract: usdcContract }, ...listedTokens(rules, chainOf(coin))])
       chains.push(createEvmToken({ ...token, address, evm: chain, ...depthsOf(token.token, rules) }));
   }
   if (solana !== undefined) {

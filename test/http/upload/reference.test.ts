@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type AnyElysia, Elysia } from "elysia";
 import { type Operation, operationsOf } from "../../../src/http/reference/document.ts";
-import { type Responses, sampleId } from "../../../src/http/reference/words.ts";
+import { type Responses, sampleId } from "../../../src/http/reference/openapi-types.ts";
 import { createUploadInformationRoutes } from "../../../src/http/service-information.ts";
 import { createItemRoutes, createReceiptRoutes, createStatusRoutes } from "../../../src/http/upload/item-routes.ts";
 import { createMultipartRoutes } from "../../../src/http/upload/multipart-routes.ts";

@@ -114,12 +114,6 @@ function halfOf(count: number): number {
   return (count + (count % 2)) / 2;
 }
 
-// Payments in an ERC-20 token: the transfer events of its contract to the watched address, by any caller.
-//
-// One transaction may transfer for several senders; each sender has its own payment. Before it is mined, only a plain
-// call of `transfer` shows its amount.
-// Source: EIP-20; docs/reference/payment.md#sources-of-payments.
-
 type EvmTokenOptions = Depths &
   Readonly<{
     token: Token;
@@ -135,6 +129,13 @@ const blocksPerQueryMax = 500;
 /** Blocks scanned again: one of several servers behind an address may not have had the newest block. */
 const blocksRepeated = 32;
 
+/**
+ * Payments in an ERC-20 token: the transfer events of its contract to the watched address, by any caller.
+ *
+ * One transaction may transfer for several senders; each sender has its own payment. Before it is mined, only a plain
+ * call of `transfer` shows its amount.
+ * Source: EIP-20; docs/reference/payment.md#sources-of-payments.
+ */
 export function createEvmToken({ token, address, contract, evm, ...depths }: EvmTokenOptions): TokenChain {
   const receiver = { address, contract };
   const ask = createLogQuestions(evm, receiver);
@@ -222,8 +223,6 @@ function createLogQuestions(evm: EvmChain, { address, contract }: Receiver) {
   };
 }
 
-// The observation of one EVM transaction, for coin and tokens.
-
 /** The payment of a transaction, and its outline. */
 type Paid = Pick<MinedObservation, "transfers" | "outline">;
 
@@ -266,8 +265,6 @@ function confirmationsOf(height: number, latest: number): number {
   return Math.max(latest - height + 1, 1);
 }
 
-// Whether a block is still on an EVM chain.
-
 /** Compares the block at this height with the expected hash. */
 async function statusOf(
   evm: EvmChain,
@@ -283,12 +280,12 @@ async function statusOf(
   return { kind: stored.value === hash ? "unchanged" : "replaced", confirmations };
 }
 
-// The next blocks of an EVM chain to scan, and the mark of the scan.
-//
-// Only confirmed blocks are scanned, so that found payments can be credited. When the last scanned block was replaced,
-// the mark goes back by the deepest possible reorg; finding a payment twice has no effect.
-
-/** Blocks to scan, heights inclusive; `first` > `last`: none. */
+/**
+ * Blocks to scan, heights inclusive; `first` > `last`: none.
+ *
+ * Only confirmed blocks are scanned, so that found payments can be credited. When the last scanned block was replaced,
+ * the mark goes back by the deepest possible reorg; finding a payment twice has no effect.
+ */
 type BlockRange = Readonly<{
   kind: "range";
   /** Blocks below are not scanned: they precede the first accepted payment. */
