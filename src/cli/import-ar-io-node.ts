@@ -119,16 +119,20 @@ async function importFiles(
   core: SourceDatabase,
   data: SourceDatabase,
 ): Promise<ContentImport> {
-  const files = openAdoptedFiles(folder.content, folder.contentMap, (reason) =>
-    process.stderr.write(`cairn: the content map was damaged and has been recreated: ${printableLines(reason)}\n`),
-  );
+  const files = openAdoptedFiles({
+    folder: folder.content,
+    mapPath: folder.contentMap,
+    bytesMax: config.CACHE_BYTES_MAX,
+    freeBytesMin: config.CACHE_FREE_BYTES_MIN,
+    onReset: (reason) =>
+      process.stderr.write(`cairn: the content map was damaged and has been recreated: ${printableLines(reason)}\n`),
+  });
   closers.add("content map", files.close);
   return await importContent({
     core,
     data,
     folder: join(source, "contiguous", "data"),
     files,
-    bytesMax: config.CACHE_BYTES_MAX,
     signal,
     onProgress: (done, total) => show(done / total, `cached files: ${done} of ${total}`),
   });

@@ -68,7 +68,29 @@ export function linkOrCopyFile(source: string, target: string): "linked" | "copi
     return "linked";
   } catch {
     // The copy fails with the reason, unless the reason is only that links are impossible here.
-    copyFileSync(source, target, constants.COPYFILE_FICLONE);
+    copyFile(source, target);
     return "copied";
+  }
+}
+
+/**
+ * Copies a file, syncs the copy, and gives it its name then. Replaces `target`; the caller syncs the folder.
+ *
+ * @throws Error from the system; `target` is then unchanged.
+ */
+export function copyFile(source: string, target: string): void {
+  const draft = `${target}.part`;
+  try {
+    copyFileSync(source, draft, constants.COPYFILE_FICLONE);
+    const handle = openSync(draft, "r");
+    try {
+      fsyncSync(handle);
+    } finally {
+      closeSync(handle);
+    }
+    renameSync(draft, target);
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw error;
   }
 }

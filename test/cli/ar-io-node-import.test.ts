@@ -4,6 +4,7 @@
  */
 import { Database } from "bun:sqlite";
 import { afterAll, describe, expect, test } from "bun:test";
+import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,7 +26,11 @@ import {
   type SourceTransaction,
   writeArIoNodeFolder,
 } from "../support/ar-io-node-folder.ts";
+import { type Need, testWith } from "../support/helpers.ts";
+import { canMount } from "../support/small-disk.ts";
 import { runCairn } from "./command.ts";
+
+const smallDisk: Need = { there: canMount(), what: "the right to mount a tmpfs" };
 
 const root = mkdtempSync(join(tmpdir(), "cairn-ar-io-node-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -180,6 +185,39 @@ describe("cached files", () => {
     expect(cache.stats()).toMatchObject({ damagedSteps: 0, lostFiles: 0 });
     await cache.close();
     expect(stateOf(source)).toEqual(before);
+  });
+
+  testWith(smallDisk, "are copied to another disk, which keeps CACHE_FREE_BYTES_MIN free", async () => {
+    const disk = join(root, "disk");
+    mkdirSync(disk);
+    execFileSync("mount", ["-t", "tmpfs", "-o", "size=16m", "tmpfs", disk]);
+    try {
+      const full = await imported(source, join(disk, "full"), { CACHE_FREE_BYTES_MIN: "16777216" });
+      expect(full.report.content).toMatchObject({ linked: 0, copied: 0 });
+      // Space is checked before a file is read: two of these are not valid.
+      expect(Object.values(full.report.content.skipped)).toContain(6);
+      const free = await imported(source, join(disk, "free"), { CACHE_FREE_BYTES_MIN: "0" });
+      expect(free.report.content).toMatchObject({ linked: 0, copied: 4, bytes: total });
+    } finally {
+      execFileSync("umount", [disk]);
+    }
+  });
+
+  testWith(smallDisk, "leave no partial file on a disk that becomes full, and one sentence says so", async () => {
+    const disk = join(root, "full-disk");
+    mkdirSync(disk);
+    execFileSync("mount", ["-t", "tmpfs", "-o", "size=900k", "tmpfs", disk]);
+    try {
+      const { code, err } = await imported(source, disk, { CACHE_FREE_BYTES_MIN: "0" });
+      expect(code).toBe(1);
+      expect(err).toMatch(/^cairn: [^\n]*(no space|disk is full)[^\n]*\n$/);
+      const complete = new Set(sizes);
+      for (const name of readdirSync(disk, { recursive: true, encoding: "utf8" }))
+        if (/^content\/../.test(name) && statSync(join(disk, name)).isFile())
+          expect(complete.has(statSync(join(disk, name)).size)).toBe(true);
+    } finally {
+      execFileSync("umount", [disk]);
+    }
   });
 
   test("stay within CACHE_BYTES_MAX", async () => {

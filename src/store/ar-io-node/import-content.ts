@@ -34,8 +34,6 @@ export type ContentParts = Readonly<{
   /** The folder `contiguous/data`. */
   folder: string;
   files: AdoptedFiles;
-  /** Maximum disk space of the cache. */
-  bytesMax: number;
   signal: AbortSignal;
   onProgress: (done: number, total: number) => void;
 }>;
@@ -47,7 +45,7 @@ const reasons = {
   damaged: "the SHA-256 of the file is not the one that data.db states",
   unproven: "the file does not have the data root of its transaction",
   unsigned: "the transaction has no data root: its data is fetched and verified by the signature",
-  full: "the cache has no space left; raise CACHE_BYTES_MAX and run the command again",
+  full: "no space left: raise CACHE_BYTES_MAX, or free disk space, and run the command again",
 } as const;
 
 type Reason = keyof typeof reasons;
@@ -127,14 +125,14 @@ function isSize(value: unknown): value is number {
 }
 
 async function takeFile(
-  { folder, files, bytesMax, signal }: ContentParts,
+  { folder, files, signal }: ContentParts,
   { spec, hash }: Candidate,
 ): Promise<Reason | "linked" | "copied" | "present"> {
   if (files.has(spec)) return "present";
   const path = fileOf(folder, hash);
   const stats = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false });
   if (path === undefined || stats === undefined || stats.size !== spec.size) return "absent";
-  if (files.totalBytes() + spec.size > bytesMax) return "full";
+  if (!files.hasSpaceFor(path, spec.size)) return "full";
   const read = await readAdopted(path, spec.size, signal);
   if (read === undefined) return "absent";
   if (!equalBytes(read.digest, hash)) return "damaged";

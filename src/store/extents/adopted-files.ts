@@ -5,14 +5,15 @@
  * its link, so a crash leaves a file without a row, which the cache removes.
  * @module
  */
-import { accessSync, closeSync, constants, copyFileSync, fsyncSync, mkdirSync, openSync, rmSync } from "node:fs";
+import { accessSync, constants, mkdirSync, statfsSync, statSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { createDataRoot } from "../../arweave/merkle.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
-import { linkOrCopyFile, syncFolder } from "../durable-file.ts";
+import { copyFile, linkOrCopyFile, syncFolder } from "../durable-file.ts";
 import type { RootSpec } from "../root-spec.ts";
 import { openExtentMap } from "./extent-map.ts";
+import type { QuotaLimits } from "./extent-quota.ts";
 import { rootName } from "./extent-roots.ts";
 import { checksumOf, stepBytes, stepCost, stepsPerPage } from "./extent-steps.ts";
 
@@ -30,8 +31,8 @@ export type ReadFile = Readonly<{
 export type AdoptedFiles = Readonly<{
   /** Whether some of a root's data is cached. */
   has: (root: RootSpec) => boolean;
-  /** Disk space of the cache. Bytes. */
-  totalBytes: () => number;
+  /** Whether a file fits into the cache, and leaves enough of the disk free if it must be copied. */
+  hasSpaceFor: (path: string, size: number) => boolean;
   /**
    * Takes a file, which has the complete data of a root: links it when this process may write to it, else copies it.
    *
@@ -41,13 +42,30 @@ export type AdoptedFiles = Readonly<{
   close: () => void;
 }>;
 
-/** Opens the cache. @param onReset - Called with the reason when its map was damaged and was created again. */
-export function openAdoptedFiles(folder: string, mapPath: string, onReset: (reason: string) => void): AdoptedFiles {
+type AdoptedFilesOptions = QuotaLimits &
+  Readonly<{
+    /** Of the files. */
+    folder: string;
+    mapPath: string;
+    /** Called with the reason when the map was damaged and was created again. */
+    onReset: (reason: string) => void;
+  }>;
+
+/** Opens the cache; creates it when absent. */
+export function openAdoptedFiles(options: AdoptedFilesOptions): AdoptedFiles {
+  const { folder, mapPath, onReset, bytesMax, freeBytesMin } = options;
+  mkdirSync(folder, { recursive: true });
+  const { dev } = statSync(folder);
   const map = openExtentMap(mapPath, onReset);
   let total = map.totalBytes();
   return {
     has: (root) => map.root(rootName(root)) !== undefined,
-    totalBytes: () => total,
+    hasSpaceFor: (path, size) => {
+      if (total + size > bytesMax) return false;
+      if (statSync(path).dev === dev && isWritable(path)) return true;
+      const { bavail, bsize } = statfsSync(folder);
+      return bavail * bsize - size >= freeBytesMin;
+    },
     adopt: (path, root, { digest, sums }, usedMs) => {
       const name = rootName(root);
       const target = join(folder, name.slice(0, 2), name);
@@ -65,14 +83,8 @@ export function openAdoptedFiles(folder: string, mapPath: string, onReset: (reas
 
 /** The cache opens its files for writing, so a link to the file of another owner would be useless. */
 function take(path: string, target: string): "linked" | "copied" {
-  if (isWritable(path)) {
-    const how = linkOrCopyFile(path, target);
-    if (how === "copied") syncFile(target);
-    return how;
-  }
-  rmSync(target, { force: true });
-  copyFileSync(path, target, constants.COPYFILE_FICLONE);
-  syncFile(target);
+  if (isWritable(path)) return linkOrCopyFile(path, target);
+  copyFile(path, target);
   return "copied";
 }
 
@@ -83,15 +95,6 @@ function isWritable(path: string): boolean {
   } catch {
     // The file is copied instead.
     return false;
-  }
-}
-
-function syncFile(path: string): void {
-  const handle = openSync(path, "r");
-  try {
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
   }
 }
 
