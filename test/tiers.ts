@@ -45,6 +45,7 @@ export const longTests: readonly string[] = [
   "test/payment/tokens/payments-property.test.ts",
   "test/payment/x402/kill.test.ts",
   "test/payment/x402/payments-property.test.ts",
+  "test/program/columnar-history.test.ts",
   "test/program/columnar-kill.test.ts",
   "test/program/start-ends.test.ts",
   "test/sim/kill.test.ts",

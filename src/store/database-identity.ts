@@ -67,7 +67,11 @@ export function writeIdentity(path: string, identity: DatabaseIdentity, { pageBy
   const db = new Database(path, { create: true, readwrite: true, strict: true });
   try {
     db.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
-    if (pageBytes !== undefined) db.run(`PRAGMA page_size = ${pageBytes}`);
+    if (pageBytes !== undefined) {
+      // Only a new file takes both, so they must be as in `openForWriting`.
+      db.run(`PRAGMA page_size = ${pageBytes}`);
+      db.run("PRAGMA auto_vacuum = INCREMENTAL");
+    }
     db.run("PRAGMA journal_mode = WAL");
     db.run("PRAGMA synchronous = FULL");
     inTransaction(db, () => {

@@ -3,7 +3,7 @@
  * @module
  */
 import { bundleCountSize, bundleEntrySize, writeBundle } from "../../src/arweave/bundle.ts";
-import { createDataItem, readItemHeader } from "../../src/arweave/data-item.ts";
+import { createDataItem, type ItemFields, readItemHeader } from "../../src/arweave/data-item.ts";
 import type { Id } from "../../src/arweave/id.ts";
 import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";
@@ -85,8 +85,13 @@ export function placesIn(bundle: Uint8Array, start = 0, parents: readonly Id[] =
 }
 
 /** Signs an item of a payload. */
-export function signItem(payload: Uint8Array, tags: readonly Tag[], by: Signer): MadeItem {
-  const bytes = createDataItem({ data: payload, tags }, by);
+export function signItem(
+  payload: Uint8Array,
+  tags: readonly Tag[],
+  by: Signer,
+  fields: Pick<ItemFields, "target" | "anchor"> = {},
+): MadeItem {
+  const bytes = createDataItem({ ...fields, data: payload, tags }, by);
   const read = readItemHeader(bytes, "strict", bytes.length);
   if (read.kind !== "header") throw new Error("what was made can be read");
   return { id: read.header.id, bytes, headerSize: read.header.headerSize, payload };

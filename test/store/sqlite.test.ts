@@ -4,9 +4,11 @@
  */
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import { openBlockList } from "../../src/store/block-list.ts";
-import { closeDatabase, openForWriting } from "../../src/store/sqlite.ts";
+import { writeIdentity } from "../../src/store/database-identity.ts";
+import { closeDatabase, openForWriting, pageBytes, releaseFreePages } from "../../src/store/sqlite.ts";
 import { temporaryFolder } from "./folder.ts";
 
 const first = "CREATE TABLE a (x INTEGER) STRICT; INSERT INTO a VALUES (1);";
@@ -49,4 +51,22 @@ test("a file from before fingerprints were stored is rejected", () => {
   db.run("DROP TABLE schema_fingerprint");
   db.close();
   expect(() => openBlockList(path, () => 0)).toThrow("has the fingerprint none");
+});
+
+test("a file that the program created becomes smaller when rows are removed", () => {
+  using folder = temporaryFolder();
+  const path = join(folder.path, "index.sqlite");
+  // The program writes the identity before the first table.
+  writeIdentity(path, { id: "id", generation: 0 }, { pageBytes });
+  const db = open(path, [first]);
+  db.run(
+    "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 100000) INSERT INTO a SELECT x FROM n",
+  );
+  db.run("PRAGMA wal_checkpoint(TRUNCATE)");
+  const before = statSync(path).size;
+  db.run("DELETE FROM a");
+  releaseFreePages(db);
+  closeDatabase(db);
+  expect(before).toBeGreaterThan(800_000);
+  expect(statSync(path).size).toBeLessThan(100_000);
 });
