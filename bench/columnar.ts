@@ -106,6 +106,19 @@ function generatedRows(items: number): ExportRows {
   };
 }
 
+/** Writes partitions of generated items to a folder. */
+export async function writeGenerated(folder: string, items: number): Promise<PartitionHeights[]> {
+  const index = generatedRows(items);
+  const end = index.stableHeight();
+  const heights: PartitionHeights[] = [];
+  const perPartition = Math.ceil((end + 1) / partitionsMax);
+  for (let start = 0; start <= end; start += perPartition)
+    heights.push({ start, end: Math.min(end, start + perPartition - 1) });
+  const options = { folder, maxFileRows: 0, skipL1Transactions: false, skipL1Tags: false, runId: "bench" };
+  for (const range of heights) await exportPartition({ ...options, ...range }, index);
+  return heights;
+}
+
 const signal = new AbortController().signal;
 /** What clients ask for most: id, owner, tags, recipient, size and block. */
 const columns = { ...noColumns, tags: true, block: true, target: true, size: true };
@@ -116,14 +129,7 @@ export const columnarBench: Bench = {
     const { items, pages } = sizes[size];
     const folder = mkdtempSync(join(tmpdir(), "cairn-bench-columnar-"));
     try {
-      const index = generatedRows(items);
-      const end = index.stableHeight();
-      const heights: PartitionHeights[] = [];
-      const perPartition = Math.ceil((end + 1) / partitionsMax);
-      for (let start = 0; start <= end; start += perPartition)
-        heights.push({ start, end: Math.min(end, start + perPartition - 1) });
-      const options = { folder, maxFileRows: 0, skipL1Transactions: false, skipL1Tags: false, runId: "bench" };
-      for (const range of heights) await exportPartition({ ...options, ...range }, index);
+      const heights = await writeGenerated(folder, items);
       const store = await openDuckdbStore({ folder, libraryFolder: folder });
       try {
         for (const range of heights) await store.load(readPartition(folder, range), signal);

@@ -17,6 +17,7 @@ import { ledgerBench } from "./ledger.ts";
 import { parquetBench } from "./parquet.ts";
 import { paymentPricesBench } from "./payment-prices.ts";
 import { routesBench } from "./routes.ts";
+import { snapshotBench } from "./snapshot.ts";
 import { soakBench } from "./soak.ts";
 import { startBench } from "./start.ts";
 import { unbundleBench } from "./unbundle.ts";
@@ -29,6 +30,7 @@ export const benches: readonly Bench[] = [
   parquetBench,
   columnarBench,
   clickhouseBench,
+  snapshotBench,
   httpBench,
   routesBench,
   graphqlBench,
