@@ -22,6 +22,15 @@ const pollsPerStep = 15;
 /** A busy server may take minutes for a file, and a partition has several. */
 const stepTimeoutMs = 2 * 60 * 60_000;
 
+/** A store's query ends before the GraphQL query that waits for it, so that the error names the store. */
+const queryShare = 0.8;
+
+/** The options of the store for GraphQL queries; undefined without one. @throws Misuse as `columnStoreOptions`. */
+export function queriedStoreOptions(config: Config, folder: DataFolder): ColumnStoreOptions | undefined {
+  const options = columnStoreOptions(config, folder);
+  return options && { ...options, queryMs: config.QUERY_TIMEOUT_MS * queryShare };
+}
+
 /** The options of the store; undefined without one. @throws Misuse when a setting of the store is missing. */
 export function columnStoreOptions(config: Config, folder: DataFolder): ColumnStoreOptions | undefined {
   if (config.COLUMNAR_STORE === "none") return undefined;

@@ -45,7 +45,7 @@ import {
   rateLimitsOf,
   type ServicePlace,
 } from "./listeners.ts";
-import { columnStoreOptions, openColumnar } from "./open-columnar.ts";
+import { openColumnar, queriedStoreOptions } from "./open-columnar.ts";
 import { type OpenNames, openNames } from "./open-names.ts";
 import { systemRandom, systemRandomBytes } from "./random.ts";
 import { loadsOf, openBlobThread, openManifestThreads, type Threads } from "./threads.ts";
@@ -343,7 +343,7 @@ function queriesOf({ config, folder, log, closers }: GatewayParts, threads: Thre
       pool: threads.query,
       indexPath: folder.index,
       contentFolder: folder.content,
-      store: columnStoreOptions(config, folder),
+      store: queriedStoreOptions(config, folder),
       timeoutMs: config.QUERY_TIMEOUT_MS,
       clock: systemClock,
       log,

@@ -44,7 +44,7 @@ export type ClickhouseOptions = Readonly<{
   loadMs?: number;
 }>;
 
-const queryMsDefault = 10_000;
+const queryMsDefault = 60_000;
 
 /** A file of a million rows takes seconds. */
 const loadMsDefault = 5 * 60_000;

@@ -29,7 +29,7 @@ export type DuckdbStoreOptions = Readonly<{
 
 const memoryBytesDefault = 2 ** 30;
 const threadsDefault = 2;
-const queryMsDefault = 10_000;
+const queryMsDefault = 60_000;
 
 /** Counting reads the metadata of files. */
 const loadMs = 60_000;

@@ -12,7 +12,13 @@ import { testItem } from "../support/upload.ts";
 
 const kills = Number(process.env["KILLS"] ?? 6);
 const itemsPerKill = 20;
-const environment = { COLUMNAR_STORE: "duckdb", COLUMNAR_PARTITION_HEIGHTS: "3", UPLOAD_BUNDLE_WAIT_MS: "50" };
+const environment = {
+  COLUMNAR_STORE: "duckdb",
+  COLUMNAR_PARTITION_HEIGHTS: "3",
+  UPLOAD_BUNDLE_WAIT_MS: "50",
+  // Query threads give way to others, and a busy machine has many.
+  QUERY_TIMEOUT_MS: "60000",
+};
 
 let program: RunningProgram | undefined;
 afterAll(() => program?.remove());
