@@ -30,6 +30,7 @@ export const unitTests: readonly string[] = [
 export const longTests: readonly string[] = [
   "test/app/services.test.ts",
   "test/arweave/ans104-mutations.test.ts",
+  "test/columnar/disk-full.test.ts",
   "test/columnar/import-kill.test.ts",
   "test/columnar/merged-pages.test.ts",
   "test/content/starved.test.ts",

@@ -102,6 +102,7 @@ export async function openForeignFiles(
           await convertPartition({ ...request, folder: storeFolder, runId }, reading);
         } catch (error) {
           signal.throwIfAborted();
+          if (isOfSystem(error)) throw error;
           throw new Error(`heights ${start} to ${end} cannot be read as an export of ar-io-node: ${detailOf(error)}`);
         }
         return reading.leftOut();
@@ -115,6 +116,11 @@ export async function openForeignFiles(
     removeSpills();
     throw error;
   }
+}
+
+/** Whether the disk or the system failed, and not the files. */
+function isOfSystem(error: unknown): boolean {
+  return error instanceof Error && "syscall" in error;
 }
 
 function detailOf(error: unknown): string {
