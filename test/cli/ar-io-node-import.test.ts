@@ -118,7 +118,7 @@ describe("the block list", () => {
   });
 });
 
-describe("cached files", () => {
+describe("F2: cached files", () => {
   const source = join(root, "files", "data");
   const sizes = [1, 65_536, 262_144 + 100, 1_000_000];
   const contents = sizes.map((size, seed) => ({ id: idOf(100 + seed), bytes: bytes(size, seed) }));
@@ -227,7 +227,7 @@ describe("cached files", () => {
   });
 });
 
-describe("the state in which ar-io-node left its databases", () => {
+describe("F2: the state in which ar-io-node left its databases", () => {
   const source = join(root, "log", "data");
   mkdirSync(join(root, "log"));
   writeArIoNodeFolder(source, {});

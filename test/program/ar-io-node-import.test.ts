@@ -235,7 +235,7 @@ describe("the imported data of an ar-io-node", () => {
     expect(again.content).toMatchObject({ linked: 0, copied: 0 });
   }, 120_000);
 
-  test("that names an id or a place wrongly is not served", async () => {
+  test("F2: a row that names an id or a place wrongly is not served", async () => {
     const folder = join(work, "forged");
     cpSync(source, folder, { recursive: true });
     const item = rows.find(({ kind, size, parentId }) => kind === "item" && size > 1_000 && parentId !== undefined);

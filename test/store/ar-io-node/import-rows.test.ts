@@ -171,7 +171,7 @@ describe("the index of an ar-io-node", () => {
   });
 });
 
-describe("rows that are not valid", () => {
+describe("F2: rows that are not valid", () => {
   const first = (chain.items ?? []).find(({ parentId, rootId }) => Buffer.compare(parentId, rootId) === 0);
   const id = first?.id ?? new Uint8Array();
   const at = "UPDATE stable_data_items SET";
@@ -253,7 +253,7 @@ describe("rows that are not valid", () => {
   });
 });
 
-describe("a database that is not valid", () => {
+describe("F2: a database that is not valid", () => {
   const path = (folder: string) => join(folder, "sqlite", "core.db");
   const last = firstHeight + blockCount - 1;
 
