@@ -23,10 +23,18 @@ export const operationDefences: readonly Defence[] = [
   },
   {
     threat: "F2",
+    name: "a database that changes while it is read",
+    file: "src/store/ar-io-node/source-database.ts",
+    text: "if (isLocked(path) || stampOf(path) !== before) throw stillRunning(path);",
+    instead: "",
+    tests: ["test/store/ar-io-node/import-rows.test.ts"],
+  },
+  {
+    threat: "F2",
     name: "a program that has the folder open",
     file: "src/store/ar-io-node/source-database.ts",
-    text: "if (isLocked(path)) throw stillRunning(path);",
-    instead: "",
+    text: "pid !== process.pid && files.some(",
+    instead: "false && files.some(",
     tests: ["test/cli/ar-io-node-import.test.ts"],
   },
   {

@@ -4,7 +4,7 @@
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Id, idFromBytes } from "../../../src/arweave/id.ts";
@@ -304,5 +304,14 @@ describe("F2: a database that is not valid", () => {
     const folder = changed("core", () => undefined);
     writeFileSync(path(folder), "not a database".repeat(1_000));
     await expect(run(folder, newPath("index"))).rejects.toThrow(`${path(folder)} cannot be read as a SQLite database`);
+  });
+
+  test("is noticed when it changes while it is read", () => {
+    const folder = changed("core", () => undefined);
+    const core = openSourceDatabase(path(folder), join(root, "scratch-core"));
+    expect(() => core?.checkUnchanged()).not.toThrow();
+    appendFileSync(path(folder), "more");
+    expect(() => core?.checkUnchanged()).toThrow("is in use: stop ar-io-node, and run the command again");
+    core?.close();
   });
 });
