@@ -51,7 +51,7 @@ const phrases: readonly (readonly [RegExp, string])[] = [
 
 /** Wire names, settings, metrics and SQL (`snake_case`, `UPPER_CASE`), system errors, CSS. */
 const foreign =
-  /\bconnection refused\b|\bletter-spacing\b|\bmoderation\.sqlite\b|\b[A-Z]+(?:_[A-Z]+)+\b|\b[a-z]+(?:_[a-z0-9]+)+\b|\bECONNREFUSED\b/g;
+  /\bconnection refused\b|\bletter-spacing\b|\bmoderation\.(sqlite|db)\b|\b[A-Z]+(?:_[A-Z]+)+\b|\b[a-z]+(?:_[a-z0-9]+)+\b|\bECONNREFUSED\b/g;
 
 /** Words that are fixed by a file on disk or a table: old data folders must open. */
 const fixed: readonly (readonly [path: RegExp, words: RegExp])[] = [
@@ -61,6 +61,7 @@ const fixed: readonly (readonly [path: RegExp, words: RegExp])[] = [
     /^(src\/app\/|test\/app\/|test\/cli\/|src\/cli\/doctor\.ts$|docs\/operating\.md$|docs\/reference\/threats\.md$)/,
     /\bmoderation\b/g,
   ],
+  [/^(src\/cli\/import-ar-io-node|test\/support\/ar-io-node-folder)\.ts$/, /\bmoderation\b/g],
   [/^test\/http\/body-memory\.test\.ts$/, /\brefused\b|_refused_/g],
   [/^test\/payment\/access\/nonces\.test\.ts$/, /\bturn\b/g],
   [/^test\/(full\/postgres\.test|support\/postgres-server)\.ts$/, /\bnobody\b/g],
