@@ -16,7 +16,15 @@ import type { Log } from "../lib/log.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import { invalidValue } from "../lib/printable.ts";
 import { secp256k1 } from "../lib/secp256k1.ts";
-import { chainOf, readAddress, type Token, type UserAddress } from "../payment/addresses.ts";
+import {
+  chainOf,
+  type EvmChainName,
+  evmChainNames,
+  evmChains,
+  readAddress,
+  type Token,
+  type UserAddress,
+} from "../payment/addresses.ts";
 import { createEvmChain, createEvmClient, type EvmClient } from "../payment/evm/evm-chain.ts";
 import { createEvmSender } from "../payment/evm/evm-sender.ts";
 import { openJsonRpc } from "../payment/evm/json-rpc.ts";
@@ -160,7 +168,7 @@ export function readTokenSettings(config: Config): TokenSettings {
   const native = addressOf(config, "PAYMENT_ADDRESS_NATIVE", "native", complaints);
   const excluded = readExcluded(config.PAYMENT_EXCLUDED_ADDRESSES);
   if (excluded === undefined) complaints.push("PAYMENT_EXCLUDED_ADDRESSES must be addresses");
-  const evm = evmChains.flatMap((names) => evmSource(config, names, complaints) ?? []);
+  const evm = evmChainSettings.flatMap((names) => evmSource(config, names, complaints) ?? []);
   const solana = solanaSource(config, complaints);
   const kyve = kyveSource(config, complaints);
   complaints.push(...sharedChains(config));
@@ -175,14 +183,14 @@ export function readTokenSettings(config: Config): TokenSettings {
  * @throws Misuse for equal contracts.
  */
 export function checkListedTokens(config: Config, rules: Pick<PriceRules, "tokens">): void {
-  const complaints = evmChains.flatMap(({ coin, dollars, prefix }) => {
-    const usdc = readAddress(config[`${prefix}_USDC_ADDRESS`], "ethereum")?.address;
+  const complaints = evmChainSettings.flatMap(({ coin, usdc, prefix }) => {
+    const usdcContract = readAddress(config[`${prefix}_USDC_ADDRESS`], "ethereum")?.address;
     return listedTokens(rules, chainOf(coin))
-      .filter(({ contract }) => contract === usdc)
+      .filter(({ contract }) => contract === usdcContract)
       .map(
         ({ token }) =>
           `${prefix}_USDC_ADDRESS must not be the contract of ${token} in the price rules: ` +
-          `one transfer would be ${dollars} and ${token}`,
+          `one transfer would be ${usdc} and ${token}`,
       );
   });
   if (complaints.length > 0) throw badSettings(complaints);
@@ -190,7 +198,7 @@ export function checkListedTokens(config: Config, rules: Pick<PriceRules, "token
 
 /** Complaints about chains that share an id and an address: one transfer would be found as two payments. */
 function sharedChains(config: Config): readonly string[] {
-  const taken = evmChains.flatMap(({ prefix }) => {
+  const taken = evmChainSettings.flatMap(({ prefix }) => {
     const text = config[`PAYMENT_ADDRESS_${prefix}`];
     const address = text === undefined ? undefined : readAddress(text, "ethereum")?.address;
     return address === undefined ? [] : [{ prefix, chainId: BigInt(config[`${prefix}_CHAIN_ID`]), address }];
@@ -206,30 +214,28 @@ function sharedChains(config: Config): readonly string[] {
   );
 }
 
-/** An EVM chain: its tokens, and the prefix of its settings. */
-type EvmNames = Readonly<{ coin: Token; dollars: Token; prefix: EvmPrefix }>;
+/** An EVM chain: its coin, its USDC, and the prefix of its settings. The settings of Polygon are named after MATIC. */
+type EvmChainSettings = Readonly<{ coin: Token; usdc: Token; prefix: EvmPrefix }>;
 
 type EvmPrefix = "ETHEREUM" | "MATIC" | "BASE";
 
-const evmChains: readonly EvmNames[] = [
-  { coin: "ethereum", dollars: "usdc", prefix: "ETHEREUM" },
-  { coin: "matic", dollars: "polygon-usdc", prefix: "MATIC" },
-  { coin: "base-eth", dollars: "base-usdc", prefix: "BASE" },
-];
+const prefixes: Readonly<Record<EvmChainName, EvmPrefix>> = { ethereum: "ETHEREUM", polygon: "MATIC", base: "BASE" };
 
-function evmSource(config: Config, { coin, dollars, prefix }: EvmNames, complaints: string[]): EvmSource | undefined {
+const evmChainSettings: readonly EvmChainSettings[] = evmChainNames.map((chain) => ({
+  ...evmChains[chain],
+  prefix: prefixes[chain],
+}));
+
+function evmSource(
+  config: Config,
+  { coin, usdc, prefix }: EvmChainSettings,
+  complaints: string[],
+): EvmSource | undefined {
   const address = addressOf(config, `PAYMENT_ADDRESS_${prefix}`, "ethereum", complaints);
-  const contract = addressOf(config, `${prefix}_USDC_ADDRESS`, "ethereum", complaints);
+  const usdcContract = addressOf(config, `${prefix}_USDC_ADDRESS`, "ethereum", complaints);
   const rpcUrl = rpcUrlOf(config, prefix, address, complaints);
-  if (address === undefined || contract === undefined || rpcUrl === undefined) return undefined;
-  return {
-    coin,
-    usdc: dollars,
-    address,
-    usdcContract: contract,
-    rpcUrl,
-    chainId: BigInt(config[`${prefix}_CHAIN_ID`]),
-  };
+  if (address === undefined || usdcContract === undefined || rpcUrl === undefined) return undefined;
+  return { coin, usdc, address, usdcContract, rpcUrl, chainId: BigInt(config[`${prefix}_CHAIN_ID`]) };
 }
 
 function solanaSource(config: Config, complaints: string[]): SolanaSource | undefined {
@@ -371,13 +377,9 @@ export function readX402Source(config: Config): X402Source | undefined {
   return { terms: { network, payTo, timeoutSeconds }, rpcUrl, settlement };
 }
 
-/** EVM chains with token payments, by the prefix of their settings. */
-const chainOfPrefix = { BASE: "base", ETHEREUM: "ethereum", MATIC: "polygon" } as const;
-const x402Chains = ["BASE", "ETHEREUM", "MATIC"] as const satisfies readonly (keyof typeof chainOfPrefix)[];
-
-/** The prefix of the settings of token payments on a chain. */
-function tokenChainOf(config: Config, chainId: bigint): EvmPrefix | undefined {
-  return x402Chains.find((prefix) => BigInt(config[`${prefix}_CHAIN_ID`]) === chainId);
+/** The EVM chain of token payments with an id. */
+function evmChainOf(config: Config, chainId: bigint): EvmChainSettings | undefined {
+  return evmChainSettings.find(({ prefix }) => BigInt(config[`${prefix}_CHAIN_ID`]) === chainId);
 }
 
 function networkOf(config: Config, complaints: string[]): X402Network | undefined {
@@ -389,7 +391,7 @@ function networkOf(config: Config, complaints: string[]): X402Network | undefine
 }
 
 function x402RpcUrlOf(config: Config, { chainId, name }: X402Network, complaints: string[]): string | undefined {
-  const prefix = tokenChainOf(config, chainId);
+  const prefix = evmChainOf(config, chainId)?.prefix;
   const url = config.X402_RPC_URL ?? (prefix && config[`${prefix}_RPC_URL`]);
   if (url === undefined) complaints.push(`X402_PAY_TO needs X402_RPC_URL, a JSON-RPC of ${name}`);
   return url;
@@ -449,17 +451,18 @@ function readPrivateKey(text: string): Uint8Array | undefined {
 export function checkX402Asset(config: Config, rules: Pick<PriceRules, "tokens">): void {
   const payTo = readAddress(config.X402_PAY_TO ?? "", "ethereum")?.address;
   const network = networkOf(config, []);
-  const prefix = network && tokenChainOf(config, network.chainId);
-  if (payTo === undefined || prefix === undefined) return; // other checks report missing settings
+  const evm = network && evmChainOf(config, network.chainId);
+  if (payTo === undefined || evm === undefined) return; // other checks report missing settings
+  const { coin, prefix } = evm;
   if (readAddress(config[`PAYMENT_ADDRESS_${prefix}`] ?? "", "ethereum")?.address !== payTo) return;
-  const shared = listedTokens(rules, chainOfPrefix[prefix]).find(({ contract }) => contract === network?.asset.address);
+  const shared = listedTokens(rules, chainOf(coin)).find(({ contract }) => contract === network?.asset.address);
   if (shared !== undefined)
     throw badSettings([`X402_PAY_TO must not be PAYMENT_ADDRESS_${prefix}: ${shared.token} would be credited twice`]);
 }
 
 /** Complaints about an address and an asset that token payments use too: one transfer would be two payments. */
 function sharedWithTokens(config: Config, { chainId, asset }: X402Network, payTo: string): readonly string[] {
-  return x402Chains.flatMap((prefix) => {
+  return evmChainSettings.flatMap(({ prefix }) => {
     const text = config[`PAYMENT_ADDRESS_${prefix}`];
     const isSame =
       BigInt(config[`${prefix}_CHAIN_ID`]) === chainId &&

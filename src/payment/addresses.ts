@@ -34,11 +34,19 @@ export type TokenDetails = Readonly<{
   words: readonly string[];
 }>;
 
-/** Chains whose ERC-20 tokens the price rules may list. */
-export const erc20Chains = ["ethereum", "polygon", "base"] as const satisfies readonly Chain[];
+/** The EVM chains, each with its coin and its USDC. The price rules may list further ERC-20 tokens. */
+export const evmChains = {
+  ethereum: { coin: "ethereum", usdc: "usdc" },
+  polygon: { coin: "matic", usdc: "polygon-usdc" },
+  base: { coin: "base-eth", usdc: "base-usdc" },
+} as const satisfies Partial<Record<Chain, Readonly<{ coin: KnownToken; usdc: KnownToken }>>>;
+
+export type EvmChainName = keyof typeof evmChains;
+
+export const evmChainNames: readonly EvmChainName[] = Object.keys(evmChains).filter(isEvmChain);
 
 /** An ERC-20 token that the price rules list: the chain and the token's own name. */
-export type Erc20Token = `${(typeof erc20Chains)[number]}-${string}`;
+export type Erc20Token = `${EvmChainName}-${string}`;
 
 const tokenTable = {
   native: { chain: "native", exponent: 12, words: ["native", "arweave"] },
@@ -66,7 +74,7 @@ export const tokens: Readonly<Record<KnownToken, TokenDetails>> = tokenTable;
 /** The canonical word of every known token. */
 export const tokenNames: readonly KnownToken[] = Object.keys(tokenTable).filter(isKnownToken);
 
-const erc20Pattern = `(?:${erc20Chains.join("|")})-[a-z0-9]{1,16}`;
+const erc20Pattern = `(?:${evmChainNames.join("|")})-[a-z0-9]{1,16}`;
 const erc20Shape = new RegExp(`^${erc20Pattern}$`);
 
 const tokenOfWord: ReadonlyMap<string, KnownToken> = new Map(
@@ -159,9 +167,13 @@ export function readToken(word: string): Token | undefined {
 /** The chain of a token. */
 export function chainOf(token: Token): Chain {
   if (isKnownToken(token)) return tokens[token].chain;
-  const chain = erc20Chains.find((each) => token.startsWith(`${each}-`));
+  const chain = evmChainNames.find((each) => token.startsWith(`${each}-`));
   assert(chain !== undefined, "the name of a listed token begins with its chain");
   return chain;
+}
+
+export function isEvmChain(chain: string): chain is EvmChainName {
+  return Object.hasOwn(evmChains, chain);
 }
 
 /** Every name of a token, the canonical name first. */

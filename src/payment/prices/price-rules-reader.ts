@@ -17,8 +17,9 @@ import {
   type WrittenJson,
 } from "../../lib/json.ts";
 import {
-  type Chain,
   chainOf,
+  evmChains,
+  isEvmChain,
   isKnownToken,
   readAddress,
   readToken,
@@ -123,13 +124,6 @@ function readKnownToken(row: Field, before: TokenRule | undefined): TokenRule {
   };
 }
 
-/** The coin of each chain, whose confirmations are the default for its tokens. */
-const coinOfChain: Readonly<Partial<Record<Chain, Token>>> = {
-  ethereum: "ethereum",
-  polygon: "matic",
-  base: "base-eth",
-};
-
 /** More decimal places than any token has. */
 const decimalsMax = 36n;
 
@@ -140,7 +134,8 @@ function readErc20(token: Token, row: Field, base: PriceRules["tokens"]): TokenR
   const get = (name: string) => (before === undefined ? own.get(name) : own.find(name));
   const [feedId, contract, decimals] = [get("feedId"), get("contract"), get("decimals")];
   const confirmations = own.find("confirmations");
-  const coin = coinOfChain[chainOf(token)];
+  const chain = chainOf(token);
+  const coin = isEvmChain(chain) ? evmChains[chain].coin : undefined; // its confirmations are the default
   const rule = {
     feedId: feedId === undefined ? before?.feedId : readText(feedId),
     contract: contract === undefined ? before?.erc20?.contract : readContract(contract),

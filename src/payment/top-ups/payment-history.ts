@@ -7,7 +7,7 @@
  * @module
  */
 import { type Row, readTime, type Tx, type Value } from "../../store/ledger/ledger-database.ts";
-import { type KnownToken, type Token, tokens, type UserAddress } from "../addresses.ts";
+import { evmChains, type KnownToken, type Token, tokens, type UserAddress } from "../addresses.ts";
 import { rational, writeDecimal } from "../prices/rational.ts";
 
 /** A payment that was credited. */
@@ -73,7 +73,7 @@ const sources: readonly Source[] = [cardPayments, redeemedGifts, tokenPayments, 
 const kinds = { card: 1, gift: 2, token: 3, x402: 4 } as const;
 
 /** Tokens that are worth a dollar each. */
-const dollars: readonly KnownToken[] = ["usdc", "polygon-usdc", "base-usdc", "solana-usdc"];
+const dollarTokens: readonly KnownToken[] = [...Object.values(evmChains).map(({ usdc }) => usdc), "solana-usdc"];
 
 /** Reads a page; the last page may be shorter. */
 export async function readPayments(tx: Tx, address: UserAddress, page: PaymentsPage): Promise<PaymentMade[]> {
@@ -160,14 +160,14 @@ async function x402Payments(tx: Tx, address: UserAddress, page: PaymentsPage): P
 
 function tokenPaymentMade({ row, place }: Made<TokenRow>): TokenPaymentMade {
   const quantity = BigInt(row.quantity);
-  const dollar = dollars.find((token) => token === row.token);
+  const dollarToken = dollarTokens.find((token) => token === row.token);
   return {
     kind: "token",
     place,
     winc: row.winc,
     token: row.token,
     quantity,
-    usd: dollar === undefined ? undefined : inWholes(quantity, dollar),
+    usd: dollarToken === undefined ? undefined : inWholes(quantity, dollarToken),
     sender: row.sender,
     transactionId: row.transaction_id,
     blockHeight: row.block_height ?? undefined,
