@@ -48,6 +48,7 @@ export const longTests: readonly string[] = [
   "test/payment/x402/payments-property.test.ts",
   "test/program/columnar-history.test.ts",
   "test/program/columnar-kill.test.ts",
+  "test/program/snapshot-faults.test.ts",
   "test/program/start-ends.test.ts",
   "test/sim/kill.test.ts",
   "test/sim/random.test.ts",

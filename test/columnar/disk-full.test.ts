@@ -4,7 +4,6 @@
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { execFileSync } from "node:child_process";
 import { mkdirSync, readdirSync, renameSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import { readPartition, writtenPartitions } from "../../src/columnar/partition.ts";
@@ -14,7 +13,7 @@ import { indexFile } from "../store/index/index-file.ts";
 import { createFixture } from "../store/index/index-fixture.ts";
 import { createRandom } from "../support/random.ts";
 import { newSeed } from "../support/seed.ts";
-import { canMount } from "../support/small-disk.ts";
+import { canMount, enlargeDisk, withDisk } from "../support/small-disk.ts";
 import { writeArIoNodeExport } from "./ar-io-node-export.ts";
 import { rowsOfFiles } from "./exported-chain.ts";
 
@@ -26,7 +25,7 @@ const disk = join(place.path, "disk");
 const seed = newSeed();
 
 beforeAll(async () => {
-  for (const folder of [data, disk]) mkdirSync(folder);
+  mkdirSync(data);
   const file = indexFile();
   const fixture = createFixture(createRandom(seed), (clock) => {
     Object.defineProperty(file, "nowMs", { get: clock });
@@ -44,18 +43,6 @@ afterAll(() => place[Symbol.dispose]());
 
 const run = (words: string[], folder: string) =>
   runCairn([...words], { environment: { DATA_DIR: folder, COLUMNAR_STORE: "duckdb" }, cwd: place.path });
-
-/** Runs work with a disk of so many KiB. */
-async function withDisk(kibibytes: number, work: () => Promise<void>): Promise<void> {
-  execFileSync("mount", ["-t", "tmpfs", "-o", `size=${kibibytes}k`, "tmpfs", disk]);
-  try {
-    await work();
-  } finally {
-    execFileSync("umount", [disk]);
-  }
-}
-
-const enlarge = () => execFileSync("mount", ["-o", "remount,size=200m", disk]);
 
 /** No file below a folder is incomplete: each file with a record's name has its rows. */
 async function expectComplete(folder: string): Promise<void> {
@@ -75,13 +62,13 @@ const expected = async (): Promise<string[][]> => {
 test.skipIf(!canMount()).each([8, 40, 80, 160])(
   "an export to a disk of %d KiB fails in one sentence, and is continued",
   async (size) => {
-    await withDisk(size, async () => {
+    await withDisk(disk, size, async () => {
       const target = join(disk, "out");
       const { code, out, err } = await run(["export", target, "--partition", "10"], data);
       expect([code, out]).toEqual([1, ""]);
       expect(err).toMatch(/^cairn: .*no space left on device.*\n$/i);
       await expectComplete(target);
-      enlarge();
+      enlargeDisk(disk);
       expect(await run(["export", target, "--partition", "10"], data)).toMatchObject({ code: 0, err: "" });
       await expectComplete(target);
       const partitions = writtenPartitions(target).map((heights) => readPartition(target, heights));
@@ -101,16 +88,16 @@ test.skipIf(!canMount()).each([
   "an import of %s to a disk of %d times the size that it needs fails in one sentence, and is continued",
   async (source, share) => {
     let needed = 0;
-    await withDisk(200_000, async () => {
+    await withDisk(disk, 200_000, async () => {
       expect(await run(["import", source], disk)).toMatchObject({ code: 0 });
       const { blocks, bfree, bsize } = statfsSync(disk);
       needed = ((blocks - bfree) * bsize) / 1_024;
     });
-    await withDisk(Math.floor(needed * share), async () => {
+    await withDisk(disk, Math.floor(needed * share), async () => {
       const { code, out, err } = await run(["import", source], disk);
       expect([code, out]).toEqual([1, ""]);
       expect(err).toMatch(/^(cairn: )?(ENOSPC: no space left on device.*|.*database or disk is full.*)\n$/i);
-      enlarge();
+      enlargeDisk(disk);
       expect(await run(["import", source], disk)).toMatchObject({ code: 0, err: "" });
       const folder = join(disk, "columnar");
       await expectComplete(folder);

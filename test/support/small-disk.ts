@@ -4,7 +4,7 @@
  */
 import { expect } from "bun:test";
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -21,6 +21,22 @@ export function canMount(): boolean {
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** Runs work with an empty disk of so many KiB at a folder. */
+export async function withDisk(folder: string, kibibytes: number, work: () => Promise<void>): Promise<void> {
+  mkdirSync(folder, { recursive: true });
+  execFileSync("mount", ["-t", "tmpfs", "-o", `size=${kibibytes}k`, "tmpfs", folder]);
+  try {
+    await work();
+  } finally {
+    execFileSync("umount", [folder]);
+  }
+}
+
+/** Gives a disk of {@link withDisk} more space than any test needs. */
+export function enlargeDisk(folder: string): void {
+  execFileSync("mount", ["-o", "remount,size=200m", folder]);
 }
 
 /** Writes until the disk is full, and closes the file. */
