@@ -7,7 +7,7 @@
  * @module
  */
 import { createHash } from "node:crypto";
-import { mkdtempSync, readdirSync, realpathSync, rmSync, statSync } from "node:fs";
+import { mkdirSync, readdirSync, realpathSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { signatureLayout } from "../arweave/signature.ts";
 import type { Tag } from "../arweave/tags.ts";
@@ -38,9 +38,11 @@ export type ForeignFiles = Readonly<{
   close: () => void;
 }>;
 
-/** Rows that are in memory together, and the most that one transaction may have. */
+/** Rows that are in memory together. */
 const stepRows = 20_000;
-const stepRowsMax = 1_000_000;
+
+/** Characters of one result: the largest tags that ANS-104 permits, for `stepRows` rows. */
+const resultCharactersMax = 2 ** 29;
 
 /** Sorting a partition of millions of rows takes minutes on a slow disk. */
 const queryMs = 60 * 60_000;
@@ -63,7 +65,7 @@ export function foreignPartitions(folder: string): ForeignPartition[] {
 function directoriesOf(folder: string, table: ForeignTable): (readonly [string, PartitionHeights])[] {
   return namesIn(join(folder, table, "data")).flatMap((name) => {
     const [, start, end] = /^height=(\d{1,7})-(\d{1,7})$/.exec(name) ?? [];
-    return start === undefined || end === undefined
+    return start === undefined || end === undefined || Number(start) > Number(end)
       ? []
       : [[name, { start: Number(start), end: Number(end) }] as const];
   });
@@ -87,8 +89,11 @@ export async function openForeignFiles(
   { storeFolder, libraryFolder }: Readonly<{ storeFolder: string; libraryFolder: string }>,
 ): Promise<ForeignFiles> {
   const folder = realpathSync(source);
-  const spillFolder = mkdtempSync(join(storeFolder, "import-"));
+  const spillFolder = join(storeFolder, "import.part");
   const removeSpills = () => rmSync(spillFolder, { recursive: true, force: true });
+  // An import that was killed has left its files.
+  removeSpills();
+  mkdirSync(spillFolder, { mode: 0o700 });
   try {
     const engine = await openDuckdb({ folder, libraryFolder, spillFolder, memoryBytesMax, threads });
     return {
@@ -153,50 +158,124 @@ type Reading = Readonly<{
 
 function createReading(folder: string, partition: ForeignPartition, query: Query): Reading {
   const { paths } = partition;
-  const from = (table: ForeignTable) =>
-    `read_parquet([${paths[table].map((path) => quoted(literalPath(join(folder, path)))).join(", ")}],
+  const source = (files: readonly string[]) =>
+    `read_parquet([${files.map((path) => quoted(literalPath(join(folder, path)))).join(", ")}],
       hive_partitioning = false)`;
-  const select = async (sql: string): Promise<Values[]> =>
-    query(sql, async ({ next }) => {
-      const all: Values[] = [];
-      for (let rows = await next(); rows.length > 0; rows = await next())
-        for (const row of rows) all.push(row.map((value) => (value === null ? null : String(value))));
-      return all;
-    });
-  let leftOut = 0;
-
-  let lastPlace = -1n;
-
-  /** Whether the row can be imported, and no row has its place: an id that the files have twice is one row. */
-  const isTaken = (row: ExportRow | undefined): row is ExportRow => {
-    const place = row === undefined ? -1n : packPlace(row);
-    if (place <= lastPlace) leftOut += 1;
-    else lastPlace = place;
-    return place === lastPlace;
+  const from = (table: ForeignTable) => source(paths[table]);
+  const select = createSelect(query);
+  const checkColumns = async (table: ForeignTable): Promise<void> => {
+    for (const path of paths[table]) checkTypes(table, await select(`DESCRIBE SELECT * FROM ${source([path])}`));
   };
+  let leftOut = 0;
 
   async function* batches(): AsyncGenerator<ExportRow[]> {
     if (paths.transactions.length === 0) return;
+    await checkColumns("transactions");
+    await checkColumns("tags");
     checkHeights(await select(`SELECT min(height), max(height) FROM ${from("transactions")}`), partition);
+    const [[unplaced] = []] = await select(
+      `SELECT count(DISTINCT id) FROM ${from("transactions")} WHERE (${placed}) IS NOT TRUE`,
+    );
+    leftOut = Number(unplaced);
+    const takeRows = createRowFilter(await repeatedIds(select, from("transactions")));
     for (const step of await stepsOf(select, from("transactions"))) {
       const tagsOf = paths.tags.length === 0 ? new Map() : await readTags(select, from, step);
-      const rows = await select(rowsSql(from("transactions"), step));
-      yield rows.map((values) => readRow(values, tagsOf)).filter(isTaken);
+      const rows = (await select(rowsSql(from("transactions"), step))).map((values) => readRow(values, tagsOf));
+      const { taken, invalid } = takeRows(rows);
+      leftOut += invalid;
+      yield taken;
     }
   }
 
   return {
     blocks: async () => {
-      if (paths.blocks.length === 0) return [];
-      checkHeights(await select(`SELECT min(height), max(height) FROM ${from("blocks")}`), partition);
-      const blocks = (await select(blocksSql(from("blocks")))).map(readBlock);
-      const repeated = blocks.find(({ height }, index) => height === blocks[index - 1]?.height);
-      if (repeated !== undefined) throw new Error(`there are two blocks of height ${repeated.height}`);
+      await checkColumns("blocks");
+      const blocks = paths.blocks.length === 0 ? [] : (await select(blocksSql(from("blocks")))).map(readBlock);
+      checkBlocks(blocks, partition);
       return blocks;
     },
     batches,
     leftOut: () => leftOut,
   };
+}
+
+type Select = (sql: string) => Promise<Values[]>;
+
+function createSelect(query: Query): Select {
+  return (sql) =>
+    query(sql, async ({ next }) => {
+      const all: Values[] = [];
+      let characters = 0;
+      for (let rows = await next(); rows.length > 0; rows = await next()) {
+        const texts = rows.map((row) => row.map((value) => (value === null ? null : String(value))));
+        characters += texts.reduce((sum, row) => sum + row.join("").length, 0);
+        if (characters > resultCharactersMax) throw new Error(`${stepRows} rows have more than 256 MiB`);
+        all.push(...texts);
+      }
+      return all;
+    });
+}
+
+/** The columns that are read, and DuckDB's types of their values. */
+const integer = /^U?(TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)$/;
+const amount = /^(DECIMAL\(\d+,0\)|U?(INTEGER|BIGINT|HUGEINT))$/;
+const bytes = /^BLOB$/;
+const columnTypes: Readonly<Record<ForeignTable, Readonly<Record<string, RegExp>>>> = {
+  blocks: {
+    indep_hash: bytes,
+    height: integer,
+    previous_block: bytes,
+    nonce: bytes,
+    hash: bytes,
+    block_timestamp: integer,
+    tx_count: integer,
+    block_size: integer,
+  },
+  transactions: {
+    id: bytes,
+    indexed_at: integer,
+    block_transaction_index: integer,
+    is_data_item: /^BOOLEAN$/,
+    target: bytes,
+    quantity: amount,
+    reward: amount,
+    anchor: bytes,
+    data_size: integer,
+    format: integer,
+    height: integer,
+    owner_address: bytes,
+    data_root: bytes,
+    parent: bytes,
+    offset: integer,
+    data_offset: integer,
+    owner: bytes,
+    signature_type: integer,
+    root_transaction_id: bytes,
+    root_parent_offset: integer,
+  },
+  tags: { height: integer, id: bytes, tag_index: integer, tag_name: bytes, tag_value: bytes },
+};
+
+function checkTypes(table: ForeignTable, described: readonly Values[]): void {
+  const types = new Map(described.map(([name, type]) => [name, type ?? ""]));
+  for (const [name, valid] of Object.entries(columnTypes[table])) {
+    const type = types.get(name);
+    if (type === undefined) throw new Error(`the table ${table} has no column ${name}`);
+    if (!valid.test(type)) throw new Error(`the column ${name} of the table ${table} has the type ${type}`);
+  }
+}
+
+/** Every height has one block, which names the block before: otherwise heights would be recorded without their rows. */
+function checkBlocks(blocks: readonly ExportBlock[], { start, end }: PartitionHeights): void {
+  for (const [index, { height, previous }] of blocks.entries()) {
+    const before = blocks[index - 1];
+    if (height === before?.height) throw new Error(`there are two blocks of height ${height}`);
+    if (height < start || height > end) throw new Error(`there is a block of height ${height}`);
+    if (height !== start + index) throw new Error(`the block of height ${start + index} is missing`);
+    if (before !== undefined && previous !== null && !Buffer.from(previous).equals(before.hash))
+      throw new Error(`the block of height ${height} does not name the block before`);
+  }
+  if (blocks.length <= end - start) throw new Error(`the block of height ${start + blocks.length} is missing`);
 }
 
 function checkHeights(bounds: readonly Values[], { start, end }: PartitionHeights): void {
@@ -206,52 +285,125 @@ function checkHeights(bounds: readonly Values[], { start, end }: PartitionHeight
   throw new Error(`the files have heights ${lowest} to ${highest}`);
 }
 
-/** Transactions of a block, both inclusive: the number of the first and of the last. */
-type Step = Readonly<{ first: number; last: number }>;
+/** Ids that have rows at several places. Each is imported at its lowest place. */
+async function repeatedIds(select: Select, from: string): Promise<ReadonlySet<string>> {
+  const found = await select(
+    `SELECT hex(id) FROM ${from} WHERE ${placed} GROUP BY id
+     HAVING min(${transactionNumber}) <> max(${transactionNumber}) OR min(${position}) <> max(${position})`,
+  );
+  return new Set(found.map(([id]) => id ?? ""));
+}
+
+type TakenRows = Readonly<{ taken: ExportRow[]; invalid: number }>;
+
+/**
+ * Takes the rows to import. Rows are passed in place order. A row that repeats an id is dropped; one at the place of
+ * another id is invalid.
+ */
+function createRowFilter(repeated: ReadonlySet<string>): (rows: readonly (ExportRow | undefined)[]) => TakenRows {
+  const met = new Set<string>();
+  let lastPlace = -1n;
+  let lastId = "";
+  const stateOf = (row: ExportRow | undefined): "taken" | "repeated" | "invalid" => {
+    if (row === undefined) return "invalid";
+    const place = packPlace(row);
+    const id = Buffer.from(row.id).toString("hex").toUpperCase();
+    if (met.has(id) || (place === lastPlace && id === lastId)) return "repeated";
+    if (place <= lastPlace) return "invalid";
+    if (repeated.has(id)) met.add(id);
+    lastPlace = place;
+    lastId = id;
+    return "taken";
+  };
+  return (rows) => {
+    const states = rows.map(stateOf);
+    return {
+      taken: rows.flatMap((row, index) => (row !== undefined && states[index] === "taken" ? [row] : [])),
+      invalid: states.filter((state) => state === "invalid").length,
+    };
+  };
+}
+
+/** Rows whose place is known. */
+const placed = `height IS NOT NULL AND block_transaction_index IS NOT NULL AND is_data_item IS NOT NULL AND (NOT is_data_item
+  OR (root_parent_offset IS NOT NULL AND "offset" IS NOT NULL AND data_offset IS NOT NULL
+    AND signature_type IS NOT NULL))`;
 
 /** Numbers the transactions of all blocks in their order. */
 const transactionNumber = "(height::BIGINT * 65536 + block_transaction_index::BIGINT)";
 
+/** Where a row is in its transaction. The `offset` of a transaction is that of its data in the weave. */
+const position = `(CASE WHEN is_data_item THEN root_parent_offset::HUGEINT + "offset"::HUGEINT ELSE -1 END)`;
+
 const perHeight = 65_536;
 
-/** Splits the transactions of a partition so that each step has some `stepRows` rows. */
-async function stepsOf(select: (sql: string) => Promise<Values[]>, from: string): Promise<Step[]> {
+/** Transactions of a block, or positions of one transaction; all inclusive. */
+type Step = Readonly<{ first: number; last: number; positions: string }>;
+
+/** Splits the placed rows of a partition in place order, so that each step has at most `stepRows` rows. */
+async function stepsOf(select: Select, from: string): Promise<Step[]> {
   const counts = await select(
-    `SELECT ${transactionNumber} AS number, count(*) FROM ${from} WHERE number IS NOT NULL GROUP BY number
-     ORDER BY number`,
+    `SELECT ${transactionNumber} AS number, count(*) FROM ${from} WHERE ${placed} GROUP BY number ORDER BY number`,
   );
-  const steps: { first: number; last: number; rows: number }[] = [];
+  const steps: Step[] = [];
+  let rows = stepRows;
   for (const [text, count] of counts) {
     const number = Number(text);
-    const rows = Number(count);
-    if (rows > stepRowsMax) throw new Error(`one transaction has ${rows} rows; the limit is ${stepRowsMax}`);
     const step = steps.at(-1);
-    if (step === undefined || step.rows + rows > stepRows) steps.push({ first: number, last: number, rows });
-    else Object.assign(step, { last: number, rows: step.rows + rows });
+    if (Number(count) > stepRows) {
+      steps.push(...(await stepsWithin(select, from, number)));
+      rows = stepRows;
+    } else if (step === undefined || rows + Number(count) > stepRows) {
+      steps.push({ first: number, last: number, positions: "" });
+      rows = Number(count);
+    } else {
+      steps[steps.length - 1] = { ...step, last: number };
+      rows += Number(count);
+    }
   }
   return steps;
 }
 
-function within({ first, last }: Step): string {
+/** Splits the rows of one transaction. */
+async function stepsWithin(select: Select, from: string, number: number): Promise<Step[]> {
+  const ends = await select(
+    `SELECT position FROM (SELECT ${position} AS position, row_number() OVER (ORDER BY ${position}) AS rank FROM ${from}
+       WHERE ${within({ first: number, last: number, positions: "" })})
+     WHERE rank % ${stepRows} = 0 ORDER BY position`,
+  );
+  const range = { first: number, last: number };
+  const steps = ends.map(([end], index) => {
+    const after = ends[index - 1]?.[0] ?? "-2";
+    if (after === end) throw new Error(`more than ${stepRows} rows have one place`);
+    return { ...range, positions: `AND ${position} > ${after} AND ${position} <= ${end}` };
+  });
+  return [...steps, { ...range, positions: `AND ${position} > ${ends.at(-1)?.[0] ?? "-2"}` }];
+}
+
+function within({ first, last, positions }: Step): string {
   const heights = `height BETWEEN ${Math.floor(first / perHeight)} AND ${Math.floor(last / perHeight)}`;
-  return `${heights} AND ${transactionNumber} BETWEEN ${first} AND ${last}`;
+  return `${heights} AND ${placed} AND ${transactionNumber} BETWEEN ${first} AND ${last} ${positions}`;
 }
 
 /** Tags by the id of their row, in their order. */
 async function readTags(
-  select: (sql: string) => Promise<Values[]>,
+  select: Select,
   from: (table: ForeignTable) => string,
   step: Step,
 ): Promise<ReadonlyMap<string, readonly Tag[]>> {
-  const { first, last } = step;
+  const { first, last: end } = step;
   const tags = await select(
-    `SELECT hex(id), hex(tag_name), hex(tag_value) FROM ${from("tags")}
-     WHERE height BETWEEN ${Math.floor(first / perHeight)} AND ${Math.floor(last / perHeight)}
+    `SELECT DISTINCT hex(id), tag_index, hex(tag_name), hex(tag_value) FROM ${from("tags")}
+     WHERE height BETWEEN ${Math.floor(first / perHeight)} AND ${Math.floor(end / perHeight)}
        AND id IN (SELECT id FROM ${from("transactions")} WHERE ${within(step)})
-     ORDER BY id, tag_index`,
+     ORDER BY ALL`,
   );
   const tagsOf = new Map<string, Tag[]>();
-  for (const [id, name, value] of tags) {
+  let last: Values = [];
+  for (const row of tags) {
+    const [id, number, name, value] = row;
+    if (id === last[0] && number === last[1]) throw new Error(`an item has two tags of tag_index ${number}`);
+    last = row;
     const tag = { name: bytesOf(name).toString(), value: bytesOf(value).toString() };
     const known = tagsOf.get(id ?? "");
     if (known === undefined) tagsOf.set(id ?? "", [tag]);
@@ -261,8 +413,8 @@ async function readTags(
 }
 
 function blocksSql(from: string): string {
-  return `SELECT hex(indep_hash), height::BIGINT, hex(previous_block), block_timestamp::BIGINT, tx_count::BIGINT,
-      block_size::DECIMAL(20, 0), hex(nonce), hex(hash) FROM ${from} ORDER BY height`;
+  return `SELECT DISTINCT hex(indep_hash), height, hex(previous_block), block_timestamp, tx_count, block_size,
+      hex(nonce), hex(hash) FROM ${from} ORDER BY height`;
 }
 
 function readBlock([hash, height, previous, timestamp, count, size, nonce, solution]: Values): ExportBlock {
@@ -270,37 +422,36 @@ function readBlock([hash, height, previous, timestamp, count, size, nonce, solut
     throw new Error(`the hash of block ${height} has ${bytesOf(hash).length} bytes`);
   return {
     hash: bytesOf(hash),
-    height: Number(height),
+    height: numberOf(height, "height"),
     previous: bytesOrNull(previous),
-    timestamp: Number(timestamp),
-    transactionCount: Number(count),
-    blockSize: BigInt(size ?? 0),
+    timestamp: numberOf(timestamp, "block_timestamp"),
+    transactionCount: numberOf(count, "tx_count"),
+    blockSize: BigInt(numberOf(size, "block_size")),
     nonce: bytesOrNull(nonce),
     solution: bytesOrNull(solution),
   };
 }
 
 function rowsSql(from: string, step: Step): string {
-  return `SELECT is_data_item::BOOLEAN, height::BIGINT, block_transaction_index::BIGINT, hex(id), hex(target),
-      hex(anchor), data_size::BIGINT, indexed_at::BIGINT, hex(owner_address), hex(owner), hex(parent),
-      hex(root_transaction_id), root_parent_offset::BIGINT, "offset"::BIGINT, data_offset::BIGINT,
-      signature_type::BIGINT, format::BIGINT, quantity::DECIMAL(20, 0), reward::DECIMAL(20, 0), hex(data_root)
+  return `SELECT is_data_item, height, block_transaction_index, hex(id), hex(target), hex(anchor), data_size, indexed_at,
+      hex(owner_address), hex(owner), hex(parent), hex(root_transaction_id), root_parent_offset, "offset", data_offset,
+      signature_type, format, quantity::DECIMAL(38, 0), reward::DECIMAL(38, 0), hex(data_root)
     FROM ${from} WHERE ${within(step)}
-    ORDER BY height, block_transaction_index, is_data_item, root_parent_offset + "offset", id`;
+    ORDER BY ${transactionNumber}, ${position}, id, indexed_at`;
 }
 
 /** @returns Undefined for an item whose place or whose type of signature is not known. */
 function readRow(values: Values, tagsOf: ReadonlyMap<string, readonly Tag[]>): ExportRow | undefined {
   const [isItem, height, txIndex, id, target, anchor, size, ingestedAt, owner, ownerKey, ...rest] = values;
   const shared = {
-    height: Number(height),
-    txIndex: Number(txIndex),
+    height: numberOf(height, "height"),
+    txIndex: numberOf(txIndex, "block_transaction_index"),
     id: bytes32(id, "id"),
     target: bytesOrNull(target),
     anchor: bytesOrNull(anchor),
-    payloadSize: Number(size),
+    payloadSize: numberOf(size, "data_size"),
     tags: tagsOf.get(id ?? "") ?? [],
-    ingestedAt: Number(ingestedAt),
+    ingestedAt: numberOf(ingestedAt, "indexed_at"),
     ownerAddress: bytes32(owner, "owner_address"),
     ownerKey: bytesOrNull(ownerKey),
   };
@@ -310,18 +461,25 @@ function readRow(values: Values, tagsOf: ReadonlyMap<string, readonly Tag[]>): E
 
 type Shared = Omit<ExportRow, "offset" | "headerSize" | "signatureType" | "parent" | "rootId" | "transaction">;
 
+/** The shortest header, that of an Ed25519 key. Source: ANS-104 §2. */
+const headerSizeMin = 116;
+
 function readItem(
   shared: Shared,
   [parent, root, parentOffset, offset, dataOffset, type]: Values,
 ): ExportRow | undefined {
-  if (parentOffset == null || offset == null || dataOffset == null || type == null) return undefined;
-  if (signatureLayout(Number(type)) === undefined) return undefined;
-  const payloadStart = Number(parentOffset);
+  const layout = signatureLayout(numberOf(type, "signature_type"));
+  if (layout === undefined) return undefined;
+  const payloadStart = numberOf(parentOffset, "root_parent_offset");
+  const start = numberOf(offset, "offset");
+  const headerSize = numberOf(dataOffset, "data_offset") - start;
+  if (headerSize < headerSizeMin)
+    throw new Error(`data_offset ${dataOffset} is less than ${headerSizeMin} bytes after offset ${offset}`);
   return {
     ...shared,
-    offset: payloadStart + Number(offset),
-    headerSize: Number(dataOffset) - Number(offset),
-    signatureType: Number(type),
+    offset: payloadStart + start,
+    headerSize,
+    signatureType: layout.type,
     parent: { id: bytes32(parent, "parent"), payloadStart },
     rootId: bytes32(root, "root_transaction_id"),
     transaction: null,
@@ -338,12 +496,29 @@ function readTransaction(shared: Shared, values: Values): ExportRow {
     parent: null,
     rootId: null,
     transaction: {
-      format: Number(format ?? 2),
-      quantity: BigInt(quantity ?? 0),
-      reward: BigInt(reward ?? 0),
+      format: numberOf(format ?? "2", "format", formatMax),
+      quantity: amountOf(quantity, "quantity"),
+      reward: amountOf(reward, "reward"),
       dataRoot: bytesOrNull(dataRoot),
     },
   };
+}
+
+const formatMax = 255;
+const amountEnd = 10n ** 20n;
+
+/** @returns 0 for null. */
+function numberOf(text: string | null | undefined, column: string, max = Number.MAX_SAFE_INTEGER): number {
+  const value = Number(text ?? 0);
+  if (value >= 0 && value <= max) return value;
+  throw new Error(`${column} has the value ${text}; expected 0 to ${max}`);
+}
+
+/** @returns 0 for null. */
+function amountOf(text: string | null | undefined, column: string): bigint {
+  const value = BigInt(text ?? 0);
+  if (value >= 0n && value < amountEnd) return value;
+  throw new Error(`${column} has the value ${text}; expected 0 to ${amountEnd - 1n}`);
 }
 
 function bytesOf(hex: string | null | undefined): Buffer {

@@ -3,7 +3,7 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { readdirSync, realpathSync } from "node:fs";
+import { copyFileSync, mkdirSync, readdirSync, realpathSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ColumnStore } from "../../src/columnar/column-store.ts";
 import { openDuckdbStore } from "../../src/columnar/duckdb-store.ts";
@@ -30,6 +30,7 @@ beforeAll(async () => {
   for (let start = 100; start <= chain.end; start += 12) ranges.push({ start, end: Math.min(start + 11, chain.end) });
   for (const heights of ranges) await chain.exportTo(join(place.path, "ours"), heights);
   await writeArIoNodeExport(join(place.path, "ours"), join(place.path, "theirs"));
+  await chain.exportTo(join(place.path, "one partition"), { start: 100, end: chain.end });
 });
 afterAll(() => {
   place[Symbol.dispose]();
@@ -103,50 +104,129 @@ describe(`an import of an ar-io-node's export (seed ${seed})`, () => {
       expect(await listed(gateway)).toEqual(rows);
     }));
 
-  test("leaves out rows without a place and repeated rows, and says how many", () =>
+  test("leaves out rows without a place, and says how many", () =>
     withGateway(async (gateway) => {
       const folder = join(place.path, "partial");
       await writeArIoNodeExport(join(place.path, "ours"), folder, (select, table) => {
         if (table !== "transactions") return select;
-        const isFirst = "height % 2 = 0 AND is_data_item";
-        return `SELECT * REPLACE (CASE WHEN ${isFirst} THEN NULL ELSE "offset" END AS "offset") FROM (${select})
-          UNION ALL SELECT * FROM (${select}) WHERE height % 2 = 1 AND is_data_item`;
+        const without = (rest: number) => `height % 4 = ${rest} AND is_data_item`;
+        return `SELECT * REPLACE (CASE WHEN ${without(0)} THEN NULL ELSE "offset" END AS "offset",
+          CASE WHEN ${without(1)} THEN NULL ELSE block_transaction_index END AS block_transaction_index,
+          CASE WHEN ${without(2)} THEN 9::UINTEGER ELSE signature_type END AS signature_type) FROM (${select})`;
       });
       const { items, leftOut } = await gateway.import(folder);
       const rows = await listed(gateway);
-      expect(rows.map(({ place: { height } }) => height % 2).filter((rest) => rest === 0)).toEqual([]);
+      expect(rows.filter(({ place: { height } }) => height % 4 !== 3)).toEqual([]);
       expect(items).toBe(rows.length);
       await withGateway(async (other) => {
         await other.import(join(place.path, "ours"));
-        expect(leftOut).toBe((await listed(other)).length);
+        const all = await listed(other);
+        expect(rows).toEqual(all.filter(({ place: { height } }) => height % 4 === 3));
+        expect(leftOut).toBe(all.length - rows.length);
       });
     }));
 
-  const replaced = (column: string, value: string) => (select: string, table: ArIoNodeTable) =>
-    table === "transactions" ? `SELECT * REPLACE (${value} AS "${column}") FROM (${select})` : select;
+  test("of two runs in one folder imports each row once", () =>
+    withGateway(async (gateway) => {
+      const folder = join(place.path, "twice");
+      await writeArIoNodeExport(join(place.path, "ours"), folder, (select, table) =>
+        table === "transactions"
+          ? `${select} UNION ALL SELECT * REPLACE (root_parent_offset + 6400 AS root_parent_offset) FROM (${select})`
+          : select,
+      );
+      for (const path of new Bun.Glob("**/*.parquet").scanSync(folder))
+        copyFileSync(join(folder, path), join(folder, path.replace("_1.parquet", "_2.parquet")));
+      const { leftOut, items } = await gateway.import(folder);
+      await withGateway(async (other) => {
+        await other.import(join(place.path, "ours"));
+        const rows = await listed(other);
+        expect(await listed(gateway)).toEqual(rows);
+        expect({ leftOut, items }).toEqual({ leftOut: 0, items: rows.length });
+      });
+    }));
+
+  test("removes files that an import that was killed has left", () =>
+    withGateway(async (gateway) => {
+      mkdirSync(join(gateway.folder, "import.part"));
+      writeFileSync(join(gateway.folder, "import.part", "duckdb_temp_storage-0.tmp"), "rows");
+      await gateway.import(join(place.path, "theirs"));
+      expect(readdirSync(gateway.folder)).not.toContain("import.part");
+    }));
+
+  const changed = (table: ArIoNodeTable, change: (select: string) => string) => (select: string, name: ArIoNodeTable) =>
+    name === table ? change(select) : select;
+  const replaced = (column: string, value: string, table: ArIoNodeTable = "transactions") =>
+    changed(table, (select) => `SELECT * REPLACE (${value} AS "${column}") FROM (${select})`);
   test.each([
     ["of a short id", replaced("id", "'\\xAA'::BLOB"), "id has a value of 1 bytes; it must have 32"],
     ["of an owner without an address", replaced("owner_address", "NULL::BLOB"), "owner_address has a value of 0 bytes"],
-    ["of other heights", replaced("height", "(height + 1000)::UBIGINT"), "the files have heights 1100 to 1"],
-    ["of text instead of a number", replaced("data_size", "'many'"), "Could not convert string 'many' to INT64"],
+    ["of a short parent", replaced("parent", "'\\xAA'::BLOB"), "parent has a value of 1 bytes"],
+    ["of a short block hash", replaced("indep_hash", "'\\xAA'::BLOB", "blocks"), "the hash of block 100 has 1 bytes"],
+    ["of other heights", replaced("height", "(height + 1000)::UBIGINT"), "the files have heights 11"],
+    [
+      "of blocks of other heights",
+      replaced("height", "(height + 1000)::UBIGINT", "blocks"),
+      "there is a block of height 1100",
+    ],
+    [
+      "of text instead of a number",
+      replaced("data_size", "'many'"),
+      "the column data_size of the table transactions has the type VARCHAR",
+    ],
+    ["of ids as text", replaced("id", "hex(id)", "tags"), "the column id of the table tags has the type VARCHAR"],
+    [
+      "of a size above 2^53",
+      replaced("data_size", "18446744073709551615::UBIGINT"),
+      "data_size has the value 18446744073709551615; expected 0 to 9007199254740991",
+    ],
+    [
+      "of an offset above 2^53",
+      replaced("offset", "18446744073709551615::UBIGINT"),
+      "offset has the value 18446744073709551615",
+    ],
+    ["of a negative time", replaced("block_timestamp", "-1::BIGINT", "blocks"), "block_timestamp has the value -1"],
+    [
+      "of an amount above 20 digits",
+      replaced("quantity", "(10::HUGEINT ** 21)::DECIMAL(38, 0)"),
+      "quantity has the value 1000000000000000000000",
+    ],
+    ["of data before the header", replaced("data_offset", '"offset"'), "is less than 116 bytes after offset"],
+    [
+      "of two tags with one number",
+      replaced("tag_index", "0::USMALLINT", "tags"),
+      "an item has two tags of tag_index 0",
+    ],
     [
       "without a column",
-      (select: string, table: ArIoNodeTable) =>
-        table === "transactions" ? `SELECT * EXCLUDE (signature_type) FROM (${select})` : select,
-      'Referenced column "signature_type" not found',
+      changed("transactions", (select) => `SELECT * EXCLUDE (signature_type) FROM (${select})`),
+      "the table transactions has no column signature_type",
+    ],
+    [
+      "without a block",
+      changed("blocks", (select) => `SELECT * FROM (${select}) WHERE height <> 105`),
+      "the block of height 105 is missing",
+    ],
+    [
+      "without the last block",
+      changed("blocks", (select) => `SELECT * FROM (${select}) ORDER BY height DESC OFFSET 1`),
+      "is missing",
+    ],
+    [
+      "of blocks that are not a chain",
+      replaced("previous_block", "indep_hash", "blocks"),
+      "the block of height 101 does not name the block before",
     ],
     [
       "with two blocks of a height",
-      (select: string, table: ArIoNodeTable) => (table === "blocks" ? `${select} UNION ALL ${select}` : select),
+      changed("blocks", (select) => `${select} UNION ALL SELECT * REPLACE (tx_count + 1 AS tx_count) FROM (${select})`),
       "there are two blocks of height 100",
     ],
   ])("rejects files %s in one sentence, and records nothing", async (name, change, reason) => {
     const folder = join(place.path, `bad ${name}`);
-    await writeArIoNodeExport(join(place.path, "ours"), folder, change);
+    await writeArIoNodeExport(join(place.path, "one partition"), folder, change);
     await withGateway(async ({ file, import: run }) => {
       const message = String(await run(folder).catch(String));
-      const heights = `heights ${ranges[0]?.start} to ${ranges[0]?.end}`;
-      expect(message).toStartWith(`Error: ${heights} cannot be read as an export of ar-io-node: `);
+      expect(message).toStartWith(`Error: heights 100 to ${chain.end} cannot be read as an export of ar-io-node: `);
       expect(message).not.toContain("\n");
       expect(message).toContain(reason);
       expect(file.reader.storedPartitions.heights()).toEqual([]);
