@@ -325,7 +325,8 @@ function createRowFilter(repeated: ReadonlySet<string>): (rows: readonly (Export
 }
 
 /** Rows whose place is known. */
-const placed = `height IS NOT NULL AND block_transaction_index IS NOT NULL AND is_data_item IS NOT NULL AND (NOT is_data_item
+const placed = `height IS NOT NULL AND block_transaction_index IS NOT NULL
+  AND is_data_item IS NOT NULL AND (NOT is_data_item
   OR (root_parent_offset IS NOT NULL AND "offset" IS NOT NULL AND data_offset IS NOT NULL
     AND signature_type IS NOT NULL))`;
 
@@ -433,8 +434,8 @@ function readBlock([hash, height, previous, timestamp, count, size, nonce, solut
 }
 
 function rowsSql(from: string, step: Step): string {
-  return `SELECT is_data_item, height, block_transaction_index, hex(id), hex(target), hex(anchor), data_size, indexed_at,
-      hex(owner_address), hex(owner), hex(parent), hex(root_transaction_id), root_parent_offset, "offset", data_offset,
+  return `SELECT is_data_item, height, block_transaction_index, hex(id), hex(target), hex(anchor), data_size,
+      indexed_at, hex(owner_address), hex(owner), hex(parent), hex(root_transaction_id), root_parent_offset, "offset", data_offset,
       signature_type, format, quantity::DECIMAL(38, 0), reward::DECIMAL(38, 0), hex(data_root)
     FROM ${from} WHERE ${within(step)}
     ORDER BY ${transactionNumber}, ${position}, id, indexed_at`;
