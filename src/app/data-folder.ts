@@ -85,7 +85,7 @@ export function dataFolderAt(folder: string): DataFolder {
 export function existingDataFolder(folder: string): DataFolder {
   const found = dataFolderAt(folder);
   if (statSync(found.root, { throwIfNoEntry: false })?.isDirectory() !== true)
-    throw misuse(`DATA_DIR ${found.root} is not a folder: there is nothing to check`);
+    throw misuse(`DATA_DIR ${found.root} is not an existing folder`);
   return found;
 }
 
@@ -119,7 +119,7 @@ export function lockFolder(folder: DataFolder): Unlock | undefined {
 export function takeFolder(config: Config, closers: Closers): DataFolder {
   const folder = dataFolderAt(config.DATA_DIR);
   const unlock = tryLock(folder);
-  if (unlock === undefined) throw misuse(`Another program runs on the folder ${folder.root}.`);
+  if (unlock === undefined) throw misuse(`Another program runs on the folder ${folder.root}: stop it first.`);
   closers.add("folder's lock", unlock);
   return folder;
 }

@@ -57,12 +57,20 @@ export type OpenColumnar = Readonly<{
 /**
  * Starts to fill the store; `closers` end it. While a server is unavailable, the loop tries again.
  *
- * @throws Misuse when a setting of the store is missing.
+ * @throws Misuse when a setting of the store is missing, or no store is set and items are only in one.
  */
 export function openColumnar({ config, folder, log, closers }: AppContext, base: Base): OpenColumnar {
   const { reader, index, threads } = base;
   const store = columnStoreOptions(config, folder);
-  if (store === undefined) return { confirm: undefined, check: () => [] };
+  if (store === undefined) {
+    const { storedItems } = reader.counts();
+    // Queries would leave them out without an error.
+    if (storedItems > 0)
+      throw badSettings([
+        `COLUMNAR_STORE is none, but ${storedItems} items are only in the columnar store that was used`,
+      ]);
+    return { confirm: undefined, check: () => [] };
+  }
   mkdirSync(folder.columnar, { recursive: true, mode: 0o700 });
   const job = { store, folder: folder.columnar };
   const loop = openLoop({

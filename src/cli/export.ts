@@ -13,6 +13,7 @@ import type { Config } from "../config/settings.ts";
 import { systemClock } from "../lib/clock.ts";
 import { invalidValue, jsonText } from "../lib/printable.ts";
 import { openIndexReader } from "../store/index/index-reader.ts";
+import { stableDepth } from "../store/index/index-types.ts";
 import { countText, createBar, errorScreen } from "./terminal.ts";
 
 export type ExportOptions = Readonly<{
@@ -43,7 +44,10 @@ export async function runExportCommand(config: Config, options: ExportOptions): 
   const reader = openIndexReader(index);
   const { minHeight, maxHeight } = reader.counts().stable;
   reader.close();
-  if (minHeight === null || maxHeight === null) throw misuse(`the index in ${config.DATA_DIR} has no final block yet`);
+  if (minHeight === null || maxHeight === null)
+    throw misuse(
+      `the index in ${config.DATA_DIR} has no final block yet: those are ${stableDepth} below the newest one`,
+    );
   const folder = resolve(options.folder);
   const run = {
     folder,

@@ -6,7 +6,7 @@
 import { mkdirSync } from "node:fs";
 import { resolve } from "node:path";
 import { exitCodes, isMisuse, misuse } from "../app/complaints.ts";
-import { takeFolder } from "../app/data-folder.ts";
+import { dataFolderAt, takeFolder } from "../app/data-folder.ts";
 import { columnStoreOptions } from "../app/open-columnar.ts";
 import { type ImportProgress, importFolder } from "../columnar/import-folder.ts";
 import { openColumnStore } from "../columnar/open-store.ts";
@@ -31,9 +31,9 @@ export async function runImport(config: Config, options: ImportOptions): Promise
   const onInterrupt = () => stop.abort(new Error("stopped; run the command again to continue"));
   process.once("SIGINT", onInterrupt);
   try {
-    const data = takeFolder(config, closers);
-    const storeOptions = columnStoreOptions(config, data);
+    const storeOptions = columnStoreOptions(config, dataFolderAt(config.DATA_DIR));
     if (storeOptions === undefined) throw misuse("cairn import requires COLUMNAR_STORE: duckdb or clickhouse");
+    const data = takeFolder(config, closers);
     mkdirSync(data.columnar, { recursive: true, mode: 0o700 });
     const index = openIndexWriter(data.index, { clock: systemClock });
     closers.add("index", index.close);
@@ -70,6 +70,8 @@ export async function runImport(config: Config, options: ImportOptions): Promise
 
 function reportText({ partitions, rows, items, leftOut }: ImportProgress): string {
   const counts = `${countText(partitions, "partition")}: ${countText(rows, "row")}, ${countText(items, "new item")}`;
+  if (rows === 0 && leftOut === 0)
+    return `nothing to import: the store has ${countText(partitions, "partition")} of this folder\n`;
   const reason = "the files do not state where it is in its transaction, or its type of signature is not known";
   return `imported ${counts}\n${leftOut === 0 ? "" : `left out ${countText(leftOut, "item")}: ${reason}\n`}`;
 }

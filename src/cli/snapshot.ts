@@ -112,7 +112,8 @@ export async function fetchSnapshot(config: Config, options: FetchOptions): Prom
     closers.add("columnar store", store.close);
     const result = await importInto(data, store, stop.signal);
     bar.end();
-    process.stdout.write(options.json ? jsonText({ ...result, ...sampled }) : reportText({ ...result, ...sampled }));
+    const report = { ...result, ...sampled };
+    process.stdout.write(options.json ? jsonText(report) : reportText(report, config));
     return exitCodes.done;
   } catch (error) {
     bar.end();
@@ -142,10 +143,11 @@ async function importInto(data: DataFolder, store: ColumnStore, signal: AbortSig
   }
 }
 
-function reportText({ partitions, items, verified, unavailable }: FetchReport): string {
+function reportText({ partitions, items, verified, unavailable }: FetchReport, config: Config): string {
   const proofs = unavailable === 0 ? "" : `, ${unavailable} without a proof at the gateway`;
   const counts = `${countText(items, "new item")}; ${countText(verified, "row")} proven${proofs}`;
-  return `fetched ${countText(partitions, "partition")}: ${counts}\n`;
+  const next = config.COLUMNAR_STORE === "none" ? "start the gateway with COLUMNAR_STORE=duckdb to list them\n" : "";
+  return `fetched ${countText(partitions, "partition")}: ${counts}\n${next}`;
 }
 
 /** Where a snapshot is fetched from. */
@@ -173,7 +175,10 @@ async function provenBytes({ http, gateway, stop }: Source, id: Id): Promise<Uin
   };
   const question = { id, http, gateway, anchor: { kind: "none" }, range: undefined, onPiece } as const;
   const { outcome, fault } = await verifyAtGateway(question, stop.signal);
-  if (outcome !== "proven") throw new Error(`${id} is not proven: ${fault?.reason ?? `it is only ${outcome}`}`);
+  if (outcome !== "proven")
+    throw new Error(
+      `${id} is not proven: ${fault?.reason ?? (outcome === "signed" ? "no block has it yet" : `it is only ${outcome}`)}`,
+    );
   return concatBytes(pieces);
 }
 

@@ -116,7 +116,10 @@ async function importPartition<Heights extends PartitionHeights>(
   const { start, end } = heights;
   const overlap = reader.storedPartitions.heights().find(({ first, last }) => first <= end && last >= start);
   if (overlap !== undefined)
-    throw new Error(`heights ${start} to ${end} overlap with ${overlap.first} to ${overlap.last}, which the store has`);
+    throw new Error(
+      `heights ${start} to ${end} overlap with ${overlap.first} to ${overlap.last}, which the store has; ` +
+        `later heights can be imported from ${reader.storedPartitions.nextHeight()} on`,
+    );
   const { partition, leftOut } = await take(heights);
   await store.load(partition, signal);
   const hash = await lastBlockOf(store, end, signal);

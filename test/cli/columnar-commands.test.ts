@@ -39,7 +39,7 @@ test.each<[words: string[], data: string, message: string]>([
   [["export"], "full", "missing argument <folder> for 'cairn export'; see cairn export --help"],
   [["export", "a", "b"], "full", "unexpected argument 'b' for 'cairn export'"],
   [["export", "a"], "no-index", "{data} has no index; fill one with: cairn serve"],
-  [["export", "a"], "short", "the index in {data} has no final block yet"],
+  [["export", "a"], "short", "the index in {data} has no final block yet: those are 18 below the newest one"],
   [["export", "a", "--from", "-1"], "full", "invalid value '-1' for --from: expected 0–4194302"],
   [["export", "a", "--to", "x"], "full", "invalid value 'x' for --to: expected 0–4194302"],
   [["export", "a", "--rows", "1.5"], "full", "invalid value '1.5' for --rows: expected 0–2147483648"],

@@ -54,6 +54,12 @@ test("items that were pruned are listed from DuckDB as before", async () => {
   });
   expect(await found.json()).toMatchObject({ data: { transaction: { id: sample.manifest } } });
   expect((await fetch(`${gateway}/raw/${sample.manifest}`)).status).toBe(200);
+
+  // Without the store their rows would be left out of every page.
+  expect(await program.stop()).toBe(0);
+  const { folder } = program;
+  const message = `COLUMNAR_STORE is none, but ${counts.storedDataItems} items are only in the columnar store`;
+  expect(await startDev({ folder }).catch(String)).toContain(message);
 }, 120_000);
 
 const byId = (id: string) => (edge: Readonly<{ node: Readonly<{ id: string }> }>) => edge.node.id === id;

@@ -253,7 +253,7 @@ describe("a check of a folder that is not there", () => {
       const DATA_DIR = join(folder, name);
       const { code, out, err } = await runCairn(words, { environment: { DATA_DIR } });
       expect([code, out]).toEqual([2, ""]);
-      expect(err).toBe(`DATA_DIR ${DATA_DIR} is not a folder: there is nothing to check\n`);
+      expect(err).toBe(`DATA_DIR ${DATA_DIR} is not an existing folder\n`);
     }
     expect(existsSync(join(folder, "not-there"))).toBe(false);
   });
