@@ -155,7 +155,8 @@ describe(`an import into an empty index (seed ${seed})`, () => {
         signal,
       };
       expect(await importFolder(other.path, parts).catch(String)).toBe(
-        `Error: heights 105 to 112 overlap with 100 to 109, which the store has; later heights can be imported from ${chain.end + 1} on`,
+        "Error: heights 105 to 112 overlap with 100 to 109, which the store has; " +
+          `later heights can be imported from ${chain.end + 1} on`,
       );
     });
   });
