@@ -175,10 +175,8 @@ async function provenBytes({ http, gateway, stop }: Source, id: Id): Promise<Uin
   };
   const question = { id, http, gateway, anchor: { kind: "none" }, range: undefined, onPiece } as const;
   const { outcome, fault } = await verifyAtGateway(question, stop.signal);
-  if (outcome !== "proven")
-    throw new Error(
-      `${id} is not proven: ${fault?.reason ?? (outcome === "signed" ? "no block has it yet" : `it is only ${outcome}`)}`,
-    );
+  const half = outcome === "signed" ? "no block has it yet" : `it is only ${outcome}`;
+  if (outcome !== "proven") throw new Error(`${id} is not proven: ${fault?.reason ?? half}`);
   return concatBytes(pieces);
 }
 
