@@ -66,9 +66,7 @@ export function openColumnar({ config, folder, log, closers }: AppContext, base:
     const { storedItems } = reader.counts();
     // Queries would leave them out without an error.
     if (storedItems > 0)
-      throw badSettings([
-        `COLUMNAR_STORE is none, but ${storedItems} items are only in the columnar store that was used`,
-      ]);
+      throw badSettings([`COLUMNAR_STORE=none leaves out ${storedItems} items that are only in the columnar store`]);
     return { confirm: undefined, check: () => [] };
   }
   mkdirSync(folder.columnar, { recursive: true, mode: 0o700 });

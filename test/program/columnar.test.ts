@@ -58,7 +58,7 @@ test("items that were pruned are listed from DuckDB as before", async () => {
   // Without the store their rows would be left out of every page.
   expect(await program.stop()).toBe(0);
   const { folder } = program;
-  const message = `COLUMNAR_STORE is none, but ${counts.storedDataItems} items are only in the columnar store`;
+  const message = `COLUMNAR_STORE=none leaves out ${counts.storedDataItems} items`;
   expect(await startDev({ folder }).catch(String)).toContain(message);
 }, 120_000);
 
