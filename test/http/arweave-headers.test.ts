@@ -13,7 +13,11 @@ import type { OpenContent } from "../../src/content/open-content.ts";
 import { Failure } from "../../src/failures.ts";
 import { createResolver } from "../../src/gateway/resolve.ts";
 import { createSignedContent, type SignedContent } from "../../src/gateway/signed-content.ts";
-import { arweaveHeaderBytes, arweaveHeaderBytesMax, setArweaveHeaders } from "../../src/http/content-headers.ts";
+import {
+  arweaveHeaderBytes,
+  arweaveHeaderBytesMax,
+  setArweaveHeaders,
+} from "../../src/http/gateway/content-headers.ts";
 import { createContentFinder } from "../../src/http/gateway/content-sender.ts";
 import { createResponseCache } from "../../src/http/gateway/response-cache.ts";
 import { chunkPosts, ecdsa, post, rsa, statedOf } from "../dev/devnet/support.ts";

@@ -3,7 +3,7 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { type BodyReading, type ReadableContent, spanBody } from "../../src/http/content-response.ts";
+import { type BodyReading, type ReadableContent, spanBody } from "../../src/http/gateway/content-response.ts";
 import { createCompositions } from "../../src/lib/event-loop.ts";
 
 const size = 2 ** 20;

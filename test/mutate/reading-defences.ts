@@ -218,7 +218,7 @@ export const readingDefences: readonly Defence[] = [
   {
     threat: "X1",
     name: "no sniffing of types",
-    file: "src/http/content-headers.ts",
+    file: "src/http/gateway/content-headers.ts",
     text: '"X-Content-Type-Options": "nosniff",',
     instead: "",
     tests: ["test/http/isolation.test.ts", "test/http/content.test.ts"],

@@ -10,7 +10,6 @@ import { encodeBase64url } from "../../lib/base64url.ts";
 import { sha256 } from "../../lib/hash.ts";
 import { writeJson } from "../../lib/json.ts";
 import { matchesTag } from "../conditional-requests.ts";
-import { notModifiedHeaders } from "../content-headers.ts";
 import { corsHeaders } from "../cors.ts";
 import { digestField, unknownType } from "../header-values.ts";
 import {
@@ -28,6 +27,7 @@ import {
 import { contextOf } from "../request-context.ts";
 import { jsonType, withBodySize } from "../responses.ts";
 import { describedAs, plainText, type RouteDescription } from "../route-schema.ts";
+import { notModifiedHeaders } from "./content-headers.ts";
 import { hopsOf } from "./content-sender.ts";
 import type { ResponseCache } from "./response-cache.ts";
 

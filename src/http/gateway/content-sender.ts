@@ -13,17 +13,17 @@ import type { FindSignedContent, SignedContent } from "../../gateway/signed-cont
 import type { Clock } from "../../lib/clock.ts";
 import { sha256 } from "../../lib/hash.ts";
 import type { ByteSpan } from "../../lib/range.ts";
+import { contentDisposition } from "../header-values.ts";
+import { contextOf, type RequestContext } from "../request-context.ts";
+import type { ContentPath } from "./content-address.ts";
 import {
   type CacheLifetime,
   type ContentPolicy,
   changingMaxAgeSeconds,
   contentHeaders,
   setArweaveHeaders,
-} from "../content-headers.ts";
-import { type ContentRequest, contentResponse, type ReadableContent, readContentRequest } from "../content-response.ts";
-import { contentDisposition } from "../header-values.ts";
-import { contextOf, type RequestContext } from "../request-context.ts";
-import type { ContentPath } from "./content-address.ts";
+} from "./content-headers.ts";
+import { type ContentRequest, contentResponse, type ReadableContent, readContentRequest } from "./content-response.ts";
 import { type Hit, hitBytesMax, type ResponseCache } from "./response-cache.ts";
 
 export type Found =

@@ -9,7 +9,6 @@ import { isId } from "../../arweave/id.ts";
 import { Failure } from "../../failures.ts";
 import type { Frames } from "../../gateway/frames.ts";
 import { isServiceWorkerRequest } from "../../gateway/isolation.ts";
-import { sandboxWithScripts } from "../content-headers.ts";
 import { bareMediaType, readFetchMetadata } from "../header-values.ts";
 import { failureResponses, type Responses, ref, sourceFault, text, textSchema } from "../reference/openapi-types.ts";
 import { readBody, readJsonBody } from "../request-body.ts";
@@ -17,6 +16,7 @@ import { composingOf } from "../request-context.ts";
 import { limits } from "../request-limits.ts";
 import { jsonTextResponse } from "../responses.ts";
 import { described } from "../route-schema.ts";
+import { sandboxWithScripts } from "./content-headers.ts";
 import type { ContentSender, Sending } from "./content-sender.ts";
 import { pathParameters } from "./parameters.ts";
 

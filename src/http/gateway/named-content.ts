@@ -6,11 +6,11 @@
 import type { Id } from "../../arweave/id.ts";
 import { Failure, failures } from "../../failures.ts";
 import type { Names, ResolvedName } from "../../gateway/names/names.ts";
-import { type ContentPolicy, changingMaxAgeSeconds } from "../content-headers.ts";
 import { contextOf, type RequestContext } from "../request-context.ts";
 import { hostName } from "../request-target.ts";
 import { codeResponse, textResponse } from "../responses.ts";
 import type { NamedPath } from "./content-address.ts";
+import { type ContentPolicy, changingMaxAgeSeconds } from "./content-headers.ts";
 import { type ContentSender, hopsOf } from "./content-sender.ts";
 import { nameCacheControl, nameHeaders } from "./name-headers.ts";
 

@@ -10,7 +10,7 @@
 import { LRUCache } from "lru-cache";
 import type { Id } from "../../arweave/id.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { arweaveHeaderBytes } from "../content-headers.ts";
+import { arweaveHeaderBytes } from "./content-headers.ts";
 
 export type Hit = Readonly<{
   /**

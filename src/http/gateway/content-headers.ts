@@ -6,13 +6,13 @@
  *   RFC 9110 §5.1, §5.5 (field names and values).
  * @module
  */
-import type { Id } from "../arweave/id.ts";
-import type { ItemPlace } from "../gateway/item-place.ts";
-import type { SignedContent } from "../gateway/signed-content.ts";
-import { encodeBase64url } from "../lib/base64url.ts";
-import { contentTag } from "./conditional-requests.ts";
-import { corsHeaders } from "./cors.ts";
-import { contentCodingsOf, digestField, isActiveType, mediaTypeOf, unknownType } from "./header-values.ts";
+import type { Id } from "../../arweave/id.ts";
+import type { ItemPlace } from "../../gateway/item-place.ts";
+import type { SignedContent } from "../../gateway/signed-content.ts";
+import { encodeBase64url } from "../../lib/base64url.ts";
+import { contentTag } from "../conditional-requests.ts";
+import { corsHeaders } from "../cors.ts";
+import { contentCodingsOf, digestField, isActiveType, mediaTypeOf, unknownType } from "../header-values.ts";
 
 type ContentDescription = Readonly<{
   id: Id;
@@ -55,7 +55,7 @@ export const changingMaxAgeSeconds = 300;
 const immutableCacheControl = "public, max-age=2592000, immutable";
 const mutableCacheControl = "public, max-age=7200";
 
-/** Headers of a whole response (200), without its length. */
+/** Headers of a complete response (200), without its length. Those of 206, 304 and 416 are made from them. */
 export function contentHeaders(description: ContentDescription): Headers {
   const type = mediaTypeOf(description.contentType);
   const codings = contentCodingsOf(description.contentEncoding);
@@ -100,6 +100,18 @@ export function notModifiedHeaders(whole: Headers): Headers {
     headers.delete(name);
   for (const name of [...headers.keys()]) if (isArweaveHeader(name)) headers.delete(name);
   return headers;
+}
+
+/** Headers of a 416, whose body is an error message. */
+export function unsatisfiableHeaders(whole: Headers): Readonly<Record<string, string>> {
+  const names = [
+    "ETag",
+    "Accept-Ranges",
+    "X-AR-IO-Data-Id",
+    "Access-Control-Allow-Origin",
+    "Access-Control-Expose-Headers",
+  ];
+  return Object.fromEntries(names.map((name) => [name, whole.get(name) ?? ""]));
 }
 
 function cacheControl({ cacheLifetime, verified, stable }: ContentDescription): string {

@@ -9,17 +9,17 @@
  * @module
  */
 import { createHash } from "node:crypto";
-import { beginComposing, bringToDisk, type OpenContent } from "../content/open-content.ts";
-import { Failure, failures } from "../failures.ts";
-import { assert } from "../lib/assert.ts";
-import type { Composing } from "../lib/event-loop.ts";
-import { type ByteSpan, contentRange, type RangeMeaning, readRange } from "../lib/range.ts";
-import type { Release } from "../lib/semaphore.ts";
-import { allowsTag, effectiveRange, matchesTag } from "./conditional-requests.ts";
-import { notModifiedHeaders, partHeaders } from "./content-headers.ts";
-import { unknownType } from "./header-values.ts";
-import { composingOf, type RequestContext } from "./request-context.ts";
-import { type HeldMemory, jsonResponse, withHeldMemory } from "./responses.ts";
+import { beginComposing, bringToDisk, type OpenContent } from "../../content/open-content.ts";
+import { Failure, failures } from "../../failures.ts";
+import { assert } from "../../lib/assert.ts";
+import type { Composing } from "../../lib/event-loop.ts";
+import { type ByteSpan, contentRange, type RangeMeaning, readRange } from "../../lib/range.ts";
+import type { Release } from "../../lib/semaphore.ts";
+import { allowsTag, effectiveRange, matchesTag } from "../conditional-requests.ts";
+import { unknownType } from "../header-values.ts";
+import { composingOf, type RequestContext } from "../request-context.ts";
+import { type HeldMemory, jsonResponse, withHeldMemory } from "../responses.ts";
+import { notModifiedHeaders, partHeaders, unsatisfiableHeaders } from "./content-headers.ts";
 
 export type ContentRequest = Readonly<{
   headOnly: boolean;
@@ -144,15 +144,7 @@ async function send(
 /** The 416 response has the size of the content, so that a player can retry. */
 function unsatisfiable(size: number, whole: Headers): Response {
   const { status, message } = failures.range_not_satisfiable;
-  const stored = [
-    "ETag",
-    "Accept-Ranges",
-    "X-AR-IO-Data-Id",
-    "Access-Control-Allow-Origin",
-    "Access-Control-Expose-Headers",
-  ];
-  const headers = Object.fromEntries(stored.map((name) => [name, whole.get(name) ?? ""]));
-  return jsonResponse(message, status, { ...headers, "Content-Range": `bytes */${size}` });
+  return jsonResponse(message, status, { ...unsatisfiableHeaders(whole), "Content-Range": `bytes */${size}` });
 }
 
 /** The parts of content that a response reads. */
