@@ -1,5 +1,5 @@
 /**
- * Opens the columnar store that the settings name: its options, the loop that fills it, and what confirms pruning.
+ * Opens the columnar store of the settings: its options, the loop that fills it, and the confirmation of pruning.
  * @module
  */
 import { mkdirSync } from "node:fs";
@@ -55,7 +55,7 @@ export type OpenColumnar = Readonly<{
 }>;
 
 /**
- * Starts to fill the store; `closers` end it. While a server is unavailable, the loop tries again.
+ * Starts the loop that fills the store; `closers` stop it. While a server is unavailable, the loop tries again.
  *
  * @throws Misuse when a setting of the store is missing, or no store is set and items are only in one.
  */

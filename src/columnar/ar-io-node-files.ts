@@ -2,7 +2,7 @@
  * Partitions that an ar-io-node has exported: the same three tables, without places, postings and records. Their rows
  * are sorted by id within a height, so they are sorted by place and written again.
  *
- * Rows are as that node verified them; only what a file must have to be read is checked.
+ * Rows are as that node verified them; only the properties that reading requires are checked.
  * Source: docs/reference/columnar.md#exports-of-ar-io-node.
  * @module
  */

@@ -57,7 +57,7 @@ const responseBytesMax = 64 * 2 ** 20;
 
 const messageLengthMax = 300;
 
-/** Loads of one process run one after the other: each removes what others left. */
+/** Loads of one process run one after the other: each removes rows that others left. */
 const waitingLoadsMax = 1_000;
 
 /** Numbers of loads are random, and safe integers. */
@@ -68,7 +68,7 @@ const decoder = new TextDecoder();
 
 type Row = readonly (string | null)[];
 
-/** What the server gets for one statement. */
+/** The request of one statement. */
 type Statement = Readonly<{
   sql: string;
   /** The body of an insert; the statement is in the URL then. */

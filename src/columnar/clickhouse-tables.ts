@@ -40,7 +40,7 @@ const ownTypes: Readonly<Record<string, string>> = {
   tag_name: "LowCardinality(String)",
 };
 
-/** Columns that are long or alike: the slower code is worth its bytes. */
+/** Columns that are long or similar: the slower codec saves enough bytes. */
 const packedColumns: ReadonlySet<string> = new Set(["tag_value", "owner", "owner_address", "target", "parent"]);
 
 /** Heights of one partition of a table. The history has some twenty of them, so that queries read few parts. */

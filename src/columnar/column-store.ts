@@ -1,5 +1,5 @@
 /**
- * The interface of columnar stores: what holds exported partitions and responds to SQL over their tables.
+ * The interface of columnar stores, which hold exported partitions and run SQL over their tables.
  *
  * The index decides which heights are read from a store (it records each loaded partition), so a store may have rows
  * that no query sees yet.

@@ -1,5 +1,5 @@
 /**
- * Which items of the index a columnar store has, row by row: what may be pruned.
+ * Compares items of the index with the columnar store, row by row. Only confirmed items may be pruned.
  *
  * A row is confirmed when the store has the same id at the same place, with as many tags and as many bytes of tags. All
  * tables of the partition must have as many rows as were written.
@@ -30,11 +30,10 @@ export async function confirmPartition(
   }
 }
 
-function mismatch({ kind }: ColumnStore, table: ExportTable, { start, end }: PartitionHeights, what: string): string {
-  return `${kind} has ${what} in the table ${table} of heights ${start} to ${end}`;
+function mismatch({ kind }: ColumnStore, table: ExportTable, { start, end }: PartitionHeights, counts: string): string {
+  return `${kind} has ${counts} in the table ${table} of heights ${start} to ${end}`;
 }
 
-/** What to confirm. */
 export type ConfirmRequest = Readonly<{
   /** Within one partition; as many as fit into memory. */
   heights: PartitionHeights;
@@ -68,7 +67,7 @@ export async function confirmItems(
   return Uint32Array.from(confirmed);
 }
 
-/** As the statement of the tags writes them: two digits a byte. */
+/** Number of tags, and hexadecimal digits of their names and values, as the statement returns them. */
 function tagSizesOf({ tags }: ExportRow): string {
   let bytes = 0;
   for (const { name, value } of tags) bytes += Buffer.byteLength(name) + Buffer.byteLength(value);

@@ -12,7 +12,6 @@ import { createSemaphore } from "../lib/semaphore.ts";
 import { isTimeout, withDeadline } from "../lib/stop.ts";
 import { loadDuckdb } from "./duckdb-library.ts";
 
-/** How an engine is opened. */
 export type DuckdbOptions = Readonly<{
   /** The only folder that SQL may read. Absolute, without symbolic links. */
   folder: string;
@@ -52,7 +51,7 @@ export type Duckdb = Readonly<{
 
 export type QueryLimits = Readonly<{ signal: AbortSignal; timeoutMs: number }>;
 
-/** What a statement does: the kinds of which one is permitted, and the rest. */
+/** The kind of a statement; the caller permits no other kinds than the first two. */
 export type StatementKind = "select" | "explain" | "other";
 
 /** Statements at once. Each takes its share of threads and memory. */

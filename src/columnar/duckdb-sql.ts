@@ -44,7 +44,7 @@ const itemColumns = `t.place, base64url(t.id) AS id, t.is_data_item, t.height,
   base64url(t.target) AS target, t.quantity, t.reward, base64url(t.anchor) AS anchor, t.data_size AS size,
   t.content_type, base64url(t.parent) AS parent, base64url(t.root_transaction_id) AS root`;
 
-/** Tags are read when a statement calls for them: a map in each row of `items` would read all. */
+/** Tags are read only for statements that use them: a map in each row of `items` would read all tags. */
 const definitions = [
   `CREATE MACRO base64url(bytes) AS translate(to_base64(bytes), '+/=', '-_')`,
   `CREATE MACRO text_of(bytes) AS coalesce(try(decode(bytes)), bytes::VARCHAR)`,

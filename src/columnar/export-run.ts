@@ -10,7 +10,6 @@ import { isJsonObject, readJson } from "../lib/json.ts";
 import { replaceFile } from "../store/durable-file.ts";
 import { type ExportedFile, type PartitionHeights, type PartitionRequest, writtenPartitions } from "./partition.ts";
 
-/** An export request. */
 export type ExportRun = Omit<PartitionRequest, "start" | "end" | "runId"> &
   Readonly<{
     /** Heights, both inclusive. */
@@ -34,7 +33,6 @@ export type ExportProgress = Readonly<{ heights: number; heightsDone: number; fi
 /** The result of an export. Blocks above `endHeight` may still be rolled back and were left out. */
 export type ExportResult = ExportProgress & Readonly<{ endHeight: number }>;
 
-/** The parts of a run. */
 export type ExportRunParts = Readonly<{
   writer: PartitionWriter;
   clock: Clock;

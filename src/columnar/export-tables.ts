@@ -2,8 +2,9 @@
  * The tables of an export: columns, and the values of a row.
  *
  * Names and types of the first three are those of ar-io-node's exports, so that its importers read these files;
- * offsets are 64 bits wide. `place`, the last column, and the table `postings` are Cairn's own: what filters look for,
- * sorted, so that a reader finds the rows of a tag without reading all tags, and a row without reading all rows.
+ * offsets are 64 bits wide. `place`, the last column, and the table `postings` are Cairn's own. `postings` has the
+ * values that filters search for, sorted. A reader finds the rows of a tag without reading all tags, and a row by its
+ * place without reading all rows.
  * Source: docs/reference/columnar.md.
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * Imports of exported partitions into the columnar store: another gateway's history, without following its blocks.
+ * Imports exported partitions into the columnar store: the history of another gateway, without following its blocks.
  *
  * The files of a partition are linked or copied into the folder of the store, loaded, counted and recorded, in this
  * order. Each step may be repeated, so an import that was stopped is continued by the same call.
@@ -24,7 +24,6 @@ import {
 } from "./partition.ts";
 import { lastBlockOf } from "./snapshot.ts";
 
-/** Parts of an import. */
 export type ImportParts = Readonly<{
   store: ColumnStore;
   /** The folder of the store. */

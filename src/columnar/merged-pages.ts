@@ -2,8 +2,8 @@
  * Pages over the index and a columnar store, as if both were one table in place order.
  *
  * The index has the newest rows, all transactions, and items that were found after their heights were exported; the
- * store has the items of the partitions that the index records. A row that both have is taken from the index. So a page
- * is right whatever has been pruned, and while rows are exported, loaded and pruned.
+ * store has the items of the partitions that the index records. A row that both have is taken from the index. A page
+ * is therefore correct before, during and after the export, the load and the pruning of its rows.
  * Source: docs/reference/columnar.md.
  * @module
  */
@@ -14,10 +14,9 @@ import { compareHalves, packPlace, placeHigh, placeLow } from "../store/index/pl
 import type { ColumnStore } from "./column-store.ts";
 import { createFindRows } from "./store-rows.ts";
 
-/** What pages ask of the index. */
 export type MergedIndex = Pick<IndexReader, "page" | "count" | "block" | "ownerKey" | "storedPartitions">;
 
-/** The pages of both. Calls reject with Failure `columnar_store_unavailable`. */
+/** Pages over index and store. Calls reject with Failure `columnar_store_unavailable`. */
 export type MergedPages = Readonly<{
   page: (plan: PagePlan) => Promise<Page>;
   /** Undefined above `max` rows. */

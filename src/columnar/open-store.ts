@@ -1,5 +1,5 @@
 /**
- * Opening the configured columnar store, in any thread.
+ * Opens the configured columnar store, in any thread.
  * @module
  */
 import { type ClickhouseOptions, openClickhouseStore } from "./clickhouse-store.ts";

@@ -1,5 +1,5 @@
 /**
- * Writing Parquet files: record batches go in, and a file has its name only when it is complete.
+ * Writes Parquet files from record batches. A file has its name only when it is complete.
  *
  * parquet-wasm encodes as a stream, so that memory holds one row group, whatever the size of the file.
  * Source: Apache Parquet format 2.10.
@@ -32,13 +32,12 @@ const encodings = {
 
 export type ColumnEncoding = keyof typeof encodings;
 
-/** How a file is written. */
 export type ParquetFileOptions = Readonly<{
   /** Texts of the file's key-value metadata. */
   metadata: Readonly<Record<string, string>>;
   /** Encodings of columns, by name; other columns have a dictionary. */
   encodings: Readonly<Record<string, ColumnEncoding>>;
-  /** Rows of a row group: the writer holds one, and a reader skips those whose statistics exclude what it looks for. */
+  /** Rows of a row group. The writer holds one row group; a reader skips row groups by their statistics. */
   rowGroupRows: number;
 }>;
 

@@ -1,5 +1,5 @@
 /**
- * Writing one partition of an export: the files of a range of heights, and a record that says that they are complete.
+ * Writes one partition of an export: the files of a range of heights, and a record that marks them as complete.
  *
  * A record is written last. Without it the partition's files are incomplete, and writing the partition again replaces
  * them. An export of the same heights replaces the files of an earlier one.
@@ -48,7 +48,7 @@ export type ExportedFile = Readonly<{ table: ExportTable; path: string; rows: nu
 /** A complete partition in a folder of exports. */
 export type LoadedPartition = PartitionHeights & Readonly<{ folder: string; files: readonly ExportedFile[] }>;
 
-/** Rows of one batch on its way to the writer. */
+/** Rows of a batch that is passed to the writer. */
 const batchRows = 10_000;
 
 /** The version of tables and records. */
@@ -180,7 +180,7 @@ async function writePostings(list: PostingList, runs: PostingRuns, postings: Sin
   }
 }
 
-/** The rows of one table on their way into its files. */
+/** Writes the rows of one table to its files. */
 type Sink = Readonly<{
   /** The columns to which the values of a row are added. */
   columns: readonly ColumnBuilder[];
@@ -246,7 +246,6 @@ function fileName(table: ExportTable, { start, end, runId }: PartitionRequest, n
   return `${table}_${start}_${end}${part}_${runId}.parquet`;
 }
 
-/** Where the record of a partition is. */
 function recordPath({ folder, start, end }: Pick<PartitionRequest, "folder" | "start" | "end">): string {
   return join(folder, "partitions", `height=${start}-${end}.json`);
 }

@@ -1,5 +1,5 @@
 /**
- * What filters look for in the rows of an export, sorted by key, then by place.
+ * Postings of an export: the values that filters search for, sorted by key, then by place.
  *
  * A key is 36 bits of a hash of the kind and the value, or of an id: two values may share a key, so a reader checks the
  * row. Key and number of the row are one integer below 2^53, so that they are sorted as one typed array.

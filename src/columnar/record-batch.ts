@@ -30,7 +30,7 @@ export type ColumnType = "bytes" | "text" | "boolean" | "uint8" | "uint16" | "ui
 /** A column of a table. */
 export type Column = Readonly<{ name: string; type: ColumnType; nullable?: true }>;
 
-/** A column of a batch in progress. Each call adds one value; a call that the type does not take is a defect. */
+/** A column of a batch in progress. Each call adds one value; a call of another type than the column is a defect. */
 export type ColumnBuilder = Readonly<{
   /** Bytes, or text as UTF-8. */
   bytes: (value: Uint8Array) => void;

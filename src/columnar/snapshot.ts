@@ -83,7 +83,7 @@ export async function lastBlockOf(
   return rows[0]?.[0] ?? undefined;
 }
 
-/** A row whose id and owner a proof shows. */
+/** A row whose id and owner can be compared with a proof. */
 export type SampledItem = Readonly<{ id: Id; owner: Address }>;
 
 /** Random data items with content, at most `count`; from DuckDB. */

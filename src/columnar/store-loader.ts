@@ -1,9 +1,9 @@
 /**
  * Fills a columnar store with heights as they become final: each partition is exported, loaded and recorded.
  *
- * Partitions begin at multiples of their size, so that every gateway makes the same ones. A partition waits until its
- * bundles are unbundled. Each step may be repeated after a crash: files and loaded rows are replaced, and a partition
- * is recorded once. Items that are found later stay in the index.
+ * Partitions begin at multiples of their size, so that all gateways write the same partitions. A partition waits until
+ * its bundles are unbundled. Each step may be repeated after a crash: files and loaded rows are replaced, and a
+ * partition is recorded once. Items that are found later stay in the index.
  * Source: docs/reference/columnar.md.
  * @module
  */
@@ -14,7 +14,6 @@ import type { IndexWriterCalls } from "../store/index/index-writer-calls.ts";
 import type { PartitionWriter } from "./export-run.ts";
 import type { PartitionHeights } from "./partition.ts";
 
-/** Parts of a loader. */
 export type StoreLoaderParts = Readonly<{
   reader: Pick<IndexReader, "block" | "counts" | "storedPartitions">;
   index: Pick<IndexWriterCalls, "addStoredPartition">;

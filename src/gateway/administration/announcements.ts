@@ -52,7 +52,7 @@ const bytesSchema = (sizeMax: number, description: string) =>
 /** Optional field; any value is accepted. */
 const statedType: ValueSchema<unknown> = {
   schema: {
-    description: "The number of the signature's type; of no effect where the sizes are another type's.",
+    description: "Number of the signature type; ignored when the sizes are those of another type.",
   },
   is: (value): value is unknown => value !== undefined,
 };

@@ -2,7 +2,6 @@
  * The debug record: contents of the index, progress, and warnings for the operator.
  *
  * All numbers are maintained as they change, so the cost does not depend on the number of rows.
- * a billion.
  * Source: docs/reference/gateway.md#debug.
  * @module
  */
@@ -22,7 +21,7 @@ export type DebugOptions = Readonly<{
 /** Value of a field that is absent or not counted. */
 const absent = -1;
 
-/** Unbundling that has finished nothing for this long is reported. Seconds. */
+/** A longer time without an indexed bundle is reported. Seconds. */
 const bundleSilenceMax = 24 * 60 * 60;
 
 export function createDebug({ reader, concerns, stagedCount, clock }: DebugOptions): () => JsonObject {

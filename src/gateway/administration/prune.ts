@@ -27,7 +27,7 @@ export type PruneParts = Readonly<{
 /** Removes items and returns their number. Rejects with Failure `busy`, or with the signal's reason. */
 export type Prune = (options: PruneOptions, signal: AbortSignal) => Promise<number>;
 
-/** Items that one call of the writer reads, about 100 ms of its time; a larger block is read whole. */
+/** Items that one call of the writer reads, about 100 ms of its time; a larger block is read completely. */
 const itemsPerStep = 10_000;
 
 /** Blocks of one step; bounds the list of their heights. */
@@ -65,7 +65,6 @@ export type StoreConfirmation = Readonly<{
   ) => Promise<Uint32Array>;
 }>;
 
-/** Parts of {@link createStoredPrune}. */
 export type StoredPruneParts = Readonly<{
   reader: Pick<IndexReader, "heightsWithItems" | "storedPartitions">;
   index: Pick<IndexWriterCalls, "pruneStoredItems" | "releaseSpace">;
