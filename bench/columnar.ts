@@ -1,20 +1,24 @@
 /**
- * Pages of 100 data items from exported files, through DuckDB: the time of a page with its rows and tags, and of a
- * count by tag. Rows are generated from a seed straight into Parquet; `ITEMS` sets their number.
+ * Pages of 100 data items from exported files, through DuckDB and ClickHouse: the time of a page with its rows and
+ * tags, and of a count by tag. Rows are generated from a seed straight into Parquet; `ITEMS` sets their number.
+ * `FILES` names a folder whose files are used again. ClickHouse needs test/stores/node_modules.
  * @module
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { openClickhouseStore } from "../src/columnar/clickhouse-store.ts";
 import type { ColumnStore } from "../src/columnar/column-store.ts";
 import { openDuckdbStore } from "../src/columnar/duckdb-store.ts";
-import { exportPartition, type PartitionHeights, readPartition } from "../src/columnar/partition.ts";
+import { exportPartition, type PartitionHeights, readPartition, writtenPartitions } from "../src/columnar/partition.ts";
 import { createPostingKeys } from "../src/columnar/posting-list.ts";
 import { createFindRows } from "../src/columnar/store-rows.ts";
 import type { ExportBlock, ExportRow, ExportRows } from "../src/store/index/export-rows.ts";
 import { noColumns, type PagePlan } from "../src/store/index/index-types.ts";
 import { placeBounds } from "../src/store/index/page-plan.ts";
 import { addressFromBytes } from "../src/store/index/stored-row.ts";
+import { openClickhouseServer } from "../test/support/clickhouse-server.ts";
+import { clickhouseEngine } from "../test/support/helpers.ts";
 import { type Bench, type BenchRow, median } from "./harness.ts";
 
 const sizes = {
@@ -127,23 +131,53 @@ export const columnarBench: Bench = {
   name: "columnar",
   measure: async (size) => {
     const { items, pages } = sizes[size];
-    const folder = mkdtempSync(join(tmpdir(), "cairn-bench-columnar-"));
+    const cached = size === "large" ? process.env["FILES"] : undefined;
+    const scratch = mkdtempSync(join(tmpdir(), "cairn-bench-columnar-"));
+    const folder = cached ?? join(scratch, "files");
     try {
-      const heights = await writeGenerated(folder, items);
-      const store = await openDuckdbStore({ folder, libraryFolder: folder });
-      try {
-        for (const range of heights) await store.load(readPartition(folder, range), signal);
-        return [...(await measurePages(store, { heights, items, pages })), await measureCount(store, heights, items)];
-      } finally {
-        await store.close();
-      }
+      const heights = filledHeights(folder, items) ?? (await writeGenerated(folder, items));
+      const measured = { folder, heights, items, pages };
+      const duckdb = await measureStore(await openDuckdbStore({ folder, libraryFolder: scratch }), "DuckDB", measured);
+      return [...duckdb, ...(await measureClickhouse(join(scratch, "clickhouse"), measured))];
     } finally {
-      rmSync(folder, { recursive: true, force: true });
+      rmSync(scratch, { recursive: true, force: true });
     }
   },
 };
 
-type Measured = Readonly<{ heights: readonly PartitionHeights[]; items: number; pages: number }>;
+/** The partitions that an earlier run wrote; undefined unless they are complete. */
+function filledHeights(folder: string, items: number): PartitionHeights[] | undefined {
+  const heights = writtenPartitions(folder);
+  return heights.at(-1)?.end === Math.ceil(items / itemsPerHeight) - 1 ? heights : undefined;
+}
+
+type Measured = Readonly<{ folder: string; heights: readonly PartitionHeights[]; items: number; pages: number }>;
+
+async function measureClickhouse(data: string, measured: Measured): Promise<readonly BenchRow[]> {
+  if (!clickhouseEngine.there) {
+    const name = "page of 100 through ClickHouse";
+    return [{ name, metric: `not measured: needs ${clickhouseEngine.what}`, target: "p99 ≤ 50 ms" }];
+  }
+  const server = await openClickhouseServer({ folder: data });
+  try {
+    return await measureStore(openClickhouseStore({ url: server.url }), "ClickHouse", measured);
+  } finally {
+    await server.close();
+  }
+}
+
+/** Loads the partitions into a store, measures it and closes it. */
+async function measureStore(store: ColumnStore, name: string, measured: Measured): Promise<readonly BenchRow[]> {
+  const { folder, heights, items } = measured;
+  try {
+    for (const range of heights) await store.load(readPartition(folder, range), signal);
+    const rows = [...(await measurePages(store, measured)), await measureCount(store, heights, items)];
+    const suffix = `through ${name}, ${items.toLocaleString("en")} items`;
+    return rows.map((row) => ({ ...row, name: row.name.replace("through the store", suffix) }));
+  } finally {
+    await store.close();
+  }
+}
 
 async function measurePages(store: ColumnStore, { heights, items, pages }: Measured): Promise<BenchRow[]> {
   const findRows = createFindRows(store, { isListed: () => true, block: () => undefined, ownerKey: () => undefined });
@@ -175,7 +209,7 @@ async function measurePages(store: ColumnStore, { heights, items, pages }: Measu
       if (found.length === 0) throw new Error(`${name}: the generated item was not found`);
     }
     rows.push({
-      name: `page of 100 through DuckDB, ${items.toLocaleString("en")} items: ${name}`,
+      name: `page of 100 through the store: ${name}`,
       metric: spread(times),
       target,
     });
@@ -198,10 +232,10 @@ async function measureCount(
     );
     times.push(performance.now() - started);
     if (Math.abs(Number(count) / items - 0.5) > 0.1)
-      throw new Error(`half of the items have a tag, DuckDB counts ${count}`);
+      throw new Error(`half of the items have a tag, the store counts ${count}`);
   }
   return {
-    name: `count by tag through DuckDB, ${items.toLocaleString("en")} items`,
+    name: "count by tag through the store",
     metric: spread(times),
     target: "≤ 1 s",
   };
