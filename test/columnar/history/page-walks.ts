@@ -89,16 +89,27 @@ async function walkPages(gateway: string, shape: QueryShape, sort: string, folde
   return rows;
 }
 
+type GraphqlResponse = Readonly<{
+  data?: Readonly<{ transactions: Page | null }>;
+  errors?: readonly Readonly<{ extensions?: Readonly<{ code?: string }> }>[];
+}>;
+
+/** Attempts for a page. On a busy machine a query may pass its deadline, which is an error and leaves out no row. */
+const attemptsMax = 8;
+
 async function page(gateway: string, given: Readonly<Record<string, unknown>>): Promise<Page> {
-  const response = await fetch(`${gateway}/graphql`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ query, variables: given }),
-  });
-  const { data, errors } = (await response.json()) as { data?: { transactions: Page | null }; errors?: unknown };
-  if (data?.transactions === null || data === undefined || errors !== undefined)
-    throw new Error(`${response.status} ${JSON.stringify(errors)} for ${JSON.stringify(given)}`);
-  return data.transactions;
+  for (let attempt = 1; ; attempt += 1) {
+    const response = await fetch(`${gateway}/graphql`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ query, variables: given }),
+    });
+    const { data, errors } = (await response.json()) as GraphqlResponse;
+    const found = data?.transactions ?? undefined;
+    if (found !== undefined && errors === undefined) return found;
+    if (errors?.[0]?.extensions?.code !== "QUERY_TIMEOUT" || attempt === attemptsMax)
+      throw new Error(`${response.status} ${JSON.stringify(errors)} for ${JSON.stringify(given)}`);
+  }
 }
 
 /** The first line of a walk that differs from that of another walk; undefined when all lines are the same. */
