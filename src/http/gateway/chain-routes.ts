@@ -1,8 +1,7 @@
 /**
  * The node API at the gateway: network, blocks, transactions, wallets, prices, posting.
  *
- * Failures of ours become responses in server.ts; what a node would say of a wrong request is sent here in its
- * words.
+ * server.ts converts failures to responses. An invalid request gets the response here that a node would send.
  * Source: docs/reference/node-api.md#routes; docs/reference/gateway.md#bare-text.
  * @module
  */
@@ -111,7 +110,7 @@ export function createChainRoutes(options: ChainRoutesOptions): AnyElysia {
     .use(postingRoutes(options));
 }
 
-/** The same, within the memory of responses: a node's bytes are shared by all who ask, and copied for each response. */
+/** Waits for memory for the body: requests share the bytes of a node, which are copied for each response. */
 async function heldResponse(reply: ChainResponse, request: Request): Promise<Response> {
   const { body } = reply;
   if (body instanceof Uint8Array) await holdShared(body, contextOf(request).memory);
@@ -132,7 +131,7 @@ async function holdShared(body: Uint8Array, memory: RequestMemory): Promise<void
   }
 }
 
-/** A node's words as a response: text stays bare. */
+/** Text is sent as text, not as a JSON string. */
 export function chainResponse({ status, form, body, isFinal, rejectReason }: ChainResponse): Response {
   const cache = isFinal ? finalCache : status === 200 ? {} : { "Cache-Control": "no-store" };
   // The body may contain a node's text: browsers must not guess another type.

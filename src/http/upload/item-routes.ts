@@ -139,7 +139,7 @@ export function createReceiptRoutes({ find, writeReceipt, semaphore }: ReceiptRo
   return new Elysia({ strictPath: true }).get(
     "/tx/:token/receipt",
     async ({ request, params }) => {
-      const id = params.token;
+      const id = params.token; // the router names the parameter of all paths below `/tx` alike
       if (find === undefined) throw new Failure("uploads_off", {});
       const taken = pathParameters.id.is(id) ? await find(id) : undefined;
       // A failed item is refunded, so its receipt no longer holds.

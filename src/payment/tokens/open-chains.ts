@@ -114,13 +114,13 @@ export function readExcluded(texts: readonly string[]): ReadonlySet<string> | un
   return addresses.includes(undefined) ? undefined : new Set(addresses.filter((each) => each !== undefined));
 }
 
-// Confirmations of a transaction before it is credited, and before it is final.
-//
-// The first is a rule that an operator can replace. The second is the deepest known or possible reorg of each chain:
-// nodes of the native chain keep 50 blocks in consensus; Ethereum is final after two epochs of 32; Polygon had a reorg
-// of 157 blocks; Base is as final as the Ethereum blocks that hold its batches: 900 blocks are 30 minutes.
-// Source: docs/reference/payment.md#confirmations.
-
+/**
+ * Confirmations at which a transaction is final: the deepest known or possible reorg of each chain.
+ *
+ * Nodes of the native chain keep 50 blocks in consensus; Ethereum is final after two epochs of 32; Polygon had a reorg
+ * of 157 blocks; Base is as final as the Ethereum blocks that hold its batches: 900 blocks are 30 minutes.
+ * Source: docs/reference/payment.md#confirmations.
+ */
 const finalConfirmations: Readonly<Record<Chain, number>> = {
   native: 50,
   ethereum: 96,

@@ -110,12 +110,12 @@ export function bySender(
   }));
 }
 
-// Senders may name another account to credit.
-//
-// Native chain: a tag. EVM: text as calldata, after the arguments of an ERC-20 transfer. Solana and KYVE: a memo.
-// Source: docs/reference/payment.md#destinations.
-
-/** The tag of a native payment. */
+/**
+ * The tag by which the sender of a native payment names another account to credit.
+ *
+ * EVM: text as calldata, after the arguments of an ERC-20 transfer. Solana and KYVE: a memo.
+ * Source: docs/reference/payment.md#destinations.
+ */
 export const destinationTag = "Turbo-Credit-Destination-Address";
 
 const destinationText = /^turboCreditDestinationAddress=([A-Za-z0-9_-]{1,64})\0*$/;
@@ -149,17 +149,18 @@ export function creditedAccount(
   return named ?? { address: sender, type: senderType };
 }
 
-// The height at which the scan for payments began, in the cursors of every chain.
-
-/** The height at which a scan began; earlier payments are not credited. @returns `undefined` before the start. */
+/**
+ * The height at which a scan began, in the cursor of any chain; earlier payments are not credited.
+ *
+ * @returns `undefined` before the start.
+ */
 export function beginningOf(cursor: string): number | undefined {
   const mark = readJson(cursor);
   const from = isJsonObject(mark) ? mark["from"] : undefined;
   return typeof from === "number" ? from : undefined;
 }
 
-// Members of a server's JSON response, with an empty value in place of another type.
-
+/** A member of a server's JSON response, as the next two functions; empty in place of another type. */
 export function objectOf(value: JsonValue | undefined): JsonObject {
   return isJsonObject(value) ? value : {};
 }
