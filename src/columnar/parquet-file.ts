@@ -37,6 +37,8 @@ export type ParquetFileOptions = Readonly<{
   metadata: Readonly<Record<string, string>>;
   /** Encodings of columns, by name; other columns have a dictionary. */
   encodings: Readonly<Record<string, ColumnEncoding>>;
+  /** Columns, by name, that have no statistics. */
+  withoutStatistics: readonly string[];
   /** Rows of a row group. The writer holds one row group; a reader skips row groups by their statistics. */
   rowGroupRows: number;
 }>;
@@ -121,8 +123,8 @@ async function drain(
 }
 
 function writerProperties(options: ParquetFileOptions): WriterProperties {
-  const { metadata, rowGroupRows } = options;
-  const builder = Object.entries(options.encodings).reduce(
+  const { metadata, rowGroupRows, withoutStatistics } = options;
+  const encoded = Object.entries(options.encodings).reduce(
     (properties, [column, encoding]) =>
       properties.setColumnDictionaryEnabled(column, false).setColumnEncoding(column, encodings[encoding]),
     new WriterPropertiesBuilder()
@@ -131,6 +133,10 @@ function writerProperties(options: ParquetFileOptions): WriterProperties {
       .setDictionaryEnabled(true)
       .setMaxRowGroupSize(rowGroupRows)
       .setCreatedBy("cairn"),
+  );
+  const builder = withoutStatistics.reduce(
+    (properties, column) => properties.setColumnStatisticsEnabled(column, EnabledStatistics.None),
+    encoded,
   );
   return builder.setKeyValueMetadata(new Map(Object.entries(metadata))).build();
 }

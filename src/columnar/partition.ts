@@ -13,6 +13,7 @@ import { replaceFile } from "../store/durable-file.ts";
 import type { ExportBlock, ExportRow, ExportRows } from "../store/index/export-rows.ts";
 import {
   columnEncodings,
+  columnsWithoutStatistics,
   createBlockAdder,
   createPostingAdder,
   createTagAdder,
@@ -204,7 +205,12 @@ function createSink(table: ExportTable, request: PartitionRequest, metadata: Rea
     if (count === 0) return;
     if (open === undefined) {
       const path = join(directoryOf(table, request), fileName(table, request, files.length));
-      const options = { metadata, encodings: columnEncodings[table], rowGroupRows: rowGroupRows[table] };
+      const options = {
+        metadata,
+        encodings: columnEncodings[table],
+        withoutStatistics: columnsWithoutStatistics[table],
+        rowGroupRows: rowGroupRows[table],
+      };
       open = { path, file: await openParquetFile(join(folder, path), options) };
     }
     await open.file.append(batch.take());

@@ -78,7 +78,12 @@ const edges: Readonly<Record<ColumnType, readonly (readonly [added: ColumnValue,
 async function written(columns: readonly Column[], rows: readonly (readonly ColumnValue[])[], batchRows: number) {
   using folder = temporaryFolder();
   const path = join(folder.path, "rows.parquet");
-  const file = await openParquetFile(path, { metadata: { name: "value" }, encodings: {}, rowGroupRows: 4 });
+  const file = await openParquetFile(path, {
+    metadata: { name: "value" },
+    encodings: {},
+    withoutStatistics: [],
+    rowGroupRows: 4,
+  });
   const batch = createBatchBuilder(columns, batchRows);
   for (const row of rows) {
     for (const [index, column] of batch.columns.entries()) addTo(column, row[index] ?? null);
@@ -149,7 +154,7 @@ test("a row without a value in each column is a defect of the caller", () => {
 test("a file has its name only when it is complete, and carries its metadata", async () => {
   using folder = temporaryFolder();
   const path = join(folder.path, "rows.parquet");
-  const options = { metadata: { name: "value" }, encodings: {}, rowGroupRows: 10 };
+  const options = { metadata: { name: "value" }, encodings: {}, withoutStatistics: [], rowGroupRows: 10 };
   const file = await openParquetFile(path, options);
   const batch = createBatchBuilder([{ name: "value", type: "uint8" }], 1);
   batch.columns[0]?.number(1);
