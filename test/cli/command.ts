@@ -66,6 +66,6 @@ function watchMemory(pid: number): Readonly<{ end: () => number }> {
 export function complaintsIn(err: string): string {
   return err
     .split("\n")
-    .filter((line) => !line.startsWith("uploading "))
+    .filter((line) => !/^(uploading|exporting|importing|fetching|verifying) /.test(line))
     .join("\n");
 }

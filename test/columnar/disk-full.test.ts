@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, renameSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import { readPartition, writtenPartitions } from "../../src/columnar/partition.ts";
-import { runCairn } from "../cli/command.ts";
+import { complaintsIn, runCairn } from "../cli/command.ts";
 import { temporaryFolder } from "../store/folder.ts";
 import { indexFile } from "../store/index/index-file.ts";
 import { createFixture } from "../store/index/index-fixture.ts";
@@ -41,8 +41,11 @@ beforeAll(async () => {
 });
 afterAll(() => place[Symbol.dispose]());
 
-const run = (words: string[], folder: string) =>
-  runCairn([...words], { environment: { DATA_DIR: folder, COLUMNAR_STORE: "duckdb" }, cwd: place.path });
+async function run(words: readonly string[], dataFolder: string) {
+  const environment = { DATA_DIR: dataFolder, COLUMNAR_STORE: "duckdb" };
+  const ran = await runCairn(words, { environment, cwd: place.path });
+  return { ...ran, err: complaintsIn(ran.err) };
+}
 
 /** No file below a folder is incomplete: each file with a record's name has its rows. */
 async function expectComplete(folder: string): Promise<void> {

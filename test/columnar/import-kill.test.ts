@@ -9,7 +9,7 @@ import { openDuckdbStore } from "../../src/columnar/duckdb-store.ts";
 import { createMergedPages } from "../../src/columnar/merged-pages.ts";
 import { openIndexReader } from "../../src/store/index/index-reader.ts";
 import { allColumns } from "../../src/store/index/index-types.ts";
-import { runCairn } from "../cli/command.ts";
+import { complaintsIn, runCairn } from "../cli/command.ts";
 import { temporaryFolder } from "../store/folder.ts";
 import { createRandom } from "../support/random.ts";
 import { newSeed } from "../support/seed.ts";
@@ -68,7 +68,7 @@ async function importUntil(data: string, source: string, killAfterMs: number | u
     },
   });
   clearTimeout(timer);
-  return ran;
+  return { ...ran, err: complaintsIn(ran.err) };
 }
 
 /** Every item of the export is listed once, and counted. */

@@ -10,7 +10,7 @@ import { openDuckdbStore } from "../../src/columnar/duckdb-store.ts";
 import { createMergedPages } from "../../src/columnar/merged-pages.ts";
 import { openIndexReader } from "../../src/store/index/index-reader.ts";
 import { allColumns } from "../../src/store/index/index-types.ts";
-import { runCairn } from "../cli/command.ts";
+import { complaintsIn, runCairn } from "../cli/command.ts";
 import { readTable } from "../columnar/read-parquet.ts";
 import { temporaryFolder } from "../store/folder.ts";
 import { type RunningProgram, startDev } from "../support/program.ts";
@@ -56,7 +56,7 @@ async function run(dataFolder: string, words: readonly string[], killAfterMs?: n
     },
   });
   clearTimeout(timer);
-  return ran;
+  return { ...ran, err: complaintsIn(ran.err) };
 }
 
 /** Data items that the program has indexed. */

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { complaintsIn } from "../cli/command.ts";
 import { type RunningProgram, repositoryRoot, startDev } from "../support/program.ts";
 import { eventually } from "../support/until.ts";
 
@@ -28,12 +29,12 @@ async function cairn(dataDir: string, ...words: string[]) {
     stdout: "pipe",
     stderr: "pipe",
   });
-  const [text, errors, code] = await Promise.all([
+  const [text, output, code] = await Promise.all([
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),
     child.exited,
   ]);
-  return { text, errors, code };
+  return { text, errors: complaintsIn(output), code };
 }
 
 describe("a snapshot", () => {
