@@ -4,6 +4,7 @@
  */
 import { mkdirSync } from "node:fs";
 import type { ColumnStoreOptions } from "../columnar/open-store.ts";
+import { writtenPartitions } from "../columnar/partition.ts";
 import { createStoreLoader } from "../columnar/store-loader.ts";
 import type { Config } from "../config/settings.ts";
 import type { StoreConfirmation } from "../gateway/administration/prune.ts";
@@ -100,9 +101,23 @@ export function openColumnar({ config, folder, log, closers }: AppContext, base:
     items: (request, signal) =>
       threads.export.run("confirmItems", { store, indexPath: folder.index, request }, { signal }),
   };
+  const absent = store.kind === "duckdb" ? absentHeights(reader, folder.columnar) : [];
+  if (absent.length > 0) log.error("files of the columnar store are missing", { folder: folder.columnar, absent });
   const check = () => {
     const { lastError } = loop.status();
-    return lastError === undefined ? [] : [`the columnar store is not filled: ${lastError}`];
+    return [
+      ...absent.map((heights) => `the columnar store has no files of heights ${heights}: restore ${folder.columnar}`),
+      ...(lastError === undefined ? [] : [`the columnar store is not filled: ${lastError}`]),
+    ];
   };
   return { confirm, check };
+}
+
+/** The recorded heights whose files are not in the folder: pages leave them out. */
+function absentHeights({ storedPartitions }: Base["reader"], folder: string): string[] {
+  const written = writtenPartitions(folder);
+  return storedPartitions
+    .heights()
+    .filter(({ first, last }) => !written.some(({ start, end }) => start <= last && end >= first))
+    .map(({ first, last }) => `${first} to ${last}`);
 }

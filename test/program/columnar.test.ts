@@ -4,6 +4,8 @@
  * @module
  */
 import { afterAll, expect, test } from "bun:test";
+import { renameSync } from "node:fs";
+import { join } from "node:path";
 import { type RunningProgram, startDev } from "../support/program.ts";
 import { eventually } from "../support/until.ts";
 
@@ -60,6 +62,11 @@ test("items that were pruned are listed from DuckDB as before", async () => {
   const { folder } = program;
   const message = `COLUMNAR_STORE=none leaves out ${counts.storedDataItems} items`;
   expect(await startDev({ folder }).catch(String)).toContain(message);
+
+  renameSync(join(folder, "columnar"), join(folder, "elsewhere"));
+  program = await startDev({ folder, environment: { COLUMNAR_STORE: "duckdb", COLUMNAR_PARTITION_HEIGHTS: "5" } });
+  const health = await fetch(`${program.line.gateway}/ar-io/healthcheck`);
+  expect(await health.text()).toContain("the columnar store has no files of heights 0 to 4: restore ");
 }, 120_000);
 
 const byId = (id: string) => (edge: Readonly<{ node: Readonly<{ id: string }> }>) => edge.node.id === id;
