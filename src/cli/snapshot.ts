@@ -173,8 +173,8 @@ async function provenBytes({ http, gateway, stop }: Source, id: Id): Promise<Uin
     if (size > manifestSizeMax) throw new Error(`${id} has more than ${manifestSizeMax} bytes`);
     pieces.push(piece);
   };
-  const question = { id, http, gateway, anchor: { kind: "none" }, range: undefined, onPiece } as const;
-  const { outcome, fault } = await verifyAtGateway(question, stop.signal);
+  const request = { id, http, gateway, anchor: { kind: "none" }, range: undefined, onPiece } as const;
+  const { outcome, fault } = await verifyAtGateway(request, stop.signal);
   const half = outcome === "signed" ? "no block has it yet" : `it is only ${outcome}`;
   if (outcome !== "proven") throw new Error(`${id} is not proven: ${fault?.reason ?? half}`);
   return concatBytes(pieces);
@@ -244,8 +244,8 @@ async function verifySample(
   let unavailable = 0;
   await eachAtOnce(rows.values(), requestsAtOnce, stop, async ({ id, owner }) => {
     const range = { start: 0, end: 1 };
-    const question = { id, http, gateway, anchor: { kind: "none" }, range, owner } as const;
-    const { outcome, fault } = await verifyAtGateway(question, stop.signal);
+    const request = { id, http, gateway, anchor: { kind: "none" }, range, owner } as const;
+    const { outcome, fault } = await verifyAtGateway(request, stop.signal);
     if (outcome === "rejected") throw new Error(`the row of ${id} is wrong: ${fault?.reason ?? outcome}`);
     if (outcome === "unavailable") unavailable += 1;
     else verified += 1;
