@@ -17,7 +17,10 @@ export type ColumnStore = Readonly<{
    * its rows: nothing is doubled.
    */
   load: (partition: LoadedPartition, signal: AbortSignal) => Promise<void>;
-  /** The text after FROM that has at least the rows of these heights; no other condition is applied. */
+  /**
+   * The text after FROM that has at least the rows of these heights; no other condition is applied. Selecting from it
+   * rejects when the store finds that it has lost the files of a height.
+   */
   from: (table: ExportTable, ranges: readonly PartitionHeights[]) => string;
   /**
    * Runs one SELECT of the SQL that DuckDB and ClickHouse share. Columns arrive as text, in the order of the rows;

@@ -10,11 +10,12 @@ import { createReadStream, existsSync, realpathSync } from "node:fs";
 import { join, resolve, sep } from "node:path";
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
+import { failureOf, fault } from "../lib/http-client.ts";
 import type { ColumnStore } from "./column-store.ts";
 import { type Duckdb, openDuckdb, type QueryLimits } from "./duckdb-engine.ts";
 import { openFolderPartitions, relationOf } from "./duckdb-files.ts";
 import { type ExportTable, exportTables } from "./export-tables.ts";
-import type { ExportedFile, LoadedPartition } from "./partition.ts";
+import type { ExportedFile, LoadedPartition, PartitionHeights } from "./partition.ts";
 
 export type DuckdbStoreOptions = Readonly<{
   /** The folder of exports, which exists. */
@@ -51,14 +52,19 @@ export async function openDuckdbStore(options: DuckdbStoreOptions): Promise<Colu
   const mark = crypto.randomUUID();
   const named = new RegExp(`"(${exportTables.join("|")})@([\\d,-]*)#${mark}"`, "g");
 
-  /** Replaces the relations that `from` has named by those over the files of now. */
+  /**
+   * Replaces the relations that `from` has named by those over the files of now.
+   *
+   * @throws Failure when no file has some of the heights: their rows would be left out.
+   */
   function withFiles(sql: string): string {
     const all = partitions.list();
     return sql.replaceAll(named, (_, table: ExportTable, heights: string) => {
-      const ranges = heights === "" ? [] : heights.split(",").map((range) => range.split("-").map(Number));
-      const read = all.filter((partition) =>
-        ranges.some(([start = 0, end = 0]) => partition.end >= start && partition.start <= end),
-      );
+      const ranges = heights === "" ? [] : heights.split(",").map(rangeOf);
+      const read = all.filter(({ start, end }) => ranges.some((range) => end >= range.start && start <= range.end));
+      const absent = ranges.map((range) => firstAbsent(range, read)).find((height) => height !== undefined);
+      if (absent !== undefined)
+        throw failureOf(fault("status", `DuckDB: No such file or directory for height ${absent} in ${folder}`));
       return relationOf(table, folder, read);
     });
   }
@@ -82,6 +88,18 @@ export async function openDuckdbStore(options: DuckdbStoreOptions): Promise<Colu
     },
     close: async () => engine.close(),
   };
+}
+
+function rangeOf(text: string): PartitionHeights {
+  const [start = 0, end = 0] = text.split("-").map(Number);
+  return { start, end };
+}
+
+/** The lowest height of a range that no partition has. @param partitions - By height. */
+function firstAbsent({ start, end }: PartitionHeights, partitions: readonly PartitionHeights[]): number | undefined {
+  let next = start;
+  for (const partition of partitions) if (partition.start <= next) next = Math.max(next, partition.end + 1);
+  return next > end ? undefined : next;
 }
 
 function readText(engine: Duckdb, sql: string, limits: QueryLimits): Promise<(string | null)[][]> {

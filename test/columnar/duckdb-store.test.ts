@@ -65,17 +65,28 @@ describe("the DuckDB store", () => {
       const expected = await Promise.all(partitions.map((partition) => rowsOfFiles(partition, table)));
       for (const [index, partition] of partitions.entries())
         expect(await rowsOfStore(store, table, partition)).toEqual(expected[index] ?? []);
-      expect(await rowsOfStore(store, table, { start: 0, end: 2 ** 22 })).toEqual(expected.flat().toSorted());
+      expect(await rowsOfStore(store, table, { start: 100, end: chain.end })).toEqual(expected.flat().toSorted());
     }
   });
 
-  test("has no row of heights without files, with the columns of the table", async () => {
+  test("rejects heights without files, whose rows would be left out; no heights have no rows", async () => {
     await using opened = await openExported();
+    const { folder, store, partitions } = opened;
     for (const table of exportTables) {
-      expect(await rowsOfStore(opened.store, table, { start: 0, end: 99 })).toEqual([]);
+      for (const [start, end, absent] of [
+        [0, 99, 0],
+        [99, 100, 99],
+        [100, chain.end + 1, chain.end + 1],
+      ] as const)
+        expect(await failureOf(rowsOfStore(store, table, { start, end }))).toEndWith(` height ${absent} in ${folder}`);
       const sql = `SELECT count(*) FROM ${opened.store.from(table, [])}`;
-      expect(await opened.store.select(sql, signal)).toEqual([["0"]]);
+      expect(await store.select(sql, signal)).toEqual([["0"]]);
     }
+    const second = partitions[1]?.start ?? 0;
+    rmSync(join(folder, "partitions", `height=${second}-${partitions[1]?.end}.json`));
+    expect(await failureOf(store.select(`SELECT count(*) FROM ${all(store)}`, signal))).toEndWith(
+      ` height ${second} in ${folder}`,
+    );
   });
 
   test("sees partitions that are added and replaced after it was opened", async () => {
@@ -182,5 +193,5 @@ describe("the DuckDB store", () => {
 });
 
 function all(store: ColumnStore): string {
-  return store.from("transactions", [{ start: 0, end: 2 ** 22 }]);
+  return store.from("transactions", [{ start: 100, end: chain.end }]);
 }

@@ -67,6 +67,12 @@ test("items that were pruned are listed from DuckDB as before", async () => {
   program = await startDev({ folder, environment: { COLUMNAR_STORE: "duckdb", COLUMNAR_PARTITION_HEIGHTS: "5" } });
   const health = await fetch(`${program.line.gateway}/ar-io/healthcheck`);
   expect(await health.text()).toContain("the columnar store has no files of heights 0 to 4: restore ");
+  const lost = await fetch(`${program.line.gateway}/graphql`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ query }),
+  });
+  expect(await lost.json()).toMatchObject({ errors: [{ message: "Columnar store unavailable" }] });
 }, 120_000);
 
 const byId = (id: string) => (edge: Readonly<{ node: Readonly<{ id: string }> }>) => edge.node.id === id;
