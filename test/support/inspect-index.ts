@@ -10,6 +10,7 @@ import type { Database } from "bun:sqlite";
 import { createFilterKeys, type FilterKeys } from "../../src/store/index/filter-key.ts";
 import { type CounterName, createCountsReader } from "../../src/store/index/index-counters.ts";
 import { createPartReads, type PartInfo, type PartReads } from "../../src/store/index/part-reads.ts";
+import { createPartLoader } from "../../src/store/index/parts.ts";
 import { packHeight, pendingHeight } from "../../src/store/index/place.ts";
 import type { FindableRow } from "../../src/store/index/postings.ts";
 import { findableRow, type TableRow } from "../../src/store/index/row-table.ts";
@@ -165,7 +166,7 @@ export function checkFindable(db: Database, checkpoint: () => void): PostingFaul
   const keys = keysOf(db);
   const parts = createPartReads(db);
   const infos = parts.list();
-  const faults: string[] = [];
+  const faults: string[] = checkParts(db);
   const counts = prepareQuery<{ rows: number; unsealed: number }>(
     db,
     "SELECT (SELECT count(*) FROM items) AS rows, (SELECT count(*) FROM unsealed) AS unsealed",
@@ -180,7 +181,7 @@ export function checkFindable(db: Database, checkpoint: () => void): PostingFaul
   for (const { row, isUnsealed } of eachRow(db, checkpoint)) {
     rows += 1;
     const filters = [...new Set(filterKeysOfRow(keys, row))];
-    const wanted = isUnsealed ? [keys.id(row.id), ...filters] : [keys.id(row.id)];
+    const wanted = isUnsealed ? [keys.id(row.id), ...filters] : [];
     expected += wanted.length;
     const found = has.get(JSON.stringify(wanted), row.high, row.low)?.found;
     if (found !== wanted.length) faults.push(`a row has ${found} of ${wanted.length} postings: ${row.high}`);
@@ -190,6 +191,29 @@ export function checkFindable(db: Database, checkpoint: () => void): PostingFaul
   const all = prepareQuery<{ n: number }>(db, "SELECT count(*) AS n FROM postings").get()?.n;
   if (all !== expected) faults.push(`there are ${all} postings, the rows have ${expected}`);
   return { faults, rows };
+}
+
+/** Bodies that belong to no part, and parts whose rows do not state their content. */
+function checkParts(db: Database): string[] {
+  const bodies = ["part_places", "part_rare", "part_lists"].map((table) => `SELECT n >> 24 AS part FROM ${table}`);
+  const orphans = prepareQuery<{ part: number }>(
+    db,
+    `SELECT DISTINCT part FROM (${bodies.join(" UNION ALL ")} UNION ALL SELECT part FROM part_keys)
+     WHERE part NOT IN (SELECT part FROM parts)`,
+  );
+  const load = createPartLoader(db);
+  const parts = prepareQuery<{ part: number }>(db, "SELECT part FROM parts WHERE level >= 0").all();
+  return [
+    ...orphans.all().map(({ part }) => `bodies belong to no part: ${part}`),
+    ...parts.flatMap(({ part }) => {
+      try {
+        load(part);
+        return [];
+      } catch (error) {
+        return [`the part ${part} is not as its row states: ${String(error)}`];
+      }
+    }),
+  ];
 }
 
 function* eachRow(
@@ -216,7 +240,7 @@ function* eachRow(
 /** Whether some part has the row under all of its keys. */
 function isInParts(parts: PartReads, infos: readonly PartInfo[], keys: FilterKeys, row: FindableRow): boolean {
   const marks = row.sig < 0 ? [keys.transaction()] : [];
-  const groups = [...filterKeysOfRow(keys, row), ...marks].map((key) => [key]);
+  const groups = [keys.id(row.id), ...filterKeysOfRow(keys, row), ...marks].map((key) => [key]);
   const place = { high: row.high, low: row.low };
   const query = { order: "asc", first: place, last: place, groups, excluded: [] } as const;
   return infos.some((info) => parts.find(info, { ...query, checkpoint: () => undefined }).next().done === false);

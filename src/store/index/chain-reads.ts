@@ -9,9 +9,9 @@ import type { Database } from "bun:sqlite";
 import { type BlockHash, blockHashBytes, blockHashFromBytes, type Id, idBytes, idFromBytes } from "../../arweave/id.ts";
 import { assert } from "../../lib/assert.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
-import { prepareQuery } from "../sqlite.ts";
-import type { FilterKeys } from "./filter-key.ts";
+import { inSnapshot, prepareQuery } from "../sqlite.ts";
 import { unpackText } from "./header-texts.ts";
+import type { IdPlaces } from "./id-places.ts";
 import {
   type BlocksPlan,
   type BlockText,
@@ -303,22 +303,17 @@ const locatedSql = (own: string, from: string): string => `SELECT i.n >> 31 AS h
   FROM ${from} JOIN owners o USING (owner)
     LEFT JOIN transactions t ON t.n = CASE WHEN i.sig < 0 THEN i.n ELSE (i.n >> 31) << 31 END`;
 
-const rowSql = `${locatedSql("i.tags, NULL AS type, i.trusted", "postings p CROSS JOIN items i ON i.n = p.n")}
-  WHERE p.key = ? AND i.id = ?`;
+const rowSql = `${locatedSql("i.tags, NULL AS type, i.trusted", "items i")} WHERE i.n = (? << 31) | ?`;
 
 const prunedSql = `${locatedSql(
   "NULL AS tags, (SELECT text FROM content_types c WHERE c.type = i.type) AS type, 0 AS trusted",
   "pruned_items i",
 )} WHERE substr(i.id, 1, 8) = substr(?1, 1, 8) AND i.id = ?1 ORDER BY i.n LIMIT 1`;
 
-export function createLocations(db: Database, keys: FilterKeys): Locations {
+export function createLocations(db: Database, ids: IdPlaces): Locations {
   const located = prepareQuery<LocatedRow>(db, rowSql);
   const pruned = prepareQuery<LocatedRow>(db, prunedSql);
-  const canonical = prepareQuery<PlaceRow>(
-    db,
-    `SELECT i.n >> 31 AS high, i.n & 0x7fffffff AS low, i.fine
-     FROM postings p CROSS JOIN items i ON i.n = p.n WHERE p.key = ? AND i.id = ?`,
-  );
+  const fineAt = prepareQuery<{ fine: number }>(db, "SELECT fine FROM items WHERE n = (? << 31) | ?");
   const others = prepareQuery<PlaceRow>(
     db,
     "SELECT n >> 31 AS high, n & 0x7fffffff AS low, fine FROM duplicates WHERE id = ? ORDER BY n",
@@ -331,6 +326,12 @@ export function createLocations(db: Database, keys: FilterKeys): Locations {
   const rootAt = at("id, size", ["items", "duplicates"]);
   const parentAt = at("id, 0 AS size", ["items", "duplicates", "bundles"]);
 
+  const placeOf = (id: Uint8Array): Place | undefined => {
+    const halves = ids.find(id);
+    if (halves === undefined) return undefined;
+    const row = fineAt.get(halves.high, halves.low);
+    return row === undefined ? undefined : placeOfRow({ ...halves, ...row });
+  };
   const owner = prepareQuery<{ key: Uint8Array }>(db, "SELECT key FROM owners WHERE address = ?");
 
   return {
@@ -338,18 +339,16 @@ export function createLocations(db: Database, keys: FilterKeys): Locations {
       const found = owner.get(idBytes(address));
       return found === undefined ? undefined : encodeBase64url(found.key);
     },
-    placeOf: (id) => {
-      const bytes = idBytes(id);
-      const row = canonical.get(keys.id(bytes), bytes);
-      return row === undefined ? undefined : placeOfRow(row);
-    },
+    placeOf: (id) => inSnapshot(db, () => placeOf(idBytes(id))),
     placesOf: (id) => {
       const bytes = idBytes(id);
-      return [...canonical.all(keys.id(bytes), bytes), ...others.all(bytes)].map(placeOfRow);
+      const first = placeOf(bytes);
+      return [...(first === undefined ? [] : [first]), ...others.all(bytes).map(placeOfRow)];
     },
     locate: (id) => {
       const bytes = idBytes(id);
-      const found = located.get(keys.id(bytes), bytes);
+      const halves = ids.find(bytes);
+      const found = halves === undefined ? undefined : located.get(halves.high, halves.low);
       // A pruned item that was announced or uploaded again is still located in its block.
       const isElsewhere = found === undefined || (found.sig > 0 && isPending(found));
       const row = isElsewhere ? (pruned.get(bytes) ?? found) : found;

@@ -8,8 +8,10 @@
  * Source: docs/reference/index-layout.md#filter-keys.
  * @module
  */
+import type { Database } from "bun:sqlite";
 import { randomBytes } from "node:crypto";
 import { assert } from "../../lib/assert.ts";
+import { prepareQuery } from "../sqlite.ts";
 
 /** Computes the keys of one database: integers of 0 ≤ key < 2^47. */
 export type FilterKeys = Readonly<{
@@ -40,6 +42,13 @@ const utf8BytesPerUnit = 3;
 
 export function createFilterSecret(): Uint8Array {
   return randomBytes(filterSecretBytes);
+}
+
+/** The key functions of an index that a reader has opened. @throws Error when no writer has opened it yet. */
+export function filterKeysOf(db: Database, path: string): FilterKeys {
+  const found = prepareQuery<{ value: Uint8Array }>(db, "SELECT value FROM meta WHERE name = 'filter_secret'").get();
+  if (found === undefined) throw new Error(`the index ${path} is not initialized: the writer has never opened it`);
+  return createFilterKeys(found.value);
 }
 
 /**

@@ -18,7 +18,8 @@ import {
 } from "../sqlite.ts";
 import { createBundlePassReads } from "./bundle-passes.ts";
 import { createChainReads, createItemsWithin, createLocations } from "./chain-reads.ts";
-import { createFilterKeys } from "./filter-key.ts";
+import { filterKeysOf } from "./filter-key.ts";
+import { createIdPlaces } from "./id-places.ts";
 import { type CounterName, createCountsReader } from "./index-counters.ts";
 import {
   type BundleRow,
@@ -29,6 +30,7 @@ import {
   stableDepth,
 } from "./index-types.ts";
 import { type WindowSizes, windowSizesDefault } from "./page-sql.ts";
+import { createPartReads } from "./part-reads.ts";
 import { pendingHeight, placeHigh, placeLow } from "./place.ts";
 import { createPages } from "./row-pages.ts";
 import { createStoredPartitionReads } from "./stored-partitions.ts";
@@ -50,10 +52,12 @@ const integrityFaultsMax = 20;
  */
 export function openIndexReader(path: string, options: IndexReaderOptions = {}): IndexReader {
   const db = openForReading(path, options.cacheBytes ?? cacheBytesDefault);
-  const keys = createFilterKeys(filterSecretOf(db, path));
+  const keys = filterKeysOf(db, path);
   const chain = createChainReads(db);
-  const locations = createLocations(db, keys);
-  const pages = createPages(db, keys, options.windows ?? windowSizesDefault);
+  const parts = createPartReads(db);
+  const ids = createIdPlaces(db, keys, parts);
+  const locations = createLocations(db, ids);
+  const pages = createPages({ db, keys, parts, ids }, options.windows ?? windowSizesDefault);
   const itemsWithin = createItemsWithin(db);
   const pendingSignature = prepareQuery<{ signature: Uint8Array }>(
     db,
@@ -99,7 +103,7 @@ export function openIndexReader(path: string, options: IndexReaderOptions = {}):
     dueMissing: chain.dueMissing,
     ...bundleReads,
     bundlePasses: createBundlePassReads(db),
-    storedPartitions: createStoredPartitionReads(db, keys),
+    storedPartitions: createStoredPartitionReads(db, ids),
     bundleRow: (id) =>
       inSnapshot(db, () => {
         const located = locations.locate(id);
@@ -114,12 +118,6 @@ export function openIndexReader(path: string, options: IndexReaderOptions = {}):
 function sumsInSnapshot(db: Database): Pick<IndexReader, "counts" | "times"> {
   const sums = createSums(db);
   return { counts: () => inSnapshot(db, sums.counts), times: () => inSnapshot(db, sums.times) };
-}
-
-function filterSecretOf(db: Database, path: string): Uint8Array {
-  const found = prepareQuery<{ value: Uint8Array }>(db, "SELECT value FROM meta WHERE name = 'filter_secret'").get();
-  if (found === undefined) throw new Error(`the index ${path} is not initialized: the writer has never opened it`);
-  return found.value;
 }
 
 /** Columns of the status record, as the specification names them. */

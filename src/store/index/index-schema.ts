@@ -153,8 +153,8 @@ CREATE INDEX bundles_taken ON bundles (n) WHERE state = 'unbundling';
  * Parts of the posting index (part-image.ts), each immutable; n = part << 24 | number of the body.
  *   first, last   packed places of its first and last row
  *   starts        the first place of each block of places
- * unsealed: rows with all their postings in `postings`. For any other row `postings` has only the id, and at least one
- *   part has its owner, recipient and tags. A part may also name a place whose row was removed or replaced, so its
+ * unsealed: rows with all their postings in `postings`. Any other row is in at least one part, with its id, owner,
+ *   recipient and tags. A part may also name a place whose row was removed or replaced, so its
  *   results are checked against the row.
  */
 const parts = `
@@ -247,6 +247,22 @@ CREATE TABLE stored_partitions (
 ALTER TABLE pruned_items ADD COLUMN stored INTEGER NOT NULL DEFAULT 0;
 `;
 
+/**
+ * Ids in parts, and merges in a thread of their own.
+ *   parts.level    −1: a merge is storing its bodies; −2: replaced, its bodies are being removed
+ *   parts.keys     number of distinct keys; NULL for a part of an earlier release, which has no ids: these are in
+ *                  `postings` until the part is merged
+ *   parts.filter   name of the file of its filter (part-filter.ts); NULL: none
+ * meta.parts_version: counts the changes of the parts that readers see.
+ * meta.old_ids_from: while `postings` has ids of rows that are in parts: the lowest key that may be one.
+ */
+const idsInParts = `
+ALTER TABLE parts ADD COLUMN keys INTEGER;
+ALTER TABLE parts ADD COLUMN filter TEXT;
+INSERT OR IGNORE INTO meta VALUES ('parts_version', 0);
+INSERT OR IGNORE INTO meta SELECT 'old_ids_from', 0 WHERE EXISTS (SELECT 1 FROM parts);
+`;
+
 /** The scripts from an empty file to the newest version. */
 export const indexMigrations: readonly string[] = [
   tables,
@@ -256,4 +272,5 @@ export const indexMigrations: readonly string[] = [
   prunedItems,
   bundlePasses,
   storedPartitions,
+  idsInParts,
 ];

@@ -74,6 +74,12 @@ export function createIndexWriterCalls(path: string, run: (job: WriteJob) => Pro
     pruneItems: calling("pruneItems"),
     addStoredPartition: calling("addStoredPartition"),
     pruneStoredItems: calling("pruneStoredItems"),
+    beginMerge: calling("beginMerge"),
+    addMerged: calling("addMerged"),
+    endMerge: calling("endMerge"),
+    setFilter: calling("setFilter"),
+    dropReplaced: calling("dropReplaced"),
+    sweepPostings: calling("sweepPostings"),
     releaseSpace: calling("releaseSpace"),
     checkpoint: calling("checkpoint"),
   };

@@ -40,8 +40,9 @@ import type {
   TransactionRow,
   WeaveLayout,
 } from "./index-types.ts";
+import { filterFolderOf, removeOtherFilters } from "./part-filter.ts";
+import { type PartMerges, type PartSizes, partSizesDefault } from "./parts.ts";
 import { type Place, packHeight, pendingHeight } from "./place.ts";
-import { type PartSizes, partSizesDefault } from "./postings.ts";
 import { createOwners, createRowTable, type RowsAdded, type RowTable, removeInSteps } from "./row-table.ts";
 import { createStoredPartitions, type StoredPartition, type StoredPartitions } from "./stored-partitions.ts";
 import { storedImport, storedItem } from "./stored-row.ts";
@@ -77,79 +78,82 @@ type ItemBatch = Readonly<{
 }>;
 
 /** The writer. Times come from its clock. */
-export type IndexWriter = Readonly<{
-  /**
-   * Adds the block after the tip, with its transactions, missing ids, and bundles to queue.
-   * The first block may have any height. Existing rows (queued by an operator before) stay unchanged.
-   *
-   * @param rows - As values, or serialized with `bun:jsc`.
-   */
-  addBlock: (rows: BlockRows | SerializedRows) => void;
-  /** Adds a block that is not followed (below the first one), for single transactions that an operator requests. */
-  addStrayBlock: (rows: BlockRows) => void;
-  /** Removes blocks and rows from a height on; other places of the ids become canonical. Runs in steps. */
-  rollback: (fromHeight: number) => Readonly<{ blocks: number; rows: number }>;
-  /** Adds a missing transaction; false when it is no longer missing in that block. */
-  addMissingTransaction: (block: BlockRef, row: TransactionRow, bundles: readonly BundleRow[]) => boolean;
-  /**
-   * Sets the places of a block's transactions in the weave, once all of them are known; false when the block is no
-   * longer at its height.
-   *
-   * @param checks - New lists of verified and unverified fields; absent: unchanged.
-   */
-  setWeaveLayout: (block: BlockRef, layout: WeaveLayout, checks?: BlockChecks) => boolean;
-  /** Counts a failed attempt to fetch a missing transaction. */
-  postponeMissing: (place: Place, nextTryAtMs: number) => void;
-  /** Adds items of a bundle and stores the bundle's progress. */
-  addItems: (batch: ItemBatch) => ItemsAdded;
-  /**
-   * Adds blocks after the tip as `addBlock` does, then items of these and earlier blocks, as another gateway verified
-   * them. Rows at the same places stay unchanged.
-   */
-  addImported: (blocks: readonly BlockRows[], items: readonly ImportedItemRow[]) => ItemsImported;
-  /** Adds pending rows in arrival order; ids that have a row stay unchanged. Returns how many were added. */
-  addPending: (rows: readonly PendingRow[]) => number;
-  /** Removes pending rows by id. */
-  removePending: (ids: readonly Id[]) => number;
-  /** Removes pending rows that were ingested before a time. Unix seconds. */
-  expirePending: (beforeSeconds: number) => number;
-  /** Removes announced items that were ingested before a time and never arrived. Unix seconds. */
-  expireAnnounced: (beforeSeconds: number) => number;
-  /** Queues bundles, or queues them again. @returns How many were not queued before. */
-  queueBundles: (bundles: readonly BundleRow[]) => number;
-  /**
-   * Queues a bundle that an operator requests. A bundle that is done with these filters stays done; its failed nested
-   * bundles are queued instead.
-   */
-  requestBundle: (bundle: BundleRow, filters: BundleFilters) => BundleRequestOutcome;
-  /** Takes the bundle that is due first; undefined when none is due. After a crash it is queued again. */
-  takeBundle: () => BundleJob | undefined;
-  /** Takes at most `limit` due bundles. */
-  takeBundles: (limit: number) => readonly BundleJob[];
-  /** Records that the filter excluded a bundle. This call and the next two ignore a bundle that was removed. */
-  skipBundle: (bundle: BundleRef, filters: BundleFilters) => void;
-  /** Records that all items of a bundle are indexed. `itemCount`: entries of the bundle, valid or not. */
-  finishBundle: (bundle: BundleRef, outcome: BundleFilters & Readonly<{ itemCount: number }>) => void;
-  /** Records a failure and the time of the next attempt; null for a malformed bundle: never. */
-  failBundle: (bundle: BundleRef, reason: string, nextTryAtMs: number | null) => void;
-  /** Evaluates all bundles again, unless the filters are those of the last call (bundle-passes.ts). */
-  bundleFiltersChanged: (filters: BundleFilters) => boolean;
-  /** Evaluates the bundles of a range of heights again; false when too many ranges wait. */
-  addBundleRange: (range: BundleRange) => boolean;
-  /** Runs the next step of a pass. */
-  stepBundlePass: (filters: BundleFilters, bounds: BundlePassBounds) => BundlePassStep;
-  /** Removes item rows of stable heights by time of ingestion; their compact places and transactions stay. */
-  pruneItems: (bounds: PruneBounds) => number;
-  /** Records a partition of the columnar store; false when heights overlap or its last block is not on the chain. */
-  addStoredPartition: (partition: StoredPartition) => boolean;
-  /** As `pruneItems`, for items that the columnar store has. @param places - Upper and lower halves, alternating. */
-  pruneStoredItems: (places: Uint32Array) => number;
-  /** Returns the space of removed rows to the file system. Files of earlier releases stay as large as they are. */
-  releaseSpace: () => void;
-  /** Folds the log into the file as far as possible without waiting for readers; called when idle. */
-  checkpoint: () => void;
-  close: () => void;
-}>;
+export type IndexWriter = PartMerges &
+  Readonly<{
+    /**
+     * Adds the block after the tip, with its transactions, missing ids, and bundles to queue.
+     * The first block may have any height. Existing rows (queued by an operator before) stay unchanged.
+     *
+     * @param rows - As values, or serialized with `bun:jsc`.
+     */
+    addBlock: (rows: BlockRows | SerializedRows) => void;
+    /** Adds a block that is not followed (below the first one), for single transactions that an operator requests. */
+    addStrayBlock: (rows: BlockRows) => void;
+    /** Removes blocks and rows from a height on; other places of the ids become canonical. Runs in steps. */
+    rollback: (fromHeight: number) => Readonly<{ blocks: number; rows: number }>;
+    /** Adds a missing transaction; false when it is no longer missing in that block. */
+    addMissingTransaction: (block: BlockRef, row: TransactionRow, bundles: readonly BundleRow[]) => boolean;
+    /**
+     * Sets the places of a block's transactions in the weave, once all of them are known; false when the block is no
+     * longer at its height.
+     *
+     * @param checks - New lists of verified and unverified fields; absent: unchanged.
+     */
+    setWeaveLayout: (block: BlockRef, layout: WeaveLayout, checks?: BlockChecks) => boolean;
+    /** Counts a failed attempt to fetch a missing transaction. */
+    postponeMissing: (place: Place, nextTryAtMs: number) => void;
+    /** Adds items of a bundle and stores the bundle's progress. */
+    addItems: (batch: ItemBatch) => ItemsAdded;
+    /**
+     * Adds blocks after the tip as `addBlock` does, then items of these and earlier blocks, as another gateway verified
+     * them. Rows at the same places stay unchanged.
+     */
+    addImported: (blocks: readonly BlockRows[], items: readonly ImportedItemRow[]) => ItemsImported;
+    /** Adds pending rows in arrival order; ids that have a row stay unchanged. Returns how many were added. */
+    addPending: (rows: readonly PendingRow[]) => number;
+    /** Removes pending rows by id. */
+    removePending: (ids: readonly Id[]) => number;
+    /** Removes pending rows that were ingested before a time. Unix seconds. */
+    expirePending: (beforeSeconds: number) => number;
+    /** Removes announced items that were ingested before a time and never arrived. Unix seconds. */
+    expireAnnounced: (beforeSeconds: number) => number;
+    /** Queues bundles, or queues them again. @returns How many were not queued before. */
+    queueBundles: (bundles: readonly BundleRow[]) => number;
+    /**
+     * Queues a bundle that an operator requests. A bundle that is done with these filters stays done; its failed nested
+     * bundles are queued instead.
+     */
+    requestBundle: (bundle: BundleRow, filters: BundleFilters) => BundleRequestOutcome;
+    /** Takes the bundle that is due first; undefined when none is due. After a crash it is queued again. */
+    takeBundle: () => BundleJob | undefined;
+    /** Takes at most `limit` due bundles. */
+    takeBundles: (limit: number) => readonly BundleJob[];
+    /** Records that the filter excluded a bundle. This call and the next two ignore a bundle that was removed. */
+    skipBundle: (bundle: BundleRef, filters: BundleFilters) => void;
+    /** Records that all items of a bundle are indexed. `itemCount`: entries of the bundle, valid or not. */
+    finishBundle: (bundle: BundleRef, outcome: BundleFilters & Readonly<{ itemCount: number }>) => void;
+    /** Records a failure and the time of the next attempt; null for a malformed bundle: never. */
+    failBundle: (bundle: BundleRef, reason: string, nextTryAtMs: number | null) => void;
+    /** Evaluates all bundles again, unless the filters are those of the last call (bundle-passes.ts). */
+    bundleFiltersChanged: (filters: BundleFilters) => boolean;
+    /** Evaluates the bundles of a range of heights again; false when too many ranges wait. */
+    addBundleRange: (range: BundleRange) => boolean;
+    /** Runs the next step of a pass. */
+    stepBundlePass: (filters: BundleFilters, bounds: BundlePassBounds) => BundlePassStep;
+    /** Removes item rows of stable heights by time of ingestion; their compact places and transactions stay. */
+    pruneItems: (bounds: PruneBounds) => number;
+    /** Records a partition of the columnar store; false when heights overlap or its last block is not on the chain. */
+    addStoredPartition: (partition: StoredPartition) => boolean;
+    /** As `pruneItems`, for items that the columnar store has. @param places - Upper and lower halves, alternating. */
+    pruneStoredItems: (places: Uint32Array) => number;
+    /** Removes some postings that earlier releases left (postings.ts). @returns Whether more may follow. */
+    sweepPostings: () => boolean;
+    /** Returns the space of removed rows to the file system. Files of earlier releases stay as large as they are. */
+    releaseSpace: () => void;
+    /** Folds the log into the file as far as possible without waiting for readers; called when idle. */
+    checkpoint: () => void;
+    close: () => void;
+  }>;
 
 type IndexWriterOptions = Readonly<{
   clock: Clock;
@@ -184,10 +188,11 @@ export function openIndexWriter(path: string, options: IndexWriterOptions): Inde
     } catch (error) {
       counts.discard();
       owners.discard();
+      rows.discard();
       throw error;
     }
   };
-  const keys = step(() => createFilterKeys(secretOf(db)));
+  const keys = inTransaction(db, () => createFilterKeys(secretOf(db)));
   const rows = createRowTable({ db, keys, owners, counts, partSizes });
   const chain = createChainTables(db, rows, counts);
   const bundles = createBundles(db, counts, clock);
@@ -196,6 +201,8 @@ export function openIndexWriter(path: string, options: IndexWriterOptions): Inde
   step(bundles.resume);
 
   const passes = createBundlePasses(db, counts, clock);
+  const names = prepareQuery<{ filter: string }>(db, "SELECT filter FROM parts WHERE filter IS NOT NULL");
+  removeOtherFilters(filterFolderOf(path), new Set(names.all().map(({ filter }) => filter)));
   const parts: Parts = { db, step, rows, chain, bundles, passes, pending, partitions, clock };
 
   return {
@@ -203,11 +210,26 @@ export function openIndexWriter(path: string, options: IndexWriterOptions): Inde
     ...bundleSteps(parts),
     addStoredPartition: (partition) => step(() => partitions.add(partition)),
     pruneStoredItems: createStoredPruning(step, rows),
+    ...mergeSteps(step, rows),
     releaseSpace: () => releaseFreePages(db),
     checkpoint: () => {
       db.run("PRAGMA wal_checkpoint(PASSIVE)");
     },
     close: () => closeDatabase(db),
+  };
+}
+
+function mergeSteps(
+  step: <Result>(work: () => Result) => Result,
+  { merges, sweep }: RowTable,
+): PartMerges & Pick<IndexWriter, "sweepPostings"> {
+  return {
+    beginMerge: () => step(merges.beginMerge),
+    addMerged: (part, bodies) => step(() => merges.addMerged(part, bodies)),
+    endMerge: (merge, merged, filter) => step(() => merges.endMerge(merge, merged, filter)),
+    setFilter: (part, filter) => step(() => merges.setFilter(part, filter)),
+    dropReplaced: () => step(merges.dropReplaced),
+    sweepPostings: () => step(sweep),
   };
 }
 

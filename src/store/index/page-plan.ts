@@ -11,6 +11,7 @@ import { addressKey, type Id, idBytes, isAddress } from "../../arweave/id.ts";
 import type { Tag } from "../../arweave/tags.ts";
 import { prepareQuery } from "../sqlite.ts";
 import type { FilterKeys } from "./filter-key.ts";
+import type { IdPlaces } from "./id-places.ts";
 import type { PagePlan, TagPlan } from "./index-types.ts";
 import { packHeight, packPlace, pendingHeight } from "./place.ts";
 
@@ -59,8 +60,8 @@ export type Planner = (plan: PagePlan) => Walk;
 /** The largest packed place: 63 bits. */
 const lastPlace = 2n ** 63n - 1n;
 
-export function createPlanner(db: Database, keys: FilterKeys): Planner {
-  const childrenOf = createChildRanges(db, keys);
+export function createPlanner(db: Database, keys: FilterKeys, ids: IdPlaces): Planner {
+  const childrenOf = createChildRanges(db, ids);
   return (plan) => {
     const bounds = placeBounds(plan);
     const isEmpty = isEmptyBounds(bounds) || matchesNothing(plan);
@@ -149,22 +150,23 @@ function greater(a: bigint, b: bigint): bigint {
 /** The places of the direct children of one bundle, and the `parent` of their rows. */
 type ChildRange = Readonly<{ first: bigint; last: bigint; parent: number }>;
 
-function createChildRanges(db: Database, keys: FilterKeys): (id: Id) => readonly ChildRange[] {
+function createChildRanges(db: Database, ids: IdPlaces): (id: Id) => readonly ChildRange[] {
   type BundleRow = Readonly<{ high: number; low: number; fine: number; end: number }>;
   // `end` of an item: the offset after its payload. All places of the bundle are used: of two copies the children are
   // rows at the lower one, but only one of them may be unbundled. A bundle without a row is in `bundles`.
   const columns = `n >> 31 AS high, n & 0x7fffffff AS low, fine, ((n & 0x7fffffff) << 6) + fine + head + size AS "end"`;
   const find = prepareQuery<BundleRow>(
     db,
-    `SELECT ${columns} FROM items WHERE id = ?1 AND n IN (SELECT n FROM postings WHERE key = ?2)
+    `SELECT ${columns} FROM items WHERE n = (?2 << 31) | ?3
      UNION SELECT ${columns} FROM duplicates WHERE id = ?1
      UNION SELECT ${columns} FROM pruned_items WHERE substr(id, 1, 8) = substr(?1, 1, 8) AND id = ?1
      UNION SELECT ${columns} FROM bundles WHERE id = ?1`,
   );
   return (id) => {
     const bytes = idBytes(id);
+    const place = ids.find(bytes);
     return find
-      .all(bytes, keys.id(bytes))
+      .all(bytes, place?.high ?? null, place?.low ?? null)
       .filter(({ high }) => Math.floor(high / 1_024) !== pendingHeight)
       .map(({ high, low, fine, end }) => {
         const root = BigInt(high) << 31n;

@@ -16,11 +16,13 @@ import { filterKeyBits } from "./filter-key.ts";
 export type PartRows = Readonly<{ places: PlaceList; entries: BigUint64Array }>;
 
 /** The list of one key in one chunk. */
-type PartList = Readonly<{ key: number; chunk: number; count: number; body: Uint8Array }>;
+export type PartList = Readonly<{ key: number; chunk: number; count: number; body: Uint8Array }>;
 
 /** The stored form of a part. */
 export type PartImage = Readonly<{
   count: number;
+  /** Number of distinct keys. */
+  keys: number;
   /** Blocks of places. */
   places: readonly Uint8Array[];
   /** The first place of each block: upper and lower half, 4 bytes each. */
@@ -31,17 +33,22 @@ export type PartImage = Readonly<{
 }>;
 
 /** Bits of a filter's key in a part. The other 24 bits of an entry are the row's ordinal. */
-const partKeyBits = 40;
+export const partKeyBits = 40;
 const partKeyScale = 2 ** (filterKeyBits - partKeyBits);
 
 /** Maximum number of rows of a part. */
-const partRowsMax = 2 ** (64 - partKeyBits);
+export const partRowsMax = 2 ** (64 - partKeyBits);
 
 /** A key with at most this many rows in a part has no separate list. */
 const rareRowsMax = 16;
 
 /** Average number of entries of a bucket: a look-up of a rare key reads a kilobyte. */
 const entriesPerBucket = 120;
+
+/** The number of buckets for so many entries of rare keys. */
+export function bucketsFor(rareEntries: number): number {
+  return Math.max(1, Math.ceil(rareEntries / entriesPerBucket));
+}
 
 /** The leading bits of a filter's key that parts store. */
 export function partKeyOf(key: number): number {
@@ -61,6 +68,11 @@ export function keyOfWords(low: number, high: number): number {
 /** The ordinal of an entry, from its lower word. */
 export function ordinalOfWord(low: number): number {
   return low & 0xffffff;
+}
+
+/** The words of a body. They are copied, because SQLite's buffers may not be aligned to four bytes. */
+export function alignedWords(body: Uint8Array): Uint32Array {
+  return new Uint32Array(new Uint8Array(body).buffer);
 }
 
 /** A row for a new part, with its filter keys. */
@@ -90,7 +102,7 @@ export function gatherPart(rows: readonly NewPartRow[]): PartRows {
 /** Serializes a part. */
 export function imageOfPart({ places, entries }: PartRows): PartImage {
   const count = places.high.length;
-  const { rareEntries, lists } = splitEntries(entries, count);
+  const { rareEntries, lists, keys } = splitEntries(entries, count);
   const starts = new Uint32Array(Math.ceil(count / placesPerBlock) * 2);
   const blocks: Uint8Array[] = [];
   for (let start = 0; start < count; start += placesPerBlock) {
@@ -101,6 +113,7 @@ export function imageOfPart({ places, entries }: PartRows): PartImage {
   }
   return {
     count,
+    keys,
     places: blocks,
     starts: new Uint8Array(starts.buffer),
     rare: bucketsOf(rareEntries),
@@ -109,7 +122,7 @@ export function imageOfPart({ places, entries }: PartRows): PartImage {
 }
 
 /** Removes repeated entries: of a tag that a row has twice, and of a row that two parts have. */
-function withoutRepeats(sorted: BigUint64Array): BigUint64Array {
+export function withoutRepeats(sorted: BigUint64Array): BigUint64Array {
   const words = new Uint32Array(sorted.buffer, sorted.byteOffset, sorted.length * 2);
   let stored = 0;
   for (let at = 0; at < words.length; at += 2) {
@@ -192,15 +205,18 @@ function lowestHead(lists: readonly PlaceList[], heads: readonly number[]): numb
   return lowest;
 }
 
-/** Separates the entries of rare keys from the lists of other keys. */
-function splitEntries(entries: BigUint64Array, rows: number) {
+/** Separates the entries of rare keys from the lists of other keys, and visits each distinct key in order. */
+export function splitEntries(entries: BigUint64Array, rows: number, visitKey: (key: number) => void = () => undefined) {
   const words = new Uint32Array(entries.buffer, entries.byteOffset, entries.length * 2);
   const rare = new Uint32Array(words.length);
   const lists: PartList[] = [];
   let rareEnd = 0;
   let start = 0;
+  let keys = 0;
   while (start < words.length) {
     const key = keyOfWords(words[start] ?? 0, words[start + 1] ?? 0);
+    keys += 1;
+    visitKey(key);
     let end = start + 2;
     while (end < words.length && keyOfWords(words[end] ?? 0, words[end + 1] ?? 0) === key) end += 2;
     if ((end - start) / 2 > rareRowsMax) lists.push(...listsOf(key, words.subarray(start, end), rows));
@@ -208,7 +224,7 @@ function splitEntries(entries: BigUint64Array, rows: number) {
     else for (let at = start; at < end; at += 1) rare[rareEnd++] = words[at] ?? 0;
     start = end;
   }
-  return { rareEntries: rare.subarray(0, rareEnd), lists };
+  return { rareEntries: rare.subarray(0, rareEnd), lists, keys };
 }
 
 function listsOf(key: number, run: Uint32Array, rows: number): PartList[] {
@@ -229,7 +245,7 @@ function listsOf(key: number, run: Uint32Array, rows: number): PartList[] {
 }
 
 function bucketsOf(rare: Uint32Array): Uint8Array[] {
-  const buckets = Math.max(1, Math.ceil(rare.length / 2 / entriesPerBucket));
+  const buckets = bucketsFor(rare.length / 2);
   const bodies: Uint8Array[] = [];
   let start = 0;
   for (let bucket = 0; bucket < buckets; bucket += 1) {

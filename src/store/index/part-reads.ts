@@ -4,13 +4,16 @@
  * Within a part, rows are numbered by place (ordinals). The lists of keys are intersected in memory in chunks of
  * 65,536: the shortest list of a chunk is iterated, the others are tested as bitmaps.
  *
- * Parts never change and their numbers are never reused, so cached contents stay valid.
+ * Parts never change and their numbers are never reused, so cached contents stay valid. Only a writer, whose
+ * transaction may fail after it added a part, must discard them.
  * Source: docs/reference/index-layout.md#pages-of-results.
  * @module
  */
 import type { Database } from "bun:sqlite";
 import { prepareQuery } from "../sqlite.ts";
+import { createFilter, filterFolderOf, type NewFilter, openFilterFile, type PartFilter } from "./part-filter.ts";
 import {
+  alignedWords,
   bucketOf,
   keyOfWords,
   markOrdinals,
@@ -45,33 +48,37 @@ export type PartReads = Readonly<{
   list: () => readonly PartInfo[];
   /** Candidates in order; the caller checks each against its row. */
   find: (part: PartInfo, query: PartQuery) => Generator<PlaceHalves>;
+  /** Whether the filter of a part lets a filter key pass; true without a filter. */
+  mayHave: (part: PartInfo, key: number) => boolean;
+  /** Candidates for one key of an id, the newest parts first; the caller checks each against its row. */
+  placesOfId: (key: number) => readonly PlaceHalves[];
+  /** Drops what is cached: a transaction failed. */
+  discard: () => void;
 }>;
 
 export function createPartReads(db: Database): PartReads {
-  const list = prepareQuery<
-    Readonly<
-      { part: number; count: number; buckets: number } & Record<
-        "firstHigh" | "firstLow" | "lastHigh" | "lastLow",
-        number
-      >
-    >
-  >(
-    db,
-    `SELECT part, count, buckets, first >> 31 AS firstHigh, first & 0x7fffffff AS firstLow,
-       last >> 31 AS lastHigh, last & 0x7fffffff AS lastLow FROM parts`,
-  );
-  const listsOf = createKeyLists(db);
+  const infos = createPartList(db);
+  const filters = createFilterReads(db);
+  const listsOf = createKeyLists(db, filters.mayHave);
   const places = createPlaceReads(db);
 
   return {
-    list: () =>
-      list.all().map(({ part, count, buckets, firstHigh, firstLow, lastHigh, lastLow }) => ({
-        part,
-        count,
-        buckets,
-        first: { high: firstHigh, low: firstLow },
-        last: { high: lastHigh, low: lastLow },
-      })),
+    list: infos.list,
+    mayHave: filters.mayHave,
+    discard: () => {
+      infos.discard();
+      filters.discard();
+      places.discard();
+    },
+    placesOfId: (key) =>
+      infos
+        .list()
+        .filter((part) => part.keys !== null && filters.mayHave(part, key))
+        .flatMap((part) =>
+          [...listsOf(part, [key])].flatMap(([chunk, lists]) =>
+            lists.flatMap((list) => [...list.read()].map((low) => places.at(part, chunk * ordinalsPerChunk + low))),
+          ),
+        ),
     find: function* (part, query) {
       const { start, end } = ordinalsBetween(places, part, query);
       if (start >= end) return;
@@ -111,9 +118,92 @@ export type PartInfo = Readonly<{
   part: number;
   count: number;
   buckets: number;
+  /** Number of distinct keys; null for a part of an earlier release, which has no ids. */
+  keys: number | null;
+  /** Name of the file of its filter. */
+  filter: string | null;
   first: PlaceHalves;
   last: PlaceHalves;
 }>;
+
+/** Returns the list of parts, the newest first. It is read again when a counter shows that it changed. */
+function createPartList(db: Database): Readonly<{ list: () => readonly PartInfo[]; discard: () => void }> {
+  const version = prepareQuery<{ value: number }>(db, "SELECT value FROM meta WHERE name = 'parts_version'");
+  type Row = Omit<PartInfo, "first" | "last"> &
+    Readonly<Record<"firstHigh" | "firstLow" | "lastHigh" | "lastLow", number>>;
+  const rows = prepareQuery<Row>(
+    db,
+    `SELECT part, count, buckets, keys, filter, first >> 31 AS firstHigh, first & 0x7fffffff AS firstLow,
+       last >> 31 AS lastHigh, last & 0x7fffffff AS lastLow FROM parts WHERE level >= 0 ORDER BY part DESC`,
+  );
+  let known: number | undefined;
+  let infos: readonly PartInfo[] = [];
+  return {
+    list: () => {
+      const present = version.get()?.value;
+      if (present === known && known !== undefined) return infos;
+      infos = rows.all().map(({ firstHigh, firstLow, lastHigh, lastLow, ...info }) => ({
+        ...info,
+        first: { high: firstHigh, low: firstLow },
+        last: { high: lastHigh, low: lastLow },
+      }));
+      known = present;
+      return infos;
+    },
+    discard: () => {
+      known = undefined;
+    },
+  };
+}
+
+/** Buckets read at a time: a megabyte. */
+const bucketsPerRead = 1_024;
+/** Limit of the rows of a part whose filter is made from its keys by each thread that needs it: 2 ms. */
+export const filterBuiltRowsMax = 2 ** 15;
+/** Limit of cached filters. */
+const filtersCachedMax = 512;
+
+/** Returns a function that makes the filter of a part from its keys. @param keys - Number of distinct keys. */
+export function createFilterBuilder(db: Database): (part: number, keys: number) => NewFilter {
+  const rare = prepareQuery<{ body: Uint8Array }>(
+    db,
+    "SELECT body FROM part_rare WHERE n BETWEEN (?1 << 24) | ?2 AND (?1 << 24) | ?3",
+  );
+  const lastBucket = prepareQuery<{ buckets: number }>(db, "SELECT buckets FROM parts WHERE part = ?");
+  const listed = prepareQuery<{ key: number }>(db, "SELECT DISTINCT key FROM part_keys WHERE part = ?");
+  return (part, keys) => {
+    const filter = createFilter(keys);
+    const end = lastBucket.get(part)?.buckets ?? 0;
+    for (let first = 0; first < end; first += bucketsPerRead) {
+      for (const { body } of rare.all(part, first, first + bucketsPerRead - 1)) {
+        const words = alignedWords(body);
+        for (let at = 0; at < words.length; at += 2) filter.add(keyOfWords(words[at] ?? 0, words[at + 1] ?? 0));
+      }
+    }
+    for (const { key } of listed.all(part)) filter.add(key);
+    return filter;
+  };
+}
+
+/** Filters of parts. */
+function createFilterReads(db: Database) {
+  const folder = filterFolderOf(db.filename);
+  const built = createFilterBuilder(db);
+  const cached = new Map<number, Readonly<{ name: string | null; filter: PartFilter | undefined }>>();
+  const filterOf = ({ part, keys, filter: name, count }: PartInfo): PartFilter | undefined => {
+    const known = cached.get(part);
+    if (known !== undefined && known.name === name) return known.filter;
+    const opened = name === null ? undefined : openFilterFile(folder, name);
+    const filter = opened ?? (keys !== null && count <= filterBuiltRowsMax ? built(part, keys) : undefined);
+    if (cached.size >= filtersCachedMax) cached.clear();
+    cached.set(part, { name, filter });
+    return filter;
+  };
+  return {
+    mayHave: (part: PartInfo, key: number): boolean => filterOf(part)?.has(partKeyOf(key)) ?? true,
+    discard: () => cached.clear(),
+  };
+}
 
 /** Limit of cached blocks of places: a page of rare rows reads one for each row. */
 const blocksCachedMax = 256;
@@ -127,6 +217,7 @@ type PlaceReads = Readonly<{
   firstAtOrAfter: (part: PartInfo, place: PlaceHalves) => number;
   /** The first ordinal whose place is after `place`. */
   firstAfter: (part: PartInfo, place: PlaceHalves) => number;
+  discard: () => void;
 }>;
 
 function createPlaceReads(db: Database): PlaceReads {
@@ -173,6 +264,10 @@ function createPlaceReads(db: Database): PlaceReads {
     },
     firstAtOrAfter: (part, place) => rank(part, (other) => compareHalves(other, place) < 0),
     firstAfter: (part, place) => rank(part, (other) => compareHalves(other, place) <= 0),
+    discard: () => {
+      blocks.clear();
+      starts.clear();
+    },
   };
 }
 
@@ -257,7 +352,8 @@ function filtered(ordinals: Uint16Array, bits: Uint8Array, wanted: boolean): Uin
 /** Returns the lists of a group's keys in a part; long lists are read on demand. */
 function createKeyLists(
   db: Database,
-): (part: Readonly<{ part: number; buckets: number }>, keys: readonly number[]) => GroupLists {
+  mayHave: (part: PartInfo, key: number) => boolean,
+): (part: PartInfo, keys: readonly number[]) => GroupLists {
   const directory = prepareQuery<{ chunk: number; count: number; list: number }>(
     db,
     "SELECT chunk, count, list FROM part_keys WHERE part = ? AND key = ?",
@@ -275,12 +371,15 @@ function createKeyLists(
     };
   };
 
-  return ({ part, buckets }, keys) => {
+  return (info, keys) => {
+    const { part, buckets } = info;
     const lists = new Map<number, ChunkList[]>();
     const add = (chunk: number, found: ChunkList): void => {
       lists.set(chunk, [...(lists.get(chunk) ?? []), found]);
     };
-    for (const key of keys.map(partKeyOf)) {
+    for (const wanted of keys) {
+      if (!mayHave(info, wanted)) continue;
+      const key = partKeyOf(wanted);
       const chunks = directory.all(part, key);
       for (const { chunk, count, list: number } of chunks) add(chunk, stored(part, number, count));
       // A key has either lists or entries in its bucket, never both.
@@ -294,8 +393,7 @@ function createKeyLists(
 /** The rows of a key in a bucket, by chunk. */
 function rareLists(body: Uint8Array | undefined, key: number): [number, ChunkList][] {
   const found = new Map<number, number[]>();
-  // Copied, because the words must be aligned to four bytes, and SQLite's buffers may not be.
-  const words = new Uint32Array(new Uint8Array(body ?? []).buffer);
+  const words = alignedWords(body ?? new Uint8Array(0));
   for (let at = 0; at < words.length; at += 2) {
     const low = words[at] ?? 0;
     if (keyOfWords(low, words[at + 1] ?? 0) !== key) continue;

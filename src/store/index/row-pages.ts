@@ -4,10 +4,9 @@
  * The cursor is a place: a page begins after the last row of the previous page. So additions and removals between two
  * pages never skip or repeat an unchanged row.
  *
- * Candidates come from the posting index and are read as rows in batches. Ids are looked up in the posting B-tree.
- * Without filters, rows are read from the tables. Other filters use the B-tree for rows that may still be forked away
- * and parts for all other rows, merged by place. Each row is checked against the filters, because keys are hashes and
- * a part may name a removed row.
+ * Candidates come from the posting index and are read as rows in batches. Without filters, rows are read from the
+ * tables. Filters use the B-tree for rows that may still be forked away and parts for all other rows, merged by place.
+ * Each row is checked against the filters, because keys are hashes and a part may name a removed row.
  * Source: docs/reference/index-layout.md#pages-of-results.
  * @module
  */
@@ -17,6 +16,7 @@ import { assert } from "../../lib/assert.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { inSnapshot, prepareQuery, type Query } from "../sqlite.ts";
 import type { FilterKeys } from "./filter-key.ts";
+import type { IdPlaces } from "./id-places.ts";
 import {
   allColumns,
   noColumns,
@@ -36,7 +36,7 @@ import {
   type WindowSizes,
   type WindowWalk,
 } from "./page-sql.ts";
-import { createPartReads, type PartInfo } from "./part-reads.ts";
+import type { PartInfo, PartReads } from "./part-reads.ts";
 import { compareHalves, type PlaceHalves, placeOfRow } from "./place.ts";
 import { createHiddenTest } from "./stored-partitions.ts";
 import { addressFromBytes, textOfStored } from "./stored-row.ts";
@@ -49,9 +49,13 @@ export type Pages = Readonly<{
   count: (plan: PagePlan, max: number) => number | undefined;
 }>;
 
-export function createPages(db: Database, keys: FilterKeys, windows: WindowSizes): Pages {
-  const planOf = createPlanner(db, keys);
-  const walkRows = createWalker(db, keys, windows);
+/** Dependencies, all of one connection. */
+type PageParts = Readonly<{ db: Database; keys: FilterKeys; parts: PartReads; ids: IdPlaces }>;
+
+export function createPages(of: PageParts, windows: WindowSizes): Pages {
+  const { db } = of;
+  const planOf = createPlanner(db, of.keys, of.ids);
+  const walkRows = createWalker(of, windows);
   const beginHiddenTest = createHiddenTest(db);
 
   const page = (plan: PagePlan): Page =>
@@ -158,9 +162,9 @@ type Walker = (
 const rowsPerReadMax = 1_024;
 
 /** Creates the walker over a reader's connection. */
-function createWalker(db: Database, keys: FilterKeys, windows: WindowSizes): Walker {
-  const candidatesOf = createCandidates(db, keys, windows);
-  const rowsAt = createRowReads(db);
+function createWalker(of: PageParts, windows: WindowSizes): Walker {
+  const candidatesOf = createCandidates(of, windows);
+  const rowsAt = createRowReads(of.db);
   return (walk, plan, columns, wanted, take) => {
     const read = { ...columns, tags: columns.tags || walk.checksTags };
     for (const range of walk.ranges) {
@@ -192,31 +196,31 @@ type Candidates = (
   wanted: number,
 ) => Iterator<PlaceHalves>;
 
-function createCandidates(db: Database, keys: FilterKeys, windows: WindowSizes): Candidates {
+function createCandidates({ db, keys, parts }: PageParts, windows: WindowSizes): Candidates {
   const windowWalk = createWindowWalks(db, windows);
-  const parts = createPartReads(db);
   return (walk, range, { order, checkpoint = () => undefined }, wanted) => {
     const { onlyTransactions, ingested, excluded, groups } = walk;
     const tests = { onlyTransactions, ingested, parents: range.parents, excluded: [] };
     const common = { first: range.first, last: range.last, order, wanted, checkpoint };
-    // Rows in parts have only their ids in the B-tree, so it cannot find all rows by other filters.
-    if (walk.ids !== undefined) return windowWalk({ ...common, sources: [{ kind: "keys", keys: walk.ids }], tests });
-    if (groups.length === 0)
+    if (walk.ids === undefined && groups.length === 0)
       return windowWalk({
         ...common,
         sources: [{ kind: onlyTransactions ? "transactions" : "items" }],
         tests,
       });
 
-    const sources: Source[] = groups.map((group) => ({ kind: "keys", keys: group }));
-    if (onlyTransactions) sources.push({ kind: "transactions" });
-    const recent: WindowWalk = { ...common, sources, tests: { ...tests, excluded } };
-    const inParts = onlyTransactions ? [...groups, [keys.transaction()]] : groups;
+    // Ids are so rare that each row is checked instead of further keys.
+    const wantedGroups = walk.ids === undefined ? groups : [walk.ids];
+    const unwanted = walk.ids === undefined ? excluded : [];
+    const sources: Source[] = wantedGroups.map((group) => ({ kind: "keys", keys: group }));
+    if (onlyTransactions && walk.ids === undefined) sources.push({ kind: "transactions" });
+    const recent: WindowWalk = { ...common, sources, tests: { ...tests, excluded: unwanted } };
+    const inParts = onlyTransactions ? [...wantedGroups, [keys.transaction()]] : wantedGroups;
     const bounds = { first: halvesOf(range.first), last: halvesOf(range.last) };
-    const query = { ...bounds, order, groups: inParts, excluded, checkpoint };
+    const query = { ...bounds, order, groups: inParts, excluded: unwanted, checkpoint };
     const streams = parts
       .list()
-      .filter((part) => overlaps(part, bounds))
+      .filter((part) => overlaps(part, bounds) && (walk.ids === undefined || part.keys !== null))
       .map((part) => ({
         bound: order === "asc" ? part.first : part.last,
         open: () => parts.find(part, query),

@@ -14,13 +14,15 @@
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { type Address, idBytes } from "../../arweave/id.ts";
 import { assert } from "../../lib/assert.ts";
-import { encodeBase64url } from "../../lib/base64url.ts";
 import { prepare, prepareQuery, type Query } from "../sqlite.ts";
 import type { FilterKeys } from "./filter-key.ts";
+import { createIdPlaces, type IdPlaces } from "./id-places.ts";
 import type { Counts } from "./index-counters.ts";
 import { placesJson } from "./page-sql.ts";
+import { createPartReads } from "./part-reads.ts";
+import type { PartMerges, PartSizes } from "./parts.ts";
 import { compareHalves, type PlaceHalves, pendingHeight, transactionsPerBlockMax } from "./place.ts";
-import { createFindableRows, type FindableRow, type FindableRows, type PartSizes } from "./postings.ts";
+import { createFindableRows, type FindableRow, type FindableRows } from "./postings.ts";
 import { rowColumns, rowValues, type StoredRow } from "./stored-row.ts";
 import { contentTags, decodeTagBlob, encodeTagBlob, writeContentTags } from "./tag-blob.ts";
 
@@ -61,6 +63,11 @@ export type RowTable = Readonly<{
   pruneDuplicates: (condition: string, parameters: readonly SQLQueryBindings[], limit: number) => number;
   /** Moves stable rows into a part of the posting index. @returns Whether there were enough of them. */
   seal: () => boolean;
+  merges: PartMerges;
+  /** As `FindableRows.sweep`. */
+  sweep: () => boolean;
+  /** Drops what is cached: a transaction failed. */
+  discard: () => void;
 }>;
 
 /** Rows removed at a time: bounds memory. */
@@ -95,7 +102,8 @@ export function createRowTable({ db, keys, owners, counts, partSizes }: RowTable
   const findable = createFindableRows(db, keys, partSizes, (below, limit) =>
     unsealed.all(below, limit).map(findableRow),
   );
-  const places = createCanonicalPlaces(db, keys, findable);
+  const partReads = createPartReads(db);
+  const places = createCanonicalPlaces(db, createIdPlaces(db, keys, partReads), findable);
   const beginTally = createTallies(db, counts);
   const values = `(${rowColumns}) VALUES ((? << 31) | ?, ${"?, ".repeat(12)}?)`;
   const insert = prepare(db, `INSERT INTO items ${values}`);
@@ -145,6 +153,9 @@ export function createRowTable({ db, keys, owners, counts, partSizes }: RowTable
     find: places.find,
     ...createRemovals({ db, places, findable, pruned, beginTally }),
     seal: findable.seal,
+    merges: findable.merges,
+    sweep: findable.sweep,
+    discard: partReads.discard,
   };
 }
 
@@ -304,17 +315,9 @@ type CanonicalPlaces = Readonly<{
   promote: (id: Uint8Array, tally: RowTally) => void;
 }>;
 
-/** Ids looked up in one statement. */
-const idsPerLookup = 2_000;
-
 const place = "n >> 31 AS high, n & 0x7fffffff AS low";
 
-function createCanonicalPlaces(db: Database, keys: FilterKeys, findable: FindableRows): CanonicalPlaces {
-  const findMany = prepareQuery<PlaceHalves & Readonly<{ id: Uint8Array }>>(
-    db,
-    `SELECT i.n >> 31 AS high, i.n & 0x7fffffff AS low, i.id
-     FROM json_each(?) j CROSS JOIN postings p ON p.key = j.value CROSS JOIN items i ON i.n = p.n`,
-  );
+function createCanonicalPlaces(db: Database, ids: IdPlaces, findable: FindableRows): CanonicalPlaces {
   const item = prepareStored(db, "items", "r.n = (? << 31) | ?");
   const unverified = prepareStored(db, "items", "r.n = (? << 31) | ? AND r.trusted = 1");
   const drop = prepare(db, "DELETE FROM items WHERE n = (? << 31) | ?");
@@ -327,16 +330,7 @@ function createCanonicalPlaces(db: Database, keys: FilterKeys, findable: Findabl
   const toItems = prepareMove(db, "duplicates", "items");
 
   return {
-    find: (rows) => {
-      const places = new Map<string, PlaceHalves>();
-      // Sorted by key, so that consecutive look-ups read the same page of postings.
-      const sought = Float64Array.from(rows, (row) => keys.id(row.id)).sort();
-      for (let start = 0; start < sought.length; start += idsPerLookup) {
-        const part = `[${sought.subarray(start, start + idsPerLookup).join(",")}]`;
-        for (const found of findMany.all(part)) places.set(encodeBase64url(found.id), found);
-      }
-      return places;
-    },
+    find: (rows) => ids.findMany(rows.map(({ id }) => id)),
     demote: ({ high, low }, tally) => {
       const row = item.get(high, low);
       if (row === undefined) return;

@@ -10,7 +10,7 @@
 import type { Database } from "bun:sqlite";
 import { type Id, idBytes } from "../../arweave/id.ts";
 import { prepare, prepareQuery } from "../sqlite.ts";
-import type { FilterKeys } from "./filter-key.ts";
+import type { IdPlaces } from "./id-places.ts";
 import type { Counts } from "./index-counters.ts";
 import { compareHalves, type Place, type PlaceHalves, packHeight, placeHigh, placeLow } from "./place.ts";
 
@@ -89,12 +89,7 @@ export type StoredPartitionReads = Readonly<{
   isSettled: (heights: StoredHeights) => boolean;
 }>;
 
-export function createStoredPartitionReads(db: Database, keys: FilterKeys): StoredPartitionReads {
-  const indexed = prepareQuery<PlaceHalves>(
-    db,
-    `SELECT i.n >> 31 AS high, i.n & 0x7fffffff AS low
-     FROM postings p CROSS JOIN items i ON i.n = p.n WHERE p.key = ? AND i.id = ?`,
-  );
+export function createStoredPartitionReads(db: Database, ids: IdPlaces): StoredPartitionReads {
   const pruned = prepareQuery<PlaceHalves>(
     db,
     `SELECT p.n >> 31 AS high, p.n & 0x7fffffff AS low FROM ${prunedOfId} ORDER BY p.n LIMIT 1`,
@@ -114,7 +109,7 @@ export function createStoredPartitionReads(db: Database, keys: FilterKeys): Stor
     nextHeight: () => (end.get()?.last ?? -1) + 1,
     isListed: (id, place) => {
       const bytes = idBytes(id);
-      const inIndex = indexed.get(keys.id(bytes), bytes);
+      const inIndex = ids.find(bytes);
       const inStore = pruned.get(bytes);
       if (inStore === undefined) return inIndex === undefined;
       if (inIndex !== undefined && compareHalves(inIndex, inStore) < 0) return false;

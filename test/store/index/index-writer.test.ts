@@ -18,8 +18,8 @@ import {
   type PagePlan,
 } from "../../../src/store/index/index-types.ts";
 import { openIndexWriter } from "../../../src/store/index/index-writer.ts";
+import { partSizesDefault } from "../../../src/store/index/parts.ts";
 import { pendingPlace } from "../../../src/store/index/place.ts";
-import { partSizesDefault } from "../../../src/store/index/postings.ts";
 import { inspectIndex } from "../../support/inspect-index.ts";
 import { createRandom } from "../../support/random.ts";
 import { temporaryFolder } from "../folder.ts";

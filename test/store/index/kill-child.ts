@@ -16,7 +16,7 @@ const [path = "", seed = "0"] = process.argv.slice(2);
 const random = createRandom(Number(seed));
 const owners = Array.from({ length: 3 }, () => ownerOf(random));
 // Small parts, so that many kills happen while rows are sealed or parts are merged.
-const partSizes = { rowsMin: 3, sealRows: 200, levelRows: 64, fanIn: 3, mergedRowsMax: 5_000 };
+const partSizes = { rowsMin: 3, sealRows: 200, levelRows: 64, fanIn: 3, inlineRowsMax: 5_000, mergedRowsMax: 5_000 };
 const writer = openIndexWriter(path, { clock: Date.now, partSizes });
 const reader = openIndexReader(path);
 const start = (reader.tip()?.height ?? 9) + 1;

@@ -16,7 +16,7 @@ import { walkPages } from "./walk-pages.ts";
 const seeds = seedsOr([1, 2, 3, 4]);
 const stepsBefore = 200;
 const walks = 60;
-const tinyParts = { rowsMin: 3, sealRows: 30, levelRows: 20, fanIn: 3, mergedRowsMax: 1_000 };
+const tinyParts = { rowsMin: 3, sealRows: 30, levelRows: 20, fanIn: 3, inlineRowsMax: 1_000, mergedRowsMax: 1_000 };
 
 describe("pages", () => {
   test.each(seeds)("with seed %d every page equals a full scan at that moment, and no row repeats", async (seed) => {

@@ -20,8 +20,8 @@ import {
   writePlaces,
 } from "../../../src/store/index/part-image.ts";
 import { createPartReads, type PartQuery } from "../../../src/store/index/part-reads.ts";
+import { createPartLoader, createParts, type PartSizes } from "../../../src/store/index/parts.ts";
 import { compareHalves, type PlaceHalves } from "../../../src/store/index/place.ts";
-import { createPartLoader, createParts, type PartSizes } from "../../../src/store/index/postings.ts";
 import { mergeStreams } from "../../../src/store/index/row-pages.ts";
 import { createRandom, type Random } from "../../support/random.ts";
 import { seedOr } from "../../support/seed.ts";
@@ -84,7 +84,14 @@ describe("the codec", () => {
   });
 });
 
-const sizes: PartSizes = { rowsMin: 1, sealRows: 1, levelRows: 512, fanIn: 8, mergedRowsMax: 2 ** 19 };
+const sizes: PartSizes = {
+  rowsMin: 1,
+  sealRows: 1,
+  levelRows: 512,
+  fanIn: 8,
+  inlineRowsMax: 2 ** 19,
+  mergedRowsMax: 2 ** 19,
+};
 
 /** Rows at distinct places with keys of all frequencies: in every second row, in one of a hundred, in one row. */
 function rowsOf(random: Random, count: number, high = 5): NewPartRow[] {
@@ -187,7 +194,14 @@ describe("parts", () => {
     const random = createRandom(4);
     const rows = rowsOf(random, 6_000);
     using db = openTables();
-    const parts = createParts(db, { rowsMin: 1, sealRows: 1, levelRows: 20, fanIn: 4, mergedRowsMax: 2_000 });
+    const parts = createParts(db, {
+      rowsMin: 1,
+      sealRows: 1,
+      levelRows: 20,
+      fanIn: 4,
+      inlineRowsMax: 2_000,
+      mergedRowsMax: 2_000,
+    });
     // In random order, so that parts overlap.
     const batches = Array.from({ length: 300 }, (_, index) => rows.filter((_row, at) => at % 300 === index));
     for (const batch of batches.sort(() => (random.chance(0.5) ? 1 : -1))) parts.add(batch);

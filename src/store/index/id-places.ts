@@ -1,0 +1,64 @@
+/**
+ * Looks up the places of ids: of recent rows in the B-tree of postings, of all other rows in the parts.
+ *
+ * A key is a hash, and a part may name a row that was removed, so the id of the row at a place decides.
+ * Source: docs/reference/index-layout.md#filters-of-parts.
+ * @module
+ */
+import type { Database } from "bun:sqlite";
+import { encodeBase64url } from "../../lib/base64url.ts";
+import { prepareQuery } from "../sqlite.ts";
+import type { FilterKeys } from "./filter-key.ts";
+import type { PartReads } from "./part-reads.ts";
+import type { PlaceHalves } from "./place.ts";
+
+/** The places of ids in one database. Calls run inside a snapshot, or inside the writer's transaction. */
+export type IdPlaces = Readonly<{
+  /** The canonical place of an id of 32 bytes; undefined without a row. */
+  find: (id: Uint8Array) => PlaceHalves | undefined;
+  /** As `find`, for many ids; by the id's text. */
+  findMany: (ids: readonly Uint8Array[]) => Map<string, PlaceHalves>;
+}>;
+
+/** Ids looked up in one statement. */
+const idsPerLookup = 2_000;
+
+export function createIdPlaces(db: Database, keys: Pick<FilterKeys, "id">, parts: PartReads): IdPlaces {
+  const recent = prepareQuery<PlaceHalves>(
+    db,
+    `SELECT i.n >> 31 AS high, i.n & 0x7fffffff AS low
+     FROM postings p CROSS JOIN items i ON i.n = p.n WHERE p.key = ? AND i.id = ?`,
+  );
+  const manyRecent = prepareQuery<PlaceHalves & Readonly<{ id: Uint8Array }>>(
+    db,
+    `SELECT i.n >> 31 AS high, i.n & 0x7fffffff AS low, i.id
+     FROM json_each(?) j CROSS JOIN postings p ON p.key = j.value CROSS JOIN items i ON i.n = p.n`,
+  );
+  const isAt = prepareQuery<{ n: number }>(db, "SELECT 1 AS n FROM items WHERE n = (? << 31) | ? AND id = ?");
+
+  const inParts = (key: number, id: Uint8Array): PlaceHalves | undefined => {
+    for (const place of parts.placesOfId(key)) if (isAt.get(place.high, place.low, id) !== undefined) return place;
+    return undefined;
+  };
+  return {
+    find: (id) => {
+      const key = keys.id(id);
+      return recent.get(key, id) ?? inParts(key, id);
+    },
+    findMany: (ids) => {
+      const places = new Map<string, PlaceHalves>();
+      // Sorted by key, so that consecutive look-ups read the same page of postings, or the next block of a filter.
+      const sought = ids.map((id) => ({ id, key: keys.id(id) })).sort((a, b) => a.key - b.key);
+      for (let start = 0; start < sought.length; start += idsPerLookup) {
+        const some = sought.slice(start, start + idsPerLookup).map(({ key }) => key);
+        for (const { id, high, low } of manyRecent.all(`[${some.join(",")}]`))
+          places.set(encodeBase64url(id), { high, low });
+      }
+      for (const { id, key } of sought) {
+        const place = inParts(key, id);
+        if (place !== undefined) places.set(encodeBase64url(id), place);
+      }
+      return places;
+    },
+  };
+}

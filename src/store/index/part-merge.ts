@@ -1,0 +1,395 @@
+/**
+ * Merges parts of the posting index in a thread of their own, in steps of a few megabytes.
+ *
+ * A merge reads its sources, which never change, and yields the bodies of the new part: first the places, then the
+ * entries, one range of keys after another. The writer stores each step in a short transaction; readers do not see the
+ * part before it is complete. Memory: four bytes for each row, the entries of one range or of one key (eight bytes
+ * each), and the filter.
+ * Source: docs/reference/index-layout.md#merges.
+ * @module
+ */
+import type { Database } from "bun:sqlite";
+import { assert } from "../../lib/assert.ts";
+import { prepareQuery, type Query } from "../sqlite.ts";
+import type { FilterKeys } from "./filter-key.ts";
+import { createFilter, type NewFilter } from "./part-filter.ts";
+import {
+  alignedWords,
+  bucketOf,
+  keyOfWords,
+  ordinalOfWord,
+  ordinalsPerChunk,
+  type PartList,
+  type PlaceList,
+  partKeyBits,
+  partKeyOf,
+  placesPerBlock,
+  readOrdinals,
+  readPlaces,
+  splitEntries,
+  withoutRepeats,
+  writePlaces,
+} from "./part-image.ts";
+import { compareHalves, type PlaceHalves } from "./place.ts";
+
+/** A part that is merged. */
+export type MergeSource = Readonly<{
+  part: number;
+  count: number;
+  entries: number;
+  buckets: number;
+  /** False for a part of an earlier release, whose ids are in `postings`: the new part gets them from the rows. */
+  hasIds: boolean;
+}>;
+
+/** A merge, as the writer begins it. */
+export type PartMerge = Readonly<{
+  /** The new part. */
+  part: number;
+  sources: readonly MergeSource[];
+  /** Buckets of the new part. */
+  buckets: number;
+  /** Limit of the distinct keys of the new part. */
+  keysMax: number;
+}>;
+
+/** A body and its number in the part. */
+export type NumberedBody = Readonly<{ number: number; body: Uint8Array }>;
+
+/** What one step adds to the new part. */
+export type MergedBodies = Readonly<{
+  places: readonly NumberedBody[];
+  rare: readonly NumberedBody[];
+  lists: readonly (PartList & Readonly<{ number: number }>)[];
+}>;
+
+/** The columns of the new part's row, and its filter. */
+export type MergedPart = Readonly<{
+  count: number;
+  entries: number;
+  keys: number;
+  first: PlaceHalves;
+  last: PlaceHalves;
+  /** As in `PartImage`. */
+  starts: Uint8Array;
+  filter: NewFilter;
+}>;
+
+/** Average number of entries of a range of keys, and the entries of a key that is a range of its own. */
+const rangeEntries = 2 ** 18;
+const heavyEntries = 2 ** 16;
+/** Blocks of places of one step. */
+const blocksPerStep = 256;
+
+/** Returns a function that reads the sources of a merge and yields the new part. @param keys - Of the index. */
+export function createMerges(
+  db: Database,
+  keys: Pick<FilterKeys, "id">,
+): (merge: PartMerge) => Generator<MergedBodies, MergedPart> {
+  const reads = createMergeReads(db, keys);
+  return (merge) => mergeSteps(reads, merge);
+}
+
+function* mergeSteps(reads: MergeReads, merge: PartMerge): Generator<MergedBodies, MergedPart> {
+  const merged = yield* mergePlaces(reads, merge.sources);
+  const readRange = createRangeReader(reads, merge, merged.ordinals);
+  const filter = createFilter(merge.keysMax);
+  const buckets = createBuckets(merge.buckets);
+  const sums = { entries: 0, keys: 0, lists: 0 };
+  for (const range of keyRanges(reads, merge)) {
+    const entries = readRange(range);
+    const { rareEntries, lists, keys: found } = splitEntries(entries, merged.count, filter.add);
+    const numbered = lists.map((list, index) => ({ ...list, number: sums.lists + index }));
+    sums.entries += entries.length;
+    sums.keys += found;
+    sums.lists += lists.length;
+    yield { places: [], rare: buckets.add(rareEntries), lists: numbered };
+  }
+  yield { places: [], rare: buckets.end(), lists: [] };
+  const { count, first, last, starts } = merged;
+  return { count, entries: sums.entries, keys: sums.keys, first, last, starts, filter };
+}
+
+type Body = Readonly<{ body: Uint8Array }>;
+type StoredList = Body & Readonly<{ key: number; chunk: number; count: number }>;
+
+/** The statements of merges on one connection. */
+type MergeReads = Readonly<{
+  places: Query<Body>;
+  rare: Query<Body>;
+  lists: Query<StoredList>;
+  heavyKeys: Query<{ key: number }>;
+  /** The key of the id of the row at a place. */
+  idKeyAt: (place: PlaceHalves) => number | undefined;
+}>;
+
+function createMergeReads(db: Database, keys: Pick<FilterKeys, "id">): MergeReads {
+  const id = prepareQuery<{ id: Uint8Array }>(db, "SELECT id FROM items WHERE n = (? << 31) | ?");
+  return {
+    places: prepareQuery(db, "SELECT body FROM part_places WHERE n = (? << 24) | ?"),
+    rare: prepareQuery(db, "SELECT body FROM part_rare WHERE n BETWEEN (?1 << 24) | ?2 AND (?1 << 24) | ?3 ORDER BY n"),
+    lists: prepareQuery(
+      db,
+      `SELECT key, chunk, count, body FROM part_keys k JOIN part_lists l ON l.n = (k.part << 24) | k.list
+       WHERE k.part = ? AND k.key >= ? AND k.key < ?`,
+    ),
+    heavyKeys: prepareQuery(
+      db,
+      `SELECT key FROM part_keys WHERE part IN (SELECT value FROM json_each(?)) GROUP BY key HAVING sum(count) > ?
+       ORDER BY key`,
+    ),
+    idKeyAt: ({ high, low }) => {
+      const found = id.get(high, low)?.id;
+      return found === undefined ? undefined : partKeyOf(keys.id(found));
+    },
+  };
+}
+
+/** The places of the new part, and the new ordinal of each row of each source. */
+type MergedPlaces = Readonly<{
+  count: number;
+  first: PlaceHalves;
+  last: PlaceHalves;
+  starts: Uint8Array;
+  ordinals: readonly Uint32Array[];
+}>;
+
+/** Merges the places of the sources; a place in several of them becomes one row. */
+function* mergePlaces(reads: MergeReads, sources: readonly MergeSource[]): Generator<MergedBodies, MergedPlaces> {
+  const cursors = sources.map((source) => openPlaces(reads, source));
+  const ordinals = sources.map(({ count }) => new Uint32Array(count));
+  const blocks = createPlaceBlocks();
+  for (let next = lowest(cursors); next !== undefined; next = lowest(cursors)) {
+    const { cursor, limit } = next;
+    const renumbered = ordinals[cursors.indexOf(cursor)] ?? new Uint32Array(0);
+    // The rows of one source up to the next row of another: all of them when parts do not overlap.
+    for (let place = cursor.place; place !== undefined; place = cursor.place) {
+      if (limit !== undefined && compareHalves(place, limit) > 0) break;
+      renumbered[cursor.ordinal] = blocks.add(place);
+      cursor.advance();
+    }
+    if (blocks.count() >= blocksPerStep) yield { places: blocks.take(), rare: [], lists: [] };
+  }
+  const { count, starts } = blocks.end();
+  yield { places: blocks.take(), rare: [], lists: [] };
+  const first = { high: starts[0] ?? 0, low: starts[1] ?? 0 };
+  return { count, first, last: blocks.last(), starts: new Uint8Array(starts.buffer), ordinals };
+}
+
+/** Collects places in order into blocks. */
+function createPlaceBlocks() {
+  const high = new Uint32Array(placesPerBlock);
+  const low = new Uint32Array(placesPerBlock);
+  const starts: number[] = [];
+  let bodies: NumberedBody[] = [];
+  let count = 0;
+  let used = 0;
+  let last: PlaceHalves = { high: -1, low: 0 };
+  const endBlock = (): void => {
+    if (used === 0) return;
+    const body = writePlaces({ high: high.subarray(0, used), low: low.subarray(0, used) });
+    bodies.push({ number: starts.length / 2, body });
+    starts.push(high[0] ?? 0, low[0] ?? 0);
+    used = 0;
+  };
+  return {
+    /** Returns the ordinal of the place; the last place again is the same row. */
+    add: (place: PlaceHalves): number => {
+      if (compareHalves(place, last) === 0) return count - 1;
+      if (used === placesPerBlock) endBlock();
+      high[used] = place.high;
+      low[used] = place.low;
+      used += 1;
+      last = place;
+      return count++;
+    },
+    count: () => bodies.length,
+    take: (): NumberedBody[] => {
+      const taken = bodies;
+      bodies = [];
+      return taken;
+    },
+    last: () => last,
+    end: () => {
+      endBlock();
+      return { count, starts: Uint32Array.from(starts) };
+    },
+  };
+}
+
+/** Reads the places of one part in order. */
+type PlaceCursor = {
+  /** Undefined at the end. */
+  place: PlaceHalves | undefined;
+  ordinal: number;
+  advance: () => void;
+};
+
+function openPlaces(reads: MergeReads, { part, count }: MergeSource): PlaceCursor {
+  let places: PlaceList = { high: new Uint32Array(0), low: new Uint32Array(0) };
+  const cursor: PlaceCursor = {
+    place: undefined,
+    ordinal: -1,
+    advance: () => {
+      cursor.ordinal += 1;
+      const at = cursor.ordinal % placesPerBlock;
+      if (cursor.ordinal >= count) {
+        cursor.place = undefined;
+        return;
+      }
+      if (at === 0) {
+        const body = reads.places.get(part, cursor.ordinal / placesPerBlock)?.body;
+        assert(body !== undefined, "a part has all its blocks of places");
+        places = readPlaces(body);
+      }
+      cursor.place = { high: places.high[at] ?? 0, low: places.low[at] ?? 0 };
+    },
+  };
+  cursor.advance();
+  return cursor;
+}
+
+/** The cursor with the lowest place, and the lowest place of the others; undefined when all are at their end. */
+function lowest(cursors: readonly PlaceCursor[]) {
+  let first: PlaceCursor | undefined;
+  let limit: PlaceHalves | undefined;
+  for (const cursor of cursors) {
+    const { place } = cursor;
+    if (place === undefined) continue;
+    if (first?.place === undefined || compareHalves(place, first.place) < 0) {
+      limit = first?.place ?? limit;
+      first = cursor;
+    } else if (limit === undefined || compareHalves(place, limit) < 0) limit = place;
+  }
+  return first === undefined ? undefined : { cursor: first, limit };
+}
+
+/** Keys of a part: `start` ≤ key < `end`. */
+type KeyRange = Readonly<{ start: number; end: number }>;
+
+/** Ranges of all keys in order. A key with very many entries is a range of its own, which bounds the others. */
+function* keyRanges({ heavyKeys }: MergeReads, { sources }: PartMerge): Generator<KeyRange> {
+  const entries = sources.reduce((sum, { entries, count, hasIds }) => sum + entries + (hasIds ? 0 : count), 0);
+  const ranges = Math.max(1, Math.ceil(entries / rangeEntries));
+  const heavy = heavyKeys.all(JSON.stringify(sources.map(({ part }) => part)), heavyEntries).map(({ key }) => key);
+  for (let range = 0; range < ranges; range += 1) {
+    let start = Math.ceil((range / ranges) * 2 ** partKeyBits);
+    const end = Math.ceil(((range + 1) / ranges) * 2 ** partKeyBits);
+    for (const key of heavy) {
+      if (key < start || key >= end) continue;
+      if (key > start) yield { start, end: key };
+      yield { start: key, end: key + 1 };
+      start = key + 1;
+    }
+    if (start < end) yield { start, end };
+  }
+}
+
+/** Returns a function that reads the entries of a range of all sources: renumbered, sorted, each once. */
+function createRangeReader(
+  reads: MergeReads,
+  { sources }: PartMerge,
+  ordinals: readonly Uint32Array[],
+): (range: KeyRange) => BigUint64Array {
+  const ids = sources.map((source) => (source.hasIds ? new Uint32Array(0) : idEntries(reads, source)));
+
+  return (range) => {
+    const read = sources.map((source, index) => ({
+      bodies: bucketsIn(reads, source, range),
+      lists: reads.lists.all(source.part, range.start, range.end),
+      ids: ids[index] ?? new Uint32Array(0),
+    }));
+    const most = read.reduce(
+      (sum, { bodies, lists, ids: found }) =>
+        sum +
+        bodies.reduce((total, words) => total + words.length / 2, 0) +
+        lists.reduce((total, { count }) => total + count, 0) +
+        found.length / 2,
+      0,
+    );
+    const entries = createEntries(most, range);
+    read.forEach(({ bodies, lists, ids: found }, index) => {
+      const renumbered = ordinals[index] ?? new Uint32Array(0);
+      for (const words of bodies) entries.addWords(words, renumbered);
+      entries.addWords(found, renumbered);
+      for (const list of lists) entries.addList(list, renumbered);
+    });
+    return entries.sorted();
+  };
+}
+
+/** The buckets of a part that may have keys of a range. */
+function bucketsIn(reads: MergeReads, { part, buckets }: MergeSource, { start, end }: KeyRange): Uint32Array[] {
+  return reads.rare
+    .all(part, bucketOf(start, buckets), bucketOf(end - 1, buckets))
+    .map(({ body }) => alignedWords(body));
+}
+
+/** Collects entries of a range of keys with new ordinals. @param most - Limit of their number. */
+function createEntries(most: number, { start, end }: KeyRange) {
+  const entries = new BigUint64Array(most);
+  const words = new Uint32Array(entries.buffer);
+  let at = 0;
+  const add = (key: number, ordinal: number): void => {
+    words[at] = (key % 256) * 2 ** 24 + ordinal;
+    words[at + 1] = Math.floor(key / 256);
+    at += 2;
+  };
+  return {
+    /** Adds the entries whose key is in the range. */
+    addWords: (from: Uint32Array, renumbered: Uint32Array): void => {
+      for (let word = 0; word < from.length; word += 2) {
+        const low = from[word] ?? 0;
+        const key = keyOfWords(low, from[word + 1] ?? 0);
+        if (key >= start && key < end) add(key, renumbered[ordinalOfWord(low)] ?? 0);
+      }
+    },
+    addList: ({ key, chunk, count, body }: StoredList, renumbered: Uint32Array): void => {
+      for (const ordinal of readOrdinals(body, count)) add(key, renumbered[chunk * ordinalsPerChunk + ordinal] ?? 0);
+    },
+    sorted: (): BigUint64Array => withoutRepeats(entries.subarray(0, at / 2).sort()),
+  };
+}
+
+/** The entries of the ids of a part's rows, as words. A row that was removed has no id to find. */
+function idEntries(reads: MergeReads, source: MergeSource): Uint32Array {
+  const words = new Uint32Array(source.count * 2);
+  let at = 0;
+  for (const cursor = openPlaces(reads, source); cursor.place !== undefined; cursor.advance()) {
+    const key = reads.idKeyAt(cursor.place);
+    if (key === undefined) continue;
+    words[at] = (key % 256) * 2 ** 24 + cursor.ordinal;
+    words[at + 1] = Math.floor(key / 256);
+    at += 2;
+  }
+  return words.subarray(0, at);
+}
+
+/** Collects sorted entries of rare keys into buckets; returns those that are complete. */
+function createBuckets(buckets: number) {
+  let open: number[] = [];
+  let number = 0;
+  const close = (): NumberedBody => {
+    const body = { number, body: new Uint8Array(Uint32Array.from(open).buffer) };
+    open = [];
+    return body;
+  };
+  return {
+    add: (rare: Uint32Array): NumberedBody[] => {
+      const complete: NumberedBody[] = [];
+      for (let at = 0; at < rare.length; at += 2) {
+        const low = rare[at] ?? 0;
+        const high = rare[at + 1] ?? 0;
+        const bucket = bucketOf(keyOfWords(low, high), buckets);
+        // An empty bucket has no row.
+        if (bucket !== number) {
+          if (open.length > 0) complete.push(close());
+          number = bucket;
+        }
+        open.push(low, high);
+      }
+      return complete;
+    },
+    end: (): NumberedBody[] => (open.length > 0 ? [close()] : []),
+  };
+}

@@ -1,0 +1,81 @@
+/**
+ * Makes merges of parts and their filters over a connection that only reads: in a thread of its own
+ * (workers/index-merges.ts), or between two calls of a writer in the same thread.
+ * Source: docs/reference/index-layout.md#merges.
+ * @module
+ */
+import { closeDatabase, openForReading } from "../sqlite.ts";
+import { filterKeysOf } from "./filter-key.ts";
+import type { IndexWriter } from "./index-writer.ts";
+import { filterFolderOf, openFilterFile, writeFilterFile } from "./part-filter.ts";
+import { createMerges, type MergedBodies, type MergedPart, type PartMerge } from "./part-merge.ts";
+import { createFilterBuilder, createPartReads, filterBuiltRowsMax } from "./part-reads.ts";
+
+/** The next step of a merge: bodies to store, or the new part when all bodies are stored. */
+export type MergeStep =
+  | Readonly<{ bodies: MergedBodies }>
+  | Readonly<{ merged: Omit<MergedPart, "filter">; filter: string | null }>;
+
+/** A filter that was made again. */
+export type RepairedFilter = Readonly<{ part: number; filter: string }>;
+
+export type PartMerger = Readonly<{
+  /** Begins a merge; one that was under way is abandoned. */
+  begin: (merge: PartMerge) => void;
+  /** Makes the next step of the merge. */
+  next: () => MergeStep;
+  /** Makes a filter again whose file is missing or damaged; undefined when there is none. */
+  repairFilter: () => RepairedFilter | undefined;
+  close: () => void;
+}>;
+
+const cacheBytes = 8 * 2 ** 20;
+
+/** Opens an index for merges. @throws Error as `openIndexReader` does. */
+export function openPartMerger(path: string): PartMerger {
+  const db = openForReading(path, cacheBytes);
+  const steps = createMerges(db, filterKeysOf(db, path));
+  const parts = createPartReads(db);
+  const filterOf = createFilterBuilder(db);
+  const folder = filterFolderOf(path);
+  let underWay: { part: number; steps: ReturnType<typeof steps> } | undefined;
+
+  return {
+    begin: (merge) => {
+      underWay = { part: merge.part, steps: steps(merge) };
+    },
+    next: () => {
+      if (underWay === undefined) throw new Error("no merge is under way");
+      const { value, done } = underWay.steps.next();
+      if (done !== true) return { bodies: value };
+      const { filter, ...merged } = value;
+      const isFile = merged.count > filterBuiltRowsMax;
+      return { merged, filter: isFile ? writeFilterFile(folder, underWay.part, filter) : null };
+    },
+    repairFilter: () => {
+      for (const { part, keys, count, filter } of parts.list()) {
+        if (keys === null || count <= filterBuiltRowsMax) continue;
+        if (filter !== null && openFilterFile(folder, filter) !== undefined) continue;
+        return { part, filter: writeFilterFile(folder, part, filterOf(part, keys)) };
+      }
+      return undefined;
+    },
+    close: () => closeDatabase(db),
+  };
+}
+
+/** Makes all due merges of a writer in this thread, for commands that write an index without a service. */
+export function mergeAllParts(writer: IndexWriter, merger: PartMerger): void {
+  for (let merge = writer.beginMerge(); merge !== undefined; merge = writer.beginMerge()) {
+    merger.begin(merge);
+    for (let step = merger.next(); ; step = merger.next()) {
+      if ("merged" in step) {
+        writer.endMerge(merge, step.merged, step.filter);
+        break;
+      }
+      writer.addMerged(merge.part, step.bodies);
+    }
+    while (writer.dropReplaced());
+  }
+  while (writer.sweepPostings());
+}

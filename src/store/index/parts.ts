@@ -1,0 +1,338 @@
+/**
+ * Stores the parts of the posting index (part-image.ts) and merges them.
+ *
+ * Eight parts of a level become one of the next, so a row is written again at most five times. Small merges are made
+ * at once, in the transaction that adds rows. Larger ones are made in a thread of their own (part-merge.ts): the writer
+ * stores their steps under a level that readers do not see, then replaces the sources in one short transaction, and
+ * removes their bodies in steps. A merge that a crash interrupted is removed in the same way.
+ * Source: docs/reference/index-layout.md#merges.
+ * @module
+ */
+import type { Database } from "bun:sqlite";
+import { assert } from "../../lib/assert.ts";
+import { prepare, prepareQuery } from "../sqlite.ts";
+import { filterFolderOf, removeFilterFile } from "./part-filter.ts";
+import {
+  bucketsFor,
+  gatherPart,
+  imageOfPart,
+  mergeParts,
+  type NewPartRow,
+  ordinalsPerChunk,
+  type PartRows,
+  type PlaceList,
+  partRowsMax,
+  readOrdinals,
+  readPlaces,
+} from "./part-image.ts";
+import type { MergedBodies, MergedPart, PartMerge } from "./part-merge.ts";
+
+/** Thresholds for making and merging parts. */
+export type PartSizes = Readonly<{
+  /** Minimum of new rows that become a part directly. */
+  rowsMin: number;
+  /** This many stable rows in no part become one. */
+  sealRows: number;
+  /** Minimum of rows of a part of the second level; eight times as many of the third, and so on. */
+  levelRows: number;
+  /** Parts of a level that are merged. */
+  fanIn: number;
+  /** Limit of the rows of a merge that the writer makes at once: 1 µs a row (measured). */
+  inlineRowsMax: number;
+  /** Limit of the rows of one merge: bounds memory (12 bytes a row). */
+  mergedRowsMax: number;
+}>;
+
+/** A hundred million rows make about 60 parts. */
+export const partSizesDefault: PartSizes = {
+  rowsMin: 32,
+  sealRows: 2_048,
+  levelRows: 512,
+  fanIn: 8,
+  inlineRowsMax: 2 ** 15,
+  mergedRowsMax: 2 ** 22,
+};
+
+/** Levels of parts that readers do not see. Numbers are part of the format. */
+const hiddenLevels = { unfinished: -1, replaced: -2 } as const;
+
+/** A level this many times as crowded as it may be is merged at once: the thread of the merges does not follow. */
+const crowdedMax = 8;
+
+/** The writer's calls for merges in another thread. Only one merge is under way at a time. */
+export type PartMerges = Readonly<{
+  /** Begins the next merge; undefined when none is due. */
+  beginMerge: () => PartMerge | undefined;
+  /** Stores one step of a merge. */
+  addMerged: (part: number, bodies: MergedBodies) => void;
+  /** Replaces the sources by the new part. @param filter - Name of its filter's file; null without one. */
+  endMerge: (merge: PartMerge, merged: Omit<MergedPart, "filter">, filter: string | null) => void;
+  /** Records a filter that was made again. */
+  setFilter: (part: number, filter: string) => void;
+  /** Removes some bodies of parts that were replaced. @returns Whether there were any. */
+  dropReplaced: () => boolean;
+}>;
+
+/** The parts of one database. Calls run inside the writer's transaction. */
+export type Parts = PartMerges &
+  Readonly<{
+    /** @param rows - In place order. */
+    add: (rows: readonly NewPartRow[]) => void;
+  }>;
+
+export function createParts(db: Database, sizes: PartSizes): Parts {
+  const store = createPartStore(db, sizes);
+  const load = createPartLoader(db);
+  const due = createDueMerges(db, sizes);
+  const count = prepare(db, "UPDATE meta SET value = value + 1 WHERE name = 'parts_version'");
+  const replace = prepare(db, `UPDATE parts SET level = ${hiddenLevels.replaced} WHERE part = ?`);
+  const setFilter = prepare(db, "UPDATE parts SET filter = ?2 WHERE part = ?1");
+  const end = prepare(
+    db,
+    `UPDATE parts SET level = ?, count = ?, entries = ?, first = (? << 31) | ?, last = (? << 31) | ?, starts = ?,
+       keys = ?, filter = ? WHERE part = ?`,
+  );
+  // A merge that was under way when the process ended is made again.
+  db.run("UPDATE parts SET level = ? WHERE level = ?", [hiddenLevels.replaced, hiddenLevels.unfinished]);
+  const remove = createPartRemoval(db);
+
+  return {
+    add: (rows) => {
+      if (rows.length === 0) return;
+      store.complete(gatherPart(rows));
+      for (let sources = due.inline(); sources !== undefined; sources = due.inline()) {
+        store.complete(mergeParts(sources.map(load)));
+        for (const part of sources) remove.all(part);
+      }
+      count.run();
+    },
+    beginMerge: () => {
+      const sources = due.next();
+      if (sources === undefined) return undefined;
+      const sum = (value: (source: DueSource) => number) => sources.reduce((total, each) => total + value(each), 0);
+      const buckets = bucketsFor(sum(({ rare, hasIds, count: rows }) => rare + (hasIds ? 0 : rows)));
+      return {
+        part: store.unfinished(buckets),
+        sources,
+        buckets,
+        keysMax: sum(({ keys, entries, count: rows }) => keys ?? entries + rows),
+      };
+    },
+    addMerged: store.bodies,
+    endMerge: ({ part, sources }, { count: rows, entries, keys, first, last, starts }, filter) => {
+      const bounds = [first.high, first.low, last.high, last.low];
+      end.run(levelOf(rows, sizes), rows, entries, ...bounds, starts, keys, filter, part);
+      for (const source of sources) replace.run(source.part);
+      count.run();
+    },
+    setFilter: (part, filter) => {
+      setFilter.run(part, filter);
+      count.run();
+    },
+    dropReplaced: remove.next,
+  };
+}
+
+function levelOf(count: number, { levelRows, fanIn }: PartSizes): number {
+  if (count < levelRows) return 0;
+  return 1 + Math.floor(Math.log(count / levelRows) / Math.log(fanIn));
+}
+
+/** A part that is to be merged. `rare`: entries of rare keys; `keys` is null for a part of an earlier release. */
+type DueSource = PartMerge["sources"][number] & Readonly<{ rare: number; keys: number | null }>;
+
+/** Returns the calls that choose the parts of the next merge. */
+function createDueMerges(db: Database, { fanIn, inlineRowsMax, mergedRowsMax }: PartSizes) {
+  const crowded = prepareQuery<{ level: number; parts: number }>(
+    db,
+    `SELECT level, count(*) AS parts FROM parts WHERE level >= 0 AND keys IS NOT NULL AND count < ?
+     GROUP BY level HAVING parts >= ? ORDER BY level`,
+  );
+  const ofLevel = prepareQuery<{ part: number; count: number }>(
+    db,
+    "SELECT part, count FROM parts WHERE level = ? AND keys IS NOT NULL AND count < ? ORDER BY first LIMIT ?",
+  );
+  const withoutIds = prepareQuery<{ part: number }>(
+    db,
+    "SELECT part FROM parts WHERE level >= 0 AND keys IS NULL ORDER BY part LIMIT 1",
+  );
+  const source = prepareQuery<Omit<DueSource, "hasIds">>(
+    db,
+    `SELECT part, count, entries, buckets, keys,
+       entries - (SELECT coalesce(sum(k.count), 0) FROM part_keys k WHERE k.part = p.part) AS rare
+     FROM parts p WHERE part = ?`,
+  );
+  assert(mergedRowsMax <= partRowsMax, "a part is bounded");
+  // A part of half the limit is never merged.
+  const mergeableRows = mergedRowsMax / 2;
+  const chosenOf = (level: number) => {
+    let rows = 0;
+    const parts: number[] = [];
+    for (const { part, count } of ofLevel.all(level, mergeableRows, fanIn)) {
+      if (rows + count > mergedRowsMax) continue;
+      rows += count;
+      parts.push(part);
+    }
+    return { parts, rows };
+  };
+  const levels = () =>
+    crowded.all(mergeableRows, fanIn).map(({ level, parts }) => ({ ...chosenOf(level), all: parts }));
+  return {
+    /** Parts that the writer merges at once. */
+    inline: (): readonly number[] | undefined =>
+      levels().find(
+        ({ rows, all }) => rows <= inlineRowsMax || (all >= crowdedMax * fanIn && rows <= crowdedMax * inlineRowsMax),
+      )?.parts,
+    /** Parts that are merged in another thread. */
+    next: (): readonly DueSource[] | undefined => {
+      const old = withoutIds.get();
+      const parts = old === undefined ? levels()[0]?.parts : [old.part];
+      return parts?.map((part) => {
+        const found = source.get(part);
+        assert(found !== undefined, "the row of a part exists");
+        return { ...found, hasIds: found.keys !== null };
+      });
+    },
+  };
+}
+
+function createPartStore(db: Database, sizes: PartSizes) {
+  const addPart = prepareQuery<{ part: number }>(
+    db,
+    `INSERT INTO parts (level, count, entries, buckets, first, last, starts, keys)
+     VALUES (?, ?, ?, ?, (? << 31) | ?, (? << 31) | ?, ?, ?) RETURNING part`,
+  );
+  const body = (table: string) => prepare(db, `INSERT INTO ${table} VALUES ((? << 24) | ?, ?)`);
+  const addPlaces = body("part_places");
+  const addRare = body("part_rare");
+  const addList = body("part_lists");
+  const addKey = prepare(db, "INSERT INTO part_keys VALUES (?, ?, ?, ?, ?)");
+
+  const bodies: PartMerges["addMerged"] = (part, { places, rare, lists }) => {
+    for (const { number, body: bytes } of places) addPlaces.run(part, number, bytes);
+    for (const { number, body: bytes } of rare) addRare.run(part, number, bytes);
+    for (const { number, key, chunk, count, body: bytes } of lists) {
+      addList.run(part, number, bytes);
+      addKey.run(part, key, chunk, count, number);
+    }
+  };
+  const added = (row: { part: number } | undefined): number => {
+    assert(row !== undefined, "a part that was added has a number");
+    return row.part;
+  };
+  const numbered = (list: readonly Uint8Array[]) => list.map((bytes, number) => ({ number, body: bytes }));
+  return {
+    bodies,
+    complete: (rows: PartRows): void => {
+      const image = imageOfPart(rows);
+      const { high, low } = rows.places;
+      const last = high.length - 1;
+      const bounds = [high[0] ?? 0, low[0] ?? 0, high[last] ?? 0, low[last] ?? 0];
+      const counts = [levelOf(image.count, sizes), image.count, rows.entries.length, image.rare.length];
+      bodies(added(addPart.get(...counts, ...bounds, image.starts, image.keys)), {
+        places: numbered(image.places),
+        rare: numbered(image.rare),
+        lists: image.lists.map((list, number) => ({ ...list, number })),
+      });
+    },
+    unfinished: (buckets: number): number =>
+      added(addPart.get(hiddenLevels.unfinished, 0, 0, buckets, 0, 0, 0, 0, new Uint8Array(0), 0)),
+  };
+}
+
+/** Bodies removed in one step: a megabyte. */
+const bodiesPerStep = 1_000;
+
+type ReplacedPart = Readonly<{ part: number; filter: string | null }>;
+
+function createPartRemoval(db: Database) {
+  const next = prepareQuery<ReplacedPart>(
+    db,
+    `SELECT part, filter FROM parts WHERE level = ${hiddenLevels.replaced} ORDER BY part LIMIT 1`,
+  );
+  const bodies = ["part_places", "part_rare", "part_lists"].map((table) =>
+    prepare(
+      db,
+      `DELETE FROM ${table} WHERE n IN (SELECT n FROM ${table}
+         WHERE n BETWEEN (?1 << 24) AND (?1 << 24) | 0xffffff ORDER BY n LIMIT ?2)`,
+    ),
+  );
+  const keys = prepare(
+    db,
+    `DELETE FROM part_keys WHERE (part, key, chunk) IN
+       (SELECT part, key, chunk FROM part_keys WHERE part = ?1 ORDER BY key, chunk LIMIT ?2)`,
+  );
+  const row = prepare(db, "DELETE FROM parts WHERE part = ?");
+  const folder = filterFolderOf(db.filename);
+  /** Removes bodies of one part, and its row after the last of them. @param limit - Of the bodies. */
+  const remove = ({ part, filter }: ReplacedPart, limit: number): void => {
+    let left = limit;
+    for (const statement of [...bodies, keys]) if (left > 0) left -= statement.run(part, left).changes;
+    if (left === 0) return;
+    row.run(part);
+    if (filter !== null) removeFilterFile(folder, filter);
+  };
+  return {
+    all: (part: number): void => remove({ part, filter: null }, Number.MAX_SAFE_INTEGER),
+    next: (): boolean => {
+      const replaced = next.get();
+      if (replaced !== undefined) remove(replaced, bodiesPerStep);
+      return replaced !== undefined;
+    },
+  };
+}
+
+/** Returns a function that reads a complete part. */
+export function createPartLoader(db: Database): (part: number) => PartRows {
+  const info = prepareQuery<{ count: number; entries: number }>(db, "SELECT count, entries FROM parts WHERE part = ?");
+  const bodies = (table: string) =>
+    prepareQuery<{ body: Uint8Array }>(
+      db,
+      `SELECT body FROM ${table} WHERE n BETWEEN (?1 << 24) AND (?1 << 24) | 0xffffff ORDER BY n`,
+    );
+  const places = bodies("part_places");
+  const rare = bodies("part_rare");
+  const lists = prepareQuery<{ key: number; chunk: number; count: number; body: Uint8Array }>(
+    db,
+    `SELECT key, chunk, count, body FROM part_keys k JOIN part_lists l ON l.n = (k.part << 24) | k.list
+     WHERE k.part = ?`,
+  );
+  return (part) => {
+    const found = info.get(part);
+    assert(found !== undefined, "the row of a part exists");
+    const entries = new BigUint64Array(found.entries);
+    const words = new Uint32Array(entries.buffer);
+    const bytes = new Uint8Array(entries.buffer);
+    let at = 0;
+    for (const { body } of rare.all(part)) {
+      bytes.set(body, at * 4);
+      at += body.length / 4;
+    }
+    for (const { key, chunk, count, body } of lists.all(part)) {
+      const base = (key % 256) * 2 ** 24 + chunk * ordinalsPerChunk;
+      const high = Math.floor(key / 256);
+      for (const ordinal of readOrdinals(body, count)) {
+        words[at] = base + ordinal;
+        words[at + 1] = high;
+        at += 2;
+      }
+    }
+    assert(at === words.length, "a part has as many entries as its row states");
+    const all = joinPlaces(places.all(part), found.count);
+    return { places: all, entries };
+  };
+}
+
+function joinPlaces(blocks: readonly Readonly<{ body: Uint8Array }>[], count: number): PlaceList {
+  const high = new Uint32Array(count);
+  const low = new Uint32Array(count);
+  let at = 0;
+  for (const { body } of blocks) {
+    const block = readPlaces(body);
+    high.set(block.high, at);
+    low.set(block.low, at);
+    at += block.high.length;
+  }
+  assert(at === count, "a part has as many places as its row states");
+  return { high, low };
+}
