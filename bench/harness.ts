@@ -22,7 +22,11 @@ export type BenchRow = Readonly<{
 export type BenchSize = "small" | "large";
 
 /** A bench: measures and returns its rows; throws when the measured work gave a wrong result. */
-export type Bench = Readonly<{ name: string; measure: (size: BenchSize) => Promise<readonly BenchRow[]> }>;
+export type Bench = Readonly<{
+  name: string;
+  /** @param given - `items`: another number of items, for benches that can. */
+  measure: (size: BenchSize, given?: Readonly<{ items: number | undefined }>) => Promise<readonly BenchRow[]>;
+}>;
 
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((left, right) => left - right);

@@ -1,19 +1,22 @@
 /**
- * `bun run bench [words]`: runs every bench whose name has one of the words, and prints their rows as a table.
+ * `bun run bench [words] [--items N]`: runs every bench whose name has one of the words, and prints their rows as a
+ * table.
  * @module
  */
 import { cpus, totalmem } from "node:os";
+import { parseArgs } from "node:util";
 import { type BenchRow, table } from "./harness.ts";
 import { benches } from "./list.ts";
 
-const words = process.argv.slice(2);
+const { values, positionals: words } = parseArgs({ allowPositionals: true, options: { items: { type: "string" } } });
+const items = values.items === undefined ? undefined : Number(values.items);
 const chosen = benches.filter(({ name }) => words.length === 0 || words.some((word) => name.includes(word)));
 // Read before the first round: the working tree may change during the run.
 const heading = machine();
 const rows: BenchRow[] = [];
 for (const bench of chosen) {
   process.stderr.write(`${bench.name} …\n`);
-  rows.push(...(await bench.measure("large")));
+  rows.push(...(await bench.measure("large", { items })));
 }
 console.log(`\n${heading}\n\n${table(rows)}`);
 process.exit(0);

@@ -15,6 +15,7 @@ import type { FindUploaded } from "../content/uploaded.ts";
 import { createLookupMetrics } from "../gateway/gateway-metrics.ts";
 import type { HealthCheck } from "../gateway/health.ts";
 import type { PeerList } from "../gateway/peer-list.ts";
+import { openPartMerges } from "../indexing/part-merges.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
@@ -84,6 +85,9 @@ export function openBase(parts: BaseParts): Base {
   const threads = openThreads(config, closers);
   const reader = openIndex(folder, threads.index, closers);
   const index = createIndexWriterCalls(folder.index, (job) => threads.index.run("write", job));
+  const common = { clock: systemClock, random: systemRandom, log };
+  const merges = openPartMerges({ path: folder.index, index, merges: threads.merges, ...common });
+  closers.add("merges of the index", merges.close);
   const sources = openSources(parts, { nodeUrls, reader, verify: threads.verify, findUploaded, metrics });
   return { filters, metrics, threads, reader, index, sources };
 }

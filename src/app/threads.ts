@@ -14,6 +14,7 @@ import { openPool, type Pool, type Workers } from "../threads/pool.ts";
 /** The pools of the gateway. */
 export type Threads = Readonly<{
   index: Pool<Workers["index"]>;
+  merges: Pool<Workers["index-merges"]>;
   verify: Pool<Workers["verify"]>;
   unbundle: Pool<Workers["unbundle"]>;
   query: Pool<Workers["graphql"]>;
@@ -39,6 +40,8 @@ const idleMs = 60_000;
 
 /** Long enough for a rollback. A batch of items has its own deadline (indexing/unbundle.ts). */
 const writeTimeoutMs = 10 * 60_000;
+/** The last step of a merge writes a filter of some megabytes. */
+const mergeTimeoutMs = 5 * 60_000;
 const verifyTimeoutMs = 2 * 60_000;
 const unbundleTimeoutMs = 60 * 60_000;
 /** A partition of an export; 1,000 heights of main net are about a million rows, 20 s each. */
@@ -85,6 +88,7 @@ export function openThreads(config: Config, closers: Closers): Threads {
       timeoutMs: writeTimeoutMs,
       idleMs: Number.POSITIVE_INFINITY,
     }),
+    merges: openPool({ ...common, entry: "index-merges", threads: 1, timeoutMs: mergeTimeoutMs }),
     verify: openPool({ ...common, entry: "verify", threads: workers, timeoutMs: verifyTimeoutMs }),
     unbundle: openPool({ ...common, entry: "unbundle", threads: workers, timeoutMs: unbundleTimeoutMs }),
     query: openPool({

@@ -23,6 +23,7 @@ export type Workers = Readonly<{
   export: typeof import("../../workers/export.ts");
   graphql: typeof import("../../workers/graphql.ts");
   index: typeof import("../../workers/index.ts");
+  "index-merges": typeof import("../../workers/index-merges.ts");
   intake: typeof import("../../workers/intake.ts");
   manifests: typeof import("../../workers/manifests.ts");
   receipts: typeof import("../../workers/receipts.ts");
@@ -42,6 +43,7 @@ export const workerEntries = [
   "export",
   "graphql",
   "index",
+  "index-merges",
   "intake",
   "manifests",
   "receipts",

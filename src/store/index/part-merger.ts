@@ -9,7 +9,7 @@ import { filterKeysOf } from "./filter-key.ts";
 import type { IndexWriter } from "./index-writer.ts";
 import { filterFolderOf, openFilterFile, writeFilterFile } from "./part-filter.ts";
 import { createMerges, type MergedBodies, type MergedPart, type PartMerge } from "./part-merge.ts";
-import { createFilterBuilder, createPartReads, filterBuiltRowsMax } from "./part-reads.ts";
+import { createFilterBuilder, createPartReads } from "./part-reads.ts";
 
 /** The next step of a merge: bodies to store, or the new part when all bodies are stored. */
 export type MergeStep =
@@ -29,6 +29,8 @@ export type PartMerger = Readonly<{
   close: () => void;
 }>;
 
+/** Threads make the filters of smaller parts themselves. */
+const filterFileRowsMin = 2 ** 15;
 const cacheBytes = 8 * 2 ** 20;
 
 /** Opens an index for merges. @throws Error as `openIndexReader` does. */
@@ -49,12 +51,12 @@ export function openPartMerger(path: string): PartMerger {
       const { value, done } = underWay.steps.next();
       if (done !== true) return { bodies: value };
       const { filter, ...merged } = value;
-      const isFile = merged.count > filterBuiltRowsMax;
+      const isFile = merged.count >= filterFileRowsMin;
       return { merged, filter: isFile ? writeFilterFile(folder, underWay.part, filter) : null };
     },
     repairFilter: () => {
       for (const { part, keys, count, filter } of parts.list()) {
-        if (keys === null || count <= filterBuiltRowsMax) continue;
+        if (keys === null || count < filterFileRowsMin) continue;
         if (filter !== null && openFilterFile(folder, filter) !== undefined) continue;
         return { part, filter: writeFilterFile(folder, part, filterOf(part, keys)) };
       }

@@ -158,8 +158,8 @@ function createPartList(db: Database): Readonly<{ list: () => readonly PartInfo[
 
 /** Buckets read at a time: a megabyte. */
 const bucketsPerRead = 1_024;
-/** Limit of the rows of a part whose filter is made from its keys by each thread that needs it: 2 ms. */
-export const filterBuiltRowsMax = 2 ** 15;
+/** Limit of the rows of a part without a file whose filter is made by each thread that needs it: 5 ms for 2^15 rows. */
+const filterBuiltRowsMax = 2 ** 18;
 /** Limit of cached filters. */
 const filtersCachedMax = 512;
 

@@ -92,8 +92,10 @@ export function createParts(db: Database, sizes: PartSizes): Parts {
     `UPDATE parts SET level = ?, count = ?, entries = ?, first = (? << 31) | ?, last = (? << 31) | ?, starts = ?,
        keys = ?, filter = ? WHERE part = ?`,
   );
-  // A merge that was under way when the process ended is made again.
-  db.run("UPDATE parts SET level = ? WHERE level = ?", [hiddenLevels.replaced, hiddenLevels.unfinished]);
+  const abandon = prepare(
+    db,
+    `UPDATE parts SET level = ${hiddenLevels.replaced} WHERE level = ${hiddenLevels.unfinished}`,
+  );
   const remove = createPartRemoval(db);
 
   return {
@@ -107,6 +109,8 @@ export function createParts(db: Database, sizes: PartSizes): Parts {
       count.run();
     },
     beginMerge: () => {
+      // Only one merge is under way at a time: another one was interrupted.
+      abandon.run();
       const sources = due.next();
       if (sources === undefined) return undefined;
       const sum = (value: (source: DueSource) => number) => sources.reduce((total, each) => total + value(each), 0);

@@ -1,0 +1,38 @@
+/**
+ * The thread that merges parts of the index: reads and sorts them over a connection that only reads. Its pool has one
+ * thread; a merge ends with it.
+ * @module
+ */
+import type { PartMerge } from "../src/store/index/part-merge.ts";
+import {
+  type MergeStep,
+  openPartMerger,
+  type PartMerger,
+  type RepairedFilter,
+} from "../src/store/index/part-merger.ts";
+import { ping } from "../src/threads/ping.ts";
+
+export { ping };
+
+const mergers = new Map<string, PartMerger>();
+
+/** Begins a merge that the writer has begun. */
+export function begin({ path, merge }: Readonly<{ path: string; merge: PartMerge }>): void {
+  mergerOf(path).begin(merge);
+}
+
+/** Makes the next step of the merge. @throws Error when no merge is under way in this thread. */
+export function next({ path }: Readonly<{ path: string }>): MergeStep {
+  return mergerOf(path).next();
+}
+
+/** Makes a filter again that is missing or damaged. */
+export function repairFilter({ path }: Readonly<{ path: string }>): RepairedFilter | undefined {
+  return mergerOf(path).repairFilter();
+}
+
+function mergerOf(path: string): PartMerger {
+  const merger = mergers.get(path) ?? openPartMerger(path);
+  mergers.set(path, merger);
+  return merger;
+}
