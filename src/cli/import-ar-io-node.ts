@@ -20,6 +20,7 @@ import { openSourceDatabase, type SourceDatabase } from "../store/ar-io-node/sou
 import { openAdoptedFiles } from "../store/extents/adopted-files.ts";
 import { openIndexReader } from "../store/index/index-reader.ts";
 import { openIndexWriter } from "../store/index/index-writer.ts";
+import { mergeAllParts, openPartMerger } from "../store/index/part-merger.ts";
 import { settingsFaults } from "./check-settings.ts";
 import { explainReport, readEnvFile } from "./environment.ts";
 import { bytesText, countText, createBar, errorScreen } from "./terminal.ts";
@@ -103,10 +104,18 @@ async function importIndex(
   closers.add("index", index.close);
   const reader = openIndexReader(folder.index);
   closers.add("index reader", reader.close);
+  const merger = openPartMerger(folder.index);
+  closers.add("merges of the index", merger.close);
   return await importRows({
     core,
     bundles,
-    index,
+    index: {
+      addImported: (blocks, items) => {
+        const outcome = index.addImported(blocks, items);
+        mergeAllParts(index, merger);
+        return outcome;
+      },
+    },
     reader,
     signal,
     onProgress: ({ first, last }, height) =>

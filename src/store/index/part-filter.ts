@@ -8,7 +8,7 @@
  * Source: docs/reference/index-layout.md#filters-of-parts.
  * @module
  */
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { assert } from "../../lib/assert.ts";
 import { partKeyBits } from "./part-image.ts";
@@ -57,7 +57,7 @@ function filterOf(words: Uint32Array): PartFilter {
   };
 }
 
-/** The first word of a key's block. The leading bits of a key choose the block, so sorted keys visit blocks in order. */
+/** The first word of a key's block. The leading bits choose the block, so sorted keys visit blocks in order. */
 function blockOf(partKey: number, words: number): number {
   return Math.floor((partKey / 2 ** partKeyBits) * (words / wordsPerBlock)) * wordsPerBlock;
 }
@@ -89,7 +89,7 @@ export function writeFilterFile(folder: string, part: number, filter: NewFilter)
 /** Opens a filter's file; undefined when it is missing or damaged. */
 export function openFilterFile(folder: string, name: string): PartFilter | undefined {
   const bytes = mapped(join(folder, name));
-  if (bytes === undefined || bytes.length === 0 || bytes.length % blockBytes !== 0) return undefined;
+  if (bytes === undefined || bytes.length % blockBytes !== 0) return undefined;
   if (!name.endsWith(`-${checksumOf(bytes)}`)) return undefined;
   assert(bytes.byteOffset % 4 === 0, "a mapped file begins at a page");
   return filterOf(new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4));
@@ -114,6 +114,8 @@ export function removeOtherFilters(folder: string, names: ReadonlySet<string>): 
 
 function mapped(path: string): Uint8Array | undefined {
   try {
+    // The system cannot map an empty file.
+    if (statSync(path).size === 0) return undefined;
     return process.platform === "linux" ? Bun.mmap(path) : readFileSync(path);
   } catch (error) {
     if (isMissing(error)) return undefined;

@@ -29,12 +29,12 @@ export type PartMerger = Readonly<{
   close: () => void;
 }>;
 
-/** Threads make the filters of smaller parts themselves. */
-const filterFileRowsMin = 2 ** 15;
+/** Rows of a part whose filter is a file. Threads make the filters of smaller parts themselves. */
+const filterFileRowsDefault = 2 ** 15;
 const cacheBytes = 8 * 2 ** 20;
 
 /** Opens an index for merges. @throws Error as `openIndexReader` does. */
-export function openPartMerger(path: string): PartMerger {
+export function openPartMerger(path: string, filterFileRowsMin = filterFileRowsDefault): PartMerger {
   const db = openForReading(path, cacheBytes);
   const steps = createMerges(db, filterKeysOf(db, path));
   const parts = createPartReads(db);

@@ -10,17 +10,24 @@ import { openIndexReader } from "../../../src/store/index/index-reader.ts";
 import { openIndexWriter } from "../../../src/store/index/index-writer.ts";
 import { createRandom } from "../../support/random.ts";
 import { growingChain } from "./growing-chain.ts";
+import { createMergeSteps } from "./merge-steps.ts";
 import { bundleOf, itemOf, ownerOf, pendingOf, tagOf } from "./rows-of.ts";
 
 const [path = "", seed = "0"] = process.argv.slice(2);
 const random = createRandom(Number(seed));
 const owners = Array.from({ length: 3 }, () => ownerOf(random));
 // Small parts, so that many kills happen while rows are sealed or parts are merged.
-const partSizes = { rowsMin: 3, sealRows: 200, levelRows: 64, fanIn: 3, inlineRowsMax: 5_000, mergedRowsMax: 5_000 };
+const partSizes = { rowsMin: 3, sealRows: 200, levelRows: 64, fanIn: 3, inlineRowsMax: 100, mergedRowsMax: 5_000 };
 const writer = openIndexWriter(path, { clock: Date.now, partSizes });
 const reader = openIndexReader(path);
 const start = (reader.tip()?.height ?? 9) + 1;
 const chain = growingChain(writer, random, random.pick(owners), start);
+
+// Merges in steps between the calls, so that many kills happen while one is under way.
+const merges = createMergeSteps(writer, path, random);
+const merge = (): void => {
+  for (let count = random.below(5); count > 0; count -= 1) merges.step();
+};
 
 const say = (height: number, items: number): void => {
   writeSync(1, `${height} ${items}\n`);
@@ -46,6 +53,7 @@ for (;;) {
         tags: [tagOf("n", String(random.below(9))), tagOf("unique", String(random.below(10 ** 9)))],
       }),
     );
+    merge();
     writer.addItems({ bundle: place, rows, nextEntry: (batch + 1) * 200, bundles: [] });
     say(block.height, (batch + 1) * 200);
   }

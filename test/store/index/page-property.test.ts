@@ -11,12 +11,14 @@ import { createRandom } from "../../support/random.ts";
 import { seedsOr } from "../../support/seed.ts";
 import { temporaryFolder } from "../folder.ts";
 import { createFixture } from "./index-fixture.ts";
+import { createMergeSteps, type MergeSteps } from "./merge-steps.ts";
 import { walkPages } from "./walk-pages.ts";
 
-const seeds = seedsOr([1, 2, 3, 4]);
+const seedCount = Number(process.env["PAGE_SEEDS"] ?? 4);
+const seeds = seedsOr(Array.from({ length: seedCount }, (_, index) => index + 1));
 const stepsBefore = 200;
 const walks = 60;
-const tinyParts = { rowsMin: 3, sealRows: 30, levelRows: 20, fanIn: 3, inlineRowsMax: 1_000, mergedRowsMax: 1_000 };
+const tinyParts = { rowsMin: 3, sealRows: 30, levelRows: 20, fanIn: 3, mergedRowsMax: 1_000 };
 
 describe("pages", () => {
   test.each(seeds)("with seed %d every page equals a full scan at that moment, and no row repeats", async (seed) => {
@@ -24,23 +26,39 @@ describe("pages", () => {
     const path = `${folder.path}/index.sqlite`;
     const random = createRandom(seed);
     const opened: (() => void)[] = [];
+    const background: { merges?: MergeSteps } = {};
     const reader = { current: undefined as ReturnType<typeof openIndexReader> | undefined };
     const fixture = createFixture(random, (clock) => {
-      // Tiny parts and steps cover every branch of sealing, merging and walking with few rows.
-      const writer = openIndexWriter(path, seed % 4 === 0 ? { clock } : { clock, partSizes: tinyParts });
+      // Tiny parts and steps cover every branch of sealing, merging and walking with few rows. Merges are made at once,
+      // or in steps between the calls.
+      const partSizes = { ...tinyParts, inlineRowsMax: seed % 4 === 1 ? 1_000 : 8 };
+      const writer = openIndexWriter(path, seed % 4 === 0 ? { clock } : { clock, partSizes });
+      const merges = createMergeSteps(writer, path, random);
       const index = openIndexReader(path, seed % 2 === 0 ? {} : { windows: { min: 2, max: 40 } });
       reader.current = index;
-      opened.push(index.close, writer.close);
+      opened.push(index.close, merges.close, writer.close);
+      background.merges = merges;
       return { writer, reader: index };
     });
+    const merge = () => {
+      for (let count = random.below(6); count > 0; count -= 1) background.merges?.step();
+    };
     if (reader.current === undefined) throw new Error("the there opens its index");
 
-    for (let step = 0; step < stepsBefore; step += 1) fixture.step();
+    for (let step = 0; step < stepsBefore; step += 1) {
+      fixture.step();
+      merge();
+    }
     for (let walk = 0; walk < walks; walk += 1) {
       const plan = fixture.plan();
-      const change = random.chance(0.6) ? () => random.chance(0.3) && fixture.step() : () => undefined;
+      const isChanging = random.chance(0.6);
+      const change = () => {
+        if (random.chance(0.3)) merge();
+        if (isChanging && random.chance(0.3)) fixture.step();
+      };
       await walkPages(fixture, reader.current.page, plan, change);
     }
+    background.merges?.finish();
     for (const close of opened) close();
     expect(inspectIndex(path).faults).toEqual([]);
   });

@@ -1,0 +1,93 @@
+/**
+ * Filters of parts: a key that was added always passes, few other keys do, and a damaged file is ignored.
+ * @module
+ */
+import { describe, expect, test } from "bun:test";
+import { readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  createFilter,
+  filterFolderOf,
+  openFilterFile,
+  removeOtherFilters,
+  writeFilterFile,
+} from "../../../src/store/index/part-filter.ts";
+import { createRandom } from "../../support/random.ts";
+import { seedOr } from "../../support/seed.ts";
+import { temporaryFolder } from "../folder.ts";
+
+const keysOf = (count: number, random = createRandom(seedOr(7))): number[] =>
+  Array.from({ length: count }, () => random.below(2 ** 20) * 2 ** 20 + random.below(2 ** 20));
+
+describe("a filter of a part", () => {
+  test.each([[0], [1], [25], [26], [10_000]])("of %d keys lets each of them pass", (count) => {
+    const keys = keysOf(count);
+    const filter = createFilter(count);
+    for (const key of keys) filter.add(key);
+    expect(keys.filter((key) => !filter.has(key))).toEqual([]);
+    expect(filter.bytes.length).toBe(Math.max(1, Math.ceil((count * 10) / 256)) * 32);
+  });
+
+  test("lets at most 2 % of other keys pass, for keys of all sizes", () => {
+    const random = createRandom(seedOr(8));
+    const filter = createFilter(50_000);
+    for (const key of keysOf(50_000, random)) filter.add(key);
+    const passed = keysOf(100_000, random).filter(filter.has).length;
+    expect(passed / 100_000).toBeLessThan(0.02);
+    for (const key of [0, 2 ** 40 - 1]) {
+      const one = createFilter(1);
+      one.add(key);
+      expect([one.has(key), filter.has(key), typeof one.has(2 ** 39)]).toEqual([true, filter.has(key), "boolean"]);
+    }
+  });
+
+  test("is read back from its file", () => {
+    using folder = temporaryFolder();
+    const keys = keysOf(1_000);
+    const filter = createFilter(1_000);
+    for (const key of keys) filter.add(key);
+    const name = writeFilterFile(`${folder.path}/f`, 12, filter);
+    expect(name).toMatch(/^12-[0-9a-f]{16}$/);
+    const opened = openFilterFile(`${folder.path}/f`, name);
+    expect(keys.every((key) => opened?.has(key))).toBe(true);
+    expect(keysOf(1_000, createRandom(9)).map((key) => opened?.has(key))).toEqual(
+      keysOf(1_000, createRandom(9)).map(filter.has),
+    );
+  });
+
+  test.each([
+    [
+      "one changed bit",
+      (path: string) =>
+        writeFileSync(
+          path,
+          readFileSync(path).map((byte, at) => byte ^ (at === 9 ? 4 : 0)),
+        ),
+    ],
+    ["a shorter file", (path: string) => truncateSync(path, 32)],
+    ["an empty file", (path: string) => truncateSync(path, 0)],
+    ["a file of another length", (path: string) => truncateSync(path, 33)],
+  ])("is absent after damage: %s", (_what, damage) => {
+    using folder = temporaryFolder();
+    const filter = createFilter(100);
+    filter.add(5);
+    const name = writeFilterFile(folder.path, 1, filter);
+    damage(`${folder.path}/${name}`);
+    expect(openFilterFile(folder.path, name)).toBeUndefined();
+  });
+
+  test("is absent without its file, and files of other parts are removed", () => {
+    using folder = temporaryFolder();
+    expect(openFilterFile(folder.path, "1-0123456789abcdef")).toBeUndefined();
+    const names = [1, 2, 3].map((part) => writeFilterFile(folder.path, part, createFilter(part)));
+    removeOtherFilters(folder.path, new Set(names.slice(1, 2)));
+    expect(readdirSync(folder.path)).toEqual(names.slice(1, 2));
+    removeOtherFilters(`${folder.path}/none`, new Set());
+  });
+
+  test.each([
+    ["/data/index.sqlite", "/data/index-filters"],
+    ["index.sqlite", "index-filters"],
+  ])("of the index %s is in %s", (path, folder) => {
+    expect(filterFolderOf(path)).toBe(folder);
+  });
+});

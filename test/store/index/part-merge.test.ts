@@ -1,0 +1,165 @@
+/**
+ * Merges of parts in another thread: the new part equals one that was made of all rows at once, readers see the
+ * sources until it is complete, and interrupted merges leave nothing.
+ * @module
+ */
+import { describe, expect, test } from "bun:test";
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { gunzipSync } from "node:zlib";
+import { openIndexReader } from "../../../src/store/index/index-reader.ts";
+import { indexMigrations } from "../../../src/store/index/index-schema.ts";
+import { noColumns } from "../../../src/store/index/index-types.ts";
+import { type IndexWriter, openIndexWriter } from "../../../src/store/index/index-writer.ts";
+import { filterFolderOf } from "../../../src/store/index/part-filter.ts";
+import { gatherPart, type NewPartRow } from "../../../src/store/index/part-image.ts";
+import { createMerges } from "../../../src/store/index/part-merge.ts";
+import { openPartMerger } from "../../../src/store/index/part-merger.ts";
+import { createPartLoader, createParts, partSizesDefault } from "../../../src/store/index/parts.ts";
+import { compareHalves } from "../../../src/store/index/place.ts";
+import { closeDatabase, openForWriting } from "../../../src/store/sqlite.ts";
+import { inspectIndex } from "../../support/inspect-index.ts";
+import { createRandom, type Random } from "../../support/random.ts";
+import { seedOr } from "../../support/seed.ts";
+import { temporaryFolder } from "../folder.ts";
+import { createMergeSteps } from "./merge-steps.ts";
+
+const sizes = { rowsMin: 1, sealRows: 1, levelRows: 2 ** 20, fanIn: 2, inlineRowsMax: 0, mergedRowsMax: 2 ** 22 };
+const noIds = { id: () => 0 };
+
+/** Spread over all 47 bits. */
+const keyOf = (number: number): number => Number((BigInt(number) * 0x9e3779b97f4a7c15n) & ((1n << 47n) - 1n));
+
+function rowsOf(random: Random, count: number): NewPartRow[] {
+  let low = 0;
+  return Array.from({ length: count }, (_, index) => {
+    low += 1 + random.below(3);
+    const keys = [keyOf(1), keyOf(2 + random.below(20)), keyOf(100 + random.below(count)), keyOf(10 ** 6 + index)];
+    return { high: 7 + Math.floor(index / 1_000), low, keys };
+  });
+}
+
+/** How rows are shared between two parts. */
+const shares: readonly (readonly [string, (row: number, count: number, random: Random) => readonly number[]])[] = [
+  ["one after the other", (row, count) => [row < count / 3 ? 0 : 1]],
+  ["the second one first", (row, count) => [row < count / 3 ? 1 : 0]],
+  ["interleaved", (row) => [row % 2]],
+  ["at random, some rows in both", (_row, _count, random) => (random.chance(0.1) ? [0, 1] : [random.below(2)])],
+  ["one within the other", (row, count) => [row > count / 3 && row < count / 2 ? 1 : 0]],
+];
+
+describe("a merge", () => {
+  test.each(shares)("of two parts, %s, equals one part of all rows", (_how, share) => {
+    const random = createRandom(seedOr(31));
+    using folder = temporaryFolder();
+    const db = openForWriting(`${folder.path}/index.sqlite`, {
+      migrations: indexMigrations,
+      synchronous: "NORMAL",
+      cacheBytes: 2 ** 24,
+    });
+    const rows = rowsOf(random, 150_000);
+    const parts = createParts(db, sizes);
+    const split: NewPartRow[][] = [[], []];
+    rows.forEach((row, index) => {
+      for (const part of share(index, rows.length, random)) split[part]?.push(row);
+    });
+    for (const some of split) parts.add(some.toSorted(compareHalves));
+    const merge = parts.beginMerge();
+    if (merge === undefined) throw new Error("two parts of a level are merged");
+    const steps = createMerges(db, noIds)(merge);
+    let step = steps.next();
+    for (; step.done !== true; step = steps.next()) parts.addMerged(merge.part, step.value);
+    const { filter, ...merged } = step.value;
+    parts.endMerge(merge, merged, null);
+    while (parts.dropReplaced());
+
+    const gathered = gatherPart(rows);
+    const loaded = createPartLoader(db)(merge.part);
+    expect(loaded.places).toEqual(gathered.places);
+    expect(loaded.entries.sort()).toEqual(gathered.entries);
+    expect(rows.every(({ keys }) => keys.every((key) => filter.has(Math.floor(key / 128))))).toBe(true);
+    expect(merged.keys).toBe(new Set(rows.flatMap(({ keys }) => keys)).size);
+    expect(db.query("SELECT part FROM parts").all()).toEqual([{ part: merge.part }]);
+    closeDatabase(db);
+  });
+});
+
+const oldIndex = new URL("./index-with-ids-in-postings.sqlite.gz", import.meta.url).pathname;
+
+/** Copies an index that a release before ids in parts made: 160 items in four parts, 19 transactions. */
+function copyOldIndex(folder: string): string {
+  const path = `${folder}/index.sqlite`;
+  writeFileSync(path, gunzipSync(readFileSync(oldIndex)));
+  return path;
+}
+
+describe("an index of an earlier release", () => {
+  test("finds every row before, during and after its parts get their ids", () => {
+    using folder = temporaryFolder();
+    const path = copyOldIndex(folder.path);
+    const writer = openIndexWriter(path, { clock: () => 1_700_000_000_000 });
+    const reader = openIndexReader(path);
+    const rows = reader.page({ order: "asc", limit: 1_000, columns: noColumns }).rows;
+    expect(rows.length).toBe(179);
+    const expectAll = (): void => {
+      for (const { id, place } of rows) {
+        expect(reader.placeOf(id)).toEqual(place);
+        expect(reader.page({ ids: [id], order: "asc", limit: 2, columns: noColumns }).rows.length).toBe(1);
+      }
+    };
+    expectAll();
+    const merges = createMergeSteps(writer, path, createRandom(seedOr(3)));
+    for (let count = 0; count < 30; count += 1) {
+      merges.step();
+      expectAll();
+    }
+    merges.finish();
+    expectAll();
+    merges.close();
+    reader.close();
+    writer.close();
+    expect(inspectIndex(path).faults).toEqual([]);
+  });
+});
+
+describe("filters in files", () => {
+  /** An index whose rows are in one part with a filter in a file. */
+  function merged(folder: string): Readonly<{ path: string; writer: IndexWriter; file: string }> {
+    const path = copyOldIndex(folder);
+    const partSizes = { ...partSizesDefault, fanIn: 4, inlineRowsMax: 0 };
+    const writer = openIndexWriter(path, { clock: () => 0, partSizes });
+    const merges = createMergeSteps(writer, path, createRandom(1));
+    merges.finish();
+    merges.close();
+    const [file = "", ...others] = readdirSync(filterFolderOf(path));
+    expect(others).toEqual([]);
+    return { path, writer, file };
+  }
+
+  test.each([
+    ["missing", (path: string) => rmSync(path)],
+    ["damaged", (path: string) => writeFileSync(path, new Uint8Array(320))],
+  ])("are made again when they are %s, and lose no row meanwhile", (_what, damage) => {
+    using folder = temporaryFolder();
+    const { path, writer, file } = merged(folder.path);
+    damage(`${filterFolderOf(path)}/${file}`);
+    const reader = openIndexReader(path);
+    const rows = reader.page({ order: "asc", limit: 1_000, columns: noColumns }).rows;
+    expect(rows.every(({ id }) => reader.placeOf(id) !== undefined)).toBe(true);
+    const merger = openPartMerger(path, 40);
+    const repaired = merger.repairFilter();
+    expect(readdirSync(filterFolderOf(path))).toContain(repaired?.filter ?? "");
+    if (repaired !== undefined) writer.setFilter(repaired.part, repaired.filter);
+    expect(merger.repairFilter()).toBeUndefined();
+    expect(rows.every(({ id }) => reader.placeOf(id) !== undefined)).toBe(true);
+    for (const opened of [merger, reader, writer]) opened.close();
+  });
+
+  test("of parts that are gone are removed when the index is opened", () => {
+    using folder = temporaryFolder();
+    const { path, writer, file } = merged(folder.path);
+    writer.close();
+    writeFileSync(`${filterFolderOf(path)}/99-0123456789abcdef`, "left by a crash");
+    openIndexWriter(path, { clock: () => 0 }).close();
+    expect(readdirSync(filterFolderOf(path))).toEqual([file]);
+  });
+});
