@@ -69,7 +69,7 @@ function bitOf(partKey: number, word: number): number {
 
 /** The folder of the filters of an index file. */
 export function filterFolderOf(indexPath: string): string {
-  return indexPath.replace(/\.sqlite$/, "-filters");
+  return indexPath.replace(/(\.sqlite)?$/, "-filters");
 }
 
 /**

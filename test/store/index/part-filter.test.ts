@@ -87,6 +87,7 @@ describe("a filter of a part", () => {
   test.each([
     ["/data/index.sqlite", "/data/index-filters"],
     ["index.sqlite", "index-filters"],
+    ["/data/index", "/data/index-filters"],
   ])("of the index %s is in %s", (path, folder) => {
     expect(filterFolderOf(path)).toBe(folder);
   });
