@@ -3,6 +3,7 @@
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { join } from "node:path";
 import { openClickhouseStore } from "../../src/columnar/clickhouse-store.ts";
 import { copyRows, createTables, deleteRows, insertFile } from "../../src/columnar/clickhouse-tables.ts";
 import type { ColumnStore } from "../../src/columnar/column-store.ts";
@@ -13,10 +14,13 @@ import { type ExportedChain, exportedChain, rowsOfFiles, rowsOfStore } from "../
 import { temporaryFolder } from "../store/folder.ts";
 import { type ClickhouseServer, openClickhouseServer } from "../support/clickhouse-server.ts";
 import { clickhouseEngine, describeWith } from "../support/helpers.ts";
+import { createRandom } from "../support/random.ts";
 import { newSeed } from "../support/seed.ts";
 
 const seed = newSeed();
 const steps = Number(process.env["STEPS"] ?? 150);
+/** Random orders of loads. */
+const runs = Number(process.env["RUNS"] ?? 1);
 const { signal } = new AbortController();
 
 let server: ClickhouseServer;
@@ -82,29 +86,108 @@ describeWith(clickhouseEngine, `the ClickHouse store (seed ${seed})`, () => {
     await store.close();
   });
 
-  test("has the rows of the newest load of each height, whatever the partitions were before", async () => {
-    using first = temporaryFolder();
-    using second = temporaryFolder();
-    using other = exportedChain(seed + 1, steps);
+  /** Loads of heights in this order. The second chain has other rows of the same heights than the first. */
+  type LoadOrder = readonly (readonly [chain: 0 | 1, start: number, end: number])[];
+
+  /** Checks that each height has the rows of its newest load. */
+  const expectNewest = async (loads: LoadOrder, chains: readonly ExportedChain[]): Promise<void> => {
+    using folder = temporaryFolder();
     const store = openStore();
-    const end = Math.min(chain.end, other.end);
-    const middle = 100 + Math.floor((end - 100) / 2);
-    // Smaller partitions within a larger one.
-    for (const partition of await exportAll(first.path, 7)) await store.load(partition, signal);
-    await store.load(await chain.exportTo(second.path, { start: 100, end: chain.end }), signal);
-    // Another chain has other rows of the same heights: within a larger partition, and across two.
-    const inner = { start: 103, end: middle };
-    await store.load(await other.exportTo(first.path, inner), signal);
-    const across = { start: middle - 2, end: middle + 2 };
-    const last = await other.exportTo(first.path, across);
-    await store.load(last, signal);
-    await expectRows(store, [
-      await chain.exportTo(second.path, { start: 100, end: 102 }),
-      await other.exportTo(second.path, { start: 103, end: middle + 2 }),
-      await chain.exportTo(second.path, { start: middle + 3, end: chain.end }),
-    ]);
+    /** The chain of the newest load, by height. */
+    const newest = new Map<number, number>();
+    const exportFrom = (number: number, into: string, start: number, end: number) => {
+      const from = chains[number];
+      if (from === undefined) throw new Error(`there is no chain ${number}`);
+      return from.exportTo(join(folder.path, into, String(number)), { start, end });
+    };
+    for (const [index, [number, start, end]] of loads.entries()) {
+      await store.load(await exportFrom(number, `load-${index}`, start, end), signal);
+      for (let height = start; height <= end; height += 1) newest.set(height, number);
+    }
+    const heights: LoadedPartition[] = [];
+    for (const [height, number] of newest) heights.push(await exportFrom(number, "newest", height, height));
+    await expectRows(store, heights);
     await expectNoUnseenRows(store);
     await store.close();
+  };
+
+  for (const [name, loads] of [
+    [
+      "smaller partitions within a larger one",
+      [
+        [0, 100, 102],
+        [0, 103, 105],
+        [1, 100, 105],
+      ],
+    ],
+    [
+      "one within a larger one",
+      [
+        [0, 100, 106],
+        [1, 102, 104],
+      ],
+    ],
+    [
+      "one height at either end",
+      [
+        [0, 100, 106],
+        [1, 100, 100],
+        [1, 106, 106],
+      ],
+    ],
+    [
+      "over the ends of two",
+      [
+        [0, 100, 102],
+        [0, 103, 106],
+        [1, 102, 104],
+      ],
+    ],
+    [
+      "neighbours, which have no height together",
+      [
+        [0, 100, 102],
+        [1, 103, 106],
+      ],
+    ],
+    [
+      "one within a larger one, then one that begins before it",
+      [
+        [0, 100, 107],
+        [1, 103, 104],
+        [1, 102, 106],
+      ],
+    ],
+    [
+      "the first chain again",
+      [
+        [0, 100, 106],
+        [1, 100, 103],
+        [0, 101, 102],
+      ],
+    ],
+  ] satisfies [string, LoadOrder][])
+    test(`has the rows of the newest load of each height: ${name}`, async () => {
+      // Chains of a fixed seed have final heights to 107 and above.
+      using first = exportedChain(1, steps);
+      using second = exportedChain(2, steps);
+      await expectNewest(loads, [first, second]);
+    });
+
+  test("has the rows of the newest load of each height, whatever the partitions were before", async () => {
+    for (let run = 0; run < runs; run += 1) {
+      const random = createRandom(seed + run);
+      using first = exportedChain(seed + run, steps);
+      using second = exportedChain(seed + run + 1, steps);
+      const end = Math.min(first.end, second.end);
+      const loads: [0 | 1, number, number][] = [];
+      for (let load = 0; load < 6; load += 1) {
+        const start = 100 + random.below(end - 99);
+        loads.push([random.chance(0.5) ? 1 : 0, start, start + random.below(Math.min(end - start + 1, 12))]);
+      }
+      console.log(`SEED=${seed + run}: heights to ${end}, loads ${JSON.stringify(loads)}`);
+      await expectNewest(loads, [first, second]);
+    }
   });
 
   test("gives readers all rows of one load or all rows of the next, while partitions are loaded", async () => {
