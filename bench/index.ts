@@ -109,7 +109,7 @@ function bytesWritten(): number {
  */
 export async function fillIndex(path: string, items: number, batch: number) {
   const writtenBefore = bytesWritten();
-  const writer = openIndexWriter(path, { clock: () => 1_700_000_000_000, cacheBytes: 256 * 2 ** 20 });
+  const writer = openIndexWriter(path, { clock: () => 1_700_000_000_000 });
   const calls = { seconds: 0, longest: 0 };
   const timed = <Result>(work: () => Result): Result => {
     const start = Bun.nanoseconds();

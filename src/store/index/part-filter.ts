@@ -38,33 +38,36 @@ export function createFilter(keysMax: number): NewFilter {
   return {
     ...filterOf(words),
     add: (partKey) => {
-      const block = blockOf(partKey, words.length);
+      const block = blockOf(partKey, words.length / wordsPerBlock);
+      const low = partKey | 0;
       for (let word = 0; word < wordsPerBlock; word += 1)
-        words[block + word] = (words[block + word] ?? 0) | bitOf(partKey, word);
+        words[block + word] = (words[block + word] ?? 0) | bitOf(low, word);
     },
     bytes: new Uint8Array(words.buffer),
   };
 }
 
 function filterOf(words: Uint32Array): PartFilter {
+  const blocks = words.length / wordsPerBlock;
   return {
     has: (partKey) => {
-      const block = blockOf(partKey, words.length);
+      const block = blockOf(partKey, blocks);
+      const low = partKey | 0;
       for (let word = 0; word < wordsPerBlock; word += 1)
-        if (((words[block + word] ?? 0) & bitOf(partKey, word)) === 0) return false;
+        if (((words[block + word] ?? 0) & bitOf(low, word)) === 0) return false;
       return true;
     },
   };
 }
 
 /** The first word of a key's block. The leading bits choose the block, so sorted keys visit blocks in order. */
-function blockOf(partKey: number, words: number): number {
-  return Math.floor((partKey / 2 ** partKeyBits) * (words / wordsPerBlock)) * wordsPerBlock;
+function blockOf(partKey: number, blocks: number): number {
+  return Math.floor((partKey / 2 ** partKeyBits) * blocks) * wordsPerBlock;
 }
 
 /** The trailing 32 bits of a key choose the bit of each word. */
-function bitOf(partKey: number, word: number): number {
-  return 1 << (Math.imul(partKey % 2 ** 32, factors[word] ?? 0) >>> 27);
+function bitOf(low: number, word: number): number {
+  return 1 << (Math.imul(low, factors[word] ?? 0) >>> 27);
 }
 
 /** The folder of the filters of an index file. */

@@ -348,6 +348,14 @@ export function markOrdinals(bytes: Uint8Array, count: number, bits: Uint8Array)
   for (let at = 1; at < bytes.length; at += 1) bits[at - 1] = (bits[at - 1] ?? 0) | (bytes[at] ?? 0);
 }
 
+/** The ordinals of a list as bits, which must not be changed. Bits after the end of the bytes are not set. */
+export function bitsOfList(bytes: Uint8Array, count: number): Uint8Array {
+  if (bytes[0] === forms.bits) return bytes.subarray(1);
+  const bits = new Uint8Array(ordinalsPerChunk / 8);
+  markOrdinals(bytes, count, bits);
+  return bits;
+}
+
 /** Sets the bit of an ordinal. */
 export function setBit(bits: Uint8Array, ordinal: number): void {
   const at = ordinal >>> 3;

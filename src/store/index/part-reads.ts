@@ -14,6 +14,7 @@ import { prepareQuery } from "../sqlite.ts";
 import { createFilter, filterFolderOf, type NewFilter, openFilterFile, type PartFilter } from "./part-filter.ts";
 import {
   alignedWords,
+  bitsOfList,
   bucketOf,
   keyOfWords,
   markOrdinals,
@@ -70,15 +71,14 @@ export function createPartReads(db: Database): PartReads {
       filters.discard();
       places.discard();
     },
-    placesOfId: (key) =>
-      infos
-        .list()
-        .filter((part) => part.keys !== null && filters.mayHave(part, key))
-        .flatMap((part) =>
-          [...listsOf(part, [key])].flatMap(([chunk, lists]) =>
-            lists.flatMap((list) => [...list.read()].map((low) => places.at(part, chunk * ordinalsPerChunk + low))),
-          ),
-        ),
+    placesOfId: (key) => {
+      const found: PlaceHalves[] = [];
+      for (const part of filters.passing(infos.list(), key))
+        for (const [chunk, lists] of listsOf(part, [key]))
+          for (const list of lists)
+            for (const low of list.read()) found.push(places.at(part, chunk * ordinalsPerChunk + low));
+      return found;
+    },
     find: function* (part, query) {
       const { start, end } = ordinalsBetween(places, part, query);
       if (start >= end) return;
@@ -199,9 +199,25 @@ function createFilterReads(db: Database) {
     cached.set(part, { name, filter });
     return filter;
   };
+  let resolved: readonly Readonly<{ part: PartInfo; filter: PartFilter | undefined }>[] = [];
+  let resolvedFrom: readonly PartInfo[] = [];
   return {
     mayHave: (part: PartInfo, key: number): boolean => filterOf(part)?.has(partKeyOf(key)) ?? true,
-    discard: () => cached.clear(),
+    /** The parts with ids that may have a key. Writers call it for each row: their filters are looked up once. */
+    passing: (parts: readonly PartInfo[], key: number): readonly PartInfo[] => {
+      if (parts !== resolvedFrom) {
+        resolvedFrom = parts;
+        resolved = parts.filter(({ keys }) => keys !== null).map((part) => ({ part, filter: filterOf(part) }));
+      }
+      const partKey = partKeyOf(key);
+      const found: PartInfo[] = [];
+      for (const { part, filter } of resolved) if (filter === undefined || filter.has(partKey)) found.push(part);
+      return found;
+    },
+    discard: () => {
+      cached.clear();
+      resolvedFrom = [];
+    },
   };
 }
 
@@ -288,6 +304,8 @@ type ChunkList = Readonly<{
   count: number;
   /** In order. */
   read: () => Uint16Array;
+  /** Their bits, which must not be changed. */
+  bits: () => Uint8Array;
   /** Sets their bits in the bitmap of a chunk. */
   mark: (bits: Uint8Array) => void;
 }>;
@@ -333,6 +351,9 @@ function unionOf(lists: readonly ChunkList[]): Uint16Array {
 }
 
 function bitsOf(lists: readonly ChunkList[]): Uint8Array {
+  const [only] = lists;
+  // A common key has one list, often stored as bits: these are used in place.
+  if (lists.length === 1 && only !== undefined) return only.bits();
   const bits = new Uint8Array(ordinalsPerChunk / 8);
   for (const { mark } of lists) mark(bits);
   return bits;
@@ -367,6 +388,7 @@ function createKeyLists(
     return {
       count,
       read: () => readOrdinals(body(), count),
+      bits: () => bitsOfList(body(), count),
       mark: (bits) => markOrdinals(body(), count, bits),
     };
   };
@@ -406,6 +428,11 @@ function rareLists(body: Uint8Array | undefined, key: number): [number, ChunkLis
     {
       count: ordinals.length,
       read: () => Uint16Array.from(ordinals),
+      bits: () => {
+        const bits = new Uint8Array(ordinalsPerChunk / 8);
+        for (const ordinal of ordinals) setBit(bits, ordinal);
+        return bits;
+      },
       mark: (bits) => {
         for (const ordinal of ordinals) setBit(bits, ordinal);
       },
