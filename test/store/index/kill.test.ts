@@ -11,18 +11,23 @@ import { inspectIndex } from "../../support/inspect-index.ts";
 import { createRandom } from "../../support/random.ts";
 import { newSeed } from "../../support/seed.ts";
 import { temporaryFolder } from "../folder.ts";
+import { copyOldIndex } from "./old-index.ts";
 
 const rounds = Number(process.env["STORE_KILL_ROUNDS"] ?? 5);
 const child = new URL("./kill-child.ts", import.meta.url).pathname;
 
 describe("N2: kill -9 of the index's writer", () => {
-  test(
-    `${rounds} times in a row on one file`,
-    async () => {
+  test.each([
+    ["a new file", () => undefined],
+    ["a file of an earlier release, whose ids are moved into its parts", copyOldIndex],
+  ])(
+    `${rounds} times in a row on %s`,
+    async (_what, prepareFile) => {
       const seed = newSeed();
       const random = createRandom(seed);
       using folder = temporaryFolder();
       const path = `${folder.path}/index.sqlite`;
+      prepareFile(folder.path);
       for (let round = 0; round < rounds; round += 1) {
         const said = await runUntilKilled(path, seed + round, 3 + random.below(25));
         const { faults, rows } = inspectIndex(path);

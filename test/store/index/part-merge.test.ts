@@ -4,8 +4,7 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { gunzipSync } from "node:zlib";
+import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { openIndexReader } from "../../../src/store/index/index-reader.ts";
 import { indexMigrations } from "../../../src/store/index/index-schema.ts";
 import { noColumns } from "../../../src/store/index/index-types.ts";
@@ -22,6 +21,7 @@ import { createRandom, type Random } from "../../support/random.ts";
 import { seedOr } from "../../support/seed.ts";
 import { temporaryFolder } from "../folder.ts";
 import { createMergeSteps } from "./merge-steps.ts";
+import { copyOldIndex } from "./old-index.ts";
 
 const sizes = { rowsMin: 1, sealRows: 1, levelRows: 2 ** 20, fanIn: 2, inlineRowsMax: 0, mergedRowsMax: 2 ** 22 };
 const noIds = { id: () => 0 };
@@ -82,15 +82,6 @@ describe("a merge", () => {
     closeDatabase(db);
   });
 });
-
-const oldIndex = new URL("./index-with-ids-in-postings.sqlite.gz", import.meta.url).pathname;
-
-/** Copies an index that a release before ids in parts made: 160 items in four parts, 19 transactions. */
-function copyOldIndex(folder: string): string {
-  const path = `${folder}/index.sqlite`;
-  writeFileSync(path, gunzipSync(readFileSync(oldIndex)));
-  return path;
-}
 
 describe("an index of an earlier release", () => {
   test("finds every row before, during and after its parts get their ids", () => {
