@@ -127,6 +127,7 @@ export function createParts(db: Database, sizes: PartSizes): Parts {
       const bounds = [first.high, first.low, last.high, last.low];
       end.run(levelOf(rows, sizes), rows, entries, ...bounds, starts, keys, filter, part);
       for (const source of sources) replace.run(source.part);
+      due.end();
       count.run();
     },
     setFilter: (part, filter) => {
@@ -147,14 +148,9 @@ type DueSource = PartMerge["sources"][number] & Readonly<{ rare: number; keys: n
 
 /** Returns the calls that choose the parts of the next merge. */
 function createDueMerges(db: Database, { fanIn, inlineRowsMax, mergedRowsMax }: PartSizes) {
-  const crowded = prepareQuery<{ level: number; parts: number }>(
+  const mergeable = prepareQuery<{ part: number; level: number; count: number }>(
     db,
-    `SELECT level, count(*) AS parts FROM parts WHERE level >= 0 AND keys IS NOT NULL AND count < ?
-     GROUP BY level HAVING parts >= ? ORDER BY level`,
-  );
-  const ofLevel = prepareQuery<{ part: number; count: number }>(
-    db,
-    "SELECT part, count FROM parts WHERE level = ? AND keys IS NOT NULL AND count < ? ORDER BY first LIMIT ?",
+    "SELECT part, level, count FROM parts WHERE level >= 0 AND keys IS NOT NULL AND count < ? ORDER BY level, first",
   );
   const withoutIds = prepareQuery<{ part: number }>(
     db,
@@ -169,28 +165,40 @@ function createDueMerges(db: Database, { fanIn, inlineRowsMax, mergedRowsMax }: 
   assert(mergedRowsMax <= partRowsMax, "a part is bounded");
   // A part of half the limit is never merged.
   const mergeableRows = mergedRowsMax / 2;
-  const chosenOf = (level: number) => {
-    let rows = 0;
-    const parts: number[] = [];
-    for (const { part, count } of ofLevel.all(level, mergeableRows, fanIn)) {
-      if (rows + count > mergedRowsMax) continue;
-      rows += count;
-      parts.push(part);
-    }
-    return { parts, rows };
+  /** The sources of the merge under way. */
+  let busy: ReadonlySet<number> = new Set();
+  /** The parts to merge of each level that has enough of them, and the number of its parts. */
+  const levels = () => {
+    const byLevel = new Map<number, { part: number; count: number }[]>();
+    for (const { level, ...part } of mergeable.all(mergeableRows))
+      if (!busy.has(part.part)) byLevel.set(level, [...(byLevel.get(level) ?? []), part]);
+    const crowded = [...byLevel.values()].filter(({ length }) => length >= fanIn);
+    return crowded.map((all) => {
+      let rows = 0;
+      const chosen = all.slice(0, fanIn).filter(({ count }) => {
+        const fits = rows + count <= mergedRowsMax;
+        if (fits) rows += count;
+        return fits;
+      });
+      return { parts: chosen.map(({ part }) => part), rows, all: all.length };
+    });
   };
-  const levels = () =>
-    crowded.all(mergeableRows, fanIn).map(({ level, parts }) => ({ ...chosenOf(level), all: parts }));
   return {
     /** Parts that the writer merges at once. */
     inline: (): readonly number[] | undefined =>
       levels().find(
         ({ rows, all }) => rows <= inlineRowsMax || (all >= crowdedMax * fanIn && rows <= crowdedMax * inlineRowsMax),
       )?.parts,
-    /** Parts that are merged in another thread. */
+    /** Ends the merge under way. */
+    end: (): void => {
+      busy = new Set();
+    },
+    /** Parts that are merged in another thread; the writer does not merge them meanwhile. */
     next: (): readonly DueSource[] | undefined => {
+      busy = new Set();
       const old = withoutIds.get();
       const parts = old === undefined ? levels()[0]?.parts : [old.part];
+      busy = new Set(parts);
       return parts?.map((part) => {
         const found = source.get(part);
         assert(found !== undefined, "the row of a part exists");

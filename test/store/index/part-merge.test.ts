@@ -83,6 +83,32 @@ describe("a merge", () => {
   });
 });
 
+describe("the writer", () => {
+  test("does not merge the sources of a merge under way, however many parts are added meanwhile", () => {
+    using folder = temporaryFolder();
+    const db = openForWriting(`${folder.path}/index.sqlite`, {
+      migrations: indexMigrations,
+      synchronous: "NORMAL",
+      cacheBytes: 2 ** 20,
+    });
+    const rows = rowsOf(createRandom(seedOr(32)), 4_000);
+    const parts = createParts(db, { ...sizes, levelRows: 30, inlineRowsMax: 30, fanIn: 3 });
+    const add = (from: number, to: number): void => {
+      for (let at = from; at < to; at += 20) parts.add(rows.slice(at, at + 20));
+    };
+    add(0, 60);
+    const merge = parts.beginMerge();
+    const sources = merge?.sources.map(({ part }) => part) ?? [];
+    expect(sources.length).toBe(3);
+    // Parts of a level that is this crowded are merged by the writer.
+    add(60, 4_000);
+    const present = db.query<{ part: number }, []>("SELECT part FROM parts WHERE level >= 0").all();
+    expect(present.length).toBeLessThan(100);
+    expect(present.map(({ part }) => part)).toEqual(expect.arrayContaining(sources));
+    closeDatabase(db);
+  });
+});
+
 describe("an index of an earlier release", () => {
   test("finds every row before, during and after its parts get their ids", () => {
     using folder = temporaryFolder();
