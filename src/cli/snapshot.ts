@@ -5,8 +5,8 @@
  * @module
  */
 import { createHash } from "node:crypto";
-import { mkdirSync, realpathSync, statSync, writeFileSync } from "node:fs";
-import { open, rename } from "node:fs/promises";
+import { mkdirSync, realpathSync, statSync } from "node:fs";
+import { open, rename, rm } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { exitCodes, isMisuse, misuse } from "../app/complaints.ts";
 import { type DataFolder, takeFolder } from "../app/data-folder.ts";
@@ -17,7 +17,13 @@ import type { ColumnStore } from "../columnar/column-store.ts";
 import { openDuckdbStore } from "../columnar/duckdb-store.ts";
 import { type ImportProgress, importFolder } from "../columnar/import-folder.ts";
 import { openColumnStore } from "../columnar/open-store.ts";
-import { type ExportedFile, readPartition, writePartitionRecord, writtenPartitions } from "../columnar/partition.ts";
+import {
+  type ExportedFile,
+  hasHeights,
+  readPartition,
+  writePartitionRecord,
+  writtenPartitions,
+} from "../columnar/partition.ts";
 import {
   lastBlockOf,
   readSnapshot,
@@ -34,6 +40,7 @@ import { systemClock } from "../lib/clock.ts";
 import { createClosers } from "../lib/closers.ts";
 import { failureOf, type Http, openHttp } from "../lib/http-client.ts";
 import { invalidValue, jsonText, printableLines } from "../lib/printable.ts";
+import { replaceFile, syncFolder } from "../store/durable-file.ts";
 import { openIndexReader } from "../store/index/index-reader.ts";
 import { openIndexWriter } from "../store/index/index-writer.ts";
 import { readServiceUrl } from "./service-client.ts";
@@ -52,7 +59,7 @@ export async function publishSnapshot(config: Config, upload: UploadOptions): Pr
   try {
     const lastBlock = await lastBlockOf(store, end, new AbortController().signal);
     if (lastBlock === undefined) throw misuse(`${folder} does not have the block ${end}`);
-    writeFileSync(join(folder, snapshotName), writeSnapshot(partitions, lastBlock));
+    replaceFile(join(folder, snapshotName), writeSnapshot(partitions, lastBlock));
   } finally {
     await store.close();
   }
@@ -187,7 +194,9 @@ async function downloadFiles(
   data: DataFolder,
   onProgress: (done: number, total: number) => void,
 ): Promise<void> {
-  const files = snapshot.partitions.flatMap((partition) => partition.files);
+  // The store has these heights, perhaps with rows that only it has: their files are not replaced.
+  const partitions = snapshot.partitions.filter((partition) => !hasHeights(data.columnar, partition));
+  const files = partitions.flatMap((partition) => partition.files);
   let done = 0;
   await eachAtOnce(files.values(), requestsAtOnce, source.stop, async (file) => {
     const id = ids.get(file.path);
@@ -196,8 +205,7 @@ async function downloadFiles(
     done += 1;
     onProgress(done, files.length);
   });
-  for (const partition of snapshot.partitions)
-    writePartitionRecord(data.columnar, { ...partition, folder: data.columnar });
+  for (const partition of partitions) writePartitionRecord(data.columnar, { ...partition, folder: data.columnar });
 }
 
 async function downloadFile(file: ExportedFile, id: Id, source: Source, folder: string): Promise<void> {
@@ -214,6 +222,7 @@ async function downloadFile(file: ExportedFile, id: Id, source: Source, folder: 
   const part = await open(`${target}.part`, "w");
   const hash = createHash("sha256");
   let size = 0;
+  let isComplete = false;
   try {
     for await (const piece of response.body) {
       size += piece.length;
@@ -223,10 +232,13 @@ async function downloadFile(file: ExportedFile, id: Id, source: Source, folder: 
     }
     if (hash.digest("hex") !== file.sha256) throw new Error(`${file.path} (${id}) does not have the stated SHA-256`);
     await part.sync();
+    isComplete = true;
   } finally {
     await part.close();
+    if (!isComplete) await rm(`${target}.part`, { force: true });
   }
   await rename(`${target}.part`, target);
+  syncFolder(dirname(target));
 }
 
 /**

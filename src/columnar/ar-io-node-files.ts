@@ -1,6 +1,7 @@
 /**
- * Partitions that an ar-io-node has exported: the same three tables, without places, postings and records. Their rows
- * are sorted by id within a height, so they are sorted by place and written again.
+ * Partitions that must be written again before they are imported: those of an ar-io-node, and heights out of a
+ * partition of this program. An ar-io-node exports the same three tables, without places, postings and records, sorted
+ * by id within a height.
  *
  * Rows are as that node verified them; only the properties that reading requires are checked.
  * Source: docs/reference/columnar.md#exports-of-ar-io-node.
@@ -16,9 +17,9 @@ import type { ExportBlock, ExportRow } from "../store/index/export-rows.ts";
 import { transactionSignatureTypes } from "../store/index/index-types.ts";
 import { isPlace, packPlace } from "../store/index/place.ts";
 import { type DuckdbRows, literalPath, openDuckdb, quoted } from "./duckdb-engine.ts";
-import { convertPartition, type PartitionHeights } from "./partition.ts";
+import { convertPartition, type LoadedPartition, type PartitionHeights } from "./partition.ts";
 
-/** A partition of an ar-io-node; paths are relative to the folder. */
+/** A partition of another gateway; paths are relative to the folder. */
 export type ForeignPartition = PartitionHeights &
   Readonly<{ paths: Readonly<Record<ForeignTable, readonly string[]>> }>;
 
@@ -29,12 +30,13 @@ type ForeignTable = (typeof foreignTables)[number];
 /** Converts the partitions of one folder. */
 export type ForeignFiles = Readonly<{
   /**
-   * Writes a partition to the folder of the store, unless that was done before.
+   * Writes heights of a partition to the folder of the store, unless that was done before.
    *
+   * @param heights - Within the partition.
    * @returns Items that were left out: their place in the transaction or their type of signature is not known.
    * @throws Error when the files do not have the tables of ar-io-node; the signal's reason.
    */
-  convert: (partition: ForeignPartition, signal: AbortSignal) => Promise<number>;
+  convert: (partition: ForeignPartition, heights: PartitionHeights, signal: AbortSignal) => Promise<number>;
   close: () => void;
 }>;
 
@@ -62,6 +64,12 @@ export function foreignPartitions(folder: string): ForeignPartition[] {
     .sort((a, b) => a.start - b.start);
 }
 
+/** A partition of this program, as its record lists it. */
+export function recordedPaths({ start, end, files }: Omit<LoadedPartition, "folder">): ForeignPartition {
+  const of = (table: ForeignTable) => files.filter((file) => file.table === table).map(({ path }) => path);
+  return { start, end, paths: { blocks: of("blocks"), transactions: of("transactions"), tags: of("tags") } };
+}
+
 function directoriesOf(folder: string, table: ForeignTable): (readonly [string, PartitionHeights])[] {
   return namesIn(join(folder, table, "data")).flatMap((name) => {
     const [, start, end] = /^height=(\d{1,7})-(\d{1,7})$/.exec(name) ?? [];
@@ -83,10 +91,13 @@ function namesIn(directory: string): string[] {
   return isDirectory ? readdirSync(directory) : [];
 }
 
-/** @param libraryFolder - Where a binary writes the library of DuckDB. */
+/**
+ * @param libraryFolder - Where a binary writes the library of DuckDB.
+ * @param origin - The program that wrote the files, as errors name it.
+ */
 export async function openForeignFiles(
   source: string,
-  { storeFolder, libraryFolder }: Readonly<{ storeFolder: string; libraryFolder: string }>,
+  { storeFolder, libraryFolder, origin }: Readonly<{ storeFolder: string; libraryFolder: string; origin: string }>,
 ): Promise<ForeignFiles> {
   const folder = realpathSync(source);
   const spillFolder = join(storeFolder, "import.part");
@@ -97,10 +108,9 @@ export async function openForeignFiles(
   try {
     const engine = await openDuckdb({ folder, libraryFolder, spillFolder, memoryBytesMax, threads });
     return {
-      convert: async (partition, signal) => {
-        const { start, end } = partition;
+      convert: async (partition, { start, end }, signal) => {
         const query: Query = (sql, read) => engine.query(sql, { signal, timeoutMs: queryMs }, read);
-        const reading = createReading(folder, partition, query);
+        const reading = createReading(folder, partition, { start, end }, query);
         const request = { start, end, maxFileRows: 0, skipL1Transactions: false, skipL1Tags: false };
         const runId = `imported_${stampOf(folder, partition)}`;
         try {
@@ -108,7 +118,7 @@ export async function openForeignFiles(
         } catch (error) {
           signal.throwIfAborted();
           if (isOfSystem(error)) throw error;
-          throw new Error(`heights ${start} to ${end} cannot be read as an export of ar-io-node: ${detailOf(error)}`);
+          throw new Error(`heights ${start} to ${end} cannot be read as an export of ${origin}: ${detailOf(error)}`);
         }
         return reading.leftOut();
       },
@@ -156,12 +166,16 @@ type Reading = Readonly<{
   leftOut: () => number;
 }>;
 
-function createReading(folder: string, partition: ForeignPartition, query: Query): Reading {
+function createReading(folder: string, partition: ForeignPartition, heights: PartitionHeights, query: Query): Reading {
   const { paths } = partition;
   const source = (files: readonly string[]) =>
     `read_parquet([${files.map((path) => quoted(literalPath(join(folder, path)))).join(", ")}],
       hive_partitioning = false)`;
-  const from = (table: ForeignTable) => source(paths[table]);
+  const isWhole = heights.start === partition.start && heights.end === partition.end;
+  const from = (table: ForeignTable) =>
+    isWhole
+      ? source(paths[table])
+      : `(SELECT * FROM ${source(paths[table])} WHERE height BETWEEN ${heights.start} AND ${heights.end})`;
   const select = createSelect(query);
   const checkColumns = async (table: ForeignTable): Promise<void> => {
     for (const path of paths[table]) checkTypes(table, await select(`DESCRIBE SELECT * FROM ${source([path])}`));
@@ -172,7 +186,7 @@ function createReading(folder: string, partition: ForeignPartition, query: Query
     if (paths.transactions.length === 0) return;
     await checkColumns("transactions");
     await checkColumns("tags");
-    checkHeights(await select(`SELECT min(height), max(height) FROM ${from("transactions")}`), partition);
+    checkHeights(await select(`SELECT min(height), max(height) FROM ${source(paths.transactions)}`), partition);
     const [[unplaced] = []] = await select(
       `SELECT count(DISTINCT id) FROM ${from("transactions")} WHERE (${placed}) IS NOT TRUE`,
     );
@@ -191,7 +205,7 @@ function createReading(folder: string, partition: ForeignPartition, query: Query
     blocks: async () => {
       await checkColumns("blocks");
       const blocks = paths.blocks.length === 0 ? [] : (await select(blocksSql(from("blocks")))).map(readBlock);
-      checkBlocks(blocks, partition);
+      checkBlocks(blocks, heights);
       return blocks;
     },
     batches,

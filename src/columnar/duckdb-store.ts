@@ -5,8 +5,7 @@
  * Source: docs/reference/columnar.md#duckdb.
  * @module
  */
-import { createHash } from "node:crypto";
-import { createReadStream, existsSync, realpathSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import { join, resolve, sep } from "node:path";
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
@@ -15,7 +14,7 @@ import type { ColumnStore } from "./column-store.ts";
 import { type Duckdb, openDuckdb, type QueryLimits } from "./duckdb-engine.ts";
 import { openFolderPartitions, relationOf } from "./duckdb-files.ts";
 import { type ExportTable, exportTables } from "./export-tables.ts";
-import type { ExportedFile, LoadedPartition, PartitionHeights } from "./partition.ts";
+import { compareFile, type ExportedFile, type LoadedPartition, type PartitionHeights } from "./partition.ts";
 
 export type DuckdbStoreOptions = Readonly<{
   /** The folder of exports, which exists. */
@@ -115,19 +114,14 @@ function readText(engine: Duckdb, sql: string, limits: QueryLimits): Promise<(st
 
 /** Checks that the files are below the folder, with the bytes of their record. @throws Error when they are not. */
 async function checkFiles(folder: string, partition: LoadedPartition, signal: AbortSignal): Promise<void> {
-  for (const { path, bytes, sha256 } of partition.files) {
+  for (const exported of partition.files) {
+    const { path } = exported;
     const file = resolve(partition.folder, path);
     if (!existsSync(file)) throw new Error(`DuckDB: ${path} does not exist below ${folder}`);
     if (realpathSync(file) !== join(folder, path) || !join(folder, path).startsWith(folder + sep))
       throw new Error(`DuckDB: ${file} is not a file of ${folder}, the folder of the store`);
-    const hash = createHash("sha256");
-    let size = 0;
-    for await (const part of createReadStream(file, { highWaterMark: 2 ** 20, signal })) {
-      hash.update(part);
-      size += part.length;
-    }
-    if (size !== bytes) throw new Error(`DuckDB: ${path} has ${size} bytes, its record states ${bytes}`);
-    if (hash.digest("hex") !== sha256) throw new Error(`DuckDB: ${path} does not have the SHA-256 of its record`);
+    const difference = await compareFile(partition.folder, exported, signal);
+    if (difference !== undefined) throw new Error(`DuckDB: ${difference}`);
   }
 }
 

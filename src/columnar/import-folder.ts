@@ -13,12 +13,20 @@ import { linkOrCopyFile, syncFolder } from "../store/durable-file.ts";
 import type { IndexReader } from "../store/index/index-types.ts";
 import type { IndexWriter } from "../store/index/index-writer.ts";
 import { packHeight } from "../store/index/place.ts";
-import { type ForeignPartition, foreignPartitions, openForeignFiles } from "./ar-io-node-files.ts";
+import {
+  type ForeignFiles,
+  type ForeignPartition,
+  foreignPartitions,
+  openForeignFiles,
+  recordedPaths,
+} from "./ar-io-node-files.ts";
 import type { ColumnStore } from "./column-store.ts";
 import {
+  compareFile,
   type LoadedPartition,
   type PartitionHeights,
   readPartition,
+  removeCovered,
   writePartitionRecord,
   writtenPartitions,
 } from "./partition.ts";
@@ -49,27 +57,23 @@ export type ImportProgress = Readonly<{
 }>;
 
 /**
- * Imports all partitions of a folder that the index has not recorded: of this program, or of an ar-io-node.
+ * Imports all heights of a folder that the index has not recorded: of this program, or of an ar-io-node.
  *
- * @throws Error when the folder has none, a file differs from its record, heights overlap with recorded ones, or the
- *   chain has another block at the end of a partition; the signal's reason.
+ * Of a partition with recorded heights, such as the last one of a grown export, only the other heights are imported.
+ *
+ * @throws Error when the folder has none, a file differs from its record, the chain has another block at the end of a
+ *   partition, or a partition does not continue the recorded one before it; the signal's reason.
  */
 export async function importFolder(folder: string, parts: ImportParts): Promise<ImportProgress> {
   const found = writtenPartitions(folder);
-  if (found.length > 0) {
-    const take = async (heights: PartitionHeights) => ({
-      partition: takeFiles(readPartition(folder, heights), parts.storeFolder),
-      leftOut: 0,
-    });
-    return importAll(found, take, parts);
-  }
+  if (found.length > 0) return importRecorded(folder, found, parts);
   const foreign = foreignPartitions(folder);
   if (foreign.length === 0) throw new Error(`${folder} has no exported partitions`);
-  const files = await openForeignFiles(folder, parts);
+  const files = await openForeignFiles(folder, { ...parts, origin: "ar-io-node" });
   try {
-    const take = async (partition: ForeignPartition) => {
-      const leftOut = await files.convert(partition, parts.signal);
-      return { partition: readPartition(parts.storeFolder, partition), leftOut };
+    const take = async (partition: ForeignPartition, heights: PartitionHeights) => {
+      const leftOut = await files.convert(partition, heights, parts.signal);
+      return { partition: readPartition(parts.storeFolder, heights), leftOut };
     };
     return await importAll(foreign, take, parts);
   } finally {
@@ -77,56 +81,125 @@ export async function importFolder(folder: string, parts: ImportParts): Promise<
   }
 }
 
-/** Puts a partition into the folder of the store. */
-type TakePartition<Heights> = (heights: Heights) => Promise<Readonly<{ partition: LoadedPartition; leftOut: number }>>;
+/** Imports the partitions of a folder of this program. */
+async function importRecorded(
+  folder: string,
+  found: readonly PartitionHeights[],
+  parts: ImportParts,
+): Promise<ImportProgress> {
+  const { storeFolder, signal } = parts;
+  let files: ForeignFiles | undefined;
+  const take = async (source: PartitionHeights, heights: PartitionHeights) => {
+    const partition = readPartition(folder, source);
+    if (isSame(source, heights)) return { partition: takeFiles(partition, storeFolder), leftOut: 0 };
+    // The other heights are in the store: the rest is written again as a partition of its own.
+    await checkRecord(partition, signal);
+    files ??= await openForeignFiles(folder, { ...parts, origin: "Cairn" });
+    const leftOut = await files.convert(recordedPaths(partition), heights, signal);
+    return { partition: readPartition(storeFolder, heights), leftOut };
+  };
+  try {
+    const progress = await importAll(found, take, parts);
+    // In the folder of the store, such as after a fetch: a partition whose rest was written again is there twice.
+    if (realpathSync(folder) === realpathSync(storeFolder)) {
+      const loaded = parts.reader.storedPartitions.loadedHeights();
+      for (const heights of found)
+        if (!loaded.some(({ first, last }) => isSame(heights, { start: first, end: last })))
+          removeCovered(storeFolder, heights);
+    }
+    return progress;
+  } finally {
+    files?.close();
+  }
+}
 
-async function importAll<Heights extends PartitionHeights>(
-  found: readonly Heights[],
-  take: TakePartition<Heights>,
+function isSame(one: PartitionHeights, other: PartitionHeights): boolean {
+  return one.start === other.start && one.end === other.end;
+}
+
+async function checkRecord({ folder, files }: LoadedPartition, signal: AbortSignal): Promise<void> {
+  for (const file of files) {
+    const difference = await compareFile(folder, file, signal);
+    if (difference !== undefined) throw new Error(difference);
+  }
+}
+
+/** Puts heights of a partition into the folder of the store. */
+type TakeHeights<Source> = (
+  source: Source,
+  heights: PartitionHeights,
+) => Promise<Readonly<{ partition: LoadedPartition; leftOut: number }>>;
+
+async function importAll<Source extends PartitionHeights>(
+  found: readonly Source[],
+  take: TakeHeights<Source>,
   parts: ImportParts,
 ): Promise<ImportProgress> {
   let progress: ImportProgress = { partitions: found.length, partitionsDone: 0, rows: 0, items: 0, leftOut: 0 };
-  for (const heights of found) {
+  for (const source of found) {
+    for (const heights of unrecorded(parts.reader, source)) {
+      parts.signal.throwIfAborted();
+      const added = await importHeights(source, heights, take, parts);
+      progress = {
+        ...progress,
+        rows: progress.rows + added.rows,
+        items: progress.items + added.items,
+        leftOut: progress.leftOut + added.leftOut,
+      };
+    }
     parts.signal.throwIfAborted();
-    const added = isRecorded(parts.reader, heights)
-      ? { rows: 0, items: 0, leftOut: 0 }
-      : await importPartition(heights, take, parts);
-    progress = {
-      ...progress,
-      partitionsDone: progress.partitionsDone + 1,
-      rows: progress.rows + added.rows,
-      items: progress.items + added.items,
-      leftOut: progress.leftOut + added.leftOut,
-    };
+    progress = { ...progress, partitionsDone: progress.partitionsDone + 1 };
     parts.onProgress?.(progress);
   }
   return progress;
 }
 
-function isRecorded({ storedPartitions }: ImportParts["reader"], { start, end }: PartitionHeights): boolean {
-  return storedPartitions.heights().some(({ first, last }) => first === start && last === end);
+/** The heights of a partition that no recorded partition has, in order. */
+function unrecorded({ storedPartitions }: ImportParts["reader"], { start, end }: PartitionHeights): PartitionHeights[] {
+  const free: PartitionHeights[] = [];
+  let next = start;
+  for (const { first, last } of storedPartitions.loadedHeights()) {
+    if (last < next || first > end) continue;
+    if (first > next) free.push({ start: next, end: first - 1 });
+    next = last + 1;
+  }
+  if (next <= end) free.push({ start: next, end });
+  return free;
 }
 
-async function importPartition<Heights extends PartitionHeights>(
-  heights: Heights,
-  take: TakePartition<Heights>,
+async function importHeights<Source extends PartitionHeights>(
+  source: Source,
+  heights: PartitionHeights,
+  take: TakeHeights<Source>,
   { store, reader, index, signal }: ImportParts,
 ): Promise<Readonly<{ rows: number; items: number; leftOut: number }>> {
   const { start, end } = heights;
-  const overlap = reader.storedPartitions.heights().find(({ first, last }) => first <= end && last >= start);
-  if (overlap !== undefined)
-    throw new Error(
-      `heights ${start} to ${end} overlap with ${overlap.first} to ${overlap.last}, which the store has; ` +
-        `later heights can be imported from ${reader.storedPartitions.nextHeight()} on`,
-    );
-  const { partition, leftOut } = await take(heights);
+  const { partition, leftOut } = await take(source, heights);
   await store.load(partition, signal);
+  await checkContinues(heights, { store, reader, signal });
   const hash = await lastBlockOf(store, end, signal);
   const items = await countNewItems(heights, { store, reader, signal });
   const lastBlock = hash === undefined ? null : new Uint8Array(Buffer.from(hash, "hex"));
   if (!index.addStoredPartition({ first: start, last: end, lastBlock, foreignItems: items }))
     throw new Error(`heights ${start} to ${end} end with another block than the chain that this gateway follows`);
   return { rows: partition.files.reduce((sum, { rows }) => sum + rows, 0), items, leftOut };
+}
+
+/** Checks that the first block names the last one of a recorded partition before it. @throws Error when it does not. */
+async function checkContinues(
+  { start, end }: PartitionHeights,
+  { store, reader, signal }: Pick<ImportParts, "store" | "reader" | "signal">,
+): Promise<void> {
+  if (!reader.storedPartitions.heights().some(({ last }) => last === start - 1)) return;
+  const before = await lastBlockOf(store, start - 1, signal);
+  const from = store.from("blocks", [{ start, end: start }]);
+  const [[previous] = []] = await store.select(
+    `SELECT hex(previous_block) FROM ${from} WHERE height = ${start}`,
+    signal,
+  );
+  if (before === undefined || previous === undefined || previous === null || previous === "") return;
+  if (previous === before) return;
+  throw new Error(`heights ${start} to ${end} do not continue the block ${start - 1} that the store has`);
 }
 
 /** Puts the files of a partition into the folder of the store, and its record last. */

@@ -6,7 +6,8 @@
  * Source: docs/reference/columnar.md#files.
  * @module
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { createReadStream, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { isJsonArray, isJsonObject, type JsonValue, readJson } from "../lib/json.ts";
 import { replaceFile } from "../store/durable-file.ts";
@@ -274,7 +275,7 @@ export function writePartitionRecord(folder: string, partition: LoadedPartition)
 /** Heights of a partition, both inclusive. */
 export type PartitionHeights = Readonly<{ start: number; end: number }>;
 
-/** The partitions of a folder that have a record, by height. */
+/** The partitions of a folder that have a record, by height; of those that begin together, the largest first. */
 export function writtenPartitions(folder: string): PartitionHeights[] {
   const records = join(folder, "partitions");
   if (!existsSync(records)) return [];
@@ -283,7 +284,7 @@ export function writtenPartitions(folder: string): PartitionHeights[] {
       const heights = /^height=(\d+)-(\d+)\.json$/.exec(name);
       return heights === null ? [] : [{ start: Number(heights[1]), end: Number(heights[2]) }];
     })
-    .sort((a, b) => a.start - b.start);
+    .sort((a, b) => a.start - b.start || b.end - a.end);
 }
 
 /**
@@ -321,6 +322,56 @@ export function readFileRecord(file: JsonValue): ExportedFile | undefined {
   return { table, path, rows, bytes, sha256 };
 }
 
+/** Compares a file with its record. @returns The difference; undefined when there is none. */
+export async function compareFile(
+  folder: string,
+  { path, bytes, sha256 }: ExportedFile,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const hash = createHash("sha256");
+  let size = 0;
+  for await (const part of createReadStream(join(folder, path), { highWaterMark: 2 ** 20, signal })) {
+    hash.update(part);
+    size += part.length;
+  }
+  if (size !== bytes) return `${path} has ${size} bytes, its record states ${bytes}`;
+  return hash.digest("hex") === sha256 ? undefined : `${path} does not have the SHA-256 of its record`;
+}
+
+/**
+ * Removes a partition, if other partitions of the folder have all of its heights.
+ *
+ * The record is removed first: files without a record are not read.
+ */
+export function removeCovered(folder: string, { start, end }: PartitionHeights): void {
+  const others = writtenPartitions(folder).filter((other) => other.start !== start || other.end !== end);
+  if (areCovered({ start, end }, others)) removePartition(folder, { start, end });
+}
+
+/** Whether the partitions of a folder have all of these heights, with files of the sizes that their records state. */
+export function hasHeights(folder: string, heights: PartitionHeights): boolean {
+  const complete = writtenPartitions(folder).filter((each) =>
+    readPartitionFiles(folder, each)?.every(({ path, bytes }) => sizeOf(folder, path) === bytes),
+  );
+  return areCovered(heights, complete);
+}
+
+/** @param partitions - By height. */
+function areCovered({ start, end }: PartitionHeights, partitions: readonly PartitionHeights[]): boolean {
+  let next = start;
+  for (const partition of partitions) if (partition.start <= next) next = Math.max(next, partition.end + 1);
+  return next > end;
+}
+
+function sizeOf(folder: string, path: string): number | undefined {
+  return statSync(join(folder, path), { throwIfNoEntry: false })?.size;
+}
+
+function removePartition(folder: string, heights: PartitionHeights): void {
+  rmSync(recordPath({ folder, ...heights }), { force: true });
+  for (const table of exportTables) rmSync(join(folder, directoryOf(table, heights)), { recursive: true, force: true });
+}
+
 /** Removes the files of earlier runs: of this partition, and of smaller partitions within its heights. */
 function removeReplaced(request: PartitionRequest): void {
   const { folder, start, end, runId } = request;
@@ -334,9 +385,7 @@ function removeReplaced(request: PartitionRequest): void {
   for (const heights of writtenPartitions(folder)) {
     const isSame = heights.start === start && heights.end === end;
     if (isSame || heights.start < start || heights.end > end) continue;
-    for (const table of exportTables)
-      rmSync(join(folder, directoryOf(table, heights)), { recursive: true, force: true });
-    rmSync(recordPath({ folder, ...heights }));
+    removePartition(folder, heights);
   }
 }
 
@@ -346,7 +395,7 @@ function isWritten(request: PartitionRequest): boolean {
   if (!isJsonObject(record) || record["runId"] !== request.runId || !isJsonArray(record["files"])) return false;
   return record["files"].every((file) => {
     if (!isJsonObject(file) || typeof file["path"] !== "string") return false;
-    return statSync(join(request.folder, file["path"]), { throwIfNoEntry: false })?.size === file["bytes"];
+    return sizeOf(request.folder, file["path"]) === file["bytes"];
   });
 }
 

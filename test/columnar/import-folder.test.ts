@@ -3,17 +3,17 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { writeFileSync } from "node:fs";
-
+import { cpSync, writeFileSync } from "node:fs";
 import type { ColumnStore } from "../../src/columnar/column-store.ts";
 import { openDuckdbStore } from "../../src/columnar/duckdb-store.ts";
 import { type ImportProgress, importFolder } from "../../src/columnar/import-folder.ts";
 import { createMergedPages } from "../../src/columnar/merged-pages.ts";
+import { readPartition, writtenPartitions } from "../../src/columnar/partition.ts";
 import { allColumns, type PagePlan } from "../../src/store/index/index-types.ts";
 import { temporaryFolder } from "../store/folder.ts";
 import { type IndexFile, indexFile } from "../store/index/index-file.ts";
 import { newSeed } from "../support/seed.ts";
-import { type ExportedChain, exportedChain } from "./exported-chain.ts";
+import { type ExportedChain, exportedChain, rowsOfFiles } from "./exported-chain.ts";
 import { parquetFiles, readTable } from "./read-parquet.ts";
 
 const seed = newSeed();
@@ -65,6 +65,9 @@ async function itemsOf(folder: string) {
   const rows = (await readTable(folder, "transactions")).filter((row) => row["is_data_item"] === true);
   return rows.map((row) => [Number(row["height"]), text(row["id"]), text(row["owner_address"]), text(row["parent"])]);
 }
+
+const listedIds = async ({ reader }: IndexFile, store: ColumnStore): Promise<string[]> =>
+  (await createMergedPages(reader, store, () => signal).page(everything)).rows.map(({ id }) => id);
 
 describe(`an import into an empty index (seed ${seed})`, () => {
   test("lists every item of the export, with its block, and counts it", () =>
@@ -125,7 +128,107 @@ describe(`an import into an empty index (seed ${seed})`, () => {
     await store.close();
   });
 
-  test("rejects a folder without partitions, a damaged file, and heights that overlap", async () => {
+  test("of a grown export loads only the heights that the store does not have", async () => {
+    using grown = temporaryFolder();
+    // The chain has 18 blocks above its final ones: enough heights with any seed.
+    const cut = chain.end + 6;
+    const last = chain.end + 10;
+    await chain.exportTo(grown.path, { start: 103, end: 104 });
+    await chain.exportTo(grown.path, { start: 105, end: cut });
+    await withGateway(async ({ file, store, folder, import: run }) => {
+      await run();
+      // The last partition has more heights than before, a new one has lower ones, and the others are as they were.
+      await chain.exportTo(grown.path, { start: 105, end: last });
+      await chain.exportTo(grown.path, { start: 100, end: 102 });
+      const { partitions, rows, items } = await run();
+      const expected = await itemsOf(grown.path);
+      const heights = file.reader.storedPartitions.heights();
+      expect({ seed, heights }).toEqual({
+        seed,
+        heights: [
+          { first: 100, last: 102 },
+          { first: 103, last: 104 },
+          { first: 105, last: cut },
+          { first: cut + 1, last },
+        ],
+      });
+      expect(items).toBe(expected.filter(([height]) => Number(height) < 103 || Number(height) > cut).length);
+      expect([partitions, rows > 0]).toEqual([3, true]);
+      expect(await listedIds(file, store)).toEqual(expected.map(([, id]) => String(id)));
+      expect(file.reader.counts().storedItems).toBe(expected.length);
+      const added = await rowsOfFiles(readPartition(folder, { start: cut + 1, end: last }), "transactions");
+      const all = await rowsOfFiles(readPartition(grown.path, { start: 105, end: last }), "transactions");
+      expect(all).toEqual(expect.arrayContaining(added));
+      expect(await run()).toMatchObject({ partitions: 3, rows: 0, items: 0 });
+    }, grown.path);
+  });
+
+  test("of heights within and between recorded ones loads those between", async () => {
+    using some = temporaryFolder();
+    await chain.exportTo(some.path, { start: 102, end: 103 });
+    await chain.exportTo(some.path, { start: 106, end: 107 });
+    await withGateway(async ({ file, store, folder, import: run }) => {
+      await run();
+      using whole = temporaryFolder();
+      await chain.exportTo(whole.path, { start: 100, end: 109 });
+      const parts = { store, storeFolder: folder, libraryFolder: folder, reader: file.reader, index: file.writer };
+      await importFolder(whole.path, { ...parts, signal });
+      const heights = file.reader.storedPartitions.heights().map(({ first, last }) => [first, last]);
+      expect(heights).toEqual([
+        [100, 101],
+        [102, 103],
+        [104, 105],
+        [106, 107],
+        [108, 109],
+      ]);
+      expect(await listedIds(file, store)).toEqual((await itemsOf(whole.path)).map(([, id]) => String(id)));
+    }, some.path);
+  });
+
+  test("of the store's own folder, where a partition has grown, has each row once in its files", async () => {
+    using own = temporaryFolder();
+    const cut = chain.end - 4;
+    await chain.exportTo(own.path, { start: 100, end: cut });
+    using file = indexFile();
+    const store = await openDuckdbStore({ folder: own.path, libraryFolder: own.path });
+    const run = () =>
+      importFolder(own.path, {
+        ...{ store, storeFolder: own.path, libraryFolder: own.path },
+        ...{ reader: file.reader, index: file.writer, signal },
+      });
+    await run();
+    using grown = temporaryFolder();
+    await chain.exportTo(grown.path, { start: 100, end: chain.end });
+    const expected = await itemsOf(grown.path);
+    cpSync(grown.path, own.path, { recursive: true });
+    await run();
+    const written = [
+      { start: 100, end: cut },
+      { start: cut + 1, end: chain.end },
+    ];
+    expect(writtenPartitions(own.path)).toEqual(written);
+    expect(await itemsOf(own.path)).toEqual(expected);
+    expect(await listedIds(file, store)).toEqual(expected.map(([, id]) => String(id)));
+    await store.close();
+  });
+
+  test("rejects heights that do not continue the block before them", async () => {
+    using first = temporaryFolder();
+    using other = exportedChain(seed + 1, 150);
+    await chain.exportTo(first.path, { start: 100, end: 101 });
+    using second = temporaryFolder();
+    await other.exportTo(second.path, { start: 100, end: 103 });
+    await withGateway(async ({ file, store, folder, import: run }) => {
+      await run();
+      const parts = { store, storeFolder: folder, libraryFolder: folder, reader: file.reader, index: file.writer };
+      expect(await importFolder(second.path, { ...parts, signal }).catch(String)).toBe(
+        "Error: heights 102 to 103 do not continue the block 101 that the store has",
+      );
+      expect(file.reader.storedPartitions.heights()).toEqual([{ first: 100, last: 101 }]);
+    }, first.path);
+  });
+
+  test("rejects a folder without partitions, and a damaged file, also of a grown partition", async () => {
     using empty = temporaryFolder();
     await withGateway(async ({ import: run }) => {
       expect(await run().catch(String)).toBe(`Error: ${empty.path} has no exported partitions`);
@@ -142,22 +245,15 @@ describe(`an import into an empty index (seed ${seed})`, () => {
       expect(file.reader.storedPartitions.heights()).toEqual([]);
     }, damaged.path);
 
-    using other = temporaryFolder();
-    await chain.exportTo(other.path, { start: 105, end: 112 });
+    using part = temporaryFolder();
+    await chain.exportTo(part.path, { start: 100, end: 102 });
     await withGateway(async ({ file, store, folder, import: run }) => {
       await run();
-      const parts = {
-        store,
-        storeFolder: folder,
-        libraryFolder: folder,
-        reader: file.reader,
-        index: file.writer,
-        signal,
-      };
-      expect(await importFolder(other.path, parts).catch(String)).toBe(
-        "Error: heights 105 to 112 overlap with 100 to 109, which the store has; " +
-          `later heights can be imported from ${chain.end + 1} on`,
+      const parts = { store, storeFolder: folder, libraryFolder: folder, reader: file.reader, index: file.writer };
+      expect(await importFolder(damaged.path, { ...parts, signal }).catch(String)).toContain(
+        "does not have the SHA-256 of its record",
       );
-    });
+      expect(file.reader.storedPartitions.heights()).toEqual([{ first: 100, last: 102 }]);
+    }, part.path);
   });
 });

@@ -4,7 +4,7 @@
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdirSync, readdirSync, realpathSync, statfsSync } from "node:fs";
+import { cpSync, mkdirSync, readdirSync, readFileSync, realpathSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import { openDuckdbStore } from "../../src/columnar/duckdb-store.ts";
 import { createMergedPages } from "../../src/columnar/merged-pages.ts";
@@ -46,10 +46,10 @@ afterAll(async () => {
 });
 
 /** Runs a command, and kills it so long after its start. Milliseconds. */
-async function run(dataFolder: string, words: readonly string[], killAfterMs?: number) {
+async function run(dataFolder: string, words: readonly string[], killAfterMs?: number, environment = {}) {
   let timer: Timer | undefined;
   const ran = await runCairn(words, {
-    environment: { DATA_DIR: dataFolder, COLUMNAR_STORE: "duckdb" },
+    environment: { DATA_DIR: dataFolder, COLUMNAR_STORE: "duckdb", ...environment },
     cwd: place.path,
     onStart: (child) => {
       if (killAfterMs !== undefined) timer = setTimeout(() => child.kill("SIGKILL"), killAfterMs);
@@ -68,11 +68,18 @@ async function dataItemCount(): Promise<number> {
 
 const fetchWords = () => ["snapshot", "fetch", manifest, "--gateway", program.line.gateway];
 
+/** The sentence of a command that a full disk has ended. */
+const fullDisk = /^(cairn: )?(ENOSPC: no space left on device.*|.*database or disk is full.*)\n$/i;
+
+function incompleteFiles(folder: string): string[] {
+  const names = readdirSync(folder, { recursive: true, encoding: "utf8" });
+  return names.filter((name) => name.endsWith(".part"));
+}
+
 /** Every item of the export is listed once, and no file is incomplete. */
 async function expectAll(data: string): Promise<void> {
   const folder = realpathSync(join(data, "columnar"));
-  const names = readdirSync(folder, { recursive: true, encoding: "utf8" });
-  expect({ seed, parts: names.filter((name) => name.endsWith(".part")) }).toEqual({ seed, parts: [] });
+  expect({ seed, parts: incompleteFiles(folder) }).toEqual({ seed, parts: [] });
   const reader = openIndexReader(join(data, "index.sqlite"));
   const store = await openDuckdbStore({ folder, libraryFolder: place.path });
   const { signal } = new AbortController();
@@ -139,7 +146,8 @@ test.skipIf(!canMount()).each([0.3, 0.7, 0.9])(
     await withDisk(disk, Math.floor(needed * share), async () => {
       const { code, out, err } = await run(disk, fetchWords());
       expect([code, out]).toEqual([1, ""]);
-      expect(err).toMatch(/^(cairn: )?(ENOSPC: no space left on device.*|.*database or disk is full.*)\n$/i);
+      expect(err).toMatch(fullDisk);
+      expect(incompleteFiles(disk)).toEqual([]);
       enlargeDisk(disk);
       expect(await run(disk, fetchWords())).toMatchObject({ code: 0, err: "" });
       await expectAll(disk);
@@ -147,3 +155,48 @@ test.skipIf(!canMount()).each([0.3, 0.7, 0.9])(
   },
   60_000,
 );
+
+test.skipIf(!canMount()).each([0, 0.3, 0.6, 0.9])(
+  "a publish from a disk with %d times the free space that it needs fails in one sentence, and is continued",
+  async (share) => {
+    const disk = join(place.path, "disk");
+    const folder = join(disk, "history");
+    const words = ["snapshot", "publish", folder, "--to", program.line.upload, "--yes", "--json"];
+    // The description and the receipts are written to the disk; the export is there already.
+    const publish = () => run(program.folder, words, undefined, { XDG_STATE_HOME: disk });
+    const used = () => {
+      const { blocks, bfree, bsize } = statfsSync(disk);
+      return ((blocks - bfree) * bsize) / 1_024;
+    };
+    let before = 0;
+    let needed = 0;
+    await withDisk(disk, 200_000, async () => {
+      copyExport(folder);
+      before = used();
+      expect(await publish()).toMatchObject({ code: 0, err: "" });
+      needed = used() - before;
+    });
+    await withDisk(disk, before + Math.floor(needed * share), async () => {
+      copyExport(folder);
+      const { code, out, err } = await publish();
+      expect({ code, out, err }).toEqual({ code: 1, out: "", err: expect.stringMatching(fullDisk) });
+      expect(incompleteFiles(disk)).toEqual([]);
+      enlargeDisk(disk);
+      const published = await publish();
+      expect(published).toMatchObject({ code: 0, err: "" });
+      const { paths } = await (
+        await fetch(`${program.line.gateway}/raw/${JSON.parse(published.out).manifest.id}`)
+      ).json();
+      const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+      expect(Object.keys(paths)).toBeArrayOfSize(files.length);
+      const description = await fetch(`${program.line.gateway}/raw/${paths["snapshot.json"].id}`);
+      expect(await description.text()).toBe(readFileSync(join(folder, "snapshot.json"), "utf8"));
+    });
+  },
+  60_000,
+);
+
+/** Copies the export, without the description that an earlier publish has written. */
+function copyExport(folder: string): void {
+  cpSync(history, folder, { recursive: true, filter: (path) => !path.endsWith("snapshot.json") });
+}

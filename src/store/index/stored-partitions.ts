@@ -81,6 +81,8 @@ export function createStoredPartitions(db: Database, counts: Counts): StoredPart
 export type StoredPartitionReads = Readonly<{
   /** Heights that queries read from the columnar store, in order. */
   heights: () => readonly StoredHeights[];
+  /** Heights of all partitions as they were loaded, in order: no other partition can have one of them. */
+  loadedHeights: () => readonly StoredHeights[];
   /** The first height above all partitions; 0 without one. */
   nextHeight: () => number;
   /** Whether a row of the store is listed: not when the index has the row, or the id has a lower place. */
@@ -98,6 +100,10 @@ export function createStoredPartitionReads(db: Database, ids: IdPlaces): StoredP
     db,
     "SELECT first, last FROM stored_partitions WHERE first <= last ORDER BY first",
   );
+  const loaded = prepareQuery<StoredHeights>(
+    db,
+    "SELECT first, written_last AS last FROM stored_partitions ORDER BY first",
+  );
   const end = prepareQuery<{ last: number | null }>(db, "SELECT max(written_last) AS last FROM stored_partitions");
   const unsettled = prepareQuery<{ n: number }>(
     db,
@@ -106,6 +112,7 @@ export function createStoredPartitionReads(db: Database, ids: IdPlaces): StoredP
   );
   return {
     heights: () => heights.all(),
+    loadedHeights: () => loaded.all(),
     nextHeight: () => (end.get()?.last ?? -1) + 1,
     isListed: (id, place) => {
       const bytes = idBytes(id);
