@@ -144,10 +144,14 @@ export function makeReceiptKey(folder: string, modulusLength: 2_048 | 4_096 = 2_
   return file;
 }
 
-/** Files below a folder of uploads, and their sizes. */
+/** Files below a folder of uploads, and their sizes. A file that is removed meanwhile is left out. */
 export function filesIn(folder: string): Record<string, number> {
   if (!existsSync(folder)) return {};
   const names = readdirSync(folder, { recursive: true, encoding: "utf8" });
-  const files = names.filter((name) => statSync(join(folder, name)).isFile());
-  return Object.fromEntries(files.map((name) => [name, statSync(join(folder, name)).size]));
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const found = statSync(join(folder, name), { throwIfNoEntry: false });
+      return found?.isFile() ? [[name, found.size]] : [];
+    }),
+  );
 }
