@@ -10,12 +10,14 @@ export type Load = Readonly<{
   paths: readonly string[];
   /** Size of each body. Bytes. */
   bodyBytes: number;
+  /** Requests ranges of `bodyBytes` in a hundred places of bodies of this size; absent: complete bodies. Bytes. */
+  rangesOf?: number;
   connections: number;
   /** Number of requests over all connections. */
   requests: number;
 }>;
 
-/** Runs a load; rejects when a response is not 200 or has the wrong length. */
+/** Runs a load; rejects when a response is not 200 or 206, or has the wrong length. */
 export async function runLoad(load: Load): Promise<void> {
   let left = load.requests;
   let next = 0;
@@ -35,6 +37,7 @@ type Progress = { head: Buffer; left: number | undefined };
 async function runConnection(load: Load, take: () => string | undefined): Promise<void> {
   const done = Promise.withResolvers<void>();
   const progress: Progress = { head: Buffer.alloc(0), left: undefined };
+  let asked = 0;
   const ask = (socket: Bun.Socket) => {
     const path = take();
     if (path === undefined) {
@@ -42,9 +45,11 @@ async function runConnection(load: Load, take: () => string | undefined): Promis
       socket.end();
       return;
     }
+    asked += 1;
     progress.head = Buffer.alloc(0);
     progress.left = undefined;
-    socket.write(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${load.port}\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n`);
+    const head = `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${load.port}\r\nUser-Agent: bench\r\nAccept: */*\r\n`;
+    socket.write(`${head}${rangeHeader(load, asked)}\r\n`);
   };
   await Bun.connect({
     hostname: "127.0.0.1",
@@ -66,6 +71,15 @@ async function runConnection(load: Load, take: () => string | undefined): Promis
   await done.promise;
 }
 
+/** Ranges begin in a hundred places, so that they are hot in any cache. */
+const rangePlaces = 100;
+
+function rangeHeader({ rangesOf, bodyBytes }: Load, asked: number): string {
+  if (rangesOf === undefined) return "";
+  const start = (asked % rangePlaces) * Math.floor((rangesOf - bodyBytes) / rangePlaces);
+  return `Range: bytes=${start}-${start + bodyBytes - 1}\r\n`;
+}
+
 /** Processes received bytes; true when the response is complete. */
 function readResponse(progress: Progress, bytes: Buffer, bodyBytes: number): boolean {
   if (progress.left !== undefined) progress.left -= bytes.length;
@@ -75,7 +89,7 @@ function readResponse(progress: Progress, bytes: Buffer, bodyBytes: number): boo
     if (headEnd === -1) return false;
     const head = progress.head.subarray(0, headEnd).toString("latin1");
     const length = Number(/content-length: (\d+)/i.exec(head)?.[1]);
-    if (!head.startsWith("HTTP/1.1 200") || length !== bodyBytes) throw new Error(`a wrong response: ${head}`);
+    if (!/^HTTP\/1\.1 20[06] /.test(head) || length !== bodyBytes) throw new Error(`a wrong response: ${head}`);
     progress.left = length - (progress.head.length - headEnd - 4);
   }
   if (progress.left < 0) throw new Error("a response was longer than its Content-Length");

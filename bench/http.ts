@@ -24,6 +24,8 @@ type Case = Readonly<{
   requests: Readonly<Record<BenchSize, number>>;
   measure: "CPU a request" | "throughput";
   target: string;
+  /** Size of the bodies of which ranges of `bytes` are requested. */
+  rangesOf?: number;
 }>;
 
 const cases: readonly Case[] = [
@@ -32,9 +34,12 @@ const cases: readonly Case[] = [
   body("256 KiB", 2 ** 18, 200, 8, 8_000, "CPU a request", "≤ 0.7"),
   body("1 MiB", 2 ** 20, 100, 8, 3_000, "throughput", "≥ 1.1"),
   body("100 MiB", 100 * 2 ** 20, 2, 4, 40, "throughput", "≥ 1.1"),
+  range("1 KiB of 100 MiB", 2 ** 10, 16, 40_000, "≤ 2"),
+  range("1 MiB of 100 MiB", 2 ** 20, 8, 3_000, "≤ 1"),
 ];
 
-const casesOf = (size: BenchSize) => cases.filter(({ bytes }) => size === "large" || bytes <= 2 ** 20);
+const casesOf = (size: BenchSize) =>
+  cases.filter(({ bytes, rangesOf = bytes }) => size === "large" || rangesOf <= 2 ** 20);
 
 const rounds: Readonly<Record<BenchSize, number>> = { small: 1, large: 5 };
 
@@ -75,15 +80,22 @@ function body(
   return { name, bytes, bodies, connections, requests: { small, large }, measure, target };
 }
 
+function range(name: string, bytes: number, connections: number, large: number, target: string): Case {
+  const requests = { small: 4, large };
+  const rangesOf = 100 * 2 ** 20;
+  return { name: `range ${name}`, bytes, bodies: 1, connections, requests, measure: "CPU a request", target, rangesOf };
+}
+
 async function measureCase(
-  { name, bytes, connections, requests, measure, target }: Case,
+  { name, bytes, connections, requests, measure, target, rangesOf }: Case,
   size: BenchSize,
   ids: readonly string[],
   cairn: Served,
   nginx: Served,
 ): Promise<BenchRow> {
   const run = async ({ port, pid, pathOf }: Served) => {
-    const load = { port, paths: ids.map(pathOf), bodyBytes: bytes, connections, requests: requests[size] };
+    const common = { port, paths: ids.map(pathOf), bodyBytes: bytes, connections, requests: requests[size] };
+    const load = rangesOf === undefined ? common : { ...common, rangesOf };
     const [cpuBefore, startedAt] = [cpuSeconds(pid), performance.now()];
     await runLoad(load);
     const seconds = (performance.now() - startedAt) / 1_000;
@@ -114,11 +126,11 @@ async function measureCase(
 function writeBodies(folder: string, size: BenchSize): ReadonlyMap<string, readonly string[]> {
   mkdirSync(join(folder, "bodies"));
   return new Map(
-    casesOf(size).map(({ name, bytes, bodies }) => {
+    casesOf(size).map(({ name, bytes, bodies, rangesOf = bytes }) => {
       const count = size === "small" ? Math.min(2, bodies) : bodies;
       const ids = Array.from({ length: count }, (_, index) => {
         const id = idFromBytes(new Bun.CryptoHasher("sha256").update(`${name} ${index}`).digest());
-        writeFileSync(join(folder, "bodies", id), Buffer.alloc(bytes, index + 1));
+        writeFileSync(join(folder, "bodies", id), Buffer.alloc(rangesOf, index + 1));
         return id;
       });
       return [name, ids] as const;

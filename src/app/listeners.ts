@@ -64,7 +64,7 @@ export function listenForGateway(
     port: config.GATEWAY_PORT,
     certificate,
     app: gateway.app,
-    hit: gateway.hit,
+    cachedResponse: gateway.hit,
     pathOf: gateway.pathOf,
     bodyBytesMax: Math.max(bodyBytesMax, ...mounted),
     isTrustedProxy: proxyTest(config.TRUSTED_PROXIES),

@@ -9,6 +9,17 @@ import type { ByteSpan } from "../lib/range.ts";
 import type { Release } from "../lib/semaphore.ts";
 import type { RootSpec } from "../store/root-spec.ts";
 
+/** A file, and the byte in it at which a span of content begins. */
+type ContentFile = Readonly<{ path: string; start: number }>;
+
+/** Verified content, at once; undefined where it is not at hand, and while the block list has rules. */
+export type HotContent = Readonly<{
+  /** A span of at most 16 KiB that is in memory. */
+  bytes: (span: ByteSpan) => Uint8Array | undefined;
+  /** The file that has a span from byte `start` on, as {@link OpenContent.file}. */
+  file: (span: ByteSpan) => ContentFile | undefined;
+}>;
+
 /** An id's content, found but not yet read. Spans are bytes of the content, half-open, and within it. */
 export type OpenContent = Readonly<{
   id: Id;
@@ -56,14 +67,16 @@ export type OpenContent = Readonly<{
   inspect: (span: ByteSpan, signal: AbortSignal) => AsyncIterable<Uint8Array>;
   /** Gives a span of at most `contentBufferBytesMax` whole. Rejects as `read` throws. */
   bytes: (span: ByteSpan, signal: AbortSignal) => Promise<Uint8Array>;
+  /** What can be sent at once; absent for content that is not in the disk cache. */
+  hot?: HotContent;
   /** Gives the item's header, of content that was uploaded and is in no block. Rejects as `read` throws. */
   header?: () => Promise<Uint8Array>;
   /**
-   * Returns a file and the byte in it at which a span begins, when all of the span is on this disk and was checked. The
-   * caller opens the file within 5 s. Undefined: use `read` or `bytes`.
+   * Returns the file of a span, when all of the span is on this disk and was checked. The caller opens the file within
+   * 5 s. Undefined: use `read` or `bytes`.
    * Rejects with Failure `blocked`.
    */
-  file: (span: ByteSpan, signal: AbortSignal) => Promise<Readonly<{ path: string; start: number }> | undefined>;
+  file: (span: ByteSpan, signal: AbortSignal) => Promise<ContentFile | undefined>;
 }>;
 
 /** Fetches a span to this disk where it can be stored, so that reading it afterwards waits for no source. */

@@ -15,7 +15,7 @@ import { isAbsence } from "./bodies.ts";
 import type { Found } from "./elsewhere.ts";
 import type { Fill } from "./fill.ts";
 import type { FoundItem } from "./find-item.ts";
-import type { OpenContent } from "./open-content.ts";
+import type { HotContent, OpenContent } from "./open-content.ts";
 import { type ReadParts, readSpan, readWhole } from "./root-reads.ts";
 import { type BeginWhole, beginItem, beginRoot, createLearning, type ItemWholeParts } from "./whole.ts";
 
@@ -36,7 +36,10 @@ export const contentBufferBytesMax = 256 * 2 ** 20;
 const learntBytesMax = 64 * 2 ** 20;
 
 /** A slice of a root's data, and what is known of it. */
-type Slice = Omit<OpenContent, "check" | "cached" | "fetched" | "read" | "inspect" | "bytes" | "file" | "root"> &
+type Slice = Omit<
+  OpenContent,
+  "check" | "cached" | "fetched" | "hot" | "read" | "inspect" | "bytes" | "file" | "root"
+> &
   Readonly<{
     root: RootSpec;
     place: Place | undefined; // where the index has it, or its root
@@ -188,6 +191,7 @@ function openSlice(given: OpenParts, slice: Slice): OpenContent {
     check: mayLeave,
     cached: (span) => extents.present(root, rootSpan(span)),
     fetched,
+    hot: hotContent(parts, root, rootSpan),
     read,
     inspect: (span, signal) => readSpan(parts, root, rootSpan(span), signal),
     async bytes(span, signal) {
@@ -204,6 +208,18 @@ function openSlice(given: OpenParts, slice: Slice): OpenContent {
       const isAll = span.end - span.start === size && size <= learntBytesMax;
       if (isAll && beginWhole !== undefined && learning.digest() === undefined) await learning.readAll(signal);
       const path = await extents.file(root, within);
+      return path === undefined ? undefined : { path, start: within.start };
+    },
+  };
+}
+
+/** What can be sent at once. Nothing while any id or hash is blocked: the checks of a span may read the index. */
+function hotContent({ extents, guard }: OpenParts, root: RootSpec, rootSpan: (span: ByteSpan) => ByteSpan): HotContent {
+  return {
+    bytes: (span) => (guard.isActive() ? undefined : extents.hot(root, rootSpan(span))),
+    file(span) {
+      const within = rootSpan(span);
+      const path = guard.isActive() ? undefined : extents.hotFile(root, within);
       return path === undefined ? undefined : { path, start: within.start };
     },
   };

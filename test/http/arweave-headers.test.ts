@@ -19,7 +19,7 @@ import {
   setArweaveHeaders,
 } from "../../src/http/gateway/content-headers.ts";
 import { createContentFinder } from "../../src/http/gateway/content-sender.ts";
-import { createResponseCache } from "../../src/http/gateway/response-cache.ts";
+import { createResponseCache, createResponseCaches } from "../../src/http/gateway/response-cache.ts";
 import { chunkPosts, ecdsa, post, rsa, statedOf } from "../dev/devnet/support.ts";
 import { header, type WireResponse, wire } from "../support/gateway-server.ts";
 import { createMemoryContent } from "../support/memory-content.ts";
@@ -285,6 +285,7 @@ test("X-Cache is MISS when reading what was signed brought the content here", as
         return noTags;
       },
       responseCache: createResponseCache(1_000_000, Date.now),
+      onDisk: createResponseCaches(1_000_000, Date.now).onDisk,
       clock: Date.now,
     });
     const found = await finder.find({

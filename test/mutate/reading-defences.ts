@@ -203,7 +203,7 @@ export const readingDefences: readonly Defence[] = [
     threat: "X1",
     name: "the same from memory",
     file: "src/http/gateway/content-routes.ts",
-    text: "if (isolates && leavesSharedHost(isolation, readFetchMetadata(request.headers))) return undefined;",
+    text: "if (isolates && leavesSharedHost(isolation, readFetchMetadata(headers))) return undefined;",
     instead: "",
     tests: ["test/http/isolation.test.ts", "test/http/content.test.ts"],
   },

@@ -9,7 +9,7 @@
  * @module
  */
 import { createHash } from "node:crypto";
-import { beginComposing, bringToDisk, type OpenContent } from "../../content/open-content.ts";
+import { beginComposing, bringToDisk, type HotContent, type OpenContent } from "../../content/open-content.ts";
 import { Failure, failures } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
 import type { Composing } from "../../lib/event-loop.ts";
@@ -20,6 +20,7 @@ import { unknownType } from "../header-values.ts";
 import { composingOf, type RequestContext } from "../request-context.ts";
 import { type HeldMemory, jsonResponse, withHeldMemory } from "../responses.ts";
 import { notModifiedHeaders, partHeaders, unsatisfiableHeaders } from "./content-headers.ts";
+import type { DiskHit } from "./response-cache.ts";
 
 export type ContentRequest = Readonly<{
   headOnly: boolean;
@@ -89,6 +90,40 @@ export async function contentResponse(
     return await send(content, 206, headers, only.end - only.start, request.headOnly, read);
   }
   return await sendSpans(content, headers, tag, meaning.spans, request.headOnly, reading);
+}
+
+/** Limit of a range from memory: it fits in the send buffer of a socket, so no slow client holds it here. */
+const hotBytesMax = 16 * 2 ** 10;
+
+/**
+ * The response to a GET for content in the disk cache, at once, if its bytes are in memory, or in a file that was
+ * verified and has not changed since; otherwise undefined: {@link contentResponse} reads them.
+ *
+ * @param range - The Range header, which no If-Range accompanies.
+ */
+export function responseFromDisk({ size, headers, hot }: DiskHit, range: string | null): Response | undefined {
+  if (range === null)
+    return size < fileBytesMin ? undefined : fileResponse(hot, { start: 0, end: size }, 200, headers.whole);
+  const meaning = readRange(range, size);
+  const [span, ...others] = meaning.kind === "spans" ? meaning.spans : [];
+  if (span === undefined || others.length > 0) return undefined;
+  const length = span.end - span.start;
+  const sent = () => {
+    const part = new Headers(headers.part);
+    part.set("Content-Range", contentRange(span, size));
+    return part;
+  };
+  if (length >= fileBytesMin) return fileResponse(hot, span, 206, sent());
+  const bytes = length <= hotBytesMax ? hot.bytes(span) : undefined;
+  return bytes === undefined ? undefined : new Response(viewOf(bytes), { status: 206, headers: sent() });
+}
+
+function fileResponse(hot: HotContent, span: ByteSpan, status: number, headers: Headers): Response | undefined {
+  const file = hot.file(span);
+  if (file === undefined) return undefined;
+  const size = span.end - span.start;
+  const body = Bun.file(file.path).slice(file.start, file.start + size);
+  return withHeldMemory(new Response(body, { status, headers }), size, { kind: "file", bytes: size });
 }
 
 function spansOf(meaning: RangeMeaning, size: number): readonly ByteSpan[] {

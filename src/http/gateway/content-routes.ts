@@ -31,6 +31,7 @@ import { codeResponse, withBodySize } from "../responses.ts";
 import { describedAs } from "../route-schema.ts";
 import { type Apex, type ContentPath, type NamedPath, readContentAddress } from "./content-address.ts";
 import { type ContentPolicy, sandboxClosed, sandboxWithScripts } from "./content-headers.ts";
+import { responseFromDisk } from "./content-response.ts";
 import { type ContentSender, createContentFinder, createContentSender, queryPart } from "./content-sender.ts";
 import { createNamedContent, type NotFoundPage } from "./named-content.ts";
 import { entityTagHeader, pathParameters, rangeHeader } from "./parameters.ts";
@@ -42,7 +43,7 @@ export type ContentRoutesOptions = Readonly<{
   itemPlaceOf: (id: Id) => ItemPlace | undefined;
   /** Finds what was signed with content, for headers; undefined where those are switched off. */
   signedContentOf: FindSignedContent | undefined;
-  memory: Pick<ResponseCaches, "get" | "bodies">;
+  memory: Pick<ResponseCaches, "get" | "bodies" | "onDisk">;
   hosts: Hosts;
   isolation: IsolationRules;
   /** Scheme of redirects to an id's own host; absent follows the request. */
@@ -73,7 +74,7 @@ const methods = "GET, HEAD, OPTIONS";
 export function createContentRoutes(options: ContentRoutesOptions): ContentRoutes {
   const { memory, hosts, isolation, apex } = options;
   const { coldBufferBytes, names, notFoundPage } = options;
-  const finder = createContentFinder({ ...options, responseCache: memory.bodies });
+  const finder = createContentFinder({ ...options, responseCache: memory.bodies, onDisk: memory.onDisk });
   const sender = createContentSender({ finder, coldBufferBytes, note: options.note });
   const named = createNamedContent({ names, sender, notFoundPage });
   const isolates = isolation.mode !== "off" && isolation.hasRootHost;
@@ -119,10 +120,23 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
     const hostStart = url.indexOf("//") + 2;
     const pathStart = url.indexOf("/", hostStart);
     const host = hosts.meaningOf(url.slice(hostStart, pathStart));
-    const found = memory.get(url.slice(host.kind === "shared" ? pathStart : hostStart));
-    if (found === undefined || !isPlain(request.headers)) return undefined;
-    if (isolates && leavesSharedHost(isolation, readFetchMetadata(request.headers))) return undefined;
-    return withBodySize(new Response(found.body, { headers: found.headers }), found.body);
+    const address = url.slice(host.kind === "shared" ? pathStart : hostStart);
+    const { headers } = request;
+    const range = headers.get("range");
+    const respond = range === null ? (fromMemory(address) ?? fromDisk(address, range)) : fromDisk(address, range);
+    if (respond === undefined || !isPlain(headers)) return undefined;
+    if (isolates && leavesSharedHost(isolation, readFetchMetadata(headers))) return undefined;
+    return respond();
+  };
+
+  const fromMemory = (address: string) => {
+    const found = memory.get(address);
+    return found && (() => withBodySize(new Response(found.body, { headers: found.headers }), found.body));
+  };
+
+  const fromDisk = (address: string, range: string | null) => {
+    const found = memory.onDisk.get(address);
+    return found && (() => noted(responseFromDisk(found, range), options.note));
   };
 
   const routes = new Elysia({ strictPath: true })
@@ -132,6 +146,11 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
     })
     .all("/*", ({ request }) => serve(request), { parse: "none", detail: contentDetail });
   return { hit, sender, routes };
+}
+
+function noted(response: Response | undefined, note: ContentRoutesOptions["note"]): Response | undefined {
+  if (response !== undefined) note?.(response);
+  return response;
 }
 
 const content: Responses = {
@@ -167,17 +186,17 @@ const contentDetail = describedAs(
   contentPath("HEAD", "/raw/:txId", "Headers of content as it is"),
 );
 
-/** Request headers that may change the response from the whole body. */
+/** Request headers that may change the response from the body, or from its range. */
 const headersThatMatter = [
-  "range",
   "if-none-match",
   "if-match",
+  "if-range",
   "x-request-id",
   "x-ar-io-hops",
   "service-worker",
 ] as const;
 
-/** Whether the request is for the whole body, so that a cached response can be used unchanged. */
+/** Whether no header of a request changes the response, so that a cached one can be used unchanged. */
 function isPlain(headers: Headers): boolean {
   for (const name of headersThatMatter) if (headers.has(name)) return false;
   return true;

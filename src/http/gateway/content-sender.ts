@@ -21,10 +21,11 @@ import {
   type ContentPolicy,
   changingMaxAgeSeconds,
   contentHeaders,
+  partHeaders,
   setArweaveHeaders,
 } from "./content-headers.ts";
 import { type ContentRequest, contentResponse, type ReadableContent, readContentRequest } from "./content-response.ts";
-import { type Hit, hitBytesMax, type ResponseCache } from "./response-cache.ts";
+import { type DiskHit, type Hit, hitBytesMax, type ResponseCache } from "./response-cache.ts";
 
 export type Found =
   | Readonly<{ kind: "folder" }>
@@ -56,6 +57,7 @@ export type ContentFinderOptions = Readonly<{
   /** Finds the signed fields of content for headers; undefined when these headers are disabled. */
   signedContentOf: FindSignedContent | undefined;
   responseCache: ResponseCache;
+  onDisk: ResponseCache<DiskHit>;
   clock: Clock;
 }>;
 
@@ -75,7 +77,7 @@ type ResponseConditions = Readonly<{
 }>;
 
 export function createContentFinder(options: ContentFinderOptions): ContentFinder {
-  const { responseCache, clock } = options;
+  const { responseCache, onDisk, clock } = options;
 
   const headersOf = (
     content: OpenContent,
@@ -110,11 +112,8 @@ export function createContentFinder(options: ContentFinderOptions): ContentFinde
     const hit: Hit = {
       body,
       headers: headersOf(content, digest, true, about),
-      dependsOn: about.manifestId === undefined ? [content.id] : [content.id, about.manifestId],
-      goodUntil:
-        content.stable && content.verified && about.isPathVerified
-          ? Number.POSITIVE_INFINITY
-          : clock() + changeableTtlMs,
+      dependsOn: dependenciesOf(content, about),
+      goodUntil: isFinal(content, about) ? Number.POSITIVE_INFINITY : clock() + changeableTtlMs,
     };
     // Content that was blocked or changed meanwhile must not be cached in its old state.
     responseCache.put(request.key, hit, since);
@@ -139,9 +138,37 @@ export function createContentFinder(options: ContentFinderOptions): ContentFinde
       const { policy } = request;
       const about = { fallback, manifestId, isPathVerified, cacheLifetime, policy, signed, wasCached };
       if (request.wantsWhole && content.size <= hitBytesMax) return await remember(content, about, request, since);
-      return { kind: "content", content, headers: headersOf(content, content.digest, wasCached, about) };
+      const headers = headersOf(content, content.digest, wasCached, about);
+      const hit = wasCached ? diskHit(content, headers, about, clock) : undefined;
+      if (hit !== undefined) onDisk.put(request.key, hit, since);
+      return { kind: "content", content, headers };
     },
   };
+}
+
+/** Content on this disk, so that it is sent again without another look-up. */
+function diskHit(content: OpenContent, whole: Headers, about: ResponseConditions, clock: Clock): DiskHit | undefined {
+  const { size, digest, hot } = content;
+  // A digest that is learnt later must appear in the headers.
+  const isComplete = digest !== undefined && isFinal(content, about);
+  return (
+    hot && {
+      size,
+      hot,
+      headers: { whole, part: partHeaders(whole) },
+      dependsOn: dependenciesOf(content, about),
+      goodUntil: isComplete ? Number.POSITIVE_INFINITY : clock() + changeableTtlMs,
+    }
+  );
+}
+
+function dependenciesOf({ id }: Pick<OpenContent, "id">, { manifestId }: ResponseConditions): readonly Id[] {
+  return manifestId === undefined ? [id] : [id, manifestId];
+}
+
+/** Whether neither the content nor the path to it can change. */
+function isFinal({ stable, verified }: Pick<OpenContent, "stable" | "verified">, about: ResponseConditions): boolean {
+  return stable && verified && about.isPathVerified;
 }
 
 async function resolve({ resolver, content }: ContentFinderOptions, request: FindRequest) {

@@ -9,29 +9,45 @@
  */
 import { LRUCache } from "lru-cache";
 import type { Id } from "../../arweave/id.ts";
+import type { HotContent } from "../../content/open-content.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { arweaveHeaderBytes } from "./content-headers.ts";
 
-export type Hit = Readonly<{
-  /**
-   * A Blob, because the runtime shares its bytes among responses; it copies a Uint8Array for each (15 µs for 256 KiB).
-   */
-  body: Blob;
-  /** Of the whole response, without its length. */
-  headers: Headers;
+/** What every entry has. */
+type Entry = Readonly<{
   /** The content, and the manifest through which it was found. */
   dependsOn: readonly Id[];
   /** Expiry of content whose state may change. Milliseconds since the epoch. */
   goodUntil: number;
 }>;
 
-export type ResponseCache = Readonly<{
-  get: (address: string) => Hit | undefined;
+export type Hit = Entry &
+  Readonly<{
+    /**
+     * A Blob, because the runtime shares its bytes among responses; it copies a Uint8Array for each (15 µs for
+     * 256 KiB).
+     */
+    body: Blob;
+    /** Of the whole response, without its length. */
+    headers: Headers;
+  }>;
+
+/** Content in the disk cache that is too large for this one, or of which ranges are requested. */
+export type DiskHit = Entry &
+  Readonly<{
+    size: number;
+    /** Of the whole response, and of one with a range, without its length and `Content-Range`. */
+    headers: Readonly<{ whole: Headers; part: Headers }>;
+    hot: HotContent;
+  }>;
+
+export type ResponseCache<Cached extends Entry = Hit> = Readonly<{
+  get: (address: string) => Cached | undefined;
   /**
    * Caches a response, unless its content was invalidated since the response began.
    * @param since - The `moment` before the first read of the data behind the response.
    */
-  put: (address: string, hit: Hit, since: number) => void;
+  put: (address: string, hit: Cached, since: number) => void;
   /** Leaves behind what depends on an id, and what is under way. */
   forget: (id: Id) => void;
   clear: () => void;
@@ -53,18 +69,28 @@ const entryBytes = 2_048;
 const forgottenMax = 50_000;
 
 /**
- * Creates an empty cache.
+ * Creates an empty cache of small bodies.
  *
  * @param bytesMax - Total size, bytes; 0 disables the cache.
  * @param bodyBytesMax - The largest body in it.
  */
 export function createResponseCache(bytesMax: number, clock: Clock, bodyBytesMax = hitBytesMax): ResponseCache {
+  return createCache<Hit>(bytesMax, clock, ({ body, headers }) =>
+    body.size > bodyBytesMax ? undefined : body.size + arweaveHeaderBytes(headers),
+  );
+}
+
+/** @param sizeOf - Bytes of an entry beside `entryBytes`; undefined: it is too large. */
+function createCache<Cached extends Entry>(
+  bytesMax: number,
+  clock: Clock,
+  sizeOf: (hit: Cached) => number | undefined,
+): ResponseCache<Cached> {
   const byId = new Map<Id, Set<string>>();
   const forgotten = createForgotten();
-  const entries = new LRUCache<string, Hit>({
+  const entries = new LRUCache<string, Cached>({
     maxSize: Math.max(1, bytesMax),
-    sizeCalculation: ({ body, headers }, address) =>
-      body.size + 2 * address.length + entryBytes + arweaveHeaderBytes(headers),
+    sizeCalculation: (hit, address) => (sizeOf(hit) ?? 0) + 2 * address.length + entryBytes,
     dispose: ({ dependsOn }, address) => {
       for (const id of dependsOn) unlink(byId, id, address);
     },
@@ -75,7 +101,7 @@ export function createResponseCache(bytesMax: number, clock: Clock, bodyBytesMax
       return hit !== undefined && hit.goodUntil > clock() ? hit : undefined;
     },
     put: (address, hit, since) => {
-      if (hit.body.size > bodyBytesMax || hit.dependsOn.some((id) => forgotten.isAfter(since, id))) return;
+      if (sizeOf(hit) === undefined || hit.dependsOn.some((id) => forgotten.isAfter(since, id))) return;
       entries.set(address, hit);
       if (entries.has(address)) for (const id of hit.dependsOn) link(byId, id, address);
     },
@@ -93,13 +119,15 @@ export function createResponseCache(bytesMax: number, clock: Clock, bodyBytesMax
   };
 }
 
-/** Two separate caches, so that sequential reads of chunks do not evict frequent content. */
+/** Separate caches, so that sequential reads of chunks do not evict frequent content. */
 export type ResponseCaches = Readonly<{
   /** Content by its address. */
   bodies: ResponseCache;
+  /** Content in the disk cache, by its address. */
+  onDisk: ResponseCache<DiskHit>;
   /** Responses of `/chunk` by their path. */
   chunks: ResponseCache;
-  /** Both, by address. */
+  /** Bodies and chunks, by address. */
   get: ResponseCache["get"];
   forget: ResponseCache["forget"];
   clear: ResponseCache["clear"];
@@ -113,21 +141,30 @@ const chunkResponseBytesMax = 512 * 2 ** 10;
 /** Of all memory, chunks get one part in so many. */
 const chunkShare = 8;
 
+/** For headers of about 1,500 contents on disk. */
+const onDiskBytesMax = 8 * 2 ** 20;
+
 /** Creates empty caches of at most `bytesMax` bytes together. */
 export function createResponseCaches(bytesMax: number, clock: Clock): ResponseCaches {
   const chunkBytes = Math.floor(bytesMax / chunkShare);
   const bodies = createResponseCache(bytesMax - chunkBytes, clock);
   const chunks = createResponseCache(chunkBytes, clock, chunkResponseBytesMax);
-  const both = [bodies, chunks] as const;
+  const onDisk = createCache<DiskHit>(
+    onDiskBytesMax,
+    clock,
+    ({ headers }) => entryBytes + arweaveHeaderBytes(headers.whole) * 2,
+  );
+  const all = [bodies, chunks, onDisk] as const;
   return {
     bodies,
+    onDisk,
     chunks,
     get: (address) => (address.startsWith("/chunk/") ? chunks : bodies).get(address),
     forget: (id) => {
-      for (const responseCache of both) responseCache.forget(id);
+      for (const responseCache of all) responseCache.forget(id);
     },
     clear: () => {
-      for (const responseCache of both) responseCache.clear();
+      for (const responseCache of all) responseCache.clear();
     },
     bytes: () => bodies.bytes() + chunks.bytes(),
     count: () => bodies.count() + chunks.count(),

@@ -3,6 +3,7 @@
  * send, only while the requested span is verified and the file is unchanged since.
  * @module
  */
+import { LRUCache } from "lru-cache";
 import { assert } from "../../lib/assert.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
@@ -15,16 +16,27 @@ import { presentSteps, stepBytes, stepSpan, stepsPerPage } from "./extent-steps.
 /** Limit of one read or write: its bytes are hashed at once on the calling thread. */
 export const extentCallBytesMax = 2 ** 20;
 
+/** Memory for steps that small ranges were read from, and of each beside its bytes. */
+const hotBytesMax = 32 * 2 ** 20;
+const hotEntryBytes = 256;
+/** Limit of a span whose steps are put there. */
+const hotSpanMax = 16 * 2 ** 10;
+
 /** Reads bytes and verifies their checksums. */
 type VerifiedReads = Readonly<{
-  /** Reads a span, at most 1 MiB; undefined when any of it is absent, or unreadable, or damaged and now dropped. */
   /** Reads a span, at most 1 MiB; undefined when part of it is absent, unreadable, or damaged (then dropped). */
   read: (root: Root, span: ByteSpan) => Promise<Uint8Array | undefined>;
+  /** Returns a span whose steps are in memory, where they were put after they were verified. */
+  hot: (root: Root, span: ByteSpan) => Uint8Array | undefined;
   stats: () => Readonly<{ damagedSteps: number; lostFiles: number }>;
 }>;
 
 export function createVerifiedReads(parts: { roots: Roots; files: ExtentFiles; log: Log }): VerifiedReads {
   const { roots, files, log } = parts;
+  const hotSteps = new LRUCache<string, Uint8Array>({
+    maxSize: hotBytesMax,
+    sizeCalculation: (bytes) => bytes.length + hotEntryBytes,
+  });
   let damagedSteps = 0;
   let lostFiles = 0;
 
@@ -62,14 +74,45 @@ export function createVerifiedReads(parts: { roots: Roots; files: ExtentFiles; l
         return undefined;
       case "bytes": {
         const wrong = stepsOf(span).filter((step) => !isRight(root, step, result.bytes, from));
-        if (wrong.length === 0) return result.bytes.subarray(span.start - from, span.end - from);
+        if (wrong.length === 0) {
+          heat(root, span, result.bytes, from);
+          return result.bytes.subarray(span.start - from, span.end - from);
+        }
         await damage(root, wrong);
         return undefined;
       }
     }
   }
 
-  return { read: readVerified, stats: () => ({ damagedSteps, lostFiles }) };
+  /** Puts the verified steps of a small span into memory: of a large one each step would be read once. */
+  function heat(root: Root, span: ByteSpan, bytes: Uint8Array, from: number): void {
+    if (span.end - span.start > hotSpanMax) return;
+    for (let at = 0; at < bytes.length; at += stepBytes) {
+      // A view of one of two steps would hold the memory of both.
+      const step = bytes.length <= stepBytes ? bytes : bytes.slice(at, at + stepBytes);
+      hotSteps.set(hotKey(root, from + at), step);
+    }
+  }
+
+  return {
+    read: readVerified,
+    hot: (root, span) => {
+      if (root.steps.missing(span).length > 0) return undefined;
+      const parts: Uint8Array[] = [];
+      for (let at = span.start; at < span.end; at += stepBytes - (at % stepBytes)) {
+        const step = hotSteps.get(hotKey(root, at));
+        if (step === undefined) return undefined;
+        parts.push(step.subarray(at % stepBytes, Math.min(stepBytes, span.end - at + (at % stepBytes))));
+      }
+      return parts.length === 1 ? parts[0] : Buffer.concat(parts);
+    },
+    stats: () => ({ damagedSteps, lostFiles }),
+  };
+}
+
+/** A step in memory is right for as long as its root has it: a root is named by its content. */
+function hotKey(root: Root, offset: number): string {
+  return `${root.name}:${Math.floor(offset / stepBytes)}`;
 }
 
 /** Verifies up to `count` steps, chosen at random among the steps that the rows list as present. */
@@ -140,6 +183,8 @@ const settledAfterMs = 50;
 export type Paths = Readonly<{
   /** Undefined when the span is absent, is being written, or is too large to be verified now. */
   verified: (root: Root, span: ByteSpan) => Promise<string | undefined>;
+  /** At once: undefined unless every step of the span was verified before, and the file has not changed since. */
+  hot: (root: Root, span: ByteSpan) => string | undefined;
 }>;
 
 export function createPaths(parts: { files: ExtentFiles; reads: VerifiedReads; clock: Clock }): Paths {
@@ -169,6 +214,15 @@ export function createPaths(parts: { files: ExtentFiles; reads: VerifiedReads; c
       if (rest.reduce((sum, { start, end }) => sum + end - start, 0) > comparedBytesMax) return undefined;
       if (rest.length > 0 && !(await verifyAll(root, rest, identity))) return undefined;
       if (clock() - Number(identity.changedNs / 1_000_000n) < settledAfterMs) root.isUnsettled = true;
+      root.pathReturnedAt = clock();
+      return files.path(root.name);
+    },
+    hot(root, span) {
+      const { identity, isUnsettled, steps } = root;
+      if (identity === undefined || isUnsettled) return undefined;
+      if (steps.missing(span).length > 0 || steps.unchecked(span).length > 0) return undefined;
+      const found = files.identityOfPath(root.name);
+      if (found === undefined || !isSame(identity, found)) return undefined;
       root.pathReturnedAt = clock();
       return files.path(root.name);
     },

@@ -46,12 +46,16 @@ export type Extents = Readonly<{
    * @returns undefined when a part is absent. Damaged steps are dropped and are then absent.
    */
   read: (root: RootSpec, span: ByteSpan) => Promise<Uint8Array | undefined>;
+  /** Returns a span of at most 16 KiB that is in memory, at once: such spans of its steps were read lately. */
+  hot: (root: RootSpec, span: ByteSpan) => Uint8Array | undefined;
   /**
    * Returns the path of the file with a span, once every step of the span was verified since the file last changed.
    * One call verifies at most {@link comparedBytesMax} bytes. The file exists for at least 5 s after the call.
    * @returns undefined when the span is absent, is being written, or is too large to be verified now.
    */
   file: (root: RootSpec, span: ByteSpan) => Promise<string | undefined>;
+  /** As `file`, at once: undefined also when part of the span was not verified since the file last changed. */
+  hotFile: (root: RootSpec, span: ByteSpan) => string | undefined;
   /** The path of a root's file, which may not exist. */
   path: (root: RootSpec) => string;
   /** Protects a root from eviction until the returned function is called. */
@@ -114,7 +118,9 @@ export function openExtents(options: ExtentsOptions): Extents {
     present: (spec, span) => spec.size === 0 || roots.find(spec).steps.missing(span).length === 0,
     write: writes.write,
     read: (spec, span) => withRoot(roots, spec, span, (root) => reads.read(root, span)),
+    hot: (spec, span) => touched(roots, spec, span, (root) => reads.hot(root, span)),
     file: (spec, span) => withRoot(roots, spec, span, (root) => paths.verified(root, span)),
+    hotFile: (spec, span) => touched(roots, spec, span, (root) => paths.hot(root, span)),
     path: (spec) => files.path(roots.find(spec).name),
     hold: (spec) => (spec.size === 0 ? () => undefined : roots.use(roots.find(spec))),
     pin: (spec) => setPinned(roots, spec, true),
@@ -171,6 +177,19 @@ async function withRoot<Value>(
   } finally {
     end();
   }
+}
+
+/** Reads a root at once, as recently used. */
+function touched<Value>(
+  roots: Roots,
+  spec: RootSpec,
+  span: ByteSpan,
+  read: (root: Root) => Value | undefined,
+): Value | undefined {
+  if (span.start >= span.end) return undefined;
+  const root = roots.find(spec);
+  roots.touch(root);
+  return read(root);
 }
 
 function setPinned(roots: Roots, spec: RootSpec, pinned: boolean): void {

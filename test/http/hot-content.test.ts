@@ -1,0 +1,152 @@
+/**
+ * Content on disk that was verified a moment ago is sent at once: small ranges from memory, 1 MiB and more as a slice
+ * of the file. A response at once equals the response that the routes compose. Only the routes send X-Request-Id.
+ * @module
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Id } from "../../src/arweave/id.ts";
+import { post, rsa, testBytes } from "../dev/devnet/support.ts";
+import { adminKey, askAdmin, openStack, type Stack } from "../support/stack.ts";
+import { eventually } from "../support/until.ts";
+
+const size = 3 * 2 ** 20 + 12_345;
+const step = 64 * 1_024;
+const folder = mkdtempSync(join(tmpdir(), "cairn-hot-"));
+const data = testBytes(size, 11);
+let stack: Stack;
+let id: Id;
+
+beforeAll(async () => {
+  stack = await openStack({ DATA_DIR: folder, ADMIN_API_KEY: adminKey });
+  ({ id } = await post(stack.devnet, rsa, { data }));
+  await stack.devnet.mine(1);
+  await stack.settled();
+}, 120_000);
+afterAll(async () => {
+  await stack.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function ask(range: string | undefined, headers: Record<string, string> = {}, method = "GET") {
+  const sent = range === undefined ? headers : { ...headers, range };
+  const response = await fetch(`${stack.gateway.url}/raw/${id}`, { method, headers: sent });
+  const body = Buffer.from(await response.arrayBuffer());
+  const received = Object.fromEntries(response.headers);
+  const isAtOnce = received["x-request-id"] === undefined;
+  delete received["x-request-id"];
+  delete received["date"];
+  return { status: response.status, headers: received, body, isAtOnce };
+}
+
+/** Requests a range of content on disk: of the routes, and then until the response comes at once. */
+async function twice(range: string | undefined) {
+  await ask(undefined);
+  const composed = await ask(range, { "x-request-id": "composed" });
+  // A file that changed less than 50 ms ago is verified each time.
+  const again = await eventually(
+    () => ask(range),
+    ({ isAtOnce }) => isAtOnce,
+  );
+  return { composed, again };
+}
+
+const last = size - 1;
+
+describe("is sent at once, as the routes would", () => {
+  test.each([
+    ["bytes=0-0", 0, 0],
+    ["bytes=100-1123", 100, 1_123],
+    [`bytes=${step}-${step + 16_383}`, step, step + 16_383],
+    [`bytes=${step - 512}-${step + 511}`, step - 512, step + 511],
+    ["bytes=-1", last, last],
+    ["bytes=-1024", size - 1_024, last],
+    [`bytes=${last}-`, last, last],
+    [`bytes=${last}-${2 * size}`, last, last],
+    ["bytes=0-1048575", 0, 2 ** 20 - 1],
+    [`bytes=777-${777 + 2 ** 20}`, 777, 777 + 2 ** 20],
+    ["bytes=0-", 0, last],
+  ])("%s", async (range, first, end) => {
+    const { composed, again } = await twice(range);
+    expect([composed.isAtOnce, again.isAtOnce]).toEqual([false, true]);
+    expect([again.status, again.headers]).toEqual([206, composed.headers]);
+    expect(again.headers).toMatchObject({
+      "content-range": `bytes ${first}-${end}/${size}`,
+      "content-length": String(end - first + 1),
+      "x-cache": "HIT",
+    });
+    expect(again.body.equals(data.subarray(first, end + 1))).toBe(true);
+  });
+
+  test("all of it", async () => {
+    const { composed, again } = await twice(undefined);
+    expect([composed.isAtOnce, again.isAtOnce]).toEqual([false, true]);
+    expect([again.status, again.headers]).toEqual([200, composed.headers]);
+    expect(again.body.equals(data)).toBe(true);
+  });
+});
+
+test("a small body is sent from memory", async () => {
+  const small = await post(stack.devnet, rsa, { data: testBytes(3_000, 12) });
+  await stack.devnet.mine(1);
+  await stack.settled();
+  const request = async (headers: Record<string, string>) => {
+    const response = await fetch(`${stack.gateway.url}/${small.id}`, { headers });
+    return { isAtOnce: !response.headers.has("x-request-id"), body: Buffer.from(await response.arrayBuffer()) };
+  };
+  expect((await request({})).isAtOnce).toBe(false);
+  expect(await request({})).toEqual({ isAtOnce: true, body: Buffer.from(testBytes(3_000, 12)) });
+  expect((await request({ "x-request-id": "mine" })).isAtOnce).toBe(false);
+});
+
+describe("is composed by the routes", () => {
+  test.each([
+    ["several ranges", "bytes=0-9,20-29", {}, "GET", 206],
+    ["a range that is not there", `bytes=${size}-`, {}, "GET", 416],
+    ["an end before its beginning", "bytes=9-0", {}, "GET", 200],
+    ["another unit", "lines=0-9", {}, "GET", 200],
+    ["a range of a size between", "bytes=0-99999", {}, "GET", 206],
+    ["HEAD", "bytes=0-9", {}, "HEAD", 206],
+    ["If-Range with another tag", "bytes=0-9", { "if-range": '"other"' }, "GET", 200],
+    ["If-None-Match", "bytes=0-9", { "if-none-match": '"other"' }, "GET", 206],
+    ["If-Match with another tag", "bytes=0-9", { "if-match": '"other"' }, "GET", 412],
+  ] as const)("%s", async (_name, range, headers, method, status) => {
+    await twice("bytes=0-9");
+    await ask(range, headers, method);
+    const response = await ask(range, headers, method);
+    expect([response.status, response.isAtOnce]).toEqual([status, false]);
+  });
+});
+
+describe("a file that is damaged after it was verified", () => {
+  /** Changes every byte of the content's file. */
+  function damage(): void {
+    const names = readdirSync(join(folder, "content"), { recursive: true, encoding: "utf8" });
+    for (const name of names.map((each) => join(folder, "content", each)).filter((each) => Bun.file(each).size >= size))
+      writeFileSync(
+        name,
+        readFileSync(name).map((byte) => byte ^ 1),
+      );
+  }
+
+  test.each([
+    ["a small range", "bytes=100-199", data.subarray(100, 200)],
+    ["a large range", "bytes=0-1999999", data.subarray(0, 2_000_000)],
+    ["all of it", undefined, data],
+  ] as const)("is not sent: %s has the right bytes", async (_name, range, bytes) => {
+    await twice(range);
+    damage();
+    for (let count = 0; count < 3; count += 1) expect((await ask(range)).body.equals(bytes)).toBe(true);
+  });
+});
+
+test("content that is blocked is not sent from then on, and is sent again when it is unblocked", async () => {
+  const ranges = ["bytes=100-199", "bytes=0-1999999", undefined];
+  for (const range of ranges) await twice(range);
+  expect((await askAdmin(stack, "PUT", "block-data", { id })).status).toBe(200);
+  for (const range of ranges) expect((await ask(range)).status).toBe(451);
+  expect((await askAdmin(stack, "PUT", "unblock-data", { id })).status).toBe(200);
+  for (const range of ranges) expect((await ask(range)).status).toBe(range === undefined ? 200 : 206);
+});
