@@ -13,7 +13,7 @@ import { createDebug } from "../gateway/administration/debug.ts";
 import { openExports } from "../gateway/administration/exports.ts";
 import { createPrune, createStoredPrune, type StoreConfirmation } from "../gateway/administration/prune.ts";
 import { createAdminGuard } from "../http/admin-guard.ts";
-import { type AdminQueue, createAdminRoutes } from "../http/gateway/admin-routes.ts";
+import { type AdminQueue, createAdminRoutes, type Monitored } from "../http/gateway/admin-routes.ts";
 import { createIndexingRequests } from "../indexing/pending-requests.ts";
 import { openStagedSearch } from "../indexing/staged-transactions.ts";
 import { systemClock } from "../lib/clock.ts";
@@ -61,13 +61,14 @@ export type AdministrationParts = Readonly<{
   listeners: AdministrationListeners;
   /** Of the columnar store; undefined without one. */
   confirm: StoreConfirmation | undefined;
+  monitored: Monitored;
 }>;
 
 /** Opens the admin API; `closers` close it. */
 export function openAdministrationRoutes(
   app: AppContext,
   base: Base,
-  { key, listeners, confirm }: AdministrationParts,
+  { key, listeners, confirm, monitored }: AdministrationParts,
 ): OpenAdministration {
   const { config, folder, log, closers } = app;
   const { reader, index, sources } = base;
@@ -102,6 +103,7 @@ export function openAdministrationRoutes(
       onChange: listeners.onBlockListChange,
     }),
     exports,
+    monitored,
     prune: confirm === undefined ? createPrune({ reader, index }) : createStoredPrune({ reader, index, confirm }),
   });
   const wantBundle = async (id: Id) => {

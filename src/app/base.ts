@@ -106,6 +106,7 @@ export type Sources = Readonly<{
   nodes: Nodes;
   /** Nodes and gateways that serve chunks. Every chunk is verified, so a gateway is as good a source as a node. */
   chunkNodes: Nodes;
+  gateways: Pick<Gateways, "sourceStatus">;
   peers: PeerList;
   extents: Extents;
   blockList: BlockList;
@@ -178,7 +179,7 @@ function openSources(app: AppContext, { nodeUrls, reader, verify, findUploaded, 
     onLookup: createLookupMetrics(metrics),
   });
   closers.add("content", content.close);
-  return { nodes, chunkNodes, peers, extents, blockList, content };
+  return { nodes, chunkNodes, gateways, peers, extents, blockList, content };
 }
 
 /** Most peers at one host of the public Internet. */

@@ -18,7 +18,7 @@ import { createChunkKeeper, createDataKeeper } from "../gateway/posted-data.ts";
 import { createGateway, type Gateway } from "../http/gateway/gateway.ts";
 import { graphqlForward, graphqlOrigin } from "../http/graphql/graphql-forward.ts";
 import { graphql } from "../http/graphql/graphql-routes.ts";
-import { createRequestMetrics } from "../http/request-metrics.ts";
+import { createRequestMetrics, type RequestMetrics } from "../http/request-metrics.ts";
 import { createServiceApp } from "../http/service-app.ts";
 import { type Indexing, openIndexing } from "../indexing/indexing.ts";
 import { openWebhooks, type Webhooks } from "../indexing/webhooks.ts";
@@ -45,6 +45,7 @@ import {
   rateLimitsOf,
   type ServicePlace,
 } from "./listeners.ts";
+import { type MonitoredServices, openMonitoring } from "./monitoring.ts";
 import { openColumnar, queriedStoreOptions } from "./open-columnar.ts";
 import { type OpenNames, openNames } from "./open-names.ts";
 import { systemRandom, systemRandomBytes } from "./random.ts";
@@ -63,6 +64,8 @@ export type GatewayParts = BaseParts &
     damage?: HealthCheck;
     /** Paid reading beyond the rate limits; undefined while it is off. */
     paid?: SoldReading | undefined;
+    /** Parts of other services that the operator monitors. */
+    monitored?: MonitoredServices;
     /** Called with the URL of each open listener. For a setting of port 0 it has the port that was chosen. */
     onListening?: (name: ListenerName, url: string) => void;
   }>;
@@ -123,6 +126,12 @@ export function openGateway(
   const queryStart = createQueryStart(config, threads);
   const health = healthOf(parts, reader, named.notes, concerns.check, queryStart.check);
   const key = adminKeyOf(config);
+  const requests = createRequestMetrics(metrics, parts.log, config.LOG_MEMORY_HITS);
+  const monitored = openMonitoring(parts, base, {
+    requests,
+    indexing: () => indexing.status(),
+    services: parts.monitored ?? {},
+  });
   const administration = openAdministrationRoutes(parts, base, {
     key: key.key,
     listeners: {
@@ -133,6 +142,7 @@ export function openGateway(
       concerns: concerns.check,
     },
     confirm: columnar.confirm,
+    monitored,
   });
   const isApart = config.ADMIN_LISTEN !== undefined;
   const gateway = createRoutes(parts, base, {
@@ -144,7 +154,8 @@ export function openGateway(
   });
   events.on("blockListChanged", gateway.forgetAll);
   events.on("items", (ids) => forget(ids, gateway, sources));
-  const listeners = openListeners(parts, metrics, gateway, services, isApart ? administration.routes : undefined);
+  const apart = isApart ? administration.routes : undefined;
+  const listeners = openListeners(parts, { metrics, requests }, gateway, services, apart);
   const webhooks = openSetWebhooks(parts, base);
   if (webhooks !== undefined) events.on("queuedTransaction", webhooks.onQueuedTransaction);
   const indexing = startIndexing(parts, base, gateway, webhooks);
@@ -184,13 +195,12 @@ export function openGateway(
 /** Opens all listeners. @param administration - The admin API for a separate listener. */
 function openListeners(
   parts: GatewayParts,
-  metrics: Metrics,
+  { metrics, requests: stats }: Readonly<{ metrics: Metrics; requests: RequestMetrics }>,
   gateway: Gateway,
   services: readonly ServicePlace[],
   administration: AnyElysia | undefined,
 ) {
   const { config, log, closers } = parts;
-  const stats = createRequestMetrics(metrics, log, config.LOG_MEMORY_HITS);
   const files = certificateFiles(config);
   const certificate = files && firstCertificate(files, systemClock, log);
   const limiter = limiterOf(config, metrics);

@@ -11,6 +11,7 @@ import type { Nodes } from "../chain/nodes.ts";
 import type { Config } from "../config/settings.ts";
 import type { GatewayContentStore } from "../content/content.ts";
 import type { FindUploaded } from "../content/uploaded.ts";
+import { Failure } from "../failures.ts";
 import { createHealth } from "../gateway/health.ts";
 import type { PublicUrl } from "../http/public-url.ts";
 import type { Service } from "../http/service-app.ts";
@@ -51,14 +52,16 @@ import { createFinalizer } from "../upload/multipart/multipart-finalizer.ts";
 import { createMultipart, type Multipart } from "../upload/multipart/multipart-uploads.ts";
 import { createPartWriters, type PartWriters } from "../upload/multipart/part-writers.ts";
 import { findNested, type NestedItem } from "../upload/nested-offsets.ts";
+import { listUnfinishedBundles, retryBundle } from "../upload/pipeline/bundle-overview.ts";
 import { openPipeline, type Pipeline } from "../upload/pipeline/bundle-pipeline.ts";
 import { openRemoval, type Removal } from "../upload/pipeline/file-removal.ts";
 import { bundleBytesMax, bundleItemsMax } from "../upload/pipeline/plan-bundles.ts";
 import { createUnbundledSearch } from "../upload/unbundled-uploads.ts";
 import { createUploadHealth, watchDisk } from "../upload/upload-health.ts";
-import { createUploadMetrics, type UploadMetrics } from "../upload/upload-metrics.ts";
+import { countUploads, createUploadMetrics, type UploadMetrics } from "../upload/upload-metrics.ts";
 import { findUpload, findUploadStatus, storedBytes, type UploadStatus } from "../upload/upload-rows.ts";
 import { createItemSigner, createReceiptSigner } from "../upload/upload-signing.ts";
+import { createWalletMonitor } from "../upload/wallet-monitor.ts";
 import { createX402Uploads, type X402Uploads } from "../upload/x402/x402-uploads.ts";
 import { version } from "../version.ts";
 import { type AppContext, createCheckList } from "./base.ts";
@@ -66,6 +69,7 @@ import { openBundleChain } from "./bundle-chain.ts";
 import type { DataFolder } from "./data-folder.ts";
 import { readUploadWallet, storedSigningWallet, type UploadWallet } from "./keys.ts";
 import { readAddressList } from "./list-settings.ts";
+import type { MonitoredUploads } from "./monitoring.ts";
 import type { OpenPayment } from "./open-payment.ts";
 import { systemRandom } from "./random.ts";
 import { openUploadThreads, type UploadThreads } from "./threads.ts";
@@ -95,6 +99,8 @@ type OpenUpload = Readonly<{
   service: Service;
   /** Starts the pipeline. The gateway, whose index reads bundles back, must be open. */
   start: (wantBundle: WantBundle) => void;
+  /** For the operator; undefined while uploads are off. */
+  monitored: MonitoredUploads | undefined;
 }>;
 
 /** Opens the service; `closers` close it. Rejects when the ledger cannot be read. */
@@ -105,7 +111,7 @@ export async function openUpload(app: AppContext, parts: UploadParts): Promise<O
   const makeId = createTransferIds(systemClock, systemRandom);
   const removal = await openItemRemoval(app, ledger);
   const stats = createUploadMetrics(metrics, { ledger, storeName, clock: systemClock });
-  const items = new EventEmitter<{ taken: [size: number] }>();
+  const items = new EventEmitter<{ taken: [size: number]; retried: [] }>();
   items.on("taken", stats.onTaken);
 
   makeItemFolders(folder.uploads);
@@ -122,8 +128,8 @@ export async function openUpload(app: AppContext, parts: UploadParts): Promise<O
   });
   const writers = files && createPartWriters(files, quota);
   const writeReceipt = openReceipts(config, parts, threads);
-  const onTaken = (size: number) => items.emit("taken", size);
-  const { intake, diskFailure } = openIntake(app, parts, { quota, threads, makeId, onTaken });
+  const accepting = { quota, threads, makeId, onTaken: (size: number) => items.emit("taken", size) };
+  const { intake, diskFailure } = openIntake(app, parts, accepting);
   const multipart =
     intake && files && writers && (await openMultipart(app, parts, { intake, files, writers, threads, makeId }));
   await quota.recount();
@@ -144,7 +150,6 @@ export async function openUpload(app: AppContext, parts: UploadParts): Promise<O
   const find = intake && ((id: string) => ledger.read((tx) => readTakenById(tx, id)));
   const semaphore = createSemaphore(receiptSemaphore.atWorkMax, receiptSemaphore.waitingMax);
   const findStatus = (id: string) => ledger.read((tx) => findUploadStatus(tx, id));
-  const nested = createNested(parts, findStatus);
   const service: Service = {
     reference: uploadReference,
     publicUrl: config.UPLOAD_PUBLIC_URL,
@@ -160,7 +165,7 @@ export async function openUpload(app: AppContext, parts: UploadParts): Promise<O
           metrics: config.METRICS_ON_ADMIN_LISTEN ? undefined : metrics,
         }),
       () => createUploadPriceRoutes({ prices: payment.prices }),
-      () => createStatusRoutes({ findStatus: findStatus, nested }),
+      () => createStatusRoutes({ findStatus, nested: createNested(parts, findStatus) }),
       () => createReceiptRoutes({ find, writeReceipt, semaphore }),
       () => createItemRoutes({ intake, writeReceipt }),
       () => createMultipartRoutes({ multipart: multipart?.multipart, createPaid, writeReceipt }),
@@ -170,10 +175,40 @@ export async function openUpload(app: AppContext, parts: UploadParts): Promise<O
   const start = (wantBundle: WantBundle) => {
     if (wallet === undefined) return;
     const pipeline = startPipeline(app, parts, { wallet, threads, makeId, removal, stats, wantBundle });
+    items.on("retried", pipeline.wake);
     items.on("taken", pipeline.onItem);
     checks.add(pipeline.reasons);
   };
-  return { service, start };
+  return { service, start, monitored: wallet && monitoredUploads(config, parts, wallet, () => items.emit("retried")) };
+}
+
+/** Most bundles that the operator sees at once. */
+const listedBundlesMax = 100;
+
+function monitoredUploads(
+  config: Config,
+  { ledger, storeName, reader, nodes, metrics }: UploadParts,
+  { wallet: { address } }: UploadWallet,
+  onRetried: () => void,
+): MonitoredUploads {
+  const balance = async (signal: AbortSignal) => {
+    const response = await nodes.ask((node, own) => node.balance(address, own), signal);
+    if (response.kind === "ok") return response.value;
+    throw new Failure("source_failed", { reason: "no node gave the balance of the wallet", response });
+  };
+  return {
+    wallet: createWalletMonitor(metrics, { address, balance, clock: systemClock }),
+    counts: () => ledger.read((tx) => countUploads(tx, storeName, systemClock())),
+    bundles: () => {
+      const confirmation = { confirmations: config.UPLOAD_CONFIRMATIONS, height: reader.tip()?.height };
+      return ledger.read((tx) => listUnfinishedBundles(tx, storeName, listedBundlesMax, confirmation));
+    },
+    retry: async (id) => {
+      const isKnown = await ledger.write((tx) => retryBundle(tx, storeName, id, systemClock()));
+      if (isKnown) onRetried();
+      return isKnown;
+    },
+  };
 }
 
 /** Starts to remove unneeded files. Must be opened before the intake, because it lists the files of an earlier run. */

@@ -9,6 +9,7 @@ import { createPublicUrl } from "../http/public-url.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
 import { createLog, type Log, openLineWriter } from "../lib/log.ts";
+import { createLedgerMonitor } from "../payment/ledger-stats.ts";
 import type { LedgerDatabase } from "../store/ledger/ledger-database.ts";
 import { openLedger } from "../store/ledger/open-ledger.ts";
 import { storedStoreName } from "../store/uploads/item-files.ts";
@@ -16,6 +17,7 @@ import { type AppContext, openBase } from "./base.ts";
 import { openPaidReading } from "./crypto-payments.ts";
 import { watchDamage } from "./databases.ts";
 import type { UploadWallet } from "./keys.ts";
+import { recordLog } from "./monitoring.ts";
 import { type ListenerName, type OpenGateway, openGateway } from "./open-gateway.ts";
 import { openPayment } from "./open-payment.ts";
 import { createUploadSearch, openUpload } from "./open-upload.ts";
@@ -62,7 +64,8 @@ export type OpenProgram = OpenGateway & Readonly<{ ledger: LedgerDatabase }>;
 /** Opens the program; `closers` close it. Rejects when a port, a folder or the ledger is unavailable. */
 export async function openProgram(parts: ProgramParts): Promise<OpenProgram> {
   const { config, folder, closers, nodeUrls, rootHosts, wallet, starting, sandbox } = parts;
-  const { log, check: damage } = watchDamage(parts.log, folder, config);
+  const recorded = recordLog(parts.log);
+  const { log, check: damage } = watchDamage(recorded.log, folder, config);
   const app = { config, folder, log, closers };
   const ledger = await openLedger({ url: config.LEDGER_URL, path: folder.ledger });
   closers.add("ledger", ledger.close);
@@ -109,6 +112,11 @@ export async function openProgram(parts: ProgramParts): Promise<OpenProgram> {
       starting,
       wallet,
       damage,
+      monitored: {
+        ledger: createLedgerMonitor(metrics, ledger, systemClock),
+        uploads: upload.monitored,
+        lines: recorded.lines,
+      },
       paid: reading && { reading, publicUrl: gatewayUrl },
       onListening: ports.note,
     },

@@ -7,31 +7,73 @@ import type { Log } from "../lib/log.ts";
 import type { Metrics, Series } from "../lib/metrics.ts";
 import { clientClosedStatus } from "./client-disconnect.ts";
 import type { RequestContext } from "./request-context.ts";
+import { bodySizeOf, heldMemoryOf } from "./responses.ts";
 import type { RouteLabel } from "./route-table.ts";
 
 /** A request with its response. */
 export type CompletedRequest = Readonly<{
-  method: string;
-  context: Pick<RequestContext, "requestId" | "target">;
+  request: Pick<Request, "method" | "headers">;
+  context: Pick<RequestContext, "requestId" | "target" | "clientAddress" | "headOnly">;
   label: RouteLabel;
-  status: number;
+  response: Response;
   /** Until the headers were ready. Milliseconds. */
   durationMs: number;
+}>;
+
+/** A request that the response cache responded to, with status 200 or 206. */
+export type CachedRequest = Readonly<{
+  request: Pick<Request, "url" | "headers">;
+  /** The same object for the same route: the series are looked up by it. */
+  label: RouteLabel;
+  response: Response;
+  /** Called only if the line is logged. */
+  clientAddress: () => string;
+}>;
+
+/** Where the bytes of content were: in memory, on this disk, or at a node or gateway. */
+export const contentTiers = ["memory", "disk", "source"] as const;
+export type ContentTier = (typeof contentTiers)[number];
+
+/** Totals since the start, of all services together. */
+export type RequestTotals = Readonly<{
+  responses: number;
+  /** Responses with status 500 or more. */
+  serverErrors: number;
+  /** Responses with content, and the bytes of their bodies, by the place of the bytes. */
+  content: Readonly<Record<ContentTier, Readonly<{ responses: number; bytes: number }>>>;
+  /** Bytes of all bodies. */
+  bytes: number;
+  /** Responses from routes by duration: the upper bounds are {@link durationBuckets}, and one bucket without bound. */
+  durations: readonly number[];
+}>;
+
+/** A recent response, for the operator. */
+export type RecentRequest = Readonly<{
+  at: number /* Unix milliseconds */;
+  requestId: string;
+  method: string;
+  path: string;
+  service: string;
+  route: string;
+  status: number;
+  durationMs: number;
+  bytes: number;
 }>;
 
 export type RequestMetrics = Readonly<{
   responded: (request: CompletedRequest) => void;
   /**
-   * Counts a response with status 200 from the response cache. Its duration counts as 0: it is about 15 µs, and reading
+   * Counts a response from the response cache. Its duration counts as 0: it is about 15 µs, and reading
    * the clock twice would add to it.
-   *
-   * @param label - The same object for the same route: the series is looked up by it.
    */
-  respondedFromCache: (label: RouteLabel, url: string) => void;
+  respondedFromCache: (request: CachedRequest) => void;
+  totals: () => RequestTotals;
+  /** The latest responses from routes, newest first, and the latest of them with status 500 or more. */
+  recent: () => Readonly<{ requests: readonly RecentRequest[]; errors: readonly RecentRequest[] }>;
 }>;
 
 /** Upper bounds in seconds, from a memory look-up to the longest wait for a source. */
-const durationBuckets = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100] as const;
+export const durationBuckets = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100] as const;
 
 const knownMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 
@@ -40,6 +82,15 @@ const otherMethod = "OTHER";
 
 /** Registered statuses; relayed responses of nodes and gateways may have others. */
 const knownStatuses: ReadonlySet<string> = new Set([...Object.keys(STATUS_CODES), String(clientClosedStatus)]);
+
+/** Longest logged user agent; the rest is cut off. Characters. */
+const userAgentMax = 256;
+
+/** Recent responses in memory, of each kind. */
+const recentMax = 50;
+
+/** Longest stored path of a recent response. Characters. */
+const recentPathMax = 256;
 
 function methodLabel(method: string): string {
   return knownMethods.has(method) ? method : otherMethod;
@@ -53,60 +104,175 @@ function statusLabel(status: number): string {
 
 /** Metrics of all listeners. @param logsCachedResponses - Whether responses from the response cache are logged. */
 export function createRequestMetrics(metrics: Metrics, log: Log, logsCachedResponses = true): RequestMetrics {
-  const duration = metrics.histogram({
-    name: "http_request_duration_seconds",
-    help: "Time until the headers of a response were ready, in seconds; every response is counted once.",
-    labels: ["service", "path", "method", "status_code"],
-    buckets: durationBuckets,
-  });
-  const left = metrics.counter({
-    name: "client_disconnects_total",
-    help: "Requests whose client left before the response.",
-  });
-  let cachedResponses = 0;
-  metrics.countOf({
-    name: "http_memory_hits_total",
-    help: "Of all responses, content that was in memory.",
-    read: () => cachedResponses,
-  });
-  const seriesOf = ({ service, route }: RouteLabel, method: string, status: number) =>
-    duration.series({
-      service,
-      path: route,
-      method: methodLabel(method),
-      status_code: statusLabel(status),
-    });
-  const cachedSeries = new Map<RouteLabel, Series>();
+  const counts = createCounts(metrics);
+  const requests = createRecent<RecentRequest>(recentMax);
+  const errors = createRecent<RecentRequest>(recentMax);
   const logsCached = logsCachedResponses && log.writes("info");
   return {
-    responded: ({ method, context, label, status, durationMs }) => {
-      if (status === clientClosedStatus) left.inc();
-      seriesOf(label, method, status).observe(durationMs / 1_000);
-      const { requestId, target } = context;
+    responded: (completed) => {
+      const { request, context, label, response, durationMs } = completed;
+      const { method, headers } = request;
+      const { status } = response;
+      const bytes = context.headOnly ? 0 : bytesOf(response);
+      const from = tierOf(response);
+      counts.count({ label, method, status, durationMs, bytes, from });
+      const { requestId, target, clientAddress } = context;
       const { service, route } = label;
-      log[status >= 500 ? "warn" : "info"]("request completed", {
-        requestId,
-        method,
-        path: target.path,
-        service,
-        route,
-        status,
-        durationMs: Math.round(durationMs * 10) / 10,
-      });
+      const { path } = target;
+      const rounded = Math.round(durationMs * 10) / 10;
+      const line = { requestId, method, path, service, route, status, durationMs: rounded, bytes };
+      const recent = { at: Date.now(), ...line, path: path.slice(0, recentPathMax) };
+      requests.add(recent);
+      if (status >= 500) errors.add(recent);
+      const level = status >= 500 ? "warn" : "info";
+      if (!log.writes(level)) return;
+      const place = from === undefined ? {} : { from };
+      log[level]("request completed", { ...line, ...place, ...clientFields(headers, clientAddress()) });
     },
-    respondedFromCache: (label, url) => {
-      cachedResponses += 1;
-      let series = cachedSeries.get(label);
-      if (series === undefined) {
-        series = seriesOf(label, "GET", 200);
-        cachedSeries.set(label, series);
-      }
-      series.observe(0);
+    respondedFromCache: ({ request, label, response, clientAddress }) => {
+      const bytes = bodySizeOf(response);
+      const { status } = response;
+      const from = heldMemoryOf(response)?.kind === "file" ? "disk" : "memory";
+      counts.countCached({ label, status, bytes, from });
       if (!logsCached) return;
       const { service, route } = label;
+      const { url, headers } = request;
       const path = url.slice(url.indexOf("/", url.indexOf("//") + 2)).split("?", 1)[0];
-      const responded = { method: "GET", path, service, route, status: 200, durationMs: 0 };
-      log.info("request completed", { ...responded, from: "memory" });
+      const line = { method: "GET", path, service, route, status, durationMs: 0, bytes, from };
+      log.info("request completed", { ...line, ...clientFields(headers, clientAddress()) });
     },
+    totals: counts.totals,
+    recent: () => ({ requests: requests.list(), errors: errors.list() }),
+  };
+}
+
+/** Whose request it was: the address of the client, and what program it names. */
+function clientFields(headers: Headers, client: string): Readonly<Record<string, string>> {
+  const userAgent = headers.get("user-agent");
+  return userAgent === null ? { client } : { client, userAgent: userAgent.slice(0, userAgentMax) };
+}
+
+/** Bytes of a body: as noted, or as the response states; 0 for a stream of unknown length. */
+function bytesOf(response: Response): number {
+  const noted = bodySizeOf(response);
+  if (noted > 0) return noted;
+  const stated = Number(response.headers.get("content-length") ?? 0);
+  return Number.isSafeInteger(stated) && stated > 0 ? stated : 0;
+}
+
+/** The place of content; undefined for a response that is not content. */
+function tierOf({ headers }: Response): ContentTier | undefined {
+  const cache = headers.get("X-Cache");
+  if (cache === "HIT") return "disk";
+  return cache === "MISS" ? "source" : undefined;
+}
+
+type Counted = Readonly<{
+  label: RouteLabel;
+  method: string;
+  status: number;
+  durationMs: number;
+  bytes: number;
+  from: ContentTier | undefined;
+}>;
+
+type Counts = Readonly<{
+  count: (counted: Counted) => void;
+  countCached: (counted: Omit<Counted, "method" | "durationMs" | "from"> & Readonly<{ from: ContentTier }>) => void;
+  totals: RequestMetrics["totals"];
+}>;
+
+/** Label of the bytes of a response that is not content. */
+const noTier = "none";
+
+function createMetricSeries(metrics: Metrics) {
+  const labels = ["service", "path"] as const;
+  return {
+    duration: metrics.histogram({
+      name: "http_request_duration_seconds",
+      help: "Time until the headers of a response were ready, in seconds; every response is counted once.",
+      labels: [...labels, "method", "status_code"],
+      buckets: durationBuckets,
+    }),
+    bytes: metrics.counterSeries({
+      name: "http_response_bytes_total",
+      help: "Bytes of response bodies, by where content was; a client that leaves early has received fewer.",
+      labels: [...labels, "from"],
+    }),
+    left: metrics.counterSeries({
+      name: "client_disconnects_total",
+      help: "Requests whose client left before the response.",
+      labels,
+    }),
+    fromMemory: metrics.counterSeries({
+      name: "http_memory_hits_total",
+      help: "Of all responses, content that was in memory.",
+      labels,
+    }),
+  };
+}
+
+function createCounts(metrics: Metrics): Counts {
+  const { duration, bytes: sent, left, fromMemory } = createMetricSeries(metrics);
+  const content = {
+    memory: { responses: 0, bytes: 0 },
+    disk: { responses: 0, bytes: 0 },
+    source: { responses: 0, bytes: 0 },
+  };
+  const durations = new Array<number>(durationBuckets.length + 1).fill(0);
+  let [responses, serverErrors, allBytes] = [0, 0, 0];
+  const seriesOf = ({ service, route }: RouteLabel, method: string, status: number): Series =>
+    duration.series({ service, path: route, method: methodLabel(method), status_code: statusLabel(status) });
+  const bytesSeries = ({ service, route }: RouteLabel, from: string) => sent.series({ service, path: route, from });
+  const createCached = (label: RouteLabel, status: number, from: ContentTier) => ({
+    duration: seriesOf(label, "GET", status),
+    bytes: bytesSeries(label, from),
+    fromMemory: fromMemory.series({ service: label.service, path: label.route }),
+  });
+  const cachedSeries = new Map<RouteLabel, Map<string, ReturnType<typeof createCached>>>();
+  const seriesOfCached = (label: RouteLabel, status: number, from: ContentTier) => {
+    const ofLabel = cachedSeries.getOrInsertComputed(label, () => new Map());
+    return ofLabel.getOrInsertComputed(`${status} ${from}`, () => createCached(label, status, from));
+  };
+  return {
+    count: ({ label, method, status, durationMs, bytes, from }) => {
+      responses += 1;
+      allBytes += bytes;
+      if (status >= 500) serverErrors += 1;
+      if (status === clientClosedStatus) left.series({ service: label.service, path: label.route }).add(1);
+      seriesOf(label, method, status).observe(durationMs / 1_000);
+      bytesSeries(label, from ?? noTier).add(bytes);
+      const bucket = durationBuckets.findIndex((bound) => durationMs <= bound * 1_000);
+      const at = bucket === -1 ? durationBuckets.length : bucket;
+      durations[at] = (durations[at] ?? 0) + 1;
+      if (from === undefined) return;
+      content[from].responses += 1;
+      content[from].bytes += bytes;
+    },
+    countCached: ({ label, status, bytes, from }) => {
+      responses += 1;
+      allBytes += bytes;
+      content[from].responses += 1;
+      content[from].bytes += bytes;
+      const series = seriesOfCached(label, status, from);
+      series.duration.observe(0);
+      series.bytes.add(bytes);
+      if (from === "memory") series.fromMemory.add(1);
+    },
+    totals: () => ({ responses, serverErrors, content, bytes: allBytes, durations }),
+  };
+}
+
+/** The newest values, in a ring of a fixed size. */
+export function createRecent<Value>(max: number) {
+  const values: Value[] = [];
+  let next = 0;
+  return {
+    add: (value: Value): void => {
+      values[next] = value;
+      next = (next + 1) % max;
+    },
+    /** Newest first. */
+    list: (): readonly Value[] => [...values.slice(0, next).reverse(), ...values.slice(next).reverse()],
   };
 }

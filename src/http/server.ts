@@ -60,7 +60,7 @@ export type ServerOptions = Readonly<{
   /** Memory of bodies; absent: unlimited. */
   memory?: BodyMemory | undefined;
   log: Log;
-  stats: RequestMetrics;
+  stats: Pick<RequestMetrics, "responded" | "respondedFromCache">;
 }>;
 
 export type HttpServer = Readonly<{
@@ -127,7 +127,7 @@ export function openServer(options: ServerOptions): HttpServer {
     await charge(options, admission, received, arrived.method, response);
     const label = rejected === undefined ? labelOf(received, labels) : labels.ofUnrouted(context.target.path);
     const durationMs = performance.now() - startedAt;
-    stats.responded({ method: arrived.method, context, label, status: response.status, durationMs });
+    stats.responded({ request: arrived, context, label, response, durationMs });
     return context.headOnly ? await headersOnly(response) : response;
   };
 
@@ -140,8 +140,8 @@ export function openServer(options: ServerOptions): HttpServer {
     fetch: (request, self) => {
       const ready = fromMemory(request, self);
       if (ready === undefined) return reply(request, self);
-      const { url } = request;
-      stats.respondedFromCache(labels.ofCached(url), url);
+      const clientAddress = () => requestSummaryOf(request, connections.of(request, self)).clientAddress();
+      stats.respondedFromCache({ request, label: labels.ofCached(request.url), response: ready, clientAddress });
       return ready;
     },
     error: (error) => {

@@ -56,6 +56,23 @@ export function createLog(options: LogOptions, base: LogFields = {}): Log {
   };
 }
 
+/** A line of level warn or error, for the operator. */
+export type RecordedLine = Readonly<{ at: number; level: "warn" | "error"; message: string; fields: string }>;
+
+/** Longest stored fields of a recorded line; the rest is cut off. Characters. */
+const recordedFieldsMax = 1_000;
+
+/** Creates a log that also passes each line of level warn and error to `record`. */
+export function recordLines(log: Log, clock: Clock, record: (line: RecordedLine) => void): Log {
+  const at =
+    (level: RecordedLine["level"]) =>
+    (message: string, fields: LogFields = {}) => {
+      log[level](message, fields);
+      record({ at: clock(), level, message, fields: fieldsText(fields).slice(0, recordedFieldsMax) });
+    };
+  return { ...log, warn: at("warn"), error: at("error"), with: (more) => recordLines(log.with(more), clock, record) };
+}
+
 /** A log that writes nothing. */
 export const silentLog: Log = createLog({
   level: "error",
@@ -142,6 +159,14 @@ function jsonLine(level: LogLevel, time: string, message: string, fields: LogFie
   } catch {
     // Fields with a cycle are written as text.
     return `${jsonText({ level, time, message, fields: Bun.inspect(fields, { depth: 2 }) })}\n`;
+  }
+}
+
+function fieldsText(fields: LogFields): string {
+  try {
+    return jsonText(fields, writable);
+  } catch {
+    return jsonText(Bun.inspect(fields, { depth: 2 })); // as above
   }
 }
 

@@ -27,14 +27,16 @@ export type MetricRow<Label extends string> = Readonly<{
 export type ReadRow = Readonly<{ name: string; help: string; read: () => number }>;
 
 /** Metrics by the value of one label, read when the metrics are collected. */
+type ReadValues = Readonly<Record<string, number | bigint>>;
+
 export type ReadRows = Readonly<{
   name: string;
   help: string;
   label: string;
   /** The values of the label; other values are added up as {@link otherValue}. */
   values: readonly string[];
-  /** A rejected promise leaves the metric without values. */
-  read: () => Readonly<Record<string, number>> | Promise<Readonly<Record<string, number>>>;
+  /** A rejected promise leaves the metric without values. A metric is a double: large amounts are rounded to it. */
+  read: () => ReadValues | Promise<ReadValues>;
 }>;
 
 /** A counter; `inc` takes labels only if the metric has labels. */
@@ -53,8 +55,12 @@ export type Metrics = Readonly<{
   gauge: (row: MetricRow<never>) => Readonly<{ set: (value: number) => void }>;
   /** A gauge whose value is read when the metrics are collected. */
   gaugeOf: (row: ReadRow) => void;
+  /** A gauge of value 1 whose labels have the information. */
+  info: (row: Readonly<{ name: string; help: string; labels: Readonly<Record<string, string>> }>) => void;
   /** Gauges by the value of one label. */
   gaugesOf: (row: ReadRows) => void;
+  /** A counter by several labels. The caller bounds the label values of its series. */
+  counterSeries: <Label extends string>(row: CounterSeriesOptions<Label>) => CounterSeries<Label>;
   /** A histogram. The caller bounds the label values of its series. */
   histogram: <Label extends string = never>(row: HistogramOptions<Label>) => Histogram<Label>;
   /** All metrics as text, written in several iterations of the event loop. */
@@ -67,7 +73,7 @@ export const metricsContentType = "text/plain; version=0.0.4; charset=utf-8";
 export function createMetrics(): Metrics {
   const registers = [new Registry()];
   const [registry] = registers;
-  const histograms: Pick<Histogram<string>, "texts">[] = [];
+  const ownFormats: Pick<Histogram<string>, "texts">[] = [];
   return {
     counter: <Label extends string>({ name, help, labels }: MetricRow<Label>) => {
       const counter = new Counter({ name, help, labelNames: Object.keys(labels ?? {}), registers });
@@ -109,6 +115,9 @@ export function createMetrics(): Metrics {
         },
       });
     },
+    info: ({ name, help, labels }) => {
+      new Gauge({ name, help, labelNames: Object.keys(labels), registers }).set({ ...labels }, 1);
+    },
     gaugesOf: ({ name, help, label, values, read }) => {
       const bounded = boundTo({ [label]: values });
       new Gauge({
@@ -119,21 +128,26 @@ export function createMetrics(): Metrics {
         async collect() {
           const stats = await readOrNothing(read);
           this.reset();
-          for (const [value, metric] of Object.entries(stats)) this.inc(bounded({ [label]: value }), metric);
+          for (const [value, metric] of Object.entries(stats)) this.inc(bounded({ [label]: value }), Number(metric));
         },
       });
     },
+    counterSeries: (row) => {
+      const counter = createCounterSeries(row);
+      ownFormats.push(counter);
+      return counter;
+    },
     histogram: (row) => {
       const histogram = createHistogram(row);
-      histograms.push(histogram);
+      ownFormats.push(histogram);
       return histogram;
     },
     text: async () => {
       const others = registry === undefined ? "" : await registry.metrics();
       const texts = [others];
-      for (const histogram of histograms) {
+      for (const own of ownFormats) {
         texts.push("\n");
-        for (const text of histogram.texts()) {
+        for (const text of own.texts()) {
           texts.push(text);
           await yieldToEventLoop();
         }
@@ -156,7 +170,7 @@ function boundTo<Label extends string>(table: LabelTable<Label>) {
   };
 }
 
-async function readOrNothing(read: ReadRows["read"]): Promise<Readonly<Record<string, number>>> {
+async function readOrNothing(read: ReadRows["read"]): Promise<ReadValues> {
   try {
     return await read();
   } catch {
@@ -264,7 +278,7 @@ export function createHistogram<Label extends string>(options: HistogramOptions<
   };
   return {
     series: (values) => {
-      const written = labels.map((label) => `${label}="${escaped(values[label])}"`).join(",");
+      const written = labelsText(labels, values);
       const found = all.get(written) ?? create(written);
       all.set(written, found);
       return found;
@@ -282,6 +296,51 @@ export function createHistogram<Label extends string>(options: HistogramOptions<
       if (lines.length > 0) yield `${lines.join("\n")}\n`;
     },
   };
+}
+
+export type CounterSeriesOptions<Label extends string> = Readonly<{
+  name: string;
+  help: string;
+  labels: readonly Label[];
+}>;
+
+export type CounterSeries<Label extends string> = Readonly<{
+  /** The series of label values, created at the first call. Callers bound the values and reuse the series. */
+  series: (labels: Readonly<Record<Label, string>>) => Readonly<{ add: (by: number) => void }>;
+  /** All series in the text format; 0 without labels while there is none. */
+  texts: () => Iterable<string>;
+}>;
+
+/** A counter whose series are looked up once, as those of a histogram. */
+function createCounterSeries<Label extends string>(options: CounterSeriesOptions<Label>): CounterSeries<Label> {
+  const { name, help, labels } = options;
+  const all = new Map<string, { total: number; readonly add: (by: number) => void }>();
+  const create = () => {
+    const series = {
+      total: 0,
+      add: (by: number) => {
+        series.total += by;
+      },
+    };
+    return series;
+  };
+  return {
+    series: (values) => {
+      const written = labelsText(labels, values);
+      const found = all.get(written) ?? create();
+      all.set(written, found);
+      return found;
+    },
+    texts: () => {
+      const lines = [...all].map(([written, { total }]) => `${name}{${written}} ${total}\n`);
+      if (lines.length === 0) lines.push(`${name} 0\n`);
+      return [`# HELP ${name} ${help}\n# TYPE ${name} counter\n${lines.join("")}`];
+    },
+  };
+}
+
+function labelsText<Label extends string>(labels: readonly Label[], values: Readonly<Record<Label, string>>): string {
+  return labels.map((label) => `${label}="${escaped(values[label])}"`).join(",");
 }
 
 function writeSeries(lines: string[], name: string, bounds: readonly number[], counts: Counts): void {

@@ -40,25 +40,25 @@ export function createUploadMetrics(metrics: Metrics, parts: UploadMetricsSource
     labels: { state: ["permanent", "failed"] },
   });
 
-  let counted: Promise<Counts> | undefined;
+  let counted: Promise<UploadCounts> | undefined;
   let countedAt = Number.NEGATIVE_INFINITY;
-  const counts = (): Promise<Counts> => {
+  const counts = (): Promise<UploadCounts> => {
     const now = clock();
     if (counted === undefined || now - countedAt >= freshMs || now < countedAt) {
-      counted = ledger.read((tx) => count(tx, storeName, now));
+      counted = ledger.read((tx) => countUploads(tx, storeName, now));
       countedAt = now;
     }
     return counted;
   };
 
   const stats = [
-    ["upload_items", "Unfinished items, by the state of their bundle.", (each: Counts) => each.items],
-    ["upload_bytes", "Bytes of unfinished items, by the state of their bundle.", (each: Counts) => each.bytes],
-    ["upload_bundles", "Unfinished bundles, by state.", (each: Counts) => each.bundles],
+    ["upload_items", "Unfinished items, by the state of their bundle.", (each: UploadCounts) => each.items],
+    ["upload_bytes", "Bytes of unfinished items, by the state of their bundle.", (each: UploadCounts) => each.bytes],
+    ["upload_bundles", "Unfinished bundles, by state.", (each: UploadCounts) => each.bundles],
     [
       "upload_oldest_seconds",
       "Age of the oldest unfinished item, by the state of its bundle; 0 without items.",
-      (each: Counts) => each.oldest,
+      (each: UploadCounts) => each.oldest,
     ],
   ] as const;
   for (const [name, help, of] of stats) {
@@ -76,7 +76,9 @@ export function createUploadMetrics(metrics: Metrics, parts: UploadMetricsSource
 }
 
 type ByState = Record<string, number>;
-type Counts = Readonly<{ items: ByState; bytes: ByState; bundles: ByState; oldest: ByState }>;
+
+/** Unfinished items and bundles of a store, by the state of their bundle. */
+export type UploadCounts = Readonly<{ items: ByState; bytes: ByState; bundles: ByState; oldest: ByState }>;
 
 type CountRow = {
   state: string;
@@ -86,7 +88,8 @@ type CountRow = {
   oldest: bigint | null;
 };
 
-async function count(tx: Tx, storeName: string, now: number): Promise<Counts> {
+/** @param now - Unix milliseconds, for the ages. */
+export async function countUploads(tx: Tx, storeName: string, now: number): Promise<UploadCounts> {
   const rows = await tx.all<CountRow>(
     "SELECT 'waiting' AS state, CAST(0 AS BIGINT) AS bundles, COUNT(*) AS items, " +
       "CAST(COALESCE(SUM(size), 0) AS BIGINT) AS bytes, MIN(received_at) AS oldest FROM uploads " +

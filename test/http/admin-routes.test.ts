@@ -23,6 +23,7 @@ const failing: AdminRoutesOptions = {
   blockList: { blockData: fail, unblockData: fail, blockName: fail, unblockName: fail, list: fail },
   exports: { start: fail, status: fail },
   prune: fail,
+  monitored: { status: fail, history: fail, retryBundle: fail },
 };
 const content = createMemoryContent();
 const { url, lines, close } = openGatewayServer({ content, administration: createAdminRoutes(failing) });
@@ -34,6 +35,9 @@ afterAll(async () => {
 const id = idOf("any");
 const rows: readonly (readonly [method: string, path: string, body: object | undefined])[] = [
   ["GET", "debug", undefined],
+  ["GET", "status", undefined],
+  ["GET", "metrics-history", undefined],
+  ["POST", "retry-bundle", { id }],
   ["POST", "queue-tx", { id }],
   ["POST", "queue-bundle", { id }],
   ["POST", "queue-bundles", { startHeight: 0, endHeight: 1 }],

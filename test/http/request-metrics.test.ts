@@ -7,9 +7,11 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { METHODS, STATUS_CODES } from "node:http";
 import { sandboxLabel } from "../../src/http/hosts.ts";
 import { createRequestMetrics } from "../../src/http/request-metrics.ts";
+import { withBodySize } from "../../src/http/responses.ts";
 import { createRouteLabels, unrouted } from "../../src/http/route-table.ts";
-import { silentLog } from "../../src/lib/log.ts";
+import { createLog, silentLog } from "../../src/lib/log.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
+import { version } from "../../src/version.ts";
 import { wire } from "../support/gateway-server.ts";
 import { eventually } from "../support/until.ts";
 import { testItem } from "../support/upload.ts";
@@ -122,6 +124,80 @@ describe("every response is counted once and logged once", () => {
   });
 });
 
+describe("the access log and the metrics of bytes", () => {
+  const lineOf = (path: string) =>
+    stack.lines.filter((line) => line["message"] === "request completed" && line["path"] === path).at(-1);
+  const headers = { "user-agent": `test/1 ${"u".repeat(300)}` };
+
+  test.each([
+    ["content from disk", { ...headers, "if-match": "*" }, { from: "disk", bytes: 1_000 }],
+    ["a range", { ...headers, range: "bytes=0-9" }, { from: "disk", bytes: 10 }],
+  ])("the line of %s names the client, the user agent, the bytes and where they were", async (_kind, sent, line) => {
+    const url = `${stack.content}/raw/${item.id}`;
+    await (await fetch(url)).arrayBuffer();
+    await (await fetch(url, { headers: sent })).arrayBuffer();
+    const logged = lineOf(`/raw/${item.id}`);
+    expect(logged).toMatchObject({ ...line, userAgent: headers["user-agent"].slice(0, 256), service: "gateway" });
+    expect(String(logged?.["client"])).toMatch(/127\.0\.0\.1|::1/);
+  });
+
+  test("the line of a response that is not content has no place, and HEAD has no bytes", async () => {
+    await (await fetch(`${stack.content}/info`)).arrayBuffer();
+    const info = lineOf("/info");
+    expect(info).not.toHaveProperty("from");
+    expect(Number(info?.["bytes"])).toBeGreaterThan(0);
+    await fetch(`${stack.content}/raw/${item.id}`, { method: "HEAD" });
+    expect(lineOf(`/raw/${item.id}`)).toMatchObject({ method: "HEAD", bytes: 0 });
+  });
+
+  test("a response from memory has such a line, and is counted by service and route with its bytes", async () => {
+    const lines: string[] = [];
+    const log = createLog({ level: "info", format: "json", clock: () => 0, write: (line) => void lines.push(line) });
+    const metrics = createMetrics();
+    const stats = createRequestMetrics(metrics, log);
+    const request = new Request("http://gateway.test/raw/a?b", { headers });
+    const label = createRouteLabels("gateway").ofCached(request.url);
+    const response = withBodySize(new Response("12345"), 5);
+    stats.respondedFromCache({ request, label, response, clientAddress: () => "192.0.2.1" });
+    expect(JSON.parse(lines.join(""))).toMatchObject({
+      ...{ method: "GET", path: "/raw/a", service: "gateway", route: "/raw/{id}", status: 200, durationMs: 0 },
+      ...{ bytes: 5, from: "memory", client: "192.0.2.1", userAgent: headers["user-agent"].slice(0, 256) },
+    });
+    const counted = samplesOf(await metrics.text()).filter(({ name }) => !name.endsWith("_bucket"));
+    const route = { service: "gateway", path: "/raw/{id}" };
+    expect(counted.filter(({ name }) => name === "http_memory_hits_total")).toEqual([
+      { name: "http_memory_hits_total", labels: route, value: 1 },
+    ]);
+    expect(counted.filter(({ name }) => name === "http_response_bytes_total")).toEqual([
+      { name: "http_response_bytes_total", labels: { ...route, from: "memory" }, value: 5 },
+    ]);
+  });
+
+  test("recent responses are bounded, newest first, and errors are stored apart", () => {
+    const stats = createRequestMetrics(createMetrics(), silentLog);
+    const label = createRouteLabels("gateway").ofUnrouted("/");
+    for (let at = 0; at < 200; at += 1)
+      stats.responded({
+        request: { method: "GET", headers: new Headers() },
+        context: {
+          requestId: String(at),
+          target: { scheme: "http", host: "a", path: "/", query: "" },
+          clientAddress: () => "",
+          headOnly: false,
+        },
+        label,
+        response: new Response(null, { status: at % 10 === 0 ? 500 : 200 }),
+        durationMs: at,
+      });
+    const { requests, errors } = stats.recent();
+    expect(requests.map(({ requestId }) => Number(requestId))).toEqual(Array.from({ length: 50 }, (_, at) => 199 - at));
+    expect(errors.map(({ requestId }) => Number(requestId))).toEqual(
+      Array.from({ length: 20 }, (_, at) => 190 - 10 * at),
+    );
+    expect(stats.totals()).toMatchObject({ responses: 200, serverErrors: 20 });
+  });
+});
+
 describe("N5: unknown requests add no series to the metrics", () => {
   let made = 0;
   const newName = () => {
@@ -184,9 +260,14 @@ describe("N5: unknown requests add no series to the metrics", () => {
       breaker: new Set(after.flatMap(({ labels }) => labels["breaker"] ?? []).slice(0, 1)),
       source: new Set(["memory", "hints", "nodes", "gateways", "cdb64", "graphql", "network", "feed"]),
       status: new Set(["found", "not_found", "error", "success", "fail"]),
+      from: new Set(["memory", "disk", "source", "none"]),
       state: new Set(["running", "waiting", "filling", "planned", "prepared", "posted", "seeded", "permanent"]),
       request_type: new Set(["full", "range"]),
       token: new Set(["native"]),
+      total: new Set(["liabilities", "revenue", "promotions", "adjustments"]),
+      folder: new Set(["data", "content", "uploads"]),
+      version: new Set([version]),
+      runtime: new Set([`bun ${Bun.version}`]),
     };
     const unknown = after.flatMap(({ name, labels }) =>
       Object.entries(labels)
@@ -203,10 +284,10 @@ describe("N5: unknown requests add no series to the metrics", () => {
     const target = { scheme: "http", host: "a", path: "/", query: "" };
     for (let status = 200; status < 600; status += 1)
       stats.responded({
-        method: `M${status}`,
-        context: { requestId: "a", target },
+        request: { method: `M${status}`, headers: new Headers() },
+        context: { requestId: "a", target, clientAddress: () => "", headOnly: false },
         label,
-        status,
+        response: new Response(null, { status }),
         durationMs: 1,
       });
     const found = samplesOf(await metrics.text());

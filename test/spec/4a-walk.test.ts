@@ -336,6 +336,7 @@ describe("part 7", () => {
       },
       exports: { start: failing, status: failing },
       prune: failing,
+      monitored: { status: failing, history: failing, retryBundle: failing },
     }),
   });
   afterAll(async () => {

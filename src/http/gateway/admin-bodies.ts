@@ -49,6 +49,7 @@ const bundle = {
 export const adminBodies = {
   transaction: bodyOf({ id: bundle.id }),
   bundle: bodyOf(bundle),
+  retriedBundle: bodyOf({ id: needed(stringSchema({ minLength: 1, maxLength: 100 }), "missing_id") }),
   bundleRange: bodyOf({
     startHeight: needed(integerSchema(), "invalid_start_height"),
     endHeight: needed(integerSchema(), "invalid_end_height"),

@@ -17,6 +17,7 @@ import type { Prune } from "../../gateway/administration/prune.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { sha256 } from "../../lib/hash.ts";
 import type { JsonObject } from "../../lib/json.ts";
+import type { MetricsHistory } from "../../lib/metrics-history.ts";
 import type { BundleRange } from "../../store/index/bundle-passes.ts";
 import type { AdminGuard } from "../admin-guard.ts";
 import { type Body, type Fields, readFields } from "../body-fields.ts";
@@ -153,6 +154,24 @@ const descriptions = {
     summary: "How far the export has come",
     responses: { 200: json("The export.", ref("ExportStatus")) },
   },
+  status: {
+    summary: "Status of the program: chain, requests, queues, disk, sources, uploads, ledger, wallet, latest errors",
+    description:
+      "For the console. Amounts of credits and winston are decimal texts, times Unix milliseconds. `uploads` and " +
+      "`ledger` are null where the service is off.",
+    responses: { 200: json("The status.", ref("OperatorStatus")) },
+  },
+  history: {
+    summary: "History of metrics: the last hour every 10 s, the last day every 5 min",
+    description: "In memory, since the start. A sample without a value is null.",
+    responses: { 200: json("The history.", ref("MetricsHistory")) },
+  },
+  retryBundle: {
+    summary: "Make the next step of an unfinished bundle of uploads due now",
+    body: adminBodies.retriedBundle,
+    example: { id: "an-example" },
+    responses: { ...message, ...failureResponses("bundle_not_found") },
+  },
   prune: {
     summary: "Remove the rows of stable data items that were indexed before a moment; their content is still served",
     body: adminBodies.pruning,
@@ -186,6 +205,15 @@ export type AdminRoutesOptions = Readonly<{
   blockList: BlockListAdmin;
   exports: Pick<Exports, "start" | "status">;
   prune: Prune;
+  monitored: Monitored;
+}>;
+
+/** What the console shows. */
+export type Monitored = Readonly<{
+  status: () => Promise<JsonObject>;
+  history: MetricsHistory["record"];
+  /** @returns Whether there is such an unfinished bundle. */
+  retryBundle: (id: string) => Promise<boolean>;
 }>;
 
 /** How long a pruning may keep its caller waiting for the first byte, in seconds; the longest there is. */
@@ -215,7 +243,12 @@ type EndpointDescription = Readonly<{
 
 /** Creates the routes. */
 export function createAdminRoutes(options: AdminRoutesOptions): AnyElysia {
-  const endpoints = [...queueEndpoints(options), ...blockListEndpoints(options), ...upkeepEndpoints(options)];
+  const endpoints = [
+    ...queueEndpoints(options),
+    ...blockListEndpoints(options),
+    ...upkeepEndpoints(options),
+    ...monitoringEndpoints(options),
+  ];
   const routes = new Elysia({ strictPath: true });
   for (const prefix of servicePrefixes) {
     for (const { method, path, description, response } of endpoints) {
@@ -326,6 +359,18 @@ function upkeepEndpoints({ debug, exports, prune }: AdminRoutesOptions): Endpoin
       contextOf(request).extendIdleTimeout(pruneSilenceSeconds);
       await prune(options, request.signal);
       return said("Stable data items pruned successfully");
+    }),
+  ];
+}
+
+function monitoringEndpoints({ monitored }: AdminRoutesOptions): Endpoint[] {
+  return [
+    get("/status", descriptions.status, async () => jsonResponse(await monitored.status())),
+    get("/metrics-history", descriptions.history, () => jsonResponse(monitored.history())),
+    post("/retry-bundle", descriptions.retryBundle, async (request) => {
+      const { id } = adminBodies.retriedBundle.read(await fieldsOf(request));
+      if (!(await monitored.retryBundle(id))) throw new Failure("bundle_not_found", { id });
+      return said("Bundle retried");
     }),
   ];
 }

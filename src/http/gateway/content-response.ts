@@ -18,7 +18,7 @@ import type { Release } from "../../lib/semaphore.ts";
 import { allowsTag, effectiveRange, matchesTag } from "../conditional-requests.ts";
 import { unknownType } from "../header-values.ts";
 import { composingOf, type RequestContext } from "../request-context.ts";
-import { type HeldMemory, jsonResponse, withHeldMemory } from "../responses.ts";
+import { type HeldMemory, jsonResponse, withBodySize, withHeldMemory } from "../responses.ts";
 import { notModifiedHeaders, partHeaders, unsatisfiableHeaders } from "./content-headers.ts";
 import type { DiskHit } from "./response-cache.ts";
 
@@ -115,7 +115,8 @@ export function responseFromDisk({ size, headers, hot }: DiskHit, range: string 
   };
   if (length >= fileBytesMin) return fileResponse(hot, span, 206, sent());
   const bytes = length <= hotBytesMax ? hot.bytes(span) : undefined;
-  return bytes === undefined ? undefined : new Response(viewOf(bytes), { status: 206, headers: sent() });
+  if (bytes === undefined) return undefined;
+  return withBodySize(new Response(viewOf(bytes), { status: 206, headers: sent() }), length);
 }
 
 function fileResponse(hot: HotContent, span: ByteSpan, status: number, headers: Headers): Response | undefined {

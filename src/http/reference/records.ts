@@ -13,6 +13,7 @@ const strings: Schema = { type: "array", items: textSchema };
 const dateTime: Schema = { type: "string", format: "date-time" };
 /** Integers beyond 2^53, which nodes have come to write as text. */
 const amount: Schema = { oneOf: [{ type: "integer" }, { type: "string", pattern: patterns.digits }] };
+const maybe = (schema: Schema): Schema => ({ ...schema, nullable: true });
 const maybeTime: Schema = { ...countSchema, nullable: true, description: "Seconds since the epoch." };
 const tags: Schema = {
   type: "array",
@@ -74,8 +75,6 @@ const gatewayRecords = {
     "limit?": integer,
   }),
 } as const satisfies Record<string, Schema>;
-
-const maybe = (schema: Schema): Schema => ({ ...schema, nullable: true });
 
 /** Offsets are bytes of the root transaction's data; bytes travel as base64url. */
 const proofRecords = {
@@ -211,7 +210,133 @@ const chainRecords = {
   NodeError: { type: "object", description: "A node's own words.", properties: { error: textSchema } },
 } as const satisfies Record<string, Schema>;
 
+const sourceStatuses: Schema = {
+  type: "array",
+  items: record({
+    url: { type: "string", description: "The origin only." },
+    successShare: number,
+    latencyMs: number,
+    faults: countSchema,
+    wrongs: { ...countSchema, description: "Responses that were provably false." },
+    rests: { type: "boolean", description: "Gets no requests for a while after a fault." },
+  }),
+};
+
+const byName = (schema: Schema): Schema => ({ type: "object", additionalProperties: schema });
+const winc: Schema = { type: "string", pattern: "^-?[0-9]+$", description: "Winc or winston, decimal." };
+
+const recentRequests: Schema = {
+  type: "array",
+  items: record({
+    at: countSchema,
+    requestId: textSchema,
+    method: textSchema,
+    path: textSchema,
+    service: textSchema,
+    route: textSchema,
+    status: integer,
+    durationMs: number,
+    bytes: countSchema,
+  }),
+};
+
+const contentTotals = record({ responses: countSchema, bytes: countSchema });
+
+const unfinishedBundle = record({
+  id: textSchema,
+  state: { type: "string", enum: ["filling", "planned", "prepared", "posted", "seeded"] },
+  waitsFor: { type: "string", description: "A sentence." },
+  itemCount: countSchema,
+  itemsSize: countSchema,
+  transactionId: maybe(idSchema),
+  blockHeight: maybe(countSchema),
+  createdAt: countSchema,
+  changedAt: countSchema,
+  nextAt: countSchema,
+  attempts: countSchema,
+  lastError: maybe(textSchema),
+});
+
+const historyRange = record({
+  stepSeconds: countSchema,
+  endsAt: maybe({ ...integer, description: "Time of the last sample, Unix milliseconds." }),
+  values: byName({ type: "array", items: maybe(number) }),
+});
+
 const adminRecords = {
+  MetricsHistory: record({
+    metrics: { type: "array", items: record({ name: textSchema, unit: textSchema }) },
+    hour: historyRange,
+    day: historyRange,
+  }),
+  OperatorStatus: record({
+    version: textSchema,
+    startedAt: countSchema,
+    now: countSchema,
+    settings: record({ cacheBytesMax: countSchema, uploadBytesMax: countSchema }),
+    chain: record({
+      height: maybe(countSchema),
+      tip: maybe(countSchema),
+      lag: maybe(integer),
+      blocksPerSecond: maybe(number),
+      secondsToTip: maybe(countSchema),
+    }),
+    reasons: strings,
+    index: byName(countSchema),
+    queues: byName(countSchema),
+    requests: record({
+      responses: countSchema,
+      serverErrors: countSchema,
+      bytes: countSchema,
+      content: record({ memory: contentTotals, disk: contentTotals, source: contentTotals }),
+      recent: record({ requests: recentRequests, errors: recentRequests }),
+    }),
+    lines: {
+      type: "array",
+      items: record({
+        at: countSchema,
+        level: { type: "string", enum: ["warn", "error"] },
+        message: textSchema,
+        fields: textSchema,
+      }),
+    },
+    cache: record({ bytes: countSchema, bytesMax: countSchema, evictedRoots: countSchema }),
+    sources: record({
+      nodes: sourceStatuses,
+      gateways: sourceStatuses,
+      chunks: sourceStatuses,
+      peers: record({ gateways: countSchema, nodes: countSchema }),
+    }),
+    disk: byName(record({ freeBytes: countSchema, bytes: countSchema })),
+    ledger: maybe(
+      record({
+        liabilities: winc,
+        revenue: winc,
+        promotions: winc,
+        adjustments: winc,
+        paid: byName(winc),
+        transfers: byName(countSchema),
+      }),
+    ),
+    uploads: maybe(
+      record({
+        items: byName(countSchema),
+        bytes: byName(countSchema),
+        bundles: byName(countSchema),
+        oldest: byName(number),
+        list: { type: "array", items: unfinishedBundle },
+        wallet: maybe(
+          record({
+            address: textSchema,
+            balance: winc,
+            spentPerDay: winc,
+            daysLeft: maybe(number),
+            readAt: countSchema,
+          }),
+        ),
+      }),
+    ),
+  }),
   Debug: record({
     db: record({
       counts: { type: "object", additionalProperties: integer },

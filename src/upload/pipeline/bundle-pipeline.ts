@@ -36,6 +36,8 @@ export type Pipeline = Readonly<{
   onItem: (size: number) => void;
   /** Faults of the bundles in progress, in sentences. */
   reasons: () => readonly string[];
+  /** Looks for due steps now. */
+  wake: () => void;
   close: () => Promise<void>;
 }>;
 
@@ -76,6 +78,7 @@ export function openPipeline(parts: PipelineParts): Pipeline {
       if (planner.note(size)) loop.wake();
     },
     reasons: () => [...new Set(slots.flatMap(({ faults }) => faults()))].slice(0, reasonsMax),
+    wake: () => loop.wake(),
     close: async () => {
       await loop.close();
       await Promise.all(slots.map(({ ended }) => ended()));
