@@ -100,15 +100,15 @@ export function createFilterKeys(secret: Uint8Array): FilterKeys {
     tag: (name, value) => {
       // Values that many rows share are short; long values would only evict them.
       if (value.length > rememberedValueMax) return ofTag(name, value);
-      const keys = remembered.get(name) ?? new Map<string, number>();
-      const known = keys.get(value);
+      const known = remembered.get(name)?.get(value);
       if (known !== undefined) return known;
       const key = ofTag(name, value);
       if (rememberedCount >= rememberedMax) {
         remembered.clear();
         rememberedCount = 0;
       }
-      remembered.set(name, keys.set(value, key));
+      // Looked up after the clearing: the map of before would bring all of its values back.
+      remembered.set(name, (remembered.get(name) ?? new Map<string, number>()).set(value, key));
       rememberedCount += 1;
       return key;
     },

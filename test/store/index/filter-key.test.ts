@@ -2,6 +2,8 @@
  * Keys of filters: deterministic for one secret, and unpredictable without it.
  * @module
  */
+
+import { heapStats } from "bun:jsc";
 import { describe, expect, test } from "bun:test";
 import { createFilterKeys, createFilterSecret, filterSecretBytes } from "../../../src/store/index/filter-key.ts";
 
@@ -53,4 +55,18 @@ describe("filter keys", () => {
     expect(createFilterSecret()).not.toEqual(createFilterSecret());
     expect(() => createFilterKeys(new Uint8Array(16))).toThrow("invariant broken");
   });
+});
+
+test("what is remembered of tags is bounded, also when one name has all the values", () => {
+  const secret = new Uint8Array(filterSecretBytes).fill(1);
+  const own = createFilterKeys(secret);
+  const strings = () => {
+    Bun.gc(true);
+    return heapStats().objectTypeCounts["string"] ?? 0;
+  };
+  const before = strings();
+  for (let time = 0; time < 400_000; time += 1) own.tag("Unix-Time", String(1_600_000_000 + time));
+  // At most 30,000 values are remembered.
+  expect(strings() - before).toBeLessThan(100_000);
+  expect(own.tag("Unix-Time", "1600000000")).toBe(createFilterKeys(secret).tag("Unix-Time", "1600000000"));
 });
