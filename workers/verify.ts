@@ -125,6 +125,27 @@ export function checkBlock(job: CheckBlockJob): CheckBlockResult {
   };
 }
 
+/** Consecutive headers, verified without their transactions. Texts are a node's JSON. */
+export type CheckHeadersJob = Readonly<{
+  headers: readonly string[];
+  /** The verified block before the first one; undefined when it is not at hand. */
+  before: string | undefined;
+}>;
+
+/** Why headers are invalid, or do not follow one another; undefined when they are valid. */
+export function checkHeaders({ headers, before }: CheckHeadersJob): string | undefined {
+  let previous = before === undefined ? undefined : readBlock(before);
+  for (const text of headers) {
+    const block = attempt(() => readBlock(text));
+    if ("reason" in block) return block.reason;
+    if (previous !== undefined && block.previous !== previous.hash) return "a block does not follow the one before it";
+    const verdict = verifyBlock(block, undefined, previous);
+    if (verdict.kind === "rejected") return verdict.reason;
+    previous = block;
+  }
+  return undefined;
+}
+
 /** Verifies transactions without their block. */
 export function checkTransactions(job: CheckTransactionsJob): readonly CheckedTransaction[] {
   return job.transactions.map(({ id, text }): CheckedTransaction => {

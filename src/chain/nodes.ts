@@ -34,12 +34,14 @@ export type Nodes = Readonly<{
   /**
    * Asks nodes until one responds with a value that passes its check; the next one also when one is slow. A
    * call may check for itself and return fault `wrong`: the node is then distrusted.
+   * @param among - Which nodes are asked; by default all.
    * @returns The value; else `pending`, a fault if any node had one, a rejection, or `absent` when all say so.
    */
   ask: <Value>(
     call: (node: Node, signal: AbortSignal) => Promise<NodeResponse<Value>>,
     signal: AbortSignal,
     check?: Check<Value>,
+    among?: (node: Node) => boolean,
   ) => Promise<NodeResponse<Value>>;
   /** Notes that a node said something that is provably not true. */
   distrust: (node: Node, reason: string) => void;
@@ -111,10 +113,10 @@ export function createNodes(
     leave: (node) => {
       if (helpers.delete(node)) ranking.remove(node);
     },
-    async ask(call, signal, check = () => undefined) {
+    async ask(call, signal, check = () => undefined, among = () => true) {
       const { final, others } = await askInOrder(
         {
-          sources: inOrder(),
+          sources: inOrder().filter(among),
           ask: (node, own) => askOne(node, call, check, own),
           isFinal: ({ kind }) => kind === "ok",
           hedgeAfterMs: ranking.hedgeAfterMs,

@@ -73,6 +73,20 @@ export function createChainQuestions(nodes: Pick<Nodes, "ask">): ChainQuestions 
   };
 }
 
+/** The tip that one node states; undefined when it states none. Rejects with the signal's reason. */
+export async function tipOfNode(
+  nodes: Pick<Nodes, "ask">,
+  node: Node,
+  signal: AbortSignal,
+): Promise<NodeTip | undefined> {
+  const isIt = (each: Node) => each === node;
+  const info = await nodes.ask((each, own) => each.info(own), signal, undefined, isIt);
+  const tip = info.kind === "ok" ? readTip(info.value) : undefined;
+  if (tip !== undefined) return tip;
+  const height = await nodes.ask((each, own) => each.height(own), signal, undefined, isIt);
+  return height.kind === "ok" ? { height: height.value, hash: undefined } : undefined;
+}
+
 function readTip(text: string): NodeTip | undefined {
   const info = readJson(text);
   if (!isJsonObject(info)) return undefined;

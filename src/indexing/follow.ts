@@ -13,9 +13,9 @@ import type { Log } from "../lib/log.ts";
 import { type Loop, type LoopStatus, openLoop, type StepOutcome } from "../lib/loop.ts";
 import type { IndexReader } from "../store/index/index-types.ts";
 import type { IndexWriterCalls } from "../store/index/index-writer-calls.ts";
-import type { ChainQuestions, NodeTip } from "./ask-chain.ts";
 import { openWindow } from "./block-window.ts";
 import { type FetchedBlock, type FetchParts, fetchBlock } from "./fetch-block.ts";
+import type { ChainChoice, ChosenChain } from "./heaviest-chain.ts";
 
 /** A block that was added to the index. */
 export type FollowedBlock = Pick<
@@ -24,7 +24,7 @@ export type FollowedBlock = Pick<
 >;
 
 export type FollowerOptions = Readonly<{
-  chain: ChainQuestions;
+  choice: ChainChoice;
   fetch: FetchParts;
   index: Pick<IndexWriterCalls, "addBlock" | "rollback">;
   reader: Pick<IndexReader, "tip" | "block" | "blockText" | "blocks">;
@@ -138,40 +138,43 @@ type FollowState = {
 };
 
 async function follow(options: FollowerOptions, state: FollowState, signal: AbortSignal): Promise<StepOutcome> {
-  const theirs = await options.chain.tip(signal);
+  const chosen = await options.choice.choose(signal);
+  const theirs = chosen.tip;
   state.theirHeight = theirs.height;
   const ours = options.reader.tip();
+  // Where nodes disagree, only a heavier chain moves the index.
+  if (ours !== undefined && chosen.isDisputed && !chosen.isHeavier) return "rest";
   const plan = planFollow({ ours, theirs, start: options.start, stop: options.stop });
-  if (ours !== undefined && plan.kind === "compare") return compare(plan.height, ours, theirs, options, state, signal);
+  if (ours !== undefined && plan.kind === "compare") return compare(plan.height, ours, chosen, options, state, signal);
   state.asideSince = undefined;
   if (plan.kind !== "follow") return "rest";
-  await followRange(plan.from, Math.min(plan.to, plan.from + blocksPerStepMax - 1), options, state, signal);
+  await followRange(plan.from, Math.min(plan.to, plan.from + blocksPerStepMax - 1), chosen, options, state, signal);
   return "again";
 }
 
 /**
  * The nodes' tip is another block at or below our height. Either a node lags, perhaps on an orphaned block, or the
  * chain was reorganized or lost blocks. A reorganized chain grows, and its next block shows the reorg. A tip that stays
- * different for long is followed.
+ * different for long is followed; one that is heavier at once.
  */
 async function compare(
   height: number,
   ours: Tip,
-  theirs: NodeTip,
+  chosen: ChosenChain,
   options: FollowerOptions,
   state: FollowState,
   signal: AbortSignal,
 ): Promise<StepOutcome> {
-  const differs = await isReorg(height, ours, theirs, options, state, signal);
-  // With a tip above ours, the comparison is conclusive.
-  const isAbove = theirs.height > ours.height;
+  const differs = await isReorg(height, ours, chosen, options, state, signal);
+  // With a tip that is above ours or heavier, the comparison is conclusive.
+  const isAbove = chosen.tip.height > ours.height || chosen.isHeavier;
   if (differs === undefined || (isAbove && !differs)) return "rest";
   const now = options.clock();
   state.asideSince ??= now;
   if (!isAbove && now - state.asideSince < options.shrinkGraceMs) return "rest";
   state.asideSince = undefined;
   state.compared = undefined;
-  if (differs) await handleReorg(height, options, state, signal);
+  if (differs) await handleReorg(height, chosen, options, state, signal);
   else await removeFrom(height + 1, options);
   return "again";
 }
@@ -182,8 +185,8 @@ async function compare(
 async function isReorg(
   height: number,
   ours: Tip,
-  theirs: NodeTip,
-  { chain, reader, clock }: FollowerOptions,
+  { tip: theirs, questions }: ChosenChain,
+  { reader, clock }: FollowerOptions,
   state: FollowState,
   signal: AbortSignal,
 ): Promise<boolean | undefined> {
@@ -191,7 +194,7 @@ async function isReorg(
   const { compared } = state;
   const isKnown = compared?.ours === tips.ours && compared.theirs === tips.theirs;
   if (isKnown && clock() - compared.at < compareIntervalMs) return compared.differs;
-  const hash = await chain.hashAt(height, signal);
+  const hash = await questions.hashAt(height, signal);
   if (hash === undefined) return undefined;
   const differs = hash !== reader.block(height)?.hash;
   state.compared = { ...tips, differs, at: clock() };
@@ -201,11 +204,15 @@ async function isReorg(
 async function followRange(
   from: number,
   to: number,
+  chosen: ChosenChain,
   options: FollowerOptions,
   state: FollowState,
   signal: AbortSignal,
 ): Promise<void> {
-  const isMainNet = await options.chain.isMainNet(signal);
+  const isMainNet = await chosen.questions.isMainNet(signal);
+  // Far below the tip the nodes have the same blocks, and all of them are asked.
+  const isNearTip = to > chosen.tip.height - latestDepth;
+  const fetch = { ...options.fetch, nodes: isNearTip ? chosen.nodes : options.fetch.nodes };
   const window = openWindow({
     from,
     to,
@@ -216,7 +223,7 @@ async function followRange(
     fetch: (height, previous, onText, fetchSignal) => {
       const isPatienceOver = height === state.failedHeight && state.failures >= patience;
       const question = { height, previous, follows: undefined, onText, isMainNet, isPatienceOver };
-      return fetchBlock(question, options.fetch, fetchSignal);
+      return fetchBlock(question, fetch, fetchSignal);
     },
   });
   let height = from;
@@ -225,10 +232,11 @@ async function followRange(
       const block = await window.next();
       const before = options.reader.tip();
       if (before !== undefined && block.previous !== before.hash)
-        return await handleReorg(height, options, state, signal);
+        return await handleReorg(height, chosen, options, state, signal);
       await writeBlock(block, options, state);
     }
   } catch (error) {
+    if (chosen.isDisputed) options.choice.reject(chosen, "its next block is invalid or cannot be had");
     state.failures = height === state.failedHeight ? state.failures + 1 : 1;
     state.failedHeight = height;
     throw error;
@@ -260,11 +268,12 @@ async function writeBlock(block: FetchedBlock, options: FollowerOptions, state: 
  */
 async function handleReorg(
   differsAt: number,
+  chosen: ChosenChain,
   options: FollowerOptions,
   state: FollowState,
   signal: AbortSignal,
 ): Promise<void> {
-  const { chain, reader, log } = options;
+  const { choice, reader, log } = options;
   const ours = reader.tip();
   const lowest = reader.blocks({ order: "asc", limit: 1 }).rows[0]?.height;
   if (ours === undefined || lowest === undefined) return;
@@ -272,11 +281,12 @@ async function handleReorg(
     differsAt,
     lowest,
     sameAt: async (height) => {
-      const hash = await chain.hashAt(height, signal);
+      const hash = await chosen.questions.hashAt(height, signal);
       return hash !== undefined && hash === reader.block(height)?.hash;
     },
   });
-  const first = await fetchLinked(ancestor + 1, options, signal);
+  if (chosen.isDisputed && !(await choice.outweighs(chosen, ancestor + 1, signal))) return;
+  const first = await fetchLinked(ancestor + 1, chosen, options, signal);
   log[ours.height - ancestor > 1 ? "warn" : "info"]("reorg: the index was rolled back", {
     ancestor,
     depth: ours.height - ancestor,
@@ -288,18 +298,22 @@ async function handleReorg(
 }
 
 /** Fetches and verifies the first block of the other branch, which must follow our last common block. */
-async function fetchLinked(height: number, options: FollowerOptions, signal: AbortSignal): Promise<FetchedBlock> {
-  const { chain, reader, fetch } = options;
+async function fetchLinked(
+  height: number,
+  { questions, nodes }: ChosenChain,
+  { reader, fetch }: FollowerOptions,
+  signal: AbortSignal,
+): Promise<FetchedBlock> {
   const before = reader.blockText(height - 1)?.text;
   const question = {
     height,
     previous: async () => before,
     follows: reader.block(height - 1)?.hash,
     onText: () => undefined,
-    isMainNet: await chain.isMainNet(signal),
+    isMainNet: await questions.isMainNet(signal),
     isPatienceOver: true,
   };
-  return fetchBlock(question, fetch, signal);
+  return fetchBlock(question, { ...fetch, nodes }, signal);
 }
 
 async function removeFrom(height: number, options: FollowerOptions): Promise<void> {

@@ -16,10 +16,10 @@ import type { BundlePassBounds } from "../store/index/bundle-passes.ts";
 import type { BundleFilters, IndexReader } from "../store/index/index-types.ts";
 import type { IndexWriterCalls } from "../store/index/index-writer-calls.ts";
 import type { Pool, Workers } from "../threads/pool.ts";
-import { createChainQuestions } from "./ask-chain.ts";
 import { type Bundles, type BundlesStatus, bundleRetryDefault, openBundles } from "./bundle-queue.ts";
 import type { FetchParts } from "./fetch-block.ts";
 import { type FollowedBlock, type Follower, type FollowStatus, openFollower, type StartHeight } from "./follow.ts";
+import { createChainChoice } from "./heaviest-chain.ts";
 import { type Mempool, openMempool } from "./mempool-watcher.ts";
 import { openMissing } from "./missing.ts";
 import { type BundleLimits, bundleLimitsDefault } from "./unbundle.ts";
@@ -180,7 +180,7 @@ export function openIndexing(options: IndexingOptions): Indexing {
   const follower = openFollower({
     ...options,
     fetch,
-    chain: createChainQuestions(options.nodes),
+    choice: createChainChoice({ ...options, pool: options.verify }),
     intervalMs: times.followMs,
     retryMs: times.retryMs,
     shrinkGraceMs: times.shrinkGraceMs,

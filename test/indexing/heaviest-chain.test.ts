@@ -1,0 +1,234 @@
+/**
+ * Three nodes that disagree, lag, state false tips and come back: the follower ends on the heaviest valid chain of the honest ones,
+ * compared with a search of the tree of all blocks. HEAVIEST_SEEDS sets the number of seeds.
+ * @module
+ */
+import { afterAll, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Block, blockHash, blockSignaturePreimage, readBlock } from "../../src/arweave/block.ts";
+import { nextCumulativeDifficulty } from "../../src/arweave/block-check.ts";
+import type { Node, NodeResponse } from "../../src/chain/node.ts";
+import { createNodes } from "../../src/chain/nodes.ts";
+import { makeBlock } from "../../src/dev/devnet/block-making.ts";
+import { minerWallet } from "../../src/dev/devnet/wallets.ts";
+import { openFollower } from "../../src/indexing/follow.ts";
+import { createChainChoice } from "../../src/indexing/heaviest-chain.ts";
+import { encodeBase64url } from "../../src/lib/base64url.ts";
+import { readUnsigned } from "../../src/lib/bytes.ts";
+import { fault } from "../../src/lib/http-client.ts";
+import { type JsonObject, writeJson } from "../../src/lib/json.ts";
+import { silentLog } from "../../src/lib/log.ts";
+import { createSemaphore } from "../../src/lib/semaphore.ts";
+import type { Pool, Workers } from "../../src/threads/pool.ts";
+import { checkBlock, checkHeaders } from "../../workers/verify.ts";
+import { createRandom, type Random } from "../support/random.ts";
+import { eventually } from "../support/until.ts";
+import { openDirectIndex } from "./direct-index.ts";
+
+const seeds = Number(process.env["HEAVIEST_SEEDS"] ?? 12);
+const firstSeed = Number(process.env["SEED"] ?? Math.floor(Date.now() / 1_000) % 1_000_000);
+const folder = mkdtempSync(join(tmpdir(), "cairn-heaviest-"));
+const miner = minerWallet("heaviest");
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Blocks of this difficulty count for two attempts, those of the devnet for one. */
+const heavy = 2n ** 255n;
+
+/** A block after another one; heavy if it should be and its hash is above that difficulty. */
+function childOf(previous: Block | undefined, salt: number, isHeavy: boolean): Block {
+  const height = previous === undefined ? 0 : previous.height + 1;
+  const draft = {
+    previous,
+    timestamp: 1_700_000_000 + height * 120 + salt * 10_000,
+    txs: [],
+    txRoot: new Uint8Array(0),
+    size: 0n,
+    accountsRoot: new Uint8Array(32),
+    endowment: 0n,
+    reward: 0n,
+    recall: undefined,
+  };
+  const block = makeBlock(draft, miner, "heaviest");
+  if (!isHeavy || readUnsigned(Buffer.from(block.solution, "base64url")) <= heavy) return block;
+  const before = previous?.cumulativeDifficulty ?? 0n;
+  return changed(block, { diff: `${heavy}`, cumulative_diff: `${nextCumulativeDifficulty(before, heavy)}` });
+}
+
+/** A block with other fields, hashed and signed anew. */
+function changed(block: Block, fields: JsonObject): Block {
+  const { indep_hash: _, signature: __, ...rest } = { ...block.fields, ...fields };
+  const signature = encodeBase64url(miner.sign(blockSignaturePreimage(rest, "2.9")));
+  const signed = { ...rest, signature };
+  return readBlock(writeJson({ ...signed, indep_hash: blockHash(signed, "2.9") ?? "" }));
+}
+
+/** A tree of valid blocks, with forks of many depths. */
+function growTree(random: Random, count: number): readonly Block[] {
+  const blocks = [childOf(undefined, 0, false)];
+  for (let salt = 1; blocks.length < count; salt += 1) {
+    const parent = random.chance(0.6) ? blocks.at(-1) : random.pick(blocks.slice(-15));
+    blocks.push(childOf(parent, salt, random.chance(0.5)));
+  }
+  return blocks;
+}
+
+const tree = growTree(createRandom(7), 90);
+const byHash = new Map<string, Block>(tree.map((block) => [block.hash, block]));
+const weightOf = (block: Block | undefined): bigint => block?.cumulativeDifficulty ?? -1n;
+
+function branchOf(tip: Block): readonly Block[] {
+  const branch: Block[] = [];
+  for (let at: Block | undefined = tip; at !== undefined; at = byHash.get(at.previous)) branch[at.height] = at;
+  return branch;
+}
+
+const textOf = ({ fields }: Block): string => writeJson(fields);
+const absent = { kind: "absent" } as const;
+const ok = <Value>(value: Value) => ({ kind: "ok", value }) as const;
+
+/** False statements of a node about its tip. */
+const falseTips = {
+  /** States a height and a hash for which it has no block. */
+  "too high": () => ({ tip: { height: 100_000, hash: encodeBase64url(new Uint8Array(48).fill(3)) }, more: [] }),
+  /** The cumulative difficulty was changed without hashing again. */
+  "changed after hashing": (tip: Block) => {
+    const child = childOf(tip, 777, false);
+    const text = textOf(child).replace(/"cumulative_diff":"\d+"/, '"cumulative_diff":"999999999"');
+    return { tip: child, more: [[child.height, text] as const] };
+  },
+  /** Hashed and signed, but its cumulative difficulty does not follow from the previous block. */
+  "too heavy": (tip: Block) => {
+    const child = changed(childOf(tip, 778, false), { cumulative_diff: "999999999" });
+    return { tip: child, more: [[child.height, textOf(child)] as const] };
+  },
+  /** Its hash is not above its difficulty. */
+  "without work": (tip: Block) => {
+    const diff = 2n ** 256n - 2n;
+    const cumulative = nextCumulativeDifficulty(tip.cumulativeDifficulty ?? 0n, diff);
+    const child = changed(childOf(tip, 779, false), { diff: `${diff}`, cumulative_diff: `${cumulative}` });
+    return { tip: child, more: [[child.height, textOf(child)] as const] };
+  },
+} as const satisfies Record<
+  string,
+  (tip: Block) => {
+    tip: Readonly<{ height: number; hash: string }>;
+    more: readonly (readonly [height: number, text: string])[];
+  }
+>;
+
+type View = Readonly<{
+  tip: Block;
+  falseTip: keyof typeof falseTips | undefined;
+  /** Whether it has no blocks, or does not respond at all. */
+  lacks: "blocks" | "everything" | undefined;
+}>;
+
+/** A node whose view the test changes. */
+function nodeWith(name: string, view: () => View): Node {
+  const calls = {
+    url: `http://${name}`,
+    info: async (): Promise<NodeResponse<string>> => {
+      const { tip, falseTip, lacks } = view();
+      if (lacks === "everything") return fault("connect", "closed");
+      const stated = falseTip === undefined ? tip : falseTips[falseTip](tip).tip;
+      return ok(JSON.stringify({ height: stated.height, current: stated.hash }));
+    },
+    height: async () => fault("connect", "closed"),
+    blockText: async (at: number | string): Promise<NodeResponse<string>> => {
+      const { tip, falseTip, lacks } = view();
+      if (lacks === "everything") return fault("connect", "closed");
+      if (lacks === "blocks" && at !== 0) return absent;
+      const stated =
+        falseTip === undefined ? undefined : falseTips[falseTip](tip).more.find(([height]) => height === at);
+      if (stated !== undefined) return ok(stated[1]);
+      const block = branchOf(tip)[Number(at)];
+      return block === undefined ? absent : ok(textOf(block));
+    },
+    close: () => undefined,
+  };
+  return calls as unknown as Node;
+}
+
+const jobs = { checkBlock, checkHeaders } as const;
+const pool = {
+  run: async (name: keyof typeof jobs, job: never) => jobs[name](job),
+} as unknown as Pool<Workers["verify"]>;
+
+/** The honest nodes respond; at most one node states what is false, or is away. */
+function viewsOf(random: Random): readonly View[] {
+  const other = random.chance(0.6) ? random.below(3) : -1;
+  const kinds = Object.keys(falseTips) as (keyof typeof falseTips)[];
+  return Array.from({ length: 3 }, (_, index): View => {
+    const tip = random.pick(tree);
+    if (index !== other) return { tip, falseTip: undefined, lacks: undefined };
+    const lacks = random.chance(0.3) ? random.pick(["blocks", "everything"] as const) : undefined;
+    return { tip, falseTip: lacks === undefined ? random.pick(kinds) : undefined, lacks };
+  });
+}
+
+async function follow(seed: number): Promise<void> {
+  const random = createRandom(seed);
+  let now = 1_700_000_000_000;
+  const clock = () => now;
+  let views = viewsOf(random);
+  const names = ["first", "second", "third"];
+  const nodes = createNodes(
+    names.map((name, index) =>
+      nodeWith(name, () => views[index] ?? { tip: tree[0] as Block, falseTip: undefined, lacks: "everything" }),
+    ),
+    { clock, random: random.next, log: silentLog },
+  );
+  const index = openDirectIndex(join(folder, `${seed}.sqlite`), clock);
+  const parts = { nodes, reader: index.reader, pool, clock, random: random.next, log: silentLog };
+  const follower = openFollower({
+    ...parts,
+    choice: createChainChoice(parts),
+    fetch: { ...parts, semaphore: createSemaphore(8, 100) },
+    index: index.calls,
+    content: { keep: async () => true },
+    start: 0,
+    stop: undefined,
+    intervalMs: 1,
+    retryMs: 1,
+    shrinkGraceMs: 10_000_000_000,
+    onBlock: () => undefined,
+    beforeRollback: async () => undefined,
+    onRollback: () => undefined,
+  });
+  const ours = () => byHash.get(index.reader.tip()?.hash ?? "");
+  try {
+    for (let round = 0; round < 5; round += 1) {
+      const before = weightOf(ours());
+      const honest = views
+        .filter(({ falseTip, lacks }) => falseTip === undefined && lacks === undefined)
+        .map(({ tip }) => tip);
+      const [wanted = before] = [before, ...honest.map(weightOf)].toSorted((one, other) => (one > other ? -1 : 1));
+      await eventually(
+        () => {
+          now += 500;
+          follower.wake();
+          return weightOf(ours());
+        },
+        (weight) => weight >= wanted,
+        20_000,
+        () => `seed ${seed}, round ${round}: ${Bun.inspect([wanted, views.map(describeView), follower.status()])}`,
+      );
+      views = viewsOf(random);
+      now += 400_000;
+    }
+  } finally {
+    await follower.close();
+    index.close();
+  }
+}
+
+function describeView({ tip, falseTip, lacks }: View): string {
+  return `${tip.height} of weight ${weightOf(tip)}: ${falseTip ?? lacks ?? "honest"}`;
+}
+
+test(`the follower ends on the heaviest chain of the honest nodes, over ${seeds} seeds`, async () => {
+  console.log(`SEED=${firstSeed}`);
+  for (let seed = firstSeed; seed < firstSeed + seeds; seed += 1) await follow(seed);
+}, 3_600_000);
