@@ -20,6 +20,7 @@ import { graphqlForward, graphqlOrigin } from "../http/graphql/graphql-forward.t
 import { graphql } from "../http/graphql/graphql-routes.ts";
 import { createRequestMetrics, type RequestMetrics } from "../http/request-metrics.ts";
 import { createServiceApp } from "../http/service-app.ts";
+import type { FollowStatus } from "../indexing/follow.ts";
 import { type Indexing, openIndexing } from "../indexing/indexing.ts";
 import { openWebhooks, type Webhooks } from "../indexing/webhooks.ts";
 import { systemClock } from "../lib/clock.ts";
@@ -124,7 +125,8 @@ export function openGateway(
   const columnar = openColumnar(parts, base);
   const concerns = createCheckList([createConcerns({ extents, nodes, pools: threads }), columnar.check]);
   const queryStart = createQueryStart(config, threads);
-  const health = healthOf(parts, reader, named.notes, concerns.check, queryStart.check);
+  const follow = () => indexing.status().follow;
+  const health = healthOf(parts, reader, named.notes, concerns.check, queryStart.check, follow);
   const key = adminKeyOf(config);
   const requests = createRequestMetrics(metrics, parts.log, config.LOG_MEMORY_HITS);
   const monitored = openMonitoring(parts, base, {
@@ -166,7 +168,7 @@ export function openGateway(
   closeListenersFirst(parts, listeners.servers, health);
   addGatewayMetrics(metrics, {
     reader,
-    isFollowing: () => indexing.status().follow.running,
+    follow,
     nodes,
     cache: extents.stats,
     fetches: content.stats,
@@ -252,6 +254,7 @@ function healthOf(
   notes: HealthCheck,
   concerns: HealthCheck,
   queryStart: HealthCheck,
+  follow: () => FollowStatus,
 ): Health {
   const isolation = {
     mode: config.CONTENT_ISOLATION,
@@ -268,6 +271,10 @@ function healthOf(
       starting ?? none,
       queryStart,
     ],
+    chain: () => {
+      const { ours, theirHeight, lag } = follow();
+      return { height: ours?.height ?? null, tip: theirHeight ?? null, lag: lag ?? null };
+    },
   });
 }
 

@@ -20,7 +20,7 @@ import type { Chunks, FoundChunk } from "./weave-chunks.ts";
 export type GatewayMetrics = Readonly<{
   reader: Pick<IndexReader, "counts" | "tip" | "times">;
   /** Whether the chain is being followed. */
-  isFollowing: () => boolean;
+  follow: () => Readonly<{ running: boolean; theirHeight: number | undefined; lag: number | undefined }>;
   nodes: Pick<Nodes, "all" | "rests">;
   /** Content on this disk. */
   cache: () => ExtentStats;
@@ -38,7 +38,7 @@ export function addGatewayMetrics(metrics: Metrics, stats: GatewayMetrics): void
   addNodeMetrics(metrics, stats);
 }
 
-function addIndexMetrics(metrics: Metrics, { reader, isFollowing, jobs, threads }: GatewayMetrics): void {
+function addIndexMetrics(metrics: Metrics, { reader, follow, jobs, threads }: GatewayMetrics): void {
   const { counts } = reader;
   metrics.gaugeOf({
     name: "last_height_imported",
@@ -48,7 +48,17 @@ function addIndexMetrics(metrics: Metrics, { reader, isFollowing, jobs, threads 
   metrics.gaugeOf({
     name: "block_importer_running",
     help: "1 while the chain is being followed.",
-    read: () => Number(isFollowing()),
+    read: () => Number(follow().running),
+  });
+  metrics.gaugeOf({
+    name: "chain_tip_height",
+    help: "Height of the nodes' chain; -1 before the first response.",
+    read: () => follow().theirHeight ?? -1,
+  });
+  metrics.gaugeOf({
+    name: "chain_lag_blocks",
+    help: "Blocks that the index is behind the nodes; -1 while unknown.",
+    read: () => follow().lag ?? -1,
   });
   const totals = [
     ["blocks_imported_total", "Blocks in the index.", () => counts().blocks],

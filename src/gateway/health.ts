@@ -18,6 +18,17 @@ export type HealthRecord = Readonly<{
   uptime: number;
   date: string;
   reasons: readonly string[];
+  /** Absent for services that follow no chain. */
+  chain?: ChainProgress;
+}>;
+
+/** How far the chain was followed; null while unknown. */
+export type ChainProgress = Readonly<{
+  height: number | null;
+  /** Height of the nodes' chain. */
+  tip: number | null;
+  /** Blocks between them. */
+  lag: number | null;
 }>;
 
 /** The gateway's health. */
@@ -37,9 +48,11 @@ export type HealthOptions = Readonly<{
   notes: readonly HealthCheck[];
   /** Conditions of readiness; the gateway is also unhealthy while one fails. */
   readiness: readonly HealthCheck[];
+  /** Absent for services that follow no chain. */
+  chain?: () => ChainProgress;
 }>;
 
-export function createHealth({ clock, checks, notes, readiness }: HealthOptions): Health {
+export function createHealth({ clock, checks, notes, readiness, chain }: HealthOptions): Health {
   const startedAt = clock();
   let stopping = false;
   const say = (list: readonly HealthCheck[]) => list.flatMap(sentencesOf);
@@ -52,6 +65,7 @@ export function createHealth({ clock, checks, notes, readiness }: HealthOptions)
         uptime: (clock() - startedAt) / 1_000,
         date: new Date(clock()).toISOString(),
         reasons: [...new Set([...wrong, ...say(notes)])],
+        ...(chain && { chain: chain() }),
       };
     },
     isReady: () => waiting().length === 0,

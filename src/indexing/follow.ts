@@ -27,7 +27,7 @@ export type FollowerOptions = Readonly<{
   choice: ChainChoice;
   fetch: FetchParts;
   index: Pick<IndexWriterCalls, "addBlock" | "rollback">;
-  reader: Pick<IndexReader, "tip" | "block" | "blockText" | "blocks">;
+  reader: Pick<IndexReader, "tip" | "block" | "blockText" | "blocks" | "counts">;
   content: Pick<Content, "keep">;
   start: StartHeight;
   /** Last height to index, inclusive. */
@@ -102,6 +102,7 @@ export function openFollower(options: FollowerOptions): Follower {
     failures: 0,
     asideSince: undefined,
     compared: undefined,
+    onBlock: createProgress(options),
   };
   const loop: Loop = openLoop({
     name: "follow",
@@ -135,7 +136,46 @@ type FollowState = {
   asideSince: number | undefined;
   /** The last comparison, good while both tips stay as they are. */
   compared: Readonly<{ ours: string; theirs: string; differs: boolean; at: number }> | undefined;
+  /** Reports the progress. */
+  onBlock: (height: number, theirHeight: number | undefined) => void;
 };
+
+/** Interval between two lines of progress, and the blocks behind from which on there are any. Milliseconds. */
+const progressMs = 10_000;
+const progressLag = 10;
+
+/** Logs how far the index is, while it is behind, and when it has caught up. */
+export function createProgress({
+  clock,
+  reader,
+  log,
+}: Pick<FollowerOptions, "clock" | "log"> & Readonly<{ reader: Pick<IndexReader, "counts"> }>): FollowState["onBlock"] {
+  let since: Readonly<{ at: number; height: number; items: number }> | undefined;
+  let hasReported = false;
+  return (height, tip = height) => {
+    const now = clock();
+    const lag = tip - height;
+    since ??= { at: now, height, items: reader.counts().items };
+    if (lag < progressLag) {
+      if (hasReported && lag <= 0) log.info("caught up with the chain", { height });
+      if (lag <= 0) [since, hasReported] = [undefined, false];
+      return;
+    }
+    const seconds = (now - since.at) / 1_000;
+    if (seconds * 1_000 < progressMs) return;
+    const { items } = reader.counts();
+    const blocksPerSecond = (height - since.height) / seconds;
+    log.info("catching up with the chain", {
+      height,
+      tip,
+      blocksPerSecond: Math.round(blocksPerSecond * 10) / 10,
+      itemsPerSecond: Math.round((items - since.items) / seconds),
+      secondsLeft: Math.round(lag / blocksPerSecond),
+    });
+    since = { at: now, height, items };
+    hasReported = true;
+  };
+}
 
 async function follow(options: FollowerOptions, state: FollowState, signal: AbortSignal): Promise<StepOutcome> {
   const chosen = await options.choice.choose(signal);
@@ -234,6 +274,7 @@ async function followRange(
       if (before !== undefined && block.previous !== before.hash)
         return await handleReorg(height, chosen, options, state, signal);
       await writeBlock(block, options, state);
+      state.onBlock(height, chosen.tip.height);
     }
   } catch (error) {
     if (chosen.isDisputed) options.choice.reject(chosen, "its next block is invalid or cannot be had");

@@ -224,6 +224,7 @@ describe("what the gateway says of itself", () => {
     const record = JSON.parse(response.body.toString());
     expect(record).toEqual({
       status: "ok",
+      chain: { height: 19, tip: 19, lag: 0 },
       uptime: expect.any(Number),
       date: expect.any(String),
       reasons: expect.any(Array),

@@ -55,7 +55,13 @@ const gatewayRecords = {
       "Limits of clients and resources, in tokens of 1 KiB; absent where there are none.",
     ),
   }),
-  Health: record({ status: textSchema, uptime: number, date: dateTime, reasons: strings }),
+  Health: record({
+    status: textSchema,
+    uptime: number,
+    date: dateTime,
+    reasons: strings,
+    "chain?": record({ height: maybe(countSchema), tip: maybe(countSchema), lag: maybe(integer) }),
+  }),
   Peers: record({
     gateways: {
       type: "object",
