@@ -9,6 +9,7 @@ import type { Config } from "../config/settings.ts";
 import type { RateLimits } from "../gateway/info.ts";
 import { type BodyMemory, createBodyMemory } from "../http/body-memory.ts";
 import type { Gateway } from "../http/gateway/gateway.ts";
+import { failurePage } from "../http/gateway/gateway-pages.ts";
 import type { Certificate } from "../http/listener.ts";
 import { createMetricsRoutes, gatewayMetricsPaths } from "../http/metrics-routes.ts";
 import type { PaidReads } from "../http/paid-reads.ts";
@@ -65,6 +66,7 @@ export function listenForGateway(
     certificate,
     app: gateway.app,
     cachedResponse: gateway.hit,
+    failurePage,
     pathOf: gateway.pathOf,
     bodyBytesMax: Math.max(bodyBytesMax, ...mounted),
     isTrustedProxy: proxyTest(config.TRUSTED_PROXIES),

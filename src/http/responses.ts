@@ -57,7 +57,7 @@ export function failureResponse(failure: Failure, headers: HeaderRecord = {}): R
   const reason = failure.context["reason"];
   if (row.explained === undefined || typeof reason !== "string") return codeResponse(failure.code, headers);
   const message = row.message === "" ? reason : `${row.message}: ${reason}`;
-  return jsonResponse(message, row.status, { ...failureHeaders(row), ...headers });
+  return withMessage(jsonResponse(message, row.status, { ...failureHeaders(row), ...headers }), message);
 }
 
 /** The response of one row of the failures table. */
@@ -65,7 +65,20 @@ export function codeResponse(code: FailureCode, headers: HeaderRecord = {}): Res
   const row: FailureRow = failures[code];
   const all = { ...failureHeaders(row), ...headers };
   if (row.message === "") return new Response(null, { status: row.status, headers: all });
-  return jsonResponse(row.message, row.status, all);
+  return withMessage(jsonResponse(row.message, row.status, all), row.message);
+}
+
+/** Messages of failures, for the pages that tell them to people. */
+const messages = new WeakMap<Response, string>();
+
+/** The message of a response that was made from a failure; undefined for any other response. */
+export function failureMessageOf(response: Response): string | undefined {
+  return messages.get(response);
+}
+
+function withMessage(response: Response, message: string): Response {
+  messages.set(response, message);
+  return response;
 }
 
 /** Errors that may resolve by themselves (404, 5xx) are sent with `no-store`. */

@@ -22,7 +22,7 @@ import { contextOf, type RequestContext } from "./request-context.ts";
 import { clearLargeCookies } from "./request-limits.ts";
 import type { RequestMetrics } from "./request-metrics.ts";
 import type { Target } from "./request-target.ts";
-import { codeResponse, failureResponse } from "./responses.ts";
+import { codeResponse, failureMessageOf, failureResponse } from "./responses.ts";
 import { failureOf } from "./route-schema.ts";
 import {
   createRouteLabels,
@@ -41,6 +41,8 @@ export type ServerOptions = Readonly<{
   app: AnyElysia;
   /** Responds from the response cache, or returns undefined; notes the size of the body. Called first. */
   cachedResponse?: (request: Request) => Response | undefined;
+  /** Shows a failure to a person; undefined where the client gets its JSON. */
+  failurePage?: (request: Request, failure: ShownFailure) => Response | undefined;
   /** The path by which routes, limits and metrics see a request. Default: its own. */
   pathOf?: (target: Target) => string;
   /** HTTPS with a certificate, HTTP without. */
@@ -61,6 +63,15 @@ export type ServerOptions = Readonly<{
   memory?: BodyMemory | undefined;
   log: Log;
   stats: Pick<RequestMetrics, "responded" | "respondedFromCache">;
+}>;
+
+/** A response that was made from a failure. */
+export type ShownFailure = Readonly<{
+  response: Response;
+  /** Without its JSON. */
+  message: string;
+  /** Of the request, as the routes see it. */
+  path: string;
 }>;
 
 export type HttpServer = Readonly<{
@@ -122,7 +133,7 @@ export function openServer(options: ServerOptions): HttpServer {
     const made = rejected ?? (await route(received, root, table));
     const settled = account === undefined ? made : await account.settle(made);
     connections.resetIdleTimeout(arrived, server, settled);
-    const response = finish(settled, context, draining);
+    const response = finish(shownTo(arrived, received, settled, options), context, draining);
     clearLargeCookies(arrived, response);
     await charge(options, admission, received, arrived.method, response);
     const label = rejected === undefined ? labelOf(received, labels) : labels.ofUnrouted(context.target.path);
@@ -191,19 +202,39 @@ async function charge(
   else if (rejected === undefined) limiter?.charge(method, context, response);
 }
 
+/** The page of a failure where a person gets one; otherwise the response itself. */
+function shownTo(
+  arrived: Request,
+  { request, context }: Received,
+  response: Response,
+  { failurePage }: ServerOptions,
+): Response {
+  const message = failureMessageOf(response) ?? failureMessages.get(request);
+  if (message === undefined || failurePage === undefined) return response;
+  return failurePage(arrived, { response, message, path: context.target.path }) ?? response;
+}
+
+/** Messages of failures by request: the response that the router passes on is another object than the handler's. */
+const failureMessages = new WeakMap<Request, string>();
+
 /** Adds the handler that converts thrown errors to responses. */
 function withErrorHandler(app: AnyElysia, table: RouteTable, log: Log): AnyElysia {
+  const noted = (request: Request, response: Response): Response => {
+    const message = failureMessageOf(response);
+    if (message !== undefined) failureMessages.set(request, message);
+    return response;
+  };
   return new Elysia({ strictPath: true })
     .onTransform({ as: "global" }, ({ request, route }) => void routes.set(request, route))
     .onError({ as: "global" }, ({ error, code, request, route }) => {
       const { requestId, target } = contextOf(request);
       routes.set(request, code === "NOT_FOUND" ? unrouted : route);
-      if (code === "NOT_FOUND") return unroutedResponse(request.method, table.methodsOf(target.path));
+      if (code === "NOT_FOUND") return noted(request, unroutedResponse(request.method, table.methodsOf(target.path)));
       if (reportsDisconnect(error, request.signal)) return new Response(null, { status: clientClosedStatus });
       const failure = failureOf(error);
-      if (failure !== undefined) return loggedFailure(failure, requestId, log);
+      if (failure !== undefined) return noted(request, loggedFailure(failure, requestId, log));
       log.error("defect", { requestId, error });
-      return codeResponse("internal");
+      return noted(request, codeResponse("internal"));
     })
     .use(app);
 }

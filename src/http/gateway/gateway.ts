@@ -48,6 +48,7 @@ import { createChunkRoutes } from "./chunk-routes.ts";
 import type { Apex } from "./content-address.ts";
 import { createContentRoutes } from "./content-routes.ts";
 import { createFrameRoutes } from "./frame-routes.ts";
+import { acceptsPages, frontPage } from "./gateway-pages.ts";
 import { createNameRoutes } from "./name-routes.ts";
 import type { NotFoundPage } from "./named-content.ts";
 import { createProofRoutes } from "./proof-routes.ts";
@@ -204,11 +205,21 @@ export function createGateway(options: GatewayOptions): Gateway {
   if (options.graphql !== undefined) app.use(options.graphql);
   if (options.administration !== undefined) app.use(options.administration);
   for (const service of options.services ?? []) app.use(service);
-  if (settings.apex === undefined) app.get("/", () => jsonTextResponse(infoText), { detail: rootDetail });
+  if (settings.apex === undefined)
+    app.get("/", ({ request }) => frontResponse(request, options, infoText), { detail: rootDetail });
   app.use(createReferenceRoutes(gatewayReference, () => ownRoutes(app, options.services), settings.publicUrl));
   app.use(contentRoutes.routes);
   const forgetAll = inOrder(memory.clear, relay.forgetAll, network.forget);
   return { app, hit: contentRoutes.hit, pathOf: pathsOn(hosts), forget: memory.forget, forgetAll };
+}
+
+/** The front page for browsers, and the information record for programs. */
+function frontResponse(request: Request, { info, health, graphql }: GatewayOptions, infoText: string): Response {
+  if (!acceptsPages(request.headers)) return jsonTextResponse(infoText, 200, { Vary: "Accept" });
+  const { release, services } = info;
+  const page = frontPage({ release, services, health: health.record(), hasGraphql: graphql !== undefined });
+  page.headers.set("Vary", "Accept");
+  return page;
 }
 
 /** The routes of the gateway's document: mounted services have documents of their own. */

@@ -1,0 +1,138 @@
+/**
+ * Pages for people at the gateway: the front page, and the reason of a failure with a way on. Programs get JSON.
+ * Source: docs/reference/gateway.md#pages.
+ * @module
+ */
+import type { HealthRecord } from "../../gateway/health.ts";
+import type { JsonValue } from "../../lib/json.ts";
+import { isAdministration } from "../cors.ts";
+import { escapeHtml, layoutPage } from "../page-layout.ts";
+import type { ShownFailure } from "../server.ts";
+
+/** What the front page tells. */
+export type FrontPage = Readonly<{
+  release: string;
+  health: HealthRecord;
+  /** URLs or paths of the other services, by name. */
+  services: Readonly<Record<string, JsonValue>>;
+  hasGraphql: boolean;
+}>;
+
+type Door = Readonly<{ href: string; name: string; text: string }>;
+
+/** The front page, of a gateway whose operator set no content for it. */
+export function frontPage({ release, health, services, hasGraphql }: FrontPage): Response {
+  const { chain, status, reasons } = health;
+  const upload = services["upload"];
+  const doors: readonly (Door | undefined)[] = [
+    hasGraphql
+      ? {
+          href: "/graphql",
+          name: "Query",
+          text: "Find transactions and data items by tag, owner or block with GraphQL.",
+        }
+      : undefined,
+    { href: "/api-docs", name: "Build", text: "Every route of this gateway, with its parameters, to read and to try." },
+    typeof upload !== "string"
+      ? undefined
+      : {
+          href: `${upload}/api-docs`,
+          name: "Upload",
+          text: "Store files for ever: signed data items, paid by credits.",
+        },
+    {
+      href: "/svc/healthcheck",
+      name: "Operate",
+      text: "Health, with the reasons in sentences when something is wrong.",
+    },
+  ];
+  const values: readonly (readonly [string, string])[] = [
+    ["Height", numberOf(chain?.height)],
+    ["Blocks behind", numberOf(chain?.lag)],
+    ["Status", status === "ok" ? "Healthy" : "Unhealthy"],
+    ["Release", release],
+  ];
+  const shown = values.map(([name, value]) => `<div><dt>${name}</dt><dd>${escapeHtml(value)}</dd></div>`);
+  const body = `<p class="lead">A gateway to permanent storage. Open content by its id, at <code>/{id}</code>, or by its
+name. Content that it sends as verified was checked against the chain, byte by byte.</p>
+<dl class="values">${shown.join("")}</dl>
+${reasonsOf(reasons)}<ul class="doors">${doors.map(doorOf).join("")}</ul>`;
+  return layoutPage({ title: "Cairn", heading: "Content that stays", body, status: 200, isNarrow: false, home: "/" });
+}
+
+function numberOf(value: number | null | undefined): string {
+  return value === null || value === undefined ? "–" : value.toLocaleString("en");
+}
+
+function reasonsOf(reasons: readonly string[]): string {
+  if (reasons.length === 0) return "";
+  return `<ul class="reasons">${reasons.map((reason) => `<li>${escapeHtml(reason)}</li>`).join("")}</ul>`;
+}
+
+function doorOf(door: Door | undefined): string {
+  if (door === undefined) return "";
+  return `<li><a href="${escapeHtml(door.href)}"><h2>${door.name}</h2><p>${door.text}</p></a></li>`;
+}
+
+/** Explanations by status, and what a reader can do. */
+const explanations: Readonly<Record<number, readonly [heading: string, text: string]>> = {
+  400: ["This address cannot be read", "It is not an id, a name or a path of this gateway."],
+  402: ["A payment is needed", "This request is beyond what this gateway serves free of charge."],
+  404: [
+    "There is nothing here",
+    "This gateway has nothing at this address, and found nothing at the nodes and gateways that it asks. Content " +
+      "that was uploaded a moment ago may take some minutes to arrive.",
+  ],
+  410: ["This content is gone", "It was here, and is no longer served."],
+  429: ["Too many requests", "Wait a few seconds, then open this page again."],
+  451: ["This content is blocked", "The operator of this gateway does not serve it. Other gateways may."],
+  502: [
+    "A source failed",
+    "The nodes and gateways that have this content did not give it. That does not mean that it is lost: open this " +
+      "page again in a moment.",
+  ],
+  503: ["Too busy for a moment", "Open this page again in a few seconds."],
+  504: [
+    "A source took too long",
+    "The nodes and gateways that have this content did not respond in time. That does not mean that it is lost: " +
+      "open this page again in a moment.",
+  ],
+};
+
+/** The page of a failure; undefined for clients that get JSON. */
+export function failurePage(request: Request, { response, message, path }: ShownFailure): Response | undefined {
+  if (!isShownAsPage(request, path)) return undefined;
+  const { status, headers } = response;
+  const [heading, text] = explanations[status] ?? [`This request failed (${status})`, "The reason is below."];
+  const body = `<p>${text}</p>
+<dl><dt>Address</dt><dd><code>${escapeHtml(path.slice(0, shownMax))}</code></dd>
+<dt>Reason</dt><dd>${escapeHtml(message.slice(0, shownMax))}</dd></dl>
+<p><a href="/">Front page</a></p>`;
+  const page = layoutPage({ title: heading, body, status, isNarrow: true, home: "/" });
+  for (const name of passedHeaders) {
+    const value = headers.get(name);
+    if (value !== null) page.headers.set(name, value);
+  }
+  page.headers.set("Vary", "Accept");
+  return page;
+}
+
+/** Longest shown address and reason. Characters. */
+const shownMax = 300;
+
+/** Headers of a failure that a page keeps; it is never stored. */
+const passedHeaders = ["Retry-After", "WWW-Authenticate", "Connection", "Content-Range", "Allow"] as const;
+
+/** Whether a failure of a request is shown as a page: a browser opens it, and it is not of an API for programs. */
+function isShownAsPage(request: Request, path: string): boolean {
+  if (request.method !== "GET" && request.method !== "HEAD") return false;
+  return !isAdministration(path) && acceptsPages(request.headers);
+}
+
+/** Whether a client names HTML among what it accepts, as browsers do; other clients send no Accept or any type. */
+export function acceptsPages(headers: Headers): boolean {
+  return (headers.get("accept") ?? "").split(",").some((each) => {
+    const [type = "", ...parameters] = each.split(";").map((part) => part.trim().toLowerCase());
+    return type === "text/html" && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
+  });
+}
