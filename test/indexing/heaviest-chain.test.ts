@@ -228,7 +228,7 @@ function describeView({ tip, falseTip, lacks }: View): string {
   return `${tip.height} of weight ${weightOf(tip)}: ${falseTip ?? lacks ?? "honest"}`;
 }
 
-test(`the follower ends on the heaviest chain of the honest nodes, over ${seeds} seeds`, async () => {
+test(`N3: the follower ends on the heaviest chain of the honest nodes, over ${seeds} seeds`, async () => {
   console.log(`SEED=${firstSeed}`);
   for (let seed = firstSeed; seed < firstSeed + seeds; seed += 1) await follow(seed);
 }, 3_600_000);

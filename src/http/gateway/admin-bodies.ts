@@ -49,7 +49,7 @@ const bundle = {
 export const adminBodies = {
   transaction: bodyOf({ id: bundle.id }),
   bundle: bodyOf(bundle),
-  retriedBundle: bodyOf({ id: needed(stringSchema({ minLength: 1, maxLength: 100 }), "missing_id") }),
+  retriedBundle: bodyOf({ id: needed(stringSchema({ pattern: "^[0-9A-Za-z_-]{1,100}$" }), "missing_id") }),
   bundleRange: bodyOf({
     startHeight: needed(integerSchema(), "invalid_start_height"),
     endHeight: needed(integerSchema(), "invalid_end_height"),
