@@ -8,6 +8,7 @@ import { bundlesBench } from "./bundles.ts";
 import { clickhouseBench } from "./clickhouse.ts";
 import { columnarBench } from "./columnar.ts";
 import { debugBench } from "./debug.ts";
+import { followBench } from "./follow.ts";
 import { graphqlBench } from "./graphql.ts";
 import type { Bench } from "./harness.ts";
 import { httpBench } from "./http.ts";
@@ -37,6 +38,7 @@ export const benches: readonly Bench[] = [
   attacksBench,
   debugBench,
   unbundleBench,
+  followBench,
   ledgerBench,
   paymentPricesBench,
   uploadsBench,
