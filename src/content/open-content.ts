@@ -43,8 +43,8 @@ export type OpenContent = Readonly<{
   stable: boolean;
   /** From a source that the operator trusts, or verified. */
   trusted: boolean;
-  /** Where an item that the index does not have was found: bytes of the root's data. */
-  found?: Readonly<{
+  /** Where an item is: bytes of the root's data. */
+  item?: Readonly<{
     itemOffset: number; // of its header
     headerSize: number;
     parentStart: number; // of the payload of the bundle around it

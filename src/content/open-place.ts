@@ -50,6 +50,7 @@ type Slice = Omit<
 /** Opens content of the index; undefined when the index does not know which data contains the bytes. */
 export function openLocated(parts: OpenParts, located: Located): OpenContent | undefined {
   const { id, rootId, kind, size, dataOffset, rootSize, weaveStart, dataRoot, pending } = located;
+  const { itemOffset, headerSize, parentStart = 0 } = located;
   // An uploaded or announced item has no root yet.
   if (dataOffset + size > rootSize || (pending && kind === "item")) return undefined;
   const root: RootSpec = {
@@ -75,6 +76,7 @@ export function openLocated(parts: OpenParts, located: Located): OpenContent | u
     verified: located.verified && isProvable && !pending,
     stable: located.stable,
     trusted: true,
+    ...(isWhole ? {} : { item: { itemOffset, headerSize, parentStart } }),
   });
 }
 
@@ -129,7 +131,7 @@ function openItem(parts: OpenParts, id: Id, item: FoundItem): OpenContent {
     verified: root.isAccepted && digest !== undefined,
     stable: root.isStable,
     trusted: true,
-    found: { itemOffset, headerSize, parentStart },
+    item: { itemOffset, headerSize, parentStart },
   });
 }
 

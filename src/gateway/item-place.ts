@@ -5,7 +5,6 @@
  */
 import type { Id } from "../arweave/id.ts";
 import type { OpenContent } from "../content/open-content.ts";
-import type { Located } from "../store/index/index-types.ts";
 
 /** Offsets and sizes in bytes. */
 export type ItemPlace = Readonly<{
@@ -17,29 +16,10 @@ export type ItemPlace = Readonly<{
   itemDataOffset: number; // of the item's payload, in its parent's payload
 }>;
 
-/**
- * Looks an item up; `undefined` for transactions, for what is in no block yet, and for what the index does
- * not have.
- */
-export function itemPlaceOf(locate: (id: Id) => Located | undefined, id: Id): ItemPlace | undefined {
-  const item = locate(id);
-  if (item === undefined || item.kind !== "item" || item.pending) return undefined;
-  const parent = item.parentId === undefined ? undefined : locate(item.parentId);
-  const parentStart = parent === undefined || parent.kind === "transaction" ? 0 : parent.dataOffset;
-  return {
-    rootId: item.rootId,
-    rootItemOffset: item.itemOffset,
-    rootDataOffset: item.dataOffset,
-    itemOffset: item.itemOffset - parentStart,
-    itemSize: item.headerSize + item.size,
-    itemDataOffset: item.dataOffset - parentStart,
-  };
-}
-
-/** The place of an item that the index does not have and that was found in its transaction's data. */
-export function foundItemPlace({ root, found, dataOffset, size }: OpenContent): ItemPlace | undefined {
-  if (root === undefined || found === undefined) return undefined;
-  const { itemOffset, headerSize, parentStart } = found;
+/** The place of an item; `undefined` for transactions, and for what is in no block yet. */
+export function itemPlaceOf({ root, item, dataOffset, size }: OpenContent): ItemPlace | undefined {
+  if (root === undefined || item === undefined) return undefined;
+  const { itemOffset, headerSize, parentStart } = item;
   return {
     rootId: root.id,
     rootItemOffset: itemOffset,

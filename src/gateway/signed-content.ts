@@ -28,7 +28,7 @@ export type SignedContent = Readonly<{
 }>;
 
 export type SignedContentParts = Readonly<{
-  reader: Pick<IndexReader, "locate" | "transactionText">;
+  reader: Pick<IndexReader, "transactionText">;
   content: Pick<Content, "open">;
 }>;
 
@@ -42,7 +42,7 @@ const headerMsMax = 2_000;
 export function createSignedContent({ reader, content }: SignedContentParts): FindSignedContent {
   const headerBytes = async (opened: OpenContent, signal: AbortSignal): Promise<Uint8Array | undefined> => {
     if (opened.header !== undefined) return await opened.header();
-    const place = headerPlace(opened, reader);
+    const place = headerPlace(opened);
     if (place === undefined) return undefined;
     const root = await content.open(place.rootId, signal);
     return await root.bytes({ start: place.start, end: place.start + place.size }, signal);
@@ -64,13 +64,9 @@ export function createSignedContent({ reader, content }: SignedContentParts): Fi
 
 type HeaderPlace = Readonly<{ rootId: Id; start: number; size: number }>;
 
-function headerPlace(opened: OpenContent, reader: SignedContentParts["reader"]): HeaderPlace | undefined {
-  const { root, found } = opened;
-  if (root !== undefined && found !== undefined)
-    return { rootId: root.id, start: found.itemOffset, size: found.headerSize };
-  const located = reader.locate(opened.id);
-  if (located === undefined || located.kind !== "item" || located.pending) return undefined;
-  return { rootId: located.rootId, start: located.itemOffset, size: located.headerSize };
+function headerPlace({ root, item }: OpenContent): HeaderPlace | undefined {
+  if (root === undefined || item === undefined) return undefined;
+  return { rootId: root.id, start: item.itemOffset, size: item.headerSize };
 }
 
 function ofItem(id: Id, bytes: Uint8Array): SignedContent | undefined {

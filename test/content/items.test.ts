@@ -186,7 +186,7 @@ describe("an item is found", () => {
         trusted: true,
         contentType: "text/plain",
         dataOffset: place.itemOffset + place.headerSize,
-        found: {
+        item: {
           itemOffset: place.itemOffset,
           headerSize: place.headerSize,
           parentStart: place.parentStart,

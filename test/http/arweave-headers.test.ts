@@ -279,7 +279,6 @@ test("X-Cache is MISS when reading what was signed brought the content here", as
     const finder = createContentFinder({
       resolver: createResolver({ resolve: async () => undefined }),
       content: { open, openIndexed: open },
-      itemPlaceOf: () => undefined,
       signedContentOf: async () => {
         isHere = true;
         return noTags;
@@ -309,12 +308,12 @@ describe("what was signed with content", () => {
   const [item] = items;
   const finder = (open: () => Promise<OpenContent>) =>
     createSignedContent({
-      reader: { locate: () => undefined, transactionText: () => undefined },
+      reader: { transactionText: () => undefined },
       content: { open },
     });
   const opened = { id: item?.id, root: undefined } as OpenContent;
   const noRoot = () => Promise.reject(new Failure("source_failed", {}));
-  const found = { root: { id: byRsaId() }, found: { itemOffset: 0, headerSize: 10, parentStart: 0 } };
+  const found = { root: { id: byRsaId() }, item: { itemOffset: 0, headerSize: 10, parentStart: 0 } };
 
   test("is read of an uploaded item's header", async () => {
     const header = async () => item?.bytes ?? new Uint8Array(0);

@@ -89,6 +89,17 @@ test("a long path is cut off", async () => {
   expect(text.length).toBeLessThan(8_000);
 });
 
+test("a frame, and an image, get the message", async () => {
+  for (const destination of ["iframe", "image", "empty"]) {
+    const headers = { accept: chrome, "sec-fetch-dest": destination };
+    const response = await fetch(`${stack.gateway.url}/no-such-path`, { headers });
+    expect([response.headers.get("content-type"), await response.json()]).toEqual([
+      "application/json; charset=utf-8",
+      "Not Found",
+    ]);
+  }
+});
+
 test("routes for programs stay as they are: administration, and methods beside GET and HEAD", async () => {
   expect((await get("/svc/admin/debug", chrome)).headers.get("content-type")).toStartWith("application/json");
   expect((await get("/no-such-path", chrome, "POST")).headers.get("content-type")).toStartWith("application/json");

@@ -4,11 +4,9 @@
  * @module
  */
 import { type AnyElysia, Elysia, NotFoundError } from "elysia";
-import type { Id } from "../../arweave/id.ts";
 import type { GatewayContentStore } from "../../content/content.ts";
 import { Failure } from "../../failures.ts";
 import { type IsolationRules, isServiceWorkerRequest, leavesSharedHost } from "../../gateway/isolation.ts";
-import type { ItemPlace } from "../../gateway/item-place.ts";
 import type { Names } from "../../gateway/names/names.ts";
 import type { Resolver } from "../../gateway/resolve.ts";
 import type { FindSignedContent } from "../../gateway/signed-content.ts";
@@ -40,7 +38,6 @@ import type { ResponseCaches } from "./response-cache.ts";
 export type ContentRoutesOptions = Readonly<{
   resolver: Resolver;
   content: Pick<GatewayContentStore, "open" | "openIndexed">;
-  itemPlaceOf: (id: Id) => ItemPlace | undefined;
   /** Finds what was signed with content, for headers; undefined where those are switched off. */
   signedContentOf: FindSignedContent | undefined;
   memory: Pick<ResponseCaches, "get" | "bodies" | "onDisk">;

@@ -7,7 +7,7 @@ import type { Id } from "../../arweave/id.ts";
 import { type Hint, readHintHeaders } from "../../chain/hint.ts";
 import type { Content, GatewayContentStore } from "../../content/content.ts";
 import type { OpenContent } from "../../content/open-content.ts";
-import { foundItemPlace, type ItemPlace } from "../../gateway/item-place.ts";
+import { itemPlaceOf } from "../../gateway/item-place.ts";
 import { contentById, type Resolver } from "../../gateway/resolve.ts";
 import type { FindSignedContent, SignedContent } from "../../gateway/signed-content.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -53,7 +53,6 @@ export type ContentFinder = Readonly<{
 export type ContentFinderOptions = Readonly<{
   resolver: Resolver;
   content: Pick<GatewayContentStore, "open" | "openIndexed">;
-  itemPlaceOf: (id: Id) => ItemPlace | undefined;
   /** Finds the signed fields of content for headers; undefined when these headers are disabled. */
   signedContentOf: FindSignedContent | undefined;
   responseCache: ResponseCache;
@@ -85,12 +84,11 @@ export function createContentFinder(options: ContentFinderOptions): ContentFinde
     cached: boolean,
     about: ResponseConditions,
   ) => {
-    const item = options.itemPlaceOf(content.id) ?? foundItemPlace(content);
     const headers = contentHeaders({
       ...content,
       digest,
       cached,
-      item,
+      item: itemPlaceOf(content),
       cacheLifetime: about.cacheLifetime,
       policy: about.policy,
     });

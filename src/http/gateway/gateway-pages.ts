@@ -117,6 +117,9 @@ export function failurePage(request: Request, { response, message, path }: Shown
   return page;
 }
 
+/** Routes whose responses are made for frames. */
+const framePrefix = "/local/";
+
 /** Longest shown address and reason. Characters. */
 const shownMax = 300;
 
@@ -126,7 +129,9 @@ const passedHeaders = ["Retry-After", "WWW-Authenticate", "Connection", "Content
 /** Whether a failure of a request is shown as a page: a browser opens it, and it is not of an API for programs. */
 function isShownAsPage(request: Request, path: string): boolean {
   if (request.method !== "GET" && request.method !== "HEAD") return false;
-  return !isAdministration(path) && acceptsPages(request.headers);
+  if (isAdministration(path) || path.startsWith(framePrefix)) return false;
+  // Our pages may not be framed: a frame shows the message itself.
+  return (request.headers.get("sec-fetch-dest") ?? "document") === "document" && acceptsPages(request.headers);
 }
 
 /** Whether a client names HTML among what it accepts, as browsers do; other clients send no Accept or any type. */

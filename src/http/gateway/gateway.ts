@@ -17,7 +17,6 @@ import { countChunks, createPostMetrics } from "../../gateway/gateway-metrics.ts
 import type { Health } from "../../gateway/health.ts";
 import { gatewayInfo, type InfoOptions } from "../../gateway/info.ts";
 import type { IsolationRules } from "../../gateway/isolation.ts";
-import { itemPlaceOf } from "../../gateway/item-place.ts";
 import type { LargeManifests } from "../../gateway/large-manifests.ts";
 import type { Names } from "../../gateway/names/names.ts";
 import { createNetwork } from "../../gateway/network.ts";
@@ -155,7 +154,6 @@ export function createGateway(options: GatewayOptions): Gateway {
   const contentRoutes = createContentRoutes({
     resolver: createResolver(options.largeManifests),
     content,
-    itemPlaceOf: (id) => itemPlaceOf(reader.locate, id),
     signedContentOf: settings.sendsArweaveHeaders ? createSignedContent({ reader, content }) : undefined,
     memory,
     hosts,

@@ -294,6 +294,7 @@ type LocatedRow = PlaceRow &
   }>;
 
 type RootRow = Readonly<{ id: Uint8Array; size: number }>;
+type ParentRow = Readonly<{ id: Uint8Array; head: number }>;
 
 /** Joins the transaction at the row's place or, for an item, at its root. */
 const locatedSql = (own: string, from: string): string => `SELECT i.n >> 31 AS high, i.n & 0x7fffffff AS low,
@@ -318,13 +319,13 @@ export function createLocations(db: Database, ids: IdPlaces): Locations {
     db,
     "SELECT n >> 31 AS high, n & 0x7fffffff AS low, fine FROM duplicates WHERE id = ? ORDER BY n",
   );
-  const at = (columns: string, tables: readonly string[]) =>
-    prepareQuery<RootRow>(
+  const at = <Row>(columns: string, tables: readonly string[]) =>
+    prepareQuery<Row>(
       db,
       tables.map((table) => `SELECT ${columns} FROM ${table} WHERE n = (?1 << 31) | ?2`).join(" UNION ALL "),
     );
-  const rootAt = at("id, size", ["items", "duplicates"]);
-  const parentAt = at("id, 0 AS size", ["items", "duplicates", "bundles"]);
+  const rootAt = at<RootRow>("id, size", ["items", "duplicates"]);
+  const parentAt = at<ParentRow>("id, head", ["items", "duplicates", "bundles"]);
 
   const placeOf = (id: Uint8Array): Place | undefined => {
     const halves = ids.find(id);
@@ -355,7 +356,7 @@ export function createLocations(db: Database, ids: IdPlaces): Locations {
       if (row === undefined) return undefined;
       if (row.sig < 0 || isPending(row)) return locatedAlone(id, row);
       const root = rootAt.get(row.high, 0);
-      const parent = row.parent === null ? root : parentAt.get(row.high, Math.floor(row.parent / 64));
+      const parent = row.parent === null ? undefined : parentAt.get(row.high, Math.floor(row.parent / 64));
       return locatedWithin(id, row, root, parent);
     },
   };
@@ -401,8 +402,9 @@ function locatedAlone(id: Id, row: LocatedRow): Located {
   };
 }
 
-function locatedWithin(id: Id, row: LocatedRow, root: RootRow | undefined, parent: RootRow | undefined): Located {
+function locatedWithin(id: Id, row: LocatedRow, root: RootRow | undefined, parent: ParentRow | undefined): Located {
   const itemOffset = row.low * 64 + row.fine;
+  const parentId = row.parent === null ? root?.id : parent?.id;
   return {
     ...common(id, row),
     kind: "item",
@@ -410,7 +412,9 @@ function locatedWithin(id: Id, row: LocatedRow, root: RootRow | undefined, paren
     dataOffset: itemOffset + row.head,
     itemOffset,
     rootSize: root?.size ?? 0,
-    ...(parent === undefined ? {} : { parentId: idFromBytes(parent.id) }),
+    ...(parentId === undefined ? {} : { parentId: idFromBytes(parentId) }),
+    // Of a nested item whose bundle is unknown, the root counts as the bundle.
+    parentStart: row.parent === null || parent === undefined ? 0 : row.parent + parent.head,
   };
 }
 

@@ -233,6 +233,8 @@ export type Located = Readonly<{
   /** Absolute weave offset of the root's first byte. */
   weaveStart?: bigint;
   parentId?: Id;
+  /** First byte of the payload of the bundle around an item, in the root's data; 0 in a root. */
+  parentStart?: number;
 }>;
 
 /** A tag filter: EQ: some tag has this name and one of the values; NEQ: no tag has. */
