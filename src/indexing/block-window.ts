@@ -27,6 +27,8 @@ export type WindowOptions = Readonly<{
 export type BlockWindow = Readonly<{
   /** The next block in order. Rejects as its fetch did; afterwards only `close` may be called. */
   next: () => Promise<FetchedBlock>;
+  /** Whether `next` has a block at once. */
+  isReady: () => boolean;
   /** Aborts the running fetches and waits for their end. */
   close: () => Promise<void>;
 }>;
@@ -41,6 +43,7 @@ export function openWindow(options: WindowOptions): BlockWindow {
   const { from, to, ahead, heldBytesMax, fetch } = options;
   const { controller, unlink } = linkedController(options.signal);
   const blocks = new Map<number, Ahead>();
+  const ready = new Set<number>();
   let taken = from;
   let begun = from;
   let heldBytes = 0;
@@ -51,6 +54,7 @@ export function openWindow(options: WindowOptions): BlockWindow {
     const outcome = fetch(height, () => previous ?? Promise.resolve(undefined), text.resolve, controller.signal).then(
       (block) => {
         heldBytes += block.heldBytes;
+        ready.add(height);
         return block;
       },
       // Stored until the follower requests this block: the blocks before it are valid.
@@ -77,11 +81,13 @@ export function openWindow(options: WindowOptions): BlockWindow {
       if ("error" in outcome) throw outcome.error;
       // The fetch of the next block still needs the text of this one.
       blocks.delete(taken - 1);
+      ready.delete(taken);
       taken += 1;
       heldBytes -= outcome.heldBytes;
       beginMore();
       return outcome;
     },
+    isReady: () => ready.has(taken),
     close: async () => {
       controller.abort(new Error("the window is closing"));
       unlink();

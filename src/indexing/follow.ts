@@ -13,7 +13,7 @@ import type { Log } from "../lib/log.ts";
 import { type Loop, type LoopStatus, openLoop, type StepOutcome } from "../lib/loop.ts";
 import type { IndexReader } from "../store/index/index-types.ts";
 import type { IndexWriterCalls } from "../store/index/index-writer-calls.ts";
-import { openWindow } from "./block-window.ts";
+import { type BlockWindow, openWindow } from "./block-window.ts";
 import { type FetchedBlock, type FetchParts, fetchBlock } from "./fetch-block.ts";
 import type { ChainChoice, ChosenChain } from "./heaviest-chain.ts";
 
@@ -26,7 +26,7 @@ export type FollowedBlock = Pick<
 export type FollowerOptions = Readonly<{
   choice: ChainChoice;
   fetch: FetchParts;
-  index: Pick<IndexWriterCalls, "addBlock" | "rollback">;
+  index: Pick<IndexWriterCalls, "addBlocks" | "rollback">;
   reader: Pick<IndexReader, "tip" | "block" | "blockText" | "blocks" | "counts">;
   content: Pick<Content, "keep">;
   start: StartHeight;
@@ -76,6 +76,9 @@ export type Follower = Readonly<{
 /** Blocks fetched at once while catching up, and the memory limit of the waiting ones. */
 const blocksAhead = 16;
 const heldBytesMax = 64 * 2 ** 20;
+
+/** No block is added to a write that has this much: a write should take less than 100 ms. Memory in bytes. */
+const writeMax = { blocks: blocksAhead, transactions: 500, heldBytes: 16 * 2 ** 20 } as const;
 
 /** After this many failures at one height, transactions that nodes fail to serve count as missing. */
 const patience = 5;
@@ -268,13 +271,13 @@ async function followRange(
   });
   let height = from;
   try {
-    for (; height <= to; height += 1) {
-      const block = await window.next();
+    while (height <= to) {
       const before = options.reader.tip();
-      if (before !== undefined && block.previous !== before.hash)
-        return await handleReorg(height, chosen, options, state, signal);
-      await writeBlock(block, options, state);
-      state.onBlock(height, chosen.tip.height);
+      const { linked, isForked } = await takeLinked(window, before?.hash, to - height + 1);
+      if (linked.length > 0) await writeBlocks(linked, options, state);
+      height += linked.length;
+      if (linked.length > 0) state.onBlock(height - 1, chosen.tip.height);
+      if (isForked) return await handleReorg(height, chosen, options, state, signal);
     }
   } catch (error) {
     if (chosen.isDisputed) options.choice.reject(chosen, "its next block is invalid or cannot be had");
@@ -286,19 +289,50 @@ async function followRange(
   }
 }
 
-async function writeBlock(block: FetchedBlock, options: FollowerOptions, state: FollowState): Promise<void> {
+/**
+ * Waits for the next block, and takes those after it that have arrived, while each follows the one before.
+ *
+ * @param before - Hash of our tip; undefined for an empty index.
+ */
+async function takeLinked(window: BlockWindow, before: string | undefined, most: number) {
+  const linked: FetchedBlock[] = [];
+  let [transactions, heldBytes] = [0, 0];
+  let last = before;
+  do {
+    const block = await window.next();
+    if (last !== undefined && block.previous !== last) return { linked, isForked: true };
+    linked.push(block);
+    last = block.hash;
+    transactions += block.ids.length;
+    heldBytes += block.heldBytes;
+    const isFull = transactions >= writeMax.transactions || heldBytes >= writeMax.heldBytes;
+    if (isFull || linked.length >= Math.min(most, writeMax.blocks)) break;
+  } while (window.isReady());
+  return { linked, isForked: false };
+}
+
+/** Stores successive blocks in one write: each write has the cost of a few blocks, whatever it holds. */
+async function writeBlocks(
+  blocks: readonly FetchedBlock[],
+  options: FollowerOptions,
+  state: FollowState,
+): Promise<void> {
   const { index, content, log } = options;
-  const { height, hash, ids, bundleCount, missing, checked, unchecked } = block;
-  for (const { id, bytes } of block.data) {
+  for (const { id, bytes } of blocks.flatMap(({ data }) => data)) {
     const isStored = await content.keep({ id, dataRoot: "", size: bytes.length }, bytes);
     if (!isStored) log.warn("data of a transaction was not stored", { id, size: bytes.length });
   }
-  await index.addBlock(block.rows);
+  await index.addBlocks(blocks.map(({ rows }) => rows));
   state.lastBlockAt = options.clock();
+  for (const block of blocks) announce(block, options);
+}
+
+function announce(block: FetchedBlock, { log, onBlock }: FollowerOptions): void {
+  const { height, hash, ids, bundleCount, missing, checked, unchecked } = block;
   if (missing.length > 0)
     log.warn("transactions of a block are missing", { height, count: missing.length, first: missing[0] });
   log.debug("block", { height, hash, transactions: ids.length, bundles: bundleCount, unchecked });
-  options.onBlock({ height, hash, ids, bundleCount, missing, checked, unchecked });
+  onBlock({ height, hash, ids, bundleCount, missing, checked, unchecked });
 }
 
 /**
@@ -335,7 +369,7 @@ async function handleReorg(
     to: first.hash,
   });
   await removeFrom(ancestor + 1, options);
-  await writeBlock(first, options, state);
+  await writeBlocks([first], options, state);
 }
 
 /** Fetches and verifies the first block of the other branch, which must follow our last common block. */

@@ -50,6 +50,7 @@ export function createIndexWriterCalls(path: string, run: (job: WriteJob) => Pro
       inOrder({ path, call, parts });
   return {
     addBlock: calling("addBlock"),
+    addBlocks: calling("addBlocks"),
     addStrayBlock: calling("addStrayBlock"),
     rollback: calling("rollback"),
     addMissingTransaction: calling("addMissingTransaction"),

@@ -87,6 +87,8 @@ export type IndexWriter = PartMerges &
      * @param rows - As values, or serialized with `bun:jsc`.
      */
     addBlock: (rows: BlockRows | SerializedRows) => void;
+    /** Adds successive blocks after the tip, as `addBlock` does, all of them or none. */
+    addBlocks: (blocks: readonly (BlockRows | SerializedRows)[]) => void;
     /** Adds a block that is not followed (below the first one), for single transactions that an operator requests. */
     addStrayBlock: (rows: BlockRows) => void;
     /** Removes blocks and rows from a height on; other places of the ids become canonical. Runs in steps. */
@@ -269,6 +271,7 @@ function createImportedItems({ db, rows, clock }: Parts): (items: readonly Impor
 type ChainSteps = Pick<
   IndexWriter,
   | "addBlock"
+  | "addBlocks"
   | "addImported"
   | "addStrayBlock"
   | "rollback"
@@ -280,6 +283,10 @@ type ChainSteps = Pick<
   | "expirePending"
   | "expireAnnounced"
 >;
+
+function rowsOf(given: BlockRows | SerializedRows): BlockRows {
+  return isSerialized(given) ? readBlockRows(given) : given;
+}
 
 function chainSteps(parts: Parts): ChainSteps {
   const { db, step, rows, chain, bundles, pending, partitions, clock } = parts;
@@ -317,7 +324,11 @@ function chainSteps(parts: Parts): ChainSteps {
   const addImportedItems = createImportedItems(parts);
 
   return {
-    addBlock: (given) => step(() => addFollowed(isSerialized(given) ? readBlockRows(given) : given)),
+    addBlock: (given) => step(() => addFollowed(rowsOf(given))),
+    addBlocks: (given) =>
+      step(() => {
+        for (const block of given) addFollowed(rowsOf(block));
+      }),
     addImported: (blocks, items) =>
       step(() => {
         for (const block of blocks) addFollowed(block);
