@@ -459,7 +459,7 @@ export const operationDefences: readonly Defence[] = [
     threat: "N3",
     name: "a block that does not follow ours",
     file: "src/indexing/follow.ts",
-    text: "if (before !== undefined && block.previous !== before.hash)",
+    text: "if (last !== undefined && block.previous !== last)",
     instead: "if (false)",
     tests: ["test/sim/follow.test.ts"],
     only: "N3",
