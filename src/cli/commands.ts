@@ -42,6 +42,7 @@ export function commands(environment: AskEnvironment): CommandDef {
     subCommands: {
       dev: devCommand(environment),
       serve: serveCommand(environment),
+      status: statusCommand(settings),
       upload: uploadCommand(settings),
       balance: balanceCommand(settings),
       topup: topUpCommand(settings),
@@ -92,6 +93,33 @@ function serveCommand(environment: AskEnvironment) {
       const config = await checkedConfig(environment(), "serve", portOverride(args.port));
       const { runServe } = await import("./serve.ts");
       return runServe(config, { json: args.json === true });
+    },
+  });
+}
+
+function statusCommand({ config }: ReadSettings) {
+  return defineCommand({
+    meta: { name: "status", description: "Print how far a running gateway is; on a terminal until Ctrl-C" },
+    args: {
+      gateway: { type: "string", description: "URL; default: this machine, GATEWAY_PORT", valueHint: "url" },
+      "admin-key": { type: "string", description: "Admin key; default: ADMIN_API_KEY", valueHint: "key" },
+      once: { type: "boolean", description: "Print once, also on a terminal" },
+      json: jsonArgument,
+    },
+    run: async ({ args }) => {
+      const { GATEWAY_PORT, ADMIN_LISTEN, ADMIN_API_KEY } = config();
+      const { readServiceUrl } = await import("./service-client.ts");
+      const gateway = readServiceUrl(args.gateway ?? localUrl(GATEWAY_PORT), "--gateway");
+      const isApart = args.gateway === undefined && ADMIN_LISTEN !== undefined;
+      const json = args.json === true;
+      const { runStatus } = await import("./status.ts");
+      return runStatus({
+        gateway,
+        administration: isApart ? `http://${ADMIN_LISTEN}` : gateway,
+        adminKey: args["admin-key"] ?? ADMIN_API_KEY,
+        json,
+        isLive: !json && args.once !== true && process.stdout.isTTY === true,
+      });
     },
   });
 }

@@ -25,7 +25,7 @@ export type ServiceResponse = Readonly<{
 export type ServiceClient = Readonly<{
   /** Without a trailing slash. */
   url: string;
-  get: (path: string, signal: AbortSignal) => Promise<ServiceResponse>;
+  get: (path: string, signal: AbortSignal, headers?: Readonly<Record<string, string>>) => Promise<ServiceResponse>;
   post: (
     path: string,
     body: Uint8Array<ArrayBuffer>,
@@ -109,7 +109,7 @@ export function openServiceClient(options: ServiceClientOptions): ServiceClient 
 
   return {
     url,
-    get: (path, signal) => ask({ method: "GET", path }, signal),
+    get: (path, signal, headers = {}) => ask({ method: "GET", path, headers }, signal),
     post: (path, body, headers, signal) => ask({ method: "POST", path, body, headers }, signal),
     close: http.close,
   };
