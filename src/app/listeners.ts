@@ -15,7 +15,7 @@ import { createMetricsRoutes, gatewayMetricsPaths } from "../http/metrics-routes
 import type { PaidReads } from "../http/paid-reads.ts";
 import { createRateLimiter, type RateLimiter } from "../http/rate-limiter.ts";
 import type { RequestMetrics } from "../http/request-metrics.ts";
-import { type HttpServer, openServer } from "../http/server.ts";
+import { type HttpServer, openServer, type ServerOptions } from "../http/server.ts";
 import { createServiceApp, type Service } from "../http/service-app.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
@@ -60,7 +60,7 @@ export function listenForGateway(
   paidReads?: PaidReads,
 ): HttpServer {
   const mounted = config.MOUNT_SERVICES ? services.map((each) => each.bodyBytesMax) : [];
-  const options = {
+  const options: ServerOptions = {
     hostname: config.HOST,
     port: config.GATEWAY_PORT,
     certificate,
@@ -133,7 +133,7 @@ export function listenForAdmin(
     .use(createMetricsRoutes(metrics, gatewayMetricsPaths));
   const { host, port } = hostAndPort(config.ADMIN_LISTEN ?? "");
   const isTrustedProxy = proxyTest(config.TRUSTED_PROXIES);
-  const options = {
+  const options: ServerOptions = {
     hostname: host,
     port,
     certificate,
@@ -156,7 +156,7 @@ export function listenForService(
   { config, certificate, stats, limiter, memory, log, closers }: Listening,
   { name, service, port, bodyBytesMax: largest }: ServicePlace,
 ): HttpServer {
-  const options = {
+  const options: ServerOptions = {
     hostname: config.HOST,
     port,
     certificate,
