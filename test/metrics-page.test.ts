@@ -8,7 +8,10 @@ import { resolve } from "node:path";
 import { openUploadStack, type UploadStack } from "./support/upload-stack.ts";
 
 const page = readFileSync(resolve(import.meta.dir, "../docs/metrics.md"), "utf8");
-const rows = [...page.matchAll(/^\| (`[^|]+) \| ([^|]+) \|/gm)];
+/** Rows of three cells: metrics of the peer, and what is served instead. */
+const rows = [...page.matchAll(/^\| (`[^|]+) \| ([^|]+) \|[^|\n]*\|$/gm)];
+/** Rows of two cells: metrics of this program, and labels. */
+const ownRows = [...page.matchAll(/^\| (`[^|]+) \| [^|\n]+ \|$/gm)];
 const namesIn = (text = "") => [...text.matchAll(/`([a-z0-9]+(?:_[a-z0-9*]+)+)`/g)].map(([, name]) => name ?? "");
 /** Labels that the page names beside metrics. */
 const labels = new Set(["status_code", "queue_name"]);
@@ -26,6 +29,13 @@ test("what is to be read instead is served", () => {
   expect(rows.length).toBeGreaterThan(10);
   const instead = rows.flatMap(([, , here]) => namesIn(here)).filter((name) => !labels.has(name));
   expect(instead.filter((name) => !served.has(name))).toEqual([]);
+});
+
+test("what the page describes is served", () => {
+  const described = ownRows.flatMap(([, names]) => namesIn(names)).filter((name) => !labels.has(name));
+  expect(described.length).toBeGreaterThan(8);
+  // Of the wallet, only what is known: nothing was spent yet.
+  expect(described.filter((name) => !served.has(name))).toEqual([]);
 });
 
 test("a look-up counts at each source that was named, and in memory the second time", async () => {

@@ -65,7 +65,7 @@ export function createHealth({ clock, checks, notes, readiness, chain }: HealthO
         uptime: (clock() - startedAt) / 1_000,
         date: new Date(clock()).toISOString(),
         reasons: [...new Set([...wrong, ...say(notes)])],
-        ...(chain && { chain: chain() }),
+        ...(chain && { chain: progressOf(chain) }),
       };
     },
     isReady: () => waiting().length === 0,
@@ -73,6 +73,15 @@ export function createHealth({ clock, checks, notes, readiness, chain }: HealthO
       stopping = true;
     },
   };
+}
+
+/** Of a damaged index nothing is known: the checks say why. */
+function progressOf(chain: () => ChainProgress): ChainProgress {
+  try {
+    return chain();
+  } catch {
+    return { height: null, tip: null, lag: null }; // a check reads the index too, and reports the fault
+  }
 }
 
 /** A check that throws, for instance on a damaged database, counts as a fault. */
