@@ -1,5 +1,5 @@
 /**
- * Makes docs/images/start.png: the text that `cairn dev` prints, beside the sample site in a browser.
+ * Makes docs/images/start.png: the text that `cairn dev` prints, beside the gateway's front page in a browser.
  * Run: `bun test/clients/screenshot.ts`. It needs ports 3000 to 3003 and 1984, and the packages of test/clients.
  * @module
  */
@@ -49,9 +49,9 @@ try {
     text += new TextDecoder().decode(part);
     if (text.includes("balance\n")) break;
   }
-  const open = /Open (\S+)/.exec(text)?.[1] ?? "";
+  const gateway = /gateway\s+(\S+)/.exec(text)?.[1] ?? "";
   const site = await browser.newPage({ viewport: { width: siteWidth, height: size.height - 32 } });
-  await site.goto(open, { waitUntil: "networkidle" });
+  await site.goto(gateway, { waitUntil: "networkidle" });
   const picture = (await site.screenshot()).toString("base64");
   const whole = await browser.newPage({ viewport: size });
   await whole.setContent(page(withoutRun(text, folder), `data:image/png;base64,${picture}`));
