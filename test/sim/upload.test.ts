@@ -72,6 +72,7 @@ async function run(fixture: BundleFixture, chain: FakeChain, random: Random): Pr
     },
   };
 
+  let tallest = 0;
   const happenings: readonly (readonly [weight: number, what: () => Promise<void> | void])[] = [
     [
       20,
@@ -87,8 +88,12 @@ async function run(fixture: BundleFixture, chain: FakeChain, random: Random): Pr
     [
       4,
       () => {
-        // No deeper than what is permanent stays.
-        chain.rollBack(1 + random.below(3), () => random.chance(0.7));
+        // What may be permanent stays, also over several rollbacks in a row.
+        tallest = Math.max(tallest, chain.height());
+        const depthMax = chain.height() - (tallest - rules.confirmations + 1);
+        const depth = Math.min(1 + random.below(3), depthMax);
+        if (depth <= 0) return;
+        chain.rollBack(depth, () => random.chance(0.7));
         note("rotated back");
       },
     ],
