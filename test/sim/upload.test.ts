@@ -89,8 +89,8 @@ async function run(fixture: BundleFixture, chain: FakeChain, random: Random): Pr
       4,
       () => {
         // What may be permanent stays, also over several rollbacks in a row.
-        tallest = Math.max(tallest, chain.height());
-        const depthMax = chain.height() - (tallest - rules.confirmations + 1);
+        tallest = Math.max(tallest, chain.tip());
+        const depthMax = chain.tip() - (tallest - rules.confirmations + 1);
         const depth = Math.min(1 + random.below(3), depthMax);
         if (depth <= 0) return;
         chain.rollBack(depth, () => random.chance(0.7));

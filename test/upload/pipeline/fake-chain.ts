@@ -41,6 +41,8 @@ export type FakeChain = BundleChain &
     };
     /** Mines what waits, as far as its anchor allows; blocks are empty without it. */
     mine: (count?: number) => void;
+    /** Height of the newest block; the index may be behind it. */
+    tip: () => number;
     /** Takes the newest blocks back. @param keeps - Whether nodes keep their transactions in the mempool. */
     rollBack: (depth: number, keeps: (id: string) => boolean) => void;
     /** Nodes lose a pending transaction and its chunks; another node may still have it. */
@@ -215,6 +217,7 @@ export function createFakeChain(height = 10): FakeChain {
         for (const each of mempool.values()) if (!canMine(each)) forgetTx(each.id);
       }
     },
+    tip: () => blocks.length - 1,
     rollBack: (depth, keeps) => {
       const gone = blocks.slice(-depth).flatMap(({ txs }) => txs);
       blocks = blocks.slice(0, -depth);
