@@ -10,6 +10,7 @@ import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { resolve } from "node:path";
 import type { BunPlugin } from "bun";
 import { libraryAsset } from "./src/columnar/duckdb-library.ts";
+import { bundleScriptPages } from "./src/http/gateway/script-pages.ts";
 import { bundleGraphiql } from "./src/http/graphql/graphiql.ts";
 import { readApiDocs } from "./src/http/reference/api-docs-assets.ts";
 import { workerEntries } from "./src/threads/pool.ts";
@@ -56,14 +57,13 @@ async function writeAssets(): Promise<string[]> {
   const folder = resolve(root, "dist/assets");
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
+  const pages = { ...(await bundleGraphiql()), ...(await bundleScriptPages()), ...(await readApiDocs()) };
   return Promise.all(
-    Object.entries({ ...(await bundleGraphiql()), ...(await readApiDocs()), ...(await readDuckdbLibrary()) }).map(
-      async ([name, bytes]) => {
-        const file = resolve(folder, name);
-        await Bun.write(file, bytes);
-        return file;
-      },
-    ),
+    Object.entries({ ...pages, ...(await readDuckdbLibrary()) }).map(async ([name, bytes]) => {
+      const file = resolve(folder, name);
+      await Bun.write(file, bytes);
+      return file;
+    }),
   );
 }
 

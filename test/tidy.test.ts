@@ -131,6 +131,31 @@ describe("the source tree", () => {
     expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([]);
   });
 
+  test("gives the tests of the third tier no size that they do not read", () => {
+    const texts = new Map(readSources("test").map((source) => [source.path, source]));
+    const readBy = (path: string, seen: Set<string>): string => {
+      const source = texts.get(path);
+      if (source === undefined || seen.has(path)) return "";
+      seen.add(path);
+      return (
+        source.text +
+        importsOf(source)
+          .map((imported) => readBy(imported, seen))
+          .join("")
+      );
+    };
+    const steps = [...readFileSync(join(root, "test/slow.ts"), "utf8").matchAll(/\["(test\/[^"]+)", \{([^}]+)\}\]/g)];
+    expect(steps.length).toBeGreaterThan(30);
+    const faults = steps.flatMap(([, folder = "", sizes = ""]) => {
+      const paths = [...texts.keys()].filter((path) => path === folder || path.startsWith(`${folder}/`));
+      const seen = new Set<string>();
+      const text = paths.map((path) => readBy(path, seen)).join("");
+      const names = [...sizes.matchAll(/(\w+):/g)].map(([, name = ""]) => name);
+      return names.filter((name) => !text.includes(name)).map((name) => `${folder}: ${name}`);
+    });
+    expect(faults).toEqual([]);
+  });
+
   test("cites only what a reader can open", () => {
     const cited = /\bdocs\/[\w./-]+\.(?:md|json)(?:#[\w-]+)?/g;
     const faults = [...sources, ...readSources("test")].flatMap(({ path, text }) => [

@@ -14,6 +14,7 @@ import { openExports } from "../gateway/administration/exports.ts";
 import { createPrune, createStoredPrune, type StoreConfirmation } from "../gateway/administration/prune.ts";
 import { createAdminGuard } from "../http/admin-guard.ts";
 import { type AdminQueue, createAdminRoutes, type Monitored } from "../http/gateway/admin-routes.ts";
+import { createConsoleRoutes } from "../http/gateway/script-pages.ts";
 import { createIndexingRequests } from "../indexing/pending-requests.ts";
 import { openStagedSearch } from "../indexing/staged-transactions.ts";
 import { systemClock } from "../lib/clock.ts";
@@ -106,6 +107,8 @@ export function openAdministrationRoutes(
     monitored,
     prune: confirm === undefined ? createPrune({ reader, index }) : createStoredPrune({ reader, index, confirm }),
   });
+  // Without isolation, a script of content has the origin of the page, and could read the key that is typed there.
+  if (config.ADMIN_LISTEN !== undefined || config.CONTENT_ISOLATION !== "off") routes.use(createConsoleRoutes());
   const wantBundle = async (id: Id) => {
     await queue.bundle(id, true);
   };

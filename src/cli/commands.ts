@@ -12,27 +12,34 @@ import type { Config } from "../config/settings.ts";
 import { invalidValue, printableLines } from "../lib/printable.ts";
 import { version } from "../version.ts";
 import { type Environment, explainReport, type ReadEnvironment, readEnvFile, stateFolderOf } from "./environment.ts";
+import {
+  balanceCommand,
+  jsonArgument,
+  localUrl,
+  priceCommand,
+  type ReadSettings,
+  receiptCommand,
+  toArgument,
+  topUpCommand,
+  uploadCommand,
+  walletArgument,
+} from "./service-commands.ts";
 
 /** Reads the environment, for a command that needs it. */
 export type AskEnvironment = () => ReadEnvironment;
-
-/** Reads settings and environment when a command runs. */
-type ReadSettings = Readonly<{ config: () => Config; environment: () => Environment }>;
 
 const portArgument = {
   type: "string",
   description: "Port of the gateway; 0 picks free ports for all services",
   valueHint: "port",
 } as const;
-const jsonArgument = { type: "boolean", description: "Print JSON instead of text" } as const;
-
 /** The program with all its commands. */
 export function commands(environment: AskEnvironment): CommandDef {
   const settings: ReadSettings = {
     environment: () => environment().values,
     config: () => configOf(environment(), "dev", {}),
   };
-  return defineCommand({
+  const program: CommandDef = defineCommand({
     meta: {
       name: "cairn",
       version,
@@ -47,7 +54,11 @@ export function commands(environment: AskEnvironment): CommandDef {
       balance: balanceCommand(settings),
       topup: topUpCommand(settings),
       receipt: receiptCommand(settings),
+      price: priceCommand(settings),
+      get: getCommand(settings),
       verify: verifyCommand(settings),
+      mine: mineCommand(settings),
+      mint: mintCommand(settings),
       export: exportCommand(environment),
       import: importCommand(environment),
       snapshot: snapshotCommand(settings, environment),
@@ -55,6 +66,7 @@ export function commands(environment: AskEnvironment): CommandDef {
       doctor: doctorCommand(environment),
       ledger: ledgerCommand(environment),
       config: configCommand(environment),
+      completions: completionsCommand(() => program),
       version: defineCommand({
         meta: { name: "version", description: "Print the version" },
         run: () => {
@@ -63,6 +75,7 @@ export function commands(environment: AskEnvironment): CommandDef {
       }),
     },
   });
+  return program;
 }
 
 function devCommand(environment: AskEnvironment) {
@@ -160,6 +173,61 @@ function verifyCommand({ config }: ReadSettings) {
   });
 }
 
+function getCommand({ config }: ReadSettings) {
+  return defineCommand({
+    meta: { name: "get", description: "Write the content of an id, after its proof or signature is verified" },
+    args: {
+      id: verifyArguments.id,
+      output: { type: "string", alias: "o", description: "File; default: standard output", valueHint: "file" },
+      gateway: verifyArguments.gateway,
+      "block-hash": verifyArguments["block-hash"],
+      owner: verifyArguments.owner,
+    },
+    run: async ({ args }) => {
+      const { id, output, owner } = args;
+      const gateway = args.gateway ?? localUrl(config().GATEWAY_PORT);
+      const { runGet } = await import("./get.ts");
+      return runGet({ id, output, gateway, owner, blockHash: args["block-hash"] });
+    },
+  });
+}
+
+const nodeArgument = {
+  type: "string",
+  description: "URL of the development chain; default: this machine, DEVNET_PORT",
+  valueHint: "url",
+} as const;
+
+function mineCommand({ config }: ReadSettings) {
+  return defineCommand({
+    meta: { name: "mine", description: "Mine blocks of a running cairn dev" },
+    args: {
+      count: { type: "positional", description: "Number of blocks; default: 1", required: false },
+      node: nodeArgument,
+    },
+    run: async ({ args }) => {
+      const { runMine } = await import("./chain-controls.ts");
+      return runMine({ node: args.node ?? localUrl(config().DEVNET_PORT), count: args.count });
+    },
+  });
+}
+
+function mintCommand({ config }: ReadSettings) {
+  return defineCommand({
+    meta: { name: "mint", description: "Give an address new AR on the chain of a running cairn dev" },
+    args: {
+      address: { type: "positional", description: "Address of an Arweave wallet", required: true },
+      amount: { type: "positional", description: "Winston, or AR such as 1.5AR", required: true },
+      node: nodeArgument,
+    },
+    run: async ({ args }) => {
+      const { runMint } = await import("./chain-controls.ts");
+      const { address, amount } = args;
+      return runMint({ node: args.node ?? localUrl(config().DEVNET_PORT), address, amount });
+    },
+  });
+}
+
 function doctorCommand(environment: AskEnvironment) {
   return defineCommand({
     meta: {
@@ -246,11 +314,12 @@ function snapshotCommand({ config }: ReadSettings, environment: AskEnvironment) 
   return defineCommand({
     meta: { name: "snapshot", description: "Publish exported history, or fetch it: cairn snapshot publish|fetch" },
     args: {
-      action: { type: "positional", description: "publish or fetch", required: true },
+      action: { type: "positional", description: "publish or fetch", required: true, valueHint: "publish|fetch" },
       subject: {
         type: "positional",
         description: "Folder that cairn export wrote, or the published id",
         required: true,
+        valueHint: "folder",
       },
       gateway: { type: "string", description: "Gateway to fetch from", valueHint: "url" },
       sample: { type: "string", description: "Rows whose proofs fetch verifies; default: 1000", valueHint: "count" },
@@ -309,7 +378,7 @@ function ledgerCommand(environment: AskEnvironment) {
       description: "Check that the ledger is consistent, or undo double charges",
     },
     args: {
-      action: { type: "positional", description: "check or repair", required: true },
+      action: { type: "positional", description: "check or repair", required: true, valueHint: "check|repair" },
       json: jsonArgument,
       "dry-run": { type: "boolean", description: "repair: print the transfers, write nothing" },
       gateway: { type: "string", description: "Gateway for uploads that are only on the chain", valueHint: "url" },
@@ -349,6 +418,25 @@ function configCommand(environment: AskEnvironment) {
   });
 }
 
+function completionsCommand(program: () => CommandDef) {
+  return defineCommand({
+    meta: { name: "completions", description: "Print a script that completes commands and options in a shell" },
+    args: {
+      shell: {
+        type: "positional",
+        description: "bash, zsh or fish",
+        required: true,
+        valueHint: "bash|zsh|fish",
+      },
+    },
+    run: async ({ args }) => {
+      const { completionScript } = await import("./completions.ts");
+      process.stdout.write(await completionScript(program(), args.shell));
+      return exitCodes.done;
+    },
+  });
+}
+
 async function explainEnv(path: string, mode: Mode): Promise<number> {
   const { settingsFaults } = await import("./check-settings.ts");
   const environment = readEnvFile(path, "--explain-env");
@@ -356,139 +444,6 @@ async function explainEnv(path: string, mode: Mode): Promise<number> {
   const faults = [...new Set([...complaints, ...settingsFaults(filled)])];
   process.stdout.write(`${explainReport(explainEnvironment(environment), faults)}\n`);
   return faults.length === 0 ? exitCodes.done : exitCodes.misused;
-}
-
-const walletArgument = {
-  type: "string",
-  description:
-    "Key file: an Arweave or secp256k1 JSON Web Key, an Ethereum or a Solana key; default: the wallet of cairn dev",
-  valueHint: "file",
-} as const;
-const addressArgument = {
-  type: "positional",
-  description: "Address of the account; default: the wallet",
-  required: false,
-} as const;
-
-function uploadCommand({ config, environment }: ReadSettings) {
-  return defineCommand({
-    meta: { name: "upload", description: "Upload a file, or a folder as a site; a second run continues" },
-    args: {
-      path: { type: "positional", description: "File or folder", required: true },
-      wallet: walletArgument,
-      to: toArgument("upload", "UPLOAD_PORT"),
-      index: { type: "string", description: "File that is served for the folder itself", valueHint: "path" },
-      fallback: { type: "string", description: "File that is served for unknown paths", valueHint: "path" },
-      tags: { type: "string", description: "Tags of every item: name=value,…", valueHint: "tags" },
-      hidden: { type: "boolean", description: "Include files whose names start with a dot" },
-      "follow-links": { type: "boolean", description: "Include targets of links out of the folder" },
-      yes: { type: "boolean", description: "Skip the confirmation of large uploads and private keys" },
-      json: jsonArgument,
-    },
-    run: async ({ args }) => {
-      const { UPLOAD_PORT, DATA_DIR } = config();
-      const { runUpload } = await import("./upload/upload.ts");
-      const { path, wallet, index, fallback, tags } = args;
-      const given = { path, wallet, index, fallback, tags, hidden: args.hidden === true };
-      const asked = { followLinks: args["follow-links"] === true, yes: args.yes === true };
-      const to = args.to ?? localUrl(UPLOAD_PORT);
-      const stateFolder = stateFolderOf(environment());
-      const json = args.json === true;
-      return runUpload({ ...given, ...asked, to, json, dataDir: DATA_DIR, stateFolder });
-    },
-  });
-}
-
-function balanceCommand({ config }: ReadSettings) {
-  return defineCommand({
-    meta: { name: "balance", description: "Print the credits of a wallet or an address" },
-    args: {
-      address: addressArgument,
-      wallet: walletArgument,
-      to: toArgument("payment", "PAYMENT_PORT"),
-      json: jsonArgument,
-    },
-    run: async ({ args }) => {
-      const { PAYMENT_PORT, DATA_DIR } = config();
-      const { runBalance } = await import("./credit-commands.ts");
-      const { address, wallet } = args;
-      const to = args.to ?? localUrl(PAYMENT_PORT);
-      return runBalance({ address, wallet, to, json: args.json === true, dataDir: DATA_DIR });
-    },
-  });
-}
-
-function topUpCommand({ config }: ReadSettings) {
-  return defineCommand({
-    meta: {
-      name: "topup",
-      description: "Buy credits by card: print the payment page, wait for the credits",
-    },
-    args: {
-      amount: { type: "positional", description: "Amount, such as 10 or 10.50", required: true },
-      currency: { type: "positional", description: "Currency, such as usd", required: true },
-      address: addressArgument,
-      wallet: walletArgument,
-      to: toArgument("payment", "PAYMENT_PORT"),
-      wait: { type: "string", description: "Maximum wait for the credits; 0 does not wait", valueHint: "seconds" },
-      json: jsonArgument,
-    },
-    run: async ({ args }) => {
-      const { PAYMENT_PORT, DATA_DIR } = config();
-      const { runTopUp } = await import("./credit-commands.ts");
-      const { amount, currency, address, wallet, wait } = args;
-      const to = args.to ?? localUrl(PAYMENT_PORT);
-      return runTopUp({
-        amount,
-        currency,
-        address,
-        wallet,
-        wait,
-        to,
-        json: args.json === true,
-        dataDir: DATA_DIR,
-      });
-    },
-  });
-}
-
-function receiptCommand({ environment }: Pick<ReadSettings, "environment">) {
-  return defineCommand({
-    meta: { name: "receipt", description: "Verify receipts of uploads: cairn receipt verify" },
-    args: {
-      action: { type: "positional", description: "verify", required: true },
-      file: {
-        type: "positional",
-        description: "File with a receipt or the output of `cairn upload --json`; - is standard input; or an item's id",
-        required: true,
-      },
-      signer: {
-        type: "string",
-        description: "Expected address of the signing wallet",
-        valueHint: "address",
-      },
-      json: jsonArgument,
-    },
-    run: async ({ args }) => {
-      const { runReceipt } = await import("./receipts.ts");
-      const { action, file, signer } = args;
-      const stateFolder = stateFolderOf(environment());
-      return runReceipt({ action, file, signer, json: args.json === true, stateFolder });
-    },
-  });
-}
-
-function toArgument(service: string, port: string) {
-  return {
-    type: "string",
-    description: `URL of the ${service} service; default: this machine, ${port}`,
-    valueHint: "url",
-  } as const;
-}
-
-/** A service of this machine. */
-function localUrl(port: number): string {
-  return `http://localhost:${port}`;
 }
 
 const freePorts: Environment = {

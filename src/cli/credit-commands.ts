@@ -9,6 +9,7 @@ import { readWinc } from "../arweave/winston.ts";
 import { Failure } from "../failures.ts";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from "../lib/json.ts";
 import { invalidValue, jsonText, printable, printableLines } from "../lib/printable.ts";
+import { bytesText, durationText, wincText } from "../lib/quantity-text.ts";
 import { sleep } from "../lib/stop.ts";
 import { readAddress, type TypedAddress } from "../payment/addresses.ts";
 import {
@@ -20,7 +21,7 @@ import {
   type ServiceClient,
   webUrl,
 } from "./service-client.ts";
-import { bytesText, durationText, rowsText, wincText } from "./terminal.ts";
+import { rowsText } from "./terminal.ts";
 import { readSigningWallet } from "./wallet-file.ts";
 
 /** The account: an address, or the address of a wallet. */

@@ -6,9 +6,9 @@ import { winstonPerAr } from "../arweave/winston.ts";
 import { type Config, settings } from "../config/settings.ts";
 import type { TestWallet } from "../dev/devnet/wallets.ts";
 import type { Sample } from "../dev/sample/sample-site.ts";
+import { wincText } from "../lib/quantity-text.ts";
 import type { UserAddress } from "../payment/addresses.ts";
 import { startedAs, typedProgram } from "./environment.ts";
-import { wincText } from "./terminal.ts";
 
 /** A wallet of the development chain, with its tokens and credits. */
 export type FundedWallet = TestWallet &

@@ -12,9 +12,10 @@ import { type ExportResult, runExport } from "../columnar/export-run.ts";
 import type { Config } from "../config/settings.ts";
 import { systemClock } from "../lib/clock.ts";
 import { invalidValue, jsonText } from "../lib/printable.ts";
+import { countText } from "../lib/quantity-text.ts";
 import { openIndexReader } from "../store/index/index-reader.ts";
 import { stableDepth } from "../store/index/index-types.ts";
-import { countText, createBar, errorScreen } from "./terminal.ts";
+import { createBar, errorScreen } from "./terminal.ts";
 
 export type ExportOptions = Readonly<{
   folder: string;

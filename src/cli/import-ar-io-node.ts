@@ -13,6 +13,7 @@ import { explainError } from "../failures.ts";
 import { systemClock } from "../lib/clock.ts";
 import { type Closers, createClosers } from "../lib/closers.ts";
 import { jsonText, printableLines } from "../lib/printable.ts";
+import { bytesText, countText } from "../lib/quantity-text.ts";
 import { type BlockListImport, importBlockList } from "../store/ar-io-node/import-block-list.ts";
 import { type ContentImport, importContent } from "../store/ar-io-node/import-content.ts";
 import { importRows, type RowsImport } from "../store/ar-io-node/import-rows.ts";
@@ -23,7 +24,7 @@ import { openIndexWriter } from "../store/index/index-writer.ts";
 import { mergeAllParts, openPartMerger } from "../store/index/part-merger.ts";
 import { settingsFaults } from "./check-settings.ts";
 import { explainReport, readEnvFile } from "./environment.ts";
-import { bytesText, countText, createBar, errorScreen } from "./terminal.ts";
+import { createBar, errorScreen } from "./terminal.ts";
 
 export type ArIoNodeOptions = Readonly<{
   /** The data folder of ar-io-node, or the folder that contains it as `data`. */

@@ -15,9 +15,10 @@ import { explainError } from "../failures.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createClosers } from "../lib/closers.ts";
 import { jsonText, printableLines } from "../lib/printable.ts";
+import { countText } from "../lib/quantity-text.ts";
 import { openIndexReader } from "../store/index/index-reader.ts";
 import { openIndexWriter } from "../store/index/index-writer.ts";
-import { countText, createBar, errorScreen } from "./terminal.ts";
+import { createBar, errorScreen } from "./terminal.ts";
 
 export type ImportOptions = Readonly<{ folder: string; json: boolean }>;
 

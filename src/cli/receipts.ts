@@ -10,7 +10,8 @@ import { type ReceiptTerms, receiptVersion, verifyReceipt } from "../arweave/rec
 import { decodeBase64url } from "../lib/base64url.ts";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, readJson } from "../lib/json.ts";
 import { invalidValue, jsonText, printable } from "../lib/printable.ts";
-import { countText, rowsText } from "./terminal.ts";
+import { countText } from "../lib/quantity-text.ts";
+import { rowsText } from "./terminal.ts";
 
 export type ReceiptOptions = Readonly<{
   /** Only `verify`. */

@@ -7,10 +7,12 @@ import { type ArgsDef, type CommandDef, renderUsage, runCommand } from "citty";
 import { exitCodes, isMisuse, misuse } from "../app/complaints.ts";
 import { settingsHelp } from "../config/config.ts";
 import { Failure } from "../failures.ts";
+import { nearestName } from "../lib/nearest-name.ts";
 import { printableLines } from "../lib/printable.ts";
 import { isSchemaMismatch } from "../lib/schema-scripts.ts";
 import { version } from "../version.ts";
 import { type AskEnvironment, commands } from "./commands.ts";
+import { resolved } from "./completions.ts";
 
 /**
  * Runs one command line.
@@ -30,9 +32,9 @@ export async function runCommandLine(words: readonly string[], environment: AskE
     // citty drops the result of a sub-command, and with it the exit code.
     const command = await commandNamed(root, name);
     const known = await knownWords(command);
-    const rawArgs = shieldNames(rest, known.valued);
+    const rawArgs = shieldNames(await fullNames(rest, command), known.valued);
     const unknown = unknownWord(rawArgs, known);
-    if (unknown !== undefined) throw misuse(unknownText(unknown, name));
+    if (unknown !== undefined) throw misuse(unknownText(unknown, name, known));
     const missing = missingArgument(rawArgs, known);
     if (missing !== undefined)
       throw misuse(`missing argument <${missing}> for 'cairn ${name}'; see cairn ${name} --help`);
@@ -76,7 +78,11 @@ async function helpFor(root: CommandDef, words: readonly string[]): Promise<stri
   const named = word !== undefined && names.includes(word) ? word : undefined;
   if (asked) return named === undefined ? rootHelp(root) : commandHelp(root, named);
   if (first === "--version" || first === "-v") return version;
-  if (named === undefined) throw misuse(`unknown command '${first}': expected one of ${names.join(", ")}`);
+  if (named === undefined) {
+    const meant = intended(first, names);
+    const hint = meant === undefined ? `expected one of ${names.join(", ")}` : `did you mean '${meant}'?`;
+    throw misuse(`unknown command '${first}': ${hint}`);
+  }
   return undefined;
 }
 
@@ -103,15 +109,30 @@ async function knownWords({ args }: CommandDef<ArgsDef>): Promise<KnownWords> {
   return { valued: ofType("string"), flags: ofType("boolean"), positionals: ofType("positional"), required };
 }
 
-function unknownText(word: string, command: string): string {
+/** Replaces the short name of an option, such as -o, by its name. */
+async function fullNames(words: readonly string[], { args }: CommandDef<ArgsDef>): Promise<string[]> {
+  const defined = Object.entries((await resolved(args)) ?? {});
+  const short = defined.flatMap(([name, arg]) =>
+    "alias" in arg && typeof arg.alias === "string" ? [[`-${arg.alias}`, `--${name}`] as const] : [],
+  );
+  const names = new Map<string, string>(short);
+  return words.map((word) => names.get(word) ?? word);
+}
+
+function unknownText(word: string, command: string, { valued, flags }: KnownWords): string {
   if (!word.startsWith("-")) return `unexpected argument '${word}' for 'cairn ${command}'`;
+  const [name = ""] = word.replace(/^-+/, "").split("=", 1);
+  const meant = flags.includes(name) && word.includes("=") ? undefined : intended(name, [...valued, ...flags]);
+  if (meant !== undefined) return `unknown option '${word}' for 'cairn ${command}': did you mean '--${meant}'?`;
   // A file may have such a name.
   const hint = existsSync(word) ? `; to name the file, write ./${word}` : "";
   return `unknown option '${word}' for 'cairn ${command}'${hint}`;
 }
 
-async function resolved<Value>(value: Value | Promise<Value> | (() => Value | Promise<Value>)): Promise<Value> {
-  return value instanceof Function ? value() : value;
+/** The name that was meant: within one edit of three characters, or two of more. Upper case is read as lower. */
+function intended(word: string, names: readonly string[]): string | undefined {
+  const editsMax = Math.min(2, Math.ceil(word.length / 3));
+  return nearestName(word.toLowerCase(), names, editsMax);
 }
 
 /** citty colours its usage text; a pipe gets plain text. */

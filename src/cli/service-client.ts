@@ -9,9 +9,9 @@ import { Failure } from "../failures.ts";
 import { type Fault, openHttp } from "../lib/http-client.ts";
 import { isJsonObject, type JsonObject, type JsonValue, readJson } from "../lib/json.ts";
 import { invalidValue, printable } from "../lib/printable.ts";
+import { durationText } from "../lib/quantity-text.ts";
 import { type RetryPlan, retryWaitMs } from "../lib/retry.ts";
 import { sleep } from "../lib/stop.ts";
-import { durationText } from "./terminal.ts";
 
 /** A response of any status below 500. */
 export type ServiceResponse = Readonly<{

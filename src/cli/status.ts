@@ -7,8 +7,9 @@
 import { exitCodes } from "../app/complaints.ts";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from "../lib/json.ts";
 import { jsonText } from "../lib/printable.ts";
+import { arText, bytesText, countText, durationText, wincText } from "../lib/quantity-text.ts";
 import { objectIn, openServiceClient, type ServiceClient } from "./service-client.ts";
-import { bytesText, countText, durationText, type PageRow, rowsText, wincText } from "./terminal.ts";
+import { type PageRow, rowsText } from "./terminal.ts";
 
 export type StatusOptions = Readonly<{
   /** URLs without a trailing slash; the admin API may have a listener of its own. */
@@ -136,7 +137,7 @@ function uploadRows(uploads: JsonValue | undefined): readonly PageRow[] {
   if (!isJsonObject(wallet)) return [row, ...waiting];
   const days = wallet["daysLeft"];
   const left = typeof days === "number" ? `, ${days.toFixed(0)} days left` : "";
-  return [row, ...waiting, ["wallet", `${wallet["address"]}: ${arText(String(wallet["balance"]))} AR${left}`]];
+  return [row, ...waiting, ["wallet", `${wallet["address"]}: ${arText(BigInt(String(wallet["balance"])))} AR${left}`]];
 }
 
 function ledgerRows(ledger: JsonValue | undefined): readonly PageRow[] {
@@ -145,12 +146,6 @@ function ledgerRows(ledger: JsonValue | undefined): readonly PageRow[] {
   return [
     ["credits", `${wincText(BigInt(String(liabilities)))} of clients, ${wincText(BigInt(String(revenue)))} earned`],
   ];
-}
-
-/** Winston as AR with four digits after the point, rounded down. */
-function arText(winston: string): string {
-  const digits = BigInt(winston).toString().padStart(13, "0");
-  return `${digits.slice(0, -12)}.${digits.slice(-12, -8)}`;
 }
 
 function group(count: number): string {

@@ -45,16 +45,23 @@ const timeouts = { firstByteMs: 120_000, stallMs: 60_000, totalMs: 300_000 } as 
 
 /** Verifies content and prints the steps. @returns The exit code: 0 proven, 1 not. @throws Misuse. */
 export async function runVerify(options: VerifyOptions): Promise<number> {
-  const id = readId(options.id);
-  if (id === undefined) throw misuse(invalidValue("<id>", options.id, "an id of 43 base64url characters"));
-  const anchor = await readAnchor(options);
-  const owner = readOwner(options.owner);
-  const verification = await verify(options, { id, anchor, ...(owner === undefined ? {} : { owner }) });
+  const verification = await verify(options, await readAssumptions(options));
   process.stdout.write(printVerification(verification, options.json));
   return verification.outcome === "proven" ? exitCodes.done : exitCodes.failed;
 }
 
-type Assumptions = Pick<ProofQuestion, "id" | "anchor" | "owner">;
+export type Assumptions = Pick<ProofQuestion, "id" | "anchor" | "owner">;
+
+type AssumptionOptions = Pick<VerifyOptions, "id" | "blockHash" | "txRoot" | "block" | "owner">;
+
+/** Reads the id, and what is trusted. @throws Misuse for an invalid value, and for more than one trusted block. */
+export async function readAssumptions(options: AssumptionOptions): Promise<Assumptions> {
+  const id = readId(options.id);
+  if (id === undefined) throw misuse(invalidValue("<id>", options.id, "an id of 43 base64url characters"));
+  const anchor = await readAnchor(options);
+  const owner = readOwner(options.owner);
+  return { id, anchor, ...(owner === undefined ? {} : { owner }) };
+}
 
 async function verify(options: VerifyOptions, assumptions: Assumptions): Promise<Verification> {
   const { gateway, proof, data, range } = options;
@@ -96,7 +103,7 @@ async function readProofFile(path: string): Promise<Proof> {
   }
 }
 
-async function readAnchor({ blockHash, txRoot, block }: VerifyOptions): Promise<Anchor> {
+async function readAnchor({ blockHash, txRoot, block }: AssumptionOptions): Promise<Anchor> {
   const given = [blockHash, txRoot, block].filter((each) => each !== undefined);
   if (given.length > 1) throw misuse("--block-hash, --tx-root and --block exclude each other");
   if (block !== undefined) return { kind: "block", text: await (await boundedFile(block, blockTextSizeMax)).text() };

@@ -2,6 +2,7 @@
  * Reads an environment by the table of settings, and reports every invalid value at once.
  * @module
  */
+import { nearestName } from "../lib/nearest-name.ts";
 import { invalidValue, printable } from "../lib/printable.ts";
 import { type CarriedOver, carryOver, foreignWarnings, type Translation } from "./foreign-names.ts";
 import type { Setting } from "./setting-readers.ts";
@@ -228,21 +229,10 @@ const nameLengthMin = 8;
 
 function nearest(name: string, known: ReadonlySet<string>): string | undefined {
   if (name.length < nameLengthMin) return undefined;
-  return [...known].find((each) => editDistance(name, each) <= editsMax);
-}
-
-function editDistance(left: string, right: string): number {
-  if (Math.abs(left.length - right.length) > editsMax) return editsMax + 1;
-  let previous = Array.from({ length: right.length + 1 }, (_, index) => index);
-  for (let row = 1; row <= left.length; row += 1) {
-    const current = [row];
-    for (let column = 1; column <= right.length; column += 1) {
-      const same = left[row - 1] === right[column - 1] ? 0 : 1;
-      current.push(
-        Math.min((previous[column] ?? 0) + 1, (current[column - 1] ?? 0) + 1, (previous[column - 1] ?? 0) + same),
-      );
-    }
-    previous = current;
-  }
-  return previous[right.length] ?? 0;
+  // Few typos are in the first character; OpenSSL's SSL_CERT_FILE, of many environments, is near TLS_CERT_FILE.
+  return nearestName(
+    name,
+    [...known].filter((each) => each[0] === name[0]),
+    editsMax,
+  );
 }

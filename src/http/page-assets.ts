@@ -3,10 +3,12 @@
  * @module
  */
 import { createHash } from "node:crypto";
+import { resolve } from "node:path";
 import { promisify } from "node:util";
-import { gunzip } from "node:zlib";
+import { gunzip, gzip } from "node:zlib";
+import { assert } from "../lib/assert.ts";
 
-/** Files by name, compressed with gzip; every name ends with ".gz". */
+/** Files by name, compressed with gzip; names of embedded files end with ".gz". */
 export type AssetFiles<Name extends string> = Readonly<Record<Name, Uint8Array<ArrayBuffer>>>;
 
 /** The files, and a name for this version of them. */
@@ -37,6 +39,38 @@ export function pagePolicy(style = "'self'"): string {
 const immutableCache = "public, max-age=31536000, immutable";
 
 const expand = promisify(gunzip);
+
+/** Off the main thread: a script may have more than 1 MiB. */
+const compress = promisify(gzip);
+
+/** Build-time constant that selects React's production build. */
+const reactMode = ["process", "env", "NODE_ENV"].join(".");
+
+/**
+ * Bundles the script and the style of a page from source, and compresses them.
+ *
+ * @param folder - Below `console/`; has `{name}.tsx` and `{name}.css`.
+ * @param style - Precedes the page's own style.
+ * @throws Error with every message of the bundler.
+ */
+export async function bundlePage(folder: string, name: string, style = ""): Promise<AssetFiles<"js" | "css">> {
+  const source = resolve(import.meta.dir, "../../console", folder);
+  const result = await Bun.build({
+    entrypoints: [resolve(source, `${name}.tsx`), resolve(source, `${name}.css`)],
+    target: "browser",
+    minify: true,
+    define: { [reactMode]: '"production"' },
+    naming: { entry: "[name].[ext]" },
+    throw: false,
+  });
+  if (!result.success) throw new Error(`${name} cannot be bundled: ${result.logs.map(String).join("; ")}`);
+  const compressed = async (file: string, before = "") => {
+    const output = result.outputs.find(({ path }) => path.endsWith(file));
+    assert(output !== undefined, `the bundle has ${file}`);
+    return new Uint8Array(await compress(before + (await output.text())));
+  };
+  return { js: await compressed(`${name}.js`), css: await compressed(`${name}.css`, style) };
+}
 
 /**
  * Creates the source. The next call retries after a failure.

@@ -4,7 +4,8 @@
  */
 import { pageResponse } from "./responses.ts";
 
-const style = `
+/** Colours, type and common elements of all pages; the console loads it from a file. */
+export const pageStyle = `
 :root {
   color-scheme: light dark;
   --paper: #fafaf9; --card: #ffffff; --ink: #1c1917; --soft: #57534e; --line: #d6d3d1; --accent: #0f766e;
@@ -82,12 +83,12 @@ input, select {
 button { margin-top: 1.25rem; padding: 0.7rem 1.5rem; font: inherit; font-weight: 600; }
 `;
 
-const styleHash = new Bun.CryptoHasher("sha256").update(style).digest("base64");
+const styleHash = new Bun.CryptoHasher("sha256").update(pageStyle).digest("base64");
 const loads = `default-src 'none'; style-src 'sha256-${styleHash}'; img-src data:`;
 const policy = `${loads}; base-uri 'none'; form-action 'self'`;
 
 /** Three stones, each on the one below. */
-const mark =
+export const pageMark =
   '<svg viewBox="0 0 24 24" aria-hidden="true"><rect x="8" y="3" width="8" height="5" rx="2.5"/>' +
   '<rect x="5" y="9.5" width="14" height="5" rx="2.5"/><rect x="2" y="16" width="20" height="5" rx="2.5"/></svg>';
 
@@ -115,11 +116,11 @@ export function layoutPage({ title, heading = title, body, status, isNarrow, hom
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escapeHtml(title)}</title>
 <link rel="icon" href="data:,">
-<style>${style}</style>
+<style>${pageStyle}</style>
 </head>
 <body>
 <main${isNarrow ? ' class="narrow"' : ""}>
-<div class="brand">${mark}${name}</div>
+<div class="brand">${pageMark}${name}</div>
 <h1>${escapeHtml(heading)}</h1>
 ${body}
 </main>

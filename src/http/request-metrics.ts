@@ -68,7 +68,7 @@ export type RequestMetrics = Readonly<{
    */
   respondedFromCache: (request: CachedRequest) => void;
   totals: () => RequestTotals;
-  /** The latest responses from routes, newest first, and the latest of them with status 500 or more. */
+  /** The latest responses from routes beside administration, newest first, and all with status 500 or more. */
   recent: () => Readonly<{ requests: readonly RecentRequest[]; errors: readonly RecentRequest[] }>;
 }>;
 
@@ -122,7 +122,8 @@ export function createRequestMetrics(metrics: Metrics, log: Log, logsCachedRespo
       const rounded = Math.round(durationMs * 10) / 10;
       const line = { requestId, method, path, service, route, status, durationMs: rounded, bytes };
       const recent = { at: Date.now(), ...line, path: path.slice(0, recentPathMax) };
-      requests.add(recent);
+      // The console reads every few seconds: its own requests would replace all others.
+      if (service !== "admin") requests.add(recent);
       if (status >= 500) errors.add(recent);
       const level = status >= 500 ? "warn" : "info";
       if (!log.writes(level)) return;

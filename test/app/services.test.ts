@@ -106,6 +106,52 @@ test("without credits an upload is rejected in words", async () => {
   expect(err).toContain("not enough credits");
 }, 120_000);
 
+test("price prints winc, AR and currencies of a size, a file and a folder", async () => {
+  const to = ["--to", program.line.payment];
+  const { code, out, err } = await cairn(["price", "1GiB", ...to, "--json"]);
+  expect([code, err]).toEqual([0, ""]);
+  const price = JSON.parse(out);
+  const rates = await (await fetch(`${program.line.payment}/v1/rates`)).json();
+  expect(price).toMatchObject({ bytes: 2 ** 30, files: 1, winc: String(rates.winc), fiat: rates.fiat });
+  expect((await cairn(["price", "1GiB", ...to])).out).toMatch(
+    /^ {2}size {2}1\.0 GiB\n {2}price [\d,]+ winc {2}\(.* AR\)\n/,
+  );
+  const priced = join(folder, "priced");
+  mkdirSync(priced);
+  for (const name of ["a", "b"]) writeFileSync(join(priced, name), randomBytes(1_000_000));
+  const [one, both] = [
+    await cairn(["price", join(priced, "a"), ...to, "--json"]),
+    await cairn(["price", priced, ...to]),
+  ];
+  expect(JSON.parse(one.out)).toMatchObject({ bytes: 1_000_000, files: 1 });
+  expect(both.out).toContain("1.9 MiB in 2 files");
+  const wrong = await cairn(["price", "10GB", ...to]);
+  expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining("expected a size such as 10GiB")]);
+}, 120_000);
+
+test("mine and mint control the development chain", async () => {
+  const node = program.line.node;
+  const heightOf = async () => (await (await fetch(`${node}/info`)).json()).height;
+  const before = await heightOf();
+  const mined = await cairn(["mine", "3", "--node", node]);
+  expect([mined.code, mined.out]).toEqual([0, expect.stringMatching(/^3 blocks mined, height \d+\n$/)]);
+  expect(await heightOf()).toBeGreaterThanOrEqual(before + 3);
+  const address = `${"m".repeat(42)}A`;
+  const minted = await cairn(["mint", address, "1.5AR", "--node", node]);
+  expect([minted.code, minted.out]).toEqual([0, `${address} has 1.5000 AR (1500000000000 winston)\n`]);
+  expect((await cairn(["mint", address, "7", "--node", node])).out).toContain("(1500000000007 winston)");
+}, 120_000);
+
+test.each([
+  [["mine", "0"], "invalid value '0' for <count>: expected a whole number of blocks, 1 or more"],
+  [["mint", "x", "1"], "invalid value 'x' for <address>"],
+  [["mint", "A".repeat(43), "0AR"], "invalid value '0AR' for <amount>"],
+  [["mint", "A".repeat(43), "1.5"], "invalid value '1.5' for <amount>"],
+])("%p is a misuse", async (words, says) => {
+  const { code, err } = await cairn(words);
+  expect([code, err]).toEqual([2, expect.stringContaining(says)]);
+});
+
 test("topup prints a page, waits until it is paid, and the balance has it", async () => {
   const bob = testAddress("Bob");
   const to = ["--to", program.line.payment];

@@ -117,6 +117,14 @@ describe("the binary, away from its tree", () => {
     });
   });
 
+  test.each(["console", "explorer"])("serves the page of the %s with embedded assets", async (name) => {
+    const address = `${program.line.gateway}/svc/${name}`;
+    const page = await (await fetch(address)).text();
+    const files = [...page.matchAll(/(?:src|href)="(\w+\/[^"]+)"/g)].map(([, file]) => file ?? "");
+    expect(files).toHaveLength(2);
+    for (const file of files) expect((await fetch(new URL(file, address))).status).toBe(200);
+  });
+
   test("serves the API reference with embedded assets", async () => {
     const page = await (await fetch(`${program.line.gateway}/api-docs`)).text();
     const files = [...page.matchAll(/(?:src|href)="(api-docs\/[^"]+)"/g)].map(([, file]) => file ?? "");

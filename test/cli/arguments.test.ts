@@ -44,13 +44,19 @@ test.each([
 
 describe("a command line", () => {
   test.each([
-    [["dev", "--ephemral"], "unknown option '--ephemral' for 'cairn dev'"],
+    [["dev", "--ephemral"], "unknown option '--ephemral' for 'cairn dev': did you mean '--ephemeral'?\n"],
     [["serve", "4000"], "unexpected argument '4000' for 'cairn serve'"],
-    [["doctor", "--ofline"], "unknown option '--ofline' for 'cairn doctor'"],
-    [["config", "--dev=maybe"], "unknown option '--dev=maybe' for 'cairn config'"],
+    [["doctor", "--ofline"], "unknown option '--ofline' for 'cairn doctor': did you mean '--offline'?\n"],
+    [["dev", "--Prot=0"], "unknown option '--Prot=0' for 'cairn dev': did you mean '--port'?\n"],
+    [["dev", "-json"], "unknown option '-json' for 'cairn dev': did you mean '--json'?\n"],
+    [["dev", "--colour"], "unknown option '--colour' for 'cairn dev'\n"],
+    [["dev", "-p"], "unknown option '-p' for 'cairn dev'\n"],
+    [["config", "--dev=maybe"], "unknown option '--dev=maybe' for 'cairn config'\n"],
     [["version", "please"], "unexpected argument 'please' for 'cairn version'"],
     [["upload"], "missing argument <path> for 'cairn upload'; see cairn upload --help"],
-    [["sevre"], "unknown command 'sevre': expected one of dev, serve, "],
+    [["sevre"], "unknown command 'sevre': did you mean 'serve'?\n"],
+    [["UPLOAD"], "unknown command 'UPLOAD': did you mean 'upload'?\n"],
+    [["x"], "unknown command 'x': expected one of dev, serve, "],
   ])("%p is a misuse", async (words, reason) => {
     const child = Bun.spawn([process.execPath, join(repositoryRoot, "src/main.ts"), ...words], {
       stdout: "pipe",

@@ -6,6 +6,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { readConfig } from "../../src/config/config.ts";
 import { runCairn } from "./command.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "cairn-explain-env-"));
@@ -75,4 +76,9 @@ not a setting of this version (1):
       expect(err).toContain(message);
     }
   });
+});
+
+test("a well-known name of other programs is not read as a mistyped setting", () => {
+  const { warnings } = readConfig({ SSL_CERT_FILE: "/etc/ssl/cert.pem" }, "dev");
+  expect(warnings).toEqual([]);
 });

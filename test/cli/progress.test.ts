@@ -3,7 +3,8 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { bytesText, countText, createProgress, durationText, wincText } from "../../src/cli/terminal.ts";
+import { createProgress } from "../../src/cli/terminal.ts";
+import { bytesText, countText, durationText, readBytes, wincText } from "../../src/lib/quantity-text.ts";
 
 const mebibyte = 2 ** 20;
 
@@ -109,4 +110,22 @@ test.each([
   [countText(0, "file"), "0 files"],
 ])("%s is printed for %s", (text, wanted) => {
   expect(text).toBe(wanted);
+});
+
+test.each([
+  ["0", 0],
+  ["1048576", 2 ** 20],
+  ["17B", 17],
+  ["10GiB", 10 * 2 ** 30],
+  ["1.5 MiB", 1.5 * 2 ** 20],
+  ["7PiB", 7 * 2 ** 50],
+  ["9007199254740991", Number.MAX_SAFE_INTEGER],
+  ["9007199254740992", undefined],
+  ["0.3KiB", undefined], // not a whole number of bytes
+  ["10GB", undefined],
+  ["-1", undefined],
+  ["GiB", undefined],
+  ["", undefined],
+])("the size %p is %p bytes", (text, bytes) => {
+  expect(readBytes(text)).toBe(bytes);
 });

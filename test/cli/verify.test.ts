@@ -1,9 +1,9 @@
 /**
- * `cairn verify`: at honest and malicious gateways, from files, and as a process with its exit codes.
+ * `cairn verify` and `cairn get`: at honest and malicious gateways, from files, and as a process with its exit codes.
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readBlock } from "../../src/arweave/block.ts";
@@ -277,6 +277,81 @@ describe("as a process", () => {
   test("an invalid proof file is a misuse, with the reason", async () => {
     const { errors, code } = await run(deep.id, "--proof", file("none.json", "{}"), "--data", file("none", ""));
     expect([code, errors]).toEqual([2, expect.stringContaining("version is not 1")]);
+  });
+});
+
+describe("cairn get", () => {
+  const { deep, long, chunked, pendingFirst, curved } = chain;
+  const target = join(folder, "written");
+  const get = async (...words: string[]) => {
+    const child = Bun.spawn([process.execPath, join(repositoryRoot, "src/main.ts"), "get", ...words], {
+      cwd: folder,
+      env: { PATH: "", TMPDIR: folder },
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    const [out, errors] = await Promise.all([new Response(child.stdout).bytes(), new Response(child.stderr).text()]);
+    const left = readdirSync(folder).filter((name) => name.includes("cairn-get-"));
+    expect(left).toEqual([]);
+    return { out, errors, code: await child.exited };
+  };
+
+  test.each([
+    ["an item three bundles down", deep, "proven by its block"],
+    ["an item larger than one proof can be about", long, "proven by its block"],
+    ["a transaction without a block", pendingFirst, "signed by its owner, in no block yet"],
+  ] as const)(
+    "writes %s to a file and to standard output",
+    async (_name, { id, bytes }, says) => {
+      const toFile = await get(id, "--gateway", gateway, "-o", target);
+      expect([toFile.code, toFile.errors, toFile.out.length]).toEqual([0, expect.stringContaining(says), 0]);
+      expect(Bun.hash(readFileSync(target))).toBe(Bun.hash(bytes));
+      rmSync(target);
+      const toOutput = await get(id, "--gateway", gateway);
+      expect([toOutput.code, Bun.hash(toOutput.out)]).toEqual([0, Bun.hash(bytes)]);
+    },
+    60_000,
+  );
+
+  test.each([
+    ["a flipped byte", (body: Uint8Array) => body.with(300_000, (body[300_000] ?? 0) ^ 1), "chunk"],
+    ["a missing byte", (body: Uint8Array) => body.subarray(0, -1), "fewer bytes"],
+  ] as const)("writes nothing for %s", async (_name, change, reason) => {
+    tamper = (path, { status }, body) =>
+      path.startsWith("/raw/") ? new Response(new Uint8Array(change(body)), { status }) : undefined;
+    const at = `http://127.0.0.1:${liar.port}`;
+    const runs = [await get(chunked.id, "--gateway", at, "--output", target), await get(chunked.id, "--gateway", at)];
+    tamper = () => undefined;
+    for (const { code, out, errors } of runs) {
+      expect([code, out.length]).toEqual([1, 0]);
+      expect(errors).toContain(`${chunked.id} is not verified, nothing was written: `);
+      expect(errors).toContain(reason);
+    }
+    expect(existsSync(target)).toBe(false);
+  });
+
+  test("an older file stays when the verification fails", async () => {
+    writeFileSync(target, "older");
+    const { code } = await get(deep.id, "--gateway", gateway, "--block-hash", otherBlock.hash, "-o", target);
+    expect([code, readFileSync(target, "utf8")]).toEqual([1, "older"]);
+  });
+
+  test("an ECDSA transaction requires its owner", async () => {
+    const bare = await get(curved.id, "--gateway", gateway);
+    expect([bare.code, bare.out.length, bare.errors]).toEqual([1, 0, expect.stringContaining("requires --owner")]);
+    const known = await get(curved.id, "--gateway", gateway, "--owner", ecdsa.address);
+    expect([known.code, Bun.hash(known.out)]).toEqual([0, Bun.hash(curved.bytes)]);
+  });
+
+  test.each([
+    [["x"], "invalid value 'x' for <id>"],
+    [[deep.id, "-o", folder], "is a folder"],
+    [[deep.id, "-o", join(folder, "absent", "file")], "is not a folder"],
+    [[deep.id, "--gateway", "ftp://a"], "for --gateway: expected"],
+    [[deep.id, "-x"], "unknown option '-x' for 'cairn get'"],
+  ])("%p is a misuse", async (words, reason) => {
+    const { code, errors } = await get(...words);
+    expect([code, errors]).toEqual([2, expect.stringContaining(reason)]);
   });
 });
 

@@ -174,6 +174,16 @@ describe("readConfig", () => {
       "ARNS_CACHE is not a setting of this version",
     ]);
   });
+
+  test("names of other programs that are in many environments are not reported", () => {
+    const environment = {
+      SSL_CERT_FILE: "/etc/ssl/cert.pem",
+      SSL_CERT_DIR: "/etc/ssl",
+      HOSTNAME: "box",
+      LOGNAME: "me",
+    };
+    expect(readConfig(environment, "serve").warnings).toEqual([]);
+  });
 });
 
 describe("what is printed", () => {

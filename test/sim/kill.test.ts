@@ -2,7 +2,7 @@
  * A process that is killed at any moment, again and again, while the chain goes on: the next one goes on
  * without a hand being laid on it, and in the end no row is lost and none is there twice.
  *
- * SEED runs one seed alone.
+ * KILLS sets how many, at most 50 for each seed; SEED runs one seed alone.
  * @module
  */
 import { describe, expect, test } from "bun:test";
@@ -15,8 +15,9 @@ import { expectIndexToEqual } from "./expected.ts";
 import { ancestorAt, chainTo, createScript, growBranch, type ScriptedBlock } from "./scripted-chain.ts";
 import { openScriptedNode } from "./scripted-node.ts";
 
-const seeds = seedsOr([1]);
-const kills = 8;
+const kills = Number(process.env["KILLS"] ?? 8);
+const killsOfSeed = Math.min(kills, 50);
+const seeds = seedsOr(Array.from({ length: Math.ceil(kills / killsOfSeed) }, (_, index) => index + 1));
 const none = new AbortController().signal;
 
 async function begin(folder: string, url: string) {
@@ -34,7 +35,7 @@ async function run(seed: number): Promise<void> {
   const folder = openFolder();
   let tip: ScriptedBlock = growBranch(script, undefined, 30);
   const node = await openScriptedNode(tip);
-  for (let killed = 0; killed < kills; killed += 1) {
+  for (let killed = 0; killed < killsOfSeed; killed += 1) {
     const child = await begin(folder.path, node.url);
     await Bun.sleep(random() * 250);
     const depth = random() < 0.5 ? Math.floor(random() * 12) : 0;
@@ -68,6 +69,6 @@ describe("N2: kill -9", () => {
     async (seed) => {
       await run(seed);
     },
-    120_000,
+    90_000 + killsOfSeed * 4_000,
   );
 });

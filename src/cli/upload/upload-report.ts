@@ -3,7 +3,8 @@
  * @module
  */
 import { jsonText } from "../../lib/printable.ts";
-import { bytesText, countText, rowsText, wincText } from "../terminal.ts";
+import { bytesText, countText, wincText } from "../../lib/quantity-text.ts";
+import { rowsText } from "../terminal.ts";
 import type { SigningWallet } from "../wallet-file.ts";
 import type { SentItem } from "./item-sender.ts";
 import type { LeftOut, LeftOutReason } from "./local-files.ts";

@@ -14,20 +14,11 @@ import { type Tag, tagsFault } from "../../arweave/tags.ts";
 import { Failure } from "../../failures.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { invalidValue, printable } from "../../lib/printable.ts";
+import { bytesText, countText, durationText } from "../../lib/quantity-text.ts";
 import { createSemaphore } from "../../lib/semaphore.ts";
 import { createStoredReceipts } from "../receipts.ts";
 import { objectIn, openServiceClient, readServiceUrl, type ServiceClient, webUrl } from "../service-client.ts";
-import {
-  askYesNo,
-  bytesText,
-  countText,
-  createProgress,
-  durationText,
-  errorScreen,
-  ownTerminal,
-  type Progress,
-  type Terminal,
-} from "../terminal.ts";
+import { askYesNo, createProgress, errorScreen, ownTerminal, type Progress, type Terminal } from "../terminal.ts";
 import { readSigningWallet, type SigningWallet } from "../wallet-file.ts";
 import { eachAtOnce, type ItemSender, type SentItem, sendItem } from "./item-sender.ts";
 import { type LocalFile, type LocalFiles, listLocalFiles } from "./local-files.ts";

@@ -15,36 +15,49 @@ export type FrontPage = Readonly<{
   health: HealthRecord;
   /** URLs or paths of the other services, by name. */
   services: Readonly<Record<string, JsonValue>>;
-  hasGraphql: boolean;
+  /** Whether the gateway has a route. */
+  has: (path: string) => boolean;
 }>;
 
 type Door = Readonly<{ href: string; name: string; text: string }>;
 
+/** Doors to what an operator may switch off. */
+const queryDoors: readonly Door[] = [
+  {
+    href: "/svc/explorer",
+    name: "Explore",
+    text: "Blocks, transactions and data items as they arrive, with their tags, bundles and proofs.",
+  },
+  {
+    href: "/graphql",
+    name: "Query",
+    text: "Find transactions and data items by tag, owner or block with GraphQL.",
+  },
+];
+
+function uploadDoor(url: string): Door {
+  return {
+    href: `${url}/api-docs`,
+    name: "Upload",
+    text: "Store files for ever: signed data items, paid by credits.",
+  };
+}
+
 /** The front page, of a gateway whose operator set no content for it. */
-export function frontPage({ release, health, services, hasGraphql }: FrontPage): Response {
+export function frontPage({ release, health, services, has }: FrontPage): Response {
   const { chain, status, reasons } = health;
   const upload = services["upload"];
-  const doors: readonly (Door | undefined)[] = [
-    hasGraphql
-      ? {
-          href: "/graphql",
-          name: "Query",
-          text: "Find transactions and data items by tag, owner or block with GraphQL.",
-        }
-      : undefined,
+  const doors: readonly Door[] = [
+    ...queryDoors.filter(({ href }) => has(href)),
     { href: "/api-docs", name: "Build", text: "Every route of this gateway, with its parameters, to read and to try." },
-    typeof upload !== "string"
-      ? undefined
-      : {
-          href: `${upload}/api-docs`,
-          name: "Upload",
-          text: "Store files for ever: signed data items, paid by credits.",
-        },
-    {
-      href: "/svc/healthcheck",
-      name: "Operate",
-      text: "Health, with the reasons in sentences when something is wrong.",
-    },
+    ...(typeof upload === "string" ? [uploadDoor(upload)] : []),
+    has("/svc/console")
+      ? {
+          href: "/svc/console",
+          name: "Operate",
+          text: "For the operator, with the admin key: status, charts, actions.",
+        }
+      : { href: "/svc/healthcheck", name: "Operate", text: "Health, with the reasons when something is wrong." },
   ];
   const values: readonly (readonly [string, string])[] = [
     ["Height", numberOf(chain?.height)],
@@ -69,9 +82,8 @@ function reasonsOf(reasons: readonly string[]): string {
   return `<ul class="reasons">${reasons.map((reason) => `<li>${escapeHtml(reason)}</li>`).join("")}</ul>`;
 }
 
-function doorOf(door: Door | undefined): string {
-  if (door === undefined) return "";
-  return `<li><a href="${escapeHtml(door.href)}"><h2>${door.name}</h2><p>${door.text}</p></a></li>`;
+function doorOf({ href, name, text }: Door): string {
+  return `<li><a href="${escapeHtml(href)}"><h2>${name}</h2><p>${text}</p></a></li>`;
 }
 
 /** Explanations by status, and what a reader can do. */

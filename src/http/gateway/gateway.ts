@@ -52,6 +52,7 @@ import { createNameRoutes } from "./name-routes.ts";
 import type { NotFoundPage } from "./named-content.ts";
 import { createProofRoutes } from "./proof-routes.ts";
 import { createResponseCaches } from "./response-cache.ts";
+import { createExplorerRoutes } from "./script-pages.ts";
 import { createServiceRoutes, rootDetail } from "./service-routes.ts";
 
 /** The parts of the index that routes read; query threads have their own connections. */
@@ -200,11 +201,12 @@ export function createGateway(options: GatewayOptions): Gateway {
   app.use(createNameRoutes(options.names));
   const frames = createFrames({ reader, content, transactions });
   app.use(createFrameRoutes({ frames, sender: contentRoutes.sender }));
-  if (options.graphql !== undefined) app.use(options.graphql);
+  // The explorer reads its lists by GraphQL.
+  if (options.graphql !== undefined) app.use(options.graphql).use(createExplorerRoutes());
   if (options.administration !== undefined) app.use(options.administration);
   for (const service of options.services ?? []) app.use(service);
   if (settings.apex === undefined)
-    app.get("/", ({ request }) => frontResponse(request, options, infoText), { detail: rootDetail });
+    app.get("/", ({ request }) => frontResponse(request, app, options, infoText), { detail: rootDetail });
   app.use(createReferenceRoutes(gatewayReference, () => ownRoutes(app, options.services), settings.publicUrl));
   app.use(contentRoutes.routes);
   const forgetAll = inOrder(memory.clear, relay.forgetAll, network.forget);
@@ -212,10 +214,15 @@ export function createGateway(options: GatewayOptions): Gateway {
 }
 
 /** The front page for browsers, and the information record for programs. */
-function frontResponse(request: Request, { info, health, graphql }: GatewayOptions, infoText: string): Response {
+function frontResponse(
+  request: Request,
+  app: AnyElysia,
+  { info: { release, services }, health }: GatewayOptions,
+  infoText: string,
+): Response {
   if (!acceptsPages(request.headers)) return jsonTextResponse(infoText, 200, { Vary: "Accept" });
-  const { release, services } = info;
-  const page = frontPage({ release, services, health: health.record(), hasGraphql: graphql !== undefined });
+  const has = (path: string) => app.routes.some((route) => route.path === path);
+  const page = frontPage({ release, services, health: health.record(), has });
   page.headers.set("Vary", "Accept");
   return page;
 }

@@ -4,13 +4,16 @@
  * Source: docs/reference/graphql.md#pages; docs/reference/gateway.md#isolation.
  * @module
  */
-import { join, resolve } from "node:path";
-import { promisify } from "node:util";
-import { gzip } from "node:zlib";
 import { Elysia } from "elysia";
 import { queryRequestSchema } from "../../graphql/request-parameters.ts";
-import { assert } from "../../lib/assert.ts";
-import { type AssetFiles, type AssetSource, assetResponse, createAssetSource, pagePolicy } from "../page-assets.ts";
+import {
+  type AssetFiles,
+  type AssetSource,
+  assetResponse,
+  bundlePage,
+  createAssetSource,
+  pagePolicy,
+} from "../page-assets.ts";
 import { requiredParameter } from "../parameter.ts";
 import { json, type Responses, ref, textSchema } from "../reference/openapi-types.ts";
 import { pageResponse } from "../responses.ts";
@@ -115,35 +118,8 @@ const graphiqlFiles = ["graphiql.js.gz", "graphiql.css.gz"] as const;
 
 type GraphiqlFile = (typeof graphiqlFiles)[number];
 
-/** Build-time constant that selects React's production build. */
-const reactMode = ["process", "env", "NODE_ENV"].join(".");
-
-/** Off the main thread: the script has more than 1 MiB. */
-const compress = promisify(gzip);
-
-/**
- * Bundles the page's script and style from source, and compresses them.
- *
- * @throws Error with every message of the bundler.
- */
+/** Bundles the page's script and style from source, and compresses them. @throws Error with the bundler's messages. */
 export async function bundleGraphiql(): Promise<AssetFiles<GraphiqlFile>> {
-  const folder = resolve(import.meta.dir, "../../../console/graphiql");
-  const result = await Bun.build({
-    entrypoints: [join(folder, "graphiql.tsx"), join(folder, "graphiql.css")],
-    target: "browser",
-    minify: true,
-    define: { [reactMode]: '"production"' },
-    naming: { entry: "[name].[ext]" },
-    throw: false,
-  });
-  if (!result.success) throw new Error(`GraphiQL cannot be bundled: ${result.logs.map(String).join("; ")}`);
-  const compressed = async (name: string) => {
-    const output = result.outputs.find(({ path }) => path.endsWith(name));
-    assert(output !== undefined, `the bundle has ${name}`);
-    return new Uint8Array(await compress(await output.arrayBuffer()));
-  };
-  return {
-    "graphiql.js.gz": await compressed("graphiql.js"),
-    "graphiql.css.gz": await compressed("graphiql.css"),
-  };
+  const { js, css } = await bundlePage("graphiql", "graphiql");
+  return { "graphiql.js.gz": js, "graphiql.css.gz": css };
 }

@@ -36,14 +36,11 @@ export function createIdPlaces(db: Database, keys: Pick<FilterKeys, "id">, parts
   );
   const isAt = prepareQuery<{ n: number }>(db, "SELECT 1 AS n FROM items WHERE n = (? << 31) | ? AND id = ?");
 
-  const inParts = (key: number, id: Uint8Array): PlaceHalves | undefined => {
-    for (const place of parts.placesOfId(key)) if (isAt.get(place.high, place.low, id) !== undefined) return place;
-    return undefined;
-  };
+  const isOf = (id: Uint8Array, { high, low }: PlaceHalves): boolean => isAt.get(high, low, id) !== undefined;
   return {
     find: (id) => {
       const key = keys.id(id);
-      return recent.get(key, id) ?? inParts(key, id);
+      return recent.get(key, id) ?? parts.placesOfIds([key]).find(({ place }) => isOf(id, place))?.place;
     },
     findMany: (ids) => {
       const places = new Map<string, PlaceHalves>();
@@ -54,9 +51,9 @@ export function createIdPlaces(db: Database, keys: Pick<FilterKeys, "id">, parts
         for (const { id, high, low } of manyRecent.all(`[${some.join(",")}]`))
           places.set(encodeBase64url(id), { high, low });
       }
-      for (const { id, key } of sought) {
-        const place = inParts(key, id);
-        if (place !== undefined) places.set(encodeBase64url(id), place);
+      for (const { index, place } of parts.placesOfIds(sought.map(({ key }) => key))) {
+        const id = sought[index]?.id;
+        if (id !== undefined && isOf(id, place)) places.set(encodeBase64url(id), place);
       }
       return places;
     },

@@ -51,17 +51,25 @@ export type PartReads = Readonly<{
   find: (part: PartInfo, query: PartQuery) => Generator<PlaceHalves>;
   /** Whether the filter of a part lets a filter key pass; true without a filter. */
   mayHave: (part: PartInfo, key: number) => boolean;
-  /** Candidates for one key of an id, the newest parts first; the caller checks each against its row. */
-  placesOfId: (key: number) => readonly PlaceHalves[];
+  /**
+   * Candidates for the keys of ids, the newest parts first; the caller checks each against its row.
+   *
+   * @param keys - In ascending order, so that successive keys read the next block of a filter.
+   */
+  placesOfIds: (keys: readonly number[]) => readonly IdCandidate[];
   /** Drops what is cached: a transaction failed. */
   discard: () => void;
 }>;
+
+/** A place that may have an id. `index`: of the id's key among the given keys. */
+export type IdCandidate = Readonly<{ index: number; place: PlaceHalves }>;
 
 export function createPartReads(db: Database): PartReads {
   const infos = createPartList(db);
   const filters = createFilterReads(db);
   const listsOf = createKeyLists(db, filters.mayHave);
   const places = createPlaceReads(db);
+  const ordinalsOf = createIdOrdinals(db, listsOf);
 
   return {
     list: infos.list,
@@ -71,12 +79,15 @@ export function createPartReads(db: Database): PartReads {
       filters.discard();
       places.discard();
     },
-    placesOfId: (key) => {
-      const found: PlaceHalves[] = [];
-      for (const part of filters.passing(infos.list(), key))
-        for (const [chunk, lists] of listsOf(part, [key]))
-          for (const list of lists)
-            for (const low of list.read()) found.push(places.at(part, chunk * ordinalsPerChunk + low));
+    placesOfIds: (keys) => {
+      const partKeys = keys.map(partKeyOf);
+      const found: IdCandidate[] = [];
+      for (const part of infos.list()) {
+        if (part.keys === null) continue;
+        for (const index of filters.passing(part, partKeys))
+          for (const ordinal of ordinalsOf(part, keys[index] ?? 0))
+            found.push({ index, place: places.at(part, ordinal) });
+      }
       return found;
     },
     find: function* (part, query) {
@@ -199,25 +210,17 @@ function createFilterReads(db: Database) {
     cached.set(part, { name, filter });
     return filter;
   };
-  let resolved: readonly Readonly<{ part: PartInfo; filter: PartFilter | undefined }>[] = [];
-  let resolvedFrom: readonly PartInfo[] = [];
   return {
     mayHave: (part: PartInfo, key: number): boolean => filterOf(part)?.has(partKeyOf(key)) ?? true,
-    /** The parts with ids that may have a key. Writers call it for each row: their filters are looked up once. */
-    passing: (parts: readonly PartInfo[], key: number): readonly PartInfo[] => {
-      if (parts !== resolvedFrom) {
-        resolvedFrom = parts;
-        resolved = parts.filter(({ keys }) => keys !== null).map((part) => ({ part, filter: filterOf(part) }));
-      }
-      const partKey = partKeyOf(key);
-      const found: PartInfo[] = [];
-      for (const { part, filter } of resolved) if (filter === undefined || filter.has(partKey)) found.push(part);
+    /** The indices of the part keys that a part may have. */
+    passing: (part: PartInfo, partKeys: readonly number[]): readonly number[] => {
+      const filter = filterOf(part);
+      if (filter === undefined) return partKeys.map((_, index) => index);
+      const found: number[] = [];
+      for (let index = 0; index < partKeys.length; index += 1) if (filter.has(partKeys[index] ?? 0)) found.push(index);
       return found;
     },
-    discard: () => {
-      cached.clear();
-      resolvedFrom = [];
-    },
+    discard: () => cached.clear(),
   };
 }
 
@@ -370,6 +373,28 @@ function filtered(ordinals: Uint16Array, bits: Uint8Array, wanted: boolean): Uin
   return ordinals.subarray(0, count);
 }
 
+/**
+ * Returns the ordinals of an id's key in a part whose filter lets it pass. Most of these keys are absent, so nothing
+ * but the two statements is done for them.
+ */
+function createIdOrdinals(
+  db: Database,
+  listsOf: (part: PartInfo, keys: readonly number[]) => GroupLists,
+): (part: PartInfo, key: number) => readonly number[] {
+  const bucket = prepareQuery<{ body: Uint8Array }>(db, "SELECT body FROM part_rare WHERE n = (? << 24) | ?");
+  const isListed = prepareQuery<{ n: number }>(db, "SELECT 1 AS n FROM part_keys WHERE part = ? AND key = ? LIMIT 1");
+  return (info, key) => {
+    const partKey = partKeyOf(key);
+    const found = rareOrdinals(bucket.get(info.part, bucketOf(partKey, info.buckets))?.body, partKey);
+    // The key of an id may be that of a popular tag: then its entries are in lists, and none in the bucket.
+    if (found.length > 0 || isListed.get(info.part, partKey) === undefined) return found;
+    const listed: number[] = [];
+    for (const [chunk, lists] of listsOf(info, [key]))
+      for (const list of lists) for (const low of list.read()) listed.push(chunk * ordinalsPerChunk + low);
+    return listed;
+  };
+}
+
 /** Returns the lists of a group's keys in a part; long lists are read on demand. */
 function createKeyLists(
   db: Database,
@@ -412,14 +437,21 @@ function createKeyLists(
   };
 }
 
-/** The rows of a key in a bucket, by chunk. */
-function rareLists(body: Uint8Array | undefined, key: number): [number, ChunkList][] {
-  const found = new Map<number, number[]>();
+/** The ordinals of a key's rows in a bucket. */
+function rareOrdinals(body: Uint8Array | undefined, key: number): number[] {
+  const found: number[] = [];
   const words = alignedWords(body ?? new Uint8Array(0));
   for (let at = 0; at < words.length; at += 2) {
     const low = words[at] ?? 0;
-    if (keyOfWords(low, words[at + 1] ?? 0) !== key) continue;
-    const ordinal = ordinalOfWord(low);
+    if (keyOfWords(low, words[at + 1] ?? 0) === key) found.push(ordinalOfWord(low));
+  }
+  return found;
+}
+
+/** The rows of a key in a bucket, by chunk. */
+function rareLists(body: Uint8Array | undefined, key: number): [number, ChunkList][] {
+  const found = new Map<number, number[]>();
+  for (const ordinal of rareOrdinals(body, key)) {
     const chunk = Math.floor(ordinal / ordinalsPerChunk);
     found.set(chunk, [...(found.get(chunk) ?? []), ordinal % ordinalsPerChunk]);
   }

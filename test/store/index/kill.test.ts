@@ -1,5 +1,6 @@
 /**
  * A writer killed at any moment leaves an intact index with everything that was acknowledged.
+ * KILLS sets how many, for each of the two files.
  * @module
  */
 
@@ -13,7 +14,9 @@ import { newSeed } from "../../support/seed.ts";
 import { temporaryFolder } from "../folder.ts";
 import { copyOldIndex } from "./old-index.ts";
 
-const rounds = Number(process.env["STORE_KILL_ROUNDS"] ?? 5);
+const rounds = Number(process.env["KILLS"] ?? 5);
+/** A file grows with each round, and so does the time of its inspection. */
+const roundsOfFile = 25;
 const child = new URL("./kill-child.ts", import.meta.url).pathname;
 
 describe("N2: kill -9 of the index's writer", () => {
@@ -25,18 +28,20 @@ describe("N2: kill -9 of the index's writer", () => {
     async (_what, prepareFile) => {
       const seed = newSeed();
       const random = createRandom(seed);
-      using folder = temporaryFolder();
-      const path = `${folder.path}/index.sqlite`;
-      prepareFile(folder.path);
-      for (let round = 0; round < rounds; round += 1) {
-        const said = await runUntilKilled(path, seed + round, 3 + random.below(25));
-        const { faults, rows } = inspectIndex(path);
-        expect({ seed, round, faults }).toEqual({ seed, round, faults: [] });
-        expect(rows).toBeGreaterThan(0);
-        checkSaid(path, said);
+      for (let first = 0; first < rounds; first += roundsOfFile) {
+        using folder = temporaryFolder();
+        const path = `${folder.path}/index.sqlite`;
+        prepareFile(folder.path);
+        for (let round = first; round < Math.min(rounds, first + roundsOfFile); round += 1) {
+          const said = await runUntilKilled(path, seed + round, 3 + random.below(25));
+          const { faults, rows } = inspectIndex(path);
+          expect({ seed, round, faults }).toEqual({ seed, round, faults: [] });
+          expect(rows).toBeGreaterThan(0);
+          checkSaid(path, said);
+        }
       }
     },
-    20_000 + rounds * 4_000,
+    20_000 + rounds * 15_000,
   );
 });
 

@@ -164,6 +164,20 @@ describe("parts", () => {
     }
   });
 
+  test("a key among ids has all of its rows as candidates, also where it is that of a popular tag", () => {
+    using db = openTables();
+    const rows = rowsOf(createRandom(seedOr(22)), 3_000);
+    createParts(db, sizes).add(rows);
+    const reads = createPartReads(db);
+    const rare = rows.map(({ keys }) => keys[2] ?? 0).slice(0, 50);
+    const keys = [...new Set([...rare, keyOf(1), keyOf(10), keyOf(5_000_000)])].sort((a, b) => a - b);
+    const found = reads.placesOfIds(keys);
+    for (const [index, key] of keys.entries()) {
+      const expected = rows.filter((row) => row.keys.includes(key)).map(({ high, low }) => ({ high, low }));
+      expect(found.filter((one) => one.index === index).map((one) => one.place)).toEqual(expected);
+    }
+  });
+
   test("a complete part is read back unchanged", () => {
     const random = createRandom(2);
     const rows = rowsOf(random, 70_000);

@@ -1,0 +1,248 @@
+/**
+ * Changes by the operator: a form for each, and a question before anything is sent.
+ * @module
+ */
+import { type FormEvent, useEffect, useId, useRef, useState } from "react";
+import type { OperatorClient } from "./operator-client.ts";
+
+/** A change, ready to be sent. */
+export type Change = Readonly<{
+  method: "POST" | "PUT";
+  /** Below `/svc/admin/`. */
+  path: string;
+  body: Readonly<Record<string, unknown>>;
+  /** The effect, as a question. */
+  question: string;
+  /** Label of the button that confirms. */
+  verb: string;
+}>;
+
+export type ConfirmProps = Readonly<{
+  change: Change;
+  client: OperatorClient;
+  /** Undefined: nothing was sent. */
+  onClose: (outcome: Outcome | undefined) => void;
+}>;
+
+export type Outcome = Readonly<{ isDone: boolean; text: string }>;
+
+/** Asks before a change, and sends it. Escape and "Cancel" send nothing. */
+export function Confirm({ change, client, onClose }: ConfirmProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [isSending, setSending] = useState(false);
+  const label = useId();
+  useEffect(() => dialog.current?.showModal(), []);
+  const send = async () => {
+    setSending(true);
+    try {
+      const text = await client.send(change.method, change.path, change.body);
+      onClose({ isDone: true, text });
+    } catch (error) {
+      onClose({ isDone: false, text: error instanceof Error ? error.message : String(error) });
+    }
+  };
+  return (
+    <dialog
+      ref={dialog}
+      aria-labelledby={label}
+      onCancel={(event) => {
+        event.preventDefault();
+        if (!isSending) onClose(undefined);
+      }}
+    >
+      <p id={label}>{change.question}</p>
+      <div className="buttons">
+        <button type="button" disabled={isSending} onClick={() => onClose(undefined)}>
+          Cancel
+        </button>
+        <button type="button" className="strong" disabled={isSending} onClick={() => void send()}>
+          {isSending ? "Sending …" : change.verb}
+        </button>
+      </div>
+    </dialog>
+  );
+}
+
+/** An input of a form. Empty inputs that are not required are left out. */
+type Field = Readonly<{
+  name: string;
+  label: string;
+  type: "text" | "count" | "time" | "checkbox";
+  isRequired?: boolean;
+  hint?: string;
+}>;
+
+type Values = Readonly<Record<string, string | number | boolean>>;
+
+type Action = Readonly<{
+  title: string;
+  text: string;
+  method: "POST" | "PUT";
+  path: string;
+  fields: readonly Field[];
+  question: (values: Values) => string;
+  verb: string;
+}>;
+
+const id = { name: "id", label: "Id", type: "text", isRequired: true } as const;
+const notes = { name: "notes", label: "Notes", type: "text", hint: "For operators; never sent to clients" } as const;
+const bypassFilter = { name: "bypassFilter", label: "Whatever the filters say", type: "checkbox" } as const;
+const heights = (isRequired: boolean) =>
+  [
+    { name: "startHeight", label: "First height", type: "count", isRequired },
+    { name: "endHeight", label: "Last height", type: "count", isRequired },
+  ] as const;
+const span = ({ startHeight = 0, endHeight = "the tip" }: Values) => `heights ${startHeight} to ${endHeight}`;
+
+const actions: readonly Action[] = [
+  {
+    title: "Queue a transaction",
+    text: "It is located and indexed before all others.",
+    method: "POST",
+    path: "queue-tx",
+    fields: [id],
+    question: (values) => `Queue transaction ${values["id"]}?`,
+    verb: "Queue",
+  },
+  {
+    title: "Queue a bundle",
+    text: "It is unbundled, with priority.",
+    method: "POST",
+    path: "queue-bundle",
+    fields: [id, bypassFilter],
+    question: (values) => `Queue bundle ${values["id"]}?`,
+    verb: "Queue",
+  },
+  {
+    title: "Queue the bundles of heights",
+    text: "Bundles that were skipped, failed or indexed in part are evaluated again, in the background.",
+    method: "POST",
+    path: "queue-bundles",
+    fields: [...heights(true), bypassFilter],
+    question: (values) => `Evaluate the bundles of ${span(values)} again?`,
+    verb: "Queue",
+  },
+  {
+    title: "Block content by id",
+    text: "No route serves a byte of it, from the response on.",
+    method: "PUT",
+    path: "block-data",
+    fields: [id, notes],
+    question: (values) => `Block ${values["id"]}? Everything that contains a byte of it is blocked too.`,
+    verb: "Block",
+  },
+  {
+    title: "Block content by hash",
+    text: "Blocks every id with these bytes.",
+    method: "PUT",
+    path: "block-data",
+    fields: [{ name: "hash", label: "SHA-256, base64url", type: "text", isRequired: true }, notes],
+    question: (values) => `Block all content with the hash ${values["hash"]}?`,
+    verb: "Block",
+  },
+  {
+    title: "Block a name",
+    text: "The name and its undernames are not served.",
+    method: "PUT",
+    path: "block-name",
+    fields: [{ name: "name", label: "Name", type: "text", isRequired: true }, notes],
+    question: (values) => `Block the name ${values["name"]}?`,
+    verb: "Block",
+  },
+  {
+    title: "Export",
+    text: "Writes heights as Parquet files, in the background.",
+    method: "POST",
+    path: "export-parquet",
+    fields: [
+      { name: "outputDir", label: "Folder", type: "text", isRequired: true, hint: "Below EXPORT_ROOT" },
+      ...heights(true),
+      { name: "maxFileRows", label: "Most rows of a file", type: "count", isRequired: true },
+    ],
+    question: (values) => `Export ${span(values)} to the folder ${values["outputDir"]}?`,
+    verb: "Export",
+  },
+  {
+    title: "Prune",
+    text: "Removes the rows of stable data items from the index. Their content is still served.",
+    method: "POST",
+    path: "prune-stable-data-items",
+    fields: [
+      { name: "indexedAtThreshold", label: "Indexed before", type: "time", isRequired: true },
+      ...heights(false),
+    ],
+    question: (values) =>
+      `Remove the rows of stable data items of ${span(values)} that were indexed before ` +
+      `${new Date(Number(values["indexedAtThreshold"]) * 1_000).toLocaleString()}? They cannot be queried any more.`,
+    verb: "Prune",
+  },
+];
+
+/** All forms. */
+export function Actions({ onChange }: Readonly<{ onChange: (change: Change) => void }>) {
+  return (
+    <div className="cards">
+      {actions.map((action) => (
+        <ActionForm key={action.title} action={action} onChange={onChange} />
+      ))}
+    </div>
+  );
+}
+
+function ActionForm({ action, onChange }: Readonly<{ action: Action; onChange: (change: Change) => void }>) {
+  const prefix = useId();
+  const { title, text, method, path, fields, question, verb } = action;
+  const submit = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const values = valuesOf(event.currentTarget, fields);
+    onChange({ method, path, body: values, question: question(values), verb });
+  };
+  return (
+    <form className="card" onSubmit={submit} aria-labelledby={prefix}>
+      <h3 id={prefix}>{title}</h3>
+      <p>{text}</p>
+      {fields.map((field) => (
+        <FieldInput key={field.name} field={field} inputId={`${prefix}${field.name}`} />
+      ))}
+      <button type="submit">{verb} …</button>
+    </form>
+  );
+}
+
+function FieldInput({ field, inputId }: Readonly<{ field: Field; inputId: string }>) {
+  const { name, label, type, isRequired = false, hint } = field;
+  if (type === "checkbox")
+    return (
+      <label className="check" htmlFor={inputId}>
+        <input type="checkbox" id={inputId} name={name} defaultChecked /> {label}
+      </label>
+    );
+  const more = {
+    text: { type: "text", spellCheck: false, autoComplete: "off" },
+    count: { type: "number", min: 0, step: 1 },
+    time: { type: "datetime-local" },
+  }[type];
+  return (
+    <>
+      <label htmlFor={inputId}>
+        {label}
+        {isRequired ? "" : " (optional)"}
+      </label>
+      <input id={inputId} name={name} required={isRequired} {...more} />
+      {hint === undefined ? null : <small>{hint}</small>}
+    </>
+  );
+}
+
+function valuesOf(form: HTMLFormElement, fields: readonly Field[]): Values {
+  const data = new FormData(form);
+  const values: Record<string, string | number | boolean> = {};
+  for (const { name, type } of fields) {
+    const text = String(data.get(name) ?? "").trim();
+    if (type === "checkbox") values[name] = data.has(name);
+    else if (text === "") continue;
+    else if (type === "time") values[name] = Math.floor(new Date(text).getTime() / 1_000);
+    else values[name] = type === "count" ? Number(text) : text;
+  }
+  return values;
+}

@@ -1,0 +1,109 @@
+/**
+ * `cairn get`: the content of an id, written only when it is verified.
+ *
+ * The content is verified as it arrives, into a temporary file. A file gets its name, and standard output its bytes,
+ * after the last byte is verified, so that no reader sees other bytes.
+ * @module
+ */
+import {
+  closeSync,
+  createReadStream,
+  fsyncSync,
+  mkdtempSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { exitCodes, misuse } from "../app/complaints.ts";
+import { openHttp } from "../lib/http-client.ts";
+import { printable } from "../lib/printable.ts";
+import { bytesText } from "../lib/quantity-text.ts";
+import { readServiceUrl } from "./service-client.ts";
+import { type Assumptions, readAssumptions } from "./verify.ts";
+import { type Verification, verifyAtGateway } from "./verify-gateway.ts";
+
+export type GetOptions = Readonly<{
+  id: string;
+  gateway: string;
+  /** Trusted hash of the block, and expected address of the signer. */
+  blockHash: string | undefined;
+  owner: string | undefined;
+  /** File to write; standard output without one. */
+  output: string | undefined;
+}>;
+
+/** A gateway may have to fetch the content first; large content may take hours. */
+const timeouts = { firstByteMs: 120_000, stallMs: 60_000, totalMs: 24 * 3_600_000 } as const;
+
+/** Writes verified content. @returns The exit code: 0 written, 1 not verified or unavailable. @throws Misuse. */
+export async function runGet(options: GetOptions): Promise<number> {
+  const { output, blockHash, owner } = options;
+  const assumptions = await readAssumptions({ id: options.id, blockHash, owner, txRoot: undefined, block: undefined });
+  const gateway = readServiceUrl(options.gateway, "--gateway");
+  const folder = temporaryFolder(output);
+  const stop = new AbortController();
+  const onInterrupt = () => stop.abort(new Error("interrupted"));
+  process.once("SIGINT", onInterrupt);
+  process.once("SIGTERM", onInterrupt);
+  try {
+    const path = join(folder, "content");
+    const verification = await download({ ...assumptions, gateway, path, signal: stop.signal });
+    const { outcome, size = 0 } = verification;
+    if (outcome !== "proven" && outcome !== "signed") {
+      process.stderr.write(`${printable(faultText(verification))}\n`);
+      return exitCodes.failed;
+    }
+    if (output === undefined) await pipeline(createReadStream(path), process.stdout, { end: false });
+    else renameSync(path, resolve(output));
+    const shown = outcome === "proven" ? "proven by its block" : "signed by its owner, in no block yet";
+    process.stderr.write(`${assumptions.id}: ${bytesText(size)}, ${shown}\n`);
+    return exitCodes.done;
+  } finally {
+    process.off("SIGINT", onInterrupt);
+    process.off("SIGTERM", onInterrupt);
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+type Download = Assumptions & Readonly<{ gateway: string; path: string; signal: AbortSignal }>;
+
+async function download({ path, signal, ...question }: Download): Promise<Verification> {
+  const http = openHttp(timeouts);
+  const file = openSync(path, "wx");
+  try {
+    const onPiece = (piece: Uint8Array) => writeWhole(file, piece);
+    const verification = await verifyAtGateway({ ...question, http, range: undefined, onPiece }, signal);
+    fsyncSync(file);
+    return verification;
+  } finally {
+    closeSync(file);
+    http.close();
+  }
+}
+
+/** A write may be short. */
+function writeWhole(file: number, piece: Uint8Array): void {
+  for (let at = 0; at < piece.length; ) at += writeSync(file, piece, at);
+}
+
+/** A new folder on the disk of the output, so that a rename puts the whole file in place. @throws Misuse. */
+function temporaryFolder(output: string | undefined): string {
+  if (output === undefined) return mkdtempSync(join(tmpdir(), "cairn-get-"));
+  const path = resolve(output);
+  if (statSync(dirname(path), { throwIfNoEntry: false })?.isDirectory() !== true)
+    throw misuse(`${dirname(path)} is not a folder`);
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) throw misuse(`${output} is a folder`);
+  return mkdtempSync(join(dirname(path), ".cairn-get-"));
+}
+
+function faultText({ id, outcome, fault, open }: Verification): string {
+  if (fault !== undefined) return `${id} is not verified, nothing was written: ${fault.step}: ${fault.reason}`;
+  const reason =
+    outcome === "placed" ? "its signature was not verified (an ECDSA transaction requires --owner)" : open.join(", ");
+  return `${id} is not verified, nothing was written: ${reason}`;
+}

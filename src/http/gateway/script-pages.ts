@@ -1,0 +1,105 @@
+/**
+ * The pages with scripts: the console of the operator at `/svc/console`, beside the admin API that it reads, and the
+ * explorer at `/svc/explorer`. They need no key, and load files of this origin only: embedded in the binary (build.ts),
+ * or bundled from a folder of `console`.
+ * Source: docs/reference/gateway.md#console; docs/reference/gateway.md#explorer; docs/reference/gateway.md#isolation.
+ * @module
+ */
+import { type AnyElysia, Elysia } from "elysia";
+import { type AssetFiles, assetResponse, bundlePage, createAssetSource, pagePolicy } from "../page-assets.ts";
+import { pageMark, pageStyle } from "../page-layout.ts";
+import { pageResponse } from "../responses.ts";
+
+type ScriptPage = Readonly<{
+  /** Of the route below `/svc`, of the files, and of the script in `folder`. */
+  name: "console" | "explorer";
+  /** Below `console`. */
+  folder: string;
+  title: string;
+  /** Shown where scripts are off. */
+  without: string;
+  policy: string;
+  /** Whether the front page is beside it; the console may be at a listener of its own. */
+  hasHome: boolean;
+}>;
+
+const consolePage: ScriptPage = {
+  name: "console",
+  folder: "operator",
+  title: "Console",
+  without: 'The console needs JavaScript. The command "cairn status" prints the same values.',
+  policy: pagePolicy(),
+  hasHome: false,
+};
+
+const explorerPage: ScriptPage = {
+  name: "explorer",
+  folder: "explorer",
+  title: "Explorer",
+  without: "The explorer needs JavaScript. GraphQL at /graphql has the same records.",
+  // Previews are media of this origin; the page itself never shows content as HTML.
+  policy: `${pagePolicy()}; media-src 'self'`,
+  hasHome: true,
+};
+
+/** Creates the routes of the console. */
+export function createConsoleRoutes(): AnyElysia {
+  return createPageRoutes(consolePage);
+}
+
+/** Creates the routes of the explorer. */
+export function createExplorerRoutes(): AnyElysia {
+  return createPageRoutes(explorerPage);
+}
+
+/** Bundles the files of all pages from source, for the binary. @throws Error with the bundler's messages. */
+export async function bundleScriptPages(): Promise<AssetFiles<string>> {
+  const files = await Promise.all([consolePage, explorerPage].map(bundleFiles));
+  return Object.assign({}, ...files);
+}
+
+async function bundleFiles({ name, folder }: ScriptPage): Promise<AssetFiles<string>> {
+  const { js, css } = await bundlePage(folder, name, pageStyle);
+  return { [`${name}.js.gz`]: js, [`${name}.css.gz`]: css };
+}
+
+function createPageRoutes(page: ScriptPage): AnyElysia {
+  const { name } = page;
+  const [script, style] = [`${name}.js.gz`, `${name}.css.gz`];
+  const source = createAssetSource([script, style], () => bundleFiles(page));
+  return new Elysia({ strictPath: true })
+    .get(`/svc/${name}`, async () => writePage(page, (await source()).version))
+    .get(`/svc/${name}/${name}.js`, ({ request }) =>
+      assetResponse(request, source, script, "text/javascript; charset=utf-8"),
+    )
+    .get(`/svc/${name}/${name}.css`, ({ request }) => assetResponse(request, source, style, "text/css; charset=utf-8"));
+}
+
+function writePage({ name, title, without, policy, hasHome }: ScriptPage, version: string): Response {
+  // Relative addresses: a proxy may have put the gateway below a prefix.
+  const page = pageResponse(
+    `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${title} · Cairn</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="${name}/${name}.css?v=${version}">
+</head>
+<body>
+<main>
+<div class="brand">${pageMark}${hasHome ? '<a href="../">Cairn</a>' : "Cairn"}</div>
+<div id="page"></div>
+<noscript>${without}</noscript>
+</main>
+<script src="${name}/${name}.js?v=${version}"></script>
+</body>
+</html>
+`,
+    policy,
+  );
+  page.headers.set("Cache-Control", "no-store");
+  page.headers.set("Referrer-Policy", "no-referrer");
+  return page;
+}

@@ -1,0 +1,230 @@
+/**
+ * The console in a real browser: it shows the values of the status record, asks before each change, forgets the key,
+ * and is readable in light and dark, at every width, by keyboard. It sends requests to its own origin only.
+ * @module
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Browser, Page } from "playwright-core";
+import { describeWith } from "../support/helpers.ts";
+import { eventually } from "../support/until.ts";
+import { testItem } from "../support/upload.ts";
+import { openUploadStack, sendItem, type UploadStack } from "../support/upload-stack.ts";
+import { browser as browserNeed, openBrowser } from "./browser.ts";
+import { focusOutline, readabilityOf } from "./page-checks.ts";
+
+const key = "key-of-this-test";
+/** A folder for pictures of each section; none are taken without it. */
+const pictures = process.env["CONSOLE_PICTURES"];
+const sections = ["Overview", "Charts", "Uploads", "Money", "Sources", "Content", "Actions", "Log"] as const;
+
+describeWith(browserNeed, "the console", () => {
+  let stack: UploadStack;
+  let chromium: Browser;
+  const complaints: string[] = [];
+  const strangers: string[] = [];
+
+  beforeAll(async () => {
+    stack = await openUploadStack({ environment: { ADMIN_API_KEY: key } });
+    await stack.devnet.mine(3);
+    chromium = await openBrowser();
+  }, 180_000);
+  afterAll(async () => {
+    await chromium?.close();
+    await stack?.close();
+  });
+
+  async function openPage(width = 1_440, colorScheme: "light" | "dark" = "light"): Promise<Page> {
+    const page = await chromium.newPage({ viewport: { width, height: 900 }, colorScheme });
+    page.on("request", (request) => {
+      if (!request.url().startsWith(stack.content) && !request.url().startsWith("data:")) strangers.push(request.url());
+    });
+    page.on("pageerror", (error) => complaints.push(error.message));
+    page.on("console", (message) => {
+      // The browser reports the rejected keys and values of these tests.
+      if (message.type() === "error" && !/status of 40[014]/.test(message.text())) complaints.push(message.text());
+    });
+    await page.goto(`${stack.content}/svc/console`);
+    await page.getByLabel("Admin key").waitFor();
+    return page;
+  }
+
+  async function signIn(page: Page): Promise<void> {
+    await page.getByLabel("Admin key").fill(key);
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "Overview" }).waitFor();
+    await page.locator("footer").waitFor();
+  }
+
+  async function show(page: Page, section: string): Promise<void> {
+    await page.getByRole("link", { name: section, exact: true }).click();
+    await page.getByRole("heading", { name: section, exact: true, level: 1 }).waitFor();
+  }
+
+  /** Confirms the question that the page asks. @returns The question. */
+  async function confirm(page: Page, verb: string): Promise<string> {
+    const dialog = page.getByRole("dialog");
+    const question = await dialog.locator("p").innerText();
+    await dialog.getByRole("button", { name: verb, exact: true }).click();
+    await dialog.waitFor({ state: "detached" });
+    return question;
+  }
+
+  const outcome = (page: Page) => page.getByRole("status").innerText();
+  const shownValue = (page: Page, name: string) =>
+    page.locator(".values div", { has: page.locator("dt", { hasText: new RegExp(`^${name}$`) }) }).locator("dd");
+
+  test("a wrong key shows nothing, and says so", async () => {
+    const page = await openPage();
+    await page.getByLabel("Admin key").fill("wrong");
+    await page.keyboard.press("Enter");
+    await page.getByText("The gateway did not accept this key.").waitFor();
+    expect(await page.getByRole("navigation").count()).toBe(0);
+    if (pictures !== undefined) await page.screenshot({ path: join(pictures, "Sign-in.png") });
+    await page.close();
+  });
+
+  test("the values are those of the status record, and follow it", async () => {
+    const page = await openPage();
+    await signIn(page);
+    await stack.devnet.mine(2);
+    const height = String(stack.devnet.height());
+    await eventually(
+      () => shownValue(page, "Height").innerText(),
+      (text) => text === height,
+      30_000,
+    );
+    expect(await shownValue(page, "Blocks behind").innerText()).toBe("0");
+    await show(page, "Uploads");
+    await page.getByRole("region", { name: "Uploads by state" }).getByText("waiting").waitFor();
+    await show(page, "Money");
+    await page.getByText("Owed to clients").waitFor();
+    await fetch(`${stack.content}/info`);
+    await show(page, "Log");
+    const requests = page.getByRole("region", { name: "Latest requests" });
+    await requests.getByText("GET /info").first().waitFor();
+    expect(await requests.getByText("/svc/admin/").count()).toBe(0);
+    await page.close();
+  });
+
+  test("why a bundle waits is read in its row, and its next step can be made due", async () => {
+    await sendItem(stack.uploads, testItem("shown in the console").bytes);
+    const page = await openPage();
+    await signIn(page);
+    await show(page, "Uploads");
+    // The devnet mines on request only: the bundle waits for a block.
+    const row = page.getByRole("region", { name: "Unfinished bundles" }).locator("tbody tr").first();
+    await row.getByText("A block that contains its transaction.").waitFor({ timeout: 60_000 });
+    await row.getByRole("button", { name: /^Retry bundle/ }).click();
+    expect(await confirm(page, "Retry")).toStartWith("Take the next step of bundle ");
+    await eventually(
+      () => outcome(page),
+      (text) => text === "Bundle retried",
+    );
+    await page.close();
+  }, 90_000);
+
+  test("content is blocked and unblocked, each time after a question", async () => {
+    const page = await openPage();
+    await signIn(page);
+    const id = "B".repeat(42) + "A";
+    const blocked = async () => {
+      const headers = { authorization: `Bearer ${key}` };
+      const { blocks } = await (await fetch(`${stack.content}/svc/admin/blocks`, { headers })).json();
+      return blocks.map(({ value, notes }: Record<string, unknown>) => [value, notes]);
+    };
+    await show(page, "Actions");
+    const form = page.getByRole("form", { name: "Block content by id" });
+    await form.getByLabel("Id").fill(id);
+    await form.getByLabel("Notes (optional)").fill("a test");
+    await form.getByRole("button").click();
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    expect(await blocked()).toEqual([]);
+    await form.getByRole("button").click();
+    expect(await confirm(page, "Block")).toContain(id);
+    expect(await blocked()).toEqual([[id, "a test"]]);
+    await show(page, "Content");
+    await page.getByRole("button", { name: `Unblock ${id}` }).click();
+    await confirm(page, "Unblock");
+    await page.getByText("Nothing is blocked.").waitFor();
+    expect(await blocked()).toEqual([]);
+    await page.close();
+  }, 60_000);
+
+  test("what the gateway rejects is shown with its reason", async () => {
+    const page = await openPage();
+    await signIn(page);
+    await show(page, "Actions");
+    const form = page.getByRole("form", { name: "Queue a transaction" });
+    await form.getByLabel("Id").fill("no id");
+    await form.getByRole("button").click();
+    await confirm(page, "Queue");
+    await eventually(
+      () => outcome(page),
+      (text) => text.startsWith("400: "),
+    );
+    await page.close();
+  });
+
+  test("the key is in no storage, and a reload forgets it", async () => {
+    const page = await openPage();
+    await signIn(page);
+    const stored = "JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href])";
+    expect(await page.evaluate(stored)).not.toContain(key);
+    await page.reload();
+    await page.getByLabel("Admin key").waitFor();
+    expect(await page.getByLabel("Admin key").inputValue()).toBe("");
+    await page.close();
+  });
+
+  test("charts are read with the arrow keys", async () => {
+    const page = await openPage();
+    await signIn(page);
+    await show(page, "Charts");
+    const chart = page.getByRole("slider", { name: "Memory of the process, time" });
+    await chart.waitFor({ timeout: 60_000 }); // two samples
+    await chart.focus();
+    await page.keyboard.press("Home");
+    expect(await chart.getAttribute("aria-valuenow")).toBe("0");
+    await page.keyboard.press("ArrowRight");
+    expect(await chart.getAttribute("aria-valuenow")).toBe("1");
+    expect(await chart.getAttribute("aria-valuetext")).toMatch(/resident \d+\.\d MiB/);
+    await page.close();
+  }, 90_000);
+
+  test.each([
+    ["light", 390],
+    ["dark", 390],
+    ["light", 1_440],
+    ["dark", 1_440],
+    ["light", 1_920],
+  ] as const)(
+    "readable in %s, %d pixels wide",
+    async (colorScheme, width) => {
+      const page = await openPage(width, colorScheme);
+      const measured: unknown[] = [{ section: "Sign in", ...(await readabilityOf(page)) }];
+      await signIn(page);
+      for (const section of sections) {
+        await show(page, section);
+        measured.push({ section, ...(await readabilityOf(page)) });
+        if (pictures === undefined) continue;
+        mkdirSync(pictures, { recursive: true });
+        await page.screenshot({ path: join(pictures, `${section}-${colorScheme}-${width}.png`), fullPage: true });
+      }
+      const faults = (measured as { section: string; texts: number; contrast: number; overflow: number }[]).filter(
+        ({ texts, contrast, overflow }) => texts < 3 || contrast < 4.5 || overflow > 0,
+      );
+      expect(faults).toEqual([]);
+      await page.keyboard.press("Tab");
+      expect(await focusOutline(page)).toBe("solid");
+      await page.close();
+    },
+    120_000,
+  );
+
+  test("no script failed, and nothing left the origin", () => {
+    expect({ complaints, strangers }).toEqual({ complaints: [], strangers: [] });
+  });
+});

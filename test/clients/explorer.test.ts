@@ -1,0 +1,245 @@
+/**
+ * The explorer in a real browser: it finds what a text means, lists what arrives, leads from an item to its block, and
+ * checks proofs by itself, also those that a gateway has changed. It is readable in light and dark, at every width, and
+ * sends requests to its own origin only.
+ * @module
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Browser, Page } from "playwright-core";
+import { describeWith } from "../support/helpers.ts";
+import { eventually } from "../support/until.ts";
+import { testItem } from "../support/upload.ts";
+import { openUploadStack, sendItem, type UploadStack } from "../support/upload-stack.ts";
+import { browser as browserNeed, openBrowser } from "./browser.ts";
+import { focusOutline, readabilityOf } from "./page-checks.ts";
+
+const text = "shown in the explorer";
+
+describeWith(browserNeed, "the explorer", () => {
+  let stack: UploadStack;
+  let chromium: Browser;
+  let id: string;
+  const complaints: string[] = [];
+  const strangers: string[] = [];
+
+  beforeAll(async () => {
+    stack = await openUploadStack();
+    const item = testItem(text, { tags: [{ name: "Content-Type", value: "text/plain" }] });
+    ({ id } = item);
+    await sendItem(stack.uploads, item.bytes);
+    await eventually(
+      async () => {
+        await stack.devnet.mine(1);
+        return (await fetch(`${stack.content}/svc/proof/${id}`)).json();
+      },
+      (proof) => typeof proof === "object" && proof !== null && "block" in proof && proof.block !== null,
+      60_000,
+    );
+    chromium = await openBrowser();
+  }, 180_000);
+  afterAll(async () => {
+    await chromium?.close();
+    await stack?.close();
+  });
+
+  async function openPage(search = "", width = 1_440, colorScheme: "light" | "dark" = "light"): Promise<Page> {
+    const page = await chromium.newPage({ viewport: { width, height: 900 }, colorScheme });
+    page.on("request", (request) => {
+      if (!request.url().startsWith(stack.content) && !request.url().startsWith("data:")) strangers.push(request.url());
+    });
+    page.on("pageerror", (error) => complaints.push(error.message));
+    page.on("console", (message) => {
+      if (message.type() === "error" && !/status of 404/.test(message.text())) complaints.push(message.text());
+    });
+    await page.goto(`${stack.content}/svc/explorer${search}`);
+    await page.getByRole("heading", { level: 1 }).waitFor();
+    return page;
+  }
+
+  async function find(page: Page, sought: string): Promise<string> {
+    // The key that leads to the search types a slash within it.
+    const isThere = await page.getByLabel("Search").evaluate((input) => input === input.ownerDocument.activeElement);
+    if (!isThere) await page.keyboard.press("/");
+    await page.keyboard.type(sought);
+    await page.keyboard.press("Enter");
+    await eventually(
+      () => page.getByLabel("Search").inputValue(),
+      (left) => left === "",
+      30_000,
+    );
+    return new URL(page.url()).search;
+  }
+
+  test("shows the item that arrived, and a new block without a reload", async () => {
+    const page = await openPage();
+    const rows = page.getByRole("region", { name: "Transactions and data items" });
+    await rows.getByRole("link", { name: id }).waitFor();
+    await stack.devnet.mine(1);
+    const blocks = page.getByRole("region", { name: "Blocks", exact: true });
+    await blocks.getByRole("link", { name: String(stack.devnet.height()), exact: true }).waitFor({ timeout: 30_000 });
+    await page.close();
+  });
+
+  test("finds by height, id, address, tag and hash, by keyboard alone", async () => {
+    const page = await openPage();
+    expect(await find(page, "1")).toBe("?block=1");
+    await page.getByRole("heading", { name: "Block 1" }).waitFor();
+    const hash = (await page.locator(".fields code").first().textContent()) ?? "";
+    expect(await find(page, hash)).toBe(`?block=${hash}`);
+    await page.getByRole("heading", { name: "Block 1" }).waitFor();
+    expect(await find(page, id)).toBe(`?id=${id}`);
+    await page.getByRole("heading", { name: "Data item" }).waitFor();
+    const owner = (await page.locator(".fields a code").first().textContent()) ?? "";
+    expect(await find(page, owner)).toBe(`?address=${owner}`);
+    await page.getByRole("link", { name: id }).waitFor();
+    expect(await find(page, "Content-Type=text/plain")).toBe("?tag=Content-Type%3Dtext%2Fplain");
+    await page.getByRole("link", { name: id }).waitFor();
+    await page.goBack();
+    await page.getByRole("heading", { name: "Address", exact: true }).waitFor();
+    await page.close();
+  });
+
+  test.each([
+    ["no such thing", "?unknown=no+such+thing", "Nothing found"],
+    ["999999999", "?block=999999999", "Block 999999999"],
+    ["A".repeat(43), `?id=${"A".repeat(43)}`, "Not in the index"],
+  ])("says of %j what is known, and leads on", async (sought, search, heading) => {
+    const page = await openPage();
+    expect(await find(page, sought)).toBe(search);
+    await page.getByRole("heading", { name: heading }).waitFor();
+    await page.getByRole("link", { name: "Latest blocks and transactions" }).click();
+    await page.getByRole("heading", { name: "Explorer" }).waitFor();
+    await page.close();
+  });
+
+  test("leads from the item through its bundle to the block, and shows the content as text", async () => {
+    const page = await openPage(`?id=${id}`);
+    await eventually(
+      () => page.getByLabel("Text of the content").inputValue(),
+      (shown) => shown === text,
+      30_000,
+    );
+    const path = page.getByRole("region", { name: "Path" });
+    await path.getByRole("link").nth(1).click();
+    await page.getByRole("region", { name: "Items of this bundle" }).getByRole("link", { name: id }).waitFor();
+    await page.goBack();
+    await path.getByRole("link").first().click();
+    await page.getByRole("heading", { name: /^Block \d+/ }).waitFor();
+    await page.getByRole("link", { name: id }).waitFor();
+    await page.close();
+  });
+
+  const steps = (page: Page) =>
+    page
+      .locator(".proof li")
+      .evaluateAll((all) => all.map((one) => `${one.querySelector("b")?.textContent} ${one.className}`));
+  const checked = async (page: Page): Promise<string | null> => {
+    await page.getByRole("button", { name: "Check the proof" }).click();
+    const status = page.getByRole("region", { name: "Proof" }).getByRole("status");
+    return await eventually(
+      () => status.textContent(),
+      (words) => words !== null && words !== "",
+      30_000,
+    );
+  };
+
+  test("checks the proof of the item, step by step", async () => {
+    const page = await openPage(`?id=${id}`);
+    expect(await checked(page)).toBe("These bytes are in the block, and signed by their owner.");
+    expect(await steps(page)).toEqual([
+      "○ Block trusted",
+      "✓ Transaction checked",
+      "✓ Chunks checked",
+      "✓ Data item checked",
+      "✓ Signature checked",
+    ]);
+    await page.close();
+  });
+
+  /** What the tests change of a proof. */
+  type Changed = Readonly<{
+    transaction: Readonly<{ place: object }>;
+    items: readonly object[];
+    signature: object;
+    chunks: readonly object[];
+  }>;
+
+  /** Changes one character of a base64url text. */
+  const flip = (value: string, at = 40) =>
+    `${value.slice(0, at)}${value[at] === "A" ? "B" : "A"}${value.slice(at + 1)}`;
+
+  /** Each yields an object of the proof and one of its texts. */
+  const changes: readonly (readonly [
+    what: string,
+    step: string,
+    of: (proof: Changed) => [object | undefined, string],
+  ])[] = [
+    ["the path to the transaction", "Transaction", ({ transaction }) => [transaction.place, "tx_path"]],
+    ["the data root", "Transaction", ({ transaction }) => [transaction, "data_root"]],
+    ["the path to a chunk", "Chunks", ({ chunks }) => [chunks[0], "data_path"]],
+    ["the bytes of a chunk", "Chunks", ({ chunks }) => [chunks[0], "chunk"]],
+    ["the header of the item", "Data item", ({ items }) => [items[0], "header"]],
+    ["the signature", "Signature", ({ signature }) => [signature, "signature"]],
+  ];
+
+  test.each(changes)("finds that a gateway changed %s", async (_what, step, of) => {
+    const page = await openPage(`?id=${id}`);
+    await page.route(`**/svc/proof/${id}`, async (route) => {
+      const response = await route.fetch();
+      const proof = await response.json();
+      const [part = {}, name] = of(proof);
+      Reflect.set(part, name, flip(String(Reflect.get(part, name))));
+      await route.fulfill({ response, json: proof });
+    });
+    expect(await checked(page)).toBe(`Not proven: the step "${step}" failed.`);
+    expect((await steps(page)).at(-1)).toBe(`✗ ${step} failed`);
+    await page.close();
+  });
+
+  test("finds that a gateway changed the content", async () => {
+    const page = await openPage(`?id=${id}`);
+    await page.route(`**/raw/${id}`, async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, body: route.request().method() === "HEAD" ? "" : text.toUpperCase() });
+    });
+    expect(await checked(page)).toBe('Not proven: the step "Chunks" failed.');
+    await page.close();
+  });
+
+  const looks = (["light", "dark"] as const).flatMap((colorScheme) =>
+    [390, 1_920].map((width) => [colorScheme, width] as const),
+  );
+  test.each(looks)(
+    "is readable in %s, %d pixels wide",
+    async (colorScheme, width) => {
+      for (const search of [
+        "",
+        "?blocks=",
+        "?block=1",
+        `?id=${id}`,
+        "?tag=Content-Type%3Dtext%2Fplain",
+        "?unknown=x",
+      ]) {
+        const page = await openPage(search, width, colorScheme);
+        await page.getByText("Reading …").first().waitFor({ state: "detached" });
+        if (search.startsWith("?id=")) await checked(page);
+        const { texts, contrast, overflow } = await readabilityOf(page);
+        expect({ search, isFull: texts > 5, isReadable: contrast >= 4.5, overflow }).toEqual({
+          search,
+          isFull: true,
+          isReadable: true,
+          overflow: 0,
+        });
+        await page.keyboard.press("/");
+        await page.keyboard.press("Tab");
+        expect(await focusOutline(page)).toBe("solid");
+        await page.close();
+      }
+    },
+    120_000,
+  );
+
+  test("sent no request to another origin, and the browser complained of nothing", () => {
+    expect({ strangers, complaints }).toEqual({ strangers: [], complaints: [] });
+  });
+});
