@@ -1,7 +1,7 @@
 /**
  * `cairn completions`: the scripts are accepted by their shells, and complete commands, options and values.
  *
- * A shell that this machine lacks is left out; bash is required.
+ * Other shells than bash are needs that may be absent.
  * @module
  */
 import { beforeAll, describe, expect, test } from "bun:test";
@@ -10,6 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { commands } from "../../src/cli/commands.ts";
 import { completionScript } from "../../src/cli/completions.ts";
+import { describeWith, type Need } from "../support/helpers.ts";
 import { runCairn } from "./command.ts";
 
 const program = commands(() => ({ values: {}, complaints: [] }));
@@ -48,6 +49,8 @@ function run(...words: readonly string[]): string {
   return stdout.toString();
 }
 
+const shellNamed = (shell: string): Need => ({ there: Bun.which(shell) !== null, what: `${shell} (Debian's package)` });
+
 const sorted = (text: string) =>
   text
     .split("\n")
@@ -62,7 +65,7 @@ describe("bash", () => {
   });
 });
 
-describe.skipIf(Bun.which("fish") === null)("fish", () => {
+describeWith(shellNamed("fish"), "fish", () => {
   test.each(completions)("completes %p to %p", (words, completed) => {
     const typed = ["cairn", ...words].join(" ");
     const out = run("fish", "--no-config", "-c", `source ${scripts.fish}; complete -C '${typed}'`);
@@ -75,7 +78,7 @@ describe.skipIf(Bun.which("fish") === null)("fish", () => {
   });
 });
 
-describe.skipIf(Bun.which("zsh") === null)("zsh", () => {
+describeWith(shellNamed("zsh"), "zsh", () => {
   test("accepts the script", () => {
     expect(run("zsh", "-f", "-n", scripts.zsh)).toBe("");
   });
