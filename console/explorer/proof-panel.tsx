@@ -4,8 +4,8 @@
  */
 import { useEffect, useState } from "react";
 import { bytesText } from "../../src/lib/quantity-text.ts";
+import { checkProof, type ProofRecord, type ProofStep, resultOf } from "../verify/proof-check.ts";
 import { fetchRoute } from "./gateway-client.ts";
-import { checkProof, type ProofRecord, type ProofStep } from "./proof-check.ts";
 
 /** Content up to this size is checked whole; of larger content its beginning. Bytes. */
 const wholeMax = 4 * 2 ** 20;
@@ -93,11 +93,11 @@ const words = { checked: "checked", open: "not checked", trusted: "from the gate
 
 function verdictOf({ steps, part, fault }: Checked): string {
   if (fault !== undefined) return "";
-  const failed = steps.find(({ state }) => state === "failed");
+  const { failed, open, isPlaced, isSigned } = resultOf(steps);
   if (failed !== undefined) return `Not proven: the step "${failed.name}" failed.`;
-  const open = steps.find(({ state }) => state === "open");
   const what = part === "" ? "These bytes are" : `Of the content, ${part} are`;
-  if (open === undefined) return `${what} in the block, and signed by their owner.`;
-  if (open.name === "Signature") return `${what} in the block. The signature was not checked here.`;
-  return `The step "${open.name}" cannot be checked here.`;
+  if (isPlaced && isSigned) return `${what} in the block, and signed by their owner.`;
+  if (isPlaced) return `${what} in the block. The signature was not checked here.`;
+  if (isSigned) return `${what} signed by their owner. A place in a block was not checked.`;
+  return `The step "${open?.name}" cannot be checked here.`;
 }

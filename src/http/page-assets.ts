@@ -54,22 +54,39 @@ const reactMode = ["process", "env", "NODE_ENV"].join(".");
  * @throws Error with every message of the bundler.
  */
 export async function bundlePage(folder: string, name: string, style = ""): Promise<AssetFiles<"js" | "css">> {
+  const [js = "", css = ""] = await bundle(folder, [`${name}.tsx`, `${name}.css`]);
+  return { js: await compressText(js), css: await compressText(style + css) };
+}
+
+/** Bundles an ES module for other pages. @param file - Below `console/{folder}`. @throws Error as `bundlePage`. */
+export async function bundleModule(folder: string, file: string): Promise<Uint8Array<ArrayBuffer>> {
+  const [js = ""] = await bundle(folder, [file]);
+  return await compressText(js);
+}
+
+async function compressText(text: string): Promise<Uint8Array<ArrayBuffer>> {
+  return new Uint8Array(await compress(text));
+}
+
+/** Bundles files of a folder below `console/`, each to one text, in their order. */
+async function bundle(folder: string, files: readonly string[]): Promise<string[]> {
   const source = resolve(import.meta.dir, "../../console", folder);
   const result = await Bun.build({
-    entrypoints: [resolve(source, `${name}.tsx`), resolve(source, `${name}.css`)],
+    entrypoints: files.map((file) => resolve(source, file)),
     target: "browser",
     minify: true,
     define: { [reactMode]: '"production"' },
     naming: { entry: "[name].[ext]" },
     throw: false,
   });
-  if (!result.success) throw new Error(`${name} cannot be bundled: ${result.logs.map(String).join("; ")}`);
-  const compressed = async (file: string, before = "") => {
-    const output = result.outputs.find(({ path }) => path.endsWith(file));
-    assert(output !== undefined, `the bundle has ${file}`);
-    return new Uint8Array(await compress(before + (await output.text())));
-  };
-  return { js: await compressed(`${name}.js`), css: await compressed(`${name}.css`, style) };
+  if (!result.success) throw new Error(`${files[0]} cannot be bundled: ${result.logs.map(String).join("; ")}`);
+  return await Promise.all(
+    files.map((file) => {
+      const output = result.outputs.find(({ path }) => path.endsWith(file.replace(/\.tsx?$/, ".js")));
+      assert(output !== undefined, `the bundle has ${file}`);
+      return output.text();
+    }),
+  );
 }
 
 /**
@@ -91,19 +108,24 @@ export function createAssetSource<Name extends string>(
   };
 }
 
-/** Responds with a file, compressed if the client accepts that. */
+/**
+ * Responds with a file, compressed if the client accepts that.
+ *
+ * @param cache - Value of Cache-Control; without it, the URL of the file contains its version.
+ */
 export async function assetResponse<Name extends string>(
   request: Request,
   source: AssetSource<Name>,
   name: Name,
   type: string,
+  cache = immutableCache,
 ): Promise<Response> {
   const compressed = (await source()).files[name];
   const isCompressed = /\bgzip\b/.test(request.headers.get("accept-encoding") ?? "");
   return new Response(isCompressed ? compressed : new Uint8Array(await expand(compressed)), {
     headers: {
       "Content-Type": type,
-      "Cache-Control": immutableCache,
+      "Cache-Control": cache,
       Vary: "Accept-Encoding",
       "X-Content-Type-Options": "nosniff",
       ...(isCompressed ? { "Content-Encoding": "gzip" } : {}),

@@ -125,6 +125,11 @@ describe("the binary, away from its tree", () => {
     for (const file of files) expect((await fetch(new URL(file, address))).status).toBe(200);
   });
 
+  test("serves the module that verifies content", async () => {
+    const module = await fetch(`${program.line.gateway}/svc/verify.js`);
+    expect([module.status, (await module.text()).includes("VerificationError")]).toEqual([200, true]);
+  });
+
   test("serves the API reference with embedded assets", async () => {
     const page = await (await fetch(`${program.line.gateway}/api-docs`)).text();
     const files = [...page.matchAll(/(?:src|href)="(api-docs\/[^"]+)"/g)].map(([, file]) => file ?? "");

@@ -187,7 +187,7 @@ const payloadless: readonly RegExp[] = [
   /^\/(svc|ar-io)\/(info|peers|healthcheck|__gateway_metrics|admin\/.*|resolver\/:name)$/,
   /^\/(health|ready|metrics|info|height|peers|tx_anchor|current_block|graphql|tx|chunk|openapi\.json|api-docs|)$/,
   /^\/api-docs\/.*$/,
-  /^\/svc\/explorer(\/.*)?$/,
+  /^\/svc\/(explorer(\/.*)?|verify\.js)$/,
   /^\/block\/(current|height\/:height|hash\/:hash)$/,
   /^\/tx\/(pending|:id\/status|:id\/offset)$/,
   /^\/(wallet|price)\/.*$/,

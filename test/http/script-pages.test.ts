@@ -1,6 +1,7 @@
 /**
- * The pages with scripts and their files: never framed, stored, or with anything of other origins. The console needs no
- * key, cannot be read by other origins, and is only where the admin API is; the explorer is where GraphQL is.
+ * The pages with scripts and their files: never framed, stored, or with anything of other origins. The console needs
+ * no key, cannot be read by other origins, and is only where the admin API is; the explorer is where GraphQL is. The
+ * module that verifies content is for pages of all origins.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -82,6 +83,31 @@ describe('the front page\'s link "Operate"', () => {
   ])("leads to %s", async (_target, at, href) => {
     const front = await (await fetch(at().gateway.url, { headers: { accept: "text/html" } })).text();
     expect(/<a href="([^"]+)"><h2>Operate</.exec(front)?.[1]).toBe(href);
+  });
+});
+
+describe("GET /svc/verify.js", () => {
+  test("is a module that pages of all origins may import", async () => {
+    const headers = { "Accept-Encoding": "gzip" };
+    const response = await fetch(`${stack.gateway.url}/svc/verify.js`, { headers, decompress: false });
+    expect(response.status).toBe(200);
+    expect(response.headers.get("content-type")).toBe("text/javascript; charset=utf-8");
+    expect(response.headers.get("access-control-allow-origin")).toBe("*");
+    expect(response.headers.get("cache-control")).toBe("public, max-age=3600");
+    expect((await response.bytes()).length).toBeLessThan(40_000);
+  });
+
+  test("exports what its documentation names", async () => {
+    const text = await (await fetch(`${stack.gateway.url}/svc/verify.js`)).text();
+    expect(new Bun.Transpiler({ loader: "js" }).scan(text)).toEqual({
+      exports: ["VerificationError", "fetchVerified"],
+      imports: [],
+    });
+  });
+
+  test("is not on hosts of content", async () => {
+    const response = await fetch(`${stack.gateway.url}/svc/verify.js`, { headers: { host: "name.gateway.test" } });
+    expect(response.status).toBe(404);
   });
 });
 

@@ -52,7 +52,7 @@ import { createNameRoutes } from "./name-routes.ts";
 import type { NotFoundPage } from "./named-content.ts";
 import { createProofRoutes } from "./proof-routes.ts";
 import { createResponseCaches } from "./response-cache.ts";
-import { createExplorerRoutes } from "./script-pages.ts";
+import { createExplorerRoutes, createVerifyModuleRoute } from "./script-pages.ts";
 import { createServiceRoutes, rootDetail } from "./service-routes.ts";
 
 /** The parts of the index that routes read; query threads have their own connections. */
@@ -198,7 +198,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         memory: memory.chunks,
       }),
     );
-  app.use(createNameRoutes(options.names));
+  app.use(createNameRoutes(options.names)).use(createVerifyModuleRoute());
   const frames = createFrames({ reader, content, transactions });
   app.use(createFrameRoutes({ frames, sender: contentRoutes.sender }));
   // The explorer reads its lists by GraphQL.

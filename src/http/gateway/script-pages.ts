@@ -1,12 +1,20 @@
 /**
  * The pages with scripts: the console of the operator at `/svc/console`, beside the admin API that it reads, and the
- * explorer at `/svc/explorer`. They need no key, and load files of this origin only: embedded in the binary (build.ts),
- * or bundled from a folder of `console`.
- * Source: docs/reference/gateway.md#console; docs/reference/gateway.md#explorer; docs/reference/gateway.md#isolation.
+ * explorer at `/svc/explorer`; and the module that verifies content, at `/svc/verify.js`. They need no key, and load
+ * files of this origin only: embedded in the binary (build.ts), or bundled from a folder of `console`.
+ * Source: docs/reference/gateway.md#console; docs/reference/gateway.md#explorer; docs/verify-module.md;
+ * docs/reference/gateway.md#isolation.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";
-import { type AssetFiles, assetResponse, bundlePage, createAssetSource, pagePolicy } from "../page-assets.ts";
+import {
+  type AssetFiles,
+  assetResponse,
+  bundleModule,
+  bundlePage,
+  createAssetSource,
+  pagePolicy,
+} from "../page-assets.ts";
 import { pageMark, pageStyle } from "../page-layout.ts";
 import { pageResponse } from "../responses.ts";
 
@@ -52,9 +60,26 @@ export function createExplorerRoutes(): AnyElysia {
   return createPageRoutes(explorerPage);
 }
 
+/** Creates the route of the module with which other pages verify content. */
+export function createVerifyModuleRoute(): AnyElysia {
+  const source = createAssetSource([verifyModule], bundleVerifyModule);
+  return new Elysia({ strictPath: true }).get("/svc/verify.js", ({ request }) =>
+    assetResponse(request, source, verifyModule, "text/javascript; charset=utf-8", moduleCache),
+  );
+}
+
+const verifyModule = "verify.js.gz";
+
+/** Its URL has no version: an hour is how long a mended module takes to arrive. */
+const moduleCache = "public, max-age=3600";
+
+async function bundleVerifyModule(): Promise<AssetFiles<typeof verifyModule>> {
+  return { [verifyModule]: await bundleModule("verify", "verify.ts") };
+}
+
 /** Bundles the files of all pages from source, for the binary. @throws Error with the bundler's messages. */
 export async function bundleScriptPages(): Promise<AssetFiles<string>> {
-  const files = await Promise.all([consolePage, explorerPage].map(bundleFiles));
+  const files = await Promise.all([...[consolePage, explorerPage].map(bundleFiles), bundleVerifyModule()]);
   return Object.assign({}, ...files);
 }
 

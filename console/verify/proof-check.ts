@@ -1,11 +1,13 @@
 /**
- * Checks a proof in the browser, by WebCrypto alone: from a block's `tx_root` through the data trees and bundles to the
- * bytes, and the owner's signature over them. The steps are those of docs/proof.md#by-hand.
+ * Checks a proof in the browser: from a block's `tx_root` through the data trees and bundles to the bytes, and the
+ * owner's signature over them. The steps are those of docs/proof.md#by-hand.
  *
- * It checks less than `cairn verify`, and says so in each such step: the block's own hash, rebased data trees, and
- * signatures that WebCrypto does not know. It never calls such a step checked.
+ * It checks less than `cairn verify`, and says so in each such step: the block's own hash, rebased data trees,
+ * transactions of format 1 or with ECDSA, and rare types of signatures. It never calls such a step checked.
  * @module
  */
+import { type Bytes, big, equal, fromBase64url, join, little, sha256, sha384, toBase64url, utf8 } from "./bytes.ts";
+import { isSignedBy } from "./signatures.ts";
 
 /** The response of `GET /svc/proof/{id}`; bytes are base64url, offsets are of the root transaction's data. */
 export type ProofRecord = Readonly<{
@@ -41,8 +43,6 @@ export type StepState = "checked" | "open" | "trusted" | "failed";
 /** One step of the path from the block to the bytes. */
 export type ProofStep = Readonly<{ key: string; name: string; state: StepState; text: string; hash?: string }>;
 
-type Bytes = Uint8Array<ArrayBuffer>;
-
 /** What a step that holds shows. */
 type Done = Readonly<{ text: string; hash?: string; state?: "trusted" }>;
 
@@ -56,10 +56,84 @@ const leafBytes = 64;
 const hashBytes = 32;
 const indexEntryBytes = 64;
 
+type TagBytes = Readonly<{ name: Bytes; value: Bytes }>;
+
+/** What a proof whose signature was checked says of the content. */
+export type Signed = Readonly<{ owner: Bytes; tags: readonly TagBytes[] }>;
+
+/** The signed fields of a proof. Only where `resultOf` says that it is signed can they be trusted. */
+export function signedFieldsOf({ kind, transaction, signature }: ProofRecord): Signed {
+  if (kind === "data_item" && signature !== null)
+    return { owner: fromBase64url(signature.owner), tags: readTags(fromBase64url(signature.tags)) };
+  if (kind === "data_item" || transaction === null) throw new Fault("The signature is not shown.");
+  const fields = transactionFields(transaction.text);
+  return { owner: fromBase64url(String(fields["owner"] ?? "")), tags: transactionTags(fields) };
+}
+
+/**
+ * Reads the tag section of a data item: an Avro array of names and values.
+ * Source: Avro 1.11 "Arrays".
+ */
+function readTags(section: Bytes): TagBytes[] {
+  let at = 0;
+  const readNumber = (): number => {
+    let [value, unit] = [0, 1];
+    for (let byte = 0x80; byte >= 0x80; unit *= 128) {
+      byte = section[at] ?? 0;
+      if (at >= section.length || unit > 2 ** 35) throw new Fault("The tags end in the middle.");
+      value += (byte % 128) * unit;
+      at += 1;
+    }
+    return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
+  };
+  const readBytes = (): Bytes => {
+    const size = readNumber();
+    if (size < 0 || size > section.length - at) throw new Fault("The tags end in the middle.");
+    at += size;
+    return section.slice(at - size, at);
+  };
+  const tags: TagBytes[] = [];
+  while (at < section.length) {
+    const count = readNumber();
+    if (count === 0) break;
+    if (count < 0) readNumber(); // the size of the block in bytes
+    for (let tag = 0; tag < Math.abs(count); tag += 1) tags.push({ name: readBytes(), value: readBytes() });
+  }
+  return tags;
+}
+
+/** What the steps of a proof amount to. */
+export type ProofResult = Readonly<{
+  /** The content is in the block that the gateway shows. */
+  isPlaced: boolean;
+  /** The owner of the id signed the content. */
+  isSigned: boolean;
+  /** The step that does not hold. */
+  failed: ProofStep | undefined;
+  /** The first step that was not checked. */
+  open: ProofStep | undefined;
+}>;
+
+export function resultOf(steps: readonly ProofStep[]): ProofResult {
+  const failed = steps.find(({ state }) => state === "failed");
+  const isChecked = (name: string) => steps.some((step) => step.name === name && step.state === "checked");
+  const hasContent = steps.every(
+    ({ name, state }) => name === "Signature" || state === "checked" || state === "trusted",
+  );
+  const signed = steps.find(({ name }) => name === "Signature");
+  const open = steps.find(({ state }) => state === "open");
+  return {
+    isPlaced: failed === undefined && isChecked("Chunks") && hasContent,
+    isSigned: failed === undefined && signed?.state === "checked",
+    failed,
+    open,
+  };
+}
+
 /**
  * Checks a proof. Yields each step when it is done, and ends after the first that fails.
  *
- * @param content - The bytes of the proof's range.
+ * @param content - The content, or its first bytes: the proof's range.
  */
 export async function* checkProof(proof: ProofRecord, id: string, content: Bytes): AsyncGenerator<ProofStep> {
   const shared: { root?: Bytes; data?: (start: number, end: number) => Bytes } = {};
@@ -76,7 +150,7 @@ export async function* checkProof(proof: ProofRecord, id: string, content: Bytes
     [
       "Chunks",
       async () => {
-        const step = await chunkSteps(proof, shared.root ?? new Uint8Array(), content);
+        const step = await chunkSteps(proof, shared.root, content);
         shared.data = step.read;
         return step;
       },
@@ -88,28 +162,35 @@ export async function* checkProof(proof: ProofRecord, id: string, content: Bytes
           async () => await itemStep(proof, depth, item, shared.data),
         ] as const,
     ),
-    ["Signature", async () => await signatureStep(proof, content)],
+    ["Signature", async () => await signatureStep(proof, content, shared.data !== undefined)],
   ];
   let number = 1;
   for (const [name, check] of steps) {
     const key = `${name} ${number}`;
     number += 1;
-    let step: ProofStep;
-    try {
-      step = { key, name, state: "checked", ...(await check()) };
-    } catch (error) {
-      if (error instanceof Open) step = { key, name, state: "open", text: error.message };
-      else if (error instanceof Fault) step = { key, name, state: "failed", text: error.message };
-      else throw error;
-    }
+    const step: ProofStep = { key, name, ...(await stateOf(check)) };
     yield step;
-    if (step.state === "failed" || (step.state === "open" && name !== "Signature")) return;
+    if (step.state === "failed") return;
   }
 }
 
-async function blockStep({ id: shown, block, range }: ProofRecord, id: string, content: Bytes): Promise<Done> {
-  require(shown === id, `The proof is about ${shown}.`);
+/** Runs a check. Whatever of a proof cannot be read is a fault of the proof. */
+async function stateOf(check: () => Promise<Done>): Promise<Omit<ProofStep, "key" | "name">> {
+  try {
+    return { state: "checked", ...(await check()) };
+  } catch (error) {
+    if (error instanceof Open) return { state: "open", text: error.message };
+    const reason = error instanceof Error ? error.message : String(error);
+    return { state: "failed", text: error instanceof Fault ? reason : `It cannot be read: ${reason}` };
+  }
+}
+
+async function blockStep(proof: ProofRecord, id: string, content: Bytes): Promise<Done> {
+  const { block, range, size } = proof;
+  require(numbersOf(proof).every(Number.isSafeInteger), "A size or an offset is not a number.");
+  require(proof.id === id, `The proof is about ${proof.id}.`);
   require(content.length === range.end - range.start, "The content is not as long as the proof says.");
+  require(range.start === 0 && range.end <= size, "The proof is not of the first bytes of the content.");
   if (block === null) throw new Open("It is in no block yet.");
   const { tx_root: root } = blockFields(block.text);
   return {
@@ -121,8 +202,17 @@ async function blockStep({ id: shown, block, range }: ProofRecord, id: string, c
   };
 }
 
+/** Every number that steps calculate with. */
+function numbersOf({ size, range, transaction, items, chunks }: ProofRecord): number[] {
+  const entries = items.flatMap(({ entry }) => (entry === null ? [] : [entry.index, entry.count]));
+  const places = items.flatMap(({ start, data_start, end }) => [start, data_start, end]);
+  const bounds = chunks.flatMap(({ start, end }) => [start, end]);
+  const data = transaction === null ? [] : [transaction.data_size];
+  return [size, range.start, range.end, ...data, ...entries, ...places, ...bounds];
+}
+
 /** Follows the path from the block's root to the data of the transaction. @returns Its data root as `hash`. */
-async function placeStep({ block, transaction }: ProofRecord) {
+async function placeStep({ block, transaction, kind, size, items }: ProofRecord) {
   if (block === null || transaction === null || transaction.place === null)
     throw new Open("The place of the transaction in its block is not shown.");
   const { tx_root: root, weave_size, block_size } = blockFields(block.text);
@@ -132,12 +222,16 @@ async function placeStep({ block, transaction }: ProofRecord) {
   const leaf = await followPath(fromBase64url(root), fromBase64url(tx_path), target);
   require(leaf.end - leaf.start === BigInt(transaction.data_size), "The block has data of another size there.");
   require(toBase64url(leaf.hash) === transaction.data_root, "The block commits to another data root there.");
+  // Otherwise a part of the content, or the bundle around it, would pass for the whole.
+  if (kind === "transaction") require(size === transaction.data_size, "The data has another size than the content.");
+  require((kind === "data_item") === items.length > 0, "The proof does not lead to the content.");
   return { text: `The block's hash covers the data of transaction ${transaction.id}.`, hash: toBase64url(leaf.hash) };
 }
 
 /** Checks every chunk that is shown. @returns Also a function that reads proven bytes of the data. */
-async function chunkSteps({ chunks, items, range }: ProofRecord, root: Bytes, content: Bytes) {
-  const contentStart = (items.at(-1)?.data_start ?? 0) + range.start;
+async function chunkSteps({ chunks, items }: ProofRecord, root: Bytes | undefined, content: Bytes) {
+  if (root === undefined) throw new Open("The place of the data in the block was not checked.");
+  const contentStart = items.at(-1)?.data_start ?? 0;
   const known: { start: number; bytes: Bytes }[] = [];
   for (const { start, end, data_path, chunk } of chunks) {
     const isWithin = contentStart <= start && end <= contentStart + content.length;
@@ -172,7 +266,7 @@ async function chunkSteps({ chunks, items, range }: ProofRecord, root: Bytes, co
 
 /** Checks the entry of an item in the index of its bundle, and the item's header. */
 async function itemStep(
-  { items, transaction }: ProofRecord,
+  { items, transaction, id: subject, size }: ProofRecord,
   depth: number,
   { id, entry, start, data_start, end, header }: ProofItem,
   read: ((start: number, end: number) => Bytes) | undefined,
@@ -199,6 +293,8 @@ async function itemStep(
   require(itemStart === BigInt(start) &&
     itemStart + sizeOf(index, entry.index) === BigInt(end), "The index has another place.");
   require(equal(read(start, data_start), fromBase64url(header)), "The header differs from the data.");
+  if (depth === items.length - 1)
+    require(id === subject && end - data_start === size, "The index has an item of another id or size.");
   return { text: `Item ${entry.index + 1} of ${entry.count} in its bundle.`, hash: id };
 }
 
@@ -207,51 +303,58 @@ function sizeOf(index: Bytes, entry: number): bigint {
   return little(index.subarray(at, at + hashBytes));
 }
 
-async function signatureStep(proof: ProofRecord, content: Bytes) {
-  if (proof.kind === "transaction") return await transactionSignature(proof);
-  const last = proof.items.at(-1);
+/** @param hasChunks - Whether the content was found to be what the data root covers. */
+async function signatureStep(proof: ProofRecord, content: Bytes, hasChunks: boolean): Promise<Done> {
+  if (proof.kind === "transaction") {
+    if (!hasChunks) throw new Open("The signature covers the data root, and the chunks were not checked.");
+    return await transactionSignature(proof);
+  }
   const { signature } = proof;
-  if (last === undefined || signature === null) throw new Open("The signature is not shown.");
-  if (proof.range.start !== 0 || proof.range.end !== proof.size)
-    throw new Open("A signature covers the whole content, and only a part of it was read.");
+  if (signature === null) throw new Open("The signature is not shown.");
   const { type } = signature;
   const bytes = (name: "signature" | "owner" | "target" | "anchor" | "tags") => fromBase64url(signature[name]);
-  const optional = (field: Bytes) => (field.length === 0 ? [Uint8Array.of(0)] : [Uint8Array.of(1), field]);
-  const fields = [bytes("signature"), bytes("owner"), ...optional(bytes("target")), ...optional(bytes("anchor"))];
-  const start = join([Uint8Array.of(type % 256, type >> 8), ...fields]);
-  const header = fromBase64url(last.header);
   const tags = bytes("tags");
-  const isHeader =
-    header.length === start.length + 16 + tags.length &&
-    equal(header.subarray(0, start.length), start) &&
-    equal(header.subarray(start.length + 16), tags);
-  require(isHeader, "The fields of the signature are not those of the header.");
+  const header = proof.items.at(-1)?.header;
+  if (header !== undefined)
+    require(isHeaderOf(fromBase64url(header), signature), "The fields of the signature are not those of the header.");
   require(toBase64url(await sha256(bytes("signature"))) === proof.id, "The id is not the hash of the signature.");
+  if (proof.range.end !== proof.size)
+    throw new Open("A signature covers the whole content, and only a part of it was read.");
   const words = ["dataitem", "1", String(type)].map(utf8);
   const message = await deepHash([...words, bytes("owner"), bytes("target"), bytes("anchor"), tags, content]);
-  await verifySignature(type, bytes("owner"), message, bytes("signature"));
+  await checkSignature(type, bytes("owner"), message, bytes("signature"));
   return {
     text: "The owner signed exactly these bytes and tags; the id is the hash of that signature.",
     hash: proof.id,
   };
 }
 
+/** Whether a header of a data item has these fields; it also has two counts before the tags. */
+function isHeaderOf(header: Bytes, signature: NonNullable<ProofRecord["signature"]>): boolean {
+  const bytes = (name: "signature" | "owner" | "target" | "anchor" | "tags") => fromBase64url(signature[name]);
+  const optional = (field: Bytes) => (field.length === 0 ? [Uint8Array.of(0)] : [Uint8Array.of(1), field]);
+  const fields = [bytes("signature"), bytes("owner"), ...optional(bytes("target")), ...optional(bytes("anchor"))];
+  const start = join([Uint8Array.of(signature.type % 256, signature.type >> 8), ...fields]);
+  const tags = bytes("tags");
+  return (
+    header.length === start.length + 16 + tags.length &&
+    equal(header.subarray(0, start.length), start) &&
+    equal(header.subarray(start.length + 16), tags)
+  );
+}
+
 /** Format 2 with RSA: the signature covers the data root. */
 async function transactionSignature({ transaction, id }: ProofRecord) {
   if (transaction === null) throw new Open("The transaction is not shown.");
-  const fields: Readonly<Record<string, unknown>> = JSON.parse(transaction.text);
+  const fields = transactionFields(transaction.text);
   const text = (name: string) => String(fields[name] ?? "");
   if (text("format") !== "2" || text("owner") === "")
     throw new Open('Transactions of format 1 or with ECDSA are checked by "cairn verify".');
   require(text("data_root") === transaction.data_root, "The signed data root is another one.");
+  require(text("data_size") === String(transaction.data_size), "The signed size is another one.");
   const signature = fromBase64url(text("signature"));
   require(toBase64url(await sha256(signature)) === id, "The id is not the hash of the signature.");
-  const tags: unknown = fields["tags"];
-  if (!Array.isArray(tags)) throw new Fault("The tags are not a list.");
-  const pairs = tags.map((tag: Readonly<{ name: string; value: string }>) => [
-    fromBase64url(tag.name),
-    fromBase64url(tag.value),
-  ]);
+  const pairs = transactionTags(fields).map(({ name, value }) => [name, value]);
   const bytes = (name: string) => fromBase64url(text(name));
   const message = await deepHash([
     utf8("2"),
@@ -264,37 +367,31 @@ async function transactionSignature({ transaction, id }: ProofRecord) {
     utf8(text("data_size")),
     bytes("data_root"),
   ]);
-  await verifySignature(1, bytes("owner"), message, signature);
+  await checkSignature(1, bytes("owner"), message, signature);
   return {
     text: "The owner signed the data root, the size and the tags; the id is the hash of that signature.",
     hash: id,
   };
 }
 
-/** Salt lengths of published signers besides the longest possible. */
-const rsaSalts = [32, 0];
-const rsaType = 1;
-const ed25519Types = [2, 4];
-/** Solana wallets sign the message as hexadecimal text. */
-const hexType = 4;
+type Fields = Readonly<Record<string, unknown>>;
 
-async function verifySignature(type: number, owner: Bytes, message: Bytes, signature: Bytes): Promise<void> {
-  if (type === rsaType) {
-    const jwk = { kty: "RSA", n: toBase64url(owner), e: "AQAB", alg: "PS256" };
-    const key = await crypto.subtle.importKey("jwk", jwk, { name: "RSA-PSS", hash: "SHA-256" }, false, ["verify"]);
-    for (const saltLength of [...rsaSalts, owner.length - hashBytes - 2])
-      if (await crypto.subtle.verify({ name: "RSA-PSS", saltLength }, key, signature, message)) return;
-    throw new Fault("The signature is not the owner's over this content.");
-  }
-  if (!ed25519Types.includes(type)) throw new Open(`Signatures of type ${type} are checked by "cairn verify".`);
-  const key = await crypto.subtle
-    .importKey("raw", owner, { name: "Ed25519" }, false, ["verify"])
-    .catch((error: unknown) => {
-      throw new Open(`This browser cannot check Ed25519: ${error}`);
-    });
-  const signed = type === hexType ? utf8(hexText(message)) : message;
-  const isValid = await crypto.subtle.verify({ name: "Ed25519" }, key, signature, signed);
-  require(isValid, "The signature is not the owner's over this content.");
+function transactionFields(text: string): Fields {
+  return JSON.parse(text);
+}
+
+function transactionTags({ tags }: Fields): TagBytes[] {
+  if (!Array.isArray(tags)) throw new Fault("The tags are not a list.");
+  return tags.map((tag: Readonly<{ name: string; value: string }>) => ({
+    name: fromBase64url(tag.name),
+    value: fromBase64url(tag.value),
+  }));
+}
+
+async function checkSignature(type: number, owner: Bytes, message: Bytes, signature: Bytes): Promise<void> {
+  const isSigned = await isSignedBy(type, owner, message, signature);
+  if (isSigned === undefined) throw new Open(`Signatures of type ${type} are checked by "cairn verify".`);
+  require(isSigned, "The signature is not the owner's over this content.");
 }
 
 type Leaf = Readonly<{ hash: Bytes; start: bigint; end: bigint }>;
@@ -340,53 +437,4 @@ function blockFields(text: string): Readonly<Record<"tx_root" | "weave_size" | "
 
 function require(holds: boolean, reason: string): void {
   if (!holds) throw new Fault(reason);
-}
-
-async function sha256(bytes: Bytes): Promise<Bytes> {
-  return new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
-}
-
-async function sha384(bytes: Bytes): Promise<Bytes> {
-  return new Uint8Array(await crypto.subtle.digest("SHA-384", bytes));
-}
-
-function utf8(text: string): Bytes {
-  return new TextEncoder().encode(text);
-}
-
-function big(bytes: Bytes): bigint {
-  return BigInt(`0x${hexText(bytes)}`);
-}
-
-function hexText(bytes: Bytes): string {
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
-}
-
-function little(bytes: Bytes): bigint {
-  return big(bytes.slice().reverse());
-}
-
-function equal(one: Bytes, other: Bytes): boolean {
-  return one.length === other.length && one.every((byte, at) => byte === other[at]);
-}
-
-function join(parts: readonly Bytes[]): Bytes {
-  const joined = new Uint8Array(parts.reduce((size, { length }) => size + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    joined.set(part, at);
-    at += part.length;
-  }
-  return joined;
-}
-
-function fromBase64url(text: string): Bytes {
-  const binary = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
-  return Uint8Array.from(binary, (character) => character.charCodeAt(0));
-}
-
-function toBase64url(bytes: Bytes): string {
-  let binary = "";
-  for (const byte of bytes) binary += String.fromCharCode(byte);
-  return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 }
