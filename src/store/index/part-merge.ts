@@ -345,7 +345,9 @@ function createEntries(most: number, { start, end }: KeyRange) {
       }
     },
     addList: ({ key, chunk, count, body }: StoredList, renumbered: Uint32Array): void => {
-      for (const ordinal of readOrdinals(body, count)) add(key, renumbered[chunk * ordinalsPerChunk + ordinal] ?? 0);
+      const ordinals = readOrdinals(body, count);
+      for (let index = 0; index < ordinals.length; index += 1)
+        add(key, renumbered[chunk * ordinalsPerChunk + (ordinals[index] ?? 0)] ?? 0);
     },
     sorted: (): BigUint64Array => withoutRepeats(entries.subarray(0, at / 2).sort()),
   };

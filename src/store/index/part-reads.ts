@@ -18,6 +18,7 @@ import {
   bucketOf,
   keyOfWords,
   markOrdinals,
+  meetList,
   ordinalOfWord,
   ordinalsPerChunk,
   type PlaceList,
@@ -26,6 +27,7 @@ import {
   readBits,
   readOrdinals,
   readPlaces,
+  selectByBits,
   setBit,
 } from "./part-image.ts";
 import { compareHalves, type PlaceHalves } from "./place.ts";
@@ -307,6 +309,8 @@ type ChunkList = Readonly<{
   count: number;
   /** In order. */
   read: () => Uint16Array;
+  /** Those of some ordinals in order that it has too; overwrites them. */
+  meet: (ordinals: Uint16Array) => Uint16Array;
   /** Their bits, which must not be changed. */
   bits: () => Uint8Array;
   /** Sets their bits in the bitmap of a chunk. */
@@ -330,10 +334,11 @@ function meetInChunk(chunk: number, groups: readonly GroupLists[], excluded: rea
   let met = unionOf(shortest);
   for (const lists of others) {
     if (met.length === 0) return met;
-    met = filtered(met, bitsOf(lists), true);
+    const [only] = lists;
+    met = lists.length === 1 && only !== undefined ? only.meet(met) : selectByBits(met, bitsOf(lists), true);
   }
   const out = excluded.flatMap((group) => group.get(chunk) ?? []);
-  return out.length === 0 || met.length === 0 ? met : filtered(met, bitsOf(out), false);
+  return out.length === 0 || met.length === 0 ? met : selectByBits(met, bitsOf(out), false);
 }
 
 function sizeOf(group: GroupLists): number {
@@ -360,17 +365,6 @@ function bitsOf(lists: readonly ChunkList[]): Uint8Array {
   const bits = new Uint8Array(ordinalsPerChunk / 8);
   for (const { mark } of lists) mark(bits);
   return bits;
-}
-
-/** Selects the ordinals whose bit is set, or is not set. */
-function filtered(ordinals: Uint16Array, bits: Uint8Array, wanted: boolean): Uint16Array {
-  let count = 0;
-  for (let at = 0; at < ordinals.length; at += 1) {
-    const ordinal = ordinals[at] ?? 0;
-    const isSet = ((bits[ordinal >>> 3] ?? 0) & (1 << (ordinal & 7))) !== 0;
-    if (isSet === wanted) ordinals[count++] = ordinal;
-  }
-  return ordinals.subarray(0, count);
 }
 
 /**
@@ -413,6 +407,7 @@ function createKeyLists(
     return {
       count,
       read: () => readOrdinals(body(), count),
+      meet: (ordinals) => meetList(body(), count, ordinals),
       bits: () => bitsOfList(body(), count),
       mark: (bits) => markOrdinals(body(), count, bits),
     };
@@ -460,6 +455,7 @@ function rareLists(body: Uint8Array | undefined, key: number): [number, ChunkLis
     {
       count: ordinals.length,
       read: () => Uint16Array.from(ordinals),
+      meet: (others) => others.filter((ordinal) => ordinals.includes(ordinal)),
       bits: () => {
         const bits = new Uint8Array(ordinalsPerChunk / 8);
         for (const ordinal of ordinals) setBit(bits, ordinal);

@@ -323,8 +323,9 @@ export function createPartLoader(db: Database): (part: number) => PartRows {
     for (const { key, chunk, count, body } of lists.all(part)) {
       const base = (key % 256) * 2 ** 24 + chunk * ordinalsPerChunk;
       const high = Math.floor(key / 256);
-      for (const ordinal of readOrdinals(body, count)) {
-        words[at] = base + ordinal;
+      const ordinals = readOrdinals(body, count);
+      for (let index = 0; index < ordinals.length; index += 1) {
+        words[at] = base + (ordinals[index] ?? 0);
         words[at + 1] = high;
         at += 2;
       }

@@ -9,6 +9,7 @@ import { indexMigrations } from "../../../src/store/index/index-schema.ts";
 import {
   gatherPart,
   markOrdinals,
+  meetList,
   mergeParts,
   type NewPartRow,
   ordinalsPerChunk,
@@ -68,6 +69,11 @@ describe("the codec", () => {
     expect(readBits(bits, marked)).toBe(ordinals.length);
     expect(marked).toEqual(ordinals);
     expect(bytes.length).toBeLessThanOrEqual(1 + ordinalsPerChunk / 8);
+    for (const step of [1, 3, 65_535]) {
+      const others = Uint16Array.from({ length: Math.floor(65_535 / step) + 1 }, (_, index) => index * step);
+      expect(meetList(bytes, ordinals.length, others)).toEqual(ordinals.filter((ordinal) => ordinal % step === 0));
+    }
+    expect(meetList(bytes, ordinals.length, new Uint16Array(0))).toEqual(new Uint16Array(0));
   });
 
   test("a dense list takes a bit a row, a sparse one a byte or two an entry", () => {
