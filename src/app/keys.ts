@@ -118,9 +118,20 @@ async function storedWallet(folder: string, name: string, makeKey: MakeRsaJwk): 
 /** An admin key. Only a generated key is printed. */
 export type AdminKey = Readonly<{ key: string; shown: Readonly<{ adminKey?: string }> }>;
 
-/** The key of the settings, or a generated one: without a setting the admin API is not open. */
-export function adminKeyOf(config: Config): AdminKey {
+const adminKeyFile = "admin-key";
+
+/** The key of the settings, or the stored one of the data folder: without a key the admin API is not open. */
+export function adminKeyOf(config: Config, folder: string): AdminKey {
   if (config.ADMIN_API_KEY !== undefined) return { key: config.ADMIN_API_KEY, shown: {} };
-  const key = randomBytes(32).toString("base64url");
+  const key = textOfAdminKey(folder);
   return { key, shown: { adminKey: key } };
+}
+
+/** The stored admin key, for commands on this machine; undefined if no gateway has made one in the folder. */
+export function storedAdminKey(folder: string): string | undefined {
+  return existsSync(join(folder, adminKeyFile)) ? textOfAdminKey(folder) : undefined;
+}
+
+function textOfAdminKey(folder: string): string {
+  return storedKey(folder, adminKeyFile).toBase64({ alphabet: "base64url", omitPadding: true });
 }

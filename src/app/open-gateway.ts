@@ -127,8 +127,11 @@ export function openGateway(
   const queryStart = createQueryStart(config, threads);
   const follow = () => indexing.status().follow;
   const health = healthOf(parts, reader, named.notes, concerns.check, queryStart.check, follow);
-  const key = adminKeyOf(config);
-  const requests = createRequestMetrics(metrics, parts.log, config.LOG_MEMORY_HITS);
+  const key = adminKeyOf(config, parts.folder.keys);
+  const requests = createRequestMetrics(metrics, parts.log, {
+    completed: config.LOG_REQUESTS,
+    cached: config.LOG_REQUESTS && config.LOG_MEMORY_HITS,
+  });
   const monitored = openMonitoring(parts, base, {
     requests,
     indexing: () => indexing.status(),

@@ -85,9 +85,11 @@ function devCommand(environment: AskEnvironment) {
       ephemeral: { type: "boolean", description: "Use a temporary folder that is removed at the end" },
       port: portArgument,
       json: { type: "boolean", description: "Print one line of addresses and wallets" },
+      log: { type: "boolean", description: "Print a line for each response" },
     },
     run: async ({ args }) => {
-      const config = await checkedConfig(environment(), "dev", portOverride(args.port));
+      const overrides = { ...portOverride(args.port), ...(args.log === true ? { LOG_REQUESTS: "true" } : {}) };
+      const config = await checkedConfig(environment(), "dev", overrides);
       const options = { ephemeral: args.ephemeral === true, json: args.json === true };
       const { beginDevKeys } = await import("./dev-keys.ts");
       const makeRsaKey = beginDevKeys(config, options);
@@ -115,13 +117,19 @@ function statusCommand({ config }: ReadSettings) {
     meta: { name: "status", description: "Print how far a running gateway is; on a terminal until Ctrl-C" },
     args: {
       gateway: { type: "string", description: "URL; default: this machine, GATEWAY_PORT", valueHint: "url" },
-      "admin-key": { type: "string", description: "Admin key; default: ADMIN_API_KEY", valueHint: "key" },
+      "admin-key": {
+        type: "string",
+        description: "Admin key; default: ADMIN_API_KEY, or that of DATA_DIR",
+        valueHint: "key",
+      },
       once: { type: "boolean", description: "Print once, also on a terminal" },
       json: jsonArgument,
     },
     run: async ({ args }) => {
-      const { GATEWAY_PORT, ADMIN_LISTEN, ADMIN_API_KEY } = config();
+      const { GATEWAY_PORT, ADMIN_LISTEN, ADMIN_API_KEY, DATA_DIR } = config();
       const { readServiceUrl } = await import("./service-client.ts");
+      const { storedAdminKey } = await import("../app/keys.ts");
+      const { dataFolderAt } = await import("../app/data-folder.ts");
       const gateway = readServiceUrl(args.gateway ?? localUrl(GATEWAY_PORT), "--gateway");
       const isApart = args.gateway === undefined && ADMIN_LISTEN !== undefined;
       const json = args.json === true;
@@ -130,6 +138,8 @@ function statusCommand({ config }: ReadSettings) {
         gateway,
         administration: isApart ? `http://${ADMIN_LISTEN}` : gateway,
         adminKey: args["admin-key"] ?? ADMIN_API_KEY,
+        // Never sent to another machine.
+        storedKey: args.gateway === undefined ? storedAdminKey(dataFolderAt(DATA_DIR).keys) : undefined,
         json,
         isLive: !json && args.once !== true && process.stdout.isTTY === true,
       });

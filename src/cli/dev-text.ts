@@ -29,6 +29,8 @@ export type DevRecord = Readonly<{
   node: string;
   /** Undefined when the gateway's own listener serves the admin API. */
   adminUrl: string | undefined;
+  /** The operator's page; undefined where it is not served. */
+  console: string | undefined;
   /** Absent when a setting has the key. */
   adminKey?: string;
   wallets: readonly FundedWallet[];
@@ -49,7 +51,7 @@ export function devLine(record: DevRecord): string {
 
 /** The record as text. */
 export function devPage(record: DevRecord, commands: DevCommands): string {
-  const { gateway, payment, upload, sandbox, node, adminUrl, adminKey, wallets, sample } = record;
+  const { gateway, payment, upload, sandbox, node, adminUrl, console, adminKey, wallets, sample } = record;
   const rows: (readonly [string, string])[] = [
     ["gateway", gateway],
     ...(payment === undefined ? [] : [["payment", payment] as const]),
@@ -57,6 +59,7 @@ export function devPage(record: DevRecord, commands: DevCommands): string {
     ["sandbox", `${sandbox}  (simulates Stripe and its cards)`],
     ["chain", `${node}  (mine: POST ${node}/mine)`],
     ...(adminUrl === undefined ? [] : [["admin", adminUrl] as const]),
+    ...(console === undefined ? [] : [["console", console] as const]),
     ...(adminKey === undefined ? [] : [["admin key", adminKey] as const]),
     ...wallets.flatMap(walletRows),
   ];

@@ -108,7 +108,12 @@ async function openDev(given: Config, options: DevOptions, { closers, log, stop 
     wallets,
     sample,
   };
-  const administration = { adminUrl: gateway.adminUrl, ...gateway.shownKey };
+  const hasConsole = config.ADMIN_LISTEN !== undefined || config.CONTENT_ISOLATION !== "off";
+  const administration = {
+    adminUrl: gateway.adminUrl,
+    console: hasConsole ? `${gateway.adminUrl ?? record.gateway}/svc/console` : undefined,
+    ...gateway.shownKey,
+  };
   const dev = { ...record, ...administration };
   isReady = true;
   process.stdout.write(options.json ? devLine(dev) : devPage(dev, commandsOf(config, options, dev)));

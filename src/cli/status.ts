@@ -15,8 +15,10 @@ export type StatusOptions = Readonly<{
   /** URLs without a trailing slash; the admin API may have a listener of its own. */
   gateway: string;
   administration: string;
-  /** Undefined: only what everyone may read. */
+  /** With neither key, only what everyone may read. */
   adminKey: string | undefined;
+  /** The stored key of the data folder; a gateway that was started with another one rejects it. */
+  storedKey: string | undefined;
   json: boolean;
   /** Whether to print again every two seconds until Ctrl-C. */
   isLive: boolean;
@@ -43,7 +45,7 @@ export async function runStatus(options: StatusOptions): Promise<number> {
   process.once("SIGINT", onStop);
   try {
     for (;;) {
-      const status = await readStatus(gateway, administration, options.adminKey);
+      const status = await readStatus(gateway, administration, options);
       process.stdout.write(options.json ? `${jsonText(status)}\n` : `${options.isLive ? clear : ""}${pageOf(status)}`);
       const code = status.health["status"] === "ok" ? exitCodes.done : exitCodes.failed;
       if (!options.isLive || stop.signal.aborted) return code;
@@ -64,12 +66,14 @@ async function isStopped(signal: AbortSignal): Promise<boolean> {
 async function readStatus(
   gateway: ServiceClient | undefined,
   administration: ServiceClient | undefined,
-  key: string | undefined,
+  { adminKey, storedKey }: StatusOptions,
 ): Promise<Status> {
   const signal = AbortSignal.timeout(timeoutMs);
   const health = gateway === undefined ? {} : objectIn(await gateway.get("/health", signal), gateway.url);
+  const key = adminKey ?? storedKey;
   if (administration === undefined || key === undefined) return { health, operator: undefined };
   const response = await administration.get("/svc/admin/status", signal, { authorization: `Bearer ${key}` });
+  if (response.status === 401 && adminKey === undefined) return { health, operator: undefined };
   return { health, operator: objectIn(response, administration.url) };
 }
 

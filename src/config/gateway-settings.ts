@@ -95,7 +95,7 @@ export const adminSettings = {
   ADMIN_API_KEY: setting({
     read: text,
     unit: "text",
-    effect: "Bearer key of the admin API; when unset, a random key is printed once.",
+    effect: "Bearer key of the admin API; when unset, the stored key of the data folder, which each start prints.",
     secret: true,
   }),
   ADMIN_LISTEN: setting({
@@ -577,10 +577,17 @@ export const logSettings = {
     unit: "auto, json or pretty",
     effect: "JSON lines, or lines for people; auto is pretty on a terminal and JSON elsewhere.",
   }),
+  LOG_REQUESTS: setting({
+    read: flag,
+    fallback: true,
+    dev: false,
+    unit: "true or false",
+    effect: "Whether every response is logged at level info; responses with a status of 500 or more always are.",
+  }),
   LOG_MEMORY_HITS: setting({
     read: flag,
     fallback: true,
     unit: "true or false",
-    effect: "Whether responses from memory are logged at level info, as all other responses are.",
+    effect: "Whether responses from memory are logged as all other responses are.",
   }),
 } as const;

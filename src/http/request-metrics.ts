@@ -102,12 +102,23 @@ function statusLabel(status: number): string {
   return knownStatuses.has(text) ? text : `${text.slice(0, 1)}xx`;
 }
 
-/** Metrics of all listeners. @param logsCachedResponses - Whether responses from the response cache are logged. */
-export function createRequestMetrics(metrics: Metrics, log: Log, logsCachedResponses = true): RequestMetrics {
+/** Which successful responses are logged; failures of the gateway always are. */
+export type LoggedResponses = Readonly<{
+  completed: boolean;
+  /** Those from the response cache. */
+  cached: boolean;
+}>;
+
+/** Metrics of all listeners. */
+export function createRequestMetrics(
+  metrics: Metrics,
+  log: Log,
+  logged: LoggedResponses = { completed: true, cached: true },
+): RequestMetrics {
   const counts = createCounts(metrics);
   const requests = createRecent<RecentRequest>(recentMax);
   const errors = createRecent<RecentRequest>(recentMax);
-  const logsCached = logsCachedResponses && log.writes("info");
+  const logsCached = logged.cached && log.writes("info");
   return {
     responded: (completed) => {
       const { request, context, label, response, durationMs } = completed;
@@ -126,7 +137,7 @@ export function createRequestMetrics(metrics: Metrics, log: Log, logsCachedRespo
       if (service !== "admin") requests.add(recent);
       if (status >= 500) errors.add(recent);
       const level = status >= 500 ? "warn" : "info";
-      if (!log.writes(level)) return;
+      if (!log.writes(level) || (level === "info" && !logged.completed)) return;
       const place = from === undefined ? {} : { from };
       log[level]("request completed", { ...line, ...place, ...clientFields(headers, clientAddress()) });
     },

@@ -3,6 +3,9 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { pageOf } from "../../src/cli/status.ts";
 import { openUploadStack, type UploadStack } from "../support/upload-stack.ts";
 import { runCairn } from "./command.ts";
@@ -38,6 +41,17 @@ test("as JSON: both records in one line", async () => {
   const { out } = await status("--admin-key", key, "--json");
   expect(out.trim().split("\n")).toHaveLength(1);
   expect(JSON.parse(out)).toMatchObject({ health: { chain: { lag: 0 } }, operator: { chain: { lag: 0 } } });
+});
+
+test("a stored key that is another gateway's shows what everyone may read", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "cairn-status-"));
+  mkdirSync(join(folder, "keys"));
+  writeFileSync(join(folder, "keys/admin-key"), "ab".repeat(32));
+  const environment = { DATA_DIR: folder, GATEWAY_PORT: new URL(stack.gateway.url).port, ADMIN_API_KEY: "" };
+  const { code, out, err } = await runCairn(["status", "--once"], { environment });
+  rmSync(folder, { recursive: true });
+  expect([code, err, out.includes("requests")]).toEqual([codeOf(out), "", false]);
+  expect(out).toContain(`height ${stack.devnet.height()}`);
 });
 
 test.each([

@@ -6,7 +6,10 @@
 
 import { afterEach, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
-import { adminKeyOf } from "../../src/app/keys.ts";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { adminKeyOf, storedAdminKey } from "../../src/app/keys.ts";
 import { writeBundle } from "../../src/arweave/bundle.ts";
 import { readItemHeader } from "../../src/arweave/data-item.ts";
 import type { Id } from "../../src/arweave/id.ts";
@@ -255,14 +258,21 @@ describe("where administration is", () => {
       expect([path, (await fetch(`${adminUrl}${path}`)).status]).toEqual([path, 404]);
   }, 120_000);
 
-  test("behind the adminKey that was set, or a random one that is shown once", () => {
+  test("behind the key that was set, or a random one that is stored in the folder and shown", () => {
     const configOf = (environment: Record<string, string>) => readConfig(environment, "dev").config;
-    expect(adminKeyOf(configOf({ ADMIN_API_KEY: "mine" }))).toEqual({ key: "mine", shown: {} });
-    for (const environment of [{}, { ADMIN_API_KEY: "" }] as Record<string, string>[]) {
-      const { key: made, shown } = adminKeyOf(configOf(environment));
+    const folders = [1, 2].map(() => mkdtempSync(join(tmpdir(), "cairn-admin-key-")));
+    const [folder = "", other = ""] = folders;
+    try {
+      expect(adminKeyOf(configOf({ ADMIN_API_KEY: "mine" }), folder)).toEqual({ key: "mine", shown: {} });
+      expect(storedAdminKey(folder)).toBeUndefined();
+      const { key: made, shown } = adminKeyOf(configOf({}), folder);
       expect(made).toMatch(/^[A-Za-z0-9_-]{43}$/);
       expect(shown).toEqual({ adminKey: made });
-      expect(adminKeyOf(configOf(environment)).key).not.toBe(made);
+      expect(adminKeyOf(configOf({ ADMIN_API_KEY: "" }), folder).key).toBe(made);
+      expect(storedAdminKey(folder)).toBe(made);
+      expect(adminKeyOf(configOf({}), other).key).not.toBe(made);
+    } finally {
+      for (const each of folders) rmSync(each, { recursive: true });
     }
   });
 

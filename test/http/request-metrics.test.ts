@@ -25,7 +25,7 @@ let item: ReturnType<typeof testItem>;
 const urlOf = (service: "payment" | "upload") => (stack.gateway.serviceUrls.get(service) ?? "").replace(/\/$/, "");
 
 beforeAll(async () => {
-  stack = await openUploadStack({ environment: { ARNS_ROOT_HOST: root, ADMIN_API_KEY: "key" } });
+  stack = await openUploadStack({ environment: { ARNS_ROOT_HOST: root, ADMIN_API_KEY: "key", LOG_REQUESTS: "true" } });
   item = testItem(new Uint8Array(1_000).fill(7));
   const taken = await fetch(`${stack.uploads}/v1/tx`, { method: "POST", body: item.bytes });
   expect(taken.status).toBe(200);
