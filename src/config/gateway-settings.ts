@@ -1,8 +1,8 @@
 /**
- * Settings of the gateway: server, administration, chain, index, content, names, GraphQL, webhooks, limits and the
- * development chain.
+ * Settings of the gateway: chain, index, content, names, GraphQL, webhooks and limits.
  * @module
  */
+import { sizeText } from "../lib/quantity-text.ts";
 import {
   address,
   choice,
@@ -15,107 +15,19 @@ import {
   id,
   identifier,
   list,
-  listenAddress,
-  listenHost,
   nameUrl,
   port,
   positive,
+  positiveSize,
   registryName,
   rootHost,
   setting,
+  size,
   text,
   url,
   webhookSecret,
   writeGatewayList,
 } from "./setting-readers.ts";
-
-export const serverSettings = {
-  DATA_DIR: setting({
-    read: text,
-    fallback: "./data",
-    unit: "folder",
-    effect: "Folder of all durable data.",
-  }),
-  HOST: setting({
-    read: listenHost,
-    fallback: "127.0.0.1",
-    unit: "address",
-    effect: "Address to listen on; 0.0.0.0 listens on every interface.",
-  }),
-  GATEWAY_PORT: setting({
-    read: port,
-    fallback: 3000,
-    aliases: ["ENVOY_PORT", "PORT"],
-    unit: "port",
-    effect: "Port of the gateway; 0 picks a free port.",
-  }),
-  GATEWAY_PUBLIC_URL: setting({
-    read: url,
-    unit: "URL",
-    effect: "URL under which readers reach the gateway.",
-  }),
-  MOUNT_SERVICES: setting({
-    read: flag,
-    fallback: true,
-    unit: "true or false",
-    effect: "Whether the gateway's port also serves the other services, below `/payment` and `/upload`.",
-  }),
-  TLS_CERT_FILE: setting({
-    read: text,
-    unit: "file",
-    effect: "Certificate chain, PEM; when set, the gateway serves https. SIGHUP reads the file again.",
-  }),
-  TLS_KEY_FILE: setting({
-    read: text,
-    unit: "file",
-    effect: "Private key of the certificate, PEM.",
-  }),
-  TRUSTED_PROXIES: setting({
-    read: list(text),
-    fallback: [],
-    unit: "addresses",
-    effect: "Proxies whose X-Forwarded-For header is trusted, separated by commas; addresses or CIDR blocks.",
-  }),
-  STOP_DELAY_MS: setting({
-    read: count,
-    fallback: 1_000,
-    dev: 0,
-    unit: "milliseconds",
-    effect: "Time after a stop signal in which new requests are still accepted; /ready responds 503 meanwhile.",
-  }),
-  STOP_GRACE_MS: setting({
-    read: count,
-    fallback: 10_000,
-    unit: "milliseconds",
-    effect: "Time after STOP_DELAY_MS in which running responses and uploads may finish before they are cut off.",
-  }),
-} as const;
-
-export const adminSettings = {
-  ADMIN_API_KEY: setting({
-    read: text,
-    unit: "text",
-    effect: "Bearer key of the admin API; when unset, the stored key of the data folder, which each start prints.",
-    secret: true,
-  }),
-  ADMIN_LISTEN: setting({
-    read: listenAddress,
-    unit: "host:port",
-    effect:
-      "Separate address for the admin API. When set, the public port does not serve it. Port 0 picks a free port.",
-  }),
-  METRICS_ON_ADMIN_LISTEN: setting({
-    read: flag,
-    fallback: false,
-    unit: "true or false",
-    effect: "Whether metrics are served at ADMIN_LISTEN, without its key, instead of /metrics of every port.",
-  }),
-  EXPORT_ROOT: setting({
-    read: text,
-    unit: "folder",
-    effect: "Exports are written below this folder only; unset is `export` in DATA_DIR.",
-  }),
-} as const;
 
 export const chainSettings = {
   TRUSTED_NODE_URL: setting({
@@ -217,49 +129,56 @@ export const indexSettings = {
 
 export const contentSettings = {
   CACHE_BYTES_MAX: setting({
-    read: count,
+    read: size,
     fallback: 10 * 2 ** 30,
-    unit: "bytes",
+    unit: "size",
+    write: sizeText,
     effect: "Maximum disk space of cached content.",
   }),
   CACHE_FREE_BYTES_MIN: setting({
-    read: count,
+    read: size,
     fallback: 2 ** 30,
-    unit: "bytes",
+    unit: "size",
+    write: sizeText,
     effect: "Disk space that stays free; cached content is evicted before it is used.",
   }),
   MANIFEST_INDEX_BYTES_MAX: setting({
-    read: count,
+    read: size,
     fallback: 2 ** 30,
-    unit: "bytes",
+    unit: "size",
+    write: sizeText,
     effect: "Maximum disk space of path indexes of manifests above 1 MiB.",
   }),
   HOT_BYTES_MAX: setting({
-    read: count,
+    read: size,
     fallback: 128 * 2 ** 20,
-    unit: "bytes",
+    unit: "size",
+    write: sizeText,
     effect: "Maximum memory of small bodies that are read often.",
   }),
   RESPONSE_BYTES_MAX: setting({
-    read: positive,
+    read: positiveSize,
     fallback: 256 * 2 ** 20,
-    unit: "bytes",
+    unit: "size",
+    write: sizeText,
     effect:
       "Maximum memory of response bodies in progress, an eighth of it for one client address; a response beyond it " +
       "is 503.",
   }),
   REQUEST_BYTES_MAX: setting({
-    read: positive,
+    read: positiveSize,
     fallback: 128 * 2 ** 20,
-    unit: "bytes",
+    unit: "size",
+    write: sizeText,
     effect:
       "Maximum memory of request bodies in progress, a quarter of it for one client address; uploads that are " +
       "written to disk on arrival do not count.",
   }),
   COLD_BUFFER: setting({
-    read: count,
+    read: size,
     fallback: 8 * 2 ** 20,
-    unit: "bytes",
+    unit: "size",
+    write: sizeText,
     effect: "An uncached body up to this size is sent when it is complete; a larger body is sent while it arrives.",
   }),
   CONTENT_ISOLATION: setting({
@@ -518,9 +437,10 @@ export const limiterSettings = {
       "ENABLE_RATE_LIMITER and X402_PAY_TO.",
   }),
   RATE_LIMITER_PAYMENT_BYTES: setting({
-    read: positive,
+    read: positiveSize,
     fallback: 10 * 2 ** 20,
-    unit: "bytes",
+    unit: "size",
+    write: sizeText,
     effect: "Bytes beyond the limits that one payment allows a client address to read.",
   }),
   RATE_LIMITER_PAYMENT_PRICE: setting({
@@ -534,60 +454,5 @@ export const limiterSettings = {
     fallback: [],
     unit: "addresses",
     effect: "Clients without a limit, separated by commas; addresses or CIDR blocks.",
-  }),
-} as const;
-
-export const devSettings = {
-  DEVNET_PORT: setting({
-    read: port,
-    fallback: 1984,
-    unit: "port",
-    effect: "Port of the development chain; 0 picks a free port.",
-  }),
-  SANDBOX_PORT: setting({
-    read: port,
-    fallback: 3003,
-    unit: "port",
-    effect: "Port of the simulated Stripe and price feed; 0 picks a free port.",
-  }),
-  DEVNET_SEED: setting({
-    read: text,
-    fallback: "cairn",
-    unit: "text",
-    effect: "Seed of the development chain's randomness.",
-  }),
-  DEVNET_MINING: setting({
-    read: text,
-    fallback: "auto",
-    unit: "auto, manual or milliseconds",
-    effect: "When the development chain mines: on arrival of a transaction, on request, or at an interval.",
-  }),
-} as const;
-
-export const logSettings = {
-  LOG_LEVEL: setting({
-    read: choice("debug", "info", "warn", "error"),
-    fallback: "info",
-    unit: "debug, info, warn or error",
-    effect: "Lowest level that is logged.",
-  }),
-  LOG_FORMAT: setting({
-    read: choice("auto", "json", "pretty"),
-    fallback: "auto",
-    unit: "auto, json or pretty",
-    effect: "JSON lines, or lines for people; auto is pretty on a terminal and JSON elsewhere.",
-  }),
-  LOG_REQUESTS: setting({
-    read: flag,
-    fallback: true,
-    dev: false,
-    unit: "true or false",
-    effect: "Whether every response is logged at level info; responses with a status of 500 or more always are.",
-  }),
-  LOG_MEMORY_HITS: setting({
-    read: flag,
-    fallback: true,
-    unit: "true or false",
-    effect: "Whether responses from memory are logged as all other responses are.",
   }),
 } as const;

@@ -7,6 +7,7 @@
  */
 import { isIPv6 } from "node:net";
 import { decodeBase64url } from "../lib/base64url.ts";
+import { readBytes } from "../lib/quantity-text.ts";
 
 /** One row of the table of settings. */
 export type Setting<Value> = Readonly<{
@@ -62,6 +63,20 @@ export function count(value: string): number {
 /** A whole number from 1 to 2^53 − 1. */
 export function positive(value: string): number {
   return wholeNumber(value, 1, "a whole number, 1 or more");
+}
+
+/** Bytes, 0 or more: a whole number, or with a unit. */
+export function size(value: string): number {
+  const bytes = readBytes(value);
+  if (bytes === undefined) throw new Error("a size such as 1048576, 10MiB or 1.5GiB");
+  return bytes;
+}
+
+/** Bytes, 1 or more. */
+export function positiveSize(value: string): number {
+  const bytes = size(value);
+  if (bytes === 0) throw new Error("a size above 0 such as 1048576, 10MiB or 1.5GiB");
+  return bytes;
 }
 
 /** A whole number of milliseconds, at least 1. */

@@ -9,20 +9,17 @@
  */
 
 import {
-  adminSettings,
   chainSettings,
   columnarSettings,
   contentSettings,
-  devSettings,
   graphqlSettings,
   indexSettings,
   limiterSettings,
-  logSettings,
   nameSettings,
-  serverSettings,
   webhookSettings,
 } from "./gateway-settings.ts";
 import { cardSettings, paymentSettings, tokenSettings, x402Settings } from "./payment-settings.ts";
+import { adminSettings, devSettings, logSettings, serverSettings } from "./program-settings.ts";
 import { uploadSettings } from "./upload-settings.ts";
 
 /**

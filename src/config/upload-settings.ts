@@ -2,7 +2,8 @@
  * Settings of the upload service.
  * @module
  */
-import { count, duration, list, port, positive, setting, text, url } from "./setting-readers.ts";
+import { sizeText } from "../lib/quantity-text.ts";
+import { duration, list, port, positive, positiveSize, setting, size, text, url } from "./setting-readers.ts";
 
 export const uploadSettings = {
   UPLOAD_PORT: setting({
@@ -29,30 +30,34 @@ export const uploadSettings = {
     effect: "Key (JWK) that signs receipts; unset is the wallet that posts bundles.",
   }),
   FREE_UPLOAD_BYTES: setting({
-    read: count,
+    read: size,
     fallback: 0,
     dev: 16 * 2 ** 20,
-    unit: "bytes",
+    unit: "size",
+    write: sizeText,
     effect: "Largest item that is uploaded free of charge.",
   }),
   UPLOAD_BYTES_MAX: setting({
-    read: positive,
+    read: positiveSize,
     fallback: 10 * 2 ** 30,
-    unit: "bytes",
+    unit: "size",
+    write: sizeText,
     effect: "Largest item that is accepted.",
   }),
   UPLOAD_DISK_BYTES_MAX: setting({
-    read: positive,
+    read: positiveSize,
     fallback: 100 * 2 ** 30,
-    unit: "bytes",
+    unit: "size",
+    write: sizeText,
     effect:
       "Maximum disk space of items that are not permanent yet; uploads beyond it respond 503. Unpaid parts may use " +
       "half of it, or the size of the largest item.",
   }),
   UPLOAD_FREE_BYTES_MIN: setting({
-    read: count,
+    read: size,
     fallback: 2 ** 30,
-    unit: "bytes",
+    unit: "size",
+    write: sizeText,
     effect: "Disk space that stays free; below it, uploads respond 503.",
   }),
   UPLOAD_BUNDLE_WAIT_MS: setting({

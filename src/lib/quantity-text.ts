@@ -16,6 +16,13 @@ export function bytesText(bytes: number): string {
   return `${unit === 0 ? value : value.toFixed(1)} ${units[unit]}`;
 }
 
+/** Bytes exactly, in the largest unit of which they are a whole number: `10GiB`, or `1500`. */
+export function sizeText(bytes: number): string {
+  let unit = 0;
+  while (bytes > 0 && unit < units.length - 1 && bytes % 1_024 ** (unit + 1) === 0) unit += 1;
+  return unit === 0 ? String(bytes) : `${bytes / 1_024 ** unit}${units[unit]}`;
+}
+
 /** Reads bytes: `1048576`, `10GiB` or `1.5 MiB`; `undefined` for other texts, and above 2^53 − 1. */
 export function readBytes(text: string): number | undefined {
   const [, digits = "", unit = "B"] = /^(\d{1,16}(?:\.\d{1,6})?) ?([KMGTP]iB|B)?$/.exec(text) ?? [];

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import { createProgress } from "../../src/cli/terminal.ts";
-import { bytesText, countText, durationText, readBytes, wincText } from "../../src/lib/quantity-text.ts";
+import { bytesText, countText, durationText, readBytes, sizeText, wincText } from "../../src/lib/quantity-text.ts";
 
 const mebibyte = 2 ** 20;
 
@@ -110,6 +110,19 @@ test.each([
   [countText(0, "file"), "0 files"],
 ])("%s is printed for %s", (text, wanted) => {
   expect(text).toBe(wanted);
+});
+
+test.each([
+  [0, "0"],
+  [1_023, "1023"],
+  [1_024, "1KiB"],
+  [1_025, "1025"],
+  [1.5 * 2 ** 40, "1536GiB"],
+  [10 * 2 ** 30, "10GiB"],
+  [2 ** 52, "4PiB"],
+  [Number.MAX_SAFE_INTEGER, "9007199254740991"],
+])("%d bytes are printed exactly as %p, which is read back", (bytes, text) => {
+  expect([sizeText(bytes), readBytes(text)]).toEqual([text, bytes]);
 });
 
 test.each([

@@ -116,6 +116,16 @@ describe("readConfig", () => {
       "0",
       "invalid value '0' for FOLLOW_INTERVAL_MS: expected a whole number of milliseconds, 1 or more",
     ],
+    [
+      "CACHE_BYTES_MAX",
+      "10GB",
+      "invalid value '10GB' for CACHE_BYTES_MAX: expected a size such as 1048576, 10MiB or 1.5GiB",
+    ],
+    [
+      "UPLOAD_BYTES_MAX",
+      "0KiB",
+      "invalid value '0KiB' for UPLOAD_BYTES_MAX: expected a size above 0 such as 1048576, 10MiB or 1.5GiB",
+    ],
   ])("%s=%s is invalid", (name, text, complaint) => {
     expect(readConfig({ [name]: text }, "serve").complaints).toEqual([complaint]);
   });
@@ -183,6 +193,18 @@ describe("readConfig", () => {
       LOGNAME: "me",
     };
     expect(readConfig(environment, "serve").warnings).toEqual([]);
+  });
+});
+
+describe("a size", () => {
+  test.each([
+    ["10737418240", 10 * 2 ** 30],
+    ["10GiB", 10 * 2 ** 30],
+    ["1.5TiB", 1.5 * 2 ** 40],
+    ["0", 0],
+  ])("%s is %d bytes", (text, bytes) => {
+    const { config, complaints } = readConfig({ CACHE_BYTES_MAX: text }, "serve");
+    expect([config.CACHE_BYTES_MAX, complaints]).toEqual([bytes, []]);
   });
 });
 

@@ -26,7 +26,8 @@ const firstNames = [
 const introduction = `# Settings
 
 Settings are read from environment variables or a \`.env\` file in the working directory. \`cairn config\` prints the settings
-in force, and exits with 2 when a value is invalid. An empty value counts as unset. Defaults of \`cairn dev\` are marked \`dev\`.
+in force, and exits with 2 when a value is invalid. An empty value counts as unset. A size is a number of bytes, or such as
+\`512KiB\`, \`10GiB\` or \`1.5TiB\`. Defaults of \`cairn dev\` are marked \`dev\`.
 
 This page is generated from src/config/settings.ts by \`bun run docs:settings\`.
 `;
