@@ -350,7 +350,14 @@ function snapshotCommand({ config }: ReadSettings, environment: AskEnvironment) 
         path: subject,
         wallet,
         to: args.to ?? localUrl(settings.UPLOAD_PORT),
-        ...{ index: undefined, fallback: undefined, tags: "Type=cairn-snapshot", hidden: false, followLinks: false },
+        ...{
+          index: undefined,
+          fallback: undefined,
+          tag: ["Type=cairn-snapshot"],
+          tags: undefined,
+          hidden: false,
+          followLinks: false,
+        },
         ...{ yes: args.yes === true, json, dataDir: settings.DATA_DIR },
         stateFolder: stateFolderOf(environment().values),
       });

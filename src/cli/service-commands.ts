@@ -26,6 +26,16 @@ const addressArgument = {
   required: false,
 } as const;
 
+/** All values of an option that may be repeated: the parser has only the last. @param words - After the command. */
+function valuesOf(option: string, words: readonly string[]): string[] {
+  const end = words.indexOf("--");
+  const options = end === -1 ? words : words.slice(0, end);
+  return options.flatMap((word, index) => {
+    if (word.startsWith(`--${option}=`)) return [word.slice(option.length + 3)];
+    return word === `--${option}` ? [options[index + 1] ?? ""] : [];
+  });
+}
+
 export function uploadCommand({ config, environment }: ReadSettings) {
   return defineCommand({
     meta: { name: "upload", description: "Upload a file, or a folder as a site; a second run continues" },
@@ -35,17 +45,19 @@ export function uploadCommand({ config, environment }: ReadSettings) {
       to: toArgument("upload", "UPLOAD_PORT"),
       index: { type: "string", description: "File that is served for the folder itself", valueHint: "path" },
       fallback: { type: "string", description: "File that is served for unknown paths", valueHint: "path" },
+      tag: { type: "string", description: "A tag of every item: name=value; may be repeated", valueHint: "tag" },
       tags: { type: "string", description: "Tags of every item: name=value,…", valueHint: "tags" },
       hidden: { type: "boolean", description: "Include files whose names start with a dot" },
       "follow-links": { type: "boolean", description: "Include targets of links out of the folder" },
       yes: { type: "boolean", description: "Skip the confirmation of large uploads and private keys" },
       json: jsonArgument,
     },
-    run: async ({ args }) => {
+    run: async ({ args, rawArgs }) => {
       const { UPLOAD_PORT, DATA_DIR } = config();
       const { runUpload } = await import("./upload/upload.ts");
       const { path, wallet, index, fallback, tags } = args;
-      const given = { path, wallet, index, fallback, tags, hidden: args.hidden === true };
+      const tag = valuesOf("tag", rawArgs);
+      const given = { path, wallet, index, fallback, tag, tags, hidden: args.hidden === true };
       const asked = { followLinks: args["follow-links"] === true, yes: args.yes === true };
       const to = args.to ?? localUrl(UPLOAD_PORT);
       const stateFolder = stateFolderOf(environment());

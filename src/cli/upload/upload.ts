@@ -33,7 +33,8 @@ export type UploadOptions = Readonly<{
   /** Paths in the folder. */
   index: string | undefined;
   fallback: string | undefined;
-  /** `name=value`, separated by commas. */
+  /** Of every item: each `name=value`, where the value may have commas, and several in one text. */
+  tag: readonly string[];
   tags: string | undefined;
   hidden: boolean;
   /** Whether links that lead out of the folder are followed. */
@@ -75,7 +76,7 @@ export async function runUpload(options: UploadOptions): Promise<number> {
     paths: [dataFolderAt(options.dataDir).root, resolve(wallet.file)],
     isKey,
   });
-  const tags = readTags(options.tags);
+  const tags = readTags(options);
   const pages = pagesOf(found, options);
   if (!(await confirmUpload(found, options.yes, ownTerminal()))) return exitCodes.failed;
   const { files, leftOut } = found;
@@ -231,19 +232,20 @@ function withContentType(tags: readonly Tag[], type: string): readonly Tag[] {
   return isNamed ? tags : [{ name, value: type }, ...tags.filter((tag) => tag.name !== name)];
 }
 
-function readTags(text: string | undefined): Tag[] {
-  const tags = (text ?? "")
-    .split(",")
-    .filter((part) => part !== "")
-    .map(readTag);
-  const fault = tagsFault(tags);
-  if (fault !== undefined) throw misuse(`--tags: ${fault}`);
-  return tags;
+function readTags({ tag, tags }: Pick<UploadOptions, "tag" | "tags">): Tag[] {
+  const parts = (tags ?? "").split(",").filter((part) => part !== "");
+  const read = [
+    ...tag.map((text) => readTag("--tag", text, "name=value")),
+    ...parts.map((text) => readTag("--tags", text, "name=value, separated by commas")),
+  ];
+  const fault = tagsFault(read);
+  if (fault !== undefined) throw misuse(`${tag.length > 0 ? "--tag" : "--tags"}: ${fault}`);
+  return read;
 }
 
-function readTag(text: string): Tag {
+function readTag(option: string, text: string, expected: string): Tag {
   const at = text.indexOf("=");
-  if (at < 1) throw misuse(invalidValue("--tags", text, "name=value, separated by commas"));
+  if (at < 1) throw misuse(invalidValue(option, text, expected));
   return { name: text.slice(0, at), value: text.slice(at + 1) };
 }
 

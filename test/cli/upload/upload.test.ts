@@ -44,6 +44,27 @@ function taken(id: string) {
 }
 
 describe("a file", () => {
+  test("has every tag of the options, in their order; a value may have commas and dashes", async () => {
+    const words = [
+      "--tag",
+      "Title=One, two",
+      "--json",
+      "--tag=Content-Type=text/x-own",
+      "--tag",
+      "a=--tag",
+      "--tags",
+      "b=1,c=2",
+    ];
+    const { out } = await upload(write("tagged.html", "<p>Tagged</p>"), ...words);
+    expect(taken(JSON.parse(out).id).header.tags).toEqual([
+      { name: "Title", value: "One, two" },
+      { name: "Content-Type", value: "text/x-own" },
+      { name: "a", value: "--tag" },
+      { name: "b", value: "1" },
+      { name: "c", value: "2" },
+    ]);
+  });
+
   test("is signed by the development chain's wallet, with its type, and its receipt is printed", async () => {
     const { code, out } = await upload(write("page.html", "<h1>Hi</h1>"), "--json", "--tags", "App-Name=Test,x=y=z");
     const record = JSON.parse(out);
@@ -255,6 +276,7 @@ describe("a misuse is reported, and nothing is sent", () => {
       ["file.txt", "--tags", "novalue"],
       "invalid value 'novalue' for --tags: expected name=value",
     ],
+    ["a tag that is none", ["file.txt", "--tag", "novalue"], "invalid value 'novalue' for --tag: expected name=value"],
     ["tags that are too long", ["file.txt", "--tags", `a=${"b".repeat(4_000)}`], "--tags: "],
     [
       "an index that is not there",
