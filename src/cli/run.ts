@@ -75,15 +75,16 @@ async function helpFor(root: CommandDef, words: readonly string[]): Promise<stri
   const names = Object.keys((await resolved(root.subCommands)) ?? {});
   const asked = first === undefined || words.includes("--help") || words.includes("-h") || first === "help";
   const word = first === "help" ? words[1] : first;
-  const named = word !== undefined && names.includes(word) ? word : undefined;
-  if (asked) return named === undefined ? rootHelp(root) : commandHelp(root, named);
-  if (first === "--version" || first === "-v") return version;
-  if (named === undefined) {
-    const meant = intended(first, names);
-    const hint = meant === undefined ? `expected one of ${names.join(", ")}` : `did you mean '${meant}'?`;
-    throw misuse(`unknown command '${first}': ${hint}`);
-  }
-  return undefined;
+  if (asked && (word === undefined || word.startsWith("-"))) return rootHelp(root);
+  if (!asked && (word === "--version" || word === "-v")) return version;
+  if (word === undefined || !names.includes(word)) throw unknownCommand(word ?? "", names);
+  return asked ? commandHelp(root, word) : undefined;
+}
+
+function unknownCommand(word: string, names: readonly string[]): Error {
+  const meant = intended(word, names);
+  const hint = meant === undefined ? `expected one of ${names.join(", ")}` : `did you mean '${meant}'?`;
+  return misuse(`unknown command '${word}': ${hint}`);
 }
 
 async function rootHelp(root: CommandDef): Promise<string> {

@@ -55,6 +55,8 @@ describe("a command line", () => {
     [["version", "please"], "unexpected argument 'please' for 'cairn version'"],
     [["upload"], "missing argument <path> for 'cairn upload'; see cairn upload --help"],
     [["sevre"], "unknown command 'sevre': did you mean 'serve'?\n"],
+    [["sevre", "--help"], "unknown command 'sevre': did you mean 'serve'?\n"],
+    [["help", "sevre"], "unknown command 'sevre': did you mean 'serve'?\n"],
     [["UPLOAD"], "unknown command 'UPLOAD': did you mean 'upload'?\n"],
     [["x"], "unknown command 'x': expected one of dev, serve, "],
   ])("%p is a misuse", async (words, reason) => {
