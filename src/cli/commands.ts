@@ -7,9 +7,16 @@
  */
 import { type CommandDef, defineCommand } from "citty";
 import { badSettings, exitCodes, misuse } from "../app/complaints.ts";
-import { explainEnvironment, type Mode, printConfig, type ReadConfig, readConfig } from "../config/config.ts";
+import {
+  configRecord,
+  explainEnvironment,
+  type Mode,
+  printConfig,
+  type ReadConfig,
+  readConfig,
+} from "../config/config.ts";
 import type { Config } from "../config/settings.ts";
-import { invalidValue, printableLines } from "../lib/printable.ts";
+import { invalidValue, jsonText, printableLines } from "../lib/printable.ts";
 import { version } from "../version.ts";
 import { type Environment, explainReport, type ReadEnvironment, readEnvFile, stateFolderOf } from "./environment.ts";
 import {
@@ -424,12 +431,14 @@ function configCommand(environment: AskEnvironment) {
         description: "Explain each name of a .env file, also of ar-io-node",
         valueHint: "file",
       },
+      json: { type: "boolean", description: "Print one line, with the names that set each value" },
     },
     run: async ({ args }) => {
       const path = args["explain-env"];
-      if (path !== undefined) return await explainEnv(path, args.dev === true ? "dev" : "serve");
-      const config = await checkedConfig(environment(), args.dev === true ? "dev" : "serve", {});
-      process.stdout.write(`${printConfig(config)}\n`);
+      const mode = args.dev === true ? "dev" : "serve";
+      if (path !== undefined) return await explainEnv(path, mode);
+      const read = await checkedSettings(environment(), mode, {});
+      process.stdout.write(`${args.json === true ? jsonText(configRecord(read)) : printConfig(read.config)}\n`);
       return exitCodes.done;
     },
   });
@@ -484,15 +493,21 @@ function configOf(environment: ReadEnvironment, mode: Mode, overrides: Environme
   return config;
 }
 
-/** The settings after all checks; every fault is reported at once. */
+/** The values of the settings after all checks. */
 async function checkedConfig(environment: ReadEnvironment, mode: Mode, overrides: Environment): Promise<Config> {
-  const { config, filled, warnings, complaints } = readAll(environment, mode, overrides);
+  return (await checkedSettings(environment, mode, overrides)).config;
+}
+
+/** The settings after all checks; every fault is reported at once. */
+async function checkedSettings(environment: ReadEnvironment, mode: Mode, overrides: Environment): Promise<ReadConfig> {
+  const read = readAll(environment, mode, overrides);
+  const { filled, warnings, complaints } = read;
   warn(warnings);
   // Imported here because it imports every part of the program.
   const { settingsFaults } = await import("./check-settings.ts");
   const all = [...complaints, ...settingsFaults(filled)];
   if (all.length > 0) throw badSettings([...new Set(all)]);
-  return config;
+  return read;
 }
 
 function readAll({ values, complaints }: ReadEnvironment, mode: Mode, overrides: Environment): ReadConfig {

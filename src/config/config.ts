@@ -18,6 +18,8 @@ export type ReadConfig = Readonly<{
   config: Config;
   /** The same with defaults in place of invalid values, only for finding more complaints. */
   filled: Config;
+  /** The names of the environment that set each setting; a setting with its default is absent. */
+  origins: ReadonlyMap<string, readonly string[]>;
   warnings: readonly string[];
   complaints: readonly string[];
 }>;
@@ -52,9 +54,15 @@ export function readConfig(environment: Environment, mode: Mode): ReadConfig {
   return {
     config: read,
     filled: filled as Config,
+    origins: new Map([...givenNames].map(([name, given]) => [name, translatedFrom(name, carried) ?? [given]])),
     warnings: [...foreignWarnings(carried.foreign), ...unknownNames(environment, carried)],
     complaints: [...complaints, ...mismatches(read), ...sharedPorts(read, mode, givenNames)],
   };
+}
+
+/** The foreign names from which a setting was translated. */
+function translatedFrom(name: string, { translations }: CarriedOver): readonly string[] | undefined {
+  return translations.find((translation) => translation.name === name && translation.value !== undefined)?.from;
 }
 
 /** How one name of an environment is treated. */
@@ -138,12 +146,27 @@ export function settingsHelp(): string {
 
 /** The settings in force as lines `NAME=value`, secrets hidden. */
 export function printConfig(config: Config): string {
-  return rows
-    .map(
-      ([name, row]) =>
-        `${name}=${row.secret && config[name] !== undefined ? "(hidden)" : printValue(row, config[name])}`,
-    )
-    .join("\n");
+  return rows.map(([name, row]) => `${name}=${shownValue(row, config[name])}`).join("\n");
+}
+
+/** A setting in force; an unset one has the text "". `from`: where it was set, absent for a default. */
+export type ShownSetting = Readonly<{ value: string; from?: readonly string[] }>;
+
+/** The settings in force with their origins, secrets hidden. */
+export function configRecord({
+  config,
+  origins,
+}: Pick<ReadConfig, "config" | "origins">): Record<string, ShownSetting> {
+  return Object.fromEntries(
+    rows.map(([name, row]) => {
+      const from = origins.get(name);
+      return [name, { value: shownValue(row, config[name]), ...(from === undefined ? {} : { from }) }];
+    }),
+  );
+}
+
+function shownValue(row: Row, value: unknown): string {
+  return row.secret && value !== undefined ? "(hidden)" : printValue(row, value);
 }
 
 /** The first of a setting's names that has a text; an empty text counts as unset. */

@@ -3,7 +3,7 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { printConfig, readConfig, settingsHelp } from "../../src/config/config.ts";
+import { configRecord, printConfig, readConfig, settingsHelp } from "../../src/config/config.ts";
 import { settings } from "../../src/config/settings.ts";
 
 const rootHostFault = (text: string) =>
@@ -213,6 +213,17 @@ describe("what is printed", () => {
     const { config } = readConfig({ ADMIN_API_KEY: "very secret" }, "serve");
     expect(printConfig(config)).toContain("ADMIN_API_KEY=(hidden)");
     expect(printConfig(config)).not.toContain("very secret");
+  });
+
+  test("each value has the names that set it, also an alias and the names of ar-io-node; a default has none", () => {
+    const record = configRecord(
+      readConfig({ PORT: "4000", ADMIN_API_KEY: "very secret", LOG_LEVEL: "http", CACHE_BYTES_MAX: "" }, "serve"),
+    );
+    expect(record["GATEWAY_PORT"]).toEqual({ value: "4000", from: ["PORT"] });
+    expect(record["ADMIN_API_KEY"]).toEqual({ value: "(hidden)", from: ["ADMIN_API_KEY"] });
+    expect(record["LOG_LEVEL"]).toEqual({ value: "debug", from: ["LOG_LEVEL"] });
+    expect(record["CACHE_BYTES_MAX"]).toEqual({ value: "10GiB" });
+    expect(Object.keys(record)).toEqual(Object.keys(settings));
   });
 
   test("help names every setting", () => {
