@@ -272,11 +272,15 @@ describe("a misuse is reported, and nothing is sent", () => {
     ["no wallet", ["file.txt", "--wallet", "absent.json"], "absent.json cannot be read"],
     ["an invalid wallet", ["file.txt", "--wallet", nothing], "is not a valid wallet"],
     [
-      "tags that are none",
+      "tags without a value",
       ["file.txt", "--tags", "novalue"],
       "invalid value 'novalue' for --tags: expected name=value",
     ],
-    ["a tag that is none", ["file.txt", "--tag", "novalue"], "invalid value 'novalue' for --tag: expected name=value"],
+    [
+      "a tag without a value",
+      ["file.txt", "--tag", "novalue"],
+      "invalid value 'novalue' for --tag: expected name=value",
+    ],
     ["tags that are too long", ["file.txt", "--tags", `a=${"b".repeat(4_000)}`], "--tags: "],
     [
       "an index that is not there",
