@@ -71,6 +71,8 @@ export function commands(environment: AskEnvironment): CommandDef {
       snapshot: snapshotCommand(settings, environment),
       sql: sqlCommand(environment),
       doctor: doctorCommand(environment),
+      backup: backupCommand(environment),
+      restore: restoreCommand(environment),
       ledger: ledgerCommand(environment),
       config: configCommand(environment),
       completions: completionsCommand(() => program),
@@ -391,6 +393,38 @@ function sqlCommand(environment: AskEnvironment) {
       const { query, folder } = args;
       const options = { json: args.json === true, csv: args.csv === true };
       return runSql(config, { query, folder, ...options, stateFolder: stateFolderOf(environment().values) });
+    },
+  });
+}
+
+function backupCommand(environment: AskEnvironment) {
+  return defineCommand({
+    meta: { name: "backup", description: "Copy the data folder, also beside a running program, and check the copy" },
+    args: {
+      folder: { type: "positional", description: "Folder to write to; absent or empty", required: true },
+      "without-index": { type: "boolean", description: "Leave out the index, which is built again from the chain" },
+      json: jsonArgument,
+    },
+    run: async ({ args }) => {
+      const config = configOf(environment(), "serve", {});
+      const { runBackup } = await import("./backup/backup.ts");
+      const withIndex = args["without-index"] !== true;
+      return runBackup(config, { target: args.folder, withIndex, json: args.json === true });
+    },
+  });
+}
+
+function restoreCommand(environment: AskEnvironment) {
+  return defineCommand({
+    meta: { name: "restore", description: "Write a backup to the data folder, which must be absent or empty" },
+    args: {
+      folder: { type: "positional", description: "Folder that cairn backup wrote", required: true },
+      json: jsonArgument,
+    },
+    run: async ({ args }) => {
+      const config = configOf(environment(), "serve", {});
+      const { runRestore } = await import("./backup/restore.ts");
+      return runRestore(config, { source: args.folder, json: args.json === true });
     },
   });
 }

@@ -8,6 +8,7 @@
  */
 import { Database, type SQLQueryBindings, type Statement } from "bun:sqlite";
 import { rmSync } from "node:fs";
+import { open } from "node:fs/promises";
 import { schemaFingerprint, scriptsToRun } from "../lib/schema-scripts.ts";
 
 type WriteOptions = Readonly<{
@@ -76,6 +77,30 @@ export function openForReading(path: string, cacheBytes: number): Database {
       throw error;
     }
   });
+}
+
+/**
+ * Writes the state of a database at one moment to a new file and syncs it, beside the programs that use the database.
+ * Their logs grow until it is done, because a checkpoint waits for readers. The caller syncs the folder.
+ *
+ * @throws Error when the source is absent or damaged, or the target exists or cannot be written.
+ */
+export async function copyDatabase(source: string, target: string): Promise<void> {
+  const db = opened(source, () => new Database(source, { create: false, readwrite: true, strict: true }));
+  try {
+    db.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
+    db.run("VACUUM INTO ?", [target]);
+  } catch (error) {
+    throw namingFile(source, error);
+  } finally {
+    closeDatabase(db);
+  }
+  const copy = await open(target, "r");
+  try {
+    await copy.sync();
+  } finally {
+    await copy.close();
+  }
 }
 
 /** Removes a closed database with its log: SQLite would apply a leftover log to the next file of that name. */

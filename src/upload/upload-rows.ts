@@ -296,6 +296,17 @@ export async function storedBytes(tx: Tx, store: string): Promise<number> {
   return readCount((row?.waiting ?? 0n) + (row?.bundled ?? 0n));
 }
 
+/** The files with items of a store that are not permanent yet, and the size that each must have at least, bytes. */
+export async function neededFiles(tx: Tx, store: string): Promise<readonly Readonly<{ file: string; size: number }>[]> {
+  const rows = await tx.all<{ file: string; size: bigint }>(
+    "SELECT file, CAST(MAX(file_offset + size) AS BIGINT) AS size FROM uploads " +
+      "WHERE store = ? AND failed_reason IS NULL AND (bundle_id IS NULL OR " +
+      "bundle_id IN (SELECT id FROM bundles WHERE state NOT IN ('permanent', 'dropped'))) GROUP BY file",
+    store,
+  );
+  return rows.map(({ file, size }) => ({ file, size: readCount(size) }));
+}
+
 type ItemRow = Row &
   Readonly<{
     id: string;

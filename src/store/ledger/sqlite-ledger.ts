@@ -17,7 +17,7 @@ import { assert } from "../../lib/assert.ts";
 import { namingFile } from "../sqlite.ts";
 import { createGroupSync } from "./group-sync.ts";
 import { checkValues, type LedgerDatabase, type Row, type Value, type Work } from "./ledger-database.ts";
-import { migrate } from "./ledger-schema.ts";
+import { ledgerSchema, migrate } from "./ledger-schema.ts";
 import {
   createReads,
   createWrites,
@@ -61,6 +61,17 @@ export async function openSqliteLedger(options: SqliteLedgerOptions): Promise<Le
     await closeAll();
     const reason = error instanceof Error ? error.message : String(error);
     throw new Error(`cannot open the ledger ${path}: ${reason}`, { cause: error });
+  }
+}
+
+/** Whether opening a ledger changes nothing: it has all tables of this program. @throws Error for another file. */
+export function isNewestLedger(path: string): boolean {
+  const ledger = connectForReading(path);
+  try {
+    const [row] = ledger.all("SELECT version FROM ledger_version", []);
+    return row?.["version"] === BigInt(ledgerSchema.length);
+  } finally {
+    ledger.close();
   }
 }
 
