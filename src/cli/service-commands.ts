@@ -49,11 +49,12 @@ export function uploadCommand({ config, environment }: ReadSettings) {
       tags: { type: "string", description: "Tags of every item: name=value,…", valueHint: "tags" },
       hidden: { type: "boolean", description: "Include files whose names start with a dot" },
       "follow-links": { type: "boolean", description: "Include targets of links out of the folder" },
-      yes: { type: "boolean", description: "Skip the confirmation of large uploads and private keys" },
+      yes: { type: "boolean", description: "Skip the confirmation of large or expensive uploads and private keys" },
+      "dry-run": { type: "boolean", description: "Print what would be uploaded and its price; send nothing" },
       json: jsonArgument,
     },
     run: async ({ args, rawArgs }) => {
-      const { UPLOAD_PORT, DATA_DIR } = config();
+      const { UPLOAD_PORT, DATA_DIR, UPLOAD_CONFIRM_WINC } = config();
       const { runUpload } = await import("./upload/upload.ts");
       const { path, wallet, index, fallback, tags } = args;
       const tag = valuesOf("tag", rawArgs);
@@ -62,7 +63,8 @@ export function uploadCommand({ config, environment }: ReadSettings) {
       const to = args.to ?? localUrl(UPLOAD_PORT);
       const stateFolder = stateFolderOf(environment());
       const json = args.json === true;
-      return runUpload({ ...given, ...asked, to, json, dataDir: DATA_DIR, stateFolder });
+      const spending = { dryRun: args["dry-run"] === true, wincUnconfirmedMax: BigInt(UPLOAD_CONFIRM_WINC) };
+      return runUpload({ ...given, ...asked, ...spending, to, json, dataDir: DATA_DIR, stateFolder });
     },
   });
 }

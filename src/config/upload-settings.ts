@@ -3,7 +3,7 @@
  * @module
  */
 import { sizeText } from "../lib/quantity-text.ts";
-import { duration, list, port, positive, positiveSize, setting, size, text, url } from "./setting-readers.ts";
+import { count, duration, list, port, positive, positiveSize, setting, size, text, url } from "./setting-readers.ts";
 
 export const uploadSettings = {
   UPLOAD_PORT: setting({
@@ -92,5 +92,11 @@ export const uploadSettings = {
     fallback: [],
     unit: "addresses",
     effect: "Signers whose items are rejected, separated by commas.",
+  }),
+  UPLOAD_CONFIRM_WINC: setting({
+    read: count,
+    fallback: 100_000_000_000,
+    unit: "winc",
+    effect: "Price above which `cairn upload` asks for confirmation on a terminal.",
   }),
 } as const;

@@ -27,6 +27,8 @@ export type FakeUploadService = Readonly<{
   endAs: (status: Readonly<Record<string, unknown>> | undefined) => void;
   /** Whether receipts are given again, which some services do. */
   giveAgain: () => void;
+  /** The price of every upload, winc; `undefined` as at a service without prices. */
+  price: (winc: bigint | undefined) => void;
   forget: () => void;
   close: () => Promise<void>;
 }>;
@@ -51,6 +53,7 @@ export function openFakeUploadService(): FakeUploadService {
   const uploads = new Map<string, Map<number, Uint8Array>>();
   let fault: Fault = () => undefined;
   let givesAgain = false;
+  let price: bigint | undefined;
   let ending: Readonly<Record<string, unknown>> | undefined;
   /** How the last upload that was put together ended, when badly. */
   let ended: unknown;
@@ -108,6 +111,7 @@ export function openFakeUploadService(): FakeUploadService {
       if (failed !== undefined) return failed;
       const [, first, second = "", third] = pathname.split("/");
       if (first === "info") return Response.json({ gateway: "http://gateway.test", uploadLimitBytes: 2 ** 30 });
+      if (first === "price" && price !== undefined) return new Response(`${price}`);
       if (first === "tx" && third === "status") {
         return items.has(second)
           ? Response.json({ status: "CONFIRMED", info: "new", winc: "1000" })
@@ -136,6 +140,9 @@ export function openFakeUploadService(): FakeUploadService {
     },
     giveAgain: () => {
       givesAgain = true;
+    },
+    price: (winc) => {
+      price = winc;
     },
     forget: () => {
       givesAgain = false;

@@ -130,7 +130,7 @@ const shownMax: Readonly<Record<LeftOutReason, number>> = {
 };
 
 /** A line for each reason. */
-function leftOutLines(leftOut: readonly LeftOut[]): string[] {
+export function leftOutLines(leftOut: readonly LeftOut[]): string[] {
   return Object.entries(reasonTexts).flatMap(([reason, says]) => {
     const paths = leftOut.filter((each) => each.reason === reason).map(({ path }) => path);
     if (paths.length === 0) return [];

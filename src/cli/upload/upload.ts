@@ -13,17 +13,18 @@ import { manifestContentType, manifestSizeMax } from "../../arweave/manifest.ts"
 import { type Tag, tagsFault } from "../../arweave/tags.ts";
 import { Failure } from "../../failures.ts";
 import { systemClock } from "../../lib/clock.ts";
-import { invalidValue, printable } from "../../lib/printable.ts";
-import { bytesText, countText, durationText } from "../../lib/quantity-text.ts";
+import { invalidValue } from "../../lib/printable.ts";
+import { bytesText, durationText } from "../../lib/quantity-text.ts";
 import { createSemaphore } from "../../lib/semaphore.ts";
 import { createStoredReceipts } from "../receipts.ts";
 import { objectIn, openServiceClient, readServiceUrl, type ServiceClient, webUrl } from "../service-client.ts";
-import { askYesNo, createProgress, errorScreen, ownTerminal, type Progress, type Terminal } from "../terminal.ts";
+import { createProgress, errorScreen, ownTerminal, type Progress } from "../terminal.ts";
 import { readSigningWallet, type SigningWallet } from "../wallet-file.ts";
 import { eachAtOnce, type ItemSender, type SentItem, sendItem } from "./item-sender.ts";
 import { type LocalFile, type LocalFiles, listLocalFiles } from "./local-files.ts";
 import { signBytes, signFile, wholePayloadBytesMax } from "./local-item.ts";
 import { createKeyTest, type KeyTest } from "./private-keys.ts";
+import { confirmUpload, type PlannedItem, planUpload, printPlan } from "./upload-plan.ts";
 import { printUpload, type UploadedFile } from "./upload-report.ts";
 
 export type UploadOptions = Readonly<{
@@ -41,6 +42,10 @@ export type UploadOptions = Readonly<{
   followLinks: boolean;
   /** Skips the confirmation. */
   yes: boolean;
+  /** Uploads above this price need confirmation. */
+  wincUnconfirmedMax: bigint;
+  /** Prints what would be sent and its price, and sends nothing. */
+  dryRun: boolean;
   json: boolean;
   /** Data folder of a development chain, whose wallet is used by default. */
   dataDir: string;
@@ -78,7 +83,6 @@ export async function runUpload(options: UploadOptions): Promise<number> {
   });
   const tags = readTags(options);
   const pages = pagesOf(found, options);
-  if (!(await confirmUpload(found, options.yes, ownTerminal()))) return exitCodes.failed;
   const { files, leftOut } = found;
   const { signatureSize, ownerSize } = wallet.signer.scheme;
   const bytesTotal = files.reduce((sum, { size }) => sum + size + signatureSize + ownerSize, 0);
@@ -97,7 +101,16 @@ export async function runUpload(options: UploadOptions): Promise<number> {
     progress.say("stopped; run the command again to continue");
   });
   try {
-    const gateway = await askService(client, files, stop.signal);
+    const { gateway, freeBytesMax } = await askService(client, files, stop.signal);
+    const planned = plannedItems(found, tags, pages);
+    const plan = await planUpload(client, wallet, planned, freeBytesMax, stop.signal);
+    if (options.dryRun) {
+      process.stdout.write(printPlan(plan, found, { wallet, to: client.url, json: options.json }));
+      return exitCodes.done;
+    }
+    const { yes, wincUnconfirmedMax } = options;
+    if (!(await confirmUpload(found, { winc: plan.winc, wincUnconfirmedMax, yes }, ownTerminal())))
+      return exitCodes.failed;
     const sender = createSender(client, wallet, options.stateFolder, progress);
     const run = { wallet, tags, progress, sender, isKey: found.isKey ? () => false : isKey };
     const sent = await sendFiles(run, files, stop);
@@ -150,13 +163,38 @@ function createSender(
   return { client, token, semaphore, stateFolder: join(stateFolder, "uploads"), receipts, ...callbacks };
 }
 
-/** Requests `/info`. @returns The gateway's URL. @throws Failure for a file above the limit; Misuse for a gateway. */
+/** The items of an upload, the manifest last; ids have the same length, so any id gives its size. */
+function plannedItems(
+  { files }: LocalFiles,
+  tags: readonly Tag[],
+  pages: FolderPages | undefined,
+): readonly PlannedItem[] {
+  const items = files.map(({ path, size }) => ({ size, tags: withContentType(tags, Bun.file(path).type) }));
+  if (pages === undefined) return items;
+  const manifest = writeManifest(new Map(files.map(({ path }) => [path, anyId])), pages);
+  const size = Buffer.byteLength(manifest);
+  return [...items, { size, tags: withContentType(tags, manifestContentType) }];
+}
+
+const anyId = "A".repeat(43) as Id;
+
+type AskedService = Readonly<{
+  /** URL of the gateway; undefined if the service reports none. */
+  gateway: string | undefined;
+  /** Items up to this size are free. Bytes. */
+  freeBytesMax: number;
+}>;
+
+/** Requests `/info`. @throws Failure for a file above the limit; Misuse for a gateway. */
 async function askService(
   client: ServiceClient,
   files: readonly LocalFile[],
   signal: AbortSignal,
-): Promise<string | undefined> {
-  const { gateway, uploadLimitBytes, network } = objectIn(await client.get("/info", signal), client.url);
+): Promise<AskedService> {
+  const { gateway, uploadLimitBytes, freeUploadLimitBytes, network } = objectIn(
+    await client.get("/info", signal),
+    client.url,
+  );
   if (network !== undefined)
     throw misuse(`${client.url} is a gateway; the upload service beside it may be ${client.url}/upload`);
   const limit = typeof uploadLimitBytes === "number" ? uploadLimitBytes : Number.POSITIVE_INFINITY;
@@ -166,7 +204,10 @@ async function askService(
     const reason = `${tooLarge.path} has ${size}, ${client.url} accepts at most ${bytesText(limit)}`;
     throw new Failure("item_too_large", { reason });
   }
-  return typeof gateway === "string" ? webUrl(gateway)?.replace(/\/+$/, "") : undefined;
+  return {
+    gateway: typeof gateway === "string" ? webUrl(gateway)?.replace(/\/+$/, "") : undefined,
+    freeBytesMax: typeof freeUploadLimitBytes === "number" ? freeUploadLimitBytes : 0,
+  };
 }
 
 /** Sends all files; the first failure stops the others. @returns The results in the order of the files. */
@@ -247,37 +288,6 @@ function readTag(option: string, text: string, expected: string): Tag {
   const at = text.indexOf("=");
   if (at < 1) throw misuse(invalidValue(option, text, expected));
   return { name: text.slice(0, at), value: text.slice(at + 1) };
-}
-
-/** Larger uploads need confirmation. */
-const filesUnconfirmedMax = 1_000;
-const bytesUnconfirmedMax = 2 ** 30;
-
-/**
- * Asks for confirmation of a large upload or a private key: both are public and permanent. Without a terminal, as in a
- * script, prints the size and continues.
- *
- * @param yes - Whether the command line confirms the upload.
- */
-export async function confirmUpload(
-  { kind, files, isKey }: LocalFiles,
-  yes: boolean,
-  terminal: Terminal,
-): Promise<boolean> {
-  const size = files.reduce((sum, file) => sum + file.size, 0);
-  const isLarge = files.length > filesUnconfirmedMax || size > bytesUnconfirmedMax;
-  if (!isLarge && !isKey) return true;
-  const name = kind === "file" ? printable(files[0]?.path ?? "") : countText(files.length, "file");
-  const what = `${name}, ${bytesText(size)}${isKey ? ", a private key," : ""}`;
-  const says = `${what} will be public, and cannot be removed.`;
-  if (yes) return true;
-  if (!terminal.isTerminal) {
-    terminal.output.write(`${says}\n`);
-    return true;
-  }
-  if (await askYesNo(terminal, `${says} Upload?`)) return true;
-  terminal.output.write("nothing was uploaded\n");
-  return false;
 }
 
 /** The special pages of a folder. */
