@@ -73,6 +73,7 @@ export const failures = {
   bundle_not_found: row(404, "Bundle not found"),
   method_not_allowed: row(405, "Method Not Allowed"),
   export_running: row(409, "Export already running"),
+  idempotency_conflict: row(409, "The idempotency key was used for another request"),
   length_required: row(411, "", explained),
   body_timeout: row(408, "Request Timeout"),
   precondition_failed: row(412, "Precondition Failed"),

@@ -12,6 +12,7 @@ import { createBlockListAdmin } from "../gateway/administration/block-list-admin
 import { createDebug } from "../gateway/administration/debug.ts";
 import { openExports } from "../gateway/administration/exports.ts";
 import { createPrune, createStoredPrune, type StoreConfirmation } from "../gateway/administration/prune.ts";
+import type { AdminEndpoint } from "../http/admin-endpoints.ts";
 import { createAdminGuard } from "../http/admin-guard.ts";
 import { type AdminQueue, createAdminRoutes, type Monitored } from "../http/gateway/admin-routes.ts";
 import { createConsoleRoutes } from "../http/gateway/script-pages.ts";
@@ -63,13 +64,15 @@ export type AdministrationParts = Readonly<{
   /** Of the columnar store; undefined without one. */
   confirm: StoreConfirmation | undefined;
   monitored: Monitored;
+  /** Endpoints of the payment service. */
+  credits: readonly AdminEndpoint[] | undefined;
 }>;
 
 /** Opens the admin API; `closers` close it. */
 export function openAdministrationRoutes(
   app: AppContext,
   base: Base,
-  { key, listeners, confirm, monitored }: AdministrationParts,
+  { key, listeners, confirm, monitored, credits }: AdministrationParts,
 ): OpenAdministration {
   const { config, folder, log, closers } = app;
   const { reader, index, sources } = base;
@@ -105,6 +108,7 @@ export function openAdministrationRoutes(
     }),
     exports,
     monitored,
+    credits,
     prune: confirm === undefined ? createPrune({ reader, index }) : createStoredPrune({ reader, index, confirm }),
   });
   // Without isolation, a script of content has the origin of the page, and could read the key that is typed there.

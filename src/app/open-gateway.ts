@@ -15,6 +15,7 @@ import { createConcerns, createHealth, type Health, type HealthCheck } from "../
 import { isolationReasons } from "../gateway/isolation.ts";
 import { createLargeManifests, type LargeManifests } from "../gateway/large-manifests.ts";
 import { createChunkKeeper, createDataKeeper } from "../gateway/posted-data.ts";
+import type { AdminEndpoint } from "../http/admin-endpoints.ts";
 import { createGateway, type Gateway } from "../http/gateway/gateway.ts";
 import { graphqlForward, graphqlOrigin } from "../http/graphql/graphql-forward.ts";
 import { graphql } from "../http/graphql/graphql-routes.ts";
@@ -67,6 +68,8 @@ export type GatewayParts = BaseParts &
     paid?: SoldReading | undefined;
     /** Parts of other services that the operator monitors. */
     monitored?: MonitoredServices;
+    /** Endpoints that the payment service adds to the admin API. */
+    operatorEndpoints?: readonly AdminEndpoint[];
     /** Called with the URL of each open listener. For a setting of port 0 it has the port that was chosen. */
     onListening?: (name: ListenerName, url: string) => void;
   }>;
@@ -146,8 +149,7 @@ export function openGateway(
       onBundle: () => events.emit("bundleQueued"),
       concerns: concerns.check,
     },
-    confirm: columnar.confirm,
-    monitored,
+    ...{ confirm: columnar.confirm, monitored, credits: parts.operatorEndpoints },
   });
   const isApart = config.ADMIN_LISTEN !== undefined;
   const gateway = createRoutes(parts, base, {

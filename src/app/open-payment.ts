@@ -9,6 +9,7 @@ import type { Nodes } from "../chain/nodes.ts";
 import type { Config } from "../config/settings.ts";
 import { Failure } from "../failures.ts";
 import { createHealth, type HealthCheck } from "../gateway/health.ts";
+import type { AdminEndpoint } from "../http/admin-endpoints.ts";
 import { createApprovalRoutes, createBalanceRoutes, createHistoryRoutes } from "../http/payment/account-routes.ts";
 import {
   createPromoGuard,
@@ -17,6 +18,7 @@ import {
   type FailedAttemptGuard,
 } from "../http/payment/client-guards.ts";
 import { createGiftRoutes } from "../http/payment/gift-routes.ts";
+import { createAccountEndpoints } from "../http/payment/operator-account-routes.ts";
 import { paymentReference } from "../http/payment/payment-reference.ts";
 import { createPriceRoutes } from "../http/payment/price-routes.ts";
 import { createQuoteRoutes } from "../http/payment/quote-routes.ts";
@@ -35,6 +37,7 @@ import { createCardEvents } from "../payment/cards/card-settlement.ts";
 import { runCardWatch } from "../payment/cards/card-watch.ts";
 import { openStripe } from "../payment/cards/stripe-client.ts";
 import { type Credits, createCredits, openExpiry } from "../payment/credits/credits.ts";
+import { createOperatorAccounts } from "../payment/operator/operator-accounts.ts";
 import { defaultRules, type PriceRules } from "../payment/prices/price-rules.ts";
 import { readRules } from "../payment/prices/price-rules-reader.ts";
 import { openNetworkPrice, openPriceFeed } from "../payment/prices/price-sources.ts";
@@ -85,6 +88,8 @@ export type OpenPayment = Readonly<{
   addresses: ReadonlyMap<Token, string>;
   /** Undefined: x402 is off. */
   x402: X402 | undefined;
+  /** Endpoints of the admin API. */
+  operatorEndpoints: readonly AdminEndpoint[];
 }>;
 
 /** Time between two searches for expired reservations, far below their lifetime. Milliseconds. */
@@ -154,7 +159,9 @@ export function openPayment(app: AppContext, parts: PaymentParts): OpenPayment {
         }),
     ],
   };
-  return { service, credits, prices, isNetworkPriceKnown, addresses, x402 };
+  const accounts = createOperatorAccounts({ ledger, clock: systemClock, makeId });
+  const operatorEndpoints = createAccountEndpoints(accounts);
+  return { service, credits, prices, isNetworkPriceKnown, addresses, x402, operatorEndpoints };
 }
 
 /** The secret of wallet access tokens. It is stored, so that tokens stay valid after a restart. */

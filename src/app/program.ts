@@ -117,6 +117,7 @@ export async function openProgram(parts: ProgramParts): Promise<OpenProgram> {
         uploads: upload.monitored,
         lines: recorded.lines,
       },
+      operatorEndpoints: payment.operatorEndpoints,
       paid: reading && { reading, publicUrl: gatewayUrl },
       onListening: ports.note,
     },

@@ -19,6 +19,7 @@ import type { Config } from "../config/settings.ts";
 import { invalidValue, jsonText, printableLines } from "../lib/printable.ts";
 import { version } from "../version.ts";
 import { type Environment, explainReport, type ReadEnvironment, readEnvFile, stateFolderOf } from "./environment.ts";
+import { accountsCommand, adminAccess, adminArguments } from "./operator-commands.ts";
 import {
   balanceCommand,
   jsonArgument,
@@ -73,6 +74,7 @@ export function commands(environment: AskEnvironment): CommandDef {
       doctor: doctorCommand(environment),
       backup: backupCommand(environment),
       restore: restoreCommand(environment),
+      accounts: accountsCommand(settings),
       ledger: ledgerCommand(environment),
       config: configCommand(environment),
       completions: completionsCommand(() => program),
@@ -125,30 +127,15 @@ function statusCommand({ config }: ReadSettings) {
   return defineCommand({
     meta: { name: "status", description: "Print how far a running gateway is; on a terminal until Ctrl-C" },
     args: {
-      gateway: { type: "string", description: "URL; default: this machine, GATEWAY_PORT", valueHint: "url" },
-      "admin-key": {
-        type: "string",
-        description: "Admin key; default: ADMIN_API_KEY, or that of DATA_DIR",
-        valueHint: "key",
-      },
+      ...adminArguments,
       once: { type: "boolean", description: "Print once, also on a terminal" },
       json: jsonArgument,
     },
     run: async ({ args }) => {
-      const { GATEWAY_PORT, ADMIN_LISTEN, ADMIN_API_KEY, DATA_DIR } = config();
-      const { readServiceUrl } = await import("./service-client.ts");
-      const { storedAdminKey } = await import("../app/keys.ts");
-      const { dataFolderAt } = await import("../app/data-folder.ts");
-      const gateway = readServiceUrl(args.gateway ?? localUrl(GATEWAY_PORT), "--gateway");
-      const isApart = args.gateway === undefined && ADMIN_LISTEN !== undefined;
       const json = args.json === true;
       const { runStatus } = await import("./status.ts");
       return runStatus({
-        gateway,
-        administration: isApart ? `http://${ADMIN_LISTEN}` : gateway,
-        adminKey: args["admin-key"] ?? ADMIN_API_KEY,
-        // Never sent to another machine.
-        storedKey: args.gateway === undefined ? storedAdminKey(dataFolderAt(DATA_DIR).keys) : undefined,
+        ...(await adminAccess(config(), args)),
         json,
         isLive: !json && args.once !== true && process.stdout.isTTY === true,
       });

@@ -154,9 +154,12 @@ export type KnownWords = Readonly<{
 /** An id or a block hash that starts with a dash: base64url of 32 or 48 bytes. */
 const dashedName = /^-(?:[A-Za-z0-9_-]{42}|[A-Za-z0-9_-]{63})$/;
 
+/** An amount below zero, as the value of an option. */
+const negativeAmount = /^-\d{1,19}$/;
+
 /**
- * Protects ids that start with a dash from being read as options: joins an id to the option before it with `=`, or
- * moves it behind `--`, after which no word is an option.
+ * Protects ids that start with a dash, and amounts below zero, from being read as options: joins one to the option
+ * before it with `=`, or moves an id behind `--`, after which no word is an option.
  *
  * @param words - The words after the command's name.
  * @param valued - Names of the options with a value, without dashes.
@@ -167,8 +170,9 @@ export function shieldNames(words: readonly string[], valued: readonly string[])
   const names: string[] = [];
   for (const word of words) {
     const before = shielded.at(-1);
-    if (!dashedName.test(word)) shielded.push(word);
-    else if (before !== undefined && options.has(before)) shielded.splice(-1, 1, `${before}=${word}`);
+    const isValue = before !== undefined && options.has(before);
+    if (isValue && (dashedName.test(word) || negativeAmount.test(word))) shielded.splice(-1, 1, `${before}=${word}`);
+    else if (!dashedName.test(word)) shielded.push(word);
     else names.push(word);
   }
   if (names.length === 0) return shielded;

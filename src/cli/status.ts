@@ -8,21 +8,17 @@ import { exitCodes } from "../app/complaints.ts";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from "../lib/json.ts";
 import { jsonText } from "../lib/printable.ts";
 import { arText, bytesText, countText, durationText, wincText } from "../lib/quantity-text.ts";
+import type { AdminAccess } from "./operator-commands.ts";
 import { objectIn, openServiceClient, type ServiceClient } from "./service-client.ts";
 import { type PageRow, rowsText } from "./terminal.ts";
 
-export type StatusOptions = Readonly<{
-  /** URLs without a trailing slash; the admin API may have a listener of its own. */
-  gateway: string;
-  administration: string;
-  /** With neither key, only what everyone may read. */
-  adminKey: string | undefined;
-  /** The stored key of the data folder; a gateway that was started with another one rejects it. */
-  storedKey: string | undefined;
-  json: boolean;
-  /** Whether to print again every two seconds until Ctrl-C. */
-  isLive: boolean;
-}>;
+/** With neither key, only what everyone may read. */
+export type StatusOptions = AdminAccess &
+  Readonly<{
+    json: boolean;
+    /** Whether to print again every two seconds until Ctrl-C. */
+    isLive: boolean;
+  }>;
 
 /** The health record, and the status record of operators. */
 type Status = Readonly<{ health: JsonObject; operator: JsonObject | undefined }>;

@@ -7,7 +7,7 @@
  * Source: docs/reference/gateway.md#administration.
  * @module
  */
-import { type AnyElysia, type DocumentDecoration, Elysia } from "elysia";
+import type { AnyElysia } from "elysia";
 import { addressOf, type Id, idFromBytes } from "../../arweave/id.ts";
 import { Failure } from "../../failures.ts";
 import { announcementsSchema } from "../../gateway/administration/announcements.ts";
@@ -19,25 +19,21 @@ import { sha256 } from "../../lib/hash.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import type { MetricsHistory } from "../../lib/metrics-history.ts";
 import type { BundleRange } from "../../store/index/bundle-passes.ts";
-import type { AdminGuard } from "../admin-guard.ts";
-import { type Body, type Fields, readFields } from "../body-fields.ts";
-import type { Parameter } from "../parameter.ts";
 import {
-  empty,
-  failureResponses,
-  inQuery,
-  json,
-  type Responses,
-  ref,
-  sampleId,
-  textSchema,
-} from "../reference/openapi-types.ts";
+  type AdminDescription,
+  type AdminEndpoint,
+  adminFields,
+  get,
+  mountAdminEndpoints,
+  post,
+  put,
+} from "../admin-endpoints.ts";
+import type { AdminGuard } from "../admin-guard.ts";
+import { empty, failureResponses, inQuery, json, ref, sampleId, textSchema } from "../reference/openapi-types.ts";
 import { readBody } from "../request-body.ts";
 import { contextOf } from "../request-context.ts";
 import { limits } from "../request-limits.ts";
-import { servicePrefixes } from "../reserved-paths.ts";
 import { jsonResponse } from "../responses.ts";
-import { described } from "../route-schema.ts";
 import {
   adminBodies,
   readBlockedData,
@@ -178,7 +174,7 @@ const descriptions = {
     example: { indexedAtThreshold: 0 },
     responses: message,
   },
-} as const satisfies Readonly<Record<string, EndpointDescription>>;
+} as const satisfies Readonly<Record<string, AdminDescription>>;
 
 /** What an operator may ask of indexing; fulfilled when it is written down. */
 export type AdminQueue = Readonly<{
@@ -206,6 +202,8 @@ export type AdminRoutesOptions = Readonly<{
   exports: Pick<Exports, "start" | "status">;
   prune: Prune;
   monitored: Monitored;
+  /** Endpoints of the payment service; absent in a gateway without it. */
+  credits?: readonly AdminEndpoint[] | undefined;
 }>;
 
 /** What the console shows. */
@@ -219,28 +217,6 @@ export type Monitored = Readonly<{
 /** How long a pruning may keep its caller waiting for the first byte, in seconds; the longest there is. */
 const pruneSilenceSeconds = 255;
 
-/** A response to the owner of the key alone. */
-type Result = (request: Request, params: Readonly<Record<string, string>>) => Promise<Response> | Response;
-
-/** One endpoint, below `/svc/admin`. The API reference shows those with a description. */
-type Endpoint = Readonly<{
-  method: "GET" | "POST" | "PUT";
-  path: string;
-  description?: EndpointDescription;
-  response: Result;
-}>;
-
-/** The description of an endpoint; the failures of its body follow from the body. */
-type EndpointDescription = Readonly<{
-  summary: string;
-  description?: string;
-  parameters?: readonly Parameter[];
-  body?: Pick<Body<unknown>, "schema" | "failures">;
-  /** A valid body. */
-  example?: unknown;
-  responses: Responses;
-}>;
-
 /** Creates the routes. */
 export function createAdminRoutes(options: AdminRoutesOptions): AnyElysia {
   const endpoints = [
@@ -248,45 +224,12 @@ export function createAdminRoutes(options: AdminRoutesOptions): AnyElysia {
     ...blockListEndpoints(options),
     ...upkeepEndpoints(options),
     ...monitoringEndpoints(options),
+    ...(options.credits ?? []),
   ];
-  const routes = new Elysia({ strictPath: true });
-  for (const prefix of servicePrefixes) {
-    for (const { method, path, description, response } of endpoints) {
-      // The reference shows one of the two prefixes.
-      const detail = prefix === "/svc" && description !== undefined ? { detail: detailOf(description) } : {};
-      routes.route(
-        method,
-        `${prefix}/admin${path}`,
-        async ({ request, params }) => {
-          await admit(request, options.guard);
-          return await response(request, params);
-        },
-        { parse: "none", ...detail },
-      );
-    }
-  }
-  return routes;
+  return mountAdminEndpoints(options.guard, endpoints);
 }
 
-function detailOf({ body, example, responses, ...rest }: EndpointDescription): DocumentDecoration {
-  const guarded = failureResponses("unauthorized", "too_many_requests", "internal");
-  const unreadable = body === undefined ? {} : failureResponses("malformed_json", "too_large", ...body.failures);
-  const shown = body === undefined ? {} : { body: { type: "application/json", schema: body.schema, example } };
-  return described({
-    ...rest,
-    tag: "Administration",
-    isGuarded: true,
-    ...shown,
-    responses: { ...guarded, ...responses, ...unreadable },
-  });
-}
-
-async function admit(request: Request, guard: AdminGuard): Promise<void> {
-  const { clientAddress } = contextOf(request);
-  await guard.admit(request.headers.get("authorization"), clientAddress(), request.signal);
-}
-
-function queueEndpoints({ queue, bundleStatus }: AdminRoutesOptions): Endpoint[] {
+function queueEndpoints({ queue, bundleStatus }: AdminRoutesOptions): AdminEndpoint[] {
   const status = (id: string | undefined): Response => {
     if (!pathParameters.bundleId.is(id)) throw new Failure("invalid_bundle_id", { id });
     const record = bundleStatus(id);
@@ -295,16 +238,16 @@ function queueEndpoints({ queue, bundleStatus }: AdminRoutesOptions): Endpoint[]
   };
   return [
     post("/queue-tx", descriptions.queueTransaction, async (request) => {
-      await queue.transaction(adminBodies.transaction.read(await fieldsOf(request)).id);
+      await queue.transaction(adminBodies.transaction.read(await adminFields(request)).id);
       return said("TX queued");
     }),
     post("/queue-bundle", descriptions.queueBundle, async (request) => {
-      const { id, bypassFilter } = adminBodies.bundle.read(await fieldsOf(request));
+      const { id, bypassFilter } = adminBodies.bundle.read(await adminFields(request));
       const outcome = await queue.bundle(id, bypassFilter);
       return said(outcome === "queued" ? "Bundle queued" : "Bundle skipped");
     }),
     post("/queue-bundles", descriptions.queueBundles, async (request) => {
-      await queue.bundleRange(readBundleRange(await fieldsOf(request)));
+      await queue.bundleRange(readBundleRange(await adminFields(request)));
       return said("Bundles queued");
     }),
     post("/queue-data-item", descriptions.queueDataItem, async (request) => {
@@ -318,24 +261,24 @@ function queueEndpoints({ queue, bundleStatus }: AdminRoutesOptions): Endpoint[]
   ];
 }
 
-function blockListEndpoints({ blockList }: AdminRoutesOptions): Endpoint[] {
+function blockListEndpoints({ blockList }: AdminRoutesOptions): AdminEndpoint[] {
   return [
     put("/block-data", descriptions.blockData, async (request) => {
-      const fields = await fieldsOf(request);
+      const fields = await adminFields(request);
       await blockList.blockData(readBlockedData(fields), readNote(fields), request.signal);
       return done();
     }),
     put("/unblock-data", descriptions.unblockData, async (request) => {
-      blockList.unblockData(readBlockedData(await fieldsOf(request)));
+      blockList.unblockData(readBlockedData(await adminFields(request)));
       return done();
     }),
     put("/block-name", descriptions.blockName, async (request) => {
-      const fields = await fieldsOf(request);
+      const fields = await adminFields(request);
       blockList.blockName(readName(fields), readNote(fields));
       return done();
     }),
     put("/unblock-name", descriptions.unblockName, async (request) => {
-      blockList.unblockName(readName(await fieldsOf(request)));
+      blockList.unblockName(readName(await adminFields(request)));
       return done();
     }),
     get("/blocks", descriptions.blocks, (request) => {
@@ -346,16 +289,16 @@ function blockListEndpoints({ blockList }: AdminRoutesOptions): Endpoint[] {
   ];
 }
 
-function upkeepEndpoints({ debug, exports, prune }: AdminRoutesOptions): Endpoint[] {
+function upkeepEndpoints({ debug, exports, prune }: AdminRoutesOptions): AdminEndpoint[] {
   return [
     get("/debug", descriptions.debug, () => jsonResponse(debug())),
     post("/export-parquet", descriptions.export, async (request) => {
-      await exports.start(readExportOptions(await fieldsOf(request).catch(rejectExport)));
+      await exports.start(readExportOptions(await adminFields(request).catch(rejectExport)));
       return said("Parquet export started");
     }),
     get("/export-parquet/status", descriptions.exportStatus, () => jsonResponse(exports.status())),
     post("/prune-stable-data-items", descriptions.prune, async (request) => {
-      const options = readPruneOptions(await fieldsOf(request));
+      const options = readPruneOptions(await adminFields(request));
       contextOf(request).extendIdleTimeout(pruneSilenceSeconds);
       await prune(options, request.signal);
       return said("Stable data items pruned successfully");
@@ -363,20 +306,16 @@ function upkeepEndpoints({ debug, exports, prune }: AdminRoutesOptions): Endpoin
   ];
 }
 
-function monitoringEndpoints({ monitored }: AdminRoutesOptions): Endpoint[] {
+function monitoringEndpoints({ monitored }: AdminRoutesOptions): AdminEndpoint[] {
   return [
     get("/status", descriptions.status, async () => jsonResponse(await monitored.status())),
     get("/metrics-history", descriptions.history, () => jsonResponse(monitored.history())),
     post("/retry-bundle", descriptions.retryBundle, async (request) => {
-      const { id } = adminBodies.retriedBundle.read(await fieldsOf(request));
+      const { id } = adminBodies.retriedBundle.read(await adminFields(request));
       if (!(await monitored.retryBundle(id))) throw new Failure("bundle_not_found", { id });
       return said("Bundle retried");
     }),
   ];
-}
-
-async function fieldsOf(request: Request): Promise<Fields> {
-  return await readFields(request, limits.adminBytesMax);
 }
 
 /** Any fault of an export's body has an empty response. */
@@ -384,18 +323,6 @@ function rejectExport(error: unknown): never {
   throw error instanceof Failure && error.code === "malformed_json"
     ? new Failure("export_rejected", error.context, error)
     : error;
-}
-
-function get(path: string, description: EndpointDescription | undefined, response: Result): Endpoint {
-  return { method: "GET", path, response, ...(description === undefined ? {} : { description }) };
-}
-
-function post(path: string, description: EndpointDescription, response: Result): Endpoint {
-  return { method: "POST", path, description, response };
-}
-
-function put(path: string, description: EndpointDescription, response: Result): Endpoint {
-  return { method: "PUT", path, description, response };
 }
 
 function said(message: string): Response {

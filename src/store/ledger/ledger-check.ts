@@ -347,6 +347,23 @@ export const promoChecks = checksOf({
     "WHERE q.id IS NULL OR q.state <> 'paid'",
 });
 
+// Actions of operators: each has moved what it says, once.
+
+export const operatorChecks = checksOf({
+  "an operator's grant or adjustment has moved its winc into its account, and any other action nothing": sumsOff(
+    "id",
+    "winc",
+    "SELECT 'operator/' || id AS id, winc FROM operator_actions UNION ALL " +
+      "SELECT t.change_id, -e.amount FROM transfers t JOIN entries e ON e.transfer_id = t.id " +
+      "WHERE t.change_id LIKE 'operator/%' AND e.account LIKE 'user:%'",
+  ),
+  "an operator's grant or adjustment is one transfer, with its operator and reason":
+    "SELECT a.id AS subject, COUNT(t.id) AS found FROM operator_actions a " +
+    "LEFT JOIN transfers t ON t.change_id = 'operator/' || a.id AND t.note = a.operator || ': ' || a.reason AND " +
+    "t.kind = CASE a.kind WHEN 'grant' THEN 'promotion' ELSE 'adjustment' END " +
+    "GROUP BY a.id, a.kind HAVING COUNT(t.id) <> CASE WHEN a.kind IN ('grant', 'adjust') THEN 1 ELSE 0 END",
+});
+
 // Uploads and bundles: each item was paid for once or refunded, and has one position.
 
 export const uploadChecks = checksOf({
@@ -392,6 +409,7 @@ export const ledgerChecks: readonly LedgerCheck[] = [
   ...readingChecks,
   ...cardPaymentChecks,
   ...promoChecks,
+  ...operatorChecks,
   ...uploadChecks,
 ];
 

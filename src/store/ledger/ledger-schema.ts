@@ -513,6 +513,27 @@ CREATE TABLE reading_allowances (
 CREATE INDEX reading_allowances_of_client ON reading_allowances (client, granted_at);
 `;
 
+// The table of actions of operators.
+//
+// operator_actions  id: the idempotency key; kind: what was done; subject: the account, payment or code that it
+//                   changed; winc: what its own transfer, whose change_id is the id with "operator/" before it,
+//                   moved into the account of a user, 0 without a transfer; response: what was returned, JSON, the
+//                   same for every repetition; NULL while it waits for an outside system
+const operatorTables = `
+CREATE TABLE operator_actions (
+  id TEXT NOT NULL PRIMARY KEY,
+  kind TEXT NOT NULL,
+  subject TEXT NOT NULL,
+  winc BIGINT NOT NULL,
+  operator TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  at BIGINT NOT NULL,
+  response TEXT
+);
+CREATE INDEX operator_actions_of_subject ON operator_actions (subject, at);
+CREATE INDEX operator_actions_waiting ON operator_actions (at) WHERE response IS NULL;
+`;
+
 export const ledgerSchema: readonly string[] = [
   ledgerTables,
   approvalTables,
@@ -530,6 +551,7 @@ export const ledgerSchema: readonly string[] = [
   signingColumns,
   failedSigningIndex,
   readingTables,
+  operatorTables,
 ];
 
 /** The statements of a script, one by one. */

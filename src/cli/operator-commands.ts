@@ -1,0 +1,121 @@
+/**
+ * The commands of an operator against the admin API of a running program: arguments and descriptions.
+ *
+ * Without options they use the program of this machine and the key of its data folder.
+ * @module
+ */
+import { defineCommand } from "citty";
+import type { Config } from "../config/settings.ts";
+import type { OperatorOptions } from "./operator-client.ts";
+import { jsonArgument, localUrl, type ReadSettings } from "./service-commands.ts";
+
+export const adminArguments = {
+  gateway: { type: "string", description: "URL; default: this machine, GATEWAY_PORT", valueHint: "url" },
+  "admin-key": {
+    type: "string",
+    description: "Admin key; default: ADMIN_API_KEY, or that of DATA_DIR",
+    valueHint: "key",
+  },
+} as const;
+
+/** The admin API to use, and its keys. */
+export type AdminAccess = Readonly<{
+  /** URLs without a trailing slash; the admin API may have a listener of its own. */
+  gateway: string;
+  administration: string;
+  adminKey: string | undefined;
+  /** The stored key of the data folder; a gateway that was started with another one rejects it. */
+  storedKey: string | undefined;
+}>;
+
+type AdminArguments = Readonly<{ gateway?: string | undefined; "admin-key"?: string | undefined }>;
+
+/** Reads the options of the admin API. @throws Misuse for an invalid URL. */
+export async function adminAccess(config: Config, args: AdminArguments): Promise<AdminAccess> {
+  const { GATEWAY_PORT, ADMIN_LISTEN, ADMIN_API_KEY, DATA_DIR } = config;
+  const { readServiceUrl } = await import("./service-client.ts");
+  const { storedAdminKey } = await import("../app/keys.ts");
+  const { dataFolderAt } = await import("../app/data-folder.ts");
+  const gateway = readServiceUrl(args.gateway ?? localUrl(GATEWAY_PORT), "--gateway");
+  const isApart = args.gateway === undefined && ADMIN_LISTEN !== undefined;
+  return {
+    gateway,
+    administration: isApart ? `http://${ADMIN_LISTEN}` : gateway,
+    adminKey: args["admin-key"] ?? ADMIN_API_KEY,
+    // Never sent to another machine.
+    storedKey: args.gateway === undefined ? storedAdminKey(dataFolderAt(DATA_DIR).keys) : undefined,
+  };
+}
+
+/** The arguments of lists. */
+const pageArguments = {
+  limit: { type: "string", description: "Rows of one page; default: 100", valueHint: "count" },
+  after: { type: "string", description: "Cursor that the page before ended with", valueHint: "cursor" },
+} as const;
+
+/** The arguments of actions. */
+const actionArguments = {
+  reason: { type: "string", description: "Why; recorded with the transfer", valueHint: "text" },
+  operator: { type: "string", description: "Who; default: the user of this machine", valueHint: "name" },
+  key: {
+    type: "string",
+    description: "Idempotency key: a repeated command with it changes nothing; default: a new one, printed",
+    valueHint: "key",
+  },
+} as const;
+
+type ActionArguments = Readonly<{
+  reason?: string | undefined;
+  operator?: string | undefined;
+  key?: string | undefined;
+  json?: boolean | undefined;
+}>;
+
+/** The options that all commands of operators share. */
+async function operatorOptions(
+  { config, environment }: ReadSettings,
+  args: AdminArguments & ActionArguments,
+): Promise<OperatorOptions> {
+  const { administration, adminKey, storedKey } = await adminAccess(config(), args);
+  const { USER, LOGNAME, USERNAME } = environment();
+  return {
+    url: administration,
+    adminKey: adminKey ?? storedKey,
+    reason: args.reason,
+    operator: args.operator ?? USER ?? LOGNAME ?? USERNAME,
+    key: args.key,
+    json: args.json === true,
+  };
+}
+
+export function accountsCommand(settings: ReadSettings) {
+  return defineCommand({
+    meta: {
+      name: "accounts",
+      description: "List accounts, show one, grant it credits or correct it: cairn accounts list|show|grant|adjust",
+    },
+    args: {
+      action: {
+        type: "positional",
+        description: "list, show, grant or adjust",
+        required: true,
+        valueHint: "list|show|grant|adjust",
+      },
+      address: { type: "positional", description: "Address of the account", required: false },
+      winc: {
+        type: "string",
+        description: "Winc to grant, or to adjust by: below 0 takes credits from the account",
+        valueHint: "amount",
+      },
+      ...actionArguments,
+      ...pageArguments,
+      ...adminArguments,
+      json: jsonArgument,
+    },
+    run: async ({ args }) => {
+      const { runAccounts } = await import("./accounts.ts");
+      const { action, address, winc, limit, after } = args;
+      return runAccounts({ ...(await operatorOptions(settings, args)), action, address, winc, limit, after });
+    },
+  });
+}

@@ -1,0 +1,141 @@
+/**
+ * The commands of credit operators beside a running `cairn dev`, and the routes of the admin API that they use.
+ * @module
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { dataFolderAt } from "../../src/app/data-folder.ts";
+import { storedAdminKey } from "../../src/app/keys.ts";
+import { runCairn } from "../cli/command.ts";
+import type { ReferenceOperation, Schema } from "../spec/record-schemas.ts";
+import { testAddress } from "../support/payment.ts";
+import { type RunningProgram, startDev } from "../support/program.ts";
+import { closed, faultsOf } from "../support/schema.ts";
+
+const ada = testAddress("ada");
+let program: RunningProgram;
+let key: string;
+
+beforeAll(async () => {
+  program = await startDev();
+  key = storedAdminKey(dataFolderAt(program.folder).keys) ?? "";
+}, 120_000);
+afterAll(() => program?.remove());
+
+/** Runs a command on the machine of the program. */
+async function cairn(...words: string[]) {
+  const GATEWAY_PORT = new URL(program.line.gateway).port;
+  return await runCairn(words, { environment: { DATA_DIR: program.folder, GATEWAY_PORT, USER: "olga" } });
+}
+
+async function admin(method: string, path: string, body?: unknown) {
+  const response = await fetch(`${program.line.gateway}/svc/admin${path}`, {
+    method,
+    headers: { authorization: `Bearer ${key}` },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  return { status: response.status, value: await response.json() };
+}
+
+describe("cairn accounts", () => {
+  test("grants, adjusts, shows and lists, by its own machine's key", async () => {
+    const granted = await cairn("accounts", "grant", ada, "--winc", "1500", "--reason", "goodwill");
+    expect([granted.code, granted.out]).toEqual([0, expect.stringContaining("balance      1,500 winc")]);
+    expect(granted.err).toMatch(/^idempotency key [0-9a-f-]{36}$/m);
+    const one = ["accounts", "adjust", ada, "--winc", "-500", "--reason", "paid twice", "--key", "fix-1", "--json"];
+    const first = await cairn(...one);
+    expect(JSON.parse(first.out)).toMatchObject({ winc: "-500", balance: "1000", operator: "olga" });
+    expect((await cairn(...one)).out).toBe(first.out);
+    const shown = await cairn("accounts", "show", ada);
+    expect(shown.out).toContain("1,000 winc");
+    expect(shown.out).toContain("-500 winc  adjustment  olga: paid twice  operator/fix-1");
+    const listed = await cairn("accounts", "list", "--limit", "1", "--json");
+    expect(JSON.parse(listed.out)).toMatchObject({ accounts: [{}], next: expect.any(String) });
+  }, 60_000);
+
+  test.each([
+    [
+      "another body with the key",
+      1,
+      "The idempotency key was used",
+      ["--winc", "1", "--reason", "x", "--key", "fix-1"],
+    ],
+    ["more than there is", 1, "winc cannot be taken from it", ["--winc", "-9999999", "--reason", "x"]],
+    ["no reason", 2, "--reason is missing", ["--winc", "1"]],
+    ["no amount", 2, "--winc is missing", ["--reason", "x"]],
+    ["no number", 2, "invalid", ["--winc", "1e3", "--reason", "x"]],
+    ["zero", 2, "invalid", ["--winc", "0", "--reason", "x"]],
+    ["a wrong key of the gateway", 1, "401", ["--winc", "1", "--reason", "x", "--admin-key", "wrong"]],
+  ] as const)(
+    "%s ends with a sentence",
+    async (_, code, text, words) => {
+      const run = await cairn("accounts", "adjust", ada, ...words);
+      expect([run.code, run.out]).toEqual([code, ""]);
+      expect(run.err).toContain(text);
+    },
+    60_000,
+  );
+});
+
+describe("the admin API of credits", () => {
+  test.each([
+    ["GET", "/accounts?limit=0", undefined, 400, "Malformed input"],
+    ["GET", "/accounts/not-an-address", undefined, 400, "Invalid paying address!"],
+    ["GET", `/accounts/${testAddress("Unknown")}`, undefined, 404, "User Not Found"],
+    [
+      "POST",
+      `/accounts/${ada}/grant`,
+      { winc: "-1", operator: "o", reason: "r", idempotencyKey: "k" },
+      400,
+      "Malformed input",
+    ],
+    [
+      "POST",
+      `/accounts/${ada}/grant`,
+      { winc: "1", operator: "o", reason: "", idempotencyKey: "k" },
+      400,
+      "Malformed input",
+    ],
+    ["POST", `/accounts/${ada}/grant`, { winc: "1", operator: "o", reason: "r" }, 400, "Malformed input"],
+    [
+      "POST",
+      `/accounts/${ada}/adjust`,
+      { winc: "9".repeat(19), operator: "o", reason: "r", idempotencyKey: "k" },
+      400,
+      "Malformed input",
+    ],
+  ] as const)("%s %s is rejected", async (method, path, body, status, text) => {
+    expect(await admin(method, path, body)).toEqual({ status, value: text });
+  });
+
+  test("is guarded, and each of its examples has the response that the reference shows", async () => {
+    const { paths, components } = await (await fetch(`${program.line.gateway}/openapi.json`)).json();
+    const ours = Object.entries<Record<string, ReferenceOperation>>(paths)
+      .filter(([path]) => /^\/svc\/admin\/(accounts|payments|statement|promos|solvency)/.test(path))
+      .flatMap(([path, methods]) =>
+        Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
+      );
+    expect(ours.length).toBeGreaterThan(3);
+    for (const { path, method, operation } of ours) {
+      const at = path.replace(/\{(\w+)\}/g, (_, name) => {
+        return String(operation.parameters?.find((each) => each.name === name)?.example);
+      });
+      const needed = operation.parameters?.filter((each) => each.in === "query" && each.required) ?? [];
+      const query = needed.map((each) => `${each.name}=${each.example}`).join("&");
+      const url = `${program.line.gateway}${at}?${query}`;
+      const [sent] = Object.values(operation.requestBody?.content ?? {});
+      const body = sent === undefined ? {} : { body: JSON.stringify(sent.example) };
+      const open = await fetch(url, { method: method.toUpperCase(), ...body });
+      expect([path, open.status]).toEqual([path, 401]);
+      const headers = { authorization: `Bearer ${key}` };
+      const response = await fetch(url, { method: method.toUpperCase(), headers, ...body });
+      const said = operation.responses[response.status];
+      expect([path, method, said === undefined ? response.status : "described"]).toEqual([path, method, "described"]);
+      const [[type = "", content] = []] = Object.entries<{ schema: Schema }>(said?.content ?? {});
+      if (type !== "application/json" || content === undefined) continue;
+      expect([path, faultsOf(await response.json(), closed(content.schema), closed(components.schemas))]).toEqual([
+        path,
+        [],
+      ]);
+    }
+  }, 60_000);
+});
