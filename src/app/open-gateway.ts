@@ -16,6 +16,7 @@ import { isolationReasons } from "../gateway/isolation.ts";
 import { createLargeManifests, type LargeManifests } from "../gateway/large-manifests.ts";
 import { createChunkKeeper, createDataKeeper } from "../gateway/posted-data.ts";
 import type { AdminEndpoint } from "../http/admin-endpoints.ts";
+import type { Monitored } from "../http/gateway/admin-routes.ts";
 import { createGateway, type Gateway } from "../http/gateway/gateway.ts";
 import { graphqlForward, graphqlOrigin } from "../http/graphql/graphql-forward.ts";
 import { graphql } from "../http/graphql/graphql-routes.ts";
@@ -101,6 +102,8 @@ export type OpenGateway = Readonly<{
   reader: IndexReader;
   indexing: Indexing;
   health: Health;
+  /** The status record of the operator. */
+  status: Monitored["status"];
   sources: Sources;
   /** Empties the response caches after a change of the chain. */
   forgetAll: () => void;
@@ -188,10 +191,8 @@ export function openGateway(
     serviceUrls: new Map(listeners.serviceServers.map(([name, { url }]) => [name, url] as const)),
     wantBundle: administration.wantBundle,
     shownKey: key.shown,
-    reader,
-    indexing,
-    health,
-    sources,
+    ...{ reader, indexing, health, sources },
+    status: monitored.status,
     forgetAll: () => {
       gateway.forgetAll();
       content.forgetAll();

@@ -25,8 +25,15 @@ import type { OpenSandbox } from "./sandbox.ts";
 
 const standardError = 2;
 
-/** Opens the log. It must be opened first, so that it is closed last. */
-export function openLog(config: Config, closers: Closers): Log {
+/** A function that writes lines in place of another one. */
+export type WrapLines = (write: (line: string) => void) => (line: string) => void;
+
+/**
+ * Opens the log. It must be opened first, so that it is closed last.
+ *
+ * @param wrap - Writes other text to the same terminal.
+ */
+export function openLog(config: Config, closers: Closers, wrap: WrapLines = (write) => write): Log {
   const writer = openLineWriter(standardError);
   closers.add("log", writer.close);
   const isPretty = config.LOG_FORMAT === "pretty" || (config.LOG_FORMAT === "auto" && process.stderr.isTTY);
@@ -34,7 +41,7 @@ export function openLog(config: Config, closers: Closers): Log {
     level: config.LOG_LEVEL,
     format: isPretty ? "pretty" : "json",
     clock: systemClock,
-    write: writer.write,
+    write: wrap(writer.write),
   });
 }
 

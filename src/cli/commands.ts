@@ -106,7 +106,8 @@ function devCommand(environment: AskEnvironment) {
       const makeRsaKey = beginDevKeys(config, options);
       const { runDev } = await import("./dev.ts");
       const path = environment().values["PATH"] ?? "";
-      return runDev(config, { ...options, path, makeRsaKey });
+      const isLive = !options.json && process.stdout.isTTY === true && process.stderr.isTTY === true;
+      return runDev(config, { ...options, isLive, path, makeRsaKey });
     },
   });
 }

@@ -10,7 +10,7 @@ import { type DataFolder, dataFolderAt, takeFolder } from "../app/data-folder.ts
 import { claimDatabases, explainDamage } from "../app/databases.ts";
 import { readUploadWallet, storedUploadWallet, type UploadWallet } from "../app/keys.ts";
 import { claimPort } from "../app/listeners.ts";
-import { openLog, openProgram } from "../app/program.ts";
+import { type OpenProgram, openLog, openProgram } from "../app/program.ts";
 import { systemRandom } from "../app/random.ts";
 import { openSandbox } from "../app/sandbox.ts";
 import { winstonPerAr } from "../arweave/winston.ts";
@@ -30,6 +30,7 @@ import { balanceOf, createTransferIds, user } from "../store/ledger/transfers.ts
 import { readMining } from "./check-settings.ts";
 import { storedSample } from "./dev-sample.ts";
 import { commandsOf, devLine, devPage, type FundedWallet } from "./dev-text.ts";
+import { createLiveText, type LiveText, openLiveSummary, type TerminalSize } from "./live-summary.ts";
 import { createShownControls } from "./shown-controls.ts";
 import { type Running, runUntilStopped } from "./until-stopped.ts";
 import { accountOfKey } from "./wallet-file.ts";
@@ -37,6 +38,8 @@ import { accountOfKey } from "./wallet-file.ts";
 export type DevOptions = Readonly<{
   ephemeral: boolean;
   json: boolean;
+  /** Whether to show the status at the end of the terminal. */
+  isLive: boolean;
   /** `PATH` of the environment. */
   path: string;
   /** Generates the keys that the folder lacks; their generation may have started before. */
@@ -55,17 +58,30 @@ const nodeBodyBytesMax = 128 * 2 ** 20;
 /** Runs until a signal stops it. @returns The exit code. */
 export async function runDev(config: Config, options: DevOptions): Promise<number> {
   const closers = createClosers((name, error) => log.error("could not be closed", { name, error }));
-  const log = openLog(config, closers);
-  const running = runUntilStopped({ closers, log }, (stop) => openDev(config, options, { closers, log, stop }));
+  let live: LiveText | undefined;
+  const log = openLog(config, closers, (write) => {
+    if (!options.isLive) return write;
+    live = createLiveText(write, terminalSize);
+    return live.line;
+  });
+  const running = runUntilStopped({ closers, log }, async (stop) => {
+    const gateway = await openDev(config, options, { closers, log, stop });
+    if (live !== undefined) closers.add("live summary", openLiveSummary(gateway, live, log).close);
+  });
   return await running.catch((error: unknown) => {
     throw explainDamage(error, dataFolderAt(config.DATA_DIR), config);
   });
 }
 
+function terminalSize(): ReturnType<TerminalSize> {
+  const { columns, rows } = process.stderr;
+  return { columns, rows };
+}
+
 type Opening = Running & Readonly<{ stop: AbortSignal }>;
 
 /** Opens everything, and prints the addresses. */
-async function openDev(given: Config, options: DevOptions, { closers, log, stop }: Opening): Promise<void> {
+async function openDev(given: Config, options: DevOptions, { closers, log, stop }: Opening): Promise<OpenProgram> {
   const config = options.ephemeral ? { ...given, DATA_DIR: ephemeralFolder(closers) } : given;
   const folder = takeFolder(config, closers);
   await claimDatabases(folder, config, log);
@@ -117,6 +133,7 @@ async function openDev(given: Config, options: DevOptions, { closers, log, stop 
   const dev = { ...record, ...administration };
   isReady = true;
   process.stdout.write(options.json ? devLine(dev) : devPage(dev, commandsOf(config, options, dev)));
+  return gateway;
 }
 
 /** A temporary folder. It is removed after every part that uses it is closed. */

@@ -1,12 +1,18 @@
 /**
- * What `cairn dev` prints: the admin key of its folder, the same at each start, and lines of responses only on request.
+ * What `cairn dev` prints: the admin key of its folder, the same at each start, and lines of responses only on request; on a
+ * terminal, the status below them.
  * @module
  */
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { statSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
+import { createLiveText, type TerminalSize } from "../../src/cli/live-summary.ts";
 import { runCairn } from "../cli/command.ts";
-import { startDev } from "../support/program.ts";
+import { repositoryRoot, startDev } from "../support/program.ts";
+import { eventually } from "../support/until.ts";
+
+/** Erases all that is below the cursor. */
+const erased = "\x1b[J";
 
 const timeoutMs = 180_000;
 
@@ -38,6 +44,65 @@ test(
   },
   timeoutMs,
 );
+
+test(
+  "on a terminal the status follows the addresses, is replaced when it changes, and ends with the program",
+  async () => {
+    let shown = "";
+    const decoder = new TextDecoder();
+    const child = Bun.spawn(
+      [process.execPath, resolve(repositoryRoot, "src/main.ts"), "dev", "--port", "0", "--ephemeral"],
+      {
+        env: { ...process.env, LOG_FORMAT: "json" },
+        terminal: {
+          cols: 100,
+          rows: 60,
+          data: (_, bytes) => {
+            shown += decoder.decode(bytes, { stream: true });
+          },
+        },
+      },
+    );
+    await eventually(
+      async () => shown,
+      // An update is written after the first rows of a status were erased.
+      (text) => text.includes("Try, in another terminal:") && (text.split(erased)[1] ?? "").includes("8 items"),
+    );
+    child.kill("SIGTERM");
+    expect(await child.exited).toBe(0);
+    const last = shown.slice(shown.lastIndexOf(erased)).trimEnd().split("\n");
+    expect([last[0]?.includes('"stopping"'), last.at(-1)?.includes("credits")]).toEqual([true, true]);
+  },
+  timeoutMs,
+);
+
+describe("text at the end of a terminal", () => {
+  const opened = (size: ReturnType<TerminalSize>) => {
+    const written: string[] = [];
+    const live = createLiveText(
+      (text) => written.push(text),
+      () => size,
+    );
+    return { live, written };
+  };
+
+  test("is erased and written again, below each line; the same text is not written twice", () => {
+    const { live, written } = opened({ columns: 80, rows: 10 });
+    live.show("a\nb\n");
+    live.show("a\nb\n");
+    live.line("log\n");
+    live.show("c\n");
+    live.end();
+    live.line("last\n");
+    expect(written).toEqual(["a\nb\n", "\x1b[2A\x1b[Jlog\na\nb\n", "\x1b[2A\x1b[Jc\n", "last\n"]);
+  });
+
+  test("never wraps, and is never higher than the screen: such lines cannot be erased", () => {
+    const { live, written } = opened({ columns: 4, rows: 3 });
+    live.show("123\n1234\n12345\n");
+    expect(written).toEqual(["123\n123\n"]);
+  });
+});
 
 function authorized(key: string): RequestInit {
   return { headers: { authorization: `Bearer ${key}` } };
